@@ -1,0 +1,164 @@
+"""The schemas of the tidy tables that readers yield, and the one check that a table is tidy.
+
+A reader turns bytes into `Batch` objects. A batch holds tidy tables (pandas frames with exactly the columns
+below) and the account of the lines it consumed: every line of a file is stored, skipped or rejected.
+Units stand in the names. Missing is null, and where a value is null a ``reason`` column says why.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import pandas as pd
+
+from profsvc.errors import DomainError
+
+DTYPES = {"int": "Int64", "float": "float64", "text": "object"}
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column: name, kind (int, float, text), whether it may be null, and what it means."""
+
+    name: str
+    kind: str
+    nullable: bool
+    meaning: str
+
+
+def _columns(*rows: str) -> tuple[Column, ...]:
+    parsed = []
+    for row in rows:
+        name, kind, meaning = (part.strip() for part in row.split("|"))
+        parsed.append(Column(name, kind.rstrip("?"), kind.endswith("?"), meaning))
+    return tuple(parsed)
+
+
+TABLES: Mapping[str, tuple[Column, ...]] = {
+    "launches": _columns(
+        "launch_index | int | ordinal of the launch in the file, from 0; with the file it is the launch's identity",
+        "source_id    | text? | the ID the tool printed for it",
+        "process_id   | int? | process that launched it",
+        "process_name | text? | name of that process",
+        "host         | text? | host name as printed",
+        "kernel       | text | full name as printed",
+        "device_index | int? | device ordinal as printed",
+        "device       | text? | product name of the device",
+        "compute_capability | text? | such as 9.0",
+        "context      | int? | CUDA context",
+        "stream       | int? | CUDA stream",
+        "start_ns     | int? | start on the device clock",
+        "duration_ns  | float? | execution time; null if the export does not hold it",
+        "grid_x       | int? | blocks",
+        "grid_y       | int? | blocks",
+        "grid_z       | int? | blocks",
+        "block_x      | int? | threads",
+        "block_y      | int? | threads",
+        "block_z      | int? | threads",
+        "line         | int | first line of the launch in the file, from 1",
+    ),
+    "metrics": _columns(
+        "launch_index | int? | the launch it belongs to; null for a value of the whole file or of a kernel",
+        "section      | text? | section of the page, where the tool prints one",
+        "metric       | text | the tool's own name of the metric, or its label on a details page",
+        "raw_text     | text | the cell as it came",
+        "unit         | text? | the unit as it came",
+        "value        | float? | the number in si_unit; null if the cell is not a number",
+        "si_unit      | text? | unit of value",
+        "reason       | text? | why value is null",
+        "line         | int | line of the cell in the file, from 1",
+    ),
+    "rules": _columns(
+        "launch_index | int | the launch it belongs to",
+        "section      | text? | section of the page",
+        "rule         | text | the tool's name of the rule",
+        "rule_type    | text? | OPT, WRN or INF as printed",
+        "kind         | text? | global: share of the run time saved; local: share of a unit's inefficiency, not a time",
+        "estimated_saving_fraction | float? | the estimate as printed, divided by 100",
+        "estimated_speedup | float? | 1 / (1 - saving) for kind global, else null",
+        "message      | text | the rule's words",
+        "line         | int | line in the file, from 1",
+    ),
+    "rejects": _columns(
+        "line         | int | first line of the rejected record, from 1",
+        "lines        | int | how many lines it spans",
+        "reason       | text | why it was rejected",
+        "text         | text | its first 2000 characters",
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Batch:
+    """What a reader yields: tidy tables, the account of the lines consumed, and facts about the file.
+
+    ``lines_stored + lines_skipped + lines_rejected`` summed over the batches equals the lines of the file.
+    ``facts`` (tool, tool_version, number_format, ...) of later batches override those of earlier ones.
+    ``message`` is a sentence for the user about the whole file, such as the error lines of a failed run.
+    """
+
+    tables: Mapping[str, pd.DataFrame] = field(default_factory=dict)
+    lines_stored: int = 0
+    lines_skipped: int = 0
+    lines_rejected: int = 0
+    facts: Mapping[str, str] = field(default_factory=dict)
+    message: str = ""
+
+
+def frame(name: str, rows: Mapping[str, Sequence[object]]) -> pd.DataFrame:
+    """Make a tidy table of ``rows`` (column name to values); columns not given are null.
+
+    >>> frame("rejects", {"line": [3], "lines": [1], "reason": ["cut"], "text": ["1,2"]}).shape
+    (1, 4)
+    """
+    length = max((len(values) for values in rows.values()), default=0)
+    table = pd.DataFrame(
+        {
+            column.name: pd.Series(
+                list(rows.get(column.name, [])) or [None] * length, dtype=DTYPES[column.kind], index=range(length)
+            )
+            for column in TABLES[name]
+        }
+    )
+    if unknown := set(rows) - set(table.columns):
+        raise DomainError(f"table {name!r} has no column {sorted(unknown)}; it has {list(table.columns)}")
+    return check(name, table)
+
+
+def check(name: str, table: pd.DataFrame) -> pd.DataFrame:
+    """Return ``table`` unchanged if it is a tidy table ``name``; raise `DomainError` otherwise."""
+    if name not in TABLES:
+        raise DomainError(f"no tidy table is named {name!r}; there are {sorted(TABLES)}")
+    columns = TABLES[name]
+    if list(table.columns) != [c.name for c in columns]:
+        raise DomainError(f"table {name!r} needs the columns {[c.name for c in columns]} but has {list(table.columns)}")
+    for column in columns:
+        series = table[column.name]
+        if str(series.dtype) != DTYPES[column.kind]:
+            raise DomainError(f"{name}.{column.name} must be {DTYPES[column.kind]} but is {series.dtype}")
+        if not column.nullable and series.isna().any():
+            raise DomainError(f"{name}.{column.name} must not be null; row {int(series.isna().argmax())} is")
+    return table
+
+
+_PARAMETERS = re.compile(r"\([^()]*(?:\([^()]*\)[^()]*)*\)\s*(?:const)?\s*$")
+
+
+def short_kernel_name(kernel: str) -> str:
+    """Return the kernel's name without return type, parameters, template arguments and name spaces.
+
+    >>> short_kernel_name("void ns::gemm_tiled<16>(const float *, float *)")
+    'gemm_tiled'
+    >>> short_kernel_name("enable_if<!T7, void>::type kernel<int, Params<int>>(T13)")
+    'kernel'
+    """
+    text = kernel.replace("(anonymous namespace)::", "")
+    text = _PARAMETERS.sub("", text)
+    kept, depth = [], 0
+    for sign in text:
+        depth += sign == "<"
+        if depth == 0:
+            kept.append(sign)
+        depth = max(0, depth - (sign == ">"))
+    plain = "".join(kept).strip()
+    return plain.split(" ")[-1].split("::")[-1] or kernel

@@ -1,0 +1,75 @@
+"""The floors of the house, held: imports point down only, and no two modules import each other."""
+
+import ast
+import graphlib
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+FLOORS = [  # lowest first
+    {"errors"},
+    {"formulas"},
+    {"tables", "specs"},
+    {"analysis"},
+    {"formats", "store", "reports", "microbench", "settings"},
+    {"pipeline"},
+    {"views", "scheduler", "scale", "client"},
+    {"web", "cli"},
+]
+FLOOR = {name: n for n, names in enumerate(FLOORS) for name in names}
+PATHS = {
+    ".".join(p.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): p
+    for p in (ROOT / "profsvc").rglob("*.py")
+}
+OPEN_TO_ALL = {"profsvc"}
+PURE = {"formulas": {"numpy"}, "errors": set()}
+
+
+def imports(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):  # lazy imports count too
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}:{node.lineno}: write profsvc... in full"
+            for alias in node.names:
+                full = f"{node.module}.{alias.name}"
+                yield full if full in PATHS else str(node.module)
+
+
+GRAPH = {m: {i for i in imports(p) if i in PATHS} - OPEN_TO_ALL for m, p in PATHS.items()}
+
+
+def part(module: str) -> str:
+    return module.split(".")[1]
+
+
+def test_every_part_stands_on_a_floor() -> None:
+    assert {part(m) for m in GRAPH if m.count(".") and "__main__" not in m} <= set(FLOOR)
+
+
+def test_imports_point_down() -> None:
+    wrong = [
+        (a, b)
+        for a in GRAPH
+        if a.count(".") and "__main__" not in a
+        for b in GRAPH[a]
+        if part(a) != part(b) and FLOOR[part(a)] <= FLOOR[part(b)]
+    ]
+    assert not wrong
+
+
+def test_no_cycles() -> None:
+    graphlib.TopologicalSorter(GRAPH).prepare()
+
+
+def test_pure_floors_import_only_what_they_may() -> None:
+    standard = {"collections", "dataclasses", "difflib", "enum", "functools", "math", "re", "typing", "__future__"}
+    for module, path in PATHS.items():
+        if module.count(".") and part(module) in PURE:
+            outside = {i.split(".")[0] for i in imports(path)} - {"profsvc"} - standard - PURE[part(module)]
+            assert not outside, f"{module} imports {outside}"
+
+
+def test_no_module_is_a_giant() -> None:
+    big = {m: n for m, p in PATHS.items() if (n := len(p.read_text(encoding="utf-8").splitlines())) > 400}
+    assert not big, f"split by noun: {big}"
