@@ -1,0 +1,122 @@
+"""Tidy tables and a device in, result rows out; pure: no files, no SQL, no clock.
+
+``counters``     metrics of a tool -> canonical counters
+``peaks``        what the device can do: its own word first, then the catalogue
+``useful_time``  useful work of each unit
+``potential``    overall potential: joint bound, published form, ceiling
+``criteria``     the nine criteria
+``advice``       what to do first
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from profsvc import specs
+from profsvc.analysis import criteria, potential
+from profsvc.analysis.counters import counters_of
+from profsvc.analysis.peaks import peaks
+
+__all__ = ["VERSION", "analyze", "attainable_shares", "counters_of"]
+
+VERSION = "1"
+"""Raised when any number changes for the same input."""
+
+
+def attainable_shares(domain: Mapping[str, Any], measured: pd.DataFrame | None) -> tuple[dict[str, float], set[str]]:
+    """Return the share of its peak that each unit sustains, and the units for which it was measured.
+
+    ``measured`` has ``quantity, x, y``: the characterization of the device; of each function the saturated value
+    counts, so that a starved kernel is not measured by its own starvation.
+    """
+    shares = {unit["name"]: float(domain["attainable"]["near_peak"]) for unit in domain["unit"]}
+    found = set()
+    if measured is not None and len(measured):
+        best = measured.groupby("quantity")["y"].max()
+        for unit in domain["unit"]:
+            for quantity in (f"{unit['function']}:{unit['name']}", unit["function"]):
+                if quantity in best.index and unit["name"] not in found:
+                    shares[unit["name"]] = float(np.clip(best[quantity], 1e-3, 1.0))
+                    found.add(unit["name"])
+    return shares, found
+
+
+def _models(times: pd.DataFrame, origin: Mapping[str, str], measured: set[str], lost: pd.DataFrame) -> pd.DataFrame:
+    rates = "peak rates of the catalogue" if origin["sm_clock_hz"] == "catalogue" else "peak rates of the export"
+    parts = []
+    for model, table, unit in (("useful_work", times, "ns"), ("waste", lost, "fraction")):
+        rows = table.rename_axis("launch_id").reset_index()
+        rows = rows.melt("launch_id", var_name="quantity", value_name="value").assign(model=model, unit=unit, flags=0)
+        rows["form"] = ["measured" if name in measured else rates for name in rows["quantity"]]
+        parts.append(rows[rows["value"].notna()])
+    return pd.concat(parts, ignore_index=True)
+
+
+def _of_device(
+    counters: pd.DataFrame,
+    device: str | None,
+    capability: str | None,
+    domain: Mapping[str, Any],
+    measured: pd.DataFrame,
+) -> dict[str, pd.DataFrame]:
+    figures, origin = peaks(counters, specs.figures(device, capability))
+    shares, known = attainable_shares(domain, measured[measured["device"] == device] if len(measured) else None)
+    bounds, times = potential.potential(counters, figures, shares)
+    costs = {unit: shares[unit] for unit in known & {"dram", "l2", "l1"}}
+    return {
+        "potential": bounds.rename_axis("launch_id").reset_index(),
+        "criteria": criteria.of_launches(counters, figures, costs, domain["criterion"]),
+        "models": _models(times, origin, known, potential.waste(counters, times, shares, domain["cause"])),
+    }
+
+
+def analyze(
+    launches: pd.DataFrame,
+    counters: Iterable[tuple[pd.DataFrame, Mapping[str, np.ndarray]]],
+    measured: pd.DataFrame,
+    domain: Mapping[str, Any],
+) -> dict[str, pd.DataFrame]:
+    """Return the result tables of one run: counters, criteria, potential, models.
+
+    ``launches`` are all of the run; ``counters`` are what `counters_of` returned for parts of them; ``measured`` holds
+    characterizations (device, quantity, x, y); ``domain`` is criteria.toml. A row without launch_id is the run's own.
+    """
+    parts: dict[str, list[pd.DataFrame]] = {"counters": [], "criteria": [], "potential": [], "models": []}
+    device_of = launches.set_index("launch_id")[["device", "compute_capability"]]
+    for table, sources in counters:
+        parts["counters"].append(_long(table, sources))
+        own = device_of.loc[table.index].astype(object).where(lambda d: d.notna(), None)
+        for (device, capability), group in own.groupby(["device", "compute_capability"], dropna=False):
+            names = (None if pd.isna(device) else str(device), None if pd.isna(capability) else str(capability))
+            for name, rows in _of_device(table.loc[group.index], *names, domain, measured).items():
+                parts[name].append(rows)
+    results = {name: pd.concat(rows, ignore_index=True) if rows else pd.DataFrame() for name, rows in parts.items()}
+    if len(launches) and len(results["potential"]):
+        whole = pd.DataFrame([{"launch_id": None, **potential.of_run(results["potential"])}])
+        durations = results["potential"].set_index("launch_id")["duration_ns"]
+        of_run = criteria.of_run(results["criteria"], durations)
+        host = pd.DataFrame([criteria.host_sync(launches)])
+        results["potential"] = _stack(results["potential"], whole)
+        results["criteria"] = _stack(results["criteria"], host, of_run)
+    return results
+
+
+def _stack(*tables: pd.DataFrame) -> pd.DataFrame:
+    """Put tables under each other as plain objects, null where a column is absent."""
+    return pd.concat([t.astype(object).reindex(columns=tables[0].columns) for t in tables], ignore_index=True)
+
+
+def _long(table: pd.DataFrame, sources: Mapping[str, np.ndarray]) -> pd.DataFrame:
+    rows = []
+    for counter in table:
+        values = table[counter].to_numpy(dtype="float64")
+        keep = ~np.isnan(values)
+        source = sources.get(str(counter), np.full(len(table), None, dtype=object))
+        rows.append(
+            pd.DataFrame(
+                {"launch_id": table.index[keep], "counter": counter, "value": values[keep], "expression": source[keep]}
+            )
+        )
+    return pd.concat(rows, ignore_index=True)

@@ -1,0 +1,70 @@
+"""The command line; one file a group of commands. stdout is data, stderr is words.
+
+Exit codes: 0 ok, 1 a regression or failed criterion (only with --fail-on), 2 usage, 3 not found, 4 auth,
+5 server or network, 6 input refused, 7 partly stored.
+"""
+
+import os
+import sys
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+from profsvc.cli import db, demo, look, query, upload
+from profsvc.errors import ProfsvcError
+
+
+class Commands(TyperGroup):
+    """Turns every error into one sentence on stderr and the exit code of its kind."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command; no traceback reaches a user unless PROFSVC_DEBUG is set."""
+        try:
+            return super().invoke(ctx)
+        except ProfsvcError as error:
+            typer.echo(f"Error: {error}", err=True)
+            raise typer.Exit(error.exit_code) from None
+        except BrokenPipeError:
+            sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115
+            raise typer.Exit(0) from None
+        except Exception as error:
+            if isinstance(error, (typer.Exit, typer.Abort)) or os.environ.get("PROFSVC_DEBUG"):
+                raise
+            if type(error).__module__.startswith("typer"):
+                raise
+            typer.echo(
+                f"Error: this is a defect of profsvc, nothing was stored half: {type(error).__name__}: {error}\n"
+                "Run it again with PROFSVC_DEBUG=1 and report the traceback.",
+                err=True,
+            )
+            raise typer.Exit(5) from None
+
+
+app = typer.Typer(
+    cls=Commands,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="Upload what your GPU profiler prints; get the bottleneck, the potential speedup and what to do first.",
+    epilog="Start with: profsvc demo",
+)
+
+
+@app.callback()
+def options(
+    context: typer.Context,
+    store: str = typer.Option("", "--store", help="Store to use: a path or a database URL (or PROFSVC_STORE)."),
+) -> None:
+    """Keep the options that hold for every command."""
+    context.obj = {"store": store}
+
+
+for group in (demo, upload, look, query, db):
+    group.register(app)
+
+
+def main() -> None:
+    """Run the command line."""
+    app(prog_name="profsvc")

@@ -5,7 +5,104 @@ A reader is a module with
 * ``NAME``: its name, as in ``--format NAME``;
 * ``PAGE``: help shown by ``profsvc formats NAME``: which command makes such a file, what is taken from it, an example;
 * ``sniff(head: bytes) -> bool``: does it know a file that begins with these (decompressed) bytes;
-* ``read(stream: BinaryIO) -> Iterator[Batch]``: the whole file, streaming; memory does not grow with the file.
+* ``read(stream: BinaryIO) -> Iterator[Batch]``: the whole file, streaming; memory does not grow with the file;
+* ``WHOLE_FILE = True``, optional: its ``sniff`` is sure only of a whole file, as a table of another reader may follow.
 
 ``READERS`` is the whole registry. To add a format, add its file, its name here, and a fixture with its truth.
 """
+
+from collections.abc import Iterator
+from typing import BinaryIO, Protocol, cast
+
+from profsvc.errors import NotFoundError, UnknownFormatError
+from profsvc.formats import ncu_details, ncu_raw, ncu_text
+from profsvc.formats.stream import head_text, open_stream, peek
+from profsvc.tables import Batch, check
+
+HEAD_BYTES = 256 << 10
+MOST_HEAD_BYTES = 16 << 20
+SHOWN = 100
+
+
+class Reader(Protocol):
+    """What a reader's module offers."""
+
+    NAME: str
+    PAGE: str
+
+    def sniff(self, head: bytes) -> bool:
+        """Tell whether the reader knows a file that begins with ``head``."""
+
+    def read(self, stream: BinaryIO) -> Iterator[Batch]:
+        """Read the whole decompressed file."""
+
+
+READERS: list[Reader] = [cast(Reader, module) for module in (ncu_raw, ncu_details, ncu_text)]
+
+
+def by_name(name: str) -> Reader:
+    """Return the reader called ``name``."""
+    for reader in READERS:
+        if name == reader.NAME:
+            return reader
+    raise NotFoundError.near("format", name, [reader.NAME for reader in READERS])
+
+
+def _matches(head: bytes) -> list[Reader]:
+    return [reader for reader in READERS if reader.sniff(head)]
+
+
+def _only(matches: list[Reader], head: bytes, name: str | None) -> Reader:
+    if len(matches) == 1:
+        return matches[0]
+    file = name or "the file"
+    if matches:
+        names = " and ".join(reader.NAME for reader in matches)
+        raise UnknownFormatError(f"{file} looks like {names}; say which with --format NAME")
+    first = next((line for line in head_text(head).splitlines() if line.strip()), "")
+    seen = f"begins with {first[:SHOWN]!a}{' ...' if len(first) > SHOWN else ''}" if first else "is empty"
+    known = ", ".join(reader.NAME for reader in READERS)
+    raise UnknownFormatError(
+        f"{file} {seen}, which no reader knows; there are {known}: `profsvc formats` shows how to make such files"
+    )
+
+
+def detect(head: bytes, name: str | None = None) -> Reader:
+    """Return the one reader that knows a file beginning with the decompressed bytes ``head``.
+
+    ``name`` is the name of the file, for the error message. Raise `UnknownFormatError` if no reader, or more than
+    one, knows it.
+    """
+    return _only(_matches(head), head, name)
+
+
+def _detect_in(stream: BinaryIO, name: str | None) -> tuple[Reader, BinaryIO]:
+    """Detect with a head that grows until a reader is sure: a table may follow megabytes of program output."""
+    size = HEAD_BYTES
+    while True:
+        head, stream = peek(stream, size)
+        matches = _matches(head)
+        sure = [reader for reader in matches if not getattr(reader, "WHOLE_FILE", False)]
+        if sure or len(head) < size or size >= MOST_HEAD_BYTES:
+            return _only(matches, head, name), stream
+        size *= 4
+
+
+def _checked(batches: Iterator[Batch]) -> Iterator[Batch]:
+    for batch in batches:
+        for name, table in batch.tables.items():
+            check(name, table)
+        yield batch
+
+
+def read(stream: BinaryIO, format: str | None = None, name: str | None = None) -> tuple[Reader, Iterator[Batch]]:  # noqa: A002
+    """Read a file, compressed or not: return its reader and its batches, each table of them checked.
+
+    ``format`` names the reader; without it the first bytes tell. ``name`` is the file's name, for error messages.
+    """
+    stream = open_stream(stream)
+    if format is not None:
+        reader = by_name(format)
+    else:
+        reader, stream = _detect_in(stream, name)
+    return reader, _checked(reader.read(stream))

@@ -1,0 +1,1 @@
+"""Results to text, HTML and files; no queries, no sums."""

@@ -1,0 +1,327 @@
+"""The first schema: runs, uploads, launches, metrics, counters and results."""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0001"
+down_revision = None
+branch_labels = None
+depends_on = None
+
+INT = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
+REAL = sa.Double().with_variant(sa.REAL(), "sqlite")
+STRICT = {"sqlite_strict": True}
+CLUSTERED = {"sqlite_strict": True, "sqlite_with_rowid": False}
+
+
+def upgrade() -> None:
+    op.create_table(
+        "devices",
+        sa.Column("device_id", INT, nullable=False),
+        sa.Column("name", sa.Text(), nullable=False),
+        sa.Column("compute_capability", sa.Text(), nullable=False),
+        sa.Column("sms", INT, nullable=True),
+        sa.Column("facts", sa.Text(), nullable=True),
+        sa.PrimaryKeyConstraint("device_id", name=op.f("pk_devices")),
+        sa.UniqueConstraint("name", "compute_capability", name=op.f("uq_devices_name_compute_capability")),
+        **STRICT,
+    )
+    op.create_table(
+        "facts",
+        sa.Column("name", sa.Text(), nullable=False),
+        sa.Column("value", sa.Text(), nullable=False),
+        sa.PrimaryKeyConstraint("name", name=op.f("pk_facts")),
+        **STRICT,
+    )
+    op.create_table(
+        "kernels",
+        sa.Column("kernel_id", INT, nullable=False),
+        sa.Column("kernel", sa.Text(), nullable=False),
+        sa.Column("kernel_short", sa.Text(), nullable=False),
+        sa.PrimaryKeyConstraint("kernel_id", name=op.f("pk_kernels")),
+        sa.UniqueConstraint("kernel", name=op.f("uq_kernels_kernel")),
+        **STRICT,
+    )
+    op.create_index(op.f("ix_kernels_kernel_short"), "kernels", ["kernel_short"])
+    op.create_table(
+        "metric_names",
+        sa.Column("metric_id", INT, nullable=False),
+        sa.Column("metric", sa.Text(), nullable=False),
+        sa.Column("section", sa.Text(), nullable=False),
+        sa.PrimaryKeyConstraint("metric_id", name=op.f("pk_metric_names")),
+        sa.UniqueConstraint("metric", "section", name=op.f("uq_metric_names_metric_section")),
+        **STRICT,
+    )
+    op.create_table(
+        "metrics",
+        sa.Column("launch_ref", INT, nullable=False, autoincrement=False),
+        sa.Column("item", INT, nullable=False, autoincrement=False),
+        sa.Column("kernel_id", INT, nullable=True),
+        sa.Column("metric_id", INT, nullable=False),
+        sa.Column("unit_id", INT, nullable=False),
+        sa.Column("raw_text", sa.Text(), nullable=False),
+        sa.Column("value", REAL, nullable=True),
+        sa.Column("reason", sa.Text(), nullable=True),
+        sa.Column("line", INT, nullable=False),
+        sa.PrimaryKeyConstraint("launch_ref", "item", name=op.f("pk_metrics")),
+        **CLUSTERED,
+    )
+    op.create_table(
+        "model_names",
+        sa.Column("model_id", INT, nullable=False),
+        sa.Column("model", sa.Text(), nullable=False),
+        sa.Column("quantity", sa.Text(), nullable=False),
+        sa.Column("unit", sa.Text(), nullable=False),
+        sa.Column("form", sa.Text(), nullable=False),
+        sa.PrimaryKeyConstraint("model_id", name=op.f("pk_model_names")),
+        sa.UniqueConstraint("model", "quantity", "unit", "form", name=op.f("uq_model_names_model_quantity_unit_form")),
+        **STRICT,
+    )
+    op.create_table(
+        "texts",
+        sa.Column("text_id", INT, nullable=False),
+        sa.Column("text", sa.Text(), nullable=False),
+        sa.PrimaryKeyConstraint("text_id", name=op.f("pk_texts")),
+        sa.UniqueConstraint("text", name=op.f("uq_texts_text")),
+        **STRICT,
+    )
+    op.create_table(
+        "unit_names",
+        sa.Column("unit_id", INT, nullable=False),
+        sa.Column("unit", sa.Text(), nullable=False),
+        sa.Column("si_unit", sa.Text(), nullable=False),
+        sa.PrimaryKeyConstraint("unit_id", name=op.f("pk_unit_names")),
+        sa.UniqueConstraint("unit", "si_unit", name=op.f("uq_unit_names_unit_si_unit")),
+        **STRICT,
+    )
+    op.create_table(
+        "runs",
+        sa.Column("run_id", INT, nullable=False),
+        sa.Column("project", sa.Text(), nullable=False),
+        sa.Column("name", sa.Text(), nullable=False),
+        sa.Column("host", sa.Text(), nullable=True),
+        sa.Column("commit_id", sa.Text(), nullable=True),
+        sa.Column("started_at", sa.Text(), nullable=True),
+        sa.Column("created_at", sa.Text(), nullable=False),
+        sa.Column("device_id", INT, nullable=True),
+        sa.Column("version_id", INT, nullable=True),
+        sa.PrimaryKeyConstraint("run_id", name=op.f("pk_runs")),
+        sa.UniqueConstraint("project", "name", name=op.f("uq_runs_project_name")),
+        sa.CheckConstraint("length(name) > 0", name=op.f("ck_runs_named")),
+        sa.ForeignKeyConstraint(["device_id"], ["devices.device_id"], name=op.f("fk_runs_device_id")),
+        sa.ForeignKeyConstraint(["version_id"], ["texts.text_id"], name=op.f("fk_runs_version_id")),
+        **STRICT,
+        sqlite_autoincrement=True,
+    )
+    op.create_table(
+        "criteria",
+        sa.Column("run_id", INT, nullable=False, autoincrement=False),
+        sa.Column("launch_id", INT, nullable=False, autoincrement=False),
+        sa.Column("kernel_id", INT, nullable=False, autoincrement=False),
+        sa.Column("criterion_id", INT, nullable=False, autoincrement=False),
+        sa.Column("version_id", INT, nullable=False, autoincrement=False),
+        sa.Column("value", REAL, nullable=True),
+        sa.Column("share", REAL, nullable=True),
+        sa.Column("speedup", REAL, nullable=True),
+        sa.Column("value_as_published", REAL, nullable=True),
+        sa.Column("speedup_as_published", REAL, nullable=True),
+        sa.Column("flags", INT, nullable=False),
+        sa.Column("reason_id", INT, nullable=True),
+        sa.PrimaryKeyConstraint(
+            "run_id", "launch_id", "kernel_id", "criterion_id", "version_id", name=op.f("pk_criteria")
+        ),
+        sa.ForeignKeyConstraint(["run_id"], ["runs.run_id"], name=op.f("fk_criteria_run_id"), ondelete="CASCADE"),
+        sa.ForeignKeyConstraint(["criterion_id"], ["texts.text_id"], name=op.f("fk_criteria_criterion_id")),
+        sa.ForeignKeyConstraint(["version_id"], ["texts.text_id"], name=op.f("fk_criteria_version_id")),
+        sa.ForeignKeyConstraint(["reason_id"], ["texts.text_id"], name=op.f("fk_criteria_reason_id")),
+        **CLUSTERED,
+    )
+    op.create_table(
+        "models",
+        sa.Column("run_id", INT, nullable=False, autoincrement=False),
+        sa.Column("launch_id", INT, nullable=False, autoincrement=False),
+        sa.Column("kernel_id", INT, nullable=False, autoincrement=False),
+        sa.Column("model_id", INT, nullable=False, autoincrement=False),
+        sa.Column("version_id", INT, nullable=False, autoincrement=False),
+        sa.Column("value", REAL, nullable=True),
+        sa.Column("flags", INT, nullable=False),
+        sa.Column("reason_id", INT, nullable=True),
+        sa.PrimaryKeyConstraint("run_id", "launch_id", "kernel_id", "model_id", "version_id", name=op.f("pk_models")),
+        sa.ForeignKeyConstraint(["run_id"], ["runs.run_id"], name=op.f("fk_models_run_id"), ondelete="CASCADE"),
+        sa.ForeignKeyConstraint(["model_id"], ["model_names.model_id"], name=op.f("fk_models_model_id")),
+        sa.ForeignKeyConstraint(["version_id"], ["texts.text_id"], name=op.f("fk_models_version_id")),
+        sa.ForeignKeyConstraint(["reason_id"], ["texts.text_id"], name=op.f("fk_models_reason_id")),
+        **CLUSTERED,
+    )
+    op.create_table(
+        "potential",
+        sa.Column("run_id", INT, nullable=False, autoincrement=False),
+        sa.Column("launch_id", INT, nullable=False, autoincrement=False),
+        sa.Column("kernel_id", INT, nullable=False, autoincrement=False),
+        sa.Column("version_id", INT, nullable=False, autoincrement=False),
+        sa.Column("bound_id", INT, nullable=True),
+        sa.Column("mem_throughput_ratio", REAL, nullable=True),
+        sa.Column("arith_throughput_ratio", REAL, nullable=True),
+        sa.Column("speedup", REAL, nullable=True),
+        sa.Column("speedup_as_published", REAL, nullable=True),
+        sa.Column("speedup_ceiling", REAL, nullable=True),
+        sa.Column("ideal_ns", REAL, nullable=True),
+        sa.Column("duration_ns", REAL, nullable=True),
+        sa.Column("flags", INT, nullable=False),
+        sa.Column("reason_id", INT, nullable=True),
+        sa.PrimaryKeyConstraint("run_id", "launch_id", "kernel_id", "version_id", name=op.f("pk_potential")),
+        sa.ForeignKeyConstraint(["run_id"], ["runs.run_id"], name=op.f("fk_potential_run_id"), ondelete="CASCADE"),
+        sa.ForeignKeyConstraint(["version_id"], ["texts.text_id"], name=op.f("fk_potential_version_id")),
+        sa.ForeignKeyConstraint(["bound_id"], ["texts.text_id"], name=op.f("fk_potential_bound_id")),
+        sa.ForeignKeyConstraint(["reason_id"], ["texts.text_id"], name=op.f("fk_potential_reason_id")),
+        **CLUSTERED,
+    )
+    op.create_table(
+        "run_tags",
+        sa.Column("run_id", INT, nullable=False, autoincrement=False),
+        sa.Column("key", sa.Text(), nullable=False),
+        sa.Column("value", sa.Text(), nullable=False),
+        sa.PrimaryKeyConstraint("run_id", "key", name=op.f("pk_run_tags")),
+        sa.ForeignKeyConstraint(["run_id"], ["runs.run_id"], name=op.f("fk_run_tags_run_id"), ondelete="CASCADE"),
+        **CLUSTERED,
+    )
+    op.create_table(
+        "uploads",
+        sa.Column("upload_id", INT, nullable=False),
+        sa.Column("run_id", INT, nullable=False),
+        sa.Column("file_name", sa.Text(), nullable=False),
+        sa.Column("sha256", sa.Text(), nullable=False),
+        sa.Column("size_bytes", INT, nullable=False),
+        sa.Column("format", sa.Text(), nullable=False),
+        sa.Column("tool", sa.Text(), nullable=True),
+        sa.Column("tool_version", sa.Text(), nullable=True),
+        sa.Column("status", sa.Text(), nullable=False),
+        sa.Column("lines", INT, nullable=False),
+        sa.Column("lines_stored", INT, nullable=False),
+        sa.Column("lines_skipped", INT, nullable=False),
+        sa.Column("lines_rejected", INT, nullable=False),
+        sa.Column("launches", INT, nullable=False),
+        sa.Column("gpu_time_ns", REAL, nullable=True),
+        sa.Column("message", sa.Text(), nullable=False),
+        sa.Column("facts", sa.Text(), nullable=False),
+        sa.Column("received_at", sa.Text(), nullable=False),
+        sa.PrimaryKeyConstraint("upload_id", name=op.f("pk_uploads")),
+        sa.UniqueConstraint("sha256", name=op.f("uq_uploads_sha256")),
+        sa.CheckConstraint("length(sha256) = 64", name=op.f("ck_uploads_sha256")),
+        sa.CheckConstraint("status IN ('stored', 'partial')", name=op.f("ck_uploads_status")),
+        sa.CheckConstraint("lines = lines_stored + lines_skipped + lines_rejected", name=op.f("ck_uploads_lines")),
+        sa.ForeignKeyConstraint(["run_id"], ["runs.run_id"], name=op.f("fk_uploads_run_id"), ondelete="CASCADE"),
+        **STRICT,
+        sqlite_autoincrement=True,
+    )
+    op.create_index(op.f("ix_uploads_run_id"), "uploads", ["run_id"])
+    op.create_table(
+        "launches",
+        sa.Column("launch_id", INT, nullable=False, autoincrement=False),
+        sa.Column("upload_id", INT, nullable=False),
+        sa.Column("run_id", INT, nullable=False),
+        sa.Column("launch_index", INT, nullable=False),
+        sa.Column("kernel_id", INT, nullable=False),
+        sa.Column("device_id", INT, nullable=True),
+        sa.Column("host_id", INT, nullable=True),
+        sa.Column("process_name_id", INT, nullable=True),
+        sa.Column("source_id", sa.Text(), nullable=True),
+        sa.Column("process_id", INT, nullable=True),
+        sa.Column("device_index", INT, nullable=True),
+        sa.Column("context", INT, nullable=True),
+        sa.Column("stream", INT, nullable=True),
+        sa.Column("start_ns", INT, nullable=True),
+        sa.Column("duration_ns", REAL, nullable=True),
+        sa.Column("grid_x", INT, nullable=True),
+        sa.Column("grid_y", INT, nullable=True),
+        sa.Column("grid_z", INT, nullable=True),
+        sa.Column("block_x", INT, nullable=True),
+        sa.Column("block_y", INT, nullable=True),
+        sa.Column("block_z", INT, nullable=True),
+        sa.Column("line", INT, nullable=False),
+        sa.PrimaryKeyConstraint("launch_id", name=op.f("pk_launches")),
+        sa.ForeignKeyConstraint(
+            ["upload_id"], ["uploads.upload_id"], name=op.f("fk_launches_upload_id"), ondelete="CASCADE"
+        ),
+        sa.ForeignKeyConstraint(["kernel_id"], ["kernels.kernel_id"], name=op.f("fk_launches_kernel_id")),
+        sa.ForeignKeyConstraint(["device_id"], ["devices.device_id"], name=op.f("fk_launches_device_id")),
+        sa.ForeignKeyConstraint(["host_id"], ["texts.text_id"], name=op.f("fk_launches_host_id")),
+        sa.ForeignKeyConstraint(["process_name_id"], ["texts.text_id"], name=op.f("fk_launches_process_name_id")),
+        **STRICT,
+    )
+    op.create_table(
+        "rejects",
+        sa.Column("upload_id", INT, nullable=False, autoincrement=False),
+        sa.Column("item", INT, nullable=False, autoincrement=False),
+        sa.Column("line", INT, nullable=False),
+        sa.Column("lines", INT, nullable=False),
+        sa.Column("reason", sa.Text(), nullable=False),
+        sa.Column("text", sa.Text(), nullable=False),
+        sa.PrimaryKeyConstraint("upload_id", "item", name=op.f("pk_rejects")),
+        sa.ForeignKeyConstraint(
+            ["upload_id"], ["uploads.upload_id"], name=op.f("fk_rejects_upload_id"), ondelete="CASCADE"
+        ),
+        **CLUSTERED,
+    )
+    op.create_table(
+        "counters",
+        sa.Column("launch_id", INT, nullable=False, autoincrement=False),
+        sa.Column("counter_id", INT, nullable=False, autoincrement=False),
+        sa.Column("value", REAL, nullable=True),
+        sa.Column("expression_id", INT, nullable=True),
+        sa.Column("reason_id", INT, nullable=True),
+        sa.PrimaryKeyConstraint("launch_id", "counter_id", name=op.f("pk_counters")),
+        sa.ForeignKeyConstraint(
+            ["launch_id"], ["launches.launch_id"], name=op.f("fk_counters_launch_id"), ondelete="CASCADE"
+        ),
+        sa.ForeignKeyConstraint(["counter_id"], ["texts.text_id"], name=op.f("fk_counters_counter_id")),
+        sa.ForeignKeyConstraint(["expression_id"], ["texts.text_id"], name=op.f("fk_counters_expression_id")),
+        sa.ForeignKeyConstraint(["reason_id"], ["texts.text_id"], name=op.f("fk_counters_reason_id")),
+        **CLUSTERED,
+    )
+    op.create_table(
+        "rules",
+        sa.Column("launch_id", INT, nullable=False, autoincrement=False),
+        sa.Column("item", INT, nullable=False, autoincrement=False),
+        sa.Column("section_id", INT, nullable=True),
+        sa.Column("rule_id", INT, nullable=False),
+        sa.Column("rule_type_id", INT, nullable=True),
+        sa.Column("kind_id", INT, nullable=True),
+        sa.Column("estimated_saving_fraction", REAL, nullable=True),
+        sa.Column("estimated_speedup", REAL, nullable=True),
+        sa.Column("message", sa.Text(), nullable=False),
+        sa.Column("line", INT, nullable=False),
+        sa.PrimaryKeyConstraint("launch_id", "item", name=op.f("pk_rules")),
+        sa.ForeignKeyConstraint(
+            ["launch_id"], ["launches.launch_id"], name=op.f("fk_rules_launch_id"), ondelete="CASCADE"
+        ),
+        sa.ForeignKeyConstraint(["section_id"], ["texts.text_id"], name=op.f("fk_rules_section_id")),
+        sa.ForeignKeyConstraint(["rule_id"], ["texts.text_id"], name=op.f("fk_rules_rule_id")),
+        sa.ForeignKeyConstraint(["rule_type_id"], ["texts.text_id"], name=op.f("fk_rules_rule_type_id")),
+        sa.ForeignKeyConstraint(["kind_id"], ["texts.text_id"], name=op.f("fk_rules_kind_id")),
+        **CLUSTERED,
+    )
+
+
+def downgrade() -> None:
+    for table in (
+        "rules",
+        "counters",
+        "rejects",
+        "launches",
+        "uploads",
+        "run_tags",
+        "potential",
+        "models",
+        "criteria",
+        "runs",
+        "unit_names",
+        "texts",
+        "model_names",
+        "metrics",
+        "metric_names",
+        "kernels",
+        "facts",
+        "devices",
+    ):
+        op.drop_table(table)

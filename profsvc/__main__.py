@@ -1,0 +1,5 @@
+"""``python -m profsvc``."""
+
+from profsvc.cli import main
+
+main()

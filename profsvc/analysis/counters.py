@@ -1,0 +1,51 @@
+"""Stored metrics to canonical counters: a row a launch, a column a counter, and where each value came from."""
+
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+
+from profsvc import specs
+
+# Columns of the launch itself that are counters; they are known even when no metric says so.
+OWN = ("duration_ns", "grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z")
+
+
+def values_of(metrics: pd.DataFrame, ids: list[int], tool: str, capability: str | None) -> dict[str, np.ndarray]:
+    """Numbers of each metric of the tool over the launches ``ids``; missing is NaN.
+
+    A page that prints labels instead of metrics is brought to the metric behind each label of its section. Where
+    several rows of a launch mean one metric, the first counts.
+    """
+    pairs = metrics[["section", "metric"]].drop_duplicates()
+    is_ncu = tool == "ncu"
+    names = {
+        (section, metric): specs.metric_of(section, metric, capability) if is_ncu else metric
+        for section, metric in pairs.itertuples(index=False, name=None)
+    }
+    named = metrics.assign(name=[names[pair] for pair in zip(metrics["section"], metrics["metric"], strict=True)])
+    numbers = named[named["value"].notna()].drop_duplicates(["launch_id", "name"])
+    wide = numbers.pivot(index="launch_id", columns="name", values="value").reindex(ids)
+    return {str(name): wide[name].to_numpy(dtype="float64") for name in wide}
+
+
+def counters_of(
+    launches: pd.DataFrame, metrics: pd.DataFrame, tool: str, capability: str | None
+) -> tuple[pd.DataFrame, Mapping[str, np.ndarray]]:
+    """Return the counters of launches of one upload and capability, and the expression behind each value.
+
+    ``launches`` has ``launch_id`` and the tidy columns; ``metrics`` has ``launch_id, section, metric, value``, in SI
+    units.
+    """
+    ids = launches["launch_id"].tolist()
+    values = values_of(metrics, ids, tool, capability)
+    derived, sources = specs.derive_counters(tool, capability, values) if values else ({}, {})
+    table = pd.DataFrame(derived, index=pd.Index(ids, name="launch_id"), dtype="float64")
+    for column in OWN:
+        own = launches[column].to_numpy(dtype="float64", na_value=np.nan)
+        if column not in table:
+            table[column] = own
+            sources[column] = np.full(len(ids), f"col:'{column}'", dtype=object)
+        else:
+            table[column] = table[column].fillna(pd.Series(own, index=table.index))
+    return table, sources

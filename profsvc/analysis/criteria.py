@@ -1,0 +1,226 @@
+"""The nine criteria of every launch, and of the run, from counters; both forms, and the reason where one is unknown."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from profsvc.analysis.useful_time import Counts
+from profsvc.formulas import criteria as formula
+from profsvc.formulas.speedup import application_speedup
+from profsvc.formulas.time_shares import OPERATIONS, UNITS, time_shares
+
+L1_LINE_BYTES = 128
+L2_SECTOR_BYTES = 32
+COLUMNS = ("value", "share", "speedup", "value_as_published", "speedup_as_published", "flags")
+
+
+class Inputs(NamedTuple):
+    """What the criteria of launches are computed from."""
+
+    counts: Counts
+    figures: Mapping[str, np.ndarray]
+    shares: Mapping[str, np.ndarray]
+
+
+def utilizations(c: Counts) -> dict[str, np.ndarray]:
+    """Busy share of the elapsed cycles of each unit of `profsvc.formulas.time_shares`."""
+    active = np.where(np.isnan(c["sm_efficiency_fraction"]), 1.0, c["sm_efficiency_fraction"])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        wavefronts = np.fmax(
+            c["shared_wavefronts_sass"], c.total("shared_load_transactions", "shared_store_transactions")
+        )
+        shared = np.clip(wavefronts / c["sm_elapsed_cycles_sum"], 0, 1)
+        pipe = c["sol_l1_fraction"] * active
+        pipes = [c[f"fu_{kind}_utilization_fraction"] for kind in ("fp32", "fp64", "alu", "special", "tensor")]
+        arithmetic = np.fmax.reduce([c["issue_slot_utilization_fraction"], *pipes]) * active
+    return {
+        "dram": c["dram_throughput_fraction"],
+        "l2": c["sol_l2_fraction"],
+        "l1": np.clip(pipe - np.nan_to_num(shared), 0, None),
+        "shared": shared,
+        "arithmetic": np.where(np.isnan(arithmetic), c["sol_sm_fraction"], arithmetic),
+    }
+
+
+def shares_of(c: Counts, attainable: Mapping[str, float]) -> dict[str, np.ndarray]:
+    """Shares of the time of each unit, and ``idle``; they add up to 1. NaN where no utilization is known.
+
+    The cost of an operation is the reciprocal of its unit's peak rate times the ``attainable`` share that a measured
+    characterization of the device gives, so that counts times costs are the utilizations over that share.
+    """
+    used = utilizations(c)
+    u = np.array([used[unit] / attainable.get(unit, 1.0) for unit in UNITS])
+    unknown = np.isnan(u).all(axis=0)
+    u = np.clip(np.nan_to_num(u), 0, 1)
+    counts = np.zeros((u.shape[1], len(OPERATIONS)))
+    first = {"dram": 0, "l2": 2, "l1": 4, "shared": 6, "arithmetic": 8}
+    for row, unit in enumerate(UNITS):
+        counts[:, first[unit]] = u[row]
+    result = time_shares(counts, 1.0, np.ones(len(counts)), 1.0 - u.max(axis=0), 1)
+    found = {unit: np.where(unknown, np.nan, result.share[..., k]) for k, unit in enumerate(UNITS)}
+    return found | {"idle": np.where(unknown, np.nan, result.idle)}
+
+
+def _device_sync(i: Inputs, form: str) -> Any:
+    c, f = i.counts, i.figures
+    warps = f["sms"] * f["max_warps_per_sm"]
+    active = c["active_warps_sum"]
+    resident = c["achieved_occupancy_fraction"] * c["sm_efficiency_fraction"] * warps * c["elapsed_cycles"]
+    active = np.where(np.isnan(active), resident, active)
+    barriers = c["barrier_inst_warp"]
+    none = np.where(np.isnan(barriers), np.where(c["stall_sync_fraction"] == 0, 0.0, np.nan), barriers)
+    return formula.device_sync(c["stall_sync_fraction"], active, warps, c["elapsed_cycles"], form, barriers=none)
+
+
+def _divergence(i: Inputs, form: str) -> Any:
+    c = i.counts
+    efficiency = c["warp_nonpred_execution_efficiency_fraction"]
+    efficiency = np.where(np.isnan(efficiency), c["warp_execution_efficiency_fraction"], efficiency)
+    return formula.divergence(efficiency, np.ones_like(efficiency), p=i.shares["arithmetic"], form=form,
+                              block_size=c["block_threads"])  # fmt: skip
+
+
+def _load_balance_warp(i: Inputs, form: str) -> Any:
+    c = i.counts
+    issued = c["issue_active_elapsed_fraction"]
+    of_active = c["issue_slot_utilization_fraction"] * c["sm_efficiency_fraction"]
+    idle = 1.0 - np.where(np.isnan(issued), of_active, issued)
+    blocks = c["blocks_per_sm_theoretical"]
+    warps = c["warps_per_block"]
+    blocks = np.where(np.isnan(blocks), c["theoretical_warps_per_sm"] / warps, blocks)
+    return formula.load_balance_warp_printed(
+        c["active_warps_per_sm_avg"], 1.0, 32.0 * warps, blocks, idle, form, grid_blocks=c["grid_blocks"],
+        sms=i.figures["sms"],
+    )  # fmt: skip
+
+
+def _load_balance_sm(i: Inputs, form: str) -> Any:
+    c = i.counts
+    elapsed = np.where(np.isnan(c["sm_elapsed_cycles_avg"]), c["elapsed_cycles"], c["sm_elapsed_cycles_avg"])
+    return formula.load_balance_sm_printed(c["sm_active_cycles_avg"], c["sm_active_cycles_max"], elapsed, form)
+
+
+def _requested(c: Counts) -> np.ndarray:
+    return c.total("global_load_bytes_requested", "global_store_bytes_requested")
+
+
+def _l1_granularity(i: Inputs, form: str) -> Any:
+    c = i.counts
+    requests = c.total("global_load_inst_warp", "global_store_inst_warp")
+    return formula.granularity(c["l1_tag_requests_global"], _requested(c), L1_LINE_BYTES, i.shares["l1"], form,
+                               warp_insts=requests)  # fmt: skip
+
+
+def _l2_granularity(i: Inputs, form: str) -> Any:
+    c = i.counts
+    return formula.granularity(c["l2_tex_sectors"], _requested(c), L2_SECTOR_BYTES, i.shares["l2"], form,
+                               l1_hit_ratio=c["l1_hit_fraction"])  # fmt: skip
+
+
+def _shared_efficiency(i: Inputs, form: str) -> Any:
+    c = i.counts
+    return formula.shared_efficiency(c["shared_wavefronts_ideal"], c["shared_wavefronts_sass"],
+                                     share=i.shares["shared"], form=form)  # fmt: skip
+
+
+def _throughput_occupancy(i: Inputs, form: str) -> Any:
+    c = i.counts
+    return formula.throughput_occupancy(c["theoretical_occupancy_fraction"], c["dram_throughput_fraction"], form=form)
+
+
+FORMULAS: Mapping[str, Callable[[Inputs, str], Any]] = {
+    "device_sync": _device_sync,
+    "divergence": _divergence,
+    "load_balance_warp": _load_balance_warp,
+    "load_balance_sm": _load_balance_sm,
+    "l1_granularity": _l1_granularity,
+    "l2_granularity": _l2_granularity,
+    "shared_efficiency": _shared_efficiency,
+    "throughput_occupancy": _throughput_occupancy,
+}
+
+
+def of_launches(
+    counters: pd.DataFrame,
+    figures: pd.DataFrame,
+    attainable: Mapping[str, float],
+    domain: Sequence[Mapping[str, Any]],
+) -> pd.DataFrame:
+    """Return a row a launch and criterion of level launch, with value, share, speedup, both forms, flags, reason."""
+    c = Counts(counters)
+    arrays = {name: figures[name].to_numpy(dtype="float64") for name in figures}
+    inputs = Inputs(c, arrays, shares_of(c, attainable))
+    parts = []
+    for entry in domain:
+        if entry["level"] != "launch":
+            continue
+        with np.errstate(all="ignore"):
+            ours = FORMULAS[entry["name"]](inputs, "consistent")
+            printed = FORMULAS[entry["name"]](inputs, "as_published")
+        share = getattr(ours, "share", np.full(len(counters), np.nan))
+        part = pd.DataFrame({"launch_id": counters.index, "criterion": entry["name"]})
+        known = ~np.isnan(np.asarray(ours.value, dtype="float64"))
+        columns = (ours.value, share, np.fmax(1.0, ours.speedup), printed.raw, printed.speedup)
+        for name, values in zip(COLUMNS, columns, strict=False):
+            part[name] = np.where(known, np.asarray(values, dtype="float64"), np.nan)
+        part["flags"] = np.where(known, np.asarray(ours.flags, dtype="int64"), 0)
+        part["reason"] = [None if ok else why for ok, why in zip(known, _reasons(c, entry), strict=True)]
+        parts.append(part)
+    return pd.concat(parts, ignore_index=True)
+
+
+def _reasons(c: Counts, entry: Mapping[str, Any]) -> list[str]:
+    """For each launch, which of the needed counters the export lacks."""
+    missing = {name: np.isnan(c[name]) for name in entry["counters"]}
+    return [
+        f"the export has no {', '.join(names)}"
+        if (names := [n for n, m in missing.items() if m[k]])
+        else "undefined: 0/0"
+        for k in range(len(next(iter(missing.values()))))
+    ]
+
+
+def of_run(rows: pd.DataFrame, durations: pd.Series) -> pd.DataFrame:
+    """Return the criteria of the whole run: time-weighted values, and the time saved over all launches.
+
+    ``rows`` are those of `of_launches`; ``durations`` maps launch_id to ns.
+    """
+    parts = []
+    for name, group in rows.groupby("criterion", sort=False):
+        time = group["launch_id"].map(durations).to_numpy(dtype="float64")
+        ok = group["value"].notna().to_numpy() & (time > 0) & group["speedup"].notna().to_numpy()
+        row: dict[str, Any] = {"launch_id": None, "criterion": name, "flags": 0}
+        if ok.any():
+            whole = application_speedup(time[ok], group["value"].to_numpy()[ok], group["speedup"].to_numpy()[ok])
+            row |= {
+                "value": float(np.ravel(whole.criterion)[0]),
+                "speedup": float(np.ravel(whole.speedup)[0]),
+                "reason": None,
+            }
+            row["share"] = float(np.nansum(group["share"].to_numpy()[ok] * time[ok]) / time[ok].sum())
+        else:
+            row["reason"] = "no launch of the run has it"
+        parts.append(row)
+    return pd.DataFrame(parts, columns=["launch_id", "criterion", *COLUMNS, "reason"])
+
+
+def host_sync(launches: pd.DataFrame) -> dict[str, Any]:
+    """Criterion A of the run, from the start times of its launches."""
+    timed = launches[launches["start_ns"].notna() & launches["duration_ns"].notna()]
+    row: dict[str, Any] = {"launch_id": None, "criterion": "host_sync", "flags": 0}
+    if timed.empty:
+        return row | {"reason": "the export has no start times; upload a trace of the run (nsys or nvprof)"}
+    start = timed["start_ns"].to_numpy(dtype="int64")
+    duration = timed["duration_ns"].to_numpy(dtype="float64")
+    ours, printed = formula.host_sync(start, duration), formula.host_sync(start, duration, form="as_published")
+    return row | {
+        "value": float(np.ravel(ours.value)[0]),
+        "share": 1.0 - float(np.ravel(ours.value)[0]),
+        "speedup": float(np.ravel(ours.speedup)[0]),
+        "value_as_published": float(np.ravel(printed.raw)[0]),
+        "speedup_as_published": float(np.ravel(printed.speedup)[0]),
+        "flags": int(np.ravel(ours.flags)[0]),
+        "reason": None,
+    }

@@ -1,0 +1,153 @@
+"""Overall potential of each launch and of the run: published form, joint bound and roofline ceiling."""
+
+from collections.abc import Mapping, Sequence
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from profsvc.analysis.useful_time import UNITS, Counts, busy, useful_times
+from profsvc.formulas.flags import Flag
+from profsvc.formulas.speedup import potential_speedup
+from profsvc.formulas.useful_work import joint_bound, latency_saving, waste_saving
+
+MEMORY = ("dram", "l2", "l1")
+# What no rearrangement of the same arithmetic can avoid: data from DRAM, and the arithmetic itself.
+ROOFLINE = ("dram", "fp32", "fp64", "tensor")
+
+# Below this share of the time, data and arithmetic are too little for a roofline to mean anything.
+TRACE = 1e-3
+
+
+def ramp_ns(c: Counts) -> np.ndarray:
+    """Time in which no SM worked: launch and drain."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        idle = 1.0 - c["sm_active_cycles_max"] / c["sm_elapsed_cycles_avg"]
+    return np.clip(np.nan_to_num(idle), 0.0, 1.0) * c["duration_ns"]
+
+
+def _throughput_ratios(c: Counts, figures: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
+    """Achieved over peak rate of DRAM, and of the busiest floating-point class, as the source defines them."""
+    seconds = c["duration_ns"] * 1e-9
+    rates = {}
+    for kind, prefix in (("fp32", "sp"), ("fp64", "dp")):
+        parts = [c[f"flop_count_{prefix}_{op}"] for op in ("add", "mul", "fma", "fma")]
+        flop = np.where(np.isnan(parts).all(axis=0), np.nan, np.nansum(parts, axis=0))
+        peak = figures[f"{kind}_peak_flop_per_s"].to_numpy(dtype="float64")
+        rates[kind] = flop / seconds / peak
+    with np.errstate(invalid="ignore", divide="ignore"):
+        memory = c["dram_bytes"] / seconds / figures["dram_peak_bytes_per_s"].to_numpy(dtype="float64")
+        memory = np.where(np.isnan(memory), c["dram_throughput_fraction"], memory)
+        return memory, np.fmax(rates["fp32"], rates["fp64"])
+
+
+def _published(c: Counts, figures: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
+    memory, arithmetic = _throughput_ratios(c, figures)
+    with np.errstate(invalid="ignore"):
+        bound = np.where(c["sol_memory_fraction"] >= c["sol_sm_fraction"], "memory", "compute")
+    result = potential_speedup(memory, arithmetic, bound, form="as_published")
+    return np.asarray(result.speedup, dtype="float64"), np.asarray(result.flags)
+
+
+def potential(
+    counters: pd.DataFrame, figures: pd.DataFrame, attainable: Mapping[str, float]
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return the potential of each launch (a row a launch) and the useful times behind it (a column a unit).
+
+    ``attainable`` is the share of its peak that each unit sustains, by unit.
+    """
+    c = Counts(counters)
+    T, ramp = c["duration_ns"], ramp_ns(Counts(counters))
+    times = useful_times(counters, figures)
+    share = np.array([attainable[u] for u in UNITS])
+    joint = joint_bound(T, ramp, times.to_numpy(), share)
+    ratio = {}
+    for name, members in (("mem", MEMORY), ("arith", [u for u in UNITS if u not in MEMORY])):
+        part = joint_bound(T, ramp, times[list(members)].to_numpy(), np.array([attainable[u] for u in members]))
+        ratio[name] = part.ideal / T
+    roof = joint_bound(T, ramp, times[list(ROOFLINE)].to_numpy(), np.array([attainable[u] for u in ROOFLINE]))
+    arithmetic = times[["fp32", "fp64", "tensor"]].fillna(0.0).max(axis=1).to_numpy()
+    has_roof = (arithmetic > TRACE * T) | (times["dram"].fillna(0.0).to_numpy() > TRACE * T)
+    published, published_flags = _published(c, figures)
+    flags = np.where(times.isna().any(axis=1), int(Flag.UPPER_BOUND), 0) * (joint.unit >= 0)
+    rows = pd.DataFrame(
+        {
+            "bound": [UNITS[i] if i >= 0 else None for i in joint.unit],
+            "mem_throughput_ratio": ratio["mem"],
+            "arith_throughput_ratio": ratio["arith"],
+            "speedup": joint.speedup,
+            "speedup_as_published": published,
+            "speedup_ceiling": np.where(has_roof, roof.speedup, joint.speedup),
+            "ideal_ns": joint.ideal,
+            "duration_ns": T,
+            "flags": flags.astype("int64"),
+            "reason": [_reason(t, i) for t, i in zip(T, joint.unit, strict=True)],
+        },
+        index=counters.index,
+    )
+    return rows, times
+
+
+def _reason(duration: float, unit: int) -> str | None:
+    if unit >= 0:
+        return None
+    if not duration > 0:
+        return "no duration in the export; collect gpu__time_duration.sum"
+    return "no utilization and no counts in the export; collect at least the section SpeedOfLight"
+
+
+def of_run(launches: pd.DataFrame) -> dict[str, object]:
+    """Potential of all launches together: the sum of times over the sum of ideal times.
+
+    Launches without a bound keep their time; the flag UPPER_BOUND says that there were some.
+    """
+    T = launches["duration_ns"].to_numpy(dtype="float64")
+    ideal = launches["ideal_ns"].to_numpy(dtype="float64")
+    known = ~np.isnan(ideal)
+    nothing: dict[str, object] = {"bound": None, "speedup": None, "reason": "no launch of the run has a bound"}
+    if not known.any():
+        return nothing
+    total, rest = float(np.nansum(T)), float(np.nansum(np.where(known, ideal, T)))
+    weight = np.where(known, ideal, 0.0)
+    bound = (
+        launches["bound"].groupby(launches["bound"]).apply(lambda g: float(weight[launches["bound"] == g.name].sum()))
+    )
+
+    def weighted(column: str) -> float:
+        return float(np.nansum(launches[column].to_numpy(dtype="float64")[known] * T[known]) / np.nansum(T[known]))
+
+    return {
+        "bound": str(bound.idxmax()),
+        "mem_throughput_ratio": weighted("mem_throughput_ratio"),
+        "arith_throughput_ratio": weighted("arith_throughput_ratio"),
+        "speedup": total / rest,
+        "speedup_as_published": None,
+        "speedup_ceiling": total / float(np.nansum(np.where(known, T / launches["speedup_ceiling"], T))),
+        "ideal_ns": rest,
+        "duration_ns": total,
+        "flags": int(Flag.UPPER_BOUND) if (~known).any() else 0,
+        "reason": None,
+    }
+
+
+def waste(
+    counters: pd.DataFrame, times: pd.DataFrame, attainable: Mapping[str, float], causes: Sequence[Mapping[str, Any]]
+) -> pd.DataFrame:
+    """Return a row a launch and a column a cause: the share of the time that removing this waste alone would save.
+
+    ``times`` are the useful times of `potential`; ``causes`` name the units whose waste each removes, and the cause
+    without units is exposed latency.
+    """
+    c = Counts(counters)
+    used = np.column_stack(list(busy(c).values()))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        useful = times.to_numpy() / c["duration_ns"][:, None]
+    share = np.array([attainable[u] for u in UNITS])
+    columns = {
+        cause["name"]: waste_saving(used, useful, [u in cause["units"] for u in UNITS])
+        if cause["units"]
+        else latency_saving(used, share)
+        for cause in causes
+    }
+    return pd.DataFrame(columns, counters.index)

@@ -1,0 +1,159 @@
+"""The time that the useful part of each unit's work needs at the unit's peak rate, from counters.
+
+`profsvc.formulas.useful_work` holds the model; here its arguments are found among the counters. A unit whose counts
+are missing falls back to its measured utilization, all of it taken as useful: the cautious reading.
+"""
+
+import numpy as np
+import pandas as pd
+
+from profsvc.formulas.useful_work import operand_limited, payload_instructions, useful_bytes
+
+UNITS = ("dram", "l2", "l1", "fp32", "fp64", "tensor", "xu", "integer", "issue")
+WAVEFRONT_BYTES = 128
+SECTOR_BYTES = 32
+# Less arithmetic than one instruction for four elements loaded is no evidence that arithmetic is the payload.
+OPERATIONS_PER_LOAD = 0.25
+
+
+class Counts:
+    """The counters of launches as float64 arrays; an absent counter reads as NaN."""
+
+    def __init__(self, counters: pd.DataFrame) -> None:
+        self._counters = counters
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        if name in self._counters:
+            return self._counters[name].to_numpy(dtype="float64", na_value=np.nan)
+        return np.full(len(self._counters), np.nan)
+
+    def total(self, *names: str) -> np.ndarray:
+        """Sum of counters, NaN only where all are."""
+        parts = np.array([self[n] for n in names])
+        return np.where(np.isnan(parts).all(axis=0), np.nan, np.nansum(parts, axis=0))
+
+
+def requested_bytes(c: Counts) -> tuple[np.ndarray, np.ndarray]:
+    """Bytes that threads asked to load and to store, NaN where other paths to memory were not counted.
+
+    Asynchronous copies, textures, atomics and spills have no count of requested bytes: what crossed between L1 and
+    L2 beyond the plain global accesses is taken as requested.
+    """
+    by_loads = SECTOR_BYTES * np.fmin(c["global_load_l1_miss_sectors"], c["global_load_sectors"])
+    by_loads = np.where(np.isnan(by_loads), SECTOR_BYTES * c["global_load_sectors"], by_loads)
+    other_loads = np.clip(c["l2_to_l1_read_bytes"] - by_loads, 0, None)
+    other_stores = np.clip(c["l1_to_l2_write_bytes"] - SECTOR_BYTES * c["global_store_sectors"], 0, None)
+    return c["global_load_bytes_requested"] + other_loads, c["global_store_bytes_requested"] + other_stores
+
+
+def arithmetic_per_cycle(c: Counts, kind: str) -> np.ndarray:
+    """Floating-point instructions of all threads a cycle of ``kind`` fp32 or fp64, NaN where none was counted."""
+    rate = c.total(*(f"{kind}_{op}_inst_per_cycle" for op in ("add", "mul", "fma")))
+    letter = {"fp32": "sp", "fp64": "dp"}[kind]
+    counted = c.total(*(f"flop_count_{letter}_{op}" for op in ("add", "mul", "fma")))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(np.isnan(rate), counted / c["elapsed_cycles"], rate)
+
+
+def operations(c: Counts) -> tuple[np.ndarray, np.ndarray]:
+    """Arithmetic warp instructions with all lanes on: floating point plus tensor, and the same in 4-byte operands.
+
+    Zero where the arithmetic is too little beside the loads to be what the kernel is for.
+    """
+    cycles = c["elapsed_cycles"] / 32
+    fp32 = np.fmax(arithmetic_per_cycle(c, "fp32") * cycles, c["inst_fp32_thread"] / 32)
+    fp64 = np.fmax(arithmetic_per_cycle(c, "fp64") * cycles, c["inst_fp64_thread"] / 32)
+    tensor = c["inst_tensor_warp"]
+    count = np.nansum([fp32, fp64, tensor], axis=0)
+    enough = count >= OPERATIONS_PER_LOAD * np.nan_to_num(c["global_load_inst_warp"])
+    count = np.where(enough, count, 0.0)
+    # A tensor instruction eats whole fragments: its operands set no limit that these counters could show.
+    operands = np.where(np.nan_to_num(tensor) > 0, np.inf, np.nansum([fp32, 2 * fp64], axis=0))
+    return count, np.where(count > 0, operands, 0.0)
+
+
+def memory_wavefronts(c: Counts, operands: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Useful wavefronts of loads and of stores at the L1 and shared memory pipe, without conflicts."""
+    shared = c.total("shared_load_inst_warp", "shared_store_inst_warp")
+    with np.errstate(divide="ignore", invalid="ignore"):
+        # Wide accesses need several wavefronts each; loads and stores share them in proportion to their number.
+        width = np.where(shared > 0, c["shared_wavefronts_ideal"] / shared, 1.0)
+    width = np.where(np.isnan(width), 1.0, width)
+    sides = []
+    for side, crossing in (("load", "l2_to_l1_read_bytes"), ("store", "l1_to_l2_write_bytes")):
+        wide = c[f"global_{side}_bytes_requested"] / WAVEFRONT_BYTES
+        plain = np.fmax(c[f"global_{side}_inst_warp"], wide)
+        accesses = np.nansum([plain, width * c[f"shared_{side}_inst_warp"]], axis=0)
+        unknown = np.isnan(plain) & np.isnan(c[f"shared_{side}_inst_warp"])
+        arrived = np.minimum(c[crossing] / WAVEFRONT_BYTES, accesses)
+        sides.append(np.where(unknown, np.nan, operand_limited(accesses, operands, arrived)))
+    return sides[0], sides[1]
+
+
+def busy(c: Counts) -> dict[str, np.ndarray]:
+    """Share of the elapsed time in which each unit of `UNITS` was busy, with useful work or not."""
+    active = np.where(np.isnan(c["sm_efficiency_fraction"]), 1.0, c["sm_efficiency_fraction"])
+
+    def pipe(elapsed: str, of_active: str) -> np.ndarray:
+        return np.where(np.isnan(c[elapsed]), c[of_active] * active, c[elapsed])
+
+    with np.errstate(invalid="ignore"):
+        fma = pipe("pipe_fma_elapsed_fraction", "fu_fp32_utilization_fraction")
+        alu = pipe("pipe_alu_elapsed_fraction", "fu_alu_utilization_fraction")
+        return {
+            "dram": c["dram_throughput_fraction"],
+            "l2": np.where(np.isnan(c["l2_utilization_fraction"]), c["sol_l2_fraction"], c["l2_utilization_fraction"]),
+            "l1": c["sol_l1_fraction"] * active,
+            "fp32": fma,
+            "fp64": pipe("pipe_fp64_elapsed_fraction", "fu_fp64_utilization_fraction"),
+            "tensor": pipe("pipe_tensor_elapsed_fraction", "fu_tensor_utilization_fraction"),
+            "xu": pipe("pipe_xu_elapsed_fraction", "fu_special_utilization_fraction"),
+            "integer": np.fmax.reduce([alu, fma, c["pipe_fmaheavy_elapsed_fraction"]]),
+            "issue": pipe("issue_active_elapsed_fraction", "issue_slot_utilization_fraction"),
+        }
+
+
+def _memory(c: Counts, used: dict[str, np.ndarray], loads: np.ndarray, stores: np.ndarray) -> dict[str, np.ndarray]:
+    """Useful share of the time of the memory units: what was asked for over what was moved, times the busy share."""
+    wanted_loads, wanted_stores = requested_bytes(c)
+    read, written = c["dram_read_bytes"], c["dram_write_bytes"]
+    moved = read + written
+    asked = useful_bytes(read, wanted_loads) + useful_bytes(written, wanted_stores)
+    excess = c["global_theoretical_sectors_ideal"] / c["global_theoretical_sectors"]
+    on = np.clip(np.nan_to_num(c["warp_nonpred_execution_efficiency_fraction"], nan=1.0), 0, 1)
+    wavefronts = (loads + stores) / c["sm_elapsed_cycles_sum"]
+    return {
+        "dram": used["dram"] * np.where(moved > 0, asked / moved, 1.0),
+        "l2": used["l2"] * np.where(np.isnan(excess), 1.0, np.clip(excess, 0, 1)),
+        "l1": np.where(np.isnan(wavefronts), used["l1"] * on, wavefronts),
+    }
+
+
+def useful_times(counters: pd.DataFrame, figures: pd.DataFrame) -> pd.DataFrame:
+    """Return a row a launch and a column a unit of `UNITS`: ns of useful work at peak rate, NaN where unknown.
+
+    ``counters`` has a column a counter, ``figures`` the peak rates of `profsvc.analysis.peaks`.
+    """
+    c = Counts(counters)
+    f = {name: figures[name].to_numpy(dtype="float64") for name in figures}
+    T, used = c["duration_ns"], busy(c)
+    lanes = np.clip(c["warp_nonpred_execution_efficiency_fraction"], 0, 1)
+    on = np.where(np.isnan(lanes), 1.0, lanes)
+    count, operands = operations(c)
+    loads, stores = memory_wavefronts(c, operands)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        cycles = f["sms"] * c["elapsed_cycles"]
+        share = _memory(c, used, loads, stores)
+        for kind in ("fp32", "fp64"):
+            counted = arithmetic_per_cycle(c, kind) / (f[f"{kind}_lanes_per_sm"] * f["sms"])
+            share[kind] = np.where(np.isnan(counted), used[kind] * on, counted)
+        share["tensor"] = np.where(np.nan_to_num(c["inst_tensor_warp"], nan=1.0) > 0, used["tensor"], 0.0)
+        # A special result that no arithmetic consumes is book-keeping, such as a division of indices.
+        executed = used["xu"] * f["sfu_per_sm"] / 32 * cycles
+        consumed = np.where(executed > 0, np.minimum(1.0, count / executed), 1.0)
+        share["xu"] = used["xu"] * np.where(count > 0, np.where(np.isnan(consumed), 1.0, consumed), on)
+        share["integer"] = np.where(count > 0, 0.0, used["integer"] * on)
+        payload = payload_instructions(c["inst_executed_warp"], lanes, count, np.nansum([loads, stores], axis=0))
+        issued = payload / (f["schedulers_per_sm"] * cycles)
+        share["issue"] = np.where(np.isnan(issued), used["issue"] * on, issued)
+        return pd.DataFrame({u: np.minimum(share[u] * T, T) for u in UNITS}, counters.index)

@@ -1,0 +1,149 @@
+"""``runs``, ``show``, ``explain``, ``formats``, ``devices``: what the store and the program know."""
+
+from typing import Annotated
+
+import typer
+
+from profsvc.cli.common import Output, engine_of, put, put_json
+
+
+def runs(
+    context: typer.Context,
+    project: Annotated[str, typer.Option(help="Only this project.")] = "",
+    output: Output = "table",
+) -> None:
+    """List the runs, newest first.
+
+    Example:
+
+      profsvc runs --project lab -o json
+    """
+    from profsvc import store
+
+    only = {"project": project} if project else {}
+    rows = sorted(store.select(engine_of(context), "v1_runs", **only), key=lambda r: -r["run_id"])
+    columns = ["run_id", "project", "name", "device", "launches", "gpu_time_ns", "started_at", "commit_id", "tags"]
+    put(columns, rows, output)
+
+
+def show(
+    context: typer.Context,
+    run: Annotated[str, typer.Argument(help="Run by name or id.")],
+    kernel: Annotated[str, typer.Option(help="Open one launch by number, or a kernel by (part of) its name.")] = "",
+    output: Output = "table",
+) -> None:
+    """Show a run: a row a launch, what limits it, its potential and what to do first.
+
+    Examples:
+
+      profsvc show nightly
+
+      profsvc show nightly --kernel saxpy
+
+      profsvc show nightly -o csv
+    """
+    import shutil
+    import sys
+
+    from profsvc import views
+    from profsvc.reports import text
+
+    engine = engine_of(context)
+    if kernel:
+        opened = views.launch(engine, run, kernel)
+        if output == "table":
+            typer.echo(text.launches(opened), nl=False)
+        elif output == "json":
+            put_json(opened)
+        else:
+            rows = [
+                {"launch": one["launch"]["launch_index"], "kernel": one["launch"]["kernel"]} | dict(row)
+                for one in opened["launches"]
+                for row in one["criteria"]
+            ]
+            put(["launch", "kernel", "criterion", "value", "share", "speedup", "value_as_published",
+                 "speedup_as_published", "flags", "reason"], rows, output)  # fmt: skip
+        return
+    view = views.run(engine, run)
+    if output == "table":
+        width = shutil.get_terminal_size((160, 24)).columns if sys.stdout.isatty() else 160
+        typer.echo(text.run(view, width), nl=False)
+    elif output == "json":
+        put_json(view)
+    else:
+        put(views.SUMMARY, view["launches"], output)
+
+
+def explain(
+    context: typer.Context,
+    name: Annotated[str, typer.Argument(help="A criterion, a counter, a metric, or 'potential'.")],
+    run: Annotated[str, typer.Option(help="Run by name or id, to walk from its numbers to lines of the upload.")] = "",
+    kernel: Annotated[str, typer.Option(help="Launch number or (part of) a kernel's name.")] = "",
+    output: Output = "table",
+) -> None:
+    """Say what a number means and where it comes from: formula, source, counters, metrics, upload and line.
+
+    Examples:
+
+      profsvc explain divergence
+
+      profsvc explain divergence --run nightly --kernel 0
+    """
+    from profsvc.reports import text
+    from profsvc.views import explain as walk
+
+    view = walk.explain(engine_of(context) if run else None, name, run or None, kernel or None)
+    if output == "table":
+        typer.echo(text.explained(view), nl=False)
+    elif output == "json":
+        put_json(view)
+    else:
+        put(["launch", "name", "value", "unit", "from", "metric", "raw_text", "file", "line"], view["trace"], output)
+
+
+def formats(
+    name: Annotated[str, typer.Argument(help="Show the page of one format.")] = "", output: Output = "table"
+) -> None:
+    """List the formats that are read, or show the page of one.
+
+    Examples:
+
+      profsvc formats
+
+      profsvc formats ncu-raw
+    """
+    from profsvc import views
+
+    if name:
+        typer.echo(views.reader(name).strip())
+    else:
+        put(["format", "what"], views.readers(), output)
+
+
+def devices(
+    context: typer.Context,
+    catalogue: Annotated[bool, typer.Option("--catalogue", help="The devices this program has figures for.")] = False,
+    output: Output = "table",
+) -> None:
+    """List the devices of the store, or those of the catalogue.
+
+    Examples:
+
+      profsvc devices
+
+      profsvc devices --catalogue -o csv
+    """
+    from profsvc import views
+
+    if catalogue:
+        rows = views.catalogue()
+        put(list(rows[0]), rows, output)
+    else:
+        rows = views.devices(engine_of(context))
+        put(["device_id", "name", "compute_capability", "sms"], rows, output)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands of this file."""
+    for command in (runs, show, explain, formats, devices):
+        app.command()(command)

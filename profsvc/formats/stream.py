@@ -1,0 +1,228 @@
+"""Bytes to lines: decompression, encodings, and physical lines that can be counted again.
+
+Every reader stands on these steps: `open_stream` undoes .gz and .zst, `peek` shows the head without losing it,
+and `Text` decodes a stream once into a spooled file, so that a reader can walk its lines as often as it needs.
+A physical line ends with a line feed; a last line without one counts as a line.
+"""
+
+import codecs
+import gzip
+import io
+import tempfile
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO, cast
+
+import zstandard
+
+from profsvc.errors import InputError
+
+CHUNK = 1 << 20
+SPOOL_BYTES = 32 << 20
+LINE_LIMIT = 16 << 20
+# A few bytes of zstd can hold 128 KiB of zeros: small pieces of input bound the output of one step.
+ZSTD_CHUNK = 4 << 10
+GZIP_MAGIC = b"\x1f\x8b"
+ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
+BYTE_ORDER_MARKS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
+
+
+class _Chunks(io.RawIOBase):
+    """A readable stream over an iterator of byte strings."""
+
+    def __init__(self, chunks: Iterator[bytes]) -> None:
+        self._chunks = chunks
+        self._rest = memoryview(b"")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: object) -> int:
+        target = memoryview(cast(bytearray, buffer)).cast("B")
+        while not self._rest:
+            chunk = next(self._chunks, None)
+            if chunk is None:
+                return 0
+            self._rest = memoryview(chunk)
+        size = min(len(target), len(self._rest))
+        target[:size] = self._rest[:size]
+        self._rest = self._rest[size:]
+        return size
+
+
+def _stream(chunks: Iterator[bytes]) -> BinaryIO:
+    return io.BufferedReader(_Chunks(chunks), CHUNK)
+
+
+def _read_chunks(stream: BinaryIO, size: int = CHUNK) -> Iterator[bytes]:
+    while chunk := stream.read(size):
+        yield chunk
+
+
+def _file_chunks(path: Path) -> Iterator[bytes]:
+    try:
+        with path.open("rb") as stream:
+            yield from _read_chunks(stream)
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror or error}") from None
+
+
+def _gunzip(stream: BinaryIO) -> Iterator[bytes]:
+    try:
+        with gzip.GzipFile(fileobj=stream) as members:
+            while chunk := members.read(CHUNK):
+                yield chunk
+    except EOFError:
+        raise InputError(
+            "the gzip stream ends before its end mark: the file is cut; compress or copy it again"
+        ) from None
+    except (zlib.error, OSError) as error:
+        raise InputError(f"the gzip stream is damaged ({error}); compress or copy the file again") from None
+
+
+def _unzstd(stream: BinaryIO) -> Iterator[bytes]:
+    frame = zstandard.ZstdDecompressor().decompressobj()
+    whole = True
+    try:
+        for piece in _read_chunks(stream, ZSTD_CHUNK):
+            data = piece
+            while data:
+                yield frame.decompress(data)
+                whole = frame.eof
+                data = frame.unused_data if whole else b""
+                if whole:
+                    frame = zstandard.ZstdDecompressor().decompressobj()
+    except zstandard.ZstdError as error:
+        raise InputError(f"the zstd stream is damaged ({error}); compress or copy the file again") from None
+    if not whole:
+        raise InputError("the zstd stream ends inside a frame: the file is cut; compress or copy it again")
+
+
+def _limited(chunks: Iterator[bytes], limit: int) -> Iterator[bytes]:
+    size = 0
+    for chunk in chunks:
+        size += len(chunk)
+        if size > limit:
+            raise InputError(f"the file holds more than {limit} bytes when decompressed; split it or raise the limit")
+        yield chunk
+
+
+def peek(stream: BinaryIO, size: int) -> tuple[bytes, BinaryIO]:
+    """Return the first ``size`` bytes (fewer at the end of the file) and a stream that still begins with them."""
+    head = bytearray()
+    while len(head) < size and (chunk := stream.read(size - len(head))):
+        head += chunk
+
+    def again() -> Iterator[bytes]:
+        yield bytes(head)
+        yield from _read_chunks(stream)
+
+    return bytes(head), _stream(again())
+
+
+def open_stream(source: str | Path | BinaryIO, limit: int | None = None) -> BinaryIO:
+    """Open a path or a binary stream, undoing gzip (any number of members) or zstd, told by their first bytes.
+
+    ``limit`` bounds the decompressed size in bytes. A cut or damaged compressed stream raises `InputError` when
+    the damage is reached.
+    """
+    if isinstance(source, str | Path):
+        source = _stream(_file_chunks(Path(source)))
+    magic, stream = peek(source, 4)
+    chunks = _read_chunks(stream)
+    if magic.startswith(GZIP_MAGIC):
+        chunks = _gunzip(stream)
+    elif magic == ZSTD_MAGIC:
+        chunks = _unzstd(stream)
+    return _stream(chunks if limit is None else _limited(chunks, limit))
+
+
+def _marked_encoding(head: bytes) -> str | None:
+    return next((name for mark, name in BYTE_ORDER_MARKS.items() if head.startswith(mark)), None)
+
+
+def head_text(head: bytes) -> str:
+    """Decode the first bytes of a file for a look at them; a character cut at the end does no harm.
+
+    >>> head_text("größe".encode("utf-16"))
+    'größe'
+    """
+    encoding = _marked_encoding(head)
+    if encoding is None:
+        try:
+            codecs.getincrementaldecoder("utf-8")().decode(head)
+            encoding = "utf-8"
+        except UnicodeDecodeError:
+            encoding = "latin-1"
+    return head.decode(encoding, errors="replace")
+
+
+class Text:
+    """The lines of a byte stream, decoded; can be walked several times in bounded memory.
+
+    ``encoding`` is ``utf-8``, ``utf-8-sig`` or ``utf-16`` where the bytes say so, else ``latin-1``. A character cut
+    by the end of the file becomes U+FFFD; a NUL is refused.
+    """
+
+    def __init__(self, stream: BinaryIO) -> None:
+        """Read the whole stream into the spooled file."""
+        # The file lives as long as this object; close() or the end of a with statement removes it.
+        self._file = tempfile.SpooledTemporaryFile(max_size=SPOOL_BYTES)  # noqa: SIM115
+        try:
+            self.encoding = self._spool(stream)
+        except BaseException:
+            self._file.close()
+            raise
+
+    def __enter__(self) -> "Text":
+        """Begin a with statement."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close at the end of a with statement."""
+        self.close()
+
+    def close(self) -> None:
+        """Remove the spooled copy."""
+        self._file.close()
+
+    def _spool(self, stream: BinaryIO) -> str:
+        encoding, decoder, line = "", None, 1
+        for chunk in _read_chunks(stream):
+            if decoder is None:
+                encoding = _marked_encoding(chunk) or "utf-8"
+                decoder = codecs.getincrementaldecoder(encoding)()
+            try:
+                text = decoder.decode(chunk)
+            except UnicodeDecodeError:
+                encoding = "latin-1" if encoding == "utf-8" else encoding
+                decoder = codecs.getincrementaldecoder(encoding)("replace")
+                text = chunk.decode("latin-1") if encoding == "latin-1" else decoder.decode(chunk)
+            if (nul := text.find("\0")) >= 0:
+                line += text.count("\n", 0, nul)
+                raise InputError(
+                    f"line {line} holds a NUL byte, which no text export has; "
+                    "if the file is UTF-16 without a byte order mark, save it as UTF-8"
+                )
+            line += text.count("\n")
+            self._file.write(chunk)
+        return encoding or "utf-8"
+
+    def lines(self) -> Iterator[str]:
+        """Yield every physical line with its line end; only a line feed ends a line."""
+        self._file.seek(0)
+        decoder = codecs.getincrementaldecoder(self.encoding)("replace")
+        rest = ""
+        final = False
+        while not final:
+            chunk = self._file.read(CHUNK)
+            final = not chunk
+            pieces = (rest + decoder.decode(chunk, final)).split("\n")
+            rest = pieces.pop()
+            if len(rest) > LINE_LIMIT:
+                raise InputError(f"a line is longer than {LINE_LIMIT} characters, which no export has; check the file")
+            for piece in pieces:
+                yield piece + "\n"
+        if rest:
+            yield rest

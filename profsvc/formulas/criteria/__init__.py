@@ -1,0 +1,51 @@
+"""The nine optimization criteria of [FineGrained2016] section IV, each with its potential speedup of section V.
+
+A criterion lies in [0, 1]; 1 means that there is nothing to gain. ::
+
+    A  host synchronization      host_sync
+    B  device synchronization    device_sync
+    C  divergence                divergence
+    D  load balance of warps     load_balance_warp, load_balance_warp_printed
+    E  load balance of SMs       load_balance_sm, load_balance_sm_printed
+    F  L1 and L2 granularity     granularity, with lines of 128 and 32 bytes
+    G  shared memory efficiency  shared_efficiency
+    H  throughput / occupancy    throughput_occupancy
+
+Their speedups are alternatives under one ceiling, `speedup.potential_speedup`; never multiply them.
+"""
+
+from profsvc.formulas.criteria.balance import (
+    Divergence,
+    divergence,
+    load_balance_sm,
+    load_balance_sm_printed,
+    load_balance_warp,
+    load_balance_warp_printed,
+)
+from profsvc.formulas.criteria.memory import (
+    SharedEfficiency,
+    ThroughputOccupancy,
+    granularity,
+    shared_efficiency,
+    throughput_occupancy,
+)
+from profsvc.formulas.criteria.result import Criterion
+from profsvc.formulas.criteria.synchronization import HostSync, device_sync, host_sync
+
+__all__ = [
+    "Criterion",
+    "Divergence",
+    "HostSync",
+    "SharedEfficiency",
+    "ThroughputOccupancy",
+    "device_sync",
+    "divergence",
+    "granularity",
+    "host_sync",
+    "load_balance_sm",
+    "load_balance_sm_printed",
+    "load_balance_warp",
+    "load_balance_warp_printed",
+    "shared_efficiency",
+    "throughput_occupancy",
+]

@@ -1,0 +1,148 @@
+"""The joiner: bytes -> tidy tables -> store -> analysis -> results. Every front door calls this one pipeline."""
+
+import hashlib
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, BinaryIO, cast
+
+import pandas as pd
+
+from profsvc import analysis, formats, specs, store
+from profsvc.tables import Batch
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
+CHUNK_BYTES = 1 << 20
+SPOOL_BYTES = 16 << 20
+Progress = Callable[[int], None]
+
+
+@dataclass
+class Verdict:
+    """What a reader made of a file, whether it was stored or only checked."""
+
+    file_name: str
+    sha256: str = ""
+    format: str = ""
+    known: bool = False
+    upload_id: int | None = None
+    run_id: int | None = None
+    run: str = ""
+    launches: int = 0
+    metrics: int = 0
+    lines: int = 0
+    lines_stored: int = 0
+    lines_skipped: int = 0
+    lines_rejected: int = 0
+    message: str = ""
+    facts: dict[str, str] = field(default_factory=dict)
+
+
+@contextmanager
+def spooled(source: BinaryIO, progress: Progress | None = None) -> Iterator[tuple[IO[bytes], str, int]]:
+    """Copy ``source`` to a seekable spool; yield it with the SHA-256 of its bytes and their number."""
+    digest, size = hashlib.sha256(), 0
+    with tempfile.SpooledTemporaryFile(max_size=SPOOL_BYTES) as spool:
+        while chunk := source.read(CHUNK_BYTES):
+            digest.update(chunk)
+            size += len(chunk)
+            spool.write(chunk)
+            if progress:
+                progress(len(chunk))
+        spool.seek(0)
+        yield cast("IO[bytes]", spool), digest.hexdigest(), size
+
+
+def _counted(verdict: Verdict, batches: Iterator[Batch]) -> Iterator[Batch]:
+    """Pass batches through and keep the account of their lines."""
+    for batch in batches:
+        verdict.lines_stored += batch.lines_stored
+        verdict.lines_skipped += batch.lines_skipped
+        verdict.lines_rejected += batch.lines_rejected
+        verdict.launches += len(batch.tables.get("launches", ()))
+        verdict.metrics += len(batch.tables.get("metrics", ()))
+        verdict.facts.update(batch.facts)
+        verdict.message = batch.message or verdict.message
+        yield batch
+    verdict.lines = verdict.lines_stored + verdict.lines_skipped + verdict.lines_rejected
+
+
+def check(source: BinaryIO, file_name: str, form: str | None = None, progress: Progress | None = None) -> Verdict:
+    """Read a file to its end without storing anything, and say what would be stored."""
+    verdict = Verdict(file_name)
+    with spooled(source, progress) as (spool, verdict.sha256, _):
+        reader, batches = formats.read(cast("BinaryIO", spool), form)
+        verdict.format = reader.NAME
+        for _ in _counted(verdict, batches):
+            pass
+    return verdict
+
+
+def ingest(
+    engine: "Engine",
+    source: BinaryIO,
+    file_name: str,
+    run: store.RunInfo,
+    form: str | None = None,
+    progress: Progress | None = None,
+) -> Verdict:
+    """Store a file in one transaction, then analyse its run; the same bytes are stored once."""
+    verdict = Verdict(file_name)
+    with spooled(source, progress) as (spool, verdict.sha256, size):
+        stored = store.find_upload(engine, verdict.sha256)
+        if stored is None:
+            reader, batches = formats.read(cast("BinaryIO", spool), form)
+            verdict.format = reader.NAME
+            upload = store.UploadInfo(file_name=file_name, sha256=verdict.sha256, size_bytes=size, format=reader.NAME)
+            stored = store.write_upload(engine, upload, run, _counted(verdict, batches))
+    verdict.known, verdict.upload_id, verdict.run_id, verdict.run = (
+        stored.known,
+        stored.upload_id,
+        stored.run_id,
+        stored.run,
+    )
+    if verdict.known:
+        verdict = _recalled(engine, verdict)
+    else:
+        analyze(engine, stored.run_id)
+    return verdict
+
+
+def _recalled(engine: "Engine", verdict: Verdict) -> Verdict:
+    """Fill a verdict on bytes that are stored already from what was stored then."""
+    row = store.upload(engine, cast("int", verdict.upload_id))
+    for name in ("format", "lines", "lines_stored", "lines_skipped", "lines_rejected", "message"):
+        setattr(verdict, name, row[name])
+    verdict.launches = int(row["launches"])
+    return verdict
+
+
+def analyze(engine: "Engine", run_id: int, progress: Progress | None = None) -> int:
+    """Recompute the counters, criteria and potential of a run; return how many launches it has."""
+    launches = store.launches(engine, run_id)
+    formats_of = store.uploads(engine, run_id).set_index("upload_id")["format"]
+    counters = []
+    for upload_id, group in launches.groupby("upload_id"):
+        tool = str(formats_of[upload_id]).split("-")[0]
+        for capability, part in group.groupby("compute_capability", dropna=False):
+            metrics = store.metrics(engine, int(upload_id), part["launch_id"].tolist())
+            known = None if pd.isna(capability) else str(capability)
+            counters.append(analysis.counters_of(part, metrics, tool, known))
+    results = analysis.analyze(
+        launches, counters, pd.DataFrame(columns=["device", "quantity", "x", "y"]), specs.criteria()
+    )
+    store.save_results(engine, run_id, results, analysis.VERSION)
+    if progress:
+        progress(len(launches))
+    return len(launches)
+
+
+def demo_files() -> list[Path]:
+    """Return the bundled exports of the demonstration, wherever the package is installed."""
+    here = Path(__file__).parent
+    folder = here / "demo" if (here / "demo").is_dir() else here.parent / "fixtures" / "demo"
+    return sorted(p for p in folder.iterdir() if p.suffix in {".gz", ".csv"})

@@ -1,0 +1,135 @@
+"""A run as one HTML file: no scripts, no requests, light and dark; every string of an upload is escaped."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+from typing import Any
+
+from profsvc.reports.rows import cell
+from profsvc.reports.text import times
+
+STYLE = """
+:root { color-scheme: light dark; --ink: #1b1f24; --soft: #57606a; --line: #d0d7de; --fill: #0969da; --back: #fff; }
+@media (prefers-color-scheme: dark) {
+  :root { --ink: #e6edf3; --soft: #9198a1; --line: #3d444d; --fill: #4493f8; --back: #0d1117; } }
+body { font: 15px/1.45 system-ui, sans-serif; color: var(--ink); background: var(--back); max-width: 72rem;
+  margin: 2rem auto; padding: 0 1rem; }
+h1 { font-size: 1.5rem; } h2 { font-size: 1.1rem; margin-top: 2.2rem; overflow-wrap: anywhere; }
+table { border-collapse: collapse; width: 100%; } .wide { overflow-x: auto; }
+th, td { text-align: left; padding: .28rem .6rem .28rem 0; border-bottom: 1px solid var(--line); vertical-align: top; }
+td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
+.bar { display: inline-block; width: 8rem; height: .7rem; border: 1px solid var(--line); border-radius: 2px; }
+.bar i { display: block; height: 100%; background: var(--fill); border-radius: 1px; }
+.soft { color: var(--soft); } a { color: var(--fill); } code { overflow-wrap: anywhere; }
+"""
+
+
+def _bar(value: float | None, label: str) -> str:
+    if value is None:
+        return ""
+    width = 100 * max(0.0, min(1.0, value))
+    return f'<span class="bar" role="img" aria-label="{escape(label)}"><i style="width:{width:.1f}%"></i></span>'
+
+
+def _table(heads: Sequence[tuple[str, str]], rows: Iterable[Sequence[str]]) -> str:
+    """A table of cells that are HTML already; ``heads`` are (title, class)."""
+    head = "".join(f'<th class="{kind}" scope="col">{escape(title)}</th>' for title, kind in heads)
+    body = "".join(
+        "<tr>"
+        + "".join(f'<td class="{kind}">{value}</td>' for value, (_, kind) in zip(row, heads, strict=True))
+        + "</tr>"
+        for row in rows
+    )
+    return f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+
+
+def _summary(rows: Iterable[Mapping[str, Any]]) -> str:
+    heads = [("#", "n"), ("kernel", ""), ("us", "n"), ("compute", ""), ("memory", ""), ("limited by", ""),
+             ("potential", "n"), ("ceiling", "n"), ("what to do first", "")]  # fmt: skip
+
+    def share(value: float | None) -> str:
+        return "" if value is None else f"{_bar(value / 100, f'{value} percent')} {value:.0f} %"
+
+    return _table(
+        heads,
+        (
+            [
+                f'<a href="#launch-{r["launch"]}">{r["launch"]}</a>',
+                f'<span title="{escape(r["kernel_full"])}">{escape(r["kernel"])}</span>',
+                cell(r["duration_us"]),
+                share(r["compute_pct"]),
+                share(r["memory_pct"]),
+                escape(r["bound"] or r["reason"] or ""),
+                times(r["potential"]),
+                times(r["ceiling"]),
+                escape(r["first"]),
+            ]
+            for r in rows
+        ),
+    )
+
+
+def _launch(one: Mapping[str, Any]) -> str:
+    launch, bound = one["launch"], one["potential"] or {}
+    heads = [
+        ("criterion", ""),
+        ("", ""),
+        ("value", "n"),
+        ("share", "n"),
+        ("speedup", "n"),
+        ("published", "n"),
+        ("", ""),
+    ]
+    criteria = _table(
+        heads,
+        (
+            [
+                escape(r["title"]),
+                _bar(r["value"], cell(r["value"])),
+                cell(r["value"]),
+                cell(r["share"]),
+                times(r["speedup"]),
+                cell(r["value_as_published"]),
+                f'<span class="soft">{escape(r["reason"] or r["flags"] or "")}</span>',
+            ]
+            for r in one["criteria"]
+        ),
+    )
+    hints = _hints(one["advice"])
+    rules = [r for r in one["rules"] if r["estimated_saving_fraction"] is not None]
+    vendor = _table(
+        [("NVIDIA's rule", ""), ("kind", ""), ("estimate", "n"), ("speedup", "n")],
+        (
+            [escape(r["rule"]), escape(r["kind"] or ""), f"{100 * r['estimated_saving_fraction']:.1f} %",
+             times(r["estimated_speedup"])]
+            for r in rules
+        ),
+    ) if rules else ""  # fmt: skip
+    facts = f"{cell(launch['duration_ns'])} ns, potential {times(bound.get('speedup')) or 'unknown'}"
+    return (
+        f'<section id="launch-{launch["launch_index"]}"><h2>#{launch["launch_index"]} <code>{escape(launch["kernel"])}'
+        f"</code></h2><p>{escape(facts)}</p>{criteria}<ol>{hints}</ol>{vendor}</section>"
+    )
+
+
+def _hints(advice: Iterable[Mapping[str, Any]]) -> str:
+    out = []
+    for hint in advice:
+        saved = "limit" if hint["kind"] == "limit" else f"-{100 * hint['saving_fraction']:.0f} %"
+        out.append(f"<li><b>{saved}</b> {escape(hint['title'])}: {escape(hint['hint'])}</li>")
+    return "".join(out)
+
+
+def run(view: Mapping[str, Any], launches: Iterable[Mapping[str, Any]]) -> str:
+    """Return the page of a run; ``launches`` are its opened launches."""
+    info, whole = view["run"], view["potential"] or {}
+    title = f"{info['name']} on {info['device'] or 'an unnamed device'}"
+    return (
+        "<!doctype html><html lang=en><head><meta charset=utf-8>"
+        "<meta name=viewport content='width=device-width, initial-scale=1'>"
+        f"<title>{escape(title)}</title><style>{STYLE}</style></head><body><h1>{escape(title)}</h1>"
+        f"<p>{len(view['launches'])} launches, {cell((whole.get('duration_ns') or 0) / 1e6)} ms; potential of the whole "
+        f"{times(whole.get('speedup')) or 'unknown'}</p>{_summary(view['launches'])}"
+        f"{''.join(_launch(one) for one in launches)}"
+        "<p class=soft>potential: all waste removed, same algorithm; ceiling: only DRAM traffic and arithmetic remain.</p>"
+        "</body></html>\n"
+    )

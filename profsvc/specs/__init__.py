@@ -1,0 +1,41 @@
+"""The domain as data: loads the tables under ``profsvc/data`` into frozen dataclasses.
+
+===============  ==================================================================
+``files``        opens the tables; says which file and row is wrong
+``vocabulary``   counters.csv, labels.csv, sections.csv, units.csv
+``expression``   the little language of metrics.csv
+``mapping``      metrics.csv: a tool's metrics -> our counters
+``derive``       evaluates metrics.csv over the launches of a file
+``hardware``     devices.toml
+``literature``   references.toml
+``guidance``     criteria.toml: the nine criteria, the units and their hints
+===============  ==================================================================
+"""
+
+from profsvc.specs.derive import derive_counters
+from profsvc.specs.expression import Expression, parse
+from profsvc.specs.guidance import criteria, figures
+from profsvc.specs.hardware import Device, device, devices
+from profsvc.specs.literature import Reference, references
+from profsvc.specs.mapping import metrics
+from profsvc.specs.vocabulary import Counter, Unit, counters, labels, metric_of, units
+
+__all__ = [
+    "Counter",
+    "Device",
+    "Expression",
+    "Reference",
+    "Unit",
+    "counters",
+    "criteria",
+    "derive_counters",
+    "device",
+    "devices",
+    "figures",
+    "labels",
+    "metric_of",
+    "metrics",
+    "parse",
+    "references",
+    "units",
+]

@@ -1,0 +1,72 @@
+"""The nine criteria, the units of the joint bound and their hints; and the figures of a device by name."""
+
+import dataclasses
+import tomllib
+from collections.abc import Mapping
+from functools import cache
+from types import MappingProxyType
+from typing import Any
+
+from profsvc.errors import DomainError, NotFoundError
+from profsvc.specs.files import tables_of, text_of
+from profsvc.specs.hardware import Device, device, devices
+from profsvc.specs.literature import references
+from profsvc.specs.vocabulary import counters
+
+FILE = "criteria.toml"
+CRITERION = {"name", "symbol", "title", "level", "formula", "reference", "section", "counters", "hint"}
+CAUSE = {"name", "title", "units", "hint"}
+UNIT = {"name", "title", "kind", "function", "hint"}
+
+
+def read_criteria(text: str | None = None) -> Mapping[str, Any]:
+    """Read ``criteria.toml``: ``attainable`` and the lists ``criterion``, ``unit`` and ``cause``."""
+    domain = tomllib.loads(text_of(FILE) if text is None else text)
+    if not 0 < domain["attainable"]["near_peak"] <= 1:
+        raise DomainError(f"{FILE}: near_peak must lie in (0, 1] but is {domain['attainable']['near_peak']!r}")
+    for kind, keys in (("criterion", CRITERION), ("unit", UNIT), ("cause", CAUSE)):
+        for entry in domain[kind]:
+            if set(entry) != keys:
+                raise DomainError(f"{FILE} {kind} {entry.get('name')!r}: needs exactly {sorted(keys)}")
+    names = {unit["name"] for unit in domain["unit"]}
+    for cause in domain["cause"]:
+        if stray := set(cause["units"]) - names:
+            raise DomainError(f"{FILE} cause {cause['name']!r}: no such units: {sorted(stray)}")
+    for entry in domain["criterion"]:
+        if unknown := [name for name in entry["counters"] if name not in counters()]:
+            raise DomainError(f"{FILE} criterion {entry['name']!r}: no such counters: {unknown}")
+        if entry["reference"] not in references():
+            raise DomainError(f"{FILE} criterion {entry['name']!r}: no reference {entry['reference']!r}")
+    return MappingProxyType(domain)
+
+
+@cache
+def criteria() -> Mapping[str, Any]:
+    """Return the criteria and units as the analysis and the reports use them.
+
+    >>> [c["symbol"] for c in criteria()["criterion"]]
+    ['A', 'B', 'C', 'D', 'E', 'F', 'F', 'G', 'H']
+    """
+    return read_criteria()
+
+
+def _fields(known: Device) -> dict[str, object]:
+    return {field.name: getattr(known, field.name) for field in dataclasses.fields(known)}
+
+
+def figures(name: str | None, compute_capability: str | None) -> dict[str, object]:
+    """Return what the catalogue knows of a device; of an unknown product only what its compute capability fixes.
+
+    >>> figures("NVIDIA H200", "9.0")["sms"], figures("a new board", "9.0").get("sms")
+    (132, None)
+    """
+    if name is not None:
+        try:
+            return _fields(device(name))
+        except NotFoundError:
+            pass
+    shared = [_fields(d) for d in devices().values() if d.compute_capability == compute_capability]
+    if not shared:
+        return {}
+    fixed = tables_of("devices.toml")["capability"][str(compute_capability)]
+    return {key: value for key, value in shared[0].items() if key in fixed}

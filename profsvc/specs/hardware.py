@@ -1,0 +1,157 @@
+"""The GPUs: what each can do at most, and what limits a launch on it."""
+
+import dataclasses
+import fnmatch
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from types import MappingProxyType
+from typing import Any
+
+from profsvc.errors import DomainError, NotFoundError
+from profsvc.specs.files import capability, tables_of
+
+FILE = "devices.toml"
+
+
+@dataclass(frozen=True)
+class Device:
+    """A product. Lanes are thread instructions a cycle, a multiply-add counting once; None is not known."""
+
+    key: str
+    name: str
+    match: tuple[str, ...]
+    compute_capability: str
+    source: Mapping[str, str] = field(hash=False)
+    sms: int
+    warp_size: int
+    schedulers_per_sm: int
+    max_warps_per_sm: int
+    max_blocks_per_sm: int
+    max_threads_per_block: int
+    registers_per_sm: int
+    register_allocation_unit: int
+    register_allocation_scope: str
+    warp_allocation_granularity: int
+    shared_mem_per_sm_bytes: int
+    shared_mem_per_block_max_bytes: int
+    shared_mem_reserved_per_block_bytes: int
+    shared_mem_allocation_unit_bytes: int
+    fp32_lanes_per_sm: int
+    fp64_lanes_per_sm: int
+    sfu_per_sm: int
+    boost_clock_hz: float
+    dram_peak_bytes_per_s: float
+    base_clock_hz: float | None = None
+    memory_clock_hz: float | None = None
+    memory_bus_width_bits: int | None = None
+    l1_size_bytes: int | None = None
+    l1_unified_with_shared_mem: bool | None = None
+    l2_size_bytes: int | None = None
+    tdp_w: float | None = None
+    tensor_fp16_op_per_s: float | None = None
+    tensor_bf16_op_per_s: float | None = None
+    tensor_tf32_op_per_s: float | None = None
+    tensor_fp8_op_per_s: float | None = None
+    tensor_int8_op_per_s: float | None = None
+    tensor_fp64_op_per_s: float | None = None
+
+    @property
+    def cores_fp32_per_sm(self) -> int:
+        """CUDA cores per SM, which is another word for the FP32 lanes."""
+        return self.fp32_lanes_per_sm
+
+    @property
+    def max_threads_per_sm(self) -> int:
+        """Thread slots per SM."""
+        return self.max_warps_per_sm * self.warp_size
+
+    @property
+    def fp32_peak_flop_per_s(self) -> float:
+        """FP32 peak at the boost clock, a multiply-add counting as 2."""
+        return 2 * self.sms * self.fp32_lanes_per_sm * self.boost_clock_hz
+
+    @property
+    def fp64_peak_flop_per_s(self) -> float:
+        """FP64 peak at the boost clock without tensor cores, a multiply-add counting as 2."""
+        return 2 * self.sms * self.fp64_lanes_per_sm * self.boost_clock_hz
+
+
+_KINDS: Mapping[Any, tuple[type, ...]] = {
+    int: (int,),
+    int | None: (int,),
+    float: (int, float),
+    float | None: (int, float),
+    bool | None: (bool,),
+    str: (str,),
+}
+
+
+def _device(key: str, own: Mapping[str, Any], shared: Mapping[str, Any]) -> Device:
+    """Join what holds for the product with what holds for its compute capability."""
+    figures: dict[str, Any] = {"key": key, **shared, **own}
+    figures["source"] = {**shared.get("source", {}), **own.get("source", {})}
+    figures["match"] = tuple(own.get("match", ()))
+    fields = {known.name: known for known in dataclasses.fields(Device)}
+    if unknown := sorted(set(figures) - set(fields)):
+        raise DomainError(f"{FILE} device {key!r}: no such figures: {unknown}")
+    for name, known in fields.items():
+        if name not in figures:
+            if known.default is dataclasses.MISSING:
+                raise DomainError(f"{FILE} device {key!r}: {name} is missing")
+        elif known.type in _KINDS:
+            figures[name] = _checked(f"{FILE} device {key!r}: {name}", figures[name], known.type)
+    if not figures["match"] or not figures["source"]:
+        raise DomainError(f"{FILE} device {key!r}: needs match and source")
+    return Device(**figures)
+
+
+def _checked(where: str, value: object, kind: object) -> object:
+    """Return ``value`` if it is of ``kind``; a number must not be negative."""
+    wrong = not isinstance(value, _KINDS[kind]) or (isinstance(value, bool) and kind != bool | None)
+    if wrong or (isinstance(value, (int, float)) and value < 0):
+        raise DomainError(f"{where} must be of {kind} and not negative but is {value!r}")
+    return float(value) if isinstance(value, int) and kind in (float, float | None) else value
+
+
+def read_devices(text: str | None = None) -> dict[str, Device]:
+    """Read ``devices.toml``: key, then `Device`."""
+    tables = tables_of(FILE, text)
+    if stray := sorted(set(tables) - {"capability", "device"}):
+        raise DomainError(f"{FILE}: {stray} is neither capability nor device")
+    known = {}
+    for key, own in tables.get("device", {}).items():
+        version = own.get("compute_capability")
+        if version not in tables.get("capability", {}):
+            raise DomainError(f"{FILE} device {key!r}: no table for compute capability {version!r}")
+        capability(version)
+        known[key] = _device(key, own, tables["capability"][version])
+    return known
+
+
+@cache
+def devices() -> Mapping[str, Device]:
+    """Return the known devices by key.
+
+    >>> round(devices()["H200"].fp32_peak_flop_per_s / 1e12, 1)
+    66.9
+    """
+    return MappingProxyType(read_devices())
+
+
+def device(name: str) -> Device:
+    """Return the device of a product name as tools print it, or of a key; raise `NotFoundError` otherwise.
+
+    >>> device("GeForce GTX 1080 Ti (0)").key, device("h200").sms
+    ('GTX1080Ti', 132)
+    """
+    plain = re.sub(r"\s*\(\d+\)$", "", name.strip())
+    for key, known in devices().items():
+        if plain.lower() in (key.lower(), known.name.lower()):
+            return known
+        if any(fnmatch.fnmatchcase(plain, pattern) for pattern in known.match):
+            return known
+    raise NotFoundError.near(
+        "device", plain, [*devices(), *(pattern for d in devices().values() for pattern in d.match)]
+    )

@@ -1,0 +1,160 @@
+"""Where the store lies, how a connection to it behaves, and what its failures mean to a user."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import URL, Connection, Engine, NullPool, create_engine, event, make_url
+from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
+
+from profsvc.errors import ServiceError, StoreBusyError, UsageError
+
+BUSY_SECONDS = 10
+OLDEST_SQLITE = (3, 37, 0)  # the first with strict tables
+WRITE = "profsvc_write"
+
+# What SQLite says -> what it means here and what to do.
+ADVICE = {
+    "disk is full": "no space is left where the store lies; nothing was changed; free some space and repeat",
+    "readonly": "the store cannot be written; check the permissions of the file and of its folder",
+    "unable to open": "the store cannot be opened; check that its folder exists and that you may write there",
+    "not a database": "the file is not a SQLite database; give another path with --store",
+    "malformed": "the file is damaged; restore it from a backup",
+    "disk i/o": "the disk failed while the store was read or written; nothing was changed; check the disk",
+}
+
+
+def default_path() -> Path:
+    """Return the file of the store in the user's data folder; the folder is made for this user alone."""
+    from platformdirs import user_data_path
+
+    folder = user_data_path("profsvc", appauthor=False)
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise ServiceError(f"cannot make {folder} for the store: {error.strerror}; choose one with --store") from None
+    return folder / "profsvc.sqlite"
+
+
+def url_of(text: str | None) -> URL:
+    """Read what a user gave as the store: nothing, a path or a database URL.
+
+    >>> str(url_of("lab.sqlite")), str(url_of("postgresql://host/db"))
+    ('sqlite:///lab.sqlite', 'postgresql+psycopg://host/db')
+    """
+    if not text:
+        return URL.create("sqlite", database=str(default_path()))
+    if "://" not in text:
+        return URL.create("sqlite", database=text)
+    try:
+        url = make_url(text)
+    except ArgumentError:
+        raise UsageError(
+            f"{text!r} is no database URL; write a path, sqlite:///PATH or postgresql://HOST/NAME"
+        ) from None
+    if url.drivername == "postgresql":
+        return url.set(drivername="postgresql+psycopg")
+    if url.get_backend_name() not in {"sqlite", "postgresql"}:
+        raise UsageError(f"the store cannot be {url.get_backend_name()!r}; it can be sqlite or postgresql")
+    if url.get_backend_name() == "sqlite" and url.database in {None, "", ":memory:"}:
+        raise UsageError("a store in memory would be lost at once; give a path")
+    return url
+
+
+def file_of(engine: Engine) -> Path | None:
+    """Return the file of a SQLite store, None for a server."""
+    return Path(str(engine.url.database)) if engine.dialect.name == "sqlite" else None
+
+
+def wal_is_safe(version: tuple[int, ...] = sqlite3.sqlite_version_info) -> bool:
+    """Tell whether this SQLite can keep a write-ahead log without ever losing a committed row.
+
+    Before these releases two connections that write and checkpoint at once could lose one.
+
+    >>> wal_is_safe((3, 40, 1)), wal_is_safe((3, 44, 6)), wal_is_safe((3, 51, 2)), wal_is_safe((3, 51, 3))
+    (False, True, False, True)
+    """
+    return version >= (3, 51, 3) or any(v <= version < (3, v[1] + 1) for v in ((3, 44, 6), (3, 50, 7)))
+
+
+def make_engine(url: URL) -> Engine:
+    """Make the engine of a store, without touching the database."""
+    try:
+        if url.get_backend_name() != "sqlite":
+            return create_engine(url)
+        # No pool: a file opens in a millisecond, and nothing is left open behind a forked worker.
+        engine = create_engine(url, poolclass=NullPool, connect_args={"timeout": BUSY_SECONDS})
+    except (ModuleNotFoundError, NoSuchModuleError) as error:
+        raise ServiceError(f"the database driver is missing ({error}); run: pip install 'profsvc[postgres]'") from None
+    if sqlite3.sqlite_version_info < OLDEST_SQLITE:
+        raise ServiceError(f"SQLite {sqlite3.sqlite_version} is too old; profsvc needs 3.37 or newer")
+    event.listen(engine, "connect", _on_connect)
+    event.listen(engine, "begin", _on_begin)
+    return engine
+
+
+def _on_connect(connection: Any, _record: Any) -> None:
+    connection.isolation_level = None  # the module's own BEGIN is off: `_on_begin` chooses which one
+    for pragma in ("foreign_keys = ON", "synchronous = FULL", "cache_size = -32768"):
+        connection.execute(f"PRAGMA {pragma}")
+
+
+def _on_begin(connection: Connection) -> None:
+    # A plain BEGIN that reads and then writes fails at once when another writer came between; the timeout does
+    # not apply to it. So writers take the lock first, and readers never do.
+    writes = connection.get_execution_options().get(WRITE)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+
+def set_journal(engine: Engine) -> None:
+    """Choose the journal that this SQLite keeps whole: the write-ahead log, else a rollback journal."""
+    wanted = "wal" if wal_is_safe() else "delete"
+    with plain_errors(engine), engine.connect() as connection:
+        driver: Any = connection.connection.driver_connection
+        if driver.execute("PRAGMA journal_mode").fetchone()[0] != wanted:
+            driver.execute(f"PRAGMA journal_mode = {wanted}")
+
+
+@contextmanager
+def reading(engine: Engine) -> Iterator[Connection]:
+    """Give a connection in a transaction that only reads."""
+    with plain_errors(engine), engine.connect() as connection, connection.begin():
+        yield connection
+
+
+@contextmanager
+def writing(engine: Engine) -> Iterator[Connection]:
+    """Give a connection in a transaction that writes: all of it is kept at the end, or nothing."""
+    with plain_errors(engine), engine.execution_options(**{WRITE: True}).connect() as connection, connection.begin():
+        yield connection
+
+
+@contextmanager
+def plain_errors(engine: Engine) -> Iterator[None]:
+    """Turn what the database raises into one sentence for the user."""
+    try:
+        yield
+    except DBAPIError as error:
+        raise explained(str(error.orig), engine.url.render_as_string(hide_password=True)) from error
+    except sqlite3.Error as error:
+        raise explained(str(error), engine.url.render_as_string(hide_password=True)) from error
+
+
+def explained(message: str, where: str) -> ServiceError:
+    """Return the error for what a database said.
+
+    >>> str(explained("database or disk is full", "sqlite:///a.sqlite"))
+    'sqlite:///a.sqlite: no space is left where the store lies; nothing was changed; free some space and repeat'
+    """
+    lower = message.lower()
+    if "locked" in lower or "busy" in lower:
+        return StoreBusyError(
+            f"{where}: another process has been writing for more than {BUSY_SECONDS} s; nothing was changed; "
+            "repeat later"
+        )
+    for sign, advice in ADVICE.items():
+        if sign in lower:
+            return ServiceError(f"{where}: {advice}")
+    return ServiceError(f"{where}: the database answered: {message}")

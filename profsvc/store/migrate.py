@@ -1,0 +1,157 @@
+"""Bring the schema of a store to that of this program, and say which it is."""
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, Engine, inspect, text
+
+from profsvc.errors import ServiceError, StoreVersionError
+from profsvc.store.engine import WRITE, file_of, plain_errors, reading, set_journal, writing
+from profsvc.store.names import Names
+from profsvc.store.views import VIEWS, check_counters, sql_of
+
+
+def folder(package: Path | None = None) -> Path:
+    """Return the folder of the migrations: inside the installed package, or at the top of a checkout."""
+    package = package or Path(__file__).parent.parent
+    for place in (package / "migrations", package.parent / "migrations"):
+        if (place / "env.py").is_file():
+            return place
+    raise ServiceError(f"no migrations lie in {package} nor beside it; install profsvc again")
+
+
+def revisions(place: Path | None = None) -> list[str]:
+    """Return every revision this program knows, oldest first.
+
+    They are the numbers that the files begin with, so that the usual start, with nothing to do, need not load Alembic.
+    """
+    return sorted(path.name.split("_")[0] for path in ((place or folder()) / "versions").glob("[0-9]*.py"))
+
+
+def head(place: Path | None = None) -> str:
+    """Return the revision of this program's schema."""
+    return revisions(place)[-1]
+
+
+def current(engine: Engine) -> str | None:
+    """Return the revision of the store's schema, None for an empty database."""
+    with reading(engine) as connection:
+        tables = inspect(connection).get_table_names()
+        if "alembic_version" in tables:
+            revision = connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
+            return None if revision is None else str(revision)
+    if tables:
+        where = engine.url.render_as_string(hide_password=True)
+        raise ServiceError(f"{where} belongs to another program: it has the table {tables[0]!r}; give another --store")
+    return None
+
+
+def state(engine: Engine, place: Path | None = None) -> str:
+    """Tell whether the store is ``new``, ``old`` or ``current``; raise `StoreVersionError` if it is newer than that."""
+    found, known = current(engine), revisions(place)
+    if found is not None and found not in known:
+        raise StoreVersionError(
+            f"{engine.url.render_as_string(hide_password=True)} has schema {found}, but this profsvc knows only "
+            f"{known[0]} to {known[-1]}; install the newer profsvc that wrote it, or give another --store"
+        )
+    return "new" if found is None else "current" if found == known[-1] else "old"
+
+
+def upgrade(engine: Engine, counters: Iterable[str] | None = None, place: Path | None = None) -> str:
+    """Bring the store to this program's schema and views; return the revision.
+
+    A SQLite file of an older schema is copied first, to ``<file>.before-<new revision>``.
+    """
+    found = state(engine, place)
+    if found == "old" and file_of(engine) is not None:
+        _copy(engine, head(place))
+    if found == "new":
+        set_journal(engine)
+    if found != "current":
+        with changing_schema(engine) as connection:
+            _run_migrations(connection, place or folder())
+    refresh_views(engine, counters)
+    return head(place)
+
+
+def _copy(engine: Engine, revision: str) -> Path:
+    """Copy a SQLite store beside itself, under a name that is free."""
+    file = file_of(engine)
+    names = (f"{file}.before-{revision}" + (f"-{n}" if n > 1 else "") for n in range(1, 1000))
+    target = next(path for path in map(Path, names) if not path.exists())
+    with plain_errors(engine), engine.connect() as connection:
+        driver: Any = connection.connection.driver_connection
+        driver.execute("VACUUM INTO ?", (str(target),))
+    return target
+
+
+@contextmanager
+def changing_schema(engine: Engine) -> Iterator[Connection]:
+    """Give a connection in a transaction that may change tables: the views are gone until `refresh_views`.
+
+    SQLite changes a table by making it anew; dropping the old one would cascade to the rows that refer to it. So
+    foreign keys are off meanwhile, which only works outside a transaction, and are checked at the end.
+    """
+    sqlite = engine.dialect.name == "sqlite"
+    with plain_errors(engine), engine.execution_options(**{WRITE: True}).connect() as connection:
+        if sqlite:
+            driver: Any = connection.connection.driver_connection
+            driver.execute("PRAGMA foreign_keys = OFF")
+        with connection.begin():
+            drop_views(connection)
+            yield connection
+            if sqlite and (broken := connection.exec_driver_sql("PRAGMA foreign_key_check").first()):
+                raise StoreVersionError(f"the upgrade would lose rows of {broken[0]!r}; nothing was changed")
+
+
+def _run_migrations(connection: Connection, place: Path) -> None:
+    from alembic import command
+    from alembic.config import Config
+
+    config = Config(attributes={"connection": connection})
+    config.set_main_option("script_location", str(place).replace("%", "%%"))
+    command.upgrade(config, "head")
+
+
+def drop_views(connection: Connection) -> None:
+    """Drop every view of ours, also one that this program no longer has."""
+    found = inspect(connection)
+    for view in found.get_view_names():
+        if view.startswith("v1_"):
+            connection.exec_driver_sql(f'DROP VIEW "{view}"')
+    if found.has_table("facts"):
+        connection.execute(text("DELETE FROM facts WHERE name = 'views'"))
+
+
+def refresh_views(engine: Engine, counters: Iterable[str] | None = None) -> None:
+    """Make the views of this program if the store has others."""
+    if counters is None:
+        from profsvc import specs
+
+        counters = specs.counters()
+    names = check_counters(counters)
+    wanted = _digest(engine.dialect.name, dict.fromkeys(names, 0))
+    with reading(engine) as connection:
+        if _views(connection) == wanted:
+            return
+    with writing(engine) as connection:
+        drop_views(connection)
+        numbers = Names(connection, "texts")
+        for statement in _statements(engine.dialect.name, {name: numbers[name,] for name in names}):
+            connection.exec_driver_sql(statement)
+        connection.execute(text("INSERT INTO facts (name, value) VALUES ('views', :wanted)"), {"wanted": wanted})
+
+
+def _views(connection: Connection) -> str | None:
+    return connection.execute(text("SELECT value FROM facts WHERE name = 'views'")).scalar()
+
+
+def _statements(dialect: str, counters: Mapping[str, int]) -> list[str]:
+    return [sql_of(view, dialect, counters) for view in VIEWS]
+
+
+def _digest(dialect: str, counters: Mapping[str, int]) -> str:
+    return hashlib.sha256("\n".join(_statements(dialect, counters)).encode()).hexdigest()

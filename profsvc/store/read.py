@@ -1,0 +1,224 @@
+"""Questions in, frames out. The columns are those of the views, with the types that `profsvc.store.views` says."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sqlalchemy import Engine, text
+
+from profsvc.errors import NotFoundError, UsageError
+from profsvc.store.engine import reading
+from profsvc.store.schema import LAUNCHES
+from profsvc.store.views import KINDS
+from profsvc.tables import DTYPES
+
+# How the rows of a view follow each other; a view not named here gives them as the database does.
+ORDER = {
+    "v1_runs": "run_id",
+    "v1_uploads": "upload_id",
+    "v1_rejects": "upload_id, line",
+    "v1_devices": "device_id",
+    "v1_kernels": "kernel_id",
+    "v1_launches": "launch_id",
+    "v1_counters": "launch_id",
+    "v1_rules": "launch_id, line",
+    "v1_criteria": "run_id, launch_id, kernel, criterion",
+    "v1_potential": "run_id, launch_id, kernel",
+    "v1_models": "run_id, launch_id, kernel, model, quantity, form",
+}
+
+_TRACE = """
+    SELECT n.metric, NULLIF(n.section, '') AS section, m.raw_text, NULLIF(i.unit, '') AS unit, m.value,
+           NULLIF(i.si_unit, '') AS si_unit, m.reason, m.line, u.upload_id, u.file_name
+    FROM metrics m
+    JOIN metric_names n ON n.metric_id = m.metric_id
+    JOIN unit_names i ON i.unit_id = m.unit_id
+    JOIN uploads u ON u.upload_id = m.launch_ref / {LAUNCHES}
+    WHERE m.launch_ref = :launch_id ORDER BY m.item
+""".replace("{LAUNCHES}", str(LAUNCHES))
+_COUNTERS = """
+    SELECT c.launch_id, t.text AS counter, c.value, e.text AS expression, w.text AS reason
+    FROM counters c
+    JOIN texts t ON t.text_id = c.counter_id
+    LEFT JOIN texts e ON e.text_id = c.expression_id
+    LEFT JOIN texts w ON w.text_id = c.reason_id
+"""
+
+
+def _typed(rows: Sequence[Sequence[Any]], columns: Sequence[str], kinds: Mapping[str, str]) -> pd.DataFrame:
+    """Make a frame whose types do not depend on which values are null."""
+    parts = list(zip(*rows, strict=True)) or [()] * len(columns)
+    series = {
+        name: pd.Series(list(part), dtype=DTYPES[kinds.get(name, "float")])
+        for name, part in zip(columns, parts, strict=True)
+    }
+    return pd.DataFrame(series, columns=list(columns))
+
+
+def _query(view: str, only: Mapping[str, Any]) -> str:
+    if view not in KINDS:
+        raise NotFoundError.near("view", view, KINDS)
+    for column in only:
+        if column not in KINDS[view]:
+            raise NotFoundError.near(f"column of {view}", column, KINDS[view])
+    conditions = " AND ".join(f"{c} IS NULL" if value is None else f"{c} = :{c}" for c, value in only.items())
+    order = f" ORDER BY {ORDER[view]}" if view in ORDER else ""
+    return f"SELECT * FROM {view}{' WHERE ' * bool(conditions)}{conditions}{order}"
+
+
+def table(engine: Engine, view: str, **only: Any) -> pd.DataFrame:
+    """Return the rows of a view whose columns have these values (None: is null), as a frame."""
+    with reading(engine) as connection:
+        result = connection.execute(text(_query(view, only)), only)
+        return _typed(result.all(), list(result.keys()), KINDS[view])
+
+
+def select(engine: Engine, view: str, **only: Any) -> list[dict[str, Any]]:
+    """Return the rows of a view whose columns have these values (None: is null), as dicts with None for null."""
+    with reading(engine) as connection:
+        return [dict(row) for row in connection.execute(text(_query(view, only)), only).mappings()]
+
+
+def runs(engine: Engine, project: str | None = None) -> pd.DataFrame:
+    """Return the runs, of one project or of all."""
+    return table(engine, "v1_runs", **({} if project is None else {"project": project}))
+
+
+def find_run(engine: Engine, name_or_id: str | int, project: str | None = None) -> int:
+    """Return the number of a run from its number, its name, or ``project/name``."""
+    rows = select(engine, "v1_runs", **({} if project is None else {"project": project}))
+    wanted = str(name_or_id)
+    named = [r for r in rows if wanted in {r["name"], f"{r['project']}/{r['name']}"}]
+    # A name wins over a number, so that a run called "2024" can be found at all; "#7" would be no better.
+    found = named or [r for r in rows if wanted == str(r["run_id"])]
+    if len(found) > 1:
+        several = ", ".join(f"{r['project']}/{r['name']} ({r['run_id']})" for r in found)
+        raise UsageError(f"{wanted!r} names several runs: {several}; say which")
+    if not found:
+        raise NotFoundError.near("run", wanted, [r["name"] for r in rows])
+    return int(found[0]["run_id"])
+
+
+def upload(engine: Engine, upload_id: int) -> dict[str, Any]:
+    """Return a row of ``v1_uploads``."""
+    if found := select(engine, "v1_uploads", upload_id=upload_id):
+        return found[0]
+    raise NotFoundError(f"no upload has the number {upload_id}")
+
+
+def uploads(engine: Engine, run_id: int) -> pd.DataFrame:
+    """Return the files of a run."""
+    return table(engine, "v1_uploads", run_id=run_id)
+
+
+def launches(engine: Engine, run_id: int) -> pd.DataFrame:
+    """Return the launches of a run in the order of its files."""
+    return table(engine, "v1_launches", run_id=run_id)
+
+
+def rules(engine: Engine, run_id: int) -> pd.DataFrame:
+    """Return what the tool itself advised on the launches of a run."""
+    return table(engine, "v1_rules", run_id=run_id)
+
+
+def criteria(engine: Engine, run_id: int) -> pd.DataFrame:
+    """Return the criteria of a run by the newest analysis."""
+    return table(engine, "v1_criteria", run_id=run_id)
+
+
+def potential(engine: Engine, run_id: int) -> pd.DataFrame:
+    """Return the potential speedups of a run by the newest analysis."""
+    return table(engine, "v1_potential", run_id=run_id)
+
+
+def models(engine: Engine, run_id: int) -> pd.DataFrame:
+    """Return the quantities of the models of a run by the newest analysis."""
+    return table(engine, "v1_models", run_id=run_id)
+
+
+def counters(engine: Engine, run_id: int) -> pd.DataFrame:
+    """Return a row a launch (index ``launch_id``) and a column a counter that the run has."""
+    query = (
+        "SELECT c.launch_id, t.text, c.value FROM uploads u"
+        f" JOIN counters c ON c.launch_id BETWEEN u.upload_id * {LAUNCHES}"
+        f" AND u.upload_id * {LAUNCHES} + {LAUNCHES - 1}"
+        " JOIN texts t ON t.text_id = c.counter_id WHERE u.run_id = :run_id ORDER BY c.launch_id, c.counter_id"
+    )
+    with reading(engine) as connection:
+        rows = connection.execute(text(query), {"run_id": run_id}).all()
+    kinds = {"launch_id": "int", "counter": "text", "value": "float"}
+    long = _typed(rows, list(kinds), kinds)
+    names = list(dict.fromkeys(long["counter"]))
+    wide = long.pivot_table(index="launch_id", columns="counter", values="value", dropna=False, observed=True)
+    wide.columns.name = None
+    return wide.reindex(columns=names)
+
+
+def metrics(engine: Engine, upload_id: int, launch_ids: Iterable[int] | None = None) -> pd.DataFrame:
+    """Return the metrics of the launches of an upload, of all or of these, in the order of the file.
+
+    Columns: ``launch_id``, ``section`` (None without), ``metric``, ``value`` (NaN where the cell is not a number) and
+    ``si_unit`` (None without). Names are shared objects, so that a million rows cost little more than their numbers.
+    """
+    first = upload_id * LAUNCHES
+    asked = None if launch_ids is None else np.unique(np.fromiter(launch_ids, dtype="int64"))
+    low, high = (first + 1, first + LAUNCHES - 1) if asked is None or not len(asked) else (asked[0], asked[-1])
+    query = text(
+        "SELECT launch_ref, metric_id, unit_id, value FROM metrics"
+        " WHERE launch_ref BETWEEN :low AND :high ORDER BY launch_ref, item"
+    )
+    with reading(engine) as connection:
+        rows = connection.execute(query, {"low": int(low), "high": int(high)}).all()
+        names = {
+            i: (s or None, m)
+            for i, m, s in connection.execute(text("SELECT metric_id, metric, section FROM metric_names"))
+        }
+        units = {
+            i: si or None for i, _, si in connection.execute(text("SELECT unit_id, unit, si_unit FROM unit_names"))
+        }
+    frame = pd.DataFrame(
+        {
+            "launch_id": pd.Series([row[0] for row in rows], dtype="Int64"),
+            "section": pd.Series([names[row[1]][0] for row in rows], dtype="object"),
+            "metric": pd.Series([names[row[1]][1] for row in rows], dtype="object"),
+            "value": pd.Series([row[3] for row in rows], dtype="float64"),
+            "si_unit": pd.Series([units[row[2]] for row in rows], dtype="object"),
+        }
+    )
+    return frame if asked is None else frame[frame["launch_id"].isin(asked)].reset_index(drop=True)
+
+
+def trace(
+    engine: Engine, launch_id: int, counters: Iterable[str], labels: Mapping[tuple[str, str], str] | None = None
+) -> list[dict[str, Any]]:
+    """Return where the counters of a launch come from: a dict a counter, with the metrics it was read off.
+
+    ``labels`` gives the metric behind the label of a page, by (section, label), as ``profsvc.specs.labels`` does.
+    Keys: counter, value, expression, reason, metrics; and of each metric: metric, section, raw_text, unit, value,
+    si_unit, reason, line, upload_id, file_name.
+    """
+    with reading(engine) as connection:
+        query = text(f"{_COUNTERS} WHERE c.launch_id = :launch_id")
+        known = {r["counter"]: dict(r) for r in connection.execute(query, {"launch_id": launch_id}).mappings()}
+        lines = [dict(row) for row in connection.execute(text(_TRACE), {"launch_id": launch_id}).mappings()]
+
+    def known_as(line: Mapping[str, Any]) -> str:
+        return str((labels or {}).get((line["section"], line["metric"]), line["metric"]))
+
+    traced = []
+    for name in counters:
+        row = known.get(name, {"value": None, "expression": None, "reason": "the analysis gave no such counter"})
+        used = [m for m in lines if _names(row["expression"] or "", known_as(m))]
+        traced.append({"counter": name, **{k: row[k] for k in ("value", "expression", "reason")}, "metrics": used})
+    return traced
+
+
+def _names(expression: str, metric: str) -> bool:
+    """Tell whether an expression names a metric; a longer name that holds it does not count.
+
+    >>> _names("dram__bytes.sum * 2", "dram__bytes.sum"), _names("dram__bytes.sum * 2", "bytes.sum")
+    (True, False)
+    """
+    return re.search(rf"(?<![\w.]){re.escape(metric)}(?![\w.])", expression) is not None

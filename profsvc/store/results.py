@@ -1,0 +1,184 @@
+"""Write what the analysis made of a run, and delete runs and uploads."""
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pandas as pd
+from sqlalchemy import Connection, Engine, text
+
+from profsvc.errors import DomainError, NotFoundError
+from profsvc.store.encode import insert_rows, values
+from profsvc.store.engine import writing
+from profsvc.store.names import Names
+from profsvc.store.schema import LAUNCHES, RESULTS, WHOLE
+
+# Table of results -> the columns it must have, and those that may be left out (null then).
+COLUMNS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "counters": (("launch_id", "counter", "value"), ("expression", "reason")),
+    "criteria": (
+        ("launch_id", "criterion", "value"),
+        ("share", "speedup", "value_as_published", "speedup_as_published", "flags", "reason"),
+    ),
+    "potential": (
+        ("launch_id", "speedup"),
+        (
+            *("bound", "mem_throughput_ratio", "arith_throughput_ratio", "speedup_as_published", "speedup_ceiling"),
+            *("ideal_ns", "duration_ns", "flags", "reason"),
+        ),
+    ),
+    "models": (("launch_id", "model", "quantity", "value"), ("unit", "form", "flags", "reason")),
+}
+NAMED = {"counter": "counter_id", "expression": "expression_id", "reason": "reason_id", "bound": "bound_id"}
+NAMED["criterion"] = "criterion_id"
+
+
+def save_results(engine: Engine, run_id: int, results: Mapping[str, pd.DataFrame], version: str) -> None:
+    """Write the results of a run by one version of the analysis, which becomes the run's newest.
+
+    Rows of the same version are replaced; those of other versions stay and are in the ``_history`` views. Counters
+    are read off the metrics, which never change, and so are kept for the newest version only. The tables and their
+    columns are those of `COLUMNS`; beside them ``kernel`` or ``kernel_id`` may say which kernel a row is about.
+    ``launch_id`` is null for rows about a kernel or about the whole run. A table without rows needs no columns.
+    """
+    for name, table in results.items():
+        _check(name, table)
+    with writing(engine) as connection:
+        _must_exist(connection, "runs", "run_id", run_id)
+        texts = Names(connection, "texts")
+        number = texts[version,]
+        for name, table in results.items():
+            if name == "counters":
+                _save_counters(connection, run_id, table, texts)
+            else:
+                _save(connection, name, run_id, table, number, texts)
+        connection.execute(
+            text("UPDATE runs SET version_id = :number WHERE run_id = :run_id"), {"number": number, "run_id": run_id}
+        )
+
+
+def _check(name: str, table: pd.DataFrame) -> None:
+    if name not in COLUMNS:
+        raise DomainError(f"no results are named {name!r}; there are {list(COLUMNS)}")
+    if table.empty:
+        return
+    must, may = COLUMNS[name]
+    subject = () if name == "counters" else ("kernel", "kernel_id")
+    if missing := set(must) - set(table.columns):
+        raise DomainError(f"results {name!r} lack the columns {sorted(missing)}")
+    if unknown := set(table.columns) - {*must, *may, *subject}:
+        raise DomainError(f"results {name!r} have no column {sorted(unknown)}; they have {[*must, *may, *subject]}")
+
+
+def _columns(name: str, table: pd.DataFrame, texts: Names) -> dict[str, Iterable[Any]]:
+    """Return the columns of a table of results under their names in the store, texts as numbers."""
+    columns: dict[str, Iterable[Any]] = {}
+    must, may = COLUMNS[name]
+    for column in (*must, *may):
+        if column not in table or column in {"model", "quantity", "unit", "form"}:
+            continue
+        found = values(table[column])
+        if column in NAMED:
+            columns[NAMED[column]] = [None if value is None else texts[value,] for value in found]
+        elif column in {"launch_id", "flags"}:  # null: the whole run, no flag
+            columns[column] = [int(value or 0) for value in found]
+        else:
+            columns[column] = [None if value is None else float(value) for value in found]
+    return columns
+
+
+def _save_counters(connection: Connection, run_id: int, table: pd.DataFrame, texts: Names) -> None:
+    connection.execute(
+        text(
+            f"DELETE FROM counters WHERE launch_id IN (SELECT l.launch_id FROM uploads u JOIN launches l"
+            f" ON l.launch_id BETWEEN u.upload_id * {LAUNCHES} AND u.upload_id * {LAUNCHES} + {LAUNCHES - 1}"
+            " WHERE u.run_id = :run_id)"
+        ),
+        {"run_id": run_id},
+    )
+    if table.empty:
+        return
+    columns = _columns("counters", table, texts)
+    insert_rows(connection, "counters", list(columns), zip(*columns.values(), strict=True))
+
+
+def _save(connection: Connection, name: str, run_id: int, table: pd.DataFrame, version: int, texts: Names) -> None:
+    connection.execute(
+        text(f"DELETE FROM {RESULTS[name].name} WHERE run_id = :run_id AND version_id = :version"),
+        {"run_id": run_id, "version": version},
+    )
+    if table.empty:
+        return
+    columns = _columns(name, table, texts)
+    columns["run_id"], columns["version_id"] = [run_id] * len(table), [version] * len(table)
+    columns["kernel_id"] = _kernels(connection, table)
+    columns.setdefault("flags", [0] * len(table))
+    if name == "models":
+        models = Names(connection, "model_names")
+        parts = [
+            values(table[part]) if part in table else [None] * len(table)
+            for part in ("model", "quantity", "unit", "form")
+        ]
+        columns["model_id"] = [models[tuple(text or "" for text in row)] for row in zip(*parts, strict=True)]
+    insert_rows(connection, name, list(columns), zip(*columns.values(), strict=True))
+
+
+def _kernels(connection: Connection, table: pd.DataFrame) -> list[int]:
+    """Return the kernel of each row; none where the launch says it already, or for the whole run."""
+    whole = table["launch_id"].isna()
+    if "kernel_id" in table:
+        found = values(table["kernel_id"])
+    elif "kernel" in table:
+        names = Names(connection, "kernels")
+        asked = values(table["kernel"].where(whole, None))
+        found = [None if kernel is None else names[kernel,] for kernel in asked]
+    else:
+        found = [None] * len(table)
+    return [int(kernel) if alone and kernel is not None else WHOLE for kernel, alone in zip(found, whole, strict=True)]
+
+
+def _must_exist(connection: Connection, table: str, key: str, number: int) -> None:
+    if connection.execute(text(f"SELECT 1 FROM {table} WHERE {key} = :number"), {"number": number}).first() is None:
+        raise NotFoundError(f"no {table.removesuffix('s')} has the number {number}")
+
+
+def describe_device(engine: Engine, device_id: int, sms: int | None, figures: Mapping[str, Any]) -> None:
+    """Write what is known of a device: its streaming multiprocessors, and other figures by name."""
+    with writing(engine) as connection:
+        _must_exist(connection, "devices", "device_id", device_id)
+        connection.execute(
+            text("UPDATE devices SET sms = :sms, facts = :facts WHERE device_id = :device_id"),
+            {"sms": sms, "facts": json.dumps(dict(figures), sort_keys=True), "device_id": device_id},
+        )
+
+
+def delete_upload(engine: Engine, upload_id: int) -> None:
+    """Delete a file with all its rows, and the results of its run, which were computed with it."""
+    with writing(engine) as connection:
+        _must_exist(connection, "uploads", "upload_id", upload_id)
+        query = text("SELECT run_id FROM uploads WHERE upload_id = :upload_id")
+        run_id = int(connection.execute(query, {"upload_id": upload_id}).scalar_one())
+        _delete_upload(connection, upload_id)
+        for name in RESULTS:
+            connection.execute(text(f"DELETE FROM {name} WHERE run_id = :run_id"), {"run_id": run_id})
+        connection.execute(text("UPDATE runs SET version_id = NULL WHERE run_id = :run_id"), {"run_id": run_id})
+
+
+def delete_run(engine: Engine, run_id: int) -> None:
+    """Delete a run with its files and results."""
+    with writing(engine) as connection:
+        _must_exist(connection, "runs", "run_id", run_id)
+        query = text("SELECT upload_id FROM uploads WHERE run_id = :run_id")
+        for upload_id in connection.execute(query, {"run_id": run_id}).scalars().all():
+            _delete_upload(connection, int(upload_id))
+        connection.execute(text("DELETE FROM runs WHERE run_id = :run_id"), {"run_id": run_id})
+
+
+def _delete_upload(connection: Connection, upload_id: int) -> None:
+    first = upload_id * LAUNCHES
+    for table, key in (("metrics", "launch_ref"), ("launches", "launch_id")):
+        connection.execute(
+            text(f"DELETE FROM {table} WHERE {key} >= :first AND {key} < :end"),
+            {"first": first, "end": first + LAUNCHES},
+        )
+    connection.execute(text("DELETE FROM uploads WHERE upload_id = :upload_id"), {"upload_id": upload_id})

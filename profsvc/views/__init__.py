@@ -1,0 +1,165 @@
+"""One function a question: arguments in, plain dict out. The command line and the pages print the same dict."""
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from profsvc import formats, specs, store
+from profsvc.analysis.advice import advice
+from profsvc.errors import NotFoundError
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
+SUMMARY = (
+    "launch", "kernel", "duration_us", "compute_pct", "memory_pct", "bound", "potential", "ceiling", "first",
+)  # fmt: skip
+
+
+def texts() -> dict[str, dict[str, Any]]:
+    """Titles and hints of the nine criteria, of the units of the joint bound and of the causes of waste, by name."""
+    domain = specs.criteria()
+    return {entry["name"]: entry for entry in [*domain["criterion"], *domain["unit"], *domain["cause"]]}
+
+
+def _grouped(rows: list[dict[str, Any]]) -> dict[Any, list[dict[str, Any]]]:
+    groups: dict[Any, list[dict[str, Any]]] = {}
+    for row in rows:
+        groups.setdefault(row["launch_id"], []).append(row)
+    return groups
+
+
+def _in_order(rows: list[dict[str, Any]], column: str) -> list[dict[str, Any]]:
+    """Rows of criteria or units in the order of criteria.toml, with their titles."""
+    words = texts()
+    place = {name: number for number, name in enumerate(words)}
+    ordered = sorted(rows, key=lambda row: place[row[column]])
+    return [row | {"title": words[row[column]]["title"]} for row in ordered]
+
+
+def _percent(value: float | None) -> float | None:
+    return None if value is None else round(100 * value, 1)
+
+
+def run(engine: "Engine", name: str) -> dict[str, Any]:
+    """Everything about one run: itself, its uploads, a row a launch, the run's own criteria and potential."""
+    run_id = store.find_run(engine, name)
+    criteria = _in_order(store.select(engine, "v1_criteria", run_id=run_id), "criterion")
+    potential = {p["launch_id"]: p for p in store.select(engine, "v1_potential", run_id=run_id)}
+    counters = {c["launch_id"]: c for c in store.select(engine, "v1_counters", run_id=run_id)}
+    by_launch = _grouped(criteria)
+    words = texts()
+    waste = _grouped(store.select(engine, "v1_models", run_id=run_id, model="waste"))
+    rows = []
+    for launch in store.select(engine, "v1_launches", run_id=run_id):
+        key = launch["launch_id"]
+        own = counters.get(key, {})
+        bound = potential.get(key, {})
+        hints = advice(by_launch.get(key, []), waste.get(key, []), bound, words)
+        rows.append(
+            {
+                "launch": launch["launch_index"],
+                "kernel": launch["kernel_short"],
+                "kernel_full": launch["kernel"],
+                "launch_id": key,
+                "upload_id": launch["upload_id"],
+                "device": launch["device"],
+                "duration_us": None if launch["duration_ns"] is None else launch["duration_ns"] / 1e3,
+                "compute_pct": _percent(own.get("sol_sm_fraction")),
+                "memory_pct": _percent(own.get("sol_memory_fraction")),
+                "bound": words[bound["bound"]]["title"] if bound.get("bound") else None,
+                "potential": bound.get("speedup"),
+                "ceiling": bound.get("speedup_ceiling"),
+                "reason": bound.get("reason"),
+                "first": _first(hints),
+            }
+        )
+    return {
+        "run": store.select(engine, "v1_runs", run_id=run_id)[0],
+        "uploads": store.select(engine, "v1_uploads", run_id=run_id),
+        "launches": rows,
+        "criteria": by_launch.get(None, []),
+        "potential": potential.get(None),
+        "rejects": len(store.select(engine, "v1_rejects", run_id=run_id)),
+    }
+
+
+def _first(hints: list[dict[str, Any]]) -> str:
+    if not hints:
+        return ""
+    top = hints[0]
+    if top["kind"] == "limit":
+        return f"at its limit: {top['title']}"
+    return f"{top['title']}: -{100 * top['saving_fraction']:.0f} % time"
+
+
+def launch(engine: "Engine", run_name: str, kernel: str) -> dict[str, Any]:
+    """Open the launches of one kernel: criteria, potential, the vendor's estimates beside ours, and what to do.
+
+    ``kernel`` is a launch number, or a part of the kernel's name; several launches may answer.
+    """
+    run_id = store.find_run(engine, run_name)
+    chosen = launches_of(engine, run_name, kernel)
+    words = texts()
+    opened = []
+    for one in chosen:
+        key = one["launch_id"]
+        criteria = _in_order(store.select(engine, "v1_criteria", launch_id=key), "criterion")
+        bounds = store.select(engine, "v1_potential", launch_id=key)
+        waste = store.select(engine, "v1_models", launch_id=key, model="waste")
+        opened.append(
+            {
+                "launch": one,
+                "criteria": criteria,
+                "potential": bounds[0] if bounds else None,
+                "units": _in_order(store.select(engine, "v1_models", launch_id=key, model="useful_work"), "quantity"),
+                "rules": store.select(engine, "v1_rules", launch_id=key),
+                "advice": advice(criteria, waste, bounds[0] if bounds else {}, words),
+            }
+        )
+    return {"run": store.select(engine, "v1_runs", run_id=run_id)[0], "launches": opened}
+
+
+def launches_of(engine: "Engine", run_name: str, kernel: str | None = None) -> list[dict[str, Any]]:
+    """The launches of a run, or those of one kernel: by number, by exact name, or by a part of the name."""
+    launches = store.select(engine, "v1_launches", run_id=store.find_run(engine, run_name))
+    if kernel is None:
+        return launches
+    if re.fullmatch(r"#?\d+", kernel):
+        index = int(kernel.lstrip("#"))
+        chosen = [one for one in launches if one["launch_index"] == index]
+    else:
+        exact = [one for one in launches if kernel in (one["kernel"], one["kernel_short"])]
+        chosen = exact or [one for one in launches if kernel in one["kernel"]]
+    if not chosen:
+        raise NotFoundError.near("kernel", kernel, {str(one["kernel_short"]) for one in launches})
+    return chosen
+
+
+def devices(engine: "Engine") -> list[dict[str, Any]]:
+    """The devices that runs of the store were made on."""
+    return store.select(engine, "v1_devices")
+
+
+def catalogue() -> list[dict[str, Any]]:
+    """The devices this program has figures for."""
+    return [
+        {
+            "name": d.name,
+            "compute_capability": d.compute_capability,
+            "sms": d.sms,
+            "boost_clock_ghz": None if d.boost_clock_hz is None else d.boost_clock_hz / 1e9,
+            "dram_peak_gb_per_s": None if d.dram_peak_bytes_per_s is None else d.dram_peak_bytes_per_s / 1e9,
+            "tdp_w": d.tdp_w,
+        }
+        for d in specs.devices().values()
+    ]
+
+
+def readers() -> list[dict[str, str]]:
+    """The formats that can be read, with a line each."""
+    return [{"format": r.NAME, "what": r.PAGE.strip().splitlines()[0]} for r in formats.READERS]
+
+
+def reader(name: str) -> str:
+    """The page of one format: which command makes it, what is taken, an example."""
+    return str(formats.by_name(name).PAGE)

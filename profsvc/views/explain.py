@@ -1,0 +1,131 @@
+"""From a number to its formula and source, the counters in it, the metrics behind them, the upload and the line."""
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from profsvc import specs, store
+from profsvc.errors import NotFoundError, UsageError
+from profsvc.views import launches_of, texts
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
+POTENTIAL = {
+    "name": "potential",
+    "title": "Overall potential speedup",
+    "formula": "T / min(T, ramp + max over units of useful time / attainable share)",
+    "reference": "FineGrained2016",
+    "section": "V, repaired and extended; profsvc.formulas.useful_work",
+    "hint": "Open a launch to see the useful time of each unit: profsvc show RUN --kernel NAME.",
+    "counters": [
+        "duration_ns", "dram_read_bytes", "dram_write_bytes", "dram_peak_bytes_per_s", "global_load_bytes_requested",
+        "global_store_bytes_requested", "l2_utilization_fraction", "global_theoretical_sectors",
+        "global_theoretical_sectors_ideal", "shared_load_inst_warp", "shared_store_inst_warp", "shared_wavefronts_ideal",
+        "global_load_inst_warp", "global_store_inst_warp", "flop_count_sp_add", "flop_count_sp_mul",
+        "flop_count_sp_fma", "flop_count_dp_add", "flop_count_dp_mul", "flop_count_dp_fma", "inst_tensor_warp",
+        "inst_executed_warp", "warp_nonpred_execution_efficiency_fraction", "fu_special_utilization_fraction",
+        "sm_active_cycles_max", "sm_elapsed_cycles_avg", "sm_clock_hz", "sm_count",
+    ],
+}  # fmt: skip
+
+
+def explain(engine: "Engine | None", name: str, run: str | None, kernel: str | None) -> dict[str, Any]:
+    """Explain a criterion, a counter, a vendor's metric or ``potential``; with a run, down to the lines of its files."""
+    entries = {**texts(), "potential": POTENTIAL}
+    known = specs.counters()
+    if name in entries and "counters" in entries[name]:
+        view = _of_result(entries[name])
+    elif name in known:
+        view = _of_counter(name)
+    elif used := _counters_using(name):
+        view = {"name": name, "kind": "metric", "meaning": f"a vendor's metric, read into {len(used)} counters",
+                "counters": used}  # fmt: skip
+    elif name in entries:
+        unit = entries[name]
+        view = {"name": name, "kind": "unit", "meaning": unit["title"], "hint": unit["hint"], "counters": []}
+    else:
+        raise NotFoundError.near("criterion, counter or metric", name, [*entries, *known])
+    view["definitions"] = [_of_counter(counter) for counter in view["counters"]]
+    view["trace"] = []
+    if run is not None:
+        if engine is None:
+            raise UsageError("a run can only be walked in a store")
+        chosen = launches_of(engine, run, kernel)
+        view["trace"] = [row for launch in chosen for row in _trace(engine, launch, view)]
+    return view
+
+
+def _of_result(entry: dict[str, Any]) -> dict[str, Any]:
+    source = specs.references()[entry["reference"]]
+    return {
+        "name": entry["name"],
+        "kind": "result",
+        "meaning": entry["title"],
+        "formula": entry["formula"],
+        "source": f"{', '.join(source.authors)}: {source.title} ({source.year}), section {entry['section']}",
+        "hint": entry["hint"],
+        "counters": list(entry["counters"]),
+    }
+
+
+def _of_counter(name: str) -> dict[str, Any]:
+    counter = specs.counters()[name]
+    expressions = {
+        tool: expression.text
+        for tool in ("ncu", "nvprof", "nsys")
+        if (expression := specs.metrics(tool, "9.0" if tool == "ncu" else None).get(name)) is not None
+    }
+    return {"name": name, "kind": "counter", "meaning": counter.meaning, "unit": counter.unit,
+            "expressions": expressions, "counters": [name]}  # fmt: skip
+
+
+def _counters_using(metric: str) -> list[str]:
+    return [
+        counter
+        for counter, expression in specs.metrics("ncu", "9.0").items()
+        if any(metric == used for used in expression.names)
+    ]
+
+
+def _trace(engine: "Engine", launch: dict[str, Any], view: dict[str, Any]) -> list[dict[str, Any]]:
+    """Rows from the result of one launch down to the cells it was read from."""
+    key, index = launch["launch_id"], launch["launch_index"]
+    files = {u["upload_id"]: u["file_name"] for u in store.select(engine, "v1_uploads", run_id=launch["run_id"])}
+    cells = _cells(engine, launch)
+    rows: list[dict[str, Any]] = []
+    view_of = {"potential": ("v1_potential", "speedup")}.get(view["name"], ("v1_criteria", "value"))
+    if view["kind"] == "result":
+        only = {} if view["name"] == "potential" else {"criterion": view["name"]}
+        for result in store.select(engine, view_of[0], launch_id=key, **only):
+            rows.append({"launch": index, "name": view["name"], "value": result[view_of[1]], "unit": "1",
+                         "from": result["reason"] or view["formula"]})  # fmt: skip
+    waiting, done = list(view["counters"]), set()
+    while waiting:
+        name = waiting.pop(0)
+        if name in done:
+            continue
+        done.add(name)
+        counter = store.trace(engine, key, [name])[0]
+        if counter["value"] is None:
+            rows.append({"launch": index, "name": name, "from": "not in this export"})
+            continue
+        expression = counter["expression"] or ""
+        rows.append({"launch": index, "name": name, "value": counter["value"],
+                     "unit": specs.counters()[name].unit, "from": expression})  # fmt: skip
+        waiting += [n[1:] for n in re.findall(r"@[a-z0-9_]+", expression)]
+        for metric in re.findall(r"[A-Za-z_][\w.]*", expression):
+            for cell in cells.get(metric, [])[:1]:
+                rows.append({"launch": index, "name": "", "value": cell["value"], "unit": cell["si_unit"],
+                             "metric": metric if metric == cell["metric"] else f"{metric} ({cell['metric']!r})",
+                             "raw_text": f"{cell['raw_text']} {cell['unit'] or ''}".strip(),
+                             "file": files[launch["upload_id"]], "line": cell["line"]})  # fmt: skip
+    return rows
+
+
+def _cells(engine: "Engine", launch: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
+    """The stored cells of a launch by the tool's metric name; labels of a page are brought to their metric."""
+    cells: dict[str, list[dict[str, Any]]] = {}
+    for cell in store.select(engine, "v1_metrics", launch_id=launch["launch_id"]):
+        name = specs.metric_of(cell["section"], cell["metric"], launch["compute_capability"])
+        cells.setdefault(name, []).append(cell)
+    return cells

@@ -1,0 +1,60 @@
+"""The nine criteria of real launches."""
+
+import pandas as pd
+from sqlalchemy import Engine
+
+from profsvc import specs, store
+from profsvc.analysis import criteria
+from profsvc.analysis.useful_time import Counts
+
+NAMES = [c["name"] for c in specs.criteria()["criterion"]]
+
+
+def rows(demo: Engine) -> pd.DataFrame:
+    return pd.DataFrame(store.select(demo, "v1_criteria", run_id=1))
+
+
+def test_every_launch_has_the_eight_and_the_run_has_the_nine(demo: Engine) -> None:
+    found = rows(demo)
+    of_launches = found.dropna(subset=["launch_id"])
+    assert (of_launches.groupby("launch_id")["criterion"].nunique() == 8).all()
+    assert set(found[found["launch_id"].isna()]["criterion"]) == set(NAMES)
+
+
+def test_values_lie_in_range_and_consistent_speedups_never_slow_down(demo: Engine) -> None:
+    found = rows(demo).dropna(subset=["value"])
+    assert found["value"].between(0, 1).all()
+    assert (found["speedup"].dropna() >= 1).all()
+
+
+def test_a_missing_criterion_says_what_is_missing(demo: Engine) -> None:
+    missing = rows(demo)
+    missing = missing[missing["value"].isna()]
+    assert missing["reason"].notna().all()
+    assert "start times" in missing[missing["criterion"] == "host_sync"]["reason"].iloc[0]
+
+
+def test_shares_of_the_time_add_up_to_one(demo: Engine) -> None:
+    shares = criteria.shares_of(Counts(store.counters(demo, 1)), {})
+    assert abs(sum(shares.values()) - 1).max() < 1e-9
+
+
+def test_known_kernels_are_known_for_what_they_do(demo: Engine) -> None:
+    found = rows(demo).dropna(subset=["launch_id"])
+    value = found.pivot_table(index=["launch_id", "kernel"], columns="criterion", values="value").reset_index(
+        "launch_id"
+    )
+    assert value.loc["void shared_conflict<32>(float *, int)", "shared_efficiency"] < 0.05
+    assert value.loc["void shared_conflict<1>(float *, int)", "shared_efficiency"] > 0.95
+    assert value.loc["void divergent<32>(float *, int)", "divergence"] < 0.4
+    assert value.loc["void divergent<1>(float *, int)", "divergence"] > 0.95
+    strided = value.loc[[k for k in value.index if k.startswith("strided_copy")]].sort_values("launch_id")
+    assert strided["l1_granularity"].is_monotonic_decreasing
+    assert strided["l1_granularity"].iloc[-1] < 0.1
+
+
+def test_host_sync_of_a_timeline() -> None:
+    launches = pd.DataFrame({"start_ns": pd.array([0, 30], "Int64"), "duration_ns": [10.0, 10.0]})
+    row = criteria.host_sync(launches)
+    assert row["value"] == 0.5
+    assert row["speedup"] == 2.0

@@ -1,0 +1,90 @@
+import io
+
+import pandas as pd
+import pytest
+
+from profsvc import formats
+from profsvc.errors import DomainError, NotFoundError, UnknownFormatError
+from profsvc.formats import ncu_details, ncu_raw, ncu_text
+from profsvc.tables import Batch
+
+RAW = (
+    b'"ID","Process ID","Process Name","Host Name","Kernel Name","a"\n"","","","","","inst"\n"0","1","p","h","k","5"\n'
+)
+DETAILS = b'"ID","Process ID","Kernel Name","Metric Name","Metric Unit","Metric Value"\n"0","1","k","a","inst","5"\n'
+BANNER = b"==PROF== Connected to process 1 (/p)\n"
+
+
+@pytest.mark.parametrize(
+    ("head", "reader"),
+    [
+        (RAW, ncu_raw),
+        (DETAILS, ncu_details),
+        (BANNER, ncu_text),
+        (BANNER + RAW, ncu_raw),
+        (BANNER + DETAILS, ncu_details),
+        (b"\xef\xbb\xbf" + RAW, ncu_raw),
+        (RAW.decode().encode("utf-16"), ncu_raw),
+        (RAW.replace(b'"', b"").replace(b"\n", b"\r\n"), ncu_raw),
+        (b"    Metric Name   Metric Unit Metric Value\n", ncu_text),
+    ],
+)
+def test_detect(head, reader):
+    assert formats.detect(head) is reader
+
+
+@pytest.mark.parametrize(
+    ("head", "seen"),
+    [
+        (b"", "run.csv is empty"),
+        (b"\n\n", "run.csv is empty"),
+        (b"\n\x1b[31mhello\n", r"run.csv begins with '\x1b[31mhello', which no reader knows"),
+        (b"x" * 500, f"run.csv begins with '{'x' * 100}' ..., which"),
+        (b"ID,time\n1,2\n", "there are ncu-raw, ncu-details, ncu-text"),
+    ],
+)
+def test_unknown_format(head, seen):
+    with pytest.raises(UnknownFormatError) as caught:
+        formats.detect(head, "run.csv")
+    assert seen in str(caught.value)
+
+
+def test_two_readers_match(monkeypatch):
+    monkeypatch.setattr(ncu_text, "sniff", lambda head: True)
+    with pytest.raises(UnknownFormatError, match="the file looks like ncu-raw and ncu-text; say which with --format"):
+        formats.detect(RAW)
+
+
+def test_by_name():
+    assert formats.by_name("ncu-raw") is ncu_raw
+    with pytest.raises(NotFoundError, match="no format named 'ncu_raw'; did you mean 'ncu-raw'"):
+        formats.by_name("ncu_raw")
+
+
+def test_header_after_much_output(read_all):
+    content = read_all(BANNER + b"loss 0.123456\n" * 100_000 + RAW)
+    assert content.reader == "ncu-raw"
+    assert (content.stored, content.skipped) == (1, 100_003)
+    assert content.launches["line"].tolist() == [100_004]
+
+
+def test_forced_reader(read_all):
+    content = read_all(b"nothing known\n", "ncu-raw")
+    assert (content.stored, content.skipped, content.message[:11]) == (0, 1, "no launches")
+
+
+def test_tables_are_checked(monkeypatch):
+    monkeypatch.setattr(ncu_raw, "read", lambda stream: iter([Batch({"launches": pd.DataFrame({"kernel": ["k"]})})]))
+    _, batches = formats.read(io.BytesIO(RAW))
+    with pytest.raises(DomainError):
+        list(batches)
+
+
+@pytest.mark.parametrize("reader", formats.READERS, ids=lambda reader: reader.NAME)
+def test_reader_contract(reader):
+    assert formats.by_name(reader.NAME) is reader
+    assert "Example:" in reader.PAGE
+    assert "ncu" in reader.PAGE
+    assert max(map(len, reader.PAGE.splitlines())) <= 120
+    assert not reader.sniff(b"")
+    assert not reader.sniff(b"timestamp, power.draw [W]\n")

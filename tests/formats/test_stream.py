@@ -1,0 +1,121 @@
+import gzip
+import io
+
+import pytest
+import zstandard
+
+from profsvc.errors import InputError
+from profsvc.formats.stream import Text, head_text, open_stream, peek
+
+WORDS = b"".join(b"line %d\n" % n for n in range(50_000))
+
+
+def zstd(data):
+    return zstandard.ZstdCompressor().compress(data)
+
+
+@pytest.mark.parametrize(
+    "packed",
+    [
+        WORDS,
+        gzip.compress(WORDS),
+        gzip.compress(WORDS[:999]) + gzip.compress(WORDS[999:]),
+        zstd(WORDS),
+        zstd(WORDS[:999]) + zstd(WORDS[999:]),
+        zstandard.ZstdCompressor(write_content_size=False).compress(WORDS),
+    ],
+    ids=["plain", "gzip", "gzip members", "zstd", "zstd frames", "zstd without size"],
+)
+def test_decompression(packed):
+    assert open_stream(io.BytesIO(packed)).read() == WORDS
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, zstd], ids=["gzip", "zstd"])
+@pytest.mark.parametrize("keep", [0.999, 0.5, 0.01])
+def test_cut_compressed_file(pack, keep):
+    packed = pack(WORDS)
+    with pytest.raises(InputError, match="the file is cut"):
+        open_stream(io.BytesIO(packed[: max(5, int(len(packed) * keep))])).read()
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, zstd], ids=["gzip", "zstd"])
+def test_damaged_compressed_file(pack):
+    packed = bytearray(pack(WORDS))
+    packed[len(packed) // 2 : len(packed) // 2 + 200] = b"\xa5" * 200
+    with pytest.raises(InputError, match=r"damaged|cut"):
+        open_stream(io.BytesIO(bytes(packed))).read()
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, zstd, bytes], ids=["gzip", "zstd", "plain"])
+def test_limit(pack):
+    assert len(open_stream(io.BytesIO(pack(WORDS)), limit=len(WORDS)).read()) == len(WORDS)
+    with pytest.raises(InputError, match="more than 1000 bytes"):
+        open_stream(io.BytesIO(pack(WORDS)), limit=1000).read()
+
+
+def test_a_path(tmp_path):
+    path = tmp_path / "words.gz"
+    path.write_bytes(gzip.compress(WORDS))
+    assert open_stream(path).read() == WORDS
+    assert open_stream(str(path)).read() == WORDS
+    with pytest.raises(InputError, match="cannot be read"):
+        open_stream(tmp_path / "nothing")
+
+
+def test_peek_loses_nothing():
+    head, stream = peek(io.BytesIO(b"abcdef"), 4)
+    assert head == b"abcd"
+    assert stream.read() == b"abcdef"
+    assert peek(io.BytesIO(b"ab"), 4)[0] == b"ab"
+
+
+@pytest.mark.parametrize(
+    ("data", "encoding", "lines"),
+    [
+        (b"", "utf-8", []),
+        (b"a\nb", "utf-8", ["a\n", "b"]),
+        (b"a\r\n\r\n", "utf-8", ["a\r\n", "\r\n"]),
+        (b"a\rb\x0cc\x85\n", "latin-1", ["a\rb\x0cc\x85\n"]),
+        ("a\u2028b\n".encode(), "utf-8", ["a\u2028b\n"]),
+        ("größe\n".encode("utf-8-sig"), "utf-8-sig", ["größe\n"]),
+        ("größe\n".encode("utf-16"), "utf-16", ["größe\n"]),
+        (b"\xfe\xff" + "größe\n".encode("utf-16-be"), "utf-16", ["größe\n"]),
+        ("größe\n".encode("latin-1"), "latin-1", ["größe\n"]),
+        ("a\nß".encode()[:-1], "utf-8", ["a\n", "\ufffd"]),
+        ("a\nb".encode("utf-16")[:-1], "utf-16", ["a\n", "\ufffd"]),
+    ],
+)
+def test_text(data, encoding, lines):
+    with Text(io.BytesIO(data)) as text:
+        assert text.encoding == encoding
+        assert list(text.lines()) == lines
+        assert list(text.lines()) == lines
+
+
+def test_latin_1_is_noticed_late():
+    data = b"plain\n" * 400_000 + b"gr\xf6\xdfe\n"
+    with Text(io.BytesIO(data)) as text:
+        assert text.encoding == "latin-1"
+        assert sum(1 for _ in text.lines()) == 400_001
+        assert list(text.lines())[-1] == "größe\n"
+
+
+def test_characters_across_chunks():
+    data = b"a" + "ß".encode() * 700_000 + b"\n"
+    with Text(io.BytesIO(data)) as text:
+        assert [len(line) for line in text.lines()] == [700_002]
+
+
+def test_nul_is_refused_with_its_line():
+    with pytest.raises(InputError, match="line 3 holds a NUL byte"):
+        Text(io.BytesIO(b"a\nb\nc\0\n"))
+
+
+def test_endless_line_is_refused():
+    with Text(io.BytesIO(b"x" * (18 << 20))) as text, pytest.raises(InputError, match="longer than"):
+        list(text.lines())
+
+
+def test_head_text():
+    assert head_text("größe".encode()[:3]) == "gr\ufffd"
+    assert head_text("größe".encode("latin-1")) == "größe"

@@ -1,0 +1,219 @@
+"""What `profsvc.formulas` promises of every function, tried on those that work row by row."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from profsvc.formulas.criteria import (
+    device_sync,
+    divergence,
+    granularity,
+    load_balance_sm,
+    load_balance_sm_printed,
+    load_balance_warp,
+    load_balance_warp_printed,
+    shared_efficiency,
+    throughput_occupancy,
+)
+from profsvc.formulas.flags import FORMS, Flag
+from profsvc.formulas.speedup import (
+    amdahl,
+    attained_ratio,
+    bottleneck_speedup,
+    cap,
+    potential_speedup,
+    remaining_potential,
+)
+
+# Good arguments of each; those after the bar are optional, where NaN is "unknown" and no fault.
+CASES: dict[Callable[..., Any], tuple[dict[str, list[float]], dict[str, list[float]]]] = {
+    amdahl: ({"p": [0.1, 0.9], "c": [0.5, 0.2]}, {}),
+    bottleneck_speedup: ({"u": [0.5, 0.9], "u_other": [0.6, 0.1], "c": [0.5, 0.2]}, {}),
+    attained_ratio: ({"achieved": [1.0, 5.0], "peak": [4.0, 5.0], "F": [0.9, 0.5]}, {}),
+    remaining_potential: ({"total": [5.8, 3.0], "done": [1.5, 3.3]}, {}),
+    cap: ({"speedup": [5.8, 3.0], "ceiling": [1.5, 3.3]}, {}),
+    potential_speedup: ({"memthr": [0.1, 0.9], "ariththr": [0.2, 0.3]}, {}),
+    device_sync: (
+        {
+            "stall_sync": [0.1, 0.6],
+            "tot_active_warps": [50.0, 900.0],
+            "max_warps_device": [10.0, 64.0],
+            "clk_cycles": [10.0, 70.0],
+        },
+        {"barriers": [0.0, 7.0]},
+    ),
+    divergence: (
+        {"thread_insts": [20.0, 64.0], "potential": [32.0, 64.0], "F": [0.9, 1.0]},
+        {"p": [0.2, 0.5], "block_size": [256.0, 48.0]},
+    ),
+    load_balance_warp_printed: (
+        {
+            "active_warps": [20.0, 64.0],
+            "active_cycles": [2.0, 4.0],
+            "block_size": [256.0, 100.0],
+            "blocks_per_sm": [8.0, 2.0],
+        },
+        {"p": [0.2, 0.5], "grid_blocks": [1.0, 99.0], "sms": [16.0, 4.0]},
+    ),
+    load_balance_sm_printed: ({"avg_cycles": [20.0, 64.0], "max_cycles": [30.0, 65.0]}, {"clk_cycles": [40.0, 65.0]}),
+    granularity: (
+        {"transactions": [32.0, 4.0], "requested_bytes": [128.0, 300.0], "line_bytes": [128.0, 128.0]},
+        {"share": [0.5, 0.1], "l1_hit_ratio": [0.0, 0.4]},
+    ),
+    shared_efficiency: ({"ideal": [32.0, 4.0], "actual": [64.0, 4.0], "F": [1.0, 0.9]}, {"share": [0.5, 0.1]}),
+    throughput_occupancy: ({"occ": [0.5, 1.0], "memthr": [0.2, 0.7]}, {"ceiling": [1.5, 4.0]}),
+}
+WITH_FORM = [f for f in CASES if f not in (amdahl, bottleneck_speedup, remaining_potential, cap)]
+WITHOUT_PART = {  # results that a missing counter does not touch
+    (device_sync, "tot_active_warps"),
+    (device_sync, "max_warps_device"),
+    (device_sync, "clk_cycles"),
+}
+names = pytest.mark.parametrize("function", CASES, ids=lambda f: f.__name__)
+with_form = pytest.mark.parametrize("function", WITH_FORM, ids=lambda f: f.__name__)
+
+
+def fields(result: Any) -> dict[str, np.ndarray]:
+    named = result._asdict() if hasattr(result, "_asdict") else {"result": result}
+    return {name: value for name, value in named.items() if name not in ("application_with_host", "group")}
+
+
+def arguments(function: Callable[..., Any]) -> dict[str, np.ndarray]:
+    required, optional = CASES[function]
+    return {name: np.array(values) for name, values in {**required, **optional}.items()}
+
+
+@names
+def test_scalar_is_vector_is_broadcast(function: Callable[..., Any]) -> None:
+    given = arguments(function)
+    vector = fields(function(**given))
+    column = fields(function(**{name: x[:, np.newaxis] for name, x in given.items()}))
+    for k in range(2):
+        scalar = fields(function(**{name: float(x[k]) for name, x in given.items()}))
+        for name, x in scalar.items():
+            if x.size:
+                assert x.shape == ()
+                np.testing.assert_array_equal(x, vector[name][k])
+                np.testing.assert_array_equal(x, column[name][k, 0])
+    first = next(iter(given))
+    against_one = fields(function(**{**given, first: given[first][0]}))
+    np.testing.assert_array_equal(
+        next(iter(against_one.values()))[1],
+        next(iter(fields(function(**{**given, first: given[first][[0, 0]]})).values()))[1],
+    )
+
+
+@names
+def test_arguments_stay_as_they_are(function: Callable[..., Any]) -> None:
+    given = arguments(function)
+    for x in given.values():
+        x.flags.writeable = False
+    before = {name: x.copy() for name, x in given.items()}
+    first = fields(function(**given))
+    again = fields(function(**given))
+    for name, x in before.items():
+        np.testing.assert_array_equal(given[name], x)
+    for name, x in first.items():
+        assert x.tobytes() == again[name].tobytes()
+
+
+@names
+@pytest.mark.parametrize("wrong", [np.nan, np.inf, -np.inf, -1.0])
+def test_a_wrong_number_makes_nan_and_spares_the_neighbour(function: Callable[..., Any], wrong: float) -> None:
+    required, _ = CASES[function]
+    good = fields(function(**arguments(function)))
+    for name in required:
+        given = arguments(function)
+        given[name] = given[name].copy()
+        given[name][0] = wrong
+        if function is cap and wrong == np.inf:
+            continue
+        if function is device_sync:
+            given["barriers"][0] = 1
+        got = fields(function(**given))
+        headline = got.get("speedup", got.get("value", got.get("result")))
+        assert headline is not None
+        assert np.isnan(headline[0]), f"{name} = {wrong}"
+        if "flags" in got:
+            assert got["flags"][0] & Flag.INPUT_SUSPECT
+        if "value" in got and (function, name) not in WITHOUT_PART:
+            assert np.isnan(got["value"][0])
+        for field, x in got.items():
+            if x.size:
+                np.testing.assert_array_equal(x[1], good[field][1])
+
+
+@with_form
+def test_published_form_survives_anything_and_still_flags(function: Callable[..., Any]) -> None:
+    required, _ = CASES[function]
+    for name in required:
+        for wrong in (np.nan, np.inf, -1.0, 0.0):
+            given = arguments(function)
+            given[name] = np.array([wrong, given[name][1]])
+            if function is potential_speedup:
+                given["bound"] = np.array(["memory" if name == "memthr" else "compute"] * 2)  # the one that counts
+            flags = function(**given, form="as_published").flags
+            assert wrong == 0 or flags[0] & Flag.INPUT_SUSPECT
+
+
+@with_form
+def test_unknown_form(function: Callable[..., Any]) -> None:
+    with pytest.raises(ValueError, match=r"no form 'printed'; allowed: 'as_published', 'consistent'"):
+        function(**arguments(function), form="printed")
+
+
+@names
+def test_wrong_dtype_and_shape(function: Callable[..., Any]) -> None:
+    given = arguments(function)
+    first, *_ = given
+    with pytest.raises(TypeError, match=f"{first} has dtype"):
+        function(**{**given, first: np.array(["1", "2"])})
+    with pytest.raises(ValueError, match=rf"do not broadcast.*{first} \(3,\)"):
+        function(**{**given, first: np.ones(3)})
+
+
+@names
+def test_integers_and_no_rows(function: Callable[..., Any]) -> None:
+    required, _ = CASES[function]
+    fields(function(**{name: np.ones(2, dtype=np.uint64) for name in required}))
+    for x in fields(function(**{name: [] for name in required})).values():
+        assert x.size == 0
+
+
+@with_form
+@pytest.mark.parametrize("form", FORMS)
+def test_percent_is_suspected(function: Callable[..., Any], form: str) -> None:
+    for share in {"stall_sync", "p", "share", "occ", "memthr"} & set(arguments(function)):
+        if share == "p" and form == "as_published":
+            continue  # the print does not use it
+        given = arguments(function) | {share: np.array([40.0, 0.4])}
+        if "barriers" in given:
+            given["barriers"] = np.array([np.nan, np.nan])
+        if function is potential_speedup:
+            given["bound"] = np.array(["memory", "memory"])
+        flags = function(**given, form=form).flags
+        assert [bool(f & Flag.INPUT_SUSPECT) for f in flags] == [True, False]
+
+
+@with_form
+def test_form_default_is_consistent(function: Callable[..., Any]) -> None:
+    given = arguments(function)
+    for a, b in zip(function(**given), function(**given, form="consistent"), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("function", [load_balance_warp, load_balance_sm])
+def test_one_sm_a_place_on_the_last_axis(function: Callable[..., Any]) -> None:
+    cycles = np.array([[100.0, 80.0], [50.0, 50.0], [0.0, 0.0]])
+    extra: tuple[Any, ...] = (cycles, np.array([256, 256, 256]), 8) if function is load_balance_warp else ()
+    whole = function(cycles * 9 if extra else cycles, *extra)
+    assert whole.value.shape == (3,)
+    for k in range(2):
+        one = function(cycles[k] * 9, cycles[k], 256, 8) if extra else function(cycles[k])
+        assert one.value == whole.value[k]
+    assert np.isnan(whole.value[2])
+    assert whole.flags[2] & Flag.ZERO_DENOM
+    with pytest.raises(ValueError, match="at least one SM"):
+        function(*[np.zeros((3, 0))] * (2 if extra else 1), *extra[1:])

@@ -1,0 +1,85 @@
+"""A store of each kind of database, and small uploads to put into it."""
+
+import hashlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import Engine
+
+from profsvc import store
+from profsvc.tables import Batch, frame
+
+COUNTERS = ("duration_ns", "dram_read_bytes", "ipc_sm")
+KERNELS = ("void ns::gemm<16>(const float *, float *)", "saxpy(int, float *)")
+Make = Callable[..., Iterator[Batch]]
+
+
+def _sqlite(folder: Path) -> str:
+    return str(folder / "store.sqlite")
+
+
+@pytest.fixture(params=[pytest.param(_sqlite, id="sqlite")])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    return str(request.param(tmp_path))
+
+
+@pytest.fixture
+def engine(url: str) -> Iterator[Engine]:
+    engine = store.open_store(url, COUNTERS)
+    yield engine
+    engine.dispose()
+
+
+def info(content: str = "a", file_name: str = "profile.csv", form: str = "ncu_raw") -> store.UploadInfo:
+    return store.UploadInfo(file_name, hashlib.sha256(content.encode()).hexdigest(), len(content), form)
+
+
+def batches(launches: int = 4, per_batch: int = 2, **changes: Any) -> Iterator[Batch]:
+    """Yield an upload as a reader does: a launch and its two metrics a line."""
+    for begin in range(0, launches, per_batch):
+        index = list(range(begin, min(begin + per_batch, launches)))
+        both = [i for i in index for _ in range(2)]
+        line = [i + 3 for i in index]
+        yield Batch(
+            {
+                "launches": frame(
+                    "launches",
+                    {
+                        "launch_index": index,
+                        "kernel": [KERNELS[i % 2] for i in index],
+                        "device": ["NVIDIA H200"] * len(index),
+                        "compute_capability": ["9.0"] * len(index),
+                        "host": ["node1"] * len(index),
+                        "duration_ns": [1250.0 + i / 2 for i in index],
+                        "start_ns": [2**60 + i for i in index],
+                        "grid_x": [i + 1 for i in index],
+                        "line": line,
+                    }
+                    | changes,
+                ),
+                "metrics": frame(
+                    "metrics",
+                    {
+                        "launch_index": both,
+                        "section": [None, "Memory"] * len(index),
+                        "metric": ["dram__bytes_read.sum", "L2 Hit"] * len(index),
+                        "raw_text": [t for i in index for t in (f"{i},000", "n/a")],
+                        "unit": ["Kbyte", None] * len(index),
+                        "value": [v for i in index for v in (i * 1e6, None)],
+                        "si_unit": ["byte", None] * len(index),
+                        "reason": [None, "not a number"] * len(index),
+                        "line": [i + 3 for i in both],
+                    },
+                ),
+            },
+            lines_stored=len(index),
+            lines_skipped=2 if begin == 0 else 0,
+            facts={"tool": "ncu", "tool_version": "2025.1", "number_format": "1,000.5"},
+        )
+
+
+@pytest.fixture
+def stored(engine: Engine) -> store.Stored:
+    return store.write_upload(engine, info(), store.RunInfo(name="first", tags={"branch": "main"}), batches())

@@ -1,0 +1,148 @@
+import os
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Engine
+
+from profsvc import store
+from profsvc.errors import ServiceError, StoreBusyError, UsageError
+from profsvc.store import engine as engines
+from profsvc.store.engine import explained, reading, wal_is_safe, writing
+from tests.store.conftest import COUNTERS, batches, info
+
+
+@pytest.mark.parametrize(
+    ("version", "safe"),
+    [
+        ((3, 40, 1), False),
+        ((3, 44, 5), False),
+        ((3, 44, 6), True),
+        ((3, 45, 0), False),
+        ((3, 50, 6), False),
+        ((3, 50, 7), True),
+        ((3, 51, 2), False),
+        ((3, 51, 3), True),
+        ((3, 54, 1), True),
+    ],
+)
+def test_the_write_ahead_log_is_used_only_where_it_loses_nothing(version: tuple[int, ...], safe: bool) -> None:
+    assert wal_is_safe(version) is safe
+
+
+def test_a_connection_is_set_up(engine: Engine) -> None:
+    with reading(engine) as connection:
+        found = {
+            p: connection.exec_driver_sql(f"PRAGMA {p}").scalar_one()
+            for p in ("foreign_keys", "synchronous", "busy_timeout", "journal_mode")
+        }
+    assert found == {
+        "foreign_keys": 1,
+        "synchronous": 2,
+        "busy_timeout": 10_000,
+        "journal_mode": "wal" if wal_is_safe() else "delete",
+    }
+
+
+def test_a_store_left_in_a_log_is_taken_out_of_it(engine: Engine, url: str) -> None:
+    with closing(sqlite3.connect(url)) as other:
+        other.execute("PRAGMA journal_mode = wal")
+    store.open_store(url, COUNTERS)
+    with closing(sqlite3.connect(url)) as other:
+        assert other.execute("PRAGMA journal_mode").fetchone() == ("wal" if wal_is_safe() else "delete",)
+
+
+def test_a_second_writer_is_told_and_a_reader_is_not(
+    engine: Engine, url: str, stored: store.Stored, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engines, "BUSY_SECONDS", 0.1)
+    impatient = store.connect(url)
+    with writing(engine) as connection:
+        connection.exec_driver_sql("DELETE FROM run_tags")
+        with pytest.raises(StoreBusyError, match="another process has been writing"):
+            store.write_upload(impatient, info("b"), store.RunInfo(), batches())
+        assert len(store.select(impatient, "v1_launches")) == 4
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ("database or disk is full", "free some space"),
+        ("attempt to write a readonly database", "check the permissions"),
+        ("unable to open database file", "check that its folder exists"),
+        ("disk I/O error", "check the disk"),
+        ("database disk image is malformed", "restore it from a backup"),
+        ("something else", "the database answered: something else"),
+    ],
+)
+def test_what_a_database_says_is_explained(said: str, words: str) -> None:
+    error = explained(said, "lab.sqlite")
+    assert str(error).startswith("lab.sqlite: ")
+    assert words in str(error)
+
+
+def test_a_full_disk_leaves_the_store_whole(engine: Engine, url: str, stored: store.Stored) -> None:
+    from sqlalchemy import event
+
+    @event.listens_for(engine, "connect")
+    def small(connection: sqlite3.Connection, _: object) -> None:
+        pages = connection.execute("PRAGMA page_count").fetchone()[0]
+        connection.execute(f"PRAGMA max_page_count = {pages + 2}")
+
+    with pytest.raises(ServiceError, match="no space is left"):
+        store.write_upload(engine, info("b"), store.RunInfo(), batches(2000, 500))
+    assert len(store.select(store.connect(url), "v1_uploads")) == 1
+
+
+def test_paths_and_urls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    default = store.open_store(None, COUNTERS)
+    assert default.url.database == str(tmp_path / "data" / "profsvc" / "profsvc.sqlite")
+    assert (tmp_path / "data" / "profsvc").stat().st_mode & 0o777 == 0o700
+    store.open_store(f"sqlite:///{tmp_path}/b.sqlite", COUNTERS)
+    odd = tmp_path / "100% #1?.sqlite"
+    assert store.query(store.open_store(str(odd), COUNTERS), "SELECT count(*) FROM v1_runs").rows == [(0,)]
+    assert (tmp_path / "b.sqlite").exists()
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "words"),
+    [
+        ("sqlite://", UsageError, "in memory"),
+        ("mysql://host/db", UsageError, "can be sqlite or postgresql"),
+        ("://", UsageError, "no database URL"),
+        ("missing/folder/a.sqlite", ServiceError, "no folder"),
+    ],
+)
+def test_a_store_that_cannot_be(given: str, error: type[Exception], words: str) -> None:
+    with pytest.raises(error, match=words):
+        store.open_store(given, COUNTERS)
+
+
+def test_a_file_that_is_no_database(tmp_path: Path) -> None:
+    (tmp_path / "a.sqlite").write_text("hello, this is certainly not a database" * 50)
+    with pytest.raises(ServiceError, match="not a SQLite database"):
+        store.open_store(str(tmp_path / "a.sqlite"), COUNTERS)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root writes everywhere")
+def test_a_store_that_cannot_be_written(engine: Engine, url: str) -> None:
+    Path(url).chmod(0o400)
+    assert store.select(store.open_store(url, COUNTERS), "v1_runs") == []
+    with pytest.raises(ServiceError, match="check the permissions"):
+        store.write_upload(engine, info(), store.RunInfo(), batches())
+
+
+def test_the_usual_start_does_not_load_alembic(engine: Engine, url: str) -> None:
+    code = "import sys; from profsvc import store; store.open_store(sys.argv[1], sys.argv[2:])"
+    done = subprocess.run(
+        [sys.executable, "-c", f"{code}; print('alembic' in sys.modules)", url, *COUNTERS],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=Path(__file__).parents[2],
+    )
+    assert done.stdout.strip() == "False"

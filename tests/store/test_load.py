@@ -1,0 +1,184 @@
+import multiprocessing
+from collections.abc import Iterator
+
+import pytest
+from sqlalchemy import Engine, text
+
+from profsvc import store
+from profsvc.errors import DomainError, InputError, NotFoundError
+from profsvc.store.engine import reading
+from profsvc.store.schema import metadata
+from profsvc.tables import Batch, frame
+from tests.store.conftest import COUNTERS, KERNELS, batches, info
+
+
+def rows(engine: Engine) -> dict[str, int]:
+    with reading(engine) as connection:
+        counts = {t: connection.execute(text(f"SELECT count(*) FROM {t}")).scalar_one() for t in metadata.tables}
+    return {t: n for t, n in counts.items() if n and t not in {"facts", "texts"}}
+
+
+def test_a_file_becomes_rows(engine: Engine, stored: store.Stored) -> None:
+    assert stored == store.Stored(1, 1, "first", 4, 6, 4, 2, 0, "stored", "")
+    (run,) = store.select(engine, "v1_runs")
+    assert (run["name"], run["project"], run["device"], run["host"]) == ("first", "default", "NVIDIA H200", "node1")
+    assert (run["launches"], run["gpu_time_ns"], run["tags"]) == (4, 5003.0, '{"branch":"main"}')
+    upload = store.upload(engine, 1)
+    assert (upload["tool"], upload["tool_version"], upload["facts"]) == (
+        "ncu",
+        "2025.1",
+        '{"number_format": "1,000.5"}',
+    )
+    launches = store.launches(engine, 1)
+    assert launches["launch_id"].tolist() == [1_000_000_001, 1_000_000_002, 1_000_000_003, 1_000_000_004]
+    assert launches["kernel_short"].tolist() == ["gemm", "saxpy", "gemm", "saxpy"]
+    assert launches["duration_ns"].tolist() == [1250.0, 1250.5, 1251.0, 1251.5]
+    assert launches["start_ns"].tolist() == [2**60 + i for i in range(4)]
+    assert launches["stream"].isna().all()
+    assert launches["stream"].dtype == "Int64"
+
+
+def test_metrics_keep_what_came(engine: Engine, stored: store.Stored) -> None:
+    first, second = store.select(engine, "v1_metrics", launch_id=1_000_000_002)
+    assert (first["raw_text"], first["unit"], first["value"], first["si_unit"]) == ("1,000", "Kbyte", 1e6, "byte")
+    assert (first["metric"], first["section"], first["line"]) == ("dram__bytes_read.sum", None, 4)
+    assert (second["value"], second["reason"], second["section"]) == (None, "not a number", "Memory")
+    assert (second["kernel"], second["upload_id"], second["run_id"]) == (KERNELS[1], 1, 1)
+
+
+def test_names_are_written_once(engine: Engine, stored: store.Stored) -> None:
+    store.write_upload(engine, info("b"), store.RunInfo(), batches())
+    assert rows(engine) == {
+        "kernels": 2,
+        "metric_names": 2,
+        "unit_names": 2,
+        "devices": 1,
+        "runs": 2,
+        "run_tags": 1,
+        "uploads": 2,
+        "launches": 8,
+        "metrics": 16,
+    }
+
+
+def test_the_same_bytes_are_stored_once(engine: Engine, stored: store.Stored) -> None:
+    before = rows(engine)
+    again = store.write_upload(engine, info(), store.RunInfo(name="other"), iter(()))
+    assert again.known
+    assert (again.upload_id, again.run_id, again.lines) == (stored.upload_id, stored.run_id, stored.lines)
+    assert rows(engine) == before
+    assert store.find_upload(engine, info().sha256) == again
+    assert store.find_upload(engine, "0" * 64) is None
+
+
+@pytest.mark.parametrize("error", [InputError("line 7"), KeyboardInterrupt(), ZeroDivisionError()])
+def test_a_failure_half_way_leaves_nothing(engine: Engine, error: BaseException) -> None:
+    def broken() -> Iterator[Batch]:
+        yield from batches()
+        raise error
+
+    with pytest.raises(type(error)):
+        store.write_upload(engine, info(), store.RunInfo(tags={"a": "b"}), broken())
+    assert rows(engine) == {}
+    assert not store.write_upload(engine, info(), store.RunInfo(), batches()).known
+
+
+def test_runs_by_name_number_and_file(engine: Engine, stored: store.Stored) -> None:
+    same = store.write_upload(engine, info("b"), store.RunInfo(name="first", commit_id="abc"), batches())
+    assert same.run_id == stored.run_id
+    assert store.select(engine, "v1_runs")[0]["commit_id"] == "abc"
+    other = store.write_upload(engine, info("c"), store.RunInfo(project="p", name="first"), batches())
+    assert other.run_id != stored.run_id
+    by_number = store.write_upload(engine, info("d"), store.RunInfo(run_id=other.run_id), batches())
+    assert by_number.run_id == other.run_id
+    names = [store.write_upload(engine, info(c), store.RunInfo(), batches()).run for c in ("e", "f", "g")]
+    assert names == ["profile", "profile-2", "profile-3"]
+    with pytest.raises(NotFoundError):
+        store.write_upload(engine, info("h"), store.RunInfo(run_id=99), batches())
+
+
+def test_a_named_device_stands_in_for_launches_without(engine: Engine) -> None:
+    nameless = batches(2, device=[None, None])
+    store.write_upload(engine, info(), store.RunInfo(device="H200"), nameless)
+    assert store.launches(engine, 1)["device"].tolist() == ["H200", "H200"]
+    assert store.select(engine, "v1_runs")[0]["device"] == "H200"
+    store.write_upload(engine, info("b"), store.RunInfo(device="A100"), iter(()))
+    assert store.select(engine, "v1_runs", run_id=2)[0]["device"] == "A100"
+
+
+def test_rules_and_rejects(engine: Engine) -> None:
+    extra = Batch(
+        {
+            "rules": frame(
+                "rules", {"launch_index": [0], "rule": ["Roofline"], "kind": ["global"], "message": ["do"], "line": [3]}
+            ),
+            "rejects": frame("rejects", {"line": [9], "lines": [2], "reason": ["cut"], "text": ['"1,2']}),
+            "metrics": frame(
+                "metrics", {"launch_index": [None], "metric": ["clock"], "raw_text": ["1"], "value": [1.0], "line": [1]}
+            ),
+        },
+        lines_rejected=2,
+        message="half of it",
+    )
+    done = store.write_upload(engine, info(), store.RunInfo(), [*batches(1), extra])
+    assert (done.status, done.lines, done.lines_rejected, done.message) == ("partial", 5, 2, "half of it")
+    assert store.select(engine, "v1_rejects") == [
+        {"upload_id": 1, "run_id": 1, "line": 9, "lines": 2, "reason": "cut", "text": '"1,2'}
+    ]
+    (rule,) = store.select(engine, "v1_rules")
+    assert (rule["rule"], rule["kind"], rule["kernel_short"], rule["section"]) == ("Roofline", "global", "gemm", None)
+    (whole,) = store.select(engine, "v1_metrics", launch_id=None)
+    assert (whole["metric"], whole["kernel"], whole["upload_id"]) == ("clock", None, 1)
+
+
+@pytest.mark.parametrize(
+    ("batch", "words"),
+    [
+        (Batch({}, lines_rejected=1), "rejects span 0"),
+        (
+            Batch(
+                {"metrics": frame("metrics", {"launch_index": [7], "metric": ["m"], "raw_text": ["1"], "line": [1]})}
+            ),
+            "metrics of launch 7",
+        ),
+    ],
+)
+def test_a_reader_that_contradicts_itself_is_refused(engine: Engine, batch: Batch, words: str) -> None:
+    with pytest.raises(DomainError, match=words):
+        store.write_upload(engine, info(), store.RunInfo(), [*batches(), batch])
+    assert rows(engine) == {}
+
+
+def test_gaps_between_launches_are_allowed(engine: Engine) -> None:
+    gap = batches(1, launch_index=[5])
+    (batch,) = gap
+    only = Batch({"launches": batch.tables["launches"]}, lines_stored=1)
+    store.write_upload(engine, info(), store.RunInfo(), [only])
+    assert store.launches(engine, 1)["launch_index"].tolist() == [5]
+
+
+def test_too_many_launches_are_refused(engine: Engine) -> None:
+    (batch,) = batches(1, launch_index=[10**9])
+    with pytest.raises(InputError, match="split"):
+        store.write_upload(engine, info(), store.RunInfo(), [batch])
+
+
+def _upload(url: str, barrier: "multiprocessing.synchronize.Barrier", answers: "multiprocessing.Queue[object]") -> None:
+    engine = store.open_store(url, COUNTERS)
+    barrier.wait()
+    done = store.write_upload(engine, info("same"), store.RunInfo(), batches(200))
+    answers.put((done.upload_id, done.run_id, done.known))
+
+
+def test_two_processes_with_the_same_file_make_one_upload(engine: Engine, url: str) -> None:
+    context = multiprocessing.get_context("fork")
+    barrier, answers = context.Barrier(4), context.Queue()
+    processes = [context.Process(target=_upload, args=(url, barrier, answers)) for _ in range(4)]
+    for process in processes:
+        process.start()
+    got = sorted(answers.get(timeout=60) for _ in processes)
+    for process in processes:
+        process.join()
+    answers.close()
+    assert got == [(1, 1, False), *[(1, 1, True)] * 3]
+    assert len(store.select(engine, "v1_uploads")) == 1

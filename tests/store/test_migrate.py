@@ -1,0 +1,163 @@
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.config import Config
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import Engine, create_mock_engine
+
+from profsvc import store
+from profsvc.errors import DomainError, ServiceError, StoreVersionError
+from profsvc.store import migrate
+from profsvc.store.engine import file_of, reading
+from profsvc.store.schema import metadata
+from tests.store.conftest import COUNTERS, batches, info
+
+SECOND = """
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0002"
+down_revision = "0001"
+
+
+def upgrade():
+    with op.batch_alter_table("runs", recreate="always") as table:
+        table.add_column(sa.Column("note", sa.Text()))
+"""
+
+
+@pytest.fixture
+def newer(tmp_path: Path) -> Path:
+    place = tmp_path / "newer"
+    shutil.copytree(migrate.folder(), place, ignore=shutil.ignore_patterns("__pycache__"))
+    (place / "versions" / "0002_notes.py").write_text(SECOND)
+    return place
+
+
+def test_metadata_and_migrations_agree(engine: Engine) -> None:
+    with reading(engine) as connection:
+        assert compare_metadata(MigrationContext.configure(connection), metadata) == []
+
+
+def test_strict_and_clustered_tables_are_made_so(engine: Engine) -> None:
+    with reading(engine) as connection:
+        made = {
+            row.name: (bool(row.strict), bool(row.wr))
+            for row in connection.exec_driver_sql("PRAGMA table_list")
+            if row.name in metadata.tables
+        }
+    options = {name: table.dialect_options["sqlite"] for name, table in metadata.tables.items()}
+    assert made == {name: (o["strict"], not o["with_rowid"]) for name, o in options.items()}
+
+
+def test_file_names_say_the_revisions() -> None:
+    config = Config()
+    config.set_main_option("script_location", str(migrate.folder()))
+    scripts = ScriptDirectory.from_config(config)
+    assert [s.revision for s in scripts.walk_revisions()][::-1] == migrate.revisions()
+    assert scripts.get_heads() == [store.head()]
+
+
+def test_a_new_file_is_at_head(engine: Engine) -> None:
+    assert store.current(engine) == store.head()
+    assert store.upgrade(engine, COUNTERS) == store.head()
+
+
+def test_an_older_store_is_copied_and_brought_up(engine: Engine, stored: store.Stored, newer: Path) -> None:
+    before = store.select(engine, "v1_launches")
+    assert migrate.upgrade(engine, COUNTERS, newer) == "0002"
+    assert store.current(engine) == "0002"
+    assert store.select(engine, "v1_launches") == before  # the table was made anew and nothing cascaded
+    copy = Path(f"{file_of(engine)}.before-0002")
+    with closing(sqlite3.connect(copy)) as old:
+        assert old.execute("SELECT version_num FROM alembic_version").fetchall() == [("0001",)]
+        assert old.execute("SELECT count(*) FROM launches").fetchall() == [(4,)]
+    assert migrate._copy(engine, "0002") == Path(f"{copy}-2")
+
+
+def test_a_failed_upgrade_changes_nothing(engine: Engine, stored: store.Stored, newer: Path) -> None:
+    file = newer / "versions" / "0002_notes.py"
+    file.write_text(SECOND + "    op.execute('DELETE FROM kernels')\n")
+    with pytest.raises(StoreVersionError, match="would lose rows of 'launches'"):
+        migrate.upgrade(engine, COUNTERS, newer)
+    assert store.current(engine) == "0001"
+    assert len(store.select(engine, "v1_launches")) == 4
+
+
+def test_a_newer_store_is_refused(engine: Engine, newer: Path, url: str) -> None:
+    migrate.upgrade(engine, COUNTERS, newer)
+    with pytest.raises(StoreVersionError, match="schema 0002, but this profsvc knows only 0001 to 0001; install"):
+        store.open_store(url, COUNTERS)
+
+
+def test_another_programs_database_is_refused(tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "other.db")) as other:
+        other.execute("CREATE TABLE songs (title)")
+    with pytest.raises(ServiceError, match="another program: it has the table 'songs'"):
+        store.open_store(str(tmp_path / "other.db"), COUNTERS)
+
+
+def test_views_follow_the_counters(engine: Engine, url: str) -> None:
+    again = store.open_store(url, [*COUNTERS, "l2_bytes"])
+    assert "l2_bytes" in store.table(again, "v1_counters").columns
+    store.open_store(url, COUNTERS)
+    assert "l2_bytes" not in store.table(again, "v1_counters").columns
+
+
+@pytest.mark.parametrize("name", ["launch_id", "run_id", "Upper", "two words", 'quote"d', "1st"])
+def test_a_counter_must_be_able_to_be_a_column(engine: Engine, name: str) -> None:
+    with pytest.raises(DomainError, match="cannot be a counter"):
+        store.upgrade(engine, [name])
+
+
+def test_migrations_are_found_in_a_wheel_and_in_a_checkout(tmp_path: Path) -> None:
+    assert migrate.folder().parent == Path(store.__file__).parents[2]
+    package = tmp_path / "site-packages" / "profsvc"
+    shutil.copytree(migrate.folder(), package / "migrations")
+    assert migrate.folder(package) == package / "migrations"
+    engine = store.connect(str(tmp_path / "wheel.sqlite"))
+    assert migrate.upgrade(engine, COUNTERS, migrate.folder(package)) == store.head()
+    with pytest.raises(ServiceError, match="install profsvc again"):
+        migrate.folder(tmp_path / "nowhere")
+
+
+def test_a_percent_sign_in_the_folder_does_no_harm(tmp_path: Path) -> None:
+    place = tmp_path / "100%(here)s"
+    shutil.copytree(migrate.folder(), place)
+    assert migrate.upgrade(store.connect(str(tmp_path / "a.sqlite")), COUNTERS, place) == store.head()
+
+
+def test_the_command_of_alembic_works_by_hand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from alembic.config import main
+
+    monkeypatch.chdir(migrate.folder().parent)
+    main(["-x", f"url={tmp_path / 'hand.sqlite'}", "upgrade", "head"])
+    engine = store.open_store(str(tmp_path / "hand.sqlite"), COUNTERS)
+    assert not store.write_upload(engine, info(), store.RunInfo(), batches()).known
+    main(["-x", f"url={tmp_path / 'hand.sqlite'}", "downgrade", "base"])
+
+
+def test_postgres_understands_the_schema() -> None:
+    made: list[str] = []
+    mock = create_mock_engine("postgresql+psycopg://", lambda s, *_: made.append(str(s.compile(dialect=mock.dialect))))
+    metadata.create_all(mock, checkfirst=False)
+    ddl = "\n".join(made)
+    assert len([s for s in made if "CREATE TABLE" in s]) == len(metadata.tables)
+    assert "run_id BIGSERIAL" in ddl
+    assert "launch_id BIGINT NOT NULL" in ddl
+    assert "duration_ns DOUBLE PRECISION" in ddl
+    assert "STRICT" not in ddl
+
+
+@pytest.fixture(autouse=True)
+def _no_leaks() -> Iterator[None]:
+    import gc
+
+    yield
+    gc.collect()  # an unclosed connection would warn here, and warnings are errors

@@ -1,0 +1,99 @@
+import re
+
+import pytest
+from sqlalchemy import Engine, inspect
+
+from profsvc import store
+from profsvc.store.engine import reading
+from profsvc.store.views import FLAGS, JSON_OBJECT, KINDS, VIEWS, sql_of
+from profsvc.tables import DTYPES
+from tests.store.conftest import COUNTERS
+
+# The columns that people were promised; more may stand beside them, none may go.
+CONTRACT = """
+v1_runs: run_id, project, name, device, host, commit_id, started_at, tags, launches, gpu_time_ns
+v1_uploads: upload_id, run_id, file_name, sha256, format, tool, tool_version, status, lines, lines_stored,
+    lines_skipped, lines_rejected, message, received_at
+v1_rejects: upload_id, line, reason, text
+v1_devices: device_id, name, compute_capability, sms
+v1_kernels: kernel_id, kernel, kernel_short
+v1_launches: launch_id, run_id, upload_id, launch_index, kernel, kernel_short, device, stream, start_ns, duration_ns,
+    grid_x, grid_y, grid_z, block_x, block_y, block_z
+v1_counters: launch_id
+v1_metrics: run_id, upload_id, launch_id, kernel, metric, raw_text, unit, value, si_unit
+v1_rules: launch_id, kernel, rule, kind, estimated_saving_fraction, estimated_speedup
+v1_criteria: run_id, launch_id, kernel, criterion, value, share, speedup, speedup_as_published, flags
+v1_potential: run_id, launch_id, kernel, bound, mem_throughput_ratio, arith_throughput_ratio, speedup, ideal_ns
+v1_models: run_id, launch_id, kernel, model, quantity, value, unit, form, flags
+"""
+PROMISED = {
+    line.split(":")[0]: {c.strip() for c in line.split(":")[1].split(",")}
+    for line in re.sub(r",\s*\n\s+", ", ", CONTRACT.strip()).splitlines()
+}
+
+
+def columns(view: str) -> list[str]:
+    return [*VIEWS[view][1], *(COUNTERS if view == "v1_counters" else ())]
+
+
+def test_the_database_has_exactly_these_views(engine: Engine) -> None:
+    found = inspect(engine)
+    made = {view: [c["name"] for c in found.get_columns(view)] for view in found.get_view_names()}
+    assert made == {view: columns(view) for view in VIEWS}
+
+
+@pytest.mark.parametrize("view", PROMISED)
+def test_promised_columns_are_there(view: str) -> None:
+    assert set(columns(view)) >= PROMISED[view]
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_every_column_is_explained_and_typed(engine: Engine, stored: store.Stored, view: str) -> None:
+    sentence, meanings = VIEWS[view]
+    assert sentence.endswith(".")
+    assert all(meanings.values())
+    kinds = KINDS[view] | (dict.fromkeys(COUNTERS, "float") if view == "v1_counters" else {})
+    found = store.table(engine, view)
+    assert {c: str(t) for c, t in found.dtypes.items()} == {c: DTYPES[kind] for c, kind in kinds.items()}
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_views_are_plain_sql_for_both_databases(view: str) -> None:
+    for dialect, own in JSON_OBJECT.items():
+        other = next(sql for name, sql in JSON_OBJECT.items() if name != dialect)
+        text = sql_of(view, dialect, {"ipc_sm": 7})
+        assert "{" not in text.replace("'{}'", "")
+        assert other not in text
+        assert (own in text) == (view == "v1_runs")
+        assert '"' not in text.replace('"ipc_sm"', "")
+        assert not re.search(r"\b(IFNULL|GLOB|GROUP_CONCAT|TOTAL)\b", text, re.IGNORECASE)
+
+
+@pytest.mark.parametrize(
+    ("query", "big"),
+    [
+        ("SELECT * FROM v1_launches WHERE run_id = 1", "l"),
+        ("SELECT * FROM v1_launches WHERE launch_id = 1000000001", "l"),
+        ("SELECT * FROM v1_metrics WHERE run_id = 1", "m"),
+        ("SELECT * FROM v1_metrics WHERE upload_id = 1", "m"),
+        ("SELECT * FROM v1_metrics WHERE launch_id = 1000000001", "m"),
+        ("SELECT m.value FROM v1_launches l JOIN v1_metrics m ON m.launch_id = l.launch_id WHERE l.run_id = 1", "m"),
+        ("SELECT ipc_sm FROM v1_counters WHERE run_id = 1", "l"),
+        ("SELECT * FROM v1_rules WHERE run_id = 1", "g"),
+        ("SELECT * FROM v1_criteria WHERE run_id = 1", "c"),
+        ("SELECT * FROM v1_criteria WHERE launch_id = 1000000001", "c"),
+        ("SELECT * FROM v1_potential WHERE launch_id = 1000000001", "c"),
+    ],
+)
+def test_big_tables_are_walked_by_key(engine: Engine, query: str, big: str) -> None:
+    with reading(engine) as connection:
+        plan = [row[3] for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {query}")]
+    assert not [step for step in plan if re.match(rf"SCAN {big}\b|MATERIALIZE|SEARCH {big}\b.*AUTOMATIC", step)], plan
+
+
+def test_flags_are_names(engine: Engine, stored: store.Stored) -> None:
+    with reading(engine) as connection:
+        sql = next(c for c in sql_of("v1_criteria", "sqlite", {}).split(",\n") if "AS flags" in c).split(" AS flags")[0]
+        for bits, names in [(0, ""), (1, FLAGS[0]), (0b1001000000, f"{FLAGS[6]} {FLAGS[9]}"), (1023, " ".join(FLAGS))]:
+            got = connection.exec_driver_sql(f"SELECT {sql} FROM (SELECT {bits} AS flags) c").scalar_one()
+            assert got == names
