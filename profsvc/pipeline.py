@@ -18,6 +18,11 @@ if TYPE_CHECKING:
 
 CHUNK_BYTES = 1 << 20
 SPOOL_BYTES = 16 << 20
+# What an export says of its own device; the same in every launch, up to the clock.
+DEVICE_FIGURES = (
+    "sm_count", "max_warps_per_sm", "dram_peak_bytes_per_s", "fp32_peak_flop_per_s", "fp64_peak_flop_per_s",
+    "l2_size_bytes", "sm_clock_max_hz", "mem_clock_max_hz",
+)  # fmt: skip
 Progress = Callable[[int], None]
 
 
@@ -107,7 +112,8 @@ def ingest(
     )
     if verdict.known:
         verdict = _recalled(engine, verdict)
-    else:
+    # A run whose analysis was cut short is analysed when its bytes come again.
+    if not verdict.known or store.select(engine, "v1_runs", run_id=stored.run_id)[0]["analysis_version"] is None:
         analyze(engine, stored.run_id)
     return verdict
 
@@ -129,16 +135,30 @@ def analyze(engine: "Engine", run_id: int, progress: Progress | None = None) -> 
     for upload_id, group in launches.groupby("upload_id"):
         tool = str(formats_of[upload_id]).split("-")[0]
         for capability, part in group.groupby("compute_capability", dropna=False):
-            metrics = store.metrics(engine, int(upload_id), part["launch_id"].tolist())
+            metrics = store.metrics(engine, int(str(upload_id)), part["launch_id"].tolist())
             known = None if pd.isna(capability) else str(capability)
             counters.append(analysis.counters_of(part, metrics, tool, known))
     results = analysis.analyze(
         launches, counters, pd.DataFrame(columns=["device", "quantity", "x", "y"]), specs.criteria()
     )
     store.save_results(engine, run_id, results, analysis.VERSION)
+    _describe_devices(engine, launches, results["counters"])
     if progress:
         progress(len(launches))
     return len(launches)
+
+
+def _describe_devices(engine: "Engine", launches: pd.DataFrame, counters: pd.DataFrame) -> None:
+    """Keep what the export says of its devices themselves."""
+    if counters.empty:
+        return
+    device_of = launches.set_index("launch_id")["device_id"]
+    said = counters[counters["counter"].isin(DEVICE_FIGURES)]
+    said = said.assign(device_id=said["launch_id"].map(device_of)).dropna(subset=["device_id"])
+    for device_id, group in said.groupby("device_id"):
+        figures = group.groupby("counter")["value"].max().to_dict()
+        sms = figures.pop("sm_count", None)
+        store.describe_device(engine, int(str(device_id)), None if sms is None else int(sms), figures)
 
 
 def demo_files() -> list[Path]:

@@ -89,7 +89,7 @@ def analyze(
         parts["counters"].append(_long(table, sources))
         own = device_of.loc[table.index].astype(object).where(lambda d: d.notna(), None)
         for (device, capability), group in own.groupby(["device", "compute_capability"], dropna=False):
-            names = (None if pd.isna(device) else str(device), None if pd.isna(capability) else str(capability))
+            names = tuple(None if part != part or part is None else str(part) for part in (device, capability))
             for name, rows in _of_device(table.loc[group.index], *names, domain, measured).items():
                 parts[name].append(rows)
     results = {name: pd.concat(rows, ignore_index=True) if rows else pd.DataFrame() for name, rows in parts.items()}

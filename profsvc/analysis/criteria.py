@@ -150,7 +150,7 @@ def of_launches(
 ) -> pd.DataFrame:
     """Return a row a launch and criterion of level launch, with value, share, speedup, both forms, flags, reason."""
     c = Counts(counters)
-    arrays = {name: figures[name].to_numpy(dtype="float64") for name in figures}
+    arrays = {str(name): figures[name].to_numpy(dtype="float64") for name in figures}
     inputs = Inputs(c, arrays, shares_of(c, attainable))
     parts = []
     for entry in domain:

@@ -1,7 +1,6 @@
 """Overall potential of each launch and of the run: published form, joint bound and roofline ceiling."""
 
 from collections.abc import Mapping, Sequence
-
 from typing import Any
 
 import numpy as np
@@ -42,12 +41,12 @@ def _throughput_ratios(c: Counts, figures: pd.DataFrame) -> tuple[np.ndarray, np
         return memory, np.fmax(rates["fp32"], rates["fp64"])
 
 
-def _published(c: Counts, figures: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
+def _published(c: Counts, figures: pd.DataFrame) -> np.ndarray:
     memory, arithmetic = _throughput_ratios(c, figures)
     with np.errstate(invalid="ignore"):
         bound = np.where(c["sol_memory_fraction"] >= c["sol_sm_fraction"], "memory", "compute")
     result = potential_speedup(memory, arithmetic, bound, form="as_published")
-    return np.asarray(result.speedup, dtype="float64"), np.asarray(result.flags)
+    return np.asarray(result.speedup, dtype="float64")
 
 
 def potential(
@@ -69,7 +68,6 @@ def potential(
     roof = joint_bound(T, ramp, times[list(ROOFLINE)].to_numpy(), np.array([attainable[u] for u in ROOFLINE]))
     arithmetic = times[["fp32", "fp64", "tensor"]].fillna(0.0).max(axis=1).to_numpy()
     has_roof = (arithmetic > TRACE * T) | (times["dram"].fillna(0.0).to_numpy() > TRACE * T)
-    published, published_flags = _published(c, figures)
     flags = np.where(times.isna().any(axis=1), int(Flag.UPPER_BOUND), 0) * (joint.unit >= 0)
     rows = pd.DataFrame(
         {
@@ -77,7 +75,7 @@ def potential(
             "mem_throughput_ratio": ratio["mem"],
             "arith_throughput_ratio": ratio["arith"],
             "speedup": joint.speedup,
-            "speedup_as_published": published,
+            "speedup_as_published": _published(c, figures),
             "speedup_ceiling": np.where(has_roof, roof.speedup, joint.speedup),
             "ideal_ns": joint.ideal,
             "duration_ns": T,

@@ -6,34 +6,41 @@ are missing falls back to its measured utilization, all of it taken as useful: t
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from profsvc.formulas.useful_work import operand_limited, payload_instructions, useful_bytes
 
+Array = NDArray[np.float64]
 UNITS = ("dram", "l2", "l1", "fp32", "fp64", "tensor", "xu", "integer", "issue")
 WAVEFRONT_BYTES = 128
 SECTOR_BYTES = 32
 # Less arithmetic than one instruction for four elements loaded is no evidence that arithmetic is the payload.
 OPERATIONS_PER_LOAD = 0.25
+# Where no counter tells, the tensor pipe must be this busy to be taken for work.
+TENSOR_NOISE = 0.05
 
 
 class Counts:
-    """The counters of launches as float64 arrays; an absent counter reads as NaN."""
+    """The counters of launches as float64 arrays; what is absent, negative or infinite reads as NaN."""
 
     def __init__(self, counters: pd.DataFrame) -> None:
+        """Take a table with a row a launch and a column a counter."""
         self._counters = counters
 
-    def __getitem__(self, name: str) -> np.ndarray:
-        if name in self._counters:
-            return self._counters[name].to_numpy(dtype="float64", na_value=np.nan)
-        return np.full(len(self._counters), np.nan)
+    def __getitem__(self, name: str) -> Array:
+        """Return one counter over the launches."""
+        if name not in self._counters:
+            return np.full(len(self._counters), np.nan)
+        values = self._counters[name].to_numpy(dtype="float64", na_value=np.nan)
+        return np.where((values >= 0) & np.isfinite(values), values, np.nan)
 
-    def total(self, *names: str) -> np.ndarray:
+    def total(self, *names: str) -> Array:
         """Sum of counters, NaN only where all are."""
         parts = np.array([self[n] for n in names])
         return np.where(np.isnan(parts).all(axis=0), np.nan, np.nansum(parts, axis=0))
 
 
-def requested_bytes(c: Counts) -> tuple[np.ndarray, np.ndarray]:
+def requested_bytes(c: Counts) -> tuple[Array, Array]:
     """Bytes that threads asked to load and to store, NaN where other paths to memory were not counted.
 
     Asynchronous copies, textures, atomics and spills have no count of requested bytes: what crossed between L1 and
@@ -46,7 +53,7 @@ def requested_bytes(c: Counts) -> tuple[np.ndarray, np.ndarray]:
     return c["global_load_bytes_requested"] + other_loads, c["global_store_bytes_requested"] + other_stores
 
 
-def arithmetic_per_cycle(c: Counts, kind: str) -> np.ndarray:
+def arithmetic_per_cycle(c: Counts, kind: str) -> Array:
     """Floating-point instructions of all threads a cycle of ``kind`` fp32 or fp64, NaN where none was counted."""
     rate = c.total(*(f"{kind}_{op}_inst_per_cycle" for op in ("add", "mul", "fma")))
     letter = {"fp32": "sp", "fp64": "dp"}[kind]
@@ -55,24 +62,35 @@ def arithmetic_per_cycle(c: Counts, kind: str) -> np.ndarray:
         return np.where(np.isnan(rate), counted / c["elapsed_cycles"], rate)
 
 
-def operations(c: Counts) -> tuple[np.ndarray, np.ndarray]:
+def has_tensor_work(c: Counts) -> NDArray[np.bool_]:
+    """Whether matrices were multiplied. Constant moves of other kernels also keep that pipe busy, a little."""
+    counted = c.total(
+        "inst_tensor_warp", *(f"tensor_ops_{kind}" for kind in ("fp16", "bf16", "tf32", "fp64", "fp8", "int8"))
+    )
+    pipe = np.fmax(c["pipe_tensor_elapsed_fraction"], c["fu_tensor_utilization_fraction"])
+    return np.where(np.isnan(counted), np.nan_to_num(pipe) > TENSOR_NOISE, np.nan_to_num(counted) > 0)
+
+
+def operations(c: Counts) -> tuple[Array, Array]:
     """Arithmetic warp instructions with all lanes on: floating point plus tensor, and the same in 4-byte operands.
 
-    Zero where the arithmetic is too little beside the loads to be what the kernel is for.
+    Zero where the arithmetic is too little beside the loads to be what the kernel is for; NaN where there is tensor
+    work but nobody counted its instructions.
     """
     cycles = c["elapsed_cycles"] / 32
     fp32 = np.fmax(arithmetic_per_cycle(c, "fp32") * cycles, c["inst_fp32_thread"] / 32)
     fp64 = np.fmax(arithmetic_per_cycle(c, "fp64") * cycles, c["inst_fp64_thread"] / 32)
-    tensor = c["inst_tensor_warp"]
-    count = np.nansum([fp32, fp64, tensor], axis=0)
-    enough = count >= OPERATIONS_PER_LOAD * np.nan_to_num(c["global_load_inst_warp"])
+    matrices = has_tensor_work(c)
+    tensor = np.where(matrices, c["inst_tensor_warp"], 0.0)
+    count = np.nansum([fp32, fp64], axis=0) + tensor
+    enough = ~(count < OPERATIONS_PER_LOAD * np.nan_to_num(c["global_load_inst_warp"]))
     count = np.where(enough, count, 0.0)
     # A tensor instruction eats whole fragments: its operands set no limit that these counters could show.
-    operands = np.where(np.nan_to_num(tensor) > 0, np.inf, np.nansum([fp32, 2 * fp64], axis=0))
+    operands = np.where(matrices, np.inf, np.nansum([fp32, 2 * fp64], axis=0))
     return count, np.where(count > 0, operands, 0.0)
 
 
-def memory_wavefronts(c: Counts, operands: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def memory_wavefronts(c: Counts, operands: Array) -> tuple[Array, Array]:
     """Useful wavefronts of loads and of stores at the L1 and shared memory pipe, without conflicts."""
     shared = c.total("shared_load_inst_warp", "shared_store_inst_warp")
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -90,11 +108,11 @@ def memory_wavefronts(c: Counts, operands: np.ndarray) -> tuple[np.ndarray, np.n
     return sides[0], sides[1]
 
 
-def busy(c: Counts) -> dict[str, np.ndarray]:
+def busy(c: Counts) -> dict[str, Array]:
     """Share of the elapsed time in which each unit of `UNITS` was busy, with useful work or not."""
     active = np.where(np.isnan(c["sm_efficiency_fraction"]), 1.0, c["sm_efficiency_fraction"])
 
-    def pipe(elapsed: str, of_active: str) -> np.ndarray:
+    def pipe(elapsed: str, of_active: str) -> Array:
         return np.where(np.isnan(c[elapsed]), c[of_active] * active, c[elapsed])
 
     with np.errstate(invalid="ignore"):
@@ -113,7 +131,7 @@ def busy(c: Counts) -> dict[str, np.ndarray]:
         }
 
 
-def _memory(c: Counts, used: dict[str, np.ndarray], loads: np.ndarray, stores: np.ndarray) -> dict[str, np.ndarray]:
+def _memory(c: Counts, used: dict[str, Array], loads: Array, stores: Array) -> dict[str, Array]:
     """Useful share of the time of the memory units: what was asked for over what was moved, times the busy share."""
     wanted_loads, wanted_stores = requested_bytes(c)
     read, written = c["dram_read_bytes"], c["dram_write_bytes"]
@@ -147,7 +165,7 @@ def useful_times(counters: pd.DataFrame, figures: pd.DataFrame) -> pd.DataFrame:
         for kind in ("fp32", "fp64"):
             counted = arithmetic_per_cycle(c, kind) / (f[f"{kind}_lanes_per_sm"] * f["sms"])
             share[kind] = np.where(np.isnan(counted), used[kind] * on, counted)
-        share["tensor"] = np.where(np.nan_to_num(c["inst_tensor_warp"], nan=1.0) > 0, used["tensor"], 0.0)
+        share["tensor"] = np.where(has_tensor_work(c), used["tensor"], 0.0 * used["tensor"])
         # A special result that no arithmetic consumes is book-keeping, such as a division of indices.
         executed = used["xu"] * f["sfu_per_sm"] / 32 * cycles
         consumed = np.where(executed > 0, np.minimum(1.0, count / executed), 1.0)

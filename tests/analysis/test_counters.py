@@ -8,7 +8,8 @@ from profsvc.analysis.counters import counters_of, values_of
 LAUNCHES = pd.DataFrame(
     {
         "launch_id": [7, 8], "duration_ns": [5.0, 6.0], "grid_x": pd.array([2, 2], "Int64"),
-        "grid_y": pd.array([1, 1], "Int64"), "grid_z": pd.array([1, 1], "Int64"), "block_x": pd.array([32, None], "Int64"),
+        "grid_y": pd.array([1, 1], "Int64"), "grid_z": pd.array([1, 1], "Int64"),
+        "block_x": pd.array([32, None], "Int64"),
         "block_y": pd.array([1, 1], "Int64"), "block_z": pd.array([1, 1], "Int64"),
     }
 )  # fmt: skip

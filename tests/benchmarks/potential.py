@@ -8,9 +8,7 @@ achieved)| over all versions but the best of each family, the same for Nsight Co
 """
 
 import csv
-import gzip
 import io
-import re
 import sys
 import tempfile
 from collections.abc import Iterable
@@ -44,25 +42,18 @@ def best_times_us(path: Path) -> dict[str, float]:
     return best
 
 
-def estimates(path: Path) -> dict[int, float]:
-    """Nsight Compute's largest estimate of kind global for each launch, as a speedup."""
-    found: dict[int, float] = {}
-    with gzip.open(path, "rt", encoding="utf-8", newline="") as stream:
-        for row in csv.reader(stream):
-            if len(row) > 18 and row[-2] == "global" and re.fullmatch(r"\d+", row[0]):
-                saved = float(row[-1].replace(",", "")) / 100
-                found[int(row[0])] = max(found.get(int(row[0]), 1.0), 1 / (1 - saved))
-    return found
-
-
 def predictions(path: Path) -> list[dict[str, float | str]]:
-    """Upload the export to a fresh store and read its potential, in launch order."""
+    """Upload the export to a fresh store; its potential and the vendor's best global estimate, in launch order."""
     with tempfile.TemporaryDirectory() as folder, path.open("rb") as stream:
         engine = store.open_store(str(Path(folder) / "store.sqlite"))
         verdict = pipeline.ingest(engine, stream, path.name, store.RunInfo(name="potential"))
         launches = store.select(engine, "v1_launches", run_id=verdict.run_id)
         bounds = {p["launch_id"]: p for p in store.select(engine, "v1_potential", run_id=verdict.run_id)}
+        rules = store.select(engine, "v1_rules", run_id=verdict.run_id, kind="global")
         engine.dispose()
+    for rule in rules:
+        bound = bounds[rule["launch_id"]]
+        bound["vendor"] = max(bound.get("vendor", 1.0), rule["estimated_speedup"] or 1.0)
     return [launch | bounds[launch["launch_id"]] for launch in sorted(launches, key=lambda one: one["launch_index"])]
 
 
@@ -70,12 +61,12 @@ def score(title: str, export: Path, rules: Path, timings: Path, cases: list[str]
     """Print both tables for one set of families."""
     best, rows = best_times_us(timings), predictions(export)
     names = cases or [str(r["kernel_short"]) for r in rows]
-    vendor = estimates(rules)
+    vendor = [float(row.get("vendor", 1.0)) for row in predictions(rules)]
     table: dict[str, list[tuple[str, float, float, float, float, str]]] = {}
     for index, (name, row) in enumerate(zip(names, rows, strict=True)):
         family = name.rsplit("_", 1)[0] if cases else family_of(name)
         line = (name, float(row["speedup"]), float(row["duration_ns"]) / 1e3, float(row["ideal_ns"]) / 1e3,
-                vendor.get(index, 1.0), str(row["bound"]))  # fmt: skip
+                vendor[index], str(row["bound"]))  # fmt: skip
         table.setdefault(family, []).append(line)
     ours, theirs, achieved = [], [], []
     print(f"\n{title}\n{'version':26}{'us':>10}{'ideal us':>10}{'predicted':>11}{'achieved':>10}{'ncu':>8}  limited by")
