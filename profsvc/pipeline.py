@@ -45,6 +45,7 @@ class Verdict:
     lines_rejected: int = 0
     message: str = ""
     facts: dict[str, str] = field(default_factory=dict)
+    characterized: set[str] = field(default_factory=set)
 
 
 @contextmanager
@@ -70,6 +71,8 @@ def _counted(verdict: Verdict, batches: Iterator[Batch]) -> Iterator[Batch]:
         verdict.lines_rejected += batch.lines_rejected
         verdict.launches += len(batch.tables.get("launches", ()))
         verdict.metrics += len(batch.tables.get("metrics", ()))
+        if "characterizations" in batch.tables:
+            verdict.characterized.update(batch.tables["characterizations"]["device"])
         verdict.facts.update(batch.facts)
         verdict.message = batch.message or verdict.message
         yield batch
@@ -80,7 +83,7 @@ def check(source: BinaryIO, file_name: str, form: str | None = None, progress: P
     """Read a file to its end without storing anything, and say what would be stored."""
     verdict = Verdict(file_name)
     with spooled(source, progress) as (spool, verdict.sha256, _):
-        reader, batches = formats.read(cast("BinaryIO", spool), form)
+        reader, batches = formats.read(cast("BinaryIO", spool), form, file_name)
         verdict.format = reader.NAME
         for _ in _counted(verdict, batches):
             pass
@@ -100,7 +103,7 @@ def ingest(
     with spooled(source, progress) as (spool, verdict.sha256, size):
         stored = store.find_upload(engine, verdict.sha256)
         if stored is None:
-            reader, batches = formats.read(cast("BinaryIO", spool), form)
+            reader, batches = formats.read(cast("BinaryIO", spool), form, file_name)
             verdict.format = reader.NAME
             upload = store.UploadInfo(file_name=file_name, sha256=verdict.sha256, size_bytes=size, format=reader.NAME)
             stored = store.write_upload(engine, upload, run, _counted(verdict, batches))
@@ -115,6 +118,10 @@ def ingest(
     # A run whose analysis was cut short is analysed when its bytes come again.
     if not verdict.known or store.select(engine, "v1_runs", run_id=stored.run_id)[0]["analysis_version"] is None:
         analyze(engine, stored.run_id)
+    if verdict.characterized:
+        devices = ", ".join(sorted(verdict.characterized))
+        advice = f"measured: {devices}; recompute the runs on it with: profsvc analyze --all"
+        verdict.message = f"{verdict.message}; {advice}" if verdict.message else advice
     return verdict
 
 
@@ -138,9 +145,7 @@ def analyze(engine: "Engine", run_id: int, progress: Progress | None = None) -> 
             metrics = store.metrics(engine, int(str(upload_id)), part["launch_id"].tolist())
             known = None if pd.isna(capability) else str(capability)
             counters.append(analysis.counters_of(part, metrics, tool, known))
-    results = analysis.analyze(
-        launches, counters, pd.DataFrame(columns=["device", "quantity", "x", "y"]), specs.criteria()
-    )
+    results = analysis.analyze(launches, counters, store.characterizations(engine), specs.criteria())
     store.save_results(engine, run_id, results, analysis.VERSION)
     _describe_devices(engine, launches, results["counters"])
     if progress:
@@ -156,7 +161,7 @@ def _describe_devices(engine: "Engine", launches: pd.DataFrame, counters: pd.Dat
     said = counters[counters["counter"].isin(DEVICE_FIGURES)]
     said = said.assign(device_id=said["launch_id"].map(device_of)).dropna(subset=["device_id"])
     for device_id, group in said.groupby("device_id"):
-        figures = group.groupby("counter")["value"].max().to_dict()
+        figures = {str(name): value for name, value in group.groupby("counter")["value"].max().items()}
         sms = figures.pop("sm_count", None)
         store.describe_device(engine, int(str(device_id)), None if sms is None else int(sms), figures)
 

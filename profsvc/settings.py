@@ -3,6 +3,7 @@
 The rest of the program gets values as arguments; only the front doors read this table.
 """
 
+import math
 import os
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -26,7 +27,7 @@ SETTINGS = (
 
 
 def load(environment: Mapping[str, str] | None = None) -> dict[str, str | int | float]:
-    """Return every setting by name, from ``environment`` (default: the process's) or its default.
+    """Return every setting by name, from ``environment`` (default: the process's) or, unset or empty, its default.
 
     >>> load({"PROFSVC_SQL_ROWS": "5"})["sql_rows"]
     5
@@ -35,10 +36,20 @@ def load(environment: Mapping[str, str] | None = None) -> dict[str, str | int | 
     values: dict[str, str | int | float] = {}
     for name, default, _ in SETTINGS:
         variable = f"PROFSVC_{name.upper()}"
-        text = environment.get(variable)
+        text = environment.get(variable, "")
         try:
-            values[name] = default if text is None else type(default)(text)
+            values[name] = _read(text, default) if text else default
         except ValueError:
             kind = "a whole number" if isinstance(default, int) else "a number"
-            raise UsageError(f"{variable} is {text!r} but must be {kind}, such as {default}") from None
+            raise UsageError(f"{variable} is {text!r} but must be {kind} above 0, such as {default}") from None
     return values
+
+
+def _read(text: str, default: str | int | float) -> str | int | float:
+    """Read a setting as the type of its default; every number is a limit, so it is finite and above 0."""
+    if isinstance(default, str):
+        return text
+    value = type(default)(text)
+    if not 0 < value < math.inf:
+        raise ValueError(text)
+    return value

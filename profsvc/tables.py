@@ -79,6 +79,15 @@ TABLES: Mapping[str, tuple[Column, ...]] = {
         "message      | text | the rule's words",
         "line         | int | line in the file, from 1",
     ),
+    "characterizations": _columns(
+        "device       | text | product name of the device that was measured",
+        "quantity     | text | a function such as F_DRAMThr, or F_ArithThr:fp32 of one unit; a cost such as k_l2_load",
+        "x            | float? | place in the sweep of a function; null for a cost measured without one",
+        "y            | float | share of the peak for a function; cycles an operation for a cost",
+        "unit         | text? | unit of y as it came",
+        "method       | text? | how it was measured",
+        "line         | int | line in the file, from 1",
+    ),
     "rejects": _columns(
         "line         | int | first line of the rejected record, from 1",
         "lines        | int | how many lines it spans",

@@ -4,9 +4,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 from sqlalchemy import Engine
 
 from profsvc import pipeline, store
+
+# The same examples every time: a red test can be run again. Look for new ones with --hypothesis-profile=default.
+settings.register_profile("repeatable", derandomize=True, deadline=None)
+settings.load_profile("repeatable")
 
 ROOT = Path(__file__).parents[1]
 DEMO = ROOT / "fixtures" / "demo" / "ncu_raw.csv.gz"

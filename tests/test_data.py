@@ -50,7 +50,7 @@ PRINTED_FP64 = [("H200", 34.0), ("A100-SXM-80GB", 9.7), ("P100-SXM2", 5.3), ("K4
 
 
 def test_there_is_a_counter_for_every_name_the_metrics_use() -> None:
-    assert len(counters()) == 420
+    assert len(counters()) >= 420
     for tool, rows in read_metrics().items():
         for row in rows:
             assert row.counter in counters(), (tool, row)

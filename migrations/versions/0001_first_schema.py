@@ -160,6 +160,7 @@ def upgrade() -> None:
         sa.Column("kernel_id", INT, nullable=False, autoincrement=False),
         sa.Column("version_id", INT, nullable=False, autoincrement=False),
         sa.Column("bound_id", INT, nullable=True),
+        sa.Column("ideal_bound_id", INT, nullable=True),
         sa.Column("mem_throughput_ratio", REAL, nullable=True),
         sa.Column("arith_throughput_ratio", REAL, nullable=True),
         sa.Column("speedup", REAL, nullable=True),
@@ -173,6 +174,7 @@ def upgrade() -> None:
         sa.ForeignKeyConstraint(["run_id"], ["runs.run_id"], name=op.f("fk_potential_run_id"), ondelete="CASCADE"),
         sa.ForeignKeyConstraint(["version_id"], ["texts.text_id"], name=op.f("fk_potential_version_id")),
         sa.ForeignKeyConstraint(["bound_id"], ["texts.text_id"], name=op.f("fk_potential_bound_id")),
+        sa.ForeignKeyConstraint(["ideal_bound_id"], ["texts.text_id"], name=op.f("fk_potential_ideal_bound_id")),
         sa.ForeignKeyConstraint(["reason_id"], ["texts.text_id"], name=op.f("fk_potential_reason_id")),
         **CLUSTERED,
     )
@@ -202,6 +204,7 @@ def upgrade() -> None:
         sa.Column("lines_rejected", INT, nullable=False),
         sa.Column("launches", INT, nullable=False),
         sa.Column("gpu_time_ns", REAL, nullable=True),
+        sa.Column("same_as", INT, nullable=True),
         sa.Column("message", sa.Text(), nullable=False),
         sa.Column("facts", sa.Text(), nullable=False),
         sa.Column("received_at", sa.Text(), nullable=False),
@@ -264,6 +267,23 @@ def upgrade() -> None:
         **CLUSTERED,
     )
     op.create_table(
+        "characterizations",
+        sa.Column("upload_id", INT, nullable=False, autoincrement=False),
+        sa.Column("item", INT, nullable=False, autoincrement=False),
+        sa.Column("device", sa.Text(), nullable=False),
+        sa.Column("quantity", sa.Text(), nullable=False),
+        sa.Column("x", REAL, nullable=True),
+        sa.Column("y", REAL, nullable=False),
+        sa.Column("unit", sa.Text(), nullable=True),
+        sa.Column("method", sa.Text(), nullable=True),
+        sa.Column("line", INT, nullable=False),
+        sa.PrimaryKeyConstraint("upload_id", "item", name=op.f("pk_characterizations")),
+        sa.ForeignKeyConstraint(
+            ["upload_id"], ["uploads.upload_id"], name=op.f("fk_characterizations_upload_id"), ondelete="CASCADE"
+        ),
+        **CLUSTERED,
+    )
+    op.create_table(
         "counters",
         sa.Column("launch_id", INT, nullable=False, autoincrement=False),
         sa.Column("counter_id", INT, nullable=False, autoincrement=False),
@@ -307,6 +327,7 @@ def downgrade() -> None:
     for table in (
         "rules",
         "counters",
+        "characterizations",
         "rejects",
         "launches",
         "uploads",

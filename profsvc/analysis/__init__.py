@@ -1,11 +1,12 @@
 """Tidy tables and a device in, result rows out; pure: no files, no SQL, no clock.
 
-``counters``     metrics of a tool -> canonical counters
-``peaks``        what the device can do: its own word first, then the catalogue
-``useful_time``  useful work of each unit
-``potential``    overall potential: joint bound, published form, ceiling
-``criteria``     the nine criteria
-``advice``       what to do first
+``counters``       metrics of a tool -> canonical counters
+``peaks``          what the device can do: its own word first, then the catalogue
+``useful_time``    useful work of each unit
+``potential``      overall potential: joint bound, published form, ceiling
+``criteria``       the nine criteria
+``characterized``  what was measured of the device
+``advice``         what to do first
 """
 
 from collections.abc import Iterable, Mapping
@@ -16,6 +17,7 @@ import pandas as pd
 
 from profsvc import specs
 from profsvc.analysis import criteria, potential
+from profsvc.analysis.characterized import attainable_shares, of_device
 from profsvc.analysis.counters import counters_of
 from profsvc.analysis.peaks import peaks
 
@@ -23,24 +25,6 @@ __all__ = ["VERSION", "analyze", "attainable_shares", "counters_of"]
 
 VERSION = "1"
 """Raised when any number changes for the same input."""
-
-
-def attainable_shares(domain: Mapping[str, Any], measured: pd.DataFrame | None) -> tuple[dict[str, float], set[str]]:
-    """Return the share of its peak that each unit sustains, and the units for which it was measured.
-
-    ``measured`` has ``quantity, x, y``: the characterization of the device; of each function the saturated value
-    counts, so that a starved kernel is not measured by its own starvation.
-    """
-    shares = {unit["name"]: float(domain["attainable"]["near_peak"]) for unit in domain["unit"]}
-    found = set()
-    if measured is not None and len(measured):
-        best = measured.groupby("quantity")["y"].max()
-        for unit in domain["unit"]:
-            for quantity in (f"{unit['function']}:{unit['name']}", unit["function"]):
-                if quantity in best.index and unit["name"] not in found:
-                    shares[unit["name"]] = float(np.clip(best[quantity], 1e-3, 1.0))
-                    found.add(unit["name"])
-    return shares, found
 
 
 def _models(times: pd.DataFrame, origin: Mapping[str, str], measured: set[str], lost: pd.DataFrame) -> pd.DataFrame:
@@ -62,13 +46,14 @@ def _of_device(
     measured: pd.DataFrame,
 ) -> dict[str, pd.DataFrame]:
     figures, origin = peaks(counters, specs.figures(device, capability))
-    shares, known = attainable_shares(domain, measured[measured["device"] == device] if len(measured) else None)
-    bounds, times = potential.potential(counters, figures, shares)
-    costs = {unit: shares[unit] for unit in known & {"dram", "l2", "l1"}}
+    known = of_device(measured, device, domain)
+    shares = attainable_shares(domain, None)[0] | dict(known.sustained)
+    bounds, times = potential.potential(counters, figures, shares, known.sustained)
+    lost = potential.waste(counters, times, shares, domain["cause"])
     return {
         "potential": bounds.rename_axis("launch_id").reset_index(),
-        "criteria": criteria.of_launches(counters, figures, costs, domain["criterion"]),
-        "models": _models(times, origin, known, potential.waste(counters, times, shares, domain["cause"])),
+        "criteria": criteria.of_launches(counters, figures, known, domain["criterion"]),
+        "models": _models(times, origin, set(known.sustained), lost),
     }
 
 
@@ -89,18 +74,27 @@ def analyze(
         parts["counters"].append(_long(table, sources))
         own = device_of.loc[table.index].astype(object).where(lambda d: d.notna(), None)
         for (device, capability), group in own.groupby(["device", "compute_capability"], dropna=False):
-            names = tuple(None if part != part or part is None else str(part) for part in (device, capability))
-            for name, rows in _of_device(table.loc[group.index], *names, domain, measured).items():
+            name_of, version = (part if isinstance(part, str) else None for part in (device, capability))
+            for name, rows in _of_device(table.loc[group.index], name_of, version, domain, measured).items():
                 parts[name].append(rows)
     results = {name: pd.concat(rows, ignore_index=True) if rows else pd.DataFrame() for name, rows in parts.items()}
     if len(launches) and len(results["potential"]):
-        whole = pd.DataFrame([{"launch_id": None, **potential.of_run(results["potential"])}])
-        durations = results["potential"].set_index("launch_id")["duration_ns"]
+        once = _once(launches, results["potential"])
+        whole = pd.DataFrame([{"launch_id": None, **potential.of_run(once)}])
+        durations = once.set_index("launch_id")["duration_ns"]
         of_run = criteria.of_run(results["criteria"], durations)
         host = pd.DataFrame([criteria.host_sync(launches)])
         results["potential"] = _stack(results["potential"], whole)
         results["criteria"] = _stack(results["criteria"], host, of_run)
     return results
+
+
+def _once(launches: pd.DataFrame, bounds: pd.DataFrame) -> pd.DataFrame:
+    """Keep one row of each launch that several pages of one report hold: the one that the most is known of."""
+    first = launches.set_index("launch_id")["same_as"]
+    first = first.fillna(first.index.to_series())
+    rows = bounds.assign(first=bounds["launch_id"].map(first)).sort_values(["flags", "launch_id"], kind="stable")
+    return rows.drop_duplicates("first").drop(columns="first").sort_values("launch_id").reset_index(drop=True)
 
 
 def _stack(*tables: pd.DataFrame) -> pd.DataFrame:

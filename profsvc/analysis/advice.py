@@ -18,7 +18,7 @@ def advice(
     the launch: each is capped by it. The last hint names the unit that limits the ideal version.
 
     ``criteria`` are rows with ``criterion, value, speedup``; ``waste`` rows with ``quantity, value`` (a share of the
-    time); ``potential`` has ``bound, speedup, duration_ns``; ``texts`` maps a name to its ``title`` and ``hint``.
+    time); ``potential`` has ``ideal_bound, speedup, duration_ns``; ``texts`` maps a name to its ``title`` and ``hint``.
     """
     overall, duration = potential.get("speedup"), potential.get("duration_ns")
     most = 1.0 if overall is None else 1.0 - 1.0 / overall
@@ -30,7 +30,7 @@ def advice(
         if min(saving, most) >= NOTICEABLE
     ]
     hints.sort(key=lambda h: (-h["saving_fraction"], h["name"]))
-    bound = potential.get("bound")
+    bound = potential.get("ideal_bound")
     if bound is not None:
         hints.append(_hint("limit", bound, texts[bound], 0.0, duration, False))
     return hints

@@ -5,7 +5,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
 
+from profsvc.analysis.characterized import Characterization
 from profsvc.analysis.useful_time import Counts
 from profsvc.formulas import criteria as formula
 from profsvc.formulas.speedup import application_speedup
@@ -13,6 +15,13 @@ from profsvc.formulas.time_shares import OPERATIONS, UNITS, time_shares
 
 L1_LINE_BYTES = 128
 L2_SECTOR_BYTES = 32
+# First operation of each unit, and the counters whose proportions part a unit's work among its operations.
+FIRST = (0, 2, 4, 6, 8)
+PARTS = (
+    *("dram_read_bytes", "dram_write_bytes", "l2_to_l1_read_bytes", "l1_to_l2_write_bytes"),
+    *("global_load_sectors", "global_store_sectors", "shared_load_inst_warp", "shared_store_inst_warp"),
+    *(f"fu_{kind}_utilization_fraction" for kind in ("alu", "fp32", "special", "fp64")),
+)
 COLUMNS = ("value", "share", "speedup", "value_as_published", "speedup_as_published", "flags")
 
 
@@ -22,12 +31,13 @@ class Inputs(NamedTuple):
     counts: Counts
     figures: Mapping[str, np.ndarray]
     shares: Mapping[str, np.ndarray]
+    measured: Characterization
 
 
 def utilizations(c: Counts) -> dict[str, np.ndarray]:
     """Busy share of the elapsed cycles of each unit of `profsvc.formulas.time_shares`."""
     active = np.where(np.isnan(c["sm_efficiency_fraction"]), 1.0, c["sm_efficiency_fraction"])
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(all="ignore"):
         wavefronts = np.fmax(
             c["shared_wavefronts_sass"], c.total("shared_load_transactions", "shared_store_transactions")
         )
@@ -44,21 +54,30 @@ def utilizations(c: Counts) -> dict[str, np.ndarray]:
     }
 
 
-def shares_of(c: Counts, attainable: Mapping[str, float]) -> dict[str, np.ndarray]:
+def _mix(c: Counts) -> np.ndarray:
+    """Share of each operation in the work of its unit, a row a launch; even where no counter tells."""
+    parts = np.nan_to_num(np.column_stack([c[name] for name in PARTS]))
+    width = np.diff((*FIRST, len(PARTS)))
+    total = np.repeat(np.add.reduceat(parts, FIRST, axis=1), width, axis=1)
+    with np.errstate(all="ignore"):
+        return np.asarray(np.where(total > 0, parts / total, 1.0 / np.repeat(width, width)))
+
+
+def shares_of(c: Counts, costs: Mapping[str, ArrayLike]) -> dict[str, np.ndarray]:
     """Shares of the time of each unit, and ``idle``; they add up to 1. NaN where no utilization is known.
 
-    The cost of an operation is the reciprocal of its unit's peak rate times the ``attainable`` share that a measured
-    characterization of the device gives, so that counts times costs are the utilizations over that share.
+    ``costs`` holds what an operation costs over its cost at the peak rate of its unit, as measured; 1 where it is not
+    there. Utilizations stand for counts times costs at peak rate.
     """
     used = utilizations(c)
-    u = np.array([used[unit] / attainable.get(unit, 1.0) for unit in UNITS])
-    unknown = np.isnan(u).all(axis=0)
-    u = np.clip(np.nan_to_num(u), 0, 1)
-    counts = np.zeros((u.shape[1], len(OPERATIONS)))
-    first = {"dram": 0, "l2": 2, "l1": 4, "shared": 6, "arithmetic": 8}
-    for row, unit in enumerate(UNITS):
-        counts[:, first[unit]] = u[row]
-    result = time_shares(counts, 1.0, np.ones(len(counts)), 1.0 - u.max(axis=0), 1)
+    u = np.column_stack([used[unit] for unit in UNITS])
+    unknown = np.isnan(u).all(axis=1)
+    width = np.diff((*FIRST, len(OPERATIONS)))
+    cost = np.column_stack([np.broadcast_to(costs.get(operation, 1.0), len(u)) for operation in OPERATIONS])
+    counts = np.repeat(np.nan_to_num(u), width, axis=1) * _mix(c)
+    busy = np.add.reduceat(counts * cost, FIRST, axis=1)
+    counts = counts / np.repeat(np.fmax(busy, 1.0), width, axis=1)
+    result = time_shares(counts, cost, np.ones(len(u)), 1.0 - np.fmin(busy, 1.0).max(axis=1), 1)
     found = {unit: np.where(unknown, np.nan, result.share[..., k]) for k, unit in enumerate(UNITS)}
     return found | {"idle": np.where(unknown, np.nan, result.idle)}
 
@@ -78,8 +97,13 @@ def _divergence(i: Inputs, form: str) -> Any:
     c = i.counts
     efficiency = c["warp_nonpred_execution_efficiency_fraction"]
     efficiency = np.where(np.isnan(efficiency), c["warp_execution_efficiency_fraction"], efficiency)
-    return formula.divergence(efficiency, np.ones_like(efficiency), p=i.shares["arithmetic"], form=form,
-                              block_size=c["block_threads"])  # fmt: skip
+    with np.errstate(all="ignore"):
+        control = c["inst_control_thread"] / c["thread_inst_executed_pred_on"]
+        control = np.where(np.isnan(control), c["branch_inst_warp"] / c["inst_executed_warp"], control)
+    F = i.measured.at("F_Divergence", control)
+    result = formula.divergence(efficiency, np.ones_like(efficiency), F.y, p=i.shares["arithmetic"], form=form,
+                                block_size=c["block_threads"])  # fmt: skip
+    return result._replace(flags=result.flags | F.flags)
 
 
 def _load_balance_warp(i: Inputs, form: str) -> Any:
@@ -121,13 +145,18 @@ def _l2_granularity(i: Inputs, form: str) -> Any:
 
 def _shared_efficiency(i: Inputs, form: str) -> Any:
     c = i.counts
-    return formula.shared_efficiency(c["shared_wavefronts_ideal"], c["shared_wavefronts_sass"],
-                                     share=i.shares["shared"], form=form)  # fmt: skip
+    with np.errstate(all="ignore"):
+        degree = c["shared_wavefronts_sass"] / c["shared_wavefronts_ideal"]
+        F = i.measured.at("F_SHMEM", np.fmax(degree, 1.0 / degree))
+    result = formula.shared_efficiency(c["shared_wavefronts_ideal"], c["shared_wavefronts_sass"], F.y,
+                                       share=i.shares["shared"], form=form)  # fmt: skip
+    return result._replace(flags=result.flags | F.flags)
 
 
 def _throughput_occupancy(i: Inputs, form: str) -> Any:
     c = i.counts
-    return formula.throughput_occupancy(c["theoretical_occupancy_fraction"], c["dram_throughput_fraction"], form=form)
+    memory = c["dram_throughput_fraction"] / i.measured.sustained.get("dram", 1.0)
+    return formula.throughput_occupancy(c["theoretical_occupancy_fraction"], memory, form=form)
 
 
 FORMULAS: Mapping[str, Callable[[Inputs, str], Any]] = {
@@ -145,13 +174,13 @@ FORMULAS: Mapping[str, Callable[[Inputs, str], Any]] = {
 def of_launches(
     counters: pd.DataFrame,
     figures: pd.DataFrame,
-    attainable: Mapping[str, float],
+    measured: Characterization,
     domain: Sequence[Mapping[str, Any]],
 ) -> pd.DataFrame:
     """Return a row a launch and criterion of level launch, with value, share, speedup, both forms, flags, reason."""
     c = Counts(counters)
     arrays = {str(name): figures[name].to_numpy(dtype="float64") for name in figures}
-    inputs = Inputs(c, arrays, shares_of(c, attainable))
+    inputs = Inputs(c, arrays, shares_of(c, measured.costs(figures)), measured)
     parts = []
     for entry in domain:
         if entry["level"] != "launch":

@@ -16,6 +16,7 @@ FIGURES: Mapping[str, tuple[str, str]] = {
     "warp_size": ("warp_size", "warp_size"),
     "dram_peak_bytes_per_s": ("dram_peak_bytes_per_s", "dram_peak_bytes_per_s"),
     "sm_clock_hz": ("sm_clock_hz", "boost_clock_hz"),
+    "boost_clock_hz": ("", "boost_clock_hz"),
     "fp32_peak_flop_per_s": ("fp32_peak_flop_per_s", ""),
     "fp64_peak_flop_per_s": ("fp64_peak_flop_per_s", ""),
     "fp32_lanes_per_sm": ("", "fp32_lanes_per_sm"),

@@ -15,50 +15,59 @@ MEMORY = ("dram", "l2", "l1")
 # What no rearrangement of the same arithmetic can avoid: data from DRAM, and the arithmetic itself.
 ROOFLINE = ("dram", "fp32", "fp64", "tensor")
 
+# Nsight Compute calls a launch latency bound when no throughput passes 60 % of its peak.
+BUSY, LATENCY = 0.6, "latency"
 # Below this share of the time, data and arithmetic are too little for a roofline to mean anything.
 TRACE = 1e-3
 
 
 def ramp_ns(c: Counts) -> np.ndarray:
     """Time in which no SM worked: launch and drain."""
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(all="ignore"):
         idle = 1.0 - c["sm_active_cycles_max"] / c["sm_elapsed_cycles_avg"]
     return np.clip(np.nan_to_num(idle), 0.0, 1.0) * c["duration_ns"]
 
 
-def _throughput_ratios(c: Counts, figures: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
-    """Achieved over peak rate of DRAM, and of the busiest floating-point class, as the source defines them."""
+def _throughput_ratios(
+    c: Counts, figures: pd.DataFrame, measured: Mapping[str, float]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Achieved over attainable rate of DRAM, and of the busiest floating-point class, as the source defines them.
+
+    What was not ``measured`` of the device is taken to attain its peak.
+    """
     seconds = c["duration_ns"] * 1e-9
     rates = {}
     for kind, prefix in (("fp32", "sp"), ("fp64", "dp")):
         parts = [c[f"flop_count_{prefix}_{op}"] for op in ("add", "mul", "fma", "fma")]
         flop = np.where(np.isnan(parts).all(axis=0), np.nan, np.nansum(parts, axis=0))
         peak = figures[f"{kind}_peak_flop_per_s"].to_numpy(dtype="float64")
-        rates[kind] = flop / seconds / peak
+        rates[kind] = flop / seconds / (peak * measured.get(kind, 1.0))
     with np.errstate(invalid="ignore", divide="ignore"):
         memory = c["dram_bytes"] / seconds / figures["dram_peak_bytes_per_s"].to_numpy(dtype="float64")
         memory = np.where(np.isnan(memory), c["dram_throughput_fraction"], memory)
-        return memory, np.fmax(rates["fp32"], rates["fp64"])
+        return memory / measured.get("dram", 1.0), np.fmax(rates["fp32"], rates["fp64"])
 
 
-def _published(c: Counts, figures: pd.DataFrame) -> np.ndarray:
-    memory, arithmetic = _throughput_ratios(c, figures)
-    with np.errstate(invalid="ignore"):
+def _published(c: Counts, figures: pd.DataFrame, measured: Mapping[str, float]) -> np.ndarray:
+    memory, arithmetic = _throughput_ratios(c, figures, measured)
+    with np.errstate(all="ignore"):
         bound = np.where(c["sol_memory_fraction"] >= c["sol_sm_fraction"], "memory", "compute")
     result = potential_speedup(memory, arithmetic, bound, form="as_published")
     return np.asarray(result.speedup, dtype="float64")
 
 
 def potential(
-    counters: pd.DataFrame, figures: pd.DataFrame, attainable: Mapping[str, float]
+    counters: pd.DataFrame,
+    figures: pd.DataFrame,
+    attainable: Mapping[str, float],
+    measured: Mapping[str, float] | None = None,
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return the potential of each launch (a row a launch) and the useful times behind it (a column a unit).
 
-    ``attainable`` is the share of its peak that each unit sustains, by unit.
+    ``attainable``: share of its peak that a unit sustains; ``measured``: those the published form knows of.
     """
     c = Counts(counters)
-    T, ramp = c["duration_ns"], ramp_ns(Counts(counters))
-    times = useful_times(counters, figures)
+    T, ramp, times = c["duration_ns"], ramp_ns(c), useful_times(counters, figures)
     share = np.array([attainable[u] for u in UNITS])
     joint = joint_bound(T, ramp, times.to_numpy(), share)
     ratio = {}
@@ -71,11 +80,12 @@ def potential(
     flags = np.where(times.isna().any(axis=1), int(Flag.UPPER_BOUND), 0) * (joint.unit >= 0)
     rows = pd.DataFrame(
         {
-            "bound": [UNITS[i] if i >= 0 else None for i in joint.unit],
+            "bound": bounds_of(c),
+            "ideal_bound": [UNITS[i] if i >= 0 else None for i in joint.unit],
             "mem_throughput_ratio": ratio["mem"],
             "arith_throughput_ratio": ratio["arith"],
             "speedup": joint.speedup,
-            "speedup_as_published": _published(c, figures),
+            "speedup_as_published": _published(c, figures, measured or {}),
             "speedup_ceiling": np.where(has_roof, roof.speedup, joint.speedup),
             "ideal_ns": joint.ideal,
             "duration_ns": T,
@@ -85,6 +95,14 @@ def potential(
         index=counters.index,
     )
     return rows, times
+
+
+def bounds_of(c: Counts) -> list[str | None]:
+    """Name the busiest unit of each launch, or latency where none is near its peak; None where none is known."""
+    used = busy(c)
+    table = np.column_stack([np.where(np.isnan(used[u]), -1.0, used[u]) for u in UNITS])
+    most, place = table.max(axis=1), table.argmax(axis=1)
+    return [None if m < 0 else UNITS[i] if m >= BUSY else LATENCY for m, i in zip(most, place, strict=True)]
 
 
 def _reason(duration: float, unit: int) -> str | None:
@@ -107,16 +125,17 @@ def of_run(launches: pd.DataFrame) -> dict[str, object]:
     if not known.any():
         return nothing
     total, rest = float(np.nansum(T)), float(np.nansum(np.where(known, ideal, T)))
-    weight = np.where(known, ideal, 0.0)
-    bound = (
-        launches["bound"].groupby(launches["bound"]).apply(lambda g: float(weight[launches["bound"] == g.name].sum()))
-    )
+
+    def heaviest(column: str, weight: np.ndarray) -> str | None:
+        sums = pd.Series(weight).groupby(launches[column].to_numpy()).sum()
+        return None if sums.empty else str(sums.idxmax())
 
     def weighted(column: str) -> float:
         return float(np.nansum(launches[column].to_numpy(dtype="float64")[known] * T[known]) / np.nansum(T[known]))
 
     return {
-        "bound": str(bound.idxmax()),
+        "bound": heaviest("bound", np.nan_to_num(T)),
+        "ideal_bound": heaviest("ideal_bound", np.where(known, ideal, 0.0)),
         "mem_throughput_ratio": weighted("mem_throughput_ratio"),
         "arith_throughput_ratio": weighted("arith_throughput_ratio"),
         "speedup": total / rest,
@@ -139,7 +158,7 @@ def waste(
     """
     c = Counts(counters)
     used = np.column_stack(list(busy(c).values()))
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(all="ignore"):
         useful = times.to_numpy() / c["duration_ns"][:, None]
     share = np.array([attainable[u] for u in UNITS])
     columns = {

@@ -40,6 +40,7 @@ class Counts:
         return np.where(np.isnan(parts).all(axis=0), np.nan, np.nansum(parts, axis=0))
 
 
+@np.errstate(all="ignore")
 def requested_bytes(c: Counts) -> tuple[Array, Array]:
     """Bytes that threads asked to load and to store, NaN where other paths to memory were not counted.
 
@@ -53,15 +54,16 @@ def requested_bytes(c: Counts) -> tuple[Array, Array]:
     return c["global_load_bytes_requested"] + other_loads, c["global_store_bytes_requested"] + other_stores
 
 
+@np.errstate(all="ignore")
 def arithmetic_per_cycle(c: Counts, kind: str) -> Array:
     """Floating-point instructions of all threads a cycle of ``kind`` fp32 or fp64, NaN where none was counted."""
     rate = c.total(*(f"{kind}_{op}_inst_per_cycle" for op in ("add", "mul", "fma")))
     letter = {"fp32": "sp", "fp64": "dp"}[kind]
     counted = c.total(*(f"flop_count_{letter}_{op}" for op in ("add", "mul", "fma")))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(np.isnan(rate), counted / c["elapsed_cycles"], rate)
+    return np.where(np.isnan(rate), counted / c["elapsed_cycles"], rate)
 
 
+@np.errstate(all="ignore")
 def has_tensor_work(c: Counts) -> NDArray[np.bool_]:
     """Whether matrices were multiplied. Constant moves of other kernels also keep that pipe busy, a little."""
     counted = c.total(
@@ -71,6 +73,7 @@ def has_tensor_work(c: Counts) -> NDArray[np.bool_]:
     return np.where(np.isnan(counted), np.nan_to_num(pipe) > TENSOR_NOISE, np.nan_to_num(counted) > 0)
 
 
+@np.errstate(all="ignore")
 def operations(c: Counts) -> tuple[Array, Array]:
     """Arithmetic warp instructions with all lanes on: floating point plus tensor, and the same in 4-byte operands.
 
@@ -90,12 +93,12 @@ def operations(c: Counts) -> tuple[Array, Array]:
     return count, np.where(count > 0, operands, 0.0)
 
 
+@np.errstate(all="ignore")
 def memory_wavefronts(c: Counts, operands: Array) -> tuple[Array, Array]:
     """Useful wavefronts of loads and of stores at the L1 and shared memory pipe, without conflicts."""
     shared = c.total("shared_load_inst_warp", "shared_store_inst_warp")
-    with np.errstate(divide="ignore", invalid="ignore"):
-        # Wide accesses need several wavefronts each; loads and stores share them in proportion to their number.
-        width = np.where(shared > 0, c["shared_wavefronts_ideal"] / shared, 1.0)
+    # Wide accesses need several wavefronts each; loads and stores share them in proportion to their number.
+    width = np.where(shared > 0, c["shared_wavefronts_ideal"] / shared, 1.0)
     width = np.where(np.isnan(width), 1.0, width)
     sides = []
     for side, crossing in (("load", "l2_to_l1_read_bytes"), ("store", "l1_to_l2_write_bytes")):
@@ -108,6 +111,7 @@ def memory_wavefronts(c: Counts, operands: Array) -> tuple[Array, Array]:
     return sides[0], sides[1]
 
 
+@np.errstate(all="ignore")
 def busy(c: Counts) -> dict[str, Array]:
     """Share of the elapsed time in which each unit of `UNITS` was busy, with useful work or not."""
     active = np.where(np.isnan(c["sm_efficiency_fraction"]), 1.0, c["sm_efficiency_fraction"])
@@ -115,22 +119,22 @@ def busy(c: Counts) -> dict[str, Array]:
     def pipe(elapsed: str, of_active: str) -> Array:
         return np.where(np.isnan(c[elapsed]), c[of_active] * active, c[elapsed])
 
-    with np.errstate(invalid="ignore"):
-        fma = pipe("pipe_fma_elapsed_fraction", "fu_fp32_utilization_fraction")
-        alu = pipe("pipe_alu_elapsed_fraction", "fu_alu_utilization_fraction")
-        return {
-            "dram": c["dram_throughput_fraction"],
-            "l2": np.where(np.isnan(c["l2_utilization_fraction"]), c["sol_l2_fraction"], c["l2_utilization_fraction"]),
-            "l1": c["sol_l1_fraction"] * active,
-            "fp32": fma,
-            "fp64": pipe("pipe_fp64_elapsed_fraction", "fu_fp64_utilization_fraction"),
-            "tensor": pipe("pipe_tensor_elapsed_fraction", "fu_tensor_utilization_fraction"),
-            "xu": pipe("pipe_xu_elapsed_fraction", "fu_special_utilization_fraction"),
-            "integer": np.fmax.reduce([alu, fma, c["pipe_fmaheavy_elapsed_fraction"]]),
-            "issue": pipe("issue_active_elapsed_fraction", "issue_slot_utilization_fraction"),
-        }
+    fma = pipe("pipe_fma_elapsed_fraction", "fu_fp32_utilization_fraction")
+    alu = pipe("pipe_alu_elapsed_fraction", "fu_alu_utilization_fraction")
+    return {
+        "dram": c["dram_throughput_fraction"],
+        "l2": np.where(np.isnan(c["l2_utilization_fraction"]), c["sol_l2_fraction"], c["l2_utilization_fraction"]),
+        "l1": c["sol_l1_fraction"] * active,
+        "fp32": fma,
+        "fp64": pipe("pipe_fp64_elapsed_fraction", "fu_fp64_utilization_fraction"),
+        "tensor": pipe("pipe_tensor_elapsed_fraction", "fu_tensor_utilization_fraction"),
+        "xu": pipe("pipe_xu_elapsed_fraction", "fu_special_utilization_fraction"),
+        "integer": np.fmax.reduce([alu, fma, c["pipe_fmaheavy_elapsed_fraction"]]),
+        "issue": pipe("issue_active_elapsed_fraction", "issue_slot_utilization_fraction"),
+    }
 
 
+@np.errstate(all="ignore")
 def _memory(c: Counts, used: dict[str, Array], loads: Array, stores: Array) -> dict[str, Array]:
     """Useful share of the time of the memory units: what was asked for over what was moved, times the busy share."""
     wanted_loads, wanted_stores = requested_bytes(c)
@@ -147,6 +151,7 @@ def _memory(c: Counts, used: dict[str, Array], loads: Array, stores: Array) -> d
     }
 
 
+@np.errstate(all="ignore")
 def useful_times(counters: pd.DataFrame, figures: pd.DataFrame) -> pd.DataFrame:
     """Return a row a launch and a column a unit of `UNITS`: ns of useful work at peak rate, NaN where unknown.
 
@@ -159,19 +164,18 @@ def useful_times(counters: pd.DataFrame, figures: pd.DataFrame) -> pd.DataFrame:
     on = np.where(np.isnan(lanes), 1.0, lanes)
     count, operands = operations(c)
     loads, stores = memory_wavefronts(c, operands)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        cycles = f["sms"] * c["elapsed_cycles"]
-        share = _memory(c, used, loads, stores)
-        for kind in ("fp32", "fp64"):
-            counted = arithmetic_per_cycle(c, kind) / (f[f"{kind}_lanes_per_sm"] * f["sms"])
-            share[kind] = np.where(np.isnan(counted), used[kind] * on, counted)
-        share["tensor"] = np.where(has_tensor_work(c), used["tensor"], 0.0 * used["tensor"])
-        # A special result that no arithmetic consumes is book-keeping, such as a division of indices.
-        executed = used["xu"] * f["sfu_per_sm"] / 32 * cycles
-        consumed = np.where(executed > 0, np.minimum(1.0, count / executed), 1.0)
-        share["xu"] = used["xu"] * np.where(count > 0, np.where(np.isnan(consumed), 1.0, consumed), on)
-        share["integer"] = np.where(count > 0, 0.0, used["integer"] * on)
-        payload = payload_instructions(c["inst_executed_warp"], lanes, count, np.nansum([loads, stores], axis=0))
-        issued = payload / (f["schedulers_per_sm"] * cycles)
-        share["issue"] = np.where(np.isnan(issued), used["issue"] * on, issued)
-        return pd.DataFrame({u: np.minimum(share[u] * T, T) for u in UNITS}, counters.index)
+    cycles = f["sms"] * c["elapsed_cycles"]
+    share = _memory(c, used, loads, stores)
+    for kind in ("fp32", "fp64"):
+        counted = arithmetic_per_cycle(c, kind) / (f[f"{kind}_lanes_per_sm"] * f["sms"])
+        share[kind] = np.where(np.isnan(counted), used[kind] * on, counted)
+    share["tensor"] = np.where(has_tensor_work(c), used["tensor"], 0.0 * used["tensor"])
+    # A special result that no arithmetic consumes is book-keeping, such as a division of indices.
+    executed = used["xu"] * f["sfu_per_sm"] / 32 * cycles
+    consumed = np.where(executed > 0, np.minimum(1.0, count / executed), 1.0)
+    share["xu"] = used["xu"] * np.where(count > 0, np.where(np.isnan(consumed), 1.0, consumed), on)
+    share["integer"] = np.where(count > 0, 0.0, used["integer"] * on)
+    payload = payload_instructions(c["inst_executed_warp"], lanes, count, np.nansum([loads, stores], axis=0))
+    issued = payload / (f["schedulers_per_sm"] * cycles)
+    share["issue"] = np.where(np.isnan(issued), used["issue"] * on, issued)
+    return pd.DataFrame({u: np.minimum(share[u] * T, T) for u in UNITS}, counters.index)

@@ -4,6 +4,7 @@ Exit codes: 0 ok, 1 a regression or failed criterion (only with --fail-on), 2 us
 5 server or network, 6 input refused, 7 partly stored.
 """
 
+import io
 import os
 import sys
 from typing import Any
@@ -12,6 +13,7 @@ import typer
 from typer.core import TyperGroup
 
 from profsvc.cli import db, demo, look, query, upload
+from profsvc.cli.common import say
 from profsvc.errors import ProfsvcError
 
 
@@ -23,7 +25,7 @@ class Commands(TyperGroup):
         try:
             return super().invoke(ctx)
         except ProfsvcError as error:
-            typer.echo(f"Error: {error}", err=True)
+            say(f"Error: {error}")
             raise typer.Exit(error.exit_code) from None
         except BrokenPipeError:
             sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115
@@ -31,12 +33,11 @@ class Commands(TyperGroup):
         except Exception as error:
             if isinstance(error, (typer.Exit, typer.Abort)) or os.environ.get("PROFSVC_DEBUG"):
                 raise
-            if type(error).__module__.startswith("typer"):
+            if type(error).__module__.startswith(("typer", "click")):
                 raise
-            typer.echo(
+            say(
                 f"Error: this is a defect of profsvc, nothing was stored half: {type(error).__name__}: {error}\n"
-                "Run it again with PROFSVC_DEBUG=1 and report the traceback.",
-                err=True,
+                "Run it again with PROFSVC_DEBUG=1 and report the traceback."
             )
             raise typer.Exit(5) from None
 
@@ -66,5 +67,8 @@ for group in (demo, upload, look, query, db):
 
 
 def main() -> None:
-    """Run the command line."""
+    """Run the command line; what it prints is UTF-8 whatever the terminal's or the pipe's default is."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
     app(prog_name="profsvc")

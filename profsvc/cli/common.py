@@ -7,35 +7,69 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from profsvc.errors import UsageError
+
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
-Output = Annotated[str, typer.Option("-o", "--output", help="table, csv, json, ndjson, md or parquet.", metavar="FORM")]
+WIDTH = 160
 
 
-def engine_of(context: typer.Context) -> "Engine":
-    """Open the store of this call: --store, else PROFSVC_STORE, else the file in the user's data folder."""
+def _form(text: str) -> str:
+    """Refuse an unknown form before any work is done for it."""
+    from profsvc.reports import rows
+
+    return rows.known(text) if text else text
+
+
+Output = Annotated[
+    str, typer.Option("-o", "--output", help="table, csv, json, ndjson, md or parquet.", metavar="FORM", callback=_form)
+]
+
+
+def engine_of(context: typer.Context, *, as_it_is: bool = False) -> "Engine":
+    """Return the store of this call: --store, else PROFSVC_STORE, else the file in the user's data folder.
+
+    It is made and brought up to date, unless it is wanted ``as_it_is``.
+    """
     from profsvc import settings, store
 
     asked = context.obj["store"] or str(settings.load()["store"])
-    return store.open_store(asked or None)
+    engine = (store.connect if as_it_is else store.open_store)(asked or None)
+    context.call_on_close(engine.dispose)
+    return engine
+
+
+def pairs(option: str, texts: Sequence[str]) -> dict[str, str]:
+    """Read the values of an option that takes key=value.
+
+    >>> pairs("--tag", ["branch=main", "note=a=b"])
+    {'branch': 'main', 'note': 'a=b'}
+    """
+    for text in texts:
+        if not text.partition("=")[0] or "=" not in text:
+            raise UsageError(f"{option} {text!r} must look like key=value, such as {option} branch=main")
+    return dict(text.split("=", 1) for text in texts)
 
 
 def say(text: str) -> None:
     """Say words to the person; never part of the data."""
-    typer.echo(text, err=True)
+    from profsvc.reports.rows import visible
+
+    typer.echo("\n".join(map(visible, text.split("\n"))), err=True)
+
+
+def width() -> int:
+    """Return how many columns a table may take: those of the terminal, or a fixed number where there is none."""
+    return shutil.get_terminal_size((WIDTH, 24)).columns if sys.stdout.isatty() else WIDTH
 
 
 def put(columns: Sequence[str], rows: Sequence[Mapping[str, Any]], form: str, *, truncated: bool = False) -> None:
     """Print rows in the form asked for."""
     from profsvc.reports.rows import render
 
-    width = shutil.get_terminal_size((160, 24)).columns if sys.stdout.isatty() else None
-    out = render(columns, rows, form, truncated=truncated, width=width)
-    if isinstance(out, bytes):
-        sys.stdout.buffer.write(out)
-    else:
-        typer.echo(out, nl=False)
+    out = render(columns, rows, form, truncated=truncated, width=width())
+    typer.echo(out, nl=False, color=True)  # "color" keeps what looks like one, for the text is data
     if truncated:
         say(f"cut: only the first {len(rows)} rows are shown; raise the limit or narrow the question")
 
@@ -44,4 +78,6 @@ def put_json(value: Mapping[str, Any]) -> None:
     """Print one answer as JSON."""
     import json
 
-    typer.echo(json.dumps({"ok": True, **value}, ensure_ascii=False, indent=1, default=str))
+    from profsvc.reports.rows import plain
+
+    typer.echo(json.dumps(plain({"ok": True, **value}), ensure_ascii=False, indent=1))

@@ -17,13 +17,13 @@ def upgrade(context: typer.Context) -> None:
     """
     from profsvc import store
 
-    engine = engine_of(context)
+    engine = engine_of(context, as_it_is=True)
     say(f"{engine.url.render_as_string(hide_password=True)}: schema {store.upgrade(engine)}")
 
 
 @group.command()
 def current(context: typer.Context) -> None:
-    """Print the schema of the store and that of this program.
+    """Print the schema of the store and that of this program; nothing is changed.
 
     Example:
 
@@ -31,10 +31,9 @@ def current(context: typer.Context) -> None:
     """
     from profsvc import store
 
-    engine = engine_of(context)
-    typer.echo(f"store {store.current(engine)}, program {store.head()}")
+    typer.echo(f"store {store.current(engine_of(context, as_it_is=True)) or 'empty'}, program {store.head()}")
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands of this file."""
-    app.add_typer(group, name="db")
+    app.add_typer(group, name="db", epilog="Example: profsvc db current")

@@ -1,10 +1,21 @@
 """``runs``, ``show``, ``explain``, ``formats``, ``devices``: what the store and the program know."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from profsvc.cli.common import Output, engine_of, put, put_json
+from profsvc.cli.common import Output, engine_of, put, put_json, width
+from profsvc.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+CRITERIA = (
+    "launch", "kernel", "criterion", "value", "share", "speedup", "value_as_published", "speedup_as_published",
+    "flags", "reason",
+)  # fmt: skip
+TRACE = ("launch", "name", "value", "unit", "from", "metric", "raw_text", "file", "line")
+DEFINITIONS = ("name", "unit", "meaning", "ncu", "nvprof", "nsys")
 
 
 def runs(
@@ -42,36 +53,28 @@ def show(
 
       profsvc show nightly -o csv
     """
-    import shutil
-    import sys
-
     from profsvc import views
     from profsvc.reports import text
 
     engine = engine_of(context)
-    if kernel:
-        opened = views.launch(engine, run, kernel)
-        if output == "table":
-            typer.echo(text.launches(opened), nl=False)
-        elif output == "json":
-            put_json(opened)
-        else:
-            rows = [
-                {"launch": one["launch"]["launch_index"], "kernel": one["launch"]["kernel"]} | dict(row)
-                for one in opened["launches"]
-                for row in one["criteria"]
-            ]
-            put(["launch", "kernel", "criterion", "value", "share", "speedup", "value_as_published",
-                 "speedup_as_published", "flags", "reason"], rows, output)  # fmt: skip
-        return
-    view = views.run(engine, run)
-    if output == "table":
-        width = shutil.get_terminal_size((160, 24)).columns if sys.stdout.isatty() else 160
-        typer.echo(text.run(view, width), nl=False)
-    elif output == "json":
+    view = views.launch(engine, run, kernel) if kernel else views.run(engine, run)
+    if output == "json":
         put_json(view)
+    elif output == "table":
+        typer.echo(text.launches(view) if kernel else text.run(view, width()), nl=False)
+    elif kernel:
+        put(CRITERIA, _criteria(view), output)
     else:
         put(views.SUMMARY, view["launches"], output)
+
+
+def _criteria(opened: "Mapping[str, Any]") -> list[dict[str, Any]]:
+    """The criteria of the opened launches, a row each."""
+    return [
+        {"launch": one["launch"]["launch_index"], "kernel": one["launch"]["kernel"]} | dict(row)
+        for one in opened["launches"]
+        for row in one["criteria"]
+    ]
 
 
 def explain(
@@ -92,13 +95,17 @@ def explain(
     from profsvc.reports import text
     from profsvc.views import explain as walk
 
+    if kernel and not run:
+        raise UsageError("--kernel names a launch of a run; give --run too")
     view = walk.explain(engine_of(context) if run else None, name, run or None, kernel or None)
     if output == "table":
         typer.echo(text.explained(view), nl=False)
     elif output == "json":
         put_json(view)
+    elif run:
+        put(TRACE, view["trace"], output)
     else:
-        put(["launch", "name", "value", "unit", "from", "metric", "raw_text", "file", "line"], view["trace"], output)
+        put(DEFINITIONS, [one | one["expressions"] for one in view["definitions"]], output)
 
 
 def formats(
@@ -114,8 +121,10 @@ def formats(
     """
     from profsvc import views
 
-    if name:
+    if name and output == "table":
         typer.echo(views.reader(name).strip())
+    elif name:
+        put(["format", "page"], [{"format": name, "page": views.reader(name)}], output)
     else:
         put(["format", "what"], views.readers(), output)
 

@@ -1,16 +1,25 @@
 """``upload`` and ``analyze``: files in, results recomputed."""
 
+import dataclasses
+import os
 import sys
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, BinaryIO
 
 import typer
 
-from profsvc.cli.common import Output, engine_of, put, say
+from profsvc.cli.common import Output, engine_of, pairs, put, say
 from profsvc.errors import InputError, NotFoundError, PartlyStoredError, UsageError
 
 if TYPE_CHECKING:
-    from profsvc.pipeline import Verdict
+    from sqlalchemy import Engine
+
+    from profsvc.pipeline import Progress, Verdict
+    from profsvc.store import RunInfo
+
+    Work = Callable[[BinaryIO, str, Progress | None], Verdict]
 
 COLUMNS = (
     "file_name", "run", "run_id", "upload_id", "known", "format", "launches",
@@ -18,7 +27,7 @@ COLUMNS = (
 )  # fmt: skip
 
 
-def _files(paths: list[str]) -> list[str]:
+def _files(paths: Sequence[str]) -> list[str]:
     """Expand folders to the files in them; - is stdin."""
     files: list[str] = []
     for text in paths:
@@ -31,28 +40,28 @@ def _files(paths: list[str]) -> list[str]:
     return files
 
 
-def _tags(pairs: list[str]) -> dict[str, str]:
-    tags = dict(pair.split("=", 1) for pair in pairs if "=" in pair)
-    if wrong := [pair for pair in pairs if "=" not in pair]:
-        raise UsageError(f"--tag {wrong[0]!r} must look like key=value, such as --tag branch=main")
-    return tags
-
-
-def _one(text: str, work: Any) -> "Verdict":
-    """Open a file (or stdin) with a progress bar on a terminal, and hand it to ``work``."""
-    from rich.console import Console
-    from rich.progress import Progress, wrap_file
-
+def _one(text: str, work: "Work") -> "Verdict":
+    """Open a file (or stdin) and hand it to ``work``, with a progress bar on a terminal."""
     if text == "-":
         return work(sys.stdin.buffer, "stdin", None)
     path = Path(text)
-    with path.open("rb") as stream:
+    name = os.fsencode(path.name).decode("utf-8", "backslashreplace")  # a name may hold bytes that are not text
+    try:
+        stream = path.open("rb")
+    except OSError as error:
+        raise InputError(f"it cannot be read: {error.strerror}") from None
+    with stream:
         if not sys.stderr.isatty():
-            return work(stream, path.name, None)
-        with Progress(console=Console(stderr=True), transient=True) as bar:
-            task = bar.add_task(path.name, total=path.stat().st_size)
-            return work(stream, path.name, lambda n: bar.advance(task, n))
-    del wrap_file
+            return work(stream, name, None)
+        from rich.console import Console
+        from rich.markup import escape
+        from rich.progress import Progress as Bar
+
+        from profsvc.reports.rows import visible
+
+        with Bar(console=Console(stderr=True), transient=True) as bar:
+            task = bar.add_task(escape(visible(name)), total=path.stat().st_size)
+            return work(stream, name, partial(bar.advance, task))
 
 
 def describe(verdict: "Verdict", checked: bool) -> str:
@@ -97,37 +106,45 @@ def upload(
 
       ncu --csv --page raw -i report.ncu-rep | profsvc upload - --run today
     """
-    from profsvc import pipeline, store
+    from profsvc import store
 
     info = store.RunInfo(
-        project=project, name=run or None, device=device or None, tags=_tags(tag), commit_id=commit or None
+        project=project, name=run or None, device=device or None, tags=pairs("--tag", tag), commit_id=commit or None
     )
-    engine = None if check else engine_of(context)
-    verdicts: list[Verdict] = []
-    refused: list[InputError] = []
-    for text in _files(paths):
+    files = _files(paths)
+    verdicts, refused = _all(files, None if check else engine_of(context), info, form or None)
+    if output:
+        put(COLUMNS, [vars(v) for v in verdicts], output)
+    if refused and verdicts:
+        raise PartlyStoredError(f"{refused} of {len(files)} files were refused")
+    if refused:
+        raise InputError("nothing was stored")
 
-        def work(stream: Any, name: str, progress: Any) -> "Verdict":
+
+def _all(
+    files: Sequence[str], engine: "Engine | None", info: "RunInfo", form: str | None
+) -> tuple[list["Verdict"], int]:
+    """Store the files, or only check them without a store; return what was taken and how many were refused."""
+    from profsvc import pipeline
+
+    verdicts: list[Verdict] = []
+    for text in files:
+
+        def work(stream: BinaryIO, name: str, progress: "Progress | None", info: "RunInfo" = info) -> "Verdict":
             if engine is None:
-                return pipeline.check(stream, name, form or None, progress)
-            return pipeline.ingest(engine, stream, name, info, form or None, progress)
+                return pipeline.check(stream, name, form, progress)
+            return pipeline.ingest(engine, stream, name, info, form, progress)
 
         try:
             verdict = _one(text, work)
         except InputError as error:
-            refused.append(error)
             say(f"{text}: refused: {error}")
             continue
         verdicts.append(verdict)
         if info.name is None and verdict.run_id is not None:
-            info = store.RunInfo(**{**vars(info), "run_id": verdict.run_id})
-        say(describe(verdict, check))
-    if output:
-        put(COLUMNS, [vars(v) for v in verdicts], output)
-    if refused and verdicts:
-        raise PartlyStoredError(f"{len(refused)} of {len(refused) + len(verdicts)} files were refused")
-    if refused:
-        raise type(refused[0])("nothing was stored")
+            info = dataclasses.replace(info, run_id=verdict.run_id)  # the first file makes the run of the others
+        say(describe(verdict, checked=engine is None))
+    return verdicts, len(files) - len(verdicts)
 
 
 def analyze(

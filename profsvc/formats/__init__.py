@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from typing import BinaryIO, Protocol, cast
 
 from profsvc.errors import NotFoundError, UnknownFormatError
-from profsvc.formats import ncu_details, ncu_raw, ncu_text
+from profsvc.formats import characterization, ncu_details, ncu_raw, ncu_text
 from profsvc.formats.stream import head_text, open_stream, peek
 from profsvc.tables import Batch, check
 
@@ -37,7 +37,7 @@ class Reader(Protocol):
         """Read the whole decompressed file."""
 
 
-READERS: list[Reader] = [cast(Reader, module) for module in (ncu_raw, ncu_details, ncu_text)]
+READERS: list[Reader] = [cast(Reader, module) for module in (ncu_raw, ncu_details, ncu_text, characterization)]
 
 
 def by_name(name: str) -> Reader:

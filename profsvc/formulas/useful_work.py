@@ -23,11 +23,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-Array = NDArray[np.float64]
+from profsvc.formulas._arrays import Array, floats
 
 
 class JointBound(NamedTuple):
-    """Result of `joint_bound`."""
+    """Result of `joint_bound`; ``unit`` is the place of the limiting unit, -1 where none is known."""
 
     ideal: Array
     speedup: Array
@@ -35,39 +35,32 @@ class JointBound(NamedTuple):
     unit: NDArray[np.int8]
 
 
-def _floats(*values: ArrayLike) -> list[Array]:
-    return [np.asarray(v, dtype=np.float64) for v in np.broadcast_arrays(*[np.asarray(v, np.float64) for v in values])]
-
-
 def useful_bytes(moved: ArrayLike, requested: ArrayLike) -> Array:
-    r"""Bytes of a memory level that some thread asked for. [bytes]
+    r"""Bytes of a memory level that some thread asked for.
 
     .. math:: B_{useful} = \min(B_{moved}, B_{requested})
 
     A level that moved more than was requested fetched neighbours that nobody used (strided or misaligned access,
     or a fetch granularity above the sector); a level that moved less was relieved by a cache above it.
-    Unknown (NaN) ``requested`` leaves all that was moved useful, the cautious reading.
 
-    Source: own model; the excess is the reciprocal of criteria F of [FineGrained2016].
+    Source: own model; the excess is the reciprocal of criterion F of [FineGrained2016].
 
-    Parameters
-    ----------
-    moved, requested : array_like
-        Bytes, any broadcastable shapes. Range [0, inf).
+    Args:
+        moved: Bytes the level moved [bytes].
+        requested: Bytes that threads asked for [bytes]; NaN where unknown, then all that was moved counts as useful.
 
-    Returns
-    -------
-    ndarray
-        Bytes, broadcast shape. Range [0, moved]; NaN where ``moved`` is NaN.
+    Returns: bytes, of the common shape.
 
-    Examples
-    --------
+    Range: [0, moved]; NaN where ``moved`` is NaN.
+
+    Errors: TypeError for a wrong dtype, ValueError for shapes that do not broadcast.
+
     A stride of 8 floats: every 4 bytes asked for cost a 32-byte sector.
 
-    >>> useful_bytes([536.0, 536.0], [67.0, np.nan]).tolist()
+    >>> useful_bytes([536.0, 536.0], [67.0, float("nan")]).tolist()
     [67.0, 536.0]
     """
-    B, R = _floats(moved, requested)
+    B, R = floats(moved=moved, requested=requested)
     return np.where(np.isnan(R), B, np.minimum(B, R))
 
 
@@ -78,32 +71,28 @@ def operand_limited(accesses: ArrayLike, operations: ArrayLike, arrived: ArrayLi
 
     Each arithmetic instruction takes at most one operand from, and leaves at most one result in, on-chip memory;
     further ones can stay in registers. Data that arrives from beyond the L1 cache has to pass it in any case.
-    Without arithmetic (``operations`` 0 or NaN) moving data is the work itself, and all accesses are useful.
+    Without arithmetic moving data is the work itself, and all accesses are useful.
 
-    Source: own model (register blocking, as in the matrix multiplication study of [Ryoo2008]).
+    Source: own model; register tiling as in the matrix multiplication study of [Ryoo2008].
 
-    Parameters
-    ----------
-    accesses : array_like
-        Conflict-free wavefronts of loads (or of stores) at L1 and shared memory. Range [0, inf).
-    operations : array_like
-        Arithmetic warp instructions with all lanes on, weighted by operand size over 4 bytes. Range [0, inf).
-    arrived : array_like
-        Wavefronts of 128 bytes that came from (went to) L2. Range [0, inf); NaN counts as 0.
+    Args:
+        accesses: Conflict-free wavefronts of loads, or of stores, at L1 and shared memory [count].
+        operations: Arithmetic warp instructions with all lanes on, weighted by operand size over 4 bytes [count];
+            0 or NaN where there is none.
+        arrived: Wavefronts of 128 bytes that came from, or went to, L2 [count]; NaN counts as 0.
 
-    Returns
-    -------
-    ndarray
-        Useful wavefronts. Range [0, accesses].
+    Returns: useful wavefronts, of the common shape.
 
-    Examples
-    --------
+    Range: [0, accesses].
+
+    Errors: TypeError for a wrong dtype, ValueError for shapes that do not broadcast.
+
     Two loads an FMA, of which one can stay in a register; a copy, which has no arithmetic:
 
     >>> operand_limited([200.0, 200.0], [100.0, 0.0], [10.0, 200.0]).tolist()
     [100.0, 200.0]
     """
-    A, O, M = _floats(accesses, operations, arrived)
+    A, O, M = floats(accesses=accesses, operations=operations, arrived=arrived)
     needed = np.fmax(O, np.nan_to_num(M))
     return np.where(np.nan_to_num(O) > 0, np.minimum(A, needed), A)
 
@@ -121,28 +110,24 @@ def payload_instructions(
 
     Source: own model; lane efficiency is criterion C of [FineGrained2016].
 
-    Parameters
-    ----------
-    instructions : array_like
-        Warp instructions executed, N. Range [0, inf).
-    lane_efficiency : array_like
-        Predicated-on lanes over 32 per instruction, e. Range (0, 1].
-    arithmetic : array_like
-        Arithmetic warp instructions with all lanes on, O. Range [0, inf); NaN or 0 means none is known.
-    accesses : array_like
-        Useful memory warp instructions, A. Range [0, inf).
+    Args:
+        instructions: Warp instructions executed, N [count].
+        lane_efficiency: Predicated-on lanes over 32 an instruction, e [1]; NaN counts as 1.
+        arithmetic: Arithmetic warp instructions with all lanes on, O [count]; 0 or NaN where none is known.
+        accesses: Useful memory warp instructions, A [count]; NaN counts as 0.
 
-    Returns
-    -------
-    ndarray
-        Useful warp instructions. Range [0, e N].
+    Returns: useful warp instructions, of the common shape.
 
-    Examples
-    --------
+    Range: [0, e N].
+
+    Errors: TypeError for a wrong dtype, ValueError for shapes that do not broadcast.
+
     >>> payload_instructions([1000.0, 1000.0], [0.5, 0.5], [100.0, 0.0], [50.0, 50.0]).tolist()
     [150.0, 500.0]
     """
-    N, e, O, A = _floats(instructions, lane_efficiency, arithmetic, accesses)
+    N, e, O, A = floats(
+        instructions=instructions, lane_efficiency=lane_efficiency, arithmetic=arithmetic, accesses=accesses
+    )
     on = N * np.where(np.isnan(e), 1.0, e)
     payload = O + np.nan_to_num(A)
     return np.where(np.nan_to_num(O) > 0, np.fmin(on, payload), on)
@@ -153,48 +138,40 @@ def joint_bound(duration: ArrayLike, ramp: ArrayLike, unit_times: ArrayLike, att
 
     .. math:: T_{ideal} = \min\Bigl(T, T_{ramp} + \max_u \frac{t_u}{a_u}\Bigr)
 
-    The saving :math:`1 - T_{ideal}/T` lies in [0, 1) whatever the inputs: no launch is promised more than its time.
+    Source: own model; with one memory and one arithmetic unit, no ramp and t = achieved work at peak rate it is the
+    potential speedup of [FineGrained2016] section V in the repaired form 1/max(MEMTHR, ARITHTHR).
 
-    Source: own model; with one memory and one arithmetic unit, no ramp and :math:`t_u` = achieved work at peak rate
-    it is the potential speedup of [FineGrained2016] section V in the repaired form 1/max(MEMTHR, ARITHTHR).
+    Args:
+        duration: Measured time T, of shape (...) [any unit of time].
+        ramp: Time in which no SM worked, launch and drain, likewise; NaN counts as 0.
+        unit_times: Time of the useful work of each unit at its peak rate, likewise, of shape (..., U); NaN where
+            unknown.
+        attainable: Share of its peak rate that each unit sustains, of shape (U,) or (..., U) [1].
 
-    Parameters
-    ----------
-    duration : array_like, shape (...)
-        Measured time T. Range (0, inf), any unit.
-    ramp : array_like, shape (...)
-        Time in which no SM worked (launch and drain), same unit. Range [0, T]; NaN counts as 0.
-    unit_times : array_like, shape (..., U)
-        Time of the useful work of each unit at its peak rate, same unit; NaN where unknown. Range [0, inf).
-    attainable : array_like, shape (U,) or (..., U)
-        Share of the peak rate that a unit sustains. Range (0, 1].
+    Returns: JointBound.
 
-    Returns
-    -------
-    JointBound
-        ``ideal`` in the unit of T; ``speedup`` in [1, inf); ``saving`` in [0, 1); ``unit`` the index of the limiting
-        unit, -1 where no unit time is known (then ideal, speedup and saving are NaN).
+    Range: ideal in (0, T], speedup in [1, 1e9], saving = 1 - 1/speedup in [0, 1): whatever the inputs, no launch is
+    promised more than its time. No unit known, or T not positive: NaN, and unit -1.
 
-    Examples
-    --------
+    Errors: TypeError for a wrong dtype, ValueError for shapes that do not broadcast.
+
     DRAM needs 56 of 300 us, the FP32 pipe 2, at 80 % of peak each, and 2 us pass before the first SM works:
 
     >>> bound = joint_bound(300.0, 2.0, [56.0, 2.0], [0.8, 0.8])
     >>> float(bound.ideal), round(float(bound.speedup), 2), int(bound.unit)
     (72.0, 4.17, 0)
     """
-    T, R = _floats(duration, ramp)
-    t = np.asarray(unit_times, dtype=np.float64) / np.asarray(attainable, dtype=np.float64)
-    t = np.where(t >= 0, t, np.nan)
-    known = ~np.isnan(t).all(axis=-1)
-    with np.errstate(invalid="ignore", divide="ignore"):
+    T, R = floats(duration=duration, ramp=ramp)
+    t, a = floats(unit_times=unit_times, attainable=attainable)
+    with np.errstate(all="ignore"):
+        t = np.where(t >= 0, t / a, np.nan)
+        known = ~np.isnan(t).all(axis=-1)
         filled = np.where(np.isnan(t), -np.inf, t)
         limit = np.where(known, filled.max(axis=-1), np.nan)
-        # A launch without any useful work still takes its ramp; below one part in 1e9 of T nothing is measurable.
         R = np.clip(np.nan_to_num(R), 0.0, np.where(np.isnan(T), 0.0, T))
-        ideal = np.clip(R + limit, 1e-9 * T, T)
-        valid = known & (T > 0)
-        ideal = np.where(valid, ideal, np.nan)
+        # A launch without any useful work still takes its ramp; below one part in 1e9 of T nothing is measurable.
+        valid = known & (T > 0) & np.isfinite(T)
+        ideal = np.where(valid, np.clip(R + limit, 1e-9 * T, T), np.nan)
         speedup = T / ideal
     unit = np.where(valid, filled.argmax(axis=-1), -1).astype(np.int8)
     return JointBound(ideal, speedup, 1.0 - 1.0 / speedup, unit)
@@ -205,39 +182,32 @@ def waste_saving(busy: ArrayLike, useful: ArrayLike, removed: ArrayLike) -> Arra
 
     .. math:: \max_u b_u - \max_u b'_u, \qquad b'_u = t_u / T \text{ for the units removed from}, \; b_u \text{ else}
 
-    Only the busiest unit costs time: waste on another unit, or waste in the shadow of one as busy, saves nothing.
-    Savings of different mechanisms are alternatives and do not add up.
+    Only the busiest unit costs time: waste on another unit, or in the shadow of one as busy, saves nothing. Savings
+    of different mechanisms are alternatives and do not add up.
 
     Source: own model; the form ``bottleneck`` of criteria F and G of [FineGrained2016].
 
-    Parameters
-    ----------
-    busy : array_like, shape (..., U)
-        Share of the time each unit was busy; NaN where unknown. Range [0, 1].
-    useful : array_like, shape (..., U)
-        Share of the time its useful work needs; NaN counts as all of ``busy``. Range [0, busy].
-    removed : array_like of bool, shape (U,)
-        The units whose waste goes.
+    Args:
+        busy: Share of the time each unit was busy, of shape (..., U) [1]; NaN where unknown.
+        useful: Share of the time its useful work needs, likewise; NaN counts as all of ``busy``.
+        removed: The units whose waste goes, booleans of shape (U,).
 
-    Returns
-    -------
-    ndarray, shape (...)
-        Range [0, 1); NaN where no unit is known.
+    Returns: shares of the time, of shape (...).
 
-    Examples
-    --------
+    Range: [0, 1]; NaN where no unit is known.
+
+    Errors: TypeError for a wrong dtype, ValueError for shapes that do not broadcast.
+
     Issue slots are 81 % busy, 1 % of it useful; the next unit is 32 % busy:
 
     >>> float(waste_saving([0.81, 0.32], [0.01, 0.02], [True, False]).round(2))
     0.49
     """
-    b, t = _floats(busy, useful)
-    gone = np.asarray(removed, dtype=np.bool_)
-    left = np.where(gone, np.fmin(b, t), b)
-    known = ~np.isnan(b).all(axis=-1)
+    b, t = floats(busy=busy, useful=useful)
+    left = np.where(np.asarray(removed, dtype=np.bool_), np.fmin(b, t), b)
     before = np.where(np.isnan(b), 0.0, b).max(axis=-1)
     after = np.where(np.isnan(left), 0.0, left).max(axis=-1)
-    return np.where(known, np.clip(before - after, 0.0, 1.0), np.nan)
+    return np.where(np.isnan(b).all(axis=-1), np.nan, np.clip(before - after, 0.0, 1.0))
 
 
 def latency_saving(busy: ArrayLike, attainable: ArrayLike) -> Array:
@@ -245,25 +215,21 @@ def latency_saving(busy: ArrayLike, attainable: ArrayLike) -> Array:
 
     .. math:: \max\bigl(0, 1 - \max_u b_u / a_u\bigr)
 
-    Source: own model; Nsight Compute names a launch latency bound when no throughput passes 60 % of its peak.
+    Source: own model; [NsightCompute] calls a launch latency bound when no throughput passes 60 % of its peak.
 
-    Parameters
-    ----------
-    busy : array_like, shape (..., U)
-        Share of the time each unit was busy; NaN where unknown. Range [0, 1].
-    attainable : array_like, shape (U,)
-        Share of its peak that each unit sustains. Range (0, 1].
+    Args:
+        busy: Share of the time each unit was busy, of shape (..., U) [1]; NaN where unknown.
+        attainable: Share of its peak that each unit sustains, of shape (U,) [1].
 
-    Returns
-    -------
-    ndarray, shape (...)
-        Range [0, 1]; NaN where no unit is known.
+    Returns: shares of the time, of shape (...).
 
-    Examples
-    --------
+    Range: [0, 1]; NaN where no unit is known.
+
+    Errors: TypeError for a wrong dtype, ValueError for shapes that do not broadcast.
+
     >>> latency_saving([[0.2, 0.4], [0.2, 0.9]], [0.8, 0.8]).tolist()
     [0.5, 0.0]
     """
-    b, a = _floats(busy, attainable)
-    known = ~np.isnan(b).all(axis=-1)
-    return np.where(known, np.clip(1.0 - np.where(np.isnan(b), 0.0, b / a).max(axis=-1), 0.0, 1.0), np.nan)
+    b, a = floats(busy=busy, attainable=attainable)
+    used = np.where(np.isnan(b), 0.0, b / a).max(axis=-1)
+    return np.where(np.isnan(b).all(axis=-1), np.nan, np.clip(1.0 - used, 0.0, 1.0))

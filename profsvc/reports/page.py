@@ -23,16 +23,21 @@ td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; white-space:
 """
 
 
+def _text(value: Any) -> str:
+    """A value as HTML, in an element or in a quoted attribute; nothing for null."""
+    return escape(cell(value))
+
+
 def _bar(value: float | None, label: str) -> str:
     if value is None:
         return ""
     width = 100 * max(0.0, min(1.0, value))
-    return f'<span class="bar" role="img" aria-label="{escape(label)}"><i style="width:{width:.1f}%"></i></span>'
+    return f'<span class="bar" role="img" aria-label="{_text(label)}"><i style="width:{width:.1f}%"></i></span>'
 
 
 def _table(heads: Sequence[tuple[str, str]], rows: Iterable[Sequence[str]]) -> str:
     """A table of cells that are HTML already; ``heads`` are (title, class)."""
-    head = "".join(f'<th class="{kind}" scope="col">{escape(title)}</th>' for title, kind in heads)
+    head = "".join(f'<th class="{kind}" scope="col">{_text(title)}</th>' for title, kind in heads)
     body = "".join(
         "<tr>"
         + "".join(f'<td class="{kind}">{value}</td>' for value, (_, kind) in zip(row, heads, strict=True))
@@ -53,15 +58,15 @@ def _summary(rows: Iterable[Mapping[str, Any]]) -> str:
         heads,
         (
             [
-                f'<a href="#launch-{r["launch"]}">{r["launch"]}</a>',
-                f'<span title="{escape(r["kernel_full"])}">{escape(r["kernel"])}</span>',
+                f'<a href="#launch-{r["launch_id"]}">{r["launch"]}</a>',
+                f'<span title="{_text(r["kernel_full"])}">{_text(r["kernel"])}</span>',
                 cell(r["duration_us"]),
                 share(r["compute_pct"]),
                 share(r["memory_pct"]),
-                escape(r["bound"] or r["reason"] or ""),
+                _text(r["bound"] or r["reason"]),
                 times(r["potential"]),
                 times(r["ceiling"]),
-                escape(r["first"]),
+                _text(r["first"]),
             ]
             for r in rows
         ),
@@ -70,6 +75,15 @@ def _summary(rows: Iterable[Mapping[str, Any]]) -> str:
 
 def _launch(one: Mapping[str, Any]) -> str:
     launch, bound = one["launch"], one["potential"] or {}
+    facts = f"{cell(launch['duration_ns']) or 'unknown'} ns, potential {times(bound.get('speedup')) or 'unknown'}"
+    return (
+        f'<section id="launch-{launch["launch_id"]}"><h2>#{launch["launch_index"]} <code>{_text(launch["kernel"])}'
+        f"</code></h2><p>{_text(facts)}</p>{_criteria(one['criteria'])}<ol>{_hints(one['advice'])}</ol>"
+        f"{_vendor(one['rules'])}</section>"
+    )
+
+
+def _criteria(rows: Iterable[Mapping[str, Any]]) -> str:
     heads = [
         ("criterion", ""),
         ("", ""),
@@ -79,57 +93,53 @@ def _launch(one: Mapping[str, Any]) -> str:
         ("published", "n"),
         ("", ""),
     ]
-    criteria = _table(
+    return _table(
         heads,
         (
             [
-                escape(r["title"]),
+                _text(r["title"]),
                 _bar(r["value"], cell(r["value"])),
                 cell(r["value"]),
                 cell(r["share"]),
                 times(r["speedup"]),
                 cell(r["value_as_published"]),
-                f'<span class="soft">{escape(r["reason"] or r["flags"] or "")}</span>',
+                f'<span class="soft">{_text(r["reason"] or r["flags"])}</span>',
             ]
-            for r in one["criteria"]
+            for r in rows
         ),
     )
-    hints = _hints(one["advice"])
-    rules = [r for r in one["rules"] if r["estimated_saving_fraction"] is not None]
-    vendor = _table(
-        [("NVIDIA's rule", ""), ("kind", ""), ("estimate", "n"), ("speedup", "n")],
-        (
-            [escape(r["rule"]), escape(r["kind"] or ""), f"{100 * r['estimated_saving_fraction']:.1f} %",
-             times(r["estimated_speedup"])]
-            for r in rules
-        ),
-    ) if rules else ""  # fmt: skip
-    facts = f"{cell(launch['duration_ns'])} ns, potential {times(bound.get('speedup')) or 'unknown'}"
-    return (
-        f'<section id="launch-{launch["launch_index"]}"><h2>#{launch["launch_index"]} <code>{escape(launch["kernel"])}'
-        f"</code></h2><p>{escape(facts)}</p>{criteria}<ol>{hints}</ol>{vendor}</section>"
-    )
+
+
+def _vendor(rules: Iterable[Mapping[str, Any]]) -> str:
+    rows = [
+        [_text(r["rule"]), _text(r["kind"]), f"{100 * saving:.1f} %", times(r["estimated_speedup"])]
+        for r in rules
+        if (saving := r["estimated_saving_fraction"]) is not None
+    ]
+    heads = [("NVIDIA's rule", ""), ("kind", ""), ("estimate", "n"), ("speedup", "n")]
+    return _table(heads, rows) if rows else ""
 
 
 def _hints(advice: Iterable[Mapping[str, Any]]) -> str:
     out = []
     for hint in advice:
         saved = "limit" if hint["kind"] == "limit" else f"-{100 * hint['saving_fraction']:.0f} %"
-        out.append(f"<li><b>{saved}</b> {escape(hint['title'])}: {escape(hint['hint'])}</li>")
+        out.append(f"<li><b>{saved}</b> {_text(hint['title'])}: {_text(hint['hint'])}</li>")
     return "".join(out)
 
 
 def run(view: Mapping[str, Any], launches: Iterable[Mapping[str, Any]]) -> str:
     """Return the page of a run; ``launches`` are its opened launches."""
     info, whole = view["run"], view["potential"] or {}
-    title = f"{info['name']} on {info['device'] or 'an unnamed device'}"
+    title = _text(f"{info['name']} on {info['device'] or 'an unnamed device'}")
+    ms = cell((whole.get("duration_ns") or 0) / 1e6)
     return (
-        "<!doctype html><html lang=en><head><meta charset=utf-8>"
-        "<meta name=viewport content='width=device-width, initial-scale=1'>"
-        f"<title>{escape(title)}</title><style>{STYLE}</style></head><body><h1>{escape(title)}</h1>"
-        f"<p>{len(view['launches'])} launches, {cell((whole.get('duration_ns') or 0) / 1e6)} ms; potential of the whole "
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{title}</title><style>{STYLE}</style></head><body><h1>{title}</h1>"
+        f"<p>{len(view['launches'])} launches, {ms} ms; potential of the whole "
         f"{times(whole.get('speedup')) or 'unknown'}</p>{_summary(view['launches'])}"
         f"{''.join(_launch(one) for one in launches)}"
-        "<p class=soft>potential: all waste removed, same algorithm; ceiling: only DRAM traffic and arithmetic remain.</p>"
-        "</body></html>\n"
+        '<p class="soft">potential: all waste removed, same algorithm; '
+        "ceiling: only DRAM traffic and arithmetic remain.</p></body></html>\n"
     )

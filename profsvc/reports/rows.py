@@ -1,12 +1,16 @@
 """Rows in the formats of ``-o``: table, csv, json, ndjson, md, parquet.
 
-Data goes to stdout as it is; words go to stderr. A cut result says so in every format that has a place for it.
+A cut result says so in every format that has a place for it. What a person reads (table, md) shows characters that
+would act on a terminal or turn the order of the text as escapes. csv follows RFC 4180, and a text that a spreadsheet
+would take for a formula, one that begins with ``= + - @``, a tab, a carriage return or NUL and is not a number, gets a
+``'`` in front; json, ndjson and parquet hold every text as it came.
 """
 
 import csv
 import io
 import json
 import math
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -17,15 +21,33 @@ from rich.text import Text
 from profsvc.errors import UsageError
 
 FORMATS = ("table", "csv", "json", "ndjson", "md", "parquet")
+FORMULA = ("=", "+", "-", "@", "\t", "\r", "\0")
+SIGNED = re.compile(r"[+-](?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
+MARKDOWN = str.maketrans(
+    {"&": "&amp;", "<": "&lt;", ">": "&gt;"} | {sign: f"\\{sign}" for sign in ("\\", "|", "`", "*", "[", "]")}
+)
 Row = Mapping[str, Any]
 
 
-def plain(value: Any) -> Any:
-    """Return ``value`` as JSON can hold it: NaN and infinities become null, numpy scalars Python numbers.
+def known(form: str) -> str:
+    """Return ``form`` if it is an output format; raise `UsageError` otherwise."""
+    if form not in FORMATS:
+        raise UsageError(f"-o {form!r} is not an output format; choose one of {', '.join(FORMATS)}")
+    return form
 
-    >>> plain(float("nan")) is None, plain(2.5)
-    (True, 2.5)
+
+def plain(value: Any) -> Any:
+    """Return ``value`` as JSON can hold it: NaN and infinities become null, numpy scalars Python numbers, bytes hex.
+
+    >>> plain(float("nan")) is None, plain(2.5), plain({"a": [float("inf")]})
+    (True, 2.5, {'a': [None]})
     """
+    if isinstance(value, Mapping):
+        return {key: plain(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(inner) for inner in value]
+    if isinstance(value, bytes):
+        return value.hex()
     if hasattr(value, "item"):
         value = value.item()
     if isinstance(value, float) and not math.isfinite(value):
@@ -33,8 +55,19 @@ def plain(value: Any) -> Any:
     return value
 
 
+def visible(text: str) -> str:
+    r"""Return ``text`` with control characters, line ends and turns of the writing direction as escapes.
+
+    >>> print(visible("saxpy\x1b[2J"))
+    saxpy\x1b[2J
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+
+
 def cell(value: Any) -> str:
-    """Return ``value`` as a person reads it: four significant digits, nothing for null.
+    """Return ``value`` as a person reads it: four significant digits, nothing for null, no character that acts.
 
     >>> cell(0.123456), cell(None), cell(1234567.0), cell(3)
     ('0.1235', '', '1234567', '3')
@@ -43,7 +76,7 @@ def cell(value: Any) -> str:
     if value is None:
         return ""
     if isinstance(value, bool) or not isinstance(value, float):
-        return str(value)
+        return visible(str(value))
     if value == int(value) and abs(value) < 1e15:
         return str(int(value))
     return f"{value:.0f}" if abs(value) >= 10000 else f"{value:.4g}"
@@ -54,7 +87,8 @@ def _table(columns: Sequence[str], rows: Sequence[Row], width: int | None) -> st
     table = Table(box=None, pad_edge=False, header_style="bold", show_edge=False)
     for column in columns:
         right = column in numeric
-        table.add_column(column, justify="right" if right else "left", no_wrap=right, overflow="ellipsis")
+        heading = Text(visible(column))
+        table.add_column(heading, justify="right" if right else "left", no_wrap=right, overflow="ellipsis")
     for row in rows:
         table.add_row(*[Text(cell(row.get(c))) for c in columns])
     console = Console(file=io.StringIO(), width=width or 160, color_system=None, highlight=False)
@@ -62,20 +96,34 @@ def _table(columns: Sequence[str], rows: Sequence[Row], width: int | None) -> st
     return "\n".join(line.rstrip() for line in console.file.getvalue().splitlines()) + "\n"  # type: ignore[attr-defined]
 
 
+def _harmless(value: Any) -> Any:
+    """A value as a field of CSV that no spreadsheet takes for a formula."""
+    value = plain(value)
+    if isinstance(value, str) and value.startswith(FORMULA) and not SIGNED.fullmatch(value):
+        return f"'{value}"
+    return value
+
+
+class _Lines(list[str]):
+    """Where `csv` writes: it quotes a carriage return only if its own lines end in one, which is taken off here."""
+
+    def write(self, line: str) -> None:
+        self.append(line.removesuffix("\r\n") + "\n")
+
+
 def _csv(columns: Sequence[str], rows: Sequence[Row]) -> str:
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows([["" if (v := plain(r.get(c))) is None else v for c in columns] for r in rows])
-    return out.getvalue()
+    lines = _Lines()
+    writer = csv.writer(lines, lineterminator="\r\n")
+    writer.writerow([_harmless(c) for c in columns])
+    writer.writerows([[_harmless(r.get(c)) for c in columns] for r in rows])
+    return "".join(lines)
 
 
 def _markdown(columns: Sequence[str], rows: Sequence[Row]) -> str:
-    def line(values: Sequence[str]) -> str:
-        escaped = (v.replace("\\", "\\\\").replace("|", "\\|").replace("\n", " ").replace("<", "&lt;") for v in values)
-        return "| " + " | ".join(escaped) + " |"
+    def line(values: Sequence[Any]) -> str:
+        return "| " + " | ".join(cell(value).translate(MARKDOWN) for value in values) + " |"
 
-    body = [line([cell(r.get(c)) for c in columns]) for r in rows]
+    body = [line([r.get(c) for c in columns]) for r in rows]
     return "\n".join([line(columns), "|" + "---|" * len(columns), *body]) + "\n"
 
 
@@ -85,7 +133,14 @@ def _parquet(columns: Sequence[str], rows: Sequence[Row]) -> bytes:
         import pyarrow.parquet
     except ModuleNotFoundError as error:
         raise UsageError("-o parquet needs pyarrow; install it with: pip install 'profsvc[parquet]'") from error
-    table = pyarrow.table({c: [plain(r.get(c)) for r in rows] for c in columns})
+
+    def array(values: list[Any]) -> Any:
+        try:
+            return pyarrow.array(values)
+        except (pyarrow.ArrowInvalid, pyarrow.ArrowTypeError):  # numbers and texts in one column
+            return pyarrow.array([None if value is None else str(value) for value in values])
+
+    table = pyarrow.table({c: array([plain(r.get(c)) for r in rows]) for c in columns})
     sink = io.BytesIO()
     pyarrow.parquet.write_table(table, sink)
     return sink.getvalue()
@@ -100,7 +155,7 @@ def render(
     kernel,us
     k<1>,2.5
     """
-    if form == "table":
+    if known(form) == "table":
         return _table(columns, rows, width)
     if form == "csv":
         return _csv(columns, rows)
@@ -111,7 +166,5 @@ def render(
     records = [{c: plain(r.get(c)) for c in columns} for r in rows]
     if form == "ndjson":
         return "".join(json.dumps(r, ensure_ascii=False) + "\n" for r in records)
-    if form == "json":
-        whole = {"ok": True, "columns": list(columns), "rows": records, "truncated": truncated}
-        return json.dumps(whole, ensure_ascii=False, indent=1) + "\n"
-    raise UsageError(f"-o {form!r} is not an output format; choose one of {', '.join(FORMATS)}")
+    whole = {"ok": True, "columns": list(columns), "rows": records, "truncated": truncated}
+    return json.dumps(whole, ensure_ascii=False, indent=1) + "\n"

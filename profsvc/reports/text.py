@@ -1,9 +1,9 @@
 """Runs and launches as a person reads them in a terminal."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from profsvc.reports.rows import cell, render
+from profsvc.reports.rows import cell, render, visible
 
 Row = Mapping[str, Any]
 BAR = 20
@@ -53,17 +53,17 @@ def times(value: float | None) -> str:
     return "" if value is None else f"{value:.2f}x" if value < 100 else f"{value:.0f}x"
 
 
+def _written(lines: Iterable[str]) -> str:
+    """Join lines into a page; what an upload put into them cannot begin a line nor act on the terminal."""
+    return "\n".join(visible(line) for line in lines) + "\n"
+
+
 def run(view: Mapping[str, Any], width: int | None = None) -> str:
     """Write the page of a run: what it is, a row a launch, and the whole."""
     info = view["run"]
     lines = [f"run {info['name']} (id {info['run_id']}) of project {info['project']} on {info['device'] or '?'}"]
     for upload in view["uploads"]:
-        account = (
-            f"{upload['lines_stored']} stored, {upload['lines_skipped']} skipped, {upload['lines_rejected']} rejected"
-        )
-        lines.append(f"  {upload['file_name']}: {upload['format']}, {upload['lines']} lines: {account}")
-        if upload["message"]:
-            lines.append(f"    {upload['message']}")
+        lines += _upload(upload)
     rows = [
         {
             SUMMARY[k]: middle(str(v), 28) if k == "kernel" else times(v) if k in {"potential", "ceiling"} else v
@@ -72,13 +72,13 @@ def run(view: Mapping[str, Any], width: int | None = None) -> str:
         }
         for row in view["launches"]
     ]
-    lines += ["", str(render(list(SUMMARY.values()), rows, "table", width=width)).rstrip()]
+    lines += ["", *str(render(list(SUMMARY.values()), rows, "table", width=width)).splitlines()]
     whole = view["potential"]
     if whole and whole["speedup"] is not None:
         lines += [
             "",
             f"whole run: {whole['duration_ns'] / 1e6:.4g} ms of kernels, potential {times(whole['speedup'])} "
-            f"({whole['ideal_ns'] / 1e6:.4g} ms), ceiling {times(whole['speedup_ceiling'])}",
+            f"({whole['ideal_ns'] / 1e6:.4g} ms), ceiling {times(whole['speedup_ceiling']) or 'unknown'}",
         ]
     lines += [f"  {r['criterion']}: {cell(r['value']) or r['reason']}" for r in view["criteria"]]
     if unknown := [r for r in view["launches"] if r["potential"] is None]:
@@ -88,54 +88,81 @@ def run(view: Mapping[str, Any], width: int | None = None) -> str:
         "potential: all waste removed, same algorithm; ceiling: only DRAM traffic and arithmetic remain.",
         f"open one launch: profsvc show {info['run_id']} --kernel N; where a number comes from: profsvc explain NAME",
     ]
-    return "\n".join(lines) + "\n"
+    return _written(lines)
+
+
+def _upload(upload: Row) -> Iterable[str]:
+    account = ", ".join(f"{upload['lines_' + what]} {what}" for what in ("stored", "skipped", "rejected"))
+    yield f"  {upload['file_name']}: {upload['format']}, {upload['lines']} lines: {account}"
+    if upload["message"]:
+        yield f"    {upload['message']}"
 
 
 def launches(view: Mapping[str, Any]) -> str:
     """Write the pages of the opened launches of one kernel."""
-    return "\n\n".join("\n".join(_launch(one)) for one in view["launches"]) + "\n"
+    return "\n".join(_written(_launch(one)) for one in view["launches"])
 
 
-def _launch(one: Mapping[str, Any]) -> Iterable[str]:
-    launch, bound = one["launch"], one["potential"]
-    grid = " ".join(
-        f"{what} ({launch[what + '_x']}, {launch[what + '_y']}, {launch[what + '_z']})" for what in ("grid", "block")
-    )
-    yield f"#{launch['launch_index']} {launch['kernel']}"
-    duration = launch["duration_ns"]
-    yield f"   {grid} on {launch['device'] or '?'}; {'no duration' if duration is None else f'{duration / 1e3:.6g} us'}"
-    if bound and bound["speedup"] is not None:
-        yield (
-            f"   potential {times(bound['speedup'])} (ideal {bound['ideal_ns'] / 1e3:.4g} us, limited by {bound['bound']}), "
-            f"ceiling {times(bound['speedup_ceiling'])}, as published {times(bound['speedup_as_published']) or 'unknown'}"
-        )
-    elif bound:
-        yield f"   no potential: {bound['reason']}"
+def _launch(one: Row) -> Iterable[str]:
+    yield from _heading(one)
     yield ""
     yield f"   {'criterion':26}{'':{BAR}}  value  share  speedup  published  flags"
     for row in one["criteria"]:
         yield _criterion(row)
+    for part in (_units(one), _advice(one["advice"]), _estimates(one["rules"])):
+        if lines := list(part):
+            yield ""
+            yield from lines
+
+
+def _heading(one: Row) -> Iterable[str]:
+    launch, bound, duration = one["launch"], one["potential"], one["launch"]["duration_ns"]
+    shapes = []
+    for what in ("grid", "block"):
+        sizes = [launch[f"{what}_{axis}"] for axis in "xyz"]
+        shapes.append(f"{what} ({', '.join('?' if size is None else str(size) for size in sizes)})")
+    took = "no duration" if duration is None else f"{duration / 1e3:.6g} us"
+    yield f"#{launch['launch_index']} {launch['kernel']}"
+    yield f"   {' '.join(shapes)} on {launch['device'] or '?'}; {took}"
+    if bound and bound["speedup"] is not None:
+        titles = {unit["quantity"]: unit["title"] for unit in one["units"]}
+        now, then = (titles.get(bound[name], bound[name]) for name in ("bound", "ideal_bound"))
+        ideal = f"ideal {bound['ideal_ns'] / 1e3:.4g} us, limited by {then}"
+        yield (
+            f"   limited by {now}; potential {times(bound['speedup'])} ({ideal}), "
+            f"ceiling {times(bound['speedup_ceiling']) or 'unknown'}, "
+            f"as published {times(bound['speedup_as_published']) or 'unknown'}"
+        )
+    elif bound:
+        yield f"   no potential: {bound['reason']}"
+
+
+def _units(one: Row) -> Iterable[str]:
     if one["units"]:
-        yield ""
         yield "   useful work, share of the time it needs at the peak of its unit"
-        for unit in one["units"]:
-            share = None if not duration or unit["value"] is None else unit["value"] / duration
-            label = "unknown" if share is None else f"{100 * share:5.1f} %"
-            yield f"   {unit['title']:26}{bar(share)}  {label}"
-    if one["advice"]:
-        yield ""
+    duration = one["launch"]["duration_ns"]
+    for unit in one["units"]:
+        share = None if not duration or unit["value"] is None else unit["value"] / duration
+        label = "unknown" if share is None else f"{100 * share:5.1f} %"
+        yield f"   {unit['title']:26}{bar(share)}  {label}"
+
+
+def _advice(advice: Sequence[Row]) -> Iterable[str]:
+    if advice:
         yield "   what to do first"
-        for number, hint in enumerate(one["advice"], 1):
-            saved = "limit" if hint["kind"] == "limit" else f"-{100 * hint['saving_fraction']:.0f} %"
-            capped = " (capped by the potential)" if hint["capped"] else ""
-            yield f"   {number}. [{saved}{capped}] {hint['title']}: {hint['hint']}"
-    estimates = [r for r in one["rules"] if r["estimated_saving_fraction"] is not None]
+    for number, hint in enumerate(advice, 1):
+        saved = "limit" if hint["kind"] == "limit" else f"-{100 * hint['saving_fraction']:.0f} %"
+        capped = " (capped by the potential)" if hint["capped"] else ""
+        yield f"   {number}. [{saved}{capped}] {hint['title']}: {hint['hint']}"
+
+
+def _estimates(rules: Iterable[Row]) -> Iterable[str]:
+    estimates = [rule for rule in rules if rule["estimated_saving_fraction"] is not None]
     if estimates:
-        yield ""
         yield "   NVIDIA's own estimates (global: share of the run time; local: of one unit's inefficiency, not a time)"
-        for rule in sorted(estimates, key=lambda r: -r["estimated_saving_fraction"]):
-            speedup = times(rule["estimated_speedup"])
-            yield f"   {rule['rule']:34}{rule['kind'] or '':8}{100 * rule['estimated_saving_fraction']:6.1f} %  {speedup}"
+    for rule in sorted(estimates, key=lambda r: -r["estimated_saving_fraction"]):
+        saved, speedup = f"{100 * rule['estimated_saving_fraction']:.1f} %", times(rule["estimated_speedup"])
+        yield f"   {rule['rule']:34}{rule['kind'] or '':8}{saved:>8}  {speedup}".rstrip()
 
 
 def _criterion(row: Row) -> str:
@@ -158,13 +185,11 @@ def explained(view: Mapping[str, Any]) -> str:
         for counter in view["definitions"]:
             lines.append(f"    {counter['name']} [{counter['unit']}]: {counter['meaning']}")
             lines += [f"      {tool:7} {text}" for tool, text in counter["expressions"].items()]
-    for row in view["trace"]:
-        if row.get("metric"):
-            where = f"{row['file']} line {row['line']}"
-            lines.append(f"        {row['metric']} = {row['raw_text']}   ({where})")
-        else:
-            value = cell(row.get("value"))
-            lines.append(
-                f"  #{row['launch']} {row['name']} = {value or 'unknown'} {row.get('unit') or ''}   {row['from']}"
-            )
-    return "\n".join(lines) + "\n"
+    return _written([*lines, *map(_step, view["trace"])])
+
+
+def _step(row: Row) -> str:
+    if row.get("metric"):
+        return f"        {row['metric']} = {row['raw_text']}   ({row['file']} line {row['line']})"
+    value = cell(row.get("value")) or "unknown"
+    return f"  #{row['launch']} {row['name']} = {value} {row.get('unit') or ''}   {row['from']}"

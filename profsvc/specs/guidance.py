@@ -1,4 +1,4 @@
-"""The nine criteria, the units of the joint bound and their hints; and the figures of a device by name."""
+"""The nine criteria, the units of the joint bound and their hints, what can be measured; a device's figures by name."""
 
 import dataclasses
 import tomllib
@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Any
 
 from profsvc.errors import DomainError, NotFoundError
+from profsvc.formulas.time_shares import OPERATIONS
 from profsvc.specs.files import tables_of, text_of
 from profsvc.specs.hardware import Device, device, devices
 from profsvc.specs.literature import references
@@ -17,14 +18,17 @@ FILE = "criteria.toml"
 CRITERION = {"name", "symbol", "title", "level", "formula", "reference", "section", "counters", "hint"}
 CAUSE = {"name", "title", "units", "hint"}
 UNIT = {"name", "title", "kind", "function", "hint"}
+CHARACTERIZATION = {"name", "kind", "meaning"}
+FUNCTION, COST = "function", "cost"
+KEYS = {"criterion": CRITERION, "unit": UNIT, "cause": CAUSE, "characterization": CHARACTERIZATION}
 
 
 def read_criteria(text: str | None = None) -> Mapping[str, Any]:
-    """Read ``criteria.toml``: ``attainable`` and the lists ``criterion``, ``unit`` and ``cause``."""
+    """Read ``criteria.toml``: ``attainable`` and the lists ``criterion``, ``unit``, ``cause``, ``characterization``."""
     domain = tomllib.loads(text_of(FILE) if text is None else text)
     if not 0 < domain["attainable"]["near_peak"] <= 1:
         raise DomainError(f"{FILE}: near_peak must lie in (0, 1] but is {domain['attainable']['near_peak']!r}")
-    for kind, keys in (("criterion", CRITERION), ("unit", UNIT), ("cause", CAUSE)):
+    for kind, keys in KEYS.items():
         for entry in domain[kind]:
             if set(entry) != keys:
                 raise DomainError(f"{FILE} {kind} {entry.get('name')!r}: needs exactly {sorted(keys)}")
@@ -37,7 +41,26 @@ def read_criteria(text: str | None = None) -> Mapping[str, Any]:
             raise DomainError(f"{FILE} criterion {entry['name']!r}: no such counters: {unknown}")
         if entry["reference"] not in references():
             raise DomainError(f"{FILE} criterion {entry['name']!r}: no reference {entry['reference']!r}")
+    _check_characterizations(domain)
     return MappingProxyType(domain)
+
+
+def _check_characterizations(domain: Mapping[str, Any]) -> None:
+    """Raise unless every unit has its function, and every operation of the time shares its cost."""
+    kinds: dict[str, str] = {}
+    for entry in domain["characterization"]:
+        where = f"{FILE} characterization {entry['name']!r}"
+        if entry["kind"] not in (FUNCTION, COST):
+            raise DomainError(f"{where}: kind must be {FUNCTION} or {COST} but is {entry['kind']!r}")
+        if entry["name"] in kinds or ":" in entry["name"]:
+            raise DomainError(f"{where}: a name stands once, without a colon")
+        kinds[entry["name"]] = entry["kind"]
+    for unit in domain["unit"]:
+        if kinds.get(unit["function"]) != FUNCTION:
+            raise DomainError(f"{FILE} unit {unit['name']!r}: no function {unit['function']!r} among characterizations")
+    costs = {name for name, kind in kinds.items() if kind == COST}
+    if odd := sorted(costs ^ {f"k_{operation}" for operation in OPERATIONS}):
+        raise DomainError(f"{FILE}: costs and operations of the time shares must agree but {odd} differ")
 
 
 @cache
@@ -48,6 +71,18 @@ def criteria() -> Mapping[str, Any]:
     ['A', 'B', 'C', 'D', 'E', 'F', 'F', 'G', 'H']
     """
     return read_criteria()
+
+
+@cache
+def quantities() -> Mapping[str, str]:
+    """Return every quantity that a characterization may hold, with its kind: function or cost.
+
+    >>> quantities()["F_ArithThr:fp32"], quantities()["k_dram_load"], "F_DRAMThr:fp32" in quantities()
+    ('function', 'cost', False)
+    """
+    kinds = {entry["name"]: str(entry["kind"]) for entry in criteria()["characterization"]}
+    own = {f"{unit['function']}:{unit['name']}": FUNCTION for unit in criteria()["unit"]}
+    return MappingProxyType({**kinds, **own})
 
 
 def _fields(known: Device) -> dict[str, object]:

@@ -13,6 +13,7 @@ from profsvc.store.engine import file_of, make_engine, set_journal, url_of
 from profsvc.store.load import RunInfo, Stored, UploadInfo, find_upload, write_upload
 from profsvc.store.migrate import current, head, state, upgrade
 from profsvc.store.read import (
+    characterizations,
     counters,
     criteria,
     find_run,
@@ -24,7 +25,6 @@ from profsvc.store.read import (
     runs,
     select,
     table,
-    trace,
     upload,
     uploads,
 )
@@ -39,6 +39,7 @@ __all__ = [
     "RunInfo",
     "Stored",
     "UploadInfo",
+    "characterizations",
     "connect",
     "counters",
     "criteria",
@@ -60,7 +61,6 @@ __all__ = [
     "save_results",
     "select",
     "table",
-    "trace",
     "upgrade",
     "upload",
     "uploads",

@@ -49,13 +49,14 @@ class Encoder:
         self.first = upload_id * LAUNCHES
         self.first_device: int | None = None
         self.first_host: str | None = None
-        self.items = {"metrics": 0, "rules": 0, "rejects": 0}
+        self.measured_device: str | None = None
+        self.items = {"metrics": 0, "rules": 0, "rejects": 0, "characterizations": 0}
         self.names = {
             table: Names(connection, table) for table in ("texts", "kernels", "metric_names", "unit_names", "devices")
         }
 
     def write(self, name: str, table: pd.DataFrame) -> None:
-        """Write a tidy table: launches, metrics, rules or rejects."""
+        """Write a tidy table: launches, metrics, rules, characterizations or rejects."""
         getattr(self, f"_{name}")(table)
 
     def _next_items(self, name: str, count: int) -> range:
@@ -127,6 +128,15 @@ class Encoder:
             **{name: values(table[name]) for name in ("line", "lines", "reason", "text")},
         }
         self._insert("rejects", columns)
+
+    def _characterizations(self, table: pd.DataFrame) -> None:
+        self.measured_device = self.measured_device or str(table["device"].iloc[0])
+        columns: dict[str, Iterable[Any]] = {
+            "upload_id": [self.upload_id] * len(table),
+            "item": self._next_items("characterizations", len(table)),
+            **{name: values(table[name]) for name in ("device", "quantity", "x", "y", "unit", "method", "line")},
+        }
+        self._insert("characterizations", columns)
 
     def _insert(self, name: str, columns: dict[str, Iterable[Any]]) -> None:
         insert_rows(self.connection, name, list(columns), zip(*columns.values(), strict=True))

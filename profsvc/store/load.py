@@ -27,6 +27,19 @@ _FOUND = """
            u.lines_rejected, u.status, u.message
     FROM uploads u JOIN runs r ON r.run_id = u.run_id WHERE u.sha256 = :sha256
 """
+# All launches of two files agree in all that a page prints of them; pages print durations to three digits at least.
+_SAME_REPORT = """
+    SELECT min(o.upload_id) FROM uploads o
+    WHERE o.run_id = :run_id AND o.upload_id < :upload_id AND o.launches = :launches AND o.same_as IS NULL
+      AND :launches = (
+        SELECT count(*) FROM launches a
+        JOIN launches b ON b.launch_id = a.launch_id + (:upload_id - o.upload_id) * :step
+        WHERE a.launch_id BETWEEN o.upload_id * :step AND o.upload_id * :step + :step - 1
+          AND a.source_id = b.source_id AND a.process_id = b.process_id AND a.kernel_id = b.kernel_id
+          AND a.grid_x = b.grid_x AND a.grid_y = b.grid_y AND a.grid_z = b.grid_z
+          AND a.block_x = b.block_x AND a.block_y = b.block_y AND a.block_z = b.block_z
+          AND abs(a.duration_ns - b.duration_ns) <= 0.005 * b.duration_ns)
+"""
 
 
 @dataclass(frozen=True)
@@ -191,7 +204,7 @@ class _Loading:
     def add(self, batch: Batch) -> None:
         """Write the tables of a batch and add up its account of lines."""
         tables = {name: check(name, table) for name, table in batch.tables.items()}
-        for name in ("launches", "metrics", "rules", "rejects"):  # launches first: rules refer to them
+        for name in ("launches", "metrics", "rules", "characterizations", "rejects"):  # rules refer to launches
             if name in tables and len(tables[name]):
                 self._note(name, tables[name])
                 self.encoder.write(name, tables[name])
@@ -203,6 +216,7 @@ class _Loading:
     def _note(self, name: str, table: pd.DataFrame) -> None:
         if name == "rejects":
             self.lines_in_rejects += int(table["lines"].sum())
+        if "launch_index" not in table:
             return
         highest = table["launch_index"].max()
         highest = -1 if pd.isna(highest) else int(highest)
@@ -234,11 +248,21 @@ class _Loading:
             **self.lines,
             "launches": self.launches,
             "gpu_time_ns": self.gpu_time_ns,
+            "same_as": self._same_report(),
             "message": self.message,
         }
         assignments = ", ".join(f"{column} = :{column}" for column in row)
         self.connection.execute(text(f"UPDATE uploads SET {assignments} WHERE upload_id = :upload_id"), row)
         self._describe_run()
+
+    def _same_report(self) -> int | None:
+        """Return the first upload of the run with the same launches: another page of one report, not new work."""
+        if not self.launches:
+            return None
+        query = text(_SAME_REPORT)
+        bounds = {"upload_id": self.upload_id, "run_id": self.run_id, "launches": self.launches, "step": LAUNCHES}
+        found = self.connection.execute(query, bounds).scalar()
+        return None if found is None else int(found)
 
     def _check_launches(self) -> None:
         """Refuse values of launches that the file does not have: `metrics` has no foreign key that would."""
@@ -254,11 +278,14 @@ class _Loading:
             raise DomainError(f"the reader gives metrics of launch {lost - first - 1}, but no such launch")
 
     def _describe_run(self) -> None:
-        """Give the run the device and the host of its launches, where the user named none."""
+        """Give the run the device of its launches or measurements, and their host, where the user named none."""
         device = self.encoder.first_device
-        if self.run.device is not None and device is None:
-            device = Names(self.connection, "devices")[self.run.device, ""]
-        replace = "coalesce(:device_id, device_id)" if self.run.device else "coalesce(device_id, :device_id)"
+        named = self.run.device or self.encoder.measured_device
+        if named is not None and device is None:
+            device = Names(self.connection, "devices")[named, ""]
+        # A page may print no more than the compute capability: a later one that names the product knows better.
+        named = "(SELECT d.device_id FROM devices d WHERE d.device_id = runs.device_id AND d.name <> '')"
+        replace = "coalesce(:device_id, device_id)" if self.run.device else f"coalesce({named}, :device_id, device_id)"
         self.connection.execute(
             text(f"UPDATE runs SET device_id = {replace}, host = coalesce(host, :host) WHERE run_id = :run_id"),
             {"device_id": device, "host": self.encoder.first_host, "run_id": self.run_id},

@@ -1,6 +1,5 @@
 """Questions in, frames out. The columns are those of the views, with the types that `profsvc.store.views` says."""
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -19,31 +18,24 @@ ORDER = {
     "v1_runs": "run_id",
     "v1_uploads": "upload_id",
     "v1_rejects": "upload_id, line",
+    "v1_characterizations": "upload_id, line",
     "v1_devices": "device_id",
     "v1_kernels": "kernel_id",
     "v1_launches": "launch_id",
     "v1_counters": "launch_id",
+    "v1_counter_values": "launch_id, counter",
     "v1_rules": "launch_id, line",
     "v1_criteria": "run_id, launch_id, kernel, criterion",
     "v1_potential": "run_id, launch_id, kernel",
     "v1_models": "run_id, launch_id, kernel, model, quantity, form",
 }
 
-_TRACE = """
-    SELECT n.metric, NULLIF(n.section, '') AS section, m.raw_text, NULLIF(i.unit, '') AS unit, m.value,
-           NULLIF(i.si_unit, '') AS si_unit, m.reason, m.line, u.upload_id, u.file_name
-    FROM metrics m
-    JOIN metric_names n ON n.metric_id = m.metric_id
-    JOIN unit_names i ON i.unit_id = m.unit_id
-    JOIN uploads u ON u.upload_id = m.launch_ref / {LAUNCHES}
-    WHERE m.launch_ref = :launch_id ORDER BY m.item
-""".replace("{LAUNCHES}", str(LAUNCHES))
-_COUNTERS = """
-    SELECT c.launch_id, t.text AS counter, c.value, e.text AS expression, w.text AS reason
-    FROM counters c
-    JOIN texts t ON t.text_id = c.counter_id
-    LEFT JOIN texts e ON e.text_id = c.expression_id
-    LEFT JOIN texts w ON w.text_id = c.reason_id
+_CHARACTERIZATIONS = """
+    SELECT m.device, m.quantity, m.x, m.y
+    FROM characterizations m
+    JOIN (SELECT device, quantity, max(upload_id) AS upload_id FROM characterizations GROUP BY device, quantity) n
+      ON n.device = m.device AND n.quantity = m.quantity AND n.upload_id = m.upload_id
+    ORDER BY m.upload_id, m.item
 """
 
 
@@ -138,6 +130,16 @@ def models(engine: Engine, run_id: int) -> pd.DataFrame:
     return table(engine, "v1_models", run_id=run_id)
 
 
+def characterizations(engine: Engine) -> pd.DataFrame:
+    """Return what was measured of devices (device, quantity, x, y), of each quantity of a device as uploaded last.
+
+    Devices are named as the uploads name them; the rows follow each other as they were uploaded.
+    """
+    with reading(engine) as connection:
+        rows = connection.execute(text(_CHARACTERIZATIONS)).all()
+    return _typed(rows, ["device", "quantity", "x", "y"], KINDS["v1_characterizations"])
+
+
 def counters(engine: Engine, run_id: int) -> pd.DataFrame:
     """Return a row a launch (index ``launch_id``) and a column a counter that the run has."""
     query = (
@@ -188,37 +190,3 @@ def metrics(engine: Engine, upload_id: int, launch_ids: Iterable[int] | None = N
         }
     )
     return frame if asked is None else frame[frame["launch_id"].isin(asked)].reset_index(drop=True)
-
-
-def trace(
-    engine: Engine, launch_id: int, counters: Iterable[str], labels: Mapping[tuple[str, str], str] | None = None
-) -> list[dict[str, Any]]:
-    """Return where the counters of a launch come from: a dict a counter, with the metrics it was read off.
-
-    ``labels`` gives the metric behind the label of a page, by (section, label), as ``profsvc.specs.labels`` does.
-    Keys: counter, value, expression, reason, metrics; and of each metric: metric, section, raw_text, unit, value,
-    si_unit, reason, line, upload_id, file_name.
-    """
-    with reading(engine) as connection:
-        query = text(f"{_COUNTERS} WHERE c.launch_id = :launch_id")
-        known = {r["counter"]: dict(r) for r in connection.execute(query, {"launch_id": launch_id}).mappings()}
-        lines = [dict(row) for row in connection.execute(text(_TRACE), {"launch_id": launch_id}).mappings()]
-
-    def known_as(line: Mapping[str, Any]) -> str:
-        return str((labels or {}).get((line["section"], line["metric"]), line["metric"]))
-
-    traced = []
-    for name in counters:
-        row = known.get(name, {"value": None, "expression": None, "reason": "the analysis gave no such counter"})
-        used = [m for m in lines if _names(row["expression"] or "", known_as(m))]
-        traced.append({"counter": name, **{k: row[k] for k in ("value", "expression", "reason")}, "metrics": used})
-    return traced
-
-
-def _names(expression: str, metric: str) -> bool:
-    """Tell whether an expression names a metric; a longer name that holds it does not count.
-
-    >>> _names("dram__bytes.sum * 2", "dram__bytes.sum"), _names("dram__bytes.sum * 2", "bytes.sum")
-    (True, False)
-    """
-    return re.search(rf"(?<![\w.]){re.escape(metric)}(?![\w.])", expression) is not None

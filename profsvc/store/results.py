@@ -23,14 +23,21 @@ COLUMNS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "potential": (
         ("launch_id", "speedup"),
         (
-            *("bound", "mem_throughput_ratio", "arith_throughput_ratio", "speedup_as_published", "speedup_ceiling"),
+            *(
+                "bound",
+                "ideal_bound",
+                "mem_throughput_ratio",
+                "arith_throughput_ratio",
+                "speedup_as_published",
+                "speedup_ceiling",
+            ),
             *("ideal_ns", "duration_ns", "flags", "reason"),
         ),
     ),
     "models": (("launch_id", "model", "quantity", "value"), ("unit", "form", "flags", "reason")),
 }
 NAMED = {"counter": "counter_id", "expression": "expression_id", "reason": "reason_id", "bound": "bound_id"}
-NAMED["criterion"] = "criterion_id"
+NAMED |= {"criterion": "criterion_id", "ideal_bound": "ideal_bound_id"}
 
 
 def save_results(engine: Engine, run_id: int, results: Mapping[str, pd.DataFrame], version: str) -> None:

@@ -78,8 +78,8 @@ def _int(name: str, **options: Any) -> Column[int]:
     return Column(name, Int, **options)
 
 
-def _real(name: str) -> Column[float]:
-    return Column(name, Real)
+def _real(name: str, **options: Any) -> Column[float]:
+    return Column(name, Real, **options)
 
 
 def _text(name: str, **options: Any) -> Column[str]:
@@ -168,6 +168,7 @@ uploads = _table(
     _int("lines_rejected", nullable=False),
     _int("launches", nullable=False),
     _real("gpu_time_ns"),
+    _int("same_as"),
     _text("message", nullable=False),
     _text("facts", nullable=False),
     _text("received_at", nullable=False),
@@ -184,6 +185,19 @@ rejects = _table(
     _int("lines", nullable=False),
     _text("reason", nullable=False),
     _text("text", nullable=False),
+    clustered=True,
+)
+characterizations = _table(
+    "characterizations",
+    _ref("upload_id", "uploads.upload_id", cascade=True, primary_key=True),
+    _key("item"),
+    _text("device", nullable=False),
+    _text("quantity", nullable=False),
+    _real("x"),
+    _real("y", nullable=False),
+    _text("unit"),
+    _text("method"),
+    _int("line", nullable=False),
     clustered=True,
 )
 launches = _table(
@@ -281,6 +295,7 @@ potential = _results(
     "potential",
     [],
     _ref("bound_id", "texts.text_id"),
+    _ref("ideal_bound_id", "texts.text_id"),
     _real("mem_throughput_ratio"),
     _real("arith_throughput_ratio"),
     _real("speedup"),

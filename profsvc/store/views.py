@@ -116,13 +116,14 @@ _SHAPES: dict[str, Shape] = {
             (
                 "launches",
                 "int",
-                "(SELECT CAST(coalesce(sum(u.launches), 0) AS BIGINT) FROM uploads u WHERE u.run_id = r.run_id)",
-                "launches of all its files",
+                "(SELECT CAST(coalesce(sum(u.launches), 0) AS BIGINT) FROM uploads u"
+                " WHERE u.run_id = r.run_id AND u.same_as IS NULL)",
+                "launches of its files; those of several pages of one report count once",
             ),
             (
                 "gpu_time_ns",
                 "float",
-                "(SELECT sum(u.gpu_time_ns) FROM uploads u WHERE u.run_id = r.run_id)",
+                "(SELECT sum(u.gpu_time_ns) FROM uploads u WHERE u.run_id = r.run_id AND u.same_as IS NULL)",
                 "sum of their durations; null if no file has durations",
             ),
             ("analysis_version", "text", _text("r.version_id"), "newest analysis of it; null before the first"),
@@ -148,6 +149,7 @@ _SHAPES: dict[str, Shape] = {
                 ("lines_skipped", "int", "lines recognised as holding no data"),
                 ("lines_rejected", "int", "lines refused; v1_rejects holds them"),
                 ("launches", "int", "launches in it"),
+                ("same_as", "int", "upload of the run that holds the same launches, as another page of one report"),
                 ("gpu_time_ns", "float", "sum of their durations; null if it has none"),
                 ("message", "text", "a sentence about the whole file"),
                 ("facts", "text", "what else the reader found out, as a JSON object of texts"),
@@ -165,6 +167,21 @@ _SHAPES: dict[str, Shape] = {
             ("lines", "int", "j.lines", "how many lines it spans"),
             ("reason", "text", "j.reason", "why it was rejected"),
             ("text", "text", "j.text", "its first 2000 characters"),
+        ),
+    ),
+    "v1_characterizations": Shape(
+        "A measured point of a function of a device, or a measured cost of an operation.",
+        "characterizations m JOIN uploads u ON u.upload_id = m.upload_id",
+        (
+            ("upload_id", "int", "m.upload_id", "the upload; the newest counts, for each device and quantity"),
+            ("run_id", "int", "u.run_id", "its run"),
+            ("device", "text", "m.device", "product name of the device that was measured"),
+            ("quantity", "text", "m.quantity", "a function such as F_DRAMThr, or a cost such as k_l2_load"),
+            ("x", "float", "m.x", "place in the sweep of a function; null for a cost without one"),
+            ("y", "float", "m.y", "share of the peak for a function; cycles an operation for a cost"),
+            ("unit", "text", "m.unit", "unit of y as it came"),
+            ("method", "text", "m.method", "how it was measured"),
+            ("line", "int", "m.line", "line in the file, from 1"),
         ),
     ),
     "v1_devices": Shape(
@@ -218,6 +235,12 @@ _SHAPES: dict[str, Shape] = {
             ("block_y", "int", "l.block_y", "threads"),
             ("block_z", "int", "l.block_z", "threads"),
             ("line", "int", "l.line", "first line of the launch in the file, from 1"),
+            (
+                "same_as",
+                "int",
+                f"u.same_as * {LAUNCHES} + l.launch_index + 1",
+                "the same launch in another page of the same report, uploaded before; null for the first",
+            ),
         ),
     ),
     "v1_counters": Shape(
@@ -227,6 +250,19 @@ _SHAPES: dict[str, Shape] = {
             ("launch_id", "int", "l.launch_id", "the launch"),
             ("run_id", "int", "u.run_id", "its run"),
             ("kernel_short", "text", "k.kernel_short", "its kernel's name without types and parameters"),
+        ),
+    ),
+    "v1_counter_values": Shape(
+        "A counter of a launch with the expression over the tool's metrics that it was computed by.",
+        f"{_LAUNCHES} JOIN counters c ON c.launch_id = l.launch_id",
+        (
+            ("launch_id", "int", "l.launch_id", "the launch"),
+            ("run_id", "int", "u.run_id", "its run"),
+            ("kernel_short", "text", "k.kernel_short", "its kernel's name without types and parameters"),
+            ("counter", "text", _text("c.counter_id"), "name of the counter"),
+            ("value", "float", "c.value", "its value, in the unit of its name"),
+            ("expression", "text", _text("c.expression_id"), "what it was computed by; @name is another counter"),
+            ("reason", "text", _text("c.reason_id"), "why it is null"),
         ),
     ),
     "v1_metrics": Shape(
@@ -285,7 +321,8 @@ _SHAPES: dict[str, Shape] = {
         "The potential speedup of a launch, of a kernel or of a whole run, by the newest analysis.",
         "potential",
         (
-            ("bound", "text", _text("c.bound_id"), "what bounds it"),
+            ("bound", "text", _text("c.bound_id"), "busiest unit; latency where none is near its peak"),
+            ("ideal_bound", "text", _text("c.ideal_bound_id"), "unit that limits the ideal version"),
             ("mem_throughput_ratio", "float", "c.mem_throughput_ratio", "memory throughput over its peak"),
             ("arith_throughput_ratio", "float", "c.arith_throughput_ratio", "arithmetic throughput over its peak"),
             ("speedup", "float", "c.speedup", "potential speedup, consistent form"),

@@ -18,7 +18,8 @@ SUMMARY = (
 def texts() -> dict[str, dict[str, Any]]:
     """Titles and hints of the nine criteria, of the units of the joint bound and of the causes of waste, by name."""
     domain = specs.criteria()
-    return {entry["name"]: entry for entry in [*domain["criterion"], *domain["unit"], *domain["cause"]]}
+    named = {entry["name"]: entry for entry in [*domain["criterion"], *domain["unit"], *domain["cause"]]}
+    return named | {"latency": named["exposed_latency"]}
 
 
 def _grouped(rows: list[dict[str, Any]]) -> dict[Any, list[dict[str, Any]]]:
@@ -50,7 +51,7 @@ def run(engine: "Engine", name: str) -> dict[str, Any]:
     words = texts()
     waste = _grouped(store.select(engine, "v1_models", run_id=run_id, model="waste"))
     rows = []
-    for launch in store.select(engine, "v1_launches", run_id=run_id):
+    for launch, _ in once(store.select(engine, "v1_launches", run_id=run_id), potential):
         key = launch["launch_id"]
         own = counters.get(key, {})
         bound = potential.get(key, {})
@@ -83,6 +84,24 @@ def run(engine: "Engine", name: str) -> dict[str, Any]:
     }
 
 
+def once(
+    launches: list[dict[str, Any]], potential: dict[Any, dict[str, Any]]
+) -> list[tuple[dict[str, Any], list[int]]]:
+    """Launches that several pages of one report hold, once each, with the ids of all its pages.
+
+    The page whose potential is known best stands for the launch.
+    """
+    groups: dict[int, list[dict[str, Any]]] = {}
+    for one in launches:
+        groups.setdefault(one["same_as"] or one["launch_id"], []).append(one)
+
+    def doubt(one: dict[str, Any]) -> tuple[bool, str, int]:
+        row = potential.get(one["launch_id"], {})
+        return row.get("speedup") is None, row.get("flags") or "", one["launch_id"]
+
+    return [(min(group, key=doubt), [one["launch_id"] for one in group]) for group in groups.values()]
+
+
 def _first(hints: list[dict[str, Any]]) -> str:
     if not hints:
         return ""
@@ -99,9 +118,10 @@ def launch(engine: "Engine", run_name: str, kernel: str) -> dict[str, Any]:
     """
     run_id = store.find_run(engine, run_name)
     chosen = launches_of(engine, run_name, kernel)
+    known = {p["launch_id"]: p for p in store.select(engine, "v1_potential", run_id=run_id)}
     words = texts()
     opened = []
-    for one in chosen:
+    for one, pages in once(chosen, known):
         key = one["launch_id"]
         criteria = _in_order(store.select(engine, "v1_criteria", launch_id=key), "criterion")
         bounds = store.select(engine, "v1_potential", launch_id=key)
@@ -112,7 +132,7 @@ def launch(engine: "Engine", run_name: str, kernel: str) -> dict[str, Any]:
                 "criteria": criteria,
                 "potential": bounds[0] if bounds else None,
                 "units": _in_order(store.select(engine, "v1_models", launch_id=key, model="useful_work"), "quantity"),
-                "rules": store.select(engine, "v1_rules", launch_id=key),
+                "rules": [rule for page in pages for rule in store.select(engine, "v1_rules", launch_id=page)],
                 "advice": advice(criteria, waste, bounds[0] if bounds else {}, words),
             }
         )

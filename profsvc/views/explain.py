@@ -20,7 +20,8 @@ POTENTIAL = {
     "counters": [
         "duration_ns", "dram_read_bytes", "dram_write_bytes", "dram_peak_bytes_per_s", "global_load_bytes_requested",
         "global_store_bytes_requested", "l2_utilization_fraction", "global_theoretical_sectors",
-        "global_theoretical_sectors_ideal", "shared_load_inst_warp", "shared_store_inst_warp", "shared_wavefronts_ideal",
+        "global_theoretical_sectors_ideal", "shared_load_inst_warp", "shared_store_inst_warp",
+        "shared_wavefronts_ideal",
         "global_load_inst_warp", "global_store_inst_warp", "flop_count_sp_add", "flop_count_sp_mul",
         "flop_count_sp_fma", "flop_count_dp_add", "flop_count_dp_mul", "flop_count_dp_fma", "inst_tensor_warp",
         "inst_executed_warp", "warp_nonpred_execution_efficiency_fraction", "fu_special_utilization_fraction",
@@ -30,7 +31,7 @@ POTENTIAL = {
 
 
 def explain(engine: "Engine | None", name: str, run: str | None, kernel: str | None) -> dict[str, Any]:
-    """Explain a criterion, a counter, a vendor's metric or ``potential``; with a run, down to the lines of its files."""
+    """Explain a criterion, a counter, a vendor's metric or ``potential``; with a run, down to lines of its files."""
     entries = {**texts(), "potential": POTENTIAL}
     known = specs.counters()
     if name in entries and "counters" in entries[name]:
@@ -90,42 +91,50 @@ def _counters_using(metric: str) -> list[str]:
 def _trace(engine: "Engine", launch: dict[str, Any], view: dict[str, Any]) -> list[dict[str, Any]]:
     """Rows from the result of one launch down to the cells it was read from."""
     key, index = launch["launch_id"], launch["launch_index"]
-    files = {u["upload_id"]: u["file_name"] for u in store.select(engine, "v1_uploads", run_id=launch["run_id"])}
-    cells = _cells(engine, launch)
-    rows: list[dict[str, Any]] = []
-    view_of = {"potential": ("v1_potential", "speedup")}.get(view["name"], ("v1_criteria", "value"))
-    if view["kind"] == "result":
-        only = {} if view["name"] == "potential" else {"criterion": view["name"]}
-        for result in store.select(engine, view_of[0], launch_id=key, **only):
-            rows.append({"launch": index, "name": view["name"], "value": result[view_of[1]], "unit": "1",
-                         "from": result["reason"] or view["formula"]})  # fmt: skip
+    rows = _results(engine, launch, view)
+    counters = {c["counter"]: c for c in store.select(engine, "v1_counter_values", launch_id=key)}
+    cells, file_name = _cells(engine, launch), store.upload(engine, launch["upload_id"])["file_name"]
     waiting, done = list(view["counters"]), set()
     while waiting:
         name = waiting.pop(0)
         if name in done:
             continue
         done.add(name)
-        counter = store.trace(engine, key, [name])[0]
-        if counter["value"] is None:
+        if name not in counters:
             rows.append({"launch": index, "name": name, "from": "not in this export"})
             continue
-        expression = counter["expression"] or ""
-        rows.append({"launch": index, "name": name, "value": counter["value"],
-                     "unit": specs.counters()[name].unit, "from": expression})  # fmt: skip
-        waiting += [n[1:] for n in re.findall(r"@[a-z0-9_]+", expression)]
-        for metric in re.findall(r"[A-Za-z_][\w.]*", expression):
-            for cell in cells.get(metric, [])[:1]:
-                rows.append({"launch": index, "name": "", "value": cell["value"], "unit": cell["si_unit"],
-                             "metric": metric if metric == cell["metric"] else f"{metric} ({cell['metric']!r})",
-                             "raw_text": f"{cell['raw_text']} {cell['unit'] or ''}".strip(),
-                             "file": files[launch["upload_id"]], "line": cell["line"]})  # fmt: skip
+        expression = counters[name]["expression"] or ""
+        unit = specs.counters()[name].unit
+        rows.append({"launch": index, "name": name, "value": counters[name]["value"], "unit": unit, "from": expression})
+        waiting += [reference[1:] for reference in re.findall(r"@[a-z0-9_]+", expression)]
+        used = [metric for metric in re.findall(r"[A-Za-z_][\w.]*", expression) if metric in cells]
+        rows += [{"launch": index, "name": "", "file": file_name, **cells[metric]} for metric in used]
     return rows
 
 
-def _cells(engine: "Engine", launch: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
-    """The stored cells of a launch by the tool's metric name; labels of a page are brought to their metric."""
-    cells: dict[str, list[dict[str, Any]]] = {}
+def _results(engine: "Engine", launch: dict[str, Any], view: dict[str, Any]) -> list[dict[str, Any]]:
+    """The row of the result itself; none for a counter or a metric."""
+    if view["kind"] != "result":
+        return []
+    if view["name"] == "potential":
+        found, column = store.select(engine, "v1_potential", launch_id=launch["launch_id"]), "speedup"
+    else:
+        only = {"launch_id": launch["launch_id"], "criterion": view["name"]}
+        found, column = store.select(engine, "v1_criteria", **only), "value"
+    return [
+        {"launch": launch["launch_index"], "name": view["name"], "value": row[column], "unit": "1",
+         "from": row["reason"] or view["formula"]}
+        for row in found
+    ]  # fmt: skip
+
+
+def _cells(engine: "Engine", launch: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """The first stored cell of each of the tool's metrics; labels of a page are brought to their metric."""
+    cells: dict[str, dict[str, Any]] = {}
     for cell in store.select(engine, "v1_metrics", launch_id=launch["launch_id"]):
         name = specs.metric_of(cell["section"], cell["metric"], launch["compute_capability"])
-        cells.setdefault(name, []).append(cell)
+        shown = name if name == cell["metric"] else f"{name} ({cell['metric']!r})"
+        raw = f"{cell['raw_text']} {cell['unit'] or ''}".strip()
+        row = {"value": cell["value"], "unit": cell["si_unit"], "metric": shown, "raw_text": raw, "line": cell["line"]}
+        cells.setdefault(name, row)
     return cells

@@ -8,7 +8,7 @@ TEXTS = {name: {"title": name.title(), "hint": "do"} for name in ("a", "b", "was
 def test_the_largest_saving_comes_first_and_none_passes_the_potential() -> None:
     criteria = [{"criterion": "a", "value": 0.1, "speedup": 10.0}, {"criterion": "b", "value": 0.5, "speedup": 1.1}]
     waste = [{"quantity": "waste", "value": 0.3}]
-    hints = advice(criteria, waste, {"bound": "dram", "speedup": 2.0, "duration_ns": 100.0}, TEXTS)
+    hints = advice(criteria, waste, {"ideal_bound": "dram", "speedup": 2.0, "duration_ns": 100.0}, TEXTS)
     assert [h["name"] for h in hints] == ["a", "waste", "b", "dram"]
     assert hints[0]["saving_fraction"] == 0.5
     assert hints[0]["capped"]

@@ -64,7 +64,8 @@ def test_a_launch_without_counters_has_no_potential_but_a_reason() -> None:
 def test_the_whole_run_keeps_the_time_of_launches_without_a_bound() -> None:
     launches = pd.DataFrame(
         {
-            "duration_ns": [100.0, 300.0], "ideal_ns": [50.0, np.nan], "bound": ["dram", None],
+            "duration_ns": [100.0, 300.0], "ideal_ns": [50.0, np.nan],
+            "bound": ["dram", None], "ideal_bound": ["dram", None],
             "mem_throughput_ratio": [0.5, np.nan], "arith_throughput_ratio": [0.1, np.nan],
             "speedup_ceiling": [2.0, np.nan],
         }

@@ -27,6 +27,7 @@ WHOLE = {
     "ncu-raw": "ncu_raw/output_around_table.csv",
     "ncu-details": "ncu_details/columns_20_ragged.csv",
     "ncu-text": "ncu_text/kernels_and_ranges.txt",
+    "characterization": "characterization/plain.csv",
 }
 HEADER = (FIXTURES / "ncu_raw/swiss.csv").read_bytes().split(b"\n")[0]
 PIECES = [HEADER, *(FIXTURES / "ncu_details/columns_20_ragged.csv").read_bytes().split(b"\n")[:7]]
@@ -40,6 +41,7 @@ PIECES += [
     b"\xff\xfe",
     b"\x1f\x8b",
     b"    -- - -",
+    *(FIXTURES / "characterization/plain.csv").read_bytes().split(b"\n")[:3],
 ]
 
 
@@ -101,7 +103,7 @@ def attempt(data, reader=None):
 
 
 @settings(max_examples=300, deadline=None)
-@given(data=st.binary(max_size=400), reader=st.sampled_from([None, "ncu-raw", "ncu-details", "ncu-text"]))
+@given(data=st.binary(max_size=400), reader=st.sampled_from([None, *WHOLE]))
 def test_any_bytes(data, reader):
     attempt(data, reader)
 
@@ -110,7 +112,7 @@ def test_any_bytes(data, reader):
 @given(
     parts=st.lists(st.sampled_from(PIECES) | st.binary(max_size=6), max_size=12),
     glue=st.sampled_from([b"\n", b"", b"\r\n"]),
-    reader=st.sampled_from(["ncu-raw", "ncu-details", "ncu-text"]),
+    reader=st.sampled_from(list(WHOLE)),
 )
 def test_shuffled_pieces_of_exports(parts, glue, reader):
     data = glue.join(parts)

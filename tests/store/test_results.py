@@ -118,23 +118,11 @@ def test_wrong_results_are_refused(analysed: Engine) -> None:
         store.save_results(analysed, 9, results(), "1.0")
 
 
-def test_a_counter_is_traced_to_lines_of_the_file(analysed: Engine) -> None:
-    read, made, missing = store.trace(analysed, FIRST, ["dram_read_bytes", "ipc_sm", "l2_bytes"])
-    assert (read["value"], read["expression"]) == (0.5, "dram__bytes_read.sum")
-    (metric,) = read["metrics"]
-    assert (metric["raw_text"], metric["unit"], metric["file_name"], metric["line"], metric["upload_id"]) == (
-        "0,000",
-        "Kbyte",
-        "profile.csv",
-        3,
-        1,
-    )
-    assert made["metrics"] == []
-    (labelled,) = store.trace(analysed, FIRST, ["ipc_sm"], {("Memory", "L2 Hit"): "@x"})
-    assert [(m["section"], m["metric"], m["reason"]) for m in labelled["metrics"]] == [
-        ("Memory", "L2 Hit", "not a number")
-    ]
-    assert missing["reason"] == "the analysis gave no such counter"
+def test_a_counter_says_what_it_was_computed_by(analysed: Engine) -> None:
+    rows = {row["counter"]: row for row in store.select(analysed, "v1_counter_values", launch_id=FIRST)}
+    assert (rows["dram_read_bytes"]["value"], rows["dram_read_bytes"]["expression"]) == (0.5, "dram__bytes_read.sum")
+    (metric,) = store.select(analysed, "v1_metrics", launch_id=FIRST, metric="dram__bytes_read.sum")
+    assert (metric["raw_text"], metric["unit"], metric["upload_id"], metric["line"]) == ("0,000", "Kbyte", 1, 3)
 
 
 def test_metrics_of_an_upload(analysed: Engine) -> None:

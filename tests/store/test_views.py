@@ -15,6 +15,7 @@ v1_runs: run_id, project, name, device, host, commit_id, started_at, tags, launc
 v1_uploads: upload_id, run_id, file_name, sha256, format, tool, tool_version, status, lines, lines_stored,
     lines_skipped, lines_rejected, message, received_at
 v1_rejects: upload_id, line, reason, text
+v1_characterizations: upload_id, device, quantity, x, y, unit, method
 v1_devices: device_id, name, compute_capability, sms
 v1_kernels: kernel_id, kernel, kernel_short
 v1_launches: launch_id, run_id, upload_id, launch_index, kernel, kernel_short, device, stream, start_ns, duration_ns,

@@ -1,0 +1,156 @@
+"""What holds for every command: help with an example, exit codes of the process, words and data apart."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+from profsvc.cli import app
+from profsvc.errors import ServiceError
+
+ROOT = Path(__file__).parents[2]
+
+
+def commands(group: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Every command of the typer app with the words that call it."""
+    for name, command in group.commands.items():
+        if hasattr(command, "commands"):
+            yield from commands(command, (*path, name))
+        else:
+            yield (*path, name), command
+
+
+COMMANDS = dict(commands(typer.main.get_command(app)))
+
+
+def process(*arguments: object, stdin: bytes = b"", **environment: str) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(
+        [sys.executable, "-m", "profsvc", *map(str, arguments)],
+        input=stdin,
+        capture_output=True,
+        check=False,
+        cwd=ROOT,
+        env=os.environ | environment,
+        timeout=60,
+    )
+
+
+@pytest.mark.parametrize("path", COMMANDS, ids=" ".join)
+def test_every_command_has_help_with_an_example(cli, path):
+    result = cli(*path, "--help")
+    assert (result.code, result.err) == (0, "")
+    assert f"Usage: profsvc {' '.join(path)}" in result.out
+    example = rf"Examples?:\n\n\s+.*\bprofsvc .*\b{' '.join(path)}\b"
+    assert re.search(example, result.out), result.out
+    assert cli(*path, "-h").out == result.out
+
+
+@pytest.mark.parametrize(("path", "command"), COMMANDS.items(), ids=map(" ".join, COMMANDS))
+def test_every_option_has_help(path, command):
+    for param in command.params:
+        assert param.help, f"{path} {param.name}"
+
+
+def test_help_lists_every_command(cli):
+    words = cli("--help").out
+    for path in COMMANDS:
+        assert re.search(rf"^  {path[0]}\s", words, re.MULTILINE)
+    assert cli().code == 2  # no command is a wrong question, answered with the help
+    assert cli("db", "--help").out.rstrip().endswith("profsvc db current")
+
+
+def test_the_process_says_the_same(tmp_path):
+    store, fixtures = str(tmp_path / "store.sqlite"), ROOT / "fixtures" / "ncu_raw"
+    good, bad = fixtures / "plain.csv", fixtures / "bad_nul_byte.csv"
+    for arguments, code in [
+        (["--help"], 0),
+        (["nonsense"], 2),
+        (["upload", good, "--tag", "x"], 2),
+        (["upload", "nowhere.csv"], 3),
+        (["--store", ROOT / "README.md", "runs"], 5),
+        (["upload", bad], 6),
+        (["upload", bad, good], 7),
+    ]:
+        done = process(*arguments, PROFSVC_STORE=store)
+        assert (done.returncode, arguments) == (code, arguments), done.stderr
+        assert b"Traceback" not in done.stderr
+        assert (done.stdout != b"") == (code == 0)
+    piped = process("upload", "-", "--run", "piped", "-o", "json", stdin=good.read_bytes(), PROFSVC_STORE=store)
+    assert (piped.returncode, json.loads(piped.stdout)["rows"][0]["known"]) == (0, True)
+
+
+def test_output_is_utf8_whatever_the_locale(tmp_path):
+    store = str(tmp_path / "store.sqlite")
+    good = ROOT / "fixtures" / "ncu_raw" / "plain.csv"
+    assert process("upload", good, PROFSVC_STORE=store).returncode == 0
+    done = process("show", "plain", "--kernel", "0", PROFSVC_STORE=store, PYTHONIOENCODING="ascii")
+    assert done.returncode == 0, done.stderr
+    assert "█" in done.stdout.decode("utf-8")
+
+
+def test_a_reader_that_leaves_early_is_no_error(demo):
+    query = "with recursive n(i) as (select 1 union all select i + 1 from n limit 9999) select i, hex(i) from n"
+    command = [sys.executable, "-m", "profsvc", "--store", str(demo.url.database), "sql", query, "-o", "csv"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT) as done:
+        assert done.stdout is not None
+        assert done.stderr is not None
+        assert done.stdout.readline() == b"i,hex(i)\n"
+        done.stdout.close()
+        assert done.stderr.read() == b""
+    assert done.returncode == 0
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["upload", "--help"], ["sql", "--help"]])
+def test_help_loads_neither_pandas_nor_sqlalchemy(arguments):
+    code = f"""
+import sys
+from profsvc.cli import app
+try:
+    app({arguments!r})
+except SystemExit as end:
+    heavy = {{"pandas", "sqlalchemy", "numpy", "rich", "alembic"}} & set(sys.modules)
+    sys.exit(str(heavy) if heavy or end.code else 0)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, cwd=ROOT, check=False, timeout=60)
+    assert done.returncode == 0, done.stderr.decode()
+
+
+def test_a_defect_is_a_sentence_unless_it_is_looked_for(store_file, monkeypatch):
+    from typer.testing import CliRunner
+
+    from profsvc import store
+
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError("by zero")
+
+    monkeypatch.setattr(store, "open_store", broken)
+    result = CliRunner().invoke(app, ["runs"])
+    assert result.exit_code == ServiceError.exit_code
+    assert result.stderr.startswith("Error: this is a defect of profsvc")
+    assert "ZeroDivisionError: by zero" in result.stderr
+    monkeypatch.setenv("PROFSVC_DEBUG", "1")
+    assert isinstance(CliRunner().invoke(app, ["runs"]).exception, ZeroDivisionError)
+
+
+def test_the_demo_prints_its_answers_and_writes_the_report(cli, tmp_path):
+    folder = tmp_path / "new" / "demo"
+    result = cli("demo", "--keep", folder)
+    assert result.code == 0
+    for kernel in ("reduce_v1_divergent", "saxpy", "gemm_tiled", "int_mad"):
+        assert kernel in result.out
+    for criterion in ("Divergence", "Shared memory efficiency", "whole run: 17.06 ms", "what to do first"):
+        assert criterion in result.out
+    assert f"report: {folder / 'report.html'}" in result.err
+    assert (folder / "report.html").read_text(encoding="utf-8").startswith("<!doctype html>")
+    again = cli("demo", "--keep", folder)
+    assert "already stored" in again.err
+    assert again.out == result.out
+    asked = cli("--store", folder / "demo.sqlite", "runs", "-o", "json")
+    assert json.loads(asked.out)["rows"][0]["launches"] == 34

@@ -1,0 +1,104 @@
+"""``sql`` and ``db``."""
+
+import json
+
+import pytest
+from sqlalchemy import Engine
+
+from profsvc import store
+
+
+def test_rows_come_back_as_data(on_demo):
+    result = on_demo("sql", "select launch_index, kernel_short from v1_launches order by 1 limit 1", "-o", "csv")
+    assert (result.code, result.out, result.err) == (0, "launch_index,kernel_short\n0,reduce_v1_divergent\n", "")
+
+
+def test_the_query_is_read_from_stdin(on_demo):
+    result = on_demo("sql", "-", "-o", "json", stdin="select count(*) as n from v1_launches")
+    assert json.loads(result.out)["rows"] == [{"n": 34}]
+
+
+def test_parameters_are_values_never_sql(on_demo):
+    query = "select count(*) as n from v1_launches where kernel_short = :k"
+    for value, count in (("saxpy", 1), ("' or 1=1 --", 0), ("a=b", 0)):
+        answer = on_demo("sql", query, "--param", f"k={value}", "-o", "json")
+        assert json.loads(answer.out)["rows"] == [{"n": count}]
+    assert on_demo("sql", query, "--param", "k").code == 2
+    assert on_demo("sql", query).code == 2
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "delete from v1_runs",
+        "insert into runs (name) values ('x')",
+        "update v1_runs set name = 'x'",
+        "drop view v1_runs",
+        "create table t (x)",
+        "attach 'other.sqlite' as o",
+        "pragma journal_mode = delete",
+        "vacuum into 'copy.sqlite'",
+        "select * from runs",
+        "select load_extension('x')",
+        "select 1; delete from v1_runs",
+        "begin",
+        "",
+    ],
+)
+def test_nothing_but_a_select_over_the_views_is_answered(on_demo, demo: Engine, query):
+    result = on_demo("sql", query)
+    assert (result.code, result.out) == (2, "")
+    assert result.err.startswith("Error: ")
+    assert len(store.select(demo, "v1_runs")) == 1
+
+
+def test_a_cut_result_says_so(on_demo, monkeypatch):
+    query = "select launch_id from v1_launches"
+    cut = on_demo("sql", query, "--limit", "5", "-o", "json")
+    assert (len(json.loads(cut.out)["rows"]), json.loads(cut.out)["truncated"]) == (5, True)
+    assert cut.err == "cut: only the first 5 rows are shown; raise the limit or narrow the question\n"
+    exact = on_demo("sql", query, "--limit", "34", "-o", "json")
+    assert (json.loads(exact.out)["truncated"], exact.err) == (False, "")
+    assert on_demo("sql", query, "--limit", "-1").code == 2
+    monkeypatch.setenv("PROFSVC_SQL_ROWS", "3")
+    assert len(on_demo("sql", query, "-o", "ndjson").out.splitlines()) == 3
+
+
+def test_a_query_that_takes_too_long_is_stopped(on_demo, monkeypatch):
+    monkeypatch.setenv("PROFSVC_SQL_SECONDS", "0.1")
+    endless = "with recursive n(i) as (select 1 union all select i + 1 from n) select count(*) from n"
+    result = on_demo("sql", endless)
+    assert result.code == 2
+    assert "longer than 0.1 s" in result.err
+
+
+def test_columns_of_one_name_do_not_hide_each_other(on_demo):
+    result = on_demo("sql", "select 1 as a, 2 as a, 3 as a_2", "-o", "csv")
+    assert result.out == "a,a_3,a_2\n1,2,3\n"
+
+
+@pytest.mark.parametrize("form", ["json", "csv", "md", "table", "parquet"])
+def test_bytes_and_mixed_types_have_a_form(on_demo, form):
+    assert on_demo("sql", "select x'00ff' as a union all select 1 union all select 'b'", "-o", form).code == 0
+
+
+def test_current_changes_nothing_and_upgrade_makes_the_schema(cli, store_file):
+    assert cli("db", "current").out == f"store empty, program {store.head()}\n"
+    assert not store_file.exists() or store_file.stat().st_size == 0
+    upgraded = cli("db", "upgrade")
+    assert (upgraded.code, upgraded.out) == (0, "")
+    assert upgraded.err == f"sqlite:///{store_file}: schema {store.head()}\n"
+    assert cli("db", "current").out == f"store {store.head()}, program {store.head()}\n"
+
+
+def test_upgrade_reaches_a_server_whose_schema_is_old(cli, monkeypatch):
+    monkeypatch.setattr(store, "open_store", lambda *_: pytest.fail("a server's schema is refused here"))
+    assert cli("db", "upgrade").code == 0
+    assert cli("db", "current").code == 0
+
+
+def test_a_file_of_another_kind_is_not_taken_for_a_store(cli, store_file):
+    store_file.write_text("not a database, but long enough to look at " * 20)
+    result = cli("runs")
+    assert result.code == 5
+    assert "not a SQLite database" in result.err

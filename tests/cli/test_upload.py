@@ -1,0 +1,192 @@
+"""``upload`` and ``analyze``."""
+
+import gzip
+import io
+import json
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from profsvc import store
+
+PLAIN = "ncu_raw/plain.csv"
+BAD = "ncu_raw/bad_nul_byte.csv"
+
+
+def select(file: Path, view: str, **only: object) -> list[dict]:
+    engine = store.open_store(str(file))
+    try:
+        return store.select(engine, view, **only)
+    finally:
+        engine.dispose()
+
+
+def test_a_file_is_stored_and_every_line_accounted_for(cli, fixtures, store_file):
+    result = cli("upload", fixtures / PLAIN)
+    assert result.code == 0
+    assert result.out == ""
+    assert "stored as upload 1 of run 'plain' (id 1); 2 launches; of 4 lines 2 stored, 2 skipped, 0 rej" in result.err
+    assert [run["launches"] for run in select(store_file, "v1_runs")] == [2]
+    assert len(select(store_file, "v1_criteria")) > 0
+
+
+def test_what_is_given_is_kept_with_the_run(cli, fixtures, store_file):
+    given = ("--run", "nightly", "--project", "lab", "--tag", "branch=main", "--tag", "note=a=b", "--commit", "c0ffee")
+    assert cli("upload", fixtures / PLAIN, *given).code == 0
+    (run,) = select(store_file, "v1_runs")
+    assert (run["project"], run["name"], run["commit_id"]) == ("lab", "nightly", "c0ffee")
+    assert json.loads(run["tags"]) == {"branch": "main", "note": "a=b"}
+
+
+def test_a_device_is_given_where_the_file_names_none(cli, fixtures, store_file, tmp_path):
+    lines = (fixtures / PLAIN).read_text().replace("NVIDIA H200", "")
+    (tmp_path / "nameless.csv").write_text(lines)
+    assert cli("upload", tmp_path / "nameless.csv", "--device", "NVIDIA A100-SXM4-40GB").code == 0
+    assert select(store_file, "v1_runs")[0]["device"] == "NVIDIA A100-SXM4-40GB"
+
+
+def test_a_folder_is_walked_into_one_run(cli, fixtures, store_file, tmp_path):
+    folder = tmp_path / "results" / "deeper"
+    folder.mkdir(parents=True)
+    shutil.copy(fixtures / PLAIN, folder.parent / "first.csv")
+    shutil.copy(fixtures / "ncu_details" / "columns_16.csv", folder)
+    assert cli("upload", folder.parent).code == 0
+    assert [run["name"] for run in select(store_file, "v1_runs")] == ["columns_16"]
+    assert {upload["file_name"] for upload in select(store_file, "v1_uploads")} == {"first.csv", "columns_16.csv"}
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_stdin_and_compressed_bytes_are_read(cli, fixtures, store_file, packed):
+    content = (fixtures / PLAIN).read_bytes()
+    result = cli("upload", "-", "--run", "piped", stdin=gzip.compress(content) if packed else content)
+    assert result.code == 0
+    assert [u["file_name"] for u in select(store_file, "v1_uploads")] == ["stdin"]
+
+
+def test_the_same_bytes_twice_change_nothing(cli, fixtures, rows_sha: Callable[[], str]):
+    assert cli("upload", fixtures / PLAIN).code == 0
+    before = rows_sha()
+    again = cli("upload", fixtures / PLAIN, "--run", "other", "--tag", "a=b")
+    assert again.code == 0
+    assert "already stored as upload 1 of run 'plain'" in again.err
+    assert "2 launches; of 4 lines 2 stored, 2 skipped, 0 rejected" in again.err
+    assert rows_sha() == before
+
+
+def test_check_stores_nothing_and_makes_no_store(cli, fixtures, store_file):
+    result = cli("upload", "--check", fixtures / PLAIN)
+    assert result.code == 0
+    assert "ncu-raw, would store 2 launches; of 4 lines 2 stored, 2 skipped, 0 rejected" in result.err
+    assert not store_file.exists()
+    assert cli("upload", "--check", fixtures / BAD).code == 6
+    assert not store_file.exists()
+
+
+def test_verdicts_are_data_when_asked_for(cli, fixtures):
+    result = cli("upload", fixtures / PLAIN, "-o", "json")
+    (row,) = json.loads(result.out)["rows"]
+    assert (row["run_id"], row["launches"], row["lines"], row["known"]) == (1, 2, 4, False)
+
+
+@pytest.mark.parametrize("tag", ["main", "=main", ""])
+def test_a_tag_without_a_key_is_a_wrong_question(cli, fixtures, store_file, tag):
+    result = cli("upload", fixtures / PLAIN, "--tag", tag)
+    assert result.code == 2
+    assert result.err == f"Error: --tag {tag!r} must look like key=value, such as --tag branch=main\n"
+    assert not store_file.exists()
+
+
+def test_an_unknown_form_is_refused_before_anything_is_stored(cli, fixtures, store_file):
+    result = cli("upload", fixtures / PLAIN, "-o", "xml")
+    assert result.code == 2
+    assert "choose one of table, csv, json, ndjson, md, parquet" in result.err
+    assert not store_file.exists()
+
+
+def test_a_missing_file_is_not_found_and_stops_the_others(cli, fixtures, store_file):
+    result = cli("upload", fixtures / PLAIN, "nowhere.csv")
+    assert result.code == 3
+    assert result.err == "Error: no file 'nowhere.csv'; give an existing file, a folder, or - for stdin\n"
+    assert not store_file.exists()
+
+
+def test_an_empty_folder_is_not_found(cli, tmp_path):
+    (tmp_path / "empty").mkdir()
+    assert cli("upload", tmp_path / "empty").code == 3
+
+
+def test_a_file_that_cannot_be_opened_is_refused(cli, fixtures, monkeypatch):
+    def denied(*_args: object, **_options: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "open", denied)
+    result = cli("upload", fixtures / PLAIN)
+    assert result.code == 6
+    assert "refused: it cannot be read: Permission denied" in result.err
+
+
+@pytest.mark.parametrize("name", ["bad_nul_byte.csv", "bad_cut_gzip.csv.gz", "bad_undecidable_numbers.csv"])
+def test_a_refused_file_is_one_sentence_and_leaves_nothing(cli, fixtures, store_file, name):
+    result = cli("upload", fixtures / "ncu_raw" / name)
+    assert result.code == 6
+    first, last = result.err.splitlines()
+    assert ": refused: " in first
+    assert last == "Error: nothing was stored"
+    assert select(store_file, "v1_runs") == []
+
+
+def test_an_unknown_format_name_lists_the_known(cli, fixtures):
+    result = cli("upload", fixtures / PLAIN, "--format", "ncu-rwa")
+    assert result.code == 3
+    assert "did you mean 'ncu-raw'" in result.err
+
+
+def test_good_files_are_stored_beside_bad_ones(cli, fixtures, store_file):
+    result = cli("upload", fixtures / BAD, fixtures / PLAIN)
+    assert result.code == 7
+    assert result.err.endswith("Error: 1 of 2 files were refused\n")
+    assert [u["file_name"] for u in select(store_file, "v1_uploads")] == ["plain.csv"]
+
+
+def test_a_file_name_that_is_not_text_is_stored(cli, fixtures, store_file, tmp_path):
+    file = Path(tmp_path, b"caf\xe9\x1b[2J.csv".decode("utf-8", "surrogateescape"))
+    try:
+        shutil.copy(fixtures / PLAIN, file)
+    except OSError:
+        pytest.skip("this file system takes only names in UTF-8")
+    result = cli("upload", file)
+    assert result.code == 0
+    assert "\x1b" not in result.err
+    assert select(store_file, "v1_uploads")[0]["file_name"] == "caf\\xe9\x1b[2J.csv"
+    assert "\x1b" not in cli("show", "1").out
+
+
+def test_a_terminal_gets_a_bar_and_no_bytes_of_a_name(cli, fixtures, store_file, tmp_path, monkeypatch):
+    from profsvc.cli import upload
+
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    file, terminal = tmp_path / "[red]\x1b]0;a.csv", Terminal()
+    shutil.copy(fixtures / PLAIN, file)
+    monkeypatch.setattr(sys, "stderr", terminal)
+    seen = []
+    upload._one(str(file), lambda stream, name, progress: seen.append((name, progress(len(stream.read())))))
+    assert seen == [(file.name, None)]
+    assert "[red]\\x1b]0;a.csv" in terminal.getvalue()
+    assert "100%" in terminal.getvalue()
+
+
+def test_analyze_recomputes_the_same(cli, fixtures, rows_sha):
+    cli("upload", fixtures / PLAIN)
+    before = rows_sha()
+    for asked in (["plain"], ["1"], ["--all"]):
+        result = cli("analyze", *asked)
+        assert (result.code, result.out, result.err) == (0, "", "run 1: 2 launches recomputed\n")
+    assert rows_sha() == before
+    assert cli("analyze").code == 2
+    assert cli("analyze", "plian").code == 3

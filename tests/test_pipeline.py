@@ -1,0 +1,159 @@
+"""The joiner: the same account whether checked or stored, the same rows however often."""
+
+import gzip
+import hashlib
+import io
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Engine
+
+from profsvc import analysis, pipeline, store
+from profsvc.errors import InputError
+
+FIXTURES = Path(__file__).parents[1] / "fixtures"
+FILES = sorted(
+    path
+    for folder in ("ncu_raw", "ncu_details", "ncu_text")
+    for path in (FIXTURES / folder).iterdir()
+    if path.suffix in {".csv", ".txt", ".gz"} and not path.name.startswith("bad_")
+)
+BAD = sorted(path for path in FIXTURES.glob("*/bad_*") if path.suffix != ".txt")
+ACCOUNT = ("sha256", "format", "launches", "metrics", "lines", "lines_stored", "lines_skipped", "lines_rejected",
+           "message", "facts")  # fmt: skip
+RUN = store.RunInfo(name="r")
+
+
+@pytest.fixture
+def engine(tmp_path: Path) -> Iterator[Engine]:
+    engine = store.open_store(str(tmp_path / "store.sqlite"))
+    yield engine
+    engine.dispose()
+
+
+def ingest(engine: Engine, path: Path, run: store.RunInfo = RUN, **options: object) -> pipeline.Verdict:
+    with path.open("rb") as stream:
+        return pipeline.ingest(engine, stream, path.name, run, **options)
+
+
+def check(path: Path, **options: object) -> pipeline.Verdict:
+    with path.open("rb") as stream:
+        return pipeline.check(stream, path.name, **options)
+
+
+def rows(engine: Engine) -> dict[str, list[dict]]:
+    return {view: store.select(engine, view) for view in store.VIEWS}
+
+
+def test_checking_and_storing_give_one_account(engine, monkeypatch):
+    monkeypatch.setattr(pipeline, "analyze", lambda *_: 0)
+    for path in FILES:
+        checked, stored = check(path), ingest(engine, path, store.RunInfo(name=path.name))
+        assert {k: getattr(stored, k) for k in ACCOUNT} == {k: getattr(checked, k) for k in ACCOUNT}, path
+        assert checked.lines == checked.lines_stored + checked.lines_skipped + checked.lines_rejected > 0
+        assert (checked.upload_id, checked.run_id, checked.known, stored.known) == (None, None, False, False)
+        assert stored.sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
+        recalled = ingest(engine, path)
+        assert recalled.known
+        for name in ACCOUNT:
+            if name not in {"metrics", "facts"}:
+                assert getattr(recalled, name) == getattr(stored, name), (path, name)
+
+
+@pytest.mark.parametrize("path", BAD, ids=lambda path: f"{path.parent.name}/{path.name}")
+def test_a_refused_file_leaves_nothing(engine, path):
+    before = rows(engine)
+    with pytest.raises(InputError) as stored:
+        ingest(engine, path)
+    with pytest.raises(InputError) as checked:
+        check(path)
+    assert str(stored.value) == str(checked.value)
+    assert rows(engine) == before
+
+
+def test_the_same_bytes_are_stored_once(engine):
+    path = FIXTURES / "ncu_raw" / "h200_three_launches.csv.gz"
+    first = ingest(engine, path)
+    before = rows(engine)
+    again = ingest(engine, path, store.RunInfo(name="another", project="elsewhere", tags={"a": "b"}))
+    assert (again.known, again.upload_id, again.run_id, again.run) == (True, first.upload_id, first.run_id, "r")
+    assert rows(engine) == before
+
+
+def test_other_bytes_of_the_same_text_are_another_upload(engine):
+    path = FIXTURES / "ncu_raw" / "plain.csv"
+    first = ingest(engine, path)
+    packed = pipeline.ingest(engine, io.BytesIO(gzip.compress(path.read_bytes())), "plain.csv.gz", RUN)
+    assert (packed.known, packed.run_id) == (False, first.run_id)
+    assert packed.lines == first.lines
+    assert store.select(engine, "v1_runs")[0]["uploads"] == 2
+
+
+def test_an_analysis_cut_short_is_made_up_for_by_the_same_bytes(engine, monkeypatch):
+    path = FIXTURES / "ncu_raw" / "plain.csv"
+    with monkeypatch.context() as patched:
+        patched.setattr(analysis, "analyze", lambda *_: (_ for _ in ()).throw(MemoryError("cut short")))
+        with pytest.raises(MemoryError):
+            ingest(engine, path)
+    (run,) = store.select(engine, "v1_runs")
+    assert (run["launches"], run["analysis_version"]) == (2, None)
+    assert store.select(engine, "v1_criteria") == []
+    assert ingest(engine, path).known
+    assert store.select(engine, "v1_runs")[0]["analysis_version"] == analysis.VERSION
+    assert len(store.select(engine, "v1_criteria")) > 0
+
+
+def test_analyses_repeat_bit_for_bit(engine):
+    ingest(engine, FIXTURES / "ncu_raw" / "h200_three_launches.csv.gz")
+    before, seen = rows(engine), []
+    assert pipeline.analyze(engine, 1, seen.append) == 3
+    assert seen == [3]
+    assert rows(engine) == before
+
+
+def test_analysis_does_not_depend_on_the_order_of_files(tmp_path):
+    paths = [FIXTURES / "ncu_raw" / "h200_three_launches.csv.gz", FIXTURES / "ncu_raw" / "plain.csv"]
+    found = []
+    for number, order in enumerate((paths, paths[::-1])):
+        engine = store.open_store(str(tmp_path / f"{number}.sqlite"))
+        for path in order:
+            ingest(engine, path)
+        names = {u["upload_id"]: u["file_name"] for u in store.select(engine, "v1_uploads")}
+        where = {
+            n["launch_id"]: (names[n["upload_id"]], n["launch_index"]) for n in store.select(engine, "v1_launches")
+        }
+        found.append(
+            {
+                (where[row["launch_id"]], row["criterion"]): (row["value"], row["speedup"], row["flags"])
+                for row in store.select(engine, "v1_criteria")
+                if row["launch_id"] is not None
+            }
+        )
+        engine.dispose()
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("name", ["ncu_raw/plain.csv", "ncu_raw/h200_three_launches.csv.gz"])
+def test_progress_adds_up_to_the_size(engine, name, monkeypatch):
+    monkeypatch.setattr(pipeline, "CHUNK_BYTES", 1000)
+    path, seen, again = FIXTURES / name, [], []
+    check(path, progress=seen.append)
+    ingest(engine, path, progress=again.append)
+    assert sum(seen) == sum(again) == path.stat().st_size
+    assert len(seen) == -(-path.stat().st_size // 1000)
+
+
+def test_the_demo_files_are_there_and_are_read():
+    files = pipeline.demo_files()
+    assert files
+    assert sum(check(path).launches for path in files) == 34
+
+
+def test_the_spool_gives_the_bytes_back_from_memory_and_from_disk(monkeypatch):
+    content = bytes(range(256)) * 64
+    for size in (16 << 20, 10):
+        monkeypatch.setattr(pipeline, "SPOOL_BYTES", size)
+        with pipeline.spooled(io.BytesIO(content)) as (spool, digest, length):
+            assert (spool.read(), length) == (content, len(content))
+            assert digest == hashlib.sha256(content).hexdigest()
