@@ -139,8 +139,11 @@ def _l1_granularity(i: Inputs, form: str) -> Any:
 
 def _l2_granularity(i: Inputs, form: str) -> Any:
     c = i.counts
-    return formula.granularity(c["l2_tex_sectors"], _requested(c), L2_SECTOR_BYTES, i.shares["l2"], form,
-                               l1_hit_ratio=c["l1_hit_fraction"])  # fmt: skip
+    # Stores pass through L1 whether they hit or not: only loads that hit spare L2 the request.
+    hit = np.where(np.isnan(c["global_load_l1_hit_fraction"]), c["l1_hit_fraction"], c["global_load_l1_hit_fraction"])
+    loads = c["global_load_bytes_requested"] * (1.0 - np.clip(np.nan_to_num(hit), 0.0, 1.0))
+    requested = np.where(np.isnan(loads), np.nan, loads + np.nan_to_num(c["global_store_bytes_requested"]))
+    return formula.granularity(c["l2_tex_sectors"], requested, L2_SECTOR_BYTES, i.shares["l2"], form)
 
 
 def _shared_efficiency(i: Inputs, form: str) -> Any:

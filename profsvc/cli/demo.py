@@ -33,6 +33,8 @@ def demo(
             say(describe(pipeline.ingest(engine, stream, file.name, info), checked=False))
     view = views.run(engine, "h200")
     typer.echo(text.run(view, 160))
+    typer.echo("criteria of each launch, 1 is nothing to gain")
+    typer.echo(text.criteria(view))
     slowest = max(view["launches"], key=lambda r: (r["duration_us"] or 0) * (1 - 1 / (r["potential"] or 1)))
     opened = views.launch(engine, "h200", str(slowest["launch"]))
     typer.echo(text.launches(opened))

@@ -91,6 +91,21 @@ def run(view: Mapping[str, Any], width: int | None = None) -> str:
     return _written(lines)
 
 
+def criteria(view: Mapping[str, Any]) -> str:
+    """Write the criteria of every launch of a run: a row a launch, a column a criterion; 1 is nothing to gain."""
+    titles = {r["criterion"]: r["title"] for r in view["criteria"] if r["criterion"] != "host_sync"}
+    rows = [
+        {"#": launch["launch"], "kernel": middle(str(launch["kernel"]), 28)}
+        | {title: _digits(launch["criteria"].get(name)) for name, title in titles.items()}
+        for launch in view["launches"]
+    ]
+    return str(render(["#", "kernel", *titles.values()], rows, "table", width=160))
+
+
+def _digits(value: float | None) -> str:
+    return "" if value is None else f"{value:.2f}"
+
+
 def _upload(upload: Row) -> Iterable[str]:
     account = ", ".join(f"{upload['lines_' + what]} {what}" for what in ("stored", "skipped", "rejected"))
     yield f"  {upload['file_name']}: {upload['format']}, {upload['lines']} lines: {account}"

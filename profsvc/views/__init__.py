@@ -72,6 +72,7 @@ def run(engine: "Engine", name: str) -> dict[str, Any]:
                 "ceiling": bound.get("speedup_ceiling"),
                 "reason": bound.get("reason"),
                 "first": _first(hints),
+                "criteria": {r["criterion"]: r["value"] for r in by_launch.get(key, [])},
             }
         )
     return {
