@@ -1,10 +1,14 @@
 """The nine criteria of real launches."""
 
 import pandas as pd
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from sqlalchemy import Engine
 
 from profsvc import specs, store
 from profsvc.analysis import criteria
+from profsvc.analysis.characterized import Characterization
+from profsvc.analysis.peaks import peaks
 from profsvc.analysis.useful_time import Counts
 
 NAMES = [c["name"] for c in specs.criteria()["criterion"]]
@@ -58,3 +62,30 @@ def test_host_sync_of_a_timeline() -> None:
     row = criteria.host_sync(launches)
     assert row["value"] == 0.5
     assert row["speedup"] == 2.0
+
+
+READ = sorted(
+    {name for c in specs.criteria()["criterion"] for name in c["counters"]}
+    | {
+        "issue_active_elapsed_fraction", "issue_slot_utilization_fraction", "sm_efficiency_fraction", "elapsed_cycles",
+        "active_warps_sum", "barrier_inst_warp", "warps_per_block", "blocks_per_sm_theoretical", "grid_blocks",
+        "sm_elapsed_cycles_avg", "sm_elapsed_cycles_sum", "l1_tag_requests_global", "l1_hit_fraction",
+        "global_load_l1_hit_fraction", "sol_l1_fraction", "sol_l2_fraction", "sol_sm_fraction", "block_threads",
+    }
+)  # fmt: skip
+number = st.one_of(
+    st.none(), st.just(0.0), st.floats(0, 1), st.floats(0, 1e15), st.floats(-1e3, 0), st.just(float("inf"))
+)
+
+
+@settings(max_examples=150)
+@given(st.lists(st.fixed_dictionaries({}, optional=dict.fromkeys(READ, number)), min_size=1, max_size=3))
+def test_any_counters_give_values_in_range_or_a_reason(made: list[dict[str, float | None]]) -> None:
+    table = pd.DataFrame([{"duration_ns": 1.0, **row} for row in made], dtype="float64")
+    figures, _ = peaks(table, specs.figures("NVIDIA H200", "9.0"))
+    found = criteria.of_launches(table, figures, Characterization(), specs.criteria()["criterion"])
+    known = found.dropna(subset=["value"])
+    assert known["value"].between(0, 1).all()
+    assert (known["speedup"].dropna() >= 1).all()
+    assert known["share"].dropna().between(0, 1).all()
+    assert found[found["value"].isna()]["reason"].notna().all()
