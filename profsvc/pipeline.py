@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 CHUNK_BYTES = 1 << 20
 SPOOL_BYTES = 16 << 20
+LAUNCHES_AT_ONCE = 200
 # What an export says of its own device; the same in every launch, up to the clock.
 DEVICE_FIGURES = (
     "sm_count", "max_warps_per_sm", "dram_peak_bytes_per_s", "fp32_peak_flop_per_s", "fp64_peak_flop_per_s",
@@ -142,9 +143,11 @@ def analyze(engine: "Engine", run_id: int, progress: Progress | None = None) -> 
     for upload_id, group in launches.groupby("upload_id"):
         tool = str(formats_of[upload_id]).split("-")[0]
         for capability, part in group.groupby("compute_capability", dropna=False):
-            metrics = store.metrics(engine, int(str(upload_id)), part["launch_id"].tolist())
             known = None if pd.isna(capability) else str(capability)
-            counters.append(analysis.counters_of(part, metrics, tool, known))
+            for begin in range(0, len(part), LAUNCHES_AT_ONCE):
+                some = part.iloc[begin : begin + LAUNCHES_AT_ONCE]
+                metrics = store.metrics(engine, int(str(upload_id)), some["launch_id"].tolist())
+                counters.append(analysis.counters_of(some, metrics, tool, known))
     results = analysis.analyze(launches, counters, store.characterizations(engine), specs.criteria())
     store.save_results(engine, run_id, results, analysis.VERSION)
     _describe_devices(engine, launches, results["counters"])

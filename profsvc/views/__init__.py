@@ -46,14 +46,16 @@ def run(engine: "Engine", name: str) -> dict[str, Any]:
     run_id = store.find_run(engine, name)
     criteria = _in_order(store.select(engine, "v1_criteria", run_id=run_id), "criterion")
     potential = {p["launch_id"]: p for p in store.select(engine, "v1_potential", run_id=run_id)}
-    counters = {c["launch_id"]: c for c in store.select(engine, "v1_counters", run_id=run_id)}
+    compute, memory = (
+        {c["launch_id"]: c["value"] for c in store.select(engine, "v1_counter_values", run_id=run_id, counter=counter)}
+        for counter in ("sol_sm_fraction", "sol_memory_fraction")
+    )
     by_launch = _grouped(criteria)
     words = texts()
     waste = _grouped(store.select(engine, "v1_models", run_id=run_id, model="waste"))
     rows = []
     for launch, _ in once(store.select(engine, "v1_launches", run_id=run_id), potential):
         key = launch["launch_id"]
-        own = counters.get(key, {})
         bound = potential.get(key, {})
         hints = advice(by_launch.get(key, []), waste.get(key, []), bound, words)
         rows.append(
@@ -65,8 +67,8 @@ def run(engine: "Engine", name: str) -> dict[str, Any]:
                 "upload_id": launch["upload_id"],
                 "device": launch["device"],
                 "duration_us": None if launch["duration_ns"] is None else launch["duration_ns"] / 1e3,
-                "compute_pct": _percent(own.get("sol_sm_fraction")),
-                "memory_pct": _percent(own.get("sol_memory_fraction")),
+                "compute_pct": _percent(compute.get(key)),
+                "memory_pct": _percent(memory.get(key)),
                 "bound": words[bound["bound"]]["title"] if bound.get("bound") else None,
                 "potential": bound.get("speedup"),
                 "ceiling": bound.get("speedup_ceiling"),
