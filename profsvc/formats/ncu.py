@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from profsvc.formats.ncu_lines import HEADER, REJECT, SKIP, UNITS, Record
 from profsvc.formats.numbers import NOT_NUMBERS, NumberFormat, Numbers
@@ -163,13 +164,21 @@ class Launches:
 
 
 def metric_table(
-    rows: Mapping[str, Sequence[object]], raw: Sequence[str], unit: Sequence[str], numbers: Numbers, scales: Scales
+    rows: Mapping[str, Sequence[object]],
+    raw: Sequence[str],
+    unit: Sequence[str],
+    numbers: Numbers,
+    scales: Scales,
+    read: NDArray[np.float64] | None = None,
 ) -> pd.DataFrame:
-    """Build a table of metrics: ``rows`` are its other columns, ``raw`` and ``unit`` the cells as they came."""
+    """Build a table of metrics: ``rows`` are its other columns, ``raw`` and ``unit`` the cells as they came.
+
+    ``read`` are the numbers of ``raw``, where the caller has them already.
+    """
     scaled = [scales[token] for token in unit]
     with np.errstate(over="ignore"):
-        values = np.fromiter(map(numbers.__getitem__, raw), float, len(raw))
-        values *= np.fromiter((factor for factor, _ in scaled), float, len(raw))
+        values = np.fromiter(map(numbers.__getitem__, raw), np.float64, len(raw)) if read is None else read
+        values = values * np.fromiter((factor for factor, _ in scaled), np.float64, len(raw))
     values[~np.isfinite(values)] = np.nan
     reasons: list[str | None] = [None] * len(raw)
     for place in np.flatnonzero(np.isnan(values)).tolist():

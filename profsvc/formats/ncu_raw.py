@@ -6,6 +6,7 @@ from itertools import chain, repeat
 from operator import itemgetter
 from typing import BinaryIO
 
+import numpy as np
 import pandas as pd
 
 from profsvc.errors import BrokenInputError
@@ -136,7 +137,10 @@ class _Page:
         first = self.count - len(rows)
         width = len(layout.places)
         pick = itemgetter(*layout.places) if width > 1 else lambda cells: tuple(cells[place] for place in layout.places)
-        raw = list(chain.from_iterable(pick(row.cells) for row in rows))
+        picked = [pick(row.cells) for row in rows]
+        raw = list(chain.from_iterable(picked))
+        # A column is of one kind, so nearly every column is read in one go; the table goes by rows.
+        values = np.column_stack([self.numbers.many(column) for column in zip(*picked, strict=True)]).ravel()
         columns: dict[str, Sequence[object]] = {
             "launch_index": list(chain.from_iterable(repeat(first + n, width) for n in range(len(rows)))),
             "metric": layout.metrics * len(rows),
@@ -147,7 +151,8 @@ class _Page:
         if len(collected) < len(raw):
             columns = {name: [column[place] for place in collected] for name, column in columns.items()}
             raw, units = [raw[place] for place in collected], [units[place] for place in collected]
-        metrics = ncu.metric_table(columns, raw, units, self.numbers, self.scales)
+            values = values[collected]
+        metrics = ncu.metric_table(columns, raw, units, self.numbers, self.scales, values)
         return {"launches": self.launches.take(), "metrics": metrics}
 
 

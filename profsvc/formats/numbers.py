@@ -8,8 +8,12 @@ unless other cells show that the comma marks decimals.
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
+
+import numpy as np
+from numpy.typing import NDArray
 
 from profsvc.errors import BrokenInputError
 
@@ -156,6 +160,7 @@ class Numbers(dict[str, float]):
         groups = rf"[0-9]{{1,3}}(?:[{re.escape(thousands)}][0-9]{{3}})+|" if thousands else ""
         number = rf"[-+]?(?:(?:{groups}[0-9]+)(?:{decimal}[0-9]*)?|{decimal}[0-9]+){_EXPONENT}"
         self._match = re.compile(rf"({number})(?: \(.*\))?", re.DOTALL).fullmatch
+        self._all_match = re.compile(rf"(?:{number}\0)+").fullmatch
         self._signs = [*((sign, "") for sign in thousands), (number_format.decimal, ".")]
 
     def __missing__(self, cell: str) -> float:
@@ -169,6 +174,33 @@ class Numbers(dict[str, float]):
             self.clear()
         self[cell] = value = value if math.isfinite(value) else math.nan
         return value
+
+    def many(self, cells: Sequence[str]) -> NDArray[np.float64]:
+        """Read cells that are probably all numbers, many times faster than one by one.
+
+        >>> Numbers(NumberFormat(".", ",")).many(["1,234.5", "2"]).tolist()
+        [1234.5, 2.0]
+        """
+        text = "\0".join(cells) + "\0"
+        if not self._all_match(text):
+            return np.fromiter(map(self.__getitem__, cells), np.float64, len(cells))
+        for sign, plain in self._signs:
+            text = text.replace(sign, plain)
+        return np.fromiter(map(float, text[:-1].split("\0")), np.float64, len(cells))
+
+    def exact(self, cell: str) -> Decimal | None:
+        """Read ``cell`` with all its digits, as timestamps need; None if it is not a number alone.
+
+        >>> Numbers(NumberFormat(".", ",")).exact("1,720,000,000,000,000,001.5")
+        Decimal('1720000000000000001.5')
+        """
+        text = cell.strip()
+        match = self._match(text)
+        if match is None or match[1] != text:
+            return None
+        for sign, plain in self._signs:
+            text = text.replace(sign, plain)
+        return Decimal(text)
 
     def reason(self, cell: str) -> str:
         """Say why ``cell`` has no value."""
