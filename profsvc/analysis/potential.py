@@ -157,9 +157,13 @@ def waste(
     without units is exposed latency.
     """
     c = Counts(counters)
-    used = np.column_stack(list(busy(c).values()))
+    shares = busy(c)
+    used = np.column_stack([shares[u] for u in UNITS])
     with np.errstate(all="ignore"):
         useful = times.to_numpy() / c["duration_ns"][:, None]
+        # Of L2 the useful sectors are known; its busiest part carries the same proportion of waste.
+        wanted = useful[:, UNITS.index("l2")] / c["l2_utilization_fraction"]
+        useful[:, UNITS.index("l2")] = shares["l2"] * np.where(np.isnan(wanted), 1.0, np.clip(wanted, 0, 1))
     share = np.array([attainable[u] for u in UNITS])
     columns = {
         cause["name"]: waste_saving(used, useful, [u in cause["units"] for u in UNITS])

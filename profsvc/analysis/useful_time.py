@@ -123,7 +123,8 @@ def busy(c: Counts) -> dict[str, Array]:
     alu = pipe("pipe_alu_elapsed_fraction", "fu_alu_utilization_fraction")
     return {
         "dram": c["dram_throughput_fraction"],
-        "l2": np.where(np.isnan(c["l2_utilization_fraction"]), c["sol_l2_fraction"], c["l2_utilization_fraction"]),
+        # L2's own throughput counts inner activity, such as fills, that the tool's memory throughput leaves out.
+        "l2": np.fmax(np.fmin(c["sol_l2_fraction"], c["sol_memory_fraction"]), c["l2_utilization_fraction"]),
         "l1": c["sol_l1_fraction"] * active,
         "fp32": fma,
         "fp64": pipe("pipe_fp64_elapsed_fraction", "fu_fp64_utilization_fraction"),
@@ -144,9 +145,11 @@ def _memory(c: Counts, used: dict[str, Array], loads: Array, stores: Array) -> d
     excess = c["global_theoretical_sectors_ideal"] / c["global_theoretical_sectors"]
     on = np.clip(np.nan_to_num(c["warp_nonpred_execution_efficiency_fraction"], nan=1.0), 0, 1)
     wavefronts = (loads + stores) / c["sm_elapsed_cycles_sum"]
+    # Sectors are what threads ask L2 for; its other parts, busy with tags, fills or replies, follow from them.
+    sectors = np.where(np.isnan(c["l2_utilization_fraction"]), used["l2"], c["l2_utilization_fraction"])
     return {
         "dram": used["dram"] * np.where(moved > 0, asked / moved, 1.0),
-        "l2": used["l2"] * np.where(np.isnan(excess), 1.0, np.clip(excess, 0, 1)),
+        "l2": sectors * np.where(np.isnan(excess), 1.0, np.clip(excess, 0, 1)),
         "l1": np.where(np.isnan(wavefronts), used["l1"] * on, wavefronts),
     }
 
