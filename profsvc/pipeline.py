@@ -4,13 +4,15 @@ import hashlib
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, BinaryIO, cast
 
 import pandas as pd
 
 from profsvc import analysis, formats, specs, store
+from profsvc.analysis.clocks import placed, zone_of
 from profsvc.tables import Batch
 
 if TYPE_CHECKING:
@@ -27,6 +29,18 @@ DEVICE_FIGURES = (
 Progress = Callable[[int], None]
 
 
+@dataclass(frozen=True)
+class Reading:
+    """How to read a file, as far as the user says: reader, zone of its clock, and how far that clock was ahead."""
+
+    form: str | None = None
+    zone: str | None = None
+    offset_s: float = 0.0
+
+
+AS_IT_IS = Reading()
+
+
 @dataclass
 class Verdict:
     """What a reader made of a file, whether it was stored or only checked."""
@@ -40,6 +54,7 @@ class Verdict:
     run: str = ""
     launches: int = 0
     metrics: int = 0
+    samples: int = 0
     lines: int = 0
     lines_stored: int = 0
     lines_skipped: int = 0
@@ -64,6 +79,21 @@ def spooled(source: BinaryIO, progress: Progress | None = None) -> Iterator[tupl
         yield cast("IO[bytes]", spool), digest.hexdigest(), size
 
 
+def _read(spool: IO[bytes], how: Reading, verdict: Verdict) -> Iterator[Batch]:
+    """Read a file, its clock brought to UTC where the user said how."""
+    reader, batches = formats.read(cast("BinaryIO", spool), how.form, verdict.file_name)
+    verdict.format = reader.NAME
+    zone = None if how.zone is None else zone_of(how.zone)
+    said = {"timezone": how.zone} if how.zone else {}
+    said |= {"clock_offset_s": f"{how.offset_s:g}"} if how.offset_s else {}
+    for batch in _counted(verdict, batches):
+        if said and "samples" in batch.tables:
+            tables = {**batch.tables, "samples": placed(batch.tables["samples"], zone, how.offset_s)}
+            yield replace(batch, tables=tables, facts={**batch.facts, **said})
+        else:
+            yield batch
+
+
 def _counted(verdict: Verdict, batches: Iterator[Batch]) -> Iterator[Batch]:
     """Pass batches through and keep the account of their lines."""
     for batch in batches:
@@ -72,6 +102,7 @@ def _counted(verdict: Verdict, batches: Iterator[Batch]) -> Iterator[Batch]:
         verdict.lines_rejected += batch.lines_rejected
         verdict.launches += len(batch.tables.get("launches", ()))
         verdict.metrics += len(batch.tables.get("metrics", ()))
+        verdict.samples += len(batch.tables.get("samples", ()))
         if "characterizations" in batch.tables:
             verdict.characterized.update(batch.tables["characterizations"]["device"])
         verdict.facts.update(batch.facts)
@@ -80,13 +111,11 @@ def _counted(verdict: Verdict, batches: Iterator[Batch]) -> Iterator[Batch]:
     verdict.lines = verdict.lines_stored + verdict.lines_skipped + verdict.lines_rejected
 
 
-def check(source: BinaryIO, file_name: str, form: str | None = None, progress: Progress | None = None) -> Verdict:
+def check(source: BinaryIO, file_name: str, how: Reading = AS_IT_IS, progress: Progress | None = None) -> Verdict:
     """Read a file to its end without storing anything, and say what would be stored."""
     verdict = Verdict(file_name)
     with spooled(source, progress) as (spool, verdict.sha256, _):
-        reader, batches = formats.read(cast("BinaryIO", spool), form, file_name)
-        verdict.format = reader.NAME
-        for _ in _counted(verdict, batches):
+        for _ in _read(spool, how, verdict):
             pass
     return verdict
 
@@ -96,7 +125,7 @@ def ingest(
     source: BinaryIO,
     file_name: str,
     run: store.RunInfo,
-    form: str | None = None,
+    how: Reading = AS_IT_IS,
     progress: Progress | None = None,
 ) -> Verdict:
     """Store a file in one transaction, then analyse its run; the same bytes are stored once."""
@@ -104,10 +133,10 @@ def ingest(
     with spooled(source, progress) as (spool, verdict.sha256, size):
         stored = store.find_upload(engine, verdict.sha256)
         if stored is None:
-            reader, batches = formats.read(cast("BinaryIO", spool), form, file_name)
-            verdict.format = reader.NAME
-            upload = store.UploadInfo(file_name=file_name, sha256=verdict.sha256, size_bytes=size, format=reader.NAME)
-            stored = store.write_upload(engine, upload, run, _counted(verdict, batches))
+            batches = _read(spool, how, verdict)
+            first = next(batches, Batch())  # the reader is known, and the file is one of its kind
+            upload = store.UploadInfo(file_name, verdict.sha256, size, verdict.format)
+            stored = store.write_upload(engine, upload, run, chain([first], batches))
     verdict.known, verdict.upload_id, verdict.run_id, verdict.run = (
         stored.known,
         stored.upload_id,

@@ -1,4 +1,4 @@
-"""The first schema: runs, uploads, launches, metrics, counters and results."""
+"""The first schema: runs, uploads, launches, metrics, events, sensors, counters and results."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -48,8 +48,9 @@ def upgrade() -> None:
         sa.Column("metric_id", INT, nullable=False),
         sa.Column("metric", sa.Text(), nullable=False),
         sa.Column("section", sa.Text(), nullable=False),
+        sa.Column("statistic", sa.Text(), nullable=False),
         sa.PrimaryKeyConstraint("metric_id", name=op.f("pk_metric_names")),
-        sa.UniqueConstraint("metric", "section", name=op.f("uq_metric_names_metric_section")),
+        sa.UniqueConstraint("metric", "section", "statistic", name=op.f("uq_metric_names_metric_section_statistic")),
         **STRICT,
     )
     op.create_table(
@@ -57,6 +58,7 @@ def upgrade() -> None:
         sa.Column("launch_ref", INT, nullable=False, autoincrement=False),
         sa.Column("item", INT, nullable=False, autoincrement=False),
         sa.Column("kernel_id", INT, nullable=True),
+        sa.Column("invocations", INT, nullable=True),
         sa.Column("metric_id", INT, nullable=False),
         sa.Column("unit_id", INT, nullable=False),
         sa.Column("raw_text", sa.Text(), nullable=False),
@@ -203,6 +205,7 @@ def upgrade() -> None:
         sa.Column("lines_skipped", INT, nullable=False),
         sa.Column("lines_rejected", INT, nullable=False),
         sa.Column("launches", INT, nullable=False),
+        sa.Column("samples", INT, nullable=False),
         sa.Column("gpu_time_ns", REAL, nullable=True),
         sa.Column("same_as", INT, nullable=True),
         sa.Column("message", sa.Text(), nullable=False),
@@ -321,10 +324,109 @@ def upgrade() -> None:
         sa.ForeignKeyConstraint(["kind_id"], ["texts.text_id"], name=op.f("fk_rules_kind_id")),
         **CLUSTERED,
     )
+    op.create_table(
+        "transfers",
+        sa.Column("transfer_id", INT, nullable=False, autoincrement=False),
+        sa.Column("kind_id", INT, nullable=False),
+        sa.Column("start_ns", INT, nullable=True),
+        sa.Column("duration_ns", REAL, nullable=True),
+        sa.Column("bytes", INT, nullable=True),
+        sa.Column("source_memory_id", INT, nullable=True),
+        sa.Column("target_memory_id", INT, nullable=True),
+        sa.Column("device_index", INT, nullable=True),
+        sa.Column("device_id", INT, nullable=True),
+        sa.Column("process_id", INT, nullable=True),
+        sa.Column("context", INT, nullable=True),
+        sa.Column("stream", INT, nullable=True),
+        sa.Column("line", INT, nullable=False),
+        sa.PrimaryKeyConstraint("transfer_id", name=op.f("pk_transfers")),
+        **STRICT,
+    )
+    op.create_table(
+        "api_calls",
+        sa.Column("call_id", INT, nullable=False, autoincrement=False),
+        sa.Column("name_id", INT, nullable=False),
+        sa.Column("start_ns", INT, nullable=True),
+        sa.Column("duration_ns", REAL, nullable=True),
+        sa.Column("process_id", INT, nullable=True),
+        sa.Column("thread_id", INT, nullable=True),
+        sa.Column("correlation_id", INT, nullable=True),
+        sa.Column("line", INT, nullable=False),
+        sa.PrimaryKeyConstraint("call_id", name=op.f("pk_api_calls")),
+        **STRICT,
+    )
+    op.create_table(
+        "ranges",
+        sa.Column("range_id", INT, nullable=False, autoincrement=False),
+        sa.Column("name_id", INT, nullable=False),
+        sa.Column("start_ns", INT, nullable=True),
+        sa.Column("duration_ns", REAL, nullable=True),
+        sa.Column("domain_id", INT, nullable=True),
+        sa.Column("process_id", INT, nullable=True),
+        sa.Column("thread_id", INT, nullable=True),
+        sa.Column("line", INT, nullable=False),
+        sa.PrimaryKeyConstraint("range_id", name=op.f("pk_ranges")),
+        **STRICT,
+    )
+    op.create_table(
+        "kernel_summaries",
+        sa.Column("summary_id", INT, nullable=False, autoincrement=False),
+        sa.Column("category_id", INT, nullable=False),
+        sa.Column("kernel_id", INT, nullable=True),
+        sa.Column("name_id", INT, nullable=True),
+        sa.Column("calls", INT, nullable=False),
+        sa.Column("total_ns", REAL, nullable=True),
+        sa.Column("mean_ns", REAL, nullable=True),
+        sa.Column("min_ns", REAL, nullable=True),
+        sa.Column("max_ns", REAL, nullable=True),
+        sa.Column("total_bytes", REAL, nullable=True),
+        sa.Column("device_index", INT, nullable=True),
+        sa.Column("line", INT, nullable=False),
+        sa.PrimaryKeyConstraint("summary_id", name=op.f("pk_kernel_summaries")),
+        sa.CheckConstraint("(kernel_id IS NULL) <> (name_id IS NULL)", name=op.f("ck_kernel_summaries_named")),
+        **STRICT,
+    )
+    op.create_table(
+        "sensors",
+        sa.Column("sensor_id", INT, nullable=False, autoincrement=False),
+        sa.Column("quantity", sa.Text(), nullable=False),
+        sa.Column("name", sa.Text(), nullable=False),
+        sa.Column("unit", sa.Text(), nullable=False),
+        sa.Column("gpu_index", INT, nullable=True),
+        sa.Column("device", sa.Text(), nullable=True),
+        sa.Column("x_mm", REAL, nullable=True),
+        sa.Column("y_mm", REAL, nullable=True),
+        sa.Column("quality", sa.Text(), nullable=True),
+        sa.Column("line", INT, nullable=True),
+        sa.Column("samples", INT, nullable=False),
+        sa.Column("time_origin_ns", INT, nullable=True),
+        sa.Column("local_origin_ns", INT, nullable=True),
+        sa.PrimaryKeyConstraint("sensor_id", name=op.f("pk_sensors")),
+        **STRICT,
+    )
+    op.create_table(
+        "samples",
+        sa.Column("sensor_id", INT, nullable=False, autoincrement=False),
+        sa.Column("sample_index", INT, nullable=False, autoincrement=False),
+        sa.Column("elapsed_ns", INT, nullable=True),
+        sa.Column("time_shift_ns", INT, nullable=True),
+        sa.Column("local_shift_ns", INT, nullable=True),
+        sa.Column("value", REAL, nullable=True),
+        sa.Column("reason_id", INT, nullable=True),
+        sa.Column("line", INT, nullable=False),
+        sa.PrimaryKeyConstraint("sensor_id", "sample_index", name=op.f("pk_samples")),
+        **CLUSTERED,
+    )
 
 
 def downgrade() -> None:
     for table in (
+        "samples",
+        "sensors",
+        "kernel_summaries",
+        "ranges",
+        "api_calls",
+        "transfers",
         "rules",
         "counters",
         "characterizations",

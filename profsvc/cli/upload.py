@@ -16,13 +16,13 @@ from profsvc.errors import InputError, NotFoundError, PartlyStoredError, UsageEr
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
-    from profsvc.pipeline import Progress, Verdict
+    from profsvc.pipeline import Progress, Reading, Verdict
     from profsvc.store import RunInfo
 
     Work = Callable[[BinaryIO, str, Progress | None], Verdict]
 
 COLUMNS = (
-    "file_name", "run", "run_id", "upload_id", "known", "format", "launches",
+    "file_name", "run", "run_id", "upload_id", "known", "format", "launches", "samples",
     "lines", "lines_stored", "lines_skipped", "lines_rejected", "message",
 )  # fmt: skip
 
@@ -66,8 +66,10 @@ def _one(text: str, work: "Work") -> "Verdict":
 
 def describe(verdict: "Verdict", checked: bool) -> str:
     """Say in one sentence what became of a file."""
+    counts = {"launches": verdict.launches, "samples": verdict.samples}
+    held = ", ".join(f"{count} {what}" for what, count in counts.items() if count) or "no launches"
     account = (
-        f"{verdict.launches} launches; of {verdict.lines} lines {verdict.lines_stored} stored, "
+        f"{held}; of {verdict.lines} lines {verdict.lines_stored} stored, "
         f"{verdict.lines_skipped} skipped, {verdict.lines_rejected} rejected"
     )
     where = f"run {verdict.run!r} (id {verdict.run_id})"
@@ -93,6 +95,10 @@ def upload(
     commit: Annotated[str, typer.Option(help="Commit that was measured.")] = "",
     tag: Annotated[list[str], typer.Option(help="key=value, kept with the run; may be repeated.")] = [],  # noqa: B006
     form: Annotated[str, typer.Option("--format", help="Reader to use, instead of recognising the file.")] = "",
+    timezone: Annotated[
+        str, typer.Option(help="Zone of the clock of logs that name none, such as Europe/Berlin.")
+    ] = "",
+    clock_offset: Annotated[float, typer.Option(help="Seconds that the clock of the files was ahead.")] = 0.0,
     check: Annotated[bool, typer.Option("--check", help="Only say what would be stored; nothing is written.")] = False,
     output: Output = "",
 ) -> None:
@@ -105,14 +111,17 @@ def upload(
       profsvc upload --run nightly --tag branch=main results/
 
       ncu --csv --page raw -i report.ncu-rep | profsvc upload - --run today
+
+      profsvc upload --run today --timezone Europe/Berlin meter.csv
     """
-    from profsvc import store
+    from profsvc import pipeline, store
 
     info = store.RunInfo(
         project=project, name=run or None, device=device or None, tags=pairs("--tag", tag), commit_id=commit or None
     )
     files = _files(paths)
-    verdicts, refused = _all(files, None if check else engine_of(context), info, form or None)
+    how = pipeline.Reading(form or None, timezone or None, clock_offset)
+    verdicts, refused = _all(files, None if check else engine_of(context), info, how)
     if output:
         put(COLUMNS, [vars(v) for v in verdicts], output)
     if refused and verdicts:
@@ -121,9 +130,7 @@ def upload(
         raise InputError("nothing was stored")
 
 
-def _all(
-    files: Sequence[str], engine: "Engine | None", info: "RunInfo", form: str | None
-) -> tuple[list["Verdict"], int]:
+def _all(files: Sequence[str], engine: "Engine | None", info: "RunInfo", how: "Reading") -> tuple[list["Verdict"], int]:
     """Store the files, or only check them without a store; return what was taken and how many were refused."""
     from profsvc import pipeline
 
@@ -132,8 +139,8 @@ def _all(
 
         def work(stream: BinaryIO, name: str, progress: "Progress | None", info: "RunInfo" = info) -> "Verdict":
             if engine is None:
-                return pipeline.check(stream, name, form, progress)
-            return pipeline.ingest(engine, stream, name, info, form, progress)
+                return pipeline.check(stream, name, how, progress)
+            return pipeline.ingest(engine, stream, name, info, how, progress)
 
         try:
             verdict = _one(text, work)

@@ -19,7 +19,7 @@ from profsvc.errors import DomainError, InputError, NotFoundError, ServiceError
 from profsvc.store.encode import Encoder
 from profsvc.store.engine import reading, writing
 from profsvc.store.names import Names
-from profsvc.store.schema import LAUNCHES, metadata
+from profsvc.store.schema import STEP, metadata
 from profsvc.tables import Batch, check
 
 _FOUND = """
@@ -191,7 +191,7 @@ class _Loading:
         table = metadata.tables["uploads"]
         row = {
             **vars(upload),
-            **dict.fromkeys(("lines", *self.lines, "launches"), 0),
+            **dict.fromkeys(("lines", *self.lines, "launches", "samples"), 0),
             "run_id": run_id,
             "status": "stored",
             "message": "",
@@ -204,8 +204,8 @@ class _Loading:
     def add(self, batch: Batch) -> None:
         """Write the tables of a batch and add up its account of lines."""
         tables = {name: check(name, table) for name, table in batch.tables.items()}
-        for name in ("launches", "metrics", "rules", "characterizations", "rejects"):  # rules refer to launches
-            if name in tables and len(tables[name]):
+        for name in sorted(tables, key=lambda name: name != "launches"):  # rules refer to launches
+            if len(tables[name]):
                 self._note(name, tables[name])
                 self.encoder.write(name, tables[name])
         for name in self.lines:
@@ -220,8 +220,8 @@ class _Loading:
             return
         highest = table["launch_index"].max()
         highest = -1 if pd.isna(highest) else int(highest)
-        if highest > LAUNCHES - 2:
-            raise InputError(f"launch {highest}: a file may have {LAUNCHES - 1:,} launches; split it")
+        if highest > STEP - 2:
+            raise InputError(f"launch {highest}: a file may have {STEP - 1:,} launches; split it")
         self.highest_subject = max(self.highest_subject, highest)
         if name == "launches":
             self.highest_launch = max(self.highest_launch, highest)
@@ -237,6 +237,7 @@ class _Loading:
                 f"but its rejects span {self.lines_in_rejects}"
             )
         self._check_launches()
+        self.encoder.sensors.finish()
         facts = dict(self.facts)
         row: dict[str, Any] = {
             "upload_id": self.upload_id,
@@ -247,6 +248,7 @@ class _Loading:
             "lines": sum(self.lines.values()),
             **self.lines,
             "launches": self.launches,
+            "samples": self.encoder.sensors.samples.total(),
             "gpu_time_ns": self.gpu_time_ns,
             "same_as": self._same_report(),
             "message": self.message,
@@ -260,7 +262,7 @@ class _Loading:
         if not self.launches:
             return None
         query = text(_SAME_REPORT)
-        bounds = {"upload_id": self.upload_id, "run_id": self.run_id, "launches": self.launches, "step": LAUNCHES}
+        bounds = {"upload_id": self.upload_id, "run_id": self.run_id, "launches": self.launches, "step": STEP}
         found = self.connection.execute(query, bounds).scalar()
         return None if found is None else int(found)
 
@@ -269,17 +271,17 @@ class _Loading:
         dense = self.highest_launch == self.launches - 1
         if dense and self.highest_subject <= self.highest_launch:
             return
-        first = self.upload_id * LAUNCHES
+        first = self.upload_id * STEP
         query = text(
             "SELECT min(m.launch_ref) FROM metrics m WHERE m.launch_ref > :first AND m.launch_ref < :end"
             " AND NOT EXISTS (SELECT 1 FROM launches l WHERE l.launch_id = m.launch_ref)"
         )
-        if lost := self.connection.execute(query, {"first": first, "end": first + LAUNCHES}).scalar():
+        if lost := self.connection.execute(query, {"first": first, "end": first + STEP}).scalar():
             raise DomainError(f"the reader gives metrics of launch {lost - first - 1}, but no such launch")
 
     def _describe_run(self) -> None:
         """Give the run the device of its launches or measurements, and their host, where the user named none."""
-        device = self.encoder.first_device
+        device = self.encoder.first_device or self.encoder.copying_device
         named = self.run.device or self.encoder.measured_device
         if named is not None and device is None:
             device = Names(self.connection, "devices")[named, ""]

@@ -9,7 +9,7 @@ from sqlalchemy import Engine, text
 
 from profsvc.errors import NotFoundError, UsageError
 from profsvc.store.engine import reading
-from profsvc.store.schema import LAUNCHES
+from profsvc.store.schema import STEP
 from profsvc.store.views import KINDS
 from profsvc.tables import DTYPES
 
@@ -22,6 +22,12 @@ ORDER = {
     "v1_devices": "device_id",
     "v1_kernels": "kernel_id",
     "v1_launches": "launch_id",
+    "v1_transfers": "upload_id, transfer_id",
+    "v1_api_calls": "upload_id, call_id",
+    "v1_ranges": "upload_id, range_id",
+    "v1_kernel_summaries": "upload_id, summary_id",
+    "v1_sensors": "upload_id, sensor_id",
+    "v1_samples": "upload_id, sensor_id, sample_index",
     "v1_counters": "launch_id",
     "v1_counter_values": "launch_id, counter",
     "v1_rules": "launch_id, line",
@@ -144,8 +150,8 @@ def counters(engine: Engine, run_id: int) -> pd.DataFrame:
     """Return a row a launch (index ``launch_id``) and a column a counter that the run has."""
     query = (
         "SELECT c.launch_id, t.text, c.value FROM uploads u"
-        f" JOIN counters c ON c.launch_id BETWEEN u.upload_id * {LAUNCHES}"
-        f" AND u.upload_id * {LAUNCHES} + {LAUNCHES - 1}"
+        f" JOIN counters c ON c.launch_id BETWEEN u.upload_id * {STEP}"
+        f" AND u.upload_id * {STEP} + {STEP - 1}"
         " JOIN texts t ON t.text_id = c.counter_id WHERE u.run_id = :run_id ORDER BY c.launch_id, c.counter_id"
     )
     with reading(engine) as connection:
@@ -164,9 +170,9 @@ def metrics(engine: Engine, upload_id: int, launch_ids: Iterable[int] | None = N
     Columns: ``launch_id``, ``section`` (None without), ``metric``, ``value`` (NaN where the cell is not a number) and
     ``si_unit`` (None without). Names are shared objects, so that a million rows cost little more than their numbers.
     """
-    first = upload_id * LAUNCHES
+    first = upload_id * STEP
     asked = None if launch_ids is None else np.unique(np.fromiter(launch_ids, dtype="int64"))
-    low, high = (first + 1, first + LAUNCHES - 1) if asked is None or not len(asked) else (asked[0], asked[-1])
+    low, high = (first + 1, first + STEP - 1) if asked is None or not len(asked) else (asked[0], asked[-1])
     query = text(
         "SELECT launch_ref, metric_id, unit_id, value FROM metrics"
         " WHERE launch_ref BETWEEN :low AND :high ORDER BY launch_ref, item"

@@ -8,10 +8,11 @@ import pandas as pd
 from sqlalchemy import Connection, Engine, text
 
 from profsvc.errors import DomainError, NotFoundError
-from profsvc.store.encode import insert_rows, values
+from profsvc.store.bulk import insert_rows, values
+from profsvc.store.encode import EVENTS
 from profsvc.store.engine import writing
 from profsvc.store.names import Names
-from profsvc.store.schema import LAUNCHES, RESULTS, WHOLE
+from profsvc.store.schema import RESULTS, STEP, WHOLE
 
 # Table of results -> the columns it must have, and those that may be left out (null then).
 COLUMNS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
@@ -36,6 +37,9 @@ COLUMNS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     ),
     "models": (("launch_id", "model", "quantity", "value"), ("unit", "form", "flags", "reason")),
 }
+# Tables whose rows an upload has in one range of this key; what refers to them goes with them.
+BY_RANGE = {"metrics": "launch_ref", "samples": "sensor_id", "sensors": "sensor_id", "launches": "launch_id"}
+BY_RANGE |= {table: key for table, (key, *_) in EVENTS.items()}
 NAMED = {"counter": "counter_id", "expression": "expression_id", "reason": "reason_id", "bound": "bound_id"}
 NAMED |= {"criterion": "criterion_id", "ideal_bound": "ideal_bound_id"}
 
@@ -98,7 +102,7 @@ def _save_counters(connection: Connection, run_id: int, table: pd.DataFrame, tex
     connection.execute(
         text(
             f"DELETE FROM counters WHERE launch_id IN (SELECT l.launch_id FROM uploads u JOIN launches l"
-            f" ON l.launch_id BETWEEN u.upload_id * {LAUNCHES} AND u.upload_id * {LAUNCHES} + {LAUNCHES - 1}"
+            f" ON l.launch_id BETWEEN u.upload_id * {STEP} AND u.upload_id * {STEP} + {STEP - 1}"
             " WHERE u.run_id = :run_id)"
         ),
         {"run_id": run_id},
@@ -182,10 +186,9 @@ def delete_run(engine: Engine, run_id: int) -> None:
 
 
 def _delete_upload(connection: Connection, upload_id: int) -> None:
-    first = upload_id * LAUNCHES
-    for table, key in (("metrics", "launch_ref"), ("launches", "launch_id")):
+    first = upload_id * STEP
+    for table, key in BY_RANGE.items():
         connection.execute(
-            text(f"DELETE FROM {table} WHERE {key} >= :first AND {key} < :end"),
-            {"first": first, "end": first + LAUNCHES},
+            text(f"DELETE FROM {table} WHERE {key} >= :first AND {key} < :end"), {"first": first, "end": first + STEP}
         )
     connection.execute(text("DELETE FROM uploads WHERE upload_id = :upload_id"), {"upload_id": upload_id})

@@ -1,7 +1,8 @@
 """The SQL views: the stable, documented surface of the store. Their names and columns are a contract.
 
-A view is a sentence, a FROM clause and a row a column: name, kind (int, float, text), SQL, meaning. From these come
-the view itself, its documentation (`VIEWS`) and the types of what `profsvc.store.read` returns (`KINDS`).
+A view is a sentence, a FROM clause and a row a column: name, kind (int, float, text), SQL, meaning. They are written
+in `profsvc.store.shapes`, `profsvc.store.event_shapes` and, for results, here. From these come the views themselves,
+their documentation (`VIEWS`) and the types of what `profsvc.store.read` returns (`KINDS`).
 
 The joins look redundant and are not: a range beside an equality lets both databases walk from an upload to its
 launches and from a launch to its upload by primary keys. A ``LEFT JOIN`` whose column the view shows becomes a plain
@@ -9,10 +10,11 @@ join, and so a look-up, as soon as a query asks for one value of it.
 """
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
 
 from profsvc.errors import DomainError
-from profsvc.store.schema import LAUNCHES, WHOLE
+from profsvc.store import event_shapes, shapes
+from profsvc.store.schema import WHOLE
+from profsvc.store.shapes import Shape, text_of
 
 FLAGS = (
     "ZERO_DENOM",
@@ -34,26 +36,8 @@ JSON_OBJECT = {
 }
 
 
-class Shape(NamedTuple):
-    """A view as it is written here: what it is, where its rows come from, and its columns."""
-
-    sentence: str
-    source: str
-    columns: tuple[tuple[str, str, str, str], ...]
-
-
-def _text(ref: str) -> str:
-    """SQL for the text that ``ref`` numbers."""
-    return f"(SELECT x.text FROM texts x WHERE x.text_id = {ref})"
-
-
 _FLAG_NAMES = "rtrim({})".format(
     " || ".join(f"CASE WHEN c.flags & {1 << bit} <> 0 THEN '{name} ' ELSE '' END" for bit, name in enumerate(FLAGS))
-)
-_RANGE = f"BETWEEN u.upload_id * {LAUNCHES} AND u.upload_id * {LAUNCHES} + {LAUNCHES - 1}"
-_LAUNCHES = (
-    f"uploads u JOIN launches l ON l.upload_id = u.upload_id AND l.launch_id {_RANGE}"
-    " JOIN kernels k ON k.kernel_id = l.kernel_id"
 )
 _SUBJECT = (
     " LEFT JOIN launches l ON l.launch_id = c.launch_id AND l.run_id = c.run_id"
@@ -67,8 +51,8 @@ _SUBJECT_COLUMNS = (
 )
 _JUDGED = (
     ("flags", "text", _FLAG_NAMES, f"what to beware of, names with a space between: {' '.join(FLAGS)}"),
-    ("reason", "text", _text("c.reason_id"), "why a value is null"),
-    ("analysis_version", "text", _text("c.version_id"), "version of the analysis that computed the row"),
+    ("reason", "text", text_of("c.reason_id"), "why a value is null"),
+    ("analysis_version", "text", text_of("c.version_id"), "version of the analysis that computed the row"),
 )
 
 
@@ -93,223 +77,13 @@ def _results(sentence: str, table: str, own: Iterable[tuple[str, str, str, str]]
 
 
 _SHAPES: dict[str, Shape] = {
-    "v1_runs": Shape(
-        "An execution of a program, or a campaign of measurements, on a device.",
-        "runs r LEFT JOIN devices d ON d.device_id = r.device_id",
-        (
-            ("run_id", "int", "r.run_id", "the run's number"),
-            ("project", "text", "r.project", "project it belongs to"),
-            ("name", "text", "r.name", "its name, unique in the project"),
-            ("device", "text", "NULLIF(d.name, '')", "product name of the device, as given or as the export says"),
-            ("compute_capability", "text", "NULLIF(d.compute_capability, '')", "of that device, such as 9.0"),
-            ("host", "text", "r.host", "host it ran on"),
-            ("commit_id", "text", "r.commit_id", "commit of the program"),
-            ("started_at", "text", "r.started_at", "start of the run, UTC, ISO 8601"),
-            ("created_at", "text", "r.created_at", "when it came into the store, UTC, ISO 8601"),
-            (
-                "tags",
-                "text",
-                "(SELECT {json_object} FROM run_tags t WHERE t.run_id = r.run_id)",
-                "tags as a JSON object of texts",
-            ),
-            ("uploads", "int", "(SELECT count(*) FROM uploads u WHERE u.run_id = r.run_id)", "how many files it has"),
-            (
-                "launches",
-                "int",
-                "(SELECT CAST(coalesce(sum(u.launches), 0) AS BIGINT) FROM uploads u"
-                " WHERE u.run_id = r.run_id AND u.same_as IS NULL)",
-                "launches of its files; those of several pages of one report count once",
-            ),
-            (
-                "gpu_time_ns",
-                "float",
-                "(SELECT sum(u.gpu_time_ns) FROM uploads u WHERE u.run_id = r.run_id AND u.same_as IS NULL)",
-                "sum of their durations; null if no file has durations",
-            ),
-            ("analysis_version", "text", _text("r.version_id"), "newest analysis of it; null before the first"),
-        ),
-    ),
-    "v1_uploads": Shape(
-        "A file as it was uploaded, known by the SHA-256 of its bytes.",
-        "uploads u",
-        tuple(
-            (name, kind, f"u.{name}", meaning)
-            for name, kind, meaning in (
-                ("upload_id", "int", "the upload's number"),
-                ("run_id", "int", "the run it belongs to"),
-                ("file_name", "text", "name of the file as given"),
-                ("sha256", "text", "SHA-256 of its bytes as given, compressed or not"),
-                ("size_bytes", "int", "their number"),
-                ("format", "text", "the reader that read it"),
-                ("tool", "text", "tool that wrote it"),
-                ("tool_version", "text", "version of that tool"),
-                ("status", "text", "stored, or partial where lines were rejected"),
-                ("lines", "int", "lines of the file, unpacked"),
-                ("lines_stored", "int", "lines that became rows"),
-                ("lines_skipped", "int", "lines recognised as holding no data"),
-                ("lines_rejected", "int", "lines refused; v1_rejects holds them"),
-                ("launches", "int", "launches in it"),
-                ("same_as", "int", "upload of the run that holds the same launches, as another page of one report"),
-                ("gpu_time_ns", "float", "sum of their durations; null if it has none"),
-                ("message", "text", "a sentence about the whole file"),
-                ("facts", "text", "what else the reader found out, as a JSON object of texts"),
-                ("received_at", "text", "when it was stored, UTC, ISO 8601"),
-            )
-        ),
-    ),
-    "v1_rejects": Shape(
-        "A record of a file that was not stored, and why.",
-        "rejects j JOIN uploads u ON u.upload_id = j.upload_id",
-        (
-            ("upload_id", "int", "j.upload_id", "the upload"),
-            ("run_id", "int", "u.run_id", "its run"),
-            ("line", "int", "j.line", "first line of the record, from 1"),
-            ("lines", "int", "j.lines", "how many lines it spans"),
-            ("reason", "text", "j.reason", "why it was rejected"),
-            ("text", "text", "j.text", "its first 2000 characters"),
-        ),
-    ),
-    "v1_characterizations": Shape(
-        "A measured point of a function of a device, or a measured cost of an operation.",
-        "characterizations m JOIN uploads u ON u.upload_id = m.upload_id",
-        (
-            ("upload_id", "int", "m.upload_id", "the upload; the newest counts, for each device and quantity"),
-            ("run_id", "int", "u.run_id", "its run"),
-            ("device", "text", "m.device", "product name of the device that was measured"),
-            ("quantity", "text", "m.quantity", "a function such as F_DRAMThr, or a cost such as k_l2_load"),
-            ("x", "float", "m.x", "place in the sweep of a function; null for a cost without one"),
-            ("y", "float", "m.y", "share of the peak for a function; cycles an operation for a cost"),
-            ("unit", "text", "m.unit", "unit of y as it came"),
-            ("method", "text", "m.method", "how it was measured"),
-            ("line", "int", "m.line", "line in the file, from 1"),
-        ),
-    ),
-    "v1_devices": Shape(
-        "A kind of GPU that runs or launches name.",
-        "devices d",
-        (
-            ("device_id", "int", "d.device_id", "the device's number"),
-            ("name", "text", "NULLIF(d.name, '')", "product name; null if the export does not say it"),
-            ("compute_capability", "text", "NULLIF(d.compute_capability, '')", "such as 9.0; null if not said"),
-            ("sms", "int", "d.sms", "streaming multiprocessors; null if not known"),
-            ("facts", "text", "d.facts", "its other figures, as a JSON object"),
-        ),
-    ),
-    "v1_kernels": Shape(
-        "A distinct kernel.",
-        "kernels k",
-        (
-            ("kernel_id", "int", "k.kernel_id", "the kernel's number"),
-            ("kernel", "text", "k.kernel", "full name as printed"),
-            ("kernel_short", "text", "k.kernel_short", "its name without types and parameters"),
-        ),
-    ),
-    "v1_launches": Shape(
-        "One execution of a kernel.",
-        f"{_LAUNCHES} LEFT JOIN devices d ON d.device_id = l.device_id",
-        (
-            ("launch_id", "int", "l.launch_id", "the launch's number"),
-            ("run_id", "int", "u.run_id", "its run"),
-            ("upload_id", "int", "u.upload_id", "the file it came in"),
-            ("launch_index", "int", "l.launch_index", "its ordinal in the file, from 0"),
-            ("source_id", "text", "l.source_id", "the ID the tool printed for it"),
-            ("kernel_id", "int", "l.kernel_id", "its kernel's number"),
-            ("kernel", "text", "k.kernel", "full name of its kernel"),
-            ("kernel_short", "text", "k.kernel_short", "its name without types and parameters"),
-            ("device_id", "int", "l.device_id", "its device's number"),
-            ("device", "text", "NULLIF(d.name, '')", "product name of the device; null if not known"),
-            ("compute_capability", "text", "NULLIF(d.compute_capability, '')", "of the device; null if not known"),
-            ("device_index", "int", "l.device_index", "device ordinal as printed"),
-            ("tool", "text", "u.tool", "tool that wrote the file"),
-            ("host", "text", _text("l.host_id"), "host as printed"),
-            ("process_id", "int", "l.process_id", "process that launched it"),
-            ("process_name", "text", _text("l.process_name_id"), "name of that process"),
-            ("context", "int", "l.context", "CUDA context"),
-            ("stream", "int", "l.stream", "CUDA stream"),
-            ("start_ns", "int", "l.start_ns", "start on the device clock"),
-            ("duration_ns", "float", "l.duration_ns", "execution time; null if the export does not hold it"),
-            ("grid_x", "int", "l.grid_x", "blocks"),
-            ("grid_y", "int", "l.grid_y", "blocks"),
-            ("grid_z", "int", "l.grid_z", "blocks"),
-            ("block_x", "int", "l.block_x", "threads"),
-            ("block_y", "int", "l.block_y", "threads"),
-            ("block_z", "int", "l.block_z", "threads"),
-            ("line", "int", "l.line", "first line of the launch in the file, from 1"),
-            (
-                "same_as",
-                "int",
-                f"u.same_as * {LAUNCHES} + l.launch_index + 1",
-                "the same launch in another page of the same report, uploaded before; null for the first",
-            ),
-        ),
-    ),
-    "v1_counters": Shape(
-        "The canonical counters of a launch: a column each, null where the export does not give it.",
-        _LAUNCHES,
-        (
-            ("launch_id", "int", "l.launch_id", "the launch"),
-            ("run_id", "int", "u.run_id", "its run"),
-            ("kernel_short", "text", "k.kernel_short", "its kernel's name without types and parameters"),
-        ),
-    ),
-    "v1_counter_values": Shape(
-        "A counter of a launch with the expression over the tool's metrics that it was computed by.",
-        f"{_LAUNCHES} JOIN counters c ON c.launch_id = l.launch_id",
-        (
-            ("launch_id", "int", "l.launch_id", "the launch"),
-            ("run_id", "int", "u.run_id", "its run"),
-            ("kernel_short", "text", "k.kernel_short", "its kernel's name without types and parameters"),
-            ("counter", "text", _text("c.counter_id"), "name of the counter"),
-            ("value", "float", "c.value", "its value, in the unit of its name"),
-            ("expression", "text", _text("c.expression_id"), "what it was computed by; @name is another counter"),
-            ("reason", "text", _text("c.reason_id"), "why it is null"),
-        ),
-    ),
-    "v1_metrics": Shape(
-        "A value under the tool's own name, as it came and as a number.",
-        f"uploads u JOIN metrics m ON m.launch_ref / {LAUNCHES} = u.upload_id AND m.launch_ref {_RANGE}"
-        " JOIN metric_names n ON n.metric_id = m.metric_id JOIN unit_names i ON i.unit_id = m.unit_id"
-        " LEFT JOIN launches l ON l.launch_id = m.launch_ref"
-        " LEFT JOIN kernels k ON k.kernel_id = coalesce(l.kernel_id, m.kernel_id)",
-        (
-            ("run_id", "int", "u.run_id", "its run"),
-            ("upload_id", "int", "u.upload_id", "the file it came in"),
-            ("launch_id", "int", "l.launch_id", "its launch; null for a value of the whole file or of a kernel"),
-            ("kernel", "text", "k.kernel", "full name of the kernel; null for a value of the whole file"),
-            ("kernel_short", "text", "k.kernel_short", "its name without types and parameters"),
-            ("section", "text", "NULLIF(n.section, '')", "section of the page, where the tool prints one"),
-            ("metric", "text", "n.metric", "the tool's own name of the metric"),
-            ("raw_text", "text", "m.raw_text", "the cell as it came"),
-            ("unit", "text", "NULLIF(i.unit, '')", "the unit as it came"),
-            ("value", "float", "m.value", "the number in si_unit; null if the cell is not a number"),
-            ("si_unit", "text", "NULLIF(i.si_unit, '')", "unit of value"),
-            ("reason", "text", "m.reason", "why value is null"),
-            ("line", "int", "m.line", "line of the cell in the file, from 1"),
-        ),
-    ),
-    "v1_rules": Shape(
-        "What the tool itself advised on a launch.",
-        f"{_LAUNCHES} JOIN rules g ON g.launch_id = l.launch_id",
-        (
-            ("launch_id", "int", "g.launch_id", "the launch"),
-            ("run_id", "int", "u.run_id", "its run"),
-            ("kernel", "text", "k.kernel", "full name of its kernel"),
-            ("kernel_short", "text", "k.kernel_short", "its name without types and parameters"),
-            ("section", "text", _text("g.section_id"), "section of the page"),
-            ("rule", "text", _text("g.rule_id"), "the tool's name of the rule"),
-            ("rule_type", "text", _text("g.rule_type_id"), "OPT, WRN or INF as printed"),
-            ("kind", "text", _text("g.kind_id"), "global: share of run time saved; local: of a unit's inefficiency"),
-            ("estimated_saving_fraction", "float", "g.estimated_saving_fraction", "the estimate divided by 100"),
-            ("estimated_speedup", "float", "g.estimated_speedup", "1 / (1 - saving) for kind global, else null"),
-            ("message", "text", "g.message", "the rule's words"),
-            ("line", "int", "g.line", "line in the file, from 1"),
-        ),
-    ),
+    **shapes.SHAPES,
+    **event_shapes.SHAPES,
     **_results(
         "One criterion of a launch, of a kernel or of a whole run, by the newest analysis.",
         "criteria",
         (
-            ("criterion", "text", _text("c.criterion_id"), "name of the criterion"),
+            ("criterion", "text", text_of("c.criterion_id"), "name of the criterion"),
             ("value", "float", "c.value", "1 is ideal, 0 is worst; consistent form"),
             ("share", "float", "c.share", "share of the time that the criterion is about"),
             ("speedup", "float", "c.speedup", "potential speedup if the criterion became 1; consistent form"),
@@ -321,8 +95,8 @@ _SHAPES: dict[str, Shape] = {
         "The potential speedup of a launch, of a kernel or of a whole run, by the newest analysis.",
         "potential",
         (
-            ("bound", "text", _text("c.bound_id"), "busiest unit; latency where none is near its peak"),
-            ("ideal_bound", "text", _text("c.ideal_bound_id"), "unit that limits the ideal version"),
+            ("bound", "text", text_of("c.bound_id"), "busiest unit; latency where none is near its peak"),
+            ("ideal_bound", "text", text_of("c.ideal_bound_id"), "unit that limits the ideal version"),
             ("mem_throughput_ratio", "float", "c.mem_throughput_ratio", "memory throughput over its peak"),
             ("arith_throughput_ratio", "float", "c.arith_throughput_ratio", "arithmetic throughput over its peak"),
             ("speedup", "float", "c.speedup", "potential speedup, consistent form"),

@@ -152,6 +152,7 @@ def test_postgres_understands_the_schema() -> None:
     assert "run_id BIGSERIAL" in ddl
     assert "launch_id BIGINT NOT NULL" in ddl
     assert "duration_ns DOUBLE PRECISION" in ddl
+    assert "CONSTRAINT pk_samples PRIMARY KEY (sensor_id, sample_index)" in ddl
     assert "STRICT" not in ddl
 
 

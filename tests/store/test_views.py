@@ -5,6 +5,7 @@ from sqlalchemy import Engine, inspect
 
 from profsvc import store
 from profsvc.store.engine import reading
+from profsvc.store.read import ORDER
 from profsvc.store.views import FLAGS, JSON_OBJECT, KINDS, VIEWS, sql_of
 from profsvc.tables import DTYPES
 from tests.store.conftest import COUNTERS
@@ -20,8 +21,14 @@ v1_devices: device_id, name, compute_capability, sms
 v1_kernels: kernel_id, kernel, kernel_short
 v1_launches: launch_id, run_id, upload_id, launch_index, kernel, kernel_short, device, stream, start_ns, duration_ns,
     grid_x, grid_y, grid_z, block_x, block_y, block_z
+v1_transfers: run_id, upload_id, kind, start_ns, duration_ns, bytes
+v1_api_calls: run_id, upload_id, name, start_ns, duration_ns, process_id, thread_id, correlation_id
+v1_ranges: run_id, upload_id, name, start_ns, duration_ns, domain
+v1_kernel_summaries: run_id, upload_id, kernel, calls, total_ns, mean_ns, min_ns, max_ns
+v1_sensors: sensor_id, run_id, upload_id, quantity, name, unit, gpu_index, x_mm, y_mm
+v1_samples: sensor_id, run_id, quantity, sample_index, time_ns, elapsed_ns, value
 v1_counters: launch_id
-v1_metrics: run_id, upload_id, launch_id, kernel, metric, raw_text, unit, value, si_unit
+v1_metrics: run_id, upload_id, launch_id, kernel, metric, raw_text, unit, value, si_unit, invocations, statistic
 v1_rules: launch_id, kernel, rule, kind, estimated_saving_fraction, estimated_speedup
 v1_criteria: run_id, launch_id, kernel, criterion, value, share, speedup, speedup_as_published, flags
 v1_potential: run_id, launch_id, kernel, bound, mem_throughput_ratio, arith_throughput_ratio, speedup, ideal_ns
@@ -84,12 +91,31 @@ def test_views_are_plain_sql_for_both_databases(view: str) -> None:
         ("SELECT * FROM v1_criteria WHERE run_id = 1", "c"),
         ("SELECT * FROM v1_criteria WHERE launch_id = 1000000001", "c"),
         ("SELECT * FROM v1_potential WHERE launch_id = 1000000001", "c"),
+        ("SELECT * FROM v1_transfers WHERE run_id = 1", "e"),
+        ("SELECT * FROM v1_transfers WHERE transfer_id = 1000000001", "e"),
+        ("SELECT * FROM v1_api_calls WHERE upload_id = 1", "e"),
+        ("SELECT * FROM v1_ranges WHERE run_id = 1 AND name = 'epoch'", "e"),
+        ("SELECT * FROM v1_kernel_summaries WHERE run_id = 1 AND kernel_short = 'gemm'", "e"),
+        ("SELECT * FROM v1_sensors WHERE run_id = 1", "n"),
+        ("SELECT * FROM v1_samples WHERE run_id = 1", "s"),
+        ("SELECT * FROM v1_samples WHERE upload_id = 1", "s"),
+        ("SELECT * FROM v1_samples WHERE sensor_id = 1000000001", "s"),
+        ("SELECT s.value FROM v1_sensors n JOIN v1_samples s ON s.sensor_id = n.sensor_id WHERE n.run_id = 1", "s"),
     ],
 )
 def test_big_tables_are_walked_by_key(engine: Engine, query: str, big: str) -> None:
     with reading(engine) as connection:
         plan = [row[3] for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {query}")]
     assert not [step for step in plan if re.match(rf"SCAN {big}\b|MATERIALIZE|SEARCH {big}\b.*AUTOMATIC", step)], plan
+
+
+@pytest.mark.parametrize("only", ["run_id = 1", "run_id = 1 AND quantity = 'power'", "sensor_id = 1000000001"])
+def test_samples_are_reached_through_their_sensor_and_are_in_order_already(engine: Engine, only: str) -> None:
+    query = f"SELECT * FROM v1_samples WHERE {only} ORDER BY {ORDER['v1_samples']}"
+    with reading(engine) as connection:
+        plan = [row[3] for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {query}")]
+    assert "SEARCH s USING PRIMARY KEY (sensor_id=?)" in plan
+    assert not [step for step in plan if "ORDER BY" in step]
 
 
 def test_flags_are_names(engine: Engine, stored: store.Stored) -> None:

@@ -1,0 +1,41 @@
+"""Columns of a frame as Python values, and rows into a base table in bulk."""
+
+from collections.abc import Iterable, Sequence
+from itertools import islice
+from typing import Any
+
+import pandas as pd
+from sqlalchemy import Connection
+
+from profsvc.store.schema import metadata
+
+# How each driver wants a value's place in a statement.
+PLACE = {"qmark": "?", "format": "%s", "pyformat": "%s"}
+ROWS_AT_ONCE = 50_000
+
+
+def values(column: "pd.Series[Any]") -> list[Any]:
+    """Return a column as Python values, None for null.
+
+    >>> values(pd.Series([1, None], dtype="Int64")), values(pd.Series([1.5, float("nan")]))
+    ([1, None], [1.5, None])
+    """
+    if not column.hasnans:
+        return list(column.to_numpy().tolist())
+    if column.isna().all():
+        return [None] * len(column)
+    plain = column.to_numpy(dtype=object, copy=True)
+    plain[column.isna().to_numpy()] = None
+    return list(plain.tolist())
+
+
+def insert_rows(
+    connection: Connection, table: str, columns: Sequence[str], rows: Iterable[tuple[Any, ...]], known: bool = False
+) -> None:
+    """Write rows of a base table with one prepared statement; if ``known``, rows that are there already are passed."""
+    assert all(column in metadata.tables[table].c for column in columns)
+    places = ", ".join([PLACE[connection.dialect.paramstyle]] * len(columns))
+    statement = f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({places}){' ON CONFLICT DO NOTHING' * known}"
+    waiting = iter(rows)
+    while prepared := list(islice(waiting, ROWS_AT_ONCE)):
+        connection.exec_driver_sql(statement, prepared)

@@ -1,0 +1,254 @@
+"""The views of runs, files, devices, launches and what was measured of each launch."""
+
+from typing import NamedTuple
+
+from profsvc.store.schema import STEP
+
+
+class Shape(NamedTuple):
+    """A view as it is written here: what it is, where its rows come from, and its columns."""
+
+    sentence: str
+    source: str
+    columns: tuple[tuple[str, str, str, str], ...]
+
+
+def text_of(ref: str) -> str:
+    """SQL for the text that ``ref`` numbers."""
+    return f"(SELECT x.text FROM texts x WHERE x.text_id = {ref})"
+
+
+RANGE = f"BETWEEN u.upload_id * {STEP} AND u.upload_id * {STEP} + {STEP - 1}"
+LAUNCHES = (
+    f"uploads u JOIN launches l ON l.upload_id = u.upload_id AND l.launch_id {RANGE}"
+    " JOIN kernels k ON k.kernel_id = l.kernel_id"
+)
+
+SHAPES: dict[str, Shape] = {
+    "v1_runs": Shape(
+        "An execution of a program, or a campaign of measurements, on a device.",
+        "runs r LEFT JOIN devices d ON d.device_id = r.device_id",
+        (
+            ("run_id", "int", "r.run_id", "the run's number"),
+            ("project", "text", "r.project", "project it belongs to"),
+            ("name", "text", "r.name", "its name, unique in the project"),
+            ("device", "text", "NULLIF(d.name, '')", "product name of the device, as given or as the export says"),
+            ("compute_capability", "text", "NULLIF(d.compute_capability, '')", "of that device, such as 9.0"),
+            ("host", "text", "r.host", "host it ran on"),
+            ("commit_id", "text", "r.commit_id", "commit of the program"),
+            ("started_at", "text", "r.started_at", "start of the run, UTC, ISO 8601"),
+            ("created_at", "text", "r.created_at", "when it came into the store, UTC, ISO 8601"),
+            (
+                "tags",
+                "text",
+                "(SELECT {json_object} FROM run_tags t WHERE t.run_id = r.run_id)",
+                "tags as a JSON object of texts",
+            ),
+            ("uploads", "int", "(SELECT count(*) FROM uploads u WHERE u.run_id = r.run_id)", "how many files it has"),
+            (
+                "launches",
+                "int",
+                "(SELECT CAST(coalesce(sum(u.launches), 0) AS BIGINT) FROM uploads u"
+                " WHERE u.run_id = r.run_id AND u.same_as IS NULL)",
+                "launches of its files; those of several pages of one report count once",
+            ),
+            (
+                "gpu_time_ns",
+                "float",
+                "(SELECT sum(u.gpu_time_ns) FROM uploads u WHERE u.run_id = r.run_id AND u.same_as IS NULL)",
+                "sum of their durations; null if no file has durations",
+            ),
+            (
+                "samples",
+                "int",
+                "(SELECT CAST(coalesce(sum(u.samples), 0) AS BIGINT) FROM uploads u WHERE u.run_id = r.run_id)",
+                "readings of sensors in its files",
+            ),
+            ("analysis_version", "text", text_of("r.version_id"), "newest analysis of it; null before the first"),
+        ),
+    ),
+    "v1_uploads": Shape(
+        "A file as it was uploaded, known by the SHA-256 of its bytes.",
+        "uploads u",
+        tuple(
+            (name, kind, f"u.{name}", meaning)
+            for name, kind, meaning in (
+                ("upload_id", "int", "the upload's number"),
+                ("run_id", "int", "the run it belongs to"),
+                ("file_name", "text", "name of the file as given"),
+                ("sha256", "text", "SHA-256 of its bytes as given, compressed or not"),
+                ("size_bytes", "int", "their number"),
+                ("format", "text", "the reader that read it"),
+                ("tool", "text", "tool that wrote it"),
+                ("tool_version", "text", "version of that tool"),
+                ("status", "text", "stored, or partial where lines were rejected"),
+                ("lines", "int", "lines of the file, unpacked"),
+                ("lines_stored", "int", "lines that became rows"),
+                ("lines_skipped", "int", "lines recognised as holding no data"),
+                ("lines_rejected", "int", "lines refused; v1_rejects holds them"),
+                ("launches", "int", "launches in it"),
+                ("samples", "int", "readings of sensors in it"),
+                ("same_as", "int", "upload of the run that holds the same launches, as another page of one report"),
+                ("gpu_time_ns", "float", "sum of their durations; null if it has none"),
+                ("message", "text", "a sentence about the whole file"),
+                ("facts", "text", "what else the reader found out, as a JSON object of texts"),
+                ("received_at", "text", "when it was stored, UTC, ISO 8601"),
+            )
+        ),
+    ),
+    "v1_rejects": Shape(
+        "A record of a file that was not stored, and why.",
+        "rejects j JOIN uploads u ON u.upload_id = j.upload_id",
+        (
+            ("upload_id", "int", "j.upload_id", "the upload"),
+            ("run_id", "int", "u.run_id", "its run"),
+            ("line", "int", "j.line", "first line of the record, from 1"),
+            ("lines", "int", "j.lines", "how many lines it spans"),
+            ("reason", "text", "j.reason", "why it was rejected"),
+            ("text", "text", "j.text", "its first 2000 characters"),
+        ),
+    ),
+    "v1_characterizations": Shape(
+        "A measured point of a function of a device, or a measured cost of an operation.",
+        "characterizations m JOIN uploads u ON u.upload_id = m.upload_id",
+        (
+            ("upload_id", "int", "m.upload_id", "the upload; the newest counts, for each device and quantity"),
+            ("run_id", "int", "u.run_id", "its run"),
+            ("device", "text", "m.device", "product name of the device that was measured"),
+            ("quantity", "text", "m.quantity", "a function such as F_DRAMThr, or a cost such as k_l2_load"),
+            ("x", "float", "m.x", "place in the sweep of a function; null for a cost without one"),
+            ("y", "float", "m.y", "share of the peak for a function; cycles an operation for a cost"),
+            ("unit", "text", "m.unit", "unit of y as it came"),
+            ("method", "text", "m.method", "how it was measured"),
+            ("line", "int", "m.line", "line in the file, from 1"),
+        ),
+    ),
+    "v1_devices": Shape(
+        "A kind of GPU that runs or launches name.",
+        "devices d",
+        (
+            ("device_id", "int", "d.device_id", "the device's number"),
+            ("name", "text", "NULLIF(d.name, '')", "product name; null if the export does not say it"),
+            ("compute_capability", "text", "NULLIF(d.compute_capability, '')", "such as 9.0; null if not said"),
+            ("sms", "int", "d.sms", "streaming multiprocessors; null if not known"),
+            ("facts", "text", "d.facts", "its other figures, as a JSON object"),
+        ),
+    ),
+    "v1_kernels": Shape(
+        "A distinct kernel.",
+        "kernels k",
+        (
+            ("kernel_id", "int", "k.kernel_id", "the kernel's number"),
+            ("kernel", "text", "k.kernel", "full name as printed"),
+            ("kernel_short", "text", "k.kernel_short", "its name without types and parameters"),
+        ),
+    ),
+    "v1_launches": Shape(
+        "One execution of a kernel.",
+        f"{LAUNCHES} LEFT JOIN devices d ON d.device_id = l.device_id",
+        (
+            ("launch_id", "int", "l.launch_id", "the launch's number"),
+            ("run_id", "int", "u.run_id", "its run"),
+            ("upload_id", "int", "u.upload_id", "the file it came in"),
+            ("launch_index", "int", "l.launch_index", "its ordinal in the file, from 0"),
+            ("source_id", "text", "l.source_id", "the ID the tool printed for it"),
+            ("kernel_id", "int", "l.kernel_id", "its kernel's number"),
+            ("kernel", "text", "k.kernel", "full name of its kernel"),
+            ("kernel_short", "text", "k.kernel_short", "its name without types and parameters"),
+            ("device_id", "int", "l.device_id", "its device's number"),
+            ("device", "text", "NULLIF(d.name, '')", "product name of the device; null if not known"),
+            ("compute_capability", "text", "NULLIF(d.compute_capability, '')", "of the device; null if not known"),
+            ("device_index", "int", "l.device_index", "device ordinal as printed"),
+            ("tool", "text", "u.tool", "tool that wrote the file"),
+            ("host", "text", text_of("l.host_id"), "host as printed"),
+            ("process_id", "int", "l.process_id", "process that launched it"),
+            ("process_name", "text", text_of("l.process_name_id"), "name of that process"),
+            ("context", "int", "l.context", "CUDA context"),
+            ("stream", "int", "l.stream", "CUDA stream"),
+            ("start_ns", "int", "l.start_ns", "start on the device clock"),
+            ("duration_ns", "float", "l.duration_ns", "execution time; null if the export does not hold it"),
+            ("grid_x", "int", "l.grid_x", "blocks"),
+            ("grid_y", "int", "l.grid_y", "blocks"),
+            ("grid_z", "int", "l.grid_z", "blocks"),
+            ("block_x", "int", "l.block_x", "threads"),
+            ("block_y", "int", "l.block_y", "threads"),
+            ("block_z", "int", "l.block_z", "threads"),
+            ("line", "int", "l.line", "first line of the launch in the file, from 1"),
+            (
+                "same_as",
+                "int",
+                f"u.same_as * {STEP} + l.launch_index + 1",
+                "the same launch in another page of the same report, uploaded before; null for the first",
+            ),
+        ),
+    ),
+    "v1_counters": Shape(
+        "The canonical counters of a launch: a column each, null where the export does not give it.",
+        LAUNCHES,
+        (
+            ("launch_id", "int", "l.launch_id", "the launch"),
+            ("run_id", "int", "u.run_id", "its run"),
+            ("kernel_short", "text", "k.kernel_short", "its kernel's name without types and parameters"),
+        ),
+    ),
+    "v1_counter_values": Shape(
+        "A counter of a launch with the expression over the tool's metrics that it was computed by.",
+        f"{LAUNCHES} JOIN counters c ON c.launch_id = l.launch_id",
+        (
+            ("launch_id", "int", "l.launch_id", "the launch"),
+            ("run_id", "int", "u.run_id", "its run"),
+            ("kernel_short", "text", "k.kernel_short", "its kernel's name without types and parameters"),
+            ("counter", "text", text_of("c.counter_id"), "name of the counter"),
+            ("value", "float", "c.value", "its value, in the unit of its name"),
+            ("expression", "text", text_of("c.expression_id"), "what it was computed by; @name is another counter"),
+            ("reason", "text", text_of("c.reason_id"), "why it is null"),
+        ),
+    ),
+    "v1_metrics": Shape(
+        "A value under the tool's own name, as it came and as a number.",
+        f"uploads u JOIN metrics m ON m.launch_ref / {STEP} = u.upload_id AND m.launch_ref {RANGE}"
+        " JOIN metric_names n ON n.metric_id = m.metric_id JOIN unit_names i ON i.unit_id = m.unit_id"
+        " LEFT JOIN launches l ON l.launch_id = m.launch_ref"
+        " LEFT JOIN kernels k ON k.kernel_id = coalesce(l.kernel_id, m.kernel_id)",
+        (
+            ("run_id", "int", "u.run_id", "its run"),
+            ("upload_id", "int", "u.upload_id", "the file it came in"),
+            ("launch_id", "int", "l.launch_id", "its launch; null for a value of the whole file or of a kernel"),
+            ("kernel", "text", "k.kernel", "full name of the kernel; null for a value of the whole file"),
+            ("kernel_short", "text", "k.kernel_short", "its name without types and parameters"),
+            ("section", "text", "NULLIF(n.section, '')", "section of the page, where the tool prints one"),
+            ("metric", "text", "n.metric", "the tool's own name of the metric"),
+            (
+                "statistic",
+                "text",
+                "NULLIF(n.statistic, '')",
+                "avg, min, max or sum over the launches of a kernel; null for the only value",
+            ),
+            ("invocations", "int", "m.invocations", "how many launches a value of a kernel is over"),
+            ("raw_text", "text", "m.raw_text", "the cell as it came"),
+            ("unit", "text", "NULLIF(i.unit, '')", "the unit as it came"),
+            ("value", "float", "m.value", "the number in si_unit; null if the cell is not a number"),
+            ("si_unit", "text", "NULLIF(i.si_unit, '')", "unit of value"),
+            ("reason", "text", "m.reason", "why value is null"),
+            ("line", "int", "m.line", "line of the cell in the file, from 1"),
+        ),
+    ),
+    "v1_rules": Shape(
+        "What the tool itself advised on a launch.",
+        f"{LAUNCHES} JOIN rules g ON g.launch_id = l.launch_id",
+        (
+            ("launch_id", "int", "g.launch_id", "the launch"),
+            ("run_id", "int", "u.run_id", "its run"),
+            ("kernel", "text", "k.kernel", "full name of its kernel"),
+            ("kernel_short", "text", "k.kernel_short", "its name without types and parameters"),
+            ("section", "text", text_of("g.section_id"), "section of the page"),
+            ("rule", "text", text_of("g.rule_id"), "the tool's name of the rule"),
+            ("rule_type", "text", text_of("g.rule_type_id"), "OPT, WRN or INF as printed"),
+            ("kind", "text", text_of("g.kind_id"), "global: share of run time saved; local: of a unit's inefficiency"),
+            ("estimated_saving_fraction", "float", "g.estimated_saving_fraction", "the estimate divided by 100"),
+            ("estimated_speedup", "float", "g.estimated_speedup", "1 / (1 - saving) for kind global, else null"),
+            ("message", "text", "g.message", "the rule's words"),
+            ("line", "int", "g.line", "line in the file, from 1"),
+        ),
+    ),
+}
