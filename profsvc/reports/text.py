@@ -20,6 +20,11 @@ SUMMARY = {
 }
 
 
+SENSORS = ("quantity", "name", "gpu_index", "unit", "readings", "mean_value", "min_value", "max_value", "quality")
+TRANSFERS = ("kind", "count", "duration_ms", "bytes")
+SUMMARIES = ("category", "kernel", "calls", "total_ns", "mean_ns", "min_ns", "max_ns")
+
+
 def middle(text: str, width: int) -> str:
     """Cut a long name in its middle, where names differ least.
 
@@ -72,7 +77,11 @@ def run(view: Mapping[str, Any], width: int | None = None) -> str:
         }
         for row in view["launches"]
     ]
-    lines += ["", *str(render(list(SUMMARY.values()), rows, "table", width=width)).splitlines()]
+    if rows:
+        lines += ["", *str(render(list(SUMMARY.values()), rows, "table", width=width)).splitlines()]
+    for columns, part in ((SENSORS, view["sensors"]), (TRANSFERS, view["transfers"]), (SUMMARIES, view["summaries"])):
+        if part:
+            lines += ["", *str(render(columns, part, "table", width=width)).splitlines()]
     whole = view["potential"]
     if whole and whole["speedup"] is not None:
         lines += [
@@ -83,6 +92,8 @@ def run(view: Mapping[str, Any], width: int | None = None) -> str:
     lines += [f"  {r['criterion']}: {cell(r['value']) or r['reason']}" for r in view["criteria"]]
     if unknown := [r for r in view["launches"] if r["potential"] is None]:
         lines.append(f"{len(unknown)} launches have no potential: {unknown[0]['reason']}")
+    if not rows:
+        return _written(lines)
     lines += [
         "",
         "potential: all waste removed, same algorithm; ceiling: only DRAM traffic and arithmetic remain.",

@@ -83,8 +83,22 @@ def run(engine: "Engine", name: str) -> dict[str, Any]:
         "launches": rows,
         "criteria": by_launch.get(None, []),
         "potential": potential.get(None),
+        "sensors": store.sensors(engine, run_id),
+        "transfers": _transfers(store.select(engine, "v1_transfers", run_id=run_id)),
+        "summaries": store.select(engine, "v1_kernel_summaries", run_id=run_id),
         "rejects": len(store.select(engine, "v1_rejects", run_id=run_id)),
     }
+
+
+def _transfers(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Copies and sets of a run by kind: how many, how long, how much."""
+    kinds: dict[str, dict[str, Any]] = {}
+    for row in rows:
+        kind = kinds.setdefault(row["kind"], {"kind": row["kind"], "count": 0, "duration_ms": 0.0, "bytes": 0})
+        kind["count"] += 1
+        kind["duration_ms"] += (row["duration_ns"] or 0.0) / 1e6
+        kind["bytes"] += row["bytes"] or 0
+    return sorted(kinds.values(), key=lambda kind: -kind["duration_ms"])
 
 
 def once(
