@@ -11,10 +11,11 @@ from sqlalchemy import Engine
 
 from profsvc import pipeline, specs, store
 from profsvc.analysis.counters import values_of
+from profsvc.errors import InputError
 
 SHARED = Path(__file__).parents[2] / "shared"
 CAPTURES = SHARED / "captures" / "h200"
-CORPUS = SHARED / "corpus" / "2_ncu"
+CORPUS = SHARED / "corpus"
 PAGES = ("ncu_raw", "ncu_raw_base", "ncu_details", "ncu_details_min")
 
 pytestmark = pytest.mark.skipif(not CAPTURES.is_dir(), reason=f"the captures are not at {CAPTURES}")
@@ -101,17 +102,26 @@ def test_a_live_run_holds_three_launches(tmp_path: Path) -> None:
     engine.dispose()
 
 
-@pytest.mark.parametrize("path", sorted(CORPUS.glob("*")) if CORPUS.is_dir() else [], ids=lambda p: p.name[:60])
+# A list of time stamps and nothing else: there is no quantity to read.
+REFUSED = {"JimZeyuYang__GPU_Power_Benchmark__5050_3090_timestamps.csv"}
+
+
+@pytest.mark.parametrize("path", sorted(CORPUS.glob("*/*")) if CORPUS.is_dir() else [], ids=lambda p: p.name[:60])
 def test_every_file_found_in_public_goes_all_the_way(tmp_path: Path, path: Path) -> None:
     engine = store.open_store(str(tmp_path / "s.sqlite"))
     with path.open("rb") as stream:
+        if path.name in REFUSED:
+            with pytest.raises(InputError, match="which no reader knows"):
+                pipeline.ingest(engine, stream, path.name, store.RunInfo())
+            engine.dispose()
+            return
         verdict = pipeline.ingest(engine, stream, path.name, store.RunInfo())
     assert verdict.lines_stored + verdict.lines_skipped + verdict.lines_rejected == verdict.lines > 0
-    assert verdict.launches or "==ERROR==" in verdict.message
+    assert verdict.lines_stored or verdict.message
     criteria = pd.DataFrame(store.select(engine, "v1_criteria"))
     potential = store.select(engine, "v1_potential")
     if verdict.launches:
-        assert criteria.dropna(subset=["value"])["value"].between(0, 1).all()
+        assert criteria["value"].dropna().between(0, 1).all()
         assert (criteria["speedup"].dropna() >= 1).all()
         assert all(p["speedup"] is None or p["speedup"] >= 1 for p in potential)
         assert all(p["speedup"] is not None or p["reason"] for p in potential)

@@ -127,6 +127,8 @@ def test_ci_runs_the_test_command_of_the_readme():
 def test_the_commands_of_the_readme_run(tmp_path, monkeypatch):
     shutil.copy(FIXTURES / "demo" / "ncu_raw.csv.gz", tmp_path / "raw.csv")
     shutil.copy(FIXTURES / "ncu_details" / "h200_three_launches.csv.gz", tmp_path / "details.csv")
+    shutil.copy(FIXTURES / "nvidia_smi" / "units.csv", tmp_path / "smi.csv")
+    shutil.copy(FIXTURES / "hioki" / "pw3335.csv", tmp_path / "meter.csv")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PROFSVC_STORE", str(tmp_path / "store.sqlite"))
     lines = [line for block in fenced("sh") for line in block.splitlines() if line.startswith("profsvc ")]

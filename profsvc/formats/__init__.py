@@ -15,7 +15,34 @@ from collections.abc import Iterator
 from typing import BinaryIO, Protocol, cast
 
 from profsvc.errors import NotFoundError, UnknownFormatError
-from profsvc.formats import characterization, ncu_details, ncu_raw, ncu_text
+from profsvc.formats import (
+    characterization,
+    dcgm,
+    hioki,
+    joulescope,
+    kineto,
+    lvm,
+    ncu_details,
+    ncu_raw,
+    ncu_text,
+    nsys_sqlite,
+    nsys_stats,
+    nvidia_smi,
+    nvidia_smi_dmon,
+    nvidia_smi_q,
+    nvml_energy,
+    nvprof,
+    nvprof_text,
+    picolog,
+    ptdaemon,
+    rocm_smi,
+    rocprof,
+    tegrastats,
+    timeseries,
+    wattsup,
+    yokogawa,
+    zeus,
+)
 from profsvc.formats.stream import head_text, open_stream, peek
 from profsvc.tables import Batch, check
 
@@ -37,7 +64,10 @@ class Reader(Protocol):
         """Read the whole decompressed file."""
 
 
-READERS: list[Reader] = [cast(Reader, module) for module in (ncu_raw, ncu_details, ncu_text, characterization)]
+PROFILERS = (ncu_raw, ncu_details, ncu_text, nvprof, nvprof_text, nsys_stats, nsys_sqlite, kineto, rocprof)
+SENSORS = (nvidia_smi, nvidia_smi_dmon, nvidia_smi_q, dcgm, tegrastats, zeus, nvml_energy, rocm_smi)
+METERS = (yokogawa, hioki, joulescope, ptdaemon, wattsup, lvm, picolog, timeseries)
+READERS: list[Reader] = [cast(Reader, module) for module in (*PROFILERS, *SENSORS, *METERS, characterization)]
 
 
 def by_name(name: str) -> Reader:

@@ -80,6 +80,7 @@ class Evidence:
 
     found: dict[str, tuple[str, int]] = field(default_factory=dict)
     integers: dict[str, tuple[str, int]] = field(default_factory=dict)
+    advice: str = "export again with LC_ALL=C set, or add a metric with decimals such as --section SpeedOfLight"
     _seen: set[str] = field(default_factory=set)
     _pattern: re.Pattern[str] | None = None
 
@@ -139,10 +140,7 @@ class Evidence:
         for name in ("space", "apostrophe"):
             shown += [cell for key, cell in cells.items() if name in names and key.startswith(name)][:1]
         quoted = ", ".join(f"{cell!r} (line {line})" for cell, line in dict.fromkeys(shown))
-        return BrokenInputError(
-            f"the separators of the numbers {quoted} {what}; export again with LC_ALL=C set, "
-            "or add a metric with decimals such as --section SpeedOfLight"
-        )
+        return BrokenInputError(f"the separators of the numbers {quoted} {what}; {self.advice}")
 
 
 class Numbers(dict[str, float]):

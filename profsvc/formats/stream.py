@@ -10,7 +10,7 @@ import gzip
 import io
 import tempfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO, cast
 
@@ -138,6 +138,25 @@ def open_stream(source: str | Path | BinaryIO, limit: int | None = None) -> Bina
     return _stream(chunks if limit is None else _limited(chunks, limit))
 
 
+def nuls_as_spaces(stream: BinaryIO) -> tuple[BinaryIO, Callable[[], int]]:
+    """Return a stream with spaces for NUL bytes, which serial ports slip in, and how many it has met so far.
+
+    A UTF-16 stream, known by its mark, is left alone.
+    """
+    met = 0
+    head, stream = peek(stream, 2)
+    if _marked_encoding(head):
+        return stream, lambda: 0
+
+    def kept() -> Iterator[bytes]:
+        nonlocal met
+        for chunk in _read_chunks(stream):
+            met += chunk.count(b"\0")
+            yield chunk.replace(b"\0", b" ")
+
+    return _stream(kept()), lambda: met
+
+
 def _marked_encoding(head: bytes) -> str | None:
     return next((name for mark, name in BYTE_ORDER_MARKS.items() if head.startswith(mark)), None)
 
@@ -209,16 +228,21 @@ class Text:
             self._file.write(chunk)
         return encoding or "utf-8"
 
-    def lines(self) -> Iterator[str]:
-        """Yield every physical line with its line end; only a line feed ends a line."""
+    def pieces(self) -> Iterator[str]:
+        """Yield the text in pieces of any size, for formats that are not made of lines."""
         self._file.seek(0)
         decoder = codecs.getincrementaldecoder(self.encoding)("replace")
-        rest = ""
         final = False
         while not final:
             chunk = self._file.read(CHUNK)
             final = not chunk
-            pieces = (rest + decoder.decode(chunk, final)).split("\n")
+            yield decoder.decode(chunk, final)
+
+    def lines(self) -> Iterator[str]:
+        """Yield every physical line with its line end; only a line feed ends a line."""
+        rest = ""
+        for text in self.pieces():
+            pieces = (rest + text).split("\n")
             rest = pieces.pop()
             if len(rest) > LINE_LIMIT:
                 raise InputError(f"a line is longer than {LINE_LIMIT} characters, which no export has; check the file")

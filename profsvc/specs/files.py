@@ -15,7 +15,7 @@ Capability = tuple[int, int]
 ANY: tuple[Capability, Capability] = ((0, 0), (999, 999))
 """From the lowest to the highest capability."""
 
-TOOLS = ("ncu", "nvprof", "nsys")
+TOOLS = ("ncu", "nvprof", "nsys", "meter", "sensor", "kineto", "rocprof")
 
 
 @dataclass(frozen=True)

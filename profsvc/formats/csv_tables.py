@@ -1,0 +1,203 @@
+"""CSV tables that stand between other lines: the lines of a file sorted into records, each line in exactly one.
+
+A format says which line is a header, by making a layout of it, and which line ends a table. Everything else follows:
+rows have the width of their header, may hold line ends inside quotes, and a row that the file ends in is rejected.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Generic, Protocol, TypeVar
+
+import pandas as pd
+
+from profsvc.errors import BrokenInputError
+from profsvc.formats.ncu import Ledger
+from profsvc.formats.ncu_lines import HEADER, RECORD_LIMIT, REJECT, ROW, SKIP, TEXT_LIMIT, Record, split_cells
+from profsvc.formats.numbers import Evidence, Numbers
+from profsvc.tables import Batch, frame
+
+BATCH_ROWS = 10_000
+LARGEST = 2**63 - 1
+LONGEST = 40
+
+
+class Layout(Protocol):
+    """What a header says about its rows."""
+
+    header: list[str]
+
+
+L = TypeVar("L", bound=Layout)
+Begins = Callable[[str], L | None]
+Ends = Callable[[str], object]
+
+
+class _Scanner(Generic[L]):
+    """Sorts lines into records."""
+
+    def __init__(self, begins: Begins[L], ends: Ends) -> None:
+        self.begins, self.ends = begins, ends
+        self.layout: L | None = None
+        self.gap = False
+        self.open: list[str] = []
+        self.open_line = self.open_size = 0
+
+    def feed(self, number: int, line: str) -> Iterator[Record]:
+        if self.open:
+            if not self._interrupts(line):
+                yield from self._extend(line)
+                return
+            yield self._give_up(f"a quote is opened but not closed before line {number}")
+        if self.layout is not None and line[:1].isdigit() and '"' not in line:
+            yield self._row(number, 1, line)
+        elif self.ends(line):
+            self.layout = None
+            yield Record(SKIP, number, 1, line, [])
+        elif not line.strip():
+            self.gap = True
+            yield Record(SKIP, number, 1, line, [])
+        elif (layout := self.begins(line)) is not None:
+            self.layout, self.gap = layout, False
+            yield Record(HEADER, number, 1, line, layout.header)
+        elif self.layout is None or (self.gap and "," not in line):
+            yield Record(SKIP, number, 1, line, [])
+        elif line.count('"') % 2:
+            self.open, self.open_line, self.open_size = [line], number, len(line)
+        else:
+            yield self._row(number, 1, line)
+
+    def _interrupts(self, line: str) -> bool:
+        if self.ends(line) or self.begins(line) is not None:
+            return True
+        whole = line.count('"') % 2 == 0 and self.layout is not None
+        return whole and len(split_cells(line)) == len(self.layout.header)  # type: ignore[union-attr]
+
+    def _extend(self, line: str) -> Iterator[Record]:
+        self.open.append(line)
+        self.open_size += len(line)
+        if line.count('"') % 2:
+            text, count, self.open = "".join(self.open), len(self.open), []
+            yield self._row(self.open_line, count, text)
+        elif self.open_size > RECORD_LIMIT:
+            yield self._give_up(f"a quote is opened but not closed within {RECORD_LIMIT} characters")
+
+    def _give_up(self, reason: str) -> Record:
+        text, count, self.open = "".join(self.open), len(self.open), []
+        return Record(REJECT, self.open_line, count, text[:TEXT_LIMIT], [], reason)
+
+    def _row(self, line: int, lines: int, text: str) -> Record:
+        assert self.layout is not None
+        cells, needed = split_cells(text), len(self.layout.header)
+        if len(cells) == needed + 1 and not cells[-1]:
+            cells.pop()
+        ended = text.endswith("\n")
+        if len(cells) != needed:
+            reason = f"{'' if ended else 'the file ends inside this row: '}it has {len(cells)} cells but needs {needed}"
+        elif not ended and not text.endswith('"'):
+            reason = "the file ends inside this row"
+        else:
+            return Record(ROW, line, lines, text, cells)
+        return Record(REJECT, line, lines, text[:TEXT_LIMIT], [], reason)
+
+    def finish(self) -> Iterator[Record]:
+        if self.open:
+            yield self._give_up("the file ends inside a quoted cell")
+
+
+def records(lines: Iterable[str], begins: Begins[L], ends: Ends) -> Iterator[tuple[Record, L | None]]:
+    """Sort ``lines`` into records, each with the layout of its table.
+
+    ``begins`` gives the layout of a line that is a header, else None; ``ends`` tells a line that ends a table.
+    """
+    scanner = _Scanner(begins, ends)
+    for number, line in enumerate(lines, 1):
+        for record in scanner.feed(number, line):
+            yield record, scanner.layout
+    for record in scanner.finish():
+        yield record, scanner.layout
+
+
+def header_in(text: str, begins: Begins[L]) -> L | None:
+    """Return the layout of the first header in ``text``."""
+    return next((layout for line in text.split("\n") if (layout := begins(line + "\n")) is not None), None)
+
+
+def weigh(evidence: Evidence, cells: Sequence[str], integers: Sequence[str], line: int) -> None:
+    """Show the number cells of a row to ``evidence``; plain digits say nothing."""
+    evidence.add([cell for cell in cells if not cell.isdigit()], line)
+    evidence.add_integers([cell for cell in integers if not cell.isdigit()], line)
+
+
+def shown(cell: str) -> str:
+    """Quote a cell for a message."""
+    return repr(cell if len(cell) <= LONGEST else cell[:LONGEST] + "...")
+
+
+def whole(cell: str, numbers: Numbers, name: str, line: int = 0) -> int | None:
+    """Return a cell that must hold a whole number, with every digit; None if it is empty.
+
+    Raise `ValueError` with the reason if it is no such number, `BrokenInputError` if a spreadsheet has rewritten it.
+    """
+    if cell.isascii() and cell.isdigit() and len(cell) < 19:
+        return int(cell)
+    if not cell.strip():
+        return None
+    value = numbers.exact(cell)
+    if value is None:
+        raise ValueError(f"{name} is {shown(cell)}, not a number")
+    if "e" in cell.lower():
+        raise BrokenInputError(
+            f"line {line}: {name} is {cell.strip()}, but must be a whole number; a spreadsheet has cut its digits: "
+            "take the file as the profiler wrote it"
+        )
+    if abs(value) > LARGEST or value != int(value):
+        raise ValueError(f"{name} is {shown(cell)}, not a whole number of at most 19 digits")
+    return int(value)
+
+
+def scaled(cell: str, factor: Decimal, numbers: Numbers, name: str) -> Decimal | None:
+    """Return a number times ``factor``, exactly; None if the cell is empty; `ValueError` if it is no number."""
+    if not cell.strip():
+        return None
+    value = numbers.exact(cell)
+    if value is None or abs(product := value * factor) > LARGEST:
+        raise ValueError(f"{name} is {shown(cell)}, not a number in range")
+    return product
+
+
+@dataclass
+class Rows:
+    """Gathers the rows of several tidy tables until they are worth a batch."""
+
+    ledger: Ledger = field(default_factory=Ledger)
+    gathered: dict[str, list[Mapping[str, object]]] = field(default_factory=dict)
+    count: int = 0
+    launches: int = 0
+
+    def add(self, table: str, row: Mapping[str, object]) -> None:
+        """Add a row to ``table``."""
+        self.gathered.setdefault(table, []).append(row)
+        self.count += 1
+
+    def add_launch(self, row: Mapping[str, object], metrics: Iterable[Mapping[str, object]] = ()) -> None:
+        """Add a launch, which gets the next index, and its metrics."""
+        self.add("launches", {**row, "launch_index": self.launches})
+        for metric in metrics:
+            self.add("metrics", {**metric, "launch_index": self.launches, "line": row["line"]})
+        self.launches += 1
+
+    @property
+    def full(self) -> bool:
+        """Whether the rows should be handed on."""
+        return self.count >= BATCH_ROWS or self.ledger.full
+
+    def batch(self, facts: Mapping[str, str] | None = None, message: str = "") -> Batch:
+        """Hand on what was gathered, and the counts of lines."""
+        gathered, self.gathered, self.count = self.gathered, {}, 0
+        return self.ledger.batch({name: _table(name, rows) for name, rows in gathered.items()}, facts, message)
+
+
+def _table(name: str, rows: Sequence[Mapping[str, object]]) -> pd.DataFrame:
+    columns = dict.fromkeys(column for row in rows for column in row)
+    return frame(name, {column: [row.get(column) for row in rows] for column in columns})

@@ -1,0 +1,218 @@
+"""Reader of LabVIEW measurement files (.lvm): thermocouples and other channels of NI hardware."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import BinaryIO
+
+from profsvc.errors import BrokenInputError
+from profsvc.formats.clock import LOCAL, SECOND, UTC
+from profsvc.formats.lvm_lines import COLUMNS, Segment, records
+from profsvc.formats.meter_clock import ELAPSED, LARGEST, Clock, DateEvidence, Stamp, count_ns
+from profsvc.formats.ncu import Ledger
+from profsvc.formats.ncu_lines import REJECT, ROW, TEXT_LIMIT, Record
+from profsvc.formats.numbers import Evidence, NumberFormat, Numbers
+from profsvc.formats.readings import ADVICE, Channel, Rows, channel, clock_fact, labelled, split_label
+from profsvc.formats.stream import Text, head_text
+from profsvc.tables import Batch
+
+NAME = "lvm"
+PAGE = """\
+A LabVIEW measurement file (.lvm) as the Write To Measurement File VI makes it, in any number of segments.
+
+Make it with LabVIEW, SignalExpress or DAQExpress in the text format. A file whose header block was cut off, so that it
+begins with the line X_Value, is read too. Decimal comma or point follow the header, or the numbers where it is silent.
+
+Taken: every channel as a sensor, with the unit of Y_Unit_Label or of its name. X_Value counts seconds from Date and
+Time of the segment, in local time; without a usable date it is elapsed time only. With X_Columns No, X is X0 plus
+Delta_X for each row. Empty cells, NaN and the infinities of open sensors are null with that reason. Comments are
+counted among the facts of the file.
+
+Example:
+    LabVIEW Measurement
+    Separator\tTab
+    Decimal_Separator\t.
+    ***End_of_Header***
+    Channels\t1
+    Date\t2020/08/07
+    Time\t09:47:02.1010842323303222656
+    Y_Unit_Label\t\u00b0C
+    ***End_of_Header***
+    X_Value\tTemperature\tComment
+    0.000000\t21.479238\t
+"""
+
+TOOL = "LabVIEW"
+HEAD_LINES = 60
+MOST_COMMENTS = 10
+# Seconds from 1904, where LabVIEW's clock begins, to 1970; the day itself stands for a date that was never set.
+EPOCH_1904_S = 2_082_844_800
+UNSET_YEAR = "1904"
+
+
+def sniff(head: bytes) -> bool:
+    """Tell whether ``head`` begins as a measurement file, or with the line of columns of one without its header."""
+    lines = [line for line in head_text(head).split("\n")[:HEAD_LINES] if line.strip()]
+    first = lines[0] if lines else ""
+    return first.startswith("LabVIEW Measurement") or first.split("\t")[0].rstrip("\r") == COLUMNS != first.strip()
+
+
+def _channels(segment: Segment) -> list[Channel]:
+    units = segment.values("Y_Unit_Label")
+    found = []
+    for n, place in enumerate(segment.y_places):
+        name, unit = segment.columns[place], units[n] if n < len(units) else ""
+        stem = name.removesuffix(f"({unit})").strip() or name
+        found.append(channel(split_label(stem)[0], unit) if unit else labelled(name))
+    return found
+
+
+@dataclass
+class _Survey:
+    """What the first walk over a file finds out."""
+
+    evidence: Evidence = field(default_factory=lambda: Evidence(advice=ADVICE))
+    dates: DateEvidence = field(default_factory=DateEvidence)
+    first: Segment | None = None
+    channels: list[Channel] = field(default_factory=list)
+    decimal: str = ""
+    segments: int = 0
+
+    def enter(self, segment: Segment) -> None:
+        """Take in the header of a segment."""
+        self.segments += 1
+        self.decimal = self.decimal or segment.decimal
+        channels = _channels(segment)
+        if self.first is None:
+            self.first, self.channels = segment, channels
+        elif channels != self.channels:
+            here, there = (", ".join(one.name for one in found)[:200] for found in (channels, self.channels))
+            raise BrokenInputError(
+                f"line {segment.line}: this segment has the channels {here}, but the one on line {self.first.line} "
+                f"has {there}; "
+                "a file may hold segments of one set of channels only: put the others into their own file"
+            )
+        for date in segment.values("Date"):
+            self.dates.add(date, segment.line)
+
+    def number_format(self) -> NumberFormat:
+        """Return what the header says; else what the numbers say. Refuse where they contradict."""
+        if not self.decimal:
+            return self.evidence.decide()
+        other = "decimal_dot" if self.decimal == "," else "decimal_comma"
+        if (
+            other in self.evidence.found
+            and f"decimal_{'comma' if self.decimal == ',' else 'dot'}" not in self.evidence.found
+        ):
+            cell, line = self.evidence.found[other]
+            raise BrokenInputError(
+                f"line {line}: the header says that {self.decimal!r} marks decimals, but the value {cell!r} does not; "
+                "correct the line Decimal_Separator"
+            )
+        return NumberFormat(self.decimal)
+
+
+class _Origins:
+    """Where the X of each channel of a segment begins, and how its X counts."""
+
+    def __init__(self, segment: Segment, order: str, numbers: Numbers) -> None:
+        clock = Clock(order)
+        dates, times = segment.values("Date"), segment.values("Time")
+        self.starts = [self._start(clock, pair) for pair in zip(dates, times, strict=False)]
+        self.numbers = numbers
+        self.x0 = [self._ns(text) or 0 for text in segment.values("X0")]
+        self.step = [self._ns(text) for text in segment.values("Delta_X")]
+        self.rows = 0
+
+    @staticmethod
+    def _start(clock: Clock, pair: Sequence[str]) -> int | None:
+        if UNSET_YEAR in pair[0]:
+            return None
+        stamp = clock.read(f"{pair[0]} {pair[1].rstrip(',.')}")
+        return stamp.ns if stamp else None
+
+    @staticmethod
+    def _ns(text: str) -> int | None:
+        return count_ns(text.strip(), SECOND)
+
+    def stamp(self, cell: str | None, n: int) -> Stamp | None:
+        """Return the time of channel ``n`` in this row; ``cell`` is its X, or None where the step counts."""
+        start = self.starts[n] if n < len(self.starts) else (self.starts[0] if len(self.starts) == 1 else None)
+        if cell is None or not cell.strip():
+            step = self.step[n] if n < len(self.step) else None
+            x = None if step is None else (self.x0[n] if n < len(self.x0) else 0) + self.rows * step
+        else:
+            x = self._ns(cell) if self.numbers[cell] == self.numbers[cell] else None
+        if x is None or (start is not None and abs(start + x) > LARGEST):
+            return None
+        if x >= EPOCH_1904_S * SECOND:
+            return Stamp(UTC, x - EPOCH_1904_S * SECOND)
+        return Stamp(ELAPSED, x) if start is None else Stamp(LOCAL, start + x)
+
+
+def _add(readings: Rows, segment: Segment, origins: _Origins, record: Record) -> str:
+    """Add a row; return the reason if it cannot be one."""
+    cells = record.cells
+    if not segment.x_places:
+        readings.add(record.line, origins.stamp(None, 0), [cells[place] for place in segment.y_places])
+    elif len(segment.x_places) == 1:
+        text = cells[segment.x_places[0]]
+        stamp = origins.stamp(text, 0)
+        if stamp is None and (text.strip() or not origins.step):
+            return f"its X_Value {text[:40]!r} is no number"
+        readings.add(record.line, stamp, [cells[place] for place in segment.y_places])
+    else:
+        stamps = [origins.stamp(cells[place], n) for n, place in enumerate(segment.x_places)]
+        values = [cells[place] for place in segment.y_places]
+        if len(set(stamps)) == 1:
+            readings.add(record.line, stamps[0], values)
+        else:
+            for n, (stamp, value) in enumerate(zip(stamps, values, strict=True)):
+                if value.strip() or cells[segment.x_places[n]].strip():
+                    readings.add(record.line, stamp, [value], [n])
+    origins.rows += 1
+    return ""
+
+
+def _survey(text: Text) -> _Survey:
+    survey = _Survey()
+    last: Segment | None = None
+    for record, segment in records(text):
+        if segment is not None and segment is not last:
+            survey.enter(segment)
+            last = segment
+        if record.kind == ROW and segment is not None:
+            survey.evidence.add([record.cells[place] for place in segment.y_places + segment.x_places], record.line)
+    return survey
+
+
+def read(stream: BinaryIO) -> Iterator[Batch]:
+    """Read a measurement file in two walks: numbers and dates decide their form only at its end."""
+    with Text(stream) as text:
+        survey = _survey(text)
+        numbers, order = Numbers(survey.number_format()), survey.dates.decide()
+        readings, ledger = Rows(survey.channels, numbers, survey.first.line if survey.first else None), Ledger()
+        origins, last = None, None
+        comments: Counter[str] = Counter()
+        for record, segment in records(text):
+            if segment is not None and segment is not last:
+                origins, last = _Origins(segment, order, numbers), segment
+            if record.kind == ROW and segment is not None and origins is not None:
+                if reason := _add(readings, segment, origins, record):
+                    record = record._replace(kind=REJECT, reason=reason)
+                comment = segment.comment(record.cells)
+                if comment and (comment in comments or len(comments) < MOST_COMMENTS):
+                    comments[comment] += 1
+            ledger.take(record)
+            if readings.full or ledger.full:
+                yield ledger.batch(readings.take())
+        facts = {
+            "tool": TOOL,
+            "encoding": text.encoding,
+            "number_format": str(survey.number_format()),
+            **clock_fact(readings.first),
+            "segments": str(survey.segments),
+            **({"comments": ", ".join(f"{c} ({n})" for c, n in comments.items())[:TEXT_LIMIT]} if comments else {}),
+        }
+        message = "" if readings.count else "no samples: the file holds no whole row of values; record again"
+        yield ledger.batch(readings.last(), facts, message)

@@ -1,0 +1,123 @@
+"""The lines of a LabVIEW measurement file, sorted into records: header keys, column names, rows, special blocks."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from profsvc.formats.meter_table import split_row
+from profsvc.formats.ncu import numbered
+from profsvc.formats.ncu_lines import HEADER, REJECT, ROW, SKIP, TEXT_LIMIT, Record
+from profsvc.formats.stream import Text
+
+COLUMNS = "X_Value"
+COMMENT = "Comment"
+END = "***End_of_Header***"
+SPECIAL_BEGINS, SPECIAL_ENDS = "***Start_Special***", "***End_Special***"
+SEPARATORS = {"tab": "\t", "comma": ",", "semicolon": ";"}
+DECIMALS = (",", ".")
+
+
+@dataclass(frozen=True)
+class Segment:
+    """One header and the rows below it: its keys, its columns and where X, Y and the comment stand."""
+
+    line: int
+    columns: tuple[str, ...]
+    keys: Mapping[str, Sequence[str]]
+    x_places: tuple[int, ...]
+    y_places: tuple[int, ...]
+    decimal: str
+
+    def values(self, key: str) -> list[str]:
+        """Return the values of a key, one a channel: between them may stand the empty cells of X columns."""
+        return [cell for cell in self.keys.get(key, ()) if cell]
+
+    def comment(self, cells: Sequence[str]) -> str:
+        """Return the comment of a row."""
+        place = len(self.columns) - 1
+        return cells[place][:80] if self.columns[place] == COMMENT and len(cells) > place else ""
+
+
+@dataclass
+class _Scanner:
+    """Sorts lines into records."""
+
+    keys: dict[str, list[str]] = field(default_factory=dict)
+    file_keys: dict[str, list[str]] = field(default_factory=dict)
+    sign: str = "\t"
+    segment: Segment | None = None
+    special: bool = False
+    in_header: bool = True
+
+    def feed(self, number: int, line: str) -> Record:
+        if self.special or line.startswith(SPECIAL_BEGINS):
+            self.special = not line.startswith(SPECIAL_ENDS)
+            return Record(SKIP, number, 1, line[:TEXT_LIMIT], [])
+        cells = split_row(line, self.sign)
+        if not any(cells):
+            # A blank line ends the rows where another header may follow.
+            return Record(SKIP, number, 1, line[:TEXT_LIMIT], [])
+        first = cells[0]
+        if first == COLUMNS:
+            self.segment = self._segment(number, cells)
+            self.in_header = False
+            return Record(HEADER, number, 1, line[:TEXT_LIMIT], [])
+        if self._is_key(cells) or first.startswith(END) or line.startswith("LabVIEW Measurement"):
+            self._key(cells, first)
+            return Record(SKIP, number, 1, line[:TEXT_LIMIT], [])
+        if self.segment is None or self.in_header:
+            return Record(REJECT, number, 1, line[:TEXT_LIMIT], [], "it stands before the line of columns")
+        return self._row(number, line, cells)
+
+    def _is_key(self, cells: Sequence[str]) -> bool:
+        return self.in_header or cells[0] == "Channels"
+
+    def _key(self, cells: list[str], first: str) -> None:
+        if not self.in_header:
+            self.in_header, self.keys = True, {}
+        if first.startswith(END):
+            # The first header is of the file; those of the segments follow it.
+            if not self.file_keys:
+                self.file_keys, self.keys = self.keys, {}
+            return
+        self.keys[first] = cells[1:]
+        if first == "Separator" and cells[1:2]:
+            self.sign = SEPARATORS.get(cells[1].lower(), self.sign)
+        elif first == "Separator,Comma":
+            self.sign = ","
+
+    def _segment(self, line: int, cells: list[str]) -> Segment:
+        while len(cells) > 2 and not cells[-1]:
+            cells.pop()
+        keys = {**self.file_keys, **self.keys}
+        x_places = [place for place, cell in enumerate(cells) if cell == COLUMNS]
+        last = len(cells) - (cells[-1] == COMMENT)
+        y_places = tuple(place for place in range(last) if place not in x_places)
+        mode = "".join(keys.get("X_Columns", [""])[:1]).lower()
+        if mode == "no":
+            x_places = []
+        elif len(x_places) != len(y_places):
+            x_places = x_places[:1]
+        decimal = "".join(keys.get("Decimal_Separator", [""])[:1])
+        return Segment(line, tuple(cells), keys, tuple(x_places), y_places, decimal if decimal in DECIMALS else "")
+
+    def _row(self, number: int, line: str, cells: list[str]) -> Record:
+        segment = self.segment
+        assert segment is not None
+        needed = segment.y_places[-1] + 1 if segment.y_places else 1
+        most = len(segment.columns)
+        while len(cells) > most and not cells[-1]:
+            cells.pop()
+        reason = ""
+        if not line.endswith("\n"):
+            reason = "the file ends inside this row"
+        elif not needed <= len(cells) <= most:
+            reason = f"it has {len(cells)} cells but needs {needed}{'' if needed == most else f' to {most}'}"
+        return Record(REJECT if reason else ROW, number, 1, line[:TEXT_LIMIT], [] if reason else cells, reason)
+
+
+def records(text: Text) -> Iterator[tuple[Record, Segment | None]]:
+    """Sort the lines of a file into records, each with the segment it belongs to."""
+    scanner = _Scanner()
+    for number, line in numbered(text):
+        record = scanner.feed(number, line)
+        yield record, scanner.segment

@@ -1,0 +1,203 @@
+"""The clocks of meters: dates in any order, times of day and elapsed seconds, beside the stamps that `clock` reads.
+
+``01/02/2024`` is the 1st of February or the 2nd of January: the order of the fields is a property of the file.
+`DateEvidence` is shown every date; its `decide` gives the order that all of them allow, or refuses the file.
+A clock without a zone is local: it says nothing about UTC.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from decimal import Decimal
+from typing import NamedTuple
+
+from profsvc.errors import BrokenInputError
+from profsvc.formats.clock import DAY, EPOCH_UNITS, FIRST, LAST, LOCAL, SECOND, UTC
+
+ELAPSED = "elapsed"
+# The differences of two such still fit 64 bits.
+LARGEST = 2**62
+YEARS = range(1900, 2101)
+MEMO_SIZE = 1 << 12
+ORDERS = {"ymd": (0, 1, 2), "dmy": (2, 1, 0), "mdy": (2, 0, 1)}
+_UNIX_DAY = date(1970, 1, 1).toordinal()
+
+_DATE = re.compile(r"([0-9]{1,4})([-/.])([0-9]{1,2})\2([0-9]{1,4})")
+_TIME = re.compile(
+    r"(?:T|[ ,]+|^)([0-9]{1,5}):([0-9]{2})(?::([0-9]{2})(?:[.,]([0-9]{1,30}))?)?[ ]?([AaPp]\.?[Mm]\.?)?"
+    r"[ ]?(Z|UTC|GMT|[-+][0-9]{2}:?[0-9]{2})?$"
+)
+_NUMBER = re.compile(r"[-+]?[0-9]{1,20}(?:[.,][0-9]{0,30})?(?:[eE][-+]?[0-9]{1,2})?")
+
+
+class Stamp(NamedTuple):
+    """A reading of a clock: ``kind`` is UTC, LOCAL or ELAPSED; ``ns`` counts from 1970, or from an unknown start."""
+
+    kind: str
+    ns: int
+
+
+def split_date(text: str) -> tuple[tuple[str, str, str], str, str] | None:
+    """Split a text into the three fields of its date, the sign between them and what follows; None without a date.
+
+    >>> split_date("17.12.2024 08:40")
+    (('17', '12', '2024'), '.', ' 08:40')
+    """
+    match = _DATE.match(text)
+    return ((match[1], match[3], match[4]), match[2], text[match.end() :]) if match else None
+
+
+def _day(fields: Sequence[str], order: str) -> int | None:
+    """Return the days since 1970 of a date; None if it is none in this order."""
+    year, month, day = (fields[place] for place in ORDERS[order])
+    if len(year) not in (2, 4) or len(month) > 2 or len(day) > 2:
+        return None
+    full = int(year) + (2000 if len(year) == 2 else 0)
+    if full not in YEARS:
+        return None
+    try:
+        return date(full, int(month), int(day)).toordinal() - _UNIX_DAY
+    except ValueError:
+        return None
+
+
+def _orders(fields: Sequence[str], sign: str) -> list[str]:
+    """Return the orders in which ``fields`` are a date."""
+    # Nobody writes month.day.year: the dot is the sign of countries that begin with the day.
+    allowed = [order for order in ORDERS if not (sign == "." and order == "mdy")]
+    return [order for order in allowed if _day(fields, order) is not None]
+
+
+@dataclass
+class DateEvidence:
+    """Collects the orders that the dates of a file allow; keeps one date for each step."""
+
+    orders: set[str] = field(default_factory=lambda: set(ORDERS))
+    shown: list[str] = field(default_factory=list)
+    _seen: set[tuple[str, str, str]] = field(default_factory=set)
+    _same: bool = True
+
+    def add(self, text: str, line: int) -> None:
+        """Take in a text that may begin with a date."""
+        found = split_date(text)
+        if found is None or found[0] in self._seen:
+            return
+        if len(self._seen) > MEMO_SIZE:
+            self._seen.clear()
+        self._seen.add(found[0])
+        possible = _orders(*found[:2])
+        if possible:
+            if self.orders - set(possible) or not self.shown:
+                self.shown.append(f"{text[:20].strip()!r} (line {line})")
+            self.orders &= set(possible)
+            self._same &= len({_day(found[0], order) for order in possible}) == 1
+
+    def decide(self) -> str:
+        """Return ``ymd``, ``dmy`` or ``mdy``; raise `BrokenInputError` if the dates contradict or do not tell."""
+        if len(self.orders) == 1 or (self.orders and (self._same or not self.shown)):
+            return min(self.orders)
+        what = "do not tell the day from the month" if self.orders else "contradict each other"
+        raise BrokenInputError(
+            f"the dates {', '.join(self.shown[:3])} {what}; write them as YYYY-MM-DD, "
+            "or add a day of the recording after the 12th"
+        )
+
+
+def count_ns(text: str, unit_ns: int) -> int | None:
+    """Return a count of units as whole nanoseconds, exactly; None if it is none.
+
+    >>> count_ns("1718369824.263312", 10**9)
+    1718369824263312000
+    """
+    if not _NUMBER.fullmatch(text):
+        return None
+    ns = (Decimal(text.replace(",", ".")) * unit_ns).to_integral_value()
+    return int(ns) if abs(ns) <= LARGEST else None
+
+
+def epoch_unit(text: str) -> str | None:
+    """Return the unit in which a count since 1970 falls between 1990 and 2100; None if there is none.
+
+    >>> epoch_unit("1718369824263312"), epoch_unit("12.5")
+    ('us', None)
+    """
+    return next((u for u, ns in EPOCH_UNITS.items() if in_epoch(count_ns(text, ns))), None)
+
+
+def in_epoch(ns: int | None) -> bool:
+    """Tell whether a count of ns since 1970 falls between 1990 and 2100."""
+    return ns is not None and FIRST * SECOND <= ns < LAST * SECOND
+
+
+def _time_ns(match: re.Match[str], is_day: bool) -> int | None:
+    hours, minutes, seconds = int(match[1]), int(match[2]), int(match[3] or 0)
+    if match[5]:
+        if not 1 <= hours <= 12:
+            return None
+        hours = hours % 12 + (12 if match[5][0] in "pP" else 0)
+    if minutes > 59 or seconds > 59 or (is_day and hours > 23):
+        return None
+    fraction = int((match[4] or "")[:9].ljust(9, "0"))
+    return (hours * 3600 + minutes * 60 + seconds) * SECOND + fraction
+
+
+def _zone_ns(zone: str) -> int:
+    if zone[0] not in "+-":
+        return 0
+    digits = zone[1:].replace(":", "")
+    return (1 if zone[0] == "+" else -1) * (int(digits[:2]) * 60 + int(digits[2:])) * 60 * SECOND
+
+
+class Clock:
+    """Reads the times of one file; ``order`` is that of its dates.
+
+    >>> Clock("mdy").read("12-23-2020 10:21:51.496")
+    Stamp(kind='local time, no zone given', ns=1608718911496000000)
+    >>> Clock().read("2024-12-17T08:40:37+01:00")
+    Stamp(kind='UTC', ns=1734421237000000000)
+    >>> Clock().read("00:05:08")
+    Stamp(kind='elapsed', ns=308000000000)
+    """
+
+    def __init__(self, order: str = "ymd") -> None:
+        """Read dates in ``order``."""
+        self._order = order
+        self._days: dict[str, int | None] = {}
+        self._last = self._turns = 0
+
+    def _date(self, text: str) -> tuple[int | None, str]:
+        match = _DATE.match(text)
+        if match is None:
+            return None, text
+        key = match[0]
+        if key not in self._days:
+            if len(self._days) > MEMO_SIZE:
+                self._days.clear()
+            self._days[key] = _day((match[1], match[3], match[4]), self._order)
+        return self._days[key], text[match.end() :]
+
+    def read(self, text: str) -> Stamp | None:
+        """Return the time that ``text`` is; None if it is none. A time alone counts days at each midnight."""
+        text = text.strip().lstrip("'")
+        day, rest = self._date(text)
+        if day is None and rest != text:
+            return None
+        if day is not None and not rest.strip():
+            return Stamp(LOCAL, day * DAY)
+        match = _TIME.match(rest)
+        time = _time_ns(match, day is not None) if match else None
+        if match is None or time is None:
+            return None
+        if day is None:
+            return None if match[6] else self._turn(time)
+        if match[6]:
+            return Stamp(UTC, day * DAY + time - _zone_ns(match[6]))
+        return Stamp(LOCAL, day * DAY + time)
+
+    def _turn(self, time: int) -> Stamp:
+        # A time of day that falls by more than half a day has passed midnight.
+        if self._last - time > DAY // 2 and self._last < DAY:
+            self._turns += 1
+        self._last = time
+        return Stamp(ELAPSED, self._turns * DAY + time)

@@ -1,0 +1,287 @@
+"""Delimited tables of meters: which column is the clock, which are channels, and the lines around the table.
+
+A format gives `Style.layout`, which makes a `Layout` of the cells of its header, or None for any other line. The lines
+before the header are a preamble, repeats of the header and lines that `Style.is_note` knows are skipped; every other
+line is a row with a time, or rejected with the reason.
+"""
+
+import csv
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import BinaryIO
+
+from profsvc.errors import BrokenInputError
+from profsvc.formats.clock import EPOCH_UNITS, UTC
+from profsvc.formats.meter_clock import ELAPSED, Clock, DateEvidence, Stamp, count_ns, epoch_unit
+from profsvc.formats.ncu import Ledger, numbered
+from profsvc.formats.ncu_lines import HEADER, REJECT, ROW, SKIP, TEXT_LIMIT, UNITS, Record
+from profsvc.formats.numbers import Evidence, Numbers
+from profsvc.formats.readings import ADVICE, Channel, Rows, channel, clock_fact, unit_of
+from profsvc.formats.stream import Text
+from profsvc.tables import Batch
+
+SIGNS = "\t;,"
+MOST_CELLS = 5000
+PREAMBLE_LINES = 200
+_NUMERIC = re.compile(r"\s*[-+]?[0-9][0-9.,'\u2019\u00a0\u202f\u2009]*(?:[eE][-+]?[0-9]+)?\s*|\s*[-+]?[.,][0-9]+\s*")
+_INTEGER = re.compile(r"[-+]?[0-9]+")
+
+
+def split_row(line: str, sign: str) -> list[str]:
+    """Split a line at ``sign``, quotes undone and outer spaces gone; an odd quote gives no cells.
+
+    >>> split_row('"00:00:01";"0,5"', ";")
+    ['00:00:01', '0,5']
+    """
+    line = line.rstrip("\r\n")
+    if line.count(sign) >= MOST_CELLS:
+        return []
+    if '"' not in line:
+        return [cell.strip() for cell in line.split(sign)]
+    if line.count('"') % 2:
+        return []
+    try:
+        return [cell.strip() for cell in next(csv.reader([line], delimiter=sign, skipinitialspace=True), [])]
+    except csv.Error:
+        return []
+
+
+def sign_of(line: str) -> str:
+    """Return the sign that separates the cells of a header.
+
+    >>> sign_of("Time;Power, total (W)")
+    ';'
+    """
+    bare = re.sub(r'"[^"]*"', "", line)
+    return max(SIGNS, key=lambda sign: (bare.count(sign), -SIGNS.index(sign)))
+
+
+@dataclass(frozen=True)
+class Times:
+    """The columns of the clock: their places, and the unit where they count; None where dates may stand."""
+
+    places: tuple[int, ...]
+    unit: str | None = None
+    millisecond: int | None = None
+
+    def text(self, cells: Sequence[str]) -> str:
+        """Return the time of a row as one text."""
+        text = " ".join(cells[place] for place in self.places)
+        if self.millisecond is not None and (ms := cells[self.millisecond]).isdigit() and len(ms) < 4:
+            text += f".{ms.zfill(3)}"
+        return text
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where the columns of a table stand."""
+
+    sign: str
+    header: tuple[str, ...]
+    times: Times
+    places: tuple[int, ...]
+    channels: tuple[Channel, ...]
+    line: int = 0
+
+
+@dataclass(frozen=True)
+class Style:
+    """What a format says about its tables."""
+
+    tool: str
+    layout: Callable[[str, list[str]], Layout | None]
+    is_note: Callable[[list[str]], bool] = lambda cells: False
+    missing: Mapping[str, str] = field(default_factory=dict)
+
+
+def layout_of(line: str, style: Style) -> Layout | None:
+    """Return the layout of ``line`` if it is a header."""
+    if not any(sign in line for sign in SIGNS):
+        return None
+    sign = sign_of(line)
+    return style.layout(sign, split_row(line, sign))
+
+
+def is_numeric(cell: str) -> bool:
+    """Tell whether a cell may be a number in some locale."""
+    return _NUMERIC.fullmatch(cell) is not None
+
+
+def _units_row(layout: Layout, cells: Sequence[str]) -> Layout | None:
+    """Return the layout with the units of a row of units; None if ``cells`` are none."""
+    bare = [cell.strip("()[] ") for cell in cells]
+    if len(cells) != len(layout.header) or any(is_numeric(cell) for cell in cells):
+        return None
+    if not any(unit_of(bare[place]) for place in layout.places):
+        return None
+    named = [
+        channel(one.name, bare[place]) if unit_of(bare[place]) else one
+        for place, one in zip(layout.places, layout.channels, strict=True)
+    ]
+    times = layout.times
+    unit = unit_of(bare[times.places[0]])
+    if times.unit is None and unit and unit.dimension == "time":
+        times = replace(times, unit=bare[times.places[0]])
+    return replace(layout, channels=tuple(named), times=times)
+
+
+def _row(layout: Layout, number: int, line: str, cells: list[str]) -> Record:
+    needed = len(layout.header)
+    while len(cells) > needed and not cells[-1]:
+        cells.pop()
+    reason = ""
+    if not line.endswith("\n"):
+        reason = "the file ends inside this row"
+    elif len(cells) != needed:
+        reason = f"it has {len(cells)} cells but needs {needed}, so its values cannot be told apart"
+    return Record(REJECT if reason else ROW, number, 1, line[:TEXT_LIMIT], [] if reason else cells, reason)
+
+
+def records(text: Text, style: Style) -> Iterator[tuple[Record, Layout | None]]:
+    """Sort the lines of a file into records, each with the layout of its table."""
+    layout: Layout | None = None
+    begun = False
+    for number, line in numbered(text):
+        if not line.strip() or (layout is not None and line.lstrip().startswith("#")):
+            yield Record(SKIP, number, 1, line[:TEXT_LIMIT], []), layout
+        elif layout is None:
+            found = layout_of(line, style)
+            layout = replace(found, line=number) if found else None
+            yield Record(HEADER if found else SKIP, number, 1, line[:TEXT_LIMIT], []), layout
+        else:
+            cells = split_row(line, layout.sign)
+            kind, layout = _kind(layout, number, line, cells, style, begun)
+            begun |= kind == ROW
+            record = (
+                Record(kind, number, 1, line[:TEXT_LIMIT], []) if kind != ROW else _row(layout, number, line, cells)
+            )
+            yield record, layout
+
+
+def _kind(layout: Layout, number: int, line: str, cells: list[str], style: Style, begun: bool) -> tuple[str, Layout]:
+    if style.is_note(cells):
+        return SKIP, layout
+    first = cells[0] if cells else ""
+    if tuple(cells) == layout.header or not any(character.isdigit() for character in first):
+        if tuple(cells) == layout.header:
+            return HEADER, layout
+        if not begun and (named := _units_row(layout, cells)):
+            return UNITS, named
+        if (other := layout_of(line, style)) is not None and other.header != layout.header:
+            raise BrokenInputError(
+                f"line {number} is the header of another table, but the file already has one on line {layout.line}; "
+                "put each table into its own file"
+            )
+    return ROW, layout
+
+
+@dataclass
+class _Survey:
+    """What the first walk over a file finds out."""
+
+    evidence: Evidence = field(default_factory=lambda: Evidence(advice=ADVICE))
+    dates: DateEvidence = field(default_factory=DateEvidence)
+    layout: Layout | None = None
+    first: str | None = None
+    first_line: int = 0
+    numeric: set[int] = field(default_factory=set)
+
+    def add(self, record: Record, layout: Layout) -> None:
+        self.layout = layout
+        cells = record.cells
+        for place in layout.places:
+            if place not in self.numeric and is_numeric(cells[place]):
+                self.numeric.add(place)
+        self.evidence.add([cells[place] for place in layout.places if not cells[place].isdigit()], record.line)
+        text = layout.times.text(cells)
+        self.dates.add(text, record.line)
+        if self.first is None and text:
+            self.first, self.first_line = text, record.line
+
+
+class Time:
+    """Reads the time of each row: dates and times, or a count whose unit the header or its size tells."""
+
+    def __init__(self, times: Times, first: str, line: int, order: str) -> None:
+        """Decide by the first time of the file how all are read."""
+        self._times, self._clock, self.kind, self._unit_ns = times, Clock(order), ELAPSED, 0
+        if not is_numeric(first):
+            return
+        epoch = epoch_unit(first)
+        unit = unit_of(times.unit) if times.unit else None
+        if unit is None and epoch is None:
+            raise BrokenInputError(
+                f"line {line}: the time {first!r} is a number without a unit, and no epoch; "
+                "name the unit in the header, such as Time (s)"
+            )
+        self._unit_ns = round(unit.factor * 1e9) if unit else EPOCH_UNITS[epoch or "s"]
+        is_epoch = epoch is not None and self._unit_ns == EPOCH_UNITS[epoch]
+        self.kind = UTC if is_epoch else ELAPSED
+
+    def read(self, cells: Sequence[str]) -> Stamp | None:
+        """Return the time of a row; None if it cannot be read."""
+        text = self._times.text(cells)
+        if not self._unit_ns:
+            return self._clock.read(text)
+        ns = count_ns(text.strip(), self._unit_ns)
+        return Stamp(self.kind, ns) if ns is not None else None
+
+
+def _survey(text: Text, style: Style) -> _Survey:
+    survey = _Survey()
+    for record, layout in records(text, style):
+        if record.kind == ROW and layout is not None:
+            survey.add(record, layout)
+    return survey
+
+
+def _chosen(survey: _Survey) -> tuple[list[int], list[Channel], list[str]]:
+    """Return the places and channels that hold numbers or have a unit, and the names of the other columns."""
+    places, channels, left = [], [], []
+    layout = survey.layout
+    for place, one in zip(layout.places, layout.channels, strict=True) if layout else ():
+        if place in survey.numeric or one.unit != "unknown":
+            places.append(place)
+            channels.append(one)
+        else:
+            left.append(one.name)
+    return places, channels, left
+
+
+def read_table(stream: BinaryIO, style: Style) -> Iterator[Batch]:
+    """Read a file of one table in two walks: its number format and the order of its dates are known only at its end."""
+    with Text(stream) as text:
+        survey = _survey(text, style)
+        number_format = survey.evidence.decide()
+        layout, ledger = survey.layout, Ledger()
+        places, channels, left = _chosen(survey)
+        readings = Rows(channels, Numbers(number_format), layout.line if layout else None, style.missing)
+        time = (
+            Time(layout.times, survey.first, survey.first_line, survey.dates.decide())
+            if layout and survey.first
+            else None
+        )
+        for record, _ in records(text, style):
+            if record.kind == ROW:
+                stamp = time.read(record.cells) if time else None
+                if stamp is None:
+                    shown = layout.times.text(record.cells)[:40] if layout else ""
+                    record = record._replace(kind=REJECT, reason=f"its time {shown!r} cannot be read")
+                else:
+                    readings.add(record.line, stamp, [record.cells[place] for place in places])
+            ledger.take(record)
+            if readings.full or ledger.full:
+                yield ledger.batch(readings.take())
+        facts = {
+            "tool": style.tool,
+            "encoding": text.encoding,
+            "number_format": str(number_format),
+            **clock_fact(readings.first),
+            **({"date_order": survey.dates.decide()} if survey.dates.shown else {}),
+            **({"columns_left_out": ", ".join(left)[:TEXT_LIMIT]} if left else {}),
+        }
+        message = (
+            "" if readings.count else "no samples: the file holds no whole row with a time; record or export again"
+        )
+        yield ledger.batch(readings.last(), facts, message)

@@ -1,0 +1,182 @@
+"""The cells of nvprof's tables as numbers: units by column or in the cell, levels, and which prefixes the file means.
+
+Newer versions of nvprof (seen: with CUDA 8 and later) mean 1024 bytes by KB, older ones 1000. A trace prints the size,
+the duration and the throughput of each copy, so where the prefixes of size and throughput differ it tells which.
+"""
+
+import math
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from decimal import Decimal
+from functools import cached_property
+from typing import NamedTuple
+
+from profsvc.errors import BrokenInputError
+from profsvc.formats.numbers import NumberFormat, Numbers
+from profsvc.specs import units
+from profsvc.specs.vocabulary import PREFIXES
+
+BINARY, DECIMAL = 1024, 1000
+SAMPLES = 1000
+LONGEST_S = 1e9
+OLD_BANNER = "Warning: Some kernel(s) will be replayed"
+
+_NUMBER = r"[-+]?[0-9][0-9.,'\u2019\u00a0\u202f\u2009]*(?:[eE][-+]?[0-9]{1,3})?"
+_INLINE = re.compile(rf"({_NUMBER}|-?nan|-?inf)([A-Za-z%][A-Za-z/]*)?", re.IGNORECASE)
+_LEVEL = re.compile(r"(Idle|Low|Mid|High|Max) \(([0-9]|10)\)")
+_BYTES = {"byte", "byte/s"}
+
+
+class Value(NamedTuple):
+    """A cell: its unit as it came, its value in ``si_unit``, or why there is none."""
+
+    unit: str
+    value: float | None
+    si_unit: str | None
+    reason: str | None
+
+
+def split_unit(cell: str, unit: str = "") -> tuple[str, str]:
+    """Return the number of a cell and its unit: that of its column, else the one written behind the number.
+
+    >>> split_unit("12.5GB/s"), split_unit("12.5", "ms"), split_unit("Low (2)")
+    (('12.5', 'GB/s'), ('12.5', 'ms'), ('Low (2)', ''))
+    """
+    match = None if unit else _INLINE.fullmatch(cell)
+    return (match[1], match[2] or "") if match else (cell, unit)
+
+
+def _half_step(text: str) -> float:
+    """Return half of the last digit of a plain number, as a share of the number."""
+    number = Decimal(text)
+    exponent = number.as_tuple().exponent
+    return float(Decimal((0, (5,), int(exponent) - 1)) / number) if isinstance(exponent, int) else 0.0
+
+
+class Scales(dict[str, tuple[float, str] | None]):
+    """Unit as printed to (factor, unit of the product); None for a unit that nvprof does not have."""
+
+    def __init__(self, base: int) -> None:
+        """Take the units of ``units.csv`` with prefixes of ``base``."""
+        known = units("nvprof")
+        super().__init__()
+        for token, unit in known.items():
+            power = PREFIXES.find(token[:1]) + 1 if unit.si_unit in _BYTES and token not in ("B", "B/s") else 0
+            self[token] = (unit.factor * (base / BINARY) ** power, unit.si_unit)
+
+    def __missing__(self, unit: str) -> None:
+        """Say that a unit is not known."""
+        return
+
+
+@dataclass
+class Copies:
+    """Sizes, durations and throughputs of copies, which tell the prefixes of a file."""
+
+    samples: list[tuple[int, list[tuple[str, str]]]] = field(default_factory=list)
+    old: str = ""
+
+    def add(self, line: int, cells: Iterable[tuple[str, str]]) -> None:
+        """Take the size, the duration and the throughput of a copy, each with its unit."""
+        sample = list(cells)
+        if len(self.samples) < SAMPLES and all(number for number, _ in sample):
+            self.samples.append((line, sample))
+
+    def decide(self) -> tuple[int, str]:
+        """Return the base of the prefixes and how it is known."""
+        fits: dict[int, int] = {}
+        for line, sample in self.samples:
+            bases = [base for base in (BINARY, DECIMAL) if _fits(sample, Scales(base))]
+            if len(bases) == 1:
+                fits.setdefault(bases[0], line)
+        if len(fits) == 2:
+            raise BrokenInputError(
+                f"the sizes and throughputs of copies mean {BINARY} by K on line {fits[BINARY]} and {DECIMAL} on line "
+                f"{fits[DECIMAL]}; put the output of each version of nvprof into its own file"
+            )
+        for base in fits:
+            return base, f"{base}, by the sizes and throughputs of copies"
+        if self.old:
+            return DECIMAL, f"{DECIMAL}, as versions print that {self.old}"
+        return BINARY, f"{BINARY}, as versions since CUDA 8 print"
+
+
+def _fits(sample: list[tuple[str, str]], scales: Scales) -> bool:
+    """Tell whether size / duration is the throughput, up to the digits printed."""
+    values, slack = [], 1e-6
+    for number, unit in sample:
+        scale = scales[unit]
+        try:
+            if scale is None or not Decimal(number).is_finite() or not Decimal(number):
+                return False
+            slack += _half_step(number)
+            values.append(float(number) * scale[0])
+        except ArithmeticError:
+            return False
+    size, duration, throughput = values
+    return duration > 0 and throughput > 0 and abs(size / duration / throughput - 1) <= 1.1 * slack
+
+
+@dataclass
+class Values:
+    """Reads the cells of one file."""
+
+    number_format: NumberFormat
+    base: int = BINARY
+
+    @cached_property
+    def numbers(self) -> Numbers:
+        """The numbers of the file by their text."""
+        return Numbers(self.number_format)
+
+    @cached_property
+    def scales(self) -> Scales:
+        """The units of the file."""
+        return Scales(self.base)
+
+    def read(self, cell: str, unit: str = "") -> Value:
+        """Read a cell of a column in ``unit``.
+
+        >>> Values(NumberFormat()).read("Low (2)")
+        Value(unit='Low (n)', value=0.2, si_unit='1', reason=None)
+        >>> Values(NumberFormat()).read("2.5KB")
+        Value(unit='KB', value=2560.0, si_unit='byte', reason=None)
+        """
+        if match := _LEVEL.fullmatch(cell):
+            return Value(f"{match[1]} (n)", int(match[2]) / 10, "1", None)
+        number, unit = split_unit(cell, unit)
+        value, scale = self.numbers[number], self.scales[unit]
+        if value != value or "(" in number:
+            reason = "overflow" if "OVERFLOW" in cell.upper() else self.numbers.reason(number)
+            return Value(unit, None, None, "text" if "(" in number else reason)
+        if scale is None:
+            return Value(unit, None, None, f"unknown unit {unit[:20]!r}")
+        product = value * scale[0]
+        return Value(unit, product, scale[1], None) if math.isfinite(product) else Value(unit, None, None, "too large")
+
+    def time_ns(self, name: str, cell: str, unit: str = "") -> float | None:
+        """Read a time in ns; None for an empty cell. Raise `ValueError` for anything else that is none."""
+        if not cell:
+            return None
+        value = self.read(cell, unit)
+        if value.value is None or value.si_unit != "s" or not 0 <= value.value < LONGEST_S:
+            raise ValueError(f"{name} is {cell[:40]!r}{' in ' + unit if unit else ''}, not a time with its unit")
+        # The factors of times are powers of ten from 1 ns up: rounding makes 1.44 us exactly 1440 ns.
+        factor = units("nvprof")[value.unit].factor
+        return round(self.numbers[split_unit(cell, unit)[0]] * round(factor * 1e9), 6)
+
+    def whole(self, name: str, cell: str) -> int | None:
+        """Read a whole number; None for an empty cell. Raise `ValueError` for anything else that is none."""
+        if not cell:
+            return None
+        value = self.numbers[cell]
+        if value != value or value != int(value) or not 0 <= value < 2**53 or "(" in cell:
+            raise ValueError(f"{name} is {cell[:40]!r}, not a whole number")
+        return int(value)
+
+    def size(self, cell: str, unit: str = "") -> float | None:
+        """Read a number of bytes, as exact as its digits; None where the cell is none."""
+        value = self.read(cell, unit) if cell else None
+        fits = value and value.value is not None and value.si_unit == "byte" and 0 <= value.value < 2**62
+        return value.value if value and fits else None

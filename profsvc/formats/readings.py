@@ -1,0 +1,229 @@
+"""What the readers of meters and sensors share: channels with units, and their readings as tidy tables."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from profsvc.formats.meter_clock import ELAPSED, Stamp
+from profsvc.formats.numbers import NOT_NUMBERS, Numbers
+from profsvc.formats.sensors import Channel as Sensor
+from profsvc.formats.sensors import Column, Readings, Sensors
+from profsvc.specs import Unit, units
+
+TOOL = "meter"
+UNKNOWN, OTHER = "unknown", "other"
+BATCH_READINGS = 60_000
+ADVICE = "export again with a decimal point and no thousands"
+TEXT_SHOWN = 40
+ABSOLUTE_ZERO = -273.15
+# SCPI instruments print 9.91E+37 for "not a number" and 9.9E+37 for "beyond the range"; Hioki prints E+99.
+SENTINEL = 9.9e36
+NO_DATA = 9.91e37
+# Their zero is not that of degC.
+SHIFTS = {"degF": -32.0, "F": -32.0, "fahrenheit": -32.0, "K": ABSOLUTE_ZERO, "degK": ABSOLUTE_ZERO, "kelvin": -273.15}
+NO_UNIT = "the file names no unit: values are as printed"
+
+_BRACKETS = re.compile(r"(.*?)\s*[(\[]\s*([^()\[\]]*?)\s*[)\]]\s*", re.DOTALL)
+_DEGREES = re.compile(r"^(?:[\u00b0\u00ba\u02da\ufffd]|\u00c2\u00b0|deg[. ]+)\s*(?=[CFK]$)")
+_MICRO = re.compile("^[\u00b5\u03bc]")
+_SUFFIXES = {"w": "W", "kw": "kW", "mw": "mW", "uw": "uW", "v": "V", "mv": "mV", "a": "A", "ma": "mA", "ua": "uA"}
+_SUFFIXES |= {"j": "J", "mj": "mJ", "kj": "kJ", "wh": "Wh", "kwh": "kWh", "c": "degC", "degc": "degC", "f": "degF"}
+_SUFFIXES |= {"degf": "degF", "k": "K", "hz": "Hz", "s": "s", "ms": "ms", "us": "us", "ns": "ns"}
+_STEMS = {
+    "power": ("power", "watt", "pwr"),
+    "energy": ("energy",),
+    "voltage": ("volt",),
+    "current": ("curr", "amp"),
+    "temperature": ("temp", "thermo"),
+    "frequency": ("freq",),
+    "time": ("time", "elapsed", "epoch"),
+}
+# Column names that are units themselves; a lone letter is one only where it cannot be the name of a sensor.
+_WORDS = {"watt", "watts", "volt", "volts", "amp", "amps", "joule", "joules", "pf", "powerfactor", "costheta", "cosphi"}
+_LETTERS = {"W", "V", "VA", "Wh", "WH", "kWh", "KWH", "mW", "mV", "mA", "kW", "Hz", "VAR", "PF"}
+
+
+@dataclass(frozen=True)
+class Channel:
+    """A column of readings: ``(printed + shift) * factor`` is in ``unit``."""
+
+    name: str
+    quantity: str = UNKNOWN
+    unit: str = UNKNOWN
+    factor: float = 1.0
+    shift: float = 0.0
+    note: str = ""
+
+
+def unit_of(token: str) -> Unit | None:
+    """Return the unit that a meter prints as ``token``; None if we do not know it.
+
+    >>> unit_of("Watt-Hour").factor, unit_of("\u00b0C").si_unit, unit_of("g")
+    (3600.0, 'degC', None)
+    """
+    token = _MICRO.sub("u", _DEGREES.sub("deg", token.strip()))
+    known = units(TOOL)
+    # Case carries the prefix of a symbol (mW, MW), but not of a word.
+    return known.get(token) or (known.get(token.lower()) if len(token) > 3 else None)
+
+
+def _words(name: str) -> str:
+    return re.sub(r"[^a-z]", "", name.lower())
+
+
+def split_label(label: str) -> tuple[str, str | None]:
+    """Split a column's label into its name and the unit it names.
+
+    >>> split_label("Main Avg Power (mW)"), split_label("power_w"), split_label("Watts"), split_label("T5")
+    (('Main Avg Power', 'mW'), ('power_w', 'W'), ('Watts', 'watts'), ('T5', None))
+    """
+    label = label.strip()
+    match = _BRACKETS.fullmatch(label)
+    if match and unit_of(match[2]):
+        return (match[1] or label), match[2]
+    stem, _, suffix = label.rpartition("_")
+    unit = unit_of(_SUFFIXES.get(suffix.lower(), "")) if stem else None
+    if unit and any(word in stem.lower() for word in _STEMS.get(unit.dimension, ())):
+        return label, unit.token
+    if label in _LETTERS or _words(label) in _WORDS:
+        words = _words(label)
+        return label, "pf" if words in (
+            "pf",
+            "powerfactor",
+            "costheta",
+            "cosphi",
+        ) else label if label in _LETTERS else words
+    return label, None
+
+
+def channel(name: str, printed: str | None) -> Channel:
+    """Return the channel called ``name`` whose values are in the unit ``printed``.
+
+    >>> channel("T1", "\u00b0F")
+    Channel(name='T1', quantity='temperature', unit='degC', factor=0.5555555555555556, shift=-32.0, note='')
+    """
+    if not printed or not printed.strip():
+        return Channel(name, note=NO_UNIT)
+    if printed.strip() == "C" and "charge" in name.lower():
+        return Channel(name, "charge", "C")
+    unit = unit_of(printed)
+    if unit is None:
+        return Channel(name, OTHER, printed.strip())
+    quantity = "humidity" if unit.dimension == "fraction" and "humid" in name.lower() else unit.dimension
+    return Channel(name, quantity, unit.si_unit, unit.factor, SHIFTS.get(unit.token, 0.0))
+
+
+def labelled(label: str) -> Channel:
+    """Return the channel of a column from its label alone."""
+    return channel(*split_label(label))
+
+
+def _reason(cell: str, value: float, numbers: Numbers) -> str:
+    if value == value:
+        if abs(value) < SENTINEL:
+            return "below absolute zero"
+        is_no_data = abs(abs(value) / NO_DATA - 1) < 1e-6
+        return f"no data ({cell.strip()})" if is_no_data else f"beyond the range ({cell.strip()})"
+    reason = numbers.reason(cell)
+    if reason in NOT_NUMBERS.values() or reason == "too large":
+        return reason
+    return f"{'odd separators' if reason == 'odd separators' else 'not a number'}: {cell.strip()[:TEXT_SHOWN]!r}"
+
+
+@dataclass
+class Rows:
+    """Gathers rows of readings until they are worth a batch; a row has a cell for each of its sensors."""
+
+    channels: Sequence[Channel]
+    numbers: Numbers
+    line: int | None = None
+    missing: Mapping[str, str] = field(default_factory=dict)
+    count: int = 0
+    first: Stamp | None = None
+    sensors: Sensors = field(default_factory=Sensors)
+    _rows: list[tuple[int, int | None]] = field(default_factory=list)
+    _cells: list[str] = field(default_factory=list)
+    _owners: list[int] = field(default_factory=list)
+    _sizes: list[int] = field(default_factory=list)
+
+    def add(self, line: int, stamp: Stamp | None, cells: Sequence[str], owners: Sequence[int] | None = None) -> None:
+        """Add the cells of one reading; ``owners`` are the channels they belong to, where it is not all of them.
+
+        A stamp of another clock than the first of the file is none.
+        """
+        if stamp is not None and self.first is None:
+            self.first, self.sensors.first_ns = stamp, stamp.ns
+        known = stamp is not None and self.first is not None and stamp.kind == self.first.kind
+        self._rows.append((line, stamp.ns if stamp is not None and known else None))
+        self._cells.extend(cells)
+        self._owners.extend(range(len(self.channels)) if owners is None else owners)
+        self._sizes.append(len(cells))
+        self.count += 1
+
+    @property
+    def full(self) -> bool:
+        """Whether the readings should be handed on."""
+        return len(self._cells) >= BATCH_READINGS or len(self._rows) >= BATCH_READINGS
+
+    def take(self) -> dict[str, pd.DataFrame]:
+        """Return the samples gathered, and begin anew."""
+        if self._cells:
+            values, reasons = self._values()
+            rows = np.repeat(np.arange(len(self._rows)), self._sizes)
+            lines = np.array([line for line, _ in self._rows], np.int64)[rows]
+            ns = np.array([ns or 0 for _, ns in self._rows], np.int64)[rows]
+            known = np.array([ns is not None for _, ns in self._rows], np.bool_)[rows]
+            every = Readings(ns=ns, values=values, reasons=reasons, lines=lines)
+            untimed = Readings(ns=None, values=values, reasons=reasons, lines=lines)
+            owners = np.array(self._owners, np.int64)
+            for n, one in enumerate(self.channels):
+                mine = owners == n
+                for readings, chosen in ((every, mine & known), (untimed, mine & ~known)):
+                    if chosen.any():
+                        self.sensors.add(self._sensor(one, n), readings.part(chosen))
+        self._rows, self._cells, self._owners, self._sizes = [], [], [], []
+        return self.sensors.take(self.first.kind if self.first and self.first.kind != ELAPSED else None)
+
+    def last(self) -> dict[str, pd.DataFrame]:
+        """Return the rest of the samples, and the sensors: only now it is known what to beware of in them."""
+        tables = self.take()
+        for n, one in enumerate(self.channels):
+            self._sensor(one, n)
+        return {**tables, **self.sensors.table()}
+
+    def _sensor(self, one: Channel, n: int) -> Sensor:
+        column = Column(one.name, quantity=one.quantity, unit=one.unit, note=one.note)
+        return self.sensors.channel(column, None, None, self.line or 1, n)
+
+    def _values(self) -> tuple[NDArray[np.float64], NDArray[np.object_]]:
+        owners = np.array(self._owners, dtype=np.intp)
+        factors = np.array([one.factor for one in self.channels])[owners]
+        shifts = np.array([one.shift for one in self.channels])[owners]
+        celsius = np.array([one.unit == "degC" for one in self.channels])[owners]
+        read = self.numbers.many(self._cells)
+        with np.errstate(over="ignore", invalid="ignore"):
+            shifted = read + shifts
+            # A power of ten below 1 has no exact double, but its inverse has.
+            values = np.where(factors < 1, shifted / np.where(factors < 1, 1 / factors, 1), shifted * factors)
+            bad = ~np.isfinite(values) | (np.abs(read) >= SENTINEL) | (celsius & (values < ABSOLUTE_ZERO - 1e-6))
+        reasons = np.full(len(self._cells), None, dtype=object)
+        for place, cell in enumerate(self._cells) if self.missing else ():
+            if cell in self.missing:
+                reasons[place], bad[place] = self.missing[cell], True
+        for place in np.flatnonzero(bad).tolist():
+            reasons[place] = reasons[place] or _reason(self._cells[place], float(read[place]), self.numbers)
+        values[bad] = np.nan
+        return values, reasons
+
+
+def clock_fact(first: Stamp | None) -> dict[str, str]:
+    """Return the fact on which clock the readings stand.
+
+    >>> clock_fact(None), clock_fact(Stamp("UTC", 0))
+    ({'clock': 'none'}, {'clock': 'UTC'})
+    """
+    return {"clock": first.kind if first else "none"}

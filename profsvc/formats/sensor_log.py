@@ -1,0 +1,285 @@
+"""A log of sensors as rows under a header: the steps from split rows to samples, column by column.
+
+A reader sorts the lines of its format and says what each column of the header is (`Column`); `Log` reads the stamps,
+tells the GPUs apart, turns cells into values, rejects what cannot be, and keeps the account of the lines.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from profsvc.errors import BrokenInputError
+from profsvc.formats.clock import Clock, Flags, Int64s
+from profsvc.formats.ncu import Ledger
+from profsvc.formats.ncu_lines import REJECT, TEXT_LIMIT, Record
+from profsvc.formats.sensors import TEXT, UNKNOWN, Cells, Column, Objects, Readings, Sensors, number
+from profsvc.tables import Batch, frame
+
+CHUNK_ROWS = 1 << 16
+CHUNK_CELLS = 1 << 19
+NO_GPU = -1
+
+Rows = list[Sequence[str]]
+
+
+@dataclass
+class _Chunk:
+    """Good rows, transposed: their cells column by column, lines, stamps, and what tells their GPUs apart."""
+
+    columns: Sequence[Sequence[str]]
+    lines: Int64s
+    ns: Int64s | None
+    keys: Objects
+
+    def part(self, rows: Int64s) -> "_Chunk":
+        """Return the rows at these places."""
+        columns = [[cells[row] for row in rows.tolist()] for cells in self.columns]
+        return _Chunk(columns, self.lines[rows], None if self.ns is None else self.ns[rows], self.keys[rows])
+
+
+class Log:
+    """Takes the rows of one file and hands on its batches."""
+
+    def __init__(self, tool: str, clock: Clock | None = None) -> None:
+        """Begin a file that ``tool`` wrote."""
+        self.tool = tool
+        self.clock = clock or Clock()
+        self.ledger = Ledger()
+        self.sensors = Sensors()
+        self.facts: dict[str, str] = {}
+        self.columns: list[Column] = []
+        self.field_of: Callable[[str], Column] = Column
+        self.line = 0
+        self.rows = 0
+        self.duplicates = 0
+        self.rejected = 0
+        self.first_reason = ""
+        self._cells = Cells(tool)
+        self._most = CHUNK_ROWS
+        self._rows: Rows = []
+        self._lines: list[int] = []
+        self._words: dict[tuple[str, object], str] = {}
+        self._metrics: list[dict[str, object]] = []
+        self._last: dict[object, Sequence[str]] = {}
+
+    @property
+    def full(self) -> bool:
+        """Whether enough rows wait to be worth a batch."""
+        return len(self._rows) >= self._most or self.ledger.full
+
+    def begin(self, columns: Sequence[Column], line: int) -> None:
+        """Begin the rows under a header that stands at ``line``."""
+        self.flush()
+        self.columns, self.line = list(columns), line
+        self._most = min(CHUNK_ROWS, CHUNK_CELLS // max(8, len(columns)))
+
+    def skip(self, lines: int = 1) -> None:
+        """Count lines that are no readings."""
+        self.ledger.skipped += lines
+
+    def reject(self, line: int, text: str, reason: str) -> None:
+        """Reject a line."""
+        self.ledger.take(Record(REJECT, line, 1, text[:TEXT_LIMIT].rstrip("\r\n"), [], reason))
+        self.rejected += 1
+        self.first_reason = self.first_reason or f"line {line}: {reason}"
+
+    def row(self, line: int, cells: Sequence[str], text: str) -> None:
+        """Take a row; reject it if it has not a cell a column, or was cut at the end of the file."""
+        if len(cells) != len(self.columns):
+            self.reject(line, text, f"it has {len(cells)} cells, but {len(self.columns)} columns are named")
+        elif not text.endswith("\n") and not self._is_whole(cells):
+            self.reject(line, text, "the file ends inside this line: its last cell may be cut")
+        else:
+            self._rows.append(cells)
+            self._lines.append(line)
+
+    def _is_whole(self, cells: Sequence[str]) -> bool:
+        """Tell whether the last cell of a line without an end ends as the one above it, in a unit or a word."""
+        if not self._rows:
+            return False
+        last, above = (row[-1].strip().lstrip("0123456789.+-") for row in (cells, self._rows[-1]))
+        return bool(last) and last == above
+
+    def waiting(self) -> tuple[Rows, list[int]]:
+        """Take out the rows that wait, and their lines."""
+        found = self._rows, self._lines
+        self._rows, self._lines = [], []
+        return found
+
+    def restore(self, rows: Rows, lines: list[int]) -> None:
+        """Put rows back that wait."""
+        self._rows, self._lines = rows, lines
+
+    def flush(self, gpus: Sequence[int] | None = None) -> None:
+        """Turn the rows that wait into samples; ``gpus`` tells of which GPU each is where no column does."""
+        rows, lines = self._rows, np.array(self._lines, np.int64)
+        self._rows, self._lines = [], []
+        if not rows:
+            return
+        keep, ns, keys = self._sorted(rows, lines, gpus)
+        if not keep.all():
+            rows = [row for row, kept in zip(rows, keep.tolist(), strict=True) if kept]
+            lines, keys = lines[keep], keys[keep]
+            ns = None if ns is None else ns[keep]
+        if not rows:
+            return
+        self.ledger.stored += len(rows)
+        self.rows += len(rows)
+        if ns is not None and self.sensors.first_ns is None:
+            self.sensors.first_ns = int(ns[0])
+        every = _Chunk(list(zip(*rows, strict=True)), lines, ns, keys)
+        for place, column in enumerate(self.columns):
+            if column.role == "long":
+                self._take_long(every, place)
+            elif column.role not in ("time", "elapsed", "day", "gpu", "field"):
+                self._take(column, every, place)
+
+    def _take_long(self, chunk: _Chunk, place: int) -> None:
+        """Take a column of values of which another column names the fields."""
+        fields = chunk.columns[[column.role for column in self.columns].index("field")]
+        codes, names = pd.factorize(np.array([field.strip() for field in fields], dtype=object))
+        for code, name in enumerate(names.tolist()):
+            self._take(self.field_of(name), chunk.part(np.flatnonzero(codes == code)), place)
+
+    def _take(self, column: Column, chunk: _Chunk, place: int) -> None:
+        """Take the cells of a column, GPU by GPU."""
+        cells = chunk.columns[place]
+        values, reasons = self._cells.read(cells, column, chunk.lines)
+        whole = Readings(chunk.ns, values, reasons, chunk.lines)
+        codes, keys = pd.factorize(chunk.keys)
+        for code, key in enumerate(keys.tolist()):
+            where = np.flatnonzero(codes == code)
+            self._store(column, key, whole.part(where) if len(keys) > 1 else whole, chunk, place, where)
+
+    def _sorted(self, rows: Rows, lines: Int64s, gpus: Sequence[int] | None) -> tuple[Flags, Int64s | None, Objects]:
+        """Return which rows hold a reading of their own, their stamps, and what tells their GPUs apart."""
+        keep, ns = np.ones(len(rows), np.bool_), None
+        for place, column in enumerate(self.columns):
+            if column.role == "time":
+                ns, good = self.clock.read([row[place].strip() for row in rows])
+                self._reject_all(rows, lines, keep & ~good, place, "which is no time, or one of another kind")
+                keep &= good
+            elif column.role == "elapsed":
+                good = np.array([row[place].isdigit() and len(row[place]) < 19 for row in rows], np.bool_)
+                self._reject_all(rows, lines, keep & ~good, place, "which is no time")
+                keep &= good
+                ns = np.array([int(row[place]) if ok else 0 for row, ok in zip(rows, good, strict=True)], np.int64)
+        keys = self._keys(rows, gpus)
+        for place, column in enumerate(self.columns):
+            if column.role == "gpu":
+                known = {cell for cell in {row[place] for row in rows} if gpu_number(cell) is not None}
+                good = np.array([row[place] in known for row in rows], np.bool_)
+                self._reject_all(rows, lines, keep & ~good, place, "which is no index of a GPU")
+                keep &= good
+        if ns is not None and len(rows):
+            repeated = self._repeated(rows, keys, keep)
+            self.duplicates += int(repeated.sum())
+            self.ledger.skipped += int(repeated.sum())
+            keep &= ~repeated
+        return keep, ns, keys
+
+    def _keys(self, rows: Rows, gpus: Sequence[int] | None) -> Objects:
+        keys = np.full(len(rows), NO_GPU, dtype=object)
+        if gpus is not None:
+            keys[:] = list(gpus)
+            return keys
+        for role in ("gpu", "device"):
+            place = next((place for place, column in enumerate(self.columns) if column.role == role), None)
+            if place is not None:
+                distinct = {row[place] for row in rows}
+                read = {cell: gpu_number(cell) if role == "gpu" else cell.strip() for cell in distinct}
+                keys[:] = [read[row[place]] for row in rows]
+                break
+        return keys
+
+    def _repeated(self, rows: Rows, keys: Objects, keep: Flags) -> Flags:
+        """Tell which rows were written twice: as the row before of the same GPU, stamp included."""
+        repeated = np.zeros(len(rows), np.bool_)
+        last = self._last
+        for place, (row, key) in enumerate(zip(rows, keys.tolist(), strict=True)):
+            if last.get(key) == row:
+                repeated[place] = keep[place]
+            last[key] = row
+        return repeated
+
+    def _reject_all(self, rows: Rows, lines: Int64s, bad: Flags, place: int, why: str) -> None:
+        for row in np.flatnonzero(bad).tolist():
+            cell = rows[row][place].strip()[:60]
+            self.reject(int(lines[row]), ", ".join(rows[row]), f"{self.columns[place].name} is {cell!r}, {why}")
+
+    def _store(self, column: Column, key: object, part: Readings, chunk: _Chunk, place: int, where: Int64s) -> None:
+        gpu = key if isinstance(key, int) and key != NO_GPU else None
+        if column.role != "value" and part.reasons is not None:
+            # A column of words alone has no samples in which a missing one would be seen.
+            wordy = part.reasons == TEXT if column.role == "open" else part.reasons != None  # noqa: E711
+            words = [chunk.columns[place][row] for row in where[wordy].tolist()]
+            self._note_words(column, key, words, part.part(wordy))
+            part = part.part(~wordy)
+        if column.role in ("value", "open") and len(part.values):
+            device = self._device(chunk, int(where[0]))
+            self.sensors.add(self.sensors.channel(column, gpu, device, self.line, key), part)
+
+    def _device(self, chunk: _Chunk, row: int) -> str | None:
+        for role in ("name", "device"):
+            for column, cells in zip(self.columns, chunk.columns, strict=True):
+                if column.role == role and number(cells[row], column)[1] == TEXT:
+                    return cells[row].strip()
+        return None
+
+    def _note_words(self, column: Column, key: object, cells: Sequence[str], part: Readings) -> None:
+        """Keep words as metrics, where they change."""
+        place, reasons = (column.name, key), [] if part.reasons is None else part.reasons.tolist()
+        for line, cell, reason in zip(part.lines.tolist(), cells, reasons, strict=True):
+            word = cell.strip()
+            if self._words.get(place) != word:
+                self._words[place] = word
+                section = None if key == NO_GPU else f"GPU {key}"
+                row: dict[str, object] = {"section": section, "metric": column.name, "raw_text": word, "reason": reason}
+                self._metrics.append({**row, "line": line})
+
+    def batch(self, flush: bool = True) -> Batch:
+        """Hand on what was gathered, the rows that wait too unless it is said otherwise."""
+        if flush:
+            self.flush()
+        tables = self.sensors.take(self.clock.kind)
+        if self._metrics:
+            rows, self._metrics = self._metrics, []
+            tables["metrics"] = frame("metrics", {name: [row[name] for row in rows] for name in rows[0]})
+        return self.ledger.batch(tables)
+
+    def last(self, encoding: str, facts: Mapping[str, str], message: str = "") -> Iterator[Batch]:
+        """Hand on the rest, and the table of sensors; refuse a file of which not a single row could be read."""
+        yield self.batch()
+        found = {"tool": self.tool, **facts, "encoding": encoding, **self.facts}
+        if self.clock.kind:
+            found["clock"] = self.clock.kind
+        found["readings"] = str(self.rows)
+        if gpus := {key for _, key in self.sensors.channels if key != NO_GPU}:
+            found["gpus"] = str(len(gpus))
+        if self.duplicates:
+            found["duplicate_rows"] = str(self.duplicates)
+        if not self.sensors.readings and self.rejected:
+            raise BrokenInputError(
+                f"none of the {self.rejected} rows of the log can be read; {self.first_reason}; record it again with "
+                "LC_ALL=C, or take out what the tool did not write"
+            )
+        if not self.sensors.readings:
+            message = message or "no readings: the file holds no row below its header; record the log again"
+        yield self.ledger.batch(self.sensors.table(), found, message)
+
+
+def gpu_number(cell: str) -> int | None:
+    """Return the index of a GPU: 3, GPU 3, gpu3 and card3 are 3.
+
+    >>> gpu_number(" GPU 3"), gpu_number("card0"), gpu_number("x")
+    (3, 0, None)
+    """
+    text = cell.strip().lower().removeprefix("gpu").removeprefix("card").strip()
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 5 else None
+
+
+def unknown(name: str, why: str) -> Column:
+    """Return a column whose meaning nobody knows: its numbers are kept as they came."""
+    return Column(name, "value", UNKNOWN, UNKNOWN, note=why)

@@ -1,0 +1,161 @@
+"""Reader of the logs of tegrastats, the monitor of NVIDIA Jetson boards: one line a poll, a word a sensor."""
+
+import re
+from collections.abc import Iterator
+from typing import BinaryIO
+
+from profsvc.formats.clock import Clock, stamp
+from profsvc.formats.ncu import numbered
+from profsvc.formats.sensor_log import Log
+from profsvc.formats.sensors import Column, scale
+from profsvc.formats.stream import Text, head_text
+from profsvc.tables import Batch
+
+NAME = "tegrastats"
+PAGE = """\
+A log of tegrastats on a Jetson board: power rails, temperatures, loads and clocks, a line a poll.
+
+Make it with
+    sudo tegrastats --interval 100 --logfile FILE
+Newer versions write the date and the time before each line (month first); without them nobody knows when a reading was.
+A line that is the output of date is kept as a fact, not as a time, as the interval is not in the file.
+
+Taken: of each rail (VDD_IN 1840/1725, in mW, or 1840mW/1725mW) the present power, and the tool's running average as a
+sensor of its own; temperatures (GPU@31C); load and clock of each CPU and of GR3D, EMC; used and whole RAM and SWAP.
+A CPU that is off gives samples without value. tegrastats always says PMIC@100C; such stuck sensors are marked.
+
+Example:
+    RAM 896/7859MB (lfb 26x4MB) CPU [4%@2035,off] EMC_FREQ 0% GR3D_FREQ 0%@1300 GPU@31C VDD_IN 1840/1840
+    RAM 896/7859MB (lfb 26x4MB) CPU [1%@345,off] EMC_FREQ 0% GR3D_FREQ 2%@1300 GPU@30.5C VDD_IN 1610/1725
+"""
+
+TOOL = "tegrastats"
+AVERAGE = "running average of the tool since its start"
+_LINE = re.compile(r"(?:[0-9]{2}-[0-9]{2}-[0-9]{4} [0-9:.]+ )?RAM [0-9]+/[0-9]+[kMG]?B\b")
+_STAMP = re.compile(r"([0-9]{2}-[0-9]{2}-[0-9]{4} [0-9:.]+) ")
+_WORDS = re.compile(
+    r"(?P<memory>RAM|SWAP|IRAM) (?P<used>[0-9]+)/(?P<total>[0-9]+)(?P<size>[kMG]?)B(?: ?\([^)]*\))?"
+    r"|CPU \[(?P<cpus>[^\]]*)\]"
+    r"|(?P<engine>[A-Z][A-Z0-9_]*) (?P<load>[0-9]+)%(?:@\[?(?P<clock>[0-9]+)[0-9,]*\]?)?"
+    r"|(?P<place>[A-Za-z][\w.-]*)@(?P<degrees>-?[0-9]+(?:\.[0-9]+)?)C"
+    r"|(?P<rail>[A-Z][A-Z0-9_]*) (?P<now>[0-9]+)(?:mW)?/(?P<average>[0-9]+)(?:mW)?"
+    r"|(?P<clocked>[A-Z][A-Z0-9_]*) (?P<only>[0-9]+)"
+    r"|MTS fg (?P<fg>[0-9]+)% bg (?P<bg>[0-9]+)%|(?P<off>[A-Z][A-Z0-9_]*) off"
+)
+_CPU = re.compile(r"(?:(?P<load>[0-9]+)%@(?P<clock>[0-9]+)|off)")
+_SIZES = {"k": "KiB", "M": "MiB", "G": "GiB", "": "B"}
+_UNITS = {"power": "mW", "temperature": "C", "utilization": "%", "clock": "MHz"}
+
+
+def sniff(head: bytes) -> bool:
+    """Tell whether one of the first lines in ``head`` is one of tegrastats."""
+    return any(_LINE.match(line.lstrip("\ufeff")) for line in head_text(head).split("\n", 20)[:20])
+
+
+def _column(name: str, quantity: str, token: str = "", note: str = "") -> Column:
+    token = token or _UNITS[quantity]
+    found = scale(token)
+    return Column(name, "value", quantity, found[1] if found else "1", token, note=note)
+
+
+def _cpus(text: str) -> Iterator[tuple[Column, str]]:
+    for place, cpu in enumerate(text.split(",")):
+        match = _CPU.fullmatch(cpu.strip())
+        if match is None:
+            raise ValueError(f"CPU {cpu.strip()}")
+        yield _column(f"CPU{place}", "utilization"), match["load"] or "[off]"
+        yield _column(f"CPU{place} clock", "clock"), match["clock"] or "[off]"
+
+
+def words_of(line: str) -> tuple[list[tuple[Column, str]], str]:
+    """Return what a line says, sensor by sensor, and what of it was not understood.
+
+    >>> words_of("GR3D_FREQ 2%@1300 GPU@31C what")
+    ([(Column(name='GR3D_FREQ', role='value', quantity='utilization', unit='1', token='%', whole=False, note=''), '2'),
+      (Column(name='GR3D_FREQ clock', role='value', quantity='clock', unit='Hz', token='MHz', whole=False, note=''),
+       '1300'),
+      (Column(name='GPU', role='value', quantity='temperature', unit='degC', token='C', whole=False, note=''), '31')],
+     'what')
+    """
+    found: list[tuple[Column, str]] = []
+    rest = []
+    end = 0
+    for match in _WORDS.finditer(line):
+        rest.append(line[end : match.start()].strip())
+        end = match.end()
+        try:
+            found += _meaning(match)
+        except ValueError as error:
+            rest.append(str(error))
+    rest.append(line[end:].strip())
+    return found, " ".join(part for part in rest if part)
+
+
+def _meaning(match: re.Match[str]) -> Iterator[tuple[Column, str]]:
+    if match["memory"]:
+        size = _SIZES[match["size"]]
+        yield _column(match["memory"], "memory", size), match["used"]
+        yield _column(f"{match['memory']} total", "memory", size), match["total"]
+    elif match["cpus"] is not None:
+        yield from _cpus(match["cpus"])
+    elif match["engine"]:
+        yield _column(match["engine"], "utilization"), match["load"]
+        if match["clock"]:
+            yield _column(f"{match['engine']} clock", "clock"), match["clock"]
+    elif match["place"]:
+        yield _column(match["place"], "temperature"), match["degrees"]
+    elif match["rail"]:
+        yield _column(match["rail"], "power"), match["now"]
+        yield _column(f"{match['rail']} average", "power", note=AVERAGE), match["average"]
+    elif match["clocked"]:
+        yield _column(match["clocked"], "clock"), match["only"]
+    elif match["fg"]:
+        yield _column("MTS fg", "utilization"), match["fg"]
+        yield _column("MTS bg", "utilization"), match["bg"]
+    elif match["off"]:
+        yield _column(match["off"], "utilization"), "[off]"
+
+
+class _File:
+    """Sorts the lines of a log; lines that name the same sensors are rows of one table."""
+
+    def __init__(self) -> None:
+        self.log = Log(TOOL, Clock(month_first=True))
+
+    def add(self, number: int, line: str) -> None:
+        """Account for a line."""
+        text = line.strip().lstrip("\ufeff")
+        if not _LINE.match(text):
+            if (found := stamp(text)) and "date_line" not in self.log.facts:
+                self.log.facts["date_line"] = text
+            if text and not found and self.log.columns:
+                self.log.reject(number, line, "it is no whole line of tegrastats")
+            else:
+                self.log.skip()
+            return
+        if not line.endswith("\n"):
+            self.log.reject(number, line, "the file ends inside this line: its last word may be cut")
+            return
+        dated = _STAMP.match(text)
+        words, rest = words_of(text[dated.end() :] if dated else text)
+        if rest:
+            self.log.reject(number, line, f"{rest[:80]!r} in it is not known")
+            return
+        columns = [column for column, _ in words]
+        cells = [cell for _, cell in words]
+        if dated:
+            columns, cells = [Column("time", "time"), *columns], [dated[1], *cells]
+        if columns != self.log.columns:
+            self.log.begin(columns, number)
+        self.log.row(number, cells, line)
+
+
+def read(stream: BinaryIO) -> Iterator[Batch]:
+    """Read a log in one walk over the file."""
+    with Text(stream) as text:
+        file = _File()
+        for number, line in numbered(text):
+            file.add(number, line)
+            if file.log.full:
+                yield file.log.batch()
+        yield from file.log.last(text.encoding, {"layout": f"{len(file.log.columns)} values a line"})

@@ -1,0 +1,182 @@
+"""Reader of any log with a time column: power meters, thermocouples and loggers that have no format of their own."""
+
+import re
+from collections.abc import Iterator
+from typing import BinaryIO
+
+from profsvc.formats import hioki, joulescope, picolog, yokogawa
+from profsvc.formats.meter_clock import ORDERS, Clock
+from profsvc.formats.meter_table import (
+    PREAMBLE_LINES,
+    Layout,
+    Style,
+    Times,
+    is_numeric,
+    layout_of,
+    read_table,
+    split_row,
+)
+from profsvc.formats.readings import channel, labelled, split_label, unit_of
+from profsvc.formats.stream import head_text
+from profsvc.tables import Batch
+
+NAME = "timeseries"
+PAGE = """\
+A log of any meter or sensor as a timeseries: a CSV with a header, a time column, and columns of numbers.
+
+Make it with what your meter or logger comes with (Extech 380801 and 380803, Kill A Watt loggers, Monsoon, Otii, NI
+FieldPoint and cDAQ, FlexLogger, Omega and other thermocouple loggers, your own script). Cells are separated by comma,
+semicolon or tab; lines before the header are skipped and counted, a row of units below it is read.
+
+time     a column Timestamp, Time, Date/Time, or Date and Time beside each other; a date and time (YYYY-MM-DD hh:mm:ss,
+         DD.MM.YYYY, DD/MM/YYYY or MM/DD/YYYY), an epoch, or a count with its unit in the header, such as Time (ms)
+unit     in the column's name: Power (W), power_mw, Temp [\u00b0F], Watts, or in a row of units
+
+Taken: every column of numbers as a sensor, in SI units where its name has a unit; a column without one is kept as it
+is printed, with quantity and unit "unknown". Dates without a zone are local time. 01/02/2024 is decided by the other
+dates of the file (a field above 12), or the file is refused. A row with fewer cells than the header is rejected: its
+values have moved to other columns.
+
+Example:
+    Time (s),Main Avg Current (mA),Main Avg Power (mW),Board temperature (\u00b0C)
+    0.0002,152.31,639.70,41.2
+    0.0004,152.40,640.08,41.2
+"""
+
+TOOL = "log"
+DATES = {"date", "datum"}
+CLOCKS = {"time", "zeit", "uhrzeit", "timeofday"}
+STAMPS = {
+    "timestamp",
+    "timestamps",
+    "datetime",
+    "dateandtime",
+    "zeitstempel",
+    "datumzeit",
+    "datumuhrzeit",
+    "datetimeutc",
+}
+STAMPS |= {
+    "timeutc",
+    "utc",
+    "utctime",
+    "utcdatetime",
+    "localtime",
+    "timestamputc",
+    "datetimestamp",
+    "epoch",
+    "unixtime",
+}
+STAMPS |= {"unixtimestamp", "epochtime", "logtime", "sampletime", "elapsed", "elapsedtime", "relativetime", "runtime"}
+COUNTS = {"t", "seconds", "elapsedseconds", "timeseconds", "milliseconds", "elapsedmilliseconds"}
+ORDINALS = {
+    "no",
+    "nr",
+    "index",
+    "record",
+    "recordno",
+    "sample",
+    "sampleno",
+    "row",
+    "scan",
+    "scanno",
+    "n",
+    "id",
+    "count",
+}
+# Logs that have a reader of their own, or will not be guessed at.
+_OTHERS = re.compile(
+    r"(?:power|temperature|clocks?|utilization|memory|fan|pcie|enforced|encoder|ecc|clocks_[a-z_]+|gpu|driver_version"
+    r"|display_[a-z]+|vbios_version|accounting|persistence_mode|mig)\.[\w.]+(?: \[.*\])?"
+    r"|GPUId|TimeStampUs|gpuIndex|Entity|Field(?:Id)?|pstate|gpu_?uuid|uuid|X_Value|Laptime.*|Kernel ?Name"
+    r"|correlation_?id|(?:gpu|cpu)[0-9]+_energy|Start \(ns\)|Duration.*|Calls|Instances|Time ?\(%\)"
+    r"|quantity|Store No\.?",
+    re.IGNORECASE,
+)
+# What a program prints while a profiler runs is no log.
+_BANNER = re.compile(r"=+[0-9A-Z]+=+ ")
+_ZEUS = ["Time", "Power"]
+
+
+def _word(name: str) -> str:
+    return re.sub(r"[^a-z]", "", name.lower())
+
+
+def _time_unit(label: str) -> str | None:
+    """Return the unit of a label that names a count of time."""
+    name, token = split_label(label)
+    unit = unit_of(token) if token else None
+    if unit and unit.dimension == "time":
+        # The total, mean or duration of something is a time, but no clock.
+        stem = _word(name.rpartition("_")[0]) if name == label.strip() and "_" in name else _word(name)
+        known = stem in COUNTS | STAMPS | CLOCKS or stem.startswith(("elapsed", "timestamp", "epoch", "unix"))
+        return token if known else None
+    if _word(label) in COUNTS and _word(label) != "t":
+        return "ms" if "milli" in label.lower() else "s"
+    return None
+
+
+def _times(cells: list[str]) -> tuple[Times, set[int]] | None:
+    """Return the clock of a header, and the places of all columns that are clocks."""
+    # A share of the time is no time.
+    words = [_word(split_label(cell)[0]) if "%" not in cell else "" for cell in cells]
+    units = [_time_unit(cell) for cell in cells]
+    dates = [place for place, word in enumerate(words) if word in DATES]
+    clocks = [place for place, word in enumerate(words) if word in CLOCKS and not units[place]]
+    stamps = [place for place, word in enumerate(words) if word in STAMPS and not units[place]]
+    counts = [place for place, unit in enumerate(units) if unit]
+    every = {*dates, *clocks, *stamps, *counts}
+    if dates and clocks:
+        millisecond = next((place for place, word in enumerate(words) if word in ("millisecond", "milliseconds")), None)
+        return Times((dates[0], clocks[0]), None, millisecond), every
+    for place in [*stamps[:1], *counts[:1], *clocks[:1], *dates[:1]]:
+        return Times((place,), units[place]), every
+    return None
+
+
+def _layout(sign: str, cells: list[str]) -> Layout | None:
+    if len(cells) < 2 or cells[-1:] == [""]:
+        cells = cells[:-1]
+    if len(cells) < 2 or cells == _ZEUS or any(_OTHERS.fullmatch(cell) for cell in cells):
+        return None
+    named = [cells[0].lstrip("# "), *cells[1:]]
+    if not all(named) or any(is_numeric(cell) for cell in cells) or (found := _times(named)) is None:
+        return None
+    times, clocks = found
+    # Where other columns stand first, a column of times is a result, and no clock.
+    if min(times.places) > 1:
+        return None
+    places = [n for n, cell in enumerate(named) if n not in clocks and _word(cell) not in ORDINALS]
+    volts = any(cell in ("V", "W") for cell in named)
+    channels = tuple(channel("A", "A") if named[n] == "A" and volts else labelled(named[n]) for n in places)
+    if not places or any(other.layout(sign, cells) for other in (hioki, joulescope, picolog, yokogawa)):
+        return None
+    return Layout(sign, tuple(cells), times, tuple(places), channels)
+
+
+_STYLE = Style(TOOL, _layout)
+
+
+def _is_row(layout: Layout, line: str) -> bool:
+    cells = split_row(line, layout.sign)
+    if len(cells) < 2 or max(layout.times.places) >= len(cells):
+        return False
+    text = layout.times.text([*cells, *[""] * (len(layout.header) - len(cells))])
+    return is_numeric(text) or any(Clock(order).read(text) for order in ORDERS)
+
+
+def sniff(head: bytes) -> bool:
+    """Tell whether a line in ``head`` names a clock and other columns, and one of the next two begins a row."""
+    lines = [line for line in head_text(head).split("\n")[:PREAMBLE_LINES] if line.strip()]
+    if any(_BANNER.match(line) for line in lines):
+        return False
+    for place, line in enumerate(lines):
+        layout = layout_of(line, _STYLE)
+        if layout is not None:
+            return any(_is_row(layout, row) for row in lines[place + 1 : place + 3])
+    return False
+
+
+def read(stream: BinaryIO) -> Iterator[Batch]:
+    """Read a log."""
+    return read_table(stream, _STYLE)
