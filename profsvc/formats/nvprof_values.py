@@ -112,7 +112,7 @@ def _fits(sample: list[tuple[str, str]], scales: Scales) -> bool:
                 return False
             slack += _half_step(number)
             values.append(float(number) * scale[0])
-        except ArithmeticError:
+        except (ArithmeticError, ValueError):  # Decimal and float strip different spaces
             return False
     size, duration, throughput = values
     return duration > 0 and throughput > 0 and abs(size / duration / throughput - 1) <= 1.1 * slack

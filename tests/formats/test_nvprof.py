@@ -378,3 +378,11 @@ def test_old_versions_mean_thousands():
     traced = trace.table("launches").set_index("kernel")["duration_ns"].filter(like="bpnn_adjust").iloc[0] * 1e-9
     assert seconds == pytest.approx([traced, traced], rel=0.01)
     assert set(trace.table("transfers")["bytes"]) == {262148, 262144, 4456516, 68}
+
+
+@pytest.mark.parametrize("sign", ["\x1c", "\x1d", "\x1e", "\x1f"])
+def test_an_odd_space_before_a_number_changes_nothing(sign):
+    plain = (ROOT / "nvprof" / "gpu_trace.csv").read_text(encoding="utf-8")
+    odd = Content(plain.replace("0.000061,", f"{sign}0.000061,").encode())
+    assert odd.lines == Content(plain.encode()).lines
+    assert odd.rows("transfers") == Content(plain.encode()).rows("transfers")

@@ -1,0 +1,156 @@
+"""How fast the readers are, each beside a named peer that reads the same file in the same run.
+
+Run it with ``python -m tests.benchmarks.reading``. It generates a gpu-trace of nvprof, a log of nvidia-smi and a wide
+raw page of Nsight Compute (5 million rows, 10 million rows, 2000 kernels of 800 metrics; ``--scale 0.1`` makes a tenth
+of it), and reads each without a store, alternating with its peer. A ratio above 1 means that profsvc is the faster.
+Times are without the imports; the memory is the highest of the process.
+"""
+
+import argparse
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from itertools import islice
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+KERNELS = (
+    "void gemm<float, (int)128, true>(float const *, int)", "saxpy(int, float, float*, float*)", "[CUDA memcpy HtoD]",
+)  # fmt: skip
+
+START = """
+import csv, resource, sys, time
+import pandas as pd
+from profsvc import formats
+path = sys.argv[1]
+begin = time.perf_counter()
+"""
+END = """
+print(time.perf_counter() - begin, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6)
+"""
+OURS = """
+_, batches = formats.read(open(path, "rb"))
+rows = 0
+for batch in batches:
+    rows += sum(len(table) for table in batch.tables.values())
+assert rows
+"""
+PEERS = {
+    "nvprof gpu-trace": (
+        "pandas read_csv in chunks",
+        'for chunk in pd.read_csv(path, skiprows=[0, 2], engine="c", chunksize=100_000): chunk.sum(numeric_only=True)',
+    ),
+    "nvidia-smi log": (
+        "pandas with parsed times and units",
+        """
+for chunk in pd.read_csv(path, skipinitialspace=True, chunksize=200_000):
+    chunk["timestamp"] = pd.to_datetime(chunk["timestamp"], format="%Y/%m/%d %H:%M:%S.%f")
+    for name in chunk.columns[2:]:
+        if chunk[name].dtype == object:
+            chunk[name] = chunk[name].str.split(" ").str[0].astype(float)
+""",
+    ),
+    "ncu raw, wide": (
+        "csv module, typed",
+        """
+with open(path, newline="") as stream:
+    rows = csv.reader(stream)
+    header, units = next(rows), next(rows)
+    for row in rows:
+        values = [float(cell) for cell in row[11:]]
+""",
+    ),
+}
+
+
+def gpu_trace(rows: int) -> Iterator[str]:
+    yield "==1== Profiling result:\n"
+    yield (
+        '"Start","Duration","Grid X","Grid Y","Grid Z","Block X","Block Y","Block Z","Registers Per Thread",'
+        '"Static SMem","Dynamic SMem","Size","Throughput","SrcMemType","DstMemType","Device","Context","Stream",'
+        '"Name"\n'
+    )
+    yield "s,us,,,,,,,,KB,B,MB,GB/s,,,,,,\n"
+    draw, start = random.Random(1), 0.0
+    for row in range(rows):
+        start += draw.random() * 1e-4
+        name = KERNELS[row % 3]
+        if name[0] == "[":
+            middle = ',,,,,,,,,4.000000,11.402837,"Pageable","Device"'
+        else:
+            middle = f"{draw.randrange(1, 4096)},1,1,256,1,1,32,1.000000,0,,,,"
+        yield f'{start:.9f},{draw.random() * 900:.6f},{middle},"Tesla V100 (0)","1","7","{name}"\n'
+
+
+def smi_log(rows: int) -> Iterator[str]:
+    yield "timestamp, index, power.draw [W], temperature.gpu, clocks.current.sm [MHz], utilization.gpu [%]\n"
+    draw, start = random.Random(2), datetime(2026, 3, 1)
+    for row in range(rows):
+        moment = (start + timedelta(milliseconds=50 * row)).strftime("%Y/%m/%d %H:%M:%S.%f")[:-3]
+        yield (
+            f"{moment}, 0, {60 + 600 * draw.random():.2f} W, {draw.randrange(30, 80)}, "
+            f"{draw.randrange(345, 1980)} MHz, {draw.randrange(101)} %\n"
+        )
+
+
+def ncu_raw(kernels: int, metrics: int = 800) -> Iterator[str]:
+    fixed = ("ID", "Process ID", "Process Name", "Host Name", "Kernel Name", "Context", "Stream", "Block Size",
+             "Grid Size", "Device", "CC")  # fmt: skip
+    names = [f"sm__inst_executed_pipe_{number}.sum" for number in range(metrics)]
+    yield ",".join(f'"{name}"' for name in (*fixed, *names)) + "\n"
+    yield ",".join(['""'] * len(fixed) + ['"inst"'] * metrics) + "\n"
+    draw = random.Random(3)
+    for kernel in range(kernels):
+        head = (kernel, 1, "app", "host", KERNELS[kernel % 2], 1, 7, "(256, 1, 1)", "(80, 1, 1)", 0, "9.0")
+        values = (f"{draw.random() * 10 ** draw.randrange(9):.2f}" for _ in names)
+        yield ",".join(f'"{cell}"' for cell in (*head, *values)) + "\n"
+
+
+CASES = (
+    ("nvprof gpu-trace", gpu_trace, 5_000_000),
+    ("nvidia-smi log", smi_log, 10_000_000),
+    ("ncu raw, wide", ncu_raw, 2_000),
+)
+
+
+def write(path: Path, lines: Iterator[str]) -> None:
+    with path.open("w", encoding="utf-8") as stream:
+        while block := "".join(islice(lines, 10_000)):
+            stream.write(block)
+
+
+def timed(body: str, path: Path) -> tuple[float, float]:
+    """Run ``body`` on the file in a process of its own: seconds, without the imports, and peak memory in MB."""
+    done = subprocess.run(
+        [sys.executable, "-c", START + body + END, str(path)], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    took, peak = map(float, done.stdout.split())
+    return took, peak
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--scale", type=float, default=1.0, help="part of the full size of each file")
+    parser.add_argument("--repeats", type=int, default=3)
+    wanted = parser.parse_args()
+    print(f"{'work':18}{'rows':>10}{'MB':>7}{'profsvc s':>11}{'peer s':>9}{'ratio':>8}{'peak MB':>9}  peer")
+    for title, lines, rows in CASES:
+        rows = max(int(rows * wanted.scale), 10)
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "export.csv"
+            write(path, lines(rows))
+            peer, body = PEERS[title]
+            pairs = [(timed(OURS, path), timed(body, path)) for _ in range(wanted.repeats)]
+            ratio = statistics.median(theirs[0] / ours[0] for ours, theirs in pairs)
+            ours, theirs = (statistics.median(pair[side][0] for pair in pairs) for side in (0, 1))
+            peak = max(pair[0][1] for pair in pairs)
+            size = path.stat().st_size / 1e6
+        print(f"{title:18}{rows:10}{size:7.0f}{ours:11.2f}{theirs:9.2f}{ratio:8.3f}{peak:9.0f}  {peer}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
