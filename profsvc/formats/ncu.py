@@ -20,20 +20,6 @@ BATCH_LAUNCHES = 64
 BATCH_REJECTS = 1000
 ERRORS_SHOWN = 5
 
-IDENTITY = (
-    "ID",
-    "Process ID",
-    "Process Name",
-    "Host Name",
-    "Kernel Name",
-    "Kernel Time",
-    "Context",
-    "Stream",
-    "Block Size",
-    "Grid Size",
-    "Device",
-    "CC",
-)
 DURATIONS = ("gpu__time_duration.sum", "Duration")
 DEVICE_NAMES = ("device__attribute_display_name", "Display Name")
 # Their cells are lists, such as 0,1 or 1 (0-15): a comma in them says nothing about numbers.
@@ -66,7 +52,7 @@ INTEGERS = {
 }
 UNSCALED = {"", "ns", "nsecond", "block", "thread", "cycle", "inst", "register/thread"}
 
-_DIMENSIONS = re.compile(r"\(?\s*([0-9]+)\s*,\s*([0-9]+)\s*,\s*([0-9]+)\s*\)?")
+_DIMENSIONS = re.compile(r"\(?\s*([0-9]{1,10})\s*,\s*([0-9]{1,10})\s*,\s*([0-9]{1,10})\s*\)?")
 _VERSION = re.compile(r"Version ([0-9]{4}\.[0-9]+\.[0-9.]*[0-9])")
 _NANOSECONDS = {"ns", "nsecond"}
 

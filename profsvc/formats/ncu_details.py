@@ -8,7 +8,7 @@ from typing import BinaryIO
 import pandas as pd
 
 from profsvc.formats import ncu
-from profsvc.formats.ncu_lines import HEADER, REJECT, ROW, TEXT_LIMIT, Record, page_in, records
+from profsvc.formats.ncu_lines import HEADER, IDENTITY, REJECT, ROW, TEXT_LIMIT, Record, page_in, records
 from profsvc.formats.numbers import Evidence, NumberFormat, Numbers
 from profsvc.formats.stream import Text, head_text
 from profsvc.tables import Batch, frame
@@ -51,7 +51,7 @@ class _Layout:
     def __init__(self, header: list[str]) -> None:
         self.width = len(header)
         place = {name: n for n, name in reversed(list(enumerate(header)))}
-        self.identity = {name: place[name] for name in ncu.IDENTITY if name in place}
+        self.identity = {name: place[name] for name in IDENTITY if name in place}
         self.process = place.get("Process ID", 0)
         self.metric, self.unit, self.value = (place[f"Metric {word}"] for word in ("Name", "Unit", "Value"))
         self.section, self.body = place.get("Section Name", -1), place.get("Body Item Label", -1)

@@ -18,6 +18,22 @@ TEXT_LIMIT = 2000
 CELL_LIMIT = 1 << 20
 RECORD_LIMIT = 4 << 20
 PENDING_LIMIT = 1000
+IDENTITY = (
+    "ID",
+    "Process ID",
+    "Process Name",
+    "Host Name",
+    "Kernel Name",
+    "Kernel Time",
+    "Context",
+    "Stream",
+    "Block Size",
+    "Grid Size",
+    "Device",
+    "CC",
+)
+# The columns of a details page that every row has; those of rules may be missing behind them.
+_OF_A_METRIC = ("Section Name", "Body Item Label", "Metric Name", "Metric Unit", "Metric Value")
 
 _BANNER = re.compile(r"==[A-Z0-9]+== ?")
 # A quoted header has quoted rows: a bare number at the start of a line is then the program's own output.
@@ -145,7 +161,9 @@ class _Scanner:
             )
         self.header = header
         self.quoted = _QUOTED_HEADER in line
-        self.least_cells = header.index("Metric Value") + 1 if self.page == "details" else len(header)
+        self.least_cells = len(header)
+        if self.page == "details":
+            self.least_cells = 1 + max(header.index(name) for name in (*IDENTITY, *_OF_A_METRIC) if name in header)
         self.block = False
 
     def _interrupts(self, line: str) -> bool:

@@ -11,7 +11,7 @@ import pandas as pd
 
 from profsvc.errors import BrokenInputError
 from profsvc.formats import ncu
-from profsvc.formats.ncu_lines import HEADER, REJECT, ROW, TEXT_LIMIT, UNITS, Record, page_in, records
+from profsvc.formats.ncu_lines import HEADER, IDENTITY, REJECT, ROW, TEXT_LIMIT, UNITS, Record, page_in, records
 from profsvc.formats.numbers import Evidence, NumberFormat, Numbers
 from profsvc.formats.stream import Text, head_text
 from profsvc.tables import Batch
@@ -53,7 +53,7 @@ class _Layout:
 
     def __post_init__(self) -> None:
         first = {name: place for place, name in reversed(list(enumerate(self.header)))}
-        self.identity = {name: first[name] for name in ncu.IDENTITY if name in first}
+        self.identity = {name: first[name] for name in IDENTITY if name in first}
         known = set(self.identity.values())
         self.places = [place for place in range(len(self.header)) if place not in known]
         self.metrics = [self.header[place] for place in self.places]

@@ -17,7 +17,7 @@ from profsvc.formats.ncu_lines import REJECT, TEXT_LIMIT, Record
 from profsvc.formats.sensors import TEXT, UNKNOWN, Cells, Column, Objects, Readings, Sensors, number
 from profsvc.tables import Batch, frame
 
-CHUNK_ROWS = 1 << 16
+CHUNK_ROWS = 1 << 15
 CHUNK_CELLS = 1 << 19
 NO_GPU = -1
 

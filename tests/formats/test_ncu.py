@@ -30,7 +30,13 @@ def test_unknown_unit_is_kept():
     assert "furlong" not in scales
 
 
-@pytest.mark.parametrize(("text", "expected"), [("(64,64,1)", (64, 64, 1)), ("64", (None,) * 3), ("", (None,) * 3)])
+NO_SIZES = (None, None, None)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("(64,64,1)", (64, 64, 1)), ("64", NO_SIZES), ("", NO_SIZES), (f"({'9' * 30}, 1, 1)", NO_SIZES)],
+)
 def test_dimensions(text, expected):
     assert dimensions(text) == expected
 

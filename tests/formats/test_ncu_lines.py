@@ -58,6 +58,13 @@ def test_name_over_lines():
     assert kinds(text) == [(HEADER, 1, 1), (UNITS, 2, 1), (ROW, 3, 3), (ROW, 6, 1)]
 
 
+def test_a_short_row_of_odd_details_is_rejected():
+    header = '"ID","Process ID","Metric Name","Metric Unit","Metric Value","Kernel Name","Rule Name"\n'
+    found = list(records([header, '"0","1","a","inst","5"\n', '"0","1","a","inst","5","k"\n'], "details"))
+    assert [record.kind for record in found] == [HEADER, REJECT, ROW]
+    assert found[1].reason == "it has 5 cells but needs 6 to 7"
+
+
 def test_stray_lines_are_rejected_inside_and_skipped_after_the_table():
     text = RAW + UNIT_ROW + row(0) + "stray\n" + row(1) + "bye\n" + '"piece\n' + "end"
     assert [kind for kind, *_ in kinds(text)] == [HEADER, UNITS, ROW, REJECT, ROW, SKIP, REJECT, REJECT]
