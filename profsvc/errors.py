@@ -50,6 +50,8 @@ class NotFoundError(ProfsvcError):
         if close:
             return cls(f"no {what} named {name!r}; did you mean {' or '.join(map(repr, close))}?")
         listed = ", ".join(map(repr, sorted(known)[:10])) or "none yet"
+        if len(known) > 10:
+            listed += f" and {len(known) - 10} more"
         return cls(f"no {what} named {name!r}; there is {listed}")
 
 

@@ -37,6 +37,11 @@ class Reading:
     zone: str | None = None
     offset_s: float = 0.0
 
+    def __post_init__(self) -> None:
+        """Refuse a zone that does not exist before any file is read."""
+        if self.zone is not None:
+            zone_of(self.zone)
+
 
 AS_IT_IS = Reading()
 

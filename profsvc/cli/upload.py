@@ -67,9 +67,11 @@ def _one(text: str, work: "Work") -> "Verdict":
 def describe(verdict: "Verdict", checked: bool) -> str:
     """Say in one sentence what became of a file."""
     counts = {"launches": verdict.launches, "samples": verdict.samples}
-    held = ", ".join(f"{count} {what}" for what, count in counts.items() if count) or "no launches"
+    held = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
+    if not held and not verdict.known:  # what is stored already is told by its lines alone
+        held = "no launches"
     account = (
-        f"{held}; of {verdict.lines} lines {verdict.lines_stored} stored, "
+        f"{held + '; ' if held else ''}of {verdict.lines} lines {verdict.lines_stored} stored, "
         f"{verdict.lines_skipped} skipped, {verdict.lines_rejected} rejected"
     )
     where = f"run {verdict.run!r} (id {verdict.run_id})"

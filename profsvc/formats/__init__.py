@@ -89,11 +89,14 @@ def _only(matches: list[Reader], head: bytes, name: str | None) -> Reader:
     if matches:
         names = " and ".join(reader.NAME for reader in matches)
         raise UnknownFormatError(f"{file} looks like {names}; say which with --format NAME")
+    if not head_text(head).strip():
+        raise UnknownFormatError(f"{file} is empty: there is nothing to read; make it again")
     first = next((line for line in head_text(head).splitlines() if line.strip()), "")
-    seen = f"begins with {first[:SHOWN]!a}{' ...' if len(first) > SHOWN else ''}" if first else "is empty"
+    seen = f"begins with {first[:SHOWN]!a}{' ...' if len(first) > SHOWN else ''}"
+    cut = "" if b"\n" in head else "; it has no end of line, so it may be cut"
     known = ", ".join(reader.NAME for reader in READERS)
     raise UnknownFormatError(
-        f"{file} {seen}, which no reader knows; there are {known}: `profsvc formats` shows how to make such files"
+        f"{file} {seen}, which no reader knows; there are {known}: `profsvc formats` shows how to make such files{cut}"
     )
 
 

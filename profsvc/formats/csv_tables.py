@@ -70,8 +70,9 @@ class _Scanner(Generic[L]):
     def _interrupts(self, line: str) -> bool:
         if self.ends(line) or self.begins(line) is not None:
             return True
-        whole = line.count('"') % 2 == 0 and self.layout is not None
-        return whole and len(split_cells(line)) == len(self.layout.header)  # type: ignore[union-attr]
+        if self.layout is None or line.count('"') % 2:
+            return False
+        return len(split_cells(line)) == len(self.layout.header)
 
     def _extend(self, line: str) -> Iterator[Record]:
         self.open.append(line)

@@ -149,9 +149,9 @@ class _Table:
             return Column(cell, "time")
         if self.long and lower in ("field", "value", "values"):
             return Column(cell, "field" if lower == "field" else "long")
-        if lower in _COLUMNS:
-            quantity, token = _COLUMNS[lower]
-            return Column(cell, "value", quantity, scale(token)[1], token)  # type: ignore[index]
+        quantity, token = _COLUMNS.get(lower, ("", ""))
+        if quantity and (found := scale(token)):
+            return Column(cell, "value", quantity, found[1], token)
         return field_column(cell)
 
     def add(self, number: int, line: str) -> None:

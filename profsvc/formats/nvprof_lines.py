@@ -6,6 +6,7 @@ in exactly one `Record`; the cells of a row stand under the names that the CSV f
 """
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -98,7 +99,7 @@ def text_columns(line: str) -> list[str] | None:
     return columns if len(columns) > 1 and kind_of(columns) else None
 
 
-class Scanner:
+class Scanner(ABC):
     """Sorts lines into records; each form of the file says what a header and what a row is."""
 
     def __init__(self) -> None:
@@ -185,13 +186,13 @@ class Scanner:
             cut = record.reason.startswith("the file ends")
             yield record if kind == REJECT or cut else record._replace(kind=SKIP, reason="")
 
+    @abstractmethod
     def header(self, number: int, line: str) -> list[str] | None:
         """Return the columns if ``line`` is a header."""
-        raise NotImplementedError
 
+    @abstractmethod
     def other(self, number: int, line: str) -> Iterator[Record]:
         """Yield what a line is that is neither banner nor header."""
-        raise NotImplementedError
 
 
 class CsvScanner(Scanner):

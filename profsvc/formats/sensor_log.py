@@ -213,7 +213,7 @@ class Log:
         gpu = key if isinstance(key, int) and key != NO_GPU else None
         if column.role != "value" and part.reasons is not None:
             # A column of words alone has no samples in which a missing one would be seen.
-            wordy = part.reasons == TEXT if column.role == "open" else part.reasons != None  # noqa: E711
+            wordy = part.reasons == TEXT if column.role == "open" else pd.notna(part.reasons)
             words = [chunk.columns[place][row] for row in where[wordy].tolist()]
             self._note_words(column, key, words, part.part(wordy))
             part = part.part(~wordy)

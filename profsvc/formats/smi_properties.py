@@ -37,7 +37,7 @@ _RULES: tuple[tuple[str, str, str, str, bool], ...] = (
 
 @cache
 def _rule(name: str) -> tuple[str, str, str, bool] | None:
-    return next((rest for pattern, *rest in _RULES if re.fullmatch(pattern, name)), None)  # type: ignore[return-value]
+    return next((rule[1:] for rule in _RULES if re.fullmatch(rule[0], name)), None)
 
 
 def is_property(name: str) -> bool:

@@ -91,9 +91,10 @@ def _table(columns: Sequence[str], rows: Sequence[Row], width: int | None) -> st
         table.add_column(heading, justify="right" if right else "left", no_wrap=right, overflow="ellipsis")
     for row in rows:
         table.add_row(*[Text(cell(row.get(c))) for c in columns])
-    console = Console(file=io.StringIO(), width=width or 160, color_system=None, highlight=False)
+    text = io.StringIO()
+    console = Console(file=text, width=width or 160, color_system=None, highlight=False)
     console.print(table)
-    return "\n".join(line.rstrip() for line in console.file.getvalue().splitlines()) + "\n"  # type: ignore[attr-defined]
+    return "\n".join(line.rstrip() for line in text.getvalue().splitlines()) + "\n"
 
 
 def _harmless(value: Any) -> Any:

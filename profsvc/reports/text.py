@@ -135,6 +135,8 @@ def _launch(one: Row) -> Iterable[str]:
     yield f"   {'criterion':26}{'':{BAR}}  value  share  speedup  published  flags"
     for row in one["criteria"]:
         yield _criterion(row)
+    for row in one["of_run"]:
+        yield f"{_criterion(row)}  (of the whole run)"
     for part in (_units(one), _advice(one["advice"]), _estimates(one["rules"])):
         if lines := list(part):
             yield ""

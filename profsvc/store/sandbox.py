@@ -183,6 +183,8 @@ def _explained(error: Exception, guard: _Guard) -> UsageError | ServiceError:
         return explained(words, "the store")
     if found := re.match(r"no such table: (?:main\.|temp\.)?(\S+)", words):
         return UsageError(guard._refuse_table(found[1]))
+    if words.startswith("no such column"):
+        return UsageError(f"the query is wrong: {words}; `select * from VIEW limit 1` shows the columns of a view")
     if "too big" in words or "too large" in words:
         return UsageError(f"a value or the query is larger than allowed ({words})")
     return UsageError(f"the query is wrong: {words}")

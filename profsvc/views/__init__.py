@@ -137,6 +137,8 @@ def launch(engine: "Engine", run_name: str, kernel: str) -> dict[str, Any]:
     chosen = launches_of(engine, run_name, kernel)
     known = {p["launch_id"]: p for p in store.select(engine, "v1_potential", run_id=run_id)}
     words = texts()
+    whole = store.select(engine, "v1_criteria", run_id=run_id, criterion="host_sync")
+    of_run = _in_order([row for row in whole if row["launch_id"] is None], "criterion")
     opened = []
     for one, pages in once(chosen, known):
         key = one["launch_id"]
@@ -147,6 +149,7 @@ def launch(engine: "Engine", run_name: str, kernel: str) -> dict[str, Any]:
             {
                 "launch": one,
                 "criteria": criteria,
+                "of_run": of_run,
                 "potential": bounds[0] if bounds else None,
                 "units": _in_order(store.select(engine, "v1_models", launch_id=key, model="useful_work"), "quantity"),
                 "rules": [rule for page in pages for rule in store.select(engine, "v1_rules", launch_id=page)],
@@ -167,6 +170,10 @@ def launches_of(engine: "Engine", run_name: str, kernel: str | None = None) -> l
     else:
         exact = [one for one in launches if kernel in (one["kernel"], one["kernel_short"])]
         chosen = exact or [one for one in launches if kernel in one["kernel"]]
+    if not chosen and re.fullmatch(r"#?\d+", kernel):
+        numbers = [one["launch_index"] for one in launches]
+        held = f"its launches are #{min(numbers)} to #{max(numbers)}" if numbers else "the run has no launches"
+        raise NotFoundError(f"no kernel named {kernel!r}, and no launch of that number in {run_name!r}; {held}")
     if not chosen:
         raise NotFoundError.near("kernel", kernel, {str(one["kernel_short"]) for one in launches})
     return chosen

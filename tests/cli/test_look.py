@@ -89,6 +89,7 @@ def test_an_unknown_kernel_is_not_found(on_demo, kernel):
     assert (result.code, result.out) == (3, "")
     assert ("did you mean 'reduce_v4_firstadd'" in result.err) == (kernel != "999")
     assert f"no kernel named {kernel!r}" in result.err
+    assert ("its launches are #0 to #33" in result.err) == (kernel == "999")
 
 
 def test_an_unknown_run_is_not_found(on_demo):

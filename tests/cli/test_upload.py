@@ -190,3 +190,15 @@ def test_analyze_recomputes_the_same(cli, fixtures, rows_sha):
     assert rows_sha() == before
     assert cli("analyze").code == 2
     assert cli("analyze", "plian").code == 3
+
+
+def test_a_zone_that_does_not_exist_is_refused_before_any_file(cli, fixtures):
+    cli("upload", fixtures / PLAIN)
+    result = cli("upload", fixtures / PLAIN, "--timezone", "Mars/One")
+    assert (result.code, result.out) == (2, "")
+    assert "no time zone is named 'Mars/One'; give an IANA name" in result.err
+
+
+def test_a_log_that_is_stored_already_is_not_said_to_hold_no_launches(cli, fixtures):
+    assert "33 samples" in cli("upload", fixtures / "nvidia_smi" / "units.csv").err
+    assert "nothing changed; of 4 lines 3 stored" in cli("upload", fixtures / "nvidia_smi" / "units.csv").err

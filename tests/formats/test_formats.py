@@ -39,6 +39,7 @@ def test_detect(head, reader):
         (b"", "run.csv is empty"),
         (b"\n\n", "run.csv is empty"),
         (b"\n\x1b[31mhello\n", r"run.csv begins with '\x1b[31mhello', which no reader knows"),
+        (RAW[:20], "it has no end of line, so it may be cut"),
         (b"x" * 500, f"run.csv begins with '{'x' * 100}' ..., which"),
         (b"ID,time\n1,2\n", "there are ncu-raw, ncu-details, ncu-text"),
     ],

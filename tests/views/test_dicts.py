@@ -57,6 +57,7 @@ def test_an_opened_launch_has_what_the_views_say(demo, run, index):
     assert one["launch"] == store.select(demo, "v1_launches", launch_id=key)[0]
     criteria = store.select(demo, "v1_criteria", launch_id=key)
     assert {row["criterion"]: row["value"] for row in one["criteria"]} == {r["criterion"]: r["value"] for r in criteria}
+    assert [row["criterion"] for row in one["of_run"]] == ["host_sync"]
     assert len(one["criteria"]) == len(criteria)
     order = list(views.texts())
     assert [row["criterion"] for row in one["criteria"]] == sorted(
