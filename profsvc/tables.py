@@ -8,7 +8,9 @@ Units stand in the names. Missing is null, and where a value is null a ``reason`
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from profsvc.errors import DomainError
@@ -38,6 +40,7 @@ TABLES: Mapping[str, tuple[Column, ...]] = {
     "launches": _columns(
         "launch_index | int | ordinal of the launch in the file, from 0; with the file it is the launch's identity",
         "source_id    | text? | the ID the tool printed for it",
+        "correlation_id | int? | joins it to the call that launched it",
         "process_id   | int? | process that launched it",
         "process_name | text? | name of that process",
         "host         | text? | host name as printed",
@@ -55,6 +58,9 @@ TABLES: Mapping[str, tuple[Column, ...]] = {
         "block_x      | int? | threads",
         "block_y      | int? | threads",
         "block_z      | int? | threads",
+        "registers_per_thread | int? | registers; null where the export has them as a metric, or not at all",
+        "shared_mem_static_bytes | int? | shared memory of a block, as compiled; null in the same way",
+        "shared_mem_dynamic_bytes | int? | shared memory of a block, as asked for at launch; null in the same way",
         "line         | int | first line of the launch in the file, from 1",
     ),
     "metrics": _columns(
@@ -201,6 +207,33 @@ def frame(name: str, rows: Mapping[str, Sequence[object]]) -> pd.DataFrame:
     if unknown := set(rows) - set(table.columns):
         raise DomainError(f"table {name!r} has no column {sorted(unknown)}; it has {list(table.columns)}")
     return check(name, table)
+
+
+def frame_of_arrays(name: str, length: int, columns: Mapping[str, Any]) -> pd.DataFrame:
+    """Make a tidy table of whole columns without touching single values; columns not given are null.
+
+    A column is an array of ``length`` values, or one value for all rows.
+
+    >>> table = frame_of_arrays("samples", 2, {"sensor_index": 0, "sample_index": 7, "line": np.arange(1, 3)})
+    >>> table["line"].tolist(), bool(table["time_ns"].isna().all())
+    ([1, 2], True)
+    """
+    return pd.DataFrame(
+        {column.name: _array(column.kind, length, columns.get(column.name)) for column in TABLES[name]}, copy=False
+    )
+
+
+def _array(kind: str, length: int, given: Any) -> Any:
+    if kind == "int":
+        if isinstance(given, np.ndarray):
+            return pd.arrays.IntegerArray(given, np.zeros(length, np.bool_))
+        if isinstance(given, pd.arrays.IntegerArray):
+            return given
+        return pd.arrays.IntegerArray(np.full(length, given or 0, np.int64), np.full(length, given is None))
+    if kind == "text":
+        texts = given if isinstance(given, np.ndarray) else np.full(length, given, object)
+        return pd.Series(texts, dtype=object, copy=False)
+    return given if isinstance(given, np.ndarray) else np.full(length, np.nan if given is None else given)
 
 
 def check(name: str, table: pd.DataFrame) -> pd.DataFrame:

@@ -8,7 +8,10 @@ import pandas as pd
 from profsvc import specs
 
 # Columns of the launch itself that are counters; they are known even when no metric says so.
-OWN = ("duration_ns", "grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z")
+OWN = (
+    *("duration_ns", "grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z"),
+    *("registers_per_thread", "shared_mem_static_bytes", "shared_mem_dynamic_bytes"),
+)
 
 
 def values_of(metrics: pd.DataFrame, ids: list[int], tool: str, capability: str | None) -> dict[str, np.ndarray]:
@@ -38,14 +41,14 @@ def counters_of(
     units.
     """
     ids = launches["launch_id"].tolist()
-    values = values_of(metrics, ids, tool, capability)
-    derived, sources = specs.derive_counters(tool, capability, values) if values else ({}, {})
+    own = {column: launches[column].to_numpy(dtype="float64", na_value=np.nan) for column in OWN}
+    known = {f"@{column}": values for column, values in own.items() if not np.isnan(values).all()}
+    derived, sources = specs.derive_counters(tool, capability, values_of(metrics, ids, tool, capability) | known)
     table = pd.DataFrame(derived, index=pd.Index(ids, name="launch_id"), dtype="float64")
-    for column in OWN:
-        own = launches[column].to_numpy(dtype="float64", na_value=np.nan)
+    for column, values in own.items():
         if column not in table:
-            table[column] = own
+            table[column] = values
             sources[column] = np.full(len(ids), f"col:'{column}'", dtype=object)
         else:
-            table[column] = table[column].fillna(pd.Series(own, index=table.index))
+            table[column] = table[column].fillna(pd.Series(values, index=table.index))
     return table, sources

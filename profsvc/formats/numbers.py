@@ -55,6 +55,8 @@ _SHAPES = {
 _COMMA_MARKS_DECIMALS = ("decimal_comma", "group_dot", "space_comma", "apostrophe_comma")
 _ONE_GROUP = re.compile(r"[1-9][0-9]{0,2}([,.])[0-9]{3}").fullmatch
 _DOT_MARKS_DECIMALS = ("decimal_dot", "group_comma", "space_dot", "apostrophe_dot")
+DOT_MARKS_DECIMALS = {*_DOT_MARKS_DECIMALS, "maybe_dot"}
+"""Shapes of cells in which the point marks, or may mark, decimals."""
 
 
 @dataclass(frozen=True)
@@ -104,6 +106,15 @@ class Evidence:
         for cell in cells:
             if match := _ONE_GROUP(cell):
                 self.integers.setdefault("group_comma" if match[1] == "," else "group_dot", (cell, line))
+
+    @property
+    def settled(self) -> bool:
+        """Whether a cell has shown which sign marks decimals.
+
+        Any further cell then reads the same whatever follows it, or contradicts: a sign of thousands in it is itself
+        the evidence for it. So a file may be read on with the format of `decide` so far.
+        """
+        return any(name in self.found for name in (*_COMMA_MARKS_DECIMALS, *_DOT_MARKS_DECIMALS))
 
     def decide(self) -> NumberFormat:
         """Return the number format of the file; raise `BrokenInputError` if the cells contradict or do not tell."""

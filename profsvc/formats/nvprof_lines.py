@@ -7,7 +7,7 @@ in exactly one `Record`; the cells of a row stand under the names that the CSV f
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from profsvc.errors import BrokenInputError
@@ -31,8 +31,11 @@ _TYPE = re.compile(r"={6,} (?P<only>[^:]+):\s*|==[0-9]+== (?P<type>[^:]+):\s*")
 _TOTAL = re.compile(r"(Total (?:CPU|GPU|[Rr]emote) [A-Za-z ]+): ([0-9]\S*)\s*")
 _TEXT_ROW = re.compile(r"\s*(?:[A-Z][\w ()]*:\s+)?[0-9][0-9.,]*(?:[numKMG]?s|%)\s")
 _CSV_ROW = re.compile(r'"|[0-9][0-9.]*(?:e[-+][0-9]+)?,|,')
+# With as many cells as columns, a row may begin with a number in any form.
+_NUMBER_FIRST = re.compile(r"[ \t]*[-+]?[0-9.]+(?:[eE][-+]?[0-9]+)?[ \t]*,")
 _GAP = re.compile(r" {2,}|\t+")
 _DEVICE = re.compile(r'\s*Device "(.+)"\s*')
+_NUMBERED = re.compile(r"(.+) \(([0-9]{1,9})\)")
 _KERNEL = re.compile(r"\s+Kernel: (.+?)\s*")
 _TEXT_NAMES = {"Regs*": "Registers Per Thread", "SSMem*": "Static SMem", "DSMem*": "Dynamic SMem"}
 SECTIONS = ("API calls", "OpenACC (excl)", "OpenACC (incl)", "NVTX result")
@@ -79,6 +82,16 @@ def program_of(command: str) -> str | None:
     """
     path = command[1:].partition('"')[0] if command.startswith('"') else command.partition(" ")[0]
     return path.strip().replace("\\", "/").rsplit("/", 1)[-1] or None
+
+
+def device_of(text: str) -> tuple[str | None, int | None]:
+    """Split a device into name and ordinal; a name without its ordinal was cut by the tool, so it is no name.
+
+    >>> device_of("Tesla K40c (0)"), device_of("GeForce GTX 105")
+    (('Tesla K40c', 0), (None, None))
+    """
+    match = _NUMBERED.fullmatch(text)
+    return (match[1], int(match[2])) if match else (None, None)
 
 
 def csv_columns(line: str) -> list[str] | None:
@@ -153,9 +166,13 @@ class Scanner(ABC):
 
     def row(self, record: Record) -> Iterator[Record]:
         """Yield ``record`` as a row, after the lines before it that are none: they stand inside the table."""
+        yield from self.rows_follow()
+        yield record
+
+    def rows_follow(self) -> Iterator[Record]:
+        """Yield the lines that wait, as rows of the table follow that this scanner may not see."""
         yield from self.settle(REJECT)
         self.said = False
-        yield record
 
     def _whole(self, record: Record, ends: str) -> Iterator[Record]:
         """Yield a row, or reject it where the file ends before its line does."""
@@ -221,7 +238,7 @@ class CsvScanner(Scanner):
         if fresh and whole and any(cells) and all(cell in units("nvprof") for cell in cells):
             self.layout.units = cells
             yield Record(UNITS, number, 1, line, cells)
-        elif len(cells) == wanted and row_like:
+        elif len(cells) == wanted and (row_like or _NUMBER_FIRST.match(line)):
             if "Type" in self.layout.columns:
                 cells[0] = cells[0] or self.type
             yield from self._whole(Record(ROW, number, 1, line, cells), '"')
@@ -290,12 +307,3 @@ class TextScanner(Scanner):
         if len(cells) != wanted or not cells[len(before)][:1].isdigit():
             return None
         return ["" if cell == "-" else cell for cell in cells]
-
-
-def records(lines: Iterable[str], scanner: Scanner) -> Iterator[tuple[Record, Layout | None]]:
-    """Sort ``lines`` into records, each with the layout of its table; every line is in exactly one."""
-    for number, line in enumerate(lines, 1):
-        for record in scanner.feed(number, line):
-            yield record, scanner.layout
-    for record in scanner.settle(SKIP):
-        yield record, scanner.layout

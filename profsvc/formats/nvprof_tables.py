@@ -1,69 +1,40 @@
 """The rows of nvprof's tables to tidy tables; the CSV and the text form share them."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import BinaryIO
 
 import pandas as pd
 
-from profsvc.errors import BrokenInputError
 from profsvc.formats import ncu
-from profsvc.formats.ncu_lines import REJECT, ROW, SKIP, TEXT_LIMIT, Record
-from profsvc.formats.numbers import Evidence, NumberFormat
-from profsvc.formats.nvprof_lines import (
-    BANNER,
-    EVENTS,
-    LAUNCHES,
-    MEMORY,
-    METRICS,
-    SUMMARY,
-    TRACE,
-    Layout,
-    Scanner,
-    records,
-)
-from profsvc.formats.nvprof_values import OLD_BANNER, Copies, Values, split_unit
-from profsvc.formats.stream import Text
-from profsvc.tables import Batch, frame
+from profsvc.formats.ncu_lines import REJECT, TEXT_LIMIT, Record
+from profsvc.formats.nvprof_lines import BANNER, EVENTS, LAUNCHES, MEMORY, METRICS, SUMMARY, TRACE, Layout, device_of
+from profsvc.formats.nvprof_values import OLD_BANNER, Values, split_unit
+from profsvc.tables import frame
 
 TOOL = "nvprof"
-BATCH_ROWS = 10_000
 SAID = 5
-EXPORT_AGAIN = "print it again with: LC_ALL=C nvprof --csv --log-file FILE ..."
 
 # Columns whose cells are no numbers, so they say nothing about the signs of numbers.
-_WORDS = {"Type", "Name", "Kernel", "Device", "Metric Name", "Metric Description", "Event Name", "Grid Size", ""}
-_WORDS |= {"Block Size", "SrcMemType", "DstMemType", "Virtual Address", "Unified Memory"}
-_WHOLE = {"Invocations", "Calls", "Count", "Context", "Stream", "Correlation_ID", "Registers Per Thread"}
-_WHOLE |= {f"{what} {axis}" for what in ("Grid", "Block") for axis in "XYZ"}
+NO_NUMBERS = {"Type", "Name", "Kernel", "Device", "Metric Name", "Metric Description", "Event Name", "Grid Size", ""}
+NO_NUMBERS |= {"Block Size", "SrcMemType", "DstMemType", "Virtual Address", "Unified Memory"}
+WHOLE = {"Invocations", "Calls", "Count", "Context", "Stream", "Correlation_ID", "Registers Per Thread"}
+WHOLE |= {f"{what} {axis}" for what in ("Grid", "Block") for axis in "XYZ"}
 # What a launch has beside its metrics; peer columns name the two ends of a copy between devices.
-_OF_A_LAUNCH = _WORDS | _WHOLE | {"Start", "Duration", "Size", "Throughput", "Static SMem", "Dynamic SMem"}
+_OF_A_LAUNCH = NO_NUMBERS | WHOLE | {"Start", "Duration", "Size", "Throughput", "Static SMem", "Dynamic SMem"}
 _OF_A_LAUNCH |= {"Src Dev", "Src Ctx", "Dst Dev", "Dst Ctx"}
-_RESOURCES = ("Registers Per Thread", "Static SMem", "Dynamic SMem")
-_TIMES = {"Start", "Duration", "Time", "Avg", "Min", "Max"}
+_REGISTERS = "Registers Per Thread"
+_SHARED = {"Static SMem": "shared_mem_static_bytes", "Dynamic SMem": "shared_mem_dynamic_bytes"}
 _STATISTICS = {"Min": "min", "Max": "max", "Avg": "avg", "Total": "sum"}
 
-_DEVICE = re.compile(r"(.+) \(([0-9]{1,9})\)")
-_CORRELATION = re.compile(r" \[([0-9]{1,18})\](?=\)?$)")
+_CORRELATION = re.compile(r"(?<=.) \[([0-9]{1,18})\](?=\)?$)")
 _COPY = re.compile(r"\[CUDA (?:memcpy )?(.+)\]")
 _UNIFIED = re.compile(r"\[Unified Memory (?:Memcpy )?(.+)\]")
 _SIZES = re.compile(r"\(([0-9]{1,10}) ([0-9]{1,10}) ([0-9]{1,10})\)")
-_DOT_DECIMALS = {"decimal_dot", "maybe_dot", "group_comma", "space_dot", "apostrophe_dot"}
 _COUNT_IN_BYTES = re.compile(r"([0-9]+)B")
 _NOTHING = re.compile(r"No .+ (?:was|were) profiled\.?")
 
 Row = Mapping[str, str]
-
-
-def device_of(text: str) -> tuple[str | None, int | None]:
-    """Split a device into name and ordinal; a name without its ordinal was cut by the tool, so it is no name.
-
-    >>> device_of("Tesla K40c (0)"), device_of("GeForce GTX 105")
-    (('Tesla K40c', 0), (None, None))
-    """
-    match = _DEVICE.fullmatch(text)
-    return (match[1], int(match[2])) if match else (None, None)
 
 
 class Ledger(ncu.Ledger):
@@ -77,7 +48,7 @@ class Ledger(ncu.Ledger):
 
 
 @dataclass
-class _Page:
+class Page:
     """Gathers the rows of the tables until they are worth a batch."""
 
     values: Values
@@ -104,13 +75,16 @@ class _Page:
         except ValueError as error:
             self.first_reason = self.first_reason or f"line {record.line}: {error}"
             return record._replace(kind=REJECT, reason=str(error), text=record.text[:TEXT_LIMIT])
+        self.note(layout, [row["Device"]] if row.get("Device") else [], 1)
+        return record
+
+    def note(self, layout: Layout, devices: Iterable[str], rows: int) -> None:
+        """Keep what rows of a table say of the file."""
         self.kinds[layout.kind] = None
-        self.stored += 1
+        self.stored += rows
         if layout.process_name:
             self.processes[layout.process_name] = None
-        if row.get("Device"):
-            self.devices[row["Device"]] = None
-        return record
+        self.devices.update(dict.fromkeys(devices))
 
     def _put(self, table: str, **row: object) -> None:
         self.rows.setdefault(table, []).append(row)
@@ -182,17 +156,22 @@ class _Page:
                 sizes[f"{what}_{axis}".lower()] = self.values.whole(f"{what} {axis}", cell)
         if layout.kind == TRACE and None in sizes.values():
             raise ValueError("the grid and the block of a launch need three sizes each")
+        resources = {"registers_per_thread": self.values.whole(_REGISTERS, row.get(_REGISTERS, ""))}
+        for column, target in _SHARED.items():
+            size = self.values.size(row.get(column, ""), unit.get(column, ""))
+            resources[target] = None if size is None else round(size)
         self._put(
             "launches",
             launch_index=self.launches,
-            source_id=number or (match[1] if match else None),
+            correlation_id=self.values.whole("Correlation_ID", number or (match[1] if match else "")),
             process_name=layout.process_name,
             kernel=name[: match.start()] if match and own else name,
             **sizes,
+            **resources,
             **common,
         )
-        for column in _RESOURCES:
-            if row.get(column):
+        for column in _SHARED:
+            if row.get(column) and resources[_SHARED[column]] is None:
                 self._metric(record, f"trace:'{column}'", row[column], unit[column], launch_index=self.launches)
         for column, cell in row.items():
             if column not in _OF_A_LAUNCH and cell:
@@ -265,76 +244,3 @@ class _Page:
             names = dict.fromkeys(key for row in found for key in row)
             tables[table] = frame(table, {key: [row.get(key) for row in found] for key in names})
         return tables
-
-
-def _evidence(text: Text, scanner: Scanner) -> tuple[NumberFormat, Copies]:
-    """Walk the file once for what it says of the signs of its numbers and of its prefixes."""
-    evidence, copies, wide = Evidence(), Copies(), ""
-    for record, layout in records(text.lines(), scanner):
-        if record.kind == REJECT and layout is not None and len(record.cells) > len(layout.columns):
-            wide = wide or f"line {record.line}: {record.reason}"
-        if record.kind == SKIP and OLD_BANNER in record.text:
-            copies.old = f"warn of replay ({OLD_BANNER.partition(': ')[2]!r})"
-        if record.kind != ROW or layout is None or len(record.cells) != len(layout.columns):
-            continue
-        columns = list(zip(layout.columns, record.cells, layout.units, strict=True))
-        found = [(column, *split_unit(cell, unit)) for column, cell, unit in columns if column not in _WORDS and cell]
-        evidence.add([number for _, number, _ in found], record.line)
-        evidence.add_integers([number for column, number, _ in found if column in _WHOLE], record.line)
-        if layout.kind == TRACE:
-            named = {column: (number, unit) for column, number, unit in found}
-            copies.add(record.line, (named.get(name, ("", "")) for name in ("Size", "Duration", "Throughput")))
-            if not copies.old and any("e-" in number or "e+" in number for number, _ in named.values()):
-                copies.old = "write small times with exponents"
-    if wide and not _DOT_DECIMALS & set(evidence.found):
-        raise BrokenInputError(
-            f"{wide}, and no number of the file has a decimal point, as if commas marked decimals; {EXPORT_AGAIN}"
-        )
-    return evidence.decide(), copies
-
-
-def _check_units(line: int, layout: Layout) -> None:
-    """Refuse a table in CSV without the row of units that its times need."""
-    for column, unit in zip(layout.columns, layout.units, strict=True):
-        if column in _TIMES and unit not in ("s", "ms", "us", "ns"):
-            raise BrokenInputError(
-                f"line {line}: a row of units must follow the header of a {layout.kind}, but {column} has the unit "
-                f"{unit!r} and not s, ms, us or ns; {EXPORT_AGAIN}"
-            )
-
-
-def read(stream: BinaryIO, scanner: Callable[[], Scanner], page_name: str) -> Iterator[Batch]:
-    """Read a file in two walks, because its number format and its prefixes are known only at its end."""
-    with Text(stream) as text:
-        number_format, copies = _evidence(text, scanner())
-        base, prefixes = copies.decide()
-        ledger, page, checked = Ledger(), _Page(Values(number_format, base)), None
-        for record, layout in records(text.lines(), scanner()):
-            kept = record
-            if record.kind == ROW and layout is not None:
-                if page_name == "csv" and layout.kind in (TRACE, SUMMARY) and layout is not checked:
-                    _check_units(record.line, layout)
-                    checked = layout
-                kept = page.add(record, layout)
-            elif record.kind == REJECT:
-                page.first_reason = page.first_reason or f"line {record.line}: {record.reason}"
-            ledger.take(kept)
-            if page.size >= BATCH_ROWS or ledger.full:
-                yield ledger.batch(page.take())
-        yield _last(
-            text, ledger, page, {"layout": page_name, "number_format": str(number_format), "prefixes": prefixes}
-        )
-
-
-def _last(text: Text, ledger: Ledger, page: _Page, facts: dict[str, str]) -> Batch:
-    """Hand on the end of the file; refuse it if no row of its tables could be read."""
-    if page.first_reason and not page.stored:
-        raise BrokenInputError(f"no row of the file can be read: {page.first_reason}; {EXPORT_AGAIN}")
-    facts = {"tool": TOOL, "page": ", ".join(page.kinds) or "nothing", **facts, "encoding": text.encoding}
-    for name, found in (("devices", page.devices), ("processes", page.processes)):
-        if found:
-            facts[name] = ", ".join(list(found)[:SAID])
-    message = "; ".join(ledger.errors)
-    if not page.stored:
-        message = f"nothing was profiled: {message or 'the file holds no row of a table'}; profile again"
-    return ledger.batch(page.take(), facts, message)

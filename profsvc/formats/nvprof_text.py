@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import BinaryIO
 
 from profsvc.formats.nvprof_lines import IS_NVPROF, TextScanner, csv_columns, text_columns
-from profsvc.formats.nvprof_tables import read as read_tables
+from profsvc.formats.nvprof_walks import read as read_tables
 from profsvc.formats.stream import head_text
 from profsvc.tables import Batch
 

@@ -6,10 +6,9 @@ the duration and the throughput of each copy, so where the prefixes of size and 
 
 import math
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from decimal import Decimal
-from functools import cached_property
+from functools import cache, cached_property
 from typing import NamedTuple
 
 from profsvc.errors import BrokenInputError
@@ -70,26 +69,40 @@ class Scales(dict[str, tuple[float, str] | None]):
         return
 
 
+@cache
+def _scales(base: int) -> Scales:
+    return Scales(base)
+
+
 @dataclass
 class Copies:
     """Sizes, durations and throughputs of copies, which tell the prefixes of a file."""
 
-    samples: list[tuple[int, list[tuple[str, str]]]] = field(default_factory=list)
+    fits: dict[int, int] = field(default_factory=dict)
+    samples: int = 0
     old: str = ""
 
-    def add(self, line: int, cells: Iterable[tuple[str, str]]) -> None:
+    def add(self, line: int, sample: list[tuple[str, str]]) -> None:
         """Take the size, the duration and the throughput of a copy, each with its unit."""
-        sample = list(cells)
-        if len(self.samples) < SAMPLES and all(number for number, _ in sample):
-            self.samples.append((line, sample))
+        if not self.full and all(number for number, _ in sample):
+            self.samples += 1
+            bases = [base for base in (BINARY, DECIMAL) if _fits(sample, _scales(base))]
+            if len(bases) == 1:
+                self.fits.setdefault(bases[0], line)
+
+    @property
+    def full(self) -> bool:
+        """Whether no further copy would be looked at."""
+        return self.samples >= SAMPLES
+
+    @property
+    def settled(self) -> bool:
+        """Whether nothing else would be looked at either."""
+        return self.full and bool(self.fits or self.old)
 
     def decide(self) -> tuple[int, str]:
         """Return the base of the prefixes and how it is known."""
-        fits: dict[int, int] = {}
-        for line, sample in self.samples:
-            bases = [base for base in (BINARY, DECIMAL) if _fits(sample, Scales(base))]
-            if len(bases) == 1:
-                fits.setdefault(bases[0], line)
+        fits = self.fits
         if len(fits) == 2:
             raise BrokenInputError(
                 f"the sizes and throughputs of copies mean {BINARY} by K on line {fits[BINARY]} and {DECIMAL} on line "

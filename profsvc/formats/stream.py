@@ -12,7 +12,7 @@ import tempfile
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import IO, BinaryIO, cast
 
 import zstandard
 
@@ -70,7 +70,7 @@ def _file_chunks(path: Path) -> Iterator[bytes]:
 
 def _gunzip(stream: BinaryIO) -> Iterator[bytes]:
     try:
-        with gzip.GzipFile(fileobj=stream) as members:
+        with gzip.GzipFile(fileobj=stream, mode="rb") as members:
             while chunk := members.read(CHUNK):
                 yield chunk
     except EOFError:
@@ -110,9 +110,13 @@ def _limited(chunks: Iterator[bytes], limit: int) -> Iterator[bytes]:
 
 def peek(stream: BinaryIO, size: int) -> tuple[bytes, BinaryIO]:
     """Return the first ``size`` bytes (fewer at the end of the file) and a stream that still begins with them."""
+    start = stream.tell() if stream.seekable() else None
     head = bytearray()
     while len(head) < size and (chunk := stream.read(size - len(head))):
         head += chunk
+    if start is not None:
+        stream.seek(start)
+        return bytes(head), stream
 
     def again() -> Iterator[bytes]:
         yield bytes(head)
@@ -130,6 +134,8 @@ def open_stream(source: str | Path | BinaryIO, limit: int | None = None) -> Bina
     if isinstance(source, str | Path):
         source = _stream(_file_chunks(Path(source)))
     magic, stream = peek(source, 4)
+    if limit is None and not magic.startswith(GZIP_MAGIC) and magic != ZSTD_MAGIC:
+        return stream
     chunks = _read_chunks(stream)
     if magic.startswith(GZIP_MAGIC):
         chunks = _gunzip(stream)
@@ -180,18 +186,26 @@ def head_text(head: bytes) -> str:
 class Text:
     """The lines of a byte stream, decoded; can be walked several times in bounded memory.
 
-    ``encoding`` is ``utf-8``, ``utf-8-sig`` or ``utf-16`` where the bytes say so, else ``latin-1``. A character cut
-    by the end of the file becomes U+FFFD; a NUL is refused.
+    A stream that can seek is walked where it is; any other is copied into a spooled file first. ``encoding`` is
+    ``utf-8``, ``utf-8-sig`` or ``utf-16`` where the bytes say so, else ``latin-1``. A character cut by the end of the
+    file becomes U+FFFD; a NUL is refused.
     """
 
     def __init__(self, stream: BinaryIO) -> None:
-        """Read the whole stream into the spooled file."""
+        """Look at the whole stream for its encoding."""
+        self.encoding = "utf-8"
+        self._spool: IO[bytes] | None = None
+        if stream.seekable():
+            self._file, self._start = cast("IO[bytes]", stream), stream.tell()
+            self._examine(_read_chunks(stream))
+            return
         # The file lives as long as this object; close() or the end of a with statement removes it.
-        self._file = tempfile.SpooledTemporaryFile(max_size=SPOOL_BYTES)  # noqa: SIM115
+        self._spool = self._file = tempfile.SpooledTemporaryFile(max_size=SPOOL_BYTES)  # noqa: SIM115
+        self._start = 0
         try:
-            self.encoding = self._spool(stream)
+            self._examine(self._copied(stream))
         except BaseException:
-            self._file.close()
+            self._spool.close()
             raise
 
     def __enter__(self) -> "Text":
@@ -204,33 +218,49 @@ class Text:
 
     def close(self) -> None:
         """Remove the spooled copy."""
-        self._file.close()
+        if self._spool is not None:
+            self._spool.close()
 
-    def _spool(self, stream: BinaryIO) -> str:
-        encoding, decoder, line = "", None, 1
+    def _copied(self, stream: BinaryIO) -> Iterator[bytes]:
         for chunk in _read_chunks(stream):
+            self._file.write(chunk)
+            yield chunk
+
+    def _examine(self, chunks: Iterator[bytes]) -> None:
+        """Find the encoding and refuse NUL bytes; ASCII, which most chunks are, is the same in most encodings."""
+        decoder = None
+        for chunk in chunks:
             if decoder is None:
-                encoding = _marked_encoding(chunk) or "utf-8"
-                decoder = codecs.getincrementaldecoder(encoding)()
-            try:
-                text = decoder.decode(chunk)
-            except UnicodeDecodeError:
-                encoding = "latin-1" if encoding == "utf-8" else encoding
-                decoder = codecs.getincrementaldecoder(encoding)("replace")
-                text = chunk.decode("latin-1") if encoding == "latin-1" else decoder.decode(chunk)
-            if (nul := text.find("\0")) >= 0:
-                line += text.count("\n", 0, nul)
+                self.encoding = _marked_encoding(chunk) or "utf-8"
+                decoder = codecs.getincrementaldecoder(self.encoding)()
+            if self.encoding != "utf-16" and not decoder.getstate()[0] and chunk.isascii():
+                has_nul = b"\0" in chunk
+            else:
+                try:
+                    text = decoder.decode(chunk)
+                except UnicodeDecodeError:
+                    self.encoding = "latin-1" if self.encoding == "utf-8" else self.encoding
+                    decoder = codecs.getincrementaldecoder(self.encoding)("replace")
+                    text = chunk.decode("latin-1") if self.encoding == "latin-1" else decoder.decode(chunk)
+                has_nul = "\0" in text
+            if has_nul:
                 raise InputError(
-                    f"line {line} holds a NUL byte, which no text export has; "
+                    f"line {self._line_of_nul()} holds a NUL byte, which no text export has; "
                     "if the file is UTF-16 without a byte order mark, save it as UTF-8"
                 )
-            line += text.count("\n")
-            self._file.write(chunk)
-        return encoding or "utf-8"
+
+    def _line_of_nul(self) -> int:
+        line = 1
+        for text in self.pieces():
+            before, nul, _ = text.partition("\0")
+            line += before.count("\n")
+            if nul:
+                break
+        return line
 
     def pieces(self) -> Iterator[str]:
         """Yield the text in pieces of any size, for formats that are not made of lines."""
-        self._file.seek(0)
+        self._file.seek(self._start)
         decoder = codecs.getincrementaldecoder(self.encoding)("replace")
         final = False
         while not final:
@@ -250,3 +280,26 @@ class Text:
                 yield piece + "\n"
         if rest:
             yield rest
+
+    def blocks(self, size: int) -> Iterator[bytes]:
+        """Yield blocks of whole lines, as UTF-8, of about ``size`` bytes each; the last may lack its line end."""
+        rest: list[bytes] = []
+        for piece in self._utf8(size):
+            end = piece.rfind(b"\n") + 1
+            if end:
+                yield b"".join([*rest, piece[:end]])
+                rest = []
+            rest.append(piece[end:])
+            if sum(map(len, rest)) > LINE_LIMIT:
+                raise InputError(f"a line is longer than {LINE_LIMIT} characters, which no export has; check the file")
+        if last := b"".join(rest):
+            yield last
+
+    def _utf8(self, size: int) -> Iterator[bytes]:
+        if self.encoding != "utf-8":
+            for text in self.pieces():
+                yield text.encode()
+            return
+        self._file.seek(self._start)
+        while chunk := self._file.read(size):
+            yield chunk

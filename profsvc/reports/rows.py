@@ -129,11 +129,8 @@ def _markdown(columns: Sequence[str], rows: Sequence[Row]) -> str:
 
 
 def _parquet(columns: Sequence[str], rows: Sequence[Row]) -> bytes:
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ModuleNotFoundError as error:
-        raise UsageError("-o parquet needs pyarrow; install it with: pip install 'profsvc[parquet]'") from error
+    import pyarrow
+    import pyarrow.parquet
 
     def array(values: list[Any]) -> Any:
         try:

@@ -15,7 +15,8 @@ from profsvc.store.sensors import Sensors
 
 PLAIN_LAUNCH = (
     *("source_id", "process_id", "device_index", "context", "stream", "start_ns", "duration_ns"),
-    *("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z", "line"),
+    *("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z", "line", "correlation_id"),
+    *("registers_per_thread", "shared_mem_static_bytes", "shared_mem_dynamic_bytes"),
 )
 
 # Tables of events: what numbers their rows, their columns of texts, and those that go in as they are.

@@ -35,7 +35,8 @@ _SAME_REPORT = """
         SELECT count(*) FROM launches a
         JOIN launches b ON b.launch_id = a.launch_id + (:upload_id - o.upload_id) * :step
         WHERE a.launch_id BETWEEN o.upload_id * :step AND o.upload_id * :step + :step - 1
-          AND a.source_id = b.source_id AND a.process_id = b.process_id AND a.kernel_id = b.kernel_id
+          AND (a.source_id = b.source_id OR a.correlation_id = b.correlation_id)
+          AND a.process_id = b.process_id AND a.kernel_id = b.kernel_id
           AND a.grid_x = b.grid_x AND a.grid_y = b.grid_y AND a.grid_z = b.grid_z
           AND a.block_x = b.block_x AND a.block_y = b.block_y AND a.block_z = b.block_z
           AND abs(a.duration_ns - b.duration_ns) <= 0.005 * b.duration_ns)

@@ -173,6 +173,10 @@ launches = table(
     integer("block_y"),
     integer("block_z"),
     integer("line", nullable=False),
+    integer("correlation_id"),
+    integer("registers_per_thread"),
+    integer("shared_mem_static_bytes"),
+    integer("shared_mem_dynamic_bytes"),
 )
 metrics = table(
     "metrics",

@@ -152,6 +152,7 @@ SHAPES: dict[str, Shape] = {
             ("upload_id", "int", "u.upload_id", "the file it came in"),
             ("launch_index", "int", "l.launch_index", "its ordinal in the file, from 0"),
             ("source_id", "text", "l.source_id", "the ID the tool printed for it"),
+            ("correlation_id", "int", "l.correlation_id", "joins it to the call that launched it, in v1_api_calls"),
             ("kernel_id", "int", "l.kernel_id", "its kernel's number"),
             ("kernel", "text", "k.kernel", "full name of its kernel"),
             ("kernel_short", "text", "k.kernel_short", "its name without types and parameters"),
@@ -173,6 +174,19 @@ SHAPES: dict[str, Shape] = {
             ("block_x", "int", "l.block_x", "threads"),
             ("block_y", "int", "l.block_y", "threads"),
             ("block_z", "int", "l.block_z", "threads"),
+            ("registers_per_thread", "int", "l.registers_per_thread", "registers; null where they are a counter"),
+            (
+                "shared_mem_static_bytes",
+                "int",
+                "l.shared_mem_static_bytes",
+                "shared memory of a block, as compiled; null where it is a counter",
+            ),
+            (
+                "shared_mem_dynamic_bytes",
+                "int",
+                "l.shared_mem_dynamic_bytes",
+                "shared memory of a block, as asked for at launch; null where it is a counter",
+            ),
             ("line", "int", "l.line", "first line of the launch in the file, from 1"),
             (
                 "same_as",

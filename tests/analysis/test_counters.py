@@ -11,6 +11,9 @@ LAUNCHES = pd.DataFrame(
         "grid_y": pd.array([1, 1], "Int64"), "grid_z": pd.array([1, 1], "Int64"),
         "block_x": pd.array([32, None], "Int64"),
         "block_y": pd.array([1, 1], "Int64"), "block_z": pd.array([1, 1], "Int64"),
+        "registers_per_thread": pd.array([None, None], "Int64"),
+        "shared_mem_static_bytes": pd.array([None, None], "Int64"),
+        "shared_mem_dynamic_bytes": pd.array([48, None], "Int64"),
     }
 )  # fmt: skip
 

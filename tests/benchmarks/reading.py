@@ -18,8 +18,15 @@ from itertools import islice
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-KERNELS = (
-    "void gemm<float, (int)128, true>(float const *, int)", "saxpy(int, float, float*, float*)", "[CUDA memcpy HtoD]",
+TYPES = ("float", "double", "__half", "int", "long long", "unsigned char")
+KERNELS = tuple(
+    f"void layer{number % 7}::{name}<{kind}, int={number}, bool=1>({kind} const *, {kind}*, int, layer::Params<{kind}>)"
+    for number, (name, kind) in enumerate(
+        (name, kind)
+        for name in ("gemm", "reduce_along_rows", "elementwise_kernel_with_index", "transpose", "softmax_warp_forward",
+                     "im2col", "batch_norm_collect_statistics", "scan_by_key", "radix_sort", "embedding_backward")
+        for kind in TYPES
+    )
 )  # fmt: skip
 
 START = """
@@ -42,7 +49,7 @@ assert rows
 PEERS = {
     "nvprof gpu-trace": (
         "pandas read_csv in chunks",
-        'for chunk in pd.read_csv(path, skiprows=[0, 2], engine="c", chunksize=100_000): chunk.sum(numeric_only=True)',
+        'for chunk in pd.read_csv(path, skiprows=[0, 2], engine="c", chunksize=100_000): pass',
     ),
     "nvidia-smi log": (
         "pandas with parsed times and units",
@@ -50,8 +57,8 @@ PEERS = {
 for chunk in pd.read_csv(path, skipinitialspace=True, chunksize=200_000):
     chunk["timestamp"] = pd.to_datetime(chunk["timestamp"], format="%Y/%m/%d %H:%M:%S.%f")
     for name in chunk.columns[2:]:
-        if chunk[name].dtype == object:
-            chunk[name] = chunk[name].str.split(" ").str[0].astype(float)
+        if "[" in name:
+            chunk[name] = chunk[name].str.removesuffix(" " + name.split("[")[1][:-1]).astype(float)
 """,
     ),
     "ncu raw, wide": (
@@ -72,18 +79,20 @@ def gpu_trace(rows: int) -> Iterator[str]:
     yield (
         '"Start","Duration","Grid X","Grid Y","Grid Z","Block X","Block Y","Block Z","Registers Per Thread",'
         '"Static SMem","Dynamic SMem","Size","Throughput","SrcMemType","DstMemType","Device","Context","Stream",'
-        '"Name"\n'
+        '"Name","Correlation_ID"\n'
     )
-    yield "s,us,,,,,,,,KB,B,MB,GB/s,,,,,,\n"
+    yield "s,us,,,,,,,,KB,B,MB,GB/s,,,,,,,\n"
     draw, start = random.Random(1), 0.0
     for row in range(rows):
         start += draw.random() * 1e-4
-        name = KERNELS[row % 3]
-        if name[0] == "[":
-            middle = ',,,,,,,,,4.000000,11.402837,"Pageable","Device"'
+        duration = 1 + draw.random() * 900
+        if row % 5:
+            name = f"{KERNELS[draw.randrange(60)]} [{row}]"
+            middle = f"{draw.randrange(1, 4096)},1,1,256,1,1,{draw.randrange(16, 128)},1.000000,0,,,,"
         else:
-            middle = f"{draw.randrange(1, 4096)},1,1,256,1,1,32,1.000000,0,,,,"
-        yield f'{start:.9f},{draw.random() * 900:.6f},{middle},"Tesla V100 (0)","1","7","{name}"\n'
+            name, size = "[CUDA memcpy HtoD]", 64 * draw.random()
+            middle = f',,,,,,,,,{size:.6f},{size / 1024 / duration * 1e6:.6f},"Pageable","Device"'
+        yield f'{start:.9f},{duration:.6f},{middle},"Tesla V100-SXM2-16GB (0)","1","7","{name}",{row}\n'
 
 
 def smi_log(rows: int) -> Iterator[str]:

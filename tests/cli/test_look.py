@@ -5,6 +5,7 @@ import io
 import json
 
 import pytest
+from pyarrow import parquet
 from sqlalchemy import Engine
 
 from profsvc import formats, store
@@ -38,7 +39,6 @@ def test_every_reading_command_answers_in_every_form(on_demo, command, form):
         widths = {len(row) for row in csv.reader(io.StringIO(result.out, newline=""))}
         assert len(widths) == 1
     elif form == "parquet":
-        parquet = pytest.importorskip("pyarrow.parquet")
         assert parquet.read_table(io.BytesIO(result.raw)).num_rows > 0
     else:
         assert len(result.out.splitlines()) > 1

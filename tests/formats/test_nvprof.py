@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from profsvc import formats
+from profsvc.analysis import counters_of
 from profsvc.errors import InputError
-from profsvc.formats import nvprof, nvprof_tables, nvprof_text
+from profsvc.formats import nvprof, nvprof_text, nvprof_walks
 from profsvc.formats.stream import open_stream
 from profsvc.specs import derive_counters, units
 from profsvc.tables import TABLES, check, frame
@@ -220,7 +221,7 @@ def test_text_with_decimal_commas():
 
 
 def test_a_long_file_comes_in_batches(monkeypatch):
-    monkeypatch.setattr(nvprof_tables, "BATCH_ROWS", 3)
+    monkeypatch.setattr(nvprof_walks, "BATCH_ROWS", 3)
     path = ROOT / "nvprof" / "two_processes.csv"
     assert read(path).table("launches")["launch_index"].tolist() == [0, 1, 2, 3]
     assert len(list(nvprof.read(io.BytesIO(path.read_bytes())))) > 3
@@ -236,11 +237,14 @@ def test_metrics_of_a_kernel_give_counters():
     assert found["dram_read_bytes"].tolist() == [32 * 1048578]
     assert found["sm_active_cycles_sum"].tolist() == [1100]
     assert used["sm_active_cycles_sum"].tolist() == ["event:active_cycles"]
-    launch = read(ROOT / "nvprof" / "gpu_trace.csv").table("metrics").groupby("metric")["value"].agg(list)
-    found, _ = derive_counters("nvprof", "6.1", dict(launch))
+    content = read(ROOT / "nvprof" / "gpu_trace.csv")
+    launches = content.table("launches").assign(launch_id=[1, 2])
+    found, _ = counters_of(launches, content.table("metrics").assign(launch_id=0), "nvprof", "6.1")
     assert found["registers_per_thread"].tolist() == [16, 16]
     assert found["shared_mem_static_bytes"].tolist() == [0, 2048]
     assert found["shared_mem_dynamic_bytes"].tolist() == [128, 0]
+    assert found["grid_blocks"].tolist() == [1056, 1056]
+    assert found["grid_threads"].tolist() == [1056 * 256] * 2
 
 
 def test_the_units_of_every_cell_are_known():

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pyarrow import parquet
 
 from profsvc.errors import UsageError
 from profsvc.reports.rows import FORMATS, cell, plain, render, visible
@@ -88,7 +89,6 @@ def test_an_empty_result_has_a_form(form):
 
 
 def test_parquet_keeps_types_and_takes_mixed_columns():
-    parquet = pytest.importorskip("pyarrow.parquet")
     rows = [{"n": 1, "x": 2.5, "mixed": 1}, {"n": None, "x": math.nan, "mixed": "a"}]
     table = parquet.read_table(io.BytesIO(render(["n", "x", "mixed"], rows, "parquet")))
     assert table.to_pydict() == {"n": [1, None], "x": [2.5, None], "mixed": ["1", "a"]}

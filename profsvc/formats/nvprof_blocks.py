@@ -1,0 +1,389 @@
+"""Blocks of a trace of nvprof at once: Arrow splits plain rows, numpy turns whole columns into tidy ones.
+
+Most of a long trace is plain: every row has its cells, every number is one, nothing stands between the rows. Such a
+block is read here a hundred times faster than line by line, and to the same values. For a block that holds anything
+else `parse` returns None, and the lines go the way that every file can go.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pyarrow as pa
+import pyarrow.csv
+
+from profsvc.formats.nvprof_lines import TRACE, Layout, device_of
+from profsvc.formats.nvprof_values import LONGEST_S, Values
+from profsvc.specs import units
+
+Floats = npt.NDArray[np.float64]
+Int64s = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+Codes = npt.NDArray[np.int32]
+Letters = npt.NDArray[np.uint8]
+Columns = dict[str, Any]
+
+AXES = [f"{what} {axis}" for what in ("Grid", "Block") for axis in "XYZ"]
+WHOLE = ["Context", "Stream", "Correlation_ID", "Registers Per Thread", *AXES]
+SIZES = {"Size": "bytes", "Static SMem": "shared_mem_static_bytes", "Dynamic SMem": "shared_mem_dynamic_bytes"}
+TIMES = ["Start", "Duration"]
+TEXTS = ["Device", "SrcMemType", "DstMemType", "Name"]
+UNREAD = ["Throughput", "Unified Memory", "Virtual Address"]
+WORD = 8
+HIGH_BITS = 0x8080808080808080
+MOST_WHOLE = 2**53
+MOST_BYTES = 2.0**62
+# Below it a time in ns may have digits behind the sixth decimal, which no tool prints: the dust of a product.
+DUSTY_NS = 2.0**33
+_COPY = re.compile(r"\[CUDA (?:memcpy )?(.+)\]")
+_BLANKED = re.compile(r" \[\0+\]$")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How the columns of a layout are split and scaled."""
+
+    layout: Layout
+    times: Mapping[str, tuple[float, int]]
+    sizes: Mapping[str, float | None]
+    decimal: str
+
+    def has(self, column: str) -> bool:
+        """Tell whether the layout has a column."""
+        return column in self.layout.columns
+
+
+class Part(NamedTuple):
+    """What a block holds: its rows, and by tidy table the columns; ``line`` counts from the start of the block."""
+
+    rows: int
+    tables: dict[str, Columns]
+    devices: list[str]
+
+
+class NotPlainError(ValueError):
+    """Something in the block needs a closer look."""
+
+
+def plan_of(layout: Layout | None, values: Values) -> Plan | None:
+    """Return how to read blocks of rows under ``layout``; None if its rows go one by one."""
+    if layout is None or layout.kind != TRACE or not {*TIMES, "Name"} <= set(layout.columns):
+        return None
+    if not set(layout.columns) <= {*WHOLE, *SIZES, *TIMES, *TEXTS, *UNREAD}:
+        return None
+    unit = dict(zip(layout.columns, layout.units, strict=True))
+    if any(unit[name] not in ("s", "ms", "us", "ns") for name in TIMES) or any(unit.get(name) for name in WHOLE):
+        return None
+    factors = {name: units("nvprof")[unit[name]].factor for name in TIMES}
+    times = {name: (factor, round(factor * 1e9)) for name, factor in factors.items()}
+    sizes: dict[str, float | None] = {}
+    for name in SIZES:
+        scale = values.scales[unit[name]] if unit.get(name) else (None, "byte")
+        if scale is None or scale[1] != "byte":
+            return None
+        sizes[name] = scale[0]
+    return Plan(layout, times, sizes, values.number_format.decimal)
+
+
+def parse(block: bytes, plan: Plan) -> Part | None:
+    """Read a block of whole lines; None if any of them is not a plain row."""
+    try:
+        return _part(_split(block, plan), plan)
+    except (pa.ArrowInvalid, NotPlainError):
+        return None
+
+
+def _must(plain: bool) -> None:
+    if not plain:
+        raise NotPlainError
+
+
+def _split(block: bytes, plan: Plan) -> pa.RecordBatch:
+    kinds = ((pa.int64(), WHOLE), (pa.float64(), [*SIZES, *TIMES]), (pa.dictionary(pa.int32(), pa.string()), TEXTS))
+    types = {name: kind for kind, names in kinds for name in names if plan.has(name)} | {"Name": pa.string()}
+    _must(block.endswith(b"\n"))
+    table = pyarrow.csv.read_csv(
+        pa.py_buffer(block),
+        pyarrow.csv.ReadOptions(use_threads=False, block_size=len(block) + 1, column_names=plan.layout.columns),
+        pyarrow.csv.ParseOptions(ignore_empty_lines=False),
+        pyarrow.csv.ConvertOptions(
+            column_types=types,
+            include_columns=list(types),
+            null_values=[""],
+            decimal_point=plan.decimal,
+            check_utf8=False,
+        ),
+    )
+    return table.to_batches()[0]
+
+
+class _Numbers(NamedTuple):
+    """A column of numbers, and which of them there are; those that are not stand as 0."""
+
+    values: Any
+    known: Flags
+
+    def at(self, where: Int64s | None) -> "_Numbers":
+        """Return those at some rows."""
+        if where is None:
+            return self
+        return _Numbers(self.values[where], self.known[where])
+
+
+def _numbers(column: pa.Array) -> _Numbers:
+    valid, data = column.buffers()
+    known = np.ones(len(column), np.bool_)
+    if valid is not None:
+        bits = np.unpackbits(np.frombuffer(valid, np.uint8), count=len(column), bitorder="little")
+        known = bits.view(np.bool_)
+    if pa.types.is_integer(column.type):
+        whole = np.frombuffer(data, np.int64)[: len(column)]
+        _must(bool(whole.min() >= 0 and whole.max() < MOST_WHOLE))
+        return _Numbers(whole, known)
+    values = np.frombuffer(data, np.float64)[: len(column)]
+    _must(bool(np.isfinite(values).all()))
+    return _Numbers(values, known)
+
+
+@dataclass
+class _Cells:
+    """The rows of a block that belong to one tidy table: all, or those at ``where``."""
+
+    batch: pa.RecordBatch
+    plan: Plan
+    names: "_Names"
+    where: Int64s | None
+
+    def numbers(self, column: str) -> _Numbers:
+        """Return the numbers of a column."""
+        return _numbers(self.batch.column(column)).at(self.where)
+
+    def whole(self, column: str) -> pd.arrays.IntegerArray | None:
+        """Return a column of whole numbers; None if the table does not have it."""
+        if not self.plan.has(column):
+            return None
+        values, known = self.numbers(column)
+        return pd.arrays.IntegerArray(values, ~known)
+
+    def size(self, column: str) -> pd.arrays.IntegerArray | None:
+        """Return a column of sizes in bytes; None if the table does not have it."""
+        if not self.plan.has(column):
+            return None
+        values, known = self.numbers(column)
+        factor = self.plan.sizes[column]
+        _must(factor is not None or not known.any())
+        sizes = np.rint(values * (factor or 0.0))
+        _must(bool(sizes.min() >= 0 and sizes.max() < MOST_BYTES))
+        return pd.arrays.IntegerArray(sizes.astype(np.int64), ~known)
+
+    def time_ns(self, column: str) -> tuple[Floats, Flags]:
+        """Return times in ns, and which are known."""
+        values, known = self.numbers(column)
+        factor, scale = self.plan.times[column]
+        _must(bool(values.min() >= 0 and values.max() * factor < LONGEST_S))
+        ns = values * scale
+        dust_free = np.rint(ns * 1e6)
+        dust_free /= 1e6
+        return np.where(ns < DUSTY_NS, dust_free, ns) if ns.max() >= DUSTY_NS else dust_free, known
+
+    def texts(self, column: str, meaning: Callable[[str], object]) -> npt.NDArray[np.object_] | None:
+        """Return what each text of a column means; None if the table does not have it."""
+        if not self.plan.has(column):
+            return None
+        encoded = self.batch.column(column)
+        codes = encoded.indices.to_numpy()
+        return _objects([meaning(text) for text in _plain(encoded.dictionary)], _at(codes, self.where))
+
+    def _device_indexes(self) -> pd.arrays.IntegerArray | None:
+        if not self.plan.has("Device"):
+            return None
+        encoded = self.batch.column("Device")
+        distinct = pd.array([device_of(text)[1] for text in _plain(encoded.dictionary)], dtype="Int64")
+        return distinct.take(_at(encoded.indices.to_numpy(), self.where))
+
+    def common(self) -> Columns:
+        """Return the columns that rows of all tables have."""
+        rows = self.batch.num_rows
+        starts, begun = self.time_ns("Start")
+        durations, lasted = self.time_ns("Duration")
+        return {
+            "start_ns": pd.arrays.IntegerArray(np.rint(starts).astype(np.int64), ~begun),
+            "duration_ns": durations if lasted.all() else np.where(lasted, durations, np.nan),
+            "line": np.arange(rows) if self.where is None else self.where,
+        }
+
+    def place(self) -> Columns:
+        """Return the columns that rows of a device have."""
+        return {
+            "context": self.whole("Context"),
+            "stream": self.whole("Stream"),
+            "device": self.texts("Device", lambda text: device_of(text)[0]),
+            "device_index": self._device_indexes(),
+        }
+
+
+def _plain(dictionary: pa.StringArray) -> list[str]:
+    """Return the distinct texts of a column; one with a line end comes of quotes that are not closed on their line."""
+    texts: list[str] = dictionary.to_pylist()
+    _must(not any("\n" in text or "\r" in text for text in texts))
+    return texts
+
+
+def _at(column: Any, where: Int64s | None) -> Any:
+    return column if where is None else column[where]
+
+
+def _objects(distinct: Sequence[object], codes: Codes) -> npt.NDArray[np.object_]:
+    array = np.empty(len(distinct), object)
+    array[:] = distinct
+    return array[codes]
+
+
+class _Names:
+    """The names of a block, with the number of a launch or a call behind some: ``saxpy(int) [123]``."""
+
+    def __init__(self, names: pa.StringArray) -> None:
+        self.names = names
+        _, offsets, data = names.buffers()
+        _must(data is not None)
+        places = np.frombuffer(offsets, np.int32)[: len(names) + 1].astype(np.int64)
+        self.letters, self.starts, self.ends = np.frombuffer(data, np.uint8), places[:-1], places[1:]
+        _must(bool((self.ends > self.starts).all()))
+
+    @cached_property
+    def numbers(self) -> tuple[Int64s, Int64s]:
+        """The number in brackets at the end of each name, and how many digits it has: none is no number."""
+        ends = self.ends - 1
+        in_call = (self.letters[ends] == ord(")")) & (self.letters[ends - (ends > self.starts)] == ord("]"))
+        ends = ends - in_call
+        some = np.flatnonzero((self.letters[ends] == ord("]")) & (self.letters[self.starts] != ord("[")))
+        numbers, digits = np.zeros(len(ends), np.int64), np.zeros(len(ends), np.int64)
+        if not len(some):
+            return numbers, digits
+        # A margin before the first letter makes room for the word of a short first name.
+        letters, last = np.concatenate((np.zeros(WORD + 2, np.uint8), self.letters)), ends[some] + 2
+        words = np.ndarray(len(letters) - WORD + 1, "<u8", letters, 0, (1,))[last]
+        found, count = _trailing_numbers(words)
+        opened, before = last + WORD - 1 - count, self.starts[some] + WORD + 2
+        # A number that fills its word may go on before it.
+        _must(not bool(((count == WORD) & (letters[opened] != ord("["))).any()))
+        whole = (count > 0) & (letters[opened] == ord("[")) & (letters[opened - 1] == ord(" ")) & (opened - 1 > before)
+        numbers[some], digits[some] = np.where(whole, found, 0), np.where(whole, count, 0)
+        return numbers, digits
+
+    @cached_property
+    def encoded(self) -> tuple[list[str], Codes]:
+        """The distinct names without the numbers behind them, and which of them each row has."""
+        names, (_, digits) = self.names, self.numbers
+        some = np.flatnonzero((digits > 0) & (self.letters[self.ends - 1] == ord("]")))
+        if len(some):
+            # NUL, which no name holds, over the digits: so few distinct names are left.
+            letters, last, length = self.letters.copy(), self.ends[some] - 1, digits[some]
+            for back in range(1, int(length.max()) + 1):
+                letters[(last - back)[back <= length]] = 0
+            names = pa.StringArray.from_buffers(len(names), names.buffers()[1], pa.py_buffer(letters))
+        encoded = names.dictionary_encode()
+        return [_BLANKED.sub("", name) for name in _plain(encoded.dictionary)], encoded.indices.to_numpy()
+
+    def called(self, where: Int64s | None) -> npt.NDArray[np.object_]:
+        """Return the whole names of some rows."""
+        names = self.names if where is None else self.names.take(pa.array(where))
+        if self.numbers[1].any():
+            whole: npt.NDArray[np.object_] = names.to_numpy(zero_copy_only=False)
+            return whole
+        encoded = names.dictionary_encode()
+        return _objects(_plain(encoded.dictionary), encoded.indices.to_numpy())
+
+
+def _trailing_numbers(words: npt.NDArray[np.uint64]) -> tuple[Int64s, Int64s]:
+    """Return the number that the last digits of each word of eight letters are, and how many digits it has.
+
+    >>> words = np.frombuffer(b"saxpy [7f [12345", "<u8")
+    >>> _trailing_numbers(words)
+    (array([    7, 12345]), array([1, 5]))
+    """
+    values = words ^ np.uint64(0x3030303030303030)
+    odd = (((values & np.uint64(0x7F7F7F7F7F7F7F7F)) + np.uint64(0x7676767676767676)) | values) & np.uint64(HIGH_BITS)
+    # The highest byte that is no digit: its bit is the exponent, and words of such bits do not round up to the next.
+    digits = WORD - np.frexp(odd.astype(np.float64))[1].astype(np.int64) // 8
+    values &= ~np.uint64(0) << (8 * np.minimum(WORD - digits, 7)).astype(np.uint64)
+    # Eight digits at once: pairs, then fours, then all (the lowest byte is the most significant digit).
+    values = values * np.uint64(10) + (values >> np.uint64(8))
+    low, high = values & np.uint64(0xFF000000FF), (values >> np.uint64(16)) & np.uint64(0xFF000000FF)
+    values = (low * np.uint64(0x000F424000000064) + high * np.uint64(0x0000271000000001)) >> np.uint64(32)
+    return np.where(digits > 0, values, 0).astype(np.int64), digits
+
+
+def _part(batch: pa.RecordBatch, plan: Plan) -> Part:
+    rows, names = batch.num_rows, _Names(batch.column("Name"))
+    nothing = np.zeros(rows, np.bool_)
+    is_copy = names.letters[names.starts] == ord("[")
+    is_launch = _numbers(batch.column("Grid X")).known & ~is_copy if plan.has("Grid X") else nothing
+    every = _Cells(batch, plan, names, None)
+    has_device = every.texts("Device", bool)
+    is_call = ~is_copy & ~is_launch
+    _must(has_device is None or not bool(has_device[is_call].any()))
+    tables = {}
+    for name, flags in (("launches", is_launch), ("transfers", is_copy), ("api_calls", is_call)):
+        if flags.any():
+            cells = _Cells(batch, plan, names, None if flags.all() else np.flatnonzero(flags))
+            tables[name] = cells.common() | _ROWS[name](cells)
+    devices = _plain(batch.column("Device").dictionary) if plan.has("Device") else []
+    return Part(rows, tables, [device for device in devices if device])
+
+
+def _correlations(cells: _Cells, strict: bool) -> pd.arrays.IntegerArray:
+    """Return the numbers of calls: from their own column, else from behind the names."""
+    suffixes, digits = (_at(column, cells.where) for column in cells.names.numbers)
+    flags = digits > 0
+    own = cells.whole("Correlation_ID")
+    if own is None:
+        return pd.arrays.IntegerArray(suffixes, ~flags)
+    values, unknown = own.to_numpy("int64", na_value=0), own.isna()
+    # A name keeps a number in brackets that is not that of its launch.
+    _must(not strict or bool((~flags | unknown | (values == suffixes)).all()))
+    return pd.arrays.IntegerArray(np.where(unknown, suffixes, values), unknown & ~flags)
+
+
+def _launches(cells: _Cells) -> Columns:
+    _must(all(cells.plan.has(axis) for axis in AXES))
+    sizes = {axis.replace(" ", "_").lower(): cells.whole(axis) for axis in AXES}
+    _must(not any(column is None or column.isna().any() for column in sizes.values()))
+    kernels, codes = cells.names.encoded
+    codes = _at(codes, cells.where)
+    # What looks like a call keeps its number, and is no reason to take that for its own.
+    _must(not any(kernels[code].endswith("])") for code in np.unique(codes).tolist()))
+    return {
+        **sizes,
+        **cells.place(),
+        "kernel": _objects(kernels, codes),
+        "correlation_id": _correlations(cells, strict=True),
+        "registers_per_thread": cells.whole("Registers Per Thread"),
+        **{SIZES[column]: cells.size(column) for column in ("Static SMem", "Dynamic SMem")},
+    }
+
+
+def _transfers(cells: _Cells) -> Columns:
+    names, codes = cells.names.encoded
+    codes = _at(codes, cells.where)
+    kinds = [match[1] if (match := _COPY.fullmatch(name)) else None for name in names]
+    _must(all(kinds[code] for code in np.unique(codes).tolist()))
+    return {
+        **cells.place(),
+        "kind": _objects(kinds, codes),
+        "bytes": cells.size("Size"),
+        "source_memory": cells.texts("SrcMemType", lambda text: text or None),
+        "target_memory": cells.texts("DstMemType", lambda text: text or None),
+    }
+
+
+def _api_calls(cells: _Cells) -> Columns:
+    return {"name": cells.names.called(cells.where), "correlation_id": _correlations(cells, strict=False)}
+
+
+_ROWS = {"launches": _launches, "transfers": _transfers, "api_calls": _api_calls}
