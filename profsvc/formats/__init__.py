@@ -11,7 +11,7 @@ A reader is a module with
 ``READERS`` is the whole registry. To add a format, add its file, its name here, and a fixture with its truth.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import BinaryIO, Protocol, cast
 
 from profsvc.errors import NotFoundError, UnknownFormatError
@@ -43,6 +43,7 @@ from profsvc.formats import (
     yokogawa,
     zeus,
 )
+from profsvc.formats.named_columns import Named
 from profsvc.formats.stream import head_text, open_stream, peek
 from profsvc.tables import Batch, check
 
@@ -128,12 +129,20 @@ def _checked(batches: Iterator[Batch]) -> Iterator[Batch]:
         yield batch
 
 
-def read(stream: BinaryIO, format: str | None = None, name: str | None = None) -> tuple[Reader, Iterator[Batch]]:  # noqa: A002
+def read(
+    stream: BinaryIO,
+    format: str | None = None,  # noqa: A002
+    name: str | None = None,
+    columns: Sequence[Named] = (),
+) -> tuple[Reader, Iterator[Batch]]:
     """Read a file, compressed or not: return its reader and its batches, each table of them checked.
 
     ``format`` names the reader; without it the first bytes tell. ``name`` is the file's name, for error messages.
+    ``columns`` say what the columns of a log are; such a file is read as a timeseries whatever it looks like.
     """
     stream = open_stream(stream)
+    if columns:
+        return by_name(timeseries.NAME), _checked(timeseries.read(stream, columns))
     if format is not None:
         reader = by_name(format)
     else:
