@@ -205,20 +205,20 @@ def ingest(
 def _recalled(engine: "Engine", verdict: Verdict, how: Reading) -> Verdict:
     """Fill a verdict on bytes that are stored already from what was stored then."""
     row = store.upload(engine, cast("int", verdict.upload_id))
-    for name in ("format", "lines", "lines_stored", "lines_skipped", "lines_rejected", "message", "samples"):
+    for name in ("format", "lines", "lines_stored", "lines_skipped", "lines_rejected", "message"):
         setattr(verdict, name, row[name])
     verdict.launches = int(row["launches"])
     verdict.facts = json.loads(row["facts"])
-    if kept := _kept(verdict, how):
+    if kept := _kept(verdict, how, has_samples=row["samples"] > 0):
         verdict.message = f"{verdict.message}; {kept}" if verdict.message else kept
     return verdict
 
 
-def _kept(verdict: Verdict, how: Reading) -> str:
+def _kept(verdict: Verdict, how: Reading, *, has_samples: bool) -> str:
     """Say how a stored file was read, and that it stays so where it is given with other options now."""
     then, now = ({option: facts.get(n, "") for n, option in OPTIONS.items()} for facts in (verdict.facts, how.said()))
     # Without samples there is nothing that these options act on.
-    other = [option for option in OPTIONS.values() if now[option] != then[option] and verdict.samples]
+    other = [option for option in OPTIONS.values() if now[option] != then[option] and has_samples]
     if how.form not in (None, verdict.format):
         other.append("--format")
         then["--format"] = verdict.format

@@ -37,6 +37,7 @@ from profsvc.formats import (
     ptdaemon,
     rocm_smi,
     rocprof,
+    tdms,
     tegrastats,
     timeseries,
     wattsup,
@@ -67,7 +68,7 @@ class Reader(Protocol):
 
 PROFILERS = (ncu_raw, ncu_details, ncu_text, nvprof, nvprof_text, nsys_stats, nsys_sqlite, kineto, rocprof)
 SENSORS = (nvidia_smi, nvidia_smi_dmon, nvidia_smi_q, dcgm, tegrastats, zeus, nvml_energy, rocm_smi)
-METERS = (yokogawa, hioki, joulescope, ptdaemon, wattsup, lvm, picolog, timeseries)
+METERS = (yokogawa, hioki, joulescope, ptdaemon, wattsup, lvm, tdms, picolog, timeseries)
 READERS: list[Reader] = [cast(Reader, module) for module in (*PROFILERS, *SENSORS, *METERS, characterization)]
 
 
