@@ -18,10 +18,12 @@ from profsvc.errors import NotFoundError, UnknownFormatError
 from profsvc.formats import (
     characterization,
     dcgm,
+    extech,
     hioki,
     joulescope,
     kineto,
     lvm,
+    monsoon,
     ncu_details,
     ncu_raw,
     ncu_text,
@@ -33,6 +35,7 @@ from profsvc.formats import (
     nvml_energy,
     nvprof,
     nvprof_text,
+    otii,
     picolog,
     ptdaemon,
     rocm_smi,
@@ -40,6 +43,7 @@ from profsvc.formats import (
     tdms,
     tegrastats,
     timeseries,
+    tweet_a_watt,
     wattsup,
     yokogawa,
     zeus,
@@ -68,8 +72,9 @@ class Reader(Protocol):
 
 PROFILERS = (ncu_raw, ncu_details, ncu_text, nvprof, nvprof_text, nsys_stats, nsys_sqlite, kineto, rocprof)
 SENSORS = (nvidia_smi, nvidia_smi_dmon, nvidia_smi_q, dcgm, tegrastats, zeus, nvml_energy, rocm_smi)
-METERS = (yokogawa, hioki, joulescope, ptdaemon, wattsup, lvm, tdms, picolog, timeseries)
-READERS: list[Reader] = [cast(Reader, module) for module in (*PROFILERS, *SENSORS, *METERS, characterization)]
+METERS = (yokogawa, hioki, joulescope, monsoon, otii, extech, ptdaemon, wattsup, tweet_a_watt)
+LOGGERS = (lvm, tdms, picolog, timeseries)
+READERS: list[Reader] = [cast(Reader, module) for module in (*PROFILERS, *SENSORS, *METERS, *LOGGERS, characterization)]
 
 
 def by_name(name: str) -> Reader:

@@ -139,7 +139,7 @@ def settled(
         shifted = read + shifts
         # A power of ten below 1 has no exact double, but its inverse has.
         values = np.where(factors < 1, shifted / np.where(factors < 1, 1 / factors, 1), shifted * factors)
-        wrong = celsius & ((values < ABSOLUTE_ZERO - 1e-6) | (values > HOTTEST))
+        wrong = celsius & ((values < ABSOLUTE_ZERO - 1e-6) | (values > HOTTEST + 1e-6))
         return values, ~np.isfinite(values) | (np.abs(read) >= SENTINEL) | wrong
 
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import BinaryIO
 
-from profsvc.formats import hioki, joulescope, picolog, yokogawa
+from profsvc.formats import hioki, joulescope, monsoon, otii, picolog, yokogawa
 from profsvc.formats.meter_clock import ORDERS, Clock
 from profsvc.formats.meter_table import (
     PREAMBLE_LINES,
@@ -25,13 +25,17 @@ NAME = "timeseries"
 PAGE = """\
 A log of any meter or sensor as a timeseries: a CSV with a header, a time column, and columns of numbers.
 
-Make it with what your meter or logger comes with (Extech 380801 and 380803, Kill A Watt loggers, Monsoon, Otii, NI
-FieldPoint and cDAQ, FlexLogger, Omega and other thermocouple loggers, your own script). Cells are separated by comma,
-semicolon or tab; lines before the header are skipped and counted, a row of units below it is read.
+Make it with what your meter or logger comes with (the programs of Extech and of Kill A Watt loggers, CSV of NI
+FieldPoint and cDAQ, of LabVIEW and FlexLogger, of Omega and other thermocouple loggers, your own script). Cells are
+separated by comma, semicolon or tab; lines before the header are skipped and counted, a row of units below it is read.
 
 time     a column Timestamp, Time, Date/Time, or Date and Time beside each other; a date and time (YYYY-MM-DD hh:mm:ss,
          DD.MM.YYYY, DD/MM/YYYY or MM/DD/YYYY), an epoch, or a count with its unit in the header, such as Time (ms)
 unit     in the column's name: Power (W), power_mw, Temp [\u00b0F], Watts, or in a row of units
+
+Where the file does not say it, say it: --column Main=power:mW --column T1=temperature:degC --column t=time:ms. Columns
+that are not named are read as always, --column Note=skip leaves one out, #2 is the second column; where all columns
+are named by numbers, the file needs no header, and other columns are left out.
 
 Taken: every column of numbers as a sensor, in SI units where its name has a unit; a column without one is kept as it
 is printed, with quantity and unit "unknown". Dates without a zone are local time. 01/02/2024 is decided by the other
@@ -45,7 +49,7 @@ Example:
 """
 
 TOOL = "log"
-_TABLES = (hioki, joulescope, picolog, yokogawa)
+_TABLES = (hioki, joulescope, monsoon, otii, picolog, yokogawa)
 DATES = {"date", "datum"}
 CLOCKS = {"time", "zeit", "uhrzeit", "timeofday"}
 STAMPS = {"timestamp", "timestamps", "datetime", "dateandtime", "zeitstempel", "datumzeit", "datumuhrzeit"}
@@ -186,8 +190,7 @@ class _Asked:
 
     def refusal(self) -> str:
         """Say why no line is the header."""
-        lacking = [one for one, place in zip(self.columns, places_of(self.columns, self.nearest)) if place is None]  # noqa: B905
-        if not lacking and self.nearest:
+        if self.nearest and None not in places_of(self.columns, self.nearest):
             return "no column is a clock; say which: --column NAME=time, or NAME=time:UNIT for a count such as time:ms"
         return refusal(self.columns, self.nearest)
 

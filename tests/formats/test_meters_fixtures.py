@@ -11,6 +11,7 @@ from profsvc.errors import InputError
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 FOLDERS = ("yokogawa", "hioki", "picolog", "joulescope", "ptdaemon", "wattsup", "lvm", "timeseries", "tdms")
+FOLDERS += ("monsoon", "otii", "extech", "tweet_a_watt")
 FILES = sorted(
     path
     for folder in FOLDERS
@@ -83,4 +84,4 @@ def test_no_two_readers_know_a_file():
     for path in FILES:
         head = path.read_bytes()
         reader = formats.detect(head, path.name)
-        assert path.parent.name == reader.NAME
+        assert path.parent.name == reader.NAME.replace("-", "_")
