@@ -27,7 +27,7 @@ Example:
 TOOL = "Monsoon"
 PYTHON_TIME = "Time(ms)"
 PYTHON = {"Main(mA)": "mA", "USB(mA)": "mA", "Aux(mA)": "mA", "Main Voltage(V)": "V", "USB Voltage(V)": "V"}
-INPUTS = ("Main ", "USB ", "Aux ", "Main+", "Capture ")
+INPUTS = ("Main ", "USB ", "Aux ")
 
 
 def layout(sign: str, cells: list[str]) -> Layout | None:

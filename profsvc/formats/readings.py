@@ -34,7 +34,7 @@ SHIFTS = {"degF": -32.0, "F": -32.0, "fahrenheit": -32.0, "K": ABSOLUTE_ZERO, "d
 NO_UNIT = "the file names no unit: values are as printed"
 
 _BRACKETS = re.compile(r"(.*?)\s*[(\[]\s*([^()\[\]]*?)\s*[)\]]\s*", re.DOTALL)
-_DEGREES = re.compile(r"^(?:[\u00b0\u00ba\u02da\ufffd]|\u00c2\u00b0|[Dd]eg[. ]+|[Dd]egrees? )\s*(?=[CFK]$)")
+_DEGREES = re.compile(r"^(?:[\u00b0\u00ba\u02da\ufffd]|\u00c2\u00b0|[Dd]eg[. ]*|[Dd]egrees? )\s*(?=[CFK]$)")
 _MICRO = re.compile("^[\u00b5\u03bc]")
 _SUFFIXES = {"w": "W", "kw": "kW", "mw": "mW", "uw": "uW", "v": "V", "mv": "mV", "a": "A", "ma": "mA", "ua": "uA"}
 _SUFFIXES |= {"j": "J", "mj": "mJ", "kj": "kJ", "wh": "Wh", "kwh": "kWh", "c": "degC", "degc": "degC", "f": "degF"}

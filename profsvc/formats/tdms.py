@@ -16,7 +16,7 @@ from profsvc.formats.ncu import Ledger
 from profsvc.formats.ncu_lines import REJECT, Record
 from profsvc.formats.readings import Channel, channel, labelled, reason_of, settled, unit_of
 from profsvc.formats.sensors import Column, Readings, Sensors
-from profsvc.formats.tdms_file import DAQMX, blocks, guarded, reader_of, scaled, scaling_of, walk
+from profsvc.formats.tdms_file import blocks, guarded, passed_over, reader_of, scaled, scaling_of, walk
 from profsvc.tables import Batch
 
 NAME = "tdms"
@@ -28,9 +28,9 @@ by npTDMS: pip install 'profsvc[tdms]'. The file beside it that ends in .tdms_in
 
 Taken: every channel of numbers as a sensor, with the unit of unit_string, scaled as its NI_Scale properties say. Its
 name is NI_ChannelName, else that of the channel; where two would have one name, group/channel. The i-th value stands
-at wf_start_time (UTC) + wf_start_offset + i * wf_increment, exact to the nanosecond; else at the time in the channel
-of timestamps of its group; else it has no time. Channels of texts are left out. NaN, infinities, and temperatures that
-no thermocouple reaches are null with that reason.
+at wf_start_time (UTC) + wf_start_offset + i * wf_increment, exact to the nanosecond; without a start at the time in the
+channel of timestamps of its group, if there is one; else it has no date, or no time. Channels of texts are left out.
+NaN, infinities, and temperatures that no thermocouple reaches are null with that reason.
 
 The lines of such a file are the readings of all its channels: those of numbers are stored, timestamps and texts are
 skipped. Where a line is asked for, it is the number of the reading in its channel, from 1. Of a file that was cut, all
@@ -124,7 +124,7 @@ class _Sources:
     """The channels of a file by path, and those that are none."""
 
     by_path: dict[str, _Source] = field(default_factory=dict)
-    times: dict[str, str] = field(default_factory=dict)
+    times: dict[str, str | None] = field(default_factory=dict)
     left: list[str] = field(default_factory=list)
     kind: str | None = None
 
@@ -153,7 +153,8 @@ def _sources(reader: Any) -> _Sources:
     found, names = _Sources(), {path: names for path in objects if (names := _groups(path))}
     for path, (group, _) in names.items():
         if _is_time(objects[path].data_type):
-            found.times.setdefault(group, path)
+            # Of two channels of timestamps nobody knows whose times they are.
+            found.times[group] = None if group in found.times else path
     titles = {path: _text(objects[path].properties, "NI_ChannelName") or pair[1] for path, pair in names.items()}
     doubled = Counter(title for path, title in titles.items() if _is_number(objects[path]))
     for path, (group, name) in names.items():
@@ -187,15 +188,16 @@ def _set_clock(source: _Source, properties: Mapping[str, Any], times: str | None
     axis = unit_of(_text(properties, "wf_xunit_string") or "s")
     step = _fraction(properties.get("wf_increment"), SECOND)
     is_time = axis is not None and axis.dimension == "time"
-    if step is None or step <= 0 or not is_time:
+    start = properties.get("wf_start_time")
+    if start is not None and hasattr(start, "second_fractions"):
+        source.start = ns_of(start.seconds, start.second_fractions)
+    # Where LabVIEW knows no times, it writes an increment of 1 and no start.
+    if step is None or step <= 0 or not is_time or (times and source.start is None):
         source.times = times
         return
     factor = Fraction(repr(axis.factor)) if axis else Fraction(1)
     source.step = step * factor
     source.offset = (_fraction(properties.get("wf_start_offset", 0.0), SECOND) or Fraction(0)) * factor
-    start = properties.get("wf_start_time")
-    if start is not None and hasattr(start, "second_fractions"):
-        source.start = ns_of(start.seconds, start.second_fractions)
 
 
 class _File:
@@ -267,12 +269,6 @@ class _File:
         yield self.ledger.batch(self.sensors.table(), facts, message)
 
 
-def _texts(segment: Any) -> int:
-    """Return how many values of a segment are texts; each takes four bytes at least."""
-    texts = [one for one in segment.ordered_objects if one.has_data and one.data_type.size is None]
-    return int(sum(min(one.number_values, one.data_size // 4) for one in texts) * segment.num_chunks)
-
-
 def _spool(stream: BinaryIO, file: IO[bytes]) -> int:
     size = 0
     while chunk := stream.read(CHUNK):
@@ -304,8 +300,7 @@ def read(stream: BinaryIO) -> Iterator[Batch]:
                     log.add(block)
                 if log.waiting >= BATCH_READINGS:
                     yield log.batch()
-            if not segment.toc_mask & DAQMX:
-                log.ledger.skipped += _texts(segment)
+            log.ledger.skipped += passed_over(segment)
         if walked.cut:
             line = log.ledger.stored + log.ledger.skipped + 1
             log.ledger.take(Record(REJECT, line, 1, "", [], walked.cut))

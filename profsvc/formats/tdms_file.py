@@ -22,7 +22,8 @@ BLOCK_BYTES = 512 << 10
 DAQMX_CHUNK_BYTES = 256 << 20
 # npTDMS holds all that describes the data in memory, and touches each channel of each segment.
 METADATA_BYTES = 64 << 20
-STEPS = 20_000_000
+STEPS = 5_000_000
+MOST_SEGMENTS = 500_000
 MOST_SCALES = 1_000
 UNKNOWN_LENGTH = 2**64 - 1
 HAS_METADATA, NEW_LIST, INTERLEAVED, BIG_ENDIAN, DAQMX = 1 << 1, 1 << 2, 1 << 5, 1 << 6, 1 << 7
@@ -64,7 +65,7 @@ def walk(file: IO[bytes], size: int) -> Walk:
             (listed,) = struct.unpack(f"{order}L", count)
             objects = min(listed + (0 if flags & NEW_LIST else objects), metadata)
         steps += objects + 1
-        if metadata > METADATA_BYTES or steps > STEPS:
+        if metadata > METADATA_BYTES or steps > STEPS or segments > MOST_SEGMENTS:
             raise BrokenInputError(f"the file has too many small segments to be held ({segments} seen); {DEFRAGMENT}")
         if length == UNKNOWN_LENGTH:
             return Walk(segments, unfinished=True)
@@ -166,6 +167,20 @@ def _values(data: Raw, one: Any, segment: Any) -> Raw:
 def _can_be_read(one: Any) -> bool:
     """Tell whether the values of an object are numbers or times; texts and complex numbers are passed over."""
     return one.data_type.size is not None and hasattr(one.data_type, "from_bytes")
+
+
+def passed_over(segment: Any) -> int:
+    """Return how many values of a segment `blocks` does not yield: texts, complex numbers."""
+    if segment.toc_mask & DAQMX:
+        return 0
+    last = segment.final_chunk_lengths_override
+    whole, total = segment.num_chunks - (last is not None), 0
+    for one in segment.ordered_objects:
+        if one.has_data and not _can_be_read(one):
+            # A text takes four bytes at least, whatever the file says of their number.
+            size = one.data_type.size or 4
+            total += min(one.number_values, one.data_size // size) * whole + (last or {}).get(one.path, 0)
+    return int(total)
 
 
 def _records(

@@ -149,3 +149,41 @@ def test_any_damage(changes):
 def test_any_bytes(data):
     attempt(data)
     attempt(b"TDSm" + data)
+
+
+def stamps(*seconds: int) -> bytes:
+    return b"".join(struct.pack("<Qq", 1 << 63, second + 2_082_844_800) for second in seconds)
+
+
+def test_timestamps_win_over_an_increment_without_a_start(read_all):
+    objects = [
+        described("/'G'/'when'", plain(0x44, 2)),
+        described("/'G'/'a'", plain(F64, 2), wf_increment=1.0, wf_start_offset=0.0),
+    ]
+    content = read_all(segment(METADATA | NEW | RAW, objects, stamps(100, 107) + struct.pack("<2d", 1, 2)))
+    assert content.samples["time_ns"].tolist() == [100_500_000_000, 107_500_000_000]
+    assert (content.stored, content.skipped) == (2, 2)
+
+
+def test_nobody_chooses_between_two_channels_of_timestamps(read_all):
+    objects = [described(f"/'G'/'when{n}'", plain(0x44, 1)) for n in (1, 2)] + [described("/'G'/'a'", plain(F64, 1))]
+    content = read_all(segment(METADATA | NEW | RAW, objects, stamps(100, 107) + struct.pack("<d", 1)))
+    assert content.samples[["time_ns", "elapsed_ns"]].isna().all(axis=None)
+    assert "no clock" in content.sensors["quality"].tolist()[0]
+
+
+def test_complex_numbers_are_skipped_and_counted(read_all):
+    objects = [described("/'G'/'z'", plain(0x10000D, 2)), described("/'G'/'a'", plain(F64, 1))]
+    content = read_all(segment(METADATA | NEW | RAW, objects, bytes(32) + struct.pack("<d", 5)))
+    assert values(content) == {"a": [5]}
+    assert (content.stored, content.skipped) == (1, 2)
+    assert content.facts["columns_left_out"] == "G/z"
+
+
+@pytest.mark.parametrize("unit", ["Deg C", "deg C", "°C", "degC", "DegC", "C"])
+def test_units_of_ni(unit, read_all):
+    body = text("/'G'/'a'", "<") + plain(F64, 1) + struct.pack("<L", 1) + text("unit_string", "<")
+    raw = unit.encode()
+    body += struct.pack("<LL", TEXT, len(raw)) + raw
+    content = read_all(segment(METADATA | NEW | RAW, [body], struct.pack("<d", 21.5)))
+    assert content.sensors[["quantity", "unit"]].to_numpy().tolist() == [["temperature", "degC"]]
