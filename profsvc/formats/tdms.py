@@ -16,7 +16,7 @@ from profsvc.formats.ncu import Ledger
 from profsvc.formats.ncu_lines import REJECT, Record
 from profsvc.formats.readings import Channel, channel, labelled, reason_of, settled, unit_of
 from profsvc.formats.sensors import Column, Readings, Sensors
-from profsvc.formats.tdms_file import blocks, guarded, passed_over, reader_of, scaled, scaling_of, walk
+from profsvc.formats.tdms_file import guarded, passed_over, raw_values, reader_of, scaled, scaling_of, walk
 from profsvc.tables import Batch
 
 NAME = "tdms"
@@ -290,17 +290,17 @@ def read(stream: BinaryIO) -> Iterator[Batch]:
         reader = reader_of(file)
         with guarded():
             log = _File(_sources(reader))
-        for segment in reader._segments:
-            found = blocks(file, segment)
-            while True:
-                with guarded():
-                    block = next(found, None)
-                    if block is None:
-                        break
-                    log.add(block)
-                if log.waiting >= BATCH_READINGS:
-                    yield log.batch()
-            log.ledger.skipped += passed_over(segment)
+        found = raw_values(file, reader._segments)
+        while True:
+            with guarded():
+                block = next(found, None)
+                if block is None:
+                    break
+                log.add(block)
+            if log.waiting >= BATCH_READINGS:
+                yield log.batch()
+        with guarded():
+            log.ledger.skipped += sum(map(passed_over, reader._segments))
         if walked.cut:
             line = log.ledger.stored + log.ledger.skipped + 1
             log.ledger.take(Record(REJECT, line, 1, "", [], walked.cut))

@@ -6,7 +6,7 @@ keeps all segments: so the segments are walked before it sees them, and values a
 
 import logging
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import IO, Any
@@ -19,6 +19,7 @@ from profsvc.errors import BrokenInputError, InputError
 Raw = npt.NDArray[Any]
 LEAD_BYTES = 28
 BLOCK_BYTES = 512 << 10
+SMALL_BLOCK = 4_096
 DAQMX_CHUNK_BYTES = 256 << 20
 # npTDMS holds all that describes the data in memory, and touches each channel of each segment.
 METADATA_BYTES = 64 << 20
@@ -129,8 +130,37 @@ def scaled(scaling: Any, values: Any) -> Raw:
     return np.asarray(scaling.scale(raw))
 
 
-def blocks(file: IO[bytes], segment: Any) -> Iterator[dict[str, Any]]:
-    """Yield the values of a segment by path; in a block, channels of one length stand beside each other."""
+def raw_values(file: IO[bytes], segments: Iterable[Any]) -> Iterator[dict[str, Any]]:
+    """Yield the values of a file by path; in a block, channels of one length stand beside each other.
+
+    Small blocks of the same channels are put together: a file may have a segment for each reading.
+    """
+    waiting: list[dict[str, Any]] = []
+    size = 0
+    for block in (block for segment in segments for block in _blocks(file, segment)):
+        lengths = {-1 if isinstance(raw, Mapping) else len(raw) for raw in block.values()}
+        # Values stay beside the times of their own block only where all have one length.
+        alone = len(lengths) != 1 or -1 in lengths
+        if waiting and (alone or size >= SMALL_BLOCK or block.keys() != waiting[0].keys()):
+            yield _together(waiting)
+            waiting, size = [], 0
+        if alone:
+            yield block
+        else:
+            waiting.append(block)
+            size += max(lengths)
+    if waiting:
+        yield _together(waiting)
+
+
+def _together(some: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    if len(some) == 1:
+        return some[0]
+    return {path: np.concatenate([block[path] for block in some]) for path in some[0]}
+
+
+def _blocks(file: IO[bytes], segment: Any) -> Iterator[dict[str, Any]]:
+    """Yield the values of a segment by path."""
     objects = [one for one in segment.ordered_objects if one.has_data]
     size = segment.next_segment_pos - segment.data_position
     if not objects or size <= 0 or not segment.num_chunks:

@@ -187,3 +187,22 @@ def test_units_of_ni(unit, read_all):
     body += struct.pack("<LL", TEXT, len(raw)) + raw
     content = read_all(segment(METADATA | NEW | RAW, [body], struct.pack("<d", 21.5)))
     assert content.sensors[["quantity", "unit"]].to_numpy().tolist() == [["temperature", "degC"]]
+
+
+def test_segments_of_a_reading_each_are_read_as_one_of_many(read_all):
+    def part(n: int, times: int, flags: int = METADATA | RAW) -> bytes:
+        objects = [described("/'G'/'when'", plain(0x44, times)), described("/'G'/'a'", plain(F64, 1))]
+        return segment(flags, objects, stamps(*[n] * times) + struct.pack("<d", n))
+
+    content = read_all(b"".join(part(n, 1, METADATA | RAW | NEW) for n in range(1, 6)))
+    assert values(content) == {"a": [1, 2, 3, 4, 5]}
+    assert content.samples["time_ns"].tolist() == [n * 10**9 + 5 * 10**8 for n in range(1, 6)]
+    assert (content.stored, content.skipped) == (5, 5)
+    # Two times and a value, then none and a value: together as many, but whose are they?
+    content = read_all(part(1, 2, METADATA | RAW | NEW) + part(2, 0, METADATA | RAW | NEW) + part(3, 1))
+    assert values(content) == {"a": [1, 2, 3]}
+    assert content.samples["time_ns"].astype(object).where(content.samples["time_ns"].notna(), None).tolist() == [
+        None,
+        None,
+        3_500_000_000,
+    ]
