@@ -1,6 +1,8 @@
 """The joiner: bytes -> tidy tables -> store -> analysis -> results. Every front door calls this one pipeline."""
 
 import hashlib
+import json
+import shlex
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,6 +15,9 @@ import pandas as pd
 
 from profsvc import analysis, formats, specs, store
 from profsvc.analysis.clocks import placed, zone_of
+from profsvc.errors import UsageError
+from profsvc.formats.named_columns import read_columns
+from profsvc.formats.placed_sensors import placed_sensors, read_positions
 from profsvc.tables import Batch
 
 if TYPE_CHECKING:
@@ -26,21 +31,47 @@ DEVICE_FIGURES = (
     "sm_count", "max_warps_per_sm", "dram_peak_bytes_per_s", "fp32_peak_flop_per_s", "fp64_peak_flop_per_s",
     "l2_size_bytes", "sm_clock_max_hz", "mem_clock_max_hz",
 )  # fmt: skip
+# The fact that keeps an option, and the option.
+OPTIONS = {
+    "timezone": "--timezone", "clock_offset_s": "--clock-offset", "columns": "--column", "positions": "--position",
+}  # fmt: skip
 Progress = Callable[[int], None]
 
 
 @dataclass(frozen=True)
 class Reading:
-    """How to read a file, as far as the user says: reader, zone of its clock, and how far that clock was ahead."""
+    """How to read a file, as far as the user says.
+
+    Reader, zone of its clock, seconds that this clock was ahead, what its columns are (NAME=QUANTITY:UNIT), and where
+    its channels sit on the die (CHANNEL=X,Y in mm).
+    """
 
     form: str | None = None
     zone: str | None = None
     offset_s: float = 0.0
+    columns: tuple[str, ...] = ()
+    positions: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        """Refuse a zone that does not exist before any file is read."""
+        """Refuse what cannot be meant before any file is read."""
         if self.zone is not None:
             zone_of(self.zone)
+        read_columns(self.columns)
+        read_positions(self.positions)
+        if self.columns and self.form not in (None, formats.timeseries.NAME):
+            raise UsageError(
+                f"--column says what the columns of a log are, but {self.form} knows its own; leave one of them out"
+            )
+
+    def said(self) -> dict[str, str]:
+        """Return what is kept with the upload, so that the same answer can be had again."""
+        said = {
+            "timezone": self.zone or "",
+            "clock_offset_s": f"{self.offset_s:g}" if self.offset_s else "",
+            "columns": shlex.join(self.columns),
+            "positions": shlex.join(self.positions),
+        }
+        return {name: value for name, value in said.items() if value}
 
 
 AS_IT_IS = Reading()
@@ -67,6 +98,7 @@ class Verdict:
     message: str = ""
     facts: dict[str, str] = field(default_factory=dict)
     characterized: set[str] = field(default_factory=set)
+    warnings: list[str] = field(default_factory=list)
 
 
 @contextmanager
@@ -85,18 +117,19 @@ def spooled(source: BinaryIO, progress: Progress | None = None) -> Iterator[tupl
 
 
 def _read(spool: IO[bytes], how: Reading, verdict: Verdict) -> Iterator[Batch]:
-    """Read a file, its clock brought to UTC where the user said how."""
-    reader, batches = formats.read(cast("BinaryIO", spool), how.form, verdict.file_name)
+    """Read a file: its clock brought to UTC, its columns and channels as the user said."""
+    stream = cast("BinaryIO", spool)
+    reader, batches = formats.read(stream, how.form, verdict.file_name, read_columns(how.columns))
     verdict.format = reader.NAME
-    zone = None if how.zone is None else zone_of(how.zone)
-    said = {"timezone": how.zone} if how.zone else {}
-    said |= {"clock_offset_s": f"{how.offset_s:g}"} if how.offset_s else {}
+    zone, positions, said = None if how.zone is None else zone_of(how.zone), read_positions(how.positions), how.said()
     for batch in _counted(verdict, batches):
-        if said and "samples" in batch.tables:
-            tables = {**batch.tables, "samples": placed(batch.tables["samples"], zone, how.offset_s)}
-            yield replace(batch, tables=tables, facts={**batch.facts, **said})
-        else:
-            yield batch
+        tables = dict(batch.tables)
+        if "samples" in tables and (zone is not None or how.offset_s):
+            tables["samples"] = placed(tables["samples"], zone, how.offset_s)
+        if "sensors" in tables and positions:
+            tables["sensors"] = placed_sensors(tables["sensors"], positions)
+        about = said if {"samples", "sensors"} & set(tables) else {}
+        yield replace(batch, tables=tables, facts={**batch.facts, **about})
 
 
 def _counted(verdict: Verdict, batches: Iterator[Batch]) -> Iterator[Batch]:
@@ -108,12 +141,21 @@ def _counted(verdict: Verdict, batches: Iterator[Batch]) -> Iterator[Batch]:
         verdict.launches += len(batch.tables.get("launches", ()))
         verdict.metrics += len(batch.tables.get("metrics", ()))
         verdict.samples += len(batch.tables.get("samples", ()))
+        if "sensors" in batch.tables:
+            verdict.warnings += _warnings(batch.tables["sensors"])
         if "characterizations" in batch.tables:
             verdict.characterized.update(batch.tables["characterizations"]["device"])
         verdict.facts.update(batch.facts)
         verdict.message = batch.message or verdict.message
         yield batch
     verdict.lines = verdict.lines_stored + verdict.lines_skipped + verdict.lines_rejected
+
+
+def _warnings(sensors: pd.DataFrame) -> list[str]:
+    """Say of each sensor what to beware of in it."""
+    doubtful = sensors[sensors["quality"].notna()]
+    named = zip(doubtful["name"], doubtful["gpu_index"], doubtful["quality"], strict=True)
+    return [f"{name}{'' if pd.isna(gpu) else f' of GPU {gpu}'}: {quality}" for name, gpu, quality in named]
 
 
 def check(source: BinaryIO, file_name: str, how: Reading = AS_IT_IS, progress: Progress | None = None) -> Verdict:
@@ -149,7 +191,7 @@ def ingest(
         stored.run,
     )
     if verdict.known:
-        verdict = _recalled(engine, verdict)
+        verdict = _recalled(engine, verdict, how)
     # A run whose analysis was cut short is analysed when its bytes come again.
     if not verdict.known or store.select(engine, "v1_runs", run_id=stored.run_id)[0]["analysis_version"] is None:
         analyze(engine, stored.run_id)
@@ -160,13 +202,33 @@ def ingest(
     return verdict
 
 
-def _recalled(engine: "Engine", verdict: Verdict) -> Verdict:
+def _recalled(engine: "Engine", verdict: Verdict, how: Reading) -> Verdict:
     """Fill a verdict on bytes that are stored already from what was stored then."""
     row = store.upload(engine, cast("int", verdict.upload_id))
     for name in ("format", "lines", "lines_stored", "lines_skipped", "lines_rejected", "message"):
         setattr(verdict, name, row[name])
     verdict.launches = int(row["launches"])
+    verdict.facts = json.loads(row["facts"])
+    if kept := _kept(verdict, how, has_samples=row["samples"] > 0):
+        verdict.message = f"{verdict.message}; {kept}" if verdict.message else kept
     return verdict
+
+
+def _kept(verdict: Verdict, how: Reading, *, has_samples: bool) -> str:
+    """Say how a stored file was read, and that it stays so where it is given with other options now."""
+    then, now = ({option: facts.get(n, "") for n, option in OPTIONS.items()} for facts in (verdict.facts, how.said()))
+    # Without samples there is nothing that these options act on.
+    other = [option for option in OPTIONS.values() if now[option] != then[option] and has_samples]
+    if how.form not in (None, verdict.format):
+        other.append("--format")
+        then["--format"] = verdict.format
+    if not other:
+        return ""
+    was = ", ".join(f"{option} {then[option]}" if then[option] else f"no {option}" for option in other)
+    return (
+        f"it was read with {was} and is kept as it was read then; to read it otherwise, delete it with: "
+        f"profsvc delete {verdict.run_id} --upload {verdict.upload_id}, and upload it again"
+    )
 
 
 def analyze(engine: "Engine", run_id: int, progress: Progress | None = None) -> int:

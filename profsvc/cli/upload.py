@@ -25,6 +25,7 @@ COLUMNS = (
     "file_name", "run", "run_id", "upload_id", "known", "format", "launches", "samples",
     "lines", "lines_stored", "lines_skipped", "lines_rejected", "message",
 )  # fmt: skip
+WARNINGS = 5
 
 
 def _files(paths: Sequence[str]) -> list[str]:
@@ -68,7 +69,7 @@ def describe(verdict: "Verdict", checked: bool) -> str:
     """Say in one sentence what became of a file."""
     counts = {"launches": verdict.launches, "samples": verdict.samples}
     held = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
-    if not held and not verdict.known:  # what is stored already is told by its lines alone
+    if not held and not verdict.known:  # what is stored already may be told by its lines alone
         held = "no launches"
     account = (
         f"{held + '; ' if held else ''}of {verdict.lines} lines {verdict.lines_stored} stored, "
@@ -83,7 +84,10 @@ def describe(verdict: "Verdict", checked: bool) -> str:
         )
     else:
         text = f"{verdict.file_name}: {verdict.format} stored as upload {verdict.upload_id} of {where}; {account}"
-    return text + (f"\n  note: {verdict.message}" if verdict.message else "")
+    text += f"\n  note: {verdict.message}" if verdict.message else ""
+    more = len(verdict.warnings) - WARNINGS
+    shown = [*verdict.warnings[:WARNINGS], *([f"and {more} more channels: profsvc show"] if more > 0 else [])]
+    return "".join([text, *(f"\n  beware: {warning}" for warning in shown)])
 
 
 def upload(
@@ -101,6 +105,16 @@ def upload(
         str, typer.Option(help="Zone of the clock of logs that name none, such as Europe/Berlin.")
     ] = "",
     clock_offset: Annotated[float, typer.Option(help="Seconds that the clock of the files was ahead.")] = 0.0,
+    column: Annotated[
+        list[str],
+        typer.Option(
+            help="NAME=QUANTITY:UNIT, what a column of a log is, such as Main=power:mW, t=time:ms, Note=skip, #2=...; "
+            "may be repeated. The files are read as format timeseries."
+        ),
+    ] = [],  # noqa: B006
+    position: Annotated[
+        list[str], typer.Option(help="CHANNEL=X,Y, where a channel sits on the die in mm; may be repeated.")
+    ] = [],  # noqa: B006
     check: Annotated[bool, typer.Option("--check", help="Only say what would be stored; nothing is written.")] = False,
     output: Output = "",
 ) -> None:
@@ -115,6 +129,10 @@ def upload(
       ncu --csv --page raw -i report.ncu-rep | profsvc upload - --run today
 
       profsvc upload --run today --timezone Europe/Berlin meter.csv
+
+      profsvc upload --run today --column t=time:ms --column P=power:mW --column T1=temperature:degC mine.csv
+
+      profsvc upload --run today --position "T1=3.5,12" picolog.csv
     """
     from profsvc import pipeline, store
 
@@ -122,7 +140,7 @@ def upload(
         project=project, name=run or None, device=device or None, tags=pairs("--tag", tag), commit_id=commit or None
     )
     files = _files(paths)
-    how = pipeline.Reading(form or None, timezone or None, clock_offset)
+    how = pipeline.Reading(form or None, timezone or None, clock_offset, tuple(column), tuple(position))
     verdicts, refused = _all(files, None if check else engine_of(context), info, how)
     if output:
         put(COLUMNS, [vars(v) for v in verdicts], output)

@@ -11,17 +11,19 @@ A reader is a module with
 ``READERS`` is the whole registry. To add a format, add its file, its name here, and a fixture with its truth.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import BinaryIO, Protocol, cast
 
 from profsvc.errors import NotFoundError, UnknownFormatError
 from profsvc.formats import (
     characterization,
     dcgm,
+    extech,
     hioki,
     joulescope,
     kineto,
     lvm,
+    monsoon,
     ncu_details,
     ncu_raw,
     ncu_text,
@@ -33,16 +35,20 @@ from profsvc.formats import (
     nvml_energy,
     nvprof,
     nvprof_text,
+    otii,
     picolog,
     ptdaemon,
     rocm_smi,
     rocprof,
+    tdms,
     tegrastats,
     timeseries,
+    tweet_a_watt,
     wattsup,
     yokogawa,
     zeus,
 )
+from profsvc.formats.named_columns import Named
 from profsvc.formats.stream import head_text, open_stream, peek
 from profsvc.tables import Batch, check
 
@@ -66,8 +72,9 @@ class Reader(Protocol):
 
 PROFILERS = (ncu_raw, ncu_details, ncu_text, nvprof, nvprof_text, nsys_stats, nsys_sqlite, kineto, rocprof)
 SENSORS = (nvidia_smi, nvidia_smi_dmon, nvidia_smi_q, dcgm, tegrastats, zeus, nvml_energy, rocm_smi)
-METERS = (yokogawa, hioki, joulescope, ptdaemon, wattsup, lvm, picolog, timeseries)
-READERS: list[Reader] = [cast(Reader, module) for module in (*PROFILERS, *SENSORS, *METERS, characterization)]
+METERS = (yokogawa, hioki, joulescope, monsoon, otii, extech, ptdaemon, wattsup, tweet_a_watt)
+LOGGERS = (lvm, tdms, picolog, timeseries)
+READERS: list[Reader] = [cast(Reader, module) for module in (*PROFILERS, *SENSORS, *METERS, *LOGGERS, characterization)]
 
 
 def by_name(name: str) -> Reader:
@@ -128,12 +135,20 @@ def _checked(batches: Iterator[Batch]) -> Iterator[Batch]:
         yield batch
 
 
-def read(stream: BinaryIO, format: str | None = None, name: str | None = None) -> tuple[Reader, Iterator[Batch]]:  # noqa: A002
+def read(
+    stream: BinaryIO,
+    format: str | None = None,  # noqa: A002
+    name: str | None = None,
+    columns: Sequence[Named] = (),
+) -> tuple[Reader, Iterator[Batch]]:
     """Read a file, compressed or not: return its reader and its batches, each table of them checked.
 
     ``format`` names the reader; without it the first bytes tell. ``name`` is the file's name, for error messages.
+    ``columns`` say what the columns of a log are; such a file is read as a timeseries whatever it looks like.
     """
     stream = open_stream(stream)
+    if columns:
+        return by_name(timeseries.NAME), _checked(timeseries.read(stream, columns))
     if format is not None:
         reader = by_name(format)
     else:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import BinaryIO
 
 from profsvc.errors import BrokenInputError
-from profsvc.formats.clock import EPOCH_UNITS, UTC
+from profsvc.formats.clock import EPOCH_UNITS, LOCAL, UTC
 from profsvc.formats.meter_clock import ELAPSED, Clock, DateEvidence, Stamp, count_ns, epoch_unit
 from profsvc.formats.ncu import Ledger, numbered
 from profsvc.formats.ncu_lines import HEADER, REJECT, ROW, SKIP, TEXT_LIMIT, UNITS, Record
@@ -59,11 +59,15 @@ def sign_of(line: str) -> str:
 
 @dataclass(frozen=True)
 class Times:
-    """The columns of the clock: their places, and the unit where they count; None where dates may stand."""
+    """The columns of the clock: their places, and the unit where they count; None where dates may stand.
+
+    ``utc`` where the header says that the dates are in UTC.
+    """
 
     places: tuple[int, ...]
     unit: str | None = None
     millisecond: int | None = None
+    utc: bool = False
 
     def text(self, cells: Sequence[str]) -> str:
         """Return the time of a row as one text."""
@@ -75,7 +79,10 @@ class Times:
 
 @dataclass(frozen=True)
 class Layout:
-    """Where the columns of a table stand."""
+    """Where the columns of a table stand; ``headless`` where its first line is a row already.
+
+    ``fixed`` are the places whose units a row of units does not change.
+    """
 
     sign: str
     header: tuple[str, ...]
@@ -83,16 +90,19 @@ class Layout:
     places: tuple[int, ...]
     channels: tuple[Channel, ...]
     line: int = 0
+    headless: bool = False
+    fixed: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True)
 class Style:
-    """What a format says about its tables."""
+    """What a format says about its tables; ``refusal`` gives the words where no line is a header, if it must be one."""
 
     tool: str
     layout: Callable[[str, list[str]], Layout | None]
     is_note: Callable[[list[str]], bool] = lambda cells: False
     missing: Mapping[str, str] = field(default_factory=dict)
+    refusal: Callable[[], str] | None = None
 
 
 def layout_of(line: str, style: Style) -> Layout | None:
@@ -116,12 +126,12 @@ def _units_row(layout: Layout, cells: Sequence[str]) -> Layout | None:
     if not any(unit_of(bare[place]) for place in layout.places):
         return None
     named = [
-        channel(one.name, bare[place]) if unit_of(bare[place]) else one
+        channel(one.name, bare[place]) if unit_of(bare[place]) and place not in layout.fixed else one
         for place, one in zip(layout.places, layout.channels, strict=True)
     ]
     times = layout.times
     unit = unit_of(bare[times.places[0]])
-    if times.unit is None and unit and unit.dimension == "time":
+    if times.unit is None and unit and unit.dimension == "time" and times.places[0] not in layout.fixed:
         times = replace(times, unit=bare[times.places[0]])
     return replace(layout, channels=tuple(named), times=times)
 
@@ -148,7 +158,11 @@ def records(text: Text, style: Style) -> Iterator[tuple[Record, Layout | None]]:
         elif layout is None:
             found = layout_of(line, style)
             layout = replace(found, line=number) if found else None
-            yield Record(HEADER if found else SKIP, number, 1, line[:TEXT_LIMIT], []), layout
+            if layout is not None and layout.headless:
+                begun = True
+                yield _row(layout, number, line, split_row(line, layout.sign)), layout
+            else:
+                yield Record(HEADER if found else SKIP, number, 1, line[:TEXT_LIMIT], []), layout
         else:
             cells = split_row(line, layout.sign)
             kind, layout = _kind(layout, number, line, cells, style, begun)
@@ -168,7 +182,7 @@ def _kind(layout: Layout, number: int, line: str, cells: list[str], style: Style
             return HEADER, layout
         if not begun and (named := _units_row(layout, cells)):
             return UNITS, named
-        if (other := layout_of(line, style)) is not None and other.header != layout.header:
+        if (other := layout_of(line, style)) is not None and not other.headless and other.header != layout.header:
             raise BrokenInputError(
                 f"line {number} is the header of another table, but the file already has one on line {layout.line}; "
                 "put each table into its own file"
@@ -186,6 +200,7 @@ class _Survey:
     first: str | None = None
     first_line: int = 0
     numeric: set[int] = field(default_factory=set)
+    has_header: bool = False
 
     def add(self, record: Record, layout: Layout) -> None:
         self.layout = layout
@@ -223,7 +238,8 @@ class Time:
         """Return the time of a row; None if it cannot be read."""
         text = self._times.text(cells)
         if not self._unit_ns:
-            return self._clock.read(text)
+            stamp = self._clock.read(text)
+            return Stamp(UTC, stamp.ns) if stamp is not None and stamp.kind == LOCAL and self._times.utc else stamp
         ns = count_ns(text.strip(), self._unit_ns)
         return Stamp(self.kind, ns) if ns is not None else None
 
@@ -231,8 +247,11 @@ class Time:
 def _survey(text: Text, style: Style) -> _Survey:
     survey = _Survey()
     for record, layout in records(text, style):
+        survey.has_header |= layout is not None
         if record.kind == ROW and layout is not None:
             survey.add(record, layout)
+    if style.refusal is not None and not survey.has_header:
+        raise BrokenInputError(style.refusal())
     return survey
 
 

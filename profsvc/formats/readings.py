@@ -1,5 +1,6 @@
 """What the readers of meters and sensors share: channels with units, and their readings as tidy tables."""
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,12 +24,17 @@ ABSOLUTE_ZERO = -273.15
 # SCPI instruments print 9.91E+37 for "not a number" and 9.9E+37 for "beyond the range"; Hioki prints E+99.
 SENTINEL = 9.9e36
 NO_DATA = 9.91e37
+# No thermocouple reaches higher than type C (tungsten-rhenium, IEC 60584-1): beyond it the wire is broken.
+HOTTEST = 2320.0
+# What loggers print where a wire is broken, or where a value leaves the range.
+_OPEN = {"open", "opentc", "opencircuit", "oc", "burnout", "tcopen", "sensoropen", "nosensor", "nc"}
+_BEYOND = {"ol", "over", "overload", "overrange", "outofrange", "under", "underrange", "hi", "lo"}
 # Their zero is not that of degC.
 SHIFTS = {"degF": -32.0, "F": -32.0, "fahrenheit": -32.0, "K": ABSOLUTE_ZERO, "degK": ABSOLUTE_ZERO, "kelvin": -273.15}
 NO_UNIT = "the file names no unit: values are as printed"
 
 _BRACKETS = re.compile(r"(.*?)\s*[(\[]\s*([^()\[\]]*?)\s*[)\]]\s*", re.DOTALL)
-_DEGREES = re.compile(r"^(?:[\u00b0\u00ba\u02da\ufffd]|\u00c2\u00b0|deg[. ]+)\s*(?=[CFK]$)")
+_DEGREES = re.compile(r"^(?:[\u00b0\u00ba\u02da\ufffd]|\u00c2\u00b0|[Dd]eg[. ]*|[Dd]egrees? )\s*(?=[CFK]$)")
 _MICRO = re.compile("^[\u00b5\u03bc]")
 _SUFFIXES = {"w": "W", "kw": "kW", "mw": "mW", "uw": "uW", "v": "V", "mv": "mV", "a": "A", "ma": "mA", "ua": "uA"}
 _SUFFIXES |= {"j": "J", "mj": "mJ", "kj": "kJ", "wh": "Wh", "kwh": "kWh", "c": "degC", "degc": "degC", "f": "degF"}
@@ -122,16 +128,46 @@ def labelled(label: str) -> Channel:
     return channel(*split_label(label))
 
 
+def settled(
+    read: NDArray[np.float64],
+    factors: NDArray[np.float64],
+    shifts: NDArray[np.float64],
+    celsius: NDArray[np.bool_],
+) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """Return the values of printed numbers in the units of their channels, and which of them cannot be."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        shifted = read + shifts
+        # A power of ten below 1 has no exact double, but its inverse has.
+        values = np.where(factors < 1, shifted / np.where(factors < 1, 1 / factors, 1), shifted * factors)
+        wrong = celsius & ((values < ABSOLUTE_ZERO - 1e-6) | (values > HOTTEST + 1e-6))
+        return values, ~np.isfinite(values) | (np.abs(read) >= SENTINEL) | wrong
+
+
+def reason_of(value: float, printed: str) -> str:
+    """Say why a number as it was printed is no value.
+
+    >>> reason_of(9.91e37, "9.91E+37"), reason_of(-300.0, "-300"), reason_of(float("inf"), "Inf")
+    ('no data (9.91E+37)', 'below absolute zero', 'inf')
+    """
+    if value != value or abs(value) == math.inf:
+        return "nan" if value != value else "inf"
+    if abs(value) < SENTINEL:
+        return "below absolute zero" if value < 0 else f"open sensor: {printed} is beyond any thermocouple"
+    is_no_data = abs(abs(value) / NO_DATA - 1) < 1e-6
+    return f"no data ({printed})" if is_no_data else f"beyond the range ({printed})"
+
+
 def _reason(cell: str, value: float, numbers: Numbers) -> str:
     if value == value:
-        if abs(value) < SENTINEL:
-            return "below absolute zero"
-        is_no_data = abs(abs(value) / NO_DATA - 1) < 1e-6
-        return f"no data ({cell.strip()})" if is_no_data else f"beyond the range ({cell.strip()})"
+        return reason_of(value, cell.strip())
     reason = numbers.reason(cell)
     if reason in NOT_NUMBERS.values() or reason == "too large":
         return reason
-    return f"{'odd separators' if reason == 'odd separators' else 'not a number'}: {cell.strip()[:TEXT_SHOWN]!r}"
+    shown, word = repr(cell.strip()[:TEXT_SHOWN]), _words(cell)
+    for words, what in ((_OPEN, "open sensor"), (_BEYOND, "beyond the range")):
+        if word in words and not any(sign.isdigit() for sign in cell):
+            return f"{what}: {shown}"
+    return f"{'odd separators' if reason == 'odd separators' else 'not a number'}: {shown}"
 
 
 @dataclass
@@ -205,11 +241,7 @@ class Rows:
         shifts = np.array([one.shift for one in self.channels])[owners]
         celsius = np.array([one.unit == "degC" for one in self.channels])[owners]
         read = self.numbers.many(self._cells)
-        with np.errstate(over="ignore", invalid="ignore"):
-            shifted = read + shifts
-            # A power of ten below 1 has no exact double, but its inverse has.
-            values = np.where(factors < 1, shifted / np.where(factors < 1, 1 / factors, 1), shifted * factors)
-            bad = ~np.isfinite(values) | (np.abs(read) >= SENTINEL) | (celsius & (values < ABSOLUTE_ZERO - 1e-6))
+        values, bad = settled(read, factors, shifts, celsius)
         reasons = np.full(len(self._cells), None, dtype=object)
         for place, cell in enumerate(self._cells) if self.missing else ():
             if cell in self.missing:

@@ -1,10 +1,10 @@
 """Reader of any log with a time column: power meters, thermocouples and loggers that have no format of their own."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import BinaryIO
 
-from profsvc.formats import hioki, joulescope, picolog, yokogawa
+from profsvc.formats import hioki, joulescope, monsoon, otii, picolog, yokogawa
 from profsvc.formats.meter_clock import ORDERS, Clock
 from profsvc.formats.meter_table import (
     PREAMBLE_LINES,
@@ -16,7 +16,8 @@ from profsvc.formats.meter_table import (
     read_table,
     split_row,
 )
-from profsvc.formats.readings import channel, labelled, split_label, unit_of
+from profsvc.formats.named_columns import TIME, Named, places_of, refusal
+from profsvc.formats.readings import Channel, channel, labelled, split_label, unit_of
 from profsvc.formats.stream import head_text
 from profsvc.tables import Batch
 
@@ -24,13 +25,17 @@ NAME = "timeseries"
 PAGE = """\
 A log of any meter or sensor as a timeseries: a CSV with a header, a time column, and columns of numbers.
 
-Make it with what your meter or logger comes with (Extech 380801 and 380803, Kill A Watt loggers, Monsoon, Otii, NI
-FieldPoint and cDAQ, FlexLogger, Omega and other thermocouple loggers, your own script). Cells are separated by comma,
-semicolon or tab; lines before the header are skipped and counted, a row of units below it is read.
+Make it with what your meter or logger comes with (the programs of Extech and of Kill A Watt loggers, CSV of NI
+FieldPoint and cDAQ, of LabVIEW and FlexLogger, of Omega and other thermocouple loggers, your own script). Cells are
+separated by comma, semicolon or tab; lines before the header are skipped and counted, a row of units below it is read.
 
 time     a column Timestamp, Time, Date/Time, or Date and Time beside each other; a date and time (YYYY-MM-DD hh:mm:ss,
          DD.MM.YYYY, DD/MM/YYYY or MM/DD/YYYY), an epoch, or a count with its unit in the header, such as Time (ms)
 unit     in the column's name: Power (W), power_mw, Temp [\u00b0F], Watts, or in a row of units
+
+Where the file does not say it, say it: --column Main=power:mW --column T1=temperature:degC --column t=time:ms. Columns
+that are not named are read as always, --column Note=skip leaves one out, #2 is the second column; where all columns
+are named by numbers, the file needs no header, and other columns are left out.
 
 Taken: every column of numbers as a sensor, in SI units where its name has a unit; a column without one is kept as it
 is printed, with quantity and unit "unknown". Dates without a zone are local time. 01/02/2024 is decided by the other
@@ -44,46 +49,16 @@ Example:
 """
 
 TOOL = "log"
+_TABLES = (hioki, joulescope, monsoon, otii, picolog, yokogawa)
 DATES = {"date", "datum"}
 CLOCKS = {"time", "zeit", "uhrzeit", "timeofday"}
-STAMPS = {
-    "timestamp",
-    "timestamps",
-    "datetime",
-    "dateandtime",
-    "zeitstempel",
-    "datumzeit",
-    "datumuhrzeit",
-    "datetimeutc",
-}
-STAMPS |= {
-    "timeutc",
-    "utc",
-    "utctime",
-    "utcdatetime",
-    "localtime",
-    "timestamputc",
-    "datetimestamp",
-    "epoch",
-    "unixtime",
-}
-STAMPS |= {"unixtimestamp", "epochtime", "logtime", "sampletime", "elapsed", "elapsedtime", "relativetime", "runtime"}
+STAMPS = {"timestamp", "timestamps", "datetime", "dateandtime", "zeitstempel", "datumzeit", "datumuhrzeit"}
+STAMPS |= {"datetimeutc", "timeutc", "utc", "utctime", "utcdatetime", "localtime", "timestamputc", "datetimestamp"}
+STAMPS |= {"epoch", "unixtime", "unixtimestamp", "epochtime", "logtime", "sampletime", "elapsed", "elapsedtime"}
+STAMPS |= {"relativetime", "runtime", "wallclocktime", "wallclocktimeutc"}
 COUNTS = {"t", "seconds", "elapsedseconds", "timeseconds", "milliseconds", "elapsedmilliseconds"}
-ORDINALS = {
-    "no",
-    "nr",
-    "index",
-    "record",
-    "recordno",
-    "sample",
-    "sampleno",
-    "row",
-    "scan",
-    "scanno",
-    "n",
-    "id",
-    "count",
-}
+ORDINALS = {"no", "nr", "index", "record", "recordno", "sample", "sampleno", "row", "scan", "scanno", "n", "id"}
+ORDINALS |= {"count"}
 # Logs that have a reader of their own, or will not be guessed at.
 _OTHERS = re.compile(
     r"(?:power|temperature|clocks?|utilization|memory|fan|pcie|enforced|encoder|ecc|clocks_[a-z_]+|gpu|driver_version"
@@ -96,6 +71,7 @@ _OTHERS = re.compile(
 # What a program prints while a profiler runs is no log.
 _BANNER = re.compile(r"=+[0-9A-Z]+=+ ")
 _ZEUS = ["Time", "Power"]
+_UTC = re.compile(r"(?<![A-Za-z])(?:UTC|GMT)(?![A-Za-z]|[-+ ]*[0-9])", re.IGNORECASE)
 
 
 def _word(name: str) -> str:
@@ -116,6 +92,11 @@ def _time_unit(label: str) -> str | None:
     return None
 
 
+def _is_utc(label: str) -> bool:
+    """Tell whether a label says that its times are in UTC."""
+    return _UTC.search(label) is not None
+
+
 def _times(cells: list[str]) -> tuple[Times, set[int]] | None:
     """Return the clock of a header, and the places of all columns that are clocks."""
     # A share of the time is no time.
@@ -130,7 +111,7 @@ def _times(cells: list[str]) -> tuple[Times, set[int]] | None:
         millisecond = next((place for place, word in enumerate(words) if word in ("millisecond", "milliseconds")), None)
         return Times((dates[0], clocks[0]), None, millisecond), every
     for place in [*stamps[:1], *counts[:1], *clocks[:1], *dates[:1]]:
-        return Times((place,), units[place]), every
+        return Times((place,), units[place], utc=_is_utc(cells[place])), every
     return None
 
 
@@ -146,12 +127,72 @@ def _layout(sign: str, cells: list[str]) -> Layout | None:
     # Where other columns stand first, a column of times is a result, and no clock.
     if min(times.places) > 1:
         return None
-    places = [n for n, cell in enumerate(named) if n not in clocks and _word(cell) not in ORDINALS]
-    volts = any(cell in ("V", "W") for cell in named)
-    channels = tuple(channel("A", "A") if named[n] == "A" and volts else labelled(named[n]) for n in places)
-    if not places or any(other.layout(sign, cells) for other in (hioki, joulescope, picolog, yokogawa)):
+    places = _values(named, clocks)
+    if not places or any(other.layout(sign, cells) for other in _TABLES):
         return None
-    return Layout(sign, tuple(cells), times, tuple(places), channels)
+    return Layout(sign, tuple(cells), times, tuple(places), _channels(named, places))
+
+
+def _values(named: list[str], clocks: set[int]) -> list[int]:
+    """Return the places of the columns that are neither clocks nor ordinals."""
+    return [place for place, cell in enumerate(named) if place not in clocks and _word(cell) not in ORDINALS]
+
+
+def _channels(named: list[str], places: list[int]) -> tuple[Channel, ...]:
+    volts = any(cell in ("V", "W") for cell in named)
+    return tuple(channel("A", "A") if named[n] == "A" and volts else labelled(named[n]) for n in places)
+
+
+def _reads(times: Times, cells: list[str]) -> bool:
+    text = times.text(cells)
+    return is_numeric(text) or any(Clock(order).read(text) for order in ORDERS)
+
+
+class _Asked:
+    """Makes the layout of a log whose columns the user names, and remembers the line that comes nearest."""
+
+    def __init__(self, columns: Sequence[Named]) -> None:
+        self.columns = columns
+        self.nearest: list[str] = []
+        self._most = 0
+        # Columns named by their numbers alone need no header: the lines before the first row are skipped.
+        self._headless = all(one.place is not None for one in columns)
+
+    def layout(self, sign: str, cells: list[str]) -> Layout | None:
+        """Return the layout of a line that has all the columns."""
+        found = places_of(self.columns, cells)
+        known = sum(place is not None for place in found)
+        if known > self._most:
+            self.nearest, self._most = cells, known
+        meant = {place: one for place, one in zip(found, self.columns, strict=True) if place is not None}
+        if known < len(self.columns) or not known:
+            return None
+        labels = [f"#{n}" for n in range(1, len(cells) + 1)] if self._headless else cells
+        times, clocks = self._times(meant, labels)
+        if times is None or (self._headless and not _reads(times, cells)):
+            return None
+        others = set() if self._headless else set(_values(labels, clocks))
+        places = [n for n in sorted({*meant, *others} - set(times.places)) if n not in meant or meant[n].is_value]
+        plain = dict(zip(places, _channels(labels, places), strict=True))
+        channels = tuple(meant[n].channel(labels[n]) if n in meant else plain[n] for n in places)
+        fixed = frozenset(meant)
+        return Layout(sign, tuple(labels), times, tuple(places), channels, headless=self._headless, fixed=fixed)
+
+    @staticmethod
+    def _times(meant: Mapping[int, Named], labels: list[str]) -> tuple[Times | None, set[int]]:
+        own = _times([label if n not in meant else "" for n, label in enumerate(labels)])
+        asked = sorted(place for place, one in meant.items() if one.quantity == TIME)
+        clocks = own[1] if own else set()
+        if not asked:
+            return (own[0] if own else None), clocks
+        first = labels[asked[0]]
+        return Times(tuple(asked), meant[asked[0]].unit or _time_unit(first), utc=_is_utc(first)), clocks
+
+    def refusal(self) -> str:
+        """Say why no line is the header."""
+        if self.nearest and None not in places_of(self.columns, self.nearest):
+            return "no column is a clock; say which: --column NAME=time, or NAME=time:UNIT for a count such as time:ms"
+        return refusal(self.columns, self.nearest)
 
 
 _STYLE = Style(TOOL, _layout)
@@ -161,8 +202,7 @@ def _is_row(layout: Layout, line: str) -> bool:
     cells = split_row(line, layout.sign)
     if len(cells) < 2 or max(layout.times.places) >= len(cells):
         return False
-    text = layout.times.text([*cells, *[""] * (len(layout.header) - len(cells))])
-    return is_numeric(text) or any(Clock(order).read(text) for order in ORDERS)
+    return _reads(layout.times, [*cells, *[""] * (len(layout.header) - len(cells))])
 
 
 def sniff(head: bytes) -> bool:
@@ -177,6 +217,9 @@ def sniff(head: bytes) -> bool:
     return False
 
 
-def read(stream: BinaryIO) -> Iterator[Batch]:
-    """Read a log."""
-    return read_table(stream, _STYLE)
+def read(stream: BinaryIO, columns: Sequence[Named] = ()) -> Iterator[Batch]:
+    """Read a log; ``columns`` are those that the user names, for one that does not say it itself."""
+    if not columns:
+        return read_table(stream, _STYLE)
+    asked = _Asked(columns)
+    return read_table(stream, Style(TOOL, asked.layout, refusal=asked.refusal))

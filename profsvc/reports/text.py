@@ -20,7 +20,10 @@ SUMMARY = {
 }
 
 
-SENSORS = ("quantity", "name", "gpu_index", "unit", "readings", "mean_value", "min_value", "max_value", "quality")
+SENSORS = (
+    "quantity", "name", "gpu_index", "x_mm", "y_mm", "unit", "readings", "mean_value", "min_value", "max_value",
+    "quality",
+)  # fmt: skip
 TRANSFERS = ("kind", "count", "duration_ms", "bytes")
 SUMMARIES = ("category", "kernel", "calls", "total_ns", "mean_ns", "min_ns", "max_ns")
 
@@ -79,7 +82,9 @@ def run(view: Mapping[str, Any], width: int | None = None) -> str:
     ]
     if rows:
         lines += ["", *str(render(list(SUMMARY.values()), rows, "table", width=width)).splitlines()]
-    for columns, part in ((SENSORS, view["sensors"]), (TRANSFERS, view["transfers"]), (SUMMARIES, view["summaries"])):
+    placed = any(sensor["x_mm"] is not None for sensor in view["sensors"])
+    sensors = [column for column in SENSORS if placed or column not in ("x_mm", "y_mm")]
+    for columns, part in ((sensors, view["sensors"]), (TRANSFERS, view["transfers"]), (SUMMARIES, view["summaries"])):
         if part:
             lines += ["", *str(render(columns, part, "table", width=width)).splitlines()]
     whole = view["potential"]

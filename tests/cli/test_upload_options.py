@@ -1,0 +1,140 @@
+"""Options that say how a log is read: kept with the upload, told when the same bytes come again; ``delete``."""
+
+import json
+
+import pytest
+
+from profsvc import store
+
+COLUMNS = ("--column", "t0=time:ms", "--column", "P=power:mW", "--column", "Die temp=temperature:degC")
+
+
+@pytest.fixture
+def log(tmp_path):
+    file = tmp_path / "mine.csv"
+    file.write_text("t0;P;Die temp\n0,5;12,5;20,5\n1,5;13,5;OPEN\n", encoding="utf-8")
+    return file
+
+
+def select(file, view: str, **only: object) -> list[dict]:
+    engine = store.open_store(str(file))
+    try:
+        return store.select(engine, view, **only)
+    finally:
+        engine.dispose()
+
+
+def test_what_the_user_says_is_stored_and_kept(cli, log, store_file):
+    result = cli("upload", log, *COLUMNS, "--position", "Die temp=3.5,-0.25")
+    assert result.code == 0
+    assert "timeseries stored as upload 1 of run 'mine' (id 1); 4 samples" in result.err
+    sensors = {row["name"]: row for row in select(store_file, "v1_sensors")}
+    assert (sensors["P"]["quantity"], sensors["P"]["unit"], sensors["P"]["x_mm"]) == ("power", "W", None)
+    assert (sensors["Die temp"]["x_mm"], sensors["Die temp"]["y_mm"]) == (3.5, -0.25)
+    assert [row["value"] for row in select(store_file, "v1_samples", quantity="power")] == [0.0125, 0.0135]
+    facts = json.loads(select(store_file, "v1_uploads")[0]["facts"])
+    assert facts["columns"] == "t0=time:ms P=power:mW 'Die temp=temperature:degC'"
+    assert facts["positions"] == "'Die temp=3.5,-0.25'"
+
+
+def test_places_are_shown_only_where_there_are_any(cli, log):
+    cli("upload", log, *COLUMNS, "--run", "plain")
+    assert "x_mm" not in cli("show", "plain").out
+    cli("delete", "plain", "--all")
+    cli("upload", log, *COLUMNS, "--position", "Die temp=3.5,-0.25", "--run", "placed")
+    (line,) = [line for line in cli("show", "placed").out.splitlines() if line.startswith("temperature")]
+    assert line.split()[3:5] == ["3.5", "-0.25"]
+
+
+def test_checking_and_storing_warn_of_the_same(cli, log):
+    for options in (("--check",), ()):
+        result = cli("upload", log, *COLUMNS, *options)
+        assert "\n  beware: Die temp: 1 of 2 readings have no value\n" in result.err
+
+
+def test_only_the_first_warnings_are_told(cli, tmp_path):
+    names = [f"T{n} (C)" for n in range(8)]
+    rows = [",".join(["Time (s)", *names]), ",".join(["0", *["OPEN"] * 8]), ",".join(["1", *["20"] * 8])]
+    (tmp_path / "many.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    result = cli("upload", tmp_path / "many.csv", "--check")
+    assert result.err.count("beware: T") == 5
+    assert result.err.endswith("beware: and 3 more channels: profsvc show\n")
+
+
+@pytest.mark.parametrize(
+    ("again", "words"),
+    [
+        (COLUMNS, ""),
+        ((), "it was read with --column t0=time:ms P=power:mW 'Die temp=temperature:degC' and is kept as it was"),
+        ((*COLUMNS[:4],), "it was read with --column t0=time:ms P=power:mW"),
+        ((*COLUMNS, "--timezone", "UTC"), "it was read with no --timezone and is kept as it was read then"),
+        ((*COLUMNS, "--clock-offset", "2"), "it was read with no --clock-offset and is kept"),
+        ((*COLUMNS, "--position", "P=1,2"), "it was read with no --position and is kept"),
+        (("--format", "hioki"), "--format timeseries and is kept as it was read then; to read it otherwise, delete it"),
+    ],
+)
+def test_the_same_bytes_with_other_options_are_not_silent(cli, log, rows_sha, again, words):
+    cli("upload", log, *COLUMNS)
+    before = rows_sha()
+    result = cli("upload", log, *again)
+    assert result.code == 0
+    assert "already stored as upload 1 of run 'mine' (id 1), nothing changed" in result.err
+    assert rows_sha() == before
+    assert ("it was read with" in result.err) == bool(words)
+    assert words in result.err
+    assert ("profsvc delete 1 --upload 1, and upload it again" in result.err) == bool(words)
+
+
+def test_the_zone_of_a_stored_log_is_changed_by_deleting_it(cli, fixtures, store_file):
+    meter = fixtures / "hioki" / "pw3335.csv"
+    cli("upload", meter, "--timezone", "Europe/Berlin", "--run", "r")
+    first = [row["time_ns"] for row in select(store_file, "v1_samples")]
+    told = cli("upload", meter, "--timezone", "UTC", "--run", "r").err
+    assert "it was read with --timezone Europe/Berlin and is kept as it was read then" in told
+    assert [row["time_ns"] for row in select(store_file, "v1_samples")] == first
+    assert cli("delete", "r", "--upload", "1").err == "upload 1 (pw3335.csv) of run 'r' (id 1) deleted\n"
+    assert select(store_file, "v1_samples") == []
+    cli("upload", meter, "--timezone", "UTC", "--run", "r")
+    assert [row["time_ns"] - 3600 * 10**9 for row in select(store_file, "v1_samples")] == first
+
+
+def test_options_that_act_on_no_samples_are_not_missed(cli, fixtures):
+    cli("upload", fixtures / "ncu_raw" / "plain.csv")
+    assert "it was read" not in cli("upload", fixtures / "ncu_raw" / "plain.csv", "--timezone", "UTC").err
+
+
+def test_a_place_of_no_channel_is_refused(cli, log, store_file):
+    result = cli("upload", log, *COLUMNS, "--position", "Die tmp=1,2")
+    assert result.code == 6
+    assert "refused: --position: no channel named 'Die tmp'; did you mean 'Die temp'?" in result.err
+    assert select(store_file, "v1_uploads") == []
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--column", "P"), "--column 'P' must look like NAME=QUANTITY"),
+        (("--position", "P"), "--position 'P' must look like CHANNEL=X,Y in mm"),
+        ((*COLUMNS, "--format", "hioki"), "--column says what the columns of a log are, but hioki knows its own"),
+    ],
+)
+def test_odd_options_are_refused_before_any_file(cli, log, store_file, options, words):
+    result = cli("upload", log, *options)
+    assert result.code == 2
+    assert words in result.err
+
+
+def test_delete_asks_for_one_thing_that_is_there(cli, fixtures, store_file):
+    cli("upload", fixtures / "ncu_raw" / "plain.csv", fixtures / "hioki" / "pw3335.csv", "--run", "r")
+    assert cli("delete", "r").code == 2
+    assert cli("delete", "r", "--upload", "1", "--all").code == 2
+    assert cli("delete", "q", "--all").code == 3
+    result = cli("delete", "r", "--upload", "7")
+    assert (result.code, result.err) == (3, "Error: run 'r' has no upload 7; it has 1, 2\n")
+    assert len(select(store_file, "v1_criteria")) > 0
+    assert cli("delete", "r", "--upload", "2").code == 0
+    # What the other file says is computed anew, and still there.
+    assert len(select(store_file, "v1_criteria")) > 0
+    assert [row["upload_id"] for row in select(store_file, "v1_uploads")] == [1]
+    assert cli("delete", "r", "--all").err == "run 'r' (id 1) deleted with 1 uploads\n"
+    assert select(store_file, "v1_runs") == []

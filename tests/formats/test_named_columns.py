@@ -1,0 +1,162 @@
+"""Columns that the user names, and where channels sit: what is read, and what is refused with which words."""
+
+import io
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from profsvc import formats
+from profsvc.errors import BrokenInputError, InputError, UsageError
+from profsvc.formats.named_columns import read_columns
+from profsvc.formats.placed_sensors import placed_sensors, read_positions
+from profsvc.tables import frame
+
+LOG = "t0;P;T1;Note\n0,5;12,5;20,5;a\n1,5;13,5;OPEN;b\n"
+
+
+def read(text: str | bytes, *columns: str) -> tuple[dict[str, list], list]:
+    """The values by sensor, with quantity and unit, and the batches."""
+    data = text if isinstance(text, bytes) else text.encode()
+    reader, found = formats.read(io.BytesIO(data), columns=read_columns(columns))
+    assert reader.NAME == "timeseries"
+    batches = list(found)
+    (sensors,) = (batch.tables["sensors"] for batch in batches if "sensors" in batch.tables)
+    samples = next(batch.tables["samples"] for batch in batches if "samples" in batch.tables)
+    out = {}
+    for row in sensors.to_dict("records"):
+        mine = samples[samples["sensor_index"] == row["sensor_index"]]
+        values = mine["value"].astype(object).where(mine["value"].notna(), None).tolist()
+        out[row["name"]] = [row["quantity"], row["unit"], values]
+    return out, samples["elapsed_ns"].tolist()[: len(out[next(iter(out))][2])], batches
+
+
+def test_quantities_and_units_are_those_that_are_named():
+    found, elapsed, batches = read(LOG, "t0=time:ms", "P=power:mW", "T1=temperature:C")
+    assert found == {"P": ["power", "W", [0.0125, 0.0135]], "T1": ["temperature", "degC", [20.5, None]]}
+    assert elapsed == [0, 1_000_000]
+    assert batches[-1].facts["columns_left_out"] == "Note"
+
+
+def test_other_columns_are_read_as_always_and_some_are_left_out():
+    text = "Time (s),Power (W),Temp (C),x\n0,1.5,20,7\n1,2.5,21,8\n"
+    found, _, _ = read(text, "x=skip", "Power (W)=power:mW")
+    assert found == {"Power": ["power", "W", [0.0015, 0.0025]], "Temp": ["temperature", "degC", [20, 21]]}
+
+
+def test_a_row_of_units_does_not_change_what_is_named():
+    found, _, _ = read("Time;P;T\ns;W;degF\n0;1;32\n1;2;212\n", "P=power:mW")
+    assert found["P"] == ["power", "W", [0.001, 0.002]]
+    assert found["T"][2][0] == 0
+
+
+def test_numbers_need_no_header():
+    found, elapsed, batches = read("a note\nh1,h2,h3\n0.5,12.5,1\n1.5,13.5,2\n", "#1=time:s", "#2=power:W")
+    assert found == {"#2": ["power", "W", [12.5, 13.5]]}
+    assert elapsed == [0, 10**9]
+    assert (batches[-1].lines_stored, batches[-1].lines_skipped) == (2, 2)
+
+
+def test_a_number_tells_columns_of_one_name_apart():
+    text = "Timestamp,T,T\n2024-01-13 00:00:00,1,2\n"
+    with pytest.raises(BrokenInputError, match="'T' heads 2 columns; name it by its number, #2 or #3"):
+        read(text, "T=temperature:C")
+    found, _, _ = read(text, "#2=temperature:C", "#3=skip", "Timestamp=time")
+    assert found == {"T": ["temperature", "degC", [1]]}
+
+
+def test_a_date_and_a_time_stand_in_two_columns():
+    found, elapsed, batches = read(
+        "Tag,Zeit,W1\n13.06.2024,10:00:00,5\n13.06.2024,10:00:02,6\n", "Tag=time", "Zeit=time", "W1=power:W"
+    )
+    assert found == {"W1": ["power", "W", [5, 6]]}
+    assert elapsed == [0, 2 * 10**9]
+    assert batches[-1].facts["clock"] == "local time, no zone given"
+
+
+def test_times_that_the_header_calls_utc_are_utc():
+    _, _, batches = read("Start (UTC),P\n2024-06-03 10:00:00,5\n", "Start (UTC)=time", "P=power:W")
+    samples = next(batch.tables["samples"] for batch in batches if "samples" in batch.tables)
+    assert samples["time_ns"].tolist() == [1717408800 * 10**9]
+
+
+def test_quantities_without_a_unit_of_their_own():
+    found, _, _ = read("Time (s),load,clk\n0,0.5,1410\n", "load=utilization", "clk=clock:MHz")
+    assert found == {"load": ["utilization", "1", [0.5]], "clk": ["clock", "Hz", [1.41e9]]}
+
+
+@pytest.mark.parametrize(
+    ("columns", "words"),
+    [
+        (
+            ["t0=time:ms", "Q=power:W"],
+            "the file has no column 'Q', which --column names; it has 't0', 'P', 'T1', 'Note'",
+        ),
+        (["Q=power:W"], "no line of the file is a header with 'Q'"),
+        (["P=power:W"], "no column is a clock; say which: --column NAME=time"),
+        (
+            ["t0=time:ms", "P=power"],
+            "column 'P' names no unit of power; say it: --column 'P=power:UNIT', such as W or mW",
+        ),
+        (["t0=time", "P=power:W"], "the time '0,5' is a number without a unit"),
+    ],
+)
+def test_what_cannot_be_is_refused_with_what_to_do(columns, words):
+    with pytest.raises(BrokenInputError) as caught:
+        read(LOG, *columns)
+    assert words in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("P", "must look like NAME=QUANTITY"),
+        ("=power", "must look like NAME=QUANTITY"),
+        ("P=power:", "must look like NAME=QUANTITY"),
+        ("P=powr:W", "no quantity named 'powr'; did you mean 'power'"),
+        ("P=power:degC", "'degC' is no unit of power; give one of W, mW"),
+        ("P=skip:W", "'W' is no unit of skip"),
+    ],
+)
+def test_an_odd_option_is_a_wrong_question(text, words):
+    with pytest.raises(UsageError) as caught:
+        read_columns([text])
+    assert words in str(caught.value)
+    with pytest.raises(UsageError, match="twice"):
+        read_columns(["P=power:W", "P=skip"])
+
+
+def test_a_label_may_hold_an_equals_sign():
+    found, _, _ = read("t,a=b\n0,5\n", "t=time:s", "a=b=power:W")
+    assert found == {"a=b": ["power", "W", [5]]}
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    data=st.binary(max_size=120)
+    | st.lists(st.sampled_from([b"t0", b"P", b";", b"\n", b"0,5", b'"', b"x"]), max_size=30).map(b"".join),
+    columns=st.sampled_from([("t0=time:ms", "P=power:W"), ("#1=time:s", "#2=power:W"), ("P=power:W",), ("#3=skip",)]),
+)
+def test_any_bytes(data, columns):
+    try:
+        for _ in formats.read(io.BytesIO(data), columns=read_columns(columns))[1]:
+            pass
+    except InputError:
+        pass
+
+
+def test_places_are_put_on_the_channels_they_name():
+    sensors = frame(
+        "sensors", {"sensor_index": [0, 1], "quantity": ["temperature"] * 2, "name": ["T1", "T2"], "unit": ["degC"] * 2}
+    )
+    placed = placed_sensors(sensors, read_positions(["T2=3.5,-12"]))
+    assert placed["x_mm"].fillna(-1).tolist() == [-1, 3.5]
+    assert placed["y_mm"].fillna(-1).tolist() == [-1, -12]
+    with pytest.raises(BrokenInputError, match="no channel named 'T3'; did you mean 'T2' or 'T1'"):
+        placed_sensors(sensors, read_positions(["T3=1,1"]))
+
+
+@pytest.mark.parametrize("text", ["T1", "T1=1", "T1=1,2,3", "T1=a,b", "=1,2", "T1=nan,1", "T1=1,inf", "T1=1e9,1"])
+def test_an_odd_place_is_a_wrong_question(text):
+    with pytest.raises(UsageError, match="must look like CHANNEL=X,Y in mm"):
+        read_positions([text])
