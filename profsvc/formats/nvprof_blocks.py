@@ -17,6 +17,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.csv
 
+from profsvc.formats.blocks import NotPlainError, letters_of, must
 from profsvc.formats.nvprof_lines import TRACE, Layout, device_of
 from profsvc.formats.nvprof_values import LONGEST_S, Values
 from profsvc.specs import units
@@ -25,7 +26,6 @@ Floats = npt.NDArray[np.float64]
 Int64s = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 Codes = npt.NDArray[np.int32]
-Letters = npt.NDArray[np.uint8]
 Columns = dict[str, Any]
 
 AXES = [f"{what} {axis}" for what in ("Grid", "Block") for axis in "XYZ"]
@@ -66,10 +66,6 @@ class Part(NamedTuple):
     devices: list[str]
 
 
-class NotPlainError(ValueError):
-    """Something in the block needs a closer look."""
-
-
 def plan_of(layout: Layout | None, values: Values) -> Plan | None:
     """Return how to read blocks of rows under ``layout``; None if its rows go one by one."""
     if layout is None or layout.kind != TRACE or not {*TIMES, "Name"} <= set(layout.columns):
@@ -98,15 +94,10 @@ def parse(block: bytes, plan: Plan) -> Part | None:
         return None
 
 
-def _must(plain: bool) -> None:
-    if not plain:
-        raise NotPlainError
-
-
 def _split(block: bytes, plan: Plan) -> pa.RecordBatch:
     kinds = ((pa.int64(), WHOLE), (pa.float64(), [*SIZES, *TIMES]), (pa.dictionary(pa.int32(), pa.string()), TEXTS))
     types = {name: kind for kind, names in kinds for name in names if plan.has(name)} | {"Name": pa.string()}
-    _must(block.endswith(b"\n"))
+    must(block.endswith(b"\n"))
     table = pyarrow.csv.read_csv(
         pa.py_buffer(block),
         pyarrow.csv.ReadOptions(use_threads=False, block_size=len(block) + 1, column_names=plan.layout.columns),
@@ -143,10 +134,10 @@ def _numbers(column: pa.Array) -> _Numbers:
         known = bits.view(np.bool_)
     if pa.types.is_integer(column.type):
         whole = np.frombuffer(data, np.int64)[: len(column)]
-        _must(bool(whole.min() >= 0 and whole.max() < MOST_WHOLE))
+        must(bool(whole.min() >= 0 and whole.max() < MOST_WHOLE))
         return _Numbers(whole, known)
     values = np.frombuffer(data, np.float64)[: len(column)]
-    _must(bool(np.isfinite(values).all()))
+    must(bool(np.isfinite(values).all()))
     return _Numbers(values, known)
 
 
@@ -176,16 +167,16 @@ class _Cells:
             return None
         values, known = self.numbers(column)
         factor = self.plan.sizes[column]
-        _must(factor is not None or not known.any())
+        must(factor is not None or not known.any())
         sizes = np.rint(values * (factor or 0.0))
-        _must(bool(sizes.min() >= 0 and sizes.max() < MOST_BYTES))
+        must(bool(sizes.min() >= 0 and sizes.max() < MOST_BYTES))
         return pd.arrays.IntegerArray(sizes.astype(np.int64), ~known)
 
     def time_ns(self, column: str) -> tuple[Floats, Flags]:
         """Return times in ns, and which are known."""
         values, known = self.numbers(column)
         factor, scale = self.plan.times[column]
-        _must(bool(values.min() >= 0 and values.max() * factor < LONGEST_S))
+        must(bool(values.min() >= 0 and values.max() * factor < LONGEST_S))
         ns = values * scale
         dust_free = np.rint(ns * 1e6)
         dust_free /= 1e6
@@ -230,7 +221,7 @@ class _Cells:
 def _plain(dictionary: pa.StringArray) -> list[str]:
     """Return the distinct texts of a column; one with a line end comes of quotes that are not closed on their line."""
     texts: list[str] = dictionary.to_pylist()
-    _must(not any("\n" in text or "\r" in text for text in texts))
+    must(not any("\n" in text or "\r" in text for text in texts))
     return texts
 
 
@@ -249,11 +240,8 @@ class _Names:
 
     def __init__(self, names: pa.StringArray) -> None:
         self.names = names
-        _, offsets, data = names.buffers()
-        _must(data is not None)
-        places = np.frombuffer(offsets, np.int32)[: len(names) + 1].astype(np.int64)
-        self.letters, self.starts, self.ends = np.frombuffer(data, np.uint8), places[:-1], places[1:]
-        _must(bool((self.ends > self.starts).all()))
+        self.letters, self.starts, self.ends = letters_of(names)
+        must(bool((self.ends > self.starts).all()))
 
     @cached_property
     def numbers(self) -> tuple[Int64s, Int64s]:
@@ -271,7 +259,7 @@ class _Names:
         found, count = _trailing_numbers(words)
         opened, before = last + WORD - 1 - count, self.starts[some] + WORD + 2
         # A number that fills its word may go on before it.
-        _must(not bool(((count == WORD) & (letters[opened] != ord("["))).any()))
+        must(not bool(((count == WORD) & (letters[opened] != ord("["))).any()))
         whole = (count > 0) & (letters[opened] == ord("[")) & (letters[opened - 1] == ord(" ")) & (opened - 1 > before)
         numbers[some], digits[some] = np.where(whole, found, 0), np.where(whole, count, 0)
         return numbers, digits
@@ -327,7 +315,7 @@ def _part(batch: pa.RecordBatch, plan: Plan) -> Part:
     every = _Cells(batch, plan, names, None)
     has_device = every.texts("Device", bool)
     is_call = ~is_copy & ~is_launch
-    _must(has_device is None or not bool(has_device[is_call].any()))
+    must(has_device is None or not bool(has_device[is_call].any()))
     tables = {}
     for name, flags in (("launches", is_launch), ("transfers", is_copy), ("api_calls", is_call)):
         if flags.any():
@@ -346,18 +334,18 @@ def _correlations(cells: _Cells, strict: bool) -> pd.arrays.IntegerArray:
         return pd.arrays.IntegerArray(suffixes, ~flags)
     values, unknown = own.to_numpy("int64", na_value=0), own.isna()
     # A name keeps a number in brackets that is not that of its launch.
-    _must(not strict or bool((~flags | unknown | (values == suffixes)).all()))
+    must(not strict or bool((~flags | unknown | (values == suffixes)).all()))
     return pd.arrays.IntegerArray(np.where(unknown, suffixes, values), unknown & ~flags)
 
 
 def _launches(cells: _Cells) -> Columns:
-    _must(all(cells.plan.has(axis) for axis in AXES))
+    must(all(cells.plan.has(axis) for axis in AXES))
     sizes = {axis.replace(" ", "_").lower(): cells.whole(axis) for axis in AXES}
-    _must(not any(column is None or column.isna().any() for column in sizes.values()))
+    must(not any(column is None or column.isna().any() for column in sizes.values()))
     kernels, codes = cells.names.encoded
     codes = _at(codes, cells.where)
     # What looks like a call keeps its number, and is no reason to take that for its own.
-    _must(not any(kernels[code].endswith("])") for code in np.unique(codes).tolist()))
+    must(not any(kernels[code].endswith("])") for code in np.unique(codes).tolist()))
     return {
         **sizes,
         **cells.place(),
@@ -372,7 +360,7 @@ def _transfers(cells: _Cells) -> Columns:
     names, codes = cells.names.encoded
     codes = _at(codes, cells.where)
     kinds = [match[1] if (match := _COPY.fullmatch(name)) else None for name in names]
-    _must(all(kinds[code] for code in np.unique(codes).tolist()))
+    must(all(kinds[code] for code in np.unique(codes).tolist()))
     return {
         **cells.place(),
         "kind": _objects(kinds, codes),

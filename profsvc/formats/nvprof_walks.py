@@ -5,15 +5,14 @@ same to its end, or contradicts itself, which the second walk sees. In the secon
 (`nvprof_blocks`) on two threads, and all others line by line.
 """
 
-from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import BinaryIO
 
 import numpy as np
 
 from profsvc.errors import BrokenInputError
+from profsvc.formats.blocks import BLOCK, SMALL_BLOCK, ahead, cut, lines_of
 from profsvc.formats.ncu_lines import REJECT, ROW, SKIP, Record
 from profsvc.formats.numbers import DOT_MARKS_DECIMALS, Evidence, NumberFormat
 from profsvc.formats.nvprof_blocks import Part, Plan, parse, plan_of
@@ -25,10 +24,7 @@ from profsvc.tables import Batch, frame_of_arrays
 
 BATCH_ROWS = 10_000
 SAID = 5
-THREADS = 2
-BLOCK = 2 << 20
 FIRST_BLOCK = 1 << 18
-SMALL_BLOCK = 1 << 16
 EXPORT_AGAIN = "print it again with: LC_ALL=C nvprof --csv --log-file FILE ..."
 _TIMES = {"Start", "Duration", "Time", "Avg", "Min", "Max"}
 # What tells of prefixes, each with a rare letter: where that is absent, the rest has not to be looked for.
@@ -77,12 +73,6 @@ class Signs:
         return self.evidence.decide()
 
 
-def _lines(block: bytes) -> list[str]:
-    pieces = block.decode("utf-8", "replace").split("\n")
-    last = pieces.pop()
-    return [piece + "\n" for piece in pieces] + ([last] if last else [])
-
-
 def _telling_lines(block: bytes, number: int, copies: Copies) -> Iterator[tuple[int, str]]:
     """Yield the lines of a block, which begins at line ``number``, that tell of prefixes or that begin a table."""
     places: set[int] = set()
@@ -98,7 +88,7 @@ def _telling_lines(block: bytes, number: int, copies: Copies) -> Iterator[tuple[
     for place in sorted(places - {len(block)}):
         number += block.count(b"\n", done, place)
         done = place
-        yield number, _lines(block[place : block.find(b"\n", place) + 1 or len(block)])[0]
+        yield number, lines_of(block[place : block.find(b"\n", place) + 1 or len(block)])[0]
 
 
 def signs_of(text: Text, scanner: Scanner) -> Signs:
@@ -108,7 +98,7 @@ def signs_of(text: Text, scanner: Scanner) -> Signs:
         if signs.evidence.settled and signs.copies.settled:
             break
         every = not signs.evidence.settled
-        for at, line in enumerate(_lines(block), number) if every else _telling_lines(block, number, signs.copies):
+        for at, line in enumerate(lines_of(block), number) if every else _telling_lines(block, number, signs.copies):
             for record in scanner.feed(at, line):
                 signs.take(record, scanner.layout)
         number += block.count(b"\n")
@@ -138,25 +128,13 @@ class _Walk:
         self.checked: Layout | None = None
 
     def batches(self) -> Iterator[Batch]:
-        with ThreadPoolExecutor(THREADS) as pool:
-            for block, plan, parsed in self._ahead(pool):
-                part = parsed.result() if parsed else None
-                if part and plan == self._plan():
-                    yield from self._take(part)
-                else:
-                    yield from self._closer(block)
+        for block, plan, part in ahead(self.text.blocks(BLOCK), self._plan, parse):
+            if part and plan == self._plan():
+                yield from self._take(part)
+            else:
+                yield from self._closer(block)
         for record in self.scanner.settle(SKIP):
             self._record(record)
-
-    def _ahead(self, pool: ThreadPoolExecutor) -> Iterator[tuple[bytes, Plan | None, Future[Part | None] | None]]:
-        """Yield the blocks in their order; those that follow are parsed meanwhile, as if the table went on."""
-        waiting: deque[tuple[bytes, Plan | None, Future[Part | None] | None]] = deque()
-        for block in self.text.blocks(BLOCK):
-            plan = self._plan()
-            waiting.append((block, plan, pool.submit(parse, block, plan) if plan else None))
-            if len(waiting) > THREADS:
-                yield waiting.popleft()
-        yield from waiting
 
     def _plan(self) -> Plan | None:
         return plan_of(self.scanner.layout, self.page.values) if self.is_csv and self.signs.evidence.settled else None
@@ -168,12 +146,11 @@ class _Walk:
             if plan and (part := parse(block, plan)):
                 yield from self._take(part)
                 return
-            size = len(block) // 2 if plan else SMALL_BLOCK
-            end = block.find(b"\n", max(size, SMALL_BLOCK)) + 1 or len(block)
+            end = cut(block, halve=plan is not None, small=SMALL_BLOCK)
             if plan and end < len(block):
                 yield from self._closer(block[:end])
             else:
-                for line in _lines(block[:end]):
+                for line in lines_of(block[:end]):
                     for record in self.scanner.feed(self.line, line):
                         self._record(record)
                     self.line += 1
