@@ -60,7 +60,7 @@ TABLES: Mapping[str, tuple[Column, ...]] = {
     "metrics": _columns(
         "launch_index | int? | the launch it belongs to; null for a value of the whole file or of a kernel",
         "kernel       | text? | the kernel of a value over all its launches; null where a launch or the file is meant",
-        "invocations  | int? | how many launches that value is over",
+        "invocations  | int? | how many launches, or readings of a board, that value is over",
         "statistic    | text? | which of them it is: avg, min, max or sum; null for the only one",
         "section      | text? | section of the page, where the tool prints one",
         "metric       | text | the tool's own name of the metric, or its label on a details page",

@@ -1,7 +1,7 @@
 """The rows of nvprof's tables to tidy tables; the CSV and the text form share them."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import BinaryIO
 
@@ -18,6 +18,7 @@ from profsvc.formats.nvprof_lines import (
     MEMORY,
     METRICS,
     SUMMARY,
+    SYSTEM,
     TRACE,
     Layout,
     Scanner,
@@ -50,6 +51,7 @@ _COPY = re.compile(r"\[CUDA (?:memcpy )?(.+)\]")
 _UNIFIED = re.compile(r"\[Unified Memory (?:Memcpy )?(.+)\]")
 _SIZES = re.compile(r"\(([0-9]{1,10}) ([0-9]{1,10}) ([0-9]{1,10})\)")
 _DOT_DECIMALS = {"decimal_dot", "maybe_dot", "group_comma", "space_dot", "apostrophe_dot"}
+_NAME_AND_UNIT = re.compile(r".+ \(([^()]+)\)")
 _COUNT_IN_BYTES = re.compile(r"([0-9]+)B")
 _NOTHING = re.compile(r"No .+ (?:was|were) profiled\.?")
 
@@ -100,7 +102,8 @@ class _Page:
             elif layout.kind in (METRICS, EVENTS):
                 self._statistics(record, layout, row)
             else:
-                {SUMMARY: self._summary, MEMORY: self._memory}.get(layout.kind, self._trace)(record, layout, row)
+                taken = {SUMMARY: self._summary, MEMORY: self._memory, SYSTEM: self._system}
+                taken.get(layout.kind, self._trace)(record, layout, row)
         except ValueError as error:
             self.first_reason = self.first_reason or f"line {record.line}: {error}"
             return record._replace(kind=REJECT, reason=str(error), text=record.text[:TEXT_LIMIT])
@@ -257,6 +260,16 @@ class _Page:
             line=record.line,
         )
 
+    def _system(self, record: Record, layout: Layout, row: Row) -> None:
+        """Take a row over the readings of a board: its unit stands in its name, as in Power (mW)."""
+        name, match = row[""], _NAME_AND_UNIT.fullmatch(row[""])
+        readings = self.values.whole("Count", row["Count"])
+        if not match or readings is None:
+            raise ValueError("the row has no name with a unit, or no number of readings")
+        for column in ("Avg", "Min", "Max"):
+            known: dict[str, object] = {"invocations": readings, "statistic": _STATISTICS[column]}
+            self._metric(record, name, row[column], match[1], section=row["Device"] or None, **known)
+
     def take(self) -> dict[str, pd.DataFrame]:
         """Return the tables of what was gathered, and begin anew."""
         rows, self.rows, self.size = self.rows, {}, 0
@@ -308,8 +321,8 @@ def read(stream: BinaryIO, scanner: Callable[[], Scanner], page_name: str) -> It
     with Text(stream) as text:
         number_format, copies = _evidence(text, scanner())
         base, prefixes = copies.decide()
-        ledger, page, checked = Ledger(), _Page(Values(number_format, base)), None
-        for record, layout in records(text.lines(), scanner()):
+        ledger, page, checked, lines = Ledger(), _Page(Values(number_format, base)), None, scanner()
+        for record, layout in records(text.lines(), lines):
             kept = record
             if record.kind == ROW and layout is not None:
                 if page_name == "csv" and layout.kind in (TRACE, SUMMARY) and layout is not checked:
@@ -321,12 +334,11 @@ def read(stream: BinaryIO, scanner: Callable[[], Scanner], page_name: str) -> It
             ledger.take(kept)
             if page.size >= BATCH_ROWS or ledger.full:
                 yield ledger.batch(page.take())
-        yield _last(
-            text, ledger, page, {"layout": page_name, "number_format": str(number_format), "prefixes": prefixes}
-        )
+        facts = {"layout": page_name, "number_format": str(number_format), "prefixes": prefixes}
+        yield _last(text, ledger, page, facts, lines.unread)
 
 
-def _last(text: Text, ledger: Ledger, page: _Page, facts: dict[str, str]) -> Batch:
+def _last(text: Text, ledger: Ledger, page: _Page, facts: dict[str, str], unread: Iterable[str]) -> Batch:
     """Hand on the end of the file; refuse it if no row of its tables could be read."""
     if page.first_reason and not page.stored:
         raise BrokenInputError(f"no row of the file can be read: {page.first_reason}; {EXPORT_AGAIN}")
@@ -335,6 +347,8 @@ def _last(text: Text, ledger: Ledger, page: _Page, facts: dict[str, str]) -> Bat
         if found:
             facts[name] = ", ".join(list(found)[:SAID])
     message = "; ".join(ledger.errors)
-    if not page.stored:
+    if sections := ", ".join(unread):
+        message = "; ".join([*ledger.errors, f"these sections are not read and were skipped: {sections}"])
+    elif not page.stored:
         message = f"nothing was profiled: {message or 'the file holds no row of a table'}; profile again"
     return ledger.batch(page.take(), facts, message)
