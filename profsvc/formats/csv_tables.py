@@ -31,13 +31,14 @@ class Layout(Protocol):
 L = TypeVar("L", bound=Layout)
 Begins = Callable[[str], L | None]
 Ends = Callable[[str], object]
+Split = Callable[[str], list[str]]
 
 
 class _Scanner(Generic[L]):
     """Sorts lines into records."""
 
-    def __init__(self, begins: Begins[L], ends: Ends) -> None:
-        self.begins, self.ends = begins, ends
+    def __init__(self, begins: Begins[L], ends: Ends, split: Split) -> None:
+        self.begins, self.ends, self.split = begins, ends, split
         self.layout: L | None = None
         self.gap = False
         self.open: list[str] = []
@@ -60,7 +61,7 @@ class _Scanner(Generic[L]):
         elif (layout := self.begins(line)) is not None:
             self.layout, self.gap = layout, False
             yield Record(HEADER, number, 1, line, layout.header)
-        elif self.layout is None or (self.gap and "," not in line):
+        elif self.layout is None or (self.gap and len(self.split(line)) < 2):
             yield Record(SKIP, number, 1, line, [])
         elif line.count('"') % 2:
             self.open, self.open_line, self.open_size = [line], number, len(line)
@@ -72,7 +73,7 @@ class _Scanner(Generic[L]):
             return True
         if self.layout is None or line.count('"') % 2:
             return False
-        return len(split_cells(line)) == len(self.layout.header)
+        return len(self.split(line)) == len(self.layout.header)
 
     def _extend(self, line: str) -> Iterator[Record]:
         self.open.append(line)
@@ -89,7 +90,7 @@ class _Scanner(Generic[L]):
 
     def _row(self, line: int, lines: int, text: str) -> Record:
         assert self.layout is not None
-        cells, needed = split_cells(text), len(self.layout.header)
+        cells, needed = self.split(text), len(self.layout.header)
         if len(cells) == needed + 1 and not cells[-1]:
             cells.pop()
         ended = text.endswith("\n")
@@ -106,12 +107,15 @@ class _Scanner(Generic[L]):
             yield self._give_up("the file ends inside a quoted cell")
 
 
-def records(lines: Iterable[str], begins: Begins[L], ends: Ends) -> Iterator[tuple[Record, L | None]]:
+def records(
+    lines: Iterable[str], begins: Begins[L], ends: Ends, split: Split = split_cells
+) -> Iterator[tuple[Record, L | None]]:
     """Sort ``lines`` into records, each with the layout of its table.
 
-    ``begins`` gives the layout of a line that is a header, else None; ``ends`` tells a line that ends a table.
+    ``begins`` gives the layout of a line that is a header, else None; ``ends`` tells a line that ends a table;
+    ``split`` gives the cells of a line.
     """
-    scanner = _Scanner(begins, ends)
+    scanner = _Scanner(begins, ends, split)
     for number, line in enumerate(lines, 1):
         for record in scanner.feed(number, line):
             yield record, scanner.layout
