@@ -154,5 +154,7 @@ def read(stream: BinaryIO) -> Iterator[Batch]:
             if reports.rows.full:
                 yield reports.rows.batch()
         reports.others = scanner.others
-        said = f"{cut} names are cut, so different ones may look the same; print as CSV for whole names" if cut else ""
+        said = (
+            f"names that are cut: {cut}; different ones may look the same: print as CSV for whole names" if cut else ""
+        )
         yield reports.last(text.encoding, said)
