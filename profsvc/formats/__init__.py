@@ -25,6 +25,7 @@ from profsvc.formats import (
     ncu_details,
     ncu_raw,
     ncu_text,
+    nsys_json,
     nsys_sqlite,
     nsys_stats,
     nsys_text,
@@ -65,7 +66,19 @@ class Reader(Protocol):
         """Read the whole decompressed file."""
 
 
-PROFILERS = (ncu_raw, ncu_details, ncu_text, nvprof, nvprof_text, nsys_stats, nsys_text, nsys_sqlite, kineto, rocprof)
+PROFILERS = (
+    ncu_raw,
+    ncu_details,
+    ncu_text,
+    nvprof,
+    nvprof_text,
+    nsys_stats,
+    nsys_text,
+    nsys_json,
+    nsys_sqlite,
+    kineto,
+    rocprof,
+)
 SENSORS = (nvidia_smi, nvidia_smi_dmon, nvidia_smi_q, dcgm, tegrastats, zeus, nvml_energy, rocm_smi)
 METERS = (yokogawa, hioki, joulescope, ptdaemon, wattsup, lvm, picolog, timeseries)
 READERS: list[Reader] = [cast(Reader, module) for module in (*PROFILERS, *SENSORS, *METERS, characterization)]

@@ -203,6 +203,40 @@ class Rows:
         return self.ledger.batch({name: _table(name, rows) for name, rows in gathered.items()}, facts, message)
 
 
+class Account:
+    """Gives every physical line to one kind: stored before rejected before skipped, where records share a line."""
+
+    _ORDER = (SKIP, REJECT, ROW)
+
+    def __init__(self, rows: Rows) -> None:
+        """Begin before the first line, in the ledger of ``rows``."""
+        self.ledger = rows.ledger
+        self.last, self.kind = 0, SKIP
+
+    def _count(self, kind: str, lines: int) -> None:
+        self.ledger.stored += lines * (kind == ROW)
+        self.ledger.rejected += lines * (kind == REJECT)
+        self.ledger.skipped += lines * (kind == SKIP)
+
+    def span(self, kind: str, first: int, last: int) -> None:
+        """Account for the lines from ``first`` to ``last``; the last one may be shared with what follows."""
+        if first > self.last:
+            self._count(self.kind, self.last > 0)
+            self._count(SKIP, first - self.last - 1)
+            self.last, self.kind = first, kind
+        self.kind = max(self.kind, kind, key=self._ORDER.index)
+        if last > first:
+            self._count(self.kind, 1)
+            self._count(kind, last - first - 1)
+            self.last, self.kind = last, kind
+
+    def finish(self, lines: int) -> None:
+        """Account for the rest of the file."""
+        if lines > self.last:
+            self.span(SKIP, lines, lines)
+        self._count(self.kind, self.last > 0)
+
+
 def _table(name: str, rows: Sequence[Mapping[str, object]]) -> pd.DataFrame:
     columns = dict.fromkeys(column for row in rows for column in row)
     return frame(name, {column: [row.get(column) for row in rows] for column in columns})

@@ -348,17 +348,26 @@ class Reports:
         self.others: dict[str, None] = {}
         self.stored = 0
 
+    def begin(self, layout: Layout, line: int) -> None:
+        """Take in the header of a report."""
+        layout.check(line)
+        self.reports[layout.report] = None
+
+    def taken(self, record: Record, layout: Layout) -> Record:
+        """Take in a row; give it back, rejected with the reason if it cannot be one."""
+        try:
+            _TAKE[layout.report](_Row(layout, record, self.numbers), self.rows)
+            self.stored += 1
+        except ValueError as error:
+            return record._replace(kind=REJECT, reason=str(error), text=record.text[:TEXT_LIMIT])
+        return record
+
     def add(self, record: Record, layout: Layout | None) -> None:
-        """Take in a record."""
+        """Take in a record, and account for its lines."""
         if record.kind == HEADER and layout is not None:
-            layout.check(record.line)
-            self.reports[layout.report] = None
+            self.begin(layout, record.line)
         elif record.kind == ROW and layout is not None:
-            try:
-                _TAKE[layout.report](_Row(layout, record, self.numbers), self.rows)
-                self.stored += 1
-            except ValueError as error:
-                record = record._replace(kind=REJECT, reason=str(error), text=record.text[:TEXT_LIMIT])
+            record = self.taken(record, layout)
         self.rows.ledger.take(record)
 
     def last(self, encoding: str, *messages: str) -> Batch:

@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from profsvc.errors import InputError
-from profsvc.formats import READERS, kineto, nsys_sqlite, nsys_stats, nsys_text, rocprof
+from profsvc.formats import READERS, kineto, nsys_json, nsys_sqlite, nsys_stats, nsys_text, rocprof
 from profsvc.formats.stream import open_stream, peek
 from profsvc.tables import TABLES, check, frame
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
-MODULES = {module.NAME: module for module in (nsys_stats, nsys_text, nsys_sqlite, kineto, rocprof)}
+MODULES = {module.NAME: module for module in (nsys_stats, nsys_text, nsys_json, nsys_sqlite, kineto, rocprof)}
 EVERY = list({reader.NAME: reader for reader in (*READERS, *MODULES.values())}.values())
 EMPTY = {name: frame(name, {}) for name in TABLES}
 ENDS = (".expected.json", ".error.txt")
@@ -136,7 +136,7 @@ def test_files_of_other_readers_are_not_ours():
 
 
 SMALL = ["nsys_stats/gpu_trace.csv", "nsys_text/gpu_trace.txt", "nsys_text/boxes.txt", "rocprof/rocprof.csv"]
-SMALL += ["kineto/rocm.json"]
+SMALL += ["kineto/rocm.json", "nsys_json/several_reports.json"]
 
 
 @pytest.mark.parametrize("name", SMALL)
