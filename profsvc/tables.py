@@ -159,7 +159,7 @@ TABLES: Mapping[str, tuple[Column, ...]] = {
     ),
     "rejects": _columns(
         "line         | int | first line of the rejected record, from 1",
-        "lines        | int | how many lines it spans",
+        "lines        | int | how many lines it spans; 0 where another record has its line",
         "reason       | text | why it was rejected",
         "text         | text | its first 2000 characters",
     ),

@@ -204,7 +204,10 @@ class Rows:
 
 
 class Account:
-    """Gives every physical line to one kind: stored before rejected before skipped, where records share a line."""
+    """Gives every physical line to one kind: stored before rejected before skipped, where records share a line.
+
+    A reject spans the lines that are given to it: none where a stored record, or the last reject of its line, has it.
+    """
 
     _ORDER = (SKIP, REJECT, ROW)
 
@@ -212,29 +215,47 @@ class Account:
         """Begin before the first line, in the ledger of ``rows``."""
         self.ledger = rows.ledger
         self.last, self.kind = 0, SKIP
+        self.reject: Record | None = None
 
     def _count(self, kind: str, lines: int) -> None:
         self.ledger.stored += lines * (kind == ROW)
         self.ledger.rejected += lines * (kind == REJECT)
         self.ledger.skipped += lines * (kind == SKIP)
 
-    def span(self, kind: str, first: int, last: int) -> None:
-        """Account for the lines from ``first`` to ``last``; the last one may be shared with what follows."""
+    def _close(self) -> None:
+        self._count(self.kind, self.last > 0)
+        if self.reject is not None:
+            own = self.reject.lines + (self.kind == REJECT)
+            self.ledger.rejects.append(self.reject._replace(lines=own))
+        self.reject = None
+
+    def span(self, kind: str, first: int, last: int, reject: Record | None = None) -> None:
+        """Account for the lines from ``first`` to ``last``; the last one may be shared with what follows.
+
+        ``reject`` is the record of a rejected span.
+        """
         if first > self.last:
-            self._count(self.kind, self.last > 0)
+            self._close()
             self._count(SKIP, first - self.last - 1)
             self.last, self.kind = first, kind
         self.kind = max(self.kind, kind, key=self._ORDER.index)
+        shared = self.reject is not None or self.kind != REJECT
         if last > first:
-            self._count(self.kind, 1)
+            self._close()
             self._count(kind, last - first - 1)
             self.last, self.kind = last, kind
+        if reject is None:
+            return
+        if self.reject is not None:
+            self.ledger.rejects.append(self.reject)
+        before = last - first - 1 + (not shared) if last > first else 0
+        self.reject = reject._replace(lines=before)
 
     def finish(self, lines: int) -> None:
         """Account for the rest of the file."""
         if lines > self.last:
             self.span(SKIP, lines, lines)
-        self._count(self.kind, self.last > 0)
+        self._close()
 
 
 def _table(name: str, rows: Sequence[Mapping[str, object]]) -> pd.DataFrame:

@@ -250,21 +250,17 @@ def read(stream: BinaryIO) -> Iterator[Batch]:
         try:
             for first, values in _events(json, file):
                 try:
-                    kind = file.add(values, first)
+                    account.span(file.add(values, first), first, json.line)
                 except ValueError as error:
-                    kind = REJECT
-                    record = Record(REJECT, first, json.line - first + 1, str(values)[:TEXT_LIMIT], [], str(error))
-                    file.rows.ledger.rejects.append(record)
-                account.span(kind, first, json.line)
+                    record = Record(REJECT, first, 0, str(values)[:TEXT_LIMIT], [], str(error))
+                    account.span(REJECT, first, json.line, record)
                 if file.rows.full:
                     yield file.rows.batch()
         except CutError:
             message = f"the file ends inside the trace, on line {lines}: what follows is lost"
             if lines:
                 first = min(json.line, lines)
-                cut = Record(REJECT, first, lines - first + 1, "", [], "the file ends inside the trace")
-                file.rows.ledger.rejects.append(cut)
-                account.span(REJECT, first, lines)
+                account.span(REJECT, first, lines, Record(REJECT, first, 0, "", [], "the file ends inside the trace"))
         account.finish(lines)
         facts = {"tool": TOOL, "encoding": text.encoding, **({"base_time_ns": str(base)} if base else {})}
         if not file.taken:

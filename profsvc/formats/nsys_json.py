@@ -92,27 +92,21 @@ class _Rows:
         self.reports = Reports(NumberFormat())
         self.layouts: dict[tuple[str, ...], Layout | None] = {}
 
-    def add(self, values: object, first: int, last: int, report: str) -> str:
-        """Take in an object; tell whether its lines are stored, skipped or rejected."""
-        text = clean(str(values)[:TEXT_LIMIT])
-        try:
-            if not isinstance(values, dict):
-                raise ValueError("not an object, as each row is")
-            columns, cells = tuple(values), [_cell(value) for value in values.values()]
-            if columns not in self.layouts:
-                self.layouts = {columns: layout_of(list(columns))}
-                if layout := self.layouts[columns]:
-                    self.reports.begin(layout, first)
-            layout = self.layouts[columns]
-            if layout is None:
-                self.reports.others[report or ", ".join(columns)[:80]] = None
-                return SKIP
-            record = self.reports.taken(Record(ROW, first, last - first + 1, text, cells), layout)
-        except ValueError as error:
-            record = Record(REJECT, first, last - first + 1, text, [], str(error))
-        if record.kind == REJECT:
-            self.reports.rows.ledger.rejects.append(record)
-        return record.kind
+    def add(self, values: object, first: int, report: str) -> str:
+        """Take in an object; tell whether it is stored or skipped. Raise `ValueError` if it is no row."""
+        if not isinstance(values, dict):
+            raise ValueError("not an object, as each row is")
+        columns, cells = tuple(values), [_cell(value) for value in values.values()]
+        if columns not in self.layouts:
+            self.layouts = {columns: layout_of(list(columns))}
+            if layout := self.layouts[columns]:
+                self.reports.begin(layout, first)
+        layout = self.layouts[columns]
+        if layout is None:
+            self.reports.others[report or ", ".join(columns)[:80]] = None
+            return SKIP
+        self.reports.take(Record(ROW, first, 1, "", cells), layout)
+        return ROW
 
 
 def read(stream: BinaryIO) -> Iterator[Batch]:
@@ -122,14 +116,17 @@ def read(stream: BinaryIO) -> Iterator[Batch]:
         json, account = Json(iter(pieces)), Account(rows.reports.rows)
         try:
             for first, values in _objects(json):
-                account.span(rows.add(values, first, json.line, pieces.report_at(first)), first, json.line)
+                try:
+                    account.span(rows.add(values, first, pieces.report_at(first)), first, json.line)
+                except ValueError as error:
+                    record = Record(REJECT, first, 0, clean(str(values)[:TEXT_LIMIT]), [], str(error))
+                    account.span(REJECT, first, json.line, record)
                 if rows.reports.rows.full:
                     yield rows.reports.rows.batch()
         except CutError:
             first = min(json.line, pieces.count)
             said = f"the file ends inside a list, on line {pieces.count}: what follows is lost"
-            cut = Record(REJECT, first, pieces.count - first + 1, "", [], "the file ends inside a list")
-            rows.reports.rows.ledger.rejects.append(cut)
-            account.span(REJECT, first, pieces.count)
+            record = Record(REJECT, first, 0, "", [], "the file ends inside a list")
+            account.span(REJECT, first, pieces.count, record)
         account.finish(pieces.count)
         yield rows.reports.last(text.encoding, said)

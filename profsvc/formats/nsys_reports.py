@@ -353,21 +353,20 @@ class Reports:
         layout.check(line)
         self.reports[layout.report] = None
 
-    def taken(self, record: Record, layout: Layout) -> Record:
-        """Take in a row; give it back, rejected with the reason if it cannot be one."""
-        try:
-            _TAKE[layout.report](_Row(layout, record, self.numbers), self.rows)
-            self.stored += 1
-        except ValueError as error:
-            return record._replace(kind=REJECT, reason=str(error), text=record.text[:TEXT_LIMIT])
-        return record
+    def take(self, record: Record, layout: Layout) -> None:
+        """Take in a row; raise `ValueError` if it cannot be one."""
+        _TAKE[layout.report](_Row(layout, record, self.numbers), self.rows)
+        self.stored += 1
 
     def add(self, record: Record, layout: Layout | None) -> None:
         """Take in a record, and account for its lines."""
         if record.kind == HEADER and layout is not None:
             self.begin(layout, record.line)
         elif record.kind == ROW and layout is not None:
-            record = self.taken(record, layout)
+            try:
+                self.take(record, layout)
+            except ValueError as error:
+                record = record._replace(kind=REJECT, reason=str(error), text=record.text[:TEXT_LIMIT])
         self.rows.ledger.take(record)
 
     def last(self, encoding: str, *messages: str) -> Batch:

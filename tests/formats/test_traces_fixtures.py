@@ -103,6 +103,7 @@ def test_good_file(path):
     tables, counts, facts, message = content(module, path.read_bytes())
     assert counts == [truth["stored"], truth["skipped"], truth["rejected"]]
     assert lines_of(path) in (None, sum(counts))
+    assert tables["rejects"]["lines"].sum() == counts[2]
     assert facts == truth["facts"]
     assert message == truth["message"]
     assert_rows(tables, truth["tables"])
