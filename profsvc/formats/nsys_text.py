@@ -40,6 +40,7 @@ _TITLE = re.compile(
     r"(?P<old>[A-Z][A-Za-z /-]+ (?:Statistics|Summary|Trace))(?: \((?P<unit>[^()]*)\))?:?\s*$"
     r"|Generating |SKIPPED: |Processing "
 )
+_ROW_BEGINS = "0123456789-+|"
 _UNITS = {"nanoseconds": "ns", "bytes": "B", "KiB": "KiB"}
 # What ends a name that was cut; the last is the sign of Windows.
 _CUT = ("\u2026", "...", "\x85")
@@ -107,6 +108,8 @@ class _Scanner:
         return Record(SKIP, number, 1, line, [])
 
     def _titled(self, line: str) -> bool:
+        if line.lstrip(" ")[:1] in _ROW_BEGINS:
+            return False
         name, match = begun(line), _TITLE.match(line)
         if name or match:
             self.title = name or (match["old"] if match else None) or ""
