@@ -66,7 +66,7 @@ TABLES: Mapping[str, tuple[Column, ...]] = {
     "metrics": _columns(
         "launch_index | int? | the launch it belongs to; null for a value of the whole file or of a kernel",
         "kernel       | text? | the kernel of a value over all its launches; null where a launch or the file is meant",
-        "invocations  | int? | how many launches that value is over",
+        "invocations  | int? | how many launches, or readings of a board, that value is over",
         "statistic    | text? | which of them it is: avg, min, max or sum; null for the only one",
         "section      | text? | section of the page, where the tool prints one",
         "metric       | text | the tool's own name of the metric, or its label on a details page",
@@ -110,7 +110,7 @@ TABLES: Mapping[str, tuple[Column, ...]] = {
         "line         | int | line in the file, from 1; row number in a database",
     ),
     "kernel_summaries": _columns(
-        "category     | text | kernel, memory, api, range: what the row sums up",
+        "category     | text | kernel, memory, api, range, domain: what the row sums up",
         "kernel       | text | name of the kernel, copy, call or range, as printed",
         "calls        | int | how many",
         "total_ns     | float? | sum of their durations; null for a row of sizes",
@@ -165,7 +165,7 @@ TABLES: Mapping[str, tuple[Column, ...]] = {
     ),
     "rejects": _columns(
         "line         | int | first line of the rejected record, from 1",
-        "lines        | int | how many lines it spans",
+        "lines        | int | how many lines it spans; 0 where another record has its line",
         "reason       | text | why it was rejected",
         "text         | text | its first 2000 characters",
     ),

@@ -27,8 +27,10 @@ from profsvc.formats import (
     ncu_details,
     ncu_raw,
     ncu_text,
+    nsys_json,
     nsys_sqlite,
     nsys_stats,
+    nsys_text,
     nvidia_smi,
     nvidia_smi_dmon,
     nvidia_smi_q,
@@ -70,7 +72,19 @@ class Reader(Protocol):
         """Read the whole decompressed file."""
 
 
-PROFILERS = (ncu_raw, ncu_details, ncu_text, nvprof, nvprof_text, nsys_stats, nsys_sqlite, kineto, rocprof)
+PROFILERS = (
+    ncu_raw,
+    ncu_details,
+    ncu_text,
+    nvprof,
+    nvprof_text,
+    nsys_stats,
+    nsys_text,
+    nsys_json,
+    nsys_sqlite,
+    kineto,
+    rocprof,
+)
 SENSORS = (nvidia_smi, nvidia_smi_dmon, nvidia_smi_q, dcgm, tegrastats, zeus, nvml_energy, rocm_smi)
 METERS = (yokogawa, hioki, joulescope, monsoon, otii, extech, ptdaemon, wattsup, tweet_a_watt)
 LOGGERS = (lvm, tdms, picolog, timeseries)

@@ -31,13 +31,14 @@ class Layout(Protocol):
 L = TypeVar("L", bound=Layout)
 Begins = Callable[[str], L | None]
 Ends = Callable[[str], object]
+Split = Callable[[str], list[str]]
 
 
 class _Scanner(Generic[L]):
     """Sorts lines into records."""
 
-    def __init__(self, begins: Begins[L], ends: Ends) -> None:
-        self.begins, self.ends = begins, ends
+    def __init__(self, begins: Begins[L], ends: Ends, split: Split) -> None:
+        self.begins, self.ends, self.split = begins, ends, split
         self.layout: L | None = None
         self.gap = False
         self.open: list[str] = []
@@ -60,7 +61,7 @@ class _Scanner(Generic[L]):
         elif (layout := self.begins(line)) is not None:
             self.layout, self.gap = layout, False
             yield Record(HEADER, number, 1, line, layout.header)
-        elif self.layout is None or (self.gap and "," not in line):
+        elif self.layout is None or (self.gap and len(self.split(line)) < 2):
             yield Record(SKIP, number, 1, line, [])
         elif line.count('"') % 2:
             self.open, self.open_line, self.open_size = [line], number, len(line)
@@ -72,7 +73,7 @@ class _Scanner(Generic[L]):
             return True
         if self.layout is None or line.count('"') % 2:
             return False
-        return len(split_cells(line)) == len(self.layout.header)
+        return len(self.split(line)) == len(self.layout.header)
 
     def _extend(self, line: str) -> Iterator[Record]:
         self.open.append(line)
@@ -89,7 +90,7 @@ class _Scanner(Generic[L]):
 
     def _row(self, line: int, lines: int, text: str) -> Record:
         assert self.layout is not None
-        cells, needed = split_cells(text), len(self.layout.header)
+        cells, needed = self.split(text), len(self.layout.header)
         if len(cells) == needed + 1 and not cells[-1]:
             cells.pop()
         ended = text.endswith("\n")
@@ -106,12 +107,15 @@ class _Scanner(Generic[L]):
             yield self._give_up("the file ends inside a quoted cell")
 
 
-def records(lines: Iterable[str], begins: Begins[L], ends: Ends) -> Iterator[tuple[Record, L | None]]:
+def records(
+    lines: Iterable[str], begins: Begins[L], ends: Ends, split: Split = split_cells
+) -> Iterator[tuple[Record, L | None]]:
     """Sort ``lines`` into records, each with the layout of its table.
 
-    ``begins`` gives the layout of a line that is a header, else None; ``ends`` tells a line that ends a table.
+    ``begins`` gives the layout of a line that is a header, else None; ``ends`` tells a line that ends a table;
+    ``split`` gives the cells of a line.
     """
-    scanner = _Scanner(begins, ends)
+    scanner = _Scanner(begins, ends, split)
     for number, line in enumerate(lines, 1):
         for record in scanner.feed(number, line):
             yield record, scanner.layout
@@ -197,6 +201,61 @@ class Rows:
         """Hand on what was gathered, and the counts of lines."""
         gathered, self.gathered, self.count = self.gathered, {}, 0
         return self.ledger.batch({name: _table(name, rows) for name, rows in gathered.items()}, facts, message)
+
+
+class Account:
+    """Gives every physical line to one kind: stored before rejected before skipped, where records share a line.
+
+    A reject spans the lines that are given to it: none where a stored record, or the last reject of its line, has it.
+    """
+
+    _ORDER = (SKIP, REJECT, ROW)
+
+    def __init__(self, rows: Rows) -> None:
+        """Begin before the first line, in the ledger of ``rows``."""
+        self.ledger = rows.ledger
+        self.last, self.kind = 0, SKIP
+        self.reject: Record | None = None
+
+    def _count(self, kind: str, lines: int) -> None:
+        self.ledger.stored += lines * (kind == ROW)
+        self.ledger.rejected += lines * (kind == REJECT)
+        self.ledger.skipped += lines * (kind == SKIP)
+
+    def _close(self) -> None:
+        self._count(self.kind, self.last > 0)
+        if self.reject is not None:
+            own = self.reject.lines + (self.kind == REJECT)
+            self.ledger.rejects.append(self.reject._replace(lines=own))
+        self.reject = None
+
+    def span(self, kind: str, first: int, last: int, reject: Record | None = None) -> None:
+        """Account for the lines from ``first`` to ``last``; the last one may be shared with what follows.
+
+        ``reject`` is the record of a rejected span.
+        """
+        if first > self.last:
+            self._close()
+            self._count(SKIP, first - self.last - 1)
+            self.last, self.kind = first, kind
+        self.kind = max(self.kind, kind, key=self._ORDER.index)
+        shared = self.reject is not None or self.kind != REJECT
+        if last > first:
+            self._close()
+            self._count(kind, last - first - 1)
+            self.last, self.kind = last, kind
+        if reject is None:
+            return
+        if self.reject is not None:
+            self.ledger.rejects.append(self.reject)
+        before = last - first - 1 + (not shared) if last > first else 0
+        self.reject = reject._replace(lines=before)
+
+    def finish(self, lines: int) -> None:
+        """Account for the rest of the file."""
+        if lines > self.last:
+            self.span(SKIP, lines, lines)
+        self._close()
 
 
 def _table(name: str, rows: Sequence[Mapping[str, object]]) -> pd.DataFrame:

@@ -21,6 +21,11 @@ class CutError(Exception):
     """The text ends before its value does."""
 
 
+def clean(text: str) -> str:
+    """Replace what no database stores: halves of characters, and NUL."""
+    return text.replace("\0", "\ufffd").encode("utf-8", "replace").decode()
+
+
 def _fraction(text: str) -> Decimal | float:
     try:
         return Decimal(text) if len(text) <= LONGEST_NUMBER else math.nan

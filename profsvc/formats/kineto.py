@@ -6,8 +6,8 @@ from decimal import Decimal
 from typing import BinaryIO
 
 from profsvc.errors import BrokenInputError
-from profsvc.formats.csv_tables import Rows
-from profsvc.formats.json_stream import CutError, Json
+from profsvc.formats.csv_tables import Account, Rows
+from profsvc.formats.json_stream import CutError, Json, clean
 from profsvc.formats.ncu_lines import REJECT, ROW, SKIP, TEXT_LIMIT, Record
 from profsvc.formats.nsys import copy_kind
 from profsvc.formats.stream import Text, head_text
@@ -65,11 +65,6 @@ def sniff(head: bytes) -> bool:
     return text.startswith("{") and ('"traceEvents"' in text or kineto)
 
 
-def _clean(text: str) -> str:
-    """Replace what no database stores: halves of characters, and NUL."""
-    return text.replace("\0", "\ufffd").encode("utf-8", "replace").decode()
-
-
 def _whole(value: object) -> int | None:
     """Return a whole number that a database can hold; None for anything else."""
     return value if isinstance(value, int) and not isinstance(value, bool) and abs(value) <= LARGEST else None
@@ -109,7 +104,7 @@ class _Event:
         name = self.values.get("name")
         if not isinstance(name, str) or not name:
             raise ValueError("the event has no name")
-        return _clean(name)
+        return clean(name)
 
     def whole(self, *names: str) -> int | None:
         """Return the first of the arguments that is a whole number in range."""
@@ -170,7 +165,7 @@ class _File:
                 if isinstance(row, dict) and isinstance(row.get("id"), int):
                     major, minor, name = row.get("computeMajor"), row.get("computeMinor"), row.get("name")
                     capability = f"{major}.{minor}" if isinstance(major, int) and isinstance(minor, int) else None
-                    self.devices[row["id"]] = (_clean(name) if isinstance(name, str) else None, capability)
+                    self.devices[row["id"]] = (clean(name) if isinstance(name, str) else None, capability)
         elif key == "baseTimeNanoseconds" and value != self.base:
             raise BrokenInputError(
                 f"baseTimeNanoseconds is {str(value)[:40]}, but the file names {self.base} as well, so its clock is "
@@ -222,39 +217,6 @@ class _File:
             self.rows.add("transfers", {**row, **moved, "bytes": event.whole("bytes", "Bytes")})
 
 
-class _Account:
-    """Gives every physical line to one kind: stored before rejected before skipped, where events share a line."""
-
-    _ORDER = (SKIP, REJECT, ROW)
-
-    def __init__(self, rows: Rows) -> None:
-        self.ledger = rows.ledger
-        self.last, self.kind = 0, SKIP
-
-    def _count(self, kind: str, lines: int) -> None:
-        self.ledger.stored += lines * (kind == ROW)
-        self.ledger.rejected += lines * (kind == REJECT)
-        self.ledger.skipped += lines * (kind == SKIP)
-
-    def span(self, kind: str, first: int, last: int) -> None:
-        """Account for the lines from ``first`` to ``last``; the last one may be shared with what follows."""
-        if first > self.last:
-            self._count(self.kind, self.last > 0)
-            self._count(SKIP, first - self.last - 1)
-            self.last, self.kind = first, kind
-        self.kind = max(self.kind, kind, key=self._ORDER.index)
-        if last > first:
-            self._count(self.kind, 1)
-            self._count(kind, last - first - 1)
-            self.last, self.kind = last, kind
-
-    def finish(self, lines: int) -> None:
-        """Account for the rest of the file."""
-        if lines > self.last:
-            self.span(SKIP, lines, lines)
-        self._count(self.kind, self.last > 0)
-
-
 def _survey(text: Text) -> tuple[int, int]:
     """Return the base of the clock, which stands behind the events, and the number of lines."""
     base, lines, tail, last = 0, 0, "", "\n"
@@ -284,25 +246,21 @@ def read(stream: BinaryIO) -> Iterator[Batch]:
     with Text(stream) as text:
         base, lines = _survey(text)
         json, file = Json(text.pieces()), _File(base)
-        account, message = _Account(file.rows), ""
+        account, message = Account(file.rows), ""
         try:
             for first, values in _events(json, file):
                 try:
-                    kind = file.add(values, first)
+                    account.span(file.add(values, first), first, json.line)
                 except ValueError as error:
-                    kind = REJECT
-                    record = Record(REJECT, first, json.line - first + 1, str(values)[:TEXT_LIMIT], [], str(error))
-                    file.rows.ledger.rejects.append(record)
-                account.span(kind, first, json.line)
+                    record = Record(REJECT, first, 0, str(values)[:TEXT_LIMIT], [], str(error))
+                    account.span(REJECT, first, json.line, record)
                 if file.rows.full:
                     yield file.rows.batch()
         except CutError:
             message = f"the file ends inside the trace, on line {lines}: what follows is lost"
             if lines:
                 first = min(json.line, lines)
-                cut = Record(REJECT, first, lines - first + 1, "", [], "the file ends inside the trace")
-                file.rows.ledger.rejects.append(cut)
-                account.span(REJECT, first, lines)
+                account.span(REJECT, first, lines, Record(REJECT, first, 0, "", [], "the file ends inside the trace"))
         account.finish(lines)
         facts = {"tool": TOOL, "encoding": text.encoding, **({"base_time_ns": str(base)} if base else {})}
         if not file.taken:

@@ -15,16 +15,20 @@ from profsvc.formats.ncu_lines import HEADER, REJECT, ROW, SKIP, TEXT_LIMIT, UNI
 from profsvc.specs import units
 
 TRACE, LAUNCHES, SUMMARY, METRICS, EVENTS, MEMORY = "trace", "launches", "summary", "metrics", "events", "memory"
-"""Tables: by time, by launch with its metrics, by name, metrics and events by kernel, and unified memory."""
+SYSTEM = "system"
+"""Tables: by time, by launch with its metrics, by name, metrics and events by kernel, unified memory, and boards."""
 
 PENDING_LIMIT = 1000
 SUMMARY_COLUMNS = ("Time(%)", "Time", "Calls", "Avg", "Min", "Max", "Name")
 MEMORY_COLUMNS = ("Count", "Avg Size", "Min Size", "Max Size", "Total Size", "Total Time")
 LAUNCH_COLUMNS = ("Device", "Context", "Stream", "Kernel")
+SYSTEM_COLUMNS = ("", "Device", "Count", "Avg", "Min", "Max")
 
 BANNER = re.compile(r"={6,} |==[0-9]+== ")
 IS_NVPROF = re.compile(
-    r"^(?:={6,}|==[0-9]+==) (?:NVPROF is profiling process [0-9]|Profiling (?:application|result):)", re.MULTILINE
+    r"^(?:={6,}|==[0-9]+==) (?:NVPROF is profiling process [0-9]|Profiling (?:application|result):"
+    r"|CPU profiling result \()",
+    re.MULTILINE,
 )
 _PROCESS = re.compile(r"==(?P<pid>[0-9]+)== (?:Profiling application: (?P<command>\S.*)|\S)")
 _TYPE = re.compile(r"={6,} (?P<only>[^:]+):\s*|==[0-9]+== (?P<type>[^:]+):\s*")
@@ -39,6 +43,10 @@ _NUMBERED = re.compile(r"(.+) \(([0-9]{1,9})\)")
 _KERNEL = re.compile(r"\s+Kernel: (.+?)\s*")
 _TEXT_NAMES = {"Regs*": "Registers Per Thread", "SSMem*": "Static SMem", "DSMem*": "Dynamic SMem"}
 SECTIONS = ("API calls", "OpenACC (excl)", "OpenACC (incl)", "NVTX result")
+SYSTEM_SECTION = "System profiling result"
+_RESULTS = ("Profiling result", "Event result", "Metric result", "Unified Memory profiling result", "NVTX result")
+# Whatever else calls itself so is another kind of table, such as the samples of a CPU or the links between devices.
+_OTHER_SECTION = re.compile(r"(?:.+ )?(?:results?|analysis|topology)(?: \([^()]*\))?", re.IGNORECASE)
 
 
 @dataclass
@@ -69,6 +77,8 @@ def kind_of(columns: list[str]) -> str | None:
         return LAUNCHES
     if tuple(columns[-7:]) == SUMMARY_COLUMNS and columns[:-7] in ([], ["Type"]):
         return SUMMARY
+    if tuple(columns) == SYSTEM_COLUMNS:
+        return SYSTEM
     if "Invocations" in columns and {"Min", "Max", "Avg"} <= set(columns):
         return METRICS if "Metric Name" in columns else EVENTS if "Event Name" in columns else None
     return MEMORY if set(MEMORY_COLUMNS) <= set(columns) else None
@@ -96,7 +106,7 @@ def device_of(text: str) -> tuple[str | None, int | None]:
 
 def csv_columns(line: str) -> list[str] | None:
     """Return the columns if ``line`` is the header of a table in CSV."""
-    if not any(name in line for name in ("Duration", "Time(%)", "Invocations", "Total Size", "Stream")):
+    if not any(name in line for name in ("Duration", "Time(%)", "Invocations", "Total Size", "Stream", '"Count"')):
         return None
     columns = [cell.strip() for cell in split_cells(line)] if line.count('"') % 2 == 0 else []
     return columns if len(columns) > 1 and kind_of(columns) else None
@@ -122,6 +132,8 @@ class Scanner(ABC):
         self.command: str | None = None
         self.within = ""
         self.type = ""
+        self.section = ""
+        self.unread: dict[str, None] = {}
         self.pending: list[Record] = []
         self.said = False
 
@@ -155,11 +167,18 @@ class Scanner(ABC):
             self.within, self.type = "", "GPU activities"
         elif title in SECTIONS:
             self.within = title
+        if title in SECTIONS or title in _RESULTS:
+            self.section = ""
+        elif _OTHER_SECTION.fullmatch(title):
+            self.layout, self.section = None, title
+            self.unread[title] = None
 
     def _enter(self, number: int, columns: list[str]) -> None:
         if repeated := [name for name in dict.fromkeys(columns) if columns.count(name) > 1]:
             raise BrokenInputError(f"line {number}: the header has {repeated[0]!r} twice; print it again with nvprof")
         kind = kind_of(columns)
+        if kind == SYSTEM:
+            self.unread.pop(SYSTEM_SECTION, None)
         self.layout = Layout(str(kind), columns, [], self.process_id, program_of(self.command or ""), self.within)
         self.type = self.within or "GPU activities"
         self.said = False
@@ -259,6 +278,10 @@ class TextScanner(Scanner):
 
     def header(self, number: int, line: str) -> list[str] | None:
         """Return the columns if ``line`` is a header; refuse a table in CSV, and one that only CSV holds whole."""
+        if match := _DEVICE.fullmatch(line):
+            self.device, self.kernel = match[1], ""
+        if self.section == SYSTEM_SECTION and tuple(_GAP.split(line.strip())) == SYSTEM_COLUMNS[2:]:
+            return list(SYSTEM_COLUMNS)
         if csv_columns(line):
             raise BrokenInputError(
                 f"line {number} is the header of a table in CSV, but the file begins with text; "
@@ -279,8 +302,7 @@ class TextScanner(Scanner):
     def other(self, number: int, line: str) -> Iterator[Record]:
         """Yield a heading or a row, or keep a line that is neither."""
         assert self.layout is not None
-        if match := _DEVICE.fullmatch(line):
-            self.device, self.kernel = match[1], ""
+        if _DEVICE.fullmatch(line):
             yield Record(SKIP, number, 1, line, [])
         elif match := _KERNEL.fullmatch(line):
             self.kernel = match[1]
@@ -298,6 +320,9 @@ class TextScanner(Scanner):
             before = [self.device, self.kernel]
         elif layout.kind == MEMORY:
             before = [self.device]
+        elif layout.kind == SYSTEM:
+            name, *numbers = _GAP.split(text)
+            return [name, self.device, *numbers] if len(numbers) == 4 and numbers[0].isdigit() else None
         elif layout.kind == SUMMARY:
             kind, found, rest = text.partition(":")
             if found and rest.startswith(" ") and not kind[:1].isdigit():

@@ -8,7 +8,18 @@ import pandas as pd
 
 from profsvc.formats import ncu
 from profsvc.formats.ncu_lines import REJECT, TEXT_LIMIT, Record
-from profsvc.formats.nvprof_lines import BANNER, EVENTS, LAUNCHES, MEMORY, METRICS, SUMMARY, TRACE, Layout, device_of
+from profsvc.formats.nvprof_lines import (
+    BANNER,
+    EVENTS,
+    LAUNCHES,
+    MEMORY,
+    METRICS,
+    SUMMARY,
+    SYSTEM,
+    TRACE,
+    Layout,
+    device_of,
+)
 from profsvc.formats.nvprof_values import OLD_BANNER, Values, split_unit
 from profsvc.tables import frame
 
@@ -31,6 +42,7 @@ _CORRELATION = re.compile(r"(?<=.) \[([0-9]{1,18})\](?=\)?$)")
 _COPY = re.compile(r"\[CUDA (?:memcpy )?(.+)\]")
 _UNIFIED = re.compile(r"\[Unified Memory (?:Memcpy )?(.+)\]")
 _SIZES = re.compile(r"\(([0-9]{1,10}) ([0-9]{1,10}) ([0-9]{1,10})\)")
+_NAME_AND_UNIT = re.compile(r".+ \(([^()]+)\)")
 _COUNT_IN_BYTES = re.compile(r"([0-9]+)B")
 _NOTHING = re.compile(r"No .+ (?:was|were) profiled\.?")
 
@@ -71,7 +83,8 @@ class Page:
             elif layout.kind in (METRICS, EVENTS):
                 self._statistics(record, layout, row)
             else:
-                {SUMMARY: self._summary, MEMORY: self._memory}.get(layout.kind, self._trace)(record, layout, row)
+                taken = {SUMMARY: self._summary, MEMORY: self._memory, SYSTEM: self._system}
+                taken.get(layout.kind, self._trace)(record, layout, row)
         except ValueError as error:
             self.first_reason = self.first_reason or f"line {record.line}: {error}"
             return record._replace(kind=REJECT, reason=str(error), text=record.text[:TEXT_LIMIT])
@@ -235,6 +248,16 @@ class Page:
             device_index=device_of(row.get("Device", ""))[1],
             line=record.line,
         )
+
+    def _system(self, record: Record, layout: Layout, row: Row) -> None:
+        """Take a row over the readings of a board: its unit stands in its name, as in Power (mW)."""
+        name, match = row[""], _NAME_AND_UNIT.fullmatch(row[""])
+        readings = self.values.whole("Count", row["Count"])
+        if not match or readings is None:
+            raise ValueError("the row has no name with a unit, or no number of readings")
+        for column in ("Avg", "Min", "Max"):
+            known: dict[str, object] = {"invocations": readings, "statistic": _STATISTICS[column]}
+            self._metric(record, name, row[column], match[1], section=row["Device"] or None, **known)
 
     def take(self) -> dict[str, pd.DataFrame]:
         """Return the tables of what was gathered, and begin anew."""

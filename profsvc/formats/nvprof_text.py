@@ -13,11 +13,11 @@ WHOLE_FILE = True
 PAGE = """\
 The text that nvprof prints for people, and the output of a run that profiled nothing.
 
-Taken: what the CSV form gives (see profsvc formats nvprof) of traces, summaries, metrics, events and unified memory,
-to the 3 to 7 digits printed. A name of a device that is cut to 15 characters is not taken. Metrics by launch
+Taken: what the CSV form gives (see profsvc formats nvprof) of traces, summaries, metrics, events, unified memory and
+boards, to the 3 to 7 digits printed. A name of a device that is cut to 15 characters is not taken. Metrics by launch
 (--print-gpu-trace --metrics) are read from CSV only. Prefer CSV, which has all digits:
     LC_ALL=C nvprof --csv --log-file FILE ...
-A file with banners alone gives nothing but its warnings.
+A file with banners alone gives nothing but its warnings, a CPU profile alone nothing but a message.
 
 Example:
     ==4711== Profiling result:

@@ -213,7 +213,9 @@ class _Walk:
             if found:
                 facts[name] = ", ".join(list(found)[:SAID])
         message = "; ".join(self.ledger.errors)
-        if not page.stored:
+        if sections := ", ".join(self.scanner.unread):
+            message = "; ".join([*self.ledger.errors, f"these sections are not read and were skipped: {sections}"])
+        elif not page.stored:
             message = f"nothing was profiled: {message or 'the file holds no row of a table'}; profile again"
         return self.ledger.batch(page.take(), facts, message)
 

@@ -83,7 +83,7 @@ SHAPES: dict[str, Shape] = {
         (
             ("summary_id", "int", "e.summary_id", "the row's number"),
             *_FILE,
-            ("category", "text", text_of("e.category_id"), "kernel, memory, api or range: what is summed up"),
+            ("category", "text", text_of("e.category_id"), "kernel, memory, api, range or domain: what is summed up"),
             (
                 "kernel",
                 "text",

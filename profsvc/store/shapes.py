@@ -103,7 +103,12 @@ SHAPES: dict[str, Shape] = {
             ("upload_id", "int", "j.upload_id", "the upload"),
             ("run_id", "int", "u.run_id", "its run"),
             ("line", "int", "j.line", "first line of the record, from 1"),
-            ("lines", "int", "j.lines", "how many lines it spans"),
+            (
+                "lines",
+                "int",
+                "j.lines",
+                "how many lines it spans; 0 where another record has its line",
+            ),
             ("reason", "text", "j.reason", "why it was rejected"),
             ("text", "text", "j.text", "its first 2000 characters"),
         ),

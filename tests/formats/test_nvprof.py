@@ -390,3 +390,23 @@ def test_an_odd_space_before_a_number_changes_nothing(sign):
     odd = Content(plain.replace("0.000061,", f"{sign}0.000061,").encode())
     assert odd.lines == Content(plain.encode()).lines
     assert odd.rows("transfers") == Content(plain.encode()).rows("transfers")
+
+
+BOARD = b'"","Device","Count","Avg","Min","Max"\n"Power (mW)","Tesla P100 (0)",2,1500.000000,1000.000000,2000.000000\n'
+
+
+def test_a_table_of_a_board_alone():
+    content = Content(BOARD)
+    assert content.name == "nvprof"
+    assert [(row["statistic"], row["value"]) for row in content.rows("metrics")] == [
+        ("avg", 1.5),
+        ("min", 1.0),
+        ("max", 2.0),
+    ]
+
+
+def test_a_table_of_a_program_is_not_that_of_a_board():
+    output = b"  Count  Avg  Min  Max\n  Power (mW)  2  1.5  1.0  2.0\n"
+    assert not any(reader.sniff(output) for reader in READERS.values())
+    content = Content(b"==7== NVPROF is profiling process 7, command: ./a\n" + output)
+    assert not content.rows("metrics")

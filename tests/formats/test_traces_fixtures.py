@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from profsvc.errors import InputError
-from profsvc.formats import READERS, kineto, nsys_sqlite, nsys_stats, rocprof
+from profsvc.formats import READERS, kineto, nsys_json, nsys_sqlite, nsys_stats, nsys_text, rocprof
 from profsvc.formats.stream import open_stream, peek
 from profsvc.tables import TABLES, check, frame
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
-MODULES = {module.NAME: module for module in (nsys_stats, nsys_sqlite, kineto, rocprof)}
+MODULES = {module.NAME: module for module in (nsys_stats, nsys_text, nsys_json, nsys_sqlite, kineto, rocprof)}
 EVERY = list({reader.NAME: reader for reader in (*READERS, *MODULES.values())}.values())
 EMPTY = {name: frame(name, {}) for name in TABLES}
 ENDS = (".expected.json", ".error.txt")
@@ -103,6 +103,7 @@ def test_good_file(path):
     tables, counts, facts, message = content(module, path.read_bytes())
     assert counts == [truth["stored"], truth["skipped"], truth["rejected"]]
     assert lines_of(path) in (None, sum(counts))
+    assert tables["rejects"]["lines"].sum() == counts[2]
     assert facts == truth["facts"]
     assert message == truth["message"]
     assert_rows(tables, truth["tables"])
@@ -135,7 +136,8 @@ def test_files_of_other_readers_are_not_ours():
         assert not any(module.sniff(first_bytes(path)) for module in MODULES.values()), path
 
 
-SMALL = ["nsys_stats/gpu_trace.csv", "rocprof/rocprof.csv", "kineto/rocm.json"]
+SMALL = ["nsys_stats/gpu_trace.csv", "nsys_text/gpu_trace.txt", "nsys_text/boxes.txt", "rocprof/rocprof.csv"]
+SMALL += ["kineto/rocm.json", "nsys_json/several_reports.json"]
 
 
 @pytest.mark.parametrize("name", SMALL)
@@ -147,7 +149,7 @@ def test_a_file_cut_anywhere_keeps_only_true_rows(name):
         tables, counts, _, _ = content(module, data[:size])
         cut = data[:size]
         assert sum(counts) == cut.count(b"\n") + (not cut.endswith(b"\n") and cut != b"")
-        for table in ("launches", "transfers", "api_calls", "ranges"):
+        for table in ("launches", "transfers", "api_calls", "ranges", "kernel_summaries"):
             kept = tables[table]
             assert kept.equals(whole[table].head(len(kept))), size
 

@@ -44,6 +44,26 @@ def test_hostile_events_are_rejected():
     assert not any("launches" in batch.tables for batch in batches)
 
 
+GOOD = EVENT % (1, 1)
+BAD = EVENT % ("true", 1)
+
+
+@pytest.mark.parametrize(
+    ("events", "spans"),
+    [
+        ((BAD, BAD), [0, 1]),
+        ((BAD, GOOD, BAD), [0, 0]),
+        ((BAD, BAD.replace(",", "\n,"), BAD), [1, 3, 1]),
+        ((GOOD, BAD.replace(",", "\n,"), GOOD), [3]),
+    ],
+    ids=["two bad", "one good", "over lines", "good at both ends"],
+)
+def test_rejected_events_that_share_a_line(events, spans):
+    batch = list(kineto.read(io.BytesIO(trace(*events))))[-1]
+    assert batch.tables["rejects"]["lines"].tolist() == spans
+    assert batch.lines_rejected == sum(spans)
+
+
 def database(path, *statements: str) -> bytes:
     connection = sqlite3.connect(path)
     for statement in (

@@ -1,0 +1,85 @@
+"""Blocks of whole lines at once: what readers of long regular tables share.
+
+A reader tries to read a block column by column. Where that fails it halves the block, down to a few lines that it
+reads one by one, so that an odd line costs no more than its surroundings.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+BLOCK = 2 << 20
+SMALL_BLOCK = 1 << 16
+THREADS = 2
+Letters = npt.NDArray[np.uint8]
+Int64s = npt.NDArray[np.int64]
+T = TypeVar("T")
+
+
+class NotPlainError(ValueError):
+    """Something in the block needs a closer look."""
+
+
+def must(plain: bool) -> None:
+    """Raise `NotPlainError` unless the block is as it has to be to be read at once."""
+    if not plain:
+        raise NotPlainError
+
+
+def lines_of(block: bytes) -> list[str]:
+    """Return the lines of a block with their ends; only a line feed ends a line.
+
+    >>> lines_of(b"a\\x0c\\nb")
+    ['a\\x0c\\n', 'b']
+    """
+    pieces = block.decode("utf-8", "replace").split("\n")
+    last = pieces.pop()
+    return [piece + "\n" for piece in pieces] + ([last] if last else [])
+
+
+class Ahead(NamedTuple):
+    """A block, how it was to be read, and what came of that; nothing if it was not tried."""
+
+    block: bytes
+    plan: Any
+    part: Any
+
+
+def ahead(
+    blocks: Iterator[bytes], plan_of: Callable[[], Any], parse: Callable[[bytes, Any], T | None]
+) -> Iterator[Ahead]:
+    """Yield the blocks in their order; those that follow are parsed meanwhile, as if the table went on.
+
+    The plan of a block is made before the blocks ahead of it are taken, so it may not hold any more.
+    """
+
+    def result(block: bytes, plan: Any, future: Future[T | None] | None) -> Ahead:
+        return Ahead(block, plan, None if future is None else future.result())
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        waiting: deque[tuple[bytes, Any, Future[T | None] | None]] = deque()
+        for block in blocks:
+            plan = plan_of()
+            waiting.append((block, plan, None if plan is None else pool.submit(parse, block, plan)))
+            if len(waiting) > THREADS:
+                yield result(*waiting.popleft())
+        while waiting:
+            yield result(*waiting.popleft())
+
+
+def cut(block: bytes, halve: bool, small: int) -> int:
+    """Return where to cut a block behind a line: in its middle, or behind a few lines; its end if it is small."""
+    return block.find(b"\n", max(len(block) // 2 if halve else 0, small)) + 1 or len(block)
+
+
+def letters_of(texts: pa.StringArray) -> tuple[Letters, Int64s, Int64s]:
+    """Return the bytes of all texts, and where each begins and ends; there must be a byte at all."""
+    _, offsets, data = texts.buffers()
+    must(data is not None and texts.offset == 0)
+    places = np.frombuffer(offsets, np.int32)[: len(texts) + 1].astype(np.int64)
+    return np.frombuffer(data, np.uint8), places[:-1], places[1:]

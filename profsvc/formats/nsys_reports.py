@@ -1,0 +1,382 @@
+"""The reports of ``nsys stats`` in whatever form they are printed: the columns of each, and what is taken from it."""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+
+from profsvc.errors import BrokenInputError
+from profsvc.formats.csv_tables import Rows, scaled, weigh, whole
+from profsvc.formats.ncu_lines import HEADER, REJECT, ROW, TEXT_LIMIT, Record
+from profsvc.formats.nsys import TOOL, copy_kind, factor_of
+from profsvc.formats.numbers import Evidence, NumberFormat, Numbers
+from profsvc.tables import Batch
+
+_UNIT = re.compile(r"(.*?) ?\(([^()]*)\)")
+_BEGUN = re.compile(
+    r"(?:# )?(?:Processing \[[^\]]*\] with|Running) \[(?:[^\] ]*[/\\])?(?P<script>[A-Za-z0-9_]+)"
+    r"|\[[0-9]{1,4}/[0-9]{1,4}\] Executing '(?P<executed>[A-Za-z0-9_]+)"
+    r"|\s*\*\* .*\((?P<titled>[a-z0-9_]+)(?::[^()]*)?\):\s*$"
+)
+_ALIASES = {
+    "Average": "Avg",
+    "Minimum": "Min",
+    "Maximum": "Max",
+    "Operations": "Count",
+    "Num Calls": "Calls",
+    "CorrID": "CorrId",
+    "Pid": "PID",
+    "Tid": "TID",
+}
+_DEVICE = re.compile(r"(.*\S) \(([0-9]{1,9})\)")
+_NANO = Decimal(10**9)
+_WHOLE = {"CorrId", "GrdX", "GrdY", "GrdZ", "BlkX", "BlkY", "BlkZ", "Reg/Trd", "Ctx", "Strm", "PID", "TID"} | {
+    "Instances",
+    "Count",
+    "Calls",
+}
+_NUMBERS = (
+    _WHOLE
+    | {"Start", "End", "Duration", "Total Time", "Total", "Time", "Avg", "Min", "Max", "Med", "StdDev"}
+    | {
+        "StcSMem",
+        "DymSMem",
+        "Bytes",
+        "Throughput",
+    }
+)
+
+
+_OF_THE_UNIT = ("Total Time", "Total", "Avg", "Med", "Min", "Max", "StdDev")
+
+
+@dataclass
+class Layout:
+    """The columns of one report: where each stands, and its unit; ``unit`` is that of a title above the header."""
+
+    header: list[str]
+    unit: str = ""
+    report: str = ""
+    places: dict[str, int] = field(default_factory=dict)
+    units: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Find the columns."""
+        for place, cell in enumerate(self.header):
+            match = _UNIT.fullmatch(cell.strip())
+            name = (match[1] if match else cell).strip()
+            name = _ALIASES.get(name, name)
+            self.places.setdefault(name, place)
+            if match:
+                self.units.setdefault(name, match[2])
+        if self.unit:
+            self.units |= {name: self.unit for name in _OF_THE_UNIT if name in self.places and name not in self.units}
+        self.report = next((name for name, needs, _ in _REPORTS if needs <= set(self.places)), "")
+        self.numeric = sorted(self.places[name] for name in _NUMBERS if name in self.places)
+        exact = [name for name in ("Start", "End", "Duration", "Total Time") if self.units.get(name) == "ns"]
+        self.integers = sorted({self.places[name] for name in (*_WHOLE, *exact) if name in self.places})
+
+    def check(self, line: int) -> None:
+        """Refuse a report whose times have no unit that we know."""
+        needed = [name for name in ("Start", "Duration", "Total Time") if name in self.places]
+        for name in needed:
+            if factor_of(self.units.get(name), "s") is None:
+                raise BrokenInputError(
+                    f"line {line}: the header is {self.header[self.places[name]]!r}, without a unit of time that is "
+                    "known (ns, us, ms or s), so its values could be anything; export again with a newer nsys stats"
+                )
+
+
+class _Row:
+    """One row of a report; its cells by the name of the column."""
+
+    def __init__(self, layout: Layout, record: Record, numbers: Numbers) -> None:
+        self.layout, self.cells, self.line, self.numbers = layout, record.cells, record.line, numbers
+
+    def text(self, name: str) -> str | None:
+        place = self.layout.places.get(name)
+        return (self.cells[place] if place is not None else "") or None
+
+    def whole(self, name: str) -> int | None:
+        return whole(self.text(name) or "", self.numbers, name, self.line)
+
+    def must(self, name: str) -> int:
+        value = self.whole(name)
+        if value is None:
+            raise ValueError(f"{name} is empty")
+        return value
+
+    def time(self, name: str) -> Decimal | None:
+        """Return a time in ns."""
+        factor = factor_of(self.layout.units.get(name), "s")
+        if factor is None:
+            return None
+        cell = self.text(name) or ""
+        if self.layout.units[name] == "ns" and name in ("Start", "End", "Duration"):
+            value = whole(cell, self.numbers, name, self.line)
+            return None if value is None else Decimal(value)
+        return scaled(cell, factor * _NANO, self.numbers, name)
+
+    def start(self) -> int:
+        value = self.time("Start")
+        if value is None:
+            raise ValueError("Start is empty")
+        return round(value)
+
+    def length(self, name: str = "Duration") -> float | None:
+        value = self.time(name)
+        if value is not None and value < 0:
+            raise ValueError(f"{name} is negative")
+        return None if value is None else float(value)
+
+    def size(self, name: str) -> Decimal | None:
+        factor = factor_of(self.layout.units.get(name), "byte")
+        return None if factor is None else scaled(self.text(name) or "", factor, self.numbers, name)
+
+
+def _copied_bytes(row: _Row, duration: float | None) -> int | None:
+    """Return the bytes of a copy, whose printed megabytes have 3 decimals only.
+
+    The tool prints bytes * (1e9 // duration) as the throughput, which gives the bytes back; a figure that does not
+    fit the printed megabytes is not used.
+    """
+    printed, cell = row.size("Bytes"), row.text("Bytes") or ""
+    if printed is None or row.layout.units["Bytes"] == "B":
+        return None if printed is None else round(printed)
+    rate = factor_of(row.layout.units.get("Throughput"), "byte/s")
+    passed = scaled(row.text("Throughput") or "", rate, row.numbers, "Throughput") if rate else None
+    number = row.numbers.exact(cell)
+    exponent = number.as_tuple().exponent if number is not None else None
+    if passed and duration and duration <= 1e9 and isinstance(exponent, int):
+        found = round(passed / (10**9 // int(duration)))
+        half = (factor_of(row.layout.units["Bytes"], "byte") or 0) * Decimal(5).scaleb(exponent - 1)
+        if abs(found - printed) <= half:
+            return found
+    return round(printed) or None
+
+
+_METRICS = {"Reg/Trd": "register/thread", "StcSMem": "byte/block", "DymSMem": "byte/block"}
+
+
+def _launch_metrics(row: _Row) -> Iterator[dict[str, object]]:
+    for name, si_unit in _METRICS.items():
+        cell, unit = row.text(name), row.layout.units.get(name)
+        factor = Decimal(1) if name == "Reg/Trd" else factor_of(unit, "byte")
+        if cell is not None:
+            value = scaled(cell, factor, row.numbers, name) if factor is not None else None
+            known = value is not None
+            yield {
+                "metric": f"trace:'{row.layout.header[row.layout.places[name]]}'",
+                "raw_text": cell,
+                "unit": unit,
+                "value": float(value) if value is not None else None,
+                "si_unit": si_unit if known else None,
+                "reason": None if known else "no unit",
+            }
+
+
+def _gpu_trace(row: _Row, rows: Rows) -> None:
+    name, duration = row.text("Name"), row.length()
+    match = _DEVICE.fullmatch(row.text("Device") or "")
+    common: dict[str, object] = {
+        "start_ns": row.start(),
+        "duration_ns": duration,
+        "device_index": int(match[2]) if match else None,
+        "device": match[1] if match else row.text("Device"),
+        "context": row.whole("Ctx"),
+        "stream": row.whole("Strm"),
+        "line": row.line,
+    }
+    if name is None:
+        raise ValueError("Name is empty")
+    if row.text("GrdX") is not None:
+        shape = {f"grid_{axis.lower()}": row.whole(f"Grd{axis}") for axis in "XYZ"}
+        shape |= {f"block_{axis.lower()}": row.whole(f"Blk{axis}") for axis in "XYZ"}
+        launch = {**common, **shape, "kernel": name, "source_id": row.text("CorrId")}
+        rows.add_launch(launch, list(_launch_metrics(row)))
+    elif name.startswith("[CUDA ") and "mem" in name.lower():
+        kind, copied = copy_kind(name), _copied_bytes(row, duration)
+        source, target = row.text("SrcMemKd"), row.text("DstMemKd")
+        if kind == "memset":  # The memory that was set is printed in the first of the two columns.
+            source, target = None, target or source
+        memory = {"source_memory": source, "target_memory": target}
+        rows.add("transfers", {**common, **memory, "kind": kind, "bytes": copied})
+    else:
+        raise ValueError("neither a kernel, which has a grid, nor a copy or memset")
+
+
+def _call(row: _Row, rows: Rows) -> None:
+    found = {
+        "name": row.text("Name") or "",
+        "start_ns": row.start(),
+        "duration_ns": row.length(),
+        "process_id": row.whole("PID"),
+        "thread_id": row.whole("TID"),
+        "correlation_id": row.whole("CorrId"),
+        "line": row.line,
+    }
+    rows.add("api_calls", found)
+
+
+def _range(row: _Row, rows: Rows) -> None:
+    found = {
+        "name": row.text("Name") or "",
+        "start_ns": row.start(),
+        "duration_ns": row.length(),
+        "process_id": row.whole("PID"),
+        "thread_id": row.whole("TID"),
+        "line": row.line,
+    }
+    rows.add("ranges", found)
+
+
+def _summary(row: _Row, rows: Rows, category: str, name: str, calls: str) -> None:
+    units = row.layout.units
+    inherited = {"Avg", "Min", "Max"} - set(units)
+    found: dict[str, object] = {
+        "category": category,
+        "kernel": row.text(name) or "",
+        "calls": row.must(calls),
+        "total_ns": row.length("Total Time"),
+        "mean_ns": row.length("Avg"),
+        "min_ns": row.length("Min"),
+        "max_ns": row.length("Max"),
+        "line": row.line,
+    }
+    if "Total" in row.layout.places and "Total Time" not in row.layout.places:
+        size = row.size("Total")
+        found |= {"total_bytes": None if size is None else float(size), "mean_ns": None, "min_ns": None, "max_ns": None}
+    elif inherited:
+        # Old versions print the unit in the first header only; the figures must then agree with it.
+        factor = factor_of(units["Total Time"], "s")
+        for column, key in (("Avg", "mean_ns"), ("Min", "min_ns"), ("Max", "max_ns")):
+            value = scaled(row.text(column) or "", (factor or 0) * _NANO, row.numbers, column)
+            found[key] = None if value is None else float(value)
+        total, mean = found["total_ns"], found["mean_ns"]
+        agree = isinstance(total, float) and isinstance(mean, float)
+        if not agree or abs(float(str(total)) - float(str(mean)) * row.must(calls)) > 0.01 * float(str(total)) + 1:
+            raise ValueError("Average has no unit, and in the unit of Total Time it does not fit to it")
+    rows.add("kernel_summaries", found)
+
+
+_CATEGORIES = {"CUDA_KERNEL": "kernel", "MEMORY_OPER": "memory", "CUDA_API": "api"}
+
+
+def _mixed(row: _Row, rows: Rows) -> None:
+    category = _CATEGORIES.get(row.text("Category") or "")
+    if category is None:
+        raise ValueError(f"Category is {row.text('Category')!r}, not one of {', '.join(_CATEGORIES)}")
+    _summary(row, rows, category, "Operation", "Instances")
+
+
+Take = Callable[[_Row, Rows], None]
+_REPORTS: list[tuple[str, set[str], Take]] = [
+    ("cuda_gpu_trace", {"Start", "Duration", "CorrId", "GrdX", "BlkX", "Strm", "Name"}, _gpu_trace),
+    ("cuda_api_trace", {"Start", "Duration", "Name", "Result", "CorrId", "PID", "TID"}, _call),
+    ("nvtx_trace", {"Start", "End", "Duration", "Name", "PID", "RangeId"}, _range),
+    ("nvtx_trace", {"Start", "End", "Duration", "Name", "PID", "NumChild"}, _range),
+    ("nvtx_trace", {"Start", "End", "Duration", "Name", "PID", "StartTID"}, _range),
+    ("cuda_gpu_sum", {"Total Time", "Instances", "Category", "Operation", "Avg"}, _mixed),
+    (
+        "nvtx_sum",
+        {"Total Time", "Instances", "Range", "Avg"},
+        lambda r, x: _summary(r, x, "range", "Range", "Instances"),
+    ),
+    (
+        "cuda_gpu_kern_sum",
+        {"Total Time", "Instances", "Name", "Avg"},
+        lambda r, x: _summary(r, x, "kernel", "Name", "Instances"),
+    ),
+    ("cuda_api_sum", {"Total Time", "Calls", "Name", "Avg"}, lambda r, x: _summary(r, x, "api", "Name", "Calls")),
+    (
+        "cuda_gpu_mem_time_sum",
+        {"Total Time", "Count", "Operation", "Avg"},
+        lambda r, x: _summary(r, x, "memory", "Operation", "Count"),
+    ),
+    (
+        "cuda_gpu_mem_size_sum",
+        {"Total", "Count", "Operation", "Avg"},
+        lambda r, x: _summary(r, x, "memory", "Operation", "Count"),
+    ),
+    # The console of 2019 and 2020 calls the operation Name.
+    ("gpumemtimesum", {"Total Time", "Count", "Name", "Avg"}, lambda r, x: _summary(r, x, "memory", "Name", "Count")),
+    ("gpumemsizesum", {"Total", "Count", "Name", "Avg"}, lambda r, x: _summary(r, x, "memory", "Name", "Count")),
+]
+_TAKE: Mapping[str, Take] = {name: take for name, _, take in _REPORTS}
+
+
+def layout_of(header: list[str], unit: str = "") -> Layout | None:
+    """Return the layout of the report with these columns; None if it is not one that is taken.
+
+    >>> layout_of(["Time (%)", "Total Time (ns)", "Instances", "Avg (ns)", "Name"]).report
+    'cuda_gpu_kern_sum'
+    """
+    layout = Layout(header, unit)
+    return layout if layout.report else None
+
+
+def begun(line: str) -> str | None:
+    """Return the report that a line of the tool says it begins.
+
+    >>> begun(" ** CUDA GPU Kernel Summary (cuda_gpu_kern_sum):"), begun("[5/8] Executing 'gpukernsum' stats report")
+    ('cuda_gpu_kern_sum', 'gpukernsum')
+    """
+    match = _BEGUN.match(line)
+    return match[str(match.lastgroup)] if match else None
+
+
+Records = Iterable[tuple[Record, Layout | None]]
+
+
+def number_format_of(found: Records) -> NumberFormat:
+    """Return the number format of a file of reports."""
+    evidence = Evidence()
+    for record, layout in found:
+        if record.kind == ROW and layout is not None:
+            cells = record.cells
+            weigh(evidence, [cells[n] for n in layout.numeric], [cells[n] for n in layout.integers], record.line)
+    return evidence.decide()
+
+
+class Reports:
+    """Takes in the records of a file of reports."""
+
+    def __init__(self, number_format: NumberFormat) -> None:
+        """Begin with nothing taken."""
+        self.rows, self.format, self.numbers = Rows(), number_format, Numbers(number_format)
+        self.reports: dict[str, None] = {}
+        self.others: dict[str, None] = {}
+        self.stored = 0
+
+    def begin(self, layout: Layout, line: int) -> None:
+        """Take in the header of a report."""
+        layout.check(line)
+        self.reports[layout.report] = None
+
+    def take(self, record: Record, layout: Layout) -> None:
+        """Take in a row; raise `ValueError` if it cannot be one."""
+        _TAKE[layout.report](_Row(layout, record, self.numbers), self.rows)
+        self.stored += 1
+
+    def add(self, record: Record, layout: Layout | None) -> None:
+        """Take in a record, and account for its lines."""
+        if record.kind == HEADER and layout is not None:
+            self.begin(layout, record.line)
+        elif record.kind == ROW and layout is not None:
+            try:
+                self.take(record, layout)
+            except ValueError as error:
+                record = record._replace(kind=REJECT, reason=str(error), text=record.text[:TEXT_LIMIT])
+        self.rows.ledger.take(record)
+
+    def last(self, encoding: str, *messages: str) -> Batch:
+        """Hand on the end of the file, with what is to be said of it."""
+        facts = {
+            "tool": TOOL,
+            "reports": ", ".join(self.reports),
+            "number_format": str(self.format),
+            "encoding": encoding,
+        }
+        none = "" if self.stored else "no rows: the file holds headers without a whole row below"
+        others = f"these reports are not read and were skipped: {', '.join(self.others)}" if self.others else ""
+        return self.rows.batch(facts, "; ".join(filter(None, (none, others, *messages))))

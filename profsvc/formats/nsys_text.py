@@ -1,0 +1,163 @@
+"""Reader of what ``nsys stats`` and ``nsys profile --stats=true`` print for people: columns, or boxes of signs."""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import chain
+from typing import BinaryIO
+
+from profsvc.formats.ncu_lines import HEADER, REJECT, ROW, SKIP, TEXT_LIMIT, Record
+from profsvc.formats.nsys_reports import Layout, Records, Reports, begun, layout_of, number_format_of
+from profsvc.formats.stream import Text, head_text
+from profsvc.tables import Batch
+
+NAME = "nsys-text"
+PAGE = """\
+Reports of Nsight Systems as printed for people: in columns over dashes, or in boxes.
+
+Make it while profiling, or from a report; any number of reports in one file:
+    nsys profile --stats=true PROGRAM > FILE
+    nsys stats REPORT.nsys-rep > FILE                    (--format column, the default, or --format table)
+
+Taken: what the CSV form gives (see profsvc formats nsys-stats), and the console of 2019 to 2021, which prints the unit
+in the title: CUDA Kernel Statistics (nanoseconds). Cells are cut where the dashes are; a row whose cells do not stand
+under them is rejected. Names longer than the column end with ... and are stored so: different kernels may then share
+a name, which the message says. Prefer CSV, which has whole names:
+    nsys stats --format csv -r cuda_gpu_trace,cuda_gpu_kern_sum REPORT.nsys-rep > FILE
+
+Example:
+     ** CUDA GPU Kernel Summary (cuda_gpu_kern_sum):
+
+     Time (%)  Total Time (ns)  Instances  Avg (ns)   Med (ns)  Min (ns)  Max (ns)  StdDev (ns)  Name
+     --------  ---------------  ---------  ---------  --------  --------  --------  -----------  -----------------
+         75.0          300,000          3  100,000.0  99,000.0    98,000   103,000      2,645.8  saxpy(int, float)
+"""
+
+_DASHES = re.compile(r" *-{2,}(?: +-{2,})+ *\r?\n?")
+_BORDER = re.compile(r" *\+(?:-{2,}\+){2,} *\r?\n?")
+_RUN = re.compile(r"-+")
+_TITLE = re.compile(
+    r"(?P<old>[A-Z][A-Za-z /-]+ (?:Statistics|Summary|Trace))(?: \((?P<unit>[^()]*)\))?:?\s*$"
+    r"|Generating |SKIPPED: |Processing "
+)
+_ROW_BEGINS = "0123456789-+|"
+_UNITS = {"nanoseconds": "ns", "bytes": "B", "KiB": "KiB"}
+# What ends a name that was cut; the last is the sign of Windows.
+_CUT = ("\u2026", "...", "\x85")
+
+
+@dataclass
+class _Table:
+    """A table: where its columns stand, whether a sign must stand between them, and its layout if it is taken."""
+
+    spans: list[tuple[int, int]]
+    bordered: bool
+    layout: Layout | None = None
+    rows: int = 0
+
+    def cells(self, line: str) -> list[str] | None:
+        """Return the cells of a line; None if they do not stand where the columns do."""
+        line = line.rstrip("\r\n")
+        if self.bordered:
+            ends = [start - 1 for start, _ in self.spans] + [self.spans[-1][1]]
+            apart = all(line[end : end + 1] == "|" for end in ends)
+            spans = self.spans
+        else:
+            ends = [0, *(end for _, end in self.spans[:-1])]
+            starts = [start for start, _ in self.spans]
+            apart = all(not line[end:start].strip(" ") for end, start in zip(ends, starts, strict=True))
+            spans = [*self.spans[:-1], (starts[-1], len(line))]
+        return [line[start:end].strip(" ") for start, end in spans] if apart else None
+
+    def record(self, number: int, line: str) -> Record:
+        """Return the record of a row."""
+        self.rows += 1
+        cells, ended = self.cells(line), line.endswith("\n")
+        if cells is not None and ended:
+            return Record(ROW, number, 1, line, cells)
+        reason = "the file ends inside this row" if not ended else "its cells do not stand under those of the header"
+        return Record(REJECT, number, 1, line[:TEXT_LIMIT], [], reason)
+
+
+def _table_over(rule: str) -> _Table | None:
+    """Return the table whose header stands over ``rule``; None if that is no rule."""
+    bordered = bool(_BORDER.fullmatch(rule))
+    if not bordered and not _DASHES.fullmatch(rule):
+        return None
+    return _Table([match.span() for match in _RUN.finditer(rule)], bordered)
+
+
+class _Scanner:
+    """Sorts lines into records; knows the title above a table, which names its report and may hold its unit."""
+
+    def __init__(self) -> None:
+        self.table: _Table | None = None
+        self.title = self.unit = ""
+        self.others: dict[str, None] = {}
+
+    def feed(self, number: int, line: str, after: str) -> Record:
+        """Return the record of a line; ``after`` is the one below."""
+        if self.table is not None and self.table.bordered and _BORDER.fullmatch(line):
+            self.table = None if self.table.rows else self.table
+        elif self._titled(line) or not line.strip():
+            self.table = None
+        elif self.table is None:
+            return self._maybe_header(number, line, after)
+        elif self.table.layout is not None and not (_DASHES.fullmatch(line) and not self.table.rows):
+            return self.table.record(number, line)
+        return Record(SKIP, number, 1, line, [])
+
+    def _titled(self, line: str) -> bool:
+        if line.lstrip(" ")[:1] in _ROW_BEGINS:
+            return False
+        name, match = begun(line), _TITLE.match(line)
+        if name or match:
+            self.title = name or (match["old"] if match else None) or ""
+            self.unit = _UNITS.get((match["unit"] if match else None) or "", "")
+        return bool(name or match)
+
+    def _maybe_header(self, number: int, line: str, after: str) -> Record:
+        self.table = _table_over(after) if not _table_over(line) else None
+        header = self.table.cells(line) if self.table else None
+        if self.table is None or header is None:
+            self.table = None
+            return Record(SKIP, number, 1, line, [])
+        self.table.layout = layout_of(header, self.unit)
+        if self.table.layout is None and self.title:
+            self.others[self.title] = None
+        return Record(HEADER, number, 1, line, header)
+
+
+def _records(lines: Iterable[str], scanner: _Scanner) -> Records:
+    held: str | None = None
+    for number, after in enumerate(chain(lines, [None])):
+        if held is not None:
+            record = scanner.feed(number, held, after or "")
+            yield record, scanner.table.layout if scanner.table else None
+        held = after
+
+
+def sniff(head: bytes) -> bool:
+    """Tell whether a report that is taken begins in ``head``."""
+    text = head_text(head)
+    if "--" not in text:
+        return False
+    lines = (line + "\n" for line in text.split("\n"))
+    return any(record.kind == HEADER and layout for record, layout in _records(lines, _Scanner()))
+
+
+def read(stream: BinaryIO) -> Iterator[Batch]:
+    """Read the reports of a file; two walks over it, because its number format is known only at its end."""
+    with Text(stream) as text:
+        reports = Reports(number_format_of(_records(text.lines(), _Scanner())))
+        scanner, cut = _Scanner(), 0
+        for record, layout in _records(text.lines(), scanner):
+            cut += record.kind == ROW and record.cells[-1].endswith(_CUT)
+            reports.add(record, layout)
+            if reports.rows.full:
+                yield reports.rows.batch()
+        reports.others = scanner.others
+        said = (
+            f"names that are cut: {cut}; different ones may look the same: print as CSV for whole names" if cut else ""
+        )
+        yield reports.last(text.encoding, said)
