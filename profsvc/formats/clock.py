@@ -131,31 +131,36 @@ def _matrix(cells: Sequence[str], width: int) -> npt.NDArray[np.uint8] | None:
         return None
 
 
-def _number(digits: Int64s, start: int, stop: int) -> Int64s:
-    value = np.zeros(len(digits), np.int64)
+def _digits(matrix: npt.NDArray[np.uint8], start: int, stop: int) -> Int64s:
+    value = np.zeros(len(matrix), np.int64)
     for place in range(start, stop):
-        value = value * 10 + digits[:, place]
+        value *= 10
+        value += matrix[:, place] - np.uint8(48)
     return value
 
 
-def _civil(cells: Sequence[str]) -> tuple[Int64s, Flags] | None:
-    """Read stamps such as 2026/11/20 13:16:16.215, all of one layout, column by column; None if they are not so."""
-    first = cells[0]
-    matrix = _matrix(cells, len(first)) if _LAYOUT.fullmatch(first) else None
-    if matrix is None:
+def civil(matrix: npt.NDArray[np.uint8]) -> tuple[Int64s, Flags] | None:
+    """Read stamps such as 2026/11/20 13:16:16.215, given as their letters, a row a stamp; None if they are not so."""
+    first, signs = matrix[0].tobytes().decode("latin-1"), matrix[0]
+    if not _LAYOUT.fullmatch(first):
         return None
-    signs = np.frombuffer(first.encode("ascii"), np.uint8)
     is_digit = (signs >= 48) & (signs <= 57)
-    digits = matrix.astype(np.int64) - 48
-    good = ((digits >= 0) & (digits <= 9))[:, is_digit].all(axis=1)
-    good &= (matrix == signs)[:, ~is_digit].all(axis=1)
-    days, exists = _days(_number(digits, 0, 4), _number(digits, 5, 7), _number(digits, 8, 10))
-    hour, minute, second = (_number(digits, place, place + 2) for place in (11, 14, 17))
+    good = np.ones(len(matrix), np.bool_)
+    for place, digit in enumerate(is_digit.tolist()):
+        letters = matrix[:, place]
+        good &= letters - np.uint8(48) <= 9 if digit else letters == signs[place]
+    same_day = bool((matrix[:, :10] == signs[:10]).all())
+    days, exists = _days(*(_digits(matrix[:1] if same_day else matrix, *ends) for ends in ((0, 4), (5, 7), (8, 10))))
+    hour, minute, second = (_digits(matrix, place, place + 2) for place in (11, 14, 17))
     seconds = days * 86_400 + hour * 3600 + minute * 60 + second
     good &= exists & (hour < 24) & (minute < 60) & (second < 60) & (seconds >= FIRST) & (seconds < LAST)
-    seconds = np.where(good, seconds, 0)
-    fraction = _number(digits, 20, len(first)) * 10 ** (FRACTION_DIGITS - max(0, len(first) - 20))
-    return seconds * SECOND + np.where(good, fraction, 0), good
+    fraction = _digits(matrix, 20, len(first)) * 10 ** (FRACTION_DIGITS - max(0, len(first) - 20))
+    return np.where(good, seconds * SECOND + fraction, 0), good
+
+
+def _civil(cells: Sequence[str]) -> tuple[Int64s, Flags] | None:
+    matrix = _matrix(cells, len(cells[0])) if _LAYOUT.fullmatch(cells[0]) else None
+    return None if matrix is None else civil(matrix)
 
 
 def _counts(cells: Sequence[str], unit: str | None) -> tuple[Int64s, Flags] | None:
@@ -164,10 +169,9 @@ def _counts(cells: Sequence[str], unit: str | None) -> tuple[Int64s, Flags] | No
     matrix = _matrix(cells, width) if 9 <= width <= 19 and cells[0].isdigit() else None
     if matrix is None:
         return None
-    digits = matrix.astype(np.int64) - 48
-    if not ((digits >= 0) & (digits <= 9)).all():
+    if not (matrix - np.uint8(48) <= 9).all():
         return None
-    values = _number(digits, 0, width)
+    values = _digits(matrix, 0, width)
     for name in [unit] if unit else EPOCH_UNITS:
         scale = EPOCH_UNITS[name]
         good: Flags = (values >= FIRST * (SECOND // scale)) & (values < LAST * (SECOND // scale))
@@ -184,10 +188,10 @@ def _decimal_seconds(cells: Sequence[str], unit: str | None) -> tuple[Int64s, Fl
     matrix = _matrix([cell.ljust(width, "0") for cell in cells], width)
     if matrix is None or not (matrix[:, SECOND_DIGITS] == ord(".")).all():
         return None
-    digits = np.delete(matrix, SECOND_DIGITS, axis=1).astype(np.int64) - 48
-    if not ((digits >= 0) & (digits <= 9)).all():
+    digits = np.delete(matrix, SECOND_DIGITS, axis=1)
+    if not (digits - np.uint8(48) <= 9).all():
         return None
-    seconds, fraction = _number(digits, 0, SECOND_DIGITS), _number(digits, SECOND_DIGITS, width - 1)
+    seconds, fraction = _digits(digits, 0, SECOND_DIGITS), _digits(digits, SECOND_DIGITS, width - 1)
     good: Flags = (seconds >= FIRST) & (seconds < LAST)
     return (seconds * SECOND + fraction, good) if good.all() else None
 

@@ -6,8 +6,9 @@ from typing import BinaryIO
 
 import numpy as np
 
+from profsvc.formats.blocks import BLOCK, SMALL_BLOCK, ahead, cut, lines_of
 from profsvc.formats.clock import LOCAL, Clock, stamp
-from profsvc.formats.ncu import numbered
+from profsvc.formats.sensor_blocks import Part, parse
 from profsvc.formats.sensor_log import Log, unknown
 from profsvc.formats.sensors import Column
 from profsvc.formats.smi_bursts import Bursts, bursts_of
@@ -100,9 +101,37 @@ class _File:
         self.log = Log(TOOL)
         self.bursts = bursts
         self.header: list[str] = []
+        self.number = 1
         self.layout = "no header"
 
+    def plain(self) -> list[Column] | None:
+        """Return the columns of rows that may be read in blocks: each tells its GPU, or there is only one."""
+        return self.log.columns if self.log.columns and self.bursts is None else None
+
+    def block(self, block: bytes, part: Part | None) -> Iterator[Batch]:
+        """Read a block at once, if it was parsed; else what is plain of it so, and the rest line by line."""
+        while block:
+            columns = self.plain()
+            part = part or (None if columns is None else parse(block, columns))
+            if part is not None and self.log.take(part, self.number):
+                self.number += part.rows
+                yield self.log.batch()
+                return
+            part = None
+            end = cut(block, halve=columns is not None, small=SMALL_BLOCK)
+            if columns is not None and end < len(block):
+                yield from self.block(block[:end], None)
+            else:
+                for line in lines_of(block[:end]):
+                    self.add(self.number, line)
+                    self.number += 1
+                    if self.log.full:
+                        self.flush()
+                        yield self.log.batch(flush=self.bursts is None)
+            block = block[end:]
+
     def add(self, number: int, line: str) -> None:
+        """Sort a line."""
         if line[:1].islower() and (header := header_of(line)):
             self._begin(header, number)
         elif not line.strip():
@@ -137,11 +166,8 @@ def read(stream: BinaryIO) -> Iterator[Batch]:
     """Read a log; a look at its first rows tells whether GPUs without an index take turns."""
     with Text(stream) as text:
         file = _File(bursts_of(_stamps(text)))
-        for number, line in numbered(text):
-            file.add(number, line)
-            if file.log.full:
-                file.flush()
-                yield file.log.batch(flush=file.bursts is None)
+        for block, columns, part in ahead(text.blocks(BLOCK), file.plain, parse):
+            yield from file.block(block, part if columns is not None and columns is file.plain() else None)
         yield from file.last(text.encoding)
 
 

@@ -6,14 +6,17 @@ tells the GPUs apart, turns cells into values, rejects what cannot be, and keeps
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pandas as pd
 
 from profsvc.errors import BrokenInputError
-from profsvc.formats.clock import Clock, Flags, Int64s
+from profsvc.formats.clock import LOCAL, Clock, Flags, Int64s
+from profsvc.formats.coded import Coded
 from profsvc.formats.ncu import Ledger
 from profsvc.formats.ncu_lines import REJECT, TEXT_LIMIT, Record
+from profsvc.formats.sensor_blocks import Part
 from profsvc.formats.sensors import TEXT, UNKNOWN, Cells, Column, Objects, Readings, Sensors, number
 from profsvc.tables import Batch, frame
 
@@ -26,16 +29,24 @@ Rows = list[Sequence[str]]
 
 @dataclass
 class _Chunk:
-    """Good rows, transposed: their cells column by column, lines, stamps, and what tells their GPUs apart."""
+    """Good rows, transposed: their cells column by column, lines, stamps, and which rows are of which GPU."""
 
-    columns: Sequence[Sequence[str]]
+    columns: Sequence[Coded]
     lines: Int64s
     ns: Int64s | None
     keys: Objects
 
+    @cached_property
+    def groups(self) -> list[tuple[object, Int64s]]:
+        """The rows of each GPU."""
+        if not len(self.keys) or (self.keys == self.keys[0]).all():
+            return [(key, np.arange(len(self.keys))) for key in self.keys[:1].tolist()]
+        codes, keys = pd.factorize(self.keys)
+        return [(key, np.flatnonzero(codes == code)) for code, key in enumerate(keys.tolist())]
+
     def part(self, rows: Int64s) -> "_Chunk":
         """Return the rows at these places."""
-        columns = [[cells[row] for row in rows.tolist()] for cells in self.columns]
+        columns = [cells.part(rows) for cells in self.columns]
         return _Chunk(columns, self.lines[rows], None if self.ns is None else self.ns[rows], self.keys[rows])
 
 
@@ -125,11 +136,53 @@ class Log:
             ns = None if ns is None else ns[keep]
         if not rows:
             return
-        self.ledger.stored += len(rows)
-        self.rows += len(rows)
-        if ns is not None and self.sensors.first_ns is None:
-            self.sensors.first_ns = int(ns[0])
-        every = _Chunk(list(zip(*rows, strict=True)), lines, ns, keys)
+        self._chunk(_Chunk([Coded(cells) for cells in zip(*rows, strict=True)], lines, ns, keys))
+
+    def take(self, part: Part, line: int) -> bool:
+        """Take a block of rows, of which the first stands at ``line``; take nothing if any needs a closer look."""
+        if self.clock.kind not in (None, LOCAL) or self.full:
+            return False
+        self.flush()
+        keys = self._part_keys(part)
+        if keys is None or self._repeats(part, keys):
+            return False
+        self.clock.kind = LOCAL
+        self._chunk(_Chunk(part.columns, np.arange(line, line + part.rows), part.ns, keys))
+        return True
+
+    def _part_keys(self, part: Part) -> Objects | None:
+        """Return what tells the GPUs of a block apart; None if a row does not say it."""
+        for role in ("gpu", "device"):
+            place = next((place for place, column in enumerate(self.columns) if column.role == role), None)
+            if place is not None:
+                cells = part.columns[place]
+                read = [gpu_number(text) if role == "gpu" else text.strip() for text in cells.texts]
+                distinct = np.empty(len(read), object)
+                distinct[:] = read
+                return None if None in read else distinct[cells.codes]
+        return np.full(part.rows, NO_GPU, object)
+
+    def _repeats(self, part: Part, keys: Objects) -> bool:
+        """Tell whether two rows of a GPU may be one that was written twice, and keep the last row of each."""
+        chunk = _Chunk(part.columns, part.ns, part.ns, keys)
+        for key, rows in chunk.groups:
+            again = np.diff(part.ns[rows]) == 0
+            for cells in part.columns:
+                if again.any():
+                    values = cells.codes if cells.numbers is None else cells.numbers
+                    again &= np.diff(values[rows]) == 0
+            if again.any() or self._last.get(key) == [cells[int(rows[0])] for cells in part.columns]:
+                return True
+        for key, rows in chunk.groups:
+            self._last[key] = [cells[int(rows[-1])] for cells in part.columns]
+        return False
+
+    def _chunk(self, every: _Chunk) -> None:
+        rows = len(every.lines)
+        self.ledger.stored += rows
+        self.rows += rows
+        if every.ns is not None and self.sensors.first_ns is None:
+            self.sensors.first_ns = int(every.ns[0])
         for place, column in enumerate(self.columns):
             if column.role == "long":
                 self._take_long(every, place)
@@ -139,19 +192,16 @@ class Log:
     def _take_long(self, chunk: _Chunk, place: int) -> None:
         """Take a column of values of which another column names the fields."""
         fields = chunk.columns[[column.role for column in self.columns].index("field")]
-        codes, names = pd.factorize(np.array([field.strip() for field in fields], dtype=object))
+        codes, names = pd.factorize(np.array([field.strip() for field in fields.texts], dtype=object)[fields.codes])
         for code, name in enumerate(names.tolist()):
             self._take(self.field_of(name), chunk.part(np.flatnonzero(codes == code)), place)
 
     def _take(self, column: Column, chunk: _Chunk, place: int) -> None:
         """Take the cells of a column, GPU by GPU."""
-        cells = chunk.columns[place]
-        values, reasons = self._cells.read(cells, column, chunk.lines)
+        values, reasons = self._cells.read(chunk.columns[place], column, chunk.lines)
         whole = Readings(chunk.ns, values, reasons, chunk.lines)
-        codes, keys = pd.factorize(chunk.keys)
-        for code, key in enumerate(keys.tolist()):
-            where = np.flatnonzero(codes == code)
-            self._store(column, key, whole.part(where) if len(keys) > 1 else whole, chunk, place, where)
+        for key, where in chunk.groups:
+            self._store(column, key, whole.part(where) if len(chunk.groups) > 1 else whole, chunk, place, where)
 
     def _sorted(self, rows: Rows, lines: Int64s, gpus: Sequence[int] | None) -> tuple[Flags, Int64s | None, Objects]:
         """Return which rows hold a reading of their own, their stamps, and what tells their GPUs apart."""
@@ -214,8 +264,7 @@ class Log:
         if column.role != "value" and part.reasons is not None:
             # A column of words alone has no samples in which a missing one would be seen.
             wordy = part.reasons == TEXT if column.role == "open" else pd.notna(part.reasons)
-            words = [chunk.columns[place][row] for row in where[wordy].tolist()]
-            self._note_words(column, key, words, part.part(wordy))
+            self._note_words(column, key, chunk.columns[place], where[wordy], part.part(wordy))
             part = part.part(~wordy)
         if column.role in ("value", "open") and len(part.values):
             device = self._device(chunk, int(where[0]))
@@ -228,16 +277,18 @@ class Log:
                     return cells[row].strip()
         return None
 
-    def _note_words(self, column: Column, key: object, cells: Sequence[str], part: Readings) -> None:
+    def _note_words(self, column: Column, key: object, cells: Coded, rows: Int64s, part: Readings) -> None:
         """Keep words as metrics, where they change."""
-        place, reasons = (column.name, key), [] if part.reasons is None else part.reasons.tolist()
-        for line, cell, reason in zip(part.lines.tolist(), cells, reasons, strict=True):
-            word = cell.strip()
+        place = (column.name, key)
+        if part.reasons is None:
+            return
+        for at in np.flatnonzero(np.diff(cells.codes[rows], prepend=-1)).tolist():
+            word = cells.texts[cells.codes[rows[at]]].strip()
             if self._words.get(place) != word:
                 self._words[place] = word
                 section = None if key == NO_GPU else f"GPU {key}"
-                row: dict[str, object] = {"section": section, "metric": column.name, "raw_text": word, "reason": reason}
-                self._metrics.append({**row, "line": line})
+                row: dict[str, object] = {"section": section, "metric": column.name, "raw_text": word}
+                self._metrics.append({**row, "reason": part.reasons[at], "line": int(part.lines[at])})
 
     def batch(self, flush: bool = True) -> Batch:
         """Hand on what was gathered, the rows that wait too unless it is said otherwise."""

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,8 +18,9 @@ import pandas as pd
 
 from profsvc.errors import BrokenInputError
 from profsvc.formats.clock import UTC, Flags, Int64s
+from profsvc.formats.coded import Coded
 from profsvc.specs import units
-from profsvc.tables import frame
+from profsvc.tables import frame, frame_of_arrays
 
 Floats = npt.NDArray[np.float64]
 Objects = npt.NDArray[np.object_]
@@ -174,15 +176,17 @@ class Cells:
         self._tool = tool
         self._memo: dict[Column, dict[str, Parsed]] = {}
 
-    def read(self, cells: Sequence[str], column: Column, lines: Int64s) -> tuple[Floats, Objects | None]:
+    def read(self, cells: Coded, column: Column, lines: Int64s) -> tuple[Floats, Objects | None]:
         """Return the values, and the reasons unless every cell has a value."""
-        codes, texts = pd.factorize(np.array(cells, dtype=object))
-        if len(texts) > FEW_TEXTS and (plain := plain_numbers(texts.tolist(), column)) is not None:
+        if cells.numbers is not None:
+            return cells.numbers, None
+        codes, texts = cells.codes, cells.texts
+        if len(texts) > FEW_TEXTS and (plain := plain_numbers(texts, column)) is not None:
             return plain[codes], None
         memo = self._memo.setdefault(column, {})
         if len(memo) > MEMO_SIZE:
             memo.clear()
-        read = [memo.get(text) or self._one(text, column, memo) for text in texts.tolist()]
+        read = [memo.get(text) or self._one(text, column, memo) for text in texts]
         values = np.array([value for value, _ in read], np.float64)[codes]
         if all(reason is None for _, reason in read):
             return values, None
@@ -333,31 +337,27 @@ class Sensors:
         if not parts:
             return {}
         sizes = [len(readings.values) for *_, readings in parts]
-        sensors = np.repeat(np.array([index for index, *_ in parts], np.int64), sizes)
-        order = [np.arange(count, count + size) for size, (_, count, _) in zip(sizes, parts, strict=True)]
-        known = np.repeat([readings.ns is not None for *_, readings in parts], sizes)
-        stamps = [
-            np.zeros(size, np.int64) if r.ns is None else r.ns for size, (*_, r) in zip(sizes, parts, strict=True)
-        ]
-        ns = np.concatenate(stamps)
-        reasons = [
-            np.full(size, None, dtype=object) if r.reasons is None else r.reasons
-            for size, (*_, r) in zip(sizes, parts, strict=True)
-        ]
-        nothing = np.zeros(len(ns), np.bool_)
-        table = pd.DataFrame(
-            {
-                "sensor_index": integers(sensors, ~nothing),
-                "sample_index": integers(np.concatenate(order), ~nothing),
-                "time_ns": integers(ns, known if clock == UTC else nothing),
-                "local_ns": integers(ns, nothing if clock in (UTC, None) else known),
-                "elapsed_ns": integers(ns - (self.first_ns or 0), known),
-                "value": np.concatenate([r.values for *_, r in parts]),
-                "reason": pd.Series(np.concatenate(reasons), dtype=object),
-                "line": integers(np.concatenate([r.lines for *_, r in parts]), ~nothing),
-            }
-        )
-        return {"samples": table}
+        ns = np.concatenate([_or(r.ns, size, 0) for size, (*_, r) in zip(sizes, parts, strict=True)])
+        stamped: Any = None
+        if any(readings.ns is not None for *_, readings in parts):
+            known = np.repeat([readings.ns is not None for *_, readings in parts], sizes)
+            stamped = ns if known.all() else integers(ns, known)
+        reasons: Any = None
+        if any(readings.reasons is not None for *_, readings in parts):
+            reasons = np.concatenate([_or(r.reasons, size, None) for size, (*_, r) in zip(sizes, parts, strict=True)])
+        columns = {
+            "sensor_index": np.repeat(np.array([index for index, *_ in parts], np.int64), sizes),
+            "sample_index": np.concatenate(
+                [np.arange(count, count + size) for size, (_, count, _) in zip(sizes, parts, strict=True)]
+            ),
+            "time_ns": stamped if clock == UTC else None,
+            "local_ns": None if clock in (UTC, None) else stamped,
+            "elapsed_ns": None if stamped is None else stamped - (self.first_ns or 0),
+            "value": np.concatenate([readings.values for *_, readings in parts]),
+            "reason": reasons,
+            "line": np.concatenate([readings.lines for *_, readings in parts]),
+        }
+        return {"samples": frame_of_arrays("samples", len(ns), columns)}
 
     def table(self) -> dict[str, pd.DataFrame]:
         """Return the table of sensors, at the end of the file."""
@@ -382,6 +382,11 @@ class Sensors:
         return {"sensors": frame("sensors", rows)}
 
 
-def integers(values: Int64s, known: Flags) -> pd.Series:
+def _or(values: Any, size: int, filler: int | None) -> Any:
+    """Return the values of a part, or as many times what stands for them."""
+    return np.full(size, filler, np.int64 if filler == 0 else object) if values is None else values
+
+
+def integers(values: Int64s, known: Flags) -> pd.arrays.IntegerArray:
     """Return a nullable column of whole numbers without a detour over Python objects or floats."""
-    return pd.Series(pd.arrays.IntegerArray(np.where(known, values, 0), ~known))
+    return pd.arrays.IntegerArray(np.where(known, values, 0), ~known)
