@@ -24,6 +24,9 @@ from profsvc.formats import (
     lvm,
     ncu_details,
     ncu_raw,
+    ncu_session,
+    ncu_source,
+    ncu_summary,
     ncu_text,
     nsys_sqlite,
     nsys_stats,
@@ -64,7 +67,10 @@ class Reader(Protocol):
         """Read the whole decompressed file."""
 
 
-PROFILERS = (ncu_raw, ncu_details, ncu_text, nvprof, nvprof_text, nsys_stats, nsys_sqlite, kineto, rocprof)
+PROFILERS = (
+    *(ncu_raw, ncu_details, ncu_text, ncu_summary, ncu_session, ncu_source),
+    *(nvprof, nvprof_text, nsys_stats, nsys_sqlite, kineto, rocprof),
+)
 SENSORS = (nvidia_smi, nvidia_smi_dmon, nvidia_smi_q, dcgm, tegrastats, zeus, nvml_energy, rocm_smi)
 METERS = (yokogawa, hioki, joulescope, ptdaemon, wattsup, lvm, picolog, timeseries)
 READERS: list[Reader] = [cast(Reader, module) for module in (*PROFILERS, *SENSORS, *METERS, characterization)]
