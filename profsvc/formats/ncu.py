@@ -55,7 +55,7 @@ UNSCALED = {"", "ns", "nsecond", "block", "thread", "cycle", "inst", "register/t
 _DIMENSIONS = re.compile(r"\(?\s*([0-9]{1,10})\s*,\s*([0-9]{1,10})\s*,\s*([0-9]{1,10})\s*\)?")
 _VERSION = re.compile(r"Version ([0-9]{4}\.[0-9]+\.[0-9.]*[0-9])")
 _NANOSECONDS = {"ns", "nsecond"}
-_LABELLED = re.compile(r".+ \(([\w.:]*__[\w.:]+)\)")
+_LABELLED = re.compile(r".+ \(([\w.:]{3,400})\)")
 
 
 def holds_integers(metric: str, unit: str) -> bool:
@@ -72,7 +72,7 @@ def metric_name(cell: str) -> str:
     ('gpu__time_duration.sum', 'Max Bandwidth')
     """
     match = _LABELLED.fullmatch(cell)
-    return match[1] if match else cell
+    return match[1] if match and "__" in match[1] else cell
 
 
 def whole_number(text: str) -> int | None:

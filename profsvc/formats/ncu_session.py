@@ -21,7 +21,8 @@ Make it from a report, as CSV or as text:
 
 Taken: the settings of the launch and of the session, and the processes, as facts of the upload (command_line, created,
 host_name, cuda_version, processes, ...); every attribute of every device as a metric of the file, in the section
-"Device N" and under the name that the raw page gives it: device__attribute_multiprocessor_count.
+"Device N" and under the name that the raw page gives it: device__attribute_multiprocessor_count. In the run of another
+page of the report it says what that page leaves open: the name of the device, and what the counters need of it.
 
 Example:
     Session Info

@@ -49,7 +49,9 @@ def sniff(head: bytes) -> bool:
     text = head_text(head)
     if page_in(text) is not None:
         return False
-    return bool(_BANNERS.search(text) or _SECTION.search(text) or any(map(COLUMNS.fullmatch, text.split("\n"))))
+    if _BANNERS.search(text) or _SECTION.search(text):
+        return True
+    return "Metric Name" in text and any(map(COLUMNS.fullmatch, text.split("\n")))
 
 
 def _records(text: Text) -> Iterator[Record]:

@@ -14,7 +14,7 @@ LAUNCH, KERNEL, DEVICE, METRIC, MORE, RULE = "launch", "kernel", "device", "metr
 OUTSIDE, BEGUN, NAMES, ROWS, OTHER = "outside", "begun", "names", "rows", "other"
 
 COLUMNS = re.compile(r" *Metric Name +Metric Unit +(?:Metric Value|Minimum +Maximum +Average) *\r?", re.MULTILINE)
-_PROCESS = re.compile(r"\[(?P<pid>[0-9]+)\] (?P<name>.+)@(?P<host>\S+)")
+_PROCESS = re.compile(r"\[(?P<pid>[0-9]+)\] (?P<name>.+)@(?P<host>[^\s@]+)")
 _SIZES = r"\([0-9]+, [0-9]+, [0-9]+\)"
 _NAME = rf"(?P<kernel>\S.*?)(?: (?P<grid>{_SIZES})x(?P<block>{_SIZES}))?"
 _PLACE = r"(?:, Device (?P<device>[0-9]+))?(?:, CC (?P<cc>[0-9.]+))?"

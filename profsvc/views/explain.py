@@ -138,7 +138,7 @@ def _results(engine: "Engine", launch: dict[str, Any], view: dict[str, Any]) -> 
 
 
 def _cells(engine: "Engine", launch: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """The first stored cell of each of the tool's metrics; labels of a page are brought to their metric."""
+    """The first stored cell of each of the tool's metrics, by its name; then what a session page says of the device."""
     cells: dict[str, dict[str, Any]] = {}
     for cell in store.select(engine, "v1_metrics", launch_id=launch["launch_id"]):
         name = specs.metric_of(cell["section"], cell["metric"], launch["compute_capability"])
@@ -146,4 +146,8 @@ def _cells(engine: "Engine", launch: dict[str, Any]) -> dict[str, dict[str, Any]
         raw = f"{cell['raw_text']} {cell['unit'] or ''}".strip()
         row = {"value": cell["value"], "unit": cell["si_unit"], "metric": shown, "raw_text": raw, "line": cell["line"]}
         cells.setdefault(name, row)
+    said = store.device_attributes(engine, launch["run_id"])
+    for cell in said[said["device_index"] == launch["device_index"]].to_dict("records"):
+        row = {"value": cell["value"], "unit": cell["si_unit"], "metric": cell["metric"], "raw_text": cell["raw_text"]}
+        cells.setdefault(cell["metric"], {**row, "line": cell["line"], "file": cell["file_name"]})
     return cells
