@@ -233,7 +233,7 @@ def _kept(verdict: Verdict, how: Reading, *, has_samples: bool) -> str:
 
 def analyze(engine: "Engine", run_id: int, progress: Progress | None = None) -> int:
     """Recompute the counters, criteria and potential of a run; return how many launches it has."""
-    launches = store.launches(engine, run_id)
+    launches, lent = analysis.lend(store.launches(engine, run_id), store.device_attributes(engine, run_id))
     formats_of = store.uploads(engine, run_id).set_index("upload_id")["format"]
     counters = []
     for upload_id, group in launches.groupby("upload_id"):
@@ -243,6 +243,8 @@ def analyze(engine: "Engine", run_id: int, progress: Progress | None = None) -> 
             for begin in range(0, len(part), LAUNCHES_AT_ONCE):
                 some = part.iloc[begin : begin + LAUNCHES_AT_ONCE]
                 metrics = store.metrics(engine, int(str(upload_id)), some["launch_id"].tolist())
+                if tool == "ncu" and len(lent):  # the launch's own cells come first, and the first counts
+                    metrics = pd.concat([metrics, lent[lent["launch_id"].isin(some["launch_id"])]], ignore_index=True)
                 counters.append(analysis.counters_of(some, metrics, tool, known))
     results = analysis.analyze(launches, counters, store.characterizations(engine), specs.criteria())
     store.save_results(engine, run_id, results, analysis.VERSION)

@@ -11,11 +11,12 @@ from sqlalchemy import Engine
 
 from profsvc import analysis, pipeline, store
 from profsvc.errors import InputError
+from profsvc.views.explain import explain
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 FILES = sorted(
     path
-    for folder in ("ncu_raw", "ncu_details", "ncu_text")
+    for folder in ("ncu_raw", "ncu_details", "ncu_text", "ncu_summary", "ncu_session")
     for path in (FIXTURES / folder).iterdir()
     if path.suffix in {".csv", ".txt", ".gz"} and not path.name.startswith("bad_")
 )
@@ -157,3 +158,16 @@ def test_the_spool_gives_the_bytes_back_from_memory_and_from_disk(monkeypatch):
         with pipeline.spooled(io.BytesIO(content)) as (spool, digest, length):
             assert (spool.read(), length) == (content, len(content))
             assert digest == hashlib.sha256(content).hexdigest()
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_a_session_page_names_the_device_of_another_page(engine: Engine, order: tuple[int, int]) -> None:
+    pages = (FIXTURES / "ncu_details" / "columns_15.csv", FIXTURES / "ncu_session" / "h200.csv")
+    for place in order:
+        ingest(engine, pages[place])
+    counters = store.select(engine, "v1_counters")
+    assert counters
+    assert {row["sm_count"] for row in counters} == {132}
+    run_id = store.select(engine, "v1_runs")[0]["run_id"]
+    steps = explain(engine, "sm_count", str(run_id), "0")["trace"]
+    assert [(row["file"], row["line"]) for row in steps if row.get("metric")] == [("h200.csv", 28)]

@@ -1,5 +1,6 @@
 """Tidy tables and a device in, result rows out; pure: no files, no SQL, no clock.
 
+``attributes``     what a session page says of a device -> metrics of its launches
 ``counters``       metrics of a tool -> canonical counters
 ``peaks``          what the device can do: its own word first, then the catalogue
 ``useful_time``    useful work of each unit
@@ -17,11 +18,12 @@ import pandas as pd
 
 from profsvc import specs
 from profsvc.analysis import criteria, potential
+from profsvc.analysis.attributes import lend
 from profsvc.analysis.characterized import attainable_shares, of_device
 from profsvc.analysis.counters import counters_of
 from profsvc.analysis.peaks import peaks
 
-__all__ = ["VERSION", "analyze", "attainable_shares", "counters_of"]
+__all__ = ["VERSION", "analyze", "attainable_shares", "counters_of", "lend"]
 
 VERSION = "1"
 """Raised when any number changes for the same input."""

@@ -26,6 +26,9 @@ from profsvc.formats import (
     monsoon,
     ncu_details,
     ncu_raw,
+    ncu_session,
+    ncu_source,
+    ncu_summary,
     ncu_text,
     nsys_json,
     nsys_sqlite,
@@ -73,17 +76,8 @@ class Reader(Protocol):
 
 
 PROFILERS = (
-    ncu_raw,
-    ncu_details,
-    ncu_text,
-    nvprof,
-    nvprof_text,
-    nsys_stats,
-    nsys_text,
-    nsys_json,
-    nsys_sqlite,
-    kineto,
-    rocprof,
+    *(ncu_raw, ncu_details, ncu_text, ncu_summary, ncu_session, ncu_source),
+    *(nvprof, nvprof_text, nsys_stats, nsys_text, nsys_json, nsys_sqlite, kineto, rocprof),
 )
 SENSORS = (nvidia_smi, nvidia_smi_dmon, nvidia_smi_q, dcgm, tegrastats, zeus, nvml_energy, rocm_smi)
 METERS = (yokogawa, hioki, joulescope, monsoon, otii, extech, ptdaemon, wattsup, tweet_a_watt)

@@ -55,6 +55,7 @@ UNSCALED = {"", "ns", "nsecond", "block", "thread", "cycle", "inst", "register/t
 _DIMENSIONS = re.compile(r"\(?\s*([0-9]{1,10})\s*,\s*([0-9]{1,10})\s*,\s*([0-9]{1,10})\s*\)?")
 _VERSION = re.compile(r"Version ([0-9]{4}\.[0-9]+\.[0-9.]*[0-9])")
 _NANOSECONDS = {"ns", "nsecond"}
+_LABELLED = re.compile(r".+ \(([\w.:]{3,400})\)")
 
 
 def holds_integers(metric: str, unit: str) -> bool:
@@ -62,6 +63,16 @@ def holds_integers(metric: str, unit: str) -> bool:
     if metric in DURATIONS:
         return unit in _NANOSECONDS
     return unit in UNSCALED and (metric in INTEGERS or metric.startswith("device__attribute_"))
+
+
+def metric_name(cell: str) -> str:
+    """Return the metric of a cell that may hold its label too, as ``--print-metric-name label-name`` prints it.
+
+    >>> metric_name("Duration (gpu__time_duration.sum)"), metric_name("Max Bandwidth")
+    ('gpu__time_duration.sum', 'Max Bandwidth')
+    """
+    match = _LABELLED.fullmatch(cell)
+    return match[1] if match and "__" in match[1] else cell
 
 
 def whole_number(text: str) -> int | None:

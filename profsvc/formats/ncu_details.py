@@ -21,11 +21,12 @@ Make it from a report, or directly while profiling:
     ncu --set full -o REPORT PROGRAM && LC_ALL=C ncu -i REPORT.ncu-rep --csv --page details > FILE
     LC_ALL=C ncu --csv PROGRAM > FILE
 
-Taken: every launch; every metric under its label and section, as it came, with its unit, and as a number in SI units
-(for a value with instances such as "12 (5; 7)" the number before them); with --print-details all the label of the
-body item stands behind the section ("Section > Body Item"); every rule with its estimated speedup: "global" is the
-share of the run time it would save, "local" is no time. Banners, program output and the NVLink and NUMA tables between
-the rows are skipped and counted. The raw page holds more metrics, under names that do not change: prefer it.
+Taken: every launch; every metric under its label (with --print-metric-name under its name) and section, as it came,
+with its unit, and as a number in SI units (for a value with instances such as "12 (5; 7)" the number before them); with
+--print-details all the label of the body item stands behind the section ("Section > Body Item"); the NVTX ranges of a
+launch under the name of their column; every rule with its estimated speedup: "global" is the share of the run time it
+would save, "local" is no time. Banners, program output and the NVLink and NUMA tables between the rows are skipped and
+counted. The raw page holds more metrics, under names that do not change: prefer it.
 
 Example:
     "ID","Process ID",...,"CC","Section Name","Metric Name","Metric Unit","Metric Value","Rule Name","Rule Type",...
@@ -36,6 +37,8 @@ Example:
 """
 
 BATCH_ROWS = 50_000
+# The columns of NVTX ranges are named after the fields in their cells.
+_RANGES = ":Msg_Type:Msg"
 # An estimate is a percentage, too small for thousands: its one sign marks decimals in every locale.
 _ESTIMATE = re.compile(r"[0-9]{1,3}(?:[.,][0-9]+)?")
 
@@ -52,6 +55,7 @@ class _Layout:
         self.width = len(header)
         place = {name: n for n, name in reversed(list(enumerate(header)))}
         self.identity = {name: place[name] for name in IDENTITY if name in place}
+        self.ranges = {name: place[name] for name in header if name.endswith(_RANGES)}
         self.process = place.get("Process ID", 0)
         self.metric, self.unit, self.value = (place[f"Metric {word}"] for word in ("Name", "Unit", "Value"))
         self.section, self.body = place.get("Section Name", -1), place.get("Body Item Label", -1)
@@ -83,6 +87,7 @@ def _number_format(text: Text) -> NumberFormat:
             layout = _Layout(record.cells)
         elif record.kind == ROW and layout is not None:
             metric, unit, value = (record.cells[place] for place in (layout.metric, layout.unit, layout.value))
+            metric = ncu.metric_name(metric)
             if metric and metric not in ncu.LISTS:
                 evidence.add([value], record.line)
                 if ncu.holds_integers(metric, unit):
@@ -143,6 +148,9 @@ class _Page:
             identity = {name: record.cells[place] for name, place in self.layout.identity.items()}
             self.launches.add(index, record.line, identity)
             self.count += 1
+            for name, place in self.layout.ranges.items():
+                if record.cells[place]:
+                    self._store(index, None, name, record.line, "", record.cells[place])
         return index
 
     def add(self, record: Record) -> Record:
@@ -160,15 +168,18 @@ class _Page:
     def _add_metric(self, index: int, metric: str, record: Record) -> None:
         layout, cells = self.layout, record.cells
         unit, value = cells[layout.unit], cells[layout.value]
-        row = (index, layout.section_of(cells), metric, record.line)
-        for column, cell in zip(self.metrics.values(), row, strict=True):
-            column.append(cell)
-        self.raw.append(value)
-        self.units.append(unit)
+        metric = ncu.metric_name(metric)
+        self._store(index, layout.section_of(cells), metric, record.line, unit, value)
         if metric in ncu.DURATIONS:
             self.launches.complete(index, "duration_ns", ncu.duration_ns(self.numbers[value], unit, self.scales))
         elif metric in ncu.DEVICE_NAMES:
             self.launches.complete(index, "device", value or None)
+
+    def _store(self, index: int, section: str | None, metric: str, line: int, unit: str, value: str) -> None:
+        for column, cell in zip(self.metrics.values(), (index, section, metric, line), strict=True):
+            column.append(cell)
+        self.raw.append(value)
+        self.units.append(unit)
 
     def _add_rule(self, index: int, record: Record) -> None:
         layout, cells = self.layout, record.cells

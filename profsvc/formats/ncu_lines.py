@@ -34,6 +34,9 @@ IDENTITY = (
 )
 # The columns of a details page that every row has; those of rules may be missing behind them.
 _OF_A_METRIC = ("Section Name", "Body Item Label", "Metric Name", "Metric Unit", "Metric Value")
+# The columns that a page must have once, and the option that prints it anew.
+_NEEDED = {"details": _OF_A_METRIC[2:], "summary": ("Metric Name", "Metric Unit", "Minimum", "Maximum", "Average")}
+_AGAIN = {"details": "--page details", "summary": "--print-summary per-kernel"}
 
 _BANNER = re.compile(r"==[A-Z0-9]+== ?")
 # A quoted header has quoted rows: a bare number at the start of a line is then the program's own output.
@@ -41,8 +44,19 @@ _QUOTED_ROW = re.compile(r'"[0-9]+",')
 _PLAIN_ROW = re.compile(r"[0-9]+,")
 _NEW_QUOTED_ROW = re.compile(r'"[0-9]+","[0-9]*",')
 _NEW_PLAIN_ROW = re.compile(r"[0-9]+,[0-9]+,")
+# A summary names no launch: its rows begin with a process, or with the domain of a range.
+_NEW_QUOTED_SUMMARY = re.compile(r'"[0-9]+","')
+_DOMAIN_ROW = re.compile(r'"?[^",]+"?,')
 _UNITS = re.compile(r'(?:""|),(?:""|),')
-_QUOTED_HEADER = '"ID","Process ID"'
+_QUOTED_HEADERS = ('"ID","Process ID"', '"Process ID","', '"Domain","')
+# Pages without launches, as CSV or as text: a table of attributes; a table of instructions or lines of source.
+_OTHER_PAGES = {
+    "session": re.compile(r'^(?:"(?:Launch|Session|Device) Attribute",|(?:Launch|Session|Device) Attribute +\S)', re.M),
+    "source": re.compile(
+        r'^(?:"?(?:Address|Line No)"?,"?(?:Source"?,"?Address"?,"?)?Source\b|(?:Address|Line No) +Source\b)', re.M
+    ),
+}
+_SUMMARY_BEGINS = ("Process ID", "Domain")
 # --print-details all prints the links and the memory nodes of the machine as text between the rows of each kernel.
 _TOPOLOGY = re.compile(r"NVLink|NUMA ID|\"GPU ID\"|Logical Link|Physical Link", re.IGNORECASE)
 _CSV_LIMIT_LOCK = threading.Lock()
@@ -90,28 +104,35 @@ def _split_any(text: str, separator: str = ",") -> list[str]:
 
 
 def header_of(line: str) -> list[str] | None:
-    """Return the column names if ``line`` ends with the header of a raw or details page, else None.
+    """Return the column names if ``line`` ends with the header of a raw, details or summary page, else None.
 
     Text before the header on its line is the last output of a program that printed no line end.
     """
-    if "Kernel Name" not in line or "Process ID" not in line:
+    if "Kernel Name" not in line or ("Process ID" not in line and "Invocations" not in line):
         return None
-    start = max(line.find(_QUOTED_HEADER), 0)
+    start = next((place for begin in _QUOTED_HEADERS if (place := line.find(begin)) >= 0), 0)
     cells = split_cells(line[start:]) if line.count('"', start) % 2 == 0 else []
-    return cells if cells and cells[0] == "ID" and "Kernel Name" in cells else None
+    if not cells or "Kernel Name" not in cells:
+        return None
+    of_launches = cells[0] == "ID" and "Process ID" in cells
+    of_kernels = cells[0] in _SUMMARY_BEGINS and "Invocations" in cells and "Average" in cells
+    return cells if of_launches or of_kernels else None
 
 
 def page_of(header: list[str]) -> str:
-    """Name the page that a header belongs to: ``details`` (one row a metric) or ``raw`` (one row a launch)."""
+    """Name the page of a header: ``raw`` (a row a launch), ``details`` (a row a metric), ``summary`` (of kernels)."""
+    if header[0] in _SUMMARY_BEGINS:
+        return "summary"
     return "details" if "Metric Name" in header else "raw"
 
 
 def page_in(text: str) -> str | None:
-    """Name the page whose header comes first in ``text``; None without a header."""
-    if "Kernel Name" not in text:
-        return None
-    headers = (header_of(line) for line in text.split("\n"))
-    return next((page_of(header) for header in headers if header), None)
+    """Name the page whose header comes first in ``text``, else whether it is of a session or a source; else None."""
+    if "Kernel Name" in text:
+        headers = (header_of(line) for line in text.split("\n"))
+        if page := next((page_of(header) for header in headers if header), None):
+            return page
+    return next((page for page, header in _OTHER_PAGES.items() if header.search(text)), None)
 
 
 class _Scanner:
@@ -121,7 +142,7 @@ class _Scanner:
         self.page = page
         self.header: list[str] | None = None
         self.least_cells = 0
-        self.quoted = True
+        self.row, self.new_row = _QUOTED_ROW, _NEW_QUOTED_ROW
         self.block = False
         self.pending: list[Record] = []
         self.open: list[str] = []
@@ -134,7 +155,7 @@ class _Scanner:
                 yield from self._extend(line)
                 return
             yield self._give_up(f"a quote is opened but not closed before the next row on line {number}")
-        if self.header is not None and (_QUOTED_ROW if self.quoted else _PLAIN_ROW).match(line):
+        if self.header is not None and self.row.match(line):
             if line.count('"') % 2:
                 self.open, self.open_line, self.open_size = [line], number, len(line)
             else:
@@ -155,14 +176,19 @@ class _Scanner:
                 f"line {number} is the header of a {page_of(header)} page, but the file begins with a {self.page} "
                 "page; a file may hold several tables of one page only: put each page into its own file"
             )
-        needed = ("Metric Name", "Metric Unit", "Metric Value") if self.page == "details" else ()
-        if missing := [name for name in needed if header.count(name) != 1]:
+        if missing := [name for name in _NEEDED.get(self.page, ()) if header.count(name) != 1]:
             raise BrokenInputError(
                 f"line {number}: the header needs {missing[0]!r} exactly once but has it {header.count(missing[0])} "
-                "times; export again with ncu --csv --page details"
+                f"times; export again with ncu --csv {_AGAIN[self.page]}"
             )
         self.header = header
-        self.quoted = _QUOTED_HEADER in line
+        quoted = any(begin in line for begin in _QUOTED_HEADERS)
+        self.row = _QUOTED_ROW if quoted else _PLAIN_ROW
+        self.new_row = _NEW_QUOTED_ROW if quoted else _NEW_PLAIN_ROW
+        if self.page == "summary":
+            self.new_row = _NEW_QUOTED_SUMMARY if quoted else _PLAIN_ROW
+        if header[0] == "Domain":
+            self.row = self.new_row = _DOMAIN_ROW
         self.least_cells = len(header)
         if self.page == "details":
             self.least_cells = 1 + max(header.index(name) for name in (*IDENTITY, *_OF_A_METRIC) if name in header)
@@ -170,8 +196,7 @@ class _Scanner:
 
     def _interrupts(self, line: str) -> bool:
         # Inside a quoted cell a quote is doubled, so a line that begins like a quoted row is a new row.
-        start = _NEW_QUOTED_ROW if self.quoted else _NEW_PLAIN_ROW
-        return bool(start.match(line)) or header_of(line) is not None
+        return bool(self.new_row.match(line)) or header_of(line) is not None
 
     def _extend(self, line: str) -> Iterator[Record]:
         self.open.append(line)

@@ -10,7 +10,9 @@ from typing import BinaryIO
 import pandas as pd
 
 from profsvc.formats import ncu
-from profsvc.formats.ncu_lines import REJECT, SKIP, TEXT_LIMIT, Record, page_in
+from profsvc.formats.ncu_lines import SKIP, Record, page_in
+from profsvc.formats.ncu_text_lines import COLUMNS, DEVICE, KERNEL, LAUNCH, METRIC, MORE, RULE, Scanner
+from profsvc.formats.ncu_values import Subject, Values
 from profsvc.formats.numbers import Evidence, NumberFormat, Numbers
 from profsvc.formats.stream import Text, head_text
 from profsvc.tables import Batch
@@ -20,8 +22,10 @@ WHOLE_FILE = True
 PAGE = """\
 The text that Nsight Compute prints for people, and the output of a run that profiled nothing.
 
-Taken: every launch or range with the "Metric Name, Metric Unit, Metric Value" tables of its sections. Rules are not
-taken, because this page does not print their names: prefer a CSV page, which holds all of it:
+Read are the details page and the raw page of every version, and their summaries (--print-summary). Taken: every launch
+or range with the metrics of its sections; in a summary every kernel with the minimum, maximum and average of its
+metrics over its invocations. Rules are not taken, because this page does not print their names, nor the labels of
+tables inside a section, nor NVTX ranges: prefer a CSV page, which holds all of it:
     LC_ALL=C ncu -i REPORT.ncu-rep --csv --page raw --print-units base > FILE
 A file that holds only banners and the output of the program gives no launch; its ==ERROR== lines are the message.
 
@@ -33,81 +37,25 @@ Example:
         Duration                    us       131.07
 """
 
-# Where a line of a table may stand: a line of dashes above and below the names of the columns, then the rows.
-OUTSIDE, NAMES, ROWS = "outside", "names", "rows"
-LAUNCH, METRIC, RULE = "launch", "metric", "rule"
-
+BATCH_ROWS = 50_000
 _BANNERS = re.compile(r"^==(?:PROF|WARNING|ERROR)==", re.MULTILINE)
-_COLUMNS = re.compile(r"^ +Metric Name +Metric Unit +Metric Value *\r?$", re.MULTILINE)
-_PROCESS = re.compile(r"\[(?P<pid>[0-9]+)\] (?P<name>.+)@(?P<host>\S+)")
-_SIZES = r"\([0-9]+, [0-9]+, [0-9]+\)"
-_KERNEL = re.compile(
-    rf"  (?P<kernel>\S.*?)(?: (?P<grid>{_SIZES})x(?P<block>{_SIZES}))?(?:, [0-9]{{4}}-\S+ [0-9:]+)?"
-    r", Context (?P<context>[0-9]+)(?:, Stream (?P<stream>[0-9]+))?(?:, Device (?P<device>[0-9]+))?"
-    r"(?:, CC (?P<cc>[0-9.]+))?"
-)
-_SECTION = re.compile(r" {4}Section: (?P<section>.+)")
-_WIDTHS = re.compile(r" {4}(-+) (-+) (-+)")
-_RULE = re.compile(r" {4}(?:OPT|INF|WRN|ERR) ")
-_RULE_REST = re.compile(r" {10}|(?: {4}-[- ]*$)")
+_SECTION = re.compile(r"^ {4,6}Section: \S", re.MULTILINE)
+_LAUNCH_CELLS = ("Kernel Name", "Grid Size", "Block Size", "Context", "Stream", "Device", "CC")
+_PROCESS_CELLS = ("Process ID", "Process Name", "Host Name")
 
 
 def sniff(head: bytes) -> bool:
     """Tell whether ``head`` holds banners or text tables of Nsight Compute, and no CSV table of it."""
     text = head_text(head)
-    return page_in(text) is None and bool(_BANNERS.search(text) or _COLUMNS.search(text))
-
-
-class _Scanner:
-    """Sorts the lines of a text page into records; the cells of a record depend on its kind."""
-
-    def __init__(self) -> None:
-        self.process = ["", "", ""]
-        self.section = ""
-        self.widths = (0, 0)
-        self.state = OUTSIDE
-        self.launches = 0
-
-    def sort(self, number: int, line: str) -> Record:
-        text = line.rstrip("\r\n")
-        kind, cells = self._kind(text)
-        cut = "" if line.endswith("\n") or kind == SKIP else "the file ends inside this line"
-        reason = cut or ("not a line of a text page" if kind == REJECT else "")
-        return Record(REJECT if reason else kind, number, 1, line[:TEXT_LIMIT], cells, reason)
-
-    def _kind(self, text: str) -> tuple[str, list[str]]:
-        if match := _PROCESS.fullmatch(text):
-            self.process = list(match.groups())
-        elif match := _KERNEL.fullmatch(text):
-            self.section, self.state = "", OUTSIDE
-            self.launches += 1
-            return LAUNCH, [*self.process, *(cell or "" for cell in match.groups())]
-        elif not self.launches or not text.startswith(" ") or not text.strip():
-            self.state = self.state if text.strip() else OUTSIDE
-        elif match := _SECTION.fullmatch(text):
-            self.section, self.state = match["section"], OUTSIDE
-        elif match := _WIDTHS.fullmatch(text):
-            self.widths = (len(match[1]), len(match[2]))
-            self.state = ROWS if self.state == NAMES else OUTSIDE
-        elif _COLUMNS.fullmatch(text):
-            self.state = NAMES
-        elif self.state == ROWS:
-            return self._metric(text, *self.widths)
-        elif _RULE.match(text):
-            return RULE, []
-        elif not _RULE_REST.match(text):
-            return REJECT, []
-        return SKIP, []
-
-    def _metric(self, text: str, name: int, unit: int) -> tuple[str, list[str]]:
-        cells = [text[4 : 4 + name], text[5 + name : 5 + name + unit], text[6 + name + unit :]]
-        gaps = text[:4] + text[4 + name : 5 + name] + text[5 + name + unit : 6 + name + unit]
-        whole = not gaps.strip() and cells[0].strip()
-        return (METRIC, [self.section, *(cell.strip() for cell in cells)]) if whole else (REJECT, [])
+    if page_in(text) is not None:
+        return False
+    if _BANNERS.search(text) or _SECTION.search(text):
+        return True
+    return "Metric Name" in text and any(map(COLUMNS.fullmatch, text.split("\n")))
 
 
 def _records(text: Text) -> Iterator[Record]:
-    scanner = _Scanner()
+    scanner = Scanner()
     for number, line in ncu.numbered(text):
         yield scanner.sort(number, line)
 
@@ -115,11 +63,11 @@ def _records(text: Text) -> Iterator[Record]:
 def _number_format(text: Text) -> NumberFormat:
     evidence = Evidence()
     for record in _records(text):
-        if record.kind == METRIC and record.cells[1] not in ncu.LISTS:
-            _, metric, unit, value = record.cells
-            evidence.add([value], record.line)
+        if record.kind == METRIC and (metric := ncu.metric_name(record.cells[1])) not in ncu.LISTS:
+            unit, *values = record.cells[2:]
+            evidence.add(values, record.line)
             if ncu.holds_integers(metric, unit):
-                evidence.add_integers([value], record.line)
+                evidence.add_integers(values, record.line)
     return evidence.decide()
 
 
@@ -127,38 +75,63 @@ class _Page:
     """Gathers the launches and their metrics until they are worth a batch."""
 
     def __init__(self, numbers: Numbers) -> None:
-        self.numbers = numbers
-        self.scales = ncu.Scales()
+        self.values = Values(numbers)
         self.launches = ncu.Launches()
-        self.metrics: list[list[object]] = []
-        self.count = 0
-        self.rules = 0
+        self.subject = Subject()
+        self.place = ""
+        self.timed = False
+        self.count = self.kernels = self.rules = 0
 
     def add(self, record: Record) -> None:
-        if record.kind == LAUNCH:
-            names = ("Process ID", "Process Name", "Host Name", "Kernel Name", "Grid Size", "Block Size")
-            cells = dict(zip((*names, "Context", "Stream", "Device", "CC"), record.cells, strict=True))
-            self.launches.add(self.count, record.line, cells)
-            self.count += 1
+        if record.kind in (LAUNCH, KERNEL, DEVICE):
+            self._begin(record)
         elif record.kind == METRIC:
-            section, metric, unit, value = record.cells
-            self.metrics.append([self.count - 1, section or None, metric, record.line, value, unit])
-            if metric in ncu.DURATIONS:
-                duration = ncu.duration_ns(self.numbers[value], unit, self.scales)
-                self.launches.complete(self.count - 1, "duration_ns", duration)
+            self._metric(record)
+        elif record.kind == MORE:
+            self.values.extend(record.cells)
         elif record.kind == RULE:
             self.rules += 1
+
+    def _begin(self, record: Record) -> None:
+        process, cells = record.cells[:3], record.cells[3:]
+        self.place, self.timed = "", False
+        if record.kind == LAUNCH:
+            known = dict(zip((*_PROCESS_CELLS, *_LAUNCH_CELLS), [*process, *cells], strict=True))
+            self.launches.add(self.count, record.line, known)
+            self.subject = Subject(self.count)
+            self.count += 1
+        elif record.kind == KERNEL:
+            kernel, grid, block, device, capability, invocations = cells
+            self.subject = Subject(None, kernel, ncu.whole_number(invocations), ncu.whole_number(device))
+            known = {"Grid Size": grid, "Block Size": block, "Device": device, "CC": capability}
+            for name, cell in {"Process ID": process[0], **known}.items():
+                if cell:
+                    self.values.add(self.subject, None, name, record.line, "", [cell])
+            self.kernels += 1
+        else:
+            self.subject, self.place = Subject(), cells[0]
+
+    def _metric(self, record: Record) -> None:
+        section, cell, unit, *values = record.cells
+        metric = ncu.metric_name(cell)
+        self.values.add(self.subject, section or self.place or None, metric, record.line, unit, values)
+        if metric not in ncu.DURATIONS or self.timed:
+            return
+        if self.subject.launch_index is not None:
+            duration = ncu.duration_ns(self.values.numbers[values[-1]], unit, self.values.scales)
+            self.launches.complete(self.subject.launch_index, "duration_ns", duration)
+        elif self.subject.kernel is not None and len(values) > 1:
+            self.timed = True
+            self.values.add_duration(self.subject, record.line, unit, values)
+
+    @property
+    def full(self) -> bool:
+        return len(self.launches) >= ncu.BATCH_LAUNCHES or len(self.values) >= BATCH_ROWS
 
     def take(self) -> dict[str, pd.DataFrame]:
         """Return the tables of what was gathered, and begin anew."""
         tables = {"launches": self.launches.take()} if len(self.launches) else {}
-        if self.metrics:
-            columns = [list(column) for column in zip(*self.metrics, strict=True)]
-            rows = dict(zip(("launch_index", "section", "metric", "line"), columns, strict=False))
-            raw, unit = ([str(cell) for cell in column] for column in columns[4:])
-            tables["metrics"] = ncu.metric_table(rows, raw, unit, self.numbers, self.scales)
-            self.metrics = []
-        return tables
+        return {**tables, **self.values.take()}
 
     def said(self) -> str:
         """Say what of the page was left."""
@@ -176,7 +149,7 @@ def read(stream: BinaryIO) -> Iterator[Batch]:
         number_format = _number_format(text)
         ledger, page = ncu.Ledger(), _Page(Numbers(number_format))
         for record in _records(text):
-            if record.kind == LAUNCH and len(page.launches) >= ncu.BATCH_LAUNCHES:
+            if record.kind in (LAUNCH, KERNEL) and page.full:
                 yield ledger.batch(page.take())
             page.add(record)
             ledger.take(record._replace(kind=SKIP) if record.kind == RULE else record)
@@ -184,4 +157,4 @@ def read(stream: BinaryIO) -> Iterator[Batch]:
                 yield ledger.batch({})
         if tables := page.take():
             yield ledger.batch(tables)
-        yield ledger.last(text, "text", "text", number_format, page.count, page.said())
+        yield ledger.last(text, "text", "text", number_format, page.count + page.kernels, page.said())

@@ -23,6 +23,7 @@ NOT_NUMBERS = {
     "": "empty",
     "nan": "nan",
     "-nan": "nan",
+    "(!) nan": "nan",
     "inf": "inf",
     "-inf": "inf",
     "+inf": "inf",

@@ -6,12 +6,14 @@
 ``expression``   the little language of metrics.csv
 ``mapping``      metrics.csv: a tool's metrics -> our counters
 ``derive``       evaluates metrics.csv over the launches of a file
+``collecting``   metrics.csv and labels.csv -> the option of a tool that collects a counter
 ``hardware``     devices.toml
 ``literature``   references.toml
 ``guidance``     criteria.toml: the nine criteria, the units and their hints
 ===============  ==================================================================
 """
 
+from profsvc.specs.collecting import how_to_collect
 from profsvc.specs.derive import derive_counters
 from profsvc.specs.expression import Expression, parse
 from profsvc.specs.guidance import criteria, figures
@@ -32,6 +34,7 @@ __all__ = [
     "device",
     "devices",
     "figures",
+    "how_to_collect",
     "labels",
     "metric_of",
     "metrics",

@@ -44,6 +44,17 @@ _CHARACTERIZATIONS = """
     ORDER BY m.upload_id, m.item
 """
 
+_ATTRIBUTES = """
+    SELECT u.upload_id, u.file_name, CAST(substr(n.section, 8) AS INTEGER) AS device_index, n.metric, m.raw_text,
+           m.value, t.si_unit, m.line
+    FROM uploads u
+    JOIN metrics m ON m.launch_ref = u.upload_id * :step
+    JOIN metric_names n ON n.metric_id = m.metric_id
+    JOIN unit_names t ON t.unit_id = m.unit_id
+    WHERE u.run_id = :run_id AND u.format = 'ncu-session' AND n.section LIKE 'Device %'
+    ORDER BY u.upload_id, m.item
+"""
+
 
 def _typed(rows: Sequence[Sequence[Any]], columns: Sequence[str], kinds: Mapping[str, str]) -> pd.DataFrame:
     """Make a frame whose types do not depend on which values are null."""
@@ -144,6 +155,15 @@ def characterizations(engine: Engine) -> pd.DataFrame:
     with reading(engine) as connection:
         rows = connection.execute(text(_CHARACTERIZATIONS)).all()
     return _typed(rows, ["device", "quantity", "x", "y"], KINDS["v1_characterizations"])
+
+
+def device_attributes(engine: Engine, run_id: int) -> pd.DataFrame:
+    """Return what the session pages of a run say of its devices, in the order of the files."""
+    kinds = dict.fromkeys(("upload_id", "file_name", "device_index", "metric", "raw_text", "value", "si_unit"), "text")
+    kinds |= {"upload_id": "int", "device_index": "int", "value": "float", "line": "int"}
+    with reading(engine) as connection:
+        rows = connection.execute(text(_ATTRIBUTES), {"run_id": run_id, "step": STEP}).all()
+    return _typed(rows, list(kinds), kinds)
 
 
 def counters(engine: Engine, run_id: int) -> pd.DataFrame:

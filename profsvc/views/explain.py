@@ -1,6 +1,7 @@
 """From a number to its formula and source, the counters in it, the metrics behind them, the upload and the line."""
 
 import re
+from collections.abc import Container
 from typing import TYPE_CHECKING, Any
 
 from profsvc import specs, store
@@ -93,7 +94,8 @@ def _trace(engine: "Engine", launch: dict[str, Any], view: dict[str, Any]) -> li
     key, index = launch["launch_id"], launch["launch_index"]
     rows = _results(engine, launch, view)
     counters = {c["counter"]: c for c in store.select(engine, "v1_counter_values", launch_id=key)}
-    cells, file_name = _cells(engine, launch), store.upload(engine, launch["upload_id"])["file_name"]
+    upload = store.upload(engine, launch["upload_id"])
+    cells, file_name, tool = _cells(engine, launch), upload["file_name"], upload["format"].split("-")[0]
     waiting, done = list(view["counters"]), set()
     while waiting:
         name = waiting.pop(0)
@@ -101,7 +103,8 @@ def _trace(engine: "Engine", launch: dict[str, Any], view: dict[str, Any]) -> li
             continue
         done.add(name)
         if name not in counters:
-            rows.append({"launch": index, "name": name, "from": "not in this export"})
+            option = _collecting(tool, name, launch["compute_capability"], cells)
+            rows.append({"launch": index, "name": name, "from": f"not in this export{option}"})
             continue
         expression = counters[name]["expression"] or ""
         unit = specs.counters()[name].unit
@@ -110,6 +113,12 @@ def _trace(engine: "Engine", launch: dict[str, Any], view: dict[str, Any]) -> li
         used = [metric for metric in re.findall(r"[A-Za-z_][\w.]*", expression) if metric in cells]
         rows += [{"launch": index, "name": "", "file": file_name, **cells[metric]} for metric in used]
     return rows
+
+
+def _collecting(tool: str, counter: str, capability: str | None, cells: Container[str]) -> str:
+    """Say how to collect a counter that an export lacks; nothing where the tool has no option for it."""
+    option = specs.how_to_collect(tool, counter, capability, cells) if tool in ("ncu", "nvprof", "nsys") else None
+    return f"; collect it with: {option}" if option else ""
 
 
 def _results(engine: "Engine", launch: dict[str, Any], view: dict[str, Any]) -> list[dict[str, Any]]:
@@ -129,7 +138,7 @@ def _results(engine: "Engine", launch: dict[str, Any], view: dict[str, Any]) -> 
 
 
 def _cells(engine: "Engine", launch: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """The first stored cell of each of the tool's metrics; labels of a page are brought to their metric."""
+    """The first stored cell of each of the tool's metrics, by its name; then what a session page says of the device."""
     cells: dict[str, dict[str, Any]] = {}
     for cell in store.select(engine, "v1_metrics", launch_id=launch["launch_id"]):
         name = specs.metric_of(cell["section"], cell["metric"], launch["compute_capability"])
@@ -137,4 +146,8 @@ def _cells(engine: "Engine", launch: dict[str, Any]) -> dict[str, dict[str, Any]
         raw = f"{cell['raw_text']} {cell['unit'] or ''}".strip()
         row = {"value": cell["value"], "unit": cell["si_unit"], "metric": shown, "raw_text": raw, "line": cell["line"]}
         cells.setdefault(name, row)
+    said = store.device_attributes(engine, launch["run_id"])
+    for cell in said[said["device_index"] == launch["device_index"]].to_dict("records"):
+        row = {"value": cell["value"], "unit": cell["si_unit"], "metric": cell["metric"], "raw_text": cell["raw_text"]}
+        cells.setdefault(cell["metric"], {**row, "line": cell["line"], "file": cell["file_name"]})
     return cells

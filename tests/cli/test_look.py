@@ -135,6 +135,15 @@ def test_the_walk_ends_in_the_value_that_is_stored(on_demo, demo: Engine):
     assert f"(ncu_raw.csv.gz line {launch['line']})" in on_demo(*asked).out
 
 
+def test_explain_says_how_to_collect_what_is_missing(cli, fixtures):
+    cli("upload", fixtures / "ncu_raw" / "plain.csv", "--run", "plain")
+    out = cli("explain", "sol_sm_fraction", "--run", "plain", "--kernel", "0").out
+    assert "not in this export; collect it with: ncu --section SpeedOfLight" in out
+    start = cli("explain", "start_ns", "--run", "plain", "--kernel", "0").out
+    assert "not in this export" in start
+    assert "collect it" not in start
+
+
 def test_explain_refuses_what_it_cannot_answer(on_demo):
     unknown = on_demo("explain", "divergense")
     assert unknown.code == 3

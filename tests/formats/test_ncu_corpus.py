@@ -131,3 +131,14 @@ def test_live_output(read_all):
     content = read_all(CAPTURES / "ncu_live_stdout.csv")
     assert len(content.launches) == 3
     assert (content.stored, content.skipped, content.rejected) == (3, 9, 0)
+
+
+@needs_captures
+def test_the_session_says_what_the_raw_page_says_of_the_device(read_all):
+    session, raw = read_all(CAPTURES / "ncu_session.csv"), read_all(CAPTURES / "ncu_raw_base.csv.gz")
+    assert (session.reader, session.stored, session.skipped, session.rejected) == ("ncu-session", 21, 11, 0)
+    first = raw.metrics[raw.metrics["launch_index"] == 0].set_index("metric")["raw_text"]
+    attributes = session.metrics.set_index("metric")["raw_text"]
+    known = [name for name in attributes.index if name in first.index]
+    assert "device__attribute_multiprocessor_count" in known
+    assert attributes[known].tolist() == first[known].str.replace(",", "").tolist()

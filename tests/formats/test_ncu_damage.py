@@ -22,15 +22,27 @@ CUTS = {
     "ncu_details/columns_20_ragged.csv": 7,
     "ncu_details/topology_and_strays.csv": 7,
     "ncu_text/kernels_and_ranges.txt": 7,
+    "ncu_text/old_tables.txt": 7,
+    "ncu_text/summary_per_gpu.txt": 7,
+    "ncu_summary/per_gpu.csv": 3,
+    "ncu_summary/broken_rows.csv": 7,
+    "ncu_session/two_devices.txt": 3,
+    "ncu_session/h200.csv": 7,
 }
 WHOLE = {
     "ncu-raw": "ncu_raw/output_around_table.csv",
     "ncu-details": "ncu_details/columns_20_ragged.csv",
     "ncu-text": "ncu_text/kernels_and_ranges.txt",
+    "ncu-summary": "ncu_summary/per_kernel.csv",
+    "ncu-session": "ncu_session/h200.csv",
+    "ncu-source": "ncu_source/bad_instructions.csv",
     "characterization": "characterization/plain.csv",
 }
 HEADER = (FIXTURES / "ncu_raw/swiss.csv").read_bytes().split(b"\n")[0]
 PIECES = [HEADER, *(FIXTURES / "ncu_details/columns_20_ragged.csv").read_bytes().split(b"\n")[:7]]
+PIECES += (FIXTURES / "ncu_summary/per_nvtx_raw.csv").read_bytes().split(b"\n")[:5]
+PIECES += (FIXTURES / "ncu_text/details_all.txt").read_bytes().split(b"\n")[:12]
+PIECES += (FIXTURES / "ncu_session/two_devices.txt").read_bytes().split(b"\n")[11:18]
 PIECES += [
     b'"",' * 14 + b'""',
     b'"',

@@ -68,6 +68,10 @@ def test_good_file(path, read_all, count_lines):
             expected,
             [r for r in metrics if r["metric"] == expected["metric"]][:3],
         )
+    if "summaries" in truth:
+        summaries = rows_of(content.kernel_summaries)
+        assert len(summaries) == len(truth["summaries"])
+        assert all(map(has, summaries, truth["summaries"])), summaries
     if "rules" in truth:
         rules = rows_of(content.rules)
         assert len(rules) == len(truth["rules"])

@@ -1,0 +1,93 @@
+"""The values of Nsight Compute pages on their way into tables: of a launch, of a kernel over its launches, or neither.
+
+A page that sums up (``--print-summary``) prints three statistics a metric; a metric that is no number, or the same in
+every launch by nature, has one value there and no statistic.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import pandas as pd
+
+from profsvc.formats import ncu
+from profsvc.formats.numbers import Numbers
+from profsvc.tables import frame
+
+STATISTICS = ("min", "max", "avg")
+_COLUMNS = ("launch_index", "kernel", "invocations", "statistic", "section", "metric", "line")
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What a value is of: a launch, a kernel over its invocations, or a device or file where both are None."""
+
+    launch_index: int | None = None
+    kernel: str | None = None
+    invocations: int | None = None
+    device_index: int | None = None
+
+
+def statistics(cells: Sequence[str]) -> list[tuple[str | None, str]]:
+    """Return the statistics of the cells minimum, maximum, average, or of a lone value; an empty cell gives none.
+
+    >>> statistics(["1", "3", "2"]), statistics(["", "", "132"]), statistics(["n/a"])
+    ([('min', '1'), ('max', '3'), ('avg', '2')], [(None, '132')], [(None, 'n/a')])
+    """
+    if len(cells) == 1 or not any(cells[:-1]):
+        return [(None, cells[-1])] if cells[-1] or len(cells) == 1 else []
+    return [(name, cell) for name, cell in zip(STATISTICS, cells, strict=True) if cell]
+
+
+@dataclass
+class Values:
+    """Gathers metrics, and the durations of kernels, until they are worth a batch."""
+
+    numbers: Numbers
+    scales: ncu.Scales = field(default_factory=ncu.Scales)
+    columns: dict[str, list[object]] = field(default_factory=lambda: {name: [] for name in _COLUMNS})
+    raw: list[str] = field(default_factory=list)
+    units: list[str] = field(default_factory=list)
+    summaries: list[Mapping[str, object]] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        """Count the rows gathered."""
+        return len(self.raw)
+
+    def add(
+        self, subject: Subject, section: str | None, metric: str, line: int, unit: str, cells: Sequence[str]
+    ) -> None:
+        """Add the value of a metric, or its minimum, maximum and average."""
+        for statistic, cell in statistics(cells):
+            known = (subject.launch_index, subject.kernel, subject.invocations, statistic, section, metric, line)
+            for column, value in zip(self.columns.values(), known, strict=True):
+                column.append(value)
+            self.raw.append(cell)
+            self.units.append(unit)
+
+    def extend(self, pieces: Sequence[str]) -> None:
+        """Put what stands on a further line of a table behind the values of the last metric."""
+        for place, piece in enumerate(pieces, len(self.raw) - len(pieces)):
+            self.raw[place] += piece
+
+    def add_duration(self, subject: Subject, line: int, unit: str, cells: Sequence[str]) -> None:
+        """Add the durations of a kernel; the tool prints no sum of them."""
+        times = [ncu.duration_ns(self.numbers[cell], unit, self.scales) for cell in cells]
+        self.summaries.append({
+            "category": "kernel", "kernel": subject.kernel, "calls": subject.invocations,
+            **dict(zip(("min_ns", "max_ns", "mean_ns"), times, strict=True)),
+            "device_index": subject.device_index, "line": line,
+        })  # fmt: skip
+
+    def take(self) -> dict[str, pd.DataFrame]:
+        """Return the tables of what was gathered, and begin anew."""
+        tables = {}
+        if self.raw:
+            tables["metrics"] = ncu.metric_table(self.columns, self.raw, self.units, self.numbers, self.scales)
+        if self.summaries:
+            names = self.summaries[0]
+            tables["kernel_summaries"] = frame(
+                "kernel_summaries", {name: [row[name] for row in self.summaries] for name in names}
+            )
+        self.columns = {name: [] for name in _COLUMNS}
+        self.raw, self.units, self.summaries = [], [], []
+        return tables

@@ -1,0 +1,73 @@
+"""Which option of a profiler collects what a counter is computed from."""
+
+from collections.abc import Container, Mapping
+
+from profsvc.specs.expression import Alternative
+from profsvc.specs.files import capability_range
+from profsvc.specs.mapping import metrics
+from profsvc.specs.vocabulary import read_labels
+
+# Nsight Compute prints these on every raw page, whatever was asked for.
+_ALWAYS = ("device__attribute_", "launch__")
+
+
+def _leaves(alternative: Alternative, tool: str, capability: str | None) -> list[str] | None:
+    """Return the tool's own names behind ``alternative``; None if they come from no option of the tool."""
+    known, found = metrics(tool, capability), []
+    for name in alternative.names:
+        if name.startswith("@"):
+            if (expression := known.get(name[1:])) is None:
+                return None
+            behind = _leaves(expression.alternatives[0], tool, capability)
+            if behind is None:
+                return None
+            found += behind
+        elif "'" in name or name.startswith("sql:"):
+            return None
+        else:
+            found.append(name.partition("[")[0])
+    return list(dict.fromkeys(found))
+
+
+def _section_with(names: list[str], capability: str | None) -> str | None:
+    low, high = capability_range(capability)
+    sections: dict[str, set[str]] = {}
+    for section, _, metric, first, last in read_labels():
+        if first <= low and high <= last:
+            sections.setdefault(section, set()).add(metric)
+    return next((section for section, held in sections.items() if held.issuperset(names)), None)
+
+
+def _option(tool: str, names: list[str], capability: str | None) -> str:
+    if tool == "nvprof":
+        kinds: Mapping[str, list[str]] = {
+            "--metrics": [name for name in names if not name.startswith("event:")],
+            "--events": [name.removeprefix("event:") for name in names if name.startswith("event:")],
+        }
+        return "nvprof " + " ".join(f"{option} {','.join(asked)}" for option, asked in kinds.items() if asked)
+    asked = [name for name in names if not name.startswith(_ALWAYS)]
+    if not asked:
+        return "ncu --page raw"
+    section = _section_with(asked, capability)
+    return f"ncu --section {section}" if section else f"ncu --metrics {','.join(asked)}"
+
+
+def how_to_collect(tool: str, counter: str, capability: str | None, known: Container[str] = ()) -> str | None:
+    """Return the option of ``tool`` that collects what ``counter`` still needs; None where no option does.
+
+    ``known`` are the tool's names that the export has already; None too where they are enough for one way of several,
+    as then the value is missing for another reason. Else the way counts that asks for the fewest names.
+
+    >>> how_to_collect("ncu", "sol_sm_fraction", "9.0")
+    'ncu --section SpeedOfLight'
+    >>> how_to_collect("ncu", "sm_count", "9.0"), how_to_collect("nsys", "duration_ns", None)
+    ('ncu --page raw', None)
+    """
+    if (expression := metrics(tool, capability).get(counter)) is None:
+        return None
+    ways = [_leaves(alternative, tool, capability) for alternative in expression.alternatives]
+    needed = [[name for name in way if name not in known] for way in ways if way]
+    if tool not in ("ncu", "nvprof") or not needed or not all(needed):
+        return None
+    cheapest = min(needed, key=lambda way: sum(not name.startswith(_ALWAYS) for name in way))
+    return _option(tool, cheapest, capability)
