@@ -16,6 +16,8 @@ import pyarrow as pa
 BLOCK = 2 << 20
 SMALL_BLOCK = 1 << 16
 THREADS = 2
+WORD = 8
+_HIGH_BITS = 0x8080808080808080
 Letters = npt.NDArray[np.uint8]
 Int64s = npt.NDArray[np.int64]
 T = TypeVar("T")
@@ -83,3 +85,29 @@ def letters_of(texts: pa.StringArray) -> tuple[Letters, Int64s, Int64s]:
     must(data is not None and texts.offset == 0)
     places = np.frombuffer(offsets, np.int32)[: len(texts) + 1].astype(np.int64)
     return np.frombuffer(data, np.uint8), places[:-1], places[1:]
+
+
+def words_before(letters: Letters, ends: Int64s) -> npt.NDArray[np.uint64]:
+    """Return the eight letters before each end as one word; what would lie before the first letter is NUL."""
+    padded = np.concatenate((np.zeros(WORD, np.uint8), letters))
+    found: npt.NDArray[np.uint64] = np.ndarray(len(padded) - WORD + 1, "<u8", padded, 0, (1,))[ends]
+    return found
+
+
+def trailing_numbers(words: npt.NDArray[np.uint64]) -> tuple[Int64s, Int64s]:
+    """Return the number that the last digits of each word of eight letters are, and how many digits it has.
+
+    >>> words = np.frombuffer(b"saxpy [7f [12345", "<u8")
+    >>> trailing_numbers(words)
+    (array([    7, 12345]), array([1, 5]))
+    """
+    values = words ^ np.uint64(0x3030303030303030)
+    odd = (((values & np.uint64(0x7F7F7F7F7F7F7F7F)) + np.uint64(0x7676767676767676)) | values) & np.uint64(_HIGH_BITS)
+    # The highest byte that is no digit: its bit is the exponent, and words of such bits do not round up to the next.
+    digits = WORD - np.frexp(odd.astype(np.float64))[1].astype(np.int64) // 8
+    values &= ~np.uint64(0) << (8 * np.minimum(WORD - digits, 7)).astype(np.uint64)
+    # Eight digits at once: pairs, then fours, then all (the lowest byte is the most significant digit).
+    values = values * np.uint64(10) + (values >> np.uint64(8))
+    low, high = values & np.uint64(0xFF000000FF), (values >> np.uint64(16)) & np.uint64(0xFF000000FF)
+    values = (low * np.uint64(0x000F424000000064) + high * np.uint64(0x0000271000000001)) >> np.uint64(32)
+    return np.where(digits > 0, values, 0).astype(np.int64), digits

@@ -224,8 +224,14 @@ class Clock:
         kind = LOCAL if fast else UTC
         fast = fast or _counts(cells, self.unit) or _decimal_seconds(cells, self.unit)
         if fast and self.kind in (None, kind):
-            self.kind = kind if fast[1].any() else self.kind
-            return fast
+            ns, good = fast
+            # The others may still be stamps, of another layout.
+            for place in np.flatnonzero(~good).tolist():
+                found = self._slow(cells[place])
+                if found is not None and found[0] == kind:
+                    ns[place], good[place] = found[1], True
+            self.kind = kind if good.any() else self.kind
+            return ns, good
         read = [self._slow(cell) for cell in cells]
         self.kind = self.kind or next((found[0] for found in read if found), None)
         good = np.array([found is not None and found[0] == self.kind for found in read], np.bool_)

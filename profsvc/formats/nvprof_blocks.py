@@ -17,7 +17,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.csv
 
-from profsvc.formats.blocks import NotPlainError, letters_of, must
+from profsvc.formats.blocks import WORD, NotPlainError, letters_of, must, trailing_numbers, words_before
 from profsvc.formats.nvprof_lines import TRACE, Layout, device_of
 from profsvc.formats.nvprof_values import LONGEST_S, Values
 from profsvc.specs import units
@@ -34,8 +34,6 @@ SIZES = {"Size": "bytes", "Static SMem": "shared_mem_static_bytes", "Dynamic SMe
 TIMES = ["Start", "Duration"]
 TEXTS = ["Device", "SrcMemType", "DstMemType", "Name"]
 UNREAD = ["Throughput", "Unified Memory", "Virtual Address"]
-WORD = 8
-HIGH_BITS = 0x8080808080808080
 MOST_WHOLE = 2**53
 MOST_BYTES = 2.0**62
 # Below it a time in ns may have digits behind the sixth decimal, which no tool prints: the dust of a product.
@@ -253,14 +251,12 @@ class _Names:
         numbers, digits = np.zeros(len(ends), np.int64), np.zeros(len(ends), np.int64)
         if not len(some):
             return numbers, digits
-        # A margin before the first letter makes room for the word of a short first name.
-        letters, last = np.concatenate((np.zeros(WORD + 2, np.uint8), self.letters)), ends[some] + 2
-        words = np.ndarray(len(letters) - WORD + 1, "<u8", letters, 0, (1,))[last]
-        found, count = _trailing_numbers(words)
-        opened, before = last + WORD - 1 - count, self.starts[some] + WORD + 2
+        found, count = trailing_numbers(words_before(self.letters, ends[some]))
+        opened, first = ends[some] - 1 - count, self.starts[some]
+        opens = (opened > first + 1) & (self.letters[opened] == ord("["))
         # A number that fills its word may go on before it.
-        must(not bool(((count == WORD) & (letters[opened] != ord("["))).any()))
-        whole = (count > 0) & (letters[opened] == ord("[")) & (letters[opened - 1] == ord(" ")) & (opened - 1 > before)
+        must(not bool(((count == WORD) & ~opens).any()))
+        whole = (count > 0) & opens & (self.letters[opened - 1] == ord(" "))
         numbers[some], digits[some] = np.where(whole, found, 0), np.where(whole, count, 0)
         return numbers, digits
 
@@ -286,25 +282,6 @@ class _Names:
             return whole
         encoded = names.dictionary_encode()
         return _objects(_plain(encoded.dictionary), encoded.indices.to_numpy())
-
-
-def _trailing_numbers(words: npt.NDArray[np.uint64]) -> tuple[Int64s, Int64s]:
-    """Return the number that the last digits of each word of eight letters are, and how many digits it has.
-
-    >>> words = np.frombuffer(b"saxpy [7f [12345", "<u8")
-    >>> _trailing_numbers(words)
-    (array([    7, 12345]), array([1, 5]))
-    """
-    values = words ^ np.uint64(0x3030303030303030)
-    odd = (((values & np.uint64(0x7F7F7F7F7F7F7F7F)) + np.uint64(0x7676767676767676)) | values) & np.uint64(HIGH_BITS)
-    # The highest byte that is no digit: its bit is the exponent, and words of such bits do not round up to the next.
-    digits = WORD - np.frexp(odd.astype(np.float64))[1].astype(np.int64) // 8
-    values &= ~np.uint64(0) << (8 * np.minimum(WORD - digits, 7)).astype(np.uint64)
-    # Eight digits at once: pairs, then fours, then all (the lowest byte is the most significant digit).
-    values = values * np.uint64(10) + (values >> np.uint64(8))
-    low, high = values & np.uint64(0xFF000000FF), (values >> np.uint64(16)) & np.uint64(0xFF000000FF)
-    values = (low * np.uint64(0x000F424000000064) + high * np.uint64(0x0000271000000001)) >> np.uint64(32)
-    return np.where(digits > 0, values, 0).astype(np.int64), digits
 
 
 def _part(batch: pa.RecordBatch, plan: Plan) -> Part:

@@ -10,10 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute
 import pyarrow.csv
 
-from profsvc.formats.blocks import NotPlainError, letters_of, must
+from profsvc.formats.blocks import WORD, NotPlainError, letters_of, must, trailing_numbers, words_before
 from profsvc.formats.clock import civil
 from profsvc.formats.coded import Coded
 from profsvc.formats.sensors import Column, scale
@@ -21,14 +20,8 @@ from profsvc.formats.sensors import Column, scale
 Floats = npt.NDArray[np.float64]
 Int64s = npt.NDArray[np.int64]
 
-# So many rows are looked at to tell whether the texts of a column repeat; then reading each distinct one is cheaper.
-LOOKED_AT = 256
-OFTEN_DISTINCT = 96
 MOST_DIGITS = 15
-# Which letters a plain number is made of, by letter.
-_IN_WHOLE = np.isin(np.arange(256), range(ord("0"), ord("9") + 1))
-_IN_NUMBER = _IN_WHOLE | (np.arange(256) == ord("."))
-_EVERY_OTHER = b"\x55"
+POWERS = 10 ** np.arange(WORD + 1)
 
 
 @dataclass
@@ -80,12 +73,10 @@ def _stamps(texts: pa.StringArray) -> Int64s:
 
 def _coded(texts: pa.StringArray, column: Column) -> Coded:
     if column.role in ("value", "open"):
-        looked_at = texts.slice(0, LOOKED_AT).to_pylist()
-        if len(set(looked_at)) > min(OFTEN_DISTINCT, len(looked_at) // 2):
-            try:
-                return Coded(texts, _plain(texts, column))
-            except (pa.ArrowInvalid, NotPlainError):
-                pass
+        try:
+            return Coded(texts, _plain(texts, column))
+        except NotPlainError:
+            pass
     coded = Coded(texts)
     must(len(coded.texts) > 0)
     return coded
@@ -107,26 +98,40 @@ def _plain(texts: pa.StringArray, column: Column) -> Floats:
         for back, letter in enumerate(reversed(unit), 1):
             must(bool((letters[ends - back] == letter).all()))
         ends = ends - len(unit)
-    lengths = ends - starts
-    must(bool(lengths.min() > 0 and lengths.max() <= MOST_DIGITS))
-    in_number = _IN_WHOLE if column.whole else _IN_NUMBER
-    must(int(np.count_nonzero(in_number[letters])) == int(lengths.sum()))
-    must(not bool(((letters[starts] == ord(".")) | (letters[ends - 1] == ord("."))).any()))
-    values = _numbers(letters, starts, ends)
+    values = _numbers(letters, starts, ends, column.whole)
     return values / round(1 / found[0]) if found[0] < 1 else values * found[0]
 
 
-def _numbers(letters: npt.NDArray[np.uint8], starts: Int64s, ends: Int64s) -> Floats:
-    """Read the number in each stretch of ``letters``.
+def _numbers(letters: npt.NDArray[np.uint8], starts: Int64s, ends: Int64s, whole: bool = False) -> Floats:
+    """Read the number in each stretch of ``letters``; all have as many decimals as the first.
 
-    >>> _numbers(np.frombuffer(b" 1.5 W 20 W", np.uint8), np.array([1, 7]), np.array([4, 9]))
-    array([ 1.5, 20. ])
+    >>> _numbers(np.frombuffer(b" 1.5 W 20.1 W", np.uint8), np.array([1, 7]), np.array([4, 11]))
+    array([ 1.5, 20.1])
     """
-    count = len(starts)
-    # Texts of Arrow follow each other without gaps, so every other one is a gap, marked as missing.
-    offsets = np.empty(2 * count + 1, np.int32)
-    offsets[0:-1:2], offsets[1::2], offsets[-1] = starts, ends, ends[-1]
-    known = pa.py_buffer(_EVERY_OTHER * (count // 4 + 1))
-    texts = pa.StringArray.from_buffers(2 * count, pa.py_buffer(offsets), pa.py_buffer(letters), known)
-    read = pyarrow.compute.cast(texts, pa.float64())
-    return np.frombuffer(read.buffers()[1], np.float64)[: 2 * count : 2]
+    first, point, decimals = letters[starts[0] : ends[0]].tobytes().partition(b".")
+    must(0 < len(first) <= WORD and len(decimals) <= WORD and bool(point) == bool(decimals) and not (point and whole))
+    fractions = None
+    if decimals:
+        must(bool((ends - starts > len(decimals) + 1).all()))
+        fractions = _digits(letters, ends, np.full(len(ends), len(decimals)))
+        ends = ends - len(decimals) - 1
+        must(bool((letters[ends] == ord(".")).all()))
+    values = _digits(letters, ends, ends - starts)
+    if fractions is None:
+        return values.astype(np.float64)
+    # A quotient of whole numbers that doubles hold is rounded once, as the text of the number would be.
+    must(bool((ends - starts).max() + len(decimals) <= MOST_DIGITS))
+    power = 10 ** len(decimals)
+    read: Floats = (values * power + fractions) / power
+    return read
+
+
+def _digits(letters: npt.NDArray[np.uint8], ends: Int64s, lengths: Int64s) -> Int64s:
+    """Return the whole numbers of so many digits that end there; nothing but digits may stand in them."""
+    must(bool(((lengths > 0) & (lengths <= WORD)).all()))
+    values, digits = trailing_numbers(words_before(letters, ends))
+    longer = digits > lengths
+    if longer.any():
+        values = np.where(longer, values % POWERS[lengths], values)
+    must(bool((digits >= lengths).all()))
+    return values
