@@ -2,19 +2,25 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, repeat
+from itertools import chain
 from operator import itemgetter
 from typing import BinaryIO
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from profsvc.errors import BrokenInputError
 from profsvc.formats import ncu
 from profsvc.formats.ncu_lines import HEADER, IDENTITY, REJECT, ROW, TEXT_LIMIT, UNITS, Record, page_in, records
-from profsvc.formats.numbers import Evidence, NumberFormat, Numbers
+from profsvc.formats.numbers import NOT_NUMBERS, Evidence, Numbers
 from profsvc.formats.stream import Text, head_text
-from profsvc.tables import Batch
+from profsvc.tables import Batch, frame_of_arrays
+
+Floats = npt.NDArray[np.float64]
+Objects = npt.NDArray[np.object_]
+
+BATCH_CELLS = 1 << 17
 
 NAME = "ncu-raw"
 PAGE = """\
@@ -85,26 +91,35 @@ def _layouts(text: Text) -> Iterator[tuple[Record, _Layout | None]]:
         yield record, layout
 
 
-def _number_format(text: Text) -> NumberFormat:
+def _evidence(text: Text) -> Evidence:
+    """Walk the file until its cells tell how it marks decimals."""
     evidence = Evidence()
     for record, layout in _layouts(text):
         if record.kind == ROW and layout is not None:
             cells = record.cells
             evidence.add([cells[place] for place in layout.proper], record.line)
             evidence.add_integers([cells[place] for place in layout.integers], record.line)
-    return evidence.decide()
+        if evidence.settled:
+            break
+    return evidence
 
 
 class _Page:
     """Gathers the rows of one table until they are worth a batch."""
 
-    def __init__(self, numbers: Numbers) -> None:
-        self.numbers = numbers
+    def __init__(self, evidence: Evidence) -> None:
+        self.evidence = evidence
+        self.numbers = Numbers(evidence.decide())
         self.scales = ncu.Scales()
         self.seen: set[tuple[str, str]] = set()
         self.rows: list[Record] = []
         self.launches = ncu.Launches()
         self.count = 0
+
+    @property
+    def full(self) -> bool:
+        """Whether the rows gathered are worth a batch."""
+        return len(self.rows) * len(self.layout.places) >= BATCH_CELLS if self.rows else False
 
     def begin(self, layout: _Layout) -> None:
         self.layout = layout
@@ -120,9 +135,6 @@ class _Page:
             return record._replace(kind=REJECT, reason=reason, text=record.text[:TEXT_LIMIT])
         self.seen.add(key)
         self.launches.add(self.count, record.line, identity)
-        if layout.duration is not None:
-            value, unit = self.numbers[cells[layout.duration]], layout.units[layout.duration]
-            self.launches.complete(self.count, "duration_ns", ncu.duration_ns(value, unit, self.scales))
         if layout.device is not None:
             self.launches.complete(self.count, "device", cells[layout.device] or None)
         self.rows.append(record)
@@ -134,33 +146,73 @@ class _Page:
         if not self.rows:
             return {}
         rows, self.rows, layout = self.rows, [], self.layout
-        first = self.count - len(rows)
-        width = len(layout.places)
-        pick = itemgetter(*layout.places) if width > 1 else lambda cells: tuple(cells[place] for place in layout.places)
+        count, width = len(rows), len(layout.places)
+        if not width:
+            return {"launches": self.launches.take()}
+        pick = itemgetter(*layout.places) if width > 1 else lambda cells: (cells[layout.places[0]],)
         picked = [pick(row.cells) for row in rows]
-        raw = list(chain.from_iterable(picked))
-        # A column is of one kind, so nearly every column is read in one go; the table goes by rows.
-        values = np.column_stack([self.numbers.many(column) for column in zip(*picked, strict=True)]).ravel()
-        columns: dict[str, Sequence[object]] = {
-            "launch_index": list(chain.from_iterable(repeat(first + n, width) for n in range(len(rows)))),
-            "metric": layout.metrics * len(rows),
-            "line": list(chain.from_iterable(repeat(row.line, width) for row in rows)),
+        values, reasons = self._read(rows, layout, list(zip(*picked, strict=True)))
+        first = self.count - count
+        self._durations(first, layout, values)
+        raw = np.empty(count * width, object)
+        raw[:] = list(chain.from_iterable(picked))
+        scaled = [self.scales[unit] for unit in layout.metric_units]
+        with np.errstate(over="ignore"):
+            values *= np.array([factor for factor, _ in scaled])
+        values[~np.isfinite(values)] = np.nan
+        si_units = np.tile(np.array([si_unit for _, si_unit in scaled], object), count)
+        si_units[pd.notna(reasons)] = None
+        columns = {
+            "launch_index": np.repeat(np.arange(first, first + count), width),
+            "metric": np.tile(np.array(layout.metrics, object), count),
+            "raw_text": raw,
+            "unit": np.tile(np.array(layout.metric_units, object), count),
+            "value": values.ravel(),
+            "si_unit": si_units,
+            "reason": reasons,
+            "line": np.repeat(np.array([row.line for row in rows], np.int64), width),
         }
-        units = layout.metric_units * len(rows)
-        collected = [place for place, cell in enumerate(raw) if cell]
-        if len(collected) < len(raw):
-            columns = {name: [column[place] for place in collected] for name, column in columns.items()}
-            raw, units = [raw[place] for place in collected], [units[place] for place in collected]
-            values = values[collected]
-        metrics = ncu.metric_table(columns, raw, units, self.numbers, self.scales, values)
+        collected = raw != ""
+        if not collected.all():
+            columns = {name: column[collected] for name, column in columns.items()}
+        metrics = frame_of_arrays("metrics", len(columns["line"]), columns)
         return {"launches": self.launches.take(), "metrics": metrics}
+
+    def _read(self, rows: list[Record], layout: _Layout, columns: list[Sequence[str]]) -> tuple[Floats, Objects]:
+        """Return the numbers, a row a launch, and in the order of the cells why some have none."""
+        while True:
+            # A column is of one kind, so nearly every column is read in one go.
+            values = np.column_stack([self.numbers.many(column) for column in columns])
+            missing = np.argwhere(np.isnan(values)).tolist()
+            proper = set(layout.proper)
+            for row, place in missing:
+                if layout.places[place] in proper:
+                    self.evidence.add([columns[place][row]], rows[row].line)
+            number_format = self.evidence.decide()
+            if number_format == self.numbers.number_format:
+                break
+            # Signs of thousands came up: no number before them had any.
+            self.numbers = Numbers(number_format)
+        reasons = np.full(values.size, None, object)
+        for row, place in missing:
+            reasons[row * len(columns) + place] = self.numbers.reason(columns[place][row])
+        for place in [place for place, metric in enumerate(layout.metrics) if metric in ncu.LISTS]:
+            values[:, place] = np.nan
+            told = reasons[place :: len(columns)]
+            told[:] = [reason if reason in NOT_NUMBERS.values() else "text" for reason in told]
+        return values, reasons
+
+    def _durations(self, first: int, layout: _Layout, values: Floats) -> None:
+        if layout.duration is not None:
+            unit = layout.units[layout.duration]
+            for index, value in enumerate(values[:, layout.places.index(layout.duration)].tolist(), first):
+                self.launches.complete(index, "duration_ns", ncu.duration_ns(value, unit, self.scales))
 
 
 def read(stream: BinaryIO) -> Iterator[Batch]:
-    """Read a raw page; two walks over the file, because its number format is known only at its end."""
+    """Read a raw page; a first walk finds how the file marks decimals."""
     with Text(stream) as text:
-        number_format = _number_format(text)
-        ledger, page, widths = ncu.Ledger(), _Page(Numbers(number_format)), []
+        ledger, page, widths = ncu.Ledger(), _Page(_evidence(text)), []
         for record, layout in _layouts(text):
             if record.kind == HEADER and layout is not None:
                 if tables := page.take():
@@ -168,8 +220,8 @@ def read(stream: BinaryIO) -> Iterator[Batch]:
                 page.begin(layout)
                 widths.append(f"{len(record.cells)} columns")
             ledger.take(page.add(record) if record.kind == ROW else record)
-            if len(page.rows) >= ncu.BATCH_LAUNCHES or ledger.full:
+            if page.full or ledger.full:
                 yield ledger.batch(page.take())
         if tables := page.take():
             yield ledger.batch(tables)
-        yield ledger.last(text, "raw", ", ".join(dict.fromkeys(widths)), number_format, page.count)
+        yield ledger.last(text, "raw", ", ".join(dict.fromkeys(widths)), page.numbers.number_format, page.count)

@@ -166,6 +166,7 @@ class Numbers(dict[str, float]):
     def __init__(self, number_format: NumberFormat) -> None:
         """Read numbers written in ``number_format``."""
         super().__init__()
+        self.number_format = number_format
         decimal, thousands = re.escape(number_format.decimal), number_format.thousands
         groups = rf"[0-9]{{1,3}}(?:[{re.escape(thousands)}][0-9]{{3}})+|" if thousands else ""
         number = rf"[-+]?(?:(?:{groups}[0-9]+)(?:{decimal}[0-9]*)?|{decimal}[0-9]+){_EXPONENT}"

@@ -56,6 +56,8 @@ def _logger(sign: str, cells: list[str]) -> Layout | None:
 
 
 def _viewer(sign: str, cells: list[str]) -> Layout | None:
+    if not any("store" in cell.lower() for cell in cells):
+        return None
     words = [_word(cell) for cell in cells]
     if not {"date", "time"} <= set(words) or not {"storeno", "store"} & set(words):
         return None

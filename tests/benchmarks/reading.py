@@ -1,8 +1,9 @@
 """How fast the readers are, each beside a named peer that reads the same file in the same run.
 
 Run it with ``python -m tests.benchmarks.reading``. It generates a gpu-trace of nvprof, a log of nvidia-smi and a wide
-raw page of Nsight Compute (5 million rows, 10 million rows, 2000 kernels of 800 metrics; ``--scale 0.1`` makes a tenth
-of it), and reads each without a store, alternating with its peer. A ratio above 1 means that profsvc is the faster.
+raw page of Nsight Compute (5 million rows, 10 million rows, 2000 kernels of 800 metrics), and traces and a log that
+are read row by row (500,000 rows each; ``--scale 0.1`` makes a tenth of everything), and reads each without a store,
+alternating with its peer. A ratio above 1 means that profsvc is the faster.
 Times are without the imports; the memory is the highest of the process.
 """
 
@@ -46,7 +47,15 @@ for batch in batches:
     rows += sum(len(table) for table in batch.tables.values())
 assert rows
 """
+CSV_PEER = """
+with open(path, newline="") as stream:
+    for row in csv.reader(stream, delimiter=DELIMITER):
+        values = [float(cell) if cell[:1].isdigit() else cell for cell in row[:6]]
+"""
 PEERS = {
+    "nsys gpu_trace": ("csv module, partly typed", CSV_PEER.replace("DELIMITER", repr(","))),
+    "LVM": ("csv module, typed", CSV_PEER.replace("DELIMITER", repr("\t"))),
+    "PyTorch trace": ("json module, whole file", "import json\njson.load(open(path))"),
     "nvprof gpu-trace": (
         "pandas read_csv in chunks",
         'for chunk in pd.read_csv(path, skiprows=[0, 2], engine="c", chunksize=100_000): pass',
@@ -119,10 +128,51 @@ def ncu_raw(kernels: int, metrics: int = 800) -> Iterator[str]:
         yield ",".join(f'"{cell}"' for cell in (*head, *values)) + "\n"
 
 
+def nsys_trace(rows: int) -> Iterator[str]:
+    yield (
+        "Start (ns),Duration (ns),CorrId,GrdX,GrdY,GrdZ,BlkX,BlkY,BlkZ,Reg/Trd,StcSMem (MB),DymSMem (MB),Bytes (MB),"
+        "Throughput (MB/s),SrcMemKd,DstMemKd,Device,Ctx,GreenCtx,Strm,Name\n"
+    )
+    draw, start = random.Random(4), 10**9
+    for row in range(rows):
+        start += draw.randrange(1, 10**5)
+        yield (
+            f"{start},{draw.randrange(10**3, 10**6)},{row},{draw.randrange(1, 4096)},1,1,256,1,1,32,0.000,0.000,,,,,"
+            f'NVIDIA H200 (0),1,,7,"{KERNELS[draw.randrange(60)]}"\n'
+        )
+
+
+def kineto(rows: int) -> Iterator[str]:
+    yield '{"schemaVersion": 1, "displayTimeUnit": "ms", "baseTimeNanoseconds": 0, "traceEvents": [\n'
+    draw, start = random.Random(5), 10**9
+    for row in range(rows):
+        start += draw.randrange(1, 100)
+        yield (
+            f'{{"ph": "X", "cat": "kernel", "name": "{KERNELS[draw.randrange(60)]}", "pid": 0, "tid": 7, "ts": {start}.125, '
+            f'"dur": {draw.randrange(1, 900)}.5, "args": {{"device": 0, "context": 1, "stream": 7, "correlation": {row}, '
+            '"registers per thread": 32, "shared memory": 0, "grid": [80, 1, 1], "block": [256, 1, 1]}},\n'
+        )
+    yield '{"ph": "M", "name": "process_name", "pid": 0, "ts": 0, "args": {"name": "python"}}]}\n'
+
+
+def lvm(rows: int) -> Iterator[str]:
+    yield "LabVIEW Measurement\t\nWriter_Version\t2\nReader_Version\t2\nSeparator\tTab\nDecimal_Separator\t.\n"
+    yield "Multi_Headings\tNo\nX_Columns\tOne\nTime_Pref\tAbsolute\nDate\t2026/03/01\nTime\t12:00:00\n"
+    yield "***End_of_Header***\t\n\nChannels\t4\nSamples\t1\t1\t1\t1\nDate\t" + "2026/03/01\t" * 4 + "\n"
+    yield "Time\t" + "12:00:00\t" * 4 + "\nY_Unit_Label\t" + "Deg C\t" * 4 + "\nX_Dimension\t" + "Time\t" * 4 + "\n"
+    yield "X0\t0\t0\t0\t0\nDelta_X\t" + "0.001\t" * 4 + "\n***End_of_Header***\nX_Value\tT0\tT1\tT2\tT3\tComment\n"
+    draw = random.Random(6)
+    for row in range(rows):
+        yield f"{row * 0.001:.6f}\t" + "\t".join(f"{20 + 60 * draw.random():.6f}" for _ in range(4)) + "\n"
+
+
 CASES = (
     ("nvprof gpu-trace", gpu_trace, 5_000_000),
     ("nvidia-smi log", smi_log, 10_000_000),
     ("ncu raw, wide", ncu_raw, 2_000),
+    ("nsys gpu_trace", nsys_trace, 500_000),
+    ("PyTorch trace", kineto, 500_000),
+    ("LVM", lvm, 500_000),
 )
 
 
