@@ -243,12 +243,11 @@ def check(name: str, table: pd.DataFrame) -> pd.DataFrame:
     columns = TABLES[name]
     if list(table.columns) != [c.name for c in columns]:
         raise DomainError(f"table {name!r} needs the columns {[c.name for c in columns]} but has {list(table.columns)}")
-    for column in columns:
-        series = table[column.name]
-        if str(series.dtype) != DTYPES[column.kind]:
-            raise DomainError(f"{name}.{column.name} must be {DTYPES[column.kind]} but is {series.dtype}")
-        if not column.nullable and series.isna().any():
-            raise DomainError(f"{name}.{column.name} must not be null; row {int(series.isna().argmax())} is")
+    for column, dtype in zip(columns, table.dtypes.tolist(), strict=True):
+        if dtype != DTYPES[column.kind]:
+            raise DomainError(f"{name}.{column.name} must be {DTYPES[column.kind]} but is {dtype}")
+        if not column.nullable and (null := table[column.name].isna()).any():
+            raise DomainError(f"{name}.{column.name} must not be null; row {int(null.argmax())} is")
     return table
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-BLOCK = 2 << 20
+BLOCK = 4 << 20
 SMALL_BLOCK = 1 << 16
 THREADS = 2
 WORD = 8

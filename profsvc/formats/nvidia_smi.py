@@ -6,7 +6,7 @@ from typing import BinaryIO
 
 import numpy as np
 
-from profsvc.formats.blocks import BLOCK, SMALL_BLOCK, ahead, cut, lines_of
+from profsvc.formats.blocks import SMALL_BLOCK, ahead, cut, lines_of
 from profsvc.formats.clock import LOCAL, Clock, stamp
 from profsvc.formats.sensor_blocks import Part, parse
 from profsvc.formats.sensor_log import Log, unknown
@@ -39,6 +39,8 @@ Example:
     2026/11/20 13:16:16.425, 0, 79.45 W, 31, 345 MHz, [N/A]
 """
 
+# A row becomes a sample a column: more of them would take much memory at once.
+BLOCK_BYTES = 1 << 20
 TOOL = "nvidia-smi"
 NO_HEADER = "the log has no header: what the column is cannot be known"
 POWER_BY_DECIMALS = "the log has no header: power by its two decimals, whether draw, average or instant is not known"
@@ -166,7 +168,7 @@ def read(stream: BinaryIO) -> Iterator[Batch]:
     """Read a log; a look at its first rows tells whether GPUs without an index take turns."""
     with Text(stream) as text:
         file = _File(bursts_of(_stamps(text)))
-        for block, columns, part in ahead(text.blocks(BLOCK), file.plain, parse):
+        for block, columns, part in ahead(text.blocks(BLOCK_BYTES), file.plain, parse):
             yield from file.block(block, part if columns is not None and columns is file.plain() else None)
         yield from file.last(text.encoding)
 

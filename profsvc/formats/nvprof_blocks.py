@@ -107,6 +107,7 @@ def _split(block: bytes, plan: Plan) -> pa.RecordBatch:
             decimal_point=plan.decimal,
             check_utf8=False,
         ),
+        pa.system_memory_pool(),
     )
     return table.to_batches()[0]
 

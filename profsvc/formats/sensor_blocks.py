@@ -51,6 +51,7 @@ def _part(block: bytes, columns: Sequence[Column]) -> Part:
         pyarrow.csv.ReadOptions(use_threads=False, block_size=len(block) + 1, column_names=names),
         pyarrow.csv.ParseOptions(quote_char=False, ignore_empty_lines=False),
         pyarrow.csv.ConvertOptions(column_types=dict.fromkeys(names, pa.string()), null_values=[], check_utf8=False),
+        pa.system_memory_pool(),
     )
     batch = table.to_batches()[0]
     ns = _stamps(batch.column(times[0]))

@@ -50,7 +50,7 @@ assert rows
 CSV_PEER = """
 with open(path, newline="") as stream:
     for row in csv.reader(stream, delimiter=DELIMITER):
-        values = [float(cell) if cell[:1].isdigit() else cell for cell in row[:6]]
+        values = [float(cell) if cell.replace(".", "").isdigit() else cell for cell in row[:6]]
 """
 PEERS = {
     "nsys gpu_trace": ("csv module, partly typed", CSV_PEER.replace("DELIMITER", repr(","))),
@@ -148,8 +148,9 @@ def kineto(rows: int) -> Iterator[str]:
     for row in range(rows):
         start += draw.randrange(1, 100)
         yield (
-            f'{{"ph": "X", "cat": "kernel", "name": "{KERNELS[draw.randrange(60)]}", "pid": 0, "tid": 7, "ts": {start}.125, '
-            f'"dur": {draw.randrange(1, 900)}.5, "args": {{"device": 0, "context": 1, "stream": 7, "correlation": {row}, '
+            f'{{"ph": "X", "cat": "kernel", "name": "{KERNELS[draw.randrange(60)]}", "pid": 0, "tid": 7, '
+            f'"ts": {start}.125, "dur": {draw.randrange(1, 900)}.5, '
+            f'"args": {{"device": 0, "context": 1, "stream": 7, "correlation": {row}, '
             '"registers per thread": 32, "shared memory": 0, "grid": [80, 1, 1], "block": [256, 1, 1]}},\n'
         )
     yield '{"ph": "M", "name": "process_name", "pid": 0, "ts": 0, "args": {"name": "python"}}]}\n'

@@ -25,7 +25,7 @@ def everything(data, one_by_one):
     """All that a file says, or the words of its refusal."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(nvidia_smi, "SMALL_BLOCK", 1)
-        patch.setattr(nvidia_smi, "BLOCK", 600)
+        patch.setattr(nvidia_smi, "BLOCK_BYTES", 600)
         if one_by_one:
             patch.setattr(nvidia_smi, "parse", lambda *_: None)
         try:
