@@ -208,9 +208,9 @@ class _File:
             "stream": event.own("tid") if stream is None else stream,
         }
         if kind == "kernel":
-            correlation = event.whole("correlation", "external id", "External id")
-            source = None if correlation is None else str(correlation)
-            launch = {**row, **event.shape(), "kernel": event.name(), "source_id": source}
+            launch = {**row, **event.shape(), "kernel": event.name(), "correlation_id": event.whole("correlation")}
+            outside = event.whole("external id", "External id")
+            launch["source_id"] = None if outside is None else str(outside)
             self.rows.add_launch({**launch, "compute_capability": capability}, list(_metrics(event)))
         else:
             moved = _transfer(event.name(), kind == "set")

@@ -192,7 +192,7 @@ def _gpu_trace(row: _Row, rows: Rows) -> None:
     if row.text("GrdX") is not None:
         shape = {f"grid_{axis.lower()}": row.whole(f"Grd{axis}") for axis in "XYZ"}
         shape |= {f"block_{axis.lower()}": row.whole(f"Blk{axis}") for axis in "XYZ"}
-        launch = {**common, **shape, "kernel": name, "source_id": row.text("CorrId")}
+        launch = {**common, **shape, "kernel": name, "correlation_id": row.whole("CorrId")}
         rows.add_launch(launch, list(_launch_metrics(row)))
     elif name.startswith("[CUDA ") and "mem" in name.lower():
         kind, copied = copy_kind(name), _copied_bytes(row, duration)

@@ -216,7 +216,7 @@ def _take_kernel(row: _Row, names: _Names, line: int, rows: Rows) -> bool:
         **names.device(row),
         **shape,
         "kernel": names.string(row.must("demangledName")),
-        "source_id": None if correlation is None else str(correlation),
+        "correlation_id": correlation,
         "process_name": None if process is None else names.processes.get(process),
         "compute_capability": names.capability(row),
         "line": line,

@@ -200,7 +200,8 @@ def _launch(row: Row) -> dict[str, object]:
         "process_id": row.whole("process"),
         "stream": row.whole("stream"),
         "kernel": row.text("kernel"),
-        "source_id": row.text("id") or row.text("correlation") or None,
+        "source_id": row.text("id") or None,
+        "correlation_id": row.whole("correlation"),
         "device_index": row.agent("device"),
     }
 

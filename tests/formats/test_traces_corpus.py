@@ -94,10 +94,10 @@ def test_every_public_trace_has_an_oracle():
 def test_table_and_database_of_one_report_agree():
     printed = contents(nsys_stats, f"{FLAME}torch-ex_cuda_gpu_trace_base.csv")[0]
     stored = contents(nsys_sqlite, f"{FLAME}torch-ex.sqlite")[0]
-    same = ["start_ns", "duration_ns", "source_id", "stream", "context", "device", "device_index"]
+    same = ["start_ns", "duration_ns", "correlation_id", "stream", "context", "device", "device_index"]
     same += [f"{part}_{axis}" for part in ("grid", "block") for axis in "xyz"]
     tables = [
-        t["launches"].sort_values(["start_ns", "source_id"])[same].reset_index(drop=True) for t in (printed, stored)
+        t["launches"].sort_values(["start_ns", "correlation_id"])[same].reset_index(drop=True) for t in (printed, stored)
     ]
     assert tables[0].equals(tables[1])
     # The bytes of each copy come back whole from megabytes with 3 decimals.

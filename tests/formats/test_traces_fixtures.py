@@ -216,7 +216,7 @@ def test_locales_give_the_same_values(name, locale):
     for table in ("launches", "transfers"):
         assert (
             other[table]
-            .drop(columns="source_id", errors="ignore")
-            .equals(whole[table].drop(columns="source_id", errors="ignore"))
+            .drop(columns="correlation_id", errors="ignore")
+            .equals(whole[table].drop(columns="correlation_id", errors="ignore"))
         )
     assert other["metrics"]["value"].equals(whole["metrics"]["value"])
