@@ -96,9 +96,8 @@ def test_table_and_database_of_one_report_agree():
     stored = contents(nsys_sqlite, f"{FLAME}torch-ex.sqlite")[0]
     same = ["start_ns", "duration_ns", "correlation_id", "stream", "context", "device", "device_index"]
     same += [f"{part}_{axis}" for part in ("grid", "block") for axis in "xyz"]
-    tables = [
-        t["launches"].sort_values(["start_ns", "correlation_id"])[same].reset_index(drop=True) for t in (printed, stored)
-    ]
+    order = ["start_ns", "correlation_id"]
+    tables = [t["launches"].sort_values(order)[same].reset_index(drop=True) for t in (printed, stored)]
     assert tables[0].equals(tables[1])
     # The bytes of each copy come back whole from megabytes with 3 decimals.
     same = ["start_ns", "duration_ns", "kind", "bytes", "target_memory", "stream", "device"]
