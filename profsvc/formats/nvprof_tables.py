@@ -70,8 +70,10 @@ class Ledger(ncu.Ledger):
     """The account of the lines, and what the banners say."""
 
     def _note(self, text: str) -> None:
-        words = BANNER.sub("", text.strip(), count=1)
-        warns = words.startswith(("Warning:", "Error:")) and BANNER.match(text) and OLD_BANNER not in text
+        text = text.strip()
+        banner = BANNER.match(text)
+        words = text[banner.end() :] if banner else text
+        warns = words.startswith(("Warning:", "Error:")) and banner and OLD_BANNER not in text
         if (warns or _NOTHING.fullmatch(words)) and len(self.errors) < SAID:
             self.errors.append(words[:300].rstrip("."))
 
@@ -280,7 +282,8 @@ def _evidence(text: Text, scanner: Scanner) -> tuple[NumberFormat, Copies]:
         columns = list(zip(layout.columns, record.cells, layout.units, strict=True))
         found = [(column, *split_unit(cell, unit)) for column, cell, unit in columns if column not in _WORDS and cell]
         evidence.add([number for _, number, _ in found], record.line)
-        evidence.add_integers([number for column, number, _ in found if column in _WHOLE], record.line)
+        counts = {"Min", "Max", "Total"} if layout.kind == EVENTS else set()
+        evidence.add_integers([number for column, number, _ in found if column in _WHOLE | counts], record.line)
         if layout.kind == TRACE:
             named = {column: (number, unit) for column, number, unit in found}
             copies.add(record.line, (named.get(name, ("", "")) for name in ("Size", "Duration", "Throughput")))
