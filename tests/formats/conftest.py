@@ -97,7 +97,8 @@ def count_lines(source: bytes | Path) -> int:
     data = open_stream(source).read() if isinstance(source, Path) else source
     if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
         data = data.decode("utf-16", errors="replace").encode()
-    data = data.removeprefix(b"\xef\xbb\xbf")
+    else:
+        data = data.removeprefix(b"\xef\xbb\xbf")
     return data.count(b"\n") + (not data.endswith(b"\n") and data != b"")
 
 
