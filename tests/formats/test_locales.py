@@ -92,7 +92,7 @@ OWN = {
 UNREAD = {
     "lvm/date_not_set",  # LabVIEW never groups seconds
     "ncu_raw/name_with_newline",  # only its first line is printed anew
-    "nsys_stats/several_reports",
+    "nsys_stats/several_reports",  # the fixed columns of one report are taken for those of the next
     "nvprof/unified_memory_trace",  # a column of addresses, counts and sizes says nothing about signs
     "timeseries/epoch_ms",  # nobody groups an epoch
     "yokogawa/scpi_logger",  # commas and tabs between the cells: a decimal comma cannot be told
@@ -114,9 +114,8 @@ def number_in(signs: Signs) -> str:
 
 def localized(match: re.Match[str], own: Signs, new: Signs) -> str:
     digits = match["whole"].replace(own.thousands, "") if own.thousands else match["whole"]
-    rest = match[0][match.end() - match.start() :]
     whole = f"{int(digits):,}".replace(",", new.thousands) if digits[0] != "0" else digits
-    return whole + (new.decimal + match["fraction"] if match["fraction"] else "") + rest
+    return whole + (new.decimal + match["fraction"] if match["fraction"] else "")
 
 
 def cells_of(line: str, sign: str) -> list[str]:
@@ -139,7 +138,9 @@ def in_cells(text: str, shape: Shape, own: Signs, new: Signs, quotes: bool) -> I
         for place, match in enumerate(found):
             fixed = place < len(header) and re.fullmatch(shape.fixed, header[place])
             if match and not fixed:
-                cell = re.sub(rf"(?<![0-9A-Za-z]){number}", lambda m: localized(m, own, new), match["cell"])
+                cell = re.sub(
+                    rf"(?<![0-9A-Za-z])(?<![eE][-+]){number}", lambda m: localized(m, own, new), match["cell"]
+                )
                 quote = '"' if quotes and shape.sign in cell and '"' not in match["open"] else ""
                 cells[place] = f"{match['open']}{quote}{cell}{quote}{match['close']}"
         yield "".join(cells)
@@ -160,10 +161,8 @@ def printed(name: str, text: str, new: Signs, quotes: bool) -> str:
 
 def losses(content):
     """What tells that values are missing: rejects, a message, values that are null with a reason."""
-    tables = [
-        table for batch in content.batches for name, table in batch.tables.items() if name in ("metrics", "samples")
-    ]
-    return content.rejected, content.message, sum(table["reason"].count() for table in tables)
+    values = (row for name in ("metrics", "samples") for row in content.rows(name))
+    return content.rejected, content.message, sum(row["reason"] is not None for row in values)
 
 
 @pytest.mark.parametrize("name", FILES)
