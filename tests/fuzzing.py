@@ -150,7 +150,7 @@ def answer(data: bytes, name: str | None, upload: bool = False) -> Answer:
     except InputError as error:
         return Answer(REFUSED, f"{name} {_sort(str(error))}"[:120])
     except AssertionError as error:
-        return Answer(f"{error or _wrong(error)}: {name or 'any'}", "")
+        return Answer(f"{str(error) or _wrong(error)}: {name or 'any'}", "")
     except Exception as error:
         return Answer(_wrong(error), "")
 
@@ -220,6 +220,8 @@ def save(data: bytes, name: str | None, kind: str) -> str:
     """Keep an input that was answered wrong; what must become of it is left to the one who repairs the reader."""
     file = f"{name or 'any'}-{hashlib.sha256(data).hexdigest()[:8]}.bin"
     SEEDS.mkdir(exist_ok=True)
+    if (SEEDS / file).exists():
+        return file
     (SEEDS / file).write_bytes(data)
     new = not LIST.exists()
     with LIST.open("a", encoding="utf-8", newline="") as stream:
