@@ -83,4 +83,4 @@ def test_a_number_at_the_end_of_the_file_may_be_cut(columns, read_all):
     line = ",".join(row[name] for name in columns.split(","))
     content = read_all(f"{columns}\n{line}\n{line}".encode())
     assert (content.stored, content.rejected) == (1, 1)
-    assert content.rejects["reason"].tolist() == ["the file ends inside this line: its last number may be cut"]
+    assert content.rejects["reason"].tolist() == ["it may be cut in its last number: end the file with a line end"]
