@@ -141,6 +141,8 @@ class _File:
             raise ValueError("a quote is not closed on its line")
         if len(cells) != len(self.header):
             raise ValueError(f"it has {len(cells)} cells but needs {len(self.header)}")
+        if self.header[-1] in ("x", "y") and not text.endswith("\n"):
+            raise ValueError("it may be cut in its last number: end the file with a line end")
         row = _row(dict(zip(self.header, cells, strict=True)), self.numbers)
         for name, values in self.seen.items():
             values.add(str(row[name]))

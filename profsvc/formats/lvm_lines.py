@@ -103,7 +103,7 @@ class _Scanner:
     def _row(self, number: int, line: str, cells: list[str]) -> Record:
         segment = self.segment
         assert segment is not None
-        needed = segment.y_places[-1] + 1 if segment.y_places else 1
+        needed = max((*segment.y_places, *segment.x_places), default=0) + 1
         most = len(segment.columns)
         while len(cells) > most and not cells[-1]:
             cells.pop()

@@ -216,7 +216,7 @@ class _Scanner:
         cells = split_cells(text)
         if len(cells) == len(self.header) + 1 and not cells[-1]:
             cells.pop()
-        if text.endswith(",") and not cells[-1]:  # the file ends here: the next cell is not empty, but lost
+        if text.endswith(",") and cells and not cells[-1]:  # the file ends here: the next cell is not empty, but lost
             cells.pop()
         if self.least_cells <= len(cells) <= len(self.header):
             yield from self._settle(REJECT)

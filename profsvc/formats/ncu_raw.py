@@ -157,9 +157,12 @@ class _Page:
         raw = np.empty(count * width, object)
         raw[:] = list(chain.from_iterable(picked))
         scaled = [self.scales[unit] for unit in layout.metric_units]
+        known = ~np.isnan(values)
         with np.errstate(over="ignore"):
             values *= np.array([factor for factor, _ in scaled])
         values[~np.isfinite(values)] = np.nan
+        for row, place in np.argwhere(known & np.isnan(values)).tolist():
+            reasons[row * width + place] = self.numbers.reason(picked[row][place])
         si_units = np.tile(np.array([si_unit for _, si_unit in scaled], object), count)
         si_units[pd.notna(reasons)] = None
         columns = {

@@ -76,7 +76,8 @@ def column_of(name: str, unit: str) -> Column:
     if name in ("pviol", "tviol"):
         quantity = "state"
     found = scale(token)
-    return Column(name, "value", quantity, found[1] if found else UNKNOWN, token if found else "")
+    whole = quantity in ("clock", "memory")  # these reach four digits: a dot in them groups thousands
+    return Column(name, "value", quantity, found[1] if found else UNKNOWN, token if found else "", whole)
 
 
 class _File:

@@ -52,6 +52,8 @@ FACTS = {
 _PAIR = re.compile(r"( *)(\S(?:.*?\S)?)\s+: ?(.*)")
 _SECTION = re.compile(r"( *)(\S(?:.*\S)?)\s*")
 _NUMBER = re.compile(r"(-?[0-9]+(?:\.[0-9]+)?)(?: ([A-Za-z%/]+(?:\(s\))?))?")
+# Printed without decimals: a dot in them groups thousands.
+_WHOLE = {"MHz", "MiB", "KB/s", "us"}
 _GPU = re.compile(r"GPU [0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9A-Fa-f]")
 
 
@@ -77,6 +79,8 @@ def value_of(text: str) -> tuple[str | None, float | None, str | None, str | Non
         return None, STATES[lower], "1", None
     match = _NUMBER.fullmatch(text)
     found = scale(match[2] or "") if match else None
+    if match and match[2] in _WHOLE and "." in match[1]:
+        return None, None, None, "odd separators"
     if match and found and len(match[1]) < 40:
         return match[2], scaled(float(match[1]), found[0]), found[1], None
     return None, None, None, NO_VALUES.get(lower, "text")
@@ -101,11 +105,10 @@ class _Page:
             self.ledger.skipped += 1
         elif not self.begun or not text.strip():
             self.ledger.skipped += 1
+        elif not line.endswith("\n"):
+            self._reject(number, line, "the file ends inside this line: its value may be cut")
         elif match := _PAIR.fullmatch(text):
-            if line.endswith("\n"):
-                self._pair(number, len(match[1]), match[2], match[3].strip())
-            else:
-                self._reject(number, line, "the file ends inside this line: its value may be cut")
+            self._pair(number, len(match[1]), match[2], match[3].strip())
         elif match := _SECTION.fullmatch(text):
             self._leave(len(match[1]))
             self.path.append((len(match[1]), match[2]))

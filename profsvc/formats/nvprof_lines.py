@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from profsvc.errors import BrokenInputError
 from profsvc.formats.ncu_lines import HEADER, REJECT, ROW, SKIP, TEXT_LIMIT, UNITS, Record, split_cells
+from profsvc.formats.numbers import APOSTROPHES, SPACES
 from profsvc.specs import units
 
 TRACE, LAUNCHES, SUMMARY, METRICS, EVENTS, MEMORY = "trace", "launches", "summary", "metrics", "events", "memory"
@@ -34,13 +35,13 @@ _PROCESS = re.compile(r"==(?P<pid>[0-9]+)== (?:Profiling application: (?P<comman
 _TYPE = re.compile(r"={6,} (?P<only>[^:]+):\s*|==[0-9]+== (?P<type>[^:]+):\s*")
 _TOTAL = re.compile(r"(Total (?:CPU|GPU|[Rr]emote) [A-Za-z ]+): ([0-9]\S*)\s*")
 _TEXT_ROW = re.compile(r"\s*(?:[A-Z][\w ()]*:\s+)?[0-9][0-9.,]*(?:[numKMG]?s|%)\s")
-_CSV_ROW = re.compile(r'"|[0-9][0-9.]*(?:e[-+][0-9]+)?,|,')
+_CSV_ROW = re.compile(rf'"|[0-9][0-9.{SPACES}{APOSTROPHES}]*(?:e[-+][0-9]+)?,|,')
 # With as many cells as columns, a row may begin with a number in any form.
 _NUMBER_FIRST = re.compile(r"[ \t]*[-+]?[0-9.]+(?:[eE][-+]?[0-9]+)?[ \t]*,")
 _GAP = re.compile(r" {2,}|\t+")
 _DEVICE = re.compile(r'\s*Device "(.+)"\s*')
 _NUMBERED = re.compile(r"(.+) \(([0-9]{1,9})\)")
-_KERNEL = re.compile(r"\s+Kernel: (.+?)\s*")
+_KERNEL = re.compile(r"\s+Kernel: (.*\S)\s*")
 _TEXT_NAMES = {"Regs*": "Registers Per Thread", "SSMem*": "Static SMem", "DSMem*": "Dynamic SMem"}
 SECTIONS = ("API calls", "OpenACC (excl)", "OpenACC (incl)", "NVTX result")
 SYSTEM_SECTION = "System profiling result"

@@ -53,8 +53,10 @@ class Ledger(ncu.Ledger):
     """The account of the lines, and what the banners say."""
 
     def _note(self, text: str) -> None:
-        words = BANNER.sub("", text.strip(), count=1)
-        warns = words.startswith(("Warning:", "Error:")) and BANNER.match(text) and OLD_BANNER not in text
+        text = text.strip()
+        banner = BANNER.match(text)
+        words = text[banner.end() :] if banner else text
+        warns = words.startswith(("Warning:", "Error:")) and banner and OLD_BANNER not in text
         if (warns or _NOTHING.fullmatch(words)) and len(self.errors) < SAID:
             self.errors.append(words[:300].rstrip("."))
 

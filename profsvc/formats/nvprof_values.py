@@ -189,7 +189,12 @@ class Values:
         return int(value)
 
     def size(self, cell: str, unit: str = "") -> float | None:
-        """Read a number of bytes, as exact as its digits; None where the cell is none."""
+        """Read a number of bytes, as exact as its digits; None where the cell is none.
+
+        Raise `ValueError` for a number with the signs of another locale.
+        """
         value = self.read(cell, unit) if cell else None
+        if value and value.reason == "odd separators":
+            raise ValueError(f"{cell[:40]!r} is a size with odd separators")
         fits = value and value.value is not None and value.si_unit == "byte" and 0 <= value.value < 2**62
         return value.value if value and fits else None

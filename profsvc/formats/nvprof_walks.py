@@ -16,7 +16,7 @@ from profsvc.formats.blocks import BLOCK, SMALL_BLOCK, ahead, cut, lines_of
 from profsvc.formats.ncu_lines import REJECT, ROW, SKIP, Record
 from profsvc.formats.numbers import DOT_MARKS_DECIMALS, Evidence, NumberFormat
 from profsvc.formats.nvprof_blocks import Part, Plan, parse, plan_of
-from profsvc.formats.nvprof_lines import SUMMARY, TRACE, Layout, Scanner
+from profsvc.formats.nvprof_lines import EVENTS, SUMMARY, TRACE, Layout, Scanner
 from profsvc.formats.nvprof_tables import NO_NUMBERS, TOOL, WHOLE, Ledger, Page
 from profsvc.formats.nvprof_values import OLD_BANNER, Copies, Values, split_unit
 from profsvc.formats.stream import Text
@@ -51,7 +51,8 @@ class Signs:
         cells = zip(layout.columns, record.cells, layout.units, strict=True)
         found = [(column, *split_unit(cell, unit)) for column, cell, unit in cells if column not in NO_NUMBERS and cell]
         self.evidence.add([number for _, number, _ in found], record.line)
-        self.evidence.add_integers([number for column, number, _ in found if column in WHOLE], record.line)
+        whole = WHOLE | {"Min", "Max", "Total"} if layout.kind == EVENTS else WHOLE
+        self.evidence.add_integers([number for column, number, _ in found if column in whole], record.line)
         if layout.kind == TRACE:
             named = {column: (number, unit) for column, number, unit in found}
             self.copies.add(record.line, [named.get(name, ("", "")) for name in ("Size", "Duration", "Throughput")])

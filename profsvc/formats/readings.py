@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from profsvc.errors import BrokenInputError
 from profsvc.formats.meter_clock import ELAPSED, Stamp
 from profsvc.formats.numbers import NOT_NUMBERS, Numbers
 from profsvc.formats.sensors import Channel as Sensor
@@ -20,6 +21,8 @@ UNKNOWN, OTHER = "unknown", "other"
 BATCH_READINGS = 60_000
 ADVICE = "export again with a decimal point and no thousands"
 TEXT_SHOWN = 40
+# To look for the unit in a label takes the square of its length, and to sort readings that of the columns.
+LONGEST_LABEL, MOST_CHANNELS = 500, 2_000
 ABSOLUTE_ZERO = -273.15
 # SCPI instruments print 9.91E+37 for "not a number" and 9.9E+37 for "beyond the range"; Hioki prints E+99.
 SENTINEL = 9.9e36
@@ -88,7 +91,7 @@ def split_label(label: str) -> tuple[str, str | None]:
     (('Main Avg Power', 'mW'), ('power_w', 'W'), ('Watts', 'watts'), ('T5', None))
     """
     label = label.strip()
-    match = _BRACKETS.fullmatch(label)
+    match = _BRACKETS.fullmatch(label) if len(label) <= LONGEST_LABEL else None
     if match and unit_of(match[2]):
         return (match[1] or label), match[2]
     stem, _, suffix = label.rpartition("_")
@@ -185,6 +188,14 @@ class Rows:
     _cells: list[str] = field(default_factory=list)
     _owners: list[int] = field(default_factory=list)
     _sizes: list[int] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        """Refuse a table with more columns than any log."""
+        if len(self.channels) > MOST_CHANNELS:
+            raise BrokenInputError(
+                f"line {self.line or 1} names {len(self.channels)} columns of readings, more than {MOST_CHANNELS}, "
+                "which no log has; check the file"
+            )
 
     def add(self, line: int, stamp: Stamp | None, cells: Sequence[str], owners: Sequence[int] | None = None) -> None:
         """Add the cells of one reading; ``owners`` are the channels they belong to, where it is not all of them.

@@ -47,6 +47,8 @@ _BY_UNIT = {
     "uJ": "energy",
     "J": "energy",
 }
+# Printed without decimals: a sign in them groups thousands.
+_WHOLE = {"clock", "memory"}
 # Names of amd-smi, which prints bare numbers: pattern of the whole name, quantity, unit.
 _RULES = (
     (r"(max|default|min)?_?power_?(cap|limit)|max_power|power_(management|cap).*", "limit", "W"),
@@ -98,11 +100,12 @@ def column_of(name: str) -> Column:
         found = scale(match[1])
         if found and match[1] in _BY_UNIT:
             limit = lower.startswith(("max ", "min ", "default ")) and found[1] == "W"
-            return Column(name, "value", "limit" if limit else _BY_UNIT[match[1]], found[1], match[1])
+            quantity = "limit" if limit else _BY_UNIT[match[1]]
+            return Column(name, "value", quantity, found[1], match[1], quantity in _WHOLE)
     if lower.endswith("clock speed:"):
-        return Column(name, "value", "clock", "Hz", "MHz")
+        return Column(name, "value", "clock", "Hz", "MHz", whole=True)
     if rule := _rule(lower):
-        return Column(name, "value", rule[0], str((scale(rule[1]) or (1, "1"))[1]), rule[1])
+        return Column(name, "value", rule[0], str((scale(rule[1]) or (1, "1"))[1]), rule[1], rule[0] in _WHOLE)
     if " " in name or name[:1].isupper():
         return Column(name, "open")
     return Column(name, "open", UNKNOWN, UNKNOWN, note=UNKNOWN_UNIT)

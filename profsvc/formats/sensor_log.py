@@ -22,6 +22,7 @@ from profsvc.tables import Batch, frame
 
 CHUNK_ROWS = 1 << 15
 CHUNK_CELLS = 1 << 19
+MOST_COLUMNS = 2_000
 NO_GPU = -1
 
 Rows = list[Sequence[str]]
@@ -83,6 +84,11 @@ class Log:
     def begin(self, columns: Sequence[Column], line: int) -> None:
         """Begin the rows under a header that stands at ``line``."""
         self.flush()
+        if len(columns) > MOST_COLUMNS:
+            raise BrokenInputError(
+                f"line {line} names {len(columns)} columns, more than {MOST_COLUMNS}, which no log of {self.tool} has; "
+                "check the file"
+            )
         self.columns, self.line = list(columns), line
         self._most = min(CHUNK_ROWS, CHUNK_CELLS // max(8, len(columns)))
 

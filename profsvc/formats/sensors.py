@@ -36,6 +36,8 @@ FINE = {"power", "energy", "voltage", "current"}
 FEWEST_FOR_STUCK = 10
 INTERVALS_KEPT = 1 << 16
 MEMO_SIZE = 1 << 16
+# A longer cell is no number; to look for its signs would take the square of its length.
+LONGEST = 100
 # From so many distinct cells on it pays to try all of them at once.
 FEW_TEXTS = 256
 STATES = {
@@ -129,7 +131,7 @@ def number(cell: str, column: Column) -> Parsed:
         if _HEX.fullmatch(text):
             value = float(int(text, 16))
             return (value, None) if int(value) == int(text, 16) else (np.nan, "too large")
-    if column.role == "value" and (_ODD_NUMBER.fullmatch(text) or _GROUPED.fullmatch(text)):
+    if column.role == "value" and len(text) <= LONGEST and (_ODD_NUMBER.fullmatch(text) or _GROUPED.fullmatch(text)):
         raise OddNumberError(text)
     return np.nan, TEXT
 

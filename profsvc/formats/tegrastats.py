@@ -33,14 +33,16 @@ TOOL = "tegrastats"
 AVERAGE = "running average of the tool since its start"
 _LINE = re.compile(r"(?:[0-9]{2}-[0-9]{2}-[0-9]{4} [0-9:.]+ )?RAM [0-9]+/[0-9]+[kMG]?B\b")
 _STAMP = re.compile(r"([0-9]{2}-[0-9]{2}-[0-9]{4} [0-9:.]+) ")
+# Names are bounded, and nothing is nested: so a long line takes no longer than its length.
+_NAME = "[A-Z][A-Z0-9_]{0,63}"
 _WORDS = re.compile(
-    r"(?P<memory>RAM|SWAP|IRAM) (?P<used>[0-9]+)/(?P<total>[0-9]+)(?P<size>[kMG]?)B(?: ?\([^)]*\))?"
-    r"|CPU \[(?P<cpus>[^\]]*)\]"
-    r"|(?P<engine>[A-Z][A-Z0-9_]*) (?P<load>[0-9]+)%(?:@\[?(?P<clock>[0-9]+)[0-9,]*\]?)?"
-    r"|(?P<place>[A-Za-z][\w.-]*)@(?P<degrees>-?[0-9]+(?:\.[0-9]+)?)C"
-    r"|(?P<rail>[A-Z][A-Z0-9_]*) (?P<now>[0-9]+)(?:mW)?/(?P<average>[0-9]+)(?:mW)?"
-    r"|(?P<clocked>[A-Z][A-Z0-9_]*) (?P<only>[0-9]+)"
-    r"|MTS fg (?P<fg>[0-9]+)% bg (?P<bg>[0-9]+)%|(?P<off>[A-Z][A-Z0-9_]*) off"
+    r"(?P<memory>RAM|SWAP|IRAM) (?P<used>[0-9]+)/(?P<total>[0-9]+)(?P<size>[kMG]?)B(?: ?\([^()]*\))?"
+    r"|CPU \[(?P<cpus>[^\[\]]*)\]"
+    rf"|(?P<engine>{_NAME}) (?P<load>[0-9]+)%(?:@\[?(?P<clock>[0-9]+)[0-9,]*\]?)?"
+    r"|(?P<place>[A-Za-z][\w.-]{0,63})@(?P<degrees>-?[0-9]+(?:\.[0-9]+)?)C"
+    rf"|(?P<rail>{_NAME}) (?P<now>[0-9]+)(?:mW)?/(?P<average>[0-9]+)(?:mW)?"
+    rf"|(?P<clocked>{_NAME}) (?P<only>[0-9]+)"
+    rf"|MTS fg (?P<fg>[0-9]+)% bg (?P<bg>[0-9]+)%|(?P<off>{_NAME}) off"
 )
 _CPU = re.compile(r"(?:(?P<load>[0-9]+)%@(?P<clock>[0-9]+)|off)")
 _SIZES = {"k": "KiB", "M": "MiB", "G": "GiB", "": "B"}

@@ -72,7 +72,10 @@ def _record(line: str) -> tuple[Sequence[str], str]:
     cells = [cell.strip() for cell in match[2].split(",")]
     if int(match[1]) != FIELDS or len(cells) != FIELDS or ";" not in line:
         return [], f"it has {len(cells)} fields and announces {match[1]}, but needs {FIELDS}"
-    return [cells[place] for place in RECORD], ""
+    chosen = [cells[place] for place in RECORD]
+    if odd := next((cell for cell in chosen if "." in cell), None):
+        return [], f"it has {odd!r}, but a record holds whole numbers"
+    return chosen, ""
 
 
 class _File:
@@ -85,7 +88,8 @@ class _File:
 
     def add(self, number: int, line: str) -> Record:
         kind, reason = SKIP, ""
-        if line.strip() and not (self.form == "record" and _OTHER_RECORD.match(line.strip())):
+        other = self.form == "record" and line.endswith("\n") and _OTHER_RECORD.match(line.strip())
+        if line.strip() and not other:
             cells, stamp, reason = self._cells(line)
             if not reason and not line.endswith("\n"):
                 reason = "the file ends inside this line"

@@ -37,7 +37,7 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
 
 
 def put(engine: Engine, name: str, *lines: str) -> pipeline.Verdict:
-    data = "\n".join(["device,quantity,x,y", *lines]).encode()
+    data = "\n".join(["device,quantity,x,y", *lines, ""]).encode()
     return pipeline.ingest(engine, io.BytesIO(data), f"{name}.csv", store.RunInfo(name=name))
 
 

@@ -75,3 +75,12 @@ def test_a_long_file_comes_in_batches(monkeypatch, read_all):
     content = read_all(HEADER + b"a board,k_l2_load,,3,,\n" * 5)
     assert content.characterizations["line"].tolist() == [2, 3, 4, 5, 6]
     assert (content.stored, content.skipped) == (5, 1)
+
+
+@pytest.mark.parametrize("columns", ["device,quantity,x,y", "y,device,quantity,x"])
+def test_a_number_at_the_end_of_the_file_may_be_cut(columns, read_all):
+    row = {"device": "a board", "quantity": "F_DRAMThr", "x": "64", "y": "0.93"}
+    line = ",".join(row[name] for name in columns.split(","))
+    content = read_all(f"{columns}\n{line}\n{line}".encode())
+    assert (content.stored, content.rejected) == (1, 1)
+    assert content.rejects["reason"].tolist() == ["it may be cut in its last number: end the file with a line end"]

@@ -24,6 +24,7 @@ MODULES = [nvidia_smi, nvidia_smi_dmon, nvidia_smi_q, dcgm, tegrastats, zeus, nv
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 FOLDERS = {module.NAME.replace("-", "_") for module in MODULES}
 ALL = sorted(p for p in FIXTURES.glob("*/*") if p.is_file() and not p.name.endswith((".expected.json", ".error.txt")))
+ALL = [path for path in ALL if path.parent.name != "fuzz"]
 FILES = [path for path in ALL if path.parent.name in FOLDERS]
 
 
