@@ -201,10 +201,19 @@ class _Survey:
     first_line: int = 0
     numeric: set[int] = field(default_factory=set)
     has_header: bool = False
+    has_point: bool = False
+    wide: int = 0
+
+    def reject(self, record: Record, layout: Layout) -> None:
+        """Keep where a row of numbers has more cells than the header: commas may mark decimals in it."""
+        cells = split_row(record.text, layout.sign)
+        if layout.sign == "," and len(cells) > len(layout.header) and all(map(is_numeric, filter(None, cells))):
+            self.wide = self.wide or record.line
 
     def add(self, record: Record, layout: Layout) -> None:
         self.layout = layout
         cells = record.cells
+        self.has_point = self.has_point or any("." in cell for cell in cells)
         for place in layout.places:
             if place not in self.numeric and is_numeric(cells[place]):
                 self.numeric.add(place)
@@ -250,6 +259,13 @@ def _survey(text: Text, style: Style) -> _Survey:
         survey.has_header |= layout is not None
         if record.kind == ROW and layout is not None:
             survey.add(record, layout)
+        elif record.kind == REJECT and layout is not None:
+            survey.reject(record, layout)
+    if survey.wide and not survey.has_point:
+        raise BrokenInputError(
+            f"line {survey.wide} has more numbers than the header has columns, and no number of the file has a decimal "
+            f"point, as if commas marked decimals; {ADVICE}"
+        )
     if style.refusal is not None and not survey.has_header:
         raise BrokenInputError(style.refusal())
     return survey

@@ -97,7 +97,8 @@ class _Page:
     """Turns rows into facts and metrics."""
 
     def __init__(self) -> None:
-        self.values = Values(Numbers(NumberFormat()))
+        # Attributes are whole numbers without any sign in them: NUL, which no text holds, marks their decimals.
+        self.values = Values(Numbers(NumberFormat("\0")))
         self.facts: dict[str, str] = {}
         self.name = ""
         self.devices = 0
