@@ -21,6 +21,7 @@ _HIGH_BITS = 0x8080808080808080
 Letters = npt.NDArray[np.uint8]
 Int64s = npt.NDArray[np.int64]
 T = TypeVar("T")
+Block = bytes | memoryview
 
 
 class NotPlainError(ValueError):
@@ -33,13 +34,13 @@ def must(plain: bool) -> None:
         raise NotPlainError
 
 
-def lines_of(block: bytes) -> list[str]:
+def lines_of(block: Block) -> list[str]:
     """Return the lines of a block with their ends; only a line feed ends a line.
 
     >>> lines_of(b"a\\x0c\\nb")
     ['a\\x0c\\n', 'b']
     """
-    pieces = block.decode("utf-8", "replace").split("\n")
+    pieces = bytes(block).decode("utf-8", "replace").split("\n")
     last = pieces.pop()
     return [piece + "\n" for piece in pieces] + ([last] if last else [])
 
@@ -47,24 +48,24 @@ def lines_of(block: bytes) -> list[str]:
 class Ahead(NamedTuple):
     """A block, how it was to be read, and what came of that; nothing if it was not tried."""
 
-    block: bytes
+    block: Block
     plan: Any
     part: Any
 
 
 def ahead(
-    blocks: Iterator[bytes], plan_of: Callable[[], Any], parse: Callable[[bytes, Any], T | None]
+    blocks: Iterator[Block], plan_of: Callable[[], Any], parse: Callable[[Block, Any], T | None]
 ) -> Iterator[Ahead]:
     """Yield the blocks in their order; those that follow are parsed meanwhile, as if the table went on.
 
     The plan of a block is made before the blocks ahead of it are taken, so it may not hold any more.
     """
 
-    def result(block: bytes, plan: Any, future: Future[T | None] | None) -> Ahead:
+    def result(block: Block, plan: Any, future: Future[T | None] | None) -> Ahead:
         return Ahead(block, plan, None if future is None else future.result())
 
     with ThreadPoolExecutor(THREADS) as pool:
-        waiting: deque[tuple[bytes, Any, Future[T | None] | None]] = deque()
+        waiting: deque[tuple[Block, Any, Future[T | None] | None]] = deque()
         for block in blocks:
             plan = plan_of()
             waiting.append((block, plan, None if plan is None else pool.submit(parse, block, plan)))
@@ -111,3 +112,21 @@ def trailing_numbers(words: npt.NDArray[np.uint64]) -> tuple[Int64s, Int64s]:
     low, high = values & np.uint64(0xFF000000FF), (values >> np.uint64(16)) & np.uint64(0xFF000000FF)
     values = (low * np.uint64(0x000F424000000064) + high * np.uint64(0x0000271000000001)) >> np.uint64(32)
     return np.where(digits > 0, values, 0).astype(np.int64), digits
+
+
+def blank(letters: Letters, starts: Int64s, ends: Int64s, digits: Int64s) -> None:
+    """Write NUL over the last digits before each end, of texts that begin at ``starts``; up to eight each.
+
+    >>> letters = np.frombuffer(b"saxpy [12]", np.uint8).copy()
+    >>> blank(letters, np.array([0]), np.array([9]), np.array([2]))
+    >>> letters.tobytes()
+    b'saxpy [\\x00\\x00]'
+    """
+    if ((ends - starts) >= WORD).all():
+        words = np.ndarray(len(letters) - WORD + 1, "<u8", letters, 0, (1,))
+        kept = (np.uint64(1) << (8 * np.minimum(WORD - digits, WORD - 1)).astype(np.uint64)) - np.uint64(1)
+        words[ends - WORD] &= np.where(digits < WORD, kept, np.uint64(0))
+        return
+    # The words of short texts would overlap.
+    for back in range(1, int(digits.max()) + 1):
+        letters[(ends - back)[back <= digits]] = 0

@@ -169,7 +169,7 @@ def read(stream: BinaryIO) -> Iterator[Batch]:
     with Text(stream) as text:
         file = _File(bursts_of(_stamps(text)))
         for block, columns, part in ahead(text.blocks(BLOCK_BYTES), file.plain, parse):
-            yield from file.block(block, part if columns is not None and columns is file.plain() else None)
+            yield from file.block(bytes(block), part if columns is not None and columns is file.plain() else None)
         yield from file.last(text.encoding)
 
 

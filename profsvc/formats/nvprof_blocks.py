@@ -17,7 +17,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.csv
 
-from profsvc.formats.blocks import WORD, NotPlainError, letters_of, must, trailing_numbers, words_before
+from profsvc.formats.blocks import WORD, Block, NotPlainError, blank, letters_of, must, trailing_numbers, words_before
 from profsvc.formats.nvprof_lines import TRACE, Layout, device_of
 from profsvc.formats.nvprof_values import LONGEST_S, Values
 from profsvc.specs import units
@@ -84,7 +84,7 @@ def plan_of(layout: Layout | None, values: Values) -> Plan | None:
     return Plan(layout, times, sizes, values.number_format.decimal)
 
 
-def parse(block: bytes, plan: Plan) -> Part | None:
+def parse(block: Block, plan: Plan) -> Part | None:
     """Read a block of whole lines; None if any of them is not a plain row."""
     try:
         return _part(_split(block, plan), plan)
@@ -92,10 +92,10 @@ def parse(block: bytes, plan: Plan) -> Part | None:
         return None
 
 
-def _split(block: bytes, plan: Plan) -> pa.RecordBatch:
+def _split(block: Block, plan: Plan) -> pa.RecordBatch:
     kinds = ((pa.int64(), WHOLE), (pa.float64(), [*SIZES, *TIMES]), (pa.dictionary(pa.int32(), pa.string()), TEXTS))
     types = {name: kind for kind, names in kinds for name in names if plan.has(name)} | {"Name": pa.string()}
-    must(block.endswith(b"\n"))
+    must(block[-1:] == b"\n")
     table = pyarrow.csv.read_csv(
         pa.py_buffer(block),
         pyarrow.csv.ReadOptions(use_threads=False, block_size=len(block) + 1, column_names=plan.layout.columns),
@@ -268,9 +268,8 @@ class _Names:
         some = np.flatnonzero((digits > 0) & (self.letters[self.ends - 1] == ord("]")))
         if len(some):
             # NUL, which no name holds, over the digits: so few distinct names are left.
-            letters, last, length = self.letters.copy(), self.ends[some] - 1, digits[some]
-            for back in range(1, int(length.max()) + 1):
-                letters[(last - back)[back <= length]] = 0
+            letters = self.letters.copy()
+            blank(letters, self.starts[some], self.ends[some] - 1, digits[some])
             names = pa.StringArray.from_buffers(len(names), names.buffers()[1], pa.py_buffer(letters))
         encoded = names.dictionary_encode()
         return [_BLANKED.sub("", name) for name in _plain(encoded.dictionary)], encoded.indices.to_numpy()

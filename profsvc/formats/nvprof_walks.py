@@ -24,7 +24,7 @@ from profsvc.tables import Batch, frame_of_arrays
 
 BATCH_ROWS = 10_000
 SAID = 5
-FIRST_BLOCK = 1 << 18
+FIRST_BLOCK = 1 << 16
 EXPORT_AGAIN = "print it again with: LC_ALL=C nvprof --csv --log-file FILE ..."
 _TIMES = {"Start", "Duration", "Time", "Avg", "Min", "Max"}
 # What tells of prefixes, each with a rare letter: where that is absent, the rest has not to be looked for.
@@ -95,7 +95,8 @@ def _telling_lines(block: bytes, number: int, copies: Copies) -> Iterator[tuple[
 def signs_of(text: Text, scanner: Scanner) -> Signs:
     """Walk the file until its signs and its prefixes are known."""
     signs, number = Signs(), 1
-    for block in text.blocks(FIRST_BLOCK):
+    for view in text.blocks(FIRST_BLOCK):
+        block = bytes(view)
         if signs.evidence.settled and signs.copies.settled:
             break
         every = not signs.evidence.settled
@@ -133,7 +134,7 @@ class _Walk:
             if part and plan == self._plan():
                 yield from self._take(part)
             else:
-                yield from self._closer(block)
+                yield from self._closer(bytes(block))
         for record in self.scanner.settle(SKIP):
             self._record(record)
 

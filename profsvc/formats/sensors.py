@@ -252,30 +252,31 @@ class Channel:
         """Take note of readings."""
         self.count += len(readings.values)
         valid = ~np.isnan(readings.values)
-        values = readings.values[valid]
+        every = bool(valid.all())
+        values = readings.values if every else readings.values[valid]
         if readings.ns is not None and len(readings.ns):
             stamps = readings.ns if self._last_ns is None else np.concatenate(([self._last_ns], readings.ns))
             steps = np.diff(stamps)
-            self.backwards += int((steps < 0).sum())
-            self._keep(self.polls, 0, steps[steps >= 0])
+            self.backwards += int(np.count_nonzero(steps < 0))
+            self._keep(self.polls, 0, steps)
             self._last_ns = int(stamps[-1])
         if not len(values):
             return
         before = np.concatenate(([self.value if self.valued else values[0]], values[:-1]))
         changed = values != before
         self.changes += int(changed.sum())
-        self.fine = self.fine or bool((values != np.round(values)).any())
+        self.fine = self.fine or bool((values != np.rint(values)).any())
         if readings.ns is not None and changed.any():
-            at = readings.ns[valid][changed]
+            at = (readings.ns if every else readings.ns[valid])[changed]
             steps = np.diff(at if self._last_change is None else np.concatenate(([self._last_change], at)))
-            self._keep(self.updates, 1, steps[steps >= 0])
+            self._keep(self.updates, 1, steps)
             self._last_change = int(at[-1])
         self.valued += len(values)
         self.value = float(values[-1])
 
     def _keep(self, kept: list[Int64s], which: int, steps: Int64s) -> None:
-        steps = steps[: INTERVALS_KEPT - self._kept[which]]
-        if len(steps):
+        room = INTERVALS_KEPT - self._kept[which]
+        if room and len(steps := steps[steps >= 0][:room]):
             kept.append(steps)
             self._kept[which] += len(steps)
 

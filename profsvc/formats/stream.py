@@ -19,6 +19,8 @@ import zstandard
 from profsvc.errors import InputError
 
 CHUNK = 1 << 20
+# Small pieces stay in the caches of the processor.
+LOOKED_AT = 1 << 17
 SPOOL_BYTES = 32 << 20
 LINE_LIMIT = 16 << 20
 # A few bytes of zstd can hold 128 KiB of zeros: small pieces of input bound the output of one step.
@@ -197,7 +199,7 @@ class Text:
         self._spool: IO[bytes] | None = None
         if stream.seekable():
             self._file, self._start = cast("IO[bytes]", stream), stream.tell()
-            self._examine(_read_chunks(stream))
+            self._examine(_read_chunks(stream, LOOKED_AT))
             return
         # The file lives as long as this object; close() or the end of a with statement removes it.
         self._spool = self._file = tempfile.SpooledTemporaryFile(max_size=SPOOL_BYTES)  # noqa: SIM115
@@ -274,32 +276,45 @@ class Text:
         for text in self.pieces():
             pieces = (rest + text).split("\n")
             rest = pieces.pop()
-            if len(rest) > LINE_LIMIT:
-                raise InputError(f"a line is longer than {LINE_LIMIT} characters, which no export has; check the file")
+            self._check_length(len(rest))
             for piece in pieces:
                 yield piece + "\n"
         if rest:
             yield rest
 
-    def blocks(self, size: int) -> Iterator[bytes]:
+    def blocks(self, size: int) -> Iterator[bytes | memoryview]:
         """Yield blocks of whole lines, as UTF-8, of about ``size`` bytes each; the last may lack its line end."""
-        rest: list[bytes] = []
-        for piece in self._utf8(size):
-            end = piece.rfind(b"\n") + 1
-            if end:
-                yield b"".join([*rest, piece[:end]])
-                rest = []
-            rest.append(piece[end:])
-            if sum(map(len, rest)) > LINE_LIMIT:
-                raise InputError(f"a line is longer than {LINE_LIMIT} characters, which no export has; check the file")
-        if last := b"".join(rest):
-            yield last
-
-    def _utf8(self, size: int) -> Iterator[bytes]:
         if self.encoding != "utf-8":
-            for text in self.pieces():
-                yield text.encode()
+            yield from self._encoded_blocks(size)
             return
-        self._file.seek(self._start)
-        while chunk := self._file.read(size):
-            yield chunk
+        place, wanted = self._start, size
+        while True:
+            self._file.seek(place)
+            piece = self._file.read(wanted)
+            end = piece.rfind(b"\n") + 1
+            if len(piece) < wanted:
+                # Views of a block are not copies of it, and most of a block is one.
+                yield from filter(len, (memoryview(piece)[:end], memoryview(piece)[end:]))
+                return
+            if end:
+                yield memoryview(piece)[:end]
+                place, wanted = place + end, size
+            else:
+                wanted *= 2
+                self._check_length(wanted)
+
+    def _encoded_blocks(self, size: int) -> Iterator[bytes]:
+        block = ""
+        for text in self.pieces():
+            block += text
+            if len(block) >= size and (end := block.rfind("\n") + 1):
+                yield block[:end].encode()
+                block = block[end:]
+            self._check_length(len(block) - size)
+        if block:
+            yield block.encode()
+
+    @staticmethod
+    def _check_length(size: int) -> None:
+        if size > LINE_LIMIT:
+            raise InputError(f"a line is longer than {LINE_LIMIT} characters, which no export has; check the file")
