@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 CHUNK_BYTES = 1 << 20
 SPOOL_BYTES = 16 << 20
 LAUNCHES_AT_ONCE = 200
+MOST_AT_ONCE = 20_000
+METRICS_AT_ONCE = 400_000
 # What an export says of its own device; the same in every launch, up to the clock.
 DEVICE_FIGURES = (
     "sm_count", "max_warps_per_sm", "dram_peak_bytes_per_s", "fp32_peak_flop_per_s", "fp64_peak_flop_per_s",
@@ -240,12 +242,16 @@ def analyze(engine: "Engine", run_id: int, progress: Progress | None = None) -> 
         tool = str(formats_of[upload_id]).split("-")[0]
         for capability, part in group.groupby("compute_capability", dropna=False):
             known = None if pd.isna(capability) else str(capability)
-            for begin in range(0, len(part), LAUNCHES_AT_ONCE):
-                some = part.iloc[begin : begin + LAUNCHES_AT_ONCE]
+            begin, size = 0, LAUNCHES_AT_ONCE
+            while begin < len(part):
+                some = part.iloc[begin : begin + size]
                 metrics = store.metrics(engine, int(str(upload_id)), some["launch_id"].tolist())
                 if tool == "ncu" and len(lent):  # the launch's own cells come first, and the first counts
                     metrics = pd.concat([metrics, lent[lent["launch_id"].isin(some["launch_id"])]], ignore_index=True)
                 counters.append(analysis.counters_of(some, metrics, tool, known))
+                begin += size
+                # Launches of a trace have few metrics or none: then many of them take no more memory.
+                size = max(LAUNCHES_AT_ONCE, min(MOST_AT_ONCE, METRICS_AT_ONCE * len(some) // (len(metrics) + 1)))
     results = analysis.analyze(launches, counters, store.characterizations(engine), specs.criteria())
     store.save_results(engine, run_id, results, analysis.VERSION)
     _describe_devices(engine, launches, results["counters"])

@@ -40,7 +40,7 @@ Example:
 """
 
 # A row becomes a sample a column: more of them would take much memory at once.
-BLOCK_BYTES = 1 << 20
+BLOCK_BYTES = 3 << 19
 TOOL = "nvidia-smi"
 NO_HEADER = "the log has no header: what the column is cannot be known"
 POWER_BY_DECIMALS = "the log has no header: power by its two decimals, whether draw, average or instant is not known"
