@@ -5,10 +5,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from profsvc.cli.common import Output, engine_of, put, put_json, width
-from profsvc.errors import UsageError
+from profsvc.errors import NotFoundError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from sqlalchemy import Engine
 
 CRITERIA = (
     "launch", "kernel", "criterion", "value", "share", "speedup", "value_as_published", "speedup_as_published",
@@ -39,7 +41,7 @@ def runs(
 
 def show(
     context: typer.Context,
-    run: Annotated[str, typer.Argument(help="Run by name or id.")],
+    run: Annotated[str, typer.Argument(help="Run by name or id; without it, the newest.")] = "",
     kernel: Annotated[str, typer.Option(help="Open one launch by number, or a kernel by (part of) its name.")] = "",
     output: Output = "table",
 ) -> None:
@@ -47,7 +49,7 @@ def show(
 
     Examples:
 
-      profsvc show nightly
+      profsvc show
 
       profsvc show nightly --kernel saxpy
 
@@ -57,6 +59,7 @@ def show(
     from profsvc.reports import text
 
     engine = engine_of(context)
+    run = run or _newest(engine)
     view = views.launch(engine, run, kernel) if kernel else views.run(engine, run)
     if output == "json":
         put_json(view)
@@ -66,6 +69,15 @@ def show(
         put(CRITERIA, _criteria(view), output)
     else:
         put(views.SUMMARY, view["launches"], output)
+
+
+def _newest(engine: "Engine") -> str:
+    from profsvc import store
+
+    ids = [row["run_id"] for row in store.select(engine, "v1_runs")]
+    if not ids:
+        raise NotFoundError("the store holds no run yet; make one with: profsvc upload FILE")
+    return str(max(ids))
 
 
 def _criteria(opened: "Mapping[str, Any]") -> list[dict[str, Any]]:

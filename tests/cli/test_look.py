@@ -57,6 +57,16 @@ def test_runs_are_listed_newest_first_and_by_project(cli, fixtures):
     assert [row["project"] for row in json.loads(cli("runs", "--project", "a", "-o", "json").out)["rows"]] == ["a"]
 
 
+def test_show_without_a_name_is_the_newest_run(cli, fixtures):
+    result = cli("show")
+    assert (result.code, result.out) == (3, "")
+    assert "profsvc upload FILE" in result.err
+    for file in ("plain.csv", "german.csv"):
+        cli("upload", fixtures / "ncu_raw" / file)
+    assert cli("show").out == cli("show", "german").out
+    assert cli("show", "--kernel", "0").out == cli("show", "german", "--kernel", "0").out
+
+
 def test_an_empty_store_answers(cli):
     assert cli("runs", "-o", "ndjson").out == ""
     assert cli("devices", "-o", "csv").out == "device_id,name,compute_capability,sms\n"
