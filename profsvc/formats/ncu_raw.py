@@ -12,6 +12,7 @@ import pandas as pd
 
 from profsvc.errors import BrokenInputError
 from profsvc.formats import ncu
+from profsvc.formats.blocks import NotPlainError, look_plain, must, plain_floats
 from profsvc.formats.ncu_lines import HEADER, IDENTITY, REJECT, ROW, TEXT_LIMIT, UNITS, Record, page_in, records
 from profsvc.formats.numbers import NOT_NUMBERS, Evidence, Numbers
 from profsvc.formats.stream import Text, head_text
@@ -184,8 +185,7 @@ class _Page:
     def _read(self, rows: list[Record], layout: _Layout, columns: list[Sequence[str]]) -> tuple[Floats, Objects]:
         """Return the numbers, a row a launch, and in the order of the cells why some have none."""
         while True:
-            # A column is of one kind, so nearly every column is read in one go.
-            values = np.column_stack([self.numbers.many(column) for column in columns])
+            values = self._numbers(columns)
             missing = np.argwhere(np.isnan(values)).tolist()
             proper = set(layout.proper)
             for row, place in missing:
@@ -204,6 +204,23 @@ class _Page:
             told = reasons[place :: len(columns)]
             told[:] = [reason if reason in NOT_NUMBERS.values() else "text" for reason in told]
         return values, reasons
+
+    def _numbers(self, columns: list[Sequence[str]]) -> Floats:
+        """Return the numbers of columns; a column is of one kind, so nearly every one is read in one go."""
+        values = np.empty((len(columns[0]), len(columns)))
+        points = self.numbers.number_format.decimal == "."
+        plain = [place for place, column in enumerate(columns) if points and look_plain(column)]
+        others = list(range(len(columns)))
+        try:
+            must(bool(plain))
+            read = plain_floats(list(chain.from_iterable(columns[place] for place in plain)))
+            values[:, plain] = read.reshape(len(plain), -1).T
+            others = sorted(set(others) - set(plain))
+        except NotPlainError:
+            pass
+        for place in others:
+            values[:, place] = self.numbers.many(columns[place])
+        return values
 
     def _durations(self, first: int, layout: _Layout, values: Floats) -> None:
         if layout.duration is not None:

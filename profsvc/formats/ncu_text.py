@@ -10,7 +10,7 @@ from typing import BinaryIO
 import pandas as pd
 
 from profsvc.formats import ncu
-from profsvc.formats.ncu_lines import SKIP, Record, page_in
+from profsvc.formats.ncu_lines import REJECT, SKIP, TEXT_LIMIT, Record, page_in
 from profsvc.formats.ncu_text_lines import COLUMNS, DEVICE, KERNEL, LAUNCH, METRIC, MORE, RULE, Scanner
 from profsvc.formats.ncu_values import Subject, Values
 from profsvc.formats.numbers import Evidence, NumberFormat, Numbers
@@ -82,15 +82,18 @@ class _Page:
         self.timed = False
         self.count = self.kernels = self.rules = 0
 
-    def add(self, record: Record) -> None:
+    def add(self, record: Record) -> Record:
+        """Take a record; give it back, rejected if it goes on with a value that is not there."""
         if record.kind in (LAUNCH, KERNEL, DEVICE):
             self._begin(record)
         elif record.kind == METRIC:
             self._metric(record)
-        elif record.kind == MORE:
-            self.values.extend(record.cells)
+        elif record.kind == MORE and not self.values.extend(record.cells):
+            reason = "it goes on with values that the line before does not have"
+            return record._replace(kind=REJECT, reason=reason, text=record.text[:TEXT_LIMIT])
         elif record.kind == RULE:
             self.rules += 1
+        return record
 
     def _begin(self, record: Record) -> None:
         process, cells = record.cells[:3], record.cells[3:]
@@ -151,8 +154,8 @@ def read(stream: BinaryIO) -> Iterator[Batch]:
         for record in _records(text):
             if record.kind in (LAUNCH, KERNEL) and page.full:
                 yield ledger.batch(page.take())
-            page.add(record)
-            ledger.take(record._replace(kind=SKIP) if record.kind == RULE else record)
+            taken = page.add(record)
+            ledger.take(taken._replace(kind=SKIP) if taken.kind == RULE else taken)
             if ledger.full:
                 yield ledger.batch({})
         if tables := page.take():

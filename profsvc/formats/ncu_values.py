@@ -48,6 +48,7 @@ class Values:
     raw: list[str] = field(default_factory=list)
     units: list[str] = field(default_factory=list)
     summaries: list[Mapping[str, object]] = field(default_factory=list)
+    newest: int = 0
 
     def __len__(self) -> int:
         """Count the rows gathered."""
@@ -57,6 +58,7 @@ class Values:
         self, subject: Subject, section: str | None, metric: str, line: int, unit: str, cells: Sequence[str]
     ) -> None:
         """Add the value of a metric, or its minimum, maximum and average."""
+        self.newest = len(self.raw)
         for statistic, cell in statistics(cells):
             known = (subject.launch_index, subject.kernel, subject.invocations, statistic, section, metric, line)
             for column, value in zip(self.columns.values(), known, strict=True):
@@ -64,10 +66,13 @@ class Values:
             self.raw.append(cell)
             self.units.append(unit)
 
-    def extend(self, pieces: Sequence[str]) -> None:
-        """Put what stands on a further line of a table behind the values of the last metric."""
-        for place, piece in enumerate(pieces, len(self.raw) - len(pieces)):
+    def extend(self, pieces: Sequence[str]) -> bool:
+        """Put what stands on a further line of a table behind the values of the last metric, if it has as many."""
+        if len(self.raw) - self.newest != len(pieces):
+            return False
+        for place, piece in enumerate(pieces, self.newest):
             self.raw[place] += piece
+        return True
 
     def add_duration(self, subject: Subject, line: int, unit: str, cells: Sequence[str]) -> None:
         """Add the durations of a kernel; the tool prints no sum of them."""
@@ -89,5 +94,5 @@ class Values:
                 "kernel_summaries", {name: [row[name] for row in self.summaries] for name in names}
             )
         self.columns = {name: [] for name in _COLUMNS}
-        self.raw, self.units, self.summaries = [], [], []
+        self.raw, self.units, self.summaries, self.newest = [], [], [], 0
         return tables

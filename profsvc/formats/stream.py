@@ -233,17 +233,18 @@ class Text:
         decoder = None
         for chunk in chunks:
             if decoder is None:
-                self.encoding = _marked_encoding(chunk) or "utf-8"
-                decoder = codecs.getincrementaldecoder(self.encoding)()
+                marked = _marked_encoding(chunk)
+                self.encoding = marked or "utf-8"
+                decoder = codecs.getincrementaldecoder(self.encoding)("replace" if marked else "strict")
             if self.encoding != "utf-16" and not decoder.getstate()[0] and chunk.isascii():
                 has_nul = b"\0" in chunk
             else:
                 try:
                     text = decoder.decode(chunk)
                 except UnicodeDecodeError:
-                    self.encoding = "latin-1" if self.encoding == "utf-8" else self.encoding
-                    decoder = codecs.getincrementaldecoder(self.encoding)("replace")
-                    text = chunk.decode("latin-1") if self.encoding == "latin-1" else decoder.decode(chunk)
+                    self.encoding = "latin-1"
+                    decoder = codecs.getincrementaldecoder(self.encoding)()
+                    text = decoder.decode(chunk)
                 has_nul = "\0" in text
             if has_nul:
                 raise InputError(

@@ -119,3 +119,11 @@ def test_endless_line_is_refused():
 def test_head_text():
     assert head_text("größe".encode()[:3]) == "gr\ufffd"
     assert head_text("größe".encode("latin-1")) == "größe"
+
+
+def test_a_damaged_character_of_utf_16_is_no_end_of_its_mark():
+    data = "a,b\n".encode("utf-16") * 40_000
+    data = b"\xff\xfe" + data[2:90_000] + b"\xd8\xd8\x41\x00" + "c\n".encode("utf-16-le") * 90_000
+    with Text(io.BytesIO(data)) as text:
+        assert text.encoding == "utf-16"
+        assert sum(1 for _ in text.lines()) > 90_000
