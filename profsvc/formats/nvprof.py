@@ -19,15 +19,15 @@ Make it while profiling (several of the options at once give several tables, or 
     LC_ALL=C nvprof --csv --log-file FILE --system-profiling on PROGRAM
 
 Taken: every launch, copy, memset, API call and unified memory operation of a trace; every row of a summary; every
-metric and event of a kernel (as metric event:NAME, of the device in column section) with its min, max, avg and sum over
-the invocations, in SI units. The registers and the shared memory of a launch are metrics trace:'COLUMN'. A level
-such as Low (2) is 0.2, known to 0.05. A cell that is not a number (<OVERFLOW>) has the reason and no value. The number
-[123] that ends the name of a kernel is the ID of the launch. The clocks, temperature, power and fan of a board are
-metrics SM Clock (MHz), Power (mW), ... with min, max and avg over its readings (invocations), the board in column
-section. Not taken: percentages of a summary, mean sizes and page addresses of unified memory; dependency analysis, CPU
-profiles, topologies and any other section, which the message names. KB means 1024 bytes, or 1000 in old versions: the
-copies of a trace tell (fact prefixes). Banners, program output and footnotes are skipped and
-counted.
+metric and event of a kernel (as metric event:NAME, of the device in column section) with its min, max, avg and sum
+over the invocations, in SI units. The registers and the shared memory of a launch are columns of it. A level such as
+Low (2) is 0.2, known to 0.05. A cell that is not a number (<OVERFLOW>) has the reason and no value. The number [123]
+that ends the name of a kernel is that of the call that launched it (correlation_id). The clocks, temperature, power
+and fan of a board are metrics SM Clock (MHz), Power (mW), ... with min, max and avg over its readings (invocations),
+the board in column section. Not taken: percentages of a summary, mean sizes and page addresses of unified memory;
+dependency analysis, CPU profiles, topologies and any other section, which the message names. KB means 1024 bytes, or
+1000 in old versions: the copies of a trace tell (fact prefixes). Banners, program output and footnotes are skipped
+and counted.
 
 Example:
     ==4711== Profiling result:
