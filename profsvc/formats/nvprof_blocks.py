@@ -218,9 +218,9 @@ class _Cells:
 
 
 def _plain(dictionary: pa.StringArray) -> list[str]:
-    """Return the distinct texts of a column; one with a line end comes of quotes that are not closed on their line."""
+    """Return the distinct texts of a column; a line end or a quote in one may come of quotes that are not closed."""
     texts: list[str] = dictionary.to_pylist()
-    must(not any("\n" in text or "\r" in text for text in texts))
+    must(not any(sign in text for text in texts for sign in '\n\r"'))
     return texts
 
 
@@ -240,7 +240,7 @@ class _Names:
     def __init__(self, names: pa.StringArray) -> None:
         self.names = names
         self.letters, self.starts, self.ends = letters_of(names)
-        must(bool((self.ends > self.starts).all()))
+        must(bool((self.ends > self.starts).all()) and not bool((self.letters == ord('"')).any()))
 
     @cached_property
     def numbers(self) -> tuple[Int64s, Int64s]:

@@ -75,6 +75,7 @@ class Log:
         self._words: dict[tuple[str, object], str] = {}
         self._metrics: list[dict[str, object]] = []
         self._last: dict[object, Sequence[str]] = {}
+        self._above: str | None = None
 
     @property
     def full(self) -> bool:
@@ -89,7 +90,7 @@ class Log:
                 f"line {line} names {len(columns)} columns, more than {MOST_COLUMNS}, which no log of {self.tool} has; "
                 "check the file"
             )
-        self.columns, self.line = list(columns), line
+        self.columns, self.line, self._above = list(columns), line, None
         self._most = min(CHUNK_ROWS, CHUNK_CELLS // max(8, len(columns)))
 
     def skip(self, lines: int = 1) -> None:
@@ -111,12 +112,13 @@ class Log:
         else:
             self._rows.append(cells)
             self._lines.append(line)
+            self._above = cells[-1]
 
     def _is_whole(self, cells: Sequence[str]) -> bool:
         """Tell whether the last cell of a line without an end ends as the one above it, in a unit or a word."""
-        if not self._rows:
+        if self._above is None:
             return False
-        last, above = (row[-1].strip().lstrip("0123456789.+-") for row in (cells, self._rows[-1]))
+        last, above = (cell.strip().lstrip("0123456789.+-") for cell in (cells[-1], self._above))
         return bool(last) and last == above
 
     def waiting(self) -> tuple[Rows, list[int]]:
@@ -153,6 +155,7 @@ class Log:
         if keys is None or self._repeats(part, keys):
             return False
         self.clock.kind = LOCAL
+        self._above = part.columns[-1][part.rows - 1]
         self._chunk(_Chunk(part.columns, np.arange(line, line + part.rows), part.ns, keys))
         return True
 
