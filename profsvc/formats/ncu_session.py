@@ -75,7 +75,7 @@ class _Scanner:
         whole = line.endswith("\n") or (quoted and text.endswith('"') and text.count('"') % 2 == 0)
         cut = "" if whole else "the file ends inside this line"
         if not self.header:
-            if cells and cells[0] in _TABLES and not cut:
+            if len(cells) > 1 and cells[0] in _TABLES and not cut:
                 self.header = cells
                 return Record(HEADER, number, 1, line, cells)
             return Record(REJECT if cut else SKIP, number, 1, line[:TEXT_LIMIT], [], cut)
