@@ -112,6 +112,7 @@ def test_plain_rows_are_read_at_once():
         rows(6)[-1],
         "2026/11/20 13:16",
         "2026/11/20 13:16:07.900, 0, GPU A, 61.50 W, 45, P0, 345",
+        "2026/11/20 13:16:07.900, 0, GPU A, 61.50 W, 45, P0, 345 MHz",
     ],
 )
 @pytest.mark.parametrize("gpus", [1, 2])
