@@ -14,13 +14,14 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute
 
+from profsvc.formats.clock import Int64s
+
 BLOCK = 4 << 20
 SMALL_BLOCK = 1 << 16
 THREADS = 2
 WORD = 8
 _HIGH_BITS = 0x8080808080808080
 Letters = npt.NDArray[np.uint8]
-Int64s = npt.NDArray[np.int64]
 T = TypeVar("T")
 Block = bytes | memoryview
 

@@ -8,7 +8,7 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
-Int64s = npt.NDArray[np.int64]
+from profsvc.formats.clock import Int64s
 
 
 class Coded:

@@ -110,16 +110,20 @@ class _File:
         """Return the columns of rows that may be read in blocks: each tells its GPU, or there is only one."""
         return self.log.columns if self.log.columns and self.bursts is None else None
 
-    def block(self, block: bytes, part: Part | None) -> Iterator[Batch]:
-        """Read a block at once, if it was parsed; else what is plain of it so, and the rest line by line."""
+    def block(self, block: bytes, part: Part | None, tried: bool = False) -> Iterator[Batch]:
+        """Read a block at once, if it was parsed; else what is plain of it so, and the rest line by line.
+
+        ``tried`` says that without a part the whole block is not plain.
+        """
         while block:
             columns = self.plain()
-            part = part or (None if columns is None else parse(block, columns))
+            if part is None and columns is not None and not tried:
+                part = parse(block, columns)
             if part is not None and self.log.take(part, self.number):
                 self.number += part.rows
                 yield self.log.batch()
                 return
-            part = None
+            part, tried = None, False
             end = cut(block, halve=columns is not None, small=SMALL_BLOCK)
             if columns is not None and end < len(block):
                 yield from self.block(block[:end], None)
@@ -169,7 +173,8 @@ def read(stream: BinaryIO) -> Iterator[Batch]:
     with Text(stream) as text:
         file = _File(bursts_of(_stamps(text)))
         for block, columns, part in ahead(text.blocks(BLOCK_BYTES), file.plain, parse):
-            yield from file.block(bytes(block), part if columns is not None and columns is file.plain() else None)
+            tried = columns is not None and columns is file.plain()
+            yield from file.block(bytes(block), part if tried else None, tried)
         yield from file.last(text.encoding)
 
 

@@ -18,13 +18,12 @@ import pyarrow as pa
 import pyarrow.csv
 
 from profsvc.formats.blocks import WORD, Block, NotPlainError, blank, letters_of, must, trailing_numbers, words_before
+from profsvc.formats.clock import Flags, Int64s
 from profsvc.formats.nvprof_lines import TRACE, Layout, device_of
 from profsvc.formats.nvprof_values import LONGEST_S, Values
 from profsvc.specs import units
 
 Floats = npt.NDArray[np.float64]
-Int64s = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
 Codes = npt.NDArray[np.int32]
 Columns = dict[str, Any]
 

@@ -131,23 +131,25 @@ class _Walk:
 
     def batches(self) -> Iterator[Batch]:
         for block, plan, part in ahead(self.text.blocks(BLOCK), self._plan, parse):
-            if part and plan == self._plan():
+            tried = plan is not None and plan == self._plan()
+            if part and tried:
                 yield from self._take(part)
             else:
-                yield from self._closer(bytes(block))
+                yield from self._closer(bytes(block), tried)
         for record in self.scanner.settle(SKIP):
             self._record(record)
 
     def _plan(self) -> Plan | None:
         return plan_of(self.scanner.layout, self.page.values) if self.is_csv and self.signs.evidence.settled else None
 
-    def _closer(self, block: bytes) -> Iterator[Batch]:
-        """Read what is plain of a block at once, and the rest of it line by line."""
+    def _closer(self, block: bytes, tried: bool = False) -> Iterator[Batch]:
+        """Read what is plain of a block at once, and the rest of it line by line; ``tried`` if all of it is not."""
         while block:
             plan = self._plan()
-            if plan and (part := parse(block, plan)):
+            if plan and not tried and (part := parse(block, plan)):
                 yield from self._take(part)
                 return
+            tried = False
             end = cut(block, halve=plan is not None, small=SMALL_BLOCK)
             if plan and end < len(block):
                 yield from self._closer(block[:end])

@@ -13,12 +13,11 @@ import pyarrow as pa
 import pyarrow.csv
 
 from profsvc.formats.blocks import WORD, Block, NotPlainError, letters_of, must, trailing_numbers, words_before
-from profsvc.formats.clock import civil
+from profsvc.formats.clock import Int64s, civil
 from profsvc.formats.coded import Coded
 from profsvc.formats.sensors import Column, scale
 
 Floats = npt.NDArray[np.float64]
-Int64s = npt.NDArray[np.int64]
 
 MOST_DIGITS = 15
 POWERS = 10 ** np.arange(WORD + 1)
