@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import Connection, Engine, inspect, text
 
 from profsvc.errors import ServiceError, StoreVersionError
-from profsvc.store.engine import WRITE, file_of, plain_errors, reading, set_journal, writing
+from profsvc.store.engine import WRITE, file_of, plain_errors, reading, set_journal, turn, writing
 from profsvc.store.names import Names
 from profsvc.store.views import VIEWS, check_counters, sql_of
 
@@ -65,7 +65,15 @@ def upgrade(engine: Engine, counters: Iterable[str] | None = None, place: Path |
 
     A SQLite file of an older schema is copied first, to ``<file>.before-<new revision>``.
     """
-    found = state(engine, place)
+    if state(engine, place) != "current":
+        with turn(engine):  # and then look again: another process may have had its turn first
+            _bring(engine, state(engine, place), place)
+    refresh_views(engine, counters)
+    return head(place)
+
+
+def _bring(engine: Engine, found: str, place: Path | None) -> None:
+    """Bring a store that was ``found`` new, old or current to this program's schema."""
     if found == "old" and file_of(engine) is not None:
         _copy(engine, head(place))
     if found == "new":
@@ -73,8 +81,6 @@ def upgrade(engine: Engine, counters: Iterable[str] | None = None, place: Path |
     if found != "current":
         with changing_schema(engine) as connection:
             _run_migrations(connection, place or folder())
-    refresh_views(engine, counters)
-    return head(place)
 
 
 def _copy(engine: Engine, revision: str) -> Path:
