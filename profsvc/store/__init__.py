@@ -9,7 +9,19 @@ from collections.abc import Iterable
 from sqlalchemy import Engine
 
 from profsvc.errors import ServiceError, StoreVersionError
+from profsvc.store.arrival import Arrival, arriving
+from profsvc.store.deleted import (
+    aged_runs,
+    delete_run,
+    delete_upload,
+    deleted_upload,
+    deleted_uploads,
+    rereading,
+    restoring,
+)
 from profsvc.store.engine import file_of, make_engine, set_journal, url_of
+from profsvc.store.health import Check, examine
+from profsvc.store.kept import Files, files_of, keeping, kept_bytes, spool_of
 from profsvc.store.load import RunInfo, Stored, UploadInfo, find_upload, write_upload
 from profsvc.store.migrate import current, head, state, upgrade
 from profsvc.store.read import (
@@ -30,17 +42,26 @@ from profsvc.store.read import (
     upload,
     uploads,
 )
-from profsvc.store.results import delete_run, delete_upload, describe_device, save_results
+from profsvc.store.results import describe_device, save_results
 from profsvc.store.sandbox import Answer, query
+from profsvc.store.upkeep import Backup, Waste, backup, holding, sweep, vacuum, waste
 from profsvc.store.views import FLAGS, VIEWS
 
 __all__ = [
     "FLAGS",
     "VIEWS",
     "Answer",
+    "Arrival",
+    "Backup",
+    "Check",
+    "Files",
     "RunInfo",
     "Stored",
     "UploadInfo",
+    "Waste",
+    "aged_runs",
+    "arriving",
+    "backup",
     "characterizations",
     "connect",
     "counters",
@@ -48,26 +69,39 @@ __all__ = [
     "current",
     "delete_run",
     "delete_upload",
+    "deleted_upload",
+    "deleted_uploads",
     "describe_device",
     "device_attributes",
+    "examine",
+    "files_of",
     "find_run",
     "find_upload",
     "head",
+    "holding",
+    "keeping",
+    "kept_bytes",
     "launches",
     "metrics",
     "models",
     "open_store",
     "potential",
     "query",
+    "rereading",
+    "restoring",
     "rules",
     "runs",
     "save_results",
     "select",
     "sensors",
+    "spool_of",
+    "sweep",
     "table",
     "upgrade",
     "upload",
     "uploads",
+    "vacuum",
+    "waste",
     "write_upload",
 ]
 

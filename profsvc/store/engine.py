@@ -36,8 +36,8 @@ ADVICE = {
 }
 
 
-def default_path() -> Path:
-    """Return the file of the store in the user's data folder; the folder is made for this user alone."""
+def data_folder() -> Path:
+    """Return the user's data folder, made for this user alone."""
     from platformdirs import user_data_path
 
     folder = user_data_path("profsvc", appauthor=False)
@@ -45,7 +45,7 @@ def default_path() -> Path:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise ServiceError(f"cannot make {folder} for the store: {error.strerror}; choose one with --store") from None
-    return folder / "profsvc.sqlite"
+    return folder
 
 
 def url_of(text: str | None) -> URL:
@@ -55,7 +55,7 @@ def url_of(text: str | None) -> URL:
     ('sqlite:///lab.sqlite', 'postgresql+psycopg://host/db')
     """
     if not text:
-        return URL.create("sqlite", database=str(default_path()))
+        return URL.create("sqlite", database=str(data_folder() / "profsvc.sqlite"))
     if "://" not in text:
         return URL.create("sqlite", database=text)
     try:

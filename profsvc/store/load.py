@@ -5,7 +5,7 @@ often; a file that fails half way leaves nothing behind.
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import PurePath
@@ -45,12 +45,14 @@ _SAME_REPORT = """
 
 @dataclass(frozen=True)
 class UploadInfo:
-    """What is known of a file before it is read."""
+    """What is known of a file before it is read; its number and time only if it was in the store before."""
 
     file_name: str
     sha256: str
     size_bytes: int
     format: str
+    upload_id: int | None = None
+    received_at: str | None = None
 
 
 @dataclass(frozen=True)
@@ -104,17 +106,32 @@ def _found(connection: Connection, sha256: str, known: bool = True) -> Stored | 
     return Stored(**row, known=known) if row else None
 
 
-def write_upload(engine: Engine, upload: UploadInfo, run: RunInfo, batches: Iterable[Batch]) -> Stored:
-    """Store a file: all of it, or nothing if anything goes wrong on the way, in ``batches`` too."""
+def write_upload(
+    engine: Engine,
+    upload: UploadInfo,
+    run: RunInfo,
+    batches: Iterable[Batch],
+    first: Callable[[Connection], None] | None = None,
+) -> Stored:
+    """Store a file: all of it, or nothing if anything goes wrong on the way, in ``batches`` too.
+
+    ``first`` is done first in the same transaction, such as to clear what was read from the file before.
+    """
     try:
         with writing(engine) as connection:
+            if first is not None:
+                first(connection)
             if known := _found(connection, upload.sha256):
+                if first is not None:
+                    raise ServiceError(f"{upload.file_name} was uploaded meanwhile as upload {known.upload_id}")
                 return known
             run_id = _run(connection, run, upload)
             loading = _Loading(connection, upload, run, run_id)
             for batch in batches:
                 loading.add(batch)
             loading.finish()
+            if upload.upload_id is not None:
+                settle_pages(connection, run_id)
             return _stored(_found(connection, upload.sha256, known=False))
     except ServiceError as error:
         # On a server two transactions may both find nothing; the second to insert the bytes fails, and is told.
@@ -174,6 +191,24 @@ def _free_name(connection: Connection, project: str, file_name: str) -> str:
     return name
 
 
+def _same_report(connection: Connection, upload_id: int, run_id: int, launches: int) -> int | None:
+    """Return the first upload of the run with the same launches: another page of one report, not new work."""
+    if not launches:
+        return None
+    bounds = {"upload_id": upload_id, "run_id": run_id, "launches": launches, "step": STEP}
+    found = connection.execute(text(_SAME_REPORT), bounds).scalar()
+    return None if found is None else int(found)
+
+
+def settle_pages(connection: Connection, run_id: int) -> None:
+    """Find anew which files of a run are pages of one report, after one of them went or came back."""
+    query = text("SELECT upload_id, launches FROM uploads WHERE run_id = :run_id ORDER BY upload_id")
+    for upload_id, launches in connection.execute(query, {"run_id": run_id}).all():
+        same = _same_report(connection, upload_id, run_id, launches)
+        assign = text("UPDATE uploads SET same_as = :same WHERE upload_id = :upload_id")
+        connection.execute(assign, {"same": same, "upload_id": upload_id})
+
+
 class _Loading:
     """An upload on its way into the store."""
 
@@ -191,13 +226,13 @@ class _Loading:
         self.gpu_time_ns: float | None = None
         table = metadata.tables["uploads"]
         row = {
-            **vars(upload),
+            "received_at": now(),
+            **{name: value for name, value in vars(upload).items() if value is not None},
             **dict.fromkeys(("lines", *self.lines, "launches", "samples"), 0),
             "run_id": run_id,
             "status": "stored",
             "message": "",
             "facts": "{}",
-            "received_at": now(),
         }
         self.upload_id = int(connection.execute(insert(table).values(row).returning(table.c.upload_id)).scalar_one())
         self.encoder = Encoder(connection, self.upload_id, run_id, run.device)
@@ -251,21 +286,12 @@ class _Loading:
             "launches": self.launches,
             "samples": self.encoder.sensors.samples.total(),
             "gpu_time_ns": self.gpu_time_ns,
-            "same_as": self._same_report(),
+            "same_as": _same_report(self.connection, self.upload_id, self.run_id, self.launches),
             "message": self.message,
         }
         assignments = ", ".join(f"{column} = :{column}" for column in row)
         self.connection.execute(text(f"UPDATE uploads SET {assignments} WHERE upload_id = :upload_id"), row)
         self._describe_run()
-
-    def _same_report(self) -> int | None:
-        """Return the first upload of the run with the same launches: another page of one report, not new work."""
-        if not self.launches:
-            return None
-        query = text(_SAME_REPORT)
-        bounds = {"upload_id": self.upload_id, "run_id": self.run_id, "launches": self.launches, "step": STEP}
-        found = self.connection.execute(query, bounds).scalar()
-        return None if found is None else int(found)
 
     def _check_launches(self) -> None:
         """Refuse values of launches that the file does not have: `metrics` has no foreign key that would."""

@@ -187,7 +187,16 @@ def test_deleting_leaves_no_orphans(analysed: Engine) -> None:
     store.delete_run(analysed, 2)
     with reading(analysed) as connection:
         left = {t for t in metadata.tables if connection.execute(text(f"SELECT count(*) FROM {t}")).scalar_one()}
-    assert left <= {"facts", "texts", "kernels", "metric_names", "unit_names", "model_names", "devices"}
+    assert left <= {
+        "facts",
+        "texts",
+        "kernels",
+        "metric_names",
+        "unit_names",
+        "model_names",
+        "devices",
+        "deleted_uploads",
+    }
     again = store.write_upload(analysed, info(), store.RunInfo(), batches())
     assert (again.upload_id, again.run_id) == (4, 3)  # numbers of what was deleted are not given again
     with pytest.raises(NotFoundError, match="no upload has the number 1"):
