@@ -118,9 +118,10 @@ def journal_of(file: Path) -> str:
 def make_engine(url: URL) -> Engine:
     """Make the engine of a store, without touching the database."""
     try:
+        # No pool: a file opens in a millisecond and a connection in three, nothing is left open behind a forked
+        # worker, and a server that was restarted is simply reached again.
         if url.get_backend_name() != "sqlite":
-            return create_engine(url)
-        # No pool: a file opens in a millisecond, and nothing is left open behind a forked worker.
+            return create_engine(url, poolclass=NullPool)
         engine = create_engine(url, poolclass=NullPool, connect_args={"timeout": BUSY_SECONDS})
     except (ModuleNotFoundError, NoSuchModuleError) as error:
         raise ServiceError(f"the database driver is missing ({error}); run: pip install 'profsvc[postgres]'") from None
@@ -183,7 +184,10 @@ def turn(engine: Engine) -> Iterator[None]:
 
 def set_journal(engine: Engine) -> None:
     """Choose the journal that this SQLite keeps whole where it lies: the write-ahead log, else a rollback journal."""
-    wanted = journal_of(Path(str(engine.url.database)))
+    file = file_of(engine)
+    if file is None:
+        return
+    wanted = journal_of(file)
     with plain_errors(engine), engine.connect() as connection:
         driver: Any = connection.connection.driver_connection
         if driver.execute("PRAGMA journal_mode").fetchone()[0] != wanted:
