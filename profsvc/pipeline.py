@@ -236,7 +236,9 @@ def reparse(engine: "Engine", files: store.Files, upload_id: int) -> tuple[Verdi
     The upload, its run, its time and the options it was read with stay. If it cannot be read now, nothing changes.
     """
     row = store.upload(engine, upload_id)
-    then = _recalled(engine, Verdict(row["file_name"], row["sha256"], upload_id=upload_id), AS_IT_IS)
+    same: tuple[str, ...] = ("sha256", "format", "upload_id", "run_id", "launches", "samples", "message")
+    same += ("lines", "lines_stored", "lines_skipped", "lines_rejected")
+    then = Verdict(row["file_name"], **{name: row[name] for name in same})
     return then, _read_again(engine, files, row, store.rereading(upload_id, row["run_id"]))
 
 
