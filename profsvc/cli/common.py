@@ -51,12 +51,17 @@ def files_of(engine: "Engine") -> "Files":
     return store.files_of(engine, str(values["files"]), int(values["free_bytes"]), bool(values["keep"]))
 
 
+def at_terminal() -> bool:
+    """Tell whether a person can answer."""
+    return sys.stdin.isatty()
+
+
 def agreed(what: str, listed: Sequence[str], yes: bool) -> None:
     """List what a command is about to remove; go on only if the person says so, here or with --yes."""
     say("\n".join([f"{what}:", *(f"  {line}" for line in listed)]))
     if yes:
         return
-    if not sys.stdin.isatty():
+    if not at_terminal():
         raise UsageError("nothing was changed; give --yes to do it")
     if not typer.confirm("Do it?", err=True):
         raise typer.Exit(0)

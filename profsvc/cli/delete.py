@@ -112,8 +112,8 @@ def reparse(
     ids = store.runs(engine)["run_id"].tolist() if every else [store.find_run(engine, run) for run in runs or []]
     for run_id in ids:
         numbers += [int(row["upload_id"]) for row in store.select(engine, "v1_uploads", run_id=int(run_id))]
-    failed = 0
-    for number in dict.fromkeys(numbers):
+    failed, numbers = 0, sorted(set(numbers))
+    for number in numbers:
         try:
             then, now = pipeline.reparse(engine, files, number)
         except ProfsvcError as error:
@@ -122,7 +122,7 @@ def reparse(
             continue
         say(f"upload {number} ({now.file_name}) of run {now.run!r} (id {now.run_id}): {_changed(then, now)}")
     if failed:
-        raise ServiceError(f"{failed} of {len(dict.fromkeys(numbers))} uploads could not be read again")
+        raise ServiceError(f"{failed} of {len(numbers)} uploads could not be read again")
 
 
 def _changed(then: "Verdict", now: "Verdict") -> str:

@@ -38,11 +38,11 @@ Look = Callable[[Engine, Files], Iterator[Check]]
 def examine(engine: Engine, files_of: Callable[[], Files], deep: bool = False) -> list[Check]:
     """Look at everything; ``deep`` reads the whole database and all kept bytes.
 
-    ``files_of`` says where bytes are kept; it is asked only if the store can be read.
+    ``files_of`` says where bytes are kept; of a server it is asked only if its store can be read.
     """
     file = file_of(engine)
     first = [_python, _postgres, _schema] if file is None else [_python, _sqlite, _place, _room, _schema]
-    beside = Files(Path(f"{file}.files")) if file is not None else Files(Path())
+    beside = Files(Path()) if file is None else files_of()
     found = [check for look in first for check in _looked(look, engine, beside)]
     schema = next(check for check in found if check.check == "schema")
     if schema.state != "ok" or (file is not None and not file.exists()):

@@ -216,6 +216,7 @@ class _Loading:
         self.connection = connection
         self.run = run
         self.run_id = run_id
+        self.again = upload.upload_id is not None
         self.facts: dict[str, str] = {}
         self.message = ""
         self.lines = {"lines_stored": 0, "lines_skipped": 0, "lines_rejected": 0}
@@ -314,7 +315,8 @@ class _Loading:
             device = Names(self.connection, "devices")[named, ""]
         # A page may print no more than the compute capability: a later one that names the product knows better.
         named = "(SELECT d.device_id FROM devices d WHERE d.device_id = runs.device_id AND d.name <> '')"
-        replace = "coalesce(:device_id, device_id)" if self.run.device else f"coalesce({named}, :device_id, device_id)"
+        told = self.run.device and not self.again  # a file that is read again says nothing new
+        replace = "coalesce(:device_id, device_id)" if told else f"coalesce({named}, :device_id, device_id)"
         self.connection.execute(
             text(f"UPDATE runs SET device_id = {replace}, host = coalesce(host, :host) WHERE run_id = :run_id"),
             {"device_id": device, "host": self.encoder.first_host, "run_id": self.run_id},

@@ -145,7 +145,7 @@ def _rows(connection: Connection) -> dict[str, int]:
 
 def _dump(engine: Engine, part: Path) -> dict[str, int]:
     url = engine.url.set(drivername="postgresql")
-    shown = url.set(password=None).render_as_string()
+    shown = url._replace(password=None).render_as_string()
     program = shutil.which("pg_dump")
     command = f"pg_dump --format=custom --file={part.with_suffix('')} {shown}"
     if program is None:
