@@ -13,7 +13,7 @@ import pandas as pd
 
 from profsvc import analysis, formats, specs, store
 from profsvc.analysis.clocks import placed, zone_of
-from profsvc.errors import UsageError
+from profsvc.errors import ServiceError, UsageError
 from profsvc.formats.named_columns import read_columns
 from profsvc.formats.placed_sensors import placed_sensors, read_positions
 from profsvc.tables import Batch
@@ -208,8 +208,12 @@ def _store(
     batches = _read(arrival.stream(), how, verdict)
     first = _told(next(batches, Batch()), run.device)  # the reader is known, and the file is one of its kind
     upload = store.UploadInfo(verdict.file_name, arrival.sha256, arrival.size, verdict.format)
-    with store.keeping(files, arrival) as kept:
-        return store.write_upload(engine, upload, run, chain([first], batches, _lastly(kept)))
+    try:
+        with store.keeping(files, arrival) as kept:
+            return store.write_upload(engine, upload, run, chain([first], batches, _lastly(kept)))
+    except ServiceError:
+        store.forget(engine, files, arrival.sha256)  # a disk that is full needs its space
+        raise
 
 
 def _lastly(work: Callable[[], None]) -> Iterator[Batch]:

@@ -267,7 +267,7 @@ def main() -> None:
             if options.crowd
             else kills(url, folder, options.kills or 500, options.seed)
         )
-        print(", ".join(f"{count:g} {name}" for name, count in outcome.done.items()))
+        print(", ".join(f"{count} {name}" for name, count in outcome.done.items()))
         for words in outcome.wrong[:20]:
             print(f"WRONG: {words}")
         bad += len(outcome.wrong)

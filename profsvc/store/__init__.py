@@ -44,7 +44,7 @@ from profsvc.store.read import (
 )
 from profsvc.store.results import describe_device, save_results
 from profsvc.store.sandbox import Answer, query
-from profsvc.store.upkeep import Backup, Waste, backup, holding, sweep, vacuum, waste
+from profsvc.store.upkeep import Backup, Waste, backup, forget, holding, sweep, vacuum, waste
 from profsvc.store.views import FLAGS, VIEWS
 
 __all__ = [
@@ -77,6 +77,7 @@ __all__ = [
     "files_of",
     "find_run",
     "find_upload",
+    "forget",
     "head",
     "holding",
     "keeping",

@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from threading import Event
 from typing import IO, BinaryIO, cast
@@ -157,13 +158,14 @@ def _spooled(files: Files) -> Iterator[tuple[Path, IO[bytes]]]:
     """Give a file in the spool; its lock says that its writer lives."""
     with _disk_errors(files):
         number, name = tempfile.mkstemp(prefix=f"{os.getpid()}-", suffix=".zst", dir=files.spool)
+    out = open(number, "wb")  # noqa: PTH123, SIM115
     try:
-        with open(number, "wb") as out:  # noqa: PTH123
-            locks.free(out)
-            yield Path(name), out
+        locks.free(out)
+        yield Path(name), out
     finally:
-        with suppress(OSError):
-            Path(name).unlink(missing_ok=True)
+        for end in (out.close, partial(Path(name).unlink, missing_ok=True)):
+            with suppress(OSError):  # what did not fit was said when it was written
+                end()
 
 
 def _pack(arrival: Arrival, out: IO[bytes], stop: Event) -> None:

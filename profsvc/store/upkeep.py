@@ -5,7 +5,7 @@ import shutil
 import sqlite3
 import subprocess
 from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager, nullcontext
+from contextlib import closing, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -57,6 +57,15 @@ def sweep(engine: Engine, files: Files) -> int:
     with kept.removing(files):
         found = waste(engine, files)
         return kept.remove([*found.leftovers, *found.orphans])
+
+
+def forget(engine: Engine, files: Files | None, sha256: str) -> None:
+    """Remove the kept bytes of a file whose rows could not be committed; while others upload, a later sweep does."""
+    if files is None:
+        return
+    with suppress(ServiceError), kept.removing(files, seconds=0.1):
+        if sha256 not in _needed(engine):
+            kept.remove([files.blob(sha256)])
 
 
 def vacuum(engine: Engine, files: Files) -> tuple[int, int]:
