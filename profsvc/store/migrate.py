@@ -11,6 +11,7 @@ from sqlalchemy import Connection, Engine, inspect, text
 from profsvc.errors import ServiceError, StoreVersionError
 from profsvc.store.engine import WRITE, file_of, plain_errors, reading, set_journal, writing
 from profsvc.store.names import Names
+from profsvc.store.reader_role import grant
 from profsvc.store.views import VIEWS, check_counters, sql_of
 
 
@@ -142,6 +143,8 @@ def refresh_views(engine: Engine, counters: Iterable[str] | None = None) -> None
         numbers = Names(connection, "texts")
         for statement in _statements(engine.dialect.name, {name: numbers[name,] for name in names}):
             connection.exec_driver_sql(statement)
+        if file_of(engine) is None:
+            grant(connection)
         connection.execute(text("INSERT INTO facts (name, value) VALUES ('views', :wanted)"), {"wanted": wanted})
 
 
