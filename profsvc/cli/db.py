@@ -18,7 +18,7 @@ def upgrade(context: typer.Context) -> None:
     from profsvc import store
 
     engine = engine_of(context, as_it_is=True)
-    say(f"{engine.url.render_as_string(hide_password=True)}: schema {store.upgrade(engine)}")
+    say(f"{store.address(engine)}: schema {store.upgrade(engine)}")
 
 
 @group.command()

@@ -11,7 +11,7 @@ from sqlalchemy import Engine
 
 from profsvc.errors import ServiceError, StoreVersionError
 from profsvc.store import reader_role
-from profsvc.store.engine import file_of, make_engine, set_journal, url_of
+from profsvc.store.engine import address, file_of, make_engine, set_journal, url_of
 from profsvc.store.load import RunInfo, Stored, UploadInfo, find_upload, write_upload
 from profsvc.store.migrate import current, head, state, upgrade
 from profsvc.store.read import (
@@ -34,6 +34,7 @@ from profsvc.store.read import (
 )
 from profsvc.store.results import delete_run, delete_upload, describe_device, save_results
 from profsvc.store.sandbox import Answer, query
+from profsvc.store.server import repeated
 from profsvc.store.views import FLAGS, VIEWS
 
 __all__ = [
@@ -43,6 +44,7 @@ __all__ = [
     "RunInfo",
     "Stored",
     "UploadInfo",
+    "address",
     "characterizations",
     "connect",
     "counters",
@@ -62,6 +64,7 @@ __all__ = [
     "open_store",
     "potential",
     "query",
+    "repeated",
     "rules",
     "runs",
     "save_results",
@@ -102,10 +105,9 @@ def open_store(url: str | None = None, counter_names: Iterable[str] | None = Non
 
 def _must_be_current(engine: Engine) -> None:
     if state(engine) != "current":
-        where = engine.url.set(drivername="postgresql").render_as_string(hide_password=True)
         raise StoreVersionError(
             f"the database has not the schema {head()} of this program; run, with the password: "
-            f"profsvc --store {shlex.quote(where)} db upgrade"
+            f"profsvc --store {shlex.quote(address(engine))} db upgrade"
         )
 
 

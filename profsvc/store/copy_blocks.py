@@ -80,8 +80,10 @@ def _plain(column: Column, dtype: str) -> "tuple[np.ndarray[Any, Any], np.ndarra
         values, there = column, None
     elif isinstance(column, range):
         return np.arange(len(column), dtype=np.int64) * column.step + column.start, None
+    elif isinstance(column, list) and (dtype == ">f8" or None not in column):
+        values, there = np.array(column, dtype), None  # None among floats becomes NaN
     else:
-        given = pd.array(column, dtype="Float64" if dtype == ">f8" else "Int64") if isinstance(column, list) else column
+        given = pd.array(column, dtype="Int64") if isinstance(column, list) else column
         array: Any = getattr(given, "array", given)
         there = ~np.asarray(array.isna())
         values = array.to_numpy(dtype.lstrip(">"), na_value=0) if not there.all() else array.to_numpy(dtype.lstrip(">"))

@@ -1,4 +1,9 @@
-"""Dictionary encoding: a name is written once and then stands in the big tables as a number."""
+"""Dictionary encoding: a name is written once and then stands in the big tables as a number.
+
+On a server many files come in at once, and those that bring the same new names would wait for each other until the end
+of a load, or for ever. So there new names are written in a short transaction of their own, sorted, and stay where the
+load fails: a name that nothing refers to does no harm.
+"""
 
 from collections.abc import Sequence
 from itertools import islice
@@ -63,6 +68,13 @@ class Names(dict[tuple[str, ...], int]):
 
         found = known()
         if new := [row for name, row in zip(names, rows, strict=True) if name not in found]:
-            insert_rows(self._connection, self._table.name, columns, new, known=True)
+            self._add(columns, new)
             found = known()
         return {name: found[name] for name in names}
+
+    def _add(self, columns: Sequence[str], rows: list[tuple[str, ...]]) -> None:
+        if self._connection.dialect.name == "sqlite":
+            insert_rows(self._connection, self._table.name, columns, rows, known=True)
+            return
+        with self._connection.engine.connect() as connection, connection.begin():
+            insert_rows(connection, self._table.name, columns, sorted(rows), known=True)

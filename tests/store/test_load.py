@@ -18,6 +18,12 @@ def rows(engine: Engine) -> dict[str, int]:
     return {t: n for t, n in counts.items() if n and t not in {"facts", "texts"}}
 
 
+def left(engine: Engine) -> set[str]:
+    """Return the tables with rows; on a server a name stays when the file that brought it does not."""
+    names = {"kernels", "devices", "metric_names", "unit_names"}
+    return rows(engine).keys() - (names if engine.dialect.name == "postgresql" else set())
+
+
 def test_a_file_becomes_rows(engine: Engine, stored: store.Stored) -> None:
     assert stored == store.Stored(1, 1, "first", 4, 6, 4, 2, 0, "stored", "")
     (run,) = store.select(engine, "v1_runs")
@@ -80,7 +86,7 @@ def test_a_failure_half_way_leaves_nothing(engine: Engine, error: BaseException)
 
     with pytest.raises(type(error)):
         store.write_upload(engine, info(), store.RunInfo(tags={"a": "b"}), broken())
-    assert rows(engine) == {}
+    assert not left(engine)
     assert not store.write_upload(engine, info(), store.RunInfo(), batches()).known
 
 
@@ -147,7 +153,7 @@ def test_rules_and_rejects(engine: Engine) -> None:
 def test_a_reader_that_contradicts_itself_is_refused(engine: Engine, batch: Batch, words: str) -> None:
     with pytest.raises(DomainError, match=words):
         store.write_upload(engine, info(), store.RunInfo(), [*batches(), batch])
-    assert rows(engine) == {}
+    assert not left(engine)
 
 
 def test_gaps_between_launches_are_allowed(engine: Engine) -> None:
