@@ -4,11 +4,13 @@
 ``save_results``; questions are answered by the functions of `profsvc.store.read` and, for a user's own SQL, ``query``.
 """
 
+import shlex
 from collections.abc import Iterable
 
 from sqlalchemy import Engine
 
 from profsvc.errors import ServiceError, StoreVersionError
+from profsvc.store import reader_role
 from profsvc.store.arrival import Arrival, arriving
 from profsvc.store.deleted import (
     aged_runs,
@@ -19,7 +21,7 @@ from profsvc.store.deleted import (
     rereading,
     restoring,
 )
-from profsvc.store.engine import file_of, make_engine, set_journal, url_of
+from profsvc.store.engine import address, file_of, make_engine, set_journal, url_of
 from profsvc.store.health import Check, examine
 from profsvc.store.kept import Files, files_of, keeping, kept_bytes, spool_of
 from profsvc.store.load import RunInfo, Stored, UploadInfo, find_upload, write_upload
@@ -44,6 +46,7 @@ from profsvc.store.read import (
 )
 from profsvc.store.results import describe_device, save_results
 from profsvc.store.sandbox import Answer, query
+from profsvc.store.server import repeated
 from profsvc.store.upkeep import Backup, Waste, backup, forget, holding, sweep, vacuum, waste
 from profsvc.store.views import FLAGS, VIEWS
 
@@ -59,12 +62,14 @@ __all__ = [
     "Stored",
     "UploadInfo",
     "Waste",
+    "address",
     "aged_runs",
     "arriving",
     "backup",
     "characterizations",
     "connect",
     "counters",
+    "create_reader",
     "criteria",
     "current",
     "delete_run",
@@ -88,6 +93,7 @@ __all__ = [
     "open_store",
     "potential",
     "query",
+    "repeated",
     "rereading",
     "restoring",
     "rules",
@@ -126,10 +132,22 @@ def open_store(url: str | None = None, counter_names: Iterable[str] | None = Non
     file = file_of(engine)
     if file is not None and file.exists():
         set_journal(engine)
-    if file is None and state(engine) != "current":
-        where = engine.url.render_as_string(hide_password=True)
-        raise StoreVersionError(
-            f"{where} has not the schema {head()} of this program; run: profsvc --store URL db upgrade"
-        )
+    if file is None:
+        _must_be_current(engine)
     upgrade(engine, counter_names)
     return engine
+
+
+def _must_be_current(engine: Engine) -> None:
+    if state(engine) != "current":
+        raise StoreVersionError(
+            f"the database has not the schema {head()} of this program; run, with the password: "
+            f"profsvc --store {shlex.quote(address(engine))} db upgrade"
+        )
+
+
+def create_reader(engine: Engine, name: str, *, rotate: bool = False) -> reader_role.Reader:
+    """Make a role of Postgres that may only read the views, or set it right; with ``rotate`` give it a new password."""
+    if file_of(engine) is None:
+        _must_be_current(engine)
+    return reader_role.create_reader(engine, name, rotate=rotate)

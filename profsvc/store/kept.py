@@ -268,10 +268,14 @@ def blobs(files: Files) -> dict[str, Path]:
 
 
 def remove(paths: Iterable[Path]) -> int:
-    """Remove files; return how many bytes they took."""
+    """Remove files, and folders of files; return how many bytes they took."""
     freed = 0
     for path in paths:
         with suppress(FileNotFoundError):
-            freed += path.stat().st_size
-            path.unlink()
+            inside = sorted(path.glob("*")) if path.is_dir() else [path]
+            freed += sum(file.stat().st_size for file in inside)
+            for file in inside:
+                file.unlink()
+            if path.is_dir():
+                path.rmdir()
     return freed

@@ -17,6 +17,7 @@ from profsvc.store.engine import explained, file_of, plain_errors, reading, turn
 from profsvc.store.kept import Files
 from profsvc.store.load import now
 from profsvc.store.schema import metadata
+from profsvc.store.staging import left_over
 
 CHECKED = ("runs", "uploads", "launches", "metrics", "samples", "deleted_uploads")
 
@@ -40,7 +41,9 @@ def waste(engine: Engine, files: Files) -> Waste:
     """Return what lies in the folder of kept bytes and is not needed; while uploads are under way, theirs is in it."""
     lying = kept.blobs(files)
     needed = _needed(engine)
-    return Waste(kept.leftovers(files), [path for sha256, path in lying.items() if sha256 not in needed])
+    file = file_of(engine)
+    places = left_over(file) if file is not None else []
+    return Waste([*kept.leftovers(files), *places], [path for sha256, path in lying.items() if sha256 not in needed])
 
 
 def _needed(engine: Engine) -> set[str]:

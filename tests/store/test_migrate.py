@@ -91,7 +91,7 @@ def test_an_older_store_is_copied_first(engine: Engine, stored: store.Stored, ne
 def test_a_failed_upgrade_changes_nothing(engine: Engine, stored: store.Stored, newer: Path) -> None:
     file = newer / "versions" / "9999_notes.py"
     file.write_text(SECOND + "    op.execute('DELETE FROM kernels')\n")
-    with pytest.raises(ServiceError, match="launches"):
+    with pytest.raises(ServiceError, match="shapes"):
         migrate.upgrade(engine, COUNTERS, newer)
     assert store.current(engine) == store.head()
     assert len(store.select(engine, "v1_launches")) == 4
@@ -161,7 +161,7 @@ def test_postgres_understands_the_schema() -> None:
     assert "run_id BIGSERIAL" in ddl
     assert "launch_id BIGINT NOT NULL" in ddl
     assert "duration_ns DOUBLE PRECISION" in ddl
-    assert "CONSTRAINT pk_samples PRIMARY KEY (sensor_id, sample_index)" in ddl
+    assert "CONSTRAINT pk_sample_blocks PRIMARY KEY (sensor_id, first_id)" in ddl
     assert "STRICT" not in ddl
 
 
