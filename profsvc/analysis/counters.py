@@ -14,6 +14,16 @@ OWN = (
 )
 
 
+def feeds_criteria(tool: str) -> bool:
+    """Tell whether a tool has metrics that a criterion of a launch is computed from; a mere tracer has none.
+
+    >>> [feeds_criteria(tool) for tool in ("ncu", "nvprof", "nsys", "kineto")]
+    [True, True, False, False]
+    """
+    needed = {c for entry in specs.criteria()["criterion"] if entry["level"] == "launch" for c in entry["counters"]}
+    return not needed.isdisjoint(specs.metrics(tool))
+
+
 def values_of(metrics: pd.DataFrame, ids: list[int], tool: str, capability: str | None) -> dict[str, np.ndarray]:
     """Numbers of each metric of the tool over the launches ``ids``; missing is NaN.
 

@@ -32,6 +32,7 @@ from profsvc.store.read import (
 )
 from profsvc.store.results import delete_run, delete_upload, describe_device, save_results
 from profsvc.store.sandbox import Answer, query
+from profsvc.store.traces import measured_launches, time_without, timeline
 from profsvc.store.views import FLAGS, VIEWS
 
 __all__ = [
@@ -54,6 +55,7 @@ __all__ = [
     "find_upload",
     "head",
     "launches",
+    "measured_launches",
     "metrics",
     "models",
     "open_store",
@@ -65,6 +67,8 @@ __all__ = [
     "select",
     "sensors",
     "table",
+    "time_without",
+    "timeline",
     "upgrade",
     "upload",
     "uploads",

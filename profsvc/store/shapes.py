@@ -271,3 +271,26 @@ SHAPES: dict[str, Shape] = {
         ),
     ),
 }
+
+# Counters that the columns of a launch give by themselves, so that a launch without metrics needs no rows of its own.
+# Doubles throughout: a product of whole numbers may overflow. Where the tool says whose device it is, a warp is known.
+_NVIDIA = "CASE WHEN u.format LIKE 'nvprof%' OR u.format LIKE 'nsys%' THEN {} END"
+_OWN = {
+    **{
+        name: f"1.0 * {{{name}}}"
+        for name in (
+            *("duration_ns", "grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z"),
+            *("registers_per_thread", "shared_mem_static_bytes", "shared_mem_dynamic_bytes"),
+        )
+    },
+    "duration_s": "{duration_ns} * 1e-9",
+    "grid_blocks": "1.0 * {grid_x} * {grid_y} * {grid_z}",
+    "block_threads": "1.0 * {block_x} * {block_y} * {block_z}",
+    "grid_threads": "1.0 * {grid_x} * {grid_y} * {grid_z} * {block_x} * {block_y} * {block_z}",
+    "warp_size": _NVIDIA.format("32.0"),
+    # ceil(x / 32) for whole x; SQLite may have been built without ceil.
+    "warps_per_block": _NVIDIA.format("round((2.0 * {block_x} * {block_y} * {block_z} + 31.0) / 64.0)"),
+}
+_LAUNCH = {name: sql for name, _, sql, _ in SHAPES["v1_launches"].columns}
+OWN_COUNTERS = {counter: sql.format(**_LAUNCH) for counter, sql in _OWN.items()}
+"""SQL of the counters that need no metric, over the FROM clause of ``v1_counters``."""
