@@ -1,6 +1,7 @@
 """Stored metrics to canonical counters: a row a launch, a column a counter, and where each value came from."""
 
 from collections.abc import Mapping
+from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -14,6 +15,7 @@ OWN = (
 )
 
 
+@cache
 def feeds_criteria(tool: str) -> bool:
     """Tell whether a tool has metrics that a criterion of a launch is computed from; a mere tracer has none.
 

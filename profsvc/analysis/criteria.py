@@ -251,7 +251,7 @@ def host_sync(line: Timeline | None) -> dict[str, Any]:
     if line is None:
         return row | {"reason": "the export has no start times; upload a trace of the run (nsys or nvprof)"}
     bad = line.suspected
-    ours = formula.host_sync_of_sums(line.busy_ns, line.span_ns, overlaps=line.overlaps, suspected=bad)
+    ours = formula.host_sync_of_sums(line.busy_ns, line.span_ns, overlaps=line.overlapped, suspected=bad)
     printed = formula.host_sync_of_sums(line.total_ns, line.last_end_ns, "as_published", suspected=bad)
     return row | {
         "value": float(ours.value),

@@ -19,7 +19,7 @@ class Timeline(NamedTuple):
     last_start_ns: int
     last_end_ns: float
     total_ns: float
-    overlaps: bool = False
+    overlapped: bool = False
     suspected: bool = False
 
 
@@ -41,7 +41,7 @@ def extended(line: Timeline | None, start: NDArray[np.int64], duration: NDArray[
 
     >>> line = extended(None, np.array([0, 5]), np.array([10.0, 15.0]))
     >>> line = extended(line, np.array([30]), np.array([10.0]))
-    >>> line.busy_ns, line.span_ns, line.total_ns, line.overlaps
+    >>> line.busy_ns, line.span_ns, line.total_ns, line.overlapped
     (30.0, 40.0, 35.0, True)
     """
     if not start.size:
@@ -66,6 +66,6 @@ def extended(line: Timeline | None, start: NDArray[np.int64], duration: NDArray[
         last,
         max(tie, float(end[start == start[-1]].max())),
         line.total_ns + float(duration.sum()),
-        line.overlaps or bool(overlaps.any()),
+        line.overlapped or bool(overlaps.any()),
         line.suspected or not bool((np.isfinite(duration) & (duration >= 0)).all()),
     )

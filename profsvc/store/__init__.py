@@ -32,7 +32,8 @@ from profsvc.store.read import (
 )
 from profsvc.store.results import delete_run, delete_upload, describe_device, save_results
 from profsvc.store.sandbox import Answer, query
-from profsvc.store.traces import measured_launches, time_without, timeline
+from profsvc.store.timelines import timeline
+from profsvc.store.traces import measured_launches, time_without
 from profsvc.store.views import FLAGS, VIEWS
 
 __all__ = [

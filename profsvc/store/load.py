@@ -20,6 +20,7 @@ from profsvc.store.encode import Encoder
 from profsvc.store.engine import reading, writing
 from profsvc.store.names import Names
 from profsvc.store.schema import STEP, metadata
+from profsvc.store.timelines import Running
 from profsvc.tables import Batch, check
 
 _FOUND = """
@@ -189,6 +190,7 @@ class _Loading:
         self.highest_launch = -1
         self.highest_subject = -1
         self.gpu_time_ns: float | None = None
+        self.timeline = Running()
         table = metadata.tables["uploads"]
         row = {
             **vars(upload),
@@ -227,6 +229,7 @@ class _Loading:
         if name == "launches":
             self.highest_launch = max(self.highest_launch, highest)
             self.launches += len(table)
+            self.timeline.add(table)
             if table["duration_ns"].notna().any():
                 self.gpu_time_ns = (self.gpu_time_ns or 0.0) + float(table["duration_ns"].sum())
 
@@ -256,6 +259,7 @@ class _Loading:
         }
         assignments = ", ".join(f"{column} = :{column}" for column in row)
         self.connection.execute(text(f"UPDATE uploads SET {assignments} WHERE upload_id = :upload_id"), row)
+        self.timeline.save(self.connection, self.upload_id)
         self._describe_run()
 
     def _same_report(self) -> int | None:

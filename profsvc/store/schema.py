@@ -178,6 +178,18 @@ launches = table(
     integer("shared_mem_static_bytes"),
     integer("shared_mem_dynamic_bytes"),
 )
+timelines = table(
+    "timelines",
+    ref("upload_id", "uploads.upload_id", cascade=True, primary_key=True),
+    integer("first_ns"),
+    real("span_ns"),
+    real("busy_ns"),
+    integer("last_start_ns"),
+    real("last_end_ns"),
+    real("total_ns"),
+    integer("overlapped"),
+    integer("suspected"),
+)
 metrics = table(
     "metrics",
     key("launch_ref"),

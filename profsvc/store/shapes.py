@@ -24,6 +24,8 @@ LAUNCHES = (
     " JOIN kernels k ON k.kernel_id = l.kernel_id"
 )
 
+TIMELINE = {"first_start_ns": "t.first_ns", "span_ns": "t.span_ns", "busy_ns": "t.busy_ns"}
+
 SHAPES: dict[str, Shape] = {
     "v1_runs": Shape(
         "An execution of a program, or a campaign of measurements, on a device.",
@@ -69,9 +71,9 @@ SHAPES: dict[str, Shape] = {
     ),
     "v1_uploads": Shape(
         "A file as it was uploaded, known by the SHA-256 of its bytes.",
-        "uploads u",
+        "uploads u LEFT JOIN timelines t ON t.upload_id = u.upload_id",
         tuple(
-            (name, kind, f"u.{name}", meaning)
+            (name, kind, TIMELINE.get(name, f"u.{name}"), meaning)
             for name, kind, meaning in (
                 ("upload_id", "int", "the upload's number"),
                 ("run_id", "int", "the run it belongs to"),
@@ -90,6 +92,9 @@ SHAPES: dict[str, Shape] = {
                 ("samples", "int", "readings of sensors in it"),
                 ("same_as", "int", "upload of the run that holds the same launches, as another page of one report"),
                 ("gpu_time_ns", "float", "sum of their durations; null if it has none"),
+                ("first_start_ns", "int", "start of the first; null if none has start and duration"),
+                ("span_ns", "float", "from there to the end of the last"),
+                ("busy_ns", "float", "time of this in which at least one of them ran"),
                 ("message", "text", "a sentence about the whole file"),
                 ("facts", "text", "what else the reader found out, as a JSON object of texts"),
                 ("received_at", "text", "when it was stored, UTC, ISO 8601"),

@@ -12,7 +12,8 @@ from sqlalchemy import Engine
 from profsvc import store
 from profsvc.analysis import criteria
 from profsvc.formulas.criteria import host_sync
-from profsvc.store import traces
+from profsvc.store import timelines
+from profsvc.store.engine import reading
 from profsvc.tables import Batch, frame
 from tests.store.conftest import batches, info
 
@@ -109,9 +110,9 @@ def test_a_run_without_launches_has_no_timeline(engine: Engine) -> None:
 
 
 def test_rows_come_in_pieces(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(traces, "ROWS_AT_ONCE", 2)
+    monkeypatch.setattr(timelines, "ROWS_AT_ONCE", 2)
     run_id = put(engine, "a", trace(MIXED)).run_id
-    assert [len(rows) for rows in traces._chunks(engine, "SELECT launch_id FROM v1_launches")] == [2, 2, 1]
+    assert [len(rows) for rows in timelines.chunks(engine, "SELECT launch_id FROM v1_launches")] == [2, 2, 1]
     assert_like(engine, run_id, MIXED)
     first = store.launches(engine, run_id)["launch_id"].tolist()
     assert store.time_without(engine, 1, first[:2]) == 4.0 + 20.25 + 1.0
@@ -133,3 +134,40 @@ def test_launches_with_metrics_are_told_from_those_without(engine: Engine, store
     nothing = store.measured_launches(engine, [])
     assert nothing.dtypes.equals(launches.dtypes)
     assert nothing.empty
+
+
+def kept(engine: Engine) -> list[tuple[Any, ...]]:
+    with reading(engine) as connection:
+        return [tuple(row) for row in connection.exec_driver_sql("SELECT * FROM timelines ORDER BY upload_id")]
+
+
+def test_sums_are_made_while_a_file_is_loaded(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(timelines, "_ordered", None)  # no launch is read again
+    assert_like(engine, put(engine, "a", trace(ORDERED)).run_id, ORDERED)
+    put(engine, "b", trace([(None, 5.0)]))
+    assert_like(engine, 1, ORDERED)
+    assert [row[1:3] for row in kept(engine)] == [(0, 1051.0), (None, None)]
+    shown = store.upload(engine, 1)
+    assert (shown["first_start_ns"], shown["span_ns"], shown["busy_ns"]) == (0, 1051.0, 1025.25)
+    assert store.upload(engine, 2)["span_ns"] is None
+
+
+def test_sums_of_launches_out_of_order_are_kept_once_made(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    put(engine, "a", trace(MIXED))
+    assert kept(engine) == []
+    assert_like(engine, 1, MIXED)
+    monkeypatch.setattr(timelines, "_ordered", None)
+    assert_like(engine, 1, MIXED)
+    assert store.upload(engine, 1)["busy_ns"] == 20.25 + 10.0 + 1.0 - 0.0 - (60.0 - 51.0 - 1.0) + 8.0 - 1.0
+
+
+def test_sums_go_with_their_file(engine: Engine) -> None:
+    put(engine, "a", trace(ORDERED))
+    store.delete_upload(engine, 1)
+    assert kept(engine) == []
+
+
+def test_a_duration_that_no_database_holds_is_not_kept(engine: Engine) -> None:
+    put(engine, "a", trace([(0, 1.0), (5, float("inf"))]))
+    assert kept(engine) == []
+    assert np.isnan(criteria.host_sync(store.timeline(engine, 1))["value"])
