@@ -35,6 +35,8 @@ from profsvc.store.read import (
 from profsvc.store.results import delete_run, delete_upload, describe_device, save_results
 from profsvc.store.sandbox import Answer, query
 from profsvc.store.server import repeated
+from profsvc.store.timelines import timeline
+from profsvc.store.traces import measured_launches, time_without
 from profsvc.store.views import FLAGS, VIEWS
 
 __all__ = [
@@ -59,6 +61,7 @@ __all__ = [
     "find_upload",
     "head",
     "launches",
+    "measured_launches",
     "metrics",
     "models",
     "open_store",
@@ -71,6 +74,8 @@ __all__ = [
     "select",
     "sensors",
     "table",
+    "time_without",
+    "timeline",
     "upgrade",
     "upload",
     "uploads",

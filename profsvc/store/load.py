@@ -24,6 +24,7 @@ from profsvc.store.engine import file_of, reading, writing
 from profsvc.store.names import Names
 from profsvc.store.schema import STEP, metadata
 from profsvc.store.staging import Direct, reserve, staging
+from profsvc.store.timelines import Running
 from profsvc.store.totals import Total
 from profsvc.tables import Batch, check
 
@@ -251,6 +252,7 @@ class _Loading:
         self.highest_launch = -1
         self.highest_subject = -1
         self.gpu_time_ns: float | None = None
+        self.timeline = Running()
 
     def close(self) -> None:
         """Let go of what waits outside the memory."""
@@ -281,6 +283,7 @@ class _Loading:
         if name == "launches":
             self.highest_launch = max(self.highest_launch, highest)
             self.launches += len(table)
+            self.timeline.add(table)
             if table["duration_ns"].notna().any():
                 self.gpu_time_ns = (self.gpu_time_ns or 0.0) + float(table["duration_ns"].sum())
 
@@ -314,6 +317,7 @@ class _Loading:
         }
         assignments = ", ".join(f"{column} = :{column}" for column in row)
         connection.execute(text(f"UPDATE uploads SET {assignments} WHERE upload_id = :upload_id"), row)
+        self.timeline.save(connection, self.upload_id)
 
     def _same_report(self, connection: Connection, run_id: int) -> int | None:
         """Return the first upload of the run with the same launches: another page of one report, not new work."""

@@ -150,7 +150,11 @@ def sql_of(view: str, dialect: str, counters: Mapping[str, int]) -> str:
     if view == "v1_counters":
         # A look-up a column, not a pivot by GROUP BY: a query pays for the columns that it names, no more.
         value = "(SELECT c.value FROM counters c WHERE c.launch_id = l.launch_id AND c.counter_id = {})"
-        selected += [f'{value.format(number)} AS "{name}"' for name, number in counters.items()]
+        own = shapes.OWN_COUNTERS
+        selected += [
+            f'{f"coalesce({value}, {own[name]})" if name in own else value} AS "{name}"'.replace("{}", str(number))
+            for name, number in counters.items()
+        ]
     # Plain replacement: the statement holds braces that are not fields.
     columns = ",\n  ".join(selected).replace("{json_object}", JSON_OBJECT[dialect])
     return f"CREATE VIEW {view} AS\nSELECT\n  {columns}\nFROM {shape.source}"
