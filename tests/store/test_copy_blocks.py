@@ -75,10 +75,13 @@ FLOATS = [1.5, float("nan"), -float("inf"), 5e-324]
 )
 def test_every_kind_of_column_is_taken(engine: Engine, given: Any) -> None:
     with writing(engine) as connection:
-        ids = {"sensor_id": np.full(4, 7), "sample_index": np.arange(4, dtype=np.uint8)}
-        rest = {"line": pd.Series([1, 2, 3, 2**63 - 1], dtype="Int64"), "reason_id": pd.array([None] * 4, "Int64")}
+        ids = {"sample_id": np.arange(4, dtype=np.uint8), "index_shift": np.full(4, 7)}
+        rest = {
+            "line_shift": pd.Series([1, 2, 3, 2**63 - 1], dtype="Int64"),
+            "reason_id": pd.array([None] * 4, "Int64"),
+        }
         copy_columns(connection, "samples", {**ids, "value": given, **rest})
-        rows = connection.execute(text("SELECT value, reason_id, line FROM samples ORDER BY sample_index")).all()
+        rows = connection.execute(text("SELECT value, reason_id, line_shift FROM samples ORDER BY sample_id")).all()
     assert [tuple(row) for row in rows] == [
         *((1.5, None, 1), (None, None, 2)), *((-float("inf"), None, 3), (5e-324, None, 2**63 - 1)),
     ]  # fmt: skip
