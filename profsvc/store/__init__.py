@@ -9,6 +9,14 @@ from collections.abc import Iterable
 from sqlalchemy import Engine
 
 from profsvc.errors import ServiceError, StoreVersionError
+from profsvc.store.big import (
+    count,
+    kernels_by_time,
+    launch_numbers,
+    longest_launches,
+    select_of,
+    transfers_by_kind,
+)
 from profsvc.store.engine import file_of, make_engine, set_journal, url_of
 from profsvc.store.load import RunInfo, Stored, UploadInfo, find_upload, write_upload
 from profsvc.store.migrate import current, head, state, upgrade
@@ -45,6 +53,7 @@ __all__ = [
     "UploadInfo",
     "characterizations",
     "connect",
+    "count",
     "counters",
     "criteria",
     "current",
@@ -55,7 +64,10 @@ __all__ = [
     "find_run",
     "find_upload",
     "head",
+    "kernels_by_time",
+    "launch_numbers",
     "launches",
+    "longest_launches",
     "measured_launches",
     "metrics",
     "models",
@@ -66,10 +78,12 @@ __all__ = [
     "runs",
     "save_results",
     "select",
+    "select_of",
     "sensors",
     "table",
     "time_without",
     "timeline",
+    "transfers_by_kind",
     "upgrade",
     "upload",
     "uploads",
