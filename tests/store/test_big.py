@@ -21,9 +21,7 @@ def run_id(engine: Engine) -> int:
     ("limit", "indexes", "more"),
     [(2, [2, 3], True), (4, [2, 3, 0, 4], True), (5, [0, 1, 2, 3, 4], False), (None, [0, 1, 2, 3, 4], False)],
 )
-def test_the_longest_launches(
-    engine: Engine, run_id: int, limit: int | None, indexes: list[int], more: bool
-) -> None:
+def test_the_longest_launches(engine: Engine, run_id: int, limit: int | None, indexes: list[int], more: bool) -> None:
     rows, has_more = store.longest_launches(engine, run_id, limit)
     assert ([row["launch_index"] for row in rows], has_more) == (indexes, more)
 
