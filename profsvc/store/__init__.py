@@ -12,6 +12,14 @@ from sqlalchemy import Engine
 from profsvc.errors import ServiceError, StoreVersionError
 from profsvc.store import reader_role
 from profsvc.store.arrival import Arrival, arriving
+from profsvc.store.big import (
+    count,
+    kernels_by_time,
+    launch_numbers,
+    longest_launches,
+    select_of,
+    transfers_by_kind,
+)
 from profsvc.store.deleted import (
     aged_runs,
     delete_run,
@@ -47,6 +55,8 @@ from profsvc.store.read import (
 from profsvc.store.results import describe_device, save_results
 from profsvc.store.sandbox import Answer, query
 from profsvc.store.server import repeated
+from profsvc.store.timelines import timeline
+from profsvc.store.traces import measured_launches, time_without
 from profsvc.store.upkeep import Backup, Waste, backup, forget, holding, sweep, vacuum, waste
 from profsvc.store.views import FLAGS, VIEWS
 
@@ -68,6 +78,7 @@ __all__ = [
     "backup",
     "characterizations",
     "connect",
+    "count",
     "counters",
     "create_reader",
     "criteria",
@@ -87,7 +98,11 @@ __all__ = [
     "holding",
     "keeping",
     "kept_bytes",
+    "kernels_by_time",
+    "launch_numbers",
     "launches",
+    "longest_launches",
+    "measured_launches",
     "metrics",
     "models",
     "open_store",
@@ -100,10 +115,14 @@ __all__ = [
     "runs",
     "save_results",
     "select",
+    "select_of",
     "sensors",
     "spool_of",
     "sweep",
     "table",
+    "time_without",
+    "timeline",
+    "transfers_by_kind",
     "upgrade",
     "upload",
     "uploads",

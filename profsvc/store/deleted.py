@@ -13,9 +13,10 @@ from sqlalchemy import Connection, Engine, bindparam, insert, text
 
 from profsvc.errors import NotFoundError, ServiceError
 from profsvc.store.engine import reading, writing
-from profsvc.store.load import now, settle_pages
+from profsvc.store.load import now
 from profsvc.store.names import Names
 from profsvc.store.results import clear_results, clear_upload
+from profsvc.store.same_report import settle_pages
 from profsvc.store.schema import metadata
 
 RUN_FACTS = ("host", "commit_id", "started_at", "created_at")

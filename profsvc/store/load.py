@@ -22,8 +22,10 @@ from profsvc.store.bulk import insert_rows
 from profsvc.store.encode import Encoder
 from profsvc.store.engine import file_of, reading, writing
 from profsvc.store.names import Names
+from profsvc.store.same_report import same_report, settle_pages
 from profsvc.store.schema import STEP, metadata
 from profsvc.store.staging import Direct, reserve, staging
+from profsvc.store.timelines import Running
 from profsvc.store.totals import Total
 from profsvc.tables import Batch, check
 
@@ -35,22 +37,6 @@ _FOUND = """
     SELECT u.upload_id, u.run_id, r.name AS run, u.launches, u.lines, u.lines_stored, u.lines_skipped,
            u.lines_rejected, u.status, u.message
     FROM uploads u JOIN runs r ON r.run_id = u.run_id WHERE u.sha256 = :sha256
-"""
-# All launches of two files agree in all that a page prints of them; pages print durations to three digits at least.
-_SAME_REPORT = """
-    SELECT min(o.upload_id) FROM uploads o
-    WHERE o.run_id = :run_id AND o.upload_id <> :upload_id AND o.upload_id < :before AND o.launches = :launches AND o.same_as IS NULL
-      AND :launches = (
-        SELECT count(*) FROM launches a
-        JOIN launches b ON b.launch_id = a.launch_id + (:upload_id - o.upload_id) * :step
-        JOIN places p ON p.place_id = a.place_id JOIN places q ON q.place_id = b.place_id
-        JOIN shapes s ON s.shape_id = a.shape_id JOIN shapes t ON t.shape_id = b.shape_id
-        WHERE a.launch_id BETWEEN o.upload_id * :step AND o.upload_id * :step + :step - 1
-          AND (a.source_id = b.source_id OR a.correlation_id = b.correlation_id)
-          AND p.process_id = q.process_id AND s.kernel_id = t.kernel_id
-          AND a.grid_x = b.grid_x AND a.grid_y = b.grid_y AND a.grid_z = b.grid_z
-          AND s.block_x = t.block_x AND s.block_y = t.block_y AND s.block_z = t.block_z
-          AND abs(a.duration_ns - b.duration_ns) <= 0.005 * b.duration_ns)
 """
 
 
@@ -260,29 +246,6 @@ def _begin(connection: Connection, upload: UploadInfo, run: RunInfo, number: int
     return run_id, int(connection.execute(insert(table).values(row).returning(table.c.upload_id)).scalar_one())
 
 
-def _same_report(
-    connection: Connection, upload_id: int, run_id: int, launches: int, before: int | None = None
-) -> int | None:
-    """Return the first upload of the run with the same launches: another page of one report, not new work.
-
-    Only uploads with a number below ``before`` count, if it is given.
-    """
-    if not launches:
-        return None
-    bounds = {"upload_id": upload_id, "run_id": run_id, "launches": launches, "step": STEP, "before": before or STEP}
-    found = connection.execute(text(_SAME_REPORT), bounds).scalar()
-    return None if found is None else int(found)
-
-
-def settle_pages(connection: Connection, run_id: int) -> None:
-    """Find anew which files of a run are pages of one report, after one of them went or came back."""
-    query = text("SELECT upload_id, launches FROM uploads WHERE run_id = :run_id ORDER BY upload_id")
-    for upload_id, launches in connection.execute(query, {"run_id": run_id}).all():
-        same = _same_report(connection, upload_id, run_id, launches, upload_id)
-        assign = text("UPDATE uploads SET same_as = :same WHERE upload_id = :upload_id")
-        connection.execute(assign, {"same": same, "upload_id": upload_id})
-
-
 class _Loading:
     """An upload on its way into the store."""
 
@@ -297,6 +260,7 @@ class _Loading:
         self.highest_launch = -1
         self.highest_subject = -1
         self.gpu_time_ns: float | None = None
+        self.timeline = Running()
 
     def close(self) -> None:
         """Let go of what waits outside the memory."""
@@ -327,6 +291,7 @@ class _Loading:
         if name == "launches":
             self.highest_launch = max(self.highest_launch, highest)
             self.launches += len(table)
+            self.timeline.add(table)
             if table["duration_ns"].notna().any():
                 self.gpu_time_ns = (self.gpu_time_ns or 0.0) + float(table["duration_ns"].sum())
 
@@ -341,7 +306,7 @@ class _Loading:
         self.encoder.sensors.finish(connection)
         totals = [(self.upload_id, *total) for total in self.encoder.totals.rows()]
         insert_rows(connection, "kernel_totals", ("upload_id", *Total._fields), totals)
-        # First: on a server it makes uploads of one run end one after the other.
+        # First: on a server, uploads of one run end one after the other.
         self._describe_run(connection, run, run_id, again)
         facts = dict(self.facts)
         row: dict[str, Any] = {
@@ -355,11 +320,12 @@ class _Loading:
             "launches": self.launches,
             "samples": self.encoder.sensors.samples.total(),
             "gpu_time_ns": self.gpu_time_ns,
-            "same_as": _same_report(connection, self.upload_id, run_id, self.launches),
+            "same_as": same_report(connection, self.upload_id, run_id, self.launches),
             "message": self.message,
         }
         assignments = ", ".join(f"{column} = :{column}" for column in row)
         connection.execute(text(f"UPDATE uploads SET {assignments} WHERE upload_id = :upload_id"), row)
+        self.timeline.save(connection, self.upload_id)
         if again:
             settle_pages(connection, run_id)
 
@@ -388,18 +354,10 @@ class _Loading:
         replace = "coalesce(:device_id, device_id)" if told else f"coalesce({named}, :device_id, device_id)"
         given = {name: getattr(run, name) for name in ("commit_id", "started_at")}
         columns = "".join(f", {column} = coalesce(:{column}, {column})" for column in given)
+        query = f"UPDATE runs SET device_id = {replace}, host = coalesce(:given, host, :host){columns}"
+        found = {"device_id": device, "host": self.encoder.first_host}
         connection.execute(
-            text(
-                f"UPDATE runs SET device_id = {replace}, host = coalesce(:given, host, :host){columns}"
-                " WHERE run_id = :run_id"
-            ),
-            {
-                "device_id": device,
-                "given": run.host,
-                "host": self.encoder.first_host,
-                "run_id": run_id,
-                **given,
-            },
+            text(f"{query} WHERE run_id = :run_id"), {"run_id": run_id, "given": run.host, **given, **found}
         )
         for key, value in sorted(run.tags.items()):
             connection.execute(

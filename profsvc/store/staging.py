@@ -48,7 +48,8 @@ class Direct:
         if self.connection.dialect.name == "postgresql" and len(next(iter(columns.values()))) >= FEWEST_TO_COPY:
             copy_columns(self.connection, table, columns)
             return
-        insert_rows(self.connection, table, list(columns), zip(*map(values, columns.values()), strict=True))
+        rows = zip(*map(values, columns.values()), strict=True)
+        insert_rows(self.connection, table, list(columns), rows)
 
 
 class Staged:
@@ -132,14 +133,15 @@ def staging(engine: Engine) -> Iterator[Staged]:
     assert file is not None, "a server takes rows as they come"
     with reading(engine) as connection:
         found = connection.execute(text("SELECT name, sql FROM sqlite_schema WHERE type = 'table'")).all()
-    with tempfile.TemporaryDirectory(prefix=f".{file.name}.loading-", dir=file.absolute().parent) as folder:
-        with locks.held(Path(folder) / "lock", "it loads"):  # says that it is in use, as long as the process lives
-            staged = Staged(Path(folder), {row.name: row.sql for row in found})
-            try:
-                yield staged
-            finally:
-                staged.rows.close()
-                staged.pages.file.close()
+    beside = tempfile.TemporaryDirectory(prefix=f".{file.name}.loading-", dir=file.absolute().parent)
+    # The lock says that the place is in use, as long as the process lives.
+    with beside as folder, locks.held(Path(folder) / "lock", "it loads"):
+        staged = Staged(Path(folder), {row.name: row.sql for row in found})
+        try:
+            yield staged
+        finally:
+            staged.rows.close()
+            staged.pages.file.close()
 
 
 def left_over(file: Path) -> list[Path]:

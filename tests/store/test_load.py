@@ -63,6 +63,7 @@ def test_names_are_written_once(engine: Engine, stored: store.Stored) -> None:
         "runs": 2,
         "run_tags": 1,
         "uploads": 2,
+        "timelines": 2,
         "places": 1,
         "shapes": 2,
         "launches": 8,
