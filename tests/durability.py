@@ -32,7 +32,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import Engine, text
 
 from profsvc import pipeline, store
-from profsvc.store import kept, upkeep
+from profsvc.store import kept, load, upkeep
 from profsvc.store.engine import file_of, reading
 from profsvc.store.schema import STEP
 from tests import postgres
@@ -42,7 +42,7 @@ Make = Callable[[int], Iterator[str]]
 KINDS: tuple[tuple[Make, int], ...] = ((gpu_trace, 400), (smi_log, 150), (partial(ncu_raw, metrics=100), 3))
 FORK = multiprocessing.get_context("fork")  # a new process that has everything imported
 # Whatever an upload has rows in, and the key that says whose they are.
-TABLES = {"launches": "launch_id", "metrics": "launch_ref", "samples": "sensor_id", "transfers": "transfer_id"}
+TABLES = {"launches": "launch_id", "metrics": "launch_ref", "samples": "sample_id", "transfers": "transfer_id"}
 SUMS = {"launches": "duration_ns", "metrics": "line", "samples": "value", "transfers": "line"}
 
 
@@ -73,6 +73,7 @@ def drive(url: str, folder: str, ledger: str, numbers: list[int]) -> None:
         with open(ledger, "ab", buffering=0) as book:  # noqa: PTH123
             for number in numbers:
                 data = content(number)
+                load.SHORT = 100 if number % 2 else 20_000  # half of the files wait beside the store, as long ones do
                 run = store.RunInfo(name=f"file {number}")
                 verdict = pipeline.ingest(engine, io.BytesIO(data), f"{number}.csv", run, files=files)
                 book.write(f"{number} {verdict.sha256} {verdict.upload_id}\n".encode())

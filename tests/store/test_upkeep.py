@@ -16,9 +16,10 @@ from sqlalchemy import Engine, text
 from profsvc import pipeline, store
 from profsvc.errors import NotFoundError, ServiceError, UsageError
 from profsvc.store import engine as engines
-from profsvc.store import health, upkeep
+from profsvc.store import health, load, upkeep
 from profsvc.store.engine import file_system, journal_of, reading, writing
 from profsvc.store.kept import Files
+from profsvc.store.staging import staging
 from tests.store.conftest import COUNTERS, only_on
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
@@ -285,6 +286,30 @@ def test_doctor_makes_and_changes_nothing(tmp_path: Path, url: str) -> None:
     Path(url).write_text("this is certainly no database, and long enough to be one" * 99)
     checks = store.examine(engine, lambda: store.files_of(engine))
     assert "not a SQLite database" in next(check.found for check in checks if check.check == "schema")
+
+
+@only_on("sqlite", "a server takes rows as they come")
+def test_what_a_killed_long_upload_left_beside_the_store_is_found(full: Engine, files: Files, url: str) -> None:
+    with staging(full):
+        assert store.waste(full, files) == ([], [])
+    left = Path(url).parent / ".store.sqlite.loading-killed"
+    left.mkdir()
+    (left / "lock").touch()
+    (left / "rows.sqlite").write_bytes(b"x" * 100)
+    assert store.waste(full, files) == ([left], [])
+    assert store.sweep(full, files) == 100
+    assert not left.exists()
+
+
+def test_a_long_file_comes_back_too(full: Engine, files: Files, monkeypatch) -> None:
+    before = rows(full)
+    store.delete_run(full, 1)
+    monkeypatch.setattr(load, "SHORT", 1)
+    for number in (1, 2):
+        pipeline.undelete(full, files, number)
+    assert rows(full) == before
+    pipeline.reparse(full, files, 1)
+    assert rows(full) == before
 
 
 def test_doctor_says_how_a_schema_is_brought_up(full: Engine, files: Files, monkeypatch) -> None:
