@@ -46,7 +46,8 @@ class Direct:
         if self.connection.dialect.name == "postgresql" and len(next(iter(columns.values()))) >= FEWEST_TO_COPY:
             copy_columns(self.connection, table, columns)
             return
-        insert_rows(self.connection, table, list(columns), zip(*map(values, columns.values()), strict=True))
+        rows = zip(*map(values, columns.values()), strict=True)
+        insert_rows(self.connection, table, list(columns), rows)
 
 
 class Staged:
