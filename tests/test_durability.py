@@ -21,10 +21,10 @@ RUN = store.RunInfo(name="r")
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    if request.param == "postgresql":
-        return str(request.getfixturevalue("postgres_url"))
-    store.open_store(str(tmp_path / "store.sqlite")).dispose()
-    return str(tmp_path / "store.sqlite")
+    on_server = request.param == "postgresql"
+    url = str(request.getfixturevalue("postgres_url") if on_server else tmp_path / "store.sqlite")
+    store.open_store(url).dispose()  # with the views of this program, which those who upload need not make
+    return url
 
 
 def test_killed_uploads_lose_nothing_that_was_acknowledged(url: str, tmp_path: Path) -> None:

@@ -28,6 +28,7 @@ from typing import Any
 
 from sqlalchemy import CheckConstraint, Column, Table, UniqueConstraint
 
+from profsvc.store.deletions import deleted_uploads
 from profsvc.store.parts import integer, key, metadata, real, ref, row_id, table, text
 
 STEP = 1_000_000_000
@@ -393,25 +394,6 @@ models = _results(
     real("value"),
 )
 
-# What an upload was, and its run, from its deletion until its kept bytes are removed for good.
-deleted_uploads = table(
-    "deleted_uploads",
-    key("upload_id"),
-    integer("run_id", nullable=False),
-    text("project", nullable=False),
-    text("run", nullable=False),
-    text("run_facts", nullable=False),
-    text("file_name", nullable=False),
-    text("sha256", nullable=False),
-    integer("size_bytes", nullable=False),
-    text("format", nullable=False),
-    integer("launches", nullable=False),
-    integer("samples", nullable=False),
-    text("facts", nullable=False),
-    text("received_at", nullable=False),
-    text("deleted_at", nullable=False),
-)
-
 RESULTS = {"criteria": criteria, "potential": potential, "models": models}
 
-__all__ = ["RESULTS", "STEP", "WHOLE", "metadata"]
+__all__ = ["RESULTS", "STEP", "WHOLE", "deleted_uploads", "metadata"]
