@@ -67,4 +67,8 @@ def _opened(
     engine: Engine, sql: str, params: Mapping[str, Any] | None, seconds: float, most: int
 ) -> AbstractContextManager[Rows]:
     file = file_of(engine)
-    return sandbox_sqlite.opened(file, sql, params or {}, seconds, most)
+    if file is not None:
+        return sandbox_sqlite.opened(file, sql, params or {}, seconds, most)
+    from profsvc.store import sandbox_postgres  # its driver need not be installed for a file
+
+    return sandbox_postgres.opened(engine, sql, params or {}, seconds, most)

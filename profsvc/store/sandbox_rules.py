@@ -1,7 +1,9 @@
 """What holds for a user's SQL on either database: the limits, and the words for what passes them."""
 
 import difflib
-from collections.abc import Iterator, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from profsvc.errors import UsageError
@@ -26,6 +28,25 @@ class Rows(NamedTuple):
     chunks: Iterator[Sequence[tuple[Any, ...]]]
 
 
+@contextmanager
+def ending(seconds: float, end: Callable[[], object]) -> Iterator[Callable[[], bool]]:
+    """Call ``end`` once the time limit and its grace are over; give what tells whether that has happened."""
+    over = threading.Event()
+
+    def at_last() -> None:
+        over.set()
+        end()
+
+    timer = threading.Timer(seconds + GRACE, at_last)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield over.is_set
+    finally:
+        timer.cancel()
+        timer.join()
+
+
 def late(seconds: float) -> UsageError:
     """Return the error of a query that passed its time limit."""
     return UsageError(f"the query took longer than {seconds:g} s and was stopped; ask for less, such as one run")
@@ -46,6 +67,14 @@ def no_function(name: str) -> UsageError:
 def too_large(words: str) -> UsageError:
     """Return the error of a query with a value, or a text of its own, that passes its limit."""
     return UsageError(f"a value or the query is larger than allowed ({words})")
+
+
+def no_space() -> UsageError:
+    """Return the error of a query whose sorts fill more than their share of the disk."""
+    return UsageError(
+        "the query needs more temporary space than allowed, or than the disk of temporary files has; "
+        "sort or group less, such as one run"
+    )
 
 
 def wrong(words: str) -> UsageError:

@@ -6,11 +6,10 @@ import re
 import sqlite3
 import subprocess
 import sys
-import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import IO, Any
 
 from profsvc.errors import ProfsvcError, ServiceError, UsageError
 from profsvc.store import sandbox_rules as rules
@@ -50,7 +49,7 @@ def opened(file: Path, sql: str, params: Mapping[str, Any], seconds: float, most
         yield rules.Rows(rest[0], _chunks(pipe, ended, file, seconds))
 
 
-def _chunks(pipe: BinaryIO, ended: Callable[[], bool], file: Path, seconds: float) -> Iterator[list[tuple[Any, ...]]]:
+def _chunks(pipe: IO[bytes], ended: Callable[[], bool], file: Path, seconds: float) -> Iterator[list[tuple[Any, ...]]]:
     while True:
         kind, *rest = _frame(pipe, ended, seconds)
         if kind == "end":
@@ -61,7 +60,7 @@ def _chunks(pipe: BinaryIO, ended: Callable[[], bool], file: Path, seconds: floa
 
 
 @contextmanager
-def _worker(request: Mapping[str, Any], seconds: float) -> Iterator[tuple[BinaryIO, Callable[[], bool]]]:
+def _worker(request: dict[str, Any], seconds: float) -> Iterator[tuple[IO[bytes], Callable[[], bool]]]:
     """Start the process; give its output, and whether it was ended because its time is up."""
     try:
         body = marshal.dumps(request)
@@ -79,20 +78,17 @@ def _worker(request: Mapping[str, Any], seconds: float) -> Iterator[tuple[Binary
     ) as process:
         assert process.stdin
         assert process.stdout
-        timer = threading.Timer(seconds + rules.GRACE, process.kill)
-        timer.daemon = True
-        timer.start()
-        try:
-            with suppress(BrokenPipeError):  # a process that could not start says so by its silence
-                process.stdin.write(body)
-                process.stdin.close()
-            yield process.stdout, timer.finished.is_set
-        finally:
-            timer.cancel()
-            process.kill()
+        with rules.ending(seconds, process.kill) as ended:
+            try:
+                with suppress(BrokenPipeError):  # a process that could not start says so by its silence
+                    process.stdin.write(body)
+                    process.stdin.close()
+                yield process.stdout, ended
+            finally:
+                process.kill()
 
 
-def _frame(pipe: BinaryIO, ended: Callable[[], bool], seconds: float) -> tuple[Any, ...]:
+def _frame(pipe: IO[bytes], ended: Callable[[], bool], seconds: float) -> tuple[Any, ...]:
     """Read the next frame; raise the error to show where the process has ended without one."""
     length = int.from_bytes(pipe.read(8), "big")
     body = pipe.read(length)
@@ -129,10 +125,7 @@ def _failure(frame: tuple[Any, ...], file: Path, seconds: float) -> ProfsvcError
 
 def _explained(kind: str, words: str, views: list[str], file: Path) -> ProfsvcError:
     if views and re.search("disk is full|disk I/O", words):
-        return UsageError(
-            "the query needs more temporary space than allowed, or than the disk of temporary files has; "
-            "sort or group less, such as one run"
-        )
+        return rules.no_space()
     if kind == "store" and re.search("locked|disk|malformed|unable to open|not a database", words):
         return explained(words, str(file))
     if found := re.match(r"no such table: (?:main\.|temp\.)?(\S+)", words):
