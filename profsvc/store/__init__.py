@@ -1,7 +1,8 @@
 """The store: the only place with SQL.
 
 ``open_store`` gives the engine that every function here takes. Files go in with ``write_upload``, results with
-``save_results``; questions are answered by the functions of `profsvc.store.read` and, for a user's own SQL, ``query``.
+``save_results``; questions are answered by the functions of `profsvc.store.read` and, for a user's own
+SQL, ``query`` and ``export``.
 """
 
 from collections.abc import Iterable
@@ -31,7 +32,7 @@ from profsvc.store.read import (
     uploads,
 )
 from profsvc.store.results import delete_run, delete_upload, describe_device, save_results
-from profsvc.store.sandbox import Answer, query
+from profsvc.store.sandbox import Answer, export, query
 from profsvc.store.views import FLAGS, VIEWS
 
 __all__ = [
@@ -50,6 +51,7 @@ __all__ = [
     "delete_upload",
     "describe_device",
     "device_attributes",
+    "export",
     "find_run",
     "find_upload",
     "head",

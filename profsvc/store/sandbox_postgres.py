@@ -18,7 +18,6 @@ import os
 import re
 import secrets
 import socket
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -83,6 +82,8 @@ SETTINGS = {
     "client_connection_check_interval": "1s",
 }
 SPILL = "256MB"
+FETCH = 1024
+"""Rows that the server gathers at once."""
 CURSOR = "profsvc_answer"
 CHECK = "profsvc_check"
 _NAMED = re.compile(
@@ -128,7 +129,7 @@ def opened(engine: Engine, text: str, params: Mapping[str, Any], seconds: float,
     if len(text) > rules.MAX_SQL:
         raise rules.too_large(f"{len(text)} characters")
     text = text.strip().removesuffix(";")
-    begun, nonce = time.monotonic(), secrets.token_hex(8)
+    deadline, nonce = time.monotonic() + seconds, secrets.token_hex(8)
     # A connection of its own, dropped at the end: nothing that a query changes in a session outlives it.
     with _fresh(engine) as driver, rules.ending(seconds, lambda: _cut(driver)) as ended:
 
@@ -137,11 +138,10 @@ def opened(engine: Engine, text: str, params: Mapping[str, Any], seconds: float,
 
         try:
             _check(driver, text, params, seconds)
-            left = seconds - (time.monotonic() - begun)
-            columns = _declare(driver, text, params, left, nonce)
+            columns = _declare(driver, text, params, deadline - time.monotonic(), nonce)
         except (psycopg.Error, UnicodeError) as seen:
             raise error(seen) from None
-        yield rules.Rows(columns, _chunks(driver, most, error))
+        yield rules.Rows(columns, _chunks(driver, most, deadline, error))
 
 
 @contextmanager
@@ -167,6 +167,8 @@ def _check(driver: Driver, text: str, params: Mapping[str, Any], seconds: float)
     (known,) = _one(driver, "SELECT to_regclass('v1_runs') IS NOT NULL")
     if not known:
         raise ServiceError("the database has no views of this program; run: profsvc --store URL db upgrade")
+    _set(driver, {"lock_timeout": "1s"}, seconds)
+    _parse(driver, _numbered(text, params)[0])
     role, is_superuser, may_make_views, _ = _one(driver, _ROLE)
     if is_superuser and _reader(driver) is None:
         raise ServiceError(
@@ -181,8 +183,6 @@ def _check(driver: Driver, text: str, params: Mapping[str, Any], seconds: float)
             )
         driver.rollback()
         return
-    _set(driver, {"lock_timeout": "1s"}, seconds)
-    _parse(driver, _numbered(text, params)[0])
     # The names of the columns do not matter, and two may be the same.
     view = f"CREATE TEMPORARY VIEW {CHECK} AS SELECT 1 AS one FROM ({_TOKEN.sub(_null, text)}\n) AS q"
     try:
@@ -238,15 +238,26 @@ def _declare(driver: Driver, text: str, params: Mapping[str, Any], seconds: floa
 
 
 def _chunks(
-    driver: Driver, most: int, error: Callable[[Exception], ProfsvcError]
+    driver: Driver, most: int, deadline: float, error: Callable[[Exception], ProfsvcError]
 ) -> Iterator[Sequence[tuple[Any, ...]]]:
     """Yield the rows of the cursor a few at a time, as they come over the wire."""
-    wanted = "ALL" if most == sys.maxsize else str(most)
     size = rules.CHUNK if psycopg.capabilities.has_stream_chunked() else 1
+    left = most
     try:
-        rows = driver.cursor().stream(f"FETCH FORWARD {wanted} FROM {CURSOR}".encode(), size=size)
-        while chunk := list(islice(rows, rules.CHUNK)):
-            yield chunk
+        while left > 0:
+            # The server gathers what is fetched at once before it sends any of it, and times every fetch by itself.
+            asked = min(left, FETCH)
+            _set(driver, {}, deadline - time.monotonic())
+            rows = driver.cursor().stream(f"FETCH FORWARD {asked} FROM {CURSOR}".encode(), size=size)
+            before = left
+            while chunk := list(islice(rows, rules.CHUNK)):
+                left -= len(chunk)
+                yield chunk
+            if before - left < asked:
+                return
+    except GeneratorExit:  # nobody wants the rest, which the driver would otherwise take from the wire
+        _cut(driver)
+        raise
     except psycopg.Error as seen:
         raise error(seen) from None
 
