@@ -2,8 +2,10 @@
 
 from collections.abc import Iterable, Sequence
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
 import pandas as pd
 from sqlalchemy import Connection
 
@@ -14,12 +16,29 @@ PLACE = {"qmark": "?", "format": "%s", "pyformat": "%s"}
 ROWS_AT_ONCE = 50_000
 
 
-def values(column: "pd.Series[Any]") -> list[Any]:
-    """Return a column as Python values, None for null.
+class Integers(NamedTuple):
+    """A column of whole numbers as arrays: the values, and which of them are null."""
 
-    >>> values(pd.Series([1, None], dtype="Int64")), values(pd.Series([1.5, float("nan")]))
-    ([1, None], [1.5, None])
+    values: npt.NDArray[np.int64]
+    missing: npt.NDArray[np.bool_]
+
+
+def integers(column: Any) -> Integers:
+    """Return a nullable column of whole numbers as arrays, which are its own."""
+    array: Any = column.array if isinstance(column, pd.Series) else column
+    return Integers(array._data, array._mask)
+
+
+def values(column: Any) -> list[Any]:
+    """Return a column as Python values, None for null: a series, an array of numbers, or anything with a length.
+
+    >>> values(pd.Series([1, None], dtype="Int64")), values(pd.Series([1.5, float("nan")])), values(range(2))
+    ([1, None], [1.5, None], [0, 1])
     """
+    if isinstance(column, list | range):
+        return list(column)
+    if not isinstance(column, pd.Series):
+        column = pd.Series(column)
     if not column.hasnans:
         return list(column.to_numpy().tolist())
     if column.isna().all():

@@ -1,7 +1,7 @@
 """Where the store lies, how a connection to it behaves, and what its failures mean to a user."""
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -128,10 +128,18 @@ def reading(engine: Engine) -> Iterator[Connection]:
 
 
 @contextmanager
-def writing(engine: Engine) -> Iterator[Connection]:
-    """Give a connection in a transaction that writes: all of it is kept at the end, or nothing."""
-    with plain_errors(engine), engine.execution_options(**{WRITE: True}).connect() as connection, connection.begin():
-        yield connection
+def writing(engine: Engine, attached: Mapping[str, Path] | None = None) -> Iterator[Connection]:
+    """Give a connection in a transaction that writes: all of it is kept at the end, or nothing.
+
+    ``attached`` are SQLite files to be read from beside the store, by the name of their schema.
+    """
+    with plain_errors(engine), engine.execution_options(**{WRITE: True}).connect() as connection:
+        for name, path in (attached or {}).items():
+            driver: Any = connection.connection.driver_connection
+            driver.execute(f"ATTACH ? AS {name}", (str(path),))
+            driver.execute(f"PRAGMA {name}.synchronous = OFF")  # else the commit would wait for these files as well
+        with connection.begin():
+            yield connection
 
 
 @contextmanager
