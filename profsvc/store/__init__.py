@@ -33,7 +33,7 @@ from profsvc.store.read import (
 )
 from profsvc.store.results import delete_run, delete_upload, describe_device, save_results
 from profsvc.store.sandbox import Answer, export, query
-from profsvc.store.views import FLAGS, VIEWS
+from profsvc.store.views import FLAGS, VIEWS, column_kinds
 
 __all__ = [
     "FLAGS",
@@ -43,6 +43,7 @@ __all__ = [
     "Stored",
     "UploadInfo",
     "characterizations",
+    "column_kinds",
     "connect",
     "counters",
     "criteria",
@@ -55,6 +56,7 @@ __all__ = [
     "find_run",
     "find_upload",
     "head",
+    "is_server",
     "launches",
     "metrics",
     "models",
@@ -72,6 +74,11 @@ __all__ = [
     "uploads",
     "write_upload",
 ]
+
+
+def is_server(url: str | None = None) -> bool:
+    """Tell whether a store is asked for that a server keeps, not a file."""
+    return url_of(url).get_backend_name() != "sqlite"
 
 
 def connect(url: str | None = None) -> Engine:
