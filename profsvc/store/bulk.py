@@ -9,11 +9,13 @@ import numpy.typing as npt
 import pandas as pd
 from sqlalchemy import Connection
 
+from profsvc.store.copy_blocks import copy_columns
 from profsvc.store.schema import metadata
 
 # How each driver wants a value's place in a statement.
 PLACE = {"qmark": "?", "format": "%s", "pyformat": "%s"}
 ROWS_AT_ONCE = 50_000
+FEWEST_TO_COPY = 100  # below, beginning a COPY costs more than it saves
 
 
 class Integers(NamedTuple):
@@ -51,10 +53,17 @@ def values(column: Any) -> list[Any]:
 def insert_rows(
     connection: Connection, table: str, columns: Sequence[str], rows: Iterable[tuple[Any, ...]], known: bool = False
 ) -> None:
-    """Write rows of a base table with one prepared statement; if ``known``, rows that are there already are passed."""
+    """Write rows of a base table with one prepared statement; if ``known``, rows that are there already are passed.
+
+    On Postgres many rows go as columns by COPY, which knows no row that is there already.
+    """
     assert all(column in metadata.tables[table].c for column in columns)
+    server = connection.dialect.name == "postgresql" and not known
     places = ", ".join([PLACE[connection.dialect.paramstyle]] * len(columns))
     statement = f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({places}){' ON CONFLICT DO NOTHING' * known}"
     waiting = iter(rows)
     while prepared := list(islice(waiting, ROWS_AT_ONCE)):
-        connection.exec_driver_sql(statement, prepared)
+        if server and len(prepared) >= FEWEST_TO_COPY:
+            copy_columns(connection, table, dict(zip(columns, map(list, zip(*prepared, strict=True)), strict=True)))
+        else:
+            connection.exec_driver_sql(statement, prepared)

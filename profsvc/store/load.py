@@ -24,6 +24,7 @@ from profsvc.store.engine import file_of, reading, writing
 from profsvc.store.names import Names
 from profsvc.store.schema import STEP, metadata
 from profsvc.store.staging import Direct, reserve, staging
+from profsvc.store.timelines import Running
 from profsvc.store.totals import Total
 from profsvc.tables import Batch, check
 
@@ -38,7 +39,7 @@ _FOUND = """
 # All launches of two files agree in all that a page prints of them; pages print durations to three digits at least.
 _SAME_REPORT = """
     SELECT min(o.upload_id) FROM uploads o
-    WHERE o.run_id = :run_id AND o.upload_id < :upload_id AND o.launches = :launches AND o.same_as IS NULL
+    WHERE o.run_id = :run_id AND o.upload_id <> :upload_id AND o.launches = :launches AND o.same_as IS NULL
       AND :launches = (
         SELECT count(*) FROM launches a
         JOIN launches b ON b.launch_id = a.launch_id + (:upload_id - o.upload_id) * :step
@@ -181,26 +182,19 @@ def _stored(found: Stored | None) -> Stored:
 
 
 def _run(connection: Connection, run: RunInfo, upload: UploadInfo) -> int:
-    """Find or make the run, and write on it what is given."""
-    given = {k: getattr(run, k) for k in ("host", "commit_id", "started_at") if getattr(run, k) is not None}
-    run_id = _existing(connection, run)
-    if run_id is None:
-        name = run.name or _free_name(connection, run.project, upload.file_name)
-        row = {"project": run.project, "name": name, "created_at": now(), **given}
-        table = metadata.tables["runs"]
-        run_id = int(connection.execute(insert(table).values(row).returning(table.c.run_id)).scalar_one())
-    elif given:
-        assignments = ", ".join(f"{column} = :{column}" for column in given)
-        connection.execute(text(f"UPDATE runs SET {assignments} WHERE run_id = :run_id"), {**given, "run_id": run_id})
-    for key, value in run.tags.items():
-        connection.execute(
-            text(
-                "INSERT INTO run_tags (run_id, key, value) VALUES (:run_id, :key, :value)"
-                " ON CONFLICT (run_id, key) DO UPDATE SET value = excluded.value"
-            ),
-            {"run_id": run_id, "key": key, "value": value},
-        )
+    """Find or make the run. On a server another upload may make a run of that name meanwhile: then that is found."""
+    while (run_id := _existing(connection, run)) is None and (run_id := _made(connection, run, upload)) is None:
+        pass
     return run_id
+
+
+def _made(connection: Connection, run: RunInfo, upload: UploadInfo) -> int | None:
+    name = run.name or _free_name(connection, run.project, upload.file_name)
+    query = text(
+        "INSERT INTO runs (project, name, created_at) VALUES (:project, :name, :created_at)"
+        " ON CONFLICT DO NOTHING RETURNING run_id"
+    )
+    return connection.execute(query, {"project": run.project, "name": name, "created_at": now()}).scalar()
 
 
 def _existing(connection: Connection, run: RunInfo) -> int | None:
@@ -258,6 +252,7 @@ class _Loading:
         self.highest_launch = -1
         self.highest_subject = -1
         self.gpu_time_ns: float | None = None
+        self.timeline = Running()
 
     def close(self) -> None:
         """Let go of what waits outside the memory."""
@@ -288,6 +283,7 @@ class _Loading:
         if name == "launches":
             self.highest_launch = max(self.highest_launch, highest)
             self.launches += len(table)
+            self.timeline.add(table)
             if table["duration_ns"].notna().any():
                 self.gpu_time_ns = (self.gpu_time_ns or 0.0) + float(table["duration_ns"].sum())
 
@@ -302,6 +298,7 @@ class _Loading:
         self.encoder.sensors.finish(connection)
         totals = [(self.upload_id, *total) for total in self.encoder.totals.rows()]
         insert_rows(connection, "kernel_totals", ("upload_id", *Total._fields), totals)
+        self._describe_run(connection, run, run_id)  # first: on a server, uploads of one run end one after the other
         facts = dict(self.facts)
         row: dict[str, Any] = {
             "upload_id": self.upload_id,
@@ -319,7 +316,7 @@ class _Loading:
         }
         assignments = ", ".join(f"{column} = :{column}" for column in row)
         connection.execute(text(f"UPDATE uploads SET {assignments} WHERE upload_id = :upload_id"), row)
-        self._describe_run(connection, run, run_id)
+        self.timeline.save(connection, self.upload_id)
 
     def _same_report(self, connection: Connection, run_id: int) -> int | None:
         """Return the first upload of the run with the same launches: another page of one report, not new work."""
@@ -344,7 +341,7 @@ class _Loading:
             raise DomainError(f"the reader gives metrics of launch {lost - first - 1}, but no such launch")
 
     def _describe_run(self, connection: Connection, run: RunInfo, run_id: int) -> None:
-        """Give the run the device of its launches or measurements, and their host, where the user named none."""
+        """Write on the run what the user gave, else the device of its launches or measurements and their host."""
         device = self.encoder.first_device or self.encoder.copying_device
         named = run.device or self.encoder.measured_device
         if named is not None and device is None:
@@ -352,7 +349,18 @@ class _Loading:
         # A page may print no more than the compute capability: a later one that names the product knows better.
         named = "(SELECT d.device_id FROM devices d WHERE d.device_id = runs.device_id AND d.name <> '')"
         replace = "coalesce(:device_id, device_id)" if run.device else f"coalesce({named}, :device_id, device_id)"
+        given = {name: getattr(run, name) for name in ("commit_id", "started_at")}
+        columns = "".join(f", {column} = coalesce(:{column}, {column})" for column in given)
+        query = f"UPDATE runs SET device_id = {replace}, host = coalesce(:given, host, :host){columns}"
+        found = {"device_id": device, "host": self.encoder.first_host}
         connection.execute(
-            text(f"UPDATE runs SET device_id = {replace}, host = coalesce(host, :host) WHERE run_id = :run_id"),
-            {"device_id": device, "host": self.encoder.first_host, "run_id": run_id},
+            text(f"{query} WHERE run_id = :run_id"), {"run_id": run_id, "given": run.host, **given, **found}
         )
+        for key, value in sorted(run.tags.items()):
+            connection.execute(
+                text(
+                    "INSERT INTO run_tags (run_id, key, value) VALUES (:run_id, :key, :value)"
+                    " ON CONFLICT (run_id, key) DO UPDATE SET value = excluded.value"
+                ),
+                {"run_id": run_id, "key": key, "value": value},
+            )

@@ -1,4 +1,9 @@
-"""Dictionary encoding: a name is written once and then stands in the big tables as a number."""
+"""Dictionary encoding: a name is written once and then stands in the big tables as a number.
+
+On a server many files come in at once, and those that bring the same new names would wait for each other until the end
+of a load, or for ever. So there new names are written in a short transaction of their own, sorted, and stay where the
+load fails: a name that nothing refers to does no harm.
+"""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -60,7 +65,8 @@ class Names(dict[tuple[str, ...], int]):
     def __init__(self, store: Connection | Engine, table: str) -> None:
         """Begin with an empty cache of ``table``, one of `KEYS`; without a connection, new names are kept at once."""
         super().__init__()
-        self._store = store
+        # On a server the transaction of a load never holds a name.
+        self._store = store.engine if store.dialect.name == "postgresql" else store
         self._table = metadata.tables[table]
         self._id = next(iter(self._table.primary_key))
         self._columns = KEYS[table]
@@ -89,6 +95,8 @@ class Names(dict[tuple[str, ...], int]):
         with _writing(self._store) as connection:
             found = self._known(connection, names)
             if new := [name for name in names if name not in found]:
+                if connection.dialect.name == "postgresql":
+                    new.sort()
                 columns, cells = DERIVED.get(self._table.name, ((), lambda _: ()))
                 rows = [(*name, *cells(name)) for name in new]
                 insert_rows(connection, self._table.name, (*self._columns, *columns), rows, known=True)

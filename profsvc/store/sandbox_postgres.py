@@ -34,6 +34,7 @@ from sqlalchemy.exc import DBAPIError
 from profsvc.errors import ProfsvcError, ServiceError, UsageError
 from profsvc.store import sandbox_rules as rules
 from profsvc.store.engine import explained
+from profsvc.store.reader_role import CLOSED as CLOSED_TO_READERS
 from profsvc.store.views import VIEWS
 
 
@@ -113,10 +114,6 @@ _FOREIGN = """
 """
 _TYPES = "SELECT typname FROM pg_type WHERE oid = ANY(%s) AND typname ~ '^(reg.*|xml)$' ORDER BY oid LIMIT 1"
 # What a role that may make no view must not be able to do.
-_WRITING = r"""(?x)^(
-    set_config | lo_.* | lowrite | loread | pg_notify | pg_.*advisory.* | pg_logical_emit_message | nextval | setval
-    | .*_to_xml.* | pg_sleep.* | pg_(cancel|terminate)_backend | pg_export_snapshot | pg_read_.*file | pg_ls_.*dir
-)$"""
 _SEALED = """
     SELECT p.proname FROM pg_proc p WHERE p.pronamespace = 'pg_catalog'::regnamespace AND p.prokind = 'f'
        AND p.proname ~ %s AND has_function_privilege(p.oid, 'EXECUTE') ORDER BY 1 LIMIT 1
@@ -148,8 +145,9 @@ def opened(engine: Engine, text: str, params: Mapping[str, Any], seconds: float,
 def _fresh(engine: Engine) -> Iterator[Driver]:
     try:
         pooled = engine.raw_connection()
-    except DBAPIError as error:
-        raise explained(str(error.orig), engine.url.render_as_string(hide_password=True)) from None
+    except (DBAPIError, psycopg.Error) as error:
+        words = str(error.orig if isinstance(error, DBAPIError) else error)
+        raise explained(words, engine.url.render_as_string(hide_password=True)) from None
     try:
         yield pooled.driver_connection  # type: ignore[misc]
     finally:
@@ -176,7 +174,7 @@ def _check(driver: Driver, text: str, params: Mapping[str, Any], seconds: float)
             "only read: profsvc db create-reader NAME, or connect as a plain role"
         )
     if not may_make_views:
-        if found := driver.execute(_SEALED, (_WRITING,)).fetchone():
+        if found := driver.execute(_SEALED, (CLOSED_TO_READERS,)).fetchone():
             raise ServiceError(
                 f"the role {role!r} may call {found[0]!r}, so SQL of users is not answered through it; "
                 "run as an administrator: profsvc db create-reader NAME, and connect as that role"

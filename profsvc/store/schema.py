@@ -205,6 +205,18 @@ kernel_totals = table(
     real("max_ns"),
     clustered=True,
 )
+timelines = table(
+    "timelines",
+    ref("upload_id", "uploads.upload_id", cascade=True, primary_key=True),
+    integer("first_ns"),
+    real("span_ns"),
+    real("busy_ns"),
+    integer("last_start_ns"),
+    real("last_end_ns"),
+    real("total_ns"),
+    integer("overlapped"),
+    integer("suspected"),
+)
 metrics = table(
     "metrics",
     key("launch_ref"),

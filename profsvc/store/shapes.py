@@ -24,6 +24,8 @@ LAUNCHES = (
     " JOIN shapes h ON h.shape_id = l.shape_id JOIN kernels k ON k.kernel_id = h.kernel_id"
 )
 
+TIMELINE = {"first_start_ns": "t.first_ns", "span_ns": "t.span_ns", "busy_ns": "t.busy_ns"}
+
 SHAPES: dict[str, Shape] = {
     "v1_runs": Shape(
         "An execution of a program, or a campaign of measurements, on a device.",
@@ -69,9 +71,9 @@ SHAPES: dict[str, Shape] = {
     ),
     "v1_uploads": Shape(
         "A file as it was uploaded, known by the SHA-256 of its bytes.",
-        "uploads u",
+        "uploads u LEFT JOIN timelines t ON t.upload_id = u.upload_id",
         tuple(
-            (name, kind, f"u.{name}", meaning)
+            (name, kind, TIMELINE.get(name, f"u.{name}"), meaning)
             for name, kind, meaning in (
                 ("upload_id", "int", "the upload's number"),
                 ("run_id", "int", "the run it belongs to"),
@@ -90,6 +92,9 @@ SHAPES: dict[str, Shape] = {
                 ("samples", "int", "readings of sensors in it"),
                 ("same_as", "int", "upload of the run that holds the same launches, as another page of one report"),
                 ("gpu_time_ns", "float", "sum of their durations; null if it has none"),
+                ("first_start_ns", "int", "start of the first; null if none has start and duration"),
+                ("span_ns", "float", "from there to the end of the last"),
+                ("busy_ns", "float", "time of this in which at least one of them ran"),
                 ("message", "text", "a sentence about the whole file"),
                 ("facts", "text", "what else the reader found out, as a JSON object of texts"),
                 ("received_at", "text", "when it was stored, UTC, ISO 8601"),
@@ -297,3 +302,26 @@ SHAPES: dict[str, Shape] = {
         ),
     ),
 }
+
+# Counters that the columns of a launch give by themselves, so that a launch without metrics needs no rows of its own.
+# Doubles throughout: a product of whole numbers may overflow. Where the tool says whose device it is, a warp is known.
+_NVIDIA = "CASE WHEN u.format LIKE 'nvprof%' OR u.format LIKE 'nsys%' THEN {} END"
+_OWN = {
+    **{
+        name: f"1.0 * {{{name}}}"
+        for name in (
+            *("duration_ns", "grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z"),
+            *("registers_per_thread", "shared_mem_static_bytes", "shared_mem_dynamic_bytes"),
+        )
+    },
+    "duration_s": "{duration_ns} * 1e-9",
+    "grid_blocks": "1.0 * {grid_x} * {grid_y} * {grid_z}",
+    "block_threads": "1.0 * {block_x} * {block_y} * {block_z}",
+    "grid_threads": "1.0 * {grid_x} * {grid_y} * {grid_z} * {block_x} * {block_y} * {block_z}",
+    "warp_size": _NVIDIA.format("32.0"),
+    # ceil(x / 32) for whole x; SQLite may have been built without ceil.
+    "warps_per_block": _NVIDIA.format("round((2.0 * {block_x} * {block_y} * {block_z} + 31.0) / 64.0)"),
+}
+_LAUNCH = {name: sql for name, _, sql, _ in SHAPES["v1_launches"].columns}
+OWN_COUNTERS = {counter: sql.format(**_LAUNCH) for counter, sql in _OWN.items()}
+"""SQL of the counters that need no metric, over the FROM clause of ``v1_counters``."""

@@ -16,7 +16,8 @@ import numpy as np
 import pandas as pd
 from sqlalchemy import Connection, Engine, text
 
-from profsvc.store.bulk import insert_rows, integers, values
+from profsvc.store.bulk import FEWEST_TO_COPY, insert_rows, integers, values
+from profsvc.store.copy_blocks import copy_columns
 from profsvc.store.engine import file_of, reading, writing
 from profsvc.store.pages import MOST_ROW_ID, Column, PageFile
 
@@ -42,6 +43,9 @@ class Direct:
 
     def write(self, table: str, columns: Columns) -> None:
         """Take rows of a table."""
+        if self.connection.dialect.name == "postgresql" and len(next(iter(columns.values()))) >= FEWEST_TO_COPY:
+            copy_columns(self.connection, table, columns)
+            return
         rows = zip(*map(values, columns.values()), strict=True)
         insert_rows(self.connection, table, list(columns), rows)
 

@@ -91,6 +91,8 @@ def _total(kernel: int, launches: int, durations: Floats) -> Total:
     """
     if not len(durations):
         return Total(kernel, launches, 0)
-    middle, high = np.quantile(durations, list(SHARES.values())).tolist()
+    with np.errstate(invalid="ignore"):  # between two infinite durations lies nothing
+        spread = np.quantile(durations, list(SHARES.values()))
+    middle, high = (None if np.isnan(value) else float(value) for value in spread)
     least, most = float(durations[0]), float(durations[-1])
     return Total(kernel, launches, len(durations), float(durations.sum()), least, middle, high, most)

@@ -70,10 +70,10 @@ def test_results_are_read_back(analysed: Engine) -> None:
 def test_counters_are_columns(analysed: Engine) -> None:
     rows = store.select(analysed, "v1_counters", run_id=1)
     assert [(r["launch_id"] % 10, r["dram_read_bytes"], r["ipc_sm"], r["duration_ns"]) for r in rows] == [
-        (1, 0.5, 2.0, None),
-        (2, None, None, None),
-        (3, None, None, None),
-        (4, None, None, None),
+        (1, 0.5, 2.0, 1250.0),  # the durations are columns of the launches
+        (2, None, None, 1250.5),
+        (3, None, None, 1251.0),
+        (4, None, None, 1251.5),
     ]
     wide = store.counters(analysed, 1)
     assert wide.columns.tolist() == ["dram_read_bytes", "ipc_sm"]
