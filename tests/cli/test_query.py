@@ -192,3 +192,10 @@ def test_formulas_are_raw_when_asked(on_demo):
     assert on_demo("sql", query, "-o", "csv", "--formula", "raw").out == "a,b,c\n=1+1,-1.5,-x\n"
     assert on_demo("sql", query, "--all").out == "a,b,c\n'=1+1,-1.5,'-x\n"
     assert on_demo("sql", query, "--all", "--formula", "raw").out == "a,b,c\n=1+1,-1.5,-x\n"
+
+
+def test_a_server_is_asked_as_it_is(cli, postgres_url):
+    answer = cli("--store", postgres_url, "sql", "select count(*) as n from v1_runs", "-o", "csv")
+    assert (answer.code, answer.out, answer.err) == (0, "n\n0\n", "")
+    refused = cli("--store", postgres_url, "sql", "select lo_create(1)")
+    assert (refused.code, refused.err) == (2, "Error: the function 'lo_create' is not allowed\n")
