@@ -22,6 +22,7 @@ class Setting(NamedTuple):
 SETTINGS = (
     Setting("store", "", "Store to use: a path or a database URL. Empty: a SQLite file in your data folder."),
     Setting("sql_seconds", 10.0, "Time limit of a query given by a user, in seconds."),
+    Setting("sql_export_seconds", 600.0, "Time limit of a query whose whole result is written, in seconds."),
     Setting("sql_rows", 10000, "Row limit of a query given by a user; a longer result is cut, loudly."),
 )
 

@@ -1,7 +1,8 @@
 """The store: the only place with SQL.
 
 ``open_store`` gives the engine that every function here takes. Files go in with ``write_upload``, results with
-``save_results``; questions are answered by the functions of `profsvc.store.read` and, for a user's own SQL, ``query``.
+``save_results``; questions are answered by the functions of `profsvc.store.read` and, for a user's own
+SQL, ``query`` and ``export``.
 """
 
 import shlex
@@ -41,11 +42,11 @@ from profsvc.store.read import (
     uploads,
 )
 from profsvc.store.results import delete_run, delete_upload, describe_device, save_results
-from profsvc.store.sandbox import Answer, query
+from profsvc.store.sandbox import Answer, export, query
 from profsvc.store.server import repeated
 from profsvc.store.timelines import timeline
 from profsvc.store.traces import measured_launches, time_without
-from profsvc.store.views import FLAGS, VIEWS
+from profsvc.store.views import FLAGS, VIEWS, column_kinds
 
 __all__ = [
     "FLAGS",
@@ -56,6 +57,7 @@ __all__ = [
     "UploadInfo",
     "address",
     "characterizations",
+    "column_kinds",
     "connect",
     "count",
     "counters",
@@ -66,9 +68,11 @@ __all__ = [
     "delete_upload",
     "describe_device",
     "device_attributes",
+    "export",
     "find_run",
     "find_upload",
     "head",
+    "is_server",
     "kernels_by_time",
     "launch_numbers",
     "launches",
@@ -95,6 +99,11 @@ __all__ = [
     "uploads",
     "write_upload",
 ]
+
+
+def is_server(url: str | None = None) -> bool:
+    """Tell whether a store is asked for that a server keeps, not a file."""
+    return url_of(url).get_backend_name() != "sqlite"
 
 
 def connect(url: str | None = None) -> Engine:
