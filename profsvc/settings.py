@@ -27,6 +27,7 @@ SETTINGS = (
         "free_bytes", 1 << 30, "Refuse uploads with less free disk, in bytes, or 5 % of a disk under 20 times that."
     ),
     Setting("sql_seconds", 10.0, "Time limit of a query given by a user, in seconds."),
+    Setting("sql_export_seconds", 600.0, "Time limit of a query whose whole result is written, in seconds."),
     Setting("sql_rows", 10000, "Row limit of a query given by a user; a longer result is cut, loudly."),
 )
 

@@ -91,11 +91,18 @@ def width() -> int:
     return shutil.get_terminal_size((WIDTH, 24)).columns if sys.stdout.isatty() else WIDTH
 
 
-def put(columns: Sequence[str], rows: Sequence[Mapping[str, Any]], form: str, *, truncated: bool = False) -> None:
+def put(
+    columns: Sequence[str],
+    rows: Sequence[Mapping[str, Any]],
+    form: str,
+    *,
+    truncated: bool = False,
+    raw: bool = False,
+) -> None:
     """Print rows in the form asked for."""
     from profsvc.reports.rows import render
 
-    out = render(columns, rows, form, truncated=truncated, width=width())
+    out = render(columns, rows, form, truncated=truncated, width=width(), raw=raw)
     typer.echo(out, nl=False, color=True)  # "color" keeps what looks like one, for the text is data
     if truncated:
         say(f"cut: only the first {len(rows)} rows are shown; raise the limit or narrow the question")

@@ -1,48 +1,125 @@
-"""``sql``: read-only, bounded questions to the v1_ views."""
+"""``sql``: read-only, bounded questions to the v1_ views, and whole results as files."""
 
-from collections.abc import Sequence
-from typing import Annotated
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from profsvc.cli.common import Output, engine_of, pairs, put
+from profsvc.cli.common import Output, engine_of, pairs, put, say
+from profsvc.errors import UsageError
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
+
+def _formula(text: str) -> str:
+    if text not in {"safe", "raw"}:
+        raise UsageError(f"--formula {text!r} is not known; it can be safe or raw")
+    return text
 
 
 def sql(
     context: typer.Context,
-    query: Annotated[str, typer.Argument(help="One SELECT over the v1_ views; - reads it from stdin.")],
+    query: Annotated[str, typer.Argument(help="One SELECT over the v1_ views; - reads it from stdin.")] = "",
     param: Annotated[
         list[str], typer.Option(help="k=v for :k in the query, as text: cast(:k as real) is its number; repeatable.")
     ] = [],  # noqa: B006
     limit: Annotated[int, typer.Option(min=0, help="Row limit; 0 is PROFSVC_SQL_ROWS.")] = 0,
-    output: Output = "table",
+    out: Annotated[Path | None, typer.Option(help="Write the whole result to this file: csv, ndjson, parquet.")] = None,
+    whole: Annotated[bool, typer.Option("--all", help="Write the whole result to stdout.")] = False,
+    seconds: Annotated[float, typer.Option(min=0, help="Time limit; 0 is that of the settings below.")] = 0,
+    formula: Annotated[
+        str,
+        typer.Option(help="csv: safe puts a ' before what a spreadsheet would run; raw does not.", callback=_formula),
+    ] = "safe",
+    example: Annotated[str, typer.Option(help="Run an example by its name.")] = "",
+    examples: Annotated[bool, typer.Option("--examples", help="List the examples.")] = False,
+    output: Output = "",
 ) -> None:
-    """Ask the store with SQL; nothing can be written, and time and rows are limited.
+    """Ask the store with SQL; nothing can be written, and time, rows and memory are limited.
 
-    The limits are PROFSVC_SQL_SECONDS and PROFSVC_SQL_ROWS.
+    The limits are PROFSVC_SQL_SECONDS and PROFSVC_SQL_ROWS. A whole result, with --out or --all, has no limit of rows,
+    and PROFSVC_SQL_EXPORT_SECONDS; its file appears when it is whole.
 
     Examples:
 
       profsvc sql "select kernel, criterion, value, speedup from v1_criteria"
 
       profsvc sql "select * from v1_launches where kernel_short = :k" --param k=saxpy -o csv
+
+      profsvc sql --example top_kernels --param run=today
+
+      profsvc sql "select * from v1_samples" --out samples.parquet
     """
-    import sys
+    from profsvc import settings, specs, store
 
-    from profsvc import settings, store
-
-    params = pairs("--param", param)
+    if examples:
+        rows = [
+            {"name": q.name, "title": q.title, "params": " ".join(f"{k}={v}" for k, v in q.params.items())}
+            for q in specs.questions().values()
+        ]
+        put(["name", "title", "params"], rows, output or "table")
+        return
+    text, params = _question(query, example, pairs("--param", param))
     values = settings.load()
-    text = sys.stdin.read() if query == "-" else query
+    if out or whole:
+        if limit:
+            raise UsageError("--limit cuts a result, --out and --all write the whole of it; give one of them")
+        limit_s = seconds or float(values["sql_export_seconds"])
+        _write(_engine(context), text, params, out, output, limit_s, raw=formula == "raw")
+        return
     answer = store.query(
-        engine_of(context),
+        _engine(context),
         text,
         params,
         max_rows=limit or int(values["sql_rows"]),
-        seconds=float(values["sql_seconds"]),
+        seconds=seconds or float(values["sql_seconds"]),
     )
     columns = _distinct(answer.columns)
-    put(columns, [dict(zip(columns, row, strict=True)) for row in answer.rows], output, truncated=answer.truncated)
+    found = [dict(zip(columns, row, strict=True)) for row in answer.rows]
+    put(columns, found, output or "table", truncated=answer.truncated, raw=formula == "raw")
+
+
+def _question(query: str, example: str, params: Mapping[str, str]) -> tuple[str, Mapping[str, str]]:
+    """Return the SQL that was asked for, and the values in it."""
+    import sys
+
+    from profsvc import specs
+
+    if bool(query) == bool(example):
+        raise UsageError("give one query, or the name of one example with --example; --examples lists them")
+    if example:
+        question = specs.question(example)
+        return question.sql, question.values(params)
+    return sys.stdin.read() if query == "-" else query, params
+
+
+def _engine(context: typer.Context) -> "Engine":
+    """Return the store; a server is asked as it is, for a role that may only look cannot see its schema's number."""
+    from profsvc import settings, store
+
+    asked = context.obj["store"] or str(settings.load()["store"])
+    return engine_of(context, as_it_is=store.is_server(asked or None))
+
+
+def _write(
+    engine: "Engine", text: str, params: Mapping[str, Any], out: Path | None, output: str, seconds: float, *, raw: bool
+) -> None:
+    """Write the whole result to a file, or to stdout."""
+    import sys
+    from contextlib import nullcontext
+
+    from profsvc import store
+    from profsvc.reports import whole
+
+    form = whole.form_of(output, out)
+    with store.export(engine, text, params, seconds=seconds) as found:
+        columns = _distinct(found.columns)
+        with whole.new_file(out) if out else nullcontext(sys.stdout.buffer) as file:
+            rows = whole.write(form, columns, found.chunks, file, raw=raw, kinds=store.column_kinds())
+    if out:
+        say(f"{rows} rows written to {out}")
 
 
 def _distinct(names: Sequence[str]) -> list[str]:

@@ -11,7 +11,7 @@ import io
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from rich.console import Console
@@ -97,27 +97,36 @@ def _table(columns: Sequence[str], rows: Sequence[Row], width: int | None) -> st
     return "\n".join(line.rstrip() for line in text.getvalue().splitlines()) + "\n"
 
 
-def _harmless(value: Any) -> Any:
-    """A value as a field of CSV that no spreadsheet takes for a formula."""
+def field(value: Any, raw: bool = False) -> Any:
+    """Return a value as a field of CSV that no spreadsheet takes for a formula, unless it is wanted ``raw``.
+
+    >>> field("=1+1"), field("-1.5"), field("=1+1", raw=True)
+    ("'=1+1", '-1.5', '=1+1')
+    """
     value = plain(value)
-    if isinstance(value, str) and value.startswith(FORMULA) and not SIGNED.fullmatch(value):
+    if not raw and isinstance(value, str) and value.startswith(FORMULA) and not SIGNED.fullmatch(value):
         return f"'{value}"
     return value
 
 
-class _Lines(list[str]):
+class Lines:
     """Where `csv` writes: it quotes a carriage return only if its own lines end in one, which is taken off here."""
 
+    def __init__(self, write: Callable[[str], object]) -> None:
+        """Hand every line to ``write``."""
+        self._write = write
+
     def write(self, line: str) -> None:
-        self.append(line.removesuffix("\r\n") + "\n")
+        """Take a line of `csv`."""
+        self._write(line.removesuffix("\r\n") + "\n")
 
 
-def _csv(columns: Sequence[str], rows: Sequence[Row]) -> str:
-    lines = _Lines()
-    writer = csv.writer(lines, lineterminator="\r\n")
-    writer.writerow([_harmless(c) for c in columns])
-    writer.writerows([[_harmless(r.get(c)) for c in columns] for r in rows])
-    return "".join(lines)
+def _csv(columns: Sequence[str], rows: Sequence[Row], raw: bool) -> str:
+    text = io.StringIO()
+    writer = csv.writer(Lines(text.write), lineterminator="\r\n")
+    writer.writerow([field(c, raw) for c in columns])
+    writer.writerows([[field(r.get(c), raw) for c in columns] for r in rows])
+    return text.getvalue()
 
 
 def _markdown(columns: Sequence[str], rows: Sequence[Row]) -> str:
@@ -145,9 +154,14 @@ def _parquet(columns: Sequence[str], rows: Sequence[Row]) -> bytes:
 
 
 def render(
-    columns: Sequence[str], rows: Sequence[Row], form: str, truncated: bool = False, width: int | None = None
+    columns: Sequence[str],
+    rows: Sequence[Row],
+    form: str,
+    truncated: bool = False,
+    width: int | None = None,
+    raw: bool = False,
 ) -> str | bytes:
-    """Return ``rows`` in ``form``; only the given columns, in their order.
+    """Return ``rows`` in ``form``; only the given columns, in their order; ``raw`` csv holds every text as it came.
 
     >>> print(render(["kernel", "us"], [{"kernel": "k<1>", "us": 2.5}], "csv"), end="")
     kernel,us
@@ -156,7 +170,7 @@ def render(
     if known(form) == "table":
         return _table(columns, rows, width)
     if form == "csv":
-        return _csv(columns, rows)
+        return _csv(columns, rows, raw)
     if form == "md":
         return _markdown(columns, rows)
     if form == "parquet":

@@ -10,6 +10,7 @@
 ``hardware``     devices.toml
 ``literature``   references.toml
 ``guidance``     criteria.toml: the nine criteria, the units and their hints
+``questions``    queries.toml: example queries over the views of the store
 ===============  ==================================================================
 """
 
@@ -20,12 +21,14 @@ from profsvc.specs.guidance import criteria, figures
 from profsvc.specs.hardware import Device, device, devices
 from profsvc.specs.literature import Reference, references
 from profsvc.specs.mapping import metrics
+from profsvc.specs.questions import Question, question, questions
 from profsvc.specs.vocabulary import Counter, Unit, counters, labels, metric_of, units
 
 __all__ = [
     "Counter",
     "Device",
     "Expression",
+    "Question",
     "Reference",
     "Unit",
     "counters",
@@ -40,6 +43,8 @@ __all__ = [
     "metric_of",
     "metrics",
     "parse",
+    "question",
+    "questions",
     "references",
     "units",
 ]

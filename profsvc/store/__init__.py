@@ -1,7 +1,8 @@
 """The store: the only place with SQL.
 
 ``open_store`` gives the engine that every function here takes. Files go in with ``write_upload``, results with
-``save_results``; questions are answered by the functions of `profsvc.store.read` and, for a user's own SQL, ``query``.
+``save_results``; questions are answered by the functions of `profsvc.store.read` and, for a user's own
+SQL, ``query`` and ``export``.
 """
 
 import shlex
@@ -53,12 +54,12 @@ from profsvc.store.read import (
     uploads,
 )
 from profsvc.store.results import describe_device, save_results
-from profsvc.store.sandbox import Answer, query
+from profsvc.store.sandbox import Answer, export, query
 from profsvc.store.server import repeated
 from profsvc.store.timelines import timeline
 from profsvc.store.traces import measured_launches, time_without
 from profsvc.store.upkeep import Backup, Waste, backup, forget, holding, sweep, vacuum, waste
-from profsvc.store.views import FLAGS, VIEWS
+from profsvc.store.views import FLAGS, VIEWS, column_kinds
 
 __all__ = [
     "FLAGS",
@@ -77,6 +78,7 @@ __all__ = [
     "arriving",
     "backup",
     "characterizations",
+    "column_kinds",
     "connect",
     "count",
     "counters",
@@ -90,12 +92,14 @@ __all__ = [
     "describe_device",
     "device_attributes",
     "examine",
+    "export",
     "files_of",
     "find_run",
     "find_upload",
     "forget",
     "head",
     "holding",
+    "is_server",
     "keeping",
     "kept_bytes",
     "kernels_by_time",
@@ -130,6 +134,11 @@ __all__ = [
     "waste",
     "write_upload",
 ]
+
+
+def is_server(url: str | None = None) -> bool:
+    """Tell whether a store is asked for that a server keeps, not a file."""
+    return url_of(url).get_backend_name() != "sqlite"
 
 
 def connect(url: str | None = None) -> Engine:

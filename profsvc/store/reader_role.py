@@ -157,11 +157,15 @@ def readers(connection: Connection) -> list[str]:
 
 def grant(connection: Connection) -> None:
     """Let the readers of this store read its views, which lose their grants whenever they are made anew."""
-    database, schema, _ = _here(connection)
+    database, schema, owner = _here(connection)
+    # The owner may become a reader, to answer SQL of users as one, and does not have its rights beside its own.
+    newer = connection.execute(text("SELECT CAST(current_setting('server_version_num') AS int) >= 160000")).scalar()
+    options = " WITH INHERIT FALSE, SET TRUE" if newer else ""
     views = [quoted(connection, view) for view in connection.execute(text(_VIEWS)).scalars()]
     for role in [quoted(connection, name) for name in readers(connection)]:
         _allowed(connection, f"GRANT CONNECT ON DATABASE {database} TO {role}")
         _allowed(connection, f"GRANT USAGE ON SCHEMA {schema} TO {role}")
+        _allowed(connection, f"GRANT {role} TO {owner}{options}")
         connection.exec_driver_sql(f"GRANT SELECT ON {', '.join(views)} TO {role}")
 
 

@@ -19,9 +19,10 @@ def text_of(ref: str) -> str:
 
 
 RANGE = f"BETWEEN u.upload_id * {STEP} AND u.upload_id * {STEP} + {STEP - 1}"
+# Left joins, so that a query pays only for the tables whose columns it names.
 LAUNCHES = (
-    f"uploads u JOIN launches l ON l.launch_id / {STEP} = u.upload_id AND l.launch_id {RANGE}"
-    " JOIN shapes h ON h.shape_id = l.shape_id JOIN kernels k ON k.kernel_id = h.kernel_id"
+    f"launches l LEFT JOIN uploads u ON u.upload_id = l.launch_id / {STEP} AND l.launch_id {RANGE}"
+    " LEFT JOIN shapes h ON h.shape_id = l.shape_id LEFT JOIN kernels k ON k.kernel_id = h.kernel_id"
 )
 
 TIMELINE = {"first_start_ns": "t.first_ns", "span_ns": "t.span_ns", "busy_ns": "t.busy_ns"}
@@ -155,7 +156,7 @@ SHAPES: dict[str, Shape] = {
     ),
     "v1_launches": Shape(
         "One execution of a kernel.",
-        f"{LAUNCHES} JOIN places a ON a.place_id = l.place_id LEFT JOIN devices d ON d.device_id = a.device_id",
+        f"{LAUNCHES} LEFT JOIN places a ON a.place_id = l.place_id LEFT JOIN devices d ON d.device_id = a.device_id",
         (
             ("launch_id", "int", "l.launch_id", "the launch's number"),
             ("run_id", "int", "u.run_id", "its run"),

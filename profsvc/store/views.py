@@ -145,6 +145,19 @@ KINDS: Mapping[str, dict[str, str]] = {
 """The kind (int, float, text) of every column of a view; a counter's is float."""
 
 
+def column_kinds() -> dict[str, str]:
+    """Return the kind of every column name that has the same one in each view with it.
+
+    >>> column_kinds()["run_id"], column_kinds()["value"]
+    ('int', 'float')
+    """
+    found: dict[str, set[str]] = {}
+    for columns in KINDS.values():
+        for name, kind in columns.items():
+            found.setdefault(name, set()).add(kind)
+    return {name: kinds.pop() for name, kinds in found.items() if len(kinds) == 1}
+
+
 def check_counters(counters: Iterable[str]) -> list[str]:
     """Return the counters' names if each can be a column of ``v1_counters``; raise `DomainError` otherwise."""
     names = list(counters)

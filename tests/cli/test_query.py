@@ -1,7 +1,12 @@
 """``sql`` and ``db``."""
 
 import json
+import signal
+import subprocess
+import sys
+import time
 
+import pyarrow.parquet
 import pytest
 from sqlalchemy import Engine
 
@@ -102,3 +107,95 @@ def test_a_file_of_another_kind_is_not_taken_for_a_store(cli, store_file):
     result = cli("runs")
     assert result.code == 5
     assert "not a SQLite database" in result.err
+
+
+def test_examples_are_listed_and_run(on_demo):
+    listed = json.loads(on_demo("sql", "--examples", "-o", "json").out)["rows"]
+    assert {"name": "top_kernels", "title": "The kernels that took most of a run's time", "params": "run="} in listed
+    result = on_demo("sql", "--example", "top_kernels", "-o", "csv")
+    assert (result.code, result.out.splitlines()[0]) == (0, "kernel_short,launches,total_ms,percent")
+    assert len(result.out.splitlines()) > 5
+    assert on_demo("sql", "--example", "top_kernels", "--param", "run=h200", "-o", "csv").out == result.out
+    assert on_demo("sql", "--example", "top_kernels", "--param", "run=none", "-o", "csv").out.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["--example", "top_kernel"], 3, "did you mean 'top_kernels'"),
+        (["--example", "top_kernels", "--param", "x=1"], 2, "has no parameter 'x'; it has: run"),
+        (["--example", "top_kernels", "select 1"], 2, "one query, or the name of one example"),
+        ([], 2, "--examples lists them"),
+        (["select 1", "--formula", "no"], 2, "it can be safe or raw"),
+        (["select 1", "--all", "--limit", "5"], 2, "give one of them"),
+        (["select 1", "--all", "-o", "table"], 2, "written as csv, ndjson, parquet"),
+        (["select 1", "--out", "x.xlsx"], 2, "written as csv, ndjson, parquet"),
+        (["select 1", "--out", "nowhere/x.csv"], 5, "cannot be written: No such file"),
+        (["select * from runs", "--out", "x.csv"], 2, "only the views can"),
+    ],
+)
+def test_a_question_that_cannot_be_is_explained(on_demo, monkeypatch, tmp_path, arguments, code, words):
+    monkeypatch.chdir(tmp_path)
+    result = on_demo("sql", *arguments)
+    assert (result.code, result.out) == (code, "")
+    assert words in result.err
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("form", ["csv", "ndjson", "parquet"])
+def test_a_whole_result_is_written_to_a_file(on_demo, monkeypatch, tmp_path, form):
+    monkeypatch.setenv("PROFSVC_SQL_ROWS", "3")
+    out = tmp_path / f"metrics.{form}"
+    result = on_demo("sql", "select launch_id, metric, value from v1_metrics", "--out", out)
+    (count,) = json.loads(on_demo("sql", "select count(*) as n from v1_metrics", "-o", "json").out)["rows"]
+    assert (result.code, result.out, result.err) == (0, "", f"{count['n']} rows written to {out}\n")
+    if form == "parquet":
+        table = pyarrow.parquet.read_table(out)
+        assert table.num_rows == count["n"]
+        assert [str(field.type) for field in table.schema] == ["int64", "string", "double"]
+    else:
+        assert len(out.read_text(encoding="utf-8").splitlines()) == count["n"] + (form == "csv")
+
+
+def test_a_whole_result_goes_to_stdout(on_demo, monkeypatch):
+    monkeypatch.setenv("PROFSVC_SQL_ROWS", "3")
+    query = "select launch_index from v1_launches order by 1"
+    assert on_demo("sql", query, "--all").out.split() == ["launch_index", *map(str, range(34))]
+    assert len(on_demo("sql", query, "--all", "-o", "ndjson").out.splitlines()) == 34
+
+
+def test_an_export_that_is_stopped_leaves_no_file(on_demo, tmp_path):
+    endless = "with recursive n(i) as (select 1 union all select i + 1 from n) select i from n"
+    result = on_demo("sql", endless, "--out", tmp_path / "n.csv", "--seconds", "0.3")
+    assert result.code == 2
+    assert "longer than 0.3 s" in result.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_ctrl_c_leaves_no_file_and_no_process(demo, tmp_path):
+    endless = "with recursive n(i) as (select 1 union all select i + 1 from n) select i from n"
+    command = [sys.executable, "-m", "profsvc", "--store", demo.url.database, "sql", endless]
+    with subprocess.Popen([*command, "--out", tmp_path / "n.csv"], stderr=subprocess.PIPE) as process:
+        while not list(tmp_path.glob(".n.csv.*.part")):
+            assert process.poll() is None
+            time.sleep(0.02)
+        process.send_signal(signal.SIGINT)
+        assert process.stderr is not None
+        assert b"Traceback" not in process.stderr.read()
+        assert process.wait(timeout=20) != 0
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_formulas_are_raw_when_asked(on_demo):
+    query = "select '=1+1' as a, -1.5 as b, '-x' as c"
+    assert on_demo("sql", query, "-o", "csv").out == "a,b,c\n'=1+1,-1.5,'-x\n"
+    assert on_demo("sql", query, "-o", "csv", "--formula", "raw").out == "a,b,c\n=1+1,-1.5,-x\n"
+    assert on_demo("sql", query, "--all").out == "a,b,c\n'=1+1,-1.5,'-x\n"
+    assert on_demo("sql", query, "--all", "--formula", "raw").out == "a,b,c\n=1+1,-1.5,-x\n"
+
+
+def test_a_server_is_asked_as_it_is(cli, postgres_url):
+    answer = cli("--store", postgres_url, "sql", "select count(*) as n from v1_runs", "-o", "csv")
+    assert (answer.code, answer.out, answer.err) == (0, "n\n0\n", "")
+    refused = cli("--store", postgres_url, "sql", "select lo_create(1)")
+    assert (refused.code, refused.err) == (2, "Error: the function 'lo_create' is not allowed\n")

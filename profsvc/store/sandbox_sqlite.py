@@ -1,0 +1,135 @@
+"""SQL of a user on a SQLite store: answered by a process of its own, which is ended when its time is up."""
+
+import marshal
+import os
+import re
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO, Any
+
+from profsvc.errors import ProfsvcError, ServiceError, UsageError
+from profsvc.store import sandbox_rules as rules
+from profsvc.store.engine import explained
+
+WORKER = Path(__file__).with_name("sandbox_worker.py")
+LIMITS = {
+    sqlite3.SQLITE_LIMIT_LENGTH: rules.MAX_VALUE,
+    sqlite3.SQLITE_LIMIT_SQL_LENGTH: rules.MAX_SQL,
+    sqlite3.SQLITE_LIMIT_EXPR_DEPTH: 100,
+    sqlite3.SQLITE_LIMIT_COMPOUND_SELECT: 50,
+    sqlite3.SQLITE_LIMIT_VDBE_OP: 1_000_000,
+    sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH: 1_000,
+    sqlite3.SQLITE_LIMIT_ATTACHED: 0,
+    sqlite3.SQLITE_LIMIT_WORKER_THREADS: 0,
+}
+# What the loader needs to start Python, and where temporary files go; the rest may be secret.
+ENVIRONMENT = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SYSTEMROOT", "TMPDIR", "SQLITE_TMPDIR")
+
+
+@contextmanager
+def opened(file: Path, sql: str, params: Mapping[str, Any], seconds: float, most: int) -> Iterator[rules.Rows]:
+    """Give up to ``most`` rows of the query as they come."""
+    request = {
+        "address": f"{file.absolute().as_uri()}?mode=ro",
+        "sql": sql,
+        "params": dict(params),
+        "seconds": seconds,
+        "most": most,
+        "chunk": rules.CHUNK,
+        "limits": LIMITS,
+    }
+    with _worker(request, seconds) as (pipe, ended):
+        kind, *rest = _frame(pipe, ended, seconds)
+        if kind != "columns":
+            raise _failure((kind, *rest), file, seconds)
+        yield rules.Rows(rest[0], _chunks(pipe, ended, file, seconds))
+
+
+def _chunks(pipe: IO[bytes], ended: Callable[[], bool], file: Path, seconds: float) -> Iterator[list[tuple[Any, ...]]]:
+    while True:
+        kind, *rest = _frame(pipe, ended, seconds)
+        if kind == "end":
+            return
+        if kind != "rows":
+            raise _failure((kind, *rest), file, seconds)
+        yield rest[0]
+
+
+@contextmanager
+def _worker(request: dict[str, Any], seconds: float) -> Iterator[tuple[IO[bytes], Callable[[], bool]]]:
+    """Start the process; give its output, and whether it was ended because its time is up."""
+    try:
+        body = marshal.dumps(request)
+    except ValueError:
+        raise UsageError("a parameter of a query must be a text, a number, bytes or None") from None
+    environment = {name: os.environ[name] for name in ENVIRONMENT if name in os.environ}
+    # A group of its own: Ctrl-C is for who asks, who then ends this.
+    with subprocess.Popen(
+        [sys.executable, "-I", "-S", str(WORKER)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env=environment,
+        process_group=0,
+    ) as process:
+        assert process.stdin
+        assert process.stdout
+        with rules.ending(seconds, process.kill) as ended:
+            try:
+                with suppress(BrokenPipeError):  # a process that could not start says so by its silence
+                    process.stdin.write(body)
+                    process.stdin.close()
+                yield process.stdout, ended
+            finally:
+                process.kill()
+
+
+def _frame(pipe: IO[bytes], ended: Callable[[], bool], seconds: float) -> tuple[Any, ...]:
+    """Read the next frame; raise the error to show where the process has ended without one."""
+    length = int.from_bytes(pipe.read(8), "big")
+    body = pipe.read(length)
+    if not body or len(body) < length:
+        raise rules.late(seconds) if ended() else _spent()
+    return tuple(marshal.loads(body))
+
+
+def _spent() -> UsageError:
+    return UsageError(
+        "the query needed more memory or time than allowed and was stopped; ask for less, such as one run"
+    )
+
+
+def _failure(frame: tuple[Any, ...], file: Path, seconds: float) -> ProfsvcError:
+    """Return the error to show for what the process said."""
+    match frame:
+        case ("refused", "read", str(name), list(views)):
+            return rules.no_view(name, views)
+        case ("refused", "call", str(name), _):
+            return rules.no_function(name)
+        case ("refused", *_):
+            return UsageError(rules.ONLY_SELECT)
+        case ("late",):
+            return rules.late(seconds)
+        case ("memory",):
+            return _spent()
+        case ("empty",):
+            return UsageError(rules.NO_SELECT)
+        case ("error", str(kind), str(words), list(views)):
+            return _explained(kind, words, views, file)
+    return ServiceError(f"{file}: the process that answers queries said what is not understood: {frame[0]!r}")
+
+
+def _explained(kind: str, words: str, views: list[str], file: Path) -> ProfsvcError:
+    if views and re.search("disk is full|disk I/O", words):
+        return rules.no_space()
+    if kind == "store" and re.search("locked|disk|malformed|unable to open|not a database", words):
+        return explained(words, str(file))
+    if found := re.match(r"no such table: (?:main\.|temp\.)?(\S+)", words):
+        return rules.no_view(found[1], views)
+    if "too big" in words or "too large" in words:
+        return rules.too_large(words)
+    return rules.wrong(words)

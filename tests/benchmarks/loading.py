@@ -1,0 +1,201 @@
+"""How fast exports get into a store, each beside the bulk loaders of the databases, with the same rows in the same run.
+
+Run it with ``python -m tests.benchmarks.loading``. It generates a gpu-trace of nvprof (5 million rows), a log of the
+power of a board (10 million readings) and a details page of Nsight Compute (1.6 million rows; ``--scale 0.1`` makes a
+tenth of everything), and loads each into SQLite and Postgres: profsvc reads it, keeps its bytes, stores and sums up and
+analyses it; the peers take the rows as they are. A ratio above 1 means that profsvc is the faster. Times are without
+the imports; the memory is the highest of the process, for the peers with that of their programs.
+"""
+
+import argparse
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import NamedTuple
+
+from profsvc import specs
+from tests.benchmarks.reading import KERNELS, ROOT, gpu_trace, write
+from tests.postgres import Server, migrated, server
+
+START = """
+import os, resource, sqlite3, subprocess, sys, time
+import pandas as pd
+path, target, skip = sys.argv[1], sys.argv[2], int(sys.argv[3])
+names = sys.argv[4].split(",")
+"""
+END = """
+took = time.perf_counter() - begin
+most = max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+print(took, most * 1024 / 1e6)
+"""
+OURS = """
+from profsvc import pipeline, store
+engine = store.open_store(target)
+begin = time.perf_counter()
+with open(path, "rb") as stream:
+    verdict = pipeline.ingest(engine, stream, os.path.basename(path), store.RunInfo(name="bench"))
+assert verdict.lines_rejected == 0 and verdict.lines_stored
+"""
+IMPORT = """
+begin = time.perf_counter()
+columns = ", ".join(f'"{name}" TEXT' for name in names)
+words = f"CREATE TABLE rows ({columns});\\n.import --csv --skip {skip} '{path}' rows\\n"
+subprocess.run(["sqlite3", target], input=words, text=True, check=True)
+"""
+DUCKDB = """
+import duckdb
+begin = time.perf_counter()
+with duckdb.connect(target) as connection:
+    connection.execute(f"SET threads = 2")
+    connection.execute(
+        f"CREATE TABLE rows AS SELECT * FROM read_csv(?, skip = {skip}, header = false, names = ?)", [path, names]
+    )
+"""
+TO_SQL = """
+begin = time.perf_counter()
+connection = sqlite3.connect(target)
+for chunk in pd.read_csv(path, skiprows=skip, names=names, chunksize=100_000):
+    chunk.to_sql("rows", connection, if_exists="append", index=False)
+connection.commit()
+"""
+COPY = """
+begin = time.perf_counter()
+columns = ", ".join(f'"{name}" TEXT' for name in names)
+run = ["psql", "-q", "-v", "ON_ERROR_STOP=1", target]
+subprocess.run([*run, "-c", f"CREATE TABLE rows ({columns})"], check=True)
+words = f"\\\\copy rows FROM PROGRAM 'tail -n +{skip + 1} {path}' WITH (FORMAT csv)"
+subprocess.run([*run, "-c", words], check=True)
+"""
+PEERS = {
+    "sqlite": (("sqlite3 .import", IMPORT), ("DuckDB, own file", DUCKDB), ("pandas to_sql", TO_SQL)),
+    "postgresql": (("psql \\copy", COPY),),
+}
+
+
+def power_log(rows: int) -> Iterator[str]:
+    yield "timestamp, power.draw [W]\n"
+    draw, start = random.Random(2), datetime(2026, 3, 1)
+    for row in range(rows):
+        moment = (start + timedelta(milliseconds=20 * row)).strftime("%Y/%m/%d %H:%M:%S.%f")[:-3]
+        yield f"{moment}, {60 + 600 * draw.random():.2f} W\n"
+
+
+def details(rows: int) -> Iterator[str]:
+    names = ("ID", "Process ID", "Process Name", "Host Name", "Kernel Name", "Context", "Stream", "Block Size",
+             "Grid Size", "Device", "CC", "Section Name", "Metric Name", "Metric Unit", "Metric Value", "Rule Name",
+             "Rule Type", "Rule Description", "Estimated Speedup Type", "Estimated Speedup")  # fmt: skip
+    yield ",".join(f'"{name}"' for name in names) + "\n"
+    draw = random.Random(7)
+    for row in range(rows):
+        launch, metric = divmod(row, 80)
+        cells = (launch, 1, "app", "host", KERNELS[launch % 60], 1, 7, "(256, 1, 1)", "(80, 1, 1)", 0, "9.0",
+                 f"Section {metric // 10}", f"Metric {metric}", "%", f"{100 * draw.random():.2f}", "", "", "", "",
+                 "")  # fmt: skip
+        yield ",".join(f'"{cell}"' for cell in cells) + "\n"
+
+
+class Case(NamedTuple):
+    """A file: what makes it, how many rows, the lines above them, and how many columns they have."""
+
+    title: str
+    lines: Callable[[int], Iterator[str]]
+    rows: int
+    skip: int
+    columns: int
+
+
+CASES = (
+    Case("nvprof gpu-trace", gpu_trace, 5_000_000, 3, 20),
+    Case("power log", power_log, 10_000_000, 1, 2),
+    Case("ncu details", details, 1_600_000, 1, 20),
+)
+
+
+def timed(body: str, path: Path, target: str, case: Case) -> tuple[float, float]:
+    """Run ``body`` on the file in a process of its own: seconds, without the imports, and peak memory in MB."""
+    names = ",".join(f"c{number}" for number in range(case.columns))
+    done = subprocess.run(
+        [sys.executable, "-c", START + body + END, str(path), target, str(case.skip), names],
+        cwd=ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    if done.returncode:
+        raise SystemExit(done.stderr)
+    took, peak = map(float, done.stdout.split())
+    return took, peak
+
+
+# A server as it is set up for work: what is committed is on the disk.
+DURABLE = {"fsync": "on", "full_page_writes": "on", "synchronous_commit": "on", "max_wal_size": "'4GB'"}
+
+
+def on_sqlite(case: Case, path: Path, body: str) -> tuple[float, float, float]:
+    """Load the file into a new SQLite or DuckDB file: seconds, peak memory, size in MB without kept uploads."""
+    with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+        took, peak = timed(body, path, str(Path(folder) / "rows.sqlite"), case)
+        return took, peak, sum(file.stat().st_size for file in Path(folder).iterdir() if file.is_file()) / 1e6
+
+
+def on_postgres(case: Case, path: Path, body: str, at: Server) -> tuple[float, float, float]:
+    """Load the file into a new database of a server."""
+    database = migrated(at, specs.counters())
+    try:
+        url = at.url(database).render_as_string(hide_password=False)
+        took, peak = timed(body, path, url if body == OURS else url.replace("+psycopg", ""), case)
+        with at.session(database) as session:
+            (size,) = session.execute("SELECT pg_database_size(current_database())").fetchone() or (0,)
+        return took, peak, size / 1e6
+    finally:
+        at.drop(database)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--scale", type=float, default=1.0, help="part of the full size of each file")
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--only", default="", help="part of the name of a case or a database")
+    parser.add_argument("--without", default="nothing", help="part of the name of a peer to leave out, such as to_sql")
+    wanted = parser.parse_args()
+    print(
+        f"{'work':18}{'database':12}{'rows':>9}{'MB':>6}{'loader':>18}{'s':>8}{'ratio':>7}{'peak MB':>9}{'MB there':>9}"
+    )
+    with ExitStack() as stack:
+        running: list[Server] = []
+        for case in CASES:
+            folder = stack.enter_context(tempfile.TemporaryDirectory())
+            rows, path = max(int(case.rows * wanted.scale), 1000), Path(folder) / "export.csv"
+            asked = [database for database in PEERS if wanted.only in f"{case.title} {database}"]
+            if asked:
+                write(path, case.lines(rows))
+            for database in asked:
+                if database == "postgresql" and not running:
+                    running.append(stack.enter_context(server(**DURABLE)))
+                loaders = {"profsvc": OURS, **dict(PEERS[database])}
+                loaders = {name: body for name, body in loaders.items() if wanted.without not in name}
+                found = [
+                    {
+                        name: on_sqlite(case, path, body)
+                        if database == "sqlite"
+                        else on_postgres(case, path, body, running[0])
+                        for name, body in loaders.items()
+                    }
+                    for _ in range(wanted.repeats)
+                ]
+                for name in loaders:
+                    took, peak, size = (statistics.median(one[name][n] for one in found) for n in range(3))
+                    ratio = statistics.median(one[name][0] / one["profsvc"][0] for one in found)
+                    print(
+                        f"{case.title:18}{database:12}{rows:9}{path.stat().st_size / 1e6:6.0f}{name:>18}{took:8.2f}"
+                        f"{ratio:7.2f}{peak:9.0f}{size:9.0f}",
+                        flush=True,
+                    )
+            path.unlink(missing_ok=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,89 @@
+"""The example queries run on both kinds of database, over a store of real exports."""
+
+import string
+from collections.abc import Iterator
+
+import pytest
+from sqlalchemy import Engine
+
+from profsvc import specs, store
+from tests import postgres
+from tests.store.questions import EMPTY, PARAMS, fill
+
+NAMES = list(specs.questions())
+
+
+@pytest.fixture(scope="module")
+def on_sqlite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
+    engine = store.open_store(str(tmp_path_factory.mktemp("questions") / "store.sqlite"))
+    fill(engine)
+    yield engine
+    engine.dispose()
+
+
+@pytest.fixture(scope="module")
+def on_postgresql(postgres_server: postgres.Server) -> Iterator[Engine]:
+    name = postgres_server.database()
+    engine = store.connect(postgres_server.url(name).render_as_string(hide_password=False))
+    store.upgrade(engine)
+    fill(engine)
+    yield engine
+    engine.dispose()
+    postgres_server.drop(name)
+
+
+def ask(engine: Engine, name: str) -> store.Answer:
+    question = specs.question(name)
+    return store.query(engine, question.sql, question.values(PARAMS.get(name, {})))
+
+
+def test_there_are_thirty() -> None:
+    assert len(NAMES) >= 30
+    assert set(PARAMS) | EMPTY <= set(NAMES)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_example_gives_the_same_rows_on_both(on_sqlite: Engine, on_postgresql: Engine, name: str) -> None:
+    answers = [ask(engine, name) for engine in (on_sqlite, on_postgresql)]
+    assert answers[0].columns == answers[1].columns
+    assert len(set(answers[0].columns)) == len(answers[0].columns)
+    assert bool(answers[0].rows) == (name not in EMPTY)
+    assert not answers[0].truncated
+    rows = [sorted(map(comparable, answer.rows)) for answer in answers]
+    assert rows[0] == rows[1]
+
+
+def comparable(row: tuple[object, ...]) -> str:
+    """A row without the time of its upload, with nine digits of its numbers."""
+    cells = (f"{float(cell):.9g}" if isinstance(cell, int | float) else str(cell) for cell in row)
+    return " | ".join("a time" if cell.endswith("Z") and cell[:2] == "20" else cell for cell in cells)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_example_runs_without_being_given_anything(on_sqlite: Engine, name: str) -> None:
+    question = specs.question(name)
+    assert store.query(on_sqlite, question.sql, question.values({})).columns
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_example_names_what_it_takes(name: str) -> None:
+    question = specs.question(name)
+    assert all(f":{param}" in question.sql for param in question.params)
+    assert question.title[0] in string.ascii_uppercase
+    assert not question.title.endswith(".")
+
+
+def test_what_the_examples_say_is_true(on_sqlite: Engine) -> None:
+    percents = [row[3] for row in ask(on_sqlite, "top_kernels").rows]
+    assert sum(percents) == pytest.approx(100)
+    energy = {row[1]: row for row in ask(on_sqlite, "energy").rows}
+    power = store.query(
+        on_sqlite, "select elapsed_ns, value from v1_samples where name = 'P' and quantity = 'power' order by 1"
+    ).rows
+    (first, watts), (last, watts_after) = power
+    assert energy["P"][4] == pytest.approx((watts + watts_after) / 2 * (last - first) / 1e9)
+    durations = store.query(
+        on_sqlite,
+        "select duration_ns from v1_launches where kernel_short = 'saxpy' and run_id = 3 order by 1 desc",
+    ).rows
+    assert [row[2] for row in ask(on_sqlite, "kernel_p95").rows if row[0] == "trace"] == [durations[0][0] / 1e3]
