@@ -1,31 +1,26 @@
 """The joiner: bytes -> tidy tables -> store -> analysis -> results. Every front door calls this one pipeline."""
 
-import hashlib
 import json
 import shlex
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, BinaryIO, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 import pandas as pd
 
 from profsvc import analysis, formats, specs, store
 from profsvc.analysis.clocks import placed, zone_of
-from profsvc.errors import UsageError
+from profsvc.errors import ServiceError, UsageError
 from profsvc.formats.named_columns import read_columns
 from profsvc.formats.placed_sensors import placed_sensors, read_positions
 from profsvc.tables import Batch
 
 if TYPE_CHECKING:
-    from sqlalchemy import Engine
+    from sqlalchemy import Connection, Engine
 
-CHUNK_BYTES = 1 << 20
-SPOOL_BYTES = 16 << 20
 LAUNCHES_AT_ONCE = 200
 MOST_AT_ONCE = 20_000
 METRICS_AT_ONCE = 400_000
@@ -73,8 +68,20 @@ class Reading:
             "clock_offset_s": f"{self.offset_s:g}" if self.offset_s else "",
             "columns": shlex.join(self.columns),
             "positions": shlex.join(self.positions),
+            "reader": self.form or "",
         }
         return {name: value for name, value in said.items() if value}
+
+    @classmethod
+    def as_said(cls, facts: Mapping[str, str]) -> "Reading":
+        """Return how a stored file was read, from what is kept with it; its format only where the user named it."""
+        return cls(
+            facts.get("reader"),
+            facts.get("timezone"),
+            float(facts.get("clock_offset_s", "0")),
+            tuple(shlex.split(facts.get("columns", ""))),
+            tuple(shlex.split(facts.get("positions", ""))),
+        )
 
 
 AS_IT_IS = Reading()
@@ -104,24 +111,8 @@ class Verdict:
     warnings: list[str] = field(default_factory=list)
 
 
-@contextmanager
-def spooled(source: BinaryIO, progress: Progress | None = None) -> Iterator[tuple[IO[bytes], str, int]]:
-    """Copy ``source`` to a seekable spool; yield it with the SHA-256 of its bytes and their number."""
-    digest, size = hashlib.sha256(), 0
-    with tempfile.SpooledTemporaryFile(max_size=SPOOL_BYTES) as spool:
-        while chunk := source.read(CHUNK_BYTES):
-            digest.update(chunk)
-            size += len(chunk)
-            spool.write(chunk)
-            if progress:
-                progress(len(chunk))
-        spool.seek(0)
-        yield cast("IO[bytes]", spool), digest.hexdigest(), size
-
-
-def _read(spool: IO[bytes], how: Reading, verdict: Verdict) -> Iterator[Batch]:
+def _read(stream: BinaryIO, how: Reading, verdict: Verdict) -> Iterator[Batch]:
     """Read a file: its clock brought to UTC, its columns and channels as the user said."""
-    stream = cast("BinaryIO", spool)
     reader, batches = formats.read(stream, how.form, verdict.file_name, read_columns(how.columns))
     verdict.format = reader.NAME
     zone, positions, said = None if how.zone is None else zone_of(how.zone), read_positions(how.positions), how.said()
@@ -131,7 +122,7 @@ def _read(spool: IO[bytes], how: Reading, verdict: Verdict) -> Iterator[Batch]:
             tables["samples"] = placed(tables["samples"], zone, how.offset_s)
         if "sensors" in tables and positions:
             tables["sensors"] = placed_sensors(tables["sensors"], positions)
-        about = said if {"samples", "sensors"} & set(tables) else {}
+        about = {name: text for name, text in said.items() if name == "reader" or {"samples", "sensors"} & set(tables)}
         yield replace(batch, tables=tables, facts={**batch.facts, **about})
 
 
@@ -164,8 +155,9 @@ def _warnings(sensors: pd.DataFrame) -> list[str]:
 def check(source: BinaryIO, file_name: str, how: Reading = AS_IT_IS, progress: Progress | None = None) -> Verdict:
     """Read a file to its end without storing anything, and say what would be stored."""
     verdict = Verdict(file_name)
-    with spooled(source, progress) as (spool, verdict.sha256, _):
-        for _ in _read(spool, how, verdict):
+    with store.arriving(source, progress=progress) as arrival:
+        verdict.sha256 = arrival.sha256
+        for _ in _read(arrival.stream(), how, verdict):
             pass
     return verdict
 
@@ -177,17 +169,18 @@ def ingest(
     run: store.RunInfo,
     how: Reading = AS_IT_IS,
     progress: Progress | None = None,
+    files: store.Files | None = None,
 ) -> Verdict:
-    """Store a file in one transaction, then analyse its run; the same bytes are stored once.
+    """Store a file in one transaction, then analyse its run; the same bytes are stored once, and kept in ``files``.
 
     Where a server goes meanwhile, the file is read and stored again: that is safe, for its bytes are known.
     """
-    with spooled(source, progress) as (spool, sha256, size):
+    with store.arriving(source, partial(store.spool_of, files), progress) as arrival:
 
         def attempt() -> tuple[Verdict, store.Stored]:
-            verdict = Verdict(file_name, sha256)
-            spool.seek(0)
-            return verdict, store.find_upload(engine, sha256) or _store(engine, spool, size, run, how, verdict)
+            verdict = Verdict(file_name, arrival.sha256)
+            known = store.find_upload(engine, arrival.sha256)
+            return verdict, known or _store(engine, arrival, run, how, files, verdict)
 
         verdict, stored = store.repeated(engine, attempt)
     verdict.known, verdict.upload_id, verdict.run_id, verdict.run = (
@@ -209,13 +202,29 @@ def ingest(
 
 
 def _store(
-    engine: "Engine", spool: IO[bytes], size: int, run: store.RunInfo, how: Reading, verdict: Verdict
+    engine: "Engine",
+    arrival: store.Arrival,
+    run: store.RunInfo,
+    how: Reading,
+    files: store.Files | None,
+    verdict: Verdict,
 ) -> store.Stored:
-    """Read a file that is not in the store yet into it."""
-    batches = _read(spool, how, verdict)
-    first = next(batches, Batch())  # the reader is known, and the file is one of its kind
-    upload = store.UploadInfo(verdict.file_name, verdict.sha256, size, verdict.format)
-    return store.write_upload(engine, upload, run, chain([first], batches))
+    """Read a file that is not in the store yet into it; its bytes are on the disk before its rows are committed."""
+    batches = _read(arrival.stream(), how, verdict)
+    first = _told(next(batches, Batch()), run.device)  # the reader is known, and the file is one of its kind
+    upload = store.UploadInfo(verdict.file_name, arrival.sha256, arrival.size, verdict.format)
+    try:
+        with store.keeping(files, arrival) as kept:
+            return store.write_upload(engine, upload, run, chain([first], batches, _lastly(kept)))
+    except ServiceError:
+        store.forget(engine, files, arrival.sha256)  # a disk that is full needs its space
+        raise
+
+
+def _lastly(work: Callable[[], None]) -> Iterator[Batch]:
+    """Work when all batches before are taken; there is none in it."""
+    work()
+    yield from ()
 
 
 def _recalled(engine: "Engine", verdict: Verdict, how: Reading) -> Verdict:
@@ -228,6 +237,49 @@ def _recalled(engine: "Engine", verdict: Verdict, how: Reading) -> Verdict:
     if kept := _kept(verdict, how, has_samples=row["samples"] > 0):
         verdict.message = f"{verdict.message}; {kept}" if verdict.message else kept
     return verdict
+
+
+def reparse(engine: "Engine", files: store.Files, upload_id: int) -> tuple[Verdict, Verdict]:
+    """Read the kept bytes of an upload again, with today's readers, and analyse its run; return it before and after.
+
+    The upload, its run, its time and the options it was read with stay. If it cannot be read now, nothing changes.
+    """
+    row = store.upload(engine, upload_id)
+    same: tuple[str, ...] = ("sha256", "format", "upload_id", "run_id", "launches", "samples", "message")
+    same += ("lines", "lines_stored", "lines_skipped", "lines_rejected")
+    then = Verdict(row["file_name"], **{name: row[name] for name in same})
+    return then, _read_again(engine, files, row, store.rereading(upload_id, row["run_id"]))
+
+
+def undelete(engine: "Engine", files: store.Files, upload_id: int) -> Verdict:
+    """Read the kept bytes of a deleted upload again, under its number and in its run, and analyse that."""
+    row = store.deleted_upload(engine, upload_id)
+    return _read_again(engine, files, row, store.restoring(row))
+
+
+def _read_again(
+    engine: "Engine", files: store.Files, row: Mapping[str, Any], prepare: Callable[["Connection"], None]
+) -> Verdict:
+    facts = json.loads(row["facts"])
+    verdict = Verdict(row["file_name"], row["sha256"])
+    with store.kept_bytes(files, verdict.sha256, verdict.file_name) as stream:
+        batches = _read(stream, Reading.as_said(facts), verdict)
+        device = facts.get("given_device")
+        first = _told(next(batches, Batch()), device)
+        upload = store.UploadInfo(
+            *(verdict.file_name, verdict.sha256, row["size_bytes"], verdict.format),
+            *(row["upload_id"], row["received_at"]),
+        )
+        run = store.RunInfo(run_id=row["run_id"], device=device)
+        stored = store.write_upload(engine, upload, run, chain([first], batches), prepare)
+    verdict.upload_id, verdict.run_id, verdict.run = stored.upload_id, stored.run_id, stored.run
+    analyze(engine, stored.run_id)
+    return verdict
+
+
+def _told(batch: Batch, device: str | None) -> Batch:
+    """Keep with the file which device the user named."""
+    return batch if device is None else replace(batch, facts={**batch.facts, "given_device": device})
 
 
 def _kept(verdict: Verdict, how: Reading, *, has_samples: bool) -> str:

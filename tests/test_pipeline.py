@@ -11,6 +11,7 @@ from sqlalchemy import Engine
 
 from profsvc import analysis, pipeline, store
 from profsvc.errors import InputError
+from profsvc.store import arrival
 from profsvc.views.explain import explain
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
@@ -137,7 +138,7 @@ def test_analysis_does_not_depend_on_the_order_of_files(tmp_path):
 
 @pytest.mark.parametrize("name", ["ncu_raw/plain.csv", "ncu_raw/h200_three_launches.csv.gz"])
 def test_progress_adds_up_to_the_size(engine, name, monkeypatch):
-    monkeypatch.setattr(pipeline, "CHUNK_BYTES", 1000)
+    monkeypatch.setattr(arrival, "BLOCK", 250)
     path, seen, again = FIXTURES / name, [], []
     check(path, progress=seen.append)
     ingest(engine, path, progress=again.append)
@@ -149,15 +150,6 @@ def test_the_demo_files_are_there_and_are_read():
     files = pipeline.demo_files()
     assert files
     assert sum(check(path).launches for path in files) == 34
-
-
-def test_the_spool_gives_the_bytes_back_from_memory_and_from_disk(monkeypatch):
-    content = bytes(range(256)) * 64
-    for size in (16 << 20, 10):
-        monkeypatch.setattr(pipeline, "SPOOL_BYTES", size)
-        with pipeline.spooled(io.BytesIO(content)) as (spool, digest, length):
-            assert (spool.read(), length) == (content, len(content))
-            assert digest == hashlib.sha256(content).hexdigest()
 
 
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)])

@@ -12,6 +12,8 @@ from profsvc.errors import UsageError
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
+    from profsvc.store import Files
+
 WIDTH = 160
 
 
@@ -25,6 +27,7 @@ def _form(text: str) -> str:
 Output = Annotated[
     str, typer.Option("-o", "--output", help="table, csv, json, ndjson, md or parquet.", metavar="FORM", callback=_form)
 ]
+Sure = Annotated[bool, typer.Option("--yes", "-y", help="Do it without asking.")]
 
 
 def engine_of(context: typer.Context, *, as_it_is: bool = False) -> "Engine":
@@ -38,6 +41,30 @@ def engine_of(context: typer.Context, *, as_it_is: bool = False) -> "Engine":
     engine = (store.connect if as_it_is else store.open_store)(asked or None)
     context.call_on_close(engine.dispose)
     return engine
+
+
+def files_of(engine: "Engine") -> "Files":
+    """Return where this store keeps the bytes of its uploads, as the user set it."""
+    from profsvc import settings, store
+
+    values = settings.load()
+    return store.files_of(engine, str(values["files"]), int(values["free_bytes"]), bool(values["keep"]))
+
+
+def at_terminal() -> bool:
+    """Tell whether a person can answer."""
+    return sys.stdin.isatty()
+
+
+def agreed(what: str, listed: Sequence[str], yes: bool) -> None:
+    """List what a command is about to remove; go on only if the person says so, here or with --yes."""
+    say("\n".join([f"{what}:", *(f"  {line}" for line in listed)]))
+    if yes:
+        return
+    if not at_terminal():
+        raise UsageError("nothing was changed; give --yes to do it")
+    if not typer.confirm("Do it?", err=True):
+        raise typer.Exit(0)
 
 
 def pairs(option: str, texts: Sequence[str]) -> dict[str, str]:

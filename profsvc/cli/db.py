@@ -1,10 +1,17 @@
-"""``db``: the store's schema."""
+"""``db``: the store's schema, its backup, and what is not needed any more."""
+
+import re
+from datetime import timedelta
+from pathlib import Path
+from typing import Annotated
 
 import typer
 
-from profsvc.cli.common import engine_of, say
+from profsvc.cli.common import Sure, agreed, engine_of, files_of, say
+from profsvc.errors import UsageError
 
-group = typer.Typer(no_args_is_help=True, help="The store's schema: bring it up to date, or say which it is.")
+group = typer.Typer(no_args_is_help=True, help="The store: its schema, a backup, and what is not needed any more.")
+UNITS = {"h": "hours", "d": "days", "w": "weeks"}
 
 
 @group.command()
@@ -32,6 +39,106 @@ def current(context: typer.Context) -> None:
     from profsvc import store
 
     typer.echo(f"store {store.current(engine_of(context, as_it_is=True)) or 'empty'}, program {store.head()}")
+
+
+@group.command()
+def backup(
+    context: typer.Context,
+    file: Annotated[Path, typer.Argument(help="Where to; a file that does not exist yet.")],
+    with_files: Annotated[bool, typer.Option("--with-files", help="Bring the kept bytes to FILE.files.")] = False,
+) -> None:
+    """Copy the store as it is at one moment, while others write, and check the copy.
+
+    A copy of a SQLite store is a store: profsvc --store FILE. A server's is for pg_restore.
+
+    Example:
+
+      profsvc db backup before-move.sqlite --with-files
+    """
+    from profsvc import store
+
+    engine = engine_of(context)
+    files = files_of(engine) if with_files else None
+    done = store.backup(engine, file, files)
+    held = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in done.rows.items() if count)
+    say(f"{file}: whole; {held or 'no rows'}" + (f"; {done.files} files of kept bytes" if with_files else ""))
+    if done.missing:
+        say(f"beware: {done.missing} kept files are missing in the store itself; profsvc doctor says which")
+
+
+@group.command()
+def prune(
+    context: typer.Context,
+    older_than: Annotated[str, typer.Option(help="Delete runs without a new file for so long: 90d, 12w, 36h.")] = "",
+    project: Annotated[str, typer.Option(help="Only runs of this project.")] = "",
+    keep_tagged: Annotated[
+        list[str], typer.Option(help="KEY or KEY=VALUE, runs with this tag stay; may be repeated.")
+    ] = [],  # noqa: B006
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only list what would go.")] = False,
+    yes: Sure = False,
+) -> None:
+    """Delete old runs, after listing them, and remove what uploads that were killed left behind.
+
+    The runs can be had back with ``undelete`` until ``db vacuum``.
+
+    Examples:
+
+      profsvc db prune --older-than 90d --keep-tagged release --dry-run
+
+      profsvc db prune --yes
+    """
+    from profsvc import store
+
+    if (project or keep_tagged) and not older_than:
+        raise UsageError("--project and --keep-tagged say which old runs go; give --older-than, such as 90d, too")
+    engine = engine_of(context)
+    files = files_of(engine)
+    tags = {key: value if given else None for key, given, value in (text.partition("=") for text in keep_tagged)}
+    runs = store.aged_runs(engine, _age(older_than), project or None, tags) if older_than else []
+    found = store.waste(engine, files)
+    listed = [f"run {r['project']}/{r['run']} (id {r['run_id']}), {r['last_upload']}: {store.holding(r)}" for r in runs]
+    listed += [f"left behind: {path}" for path in (*found.leftovers, *found.orphans)]
+    if not listed:
+        say("there is nothing to remove")
+        return
+    agreed("would go" if dry_run else "this goes", listed, yes or dry_run)
+    if dry_run:
+        return
+    for run in runs:
+        store.delete_run(engine, run["run_id"])
+    freed = store.sweep(engine, files)
+    say(f"{len(runs)} runs deleted, {freed} bytes of leftovers removed; `profsvc db vacuum` gives the space back")
+
+
+def _age(words: str) -> timedelta:
+    """Read how old.
+
+    >>> _age("90d")
+    datetime.timedelta(days=90)
+    """
+    if not (found := re.fullmatch(r"(\d{1,5})([hdw])", words)):
+        raise UsageError(f"--older-than {words!r} must be a number and h, d or w, such as 90d")
+    return timedelta(**{UNITS[found[2]]: int(found[1])})
+
+
+@group.command()
+def vacuum(context: typer.Context, yes: Sure = False) -> None:
+    """Remove for good what was deleted, after listing it, and give its space back.
+
+    Example:
+
+      profsvc db vacuum --yes
+    """
+    from profsvc import store
+
+    engine = engine_of(context)
+    files = files_of(engine)
+    rows = store.deleted_uploads(engine)
+    listed = [f"upload {r['upload_id']} ({r['file_name']}) of run {r['run']!r}: {store.holding(r)}" for r in rows]
+    if listed:
+        agreed("this goes for good, and can not be had back", listed, yes)
+    of_files, of_database = store.vacuum(engine, files)
+    say(f"{of_files} bytes of kept files and {of_database} bytes of the database are free again")
 
 
 @group.command("create-reader")

@@ -30,7 +30,7 @@ def demo(
     info = store.RunInfo(project="demo", name="h200")
     for file in pipeline.demo_files():
         with file.open("rb") as stream:
-            say(describe(pipeline.ingest(engine, stream, file.name, info), checked=False))
+            say(describe(pipeline.ingest(engine, stream, file.name, info, files=store.files_of(engine)), checked=False))
     view = views.run(engine, "h200")
     typer.echo(text.run(view, 160))
     typer.echo("criteria of each launch, 1 is nothing to gain")

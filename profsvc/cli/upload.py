@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO
 
 import typer
 
-from profsvc.cli.common import Output, engine_of, pairs, put, say
+from profsvc.cli.common import Output, engine_of, files_of, pairs, put, say
 from profsvc.errors import InputError, NotFoundError, PartlyStoredError, UsageError
 
 if TYPE_CHECKING:
@@ -154,13 +154,14 @@ def _all(files: Sequence[str], engine: "Engine | None", info: "RunInfo", how: "R
     """Store the files, or only check them without a store; return what was taken and how many were refused."""
     from profsvc import pipeline
 
+    kept = None if engine is None else files_of(engine)
     verdicts: list[Verdict] = []
     for text in files:
 
         def work(stream: BinaryIO, name: str, progress: "Progress | None", info: "RunInfo" = info) -> "Verdict":
             if engine is None:
                 return pipeline.check(stream, name, how, progress)
-            return pipeline.ingest(engine, stream, name, info, how, progress)
+            return pipeline.ingest(engine, stream, name, info, how, progress, kept)
 
         try:
             verdict = _one(text, work)

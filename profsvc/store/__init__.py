@@ -12,6 +12,7 @@ from sqlalchemy import Engine
 
 from profsvc.errors import ServiceError, StoreVersionError
 from profsvc.store import reader_role
+from profsvc.store.arrival import Arrival, arriving
 from profsvc.store.big import (
     count,
     kernels_by_time,
@@ -20,7 +21,18 @@ from profsvc.store.big import (
     select_of,
     transfers_by_kind,
 )
+from profsvc.store.deleted import (
+    aged_runs,
+    delete_run,
+    delete_upload,
+    deleted_upload,
+    deleted_uploads,
+    rereading,
+    restoring,
+)
 from profsvc.store.engine import address, file_of, make_engine, set_journal, url_of
+from profsvc.store.health import Check, examine
+from profsvc.store.kept import Files, files_of, keeping, kept_bytes, spool_of
 from profsvc.store.load import RunInfo, Stored, UploadInfo, find_upload, write_upload
 from profsvc.store.migrate import current, head, state, upgrade
 from profsvc.store.read import (
@@ -41,21 +53,30 @@ from profsvc.store.read import (
     upload,
     uploads,
 )
-from profsvc.store.results import delete_run, delete_upload, describe_device, save_results
+from profsvc.store.results import describe_device, save_results
 from profsvc.store.sandbox import Answer, export, query
 from profsvc.store.server import repeated
 from profsvc.store.timelines import timeline
 from profsvc.store.traces import measured_launches, time_without
+from profsvc.store.upkeep import Backup, Waste, backup, forget, holding, sweep, vacuum, waste
 from profsvc.store.views import FLAGS, VIEWS, column_kinds
 
 __all__ = [
     "FLAGS",
     "VIEWS",
     "Answer",
+    "Arrival",
+    "Backup",
+    "Check",
+    "Files",
     "RunInfo",
     "Stored",
     "UploadInfo",
+    "Waste",
     "address",
+    "aged_runs",
+    "arriving",
+    "backup",
     "characterizations",
     "column_kinds",
     "connect",
@@ -66,13 +87,21 @@ __all__ = [
     "current",
     "delete_run",
     "delete_upload",
+    "deleted_upload",
+    "deleted_uploads",
     "describe_device",
     "device_attributes",
+    "examine",
     "export",
+    "files_of",
     "find_run",
     "find_upload",
+    "forget",
     "head",
+    "holding",
     "is_server",
+    "keeping",
+    "kept_bytes",
     "kernels_by_time",
     "launch_numbers",
     "launches",
@@ -84,12 +113,16 @@ __all__ = [
     "potential",
     "query",
     "repeated",
+    "rereading",
+    "restoring",
     "rules",
     "runs",
     "save_results",
     "select",
     "select_of",
     "sensors",
+    "spool_of",
+    "sweep",
     "table",
     "time_without",
     "timeline",
@@ -97,6 +130,8 @@ __all__ = [
     "upgrade",
     "upload",
     "uploads",
+    "vacuum",
+    "waste",
     "write_upload",
 ]
 

@@ -1,6 +1,7 @@
 """Where the store lies, how a connection to it behaves, and what its failures mean to a user."""
 
 import sqlite3
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,11 +11,19 @@ from sqlalchemy import URL, Connection, Engine, NullPool, create_engine, event, 
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 
 from profsvc.errors import ServiceError, StoreBusyError, UsageError
-from profsvc.store import server
+from profsvc.store import locks, server
 
 BUSY_SECONDS = 10
+COMMIT_SECONDS = 60  # how long a writer waits at its end for those who still read what was before
 OLDEST_SQLITE = (3, 37, 0)  # the first with strict tables
 WRITE = "profsvc_write"
+
+# File systems of one machine, where the shared memory of a write-ahead log is shared indeed.
+LOCAL = {
+    *("ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "f2fs", "bcachefs", "jfs", "reiserfs", "nilfs2"),
+    *("tmpfs", "ramfs", "overlay"),
+}
+MOUNTS = Path("/proc/self/mountinfo")
 
 # What SQLite says -> what it means here and what to do.
 ADVICE = {
@@ -27,8 +36,8 @@ ADVICE = {
 }
 
 
-def default_path() -> Path:
-    """Return the file of the store in the user's data folder; the folder is made for this user alone."""
+def data_folder() -> Path:
+    """Return the user's data folder, made for this user alone."""
     from platformdirs import user_data_path
 
     folder = user_data_path("profsvc", appauthor=False)
@@ -36,7 +45,7 @@ def default_path() -> Path:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise ServiceError(f"cannot make {folder} for the store: {error.strerror}; choose one with --store") from None
-    return folder / "profsvc.sqlite"
+    return folder
 
 
 def url_of(text: str | None) -> URL:
@@ -46,7 +55,7 @@ def url_of(text: str | None) -> URL:
     ('sqlite:///lab.sqlite', 'postgresql+psycopg://host/db')
     """
     if not text:
-        return URL.create("sqlite", database=str(default_path()))
+        return URL.create("sqlite", database=str(data_folder() / "profsvc.sqlite"))
     if "://" not in text:
         return URL.create("sqlite", database=text)
     try:
@@ -85,6 +94,32 @@ def wal_is_safe(version: tuple[int, ...] = sqlite3.sqlite_version_info) -> bool:
     return version >= (3, 51, 3) or any(v <= version < (3, v[1] + 1) for v in ((3, 44, 6), (3, 50, 7)))
 
 
+def file_system(path: Path, mounts: Path = MOUNTS) -> str | None:
+    """Return the kind of file system that ``path`` lies on, such as ext4 or nfs4; None where the system does not tell.
+
+    >>> file_system(Path("/proc/self")) in {"proc", None}
+    True
+    """
+    try:
+        lines = mounts.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
+    except OSError:
+        return None
+    where, found, longest = path.resolve(), None, -1
+    for line in lines:
+        fields, _, about = line.partition(" - ")
+        mounted = Path(fields.split()[4].replace("\\040", " "))
+        depth = len(mounted.parts)
+        # Of two mounts in one place the later hides the earlier.
+        if depth >= longest and where.is_relative_to(mounted):
+            found, longest = about.split()[0], depth
+    return found
+
+
+def journal_of(file: Path) -> str:
+    """Return the journal that a store in this file must have: ``wal`` only where it is safe, else ``delete``."""
+    return "wal" if wal_is_safe() and file_system(file) in LOCAL else "delete"
+
+
 def make_engine(url: URL) -> Engine:
     """Make the engine of a store, without touching the database."""
     try:
@@ -111,19 +146,58 @@ def _on_connect(connection: Any, _record: Any) -> None:
 def _on_begin(connection: Connection) -> None:
     # A plain BEGIN that reads and then writes fails at once when another writer came between; the timeout does
     # not apply to it. So writers take the lock first, and readers never do.
-    writes = connection.get_execution_options().get(WRITE)
-    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+    driver: Any = connection.connection.driver_connection
+    if connection.get_execution_options().get(WRITE):
+        driver.execute("BEGIN IMMEDIATE")
+        driver.execute(f"PRAGMA busy_timeout = {COMMIT_SECONDS * 1000}")
+    else:
+        _begin_reading(driver, Path(str(connection.engine.url.database)))
+
+
+def _begin_reading(driver: sqlite3.Connection, file: Path) -> None:
+    """Begin to read; where no write-ahead log is, a writer that ends shuts readers out: wait for it in the queue."""
+    until = time.monotonic() + locks.WAIT_SECONDS
+    while True:
+        driver.execute("BEGIN")
+        try:
+            driver.execute("SELECT 1 FROM sqlite_schema LIMIT 1")
+            return
+        except sqlite3.OperationalError as error:
+            driver.rollback()
+            left = until - time.monotonic()
+            if "locked" not in str(error) or left <= 0:
+                raise
+            with locks.held(lock_of(file), "it writes to the store", shared=True, seconds=left):
+                continue
+
+
+def lock_of(file: Path) -> Path:
+    """Return the file that writers to a SQLite store queue on."""
+    return Path(f"{file.absolute()}.lock")
+
+
+@contextmanager
+def turn(engine: Engine) -> Iterator[None]:
+    """Wait for this process's turn to write to a SQLite store; a server needs none."""
+    file = file_of(engine)
+    if file is None:
+        yield
+        return
+    with locks.held(lock_of(file), "it writes to the store"):
+        yield
 
 
 def set_journal(engine: Engine) -> None:
-    """Choose the journal that this SQLite keeps whole, the write-ahead log or else a rollback journal."""
-    if file_of(engine) is None:
+    """Choose the journal that this SQLite keeps whole where it lies: the write-ahead log, else a rollback journal."""
+    file = file_of(engine)
+    if file is None:
         return
-    wanted = "wal" if wal_is_safe() else "delete"
+    wanted = journal_of(file)
     with plain_errors(engine), engine.connect() as connection:
         driver: Any = connection.connection.driver_connection
         if driver.execute("PRAGMA journal_mode").fetchone()[0] != wanted:
-            driver.execute(f"PRAGMA journal_mode = {wanted}")
+            with turn(engine):
+                driver.execute(f"PRAGMA journal_mode = {wanted}")
 
 
 @contextmanager
@@ -139,13 +213,17 @@ def writing(engine: Engine, attached: Mapping[str, Path] | None = None) -> Itera
 
     ``attached`` are SQLite files to be read from beside the store, by the name of their schema.
     """
-    with plain_errors(engine), engine.execution_options(**{WRITE: True}).connect() as connection:
+    with turn(engine), plain_errors(engine), _writer(engine) as connection:
         for name, path in (attached or {}).items():
             driver: Any = connection.connection.driver_connection
             driver.execute(f"ATTACH ? AS {name}", (str(path),))
             driver.execute(f"PRAGMA {name}.synchronous = OFF")  # else the commit would wait for these files as well
         with connection.begin():
             yield connection
+
+
+def _writer(engine: Engine) -> Connection:
+    return engine.execution_options(**{WRITE: True}).connect()
 
 
 @contextmanager

@@ -5,7 +5,7 @@ often; a file that fails half way leaves nothing behind.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -22,12 +22,14 @@ from profsvc.store.bulk import insert_rows
 from profsvc.store.encode import Encoder
 from profsvc.store.engine import file_of, reading, writing
 from profsvc.store.names import Names
+from profsvc.store.same_report import same_report, settle_pages
 from profsvc.store.schema import STEP, metadata
 from profsvc.store.staging import Direct, reserve, staging
 from profsvc.store.timelines import Running
 from profsvc.store.totals import Total
 from profsvc.tables import Batch, check
 
+Prepare = Callable[[Connection], None]
 # A file of so many rows is kept in memory until it is stored.
 SHORT = 20_000
 LINES = ("lines_stored", "lines_skipped", "lines_rejected")
@@ -36,32 +38,18 @@ _FOUND = """
            u.lines_rejected, u.status, u.message
     FROM uploads u JOIN runs r ON r.run_id = u.run_id WHERE u.sha256 = :sha256
 """
-# All launches of two files agree in all that a page prints of them; pages print durations to three digits at least.
-_SAME_REPORT = """
-    SELECT min(o.upload_id) FROM uploads o
-    WHERE o.run_id = :run_id AND o.upload_id <> :upload_id AND o.launches = :launches AND o.same_as IS NULL
-      AND :launches = (
-        SELECT count(*) FROM launches a
-        JOIN launches b ON b.launch_id = a.launch_id + (:upload_id - o.upload_id) * :step
-        JOIN places p ON p.place_id = a.place_id JOIN places q ON q.place_id = b.place_id
-        JOIN shapes s ON s.shape_id = a.shape_id JOIN shapes t ON t.shape_id = b.shape_id
-        WHERE a.launch_id BETWEEN o.upload_id * :step AND o.upload_id * :step + :step - 1
-          AND (a.source_id = b.source_id OR a.correlation_id = b.correlation_id)
-          AND p.process_id = q.process_id AND s.kernel_id = t.kernel_id
-          AND a.grid_x = b.grid_x AND a.grid_y = b.grid_y AND a.grid_z = b.grid_z
-          AND s.block_x = t.block_x AND s.block_y = t.block_y AND s.block_z = t.block_z
-          AND abs(a.duration_ns - b.duration_ns) <= 0.005 * b.duration_ns)
-"""
 
 
 @dataclass(frozen=True)
 class UploadInfo:
-    """What is known of a file before it is read."""
+    """What is known of a file before it is read; its number and time only if it was in the store before."""
 
     file_name: str
     sha256: str
     size_bytes: int
     format: str
+    upload_id: int | None = None
+    received_at: str | None = None
 
 
 @dataclass(frozen=True)
@@ -115,14 +103,20 @@ def _found(connection: Connection, sha256: str, known: bool = True) -> Stored | 
     return Stored(**row, known=known) if row else None
 
 
-def write_upload(engine: Engine, upload: UploadInfo, run: RunInfo, batches: Iterable[Batch]) -> Stored:
-    """Store a file: all of it, or nothing if anything goes wrong on the way, in ``batches`` too."""
+def write_upload(
+    engine: Engine, upload: UploadInfo, run: RunInfo, batches: Iterable[Batch], prepare: Prepare | None = None
+) -> Stored:
+    """Store a file: all of it, or nothing if anything goes wrong on the way, in ``batches`` too.
+
+    A file that was in the store before is given with its number, and with what must ``prepare`` the store for it in
+    the same transaction, such as to clear what was read from it then.
+    """
     waiting = iter(batches)
     first = _first(waiting)
     try:
         if file_of(engine) is None or sum(map(_rows, first)) <= SHORT:
-            return _write(engine, upload, run, chain(first, waiting))
-        return _stage(engine, upload, run, chain(first, waiting))
+            return _write(engine, upload, run, chain(first, waiting), prepare)
+        return _stage(engine, upload, run, chain(first, waiting), prepare)
     except ServiceError as error:
         # On a server two transactions may both find nothing; the second to insert the bytes fails, and is told.
         if isinstance(error.__cause__, IntegrityError) and (known := find_upload(engine, upload.sha256)):
@@ -145,34 +139,48 @@ def _first(batches: Iterator[Batch]) -> list[Batch]:
     return taken
 
 
-def _write(engine: Engine, upload: UploadInfo, run: RunInfo, batches: Iterable[Batch]) -> Stored:
+def _prepared(connection: Connection, upload: UploadInfo, prepare: Prepare | None) -> Stored | None:
+    """Do what must be done first; return the upload if its bytes are in the store already."""
+    if prepare is not None:
+        prepare(connection)
+    known = _found(connection, upload.sha256)
+    if known and prepare is not None:
+        raise ServiceError(f"{upload.file_name} was uploaded meanwhile, as upload {known.upload_id}; it stays so")
+    return known
+
+
+def _write(
+    engine: Engine, upload: UploadInfo, run: RunInfo, batches: Iterable[Batch], prepare: Prepare | None
+) -> Stored:
     """Store a file in the transaction that reads it."""
     with writing(engine) as connection:
-        if known := _found(connection, upload.sha256):
+        if known := _prepared(connection, upload, prepare):
             return known
         run_id, upload_id = _begin(connection, upload, run)
         with closing(_Loading(Encoder(connection, Direct(connection), upload_id, run.device))) as loading:
             for batch in batches:
                 loading.add(batch)
-            loading.finish(connection, run, run_id)
+            loading.finish(connection, run, run_id, upload.upload_id is not None)
         return _stored(_found(connection, upload.sha256, known=False))
 
 
-def _stage(engine: Engine, upload: UploadInfo, run: RunInfo, batches: Iterable[Batch]) -> Stored:
+def _stage(
+    engine: Engine, upload: UploadInfo, run: RunInfo, batches: Iterable[Batch], prepare: Prepare | None
+) -> Stored:
     """Read a file before the transaction that stores it; only the names in it are kept as they come."""
-    if known := find_upload(engine, upload.sha256):
+    if prepare is None and (known := find_upload(engine, upload.sha256)):
         return known
-    upload_id = reserve(engine)
+    upload_id = upload.upload_id or reserve(engine)
     with staging(engine) as staged, closing(_Loading(Encoder(engine, staged, upload_id, run.device))) as loading:
         for batch in batches:
             loading.add(batch)
         staged.close()
         with writing(engine, staged.files) as connection:
-            if known := _found(connection, upload.sha256):
+            if known := _prepared(connection, upload, prepare):
                 return known
             run_id, _ = _begin(connection, upload, run, upload_id)
             staged.copy(connection)
-            loading.finish(connection, run, run_id)
+            loading.finish(connection, run, run_id, upload.upload_id is not None)
             return _stored(_found(connection, upload.sha256, known=False))
 
 
@@ -224,13 +232,13 @@ def _begin(connection: Connection, upload: UploadInfo, run: RunInfo, number: int
     """Write the run and what is known of the file; return the numbers of both."""
     run_id = _run(connection, run, upload)
     row = {
-        **vars(upload),
+        "received_at": now(),
+        **{name: value for name, value in vars(upload).items() if value is not None},
         **dict.fromkeys(("lines", *LINES, "launches", "samples"), 0),
         "run_id": run_id,
         "status": "stored",
         "message": "",
         "facts": "{}",
-        "received_at": now(),
     }
     if number is not None:
         row["upload_id"] = number
@@ -287,8 +295,8 @@ class _Loading:
             if table["duration_ns"].notna().any():
                 self.gpu_time_ns = (self.gpu_time_ns or 0.0) + float(table["duration_ns"].sum())
 
-    def finish(self, connection: Connection, run: RunInfo, run_id: int) -> None:
-        """Check the account and write what is known only at the end."""
+    def finish(self, connection: Connection, run: RunInfo, run_id: int, again: bool) -> None:
+        """Check the account and write what is known only at the end; a file read ``again`` says nothing of its run."""
         if self.lines_in_rejects != self.lines["lines_rejected"]:
             raise DomainError(
                 f"the reader says that it rejected {self.lines['lines_rejected']} lines, "
@@ -298,7 +306,8 @@ class _Loading:
         self.encoder.sensors.finish(connection)
         totals = [(self.upload_id, *total) for total in self.encoder.totals.rows()]
         insert_rows(connection, "kernel_totals", ("upload_id", *Total._fields), totals)
-        self._describe_run(connection, run, run_id)  # first: on a server, uploads of one run end one after the other
+        # First: on a server, uploads of one run end one after the other.
+        self._describe_run(connection, run, run_id, again)
         facts = dict(self.facts)
         row: dict[str, Any] = {
             "upload_id": self.upload_id,
@@ -311,21 +320,14 @@ class _Loading:
             "launches": self.launches,
             "samples": self.encoder.sensors.samples.total(),
             "gpu_time_ns": self.gpu_time_ns,
-            "same_as": self._same_report(connection, run_id),
+            "same_as": same_report(connection, self.upload_id, run_id, self.launches),
             "message": self.message,
         }
         assignments = ", ".join(f"{column} = :{column}" for column in row)
         connection.execute(text(f"UPDATE uploads SET {assignments} WHERE upload_id = :upload_id"), row)
         self.timeline.save(connection, self.upload_id)
-
-    def _same_report(self, connection: Connection, run_id: int) -> int | None:
-        """Return the first upload of the run with the same launches: another page of one report, not new work."""
-        if not self.launches:
-            return None
-        query = text(_SAME_REPORT)
-        bounds = {"upload_id": self.upload_id, "run_id": run_id, "launches": self.launches, "step": STEP}
-        found = connection.execute(query, bounds).scalar()
-        return None if found is None else int(found)
+        if again:
+            settle_pages(connection, run_id)
 
     def _check_launches(self, connection: Connection) -> None:
         """Refuse values of launches that the file does not have: `metrics` has no foreign key that would."""
@@ -340,7 +342,7 @@ class _Loading:
         if lost := connection.execute(query, {"first": first, "end": first + STEP}).scalar():
             raise DomainError(f"the reader gives metrics of launch {lost - first - 1}, but no such launch")
 
-    def _describe_run(self, connection: Connection, run: RunInfo, run_id: int) -> None:
+    def _describe_run(self, connection: Connection, run: RunInfo, run_id: int, again: bool) -> None:
         """Write on the run what the user gave, else the device of its launches or measurements and their host."""
         device = self.encoder.first_device or self.encoder.copying_device
         named = run.device or self.encoder.measured_device
@@ -348,7 +350,8 @@ class _Loading:
             device = Names(connection, "devices")[named, ""]
         # A page may print no more than the compute capability: a later one that names the product knows better.
         named = "(SELECT d.device_id FROM devices d WHERE d.device_id = runs.device_id AND d.name <> '')"
-        replace = "coalesce(:device_id, device_id)" if run.device else f"coalesce({named}, :device_id, device_id)"
+        told = run.device and not again
+        replace = "coalesce(:device_id, device_id)" if told else f"coalesce({named}, :device_id, device_id)"
         given = {name: getattr(run, name) for name in ("commit_id", "started_at")}
         columns = "".join(f", {column} = coalesce(:{column}, {column})" for column in given)
         query = f"UPDATE runs SET device_id = {replace}, host = coalesce(:given, host, :host){columns}"

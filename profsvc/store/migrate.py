@@ -10,7 +10,7 @@ from sqlalchemy import Connection, Engine, inspect, text
 
 from profsvc.errors import ServiceError, StoreVersionError
 from profsvc.store import server
-from profsvc.store.engine import WRITE, address, file_of, plain_errors, reading, set_journal, writing
+from profsvc.store.engine import WRITE, address, file_of, plain_errors, reading, set_journal, turn, writing
 from profsvc.store.names import Names
 from profsvc.store.reader_role import grant
 from profsvc.store.views import VIEWS, check_counters, comments, sql_of
@@ -72,15 +72,21 @@ def upgrade(engine: Engine, counters: Iterable[str] | None = None, place: Path |
 
     A SQLite file of an older schema is copied first, to ``<file>.before-<new revision>``.
     """
-    found = state(engine, place)
+    if state(engine, place) != "current":
+        with turn(engine):  # and then look again: another process may have had its turn first
+            _bring(engine, state(engine, place), place)
+    refresh_views(engine, counters)
+    return head(place)
+
+
+def _bring(engine: Engine, found: str, place: Path | None) -> None:
+    """Bring a store that was ``found`` new, old or current to this program's schema."""
     if found == "old" and file_of(engine) is not None:
         _copy(engine, head(place))
     if found == "new":
         set_journal(engine)
     if found != "current":
         server.repeated(engine, lambda: _migrate(engine, place or folder()))
-    refresh_views(engine, counters)
-    return head(place)
 
 
 def _migrate(engine: Engine, place: Path) -> None:

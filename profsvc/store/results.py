@@ -1,4 +1,4 @@
-"""Write what the analysis made of a run, and delete runs and uploads."""
+"""Write what the analysis made of a run, and clear the rows of runs and uploads."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -159,29 +159,15 @@ def describe_device(engine: Engine, device_id: int, sms: int | None, figures: Ma
         )
 
 
-def delete_upload(engine: Engine, upload_id: int) -> None:
-    """Delete a file with all its rows, and the results of its run, which were computed with it."""
-    with writing(engine) as connection:
-        _must_exist(connection, "uploads", "upload_id", upload_id)
-        query = text("SELECT run_id FROM uploads WHERE upload_id = :upload_id")
-        run_id = int(connection.execute(query, {"upload_id": upload_id}).scalar_one())
-        _delete_upload(connection, upload_id)
-        for name in RESULTS:
-            connection.execute(text(f"DELETE FROM {name} WHERE run_id = :run_id"), {"run_id": run_id})
-        connection.execute(text("UPDATE runs SET version_id = NULL WHERE run_id = :run_id"), {"run_id": run_id})
+def clear_results(connection: Connection, run_id: int) -> None:
+    """Delete the results of a run, of every version of the analysis; they were computed with rows that change."""
+    for name in RESULTS:
+        connection.execute(text(f"DELETE FROM {name} WHERE run_id = :run_id"), {"run_id": run_id})
+    connection.execute(text("UPDATE runs SET version_id = NULL WHERE run_id = :run_id"), {"run_id": run_id})
 
 
-def delete_run(engine: Engine, run_id: int) -> None:
-    """Delete a run with its files and results."""
-    with writing(engine) as connection:
-        _must_exist(connection, "runs", "run_id", run_id)
-        query = text("SELECT upload_id FROM uploads WHERE run_id = :run_id")
-        for upload_id in connection.execute(query, {"run_id": run_id}).scalars().all():
-            _delete_upload(connection, int(upload_id))
-        connection.execute(text("DELETE FROM runs WHERE run_id = :run_id"), {"run_id": run_id})
-
-
-def _delete_upload(connection: Connection, upload_id: int) -> None:
+def clear_upload(connection: Connection, upload_id: int) -> None:
+    """Delete an upload with all its rows."""
     for table, key in BY_RANGE.items():
         _delete_range(connection, table, key, upload_id)
     connection.execute(text("DELETE FROM uploads WHERE upload_id = :upload_id"), {"upload_id": upload_id})

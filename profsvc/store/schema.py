@@ -28,6 +28,7 @@ from typing import Any
 
 from sqlalchemy import CheckConstraint, Column, Table, UniqueConstraint
 
+from profsvc.store.deletions import deleted_uploads
 from profsvc.store.parts import integer, key, metadata, real, ref, row_id, table, text
 
 STEP = 1_000_000_000
@@ -395,4 +396,4 @@ models = _results(
 
 RESULTS = {"criteria": criteria, "potential": potential, "models": models}
 
-__all__ = ["RESULTS", "STEP", "WHOLE", "metadata"]
+__all__ = ["RESULTS", "STEP", "WHOLE", "deleted_uploads", "metadata"]

@@ -5,10 +5,11 @@ for as long as it is read. On SQLite its rows therefore go to files of their own
 into the store in one short transaction. A server has no such lock, and takes the rows as they come.
 """
 
+import glob
 import sqlite3
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -16,6 +17,7 @@ import numpy as np
 import pandas as pd
 from sqlalchemy import Connection, Engine, text
 
+from profsvc.store import locks
 from profsvc.store.bulk import FEWEST_TO_COPY, insert_rows, integers, pointers, values
 from profsvc.store.copy_blocks import copy_columns
 from profsvc.store.engine import file_of, reading, writing
@@ -131,13 +133,25 @@ def staging(engine: Engine) -> Iterator[Staged]:
     assert file is not None, "a server takes rows as they come"
     with reading(engine) as connection:
         found = connection.execute(text("SELECT name, sql FROM sqlite_schema WHERE type = 'table'")).all()
-    with tempfile.TemporaryDirectory(prefix=f".{file.name}.loading-", dir=file.absolute().parent) as folder:
+    beside = tempfile.TemporaryDirectory(prefix=f".{file.name}.loading-", dir=file.absolute().parent)
+    # The lock says that the place is in use, as long as the process lives.
+    with beside as folder, locks.held(Path(folder) / "lock", "it loads"):
         staged = Staged(Path(folder), {row.name: row.sql for row in found})
         try:
             yield staged
         finally:
             staged.rows.close()
             staged.pages.file.close()
+
+
+def left_over(file: Path) -> list[Path]:
+    """Return the places beside a store that uploads left which were killed."""
+    found = []
+    for folder in sorted(file.absolute().parent.glob(f".{glob.escape(file.name)}.loading-*")):
+        with suppress(FileNotFoundError), (folder / "lock").open("rb") as lock:
+            if locks.free(lock):
+                found.append(folder)
+    return found
 
 
 def reserve(engine: Engine) -> int:

@@ -40,7 +40,7 @@ def test_what_the_user_says_is_stored_and_kept(cli, log, store_file):
 def test_places_are_shown_only_where_there_are_any(cli, log):
     cli("upload", log, *COLUMNS, "--run", "plain")
     assert "x_mm" not in cli("show", "plain").out
-    cli("delete", "plain", "--all")
+    cli("delete", "plain", "--all", "--yes")
     cli("upload", log, *COLUMNS, "--position", "Die temp=3.5,-0.25", "--run", "placed")
     (line,) = [line for line in cli("show", "placed").out.splitlines() if line.startswith("temperature")]
     assert line.split()[3:5] == ["3.5", "-0.25"]
@@ -92,7 +92,7 @@ def test_the_zone_of_a_stored_log_is_changed_by_deleting_it(cli, fixtures, store
     told = cli("upload", meter, "--timezone", "UTC", "--run", "r").err
     assert "it was read with --timezone Europe/Berlin and is kept as it was read then" in told
     assert [row["time_ns"] for row in select(store_file, "v1_samples")] == first
-    assert cli("delete", "r", "--upload", "1").err == "upload 1 (pw3335.csv) of run 'r' (id 1) deleted\n"
+    assert "\nupload 1 (pw3335.csv) of run 'r' (id 1) deleted;" in cli("delete", "r", "--upload", "1", "--yes").err
     assert select(store_file, "v1_samples") == []
     cli("upload", meter, "--timezone", "UTC", "--run", "r")
     assert [row["time_ns"] - 3600 * 10**9 for row in select(store_file, "v1_samples")] == first
@@ -127,14 +127,14 @@ def test_odd_options_are_refused_before_any_file(cli, log, store_file, options, 
 def test_delete_asks_for_one_thing_that_is_there(cli, fixtures, store_file):
     cli("upload", fixtures / "ncu_raw" / "plain.csv", fixtures / "hioki" / "pw3335.csv", "--run", "r")
     assert cli("delete", "r").code == 2
-    assert cli("delete", "r", "--upload", "1", "--all").code == 2
-    assert cli("delete", "q", "--all").code == 3
-    result = cli("delete", "r", "--upload", "7")
+    assert cli("delete", "r", "--upload", "1", "--all", "--yes").code == 2
+    assert cli("delete", "q", "--all", "--yes").code == 3
+    result = cli("delete", "r", "--upload", "7", "--yes")
     assert (result.code, result.err) == (3, "Error: run 'r' has no upload 7; it has 1, 2\n")
     assert len(select(store_file, "v1_criteria")) > 0
-    assert cli("delete", "r", "--upload", "2").code == 0
+    assert cli("delete", "r", "--upload", "2", "--yes").code == 0
     # What the other file says is computed anew, and still there.
     assert len(select(store_file, "v1_criteria")) > 0
     assert [row["upload_id"] for row in select(store_file, "v1_uploads")] == [1]
-    assert cli("delete", "r", "--all").err == "run 'r' (id 1) deleted with 1 uploads\n"
+    assert "\nrun 'r' (id 1) deleted with 1 uploads;" in cli("delete", "r", "--all", "--yes").err
     assert select(store_file, "v1_runs") == []

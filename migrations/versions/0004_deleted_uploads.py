@@ -1,0 +1,42 @@
+"""What was deleted and can be had back, and the name of the store by which its kept bytes are found."""
+
+import uuid
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0004"
+down_revision = "0003"
+branch_labels = None
+depends_on = None
+
+INT = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
+
+
+def upgrade() -> None:
+    op.create_table(
+        "deleted_uploads",
+        sa.Column("upload_id", INT, nullable=False, autoincrement=False),
+        sa.Column("run_id", INT, nullable=False),
+        sa.Column("project", sa.Text(), nullable=False),
+        sa.Column("run", sa.Text(), nullable=False),
+        sa.Column("run_facts", sa.Text(), nullable=False),
+        sa.Column("file_name", sa.Text(), nullable=False),
+        sa.Column("sha256", sa.Text(), nullable=False),
+        sa.Column("size_bytes", INT, nullable=False),
+        sa.Column("format", sa.Text(), nullable=False),
+        sa.Column("launches", INT, nullable=False),
+        sa.Column("samples", INT, nullable=False),
+        sa.Column("facts", sa.Text(), nullable=False),
+        sa.Column("received_at", sa.Text(), nullable=False),
+        sa.Column("deleted_at", sa.Text(), nullable=False),
+        sa.PrimaryKeyConstraint("upload_id", name=op.f("pk_deleted_uploads")),
+        sqlite_strict=True,
+    )
+    facts = sa.table("facts", sa.column("name"), sa.column("value"))
+    op.bulk_insert(facts, [{"name": "store_id", "value": uuid.uuid4().hex}])
+
+
+def downgrade() -> None:
+    op.execute("DELETE FROM facts WHERE name = 'store_id'")
+    op.drop_table("deleted_uploads")

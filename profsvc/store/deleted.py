@@ -1,0 +1,164 @@
+"""Delete files and runs, and say what can be had back: their rows go, a record and their kept bytes stay.
+
+The record says all that is needed to read the kept bytes again into the same upload and run. It goes when the bytes
+are removed for good, with `profsvc.store.upkeep`.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from sqlalchemy import Connection, Engine, bindparam, insert, text
+
+from profsvc.errors import NotFoundError, ServiceError
+from profsvc.store.engine import reading, writing
+from profsvc.store.load import now
+from profsvc.store.names import Names
+from profsvc.store.results import clear_results, clear_upload
+from profsvc.store.same_report import settle_pages
+from profsvc.store.schema import metadata
+
+RUN_FACTS = ("host", "commit_id", "started_at", "created_at")
+_UPLOADS = """
+    SELECT u.upload_id, u.run_id, r.project, r.name AS run, u.file_name, u.sha256, u.size_bytes, u.format, u.launches,
+           u.samples, u.facts, u.received_at
+    FROM uploads u JOIN runs r ON r.run_id = u.run_id WHERE u.upload_id IN :numbers ORDER BY u.upload_id
+"""
+_RUN = """
+    SELECT r.host, r.commit_id, r.started_at, r.created_at, d.name AS device,
+           coalesce(d.compute_capability, '') AS compute_capability
+    FROM runs r LEFT JOIN devices d ON d.device_id = r.device_id WHERE r.run_id = :run_id
+"""
+# A run is as old as the last file that came into it.
+_AGED = """
+    SELECT r.run_id, r.project, r.name AS run, coalesce(max(u.received_at), r.created_at) AS last_upload,
+           count(u.upload_id) AS uploads, coalesce(sum(u.launches), 0) AS launches,
+           coalesce(sum(u.samples), 0) AS samples, coalesce(sum(u.size_bytes), 0) AS size_bytes
+    FROM runs r LEFT JOIN uploads u ON u.run_id = r.run_id
+    GROUP BY r.run_id, r.project, r.name, r.created_at ORDER BY r.run_id
+"""
+
+
+def delete_upload(engine: Engine, upload_id: int) -> None:
+    """Delete a file with all its rows, and the results of its run, which were computed with it."""
+    with writing(engine) as connection:
+        found = _uploads(connection, [upload_id])
+        if not found:
+            raise NotFoundError(f"no upload has the number {upload_id}")
+        _record(connection, found)
+        clear_upload(connection, upload_id)
+        clear_results(connection, found[0]["run_id"])
+        settle_pages(connection, found[0]["run_id"])
+
+
+def delete_run(engine: Engine, run_id: int) -> None:
+    """Delete a run with its files and results."""
+    with writing(engine) as connection:
+        if connection.execute(text(_RUN), {"run_id": run_id}).first() is None:
+            raise NotFoundError(f"no run has the number {run_id}")
+        query = text("SELECT upload_id FROM uploads WHERE run_id = :run_id")
+        found = _uploads(connection, list(connection.execute(query, {"run_id": run_id}).scalars()))
+        _record(connection, found)
+        for row in found:
+            clear_upload(connection, row["upload_id"])
+        connection.execute(text("DELETE FROM runs WHERE run_id = :run_id"), {"run_id": run_id})
+
+
+def _uploads(connection: Connection, numbers: list[int]) -> list[dict[str, Any]]:
+    query = text(_UPLOADS).bindparams(bindparam("numbers", expanding=True))
+    return [dict(row) for row in connection.execute(query, {"numbers": numbers}).mappings()]
+
+
+def _record(connection: Connection, uploads: Iterable[Mapping[str, Any]]) -> None:
+    """Write down what is deleted."""
+    for row in uploads:
+        run = dict(connection.execute(text(_RUN), {"run_id": row["run_id"]}).mappings().one())
+        tags = connection.execute(text("SELECT key, value FROM run_tags WHERE run_id = :run_id"), row).all()
+        run["tags"] = dict(tags)
+        record = {**row, "run_facts": json.dumps(run, sort_keys=True), "deleted_at": now()}
+        connection.execute(insert(metadata.tables["deleted_uploads"]).values(record))
+
+
+def deleted_uploads(engine: Engine) -> list[dict[str, Any]]:
+    """Return what was deleted and not yet removed for good, oldest number first."""
+    with reading(engine) as connection:
+        query = text("SELECT * FROM deleted_uploads ORDER BY upload_id")
+        return [dict(row) for row in connection.execute(query).mappings()]
+
+
+def deleted_upload(engine: Engine, upload_id: int) -> dict[str, Any]:
+    """Return the record of a deleted file; raise `ServiceError` if its bytes were uploaded again since."""
+    records = {row["upload_id"]: row for row in deleted_uploads(engine)}
+    if upload_id not in records:
+        listed = ", ".join(map(str, records)) or "none"
+        raise NotFoundError(f"no deleted upload has the number {upload_id}; those that can be had back: {listed}")
+    row = records[upload_id]
+    with reading(engine) as connection:
+        query = text("SELECT upload_id FROM uploads WHERE sha256 = :sha256")
+        if (again := connection.execute(query, row).scalar()) is not None:
+            raise ServiceError(
+                f"{row['file_name']}: its bytes were uploaded again as upload {again}; delete that one first, "
+                "or leave it as it is"
+            )
+    return row
+
+
+def restoring(record: Mapping[str, Any]) -> Callable[[Connection], None]:
+    """Return what has to be done before a deleted file is read again: its run is there, its record is not."""
+
+    def restore(connection: Connection) -> None:
+        connection.execute(text("DELETE FROM deleted_uploads WHERE upload_id = :upload_id"), record)
+        if connection.execute(text(_RUN), record).first() is None:
+            _restore_run(connection, record)
+        clear_results(connection, record["run_id"])
+
+    return restore
+
+
+def _restore_run(connection: Connection, record: Mapping[str, Any]) -> None:
+    facts = json.loads(record["run_facts"])
+    query = text("SELECT name FROM runs WHERE project = :project")
+    taken = set(connection.execute(query, record).scalars())
+    name, number = record["run"], 1
+    while name in taken:  # another run got the name meanwhile
+        number += 1
+        name = f"{record['run']}-{number}"
+    row = {"run_id": record["run_id"], "project": record["project"], "name": name}
+    row |= {name: facts[name] for name in RUN_FACTS}
+    if facts["device"] is not None:
+        row["device_id"] = Names(connection, "devices")[facts["device"], facts["compute_capability"]]
+    connection.execute(insert(metadata.tables["runs"]).values(row))
+    for key, value in facts["tags"].items():
+        tag = {"run_id": row["run_id"], "key": key, "value": value}
+        connection.execute(insert(metadata.tables["run_tags"]).values(tag))
+
+
+def rereading(upload_id: int, run_id: int) -> Callable[[Connection], None]:
+    """Return what has to be done before a stored file is read again: its rows and what came of them are gone."""
+
+    def clear(connection: Connection) -> None:
+        clear_upload(connection, upload_id)
+        clear_results(connection, run_id)
+
+    return clear
+
+
+def aged_runs(
+    engine: Engine,
+    older_than: timedelta,
+    project: str | None = None,
+    keep_tagged: Mapping[str, str | None] | None = None,
+) -> list[dict[str, Any]]:
+    """Return the runs whose last file is older than that, but not those with one of the tags (None: any value)."""
+    before = (datetime.now(UTC) - older_than).strftime("%Y-%m-%dT%H:%M:%SZ")
+    with reading(engine) as connection:
+        rows = [dict(row) for row in connection.execute(text(_AGED)).mappings()]
+        tags = connection.execute(text("SELECT run_id, key, value FROM run_tags")).all()
+    wanted = keep_tagged or {}
+    kept = {run for run, key, value in tags if key in wanted and wanted[key] in {None, value}}
+    return [
+        row
+        for row in rows
+        if row["last_upload"] < before and row["run_id"] not in kept and project in {None, row["project"]}
+    ]

@@ -1,0 +1,229 @@
+"""What can be wrong with a store and the machine it lies on: a check a row, each with what to do."""
+
+import os
+import platform
+import shutil
+import sqlite3
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from sqlalchemy import Engine, text
+
+from profsvc.errors import ProfsvcError
+from profsvc.store import kept, upkeep
+from profsvc.store.engine import LOCAL, file_of, file_system, journal_of, plain_errors, reading, wal_is_safe
+from profsvc.store.kept import Files
+from profsvc.store.migrate import head, state
+
+OLDEST_POSTGRES = 15
+BIG_LOG_BYTES = 64 << 20
+BACKUP_AGE = timedelta(days=7)
+SHOWN = 5
+
+
+class Check(NamedTuple):
+    """One check: ``ok``, ``warn`` or ``fail``, what was found, and what to do about it."""
+
+    check: str
+    state: str
+    found: str
+    fix: str = ""
+
+
+Look = Callable[[Engine, Files], Iterator[Check]]
+
+
+def examine(engine: Engine, files_of: Callable[[], Files], deep: bool = False) -> list[Check]:
+    """Look at everything; ``deep`` reads the whole database and all kept bytes.
+
+    ``files_of`` says where bytes are kept; of a server it is asked only if its store can be read.
+    """
+    file = file_of(engine)
+    first = [_python, _postgres, _schema] if file is None else [_python, _sqlite, _place, _room, _schema]
+    beside = Files(Path()) if file is None else files_of()
+    found = [check for look in first for check in _looked(look, engine, beside)]
+    schema = next(check for check in found if check.check == "schema")
+    if schema.state != "ok" or (file is not None and not file.exists()):
+        return found
+    rest: list[Look] = [_whole(deep), _log, _unfinished, _unanalysed, _kept(deep), _deleted, _backup]
+    if file is None:
+        rest.append(_room)
+    files = files_of()
+    return [*found, *(check for look in rest for check in _looked(look, engine, files))]
+
+
+def _looked(look: Look, engine: Engine, files: Files) -> list[Check]:
+    """Look; what cannot be looked at is a failure too."""
+    try:
+        with plain_errors(engine):
+            return list(look(engine, files))
+    except ProfsvcError as error:
+        return [Check(look.__name__.strip("_"), "fail", str(error))]
+
+
+def _python(_engine: Engine, _files: Files) -> Iterator[Check]:
+    yield Check("python", "ok", platform.python_version())
+
+
+def _sqlite(engine: Engine, _files: Files) -> Iterator[Check]:
+    file = _file(engine)
+    version = sqlite3.sqlite_version
+    safe = "" if wal_is_safe() else ", whose write-ahead log may lose rows: a rollback journal is kept"
+    yield Check("sqlite", "ok", f"{version}{safe}")
+    if not file.exists():
+        return
+    wanted, kind = journal_of(file), _pragma(engine, "journal_mode")
+    if kind == wanted:
+        yield Check("journal", "ok", kind)
+    else:
+        yield Check("journal", "fail", f"{kind}, but only {wanted} is safe here", "profsvc db upgrade")
+
+
+def _place(engine: Engine, _files: Files) -> Iterator[Check]:
+    file = _file(engine)
+    kind = file_system(file)
+    if kind is None or kind in LOCAL:
+        yield Check("file system", "ok", kind or "not told by this system")
+    else:
+        fix = "put the store on a disk of this machine, or on Postgres"
+        yield Check("file system", "warn", f"{kind}: locks of other machines may not hold here", fix)
+    closed = [str(p) for p in (file, file.absolute().parent) if p.exists() and not os.access(p, os.W_OK)]
+    if closed:
+        yield Check("rights", "fail", f"cannot be written: {', '.join(closed)}", f"chmod u+w {' '.join(closed)}")
+    else:
+        yield Check("rights", "ok", "the store and its folder can be written")
+
+
+def _room(engine: Engine, files: Files) -> Iterator[Check]:
+    file = file_of(engine)
+    folder = next(folder for folder in (files.folder, *files.folder.absolute().parents) if folder.is_dir())
+    disk = shutil.disk_usage(folder)
+    wanted = min(files.free_bytes, disk.total // kept.SMALL_DISK)
+    low = disk.free < wanted
+    found = f"{disk.free >> 20} MiB of {disk.total >> 20} MiB free in {folder}"
+    fix = f"free {(wanted - disk.free) >> 20} MiB, such as with: profsvc db vacuum" if low else ""
+    yield Check("free disk" if file is not None else "free disk for kept bytes", "fail" if low else "ok", found, fix)
+
+
+def _postgres(engine: Engine, _files: Files) -> Iterator[Check]:
+    import psycopg
+
+    with reading(engine) as connection:
+        version = int(connection.exec_driver_sql("SHOW server_version_num").scalar_one()) // 10000
+    yield Check("psycopg", "ok", psycopg.__version__)
+    old = version < OLDEST_POSTGRES
+    fix = f"upgrade the server to Postgres {OLDEST_POSTGRES} or newer" if old else ""
+    yield Check("postgres", "fail" if old else "ok", str(version), fix)
+
+
+def _schema(engine: Engine, _files: Files) -> Iterator[Check]:
+    file = file_of(engine)
+    if file is not None and not file.exists():
+        yield Check("schema", "warn", f"there is no store {file} yet", "profsvc upload FILE")
+        return
+    found = state(engine)
+    if found == "current":
+        yield Check("schema", "ok", head())
+    else:
+        words = {"new": "the database is empty", "old": f"older than {head()}, the program's"}
+        yield Check("schema", "fail", words[found], "profsvc db upgrade")
+
+
+def _whole(deep: bool) -> Look:
+    def database(engine: Engine, _files: Files) -> Iterator[Check]:
+        if file_of(engine) is None:
+            return
+        pragma = "integrity_check" if deep else "quick_check"
+        said = _pragma(engine, pragma)
+        fix = "" if said == "ok" else "restore the store from a backup"
+        yield Check("database", "ok" if said == "ok" else "fail", f"{pragma}: {said}", fix)
+
+    return database
+
+
+def _log(engine: Engine, _files: Files) -> Iterator[Check]:
+    log = Path(f"{file_of(engine)}-wal")
+    if log.exists():
+        size = log.stat().st_size
+        fix = "end what reads the store for long, then: profsvc db vacuum" if size > BIG_LOG_BYTES else ""
+        yield Check("write-ahead log", "warn" if fix else "ok", f"{size >> 20} MiB", fix)
+
+
+def _unfinished(engine: Engine, files: Files) -> Iterator[Check]:
+    found = upkeep.waste(engine, files)
+    count = len(found.leftovers) + len(found.orphans)
+    words = f"{len(found.leftovers)} leftovers in the spool, {len(found.orphans)} kept files without an upload"
+    under_way = " (an upload under way may be among them)" if count and not kept.idle(files) else ""
+    yield Check("unfinished uploads", "warn" if count else "ok", words + under_way, "profsvc db prune" if count else "")
+
+
+def _unanalysed(engine: Engine, _files: Files) -> Iterator[Check]:
+    with reading(engine) as connection:
+        query = text("SELECT run_id FROM runs WHERE version_id IS NULL ORDER BY run_id")
+        numbers = [str(number) for number in connection.execute(query).scalars()]
+    if not numbers:
+        yield Check("analysis", "ok", "every run has one")
+        return
+    more = f" and {len(numbers) - SHOWN} more" if len(numbers) > SHOWN else ""
+    fix = "profsvc analyze " + ("--all" if more else " ".join(numbers))
+    yield Check("analysis", "warn", f"runs without one: {', '.join(numbers[:SHOWN])}{more}", fix)
+
+
+def _kept(deep: bool) -> Look:
+    def kept_bytes(engine: Engine, files: Files) -> Iterator[Check]:
+        if not files.keep:
+            yield Check("keeping", "warn", "off: what comes in now cannot be read again", "unset PROFSVC_KEEP")
+        with reading(engine) as connection:
+            rows = connection.execute(text("SELECT sha256, upload_id FROM uploads")).all()
+        wanted = {str(sha256): int(number) for sha256, number in rows}
+        lying = kept.blobs(files)
+        missing = sorted(number for sha256, number in wanted.items() if sha256 not in lying)
+        fix = "upload these files again after: profsvc delete RUN --upload N" if missing else ""
+        words = f"{len(lying)} files" + (f"; missing for {_listed('upload', missing)}" if missing else "")
+        yield Check("kept bytes", "warn" if missing else "ok", words, fix)
+        if deep:
+            damaged = sorted(wanted.get(s, 0) for s in lying if (wrong := kept.damage(files, s)) and wrong != "missing")
+            yield _damage(damaged, len(lying))
+
+    return kept_bytes
+
+
+def _damage(damaged: list[int], count: int) -> Check:
+    if not damaged:
+        return Check("kept bytes, read whole", "ok", f"{count} files are what they were")
+    fix = "restore these files of the blobs folder from a backup"
+    return Check("kept bytes, read whole", "fail", f"damaged: {_listed('upload', damaged)}", fix)
+
+
+def _listed(what: str, numbers: list[int]) -> str:
+    more = f" and {len(numbers) - SHOWN} more" if len(numbers) > SHOWN else ""
+    return f"{what}{'s' * (len(numbers) > 1)} {', '.join(map(str, numbers[:SHOWN]))}{more}"
+
+
+def _deleted(engine: Engine, _files: Files) -> Iterator[Check]:
+    with reading(engine) as connection:
+        query = text("SELECT count(*), coalesce(sum(size_bytes), 0) FROM deleted_uploads")
+        count, size = connection.execute(query).one()
+    yield Check("deleted uploads", "ok", f"{count} that can be had back, {int(size)} bytes as they were given")
+
+
+def _backup(engine: Engine, _files: Files) -> Iterator[Check]:
+    last = upkeep.last_backup(engine)
+    when = None if last is None else datetime.strptime(last.split()[0], "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
+    late = when is None or datetime.now(UTC) - when > BACKUP_AGE
+    fix = "profsvc db backup FILE --with-files" if late else ""
+    yield Check("backup", "warn" if late else "ok", last or "none was made with profsvc", fix)
+
+
+def _file(engine: Engine) -> Path:
+    file = file_of(engine)
+    assert file is not None, "only asked of SQLite"
+    return file
+
+
+def _pragma(engine: Engine, name: str) -> str:
+    with reading(engine) as connection:
+        said: Any = connection.exec_driver_sql(f"PRAGMA {name}").scalar_one()
+    return str(said)

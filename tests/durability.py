@@ -1,0 +1,280 @@
+"""Kills uploads at random moments, and lets many processes upload at once, and holds the store against what it said.
+
+``python -m tests.durability --kills 500`` runs it on SQLite, with ``--postgres`` on a server (of the tests, or the one
+that PROFSVC_TEST_POSTGRES names). A process uploads file after file and writes down each that was acknowledged; it is
+killed (SIGKILL) after a random time, and another goes on at the first file that was not acknowledged. At the end the
+same files are uploaded undisturbed to a second store. Wrong is an acknowledged file that is not there, a file whose
+rows are not those of the second store, one that is there twice, a row of no file, kept bytes that are missing or
+damaged, a database that fails its own check, and a file left over that ``doctor`` does not list.
+
+``--crowd 16`` lets so many processes upload 100 files each at once, half of which others upload too.
+"""
+
+import argparse
+import hashlib
+import io
+import multiprocessing
+import os
+import random
+import signal
+import sqlite3
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager
+from datetime import datetime, timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from sqlalchemy import Engine, text
+
+from profsvc import pipeline, store
+from profsvc.store import kept, load, upkeep
+from profsvc.store.engine import file_of, reading
+from profsvc.store.schema import STEP
+from tests import postgres
+from tests.benchmarks.reading import gpu_trace, ncu_raw, smi_log
+
+Make = Callable[[int], Iterator[str]]
+KINDS: tuple[tuple[Make, int], ...] = ((gpu_trace, 400), (smi_log, 150), (partial(ncu_raw, metrics=100), 3))
+FORK = multiprocessing.get_context("fork")  # a new process that has everything imported
+# Whatever an upload has rows in, and the key that says whose they are.
+TABLES = {"launches": "launch_id", "metrics": "launch_ref", "samples": "sample_id", "transfers": "transfer_id"}
+SUMS = {"launches": "duration_ns", "metrics": "line", "samples": "value", "transfers": "line"}
+
+
+class Outcome(NamedTuple):
+    """What was done and what was wrong."""
+
+    done: dict[str, float]
+    wrong: list[str]
+
+
+def content(number: int) -> bytes:
+    """Return the bytes of a file; every number gives another."""
+    make, rows = KINDS[number % len(KINDS)]
+    said = "" if make is smi_log else f"the program's output {number}\n"
+    text = said + "".join(make(rows + number % 7))
+    if make is smi_log:
+        last = datetime(2027, 1, 1) + timedelta(seconds=number)
+        text += f"{last:%Y/%m/%d %H:%M:%S}.000, 0, 60.00 W, 30, 345 MHz, 0 %\n"
+    return text.encode()
+
+
+def drive(url: str, folder: str, ledger: str, numbers: list[int]) -> None:
+    """Upload files until killed; write down each that is stored."""
+    os.environ["PROFSVC_FILES"] = folder
+    try:
+        engine = store.open_store(url)
+        files = store.files_of(engine, folder)
+        with open(ledger, "ab", buffering=0) as book:  # noqa: PTH123
+            for number in numbers:
+                data = content(number)
+                load.SHORT = 100 if number % 2 else 20_000  # half of the files wait beside the store, as long ones do
+                run = store.RunInfo(name=f"file {number}")
+                verdict = pipeline.ingest(engine, io.BytesIO(data), f"{number}.csv", run, files=files)
+                book.write(f"{number} {verdict.sha256} {verdict.upload_id}\n".encode())
+    except BaseException:
+        Path(f"{ledger}.{os.getpid()}.error").write_text(traceback.format_exc(), encoding="utf-8")
+        os._exit(1)
+    os._exit(0)
+
+
+def book(ledger: Path) -> list[tuple[int, str, int]]:
+    """Read what was acknowledged; a line that was cut by a kill does not count."""
+    if not ledger.exists():
+        return []
+    whole = ledger.read_text().rpartition("\n")[0].splitlines()
+    return [(int(number), sha256, int(upload)) for number, sha256, upload in map(str.split, whole)]
+
+
+def _warm() -> float:
+    """Upload a file of each kind, so that a new process has all imported; return the longest wait for a kill."""
+    with tempfile.TemporaryDirectory() as folder:
+        for turn in range(2):
+            began, store_file = time.perf_counter(), f"{folder}/{turn}.sqlite"
+            engine = store.open_store(store_file)
+            for number in range(len(KINDS)):
+                pipeline.ingest(engine, io.BytesIO(content(number)), "", store.RunInfo(), files=store.files_of(engine))
+            engine.dispose()
+    return time.perf_counter() - began
+
+
+def kills(url: str, folder: Path, count: int, seed: int = 1) -> Outcome:
+    """Kill uploads so often; return how it went."""
+    draw, ledger, longest = random.Random(seed), folder / "ledger", _warm()
+    began, inside = time.perf_counter(), 0
+    for _ in range(count):
+        first = len(book(ledger))
+        process = FORK.Process(
+            target=drive, args=(url, str(folder / "kept"), str(ledger), list(range(first, first + 99)))
+        )
+        process.start()
+        time.sleep(draw.uniform(0, longest))
+        process.kill()
+        process.join()
+        inside += process.exitcode == -signal.SIGKILL
+    took = time.perf_counter() - began
+    acknowledged = book(ledger)
+    wrong = [path.read_text() for path in folder.glob("ledger.*.error")]
+    engine = store.open_store(url)
+    try:
+        left = store.waste(engine, store.files_of(engine, str(folder / "kept")))
+        wrong += compare(engine, folder, acknowledged)
+    finally:
+        engine.dispose()
+    done = {"kills": inside, "acknowledged": len(acknowledged), "seconds": round(took, 1)}
+    return Outcome(done | {"leftovers": len(left.leftovers), "orphans": len(left.orphans)}, wrong)
+
+
+def crowd(url: str, folder: Path, processes: int, each: int) -> Outcome:
+    """Let many processes upload at once; half of the files of each are its neighbour's too."""
+    began, ledgers = time.perf_counter(), [folder / f"ledger{n}" for n in range(processes)]
+    working = [
+        FORK.Process(
+            target=drive,
+            args=(url, str(folder / "kept"), str(ledger), [3 * (n * each // 2 + k) + 1 for k in range(each)]),
+        )
+        for n, ledger in enumerate(ledgers)
+    ]
+    for process in working:
+        process.start()
+    for process in working:
+        process.join()
+    took = time.perf_counter() - began
+    wrong = [path.read_text() for path in folder.glob("ledger*.error")]
+    entries = [entry for ledger in ledgers for entry in book(ledger)]
+    if len(entries) != processes * each:
+        wrong.append(f"{len(entries)} files were acknowledged, not {processes * each}")
+    distinct = sorted(set(entries))
+    if len({number for number, _, _ in distinct}) != len(distinct):
+        wrong.append("the same bytes got several numbers")
+    engine = store.open_store(url)
+    try:
+        wrong += compare(engine, folder, distinct)
+        stored = len(store.select(engine, "v1_uploads"))
+    finally:
+        engine.dispose()
+    return Outcome({"acknowledged": len(entries), "stored": stored, "seconds": round(took, 1)}, wrong)
+
+
+def compare(engine: Engine, folder: Path, acknowledged: list[tuple[int, str, int]]) -> list[str]:
+    """Hold a store against what was acknowledged and against one that was never disturbed."""
+    files = store.files_of(engine, str(folder / "kept"))
+    found, wrong = prints(engine), [*unowned(engine), *damaged(engine)]
+    uploads = {row["sha256"]: row for row in store.select(engine, "v1_uploads")}
+    candidates = {number for number, _, _ in acknowledged}
+    candidates.add(max(candidates, default=-1) + 1)  # it may be stored, and killed before it was acknowledged
+    numbers = {hashlib.sha256(content(number)).hexdigest(): number for number in candidates}
+    wrong += [
+        f"file {number} was acknowledged and is gone" for number, sha256, _ in acknowledged if sha256 not in found
+    ]
+    wrong += [
+        f"file {number} was acknowledged as upload {upload}, but is {uploads[sha256]['upload_id']}"
+        for number, sha256, upload in acknowledged
+        if sha256 in uploads and uploads[sha256]["upload_id"] != upload
+    ]
+    wrong += [f"upload {row['upload_id']} is of no file" for sha256, row in uploads.items() if sha256 not in numbers]
+    with tempfile.TemporaryDirectory() as place:
+        clean = store.open_store(str(Path(place) / "clean.sqlite"))
+        for number in (numbers[sha256] for sha256 in found if sha256 in numbers):
+            pipeline.ingest(clean, io.BytesIO(content(number)), f"{number}.csv", store.RunInfo(name=f"file {number}"))
+        should = prints(clean)
+    wrong += [f"file {numbers[s]}: {found[s]}, should be {should[s]}" for s in should if found[s] != should[s]]
+    wrong += [f"kept bytes of file {numbers[s]}: {bad}" for s in should if (bad := kept.damage(files, s))]
+    return wrong + unlisted(engine, files)
+
+
+def prints(engine: Engine) -> dict[str, Any]:
+    """Return of every file what its rows come to, by its SHA-256."""
+    with reading(engine) as connection:
+        named = connection.execute(text("SELECT upload_id, sha256 FROM uploads")).all()
+        sums: dict[str, dict[int, Any]] = {}
+        for table, key in TABLES.items():
+            query = f"SELECT {key} / {STEP}, count(*), sum({SUMS[table]}) FROM {table} GROUP BY {key} / {STEP}"
+            sums[table] = {
+                upload: (count, round(float(total or 0), 3)) for upload, count, total in connection.execute(text(query))
+            }
+    lines = {
+        row["sha256"]: (row["lines"], row["launches"], row["samples"]) for row in store.select(engine, "v1_uploads")
+    }
+    return {sha256: (lines[sha256], *(sums[table].get(upload) for table in TABLES)) for upload, sha256 in named}
+
+
+def unowned(engine: Engine) -> list[str]:
+    """Return the rows that belong to no upload, and the bytes that are stored twice."""
+    wrong = []
+    with reading(engine) as connection:
+        for table, key in TABLES.items():
+            query = f"SELECT count(*) FROM {table} WHERE {key} / {STEP} NOT IN (SELECT upload_id FROM uploads)"
+            if count := connection.execute(text(query)).scalar_one():
+                wrong.append(f"{count} rows of {table} belong to no upload")
+        twice = "SELECT sha256 FROM uploads GROUP BY sha256 HAVING count(*) > 1"
+        wrong += [f"{sha256} is stored twice" for sha256 in connection.execute(text(twice)).scalars()]
+        empty = "SELECT name FROM runs WHERE run_id NOT IN (SELECT run_id FROM uploads)"
+        wrong += [f"run {name!r} has no upload" for name in connection.execute(text(empty)).scalars()]
+    return wrong
+
+
+def damaged(engine: Engine) -> list[str]:
+    """Return what the database finds wrong with itself."""
+    file = file_of(engine)
+    if file is None:
+        return []
+    with closing(sqlite3.connect(file)) as connection:
+        said = [words for (words,) in connection.execute("PRAGMA integrity_check")]
+        said += [f"foreign key: {row}" for row in connection.execute("PRAGMA foreign_key_check")]
+    return [words for words in said if words != "ok"]
+
+
+def unlisted(engine: Engine, files: store.Files) -> list[str]:
+    """Return what lies in the folder of kept bytes and is neither needed nor listed as waste."""
+    with reading(engine) as connection:
+        needed = {files.blob(sha256) for sha256 in connection.execute(text("SELECT sha256 FROM uploads")).scalars()}
+    known = {*needed, *(path for part in upkeep.waste(engine, files) for path in part), files.folder / "lock"}
+    return [f"{path} is left over" for path in files.folder.rglob("*") if path.is_file() and path not in known]
+
+
+@contextmanager
+def place(on_server: bool) -> Iterator[tuple[str, Path]]:
+    """Give a new store and a folder."""
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="profsvc-durability-")))
+        if not on_server:
+            yield str(folder / "store.sqlite"), folder
+            return
+        server = stack.enter_context(postgres.server())
+        name = postgres.migrated(server, ())
+        yield server.url(name).render_as_string(hide_password=False), folder
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--kills", type=int, default=0)
+    parser.add_argument("--crowd", type=int, default=0, help="how many processes")
+    parser.add_argument("--each", type=int, default=100, help="files of each process")
+    parser.add_argument("--postgres", action="store_true")
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    bad = 0
+    with place(options.postgres) as (url, folder):
+        if not options.postgres:
+            store.open_store(url).dispose()
+        outcome = (
+            crowd(url, folder, options.crowd, options.each)
+            if options.crowd
+            else kills(url, folder, options.kills or 500, options.seed)
+        )
+        print(", ".join(f"{count} {name}" for name, count in outcome.done.items()))
+        for words in outcome.wrong[:20]:
+            print(f"WRONG: {words}")
+        bad += len(outcome.wrong)
+    print(f"{bad} wrong")
+    sys.exit(bool(bad))
+
+
+if __name__ == "__main__":
+    main()
