@@ -75,6 +75,12 @@ class Names(dict[tuple[str, ...], int]):
         """Look the name up in the table, or add it there."""
         return self.numbers([name])[0]
 
+    def column(self, names: Sequence[tuple[str, ...] | None]) -> list[int | None]:
+        """Return the number of each name in a column, None for None; names may come again and again."""
+        distinct = list(dict.fromkeys(name for name in names if name is not None))
+        number = dict(zip(distinct, self.numbers(distinct), strict=True))
+        return [None if name is None else number[name] for name in names]
+
     def numbers(self, names: Sequence[tuple[str, ...]]) -> list[int]:
         """Return the numbers of names that all differ; those not yet in the table are added in this order."""
         found = {name: number for name in names if (number := self.get(name)) is not None}
