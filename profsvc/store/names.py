@@ -5,7 +5,7 @@ of a load, or for ever. So there new names are written in a short transaction of
 load fails: a name that nothing refers to does no harm.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
 
@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pandas as pd
 from sqlalchemy import Connection, Engine, select
 
+from profsvc.errors import InputError
 from profsvc.store.bulk import insert_rows
 from profsvc.store.engine import reading, writing
 from profsvc.store.schema import metadata
@@ -55,6 +56,12 @@ CACHED = 100_000
 AT_ONCE = 500
 
 
+def refuse_nul(texts: Iterable[str]) -> None:
+    """Raise `InputError` for a text with a NUL: Postgres keeps none, and SQLite's own functions stop there."""
+    if wrong := next((text for text in texts if "\0" in text), None):
+        raise InputError(f"the file holds the name {wrong[:200]!r} with a NUL character, which no text has; correct it")
+
+
 class Names(dict[tuple[str, ...], int]):
     """The numbers of the names in one table; a name that is asked for and not there is added.
 
@@ -93,6 +100,7 @@ class Names(dict[tuple[str, ...], int]):
         return [found[name] for name in names]
 
     def _looked_up(self, names: list[tuple[str, ...]]) -> dict[tuple[str, ...], int]:
+        refuse_nul(text for name in names for text in name)
         if isinstance(self._store, Engine):
             with reading(self._store) as connection:
                 found = self._known(connection, names)
