@@ -8,6 +8,7 @@ from sqlalchemy import Engine, text
 from profsvc.store.engine import reading
 from profsvc.store.read import ORDER
 from profsvc.store.schema import STEP
+from profsvc.store.shapes import RANGE
 
 IDS_AT_ONCE = 500
 
@@ -37,12 +38,15 @@ def _among(numbers: Iterable[int]) -> str:
 
 def select_of(engine: Engine, view: str, run_id: int, launch_ids: Sequence[int], **only: Any) -> list[dict[str, Any]]:
     """Return the rows of a view about these launches of a run, in the order of the launches."""
-    also = "".join(f" AND {column} = :{column}" for column in only)
-    found = []
-    for begin in range(0, len(launch_ids), IDS_AT_ONCE):
-        among = _among(sorted(launch_ids)[begin : begin + IDS_AT_ONCE])
-        query = f"SELECT * FROM {view} WHERE run_id = :run_id AND launch_id IN ({among}){also} ORDER BY {ORDER[view]}"
-        found += _rows(engine, query, run_id=run_id, **only)
+    ids = sorted(launch_ids)
+    also, found = "".join(f" AND {column} = :{column}" for column in only), []
+    with reading(engine) as connection:
+        for begin in range(0, len(ids), IDS_AT_ONCE):
+            among = _among(ids[begin : begin + IDS_AT_ONCE])
+            query = text(
+                f"SELECT * FROM {view} WHERE run_id = :run_id AND launch_id IN ({among}){also} ORDER BY {ORDER[view]}"
+            )
+            found += [dict(row) for row in connection.execute(query, {"run_id": run_id, **only}).mappings()]
     return found
 
 
@@ -54,16 +58,21 @@ def longest_launches(
     Launches in several pages of one report count once against ``limit`` and come with all their pages. They follow
     each other by time where there are more, else, and without a limit, as in the files.
     """
-    wanted = "run_id = :run_id"
-    wanted += "" if index is None else f" AND launch_index = {int(index)}"
-    wanted += "" if kernel_ids is None else f" AND kernel_id IN ({_among(kernel_ids) or 'NULL'})"
+    run = {"run_id": run_id}
+    # The base table, for the view looks up the names of every launch before it finds the longest.
+    shape = "" if kernel_ids is None else " JOIN shapes h ON h.shape_id = l.shape_id"
+    source = f"uploads u JOIN launches l ON l.launch_id / {STEP} = u.upload_id AND l.launch_id {RANGE}{shape}"
+    wanted = "u.run_id = :run_id"
+    wanted += "" if index is None else f" AND l.launch_id = u.upload_id * {STEP} + {int(index) + 1}"
+    wanted += "" if kernel_ids is None else f" AND h.kernel_id IN ({_among(kernel_ids) or 'NULL'})"
     if limit is None:
-        return _rows(engine, f"SELECT * FROM v1_launches WHERE {wanted} ORDER BY launch_id", run_id=run_id), False
-    order = "ORDER BY duration_ns IS NULL, duration_ns DESC, launch_id"
-    query = f"SELECT launch_id FROM v1_launches WHERE {wanted} AND same_as IS NULL {order} LIMIT :most"
-    ids = [row["launch_id"] for row in _rows(engine, query, run_id=run_id, most=limit + 1)]
+        ids = [row["launch_id"] for row in _rows(engine, f"SELECT l.launch_id FROM {source} WHERE {wanted}", **run)]
+        return select_of(engine, "v1_launches", run_id, ids), False
+    order = "ORDER BY l.duration_ns IS NULL, l.duration_ns DESC, l.launch_id"
+    query = f"SELECT l.launch_id FROM {source} WHERE {wanted} AND u.same_as IS NULL {order} LIMIT :most"
+    ids = [row["launch_id"] for row in _rows(engine, query, most=limit + 1, **run)]
     chosen, place = ids[:limit], {number: place for place, number in enumerate(ids)}
-    pages = _rows(engine, "SELECT upload_id, same_as FROM v1_uploads WHERE run_id = :run_id", run_id=run_id)
+    pages = _rows(engine, "SELECT upload_id, same_as FROM v1_uploads WHERE run_id = :run_id", **run)
     others = [
         number + (page["upload_id"] - page["same_as"]) * STEP
         for page in pages

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 from sqlalchemy import Connection, Engine, text
 
-from profsvc.store.bulk import FEWEST_TO_COPY, insert_rows, integers, values
+from profsvc.store.bulk import FEWEST_TO_COPY, insert_rows, integers, pointers, values
 from profsvc.store.copy_blocks import copy_columns
 from profsvc.store.engine import file_of, reading, writing
 from profsvc.store.pages import MOST_ROW_ID, Column, PageFile
@@ -120,7 +120,7 @@ def _numbers(column: Any) -> Column | None:
         return integers(column)
     array = np.asarray(column)
     if array.dtype == object:
-        return _none(len(array)) if not any(cell is not None for cell in array) else None
+        return _none(len(array)) if (pointers(array) == id(None)).all() else None
     return (array, None) if array.dtype == np.float64 else (array.astype(np.int64, copy=False), None)
 
 

@@ -91,8 +91,7 @@ def _summaries(
     )
     by_launch = _grouped(_in_order(store.select_of(engine, "v1_criteria", run_id, ids), "criterion"))
     waste = _grouped(store.select_of(engine, "v1_models", run_id, ids, model="waste"))
-    tools = {upload["upload_id"]: str(upload["format"]).split("-")[0] for upload in uploads}
-    rows = []
+    tools, rows = _tools(uploads), []
     for launch, _ in once(launches, potential):
         key = launch["launch_id"]
         bound = potential.get(key, {})
@@ -116,6 +115,11 @@ def _summaries(
             }
         )
     return rows
+
+
+def _tools(uploads: list[dict[str, Any]]) -> dict[int, str]:
+    """The tool that each upload is of, as `profsvc.specs` names it."""
+    return {upload["upload_id"]: str(upload["format"]).split("-")[0] for upload in uploads}
 
 
 def once(
@@ -153,35 +157,36 @@ def launch(engine: "Engine", run_name: str, kernel: str, limit: int | None = LIM
     """
     run_id = store.find_run(engine, run_name)
     chosen, truncated = launches_of(engine, run_name, kernel, limit)
-    ids = [one["launch_id"] for one in chosen]
-    known = {p["launch_id"]: p for p in store.select_of(engine, "v1_potential", run_id, ids)}
-    words = texts()
+    ids, words = [one["launch_id"] for one in chosen], texts()
+    known = {row["launch_id"]: row for row in store.select_of(engine, "v1_potential", run_id, ids)}
+    criteria, rules = (_grouped(store.select_of(engine, view, run_id, ids)) for view in ("v1_criteria", "v1_rules"))
+    waste, useful = (
+        _grouped(store.select_of(engine, "v1_models", run_id, ids, model=model)) for model in ("waste", "useful_work")
+    )
     whole = store.select(engine, "v1_criteria", run_id=run_id, criterion="host_sync", launch_id=None)
     of_run = _in_order(whole, "criterion")
-    opened = []
+    tools, opened = _tools(store.select(engine, "v1_uploads", run_id=run_id)), []
     for one, pages in once(chosen, known):
         key = one["launch_id"]
-        criteria = _in_order(store.select(engine, "v1_criteria", launch_id=key), "criterion")
-        bounds = store.select(engine, "v1_potential", launch_id=key)
-        waste = store.select(engine, "v1_models", launch_id=key, model="waste")
+        own = _in_order(criteria.get(key, []), "criterion")
         opened.append(
             {
                 "launch": one,
-                "criteria": criteria,
+                "criteria": own,
                 "of_run": of_run,
-                "potential": bounds[0] if bounds else None,
-                "reason": None if criteria else _why(engine, one),
-                "units": _in_order(store.select(engine, "v1_models", launch_id=key, model="useful_work"), "quantity"),
-                "rules": [rule for page in pages for rule in store.select(engine, "v1_rules", launch_id=page)],
-                "advice": advice(criteria, waste, bounds[0] if bounds else {}, words),
+                "potential": known.get(key),
+                "reason": None if own else _why(engine, one, tools[one["upload_id"]]),
+                "units": _in_order(useful.get(key, []), "quantity"),
+                "rules": [rule for page in pages for rule in rules.get(page, [])],
+                "advice": advice(own, waste.get(key, []), known.get(key, {}), words),
             }
         )
     return {"run": store.select(engine, "v1_runs", run_id=run_id)[0], "truncated": truncated, "launches": opened}
 
 
-def _why(engine: "Engine", launch: dict[str, Any]) -> str:
-    tool = str(store.upload(engine, launch["upload_id"])["format"]).split("-")[0]
-    return why_no_result(tool, store.metrics(engine, launch["upload_id"], [launch["launch_id"]]).index)
+def _why(engine: "Engine", launch: dict[str, Any], tool: str) -> str:
+    metrics = store.metrics(engine, launch["upload_id"], [launch["launch_id"]]) if analysis.feeds_criteria(tool) else ()
+    return why_no_result(tool, metrics)
 
 
 def why_no_result(tool: str, metrics: Collection[Any]) -> str:
