@@ -8,12 +8,14 @@ from hypothesis import settings
 from sqlalchemy import Engine
 
 from profsvc import pipeline, store
+from tests import postgres
 
 # The same examples every time: a red test can be run again. Look for new ones with --hypothesis-profile=default.
 settings.register_profile("repeatable", derandomize=True, deadline=None)
 settings.load_profile("repeatable")
 
 ROOT = Path(__file__).parents[1]
+COUNTERS = ("duration_ns", "dram_read_bytes", "ipc_sm")
 DEMO = ROOT / "fixtures" / "demo" / "ncu_raw.csv.gz"
 
 
@@ -25,3 +27,26 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
         pipeline.ingest(engine, stream, DEMO.name, store.RunInfo(name="h200", project="demo"))
     yield engine
     engine.dispose()
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[postgres.Server]:
+    """A Postgres server, started when the first test asks for it."""
+    with postgres.server() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def postgres_template(postgres_server: postgres.Server) -> str:
+    """The name of a database with this program's schema, to be copied."""
+    return postgres.migrated(postgres_server, COUNTERS)
+
+
+@pytest.fixture
+def postgres_url(postgres_server: postgres.Server, postgres_template: str) -> Iterator[str]:
+    """The URL of a store of this test's own; no connection to it may be left at the end."""
+    name = postgres_server.database(postgres_template)
+    yield postgres_server.url(name).render_as_string(hide_password=False)
+    left = postgres_server.left(name)
+    postgres_server.drop(name)
+    assert left == []

@@ -82,9 +82,10 @@ def wal_is_safe(version: tuple[int, ...] = sqlite3.sqlite_version_info) -> bool:
 def make_engine(url: URL) -> Engine:
     """Make the engine of a store, without touching the database."""
     try:
+        # No pool: a file opens in a millisecond and a connection in three, nothing is left open behind a forked
+        # worker, and a server that was restarted is simply reached again.
         if url.get_backend_name() != "sqlite":
-            return create_engine(url)
-        # No pool: a file opens in a millisecond, and nothing is left open behind a forked worker.
+            return create_engine(url, poolclass=NullPool)
         engine = create_engine(url, poolclass=NullPool, connect_args={"timeout": BUSY_SECONDS})
     except (ModuleNotFoundError, NoSuchModuleError) as error:
         raise ServiceError(f"the database driver is missing ({error}); run: pip install 'profsvc[postgres]'") from None
@@ -109,7 +110,9 @@ def _on_begin(connection: Connection) -> None:
 
 
 def set_journal(engine: Engine) -> None:
-    """Choose the journal that this SQLite keeps whole: the write-ahead log, else a rollback journal."""
+    """Choose the journal that this SQLite keeps whole, the write-ahead log or else a rollback journal."""
+    if file_of(engine) is None:
+        return
     wanted = "wal" if wal_is_safe() else "delete"
     with plain_errors(engine), engine.connect() as connection:
         driver: Any = connection.connection.driver_connection

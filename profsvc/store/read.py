@@ -31,9 +31,9 @@ ORDER = {
     "v1_counters": "launch_id",
     "v1_counter_values": "launch_id, counter",
     "v1_rules": "launch_id, line",
-    "v1_criteria": "run_id, launch_id, kernel, criterion",
-    "v1_potential": "run_id, launch_id, kernel",
-    "v1_models": "run_id, launch_id, kernel, model, quantity, form",
+    "v1_criteria": "run_id, launch_id NULLS FIRST, kernel NULLS FIRST, criterion",
+    "v1_potential": "run_id, launch_id NULLS FIRST, kernel NULLS FIRST",
+    "v1_models": "run_id, launch_id NULLS FIRST, kernel NULLS FIRST, model, quantity, form NULLS FIRST",
 }
 
 _CHARACTERIZATIONS = """

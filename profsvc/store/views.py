@@ -32,7 +32,8 @@ FLAGS = (
 # The one place where the SQL of the views differs: key-value pairs as a JSON object in text.
 JSON_OBJECT = {
     "sqlite": "json_group_object(t.key, t.value)",
-    "postgresql": "CAST(coalesce(json_object_agg(t.key, t.value), CAST('{}' AS json)) AS text)",
+    "postgresql": "'{' || coalesce(string_agg(CAST(to_json(t.key) AS text) || ':' || CAST(to_json(t.value) AS text),"
+    " ',' ORDER BY t.key), '') || '}'",
 }
 
 

@@ -10,19 +10,36 @@ from sqlalchemy import Engine
 
 from profsvc import store
 from profsvc.tables import Batch, frame
+from tests.conftest import COUNTERS
 
-COUNTERS = ("duration_ns", "dram_read_bytes", "ipc_sm")
 KERNELS = ("void ns::gemm<16>(const float *, float *)", "saxpy(int, float *)")
 Make = Callable[..., Iterator[Batch]]
 
 
-def _sqlite(folder: Path) -> str:
-    return str(folder / "store.sqlite")
+def only_on(database: str, reason: str) -> pytest.MarkDecorator:
+    """Mark a test that runs on one kind of database alone, and say why."""
+    assert reason
+    return pytest.mark.parametrize("url", [database], indirect=True)
 
 
-@pytest.fixture(params=[pytest.param(_sqlite, id="sqlite")])
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    return str(request.param(tmp_path))
+@pytest.fixture(params=["sqlite", "postgresql"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """A store of this test's own: a SQLite file that is not yet there, or a Postgres database with the schema."""
+    if request.param == "postgresql":
+        yield request.getfixturevalue("postgres_url")
+        return
+    file = tmp_path / "store.sqlite"
+    yield str(file)
+    assert open_files(file) == []
+
+
+def open_files(file: Path) -> list[str]:
+    """Return the handles that this process has on a file and what lies beside it (its log and its journal)."""
+    handles = Path("/proc/self/fd")
+    if not handles.is_dir():
+        return []
+    targets = [str(handle.readlink()) for handle in handles.iterdir() if handle.is_symlink()]
+    return [target for target in targets if target.startswith(str(file))]
 
 
 @pytest.fixture

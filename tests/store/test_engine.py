@@ -12,7 +12,7 @@ from profsvc import store
 from profsvc.errors import ServiceError, StoreBusyError, UsageError
 from profsvc.store import engine as engines
 from profsvc.store.engine import explained, reading, wal_is_safe, writing
-from tests.store.conftest import COUNTERS, batches, info
+from tests.store.conftest import COUNTERS, batches, info, only_on
 
 
 @pytest.mark.parametrize(
@@ -33,6 +33,7 @@ def test_the_write_ahead_log_is_used_only_where_it_loses_nothing(version: tuple[
     assert wal_is_safe(version) is safe
 
 
+@only_on("sqlite", "its settings are of the connection")
 def test_a_connection_is_set_up(engine: Engine) -> None:
     with reading(engine) as connection:
         found = {
@@ -47,6 +48,7 @@ def test_a_connection_is_set_up(engine: Engine) -> None:
     }
 
 
+@only_on("sqlite", "it alone has journals to choose from")
 def test_a_store_left_in_a_log_is_taken_out_of_it(engine: Engine, url: str) -> None:
     with closing(sqlite3.connect(url)) as other:
         other.execute("PRAGMA journal_mode = wal")
@@ -55,6 +57,7 @@ def test_a_store_left_in_a_log_is_taken_out_of_it(engine: Engine, url: str) -> N
         assert other.execute("PRAGMA journal_mode").fetchone() == ("wal" if wal_is_safe() else "delete",)
 
 
+@only_on("sqlite", "one writer at a time")
 def test_a_second_writer_is_told_and_a_reader_is_not(
     engine: Engine, url: str, stored: store.Stored, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -84,6 +87,7 @@ def test_what_a_database_says_is_explained(said: str, words: str) -> None:
     assert words in str(error)
 
 
+@only_on("sqlite", "its size can be limited by the page")
 def test_a_full_disk_leaves_the_store_whole(engine: Engine, url: str, stored: store.Stored) -> None:
     from sqlalchemy import event
 
@@ -128,6 +132,7 @@ def test_a_file_that_is_no_database(tmp_path: Path) -> None:
         store.open_store(str(tmp_path / "a.sqlite"), COUNTERS)
 
 
+@only_on("sqlite", "it is a file")
 @pytest.mark.skipif(os.geteuid() == 0, reason="root writes everywhere")
 def test_a_store_that_cannot_be_written(engine: Engine, url: str) -> None:
     Path(url).chmod(0o400)

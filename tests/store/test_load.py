@@ -39,7 +39,8 @@ def test_a_file_becomes_rows(engine: Engine, stored: store.Stored) -> None:
 
 
 def test_metrics_keep_what_came(engine: Engine, stored: store.Stored) -> None:
-    first, second = store.select(engine, "v1_metrics", launch_id=1_000_000_002)
+    rows = store.select(engine, "v1_metrics", launch_id=1_000_000_002)
+    first, second = sorted(rows, key=lambda row: str(row["metric"]), reverse=True)
     assert (first["raw_text"], first["unit"], first["value"], first["si_unit"]) == ("1,000", "Kbyte", 1e6, "byte")
     assert (first["metric"], first["section"], first["line"]) == ("dram__bytes_read.sum", None, 4)
     assert (second["value"], second["reason"], second["section"]) == (None, "not a number", "Memory")

@@ -16,7 +16,7 @@ from profsvc.errors import DomainError, ServiceError, StoreVersionError
 from profsvc.store import migrate
 from profsvc.store.engine import file_of, reading
 from profsvc.store.schema import metadata
-from tests.store.conftest import COUNTERS, batches, info
+from tests.store.conftest import COUNTERS, batches, info, only_on
 
 SECOND = """
 import sqlalchemy as sa
@@ -27,7 +27,8 @@ down_revision = "0002"
 
 
 def upgrade():
-    with op.batch_alter_table("runs", recreate="always") as table:
+    recreate = "always" if op.get_bind().dialect.name == "sqlite" else "never"
+    with op.batch_alter_table("runs", recreate=recreate) as table:
         table.add_column(sa.Column("note", sa.Text()))
 """
 
@@ -45,6 +46,7 @@ def test_metadata_and_migrations_agree(engine: Engine) -> None:
         assert compare_metadata(MigrationContext.configure(connection), metadata) == []
 
 
+@only_on("sqlite", "it alone has strict and clustered tables")
 def test_strict_and_clustered_tables_are_made_so(engine: Engine) -> None:
     with reading(engine) as connection:
         made = {
@@ -69,11 +71,16 @@ def test_a_new_file_is_at_head(engine: Engine) -> None:
     assert store.upgrade(engine, COUNTERS) == store.head()
 
 
-def test_an_older_store_is_copied_and_brought_up(engine: Engine, stored: store.Stored, newer: Path) -> None:
+def test_an_older_store_is_brought_up(engine: Engine, stored: store.Stored, newer: Path) -> None:
     before = store.select(engine, "v1_launches")
     assert migrate.upgrade(engine, COUNTERS, newer) == "0003"
     assert store.current(engine) == "0003"
     assert store.select(engine, "v1_launches") == before  # the table was made anew and nothing cascaded
+
+
+@only_on("sqlite", "servers have backups of their own")
+def test_an_older_store_is_copied_first(engine: Engine, stored: store.Stored, newer: Path) -> None:
+    migrate.upgrade(engine, COUNTERS, newer)
     copy = Path(f"{file_of(engine)}.before-0003")
     with closing(sqlite3.connect(copy)) as old:
         assert old.execute("SELECT version_num FROM alembic_version").fetchall() == [("0002",)]
@@ -84,7 +91,7 @@ def test_an_older_store_is_copied_and_brought_up(engine: Engine, stored: store.S
 def test_a_failed_upgrade_changes_nothing(engine: Engine, stored: store.Stored, newer: Path) -> None:
     file = newer / "versions" / "0003_notes.py"
     file.write_text(SECOND + "    op.execute('DELETE FROM kernels')\n")
-    with pytest.raises(StoreVersionError, match="would lose rows of 'launches'"):
+    with pytest.raises(ServiceError, match="launches"):
         migrate.upgrade(engine, COUNTERS, newer)
     assert store.current(engine) == "0002"
     assert len(store.select(engine, "v1_launches")) == 4

@@ -8,6 +8,9 @@ from sqlalchemy import Engine
 from profsvc import store
 from profsvc.errors import ProfsvcError, ServiceError, UsageError
 from profsvc.store.engine import file_of, writing
+from tests.store.conftest import only_on
+
+pytestmark = only_on("sqlite", "SQL of users is answered there only, so far")
 
 ATTACKS = [
     "ATTACH DATABASE 'stolen.db' AS other",

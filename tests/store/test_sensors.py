@@ -100,7 +100,9 @@ def test_clocks_that_agree_take_no_space(engine: Engine) -> None:
     zoned = [sample(0, i, START - 7200 * 10**9 + i, START + i, i) for i in range(3)]
     put(engine, "b", log((POWER,), *zoned))
     with reading(engine) as connection:
-        kept = connection.execute(text("SELECT DISTINCT time_shift_ns, local_shift_ns FROM samples")).all()
+        kept = connection.execute(
+            text("SELECT DISTINCT time_shift_ns, local_shift_ns FROM samples ORDER BY 2 NULLS FIRST")
+        ).all()
     assert [tuple(row) for row in kept] == [(0, None), (0, 0)]
 
 
@@ -134,7 +136,9 @@ def test_samples_of_no_sensor_are_refused(engine: Engine) -> None:
 
 
 def test_a_reading_comes_once(engine: Engine) -> None:
-    with pytest.raises(ServiceError, match=r"UNIQUE constraint failed: samples\.sensor_id, samples\.sample_index"):
+    with pytest.raises(
+        ServiceError, match=r"UNIQUE constraint failed: samples\.sensor_id|unique constraint \"pk_samples\""
+    ):
         put(engine, "a", ordinary(), batch("samples", sample(0, 0, START, None, 0)))
 
 
