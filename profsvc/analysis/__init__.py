@@ -20,10 +20,10 @@ from profsvc import specs
 from profsvc.analysis import criteria, potential
 from profsvc.analysis.attributes import lend
 from profsvc.analysis.characterized import attainable_shares, of_device
-from profsvc.analysis.counters import counters_of
+from profsvc.analysis.counters import counters_of, metrics_used
 from profsvc.analysis.peaks import peaks
 
-__all__ = ["VERSION", "analyze", "attainable_shares", "counters_of", "lend"]
+__all__ = ["VERSION", "analyze", "attainable_shares", "counters_of", "lend", "metrics_used"]
 
 VERSION = "1"
 """Raised when any number changes for the same input."""

@@ -33,6 +33,7 @@ from profsvc.store.read import (
 from profsvc.store.results import delete_run, delete_upload, describe_device, save_results
 from profsvc.store.sandbox import Answer, query
 from profsvc.store.views import FLAGS, VIEWS
+from profsvc.store.wide import wide_values
 
 __all__ = [
     "FLAGS",
@@ -68,6 +69,7 @@ __all__ = [
     "upgrade",
     "upload",
     "uploads",
+    "wide_values",
     "write_upload",
 ]
 

@@ -12,6 +12,7 @@ from profsvc.store.bulk import insert_rows, values
 from profsvc.store.names import Names
 from profsvc.store.schema import STEP
 from profsvc.store.sensors import Sensors
+from profsvc.store.wide import WideCells
 
 PLAIN_LAUNCH = (
     *("source_id", "process_id", "device_index", "context", "stream", "start_ns", "duration_ns"),
@@ -60,6 +61,7 @@ class Encoder:
             table: Names(connection, table) for table in ("texts", "kernels", "metric_names", "unit_names", "devices")
         }
         self.sensors = Sensors(connection, self.first)
+        self.wide = WideCells(connection, self.first, self.names, self._metrics)
 
     def write(self, name: str, table: pd.DataFrame) -> None:
         """Write a tidy table of a batch."""

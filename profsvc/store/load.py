@@ -20,7 +20,8 @@ from profsvc.store.encode import Encoder
 from profsvc.store.engine import reading, writing
 from profsvc.store.names import Names
 from profsvc.store.schema import STEP, metadata
-from profsvc.tables import Batch, check
+from profsvc.store.wide import first_without_launch
+from profsvc.tables import Batch, check, check_wide
 
 _FOUND = """
     SELECT u.upload_id, u.run_id, r.name AS run, u.launches, u.lines, u.lines_stored, u.lines_skipped,
@@ -209,6 +210,9 @@ class _Loading:
             if len(tables[name]):
                 self._note(name, tables[name])
                 self.encoder.write(name, tables[name])
+        if batch.wide is not None and len(batch.wide.lines):
+            self.highest_subject = max(self.highest_subject, batch.wide.first_launch + len(batch.wide.lines) - 1)
+            self.encoder.wide.write(check_wide(batch.wide))
         for name in self.lines:
             self.lines[name] += getattr(batch, name)
         self.facts.update(batch.facts)
@@ -237,6 +241,7 @@ class _Loading:
                 f"the reader says that it rejected {self.lines['lines_rejected']} lines, "
                 f"but its rejects span {self.lines_in_rejects}"
             )
+        self.encoder.wide.finish()
         self._check_launches()
         self.encoder.sensors.finish()
         facts = dict(self.facts)
@@ -277,7 +282,8 @@ class _Loading:
             "SELECT min(m.launch_ref) FROM metrics m WHERE m.launch_ref > :first AND m.launch_ref < :end"
             " AND NOT EXISTS (SELECT 1 FROM launches l WHERE l.launch_id = m.launch_ref)"
         )
-        if lost := self.connection.execute(query, {"first": first, "end": first + STEP}).scalar():
+        bounds = {"first": first, "end": first + STEP}
+        if lost := self.connection.execute(query, bounds).scalar() or first_without_launch(self.connection, bounds):
             raise DomainError(f"the reader gives metrics of launch {lost - first - 1}, but no such launch")
 
     def _describe_run(self) -> None:

@@ -17,6 +17,7 @@ KEYS = {
     "unit_names": ("unit", "si_unit"),
     "model_names": ("model", "quantity", "unit", "form"),
     "devices": ("name", "compute_capability"),
+    "wide_layouts": ("digest",),
 }
 CACHED = 100_000
 AT_ONCE = 500

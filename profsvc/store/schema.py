@@ -10,6 +10,8 @@ How the rows are kept small and in reach without indexes on the big tables:
   file in ``metrics.launch_ref``.
 * ``metrics``, ``samples`` and the tables of events have no foreign keys: checking them costs two fifths of a load.
   `profsvc.store.load` writes only numbers that it just made, and deletes by range.
+* Cells of pages with a column a metric are kept column by column (`profsvc.store.wide`): a cell costs what its text
+  does, and a column that says the same of every launch is written once.
 * A launch refers to its upload with a cascade but without an index: rows go by range first, so the cascade
   finds nothing, and an index would cost a third of a load.
 * A sample holds one time, ``elapsed_ns``; its clocks are kept as what they differ by from it and from their origins
@@ -191,6 +193,27 @@ metrics = table(
     text("reason"),
     integer("line", nullable=False),
     clustered=True,
+)
+wide_layouts = table("wide_layouts", row_id("layout_id"), text("digest", nullable=False, unique=True))
+wide_columns = table(
+    "wide_columns",
+    key("layout_id"),
+    key("metric_id"),
+    key("place"),
+    integer("unit_id", nullable=False),
+    real("factor", nullable=False),
+    clustered=True,
+)
+wide_blocks = table(
+    "wide_blocks",
+    key("first_launch"),
+    integer("launches", nullable=False),
+    integer("layout_id", nullable=False),
+    integer("first_cell", nullable=False),
+)
+wide_cells = table("wide_cells", key("cell_id"), text("texts", nullable=False))
+wide_constants = table(
+    "wide_constants", key("cell_id"), text("raw_text", nullable=False), real("value"), text("reason")
 )
 transfers = table(
     "transfers",

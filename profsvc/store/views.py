@@ -29,11 +29,22 @@ FLAGS = (
     "OVERLAP",
 )
 
-# The one place where the SQL of the views differs: key-value pairs as a JSON object in text.
-JSON_OBJECT = {
-    "sqlite": "json_group_object(t.key, t.value)",
-    "postgresql": "'{' || coalesce(string_agg(CAST(to_json(t.key) AS text) || ':' || CAST(to_json(t.value) AS text),"
-    " ',' ORDER BY t.key), '') || '}'",
+# The one place where the SQL of the views differs: key-value pairs as a JSON object in text, and the cells of a column.
+SPELLED: Mapping[str, Mapping[str, str]] = {
+    "sqlite": {
+        "json_object": "json_group_object(t.key, t.value)",
+        "cells": """json_each('["' || replace(w.texts, ' ', '","') || '"]') e""",
+    },
+    "postgresql": {
+        "json_object": (
+            "'{' || coalesce(string_agg(CAST(to_json(t.key) AS text) || ':' || CAST(to_json(t.value) AS text),"
+            " ',' ORDER BY t.key), '') || '}'"
+        ),
+        "cells": (
+            "LATERAL (SELECT x.value, x.number - 1 AS key"
+            " FROM unnest(string_to_array(w.texts, ' ')) WITH ORDINALITY x(value, number)) e"
+        ),
+    },
 }
 
 
@@ -149,6 +160,16 @@ def sql_of(view: str, dialect: str, counters: Mapping[str, int]) -> str:
         # A look-up a column, not a pivot by GROUP BY: a query pays for the columns that it names, no more.
         value = "(SELECT c.value FROM counters c WHERE c.launch_id = l.launch_id AND c.counter_id = {})"
         selected += [f'{value.format(number)} AS "{name}"' for name, number in counters.items()]
+    bodies = [f"{_listed(selected)}\nFROM {shape.source}"]
+    for source, own in shape.others:
+        chosen = [f"{own.get(name, sql)} AS {name}" for name, _, sql, _ in shape.columns]
+        bodies.append(f"{_listed(chosen)}\nFROM {source}")
+    statement = f"CREATE VIEW {view} AS\nSELECT\n  " + "\nUNION ALL SELECT\n  ".join(bodies)
     # Plain replacement: the statement holds braces that are not fields.
-    columns = ",\n  ".join(selected).replace("{json_object}", JSON_OBJECT[dialect])
-    return f"CREATE VIEW {view} AS\nSELECT\n  {columns}\nFROM {shape.source}"
+    for name, spelling in SPELLED[dialect].items():
+        statement = statement.replace(f"{{{name}}}", spelling)
+    return statement
+
+
+def _listed(columns: list[str]) -> str:
+    return ",\n  ".join(columns)

@@ -18,12 +18,12 @@ from profsvc.store.engine import file_of, reading
 from profsvc.store.schema import metadata
 from tests.store.conftest import COUNTERS, batches, info, only_on
 
-SECOND = """
+SECOND = f"""
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0003"
-down_revision = "0002"
+revision = "9999"
+down_revision = "{store.head()}"
 
 
 def upgrade():
@@ -37,7 +37,7 @@ def upgrade():
 def newer(tmp_path: Path) -> Path:
     place = tmp_path / "newer"
     shutil.copytree(migrate.folder(), place, ignore=shutil.ignore_patterns("__pycache__"))
-    (place / "versions" / "0003_notes.py").write_text(SECOND)
+    (place / "versions" / "9999_notes.py").write_text(SECOND)
     return place
 
 
@@ -73,33 +73,35 @@ def test_a_new_file_is_at_head(engine: Engine) -> None:
 
 def test_an_older_store_is_brought_up(engine: Engine, stored: store.Stored, newer: Path) -> None:
     before = store.select(engine, "v1_launches")
-    assert migrate.upgrade(engine, COUNTERS, newer) == "0003"
-    assert store.current(engine) == "0003"
+    assert migrate.upgrade(engine, COUNTERS, newer) == "9999"
+    assert store.current(engine) == "9999"
     assert store.select(engine, "v1_launches") == before  # the table was made anew and nothing cascaded
 
 
 @only_on("sqlite", "servers have backups of their own")
 def test_an_older_store_is_copied_first(engine: Engine, stored: store.Stored, newer: Path) -> None:
     migrate.upgrade(engine, COUNTERS, newer)
-    copy = Path(f"{file_of(engine)}.before-0003")
+    copy = Path(f"{file_of(engine)}.before-9999")
     with closing(sqlite3.connect(copy)) as old:
-        assert old.execute("SELECT version_num FROM alembic_version").fetchall() == [("0002",)]
+        assert old.execute("SELECT version_num FROM alembic_version").fetchall() == [(store.head(),)]
         assert old.execute("SELECT count(*) FROM launches").fetchall() == [(4,)]
-    assert migrate._copy(engine, "0003") == Path(f"{copy}-2")
+    assert migrate._copy(engine, "9999") == Path(f"{copy}-2")
 
 
 def test_a_failed_upgrade_changes_nothing(engine: Engine, stored: store.Stored, newer: Path) -> None:
-    file = newer / "versions" / "0003_notes.py"
+    file = newer / "versions" / "9999_notes.py"
     file.write_text(SECOND + "    op.execute('DELETE FROM kernels')\n")
     with pytest.raises(ServiceError, match="launches"):
         migrate.upgrade(engine, COUNTERS, newer)
-    assert store.current(engine) == "0002"
+    assert store.current(engine) == store.head()
     assert len(store.select(engine, "v1_launches")) == 4
 
 
 def test_a_newer_store_is_refused(engine: Engine, newer: Path, url: str) -> None:
     migrate.upgrade(engine, COUNTERS, newer)
-    with pytest.raises(StoreVersionError, match="schema 0003, but this profsvc knows only 0001 to 0002; install"):
+    with pytest.raises(
+        StoreVersionError, match=f"schema 9999, but this profsvc knows only 0001 to {store.head()}; install"
+    ):
         store.open_store(url, COUNTERS)
 
 
