@@ -46,8 +46,16 @@ def upgrade() -> None:
     op.create_table(
         "wide_cells",
         sa.Column("cell_id", INT, nullable=False, autoincrement=False),
-        sa.Column("texts", TEXT, nullable=False),
+        sa.Column("list_id", INT, nullable=False),
         sa.PrimaryKeyConstraint("cell_id", name=op.f("pk_wide_cells")),
+        **STRICT,
+    )
+    op.create_table(
+        "wide_lists",
+        sa.Column("list_id", INT, nullable=False, autoincrement=False),
+        sa.Column("ending", TEXT, nullable=False),
+        sa.Column("texts", TEXT, nullable=False),
+        sa.PrimaryKeyConstraint("list_id", name=op.f("pk_wide_lists")),
         **STRICT,
     )
     op.create_table(
@@ -62,5 +70,5 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    for name in ("wide_constants", "wide_cells", "wide_blocks", "wide_columns", "wide_layouts"):
+    for name in ("wide_constants", "wide_lists", "wide_cells", "wide_blocks", "wide_columns", "wide_layouts"):
         op.drop_table(name)

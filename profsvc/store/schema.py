@@ -211,7 +211,8 @@ wide_blocks = table(
     integer("layout_id", nullable=False),
     integer("first_cell", nullable=False),
 )
-wide_cells = table("wide_cells", key("cell_id"), text("texts", nullable=False))
+wide_cells = table("wide_cells", key("cell_id"), integer("list_id", nullable=False))
+wide_lists = table("wide_lists", key("list_id"), text("ending", nullable=False), text("texts", nullable=False))
 wide_constants = table(
     "wide_constants", key("cell_id"), text("raw_text", nullable=False), real("value"), text("reason")
 )

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from profsvc.store.schema import STEP
-from profsvc.store.wide import MOST_LAUNCHES, VALUE
+from profsvc.store.wide import MOST_LAUNCHES, RAW_TEXT, VALUE
 
 
 class Shape(NamedTuple):
@@ -282,13 +282,13 @@ SHAPES: dict[str, Shape] = {
             (
                 WIDE.format(
                     table="wide_cells",
-                    each=" JOIN {cells} ON e.value <> ''",
+                    each=" JOIN wide_lists t ON t.list_id = w.list_id JOIN {cells} ON e.value <> ''",
                     launch="l.launch_id = b.first_launch + e.key",
                 ),
                 _OF_WIDE
                 | {
-                    "raw_text": "CAST(e.value AS TEXT)",
-                    "value": f"CAST({VALUE.format(texts='e.value', factor='c.factor')} AS DOUBLE PRECISION)",
+                    "raw_text": f"CAST({RAW_TEXT.format(text='e.value', ending='t.ending')} AS TEXT)",
+                    "value": f"CAST({VALUE.format(text='e.value', factor='c.factor')} AS DOUBLE PRECISION)",
                     "reason": "CAST(NULL AS TEXT)",
                 },
             ),

@@ -33,7 +33,7 @@ FLAGS = (
 SPELLED: Mapping[str, Mapping[str, str]] = {
     "sqlite": {
         "json_object": "json_group_object(t.key, t.value)",
-        "cells": """json_each('["' || replace(w.texts, ' ', '","') || '"]') e""",
+        "cells": """json_each('["' || replace(t.texts, ' ', '","') || '"]') e""",
     },
     "postgresql": {
         "json_object": (
@@ -42,7 +42,7 @@ SPELLED: Mapping[str, Mapping[str, str]] = {
         ),
         "cells": (
             "LATERAL (SELECT x.value, x.number - 1 AS key"
-            " FROM unnest(string_to_array(w.texts, ' ')) WITH ORDINALITY x(value, number)) e"
+            " FROM unnest(string_to_array(t.texts, ' ')) WITH ORDINALITY x(value, number)) e"
         ),
     },
 }

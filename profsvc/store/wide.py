@@ -5,17 +5,17 @@ once for all blocks and files with the same columns (``wide_layouts``, ``wide_co
 row, numbered ``first_cell + place``:
 
 * ``wide_constants``: the same text for every launch of the block, with its value, or the reason why it has none;
-* ``wide_cells``: the texts of the launches with a space between, none where nothing was collected. They are plain
-  numbers, and `VALUE` is the SQL that reads them; whether it gives the reader's own number, to the last bit, is
-  checked cell by cell before a text is written here.
+* ``wide_cells``: which list of ``wide_lists`` it is. A list holds the texts of the launches with a space between, none
+  where nothing was collected; columns that say the same share one. Where all have the same number of decimals, the
+  zeros at their ends are left out, and ``ending`` says what stands there.
 
-Any other cell becomes a row of ``metrics``, as those of long pages do. So plain SQL opens all of it on both databases,
-and ``v1_metrics`` shows the three together.
+The texts of a list are plain numbers: `RAW_TEXT` and `VALUE` are the SQL that makes of them what came and its number.
+That this is the reader's own number, to the last bit, is checked for every cell before it is written so. Any other
+cell becomes a row of ``metrics``, as those of long pages do. So plain SQL opens all of it on both databases, and
+``v1_metrics`` shows the three together.
 
-What it costs: each text and one byte, and some 12 bytes a column of a block. Numbers without any order, to two
-decimals, take 2.3 times what gzip -6 makes of their file. Real pages repeat themselves from metric to metric and from
-launch to launch, which gzip uses and a table that SQL can open cannot: they take more (the benchmark of wide pages
-prints how much).
+What it costs: a text and one byte a cell, and some 25 bytes a column of a block. Numbers without any order, to two
+decimals, take 2.4 times what gzip -6 makes of their file, and so do the raw pages of an H200; names come once a store.
 """
 
 import hashlib
@@ -40,20 +40,24 @@ from profsvc.tables import Wide, WideColumns, unpivoted
 MOST_LAUNCHES = 64
 """Most launches of a block. Few enough that one launch is opened quickly, and that a row packs well into a page."""
 
-# Whole numbers up to 2^53 and powers of ten up to 10^22 are exact, and so their quotient is the nearest double. A text
-# of 16 signs may hold 16 digits: then the number is 10^15 at least.
-MOST_SIGNS = 16
-MOST_NUMBER = 1e15
+ZEROS_WORTH = 4
+"""Zeros are left out where one cell of so many ends in one."""
+
+# Whole numbers up to 2^53 and powers of ten up to 10^22 are exact, and so their quotient is the nearest double. What is
+# longer is tried; 18 digits are a whole number of 64 bits.
+EXACT_SIGNS = 15
+MOST_DIGITS = 18
 _PLAIN = np.zeros(256, np.bool_)
 _PLAIN[[*b"0123456789.,-"]] = True
 
-_BARE = "replace({texts}, ',', '')"
+_BARE = "replace({text}, ',', '')"
 _WHOLE = f"rtrim({_BARE}, '0123456789')"
-_DECIMALS = f"CASE {_WHOLE} WHEN '' THEN 0 WHEN '-' THEN 0 ELSE length({_BARE}) - length({_WHOLE}) END"
+_BEHIND = f"CASE {_WHOLE} WHEN '' THEN 0 WHEN '-' THEN 0 ELSE length({_BARE}) - length({_WHOLE}) + {{point}} END"
+RAW_TEXT = "{text} || substr({ending}, 1 + " + _BEHIND.replace("{point}", "1") + ")"
 # The same SQL reads the numbers on both databases: their own conversions of text do not round alike.
 VALUE = (
     f"CAST(CAST(NULLIF(replace({_BARE}, '.', ''), '') AS BIGINT) AS DOUBLE PRECISION)"
-    f" / CAST('1e' || ({_DECIMALS}) AS DOUBLE PRECISION) * {{factor}}"
+    f" / CAST('1e' || ({_BEHIND.replace('{point}', '0')}) AS DOUBLE PRECISION) * {{factor}}"
 )
 Flags = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]
@@ -70,7 +74,7 @@ class WideCells:
         self.layouts = Names(connection, "wide_layouts")
         self.columns: WideColumns | None = None
         self.layout = 0
-        self.next_cell = first
+        self.next_cell = self.next_list = first
         self.waiting: list[Wide] = []
 
     def write(self, wide: Wide) -> None:
@@ -113,11 +117,11 @@ class WideCells:
             raise InputError(f"a file may have {STEP - 1:,} columns of blocks of {MOST_LAUNCHES} launches; split it")
         texts = _column_by_column(block)
         odd = block.collected & ~_readable(texts, block)
-        together = _together(texts, launches)
         constants, cells = [], []
-        for place, all_texts in enumerate(together):
-            one = all_texts[: all_texts.find("\0")] if launches > 1 else all_texts
-            if all_texts == "\0".join([one] * launches):
+        lists: dict[tuple[str, str], int] = {}
+        for place, together in enumerate(_together(texts, launches)):
+            one = together[: together.find("\0")] if launches > 1 else together
+            if together == "\0".join([one] * launches):
                 odd[:, place] = False
                 if one:
                     value = float(block.values[0, place])
@@ -125,19 +129,22 @@ class WideCells:
                     constants.append((self.next_cell + place, one, known, block.reasons.get((0, place))))
                 continue
             if odd[:, place].any():
-                split = zip(all_texts.split("\0"), odd[:, place].tolist(), strict=True)
-                all_texts = "\0".join("" if is_odd else cell for cell, is_odd in split)
-            cells.append((self.next_cell + place, all_texts.replace("\0", " ")))
+                split = zip(together.split("\0"), odd[:, place].tolist(), strict=True)
+                together = "\0".join("" if is_odd else cell for cell, is_odd in split)
+            number = lists.setdefault(_without_zeros(together, launches), self.next_list + len(lists))
+            cells.append((self.next_cell + place, number))
         if odd.any():
             self.write_long(unpivoted(block, odd))
         of_block = (self.first + block.first_launch + 1, launches, self.layout, self.next_cell)
         for table, columns, rows in (
             ("wide_blocks", ("first_launch", "launches", "layout_id", "first_cell"), [of_block]),
             ("wide_constants", ("cell_id", "raw_text", "value", "reason"), constants),
-            ("wide_cells", ("cell_id", "texts"), cells),
+            ("wide_cells", ("cell_id", "list_id"), cells),
+            ("wide_lists", ("list_id", "ending", "texts"), [(number, *kept) for kept, number in lists.items()]),
         ):
             insert_rows(self.connection, table, columns, rows)
         self.next_cell += width
+        self.next_list += len(lists)
 
 
 def _end(wide: Wide) -> int:
@@ -192,6 +199,19 @@ def _together(texts: pa.StringArray, launches: int) -> list[str]:
     return joined
 
 
+def _without_zeros(together: str, launches: int) -> tuple[str, str]:
+    """Return what the zeros left out are, and the texts of a column with a space between."""
+    plain = together.replace("\0", " ")
+    if together.count("0\0") < launches // ZEROS_WORTH:
+        return "", plain
+    cells = together.split("\0")
+    behind = {len(cell) - cell.find(".") if "." in cell else 0 for cell in cells if cell}
+    stripped = [cell.rstrip("0").rstrip(".") for cell in cells]
+    if len(behind) != 1 or behind == {0} or any(not kept and cell for kept, cell in zip(stripped, cells, strict=True)):
+        return "", plain
+    return "." + "0" * (behind.pop() - 1), " ".join(stripped)
+
+
 def _readable(texts: pa.StringArray, block: Wide) -> Flags:
     """Tell which cells `VALUE` reads as the reader did."""
     rows, width = block.values.shape
@@ -200,18 +220,26 @@ def _readable(texts: pa.StringArray, block: Wide) -> Flags:
     letters = np.frombuffer(data, np.uint8)[: offsets[-1]] if data is not None else np.zeros(0, np.uint8)
     plain = np.diff(offsets) > 0
     plain[np.searchsorted(offsets, np.flatnonzero(~_PLAIN[letters]), "right") - 1] = False
-    values = block.values.T.reshape(-1)
+    values, factors = block.values.T.reshape(-1), np.repeat(block.columns.factors, rows)
     plain &= np.isfinite(values)
     bare = texts if not (letters == ord(",")).any() else pyarrow.compute.replace_substring(texts, ",", "")
-    signs = np.diff(np.frombuffer(bare.buffers()[1], np.int32)[: len(texts) + 1])
-    plain &= signs <= MOST_SIGNS
     try:
         read = pyarrow.compute.cast(pyarrow.compute.if_else(plain, bare, "0"), pa.float64())
     except pa.ArrowInvalid:  # a format that marks decimals otherwise
         return np.zeros((rows, width), np.bool_)
-    numbers = read.to_numpy()
-    plain &= (np.abs(numbers) < MOST_NUMBER) & (numbers * np.repeat(block.columns.factors, rows) == values)
+    plain &= read.to_numpy() * factors == values
+    signs = np.diff(np.frombuffer(bare.buffers()[1], np.int32)[: len(texts) + 1])
+    for cell in np.flatnonzero(plain & (signs > EXACT_SIGNS)).tolist():
+        text = bare[cell].as_py()
+        kept = {text, text.rstrip("0") if "." in text else text}
+        plain[cell] = all(_computed(one) * factors[cell] == values[cell] for one in kept)
     return plain.reshape(width, rows).T
+
+
+def _computed(text: str) -> float:
+    """Return the number that `VALUE` makes of a text without signs of thousands; NaN if it cannot."""
+    whole, _, behind = text.partition(".")
+    return float(int(whole + behind)) / 10.0 ** len(behind) if len(whole + behind) <= MOST_DIGITS else np.nan
 
 
 _LOST = """
@@ -278,7 +306,8 @@ def _values(
     numbers = ", ".join(str(first_cell + place) for place, *_ in columns)
     select = "SELECT cell_id, {} FROM {} WHERE cell_id IN ({})"
     constants = connection.exec_driver_sql(select.format("value", "wide_constants", numbers)).all()
-    texts = connection.exec_driver_sql(select.format("texts", "wide_cells", numbers)).all()
+    lists = "wide_cells c JOIN wide_lists t ON t.list_id = c.list_id"
+    texts = connection.exec_driver_sql(select.format("texts", lists, numbers)).all()
     value_of: dict[int, float | None] = {row[0]: row[1] for row in constants}
     texts_of: dict[int, str] = {row[0]: row[1] for row in texts}
     for place, metric, factor in columns:
