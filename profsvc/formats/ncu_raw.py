@@ -30,7 +30,7 @@ from profsvc.tables import Batch, Wide, WideColumns
 
 BATCH_CELLS = 1 << 17
 # Smaller than those of traces: a row is long, and the first blocks are taken before the header is known.
-BLOCK = 2 << 20
+BLOCK = 1 << 20
 
 NAME = "ncu-raw"
 PAGE = """\
