@@ -7,6 +7,7 @@
     ├── NotFoundError         3  nothing of that name; the nearest names are listed
     ├── ServiceError          5  the store, the server or the network cannot answer
     │   ├── StoreBusyError       another process holds the store
+    │   ├── StoreLostError       the server of the store has gone; it may come back
     │   └── StoreVersionError    the store's schema is not this program's
     ├── InputError            6  a file is refused; says the file, the line, what was seen, what to do
     │   ├── UnknownFormatError   no reader knows these bytes, or more than one does
@@ -61,6 +62,10 @@ class ServiceError(ProfsvcError):
 
 class StoreBusyError(ServiceError):
     """Another process holds the store."""
+
+
+class StoreLostError(ServiceError):
+    """The server of the store has gone, perhaps only for a moment."""
 
 
 class StoreVersionError(ServiceError):

@@ -4,12 +4,12 @@ import hashlib
 import json
 import shlex
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, BinaryIO, cast
+from typing import IO, TYPE_CHECKING, Any, BinaryIO, cast
 
 import pandas as pd
 
@@ -235,12 +235,16 @@ def _kept(verdict: Verdict, how: Reading, *, has_samples: bool) -> str:
 
 
 def analyze(engine: "Engine", run_id: int, progress: Progress | None = None) -> int:
-    """Recompute the counters, criteria and potential of a run; return how many launches it has."""
-    launches, lent = analysis.lend(store.launches(engine, run_id), store.device_attributes(engine, run_id))
-    formats_of = store.uploads(engine, run_id).set_index("upload_id")["format"]
+    """Recompute the counters, criteria and potential of a run; return how many launches it has.
+
+    Launches without metrics get no rows of results, and none of them is read: they count by sums over their file.
+    """
+    uploads = store.select(engine, "v1_uploads", run_id=run_id)
+    tools = {upload["upload_id"]: str(upload["format"]).split("-")[0] for upload in uploads if upload["launches"]}
+    launches, lent = _measured(engine, run_id, tools)
     counters = []
     for upload_id, group in launches.groupby("upload_id"):
-        tool = str(formats_of[upload_id]).split("-")[0]
+        tool = tools[int(str(upload_id))]
         for capability, part in group.groupby("compute_capability", dropna=False):
             known = None if pd.isna(capability) else str(capability)
             begin, size = 0, LAUNCHES_AT_ONCE
@@ -254,12 +258,45 @@ def analyze(engine: "Engine", run_id: int, progress: Progress | None = None) -> 
                 begin += size
                 # Launches of a trace have few metrics or none: then many of them take no more memory.
                 size = max(LAUNCHES_AT_ONCE, min(MOST_AT_ONCE, METRICS_AT_ONCE * len(some) // (len(metrics) + 1)))
-    results = analysis.analyze(launches, counters, store.characterizations(engine), specs.criteria())
+    rest = _rest(engine, run_id, uploads, launches)
+    results = analysis.analyze(launches, counters, store.characterizations(engine), specs.criteria(), rest)
     store.save_results(engine, run_id, results, analysis.VERSION)
     _describe_devices(engine, launches, results["counters"])
+    total = sum(int(upload["launches"]) for upload in uploads)
     if progress:
-        progress(len(launches))
-    return len(launches)
+        progress(total)
+    return total
+
+
+def _measured(engine: "Engine", run_id: int, tools: Mapping[int, str]) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return the launches of a run that have metrics, their own or lent by a session page, and those that are lent."""
+    attributes = store.device_attributes(engine, run_id)
+    launches = store.measured_launches(engine, [u for u, tool in tools.items() if analysis.feeds_criteria(tool)])
+    own = launches["launch_id"]
+    if len(attributes):
+        pages = [upload for upload, tool in tools.items() if tool == "ncu"]
+        launches = pd.concat([launches, store.measured_launches(engine, pages, measured=False)], ignore_index=True)
+    named, lent = analysis.lend(launches, attributes)
+    kept = named[named["launch_id"].isin(own) | named["launch_id"].isin(lent["launch_id"])]
+    return kept.sort_values("launch_id").reset_index(drop=True), lent
+
+
+def _rest(engine: "Engine", run_id: int, uploads: Sequence[Mapping[str, Any]], launches: pd.DataFrame) -> analysis.Rest:
+    """Return what a run has beside ``launches``, those with metrics; launches of several pages count once."""
+    first = launches["same_as"].fillna(launches["launch_id"])
+    report_of = {upload["upload_id"]: upload["same_as"] or upload["upload_id"] for upload in uploads}
+    report = launches["upload_id"].map(report_of)
+    number, time_ns, advice = 0, 0.0, ""
+    for upload in uploads:
+        if upload["same_as"] is not None or not upload["launches"]:
+            continue
+        known = first[report == upload["upload_id"]].unique().tolist()
+        if lacking := upload["launches"] - len(known):
+            whole = upload["gpu_time_ns"] or 0.0
+            time_ns += store.time_without(engine, upload["upload_id"], known) if known else whole
+            number += lacking
+            advice = specs.how_to_measure(str(upload["format"]).split("-")[0])
+    return analysis.Rest(store.timeline(engine, run_id), number, time_ns, advice)
 
 
 def _describe_devices(engine: "Engine", launches: pd.DataFrame, counters: pd.DataFrame) -> None:

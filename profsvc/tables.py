@@ -63,7 +63,7 @@ TABLES: Mapping[str, tuple[Column, ...]] = {
         "block_x      | int? | threads",
         "block_y      | int? | threads",
         "block_z      | int? | threads",
-        "registers_per_thread | int? | registers; null where the export has them as a metric, or not at all",
+        "registers_per_thread | int? | registers; null where a raw page has them as a metric, or not at all",
         "shared_mem_static_bytes | int? | shared memory of a block, as compiled; null in the same way",
         "shared_mem_dynamic_bytes | int? | shared memory of a block, as asked for at launch; null in the same way",
         "line         | int | first line of the launch in the file, from 1",

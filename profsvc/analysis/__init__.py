@@ -7,11 +7,12 @@
 ``potential``      overall potential: joint bound, published form, ceiling
 ``criteria``       the nine criteria
 ``characterized``  what was measured of the device
+``timeline``       times of launches that are not kept
 ``advice``         what to do first
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -20,13 +21,30 @@ from profsvc import specs
 from profsvc.analysis import criteria, potential
 from profsvc.analysis.attributes import lend
 from profsvc.analysis.characterized import attainable_shares, of_device
-from profsvc.analysis.counters import counters_of, metrics_used
+from profsvc.analysis.counters import counters_of, feeds_criteria, metrics_used
 from profsvc.analysis.peaks import peaks
+from profsvc.analysis.timeline import Timeline
 
-__all__ = ["VERSION", "analyze", "attainable_shares", "counters_of", "lend", "metrics_used"]
+__all__ = ["VERSION", "Rest", "analyze", "attainable_shares", "counters_of", "feeds_criteria", "lend", "metrics_used"]
 
-VERSION = "1"
+VERSION = "2"
 """Raised when any number changes for the same input."""
+
+
+class Rest(NamedTuple):
+    """What a run has beside the launches that have metrics.
+
+    ``timeline``: of all launches with times, measured or not; ``launches``, ``duration_ns``: number and time of those
+    without metrics; ``advice``: how to collect what they lack.
+    """
+
+    timeline: Timeline | None = None
+    launches: int = 0
+    duration_ns: float = 0.0
+    advice: str = ""
+
+
+NOTHING_ELSE = Rest()
 
 
 def _models(times: pd.DataFrame, origin: Mapping[str, str], measured: set[str], lost: pd.DataFrame) -> pd.DataFrame:
@@ -64,11 +82,13 @@ def analyze(
     counters: Iterable[tuple[pd.DataFrame, Mapping[str, np.ndarray]]],
     measured: pd.DataFrame,
     domain: Mapping[str, Any],
+    rest: Rest = NOTHING_ELSE,
 ) -> dict[str, pd.DataFrame]:
     """Return the result tables of one run: counters, criteria, potential, models.
 
-    ``launches`` are all of the run; ``counters`` are what `counters_of` returned for parts of them; ``measured`` holds
-    characterizations (device, quantity, x, y); ``domain`` is criteria.toml. A row without launch_id is the run's own.
+    ``launches`` are those of the run that have metrics, ``rest`` what else it has; ``counters`` are what `counters_of`
+    returned for parts of them; ``measured`` holds characterizations (device, quantity, x, y); ``domain`` is
+    criteria.toml. A row without launch_id is the run's own.
     """
     parts: dict[str, list[pd.DataFrame]] = {"counters": [], "criteria": [], "potential": [], "models": []}
     device_of = launches.set_index("launch_id")[["device", "compute_capability"]]
@@ -80,14 +100,18 @@ def analyze(
             for name, rows in _of_device(table.loc[group.index], name_of, version, domain, measured).items():
                 parts[name].append(rows)
     results = {name: pd.concat(rows, ignore_index=True) if rows else pd.DataFrame() for name, rows in parts.items()}
-    if len(launches) and len(results["potential"]):
+    if len(results["potential"]):
         once = _once(launches, results["potential"])
-        whole = pd.DataFrame([{"launch_id": None, **potential.of_run(once)}])
-        durations = once.set_index("launch_id")["duration_ns"]
-        of_run = criteria.of_run(results["criteria"], durations)
-        host = pd.DataFrame([criteria.host_sync(launches)])
-        results["potential"] = _stack(results["potential"], whole)
-        results["criteria"] = _stack(results["criteria"], host, of_run)
+        whole = potential.of_run(once, rest.launches, rest.duration_ns)
+        of_run = criteria.of_run(results["criteria"], once.set_index("launch_id")["duration_ns"])
+        results["potential"] = _stack(results["potential"], pd.DataFrame([{"launch_id": None, **whole}]))
+        results["criteria"] = _stack(results["criteria"], pd.DataFrame([criteria.host_sync(rest.timeline)]), of_run)
+    elif rest.launches:
+        reason = f"no launch of the run has metrics that criteria are computed from; {rest.advice}"
+        results["potential"] = pd.DataFrame([{"launch_id": None, "speedup": None, "reason": reason}])
+        results["criteria"] = _stack(
+            criteria.of_nothing(domain["criterion"], reason), pd.DataFrame([criteria.host_sync(rest.timeline)])
+        )
     return results
 
 

@@ -1,6 +1,7 @@
 """Stored metrics to canonical counters: a row a launch, a column a counter, and where each value came from."""
 
 from collections.abc import Mapping
+from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -12,6 +13,17 @@ OWN = (
     *("duration_ns", "grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z"),
     *("registers_per_thread", "shared_mem_static_bytes", "shared_mem_dynamic_bytes"),
 )
+
+
+@cache
+def feeds_criteria(tool: str) -> bool:
+    """Tell whether a tool has metrics that a criterion of a launch is computed from; a mere tracer has none.
+
+    >>> [feeds_criteria(tool) for tool in ("ncu", "nvprof", "nsys", "kineto")]
+    [True, True, False, False]
+    """
+    needed = {c for entry in specs.criteria()["criterion"] if entry["level"] == "launch" for c in entry["counters"]}
+    return not needed.isdisjoint(specs.metrics(tool))
 
 
 def values_of(metrics: pd.DataFrame, ids: list[int], tool: str, capability: str | None) -> dict[str, np.ndarray]:

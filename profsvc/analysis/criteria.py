@@ -8,6 +8,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from profsvc.analysis.characterized import Characterization
+from profsvc.analysis.timeline import Timeline
 from profsvc.analysis.useful_time import Counts
 from profsvc.formulas import criteria as formula
 from profsvc.formulas.speedup import application_speedup
@@ -238,21 +239,26 @@ def of_run(rows: pd.DataFrame, durations: pd.Series) -> pd.DataFrame:
     return pd.DataFrame(parts, columns=["launch_id", "criterion", *COLUMNS, "reason"])
 
 
-def host_sync(launches: pd.DataFrame) -> dict[str, Any]:
-    """Criterion A of the run, from the start times of its launches."""
-    timed = launches[launches["start_ns"].notna() & launches["duration_ns"].notna()]
+def of_nothing(domain: Sequence[Mapping[str, Any]], reason: str) -> pd.DataFrame:
+    """Return the criteria of a run of which no launch can have one: a row a criterion of level launch, all null."""
+    rows = [{"criterion": entry["name"], "flags": 0} for entry in domain if entry["level"] == "launch"]
+    return pd.DataFrame(rows, columns=["launch_id", "criterion", *COLUMNS]).assign(reason=reason)
+
+
+def host_sync(line: Timeline | None) -> dict[str, Any]:
+    """Criterion A of the run, from the timeline of its launches; None where none has a start and a duration."""
     row: dict[str, Any] = {"launch_id": None, "criterion": "host_sync", "flags": 0}
-    if timed.empty:
+    if line is None:
         return row | {"reason": "the export has no start times; upload a trace of the run (nsys or nvprof)"}
-    start = timed["start_ns"].to_numpy(dtype="int64")
-    duration = timed["duration_ns"].to_numpy(dtype="float64")
-    ours, printed = formula.host_sync(start, duration), formula.host_sync(start, duration, form="as_published")
+    bad = line.suspected
+    ours = formula.host_sync_of_sums(line.busy_ns, line.span_ns, overlaps=line.overlapped, suspected=bad)
+    printed = formula.host_sync_of_sums(line.total_ns, line.last_end_ns, "as_published", suspected=bad)
     return row | {
-        "value": float(np.ravel(ours.value)[0]),
-        "share": 1.0 - float(np.ravel(ours.value)[0]),
-        "speedup": float(np.ravel(ours.speedup)[0]),
-        "value_as_published": float(np.ravel(printed.raw)[0]),
-        "speedup_as_published": float(np.ravel(printed.speedup)[0]),
-        "flags": int(np.ravel(ours.flags)[0]),
+        "value": float(ours.value),
+        "share": float(ours.share),
+        "speedup": float(ours.speedup),
+        "value_as_published": float(printed.raw),
+        "speedup_as_published": float(printed.speedup),
+        "flags": int(ours.flags),
         "reason": None,
     }

@@ -113,10 +113,11 @@ def _reason(duration: float, unit: int) -> str | None:
     return "no utilization and no counts in the export; collect at least the section SpeedOfLight"
 
 
-def of_run(launches: pd.DataFrame) -> dict[str, object]:
+def of_run(launches: pd.DataFrame, others: int = 0, others_ns: float = 0.0) -> dict[str, object]:
     """Potential of all launches together: the sum of times over the sum of ideal times.
 
-    Launches without a bound keep their time; the flag UPPER_BOUND says that there were some.
+    Launches without a bound keep their time, as do ``others``, which are not among ``launches`` and took
+    ``others_ns``; the flag UPPER_BOUND says that there were some.
     """
     T = launches["duration_ns"].to_numpy(dtype="float64")
     ideal = launches["ideal_ns"].to_numpy(dtype="float64")
@@ -124,7 +125,7 @@ def of_run(launches: pd.DataFrame) -> dict[str, object]:
     nothing: dict[str, object] = {"bound": None, "speedup": None, "reason": "no launch of the run has a bound"}
     if not known.any():
         return nothing
-    total, rest = float(np.nansum(T)), float(np.nansum(np.where(known, ideal, T)))
+    total, rest = float(np.nansum(T)) + others_ns, float(np.nansum(np.where(known, ideal, T))) + others_ns
 
     def heaviest(column: str, weight: np.ndarray) -> str | None:
         sums = pd.Series(weight).groupby(launches[column].to_numpy()).sum()
@@ -140,10 +141,10 @@ def of_run(launches: pd.DataFrame) -> dict[str, object]:
         "arith_throughput_ratio": weighted("arith_throughput_ratio"),
         "speedup": total / rest,
         "speedup_as_published": None,
-        "speedup_ceiling": total / float(np.nansum(np.where(known, T / launches["speedup_ceiling"], T))),
+        "speedup_ceiling": total / (float(np.nansum(np.where(known, T / launches["speedup_ceiling"], T))) + others_ns),
         "ideal_ns": rest,
         "duration_ns": total,
-        "flags": int(Flag.UPPER_BOUND) if (~known).any() else 0,
+        "flags": int(Flag.UPPER_BOUND) if others or (~known).any() else 0,
         "reason": None,
     }
 

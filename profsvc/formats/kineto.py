@@ -210,6 +210,7 @@ class _File:
         if kind == "kernel":
             launch = {**row, **event.shape(), "kernel": event.name(), "correlation_id": event.whole("correlation")}
             outside = event.whole("external id", "External id")
+            launch["registers_per_thread"] = event.whole("registers per thread")
             launch["source_id"] = None if outside is None else str(outside)
             self.rows.add_launch({**launch, "compute_capability": capability}, list(_metrics(event)))
         else:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 
 from profsvc.errors import BrokenInputError
-from profsvc.formats.csv_tables import Rows, scaled, weigh, whole
+from profsvc.formats.csv_tables import LARGEST, Rows, scaled, weigh, whole
 from profsvc.formats.ncu_lines import HEADER, REJECT, ROW, TEXT_LIMIT, Record
 from profsvc.formats.nsys import TOOL, copy_kind, factor_of
 from profsvc.formats.numbers import Evidence, NumberFormat, Numbers
@@ -155,24 +155,32 @@ def _copied_bytes(row: _Row, duration: float | None) -> int | None:
     return round(printed) or None
 
 
-_METRICS = {"Reg/Trd": "register/thread", "StcSMem": "byte/block", "DymSMem": "byte/block"}
+# Columns of the page that are metrics: the unit of each, and the column of the launch that holds it too.
+_METRICS = {
+    "Reg/Trd": ("register/thread", "registers_per_thread"),
+    "StcSMem": ("byte/block", "shared_mem_static_bytes"),
+    "DymSMem": ("byte/block", "shared_mem_dynamic_bytes"),
+}
 
 
-def _launch_metrics(row: _Row) -> Iterator[dict[str, object]]:
-    for name, si_unit in _METRICS.items():
+def _launch_metrics(row: _Row) -> Iterator[tuple[str, dict[str, object]]]:
+    for name, (si_unit, column) in _METRICS.items():
         cell, unit = row.text(name), row.layout.units.get(name)
         factor = Decimal(1) if name == "Reg/Trd" else factor_of(unit, "byte")
         if cell is not None:
             value = scaled(cell, factor, row.numbers, name) if factor is not None else None
             known = value is not None
-            yield {
-                "metric": f"trace:'{row.layout.header[row.layout.places[name]]}'",
-                "raw_text": cell,
-                "unit": unit,
-                "value": float(value) if value is not None else None,
-                "si_unit": si_unit if known else None,
-                "reason": None if known else "no unit",
-            }
+            yield (
+                column,
+                {
+                    "metric": f"trace:'{row.layout.header[row.layout.places[name]]}'",
+                    "raw_text": cell,
+                    "unit": unit,
+                    "value": float(value) if value is not None else None,
+                    "si_unit": si_unit if known else None,
+                    "reason": None if known else "no unit",
+                },
+            )
 
 
 def _gpu_trace(row: _Row, rows: Rows) -> None:
@@ -192,8 +200,11 @@ def _gpu_trace(row: _Row, rows: Rows) -> None:
     if row.text("GrdX") is not None:
         shape = {f"grid_{axis.lower()}": row.whole(f"Grd{axis}") for axis in "XYZ"}
         shape |= {f"block_{axis.lower()}": row.whole(f"Blk{axis}") for axis in "XYZ"}
-        launch = {**common, **shape, "kernel": name, "correlation_id": row.whole("CorrId")}
-        rows.add_launch(launch, list(_launch_metrics(row)))
+        metrics = dict(_launch_metrics(row))
+        sizes = {column: metric["value"] for column, metric in metrics.items()}
+        own = {c: int(n) for c, n in sizes.items() if isinstance(n, float) and n.is_integer() and abs(n) < LARGEST}
+        launch = {**common, **shape, **own, "kernel": name, "correlation_id": row.whole("CorrId")}
+        rows.add_launch(launch, metrics.values())
     elif name.startswith("[CUDA ") and "mem" in name.lower():
         kind, copied = copy_kind(name), _copied_bytes(row, duration)
         source, target = row.text("SrcMemKd"), row.text("DstMemKd")

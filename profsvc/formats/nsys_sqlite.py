@@ -62,6 +62,12 @@ _METRICS = {
     "localMemoryPerThread": "byte/thread",
     "sharedMemoryExecuted": "byte/block",
 }
+# Columns of a launch that hold some of them too.
+_OWN = {
+    "registers_per_thread": "registersPerThread",
+    "shared_mem_static_bytes": "staticSharedMemory",
+    "shared_mem_dynamic_bytes": "dynamicSharedMemory",
+}
 _USED: Mapping[str, Sequence[str]] = {
     _KERNEL: ("contextId", "streamId", "correlationId", "globalPid", *_METRICS),
     _COPY: ("deviceId", "contextId", "streamId", "globalPid", "srcKind", "dstKind"),
@@ -219,6 +225,7 @@ def _take_kernel(row: _Row, names: _Names, line: int, rows: Rows) -> bool:
         "correlation_id": correlation,
         "process_name": None if process is None else names.processes.get(process),
         "compute_capability": names.capability(row),
+        **{column: row.whole(name) for column, name in _OWN.items()},
         "line": line,
     }
     figures = [(name, unit, row.whole(name)) for name, unit in _METRICS.items()]

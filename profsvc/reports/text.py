@@ -138,6 +138,8 @@ def _launch(one: Row) -> Iterable[str]:
     yield from _heading(one)
     yield ""
     yield f"   {'criterion':26}{'':{BAR}}  value  share  speedup  published  flags"
+    if one["reason"]:
+        yield f"   none: {one['reason']}"
     for row in one["criteria"]:
         yield _criterion(row)
     for row in one["of_run"]:

@@ -13,7 +13,7 @@
 ===============  ==================================================================
 """
 
-from profsvc.specs.collecting import how_to_collect
+from profsvc.specs.collecting import how_to_collect, how_to_measure
 from profsvc.specs.derive import derive_counters
 from profsvc.specs.expression import Expression, parse
 from profsvc.specs.guidance import criteria, figures
@@ -35,6 +35,7 @@ __all__ = [
     "devices",
     "figures",
     "how_to_collect",
+    "how_to_measure",
     "labels",
     "metric_of",
     "metrics",

@@ -9,6 +9,12 @@ from profsvc.specs.vocabulary import read_labels
 
 # Nsight Compute prints these on every raw page, whatever was asked for.
 _ALWAYS = ("device__attribute_", "launch__")
+# What collects all that criteria need, of launches of which a tool gave only the times.
+_WHOLE = {
+    "nvprof": "collect them with: nvprof --print-gpu-trace --metrics all",
+    "rocprof": "criteria are computed from the metrics of NVIDIA's profilers only",
+}
+_ELSE = "collect them with: ncu --set full"
 
 
 def _leaves(alternative: Alternative, tool: str, capability: str | None) -> list[str] | None:
@@ -71,3 +77,12 @@ def how_to_collect(tool: str, counter: str, capability: str | None, known: Conta
         return None
     cheapest = min(needed, key=lambda way: sum(not name.startswith(_ALWAYS) for name in way))
     return _option(tool, cheapest, capability)
+
+
+def how_to_measure(tool: str) -> str:
+    """Return how to collect all that criteria need, for launches of which ``tool`` gave only the times.
+
+    >>> how_to_measure("nvprof"), how_to_measure("kineto")
+    ('collect them with: nvprof --print-gpu-trace --metrics all', 'collect them with: ncu --set full')
+    """
+    return _WHOLE.get(tool, _ELSE)

@@ -4,12 +4,14 @@
 ``save_results``; questions are answered by the functions of `profsvc.store.read` and, for a user's own SQL, ``query``.
 """
 
+import shlex
 from collections.abc import Iterable
 
 from sqlalchemy import Engine
 
 from profsvc.errors import ServiceError, StoreVersionError
-from profsvc.store.engine import file_of, make_engine, set_journal, url_of
+from profsvc.store import reader_role
+from profsvc.store.engine import address, file_of, make_engine, set_journal, url_of
 from profsvc.store.load import RunInfo, Stored, UploadInfo, find_upload, write_upload
 from profsvc.store.migrate import current, head, state, upgrade
 from profsvc.store.read import (
@@ -32,6 +34,9 @@ from profsvc.store.read import (
 )
 from profsvc.store.results import delete_run, delete_upload, describe_device, save_results
 from profsvc.store.sandbox import Answer, query
+from profsvc.store.server import repeated
+from profsvc.store.timelines import timeline
+from profsvc.store.traces import measured_launches, time_without
 from profsvc.store.views import FLAGS, VIEWS
 from profsvc.store.wide import wide_values
 
@@ -42,9 +47,11 @@ __all__ = [
     "RunInfo",
     "Stored",
     "UploadInfo",
+    "address",
     "characterizations",
     "connect",
     "counters",
+    "create_reader",
     "criteria",
     "current",
     "delete_run",
@@ -55,17 +62,21 @@ __all__ = [
     "find_upload",
     "head",
     "launches",
+    "measured_launches",
     "metrics",
     "models",
     "open_store",
     "potential",
     "query",
+    "repeated",
     "rules",
     "runs",
     "save_results",
     "select",
     "sensors",
     "table",
+    "time_without",
+    "timeline",
     "upgrade",
     "upload",
     "uploads",
@@ -93,10 +104,22 @@ def open_store(url: str | None = None, counter_names: Iterable[str] | None = Non
     file = file_of(engine)
     if file is not None and file.exists():
         set_journal(engine)
-    if file is None and state(engine) != "current":
-        where = engine.url.render_as_string(hide_password=True)
-        raise StoreVersionError(
-            f"{where} has not the schema {head()} of this program; run: profsvc --store URL db upgrade"
-        )
+    if file is None:
+        _must_be_current(engine)
     upgrade(engine, counter_names)
     return engine
+
+
+def _must_be_current(engine: Engine) -> None:
+    if state(engine) != "current":
+        raise StoreVersionError(
+            f"the database has not the schema {head()} of this program; run, with the password: "
+            f"profsvc --store {shlex.quote(address(engine))} db upgrade"
+        )
+
+
+def create_reader(engine: Engine, name: str, *, rotate: bool = False) -> reader_role.Reader:
+    """Make a role of Postgres that may only read the views, or set it right; with ``rotate`` give it a new password."""
+    if file_of(engine) is None:
+        _must_be_current(engine)
+    return reader_role.create_reader(engine, name, rotate=rotate)

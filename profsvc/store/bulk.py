@@ -2,24 +2,45 @@
 
 from collections.abc import Iterable, Sequence
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
 import pandas as pd
 from sqlalchemy import Connection
 
+from profsvc.store.copy_blocks import copy_columns
 from profsvc.store.schema import metadata
 
 # How each driver wants a value's place in a statement.
 PLACE = {"qmark": "?", "format": "%s", "pyformat": "%s"}
 ROWS_AT_ONCE = 50_000
+FEWEST_TO_COPY = 100  # below, beginning a COPY costs more than it saves
 
 
-def values(column: "pd.Series[Any]") -> list[Any]:
-    """Return a column as Python values, None for null.
+class Integers(NamedTuple):
+    """A column of whole numbers as arrays: the values, and which of them are null."""
 
-    >>> values(pd.Series([1, None], dtype="Int64")), values(pd.Series([1.5, float("nan")]))
-    ([1, None], [1.5, None])
+    values: npt.NDArray[np.int64]
+    missing: npt.NDArray[np.bool_]
+
+
+def integers(column: Any) -> Integers:
+    """Return a nullable column of whole numbers as arrays, which are its own."""
+    array: Any = column.array if isinstance(column, pd.Series) else column
+    return Integers(array._data, array._mask)
+
+
+def values(column: Any) -> list[Any]:
+    """Return a column as Python values, None for null: a series, an array of numbers, or anything with a length.
+
+    >>> values(pd.Series([1, None], dtype="Int64")), values(pd.Series([1.5, float("nan")])), values(range(2))
+    ([1, None], [1.5, None], [0, 1])
     """
+    if isinstance(column, list | range):
+        return list(column)
+    if not isinstance(column, pd.Series):
+        column = pd.Series(column)
     if not column.hasnans:
         return list(column.to_numpy().tolist())
     if column.isna().all():
@@ -32,10 +53,17 @@ def values(column: "pd.Series[Any]") -> list[Any]:
 def insert_rows(
     connection: Connection, table: str, columns: Sequence[str], rows: Iterable[tuple[Any, ...]], known: bool = False
 ) -> None:
-    """Write rows of a base table with one prepared statement; if ``known``, rows that are there already are passed."""
+    """Write rows of a base table with one prepared statement; if ``known``, rows that are there already are passed.
+
+    On Postgres many rows go as columns by COPY, which knows no row that is there already.
+    """
     assert all(column in metadata.tables[table].c for column in columns)
+    server = connection.dialect.name == "postgresql" and not known
     places = ", ".join([PLACE[connection.dialect.paramstyle]] * len(columns))
     statement = f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({places}){' ON CONFLICT DO NOTHING' * known}"
     waiting = iter(rows)
     while prepared := list(islice(waiting, ROWS_AT_ONCE)):
-        connection.exec_driver_sql(statement, prepared)
+        if server and len(prepared) >= FEWEST_TO_COPY:
+            copy_columns(connection, table, dict(zip(columns, map(list, zip(*prepared, strict=True)), strict=True)))
+        else:
+            connection.exec_driver_sql(statement, prepared)

@@ -1,23 +1,26 @@
 """Turn tidy tables into the rows of the base tables, and write them in bulk."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pandas as pd
-from sqlalchemy import Connection
+from sqlalchemy import Connection, Engine
 
 from profsvc.errors import InputError
-from profsvc.store.bulk import insert_rows, values
-from profsvc.store.names import Names
+from profsvc.store.bulk import integers, values
+from profsvc.store.names import COMBINED, Combinations, Names
 from profsvc.store.schema import STEP
 from profsvc.store.sensors import Sensors
+from profsvc.store.staging import Sink
+from profsvc.store.totals import Totals
 from profsvc.store.wide import WideCells
 
 PLAIN_LAUNCH = (
-    *("source_id", "process_id", "device_index", "context", "stream", "start_ns", "duration_ns"),
-    *("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z", "line", "correlation_id"),
-    *("registers_per_thread", "shared_mem_static_bytes", "shared_mem_dynamic_bytes"),
+    *("grid_x", "grid_y", "grid_z", "shared_mem_dynamic_bytes", "start_ns", "duration_ns"),
+    *("source_id", "correlation_id", "line"),
 )
 
 # Tables of events: what numbers their rows, their columns of texts, and those that go in as they are.
@@ -39,17 +42,18 @@ EVENTS: Mapping[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
         ("calls", "total_ns", "mean_ns", "min_ns", "max_ns", "total_bytes", "device_index", "line"),
     ),
 }
-Columns = dict[str, Iterable[Any]]
+Columns = dict[str, Any]
+Ints = npt.NDArray[np.int64]
+Numbers = pd.arrays.IntegerArray
 
 
 class Encoder:
     """Writes the tables of one upload, with every name as its number."""
 
-    def __init__(self, connection: Connection, upload_id: int, run_id: int, device: str | None) -> None:
+    def __init__(self, store: Connection | Engine, sink: Sink, upload_id: int, device: str | None) -> None:
         """Begin an upload; ``device`` stands for the device of launches that do not name theirs."""
-        self.connection = connection
+        self.sink = sink
         self.upload_id = upload_id
-        self.run_id = run_id
         self.device = device
         self.first = upload_id * STEP
         self.first_device: int | None = None
@@ -58,10 +62,12 @@ class Encoder:
         self.copying_device: int | None = None
         self.items: defaultdict[str, int] = defaultdict(int)
         self.names = {
-            table: Names(connection, table) for table in ("texts", "kernels", "metric_names", "unit_names", "devices")
+            table: Names(store, table) for table in ("texts", "kernels", "metric_names", "unit_names", "devices")
         }
-        self.sensors = Sensors(connection, self.first)
-        self.wide = WideCells(connection, self.first, self.names, self._metrics)
+        self.combined = {table: Combinations(store, table) for table in COMBINED}
+        self.sensors = Sensors(sink, self.first)
+        self.totals = Totals()
+        self.wide = WideCells(store, sink, self.first, self.names, self._metrics)
 
     def write(self, name: str, table: pd.DataFrame) -> None:
         """Write a tidy table of a batch."""
@@ -75,13 +81,13 @@ class Encoder:
         self.items[name] += count
         return range(begin, begin + count)
 
-    def _numbers(self, names: str, column: "pd.Series[Any]", *rest: str) -> list[int | None]:
-        """Return the number of each name in a column, None for null; ``rest`` completes the names."""
+    def _numbers(self, names: str, column: "pd.Series[Any]", *rest: str) -> Numbers:
+        """Return the number of each name in a column; ``rest`` completes the names."""
         codes, distinct = pd.factorize(column)
-        numbers = [*self.names[names].numbers([(name, *rest) for name in distinct]), None]  # null has the code -1
-        return [numbers[code] for code in codes.tolist()]
+        numbers = self.names[names].numbers([(name, *rest) for name in distinct])
+        return pd.array([*numbers, None], "Int64")[codes]  # null has the code -1
 
-    def _texts(self, column: "pd.Series[Any]") -> list[int | None]:
+    def _texts(self, column: "pd.Series[Any]") -> Numbers:
         return self._numbers("texts", column)
 
     def _tuples(self, names: str, *columns: "pd.Series[Any]") -> list[int]:
@@ -101,15 +107,15 @@ class Encoder:
             raise InputError(f"a file may have {STEP - 1:,} {name.replace('_', ' ')}; split it")
         columns: Columns = {key: range(self.first + items.start + 1, self.first + items.stop + 1)}
         columns |= {f"{column}_id": self._texts(table[column]) for column in texts}
-        columns |= {column: values(table[column]) for column in plain}
+        columns |= {column: table[column] for column in plain}
         if name == "transfers":
             columns["device_id"] = devices = self._numbers("devices", self._device_names(table), "")
-            self.copying_device = self.copying_device or next(filter(None, devices), None)
+            self.copying_device = self.copying_device or _first(devices)
         elif name == "kernel_summaries":
             is_kernel = table["category"] == "kernel"
             columns["kernel_id"] = self._numbers("kernels", table["kernel"].where(is_kernel, None))
             columns["name_id"] = self._texts(table["kernel"].mask(is_kernel, None))
-        self._insert(name, columns)
+        self.sink.write(name, columns)
 
     def _device_names(self, table: pd.DataFrame) -> "pd.Series[Any]":
         return table["device"] if self.device is None else table["device"].fillna(self.device)
@@ -121,31 +127,40 @@ class Encoder:
         self.sensors.write_samples(table, self._texts(table["reason"]))
 
     def _launches(self, table: pd.DataFrame) -> None:
-        indexes = values(table["launch_index"])
-        devices = [
-            self._device(name, capability)
-            for name, capability in zip(
-                values(self._device_names(table)), values(table["compute_capability"]), strict=True
-            )
-        ]
-        hosts = values(table["host"])
-        self.first_device = self.first_device or next(filter(None, devices), None)
-        self.first_host = self.first_host or next(filter(None, hosts), None)
-        columns: Columns = {
-            "launch_id": [self.first + index + 1 for index in indexes],
-            "upload_id": [self.upload_id] * len(table),
-            "run_id": [self.run_id] * len(table),
-            "launch_index": indexes,
-            "kernel_id": self._numbers("kernels", table["kernel"]),
+        devices = self._devices(table)
+        self.first_device = self.first_device or _first(devices)
+        self.first_host = self.first_host or _first(table["host"])
+        own = {
             "device_id": devices,
             "host_id": self._texts(table["host"]),
             "process_name_id": self._texts(table["process_name"]),
-            **{name: values(table[name]) for name in PLAIN_LAUNCH},
+            "kernel_id": self._numbers("kernels", table["kernel"]),
         }
-        self._insert("launches", columns)
+        self.totals.add(integers(own["kernel_id"]).values, table["duration_ns"].to_numpy())
+        ids = {
+            name: combined.numbers(np.stack([_whole(own.get(c, table.get(c))) for c in COMBINED[name]], axis=1))
+            for name, combined in self.combined.items()
+        }
+        columns: Columns = {
+            "launch_id": table["launch_index"].to_numpy(np.int64) + (self.first + 1),
+            "place_id": ids["places"],
+            "shape_id": ids["shapes"],
+            **{name: table[name] for name in PLAIN_LAUNCH},
+        }
+        self.sink.write("launches", columns)
 
-    def _device(self, name: str | None, capability: str | None) -> int | None:
-        return self.names["devices"][name or "", capability or ""] if name or capability else None
+    def _devices(self, table: pd.DataFrame) -> Numbers:
+        """Return the number of the device of each launch."""
+        codes, names = pd.factorize(self._device_names(table).to_numpy(), use_na_sentinel=False)
+        versions, capabilities = pd.factorize(table["compute_capability"].to_numpy(), use_na_sentinel=False)
+        both, pairs = pd.factorize(codes * len(capabilities) + versions)
+        known = [(names[pair // len(capabilities)], capabilities[pair % len(capabilities)]) for pair in pairs]
+        return pd.array([self._device(*("" if pd.isna(text) else text for text in one)) for one in known], "Int64")[
+            both
+        ]
+
+    def _device(self, name: str, capability: str) -> int | None:
+        return self.names["devices"][name, capability] if name or capability else None
 
     def _metrics(self, table: pd.DataFrame) -> None:
         columns: Columns = {
@@ -155,38 +170,44 @@ class Encoder:
             "invocations": values(table["invocations"]),
             "metric_id": self._tuples("metric_names", table["metric"], table["section"], table["statistic"]),
             "unit_id": self._tuples("unit_names", table["unit"], table["si_unit"]),
-            **{name: values(table[name]) for name in ("raw_text", "value", "reason", "line")},
+            **{name: table[name] for name in ("raw_text", "value", "reason", "line")},
         }
-        self._insert("metrics", columns)
+        self.sink.write("metrics", columns)
 
     def _rules(self, table: pd.DataFrame) -> None:
         columns: Columns = {
             "launch_id": self._refs(table["launch_index"]),
             "item": self._next_items("rules", len(table)),
             **{f"{name}_id": self._texts(table[name]) for name in ("section", "rule", "rule_type", "kind")},
-            **{
-                name: values(table[name])
-                for name in ("estimated_saving_fraction", "estimated_speedup", "message", "line")
-            },
+            **{name: table[name] for name in ("estimated_saving_fraction", "estimated_speedup", "message", "line")},
         }
-        self._insert("rules", columns)
+        self.sink.write("rules", columns)
 
     def _rejects(self, table: pd.DataFrame) -> None:
         columns: Columns = {
             "upload_id": [self.upload_id] * len(table),
             "item": self._next_items("rejects", len(table)),
-            **{name: values(table[name]) for name in ("line", "lines", "reason", "text")},
+            **{name: table[name] for name in ("line", "lines", "reason", "text")},
         }
-        self._insert("rejects", columns)
+        self.sink.write("rejects", columns)
 
     def _characterizations(self, table: pd.DataFrame) -> None:
         self.measured_device = self.measured_device or str(table["device"].iloc[0])
         columns: Columns = {
             "upload_id": [self.upload_id] * len(table),
             "item": self._next_items("characterizations", len(table)),
-            **{name: values(table[name]) for name in ("device", "quantity", "x", "y", "unit", "method", "line")},
+            **{name: table[name] for name in ("device", "quantity", "x", "y", "unit", "method", "line")},
         }
-        self._insert("characterizations", columns)
+        self.sink.write("characterizations", columns)
 
-    def _insert(self, name: str, columns: Columns) -> None:
-        insert_rows(self.connection, name, list(columns), zip(*columns.values(), strict=True))
+
+def _first(column: Any) -> Any:
+    """Return the first value that is not null, None if there is none."""
+    known = ~np.asarray(pd.isna(column))
+    return values(pd.Series(column)[known][:1])[0] if known.any() else None
+
+
+def _whole(column: Any) -> Ints:
+    """Return a column of whole numbers as an array; what is null is `Combinations.NONE`."""
+    numbers = integers(column)
+    return np.where(numbers.missing, Combinations.NONE, numbers.values)

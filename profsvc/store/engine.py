@@ -1,7 +1,7 @@
 """Where the store lies, how a connection to it behaves, and what its failures mean to a user."""
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,7 @@ from sqlalchemy import URL, Connection, Engine, NullPool, create_engine, event, 
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 
 from profsvc.errors import ServiceError, StoreBusyError, UsageError
+from profsvc.store import server
 
 BUSY_SECONDS = 10
 OLDEST_SQLITE = (3, 37, 0)  # the first with strict tables
@@ -68,6 +69,11 @@ def file_of(engine: Engine) -> Path | None:
     return Path(str(engine.url.database)) if engine.dialect.name == "sqlite" else None
 
 
+def address(engine: Engine) -> str:
+    """Return where a store lies, for people: without the password."""
+    return engine.url.set(drivername=engine.dialect.name).render_as_string(hide_password=True)
+
+
 def wal_is_safe(version: tuple[int, ...] = sqlite3.sqlite_version_info) -> bool:
     """Tell whether this SQLite can keep a write-ahead log without ever losing a committed row.
 
@@ -85,7 +91,7 @@ def make_engine(url: URL) -> Engine:
         # No pool: a file opens in a millisecond and a connection in three, nothing is left open behind a forked
         # worker, and a server that was restarted is simply reached again.
         if url.get_backend_name() != "sqlite":
-            return create_engine(url, poolclass=NullPool)
+            return create_engine(url, poolclass=NullPool, connect_args=server.connect_args(url))
         engine = create_engine(url, poolclass=NullPool, connect_args={"timeout": BUSY_SECONDS})
     except (ModuleNotFoundError, NoSuchModuleError) as error:
         raise ServiceError(f"the database driver is missing ({error}); run: pip install 'profsvc[postgres]'") from None
@@ -128,10 +134,18 @@ def reading(engine: Engine) -> Iterator[Connection]:
 
 
 @contextmanager
-def writing(engine: Engine) -> Iterator[Connection]:
-    """Give a connection in a transaction that writes: all of it is kept at the end, or nothing."""
-    with plain_errors(engine), engine.execution_options(**{WRITE: True}).connect() as connection, connection.begin():
-        yield connection
+def writing(engine: Engine, attached: Mapping[str, Path] | None = None) -> Iterator[Connection]:
+    """Give a connection in a transaction that writes: all of it is kept at the end, or nothing.
+
+    ``attached`` are SQLite files to be read from beside the store, by the name of their schema.
+    """
+    with plain_errors(engine), engine.execution_options(**{WRITE: True}).connect() as connection:
+        for name, path in (attached or {}).items():
+            driver: Any = connection.connection.driver_connection
+            driver.execute(f"ATTACH ? AS {name}", (str(path),))
+            driver.execute(f"PRAGMA {name}.synchronous = OFF")  # else the commit would wait for these files as well
+        with connection.begin():
+            yield connection
 
 
 @contextmanager
@@ -139,10 +153,11 @@ def plain_errors(engine: Engine) -> Iterator[None]:
     """Turn what the database raises into one sentence for the user."""
     try:
         yield
-    except DBAPIError as error:
-        raise explained(str(error.orig), engine.url.render_as_string(hide_password=True)) from error
-    except sqlite3.Error as error:
-        raise explained(str(error), engine.url.render_as_string(hide_password=True)) from error
+    except (DBAPIError, engine.dialect.loaded_dbapi.Error) as error:
+        said = error.orig if isinstance(error, DBAPIError) and error.orig is not None else error
+        if engine.dialect.name == "postgresql":
+            raise server.explained(said, address(engine)) from error
+        raise explained(str(said), address(engine)) from error
 
 
 def explained(message: str, where: str) -> ServiceError:

@@ -12,7 +12,6 @@ _DURATION = ("duration_ns", "float", "e.duration_ns", "null where the tool print
 _PROCESS = ("process_id", "int", "e.process_id", "the process")
 _THREAD = ("thread_id", "int", "e.thread_id", "thread of that process")
 _DEVICE = "(SELECT NULLIF(d.name, '') FROM devices d WHERE d.device_id = e.device_id)"
-# The plus in the join of samples below keeps SQLite from walking all samples of a file to find those of one quantity.
 _SENSORS = f"uploads u JOIN sensors n ON n.sensor_id / {STEP} = u.upload_id AND n.sensor_id {RANGE}"
 
 
@@ -24,6 +23,11 @@ def _events(table: str, key: str, joins: str = "") -> str:
 def _clock(clock: str) -> str:
     """Return the SQL for what a clock showed at a sample, which is kept as a difference."""
     return f"n.{clock}_origin_ns + coalesce(s.elapsed_ns, 0) + s.{clock}_shift_ns"
+
+
+def _counted(what: str) -> str:
+    """Return the SQL for what counts up from the first sample of a block to its last."""
+    return f"b.first_{what} + s.sample_id - b.first_id + s.{what}_shift"
 
 
 SHAPES: dict[str, Shape] = {
@@ -122,21 +126,25 @@ SHAPES: dict[str, Shape] = {
     ),
     "v1_samples": Shape(
         "A reading of a sensor.",
-        f"{_SENSORS} JOIN samples s ON s.sensor_id = +n.sensor_id",
+        # Crossed, because SQLite keeps that order: nothing else tells it not to walk all samples first.
+        f"{_SENSORS} CROSS JOIN sample_blocks b CROSS JOIN samples s"
+        " WHERE b.sensor_id = n.sensor_id AND s.sample_id BETWEEN b.first_id AND b.last_id",
         (
             ("sensor_id", "int", "n.sensor_id", "the sensor"),
             *_FILE,
+            ("block_id", "int", "b.first_id", "the first of the readings that it is kept with"),
+            ("sample_id", "int", "s.sample_id", "the reading's number"),
             ("quantity", "text", "n.quantity", "what the sensor reads"),
             ("name", "text", "n.name", "the sensor's own name as printed"),
             ("unit", "text", "n.unit", "unit of value"),
             ("gpu_index", "int", "n.gpu_index", "GPU that the sensor is of"),
-            ("sample_index", "int", "s.sample_index", "ordinal of the reading in the file"),
+            ("sample_index", "int", _counted("index"), "ordinal of the reading in the file"),
             ("time_ns", "int", _clock("time"), "UTC since 1970; null where the zone of the file's clock is unknown"),
             ("local_ns", "int", _clock("local"), "the file's own clock as if it were UTC, where its zone is unknown"),
             ("elapsed_ns", "int", "s.elapsed_ns", "since the first reading of the file"),
             ("value", "float", "s.value", "the reading; null if there is none"),
             ("reason", "text", text_of("s.reason_id"), "why value is null"),
-            ("line", "int", "s.line", "line in the file, from 1"),
+            ("line", "int", _counted("line"), "line in the file, from 1"),
         ),
     ),
 }

@@ -5,9 +5,11 @@ often; a file that fails half way leaves nothing behind.
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import PurePath
 from typing import Any
 
@@ -16,13 +18,22 @@ from sqlalchemy import Connection, Engine, insert, text
 from sqlalchemy.exc import IntegrityError
 
 from profsvc.errors import DomainError, InputError, NotFoundError, ServiceError
+from profsvc.store.bulk import insert_rows
 from profsvc.store.encode import Encoder
-from profsvc.store.engine import reading, writing
+from profsvc.store.engine import file_of, reading, writing
 from profsvc.store.names import Names
 from profsvc.store.schema import STEP, metadata
+from profsvc.store.staging import Direct, reserve, staging
+from profsvc.store.timelines import Running
+from profsvc.store.totals import Total
 from profsvc.store.wide import first_without_launch
 from profsvc.tables import Batch, check, check_wide
 
+# A file of so many rows is kept in memory until it is stored.
+SHORT = 20_000
+# So many cells of a wide page weigh as a row.
+CELLS_A_ROW = 10
+LINES = ("lines_stored", "lines_skipped", "lines_rejected")
 _FOUND = """
     SELECT u.upload_id, u.run_id, r.name AS run, u.launches, u.lines, u.lines_stored, u.lines_skipped,
            u.lines_rejected, u.status, u.message
@@ -31,15 +42,17 @@ _FOUND = """
 # All launches of two files agree in all that a page prints of them; pages print durations to three digits at least.
 _SAME_REPORT = """
     SELECT min(o.upload_id) FROM uploads o
-    WHERE o.run_id = :run_id AND o.upload_id < :upload_id AND o.launches = :launches AND o.same_as IS NULL
+    WHERE o.run_id = :run_id AND o.upload_id <> :upload_id AND o.launches = :launches AND o.same_as IS NULL
       AND :launches = (
         SELECT count(*) FROM launches a
         JOIN launches b ON b.launch_id = a.launch_id + (:upload_id - o.upload_id) * :step
+        JOIN places p ON p.place_id = a.place_id JOIN places q ON q.place_id = b.place_id
+        JOIN shapes s ON s.shape_id = a.shape_id JOIN shapes t ON t.shape_id = b.shape_id
         WHERE a.launch_id BETWEEN o.upload_id * :step AND o.upload_id * :step + :step - 1
           AND (a.source_id = b.source_id OR a.correlation_id = b.correlation_id)
-          AND a.process_id = b.process_id AND a.kernel_id = b.kernel_id
+          AND p.process_id = q.process_id AND s.kernel_id = t.kernel_id
           AND a.grid_x = b.grid_x AND a.grid_y = b.grid_y AND a.grid_z = b.grid_z
-          AND a.block_x = b.block_x AND a.block_y = b.block_y AND a.block_z = b.block_z
+          AND s.block_x = t.block_x AND s.block_y = t.block_y AND s.block_z = t.block_z
           AND abs(a.duration_ns - b.duration_ns) <= 0.005 * b.duration_ns)
 """
 
@@ -107,21 +120,66 @@ def _found(connection: Connection, sha256: str, known: bool = True) -> Stored | 
 
 def write_upload(engine: Engine, upload: UploadInfo, run: RunInfo, batches: Iterable[Batch]) -> Stored:
     """Store a file: all of it, or nothing if anything goes wrong on the way, in ``batches`` too."""
+    waiting = iter(batches)
+    first = _first(waiting)
     try:
-        with writing(engine) as connection:
-            if known := _found(connection, upload.sha256):
-                return known
-            run_id = _run(connection, run, upload)
-            loading = _Loading(connection, upload, run, run_id)
-            for batch in batches:
-                loading.add(batch)
-            loading.finish()
-            return _stored(_found(connection, upload.sha256, known=False))
+        if file_of(engine) is None or sum(map(_rows, first)) <= SHORT:
+            return _write(engine, upload, run, chain(first, waiting))
+        return _stage(engine, upload, run, chain(first, waiting))
     except ServiceError as error:
         # On a server two transactions may both find nothing; the second to insert the bytes fails, and is told.
         if isinstance(error.__cause__, IntegrityError) and (known := find_upload(engine, upload.sha256)):
             return known
         raise
+
+
+def _rows(batch: Batch) -> int:
+    cells = 0 if batch.wide is None else batch.wide.values.size
+    return sum(map(len, batch.tables.values())) + cells // CELLS_A_ROW
+
+
+def _first(batches: Iterator[Batch]) -> list[Batch]:
+    """Take batches until there are more rows than a short file has."""
+    taken, rows = [], 0
+    for batch in batches:
+        taken.append(batch)
+        rows += _rows(batch)
+        if rows > SHORT:
+            break
+    return taken
+
+
+def _write(engine: Engine, upload: UploadInfo, run: RunInfo, batches: Iterable[Batch]) -> Stored:
+    """Store a file in the transaction that reads it."""
+    with writing(engine) as connection:
+        if known := _found(connection, upload.sha256):
+            return known
+        run_id, upload_id = _begin(connection, upload, run)
+        with closing(_Loading(Encoder(connection, Direct(connection), upload_id, run.device))) as loading:
+            for batch in batches:
+                loading.add(batch)
+            loading.encoder.wide.finish()
+            loading.finish(connection, run, run_id)
+        return _stored(_found(connection, upload.sha256, known=False))
+
+
+def _stage(engine: Engine, upload: UploadInfo, run: RunInfo, batches: Iterable[Batch]) -> Stored:
+    """Read a file before the transaction that stores it; only the names in it are kept as they come."""
+    if known := find_upload(engine, upload.sha256):
+        return known
+    upload_id = reserve(engine)
+    with staging(engine) as staged, closing(_Loading(Encoder(engine, staged, upload_id, run.device))) as loading:
+        for batch in batches:
+            loading.add(batch)
+        loading.encoder.wide.finish()
+        staged.close()
+        with writing(engine, staged.files) as connection:
+            if known := _found(connection, upload.sha256):
+                return known
+            run_id, _ = _begin(connection, upload, run, upload_id)
+            staged.copy(connection)
+            loading.finish(connection, run, run_id)
+            return _stored(_found(connection, upload.sha256, known=False))
 
 
 def _stored(found: Stored | None) -> Stored:
@@ -130,26 +188,19 @@ def _stored(found: Stored | None) -> Stored:
 
 
 def _run(connection: Connection, run: RunInfo, upload: UploadInfo) -> int:
-    """Find or make the run, and write on it what is given."""
-    given = {k: getattr(run, k) for k in ("host", "commit_id", "started_at") if getattr(run, k) is not None}
-    run_id = _existing(connection, run)
-    if run_id is None:
-        name = run.name or _free_name(connection, run.project, upload.file_name)
-        row = {"project": run.project, "name": name, "created_at": now(), **given}
-        table = metadata.tables["runs"]
-        run_id = int(connection.execute(insert(table).values(row).returning(table.c.run_id)).scalar_one())
-    elif given:
-        assignments = ", ".join(f"{column} = :{column}" for column in given)
-        connection.execute(text(f"UPDATE runs SET {assignments} WHERE run_id = :run_id"), {**given, "run_id": run_id})
-    for key, value in run.tags.items():
-        connection.execute(
-            text(
-                "INSERT INTO run_tags (run_id, key, value) VALUES (:run_id, :key, :value)"
-                " ON CONFLICT (run_id, key) DO UPDATE SET value = excluded.value"
-            ),
-            {"run_id": run_id, "key": key, "value": value},
-        )
+    """Find or make the run. On a server another upload may make a run of that name meanwhile: then that is found."""
+    while (run_id := _existing(connection, run)) is None and (run_id := _made(connection, run, upload)) is None:
+        pass
     return run_id
+
+
+def _made(connection: Connection, run: RunInfo, upload: UploadInfo) -> int | None:
+    name = run.name or _free_name(connection, run.project, upload.file_name)
+    query = text(
+        "INSERT INTO runs (project, name, created_at) VALUES (:project, :name, :created_at)"
+        " ON CONFLICT DO NOTHING RETURNING run_id"
+    )
+    return connection.execute(query, {"project": run.project, "name": name, "created_at": now()}).scalar()
 
 
 def _existing(connection: Connection, run: RunInfo) -> int | None:
@@ -175,33 +226,43 @@ def _free_name(connection: Connection, project: str, file_name: str) -> str:
     return name
 
 
+def _begin(connection: Connection, upload: UploadInfo, run: RunInfo, number: int | None = None) -> tuple[int, int]:
+    """Write the run and what is known of the file; return the numbers of both."""
+    run_id = _run(connection, run, upload)
+    row = {
+        **vars(upload),
+        **dict.fromkeys(("lines", *LINES, "launches", "samples"), 0),
+        "run_id": run_id,
+        "status": "stored",
+        "message": "",
+        "facts": "{}",
+        "received_at": now(),
+    }
+    if number is not None:
+        row["upload_id"] = number
+    table = metadata.tables["uploads"]
+    return run_id, int(connection.execute(insert(table).values(row).returning(table.c.upload_id)).scalar_one())
+
+
 class _Loading:
     """An upload on its way into the store."""
 
-    def __init__(self, connection: Connection, upload: UploadInfo, run: RunInfo, run_id: int) -> None:
-        self.connection = connection
-        self.run = run
-        self.run_id = run_id
+    def __init__(self, encoder: Encoder) -> None:
+        self.encoder = encoder
+        self.upload_id = encoder.upload_id
         self.facts: dict[str, str] = {}
         self.message = ""
-        self.lines = {"lines_stored": 0, "lines_skipped": 0, "lines_rejected": 0}
+        self.lines = dict.fromkeys(LINES, 0)
         self.lines_in_rejects = 0
         self.launches = 0
         self.highest_launch = -1
         self.highest_subject = -1
         self.gpu_time_ns: float | None = None
-        table = metadata.tables["uploads"]
-        row = {
-            **vars(upload),
-            **dict.fromkeys(("lines", *self.lines, "launches", "samples"), 0),
-            "run_id": run_id,
-            "status": "stored",
-            "message": "",
-            "facts": "{}",
-            "received_at": now(),
-        }
-        self.upload_id = int(connection.execute(insert(table).values(row).returning(table.c.upload_id)).scalar_one())
-        self.encoder = Encoder(connection, self.upload_id, run_id, run.device)
+        self.timeline = Running()
+
+    def close(self) -> None:
+        """Let go of what waits outside the memory."""
+        self.encoder.totals.close()
 
     def add(self, batch: Batch) -> None:
         """Write the tables of a batch and add up its account of lines."""
@@ -231,19 +292,23 @@ class _Loading:
         if name == "launches":
             self.highest_launch = max(self.highest_launch, highest)
             self.launches += len(table)
+            self.timeline.add(table)
             if table["duration_ns"].notna().any():
                 self.gpu_time_ns = (self.gpu_time_ns or 0.0) + float(table["duration_ns"].sum())
 
-    def finish(self) -> None:
+    def finish(self, connection: Connection, run: RunInfo, run_id: int) -> None:
         """Check the account and write what is known only at the end."""
         if self.lines_in_rejects != self.lines["lines_rejected"]:
             raise DomainError(
                 f"the reader says that it rejected {self.lines['lines_rejected']} lines, "
                 f"but its rejects span {self.lines_in_rejects}"
             )
-        self.encoder.wide.finish()
-        self._check_launches()
-        self.encoder.sensors.finish()
+        self._check_launches(connection)
+        self.encoder.sensors.finish(connection)
+        totals = [(self.upload_id, *total) for total in self.encoder.totals.rows()]
+        insert_rows(connection, "kernel_totals", ("upload_id", *Total._fields), totals)
+        # First: on a server it makes uploads of one run end one after the other.
+        self._describe_run(connection, run, run_id)
         facts = dict(self.facts)
         row: dict[str, Any] = {
             "upload_id": self.upload_id,
@@ -256,23 +321,23 @@ class _Loading:
             "launches": self.launches,
             "samples": self.encoder.sensors.samples.total(),
             "gpu_time_ns": self.gpu_time_ns,
-            "same_as": self._same_report(),
+            "same_as": self._same_report(connection, run_id),
             "message": self.message,
         }
         assignments = ", ".join(f"{column} = :{column}" for column in row)
-        self.connection.execute(text(f"UPDATE uploads SET {assignments} WHERE upload_id = :upload_id"), row)
-        self._describe_run()
+        connection.execute(text(f"UPDATE uploads SET {assignments} WHERE upload_id = :upload_id"), row)
+        self.timeline.save(connection, self.upload_id)
 
-    def _same_report(self) -> int | None:
+    def _same_report(self, connection: Connection, run_id: int) -> int | None:
         """Return the first upload of the run with the same launches: another page of one report, not new work."""
         if not self.launches:
             return None
         query = text(_SAME_REPORT)
-        bounds = {"upload_id": self.upload_id, "run_id": self.run_id, "launches": self.launches, "step": STEP}
-        found = self.connection.execute(query, bounds).scalar()
+        bounds = {"upload_id": self.upload_id, "run_id": run_id, "launches": self.launches, "step": STEP}
+        found = connection.execute(query, bounds).scalar()
         return None if found is None else int(found)
 
-    def _check_launches(self) -> None:
+    def _check_launches(self, connection: Connection) -> None:
         """Refuse values of launches that the file does not have: `metrics` has no foreign key that would."""
         dense = self.highest_launch == self.launches - 1
         if dense and self.highest_subject <= self.highest_launch:
@@ -283,19 +348,38 @@ class _Loading:
             " AND NOT EXISTS (SELECT 1 FROM launches l WHERE l.launch_id = m.launch_ref)"
         )
         bounds = {"first": first, "end": first + STEP}
-        if lost := self.connection.execute(query, bounds).scalar() or first_without_launch(self.connection, bounds):
+        if lost := connection.execute(query, bounds).scalar() or first_without_launch(connection, bounds):
             raise DomainError(f"the reader gives metrics of launch {lost - first - 1}, but no such launch")
 
-    def _describe_run(self) -> None:
-        """Give the run the device of its launches or measurements, and their host, where the user named none."""
+    def _describe_run(self, connection: Connection, run: RunInfo, run_id: int) -> None:
+        """Write on the run what the user gave, else the device of its launches or measurements and their host."""
         device = self.encoder.first_device or self.encoder.copying_device
-        named = self.run.device or self.encoder.measured_device
+        named = run.device or self.encoder.measured_device
         if named is not None and device is None:
-            device = Names(self.connection, "devices")[named, ""]
+            device = Names(connection, "devices")[named, ""]
         # A page may print no more than the compute capability: a later one that names the product knows better.
         named = "(SELECT d.device_id FROM devices d WHERE d.device_id = runs.device_id AND d.name <> '')"
-        replace = "coalesce(:device_id, device_id)" if self.run.device else f"coalesce({named}, :device_id, device_id)"
-        self.connection.execute(
-            text(f"UPDATE runs SET device_id = {replace}, host = coalesce(host, :host) WHERE run_id = :run_id"),
-            {"device_id": device, "host": self.encoder.first_host, "run_id": self.run_id},
+        replace = "coalesce(:device_id, device_id)" if run.device else f"coalesce({named}, :device_id, device_id)"
+        given = {name: getattr(run, name) for name in ("commit_id", "started_at")}
+        columns = "".join(f", {column} = coalesce(:{column}, {column})" for column in given)
+        connection.execute(
+            text(
+                f"UPDATE runs SET device_id = {replace}, host = coalesce(:given, host, :host){columns}"
+                " WHERE run_id = :run_id"
+            ),
+            {
+                "device_id": device,
+                "given": run.host,
+                "host": self.encoder.first_host,
+                "run_id": run_id,
+                **given,
+            },
         )
+        for key, value in sorted(run.tags.items()):
+            connection.execute(
+                text(
+                    "INSERT INTO run_tags (run_id, key, value) VALUES (:run_id, :key, :value)"
+                    " ON CONFLICT (run_id, key) DO UPDATE SET value = excluded.value"
+                ),
+                {"run_id": run_id, "key": key, "value": value},
+            )

@@ -9,8 +9,10 @@ from typing import Any
 from sqlalchemy import Connection, Engine, inspect, text
 
 from profsvc.errors import ServiceError, StoreVersionError
-from profsvc.store.engine import WRITE, file_of, plain_errors, reading, set_journal, writing
+from profsvc.store import server
+from profsvc.store.engine import WRITE, address, file_of, plain_errors, reading, set_journal, writing
 from profsvc.store.names import Names
+from profsvc.store.reader_role import grant
 from profsvc.store.views import VIEWS, check_counters, sql_of
 
 
@@ -39,13 +41,16 @@ def head(place: Path | None = None) -> str:
 def current(engine: Engine) -> str | None:
     """Return the revision of the store's schema, None for an empty database."""
     with reading(engine) as connection:
+        if file_of(engine) is None:
+            server.check(connection, address(engine))
         tables = inspect(connection).get_table_names()
         if "alembic_version" in tables:
             revision = connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
             return None if revision is None else str(revision)
     if tables:
-        where = engine.url.render_as_string(hide_password=True)
-        raise ServiceError(f"{where} belongs to another program: it has the table {tables[0]!r}; give another --store")
+        raise ServiceError(
+            f"{address(engine)} belongs to another program: it has the table {tables[0]!r}; give another --store"
+        )
     return None
 
 
@@ -54,7 +59,7 @@ def state(engine: Engine, place: Path | None = None) -> str:
     found, known = current(engine), revisions(place)
     if found is not None and found not in known:
         raise StoreVersionError(
-            f"{engine.url.render_as_string(hide_password=True)} has schema {found}, but this profsvc knows only "
+            f"{address(engine)} has schema {found}, but this profsvc knows only "
             f"{known[0]} to {known[-1]}; install the newer profsvc that wrote it, or give another --store"
         )
     return "new" if found is None else "current" if found == known[-1] else "old"
@@ -142,6 +147,8 @@ def refresh_views(engine: Engine, counters: Iterable[str] | None = None) -> None
         numbers = Names(connection, "texts")
         for statement in _statements(engine.dialect.name, {name: numbers[name,] for name in names}):
             connection.exec_driver_sql(statement)
+        if file_of(engine) is None:
+            grant(connection)
         connection.execute(text("INSERT INTO facts (name, value) VALUES ('views', :wanted)"), {"wanted": wanted})
 
 

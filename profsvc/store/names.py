@@ -1,13 +1,26 @@
-"""Dictionary encoding: a name is written once and then stands in the big tables as a number."""
+"""Dictionary encoding: a name is written once and then stands in the big tables as a number.
 
-from collections.abc import Sequence
+On a server many files come in at once, and those that bring the same new names would wait for each other until the end
+of a load, or for ever. So there new names are written in a short transaction of their own, sorted, and stay where the
+load fails: a name that nothing refers to does no harm.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import islice
 
-from sqlalchemy import Connection, select
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from sqlalchemy import Connection, Engine, select
 
 from profsvc.store.bulk import insert_rows
+from profsvc.store.engine import reading, writing
 from profsvc.store.schema import metadata
 from profsvc.tables import short_kernel_name
+
+Ints = npt.NDArray[np.int64]
+Cells = tuple[str | int | None, ...]
 
 # Table -> the columns that make the name.
 KEYS = {
@@ -18,6 +31,26 @@ KEYS = {
     "model_names": ("model", "quantity", "unit", "form"),
     "devices": ("name", "compute_capability"),
     "wide_layouts": ("digest",),
+    "places": ("key",),
+    "shapes": ("key",),
+}
+COMBINED = {
+    "places": ("device_id", "host_id", "process_name_id", "process_id", "device_index", "context", "stream"),
+    "shapes": (
+        *("kernel_id", "block_x", "block_y", "block_z"),
+        *("registers_per_thread", "shared_mem_static_bytes"),
+    ),
+}
+
+
+def _cells_of(name: tuple[str, ...]) -> Cells:
+    return tuple(int(cell) if cell else None for cell in name[0].split(","))
+
+
+# Table -> the columns that follow from the name, and how.
+DERIVED: Mapping[str, tuple[tuple[str, ...], Callable[[tuple[str, ...]], Cells]]] = {
+    "kernels": (("kernel_short",), lambda name: (short_kernel_name(name[0]),)),
+    **{table: (columns, _cells_of) for table, columns in COMBINED.items()},
 }
 CACHED = 100_000
 AT_ONCE = 500
@@ -30,10 +63,10 @@ class Names(dict[tuple[str, ...], int]):
     a file with a new name on every line does not fill the memory.
     """
 
-    def __init__(self, connection: Connection, table: str) -> None:
-        """Begin with an empty cache of ``table``, one of `KEYS`."""
+    def __init__(self, store: Connection | Engine, table: str) -> None:
+        """Begin with an empty cache of ``table``, one of `KEYS`; without a connection, new names are kept at once."""
         super().__init__()
-        self._connection = connection
+        self._store = store if store.dialect.name == "sqlite" else store.engine
         self._table = metadata.tables[table]
         self._id = next(iter(self._table.primary_key))
         self._columns = KEYS[table]
@@ -47,23 +80,101 @@ class Names(dict[tuple[str, ...], int]):
         found = {name: number for name in names if (number := self.get(name)) is not None}
         new = [name for name in names if name not in found]
         for begin in range(0, len(new), AT_ONCE):
-            found |= self._added(new[begin : begin + AT_ONCE])
+            found |= self._looked_up(new[begin : begin + AT_ONCE])
         if len(self) + len(new) > CACHED:
             self.clear()
         self.update(islice(found.items(), CACHED))
         return [found[name] for name in names]
 
-    def _added(self, names: list[tuple[str, ...]]) -> dict[tuple[str, ...], int]:
-        rows = [(*name, short_kernel_name(name[0])) for name in names] if self._table.name == "kernels" else names
-        columns = (*self._columns, *(["kernel_short"] if self._table.name == "kernels" else []))
+    def _looked_up(self, names: list[tuple[str, ...]]) -> dict[tuple[str, ...], int]:
+        if isinstance(self._store, Engine):
+            with reading(self._store) as connection:
+                found = self._known(connection, names)
+            if len(found) == len(names):
+                return found
+        with writing_names(self._store) as connection:
+            found = self._known(connection, names)
+            if new := [name for name in names if name not in found]:
+                columns, cells = DERIVED.get(self._table.name, ((), lambda _: ()))
+                rows = [(*name, *cells(name)) for name in new]
+                if connection.dialect.name != "sqlite":
+                    rows.sort(key=lambda row: row[: len(self._columns)])
+                insert_rows(connection, self._table.name, (*self._columns, *columns), rows, known=True)
+                found |= self._known(connection, new)
+        return found
+
+    def _known(self, connection: Connection, names: list[tuple[str, ...]]) -> dict[tuple[str, ...], int]:
         first, *_ = keys = [self._table.c[column] for column in self._columns]
         query = select(self._id, *keys).where(first.in_(list(dict.fromkeys(name[0] for name in names))))
+        found = {tuple(name): number for number, *name in connection.execute(query)}
+        return {name: found[name] for name in names if name in found}
 
-        def known() -> dict[tuple[str, ...], int]:
-            return {tuple(name): number for number, *name in self._connection.execute(query)}
 
-        found = known()
-        if new := [row for name, row in zip(names, rows, strict=True) if name not in found]:
-            insert_rows(self._connection, self._table.name, columns, new, known=True)
-            found = known()
-        return {name: found[name] for name in names}
+@contextmanager
+def writing_names(store: Connection | Engine) -> Iterator[Connection]:
+    """Give the connection that names are written on: the store's own, or one whose transaction ends here."""
+    if isinstance(store, Engine):
+        with writing(store) as connection:
+            yield connection
+    else:
+        yield store
+
+
+class Combinations:
+    """The numbers of combinations of whole numbers, a whole column at once."""
+
+    NONE = np.iinfo(np.int64).min
+
+    def __init__(self, store: Connection | Engine, table: str) -> None:
+        """Begin with an empty cache of ``table``, one of `COMBINED`."""
+        self._names = Names(store, table)
+        self._hashes = np.empty(0, np.int64)
+        self._rows = np.empty((0, len(COMBINED[table])), np.int64)
+        self._numbers = np.empty(0, np.int64)
+        odd = np.random.default_rng(1).integers(1 << 62, size=self._rows.shape[1], dtype=np.int64)
+        self._factors = odd * 2 + 1
+
+    def numbers(self, rows: Ints) -> Ints:
+        """Return the number of each row; `NONE` stands for null."""
+        codes, distinct = _factorized(rows, (rows * self._factors).sum(axis=1))
+        hashes = (distinct * self._factors).sum(axis=1)
+        place = np.minimum(np.searchsorted(self._hashes, hashes), max(len(self._hashes) - 1, 0))
+        known = np.zeros(len(distinct), np.bool_)
+        if len(self._hashes):
+            known = (self._rows[place] == distinct).all(axis=1)
+        numbers = np.empty(len(distinct), np.int64)
+        numbers[known] = self._numbers[place[known]]
+        if not known.all():
+            new = distinct[~known]
+            numbers[~known] = self._names.numbers([(_text_of(row),) for row in new.tolist()])
+            self._keep(hashes[~known], new, numbers[~known])
+        return numbers[codes]
+
+    def _keep(self, hashes: Ints, rows: Ints, numbers: Ints) -> None:
+        if len(self._hashes) > CACHED:
+            self._hashes, self._rows, self._numbers = self._hashes[:0], self._rows[:0], self._numbers[:0]
+        order = np.argsort(together := np.concatenate((self._hashes, hashes)), kind="stable")
+        self._hashes = together[order]
+        self._rows = np.concatenate((self._rows, rows))[order]
+        self._numbers = np.concatenate((self._numbers, numbers))[order]
+
+
+def _factorized(rows: Ints, hashes: Ints) -> tuple[Ints, Ints]:
+    """Return the distinct rows in the order in which they come, and for each row which of them it is."""
+    codes, distinct = pd.factorize(hashes)
+    first = np.empty(len(distinct), np.int64)
+    first[codes[::-1]] = np.arange(len(rows))[::-1]
+    if (rows[first[codes]] == rows).all():
+        return codes, rows[first]
+    # Two rows share a hash.
+    codes, tuples = pd.factorize(pd.Series(list(map(tuple, rows.tolist()))))
+    return codes, np.array(list(tuples), np.int64)
+
+
+def _text_of(row: Sequence[int]) -> str:
+    """Return the key of a combination.
+
+    >>> _text_of([3, Combinations.NONE, -1])
+    '3,,-1'
+    """
+    return ",".join("" if cell == Combinations.NONE else str(cell) for cell in row)

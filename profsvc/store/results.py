@@ -38,9 +38,9 @@ COLUMNS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "models": (("launch_id", "model", "quantity", "value"), ("unit", "form", "flags", "reason")),
 }
 # Tables whose rows an upload has in one range of this key; what refers to them goes with them.
-BY_RANGE = {"metrics": "launch_ref", "samples": "sensor_id", "sensors": "sensor_id", "launches": "launch_id"}
-BY_RANGE |= {"wide_blocks": "first_launch", "wide_cells": "cell_id", "wide_lists": "list_id"}
-BY_RANGE |= {"wide_constants": "cell_id"}
+BY_RANGE = {"metrics": "launch_ref", "samples": "sample_id", "sample_blocks": "sensor_id", "sensors": "sensor_id"}
+BY_RANGE |= {"launches": "launch_id", "wide_blocks": "first_launch", "wide_cells": "cell_id"}
+BY_RANGE |= {"wide_lists": "list_id", "wide_constants": "cell_id"}
 BY_RANGE |= {table: key for table, (key, *_) in EVENTS.items()}
 NAMED = {"counter": "counter_id", "expression": "expression_id", "reason": "reason_id", "bound": "bound_id"}
 NAMED |= {"criterion": "criterion_id", "ideal_bound": "ideal_bound_id"}
@@ -101,14 +101,9 @@ def _columns(name: str, table: pd.DataFrame, texts: Names) -> dict[str, Iterable
 
 
 def _save_counters(connection: Connection, run_id: int, table: pd.DataFrame, texts: Names) -> None:
-    connection.execute(
-        text(
-            f"DELETE FROM counters WHERE launch_id IN (SELECT l.launch_id FROM uploads u JOIN launches l"
-            f" ON l.launch_id BETWEEN u.upload_id * {STEP} AND u.upload_id * {STEP} + {STEP - 1}"
-            " WHERE u.run_id = :run_id)"
-        ),
-        {"run_id": run_id},
-    )
+    query = text("SELECT upload_id FROM uploads WHERE run_id = :run_id")
+    for upload_id in connection.execute(query, {"run_id": run_id}).scalars().all():
+        _delete_range(connection, "counters", "launch_id", int(upload_id))
     if table.empty:
         return
     columns = _columns("counters", table, texts)
@@ -188,9 +183,12 @@ def delete_run(engine: Engine, run_id: int) -> None:
 
 
 def _delete_upload(connection: Connection, upload_id: int) -> None:
-    first = upload_id * STEP
     for table, key in BY_RANGE.items():
-        connection.execute(
-            text(f"DELETE FROM {table} WHERE {key} >= :first AND {key} < :end"), {"first": first, "end": first + STEP}
-        )
+        _delete_range(connection, table, key, upload_id)
     connection.execute(text("DELETE FROM uploads WHERE upload_id = :upload_id"), {"upload_id": upload_id})
+
+
+def _delete_range(connection: Connection, table: str, key: str, upload_id: int) -> None:
+    """Delete the rows that an upload has in a table."""
+    bounds = {"first": upload_id * STEP, "end": (upload_id + 1) * STEP}
+    connection.execute(text(f"DELETE FROM {table} WHERE {key} >= :first AND {key} < :end"), bounds)

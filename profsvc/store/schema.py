@@ -5,17 +5,20 @@ How the rows are kept small and in reach without indexes on the big tables:
 * Names are written once (``kernels``, ``metric_names``, ``unit_names``, ``model_names``, ``texts``) and
   referred to by number.
 * ``launch_id = upload_id * STEP + launch_index + 1``, and in the same way the ids of transfers, calls, ranges,
-  summaries and sensors. So the rows of an upload lie together in their primary keys, a row's id is known without
-  asking the database, and the rows of a run are ranges of ids. ``upload_id * STEP`` itself stands for the whole
-  file in ``metrics.launch_ref``.
-* ``metrics``, ``samples`` and the tables of events have no foreign keys: checking them costs two fifths of a load.
-  `profsvc.store.load` writes only numbers that it just made, and deletes by range.
+  summaries, sensors and samples. So the rows of an upload lie together in their primary keys, a row's id is known
+  without asking the database, the rows of a run are ranges of ids, and no row needs to name its upload.
+  ``upload_id * STEP`` itself stands for the whole file in ``metrics.launch_ref``.
+* ``launches``, ``metrics``, ``samples`` and the tables of events have no foreign keys: checking them costs two fifths
+  of a load. `profsvc.store.load` writes only numbers that it just made, and deletes by range.
 * Cells of pages with a column a metric are kept column by column (`profsvc.store.wide`): a cell costs what its text
   does, and a column that says the same of every launch is written once.
-* A launch refers to its upload with a cascade but without an index: rows go by range first, so the cascade
-  finds nothing, and an index would cost a third of a load.
+* A launch names its place and its shape, which many launches share; only what differs from launch to launch is its
+  own. That makes a trace a third smaller.
+* The readings of a sensor that came together follow each other: ``sample_blocks`` says whose they are, and their
+  ordinals and lines count up from those of the block, up to a shift that is nearly always 0.
 * A sample holds one time, ``elapsed_ns``; its clocks are kept as what they differ by from it and from their origins
-  in ``sensors``, which is nearly always 0 or null, and neither takes space. That saves a fifth of the file.
+  in ``sensors``. Shifts are nearly always 0 or null, and neither takes space.
+* ``kernel_totals`` answers what people ask of traces, by kernel and file, without reading the launches.
 
 Times on the clock are UTC in ISO 8601 text: it sorts, both databases read it, and no time zone can be lost.
 ``duration_ns`` is a double: exports print microseconds with decimals, and a double holds whole nanoseconds of up
@@ -151,34 +154,70 @@ characterizations = table(
     integer("line", nullable=False),
     clustered=True,
 )
-launches = table(
-    "launches",
-    key("launch_id"),
-    ref("upload_id", "uploads.upload_id", cascade=True, nullable=False),
-    integer("run_id", nullable=False),
-    integer("launch_index", nullable=False),
-    ref("kernel_id", "kernels.kernel_id", nullable=False),
+# What many launches share is written once: where they ran, and what was launched. ``key`` is the other columns.
+places = table(
+    "places",
+    row_id("place_id"),
+    text("key", nullable=False, unique=True),
     ref("device_id", "devices.device_id"),
     ref("host_id", "texts.text_id"),
     ref("process_name_id", "texts.text_id"),
-    text("source_id"),
     integer("process_id"),
     integer("device_index"),
     integer("context"),
     integer("stream"),
-    integer("start_ns"),
-    real("duration_ns"),
-    integer("grid_x"),
-    integer("grid_y"),
-    integer("grid_z"),
+)
+shapes = table(
+    "shapes",
+    row_id("shape_id"),
+    text("key", nullable=False, unique=True),
+    ref("kernel_id", "kernels.kernel_id", nullable=False, index=True),
     integer("block_x"),
     integer("block_y"),
     integer("block_z"),
-    integer("line", nullable=False),
-    integer("correlation_id"),
     integer("registers_per_thread"),
     integer("shared_mem_static_bytes"),
+)
+launches = table(
+    "launches",
+    key("launch_id"),
+    integer("place_id", nullable=False),
+    integer("shape_id", nullable=False),
+    integer("grid_x"),
+    integer("grid_y"),
+    integer("grid_z"),
     integer("shared_mem_dynamic_bytes"),
+    integer("start_ns"),
+    real("duration_ns"),
+    text("source_id"),
+    integer("correlation_id"),
+    integer("line", nullable=False),
+)
+# All launches of a kernel in a file, summed up when the file is stored.
+kernel_totals = table(
+    "kernel_totals",
+    ref("kernel_id", "kernels.kernel_id", primary_key=True),
+    ref("upload_id", "uploads.upload_id", cascade=True, primary_key=True, index=True),
+    integer("launches", nullable=False),
+    integer("timed", nullable=False),
+    real("total_ns"),
+    real("min_ns"),
+    real("p50_ns"),
+    real("p95_ns"),
+    real("max_ns"),
+    clustered=True,
+)
+timelines = table(
+    "timelines",
+    ref("upload_id", "uploads.upload_id", cascade=True, primary_key=True),
+    integer("first_ns"),
+    real("span_ns"),
+    real("busy_ns"),
+    integer("last_start_ns"),
+    real("last_end_ns"),
+    real("total_ns"),
+    integer("overlapped"),
+    integer("suspected"),
 )
 metrics = table(
     "metrics",
@@ -288,14 +327,22 @@ sensors = table(
 )
 samples = table(
     "samples",
-    key("sensor_id"),
-    key("sample_index"),
+    key("sample_id"),
     integer("elapsed_ns"),
     integer("time_shift_ns"),
     integer("local_shift_ns"),
     real("value"),
     integer("reason_id"),
-    integer("line", nullable=False),
+    integer("index_shift", nullable=False),
+    integer("line_shift", nullable=False),
+)
+sample_blocks = table(
+    "sample_blocks",
+    key("sensor_id"),
+    key("first_id"),
+    integer("last_id", nullable=False),
+    integer("first_index", nullable=False),
+    integer("first_line", nullable=False),
     clustered=True,
 )
 rules = table(

@@ -25,8 +25,8 @@ def text_of(ref: str) -> str:
 
 RANGE = f"BETWEEN u.upload_id * {STEP} AND u.upload_id * {STEP} + {STEP - 1}"
 LAUNCHES = (
-    f"uploads u JOIN launches l ON l.upload_id = u.upload_id AND l.launch_id {RANGE}"
-    " JOIN kernels k ON k.kernel_id = l.kernel_id"
+    f"uploads u JOIN launches l ON l.launch_id / {STEP} = u.upload_id AND l.launch_id {RANGE}"
+    " JOIN shapes h ON h.shape_id = l.shape_id JOIN kernels k ON k.kernel_id = h.kernel_id"
 )
 
 # A block has few launches, so the one of a launch lies in a short range of keys.
@@ -36,10 +36,12 @@ WIDE = (
     " JOIN metric_names n ON n.metric_id = c.metric_id JOIN unit_names i ON i.unit_id = c.unit_id"
     " JOIN {table} w ON w.cell_id = b.first_cell + c.place{each}"
     f" JOIN launches l ON {{launch}} AND b.first_launch BETWEEN l.launch_id - {MOST_LAUNCHES - 1} AND l.launch_id"
-    " JOIN kernels k ON k.kernel_id = l.kernel_id"
+    " JOIN shapes h ON h.shape_id = l.shape_id JOIN kernels k ON k.kernel_id = h.kernel_id"
 )
 # SQLite takes the conditions of a query, and of a join, into a union only where the types of its columns agree.
 _OF_WIDE = {"section": "NULL", "statistic": "NULL", "invocations": "CAST(NULL AS BIGINT)", "line": "l.line"}
+
+TIMELINE = {"first_start_ns": "t.first_ns", "span_ns": "t.span_ns", "busy_ns": "t.busy_ns"}
 
 SHAPES: dict[str, Shape] = {
     "v1_runs": Shape(
@@ -86,9 +88,9 @@ SHAPES: dict[str, Shape] = {
     ),
     "v1_uploads": Shape(
         "A file as it was uploaded, known by the SHA-256 of its bytes.",
-        "uploads u",
+        "uploads u LEFT JOIN timelines t ON t.upload_id = u.upload_id",
         tuple(
-            (name, kind, f"u.{name}", meaning)
+            (name, kind, TIMELINE.get(name, f"u.{name}"), meaning)
             for name, kind, meaning in (
                 ("upload_id", "int", "the upload's number"),
                 ("run_id", "int", "the run it belongs to"),
@@ -107,6 +109,9 @@ SHAPES: dict[str, Shape] = {
                 ("samples", "int", "readings of sensors in it"),
                 ("same_as", "int", "upload of the run that holds the same launches, as another page of one report"),
                 ("gpu_time_ns", "float", "sum of their durations; null if it has none"),
+                ("first_start_ns", "int", "start of the first; null if none has start and duration"),
+                ("span_ns", "float", "from there to the end of the last"),
+                ("busy_ns", "float", "time of this in which at least one of them ran"),
                 ("message", "text", "a sentence about the whole file"),
                 ("facts", "text", "what else the reader found out, as a JSON object of texts"),
                 ("received_at", "text", "when it was stored, UTC, ISO 8601"),
@@ -167,40 +172,40 @@ SHAPES: dict[str, Shape] = {
     ),
     "v1_launches": Shape(
         "One execution of a kernel.",
-        f"{LAUNCHES} LEFT JOIN devices d ON d.device_id = l.device_id",
+        f"{LAUNCHES} JOIN places a ON a.place_id = l.place_id LEFT JOIN devices d ON d.device_id = a.device_id",
         (
             ("launch_id", "int", "l.launch_id", "the launch's number"),
             ("run_id", "int", "u.run_id", "its run"),
             ("upload_id", "int", "u.upload_id", "the file it came in"),
-            ("launch_index", "int", "l.launch_index", "its ordinal in the file, from 0"),
+            ("launch_index", "int", f"l.launch_id - u.upload_id * {STEP} - 1", "its ordinal in the file, from 0"),
             ("source_id", "text", "l.source_id", "the ID the tool printed for it"),
             ("correlation_id", "int", "l.correlation_id", "joins it to the call that launched it, in v1_api_calls"),
-            ("kernel_id", "int", "l.kernel_id", "its kernel's number"),
+            ("kernel_id", "int", "h.kernel_id", "its kernel's number"),
             ("kernel", "text", "k.kernel", "full name of its kernel"),
             ("kernel_short", "text", "k.kernel_short", "its name without types and parameters"),
-            ("device_id", "int", "l.device_id", "its device's number"),
+            ("device_id", "int", "a.device_id", "its device's number"),
             ("device", "text", "NULLIF(d.name, '')", "product name of the device; null if not known"),
             ("compute_capability", "text", "NULLIF(d.compute_capability, '')", "of the device; null if not known"),
-            ("device_index", "int", "l.device_index", "device ordinal as printed"),
+            ("device_index", "int", "a.device_index", "device ordinal as printed"),
             ("tool", "text", "u.tool", "tool that wrote the file"),
-            ("host", "text", text_of("l.host_id"), "host as printed"),
-            ("process_id", "int", "l.process_id", "process that launched it"),
-            ("process_name", "text", text_of("l.process_name_id"), "name of that process"),
-            ("context", "int", "l.context", "CUDA context"),
-            ("stream", "int", "l.stream", "CUDA stream"),
+            ("host", "text", text_of("a.host_id"), "host as printed"),
+            ("process_id", "int", "a.process_id", "process that launched it"),
+            ("process_name", "text", text_of("a.process_name_id"), "name of that process"),
+            ("context", "int", "a.context", "CUDA context"),
+            ("stream", "int", "a.stream", "CUDA stream"),
             ("start_ns", "int", "l.start_ns", "start on the device clock"),
             ("duration_ns", "float", "l.duration_ns", "execution time; null if the export does not hold it"),
             ("grid_x", "int", "l.grid_x", "blocks"),
             ("grid_y", "int", "l.grid_y", "blocks"),
             ("grid_z", "int", "l.grid_z", "blocks"),
-            ("block_x", "int", "l.block_x", "threads"),
-            ("block_y", "int", "l.block_y", "threads"),
-            ("block_z", "int", "l.block_z", "threads"),
-            ("registers_per_thread", "int", "l.registers_per_thread", "registers; null where they are a counter"),
+            ("block_x", "int", "h.block_x", "threads"),
+            ("block_y", "int", "h.block_y", "threads"),
+            ("block_z", "int", "h.block_z", "threads"),
+            ("registers_per_thread", "int", "h.registers_per_thread", "registers; null where they are a counter"),
             (
                 "shared_mem_static_bytes",
                 "int",
-                "l.shared_mem_static_bytes",
+                "h.shared_mem_static_bytes",
                 "shared memory of a block, as compiled; null where it is a counter",
             ),
             (
@@ -213,9 +218,35 @@ SHAPES: dict[str, Shape] = {
             (
                 "same_as",
                 "int",
-                f"u.same_as * {STEP} + l.launch_index + 1",
+                f"l.launch_id + (u.same_as - u.upload_id) * {STEP}",
                 "the same launch in another page of the same report, uploaded before; null for the first",
             ),
+        ),
+    ),
+    "v1_kernel_totals": Shape(
+        "All launches of a kernel in a file, summed up when the file was stored.",
+        "uploads u JOIN runs r ON r.run_id = u.run_id JOIN kernel_totals t ON t.upload_id = u.upload_id"
+        " JOIN kernels k ON k.kernel_id = t.kernel_id",
+        (
+            ("run_id", "int", "u.run_id", "its run"),
+            ("upload_id", "int", "u.upload_id", "the file"),
+            ("project", "text", "r.project", "project of the run"),
+            ("run", "text", "r.name", "name of the run"),
+            ("commit_id", "text", "r.commit_id", "commit of the program"),
+            ("started_at", "text", "r.started_at", "start of the run, UTC, ISO 8601"),
+            ("received_at", "text", "u.received_at", "when the file was stored, UTC, ISO 8601"),
+            ("kernel_id", "int", "t.kernel_id", "the kernel's number"),
+            ("kernel", "text", "k.kernel", "full name of the kernel"),
+            ("kernel_short", "text", "k.kernel_short", "its name without types and parameters"),
+            ("launches", "int", "t.launches", "how many"),
+            ("timed", "int", "t.timed", "how many of them have a duration"),
+            ("total_ns", "float", "t.total_ns", "sum of the durations; null if there are none"),
+            ("mean_ns", "float", "t.total_ns / t.timed", "mean of those that have a duration"),
+            ("min_ns", "float", "t.min_ns", "shortest"),
+            ("p50_ns", "float", "t.p50_ns", "median duration"),
+            ("p95_ns", "float", "t.p95_ns", "duration that 95 % of them do not exceed"),
+            ("max_ns", "float", "t.max_ns", "longest"),
+            ("same_as", "int", "u.same_as", "upload that holds the same launches, as another page of one report"),
         ),
     ),
     "v1_counters": Shape(
@@ -244,8 +275,8 @@ SHAPES: dict[str, Shape] = {
         "A value under the tool's own name, as it came and as a number.",
         f"uploads u JOIN metrics m ON m.launch_ref / {STEP} = u.upload_id AND m.launch_ref {RANGE}"
         " JOIN metric_names n ON n.metric_id = m.metric_id JOIN unit_names i ON i.unit_id = m.unit_id"
-        " LEFT JOIN launches l ON l.launch_id = m.launch_ref"
-        " LEFT JOIN kernels k ON k.kernel_id = coalesce(l.kernel_id, m.kernel_id)",
+        " LEFT JOIN launches l ON l.launch_id = m.launch_ref LEFT JOIN shapes h ON h.shape_id = l.shape_id"
+        " LEFT JOIN kernels k ON k.kernel_id = coalesce(h.kernel_id, m.kernel_id)",
         (
             ("run_id", "int", "u.run_id", "its run"),
             ("upload_id", "int", "u.upload_id", "the file it came in"),
@@ -313,3 +344,26 @@ SHAPES: dict[str, Shape] = {
         ),
     ),
 }
+
+# Counters that the columns of a launch give by themselves, so that a launch without metrics needs no rows of its own.
+# Doubles throughout: a product of whole numbers may overflow. Where the tool says whose device it is, a warp is known.
+_NVIDIA = "CASE WHEN u.format LIKE 'nvprof%' OR u.format LIKE 'nsys%' THEN {} END"
+_OWN = {
+    **{
+        name: f"1.0 * {{{name}}}"
+        for name in (
+            *("duration_ns", "grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z"),
+            *("registers_per_thread", "shared_mem_static_bytes", "shared_mem_dynamic_bytes"),
+        )
+    },
+    "duration_s": "{duration_ns} * 1e-9",
+    "grid_blocks": "1.0 * {grid_x} * {grid_y} * {grid_z}",
+    "block_threads": "1.0 * {block_x} * {block_y} * {block_z}",
+    "grid_threads": "1.0 * {grid_x} * {grid_y} * {grid_z} * {block_x} * {block_y} * {block_z}",
+    "warp_size": _NVIDIA.format("32.0"),
+    # ceil(x / 32) for whole x; SQLite may have been built without ceil.
+    "warps_per_block": _NVIDIA.format("round((2.0 * {block_x} * {block_y} * {block_z} + 31.0) / 64.0)"),
+}
+_LAUNCH = {name: sql for name, _, sql, _ in SHAPES["v1_launches"].columns}
+OWN_COUNTERS = {counter: sql.format(**_LAUNCH) for counter, sql in _OWN.items()}
+"""SQL of the counters that need no metric, over the FROM clause of ``v1_counters``."""

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 
 from profsvc.errors import DomainError
 from profsvc.store import event_shapes, shapes
-from profsvc.store.schema import WHOLE
+from profsvc.store.schema import STEP, WHOLE
 from profsvc.store.shapes import Shape, text_of
 
 FLAGS = (
@@ -52,8 +52,10 @@ _FLAG_NAMES = "rtrim({})".format(
     " || ".join(f"CASE WHEN c.flags & {1 << bit} <> 0 THEN '{name} ' ELSE '' END" for bit, name in enumerate(FLAGS))
 )
 _SUBJECT = (
-    " LEFT JOIN launches l ON l.launch_id = c.launch_id AND l.run_id = c.run_id"
-    f" LEFT JOIN kernels k ON k.kernel_id = CASE c.kernel_id WHEN {WHOLE} THEN l.kernel_id ELSE c.kernel_id END"
+    f" LEFT JOIN launches l ON l.launch_id = c.launch_id"
+    f" AND c.run_id = (SELECT o.run_id FROM uploads o WHERE o.upload_id = l.launch_id / {STEP})"
+    " LEFT JOIN shapes h ON h.shape_id = l.shape_id"
+    f" LEFT JOIN kernels k ON k.kernel_id = CASE c.kernel_id WHEN {WHOLE} THEN h.kernel_id ELSE c.kernel_id END"
 )
 _RUN = ("run_id", "int", "c.run_id", "the run")
 _SUBJECT_COLUMNS = (
@@ -159,7 +161,11 @@ def sql_of(view: str, dialect: str, counters: Mapping[str, int]) -> str:
     if view == "v1_counters":
         # A look-up a column, not a pivot by GROUP BY: a query pays for the columns that it names, no more.
         value = "(SELECT c.value FROM counters c WHERE c.launch_id = l.launch_id AND c.counter_id = {})"
-        selected += [f'{value.format(number)} AS "{name}"' for name, number in counters.items()]
+        own = shapes.OWN_COUNTERS
+        selected += [
+            f'{f"coalesce({value}, {own[name]})" if name in own else value} AS "{name}"'.replace("{}", str(number))
+            for name, number in counters.items()
+        ]
     bodies = [f"{_listed(selected)}\nFROM {shape.source}"]
     for source, own in shape.others:
         chosen = [f"{own.get(name, sql)} AS {name}" for name, _, sql, _ in shape.columns]

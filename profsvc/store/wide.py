@@ -33,8 +33,9 @@ from sqlalchemy import Connection, Engine, text
 from profsvc.errors import DomainError, InputError
 from profsvc.store.bulk import insert_rows
 from profsvc.store.engine import reading
-from profsvc.store.names import Names
+from profsvc.store.names import Names, writing_names
 from profsvc.store.schema import STEP
+from profsvc.store.staging import Sink
 from profsvc.tables import Wide, WideColumns, unpivoted
 
 MOST_LAUNCHES = 64
@@ -67,11 +68,16 @@ class WideCells:
     """Writes the wide metrics of one upload, block by block."""
 
     def __init__(
-        self, connection: Connection, first: int, names: dict[str, Names], write_long: Callable[[pd.DataFrame], None]
+        self,
+        store: Connection | Engine,
+        sink: Sink,
+        first: int,
+        names: Mapping[str, Names],
+        write_long: Callable[[pd.DataFrame], None],
     ) -> None:
         """Begin an upload whose ids follow ``first``; ``write_long`` writes a table ``metrics``."""
-        self.connection, self.first, self.names, self.write_long = connection, first, names, write_long
-        self.layouts = Names(connection, "wide_layouts")
+        self.store, self.sink, self.first, self.names, self.write_long = store, sink, first, names, write_long
+        self.layouts = Names(store, "wide_layouts")
         self.columns: WideColumns | None = None
         self.layout = 0
         self.next_cell = self.next_list = first
@@ -103,7 +109,8 @@ class WideCells:
         rows = list(zip(metrics, range(len(metrics)), units, columns.factors.tolist(), strict=True))
         layout = self.layouts[hashlib.sha256(json.dumps(rows).encode()).hexdigest(),]
         names = ("layout_id", "metric_id", "place", "unit_id", "factor")
-        insert_rows(self.connection, "wide_columns", names, ((layout, *row) for row in rows), known=True)
+        with writing_names(self.store if self.store.dialect.name == "sqlite" else self.store.engine) as connection:
+            insert_rows(connection, "wide_columns", names, ((layout, *row) for row in rows), known=True)
         return layout
 
     def _numbers(self, table: str, names: list[tuple[str, ...]]) -> list[int]:
@@ -142,7 +149,8 @@ class WideCells:
             ("wide_cells", ("cell_id", "list_id"), cells),
             ("wide_lists", ("list_id", "ending", "texts"), [(number, *kept) for kept, number in lists.items()]),
         ):
-            insert_rows(self.connection, table, columns, rows)
+            if rows:
+                self.sink.write(table, dict(zip(columns, map(list, zip(*rows, strict=True)), strict=True)))
         self.next_cell += width
         self.next_list += len(lists)
 

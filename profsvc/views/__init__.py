@@ -1,9 +1,10 @@
 """One function a question: arguments in, plain dict out. The command line and the pages print the same dict."""
 
 import re
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
-from profsvc import formats, specs, store
+from profsvc import analysis, formats, specs, store
 from profsvc.analysis.advice import advice
 from profsvc.errors import NotFoundError
 
@@ -51,7 +52,8 @@ def run(engine: "Engine", name: str) -> dict[str, Any]:
         for counter in ("sol_sm_fraction", "sol_memory_fraction")
     )
     by_launch = _grouped(criteria)
-    words = texts()
+    uploads, words = store.select(engine, "v1_uploads", run_id=run_id), texts()
+    tools = {upload["upload_id"]: str(upload["format"]).split("-")[0] for upload in uploads}
     waste = _grouped(store.select(engine, "v1_models", run_id=run_id, model="waste"))
     rows = []
     for launch, _ in once(store.select(engine, "v1_launches", run_id=run_id), potential):
@@ -72,14 +74,14 @@ def run(engine: "Engine", name: str) -> dict[str, Any]:
                 "bound": words[bound["bound"]]["title"] if bound.get("bound") else None,
                 "potential": bound.get("speedup"),
                 "ceiling": bound.get("speedup_ceiling"),
-                "reason": bound.get("reason"),
+                "reason": bound["reason"] if bound else why_no_result(tools[launch["upload_id"]], ()),
                 "first": _first(hints),
                 "criteria": {r["criterion"]: r["value"] for r in by_launch.get(key, [])},
             }
         )
     return {
         "run": store.select(engine, "v1_runs", run_id=run_id)[0],
-        "uploads": store.select(engine, "v1_uploads", run_id=run_id),
+        "uploads": uploads,
         "launches": rows,
         "criteria": by_launch.get(None, []),
         "potential": potential.get(None),
@@ -151,12 +153,25 @@ def launch(engine: "Engine", run_name: str, kernel: str) -> dict[str, Any]:
                 "criteria": criteria,
                 "of_run": of_run,
                 "potential": bounds[0] if bounds else None,
+                "reason": None if criteria else _why(engine, one),
                 "units": _in_order(store.select(engine, "v1_models", launch_id=key, model="useful_work"), "quantity"),
                 "rules": [rule for page in pages for rule in store.select(engine, "v1_rules", launch_id=page)],
                 "advice": advice(criteria, waste, bounds[0] if bounds else {}, words),
             }
         )
     return {"run": store.select(engine, "v1_runs", run_id=run_id)[0], "launches": opened}
+
+
+def _why(engine: "Engine", launch: dict[str, Any]) -> str:
+    tool = str(store.upload(engine, launch["upload_id"])["format"]).split("-")[0]
+    return why_no_result(tool, store.metrics(engine, launch["upload_id"], [launch["launch_id"]]).index)
+
+
+def why_no_result(tool: str, metrics: Collection[Any]) -> str:
+    """Why a launch of a tool has no criteria and no potential at all, not even null ones; ``metrics`` are its own."""
+    if analysis.feeds_criteria(tool) and len(metrics):
+        return "the run was not analysed since the file came; run: profsvc analyze"
+    return f"the export has no metrics of this launch that criteria are computed from; {specs.how_to_measure(tool)}"
 
 
 def launches_of(engine: "Engine", run_name: str, kernel: str | None = None) -> list[dict[str, Any]]:

@@ -4,13 +4,14 @@ import re
 from collections.abc import Container
 from typing import TYPE_CHECKING, Any
 
-from profsvc import specs, store
+from profsvc import analysis, specs, store
 from profsvc.errors import NotFoundError, UsageError
-from profsvc.views import launches_of, texts
+from profsvc.views import launches_of, texts, why_no_result
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
+METRIC = re.compile(r"(?:[a-z]+:)?(?:'[^']*'|[A-Za-z_][\w.]*)")
 POTENTIAL = {
     "name": "potential",
     "title": "Overall potential speedup",
@@ -92,10 +93,13 @@ def _counters_using(metric: str) -> list[str]:
 def _trace(engine: "Engine", launch: dict[str, Any], view: dict[str, Any]) -> list[dict[str, Any]]:
     """Rows from the result of one launch down to the cells it was read from."""
     key, index = launch["launch_id"], launch["launch_index"]
-    rows = _results(engine, launch, view)
-    counters = {c["counter"]: c for c in store.select(engine, "v1_counter_values", launch_id=key)}
     upload = store.upload(engine, launch["upload_id"])
     cells, file_name, tool = _cells(engine, launch), upload["file_name"], upload["format"].split("-")[0]
+    counters = {c["counter"]: c for c in store.select(engine, "v1_counter_values", launch_id=key)}
+    rows = _results(engine, launch, view)
+    if view["kind"] == "result" and not rows:
+        rows = [{"launch": index, "name": view["name"], "from": why_no_result(tool, cells)}]
+    counters = counters or _counters(engine, launch, tool)
     waiting, done = list(view["counters"]), set()
     while waiting:
         name = waiting.pop(0)
@@ -110,9 +114,18 @@ def _trace(engine: "Engine", launch: dict[str, Any], view: dict[str, Any]) -> li
         unit = specs.counters()[name].unit
         rows.append({"launch": index, "name": name, "value": counters[name]["value"], "unit": unit, "from": expression})
         waiting += [reference[1:] for reference in re.findall(r"@[a-z0-9_]+", expression)]
-        used = [metric for metric in re.findall(r"[A-Za-z_][\w.]*", expression) if metric in cells]
+        used = [metric for metric in METRIC.findall(expression) if metric in cells]
         rows += [{"launch": index, "name": "", "file": file_name, **cells[metric]} for metric in used]
     return rows
+
+
+def _counters(engine: "Engine", launch: dict[str, Any], tool: str) -> dict[str, dict[str, Any]]:
+    """The counters of a launch of which none is stored: from its own columns, and what few metrics a trace has."""
+    capability, key = launch["compute_capability"], launch["launch_id"]
+    one = store.table(engine, "v1_launches", launch_id=key)
+    table, sources = analysis.counters_of(one, store.metrics(engine, launch["upload_id"], [key]), tool, capability)
+    known = table.iloc[0].dropna()
+    return {str(name): {"value": value, "expression": sources[str(name)][0]} for name, value in known.items()}
 
 
 def _collecting(tool: str, counter: str, capability: str | None, cells: Container[str]) -> str:

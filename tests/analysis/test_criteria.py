@@ -1,5 +1,6 @@
 """The nine criteria of real launches."""
 
+import numpy as np
 import pandas as pd
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -9,6 +10,7 @@ from profsvc import specs, store
 from profsvc.analysis import criteria
 from profsvc.analysis.characterized import Characterization
 from profsvc.analysis.peaks import peaks
+from profsvc.analysis.timeline import extended
 from profsvc.analysis.useful_time import Counts
 
 NAMES = [c["name"] for c in specs.criteria()["criterion"]]
@@ -58,10 +60,8 @@ def test_known_kernels_are_known_for_what_they_do(demo: Engine) -> None:
 
 
 def test_host_sync_of_a_timeline() -> None:
-    launches = pd.DataFrame({"start_ns": pd.array([0, 30], "Int64"), "duration_ns": [10.0, 10.0]})
-    row = criteria.host_sync(launches)
-    assert row["value"] == 0.5
-    assert row["speedup"] == 2.0
+    row = criteria.host_sync(extended(None, np.array([0, 30]), np.array([10.0, 10.0])))
+    assert (row["value"], row["speedup"], row["share"], row["flags"]) == (0.5, 2.0, 0.5, 0)
 
 
 READ = sorted(

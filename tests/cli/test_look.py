@@ -176,3 +176,15 @@ def test_devices_are_those_of_the_store_or_of_the_catalogue(on_demo):
     catalogue = json.loads(on_demo("devices", "--catalogue", "-o", "json").out)["rows"]
     assert {"name", "compute_capability", "sms"} <= set(catalogue[0])
     assert "H200" in " ".join(row["name"] for row in catalogue)
+
+
+def test_show_says_why_launches_of_a_trace_have_no_criteria(cli, fixtures):
+    cli("upload", fixtures / "nvprof" / "gpu_trace.csv", "--run", "trace")
+    shown = cli("show", "trace").out
+    why = "metrics that criteria are computed from; collect them with: nvprof --print-gpu-trace --metrics all"
+    assert f"divergence: no launch of the run has {why}" in shown
+    assert "None" not in shown
+    opened = cli("show", "trace", "--kernel", "0").out
+    why = "the export has no metrics of this launch that criteria are computed from; collect them with: nvprof"
+    assert f"none: {why}" in opened
+    assert why in cli("explain", "divergence", "--run", "trace", "--kernel", "0").out

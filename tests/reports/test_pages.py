@@ -117,7 +117,8 @@ def test_what_is_unknown_is_said(view, opened):
     launch = opened[0]["launch"] | {"duration_ns": None, "grid_x": None, "device": None}
     bound = dict.fromkeys(opened[0]["potential"], None) | {"reason": "no duration"}
     one = {"launch": launch, "criteria": [nothing | {"value_as_published": None, "flags": None}], "potential": bound,
-           "units": [{"title": "DRAM", "value": None}], "rules": [], "advice": [], "of_run": []}  # fmt: skip
+           "units": [{"title": "DRAM", "value": None}], "rules": [], "advice": [], "of_run": [],
+           "reason": None}  # fmt: skip
     block = text.launches({"launches": [one]})
     for words in ("grid (?, 1, 1)", "on ?; no duration", "no potential: no duration", "no such counter", "unknown"):
         assert words in block

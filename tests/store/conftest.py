@@ -9,6 +9,7 @@ import pytest
 from sqlalchemy import Engine
 
 from profsvc import store
+from profsvc.store import load, staging
 from profsvc.tables import Batch, frame
 from tests.conftest import COUNTERS
 
@@ -22,12 +23,18 @@ def only_on(database: str, reason: str) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("url", [database], indirect=True)
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    """A store of this test's own: a SQLite file that is not yet there, or a Postgres database with the schema."""
+@pytest.fixture(params=["sqlite", "staged", "postgresql"])
+def url(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """A store of this test's own: a SQLite file that is not yet there, or a Postgres database with the schema.
+
+    On ``staged`` every file goes the way of the long ones.
+    """
     if request.param == "postgresql":
         yield request.getfixturevalue("postgres_url")
         return
+    if request.param == "staged":
+        monkeypatch.setattr(load, "SHORT", -1)
+        monkeypatch.setattr(staging, "WORTH_PAGES", 1)
     file = tmp_path / "store.sqlite"
     yield str(file)
     assert open_files(file) == []

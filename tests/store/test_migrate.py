@@ -22,7 +22,7 @@ SECOND = f"""
 import sqlalchemy as sa
 from alembic import op
 
-revision = "9999"
+revision = "0009"
 down_revision = "{store.head()}"
 
 
@@ -37,7 +37,7 @@ def upgrade():
 def newer(tmp_path: Path) -> Path:
     place = tmp_path / "newer"
     shutil.copytree(migrate.folder(), place, ignore=shutil.ignore_patterns("__pycache__"))
-    (place / "versions" / "9999_notes.py").write_text(SECOND)
+    (place / "versions" / "0009_notes.py").write_text(SECOND)
     return place
 
 
@@ -73,25 +73,25 @@ def test_a_new_file_is_at_head(engine: Engine) -> None:
 
 def test_an_older_store_is_brought_up(engine: Engine, stored: store.Stored, newer: Path) -> None:
     before = store.select(engine, "v1_launches")
-    assert migrate.upgrade(engine, COUNTERS, newer) == "9999"
-    assert store.current(engine) == "9999"
+    assert migrate.upgrade(engine, COUNTERS, newer) == "0009"
+    assert store.current(engine) == "0009"
     assert store.select(engine, "v1_launches") == before  # the table was made anew and nothing cascaded
 
 
 @only_on("sqlite", "servers have backups of their own")
 def test_an_older_store_is_copied_first(engine: Engine, stored: store.Stored, newer: Path) -> None:
     migrate.upgrade(engine, COUNTERS, newer)
-    copy = Path(f"{file_of(engine)}.before-9999")
+    copy = Path(f"{file_of(engine)}.before-0009")
     with closing(sqlite3.connect(copy)) as old:
         assert old.execute("SELECT version_num FROM alembic_version").fetchall() == [(store.head(),)]
         assert old.execute("SELECT count(*) FROM launches").fetchall() == [(4,)]
-    assert migrate._copy(engine, "9999") == Path(f"{copy}-2")
+    assert migrate._copy(engine, "0009") == Path(f"{copy}-2")
 
 
 def test_a_failed_upgrade_changes_nothing(engine: Engine, stored: store.Stored, newer: Path) -> None:
-    file = newer / "versions" / "9999_notes.py"
+    file = newer / "versions" / "0009_notes.py"
     file.write_text(SECOND + "    op.execute('DELETE FROM kernels')\n")
-    with pytest.raises(ServiceError, match="launches"):
+    with pytest.raises(ServiceError, match="shapes"):
         migrate.upgrade(engine, COUNTERS, newer)
     assert store.current(engine) == store.head()
     assert len(store.select(engine, "v1_launches")) == 4
@@ -100,7 +100,7 @@ def test_a_failed_upgrade_changes_nothing(engine: Engine, stored: store.Stored, 
 def test_a_newer_store_is_refused(engine: Engine, newer: Path, url: str) -> None:
     migrate.upgrade(engine, COUNTERS, newer)
     with pytest.raises(
-        StoreVersionError, match=f"schema 9999, but this profsvc knows only 0001 to {store.head()}; install"
+        StoreVersionError, match=f"schema 0009, but this profsvc knows only 0001 to {store.head()}; install"
     ):
         store.open_store(url, COUNTERS)
 
@@ -161,7 +161,7 @@ def test_postgres_understands_the_schema() -> None:
     assert "run_id BIGSERIAL" in ddl
     assert "launch_id BIGINT NOT NULL" in ddl
     assert "duration_ns DOUBLE PRECISION" in ddl
-    assert "CONSTRAINT pk_samples PRIMARY KEY (sensor_id, sample_index)" in ddl
+    assert "CONSTRAINT pk_sample_blocks PRIMARY KEY (sensor_id, first_id)" in ddl
     assert "STRICT" not in ddl
 
 

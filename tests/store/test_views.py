@@ -118,7 +118,7 @@ def test_samples_are_reached_through_their_sensor_and_are_in_order_already(engin
     query = f"SELECT * FROM v1_samples WHERE {only} ORDER BY {ORDER['v1_samples']}"
     with reading(engine) as connection:
         plan = [row[3] for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {query}")]
-    assert "SEARCH s USING PRIMARY KEY (sensor_id=?)" in plan
+    assert "SEARCH s USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)" in plan
     assert not [step for step in plan if "ORDER BY" in step]
 
 

@@ -2,7 +2,7 @@
 
 A criterion lies in [0, 1]; 1 means that there is nothing to gain. ::
 
-    A  host synchronization      host_sync
+    A  host synchronization      host_sync, host_sync_of_sums
     B  device synchronization    device_sync
     C  divergence                divergence
     D  load balance of warps     load_balance_warp, load_balance_warp_printed
@@ -30,7 +30,7 @@ from profsvc.formulas.criteria.memory import (
     throughput_occupancy,
 )
 from profsvc.formulas.criteria.result import Criterion
-from profsvc.formulas.criteria.synchronization import HostSync, device_sync, host_sync
+from profsvc.formulas.criteria.synchronization import HostSync, device_sync, host_sync, host_sync_of_sums
 
 __all__ = [
     "Criterion",
@@ -42,6 +42,7 @@ __all__ = [
     "divergence",
     "granularity",
     "host_sync",
+    "host_sync_of_sums",
     "load_balance_sm",
     "load_balance_sm_printed",
     "load_balance_warp",

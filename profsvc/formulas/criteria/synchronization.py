@@ -13,6 +13,7 @@ from profsvc.formulas._arrays import (
     Groups,
     Mask,
     Share,
+    arrays,
     clip01,
     floats,
     mask,
@@ -107,20 +108,67 @@ def host_sync(
             last = line.order[g.starts + g.counts[g.filled] - 1]
             S[g.filled] = line.ends[last]
             B = total
-            raw = value = B / S
         else:
-            raw = np.where(S == 0, 1.0, B / S)
-            B, S, raw, concurrency = (np.where(bad | ~g.filled, np.nan, x) for x in (B, S, raw, concurrency))
-            value = clip01(raw)
-        speedup = 1 / value
-    flags = mask(
-        (Flag.INPUT_SUSPECT, bad),
-        (Flag.NOT_APPLICABLE, ~g.filled),
-        (Flag.ZERO_DENOM, g.filled & ((S == 0) | (value == 0))),
-        (Flag.OVERLAP, g.any(line.overlaps)),
-    ) | _range_flags(raw, value)
+            B, S, concurrency = (np.where(bad | ~g.filled, np.nan, x) for x in (B, S, concurrency))
+    raw, value, speedup, flags = _judged(B, S, form, bad, g.filled, g.any(line.overlaps))
     raw, value, B, S, concurrency, speedup, ids, flags = g.shaped(raw, value, B, S, concurrency, speedup, g.ids, flags)
     return HostSync(raw, value, B, S, concurrency, speedup, gaps, ids, flags)
+
+
+def host_sync_of_sums(
+    busy: ArrayLike,
+    span: ArrayLike,
+    form: str = CONSISTENT,
+    *,
+    overlaps: ArrayLike = False,
+    suspected: ArrayLike = False,
+) -> Criterion:
+    r"""HostSync (A) where the sums over the kernels are known, as of a trace that was added up while it was read.
+
+    .. math:: c = \frac{B}{S} \qquad \mathrm{speedup} = \frac{1}{c}
+
+    Source: [FineGrained2016] section IV-A; speedup 1/c, section V.
+
+    Args:
+        busy: B of `host_sync`: length of the union of all kernels; as published the sum of their durations [ns or s].
+        span: S of `host_sync`: from the first start to the last end, as published to the end of the kernel that begins
+            last, in the unit of ``busy``.
+        form: ``consistent`` or ``as_published``.
+        overlaps: Whether kernels ran at the same time.
+        suspected: Whether a duration was no time.
+
+    Returns: Criterion; ``share`` is 1 - value, the share of the time in which nothing runs.
+
+    Range: (0, 1]; no span (S = 0): 1, ZERO_DENOM. Suspected, negative or infinite sums: NaN, INPUT_SUSPECT.
+
+    Errors: TypeError for a wrong dtype, ValueError for shapes that do not broadcast or an unknown form.
+
+    >>> result = host_sync_of_sums(30.0, 40.0)
+    >>> float(result.value), float(result.share)
+    (0.75, 0.25)
+    """
+    check_form(form)
+    B, S = floats(busy=busy, span=span)
+    bad = np.asarray(suspected, dtype=np.bool_) | suspect(B, S)
+    if form == CONSISTENT:
+        B, S = np.where(bad, np.nan, np.minimum(B, S)), np.where(bad, np.nan, S)
+    raw, value, speedup, flags = _judged(B, S, form, bad, np.ones_like(bad), np.asarray(overlaps, dtype=np.bool_))
+    return Criterion(*arrays(raw, value, 1.0 - value, speedup, flags))
+
+
+def _judged(B: Array, S: Array, form: str, bad: Bools, filled: Bools, overlaps: Bools) -> tuple[Any, ...]:
+    """Return raw and clipped criterion, speedup and flags."""
+    with np.errstate(all="ignore"):
+        raw = np.asarray(B / S if form == AS_PUBLISHED else np.where(S == 0, 1.0, B / S))
+        value = raw if form == AS_PUBLISHED else clip01(raw)
+        speedup = np.asarray(1 / value)
+    flags = mask(
+        (Flag.INPUT_SUSPECT, bad),
+        (Flag.NOT_APPLICABLE, ~filled),
+        (Flag.ZERO_DENOM, filled & ((S == 0) | (value == 0))),
+        (Flag.OVERLAP, overlaps),
+    ) | _range_flags(raw, value)
+    return raw, value, speedup, flags
 
 
 def _counted(is_copy: ArrayLike | None, busy: str) -> Bools:

@@ -1,0 +1,272 @@
+"""Rows of numbers as the pages of a SQLite file, a whole block of rows at once.
+
+Binding ten values a row through the driver takes three times as long as reading the file that they came from. So the
+long tables of an upload are laid out by numpy in a file beside the store, which SQLite then attaches and copies from:
+locks, journal and checks of the store stay SQLite's own. The format is that of https://www.sqlite.org/fileformat2.html:
+a leaf holds cells (size of the record, row id, record), a record has a type a column and then the values.
+"""
+
+import sqlite3
+import struct
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+PAGE = 4096
+MOST_ROW_ID = (1 << 56) - 1  # longer ones are written in another way
+LEAF, INTERIOR = 13, 5
+LEAF_HEAD, INTERIOR_HEAD, POINTER, CHILD = 8, 12, 2, 4
+WORD = 8
+NULL, EIGHT, REAL, ZERO, ONE = 0, 6, 7, 8, 9
+# Bytes of a value by the type of its record: null, whole numbers of 1 to 8 bytes, a double, and the values 0 and 1.
+SIZES = np.array([0, 1, 2, 3, 4, 6, 8, 8, 0, 0], np.int64)
+# The least whole number, without its sign, that does not fit into the types 1 to 5.
+BOUNDS = np.array([1 << 7, 1 << 15, 1 << 23, 1 << 31, 1 << 47], np.int64)
+# Whole numbers below it are kept as such in columns of doubles; SQLite gives them back as doubles.
+WHOLE = float(1 << 47)
+
+Bytes = npt.NDArray[np.uint8]
+Ints = npt.NDArray[np.int64]
+Words = npt.NDArray[np.uint64]
+Column = tuple[npt.NDArray[Any], npt.NDArray[np.bool_] | None]
+"""Values of 64 bits, whole or double, and which of them are null (None: none is)."""
+
+
+def _varint(number: int) -> bytes:
+    """Return a number as SQLite writes it: 7 bits a byte, the highest first.
+
+    >>> _varint(5), _varint(300)
+    (b'\\x05', b'\\x82,')
+    """
+    found = bytearray([number & 0x7F])
+    while number := number >> 7:
+        found.insert(0, 0x80 | number & 0x7F)
+    return bytes(found)
+
+
+class _Cells(NamedTuple):
+    """A column as it is written: the type of each value, its size, and its bytes, the last of which counts least."""
+
+    types: Any
+    sizes: Any
+    words: Words
+
+
+def _whole(values: Ints) -> tuple[Any, Words]:
+    """Return the types of whole numbers, one for all if they are all of one, and their bytes."""
+    least, most = int(values.min()), int(values.max())
+    if least == most in (0, 1):
+        return ZERO + most, values.view(np.uint64)
+    magnitude = values if least >= 0 else values ^ (values >> 63)
+    low, high = magnitude.min(), magnitude.max()
+    types: Any = 1 + int(np.searchsorted(BOUNDS, low, "right"))
+    for bound in BOUNDS[types - 1 :]:
+        if bound <= high:
+            types = types + (magnitude >= bound).view(np.uint8)
+    if least <= 1 and most >= 0:
+        small = (values == 0) | (values == 1)
+        types = np.where(small, (ZERO + values).astype(np.uint8), np.uint8(types))
+    return types, values.view(np.uint64)
+
+
+def _cells(values: npt.NDArray[Any], missing: npt.NDArray[np.bool_] | None) -> _Cells:
+    """Return a column as it is written."""
+    if missing is not None and missing.all():
+        return _Cells(NULL, 0, values.view(np.uint64))
+    if values.dtype == np.float64:
+        absent = np.isnan(values)
+        missing = absent if missing is None else missing | absent
+        whole = np.where(np.abs(values) < WHOLE, values, 0.0).astype(np.int64)
+        is_whole = (whole == values) & ((whole != 0) | ~np.signbit(values))
+        types, words = _whole(whole)
+        if not is_whole.all():
+            types = np.where(is_whole, np.uint8(types), np.uint8(REAL))
+            words = np.where(is_whole, words, values.view(np.uint64))
+    else:
+        types, words = _whole(values.astype(np.int64, copy=False))
+    if missing is not None and missing.any():
+        types = np.where(missing, np.uint8(NULL), np.uint8(types))
+    return _Cells(types, SIZES[types], words)
+
+
+class Tree:
+    """The pages of one table: leaves as rows come, the pages above them at the end."""
+
+    def __init__(self, root: int) -> None:
+        """Begin a table whose first page in the file is ``root``."""
+        self.root = root
+        self.leaves: list[tuple[int, int]] = []  # page, last row id
+        self.only = b""
+
+    def add(self, first_page: int, first_row: int, columns: Sequence[Column]) -> Bytes:
+        """Lay out rows whose ids count up from ``first_row`` as leaves to be put at ``first_page``."""
+        count = len(columns[0][0])
+        cells = [_cells(*column) for column in columns]
+        ids = _row_ids(first_row, count)
+        # The key stands in the record as null: it is the row's id.
+        head = 1 + ids.shape[1] + 1 + 1 + len(cells)
+        lengths = np.full(count, head) + sum(cell.sizes for cell in cells)
+        outside = 1 + ids.shape[1]
+        assert head >= WORD, "what a value spills over stays within its row"
+        assert lengths.max() - outside < 0x80, "the size of a record takes one byte"
+        ends = np.cumsum(lengths)
+        firsts = _cut(ends)
+        pages = len(firsts) - 1
+        page_of = np.repeat(np.arange(pages), np.diff(firsts))
+        # Cells fill a page up to its end, in the order of the rows.
+        behind = ends + ((np.arange(1, pages + 1) * PAGE) - ends[firsts[1:] - 1])[page_of]
+        places = behind - lengths
+        space = np.zeros(pages * PAGE + WORD, np.uint8)
+        _bodies(space, behind, cells)
+        heads = np.empty((count, head), np.uint8)
+        heads[:, 0] = lengths - outside
+        heads[:, 1:outside] = ids
+        heads[:, outside] = 2 + len(cells)
+        heads[:, outside + 1] = NULL
+        for number, cell in enumerate(cells, outside + 2):
+            heads[:, number] = cell.types
+        _put(space, places, heads)
+        self._pointers(space, places, page_of, firsts)
+        self.leaves += zip(range(first_page, first_page + pages), (first_row + firsts[1:] - 1).tolist(), strict=True)
+        self.only = bytes(space[:PAGE]) if len(self.leaves) == 1 else b""
+        return space[: pages * PAGE]
+
+    def _pointers(self, space: Bytes, places: Ints, page_of: Ints, firsts: Ints) -> None:
+        shorts = space[: len(space) // 2 * 2].view(">u2")
+        in_page = np.arange(len(places)) - firsts[page_of]
+        shorts[(page_of * PAGE + LEAF_HEAD) // 2 + in_page] = places - page_of * PAGE
+        heads = np.arange(len(firsts) - 1) * PAGE
+        space[heads] = LEAF
+        space[heads + 3], space[heads + 4] = np.divmod(np.diff(firsts), 256)
+        content = places[firsts[:-1]] - heads
+        space[heads + 5], space[heads + 6] = np.divmod(content, 256)
+
+    def above(self, first_page: int) -> tuple[bytes, bytes]:
+        """Return the root, and the pages between it and the leaves, to be put at ``first_page``."""
+        if self.only:  # it goes where the root is, and its own place stays free
+            return self.only, b""
+        level, between = self.leaves, bytearray()
+        while True:
+            pages, level = _interior(level, first_page + len(between) // PAGE)
+            if len(level) == 1:
+                return pages, bytes(between)
+            between += pages
+
+
+def _bodies(space: Bytes, behind: Ints, cells: Sequence[_Cells]) -> None:
+    """Write the values: whole words from the last column to the first, each over what the one behind it spilled."""
+    words = np.ndarray(len(space) - WORD + 1, ">u8", space, 0, (1,))
+    for cell in reversed(cells):
+        if isinstance(cell.sizes, np.ndarray):
+            has = np.flatnonzero(cell.sizes)
+            if 2 * len(has) < len(behind):
+                words[behind[has] - WORD] = cell.words[has]
+            else:  # what a value of no size spills is written over as well
+                words[behind - WORD] = cell.words
+        elif cell.sizes:
+            words[behind - WORD] = cell.words
+        behind = behind - cell.sizes
+
+
+def _row_ids(first: int, count: int) -> Bytes:
+    """Return row ids as SQLite writes them; all of them take as many bytes as the last."""
+    width = len(_varint(first + count - 1))
+    assert width == len(_varint(first)), "ids of one block are of one length"
+    ids = np.arange(first, first + count, dtype=np.int64)
+    written = np.empty((count, width), np.uint8)
+    for place in range(width):
+        more = 0x80 if place < width - 1 else 0
+        written[:, place] = (ids >> (7 * (width - 1 - place))) & 0x7F | more
+    return written
+
+
+def _cut(ends: Ints) -> Ints:
+    """Return which row begins each page, and how many rows there are, when a page holds as many as fit."""
+    with_pointers = ends + POINTER * np.arange(1, len(ends) + 1)
+    firsts, used = [0], 0
+    while firsts[-1] < len(ends):
+        firsts.append(int(np.searchsorted(with_pointers, used + PAGE - LEAF_HEAD, "right")))
+        used = int(with_pointers[firsts[-1] - 1])
+    return np.array(firsts)
+
+
+def _put(space: Bytes, places: Ints, rows: Bytes) -> None:
+    """Write rows of bytes at their places, a word at a time."""
+    width = rows.shape[1]
+    words = np.ndarray(len(space) - WORD + 1, "<u8", space, 0, (1,))
+    for begin in [*range(0, width - WORD, WORD), width - WORD]:
+        words[places + begin] = np.ascontiguousarray(rows[:, begin : begin + WORD]).view("<u8")[:, 0]
+
+
+def _interior(children: Sequence[tuple[int, int]], first_page: int) -> tuple[bytes, list[tuple[int, int]]]:
+    """Return the pages above ``children`` (page, last row id), and the same of these pages."""
+    pages = bytearray()
+    level: list[tuple[int, int]] = []
+    fitting = (PAGE - INTERIOR_HEAD) // (POINTER + CHILD + len(_varint(children[-1][1]))) + 1
+    parts = -(-len(children) // fitting)  # of nearly the same size: no page has less than two children
+    bounds = [len(children) * part // parts for part in range(parts + 1)]
+    for begin, end in pairwise(bounds):
+        *left, last = children[begin:end]
+        cells = [struct.pack(">I", page) + _varint(row) for page, row in left]
+        places, place = [], PAGE
+        for cell in cells:
+            place -= len(cell)
+            places.append(place)
+        head = struct.pack(">BHHHBI", INTERIOR, 0, len(cells), place, 0, last[0])
+        pointers = struct.pack(f">{len(places)}H", *places)
+        body = b"".join(reversed(cells))
+        pages += head + pointers + bytes(PAGE - len(head) - len(pointers) - len(body)) + body
+        level.append((first_page + len(level), last[1]))
+    return bytes(pages), level
+
+
+class PageFile:
+    """A SQLite file whose tables are filled with pages; ``close`` makes it whole."""
+
+    def __init__(self, path: Path, tables: Mapping[str, str]) -> None:
+        """Make the file with ``tables``, by name the statement that creates each."""
+        with sqlite3.connect(path) as connection:
+            connection.execute(f"PRAGMA page_size = {PAGE}")
+            for statement in tables.values():
+                connection.execute(statement)
+            roots = dict(connection.execute("SELECT name, rootpage FROM sqlite_schema WHERE type = 'table'"))
+            self.columns = {
+                name: [row[1] for row in connection.execute(f"PRAGMA table_info({name})")] for name in tables
+            }
+        connection.close()
+        self.trees = {name: Tree(roots[name]) for name in tables}
+        self.file = path.open("r+b")
+        self.pages = self.file.seek(0, 2) // PAGE
+
+    def add(self, table: str, first_row: int, columns: Sequence[Column]) -> None:
+        """Write rows; ``columns`` are those of the table but its key, which counts up from ``first_row``."""
+        count, begin = len(columns[0][0]), 0
+        while begin < count:
+            # The ids of a block take the same number of bytes.
+            end = min(count, (1 << 7 * len(_varint(first_row + begin))) - first_row)
+            part = [(v[begin:end], None if missing is None else missing[begin:end]) for v, missing in columns]
+            self._append(self.trees[table].add(self.pages + 1, first_row + begin, part).data)
+            begin = end
+
+    def _append(self, pages: bytes | memoryview) -> None:
+        self.file.write(pages)
+        self.pages += len(pages) // PAGE
+
+    def close(self) -> None:
+        """Write the pages above the leaves and how many pages there are."""
+        for tree in self.trees.values():
+            if tree.leaves:
+                root, between = tree.above(self.pages + 1)
+                self._append(between)
+                here = self.file.tell()
+                self.file.seek((tree.root - 1) * PAGE)
+                self.file.write(root)
+                self.file.seek(here)
+        # What wrote the count of pages last must be what changed the file last (offsets 24 and 92), else it is ignored.
+        self.file.seek(28)
+        self.file.write(struct.pack(">I", self.pages))
+        self.file.close()

@@ -1,0 +1,152 @@
+"""Where the rows of an upload wait until all of it is read.
+
+A short file is written row by row, in the transaction that stores it. A long one would hold the store's only write lock
+for as long as it is read. On SQLite its rows therefore go to files of their own first, which are attached and copied
+into the store in one short transaction. A server has no such lock, and takes the rows as they come.
+"""
+
+import sqlite3
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import pandas as pd
+from sqlalchemy import Connection, Engine, text
+
+from profsvc.store.bulk import FEWEST_TO_COPY, insert_rows, integers, values
+from profsvc.store.copy_blocks import copy_columns
+from profsvc.store.engine import file_of, reading, writing
+from profsvc.store.pages import MOST_ROW_ID, Column, PageFile
+
+# Long tables: a key that counts up, numbers, and perhaps texts that are nearly always null.
+PAGED = ("launches", "samples", "transfers", "api_calls", "ranges")
+WORTH_PAGES = 500
+Columns = Mapping[str, Any]
+
+
+class Sink(Protocol):
+    """Takes the rows of base tables; a column is an array, a series, a list or a range, and all are of one length."""
+
+    def write(self, table: str, columns: Columns) -> None:
+        """Take rows of a table."""
+
+
+class Direct:
+    """Writes rows in the transaction that is open."""
+
+    def __init__(self, connection: Connection) -> None:
+        """Begin an upload on a connection in a transaction that writes."""
+        self.connection = connection
+
+    def write(self, table: str, columns: Columns) -> None:
+        """Take rows of a table."""
+        if self.connection.dialect.name == "postgresql" and len(next(iter(columns.values()))) >= FEWEST_TO_COPY:
+            copy_columns(self.connection, table, columns)
+            return
+        insert_rows(self.connection, table, list(columns), zip(*map(values, columns.values()), strict=True))
+
+
+class Staged:
+    """Writes rows to two files: long tables of numbers as pages, all others through SQLite."""
+
+    def __init__(self, folder: Path, statements: Mapping[str, str]) -> None:
+        """Begin an upload; ``statements`` are those that create the tables of the store."""
+        self.files = {"staged_pages": folder / "pages.sqlite", "staged_rows": folder / "rows.sqlite"}
+        self.statements = statements
+        self.pages = PageFile(self.files["staged_pages"], {name: statements[name] for name in PAGED})
+        self.last = dict.fromkeys(PAGED, 0)
+        self.rows = sqlite3.connect(self.files["staged_rows"], isolation_level=None)
+        self.in_rows: list[str] = []
+        for setting in ("journal_mode = OFF", "synchronous = OFF", "foreign_keys = OFF"):
+            self.rows.execute(f"PRAGMA {setting}")
+
+    def write(self, table: str, columns: Columns) -> None:
+        """Take rows of a table."""
+        if table in PAGED and self._as_pages(table, columns):
+            return
+        if table not in self.in_rows:
+            self.rows.execute(self.statements[table])
+            self.in_rows.append(table)
+        places = ", ".join("?" * len(columns))
+        self.rows.execute("BEGIN")
+        self.rows.executemany(
+            f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({places})",
+            zip(*map(values, columns.values()), strict=True),
+        )
+        self.rows.execute("COMMIT")
+
+    def _as_pages(self, table: str, columns: Columns) -> bool:
+        """Write rows as pages if they are all numbers and their keys count up."""
+        own = self.pages.columns[table]
+        keys = np.asarray(columns[own[0]])
+        if (
+            len(keys) < WORTH_PAGES
+            or not self.last[table] < keys[0] <= keys[-1] <= MOST_ROW_ID
+            or (np.diff(keys) != 1).any()
+        ):
+            return False
+        arrays = [_numbers(columns[name]) if name in columns else _none(len(keys)) for name in own[1:]]
+        if any(array is None for array in arrays):
+            return False
+        self.pages.add(table, int(keys[0]), [array for array in arrays if array is not None])
+        self.last[table] = int(keys[-1])
+        return True
+
+    def close(self) -> None:
+        """Make the files whole, so that they can be attached."""
+        self.pages.close()
+        self.rows.close()
+
+    def copy(self, connection: Connection) -> None:
+        """Copy all rows into the store, to which the files are attached."""
+        paged = [("staged_pages", table) for table in PAGED if self.last[table]]
+        for file, table in [*paged, *(("staged_rows", table) for table in self.in_rows)]:
+            connection.exec_driver_sql(f"INSERT INTO main.{table} SELECT * FROM {file}.{table}")
+
+
+def _none(length: int) -> Column:
+    return np.zeros(length, np.int64), np.ones(length, np.bool_)
+
+
+def _numbers(column: Any) -> Column | None:
+    """Return a column as an array of 64 bits and what is null in it; None if it has texts."""
+    if isinstance(column, pd.Series):
+        column = column.array
+    if isinstance(column, pd.arrays.IntegerArray):
+        return integers(column)
+    array = np.asarray(column)
+    if array.dtype == object:
+        return _none(len(array)) if not any(cell is not None for cell in array) else None
+    return (array, None) if array.dtype == np.float64 else (array.astype(np.int64, copy=False), None)
+
+
+@contextmanager
+def staging(engine: Engine) -> Iterator[Staged]:
+    """Give a place for the rows of an upload; it is gone afterwards, whatever happens."""
+    file = file_of(engine)
+    assert file is not None, "a server takes rows as they come"
+    with reading(engine) as connection:
+        found = connection.execute(text("SELECT name, sql FROM sqlite_schema WHERE type = 'table'")).all()
+    with tempfile.TemporaryDirectory(prefix=f".{file.name}.loading-", dir=file.absolute().parent) as folder:
+        staged = Staged(Path(folder), {row.name: row.sql for row in found})
+        try:
+            yield staged
+        finally:
+            staged.rows.close()
+            staged.pages.file.close()
+
+
+def reserve(engine: Engine) -> int:
+    """Return a number for an upload that no other will get."""
+    with writing(engine) as connection:
+        connection.execute(
+            text(
+                "INSERT INTO sqlite_sequence (name, seq)"
+                " SELECT 'uploads', 0 WHERE NOT EXISTS (SELECT 1 FROM sqlite_sequence WHERE name = 'uploads')"
+            )
+        )
+        query = text("UPDATE sqlite_sequence SET seq = seq + 1 WHERE name = 'uploads' RETURNING seq")
+        return int(connection.execute(query).scalar_one())
