@@ -168,7 +168,7 @@ def _floats(letters: Letters, offsets: Bounds, wanted: Flags) -> Floats:
     valid[:, 0] = wanted.reshape(-1)
     bits = pa.py_buffer(np.packbits(valid, bitorder="little"))
     texts = pa.StringArray.from_buffers(valid.size, pa.py_buffer(offsets), pa.py_buffer(letters), bits)
-    read = pyarrow.compute.cast(texts, pa.float64())
+    read = pyarrow.compute.cast(texts, pa.float64(), memory_pool=pa.system_memory_pool())
     values = np.frombuffer(read.buffers()[1], np.float64)[: valid.size : 2].reshape(wanted.shape)
     found = np.where(wanted, values, np.nan)
     must(np.count_nonzero(np.isfinite(found)) == np.count_nonzero(wanted))

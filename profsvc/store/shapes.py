@@ -38,6 +38,7 @@ WIDE = (
     f" JOIN launches l ON {{launch}} AND b.first_launch BETWEEN l.launch_id - {MOST_LAUNCHES - 1} AND l.launch_id"
     " JOIN shapes h ON h.shape_id = l.shape_id JOIN kernels k ON k.kernel_id = h.kernel_id"
 )
+_CELL = {"text": "e.value", "point": "{point}"}
 # SQLite takes the conditions of a query, and of a join, into a union only where the types of its columns agree.
 _OF_WIDE = {"section": "NULL", "statistic": "NULL", "invocations": "CAST(NULL AS BIGINT)", "line": "l.line"}
 
@@ -318,8 +319,8 @@ SHAPES: dict[str, Shape] = {
                 ),
                 _OF_WIDE
                 | {
-                    "raw_text": f"CAST({RAW_TEXT.format(text='e.value', ending='t.ending')} AS TEXT)",
-                    "value": f"CAST({VALUE.format(text='e.value', factor='c.factor')} AS DOUBLE PRECISION)",
+                    "raw_text": f"CAST({RAW_TEXT.format(ending='t.ending', **_CELL)} AS TEXT)",
+                    "value": f"CAST({VALUE.format(factor='c.factor', **_CELL)} AS DOUBLE PRECISION)",
                     "reason": "CAST(NULL AS TEXT)",
                 },
             ),

@@ -29,10 +29,12 @@ FLAGS = (
     "OVERLAP",
 )
 
-# The one place where the SQL of the views differs: key-value pairs as a JSON object in text, and the cells of a column.
+# The one place where the SQL of the views differs: key-value pairs as a JSON object in text, the cells of a column,
+# and the place of the point in one.
 SPELLED: Mapping[str, Mapping[str, str]] = {
     "sqlite": {
         "json_object": "json_group_object(t.key, t.value)",
+        "point": "instr(e.value, '.')",
         "cells": """json_each('["' || replace(t.texts, ' ', '","') || '"]') e""",
     },
     "postgresql": {
@@ -40,6 +42,7 @@ SPELLED: Mapping[str, Mapping[str, str]] = {
             "'{' || coalesce(string_agg(CAST(to_json(t.key) AS text) || ':' || CAST(to_json(t.value) AS text),"
             " ',' ORDER BY t.key), '') || '}'"
         ),
+        "point": "strpos(e.value, '.')",
         "cells": (
             "LATERAL (SELECT x.value, x.number - 1 AS key"
             " FROM unnest(string_to_array(t.texts, ' ')) WITH ORDINALITY x(value, number)) e"

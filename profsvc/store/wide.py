@@ -51,14 +51,17 @@ MOST_DIGITS = 18
 _PLAIN = np.zeros(256, np.bool_)
 _PLAIN[[*b"0123456789.,-"]] = True
 
-_BARE = "replace({text}, ',', '')"
-_WHOLE = f"rtrim({_BARE}, '0123456789')"
-_BEHIND = f"CASE {_WHOLE} WHEN '' THEN 0 WHEN '-' THEN 0 ELSE length({_BARE}) - length({_WHOLE}) + {{point}} END"
-RAW_TEXT = "{text} || substr({ending}, 1 + " + _BEHIND.replace("{point}", "1") + ")"
+# ``point`` is the place of the point in the text, 0 for none: the one function that the databases name differently.
+RAW_TEXT = (
+    "CASE {ending} WHEN '' THEN {text}"
+    " ELSE {text} || substr({ending}, CASE {point} WHEN 0 THEN 1 ELSE length({text}) - {point} + 2 END) END"
+)
+_POWERS = " ".join(f"WHEN {power} THEN {10**power}.0" for power in range(MOST_DIGITS + 1))
 # The same SQL reads the numbers on both databases: their own conversions of text do not round alike.
 VALUE = (
-    f"CAST(CAST(NULLIF(replace({_BARE}, '.', ''), '') AS BIGINT) AS DOUBLE PRECISION)"
-    f" / CAST('1e' || ({_BEHIND.replace('{point}', '0')}) AS DOUBLE PRECISION) * {{factor}}"
+    "CAST(CAST(NULLIF(replace(replace({text}, ',', ''), '.', ''), '') AS BIGINT) AS DOUBLE PRECISION)"
+    f" / CAST(CASE CASE {{point}} WHEN 0 THEN 0 ELSE length({{text}}) - {{point}} END {_POWERS} END"
+    " AS DOUBLE PRECISION) * {factor}"
 )
 Flags = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]

@@ -65,6 +65,9 @@ def test_every_column_is_explained_and_typed(engine: Engine, stored: store.Store
     assert {c: str(t) for c, t in found.dtypes.items()} == {c: DTYPES[kind] for c, kind in kinds.items()}
 
 
+OWN = {"json_object": "v1_runs", "cells": "v1_metrics", "point": "v1_metrics"}
+
+
 @pytest.mark.parametrize("view", VIEWS)
 def test_views_are_plain_sql_for_both_databases(view: str) -> None:
     for dialect, spelled in SPELLED.items():
@@ -72,7 +75,7 @@ def test_views_are_plain_sql_for_both_databases(view: str) -> None:
         for name, own in spelled.items():
             others = [other[name] for other in SPELLED.values() if other is not spelled]
             assert not any(other in text for other in others)
-            assert (own in text) == (view == {"json_object": "v1_runs", "cells": "v1_metrics"}[name])
+            assert (own in text) == (view == OWN[name])
             text = text.replace(own, "")
         assert "{" not in text
         assert '"' not in text.replace('"ipc_sm"', "")

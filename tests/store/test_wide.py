@@ -184,7 +184,10 @@ def test_sql_reads_plain_numbers_to_the_last_bit(
 ) -> None:
     digits = str(whole).zfill(decimals + 1)
     cell = sign + (f"{digits[:-decimals]}.{digits[-decimals:]}" if decimals else digits)
-    shown, value = RAW_TEXT.format(text="t", ending="e"), VALUE.format(text="t", factor=":f")
+    shown, value = (
+        RAW_TEXT.format(text="t", ending="e", point="instr(t, '.')"),
+        VALUE.format(text="t", factor=":f", point="instr(t, '.')"),
+    )
     query = text(f"SELECT {shown}, {value} FROM (SELECT :t AS t, '' AS e)")
     with calculator.connect() as connection:
         assert connection.execute(query, {"t": cell, "f": factor}).one() == (cell, float(cell) * factor)
