@@ -31,6 +31,7 @@ KEYS = {
     "unit_names": ("unit", "si_unit"),
     "model_names": ("model", "quantity", "unit", "form"),
     "devices": ("name", "compute_capability"),
+    "wide_layouts": ("digest",),
     "places": ("key",),
     "shapes": ("key",),
 }
@@ -106,7 +107,7 @@ class Names(dict[tuple[str, ...], int]):
                 found = self._known(connection, names)
             if len(found) == len(names):
                 return found
-        with _writing(self._store) as connection:
+        with writing_names(self._store) as connection:
             found = self._known(connection, names)
             if new := [name for name in names if name not in found]:
                 if connection.dialect.name == "postgresql":
@@ -125,7 +126,8 @@ class Names(dict[tuple[str, ...], int]):
 
 
 @contextmanager
-def _writing(store: Connection | Engine) -> Iterator[Connection]:
+def writing_names(store: Connection | Engine) -> Iterator[Connection]:
+    """Give the connection that names are written on: the store's own, or one whose transaction ends here."""
     if isinstance(store, Engine):
         with writing(store) as connection:
             yield connection

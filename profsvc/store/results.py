@@ -39,7 +39,8 @@ COLUMNS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 }
 # Tables whose rows an upload has in one range of this key; what refers to them goes with them.
 BY_RANGE = {"metrics": "launch_ref", "samples": "sample_id", "sample_blocks": "sensor_id", "sensors": "sensor_id"}
-BY_RANGE |= {"launches": "launch_id"}
+BY_RANGE |= {"launches": "launch_id", "wide_blocks": "first_launch", "wide_cells": "cell_id"}
+BY_RANGE |= {"wide_lists": "list_id", "wide_constants": "cell_id"}
 BY_RANGE |= {table: key for table, (key, *_) in EVENTS.items()}
 NAMED = {"counter": "counter_id", "expression": "expression_id", "reason": "reason_id", "bound": "bound_id"}
 NAMED |= {"criterion": "criterion_id", "ideal_bound": "ideal_bound_id"}
