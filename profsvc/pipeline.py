@@ -134,6 +134,7 @@ def _counted(verdict: Verdict, batches: Iterator[Batch]) -> Iterator[Batch]:
         verdict.lines_rejected += batch.lines_rejected
         verdict.launches += len(batch.tables.get("launches", ()))
         verdict.metrics += len(batch.tables.get("metrics", ()))
+        verdict.metrics += 0 if batch.wide is None else int(batch.wide.collected.sum())
         verdict.samples += len(batch.tables.get("samples", ()))
         if "sensors" in batch.tables:
             verdict.warnings += _warnings(batch.tables["sensors"])
@@ -318,7 +319,8 @@ def analyze(engine: "Engine", run_id: int, progress: Progress | None = None) -> 
                 metrics = store.metrics(engine, int(str(upload_id)), some["launch_id"].tolist())
                 if tool == "ncu" and len(lent):  # the launch's own cells come first, and the first counts
                     metrics = pd.concat([metrics, lent[lent["launch_id"].isin(some["launch_id"])]], ignore_index=True)
-                counters.append(analysis.counters_of(some, metrics, tool, known))
+                wide = store.wide_values(engine, some["launch_id"].tolist(), analysis.metrics_used(tool, known))
+                counters.append(analysis.counters_of(some, metrics, tool, known, wide))
                 begin += size
                 # Launches of a trace have few metrics or none: then many of them take no more memory.
                 size = max(LAUNCHES_AT_ONCE, min(MOST_AT_ONCE, METRICS_AT_ONCE * len(some) // (len(metrics) + 1)))

@@ -3,14 +3,19 @@
 A reader turns bytes into `Batch` objects. A batch holds tidy tables (pandas frames with exactly the columns
 below) and the account of the lines it consumed: every line of a file is stored, skipped or rejected.
 Units stand in the names. Missing is null, and where a value is null a ``reason`` column says why.
+
+A page with a column a metric has millions of cells: a row of ``metrics`` each would cost ten times what the cells do.
+Such cells stay together in `Wide`, which says the same as the rows that `unpivoted` makes of it.
 """
 
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from profsvc.errors import DomainError
@@ -172,6 +177,47 @@ TABLES: Mapping[str, tuple[Column, ...]] = {
 }
 
 
+@dataclass(frozen=True, eq=False)
+class WideColumns:
+    """What the columns of a wide page are: the tool's name of each metric, its unit as it came, and that of its values.
+
+    ``factors`` bring a number as it came to ``si_units``. A page makes this once: the same object, the same columns.
+    """
+
+    metrics: tuple[str, ...]
+    units: tuple[str, ...]
+    si_units: tuple[str, ...]
+    factors: npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Wide:
+    """Cells of launches that follow each other, a row a launch and a column a metric.
+
+    The text of the cells, in UTF-8, lies in ``letters``: that of launch i and column k from ``bounds[i, k, 0]`` to
+    ``bounds[i, k, 1]``. An empty cell was not collected and is no metric. ``values`` are the numbers in the columns'
+    ``si_units``, NaN where there is none; ``reasons`` say why for every cell (i, k) that is not empty.
+    """
+
+    columns: WideColumns
+    first_launch: int
+    lines: npt.NDArray[np.int64]
+    letters: npt.NDArray[np.uint8]
+    bounds: npt.NDArray[np.int32]
+    values: npt.NDArray[np.float64]
+    reasons: Mapping[tuple[int, int], str] = field(default_factory=dict)
+
+    def text(self, launch: int, column: int) -> str:
+        """Return a cell as it came."""
+        begin, end = self.bounds[launch, column].tolist()
+        return self.letters[begin:end].tobytes().decode()
+
+    @cached_property
+    def collected(self) -> npt.NDArray[np.bool_]:
+        """Which cells are metrics."""
+        return self.bounds[:, :, 1] > self.bounds[:, :, 0]
+
+
 @dataclass(frozen=True)
 class Batch:
     """What a reader yields: tidy tables, the account of the lines consumed, and facts about the file.
@@ -179,6 +225,7 @@ class Batch:
     ``lines_stored + lines_skipped + lines_rejected`` summed over the batches equals the lines of the file.
     ``facts`` (tool, tool_version, number_format, ...) of later batches override those of earlier ones.
     ``message`` is a sentence for the user about the whole file, such as the error lines of a failed run.
+    ``wide`` holds more metrics of launches beside those in ``tables``.
     """
 
     tables: Mapping[str, pd.DataFrame] = field(default_factory=dict)
@@ -187,6 +234,7 @@ class Batch:
     lines_rejected: int = 0
     facts: Mapping[str, str] = field(default_factory=dict)
     message: str = ""
+    wide: Wide | None = None
 
 
 def frame(name: str, rows: Mapping[str, Sequence[object]]) -> pd.DataFrame:
@@ -197,12 +245,8 @@ def frame(name: str, rows: Mapping[str, Sequence[object]]) -> pd.DataFrame:
     """
     length = max((len(values) for values in rows.values()), default=0)
     table = pd.DataFrame(
-        {
-            column.name: pd.Series(
-                list(rows.get(column.name, [])) or [None] * length, dtype=DTYPES[column.kind], index=range(length)
-            )
-            for column in TABLES[name]
-        }
+        {column.name: _given(column.kind, length, list(rows.get(column.name, []))) for column in TABLES[name]},
+        copy=False,
     )
     if unknown := set(rows) - set(table.columns):
         raise DomainError(f"table {name!r} has no column {sorted(unknown)}; it has {list(table.columns)}")
@@ -221,6 +265,18 @@ def frame_of_arrays(name: str, length: int, columns: Mapping[str, Any]) -> pd.Da
     return pd.DataFrame(
         {column.name: _array(column.kind, length, columns.get(column.name)) for column in TABLES[name]}, copy=False
     )
+
+
+def _given(kind: str, length: int, values: list[object]) -> Any:
+    if not values:
+        return _array(kind, length, None)
+    if kind == "int" and len(values) == length and set(map(type, values)) == {int}:
+        return pd.arrays.IntegerArray(np.array(values, np.int64), np.zeros(length, np.bool_))
+    if kind == "text" and len(values) == length:
+        texts = np.empty(length, object)
+        texts[:] = values
+        return _array(kind, length, texts)
+    return pd.Series(values, dtype=DTYPES[kind], index=range(length))
 
 
 def _array(kind: str, length: int, given: Any) -> Any:
@@ -249,6 +305,61 @@ def check(name: str, table: pd.DataFrame) -> pd.DataFrame:
         if not column.nullable and (null := table[column.name].isna()).any():
             raise DomainError(f"{name}.{column.name} must not be null; row {int(null.argmax())} is")
     return table
+
+
+def check_wide(wide: Wide) -> Wide:
+    """Return ``wide`` unchanged if its parts fit each other; raise `DomainError` otherwise."""
+    columns = wide.columns
+    shape = (len(wide.lines), len(columns.metrics))
+    found = {
+        "bounds": wide.bounds.shape == (*shape, 2),
+        "values": wide.values.shape == shape,
+        "units": len(columns.units) == len(columns.si_units) == len(columns.factors) == shape[1],
+    }
+    if wrong := [name for name, fits in found.items() if not fits]:
+        raise DomainError(f"wide metrics of {shape[0]} launches and {shape[1]} columns have others in {wrong}")
+    lacking = np.isfinite(wide.values) != wide.collected
+    if np.count_nonzero(lacking) != len(wide.reasons) or not all(lacking[cell] for cell in wide.reasons):
+        raise DomainError("the cells of wide metrics without a value are not the empty ones and those with a reason")
+    if not all(wide.collected[cell] for cell in wide.reasons):
+        raise DomainError("an empty cell of wide metrics has a value or a reason")
+    return wide
+
+
+def unpivoted(wide: Wide, cells: npt.NDArray[np.bool_] | None = None) -> pd.DataFrame:
+    """Return the tidy table ``metrics`` that says what wide metrics do; where ``cells`` are given, only those.
+
+    >>> columns = WideColumns(("cycles", "hit_rate"), ("cycle", "%"), ("cycle", "1"), np.array([1, 0.01]))
+    >>> letters, bounds = np.frombuffer(b"750", np.uint8), np.array([[[0, 1], [1, 3]]], np.int32)
+    >>> wide = Wide(columns, 0, np.array([3]), letters, bounds, np.array([[7, 0.5]]))
+    >>> unpivoted(wide)[["launch_index", "metric", "raw_text", "value", "si_unit"]].to_dict("tight")["data"]
+    [[0, 'cycles', '7', 7.0, 'cycle'], [0, 'hit_rate', '50', 0.5, '1']]
+    """
+    shown = wide.collected if cells is None else wide.collected & cells
+    rows, places = np.nonzero(shown)
+    text, bounds = wide.letters.tobytes(), wide.bounds[rows, places].tolist()
+    names = {
+        name: np.array([*given, None], object)[:-1]
+        for name, given in (
+            ("metric", wide.columns.metrics), ("unit", wide.columns.units), ("si_unit", wide.columns.si_units)
+        )
+    }  # fmt: skip
+    reasons = np.array([wide.reasons.get(cell) for cell in zip(rows.tolist(), places.tolist(), strict=True)], object)
+    si_units = names["si_unit"][places]
+    si_units[pd.notna(reasons)] = None
+    raw = np.empty(len(rows), object)
+    raw[:] = [text[begin:end].decode() for begin, end in bounds]
+    columns = {
+        "launch_index": rows + wide.first_launch,
+        "metric": names["metric"][places],
+        "raw_text": raw,
+        "unit": names["unit"][places],
+        "value": wide.values[rows, places],
+        "si_unit": si_units,
+        "reason": reasons,
+        "line": wide.lines[rows],
+    }
+    return frame_of_arrays("metrics", len(rows), columns)
 
 
 _PARAMETERS = re.compile(r"\([^()]*(?:\([^()]*\)[^()]*)*\)\s*(?:const)?\s*$")

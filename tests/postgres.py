@@ -140,7 +140,7 @@ def _restarting(ours: Any) -> list[str]:
     return ["setpriv", f"--reuid={ours.system_user}", "--clear-groups", *command] if ours.system_user else command
 
 
-def migrated(server: Server, counters: Iterable[str]) -> str:
+def migrated(server: Server, counters: Iterable[str] | None = None) -> str:
     """Make a database with this program's schema and return its name; nobody is connected to it."""
     name = server.database()
     engine = store.connect(server.url(name).render_as_string(hide_password=False))

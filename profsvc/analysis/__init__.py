@@ -21,11 +21,11 @@ from profsvc import specs
 from profsvc.analysis import criteria, potential
 from profsvc.analysis.attributes import lend
 from profsvc.analysis.characterized import attainable_shares, of_device
-from profsvc.analysis.counters import counters_of, feeds_criteria
+from profsvc.analysis.counters import counters_of, feeds_criteria, metrics_used
 from profsvc.analysis.peaks import peaks
 from profsvc.analysis.timeline import Timeline
 
-__all__ = ["VERSION", "Rest", "analyze", "attainable_shares", "counters_of", "feeds_criteria", "lend"]
+__all__ = ["VERSION", "Rest", "analyze", "attainable_shares", "counters_of", "feeds_criteria", "lend", "metrics_used"]
 
 VERSION = "2"
 """Raised when any number changes for the same input."""

@@ -44,18 +44,31 @@ def values_of(metrics: pd.DataFrame, ids: list[int], tool: str, capability: str 
     return {str(name): wide[name].to_numpy(dtype="float64") for name in wide}
 
 
+def metrics_used(tool: str, capability: str | None) -> frozenset[str]:
+    """Return the tool's metrics that any counter is computed from."""
+    expressions = specs.metrics(tool, capability).values()
+    return frozenset(name for expression in expressions for name in expression.names)
+
+
 def counters_of(
-    launches: pd.DataFrame, metrics: pd.DataFrame, tool: str, capability: str | None
+    launches: pd.DataFrame,
+    metrics: pd.DataFrame,
+    tool: str,
+    capability: str | None,
+    wide: Mapping[str, np.ndarray] | None = None,
 ) -> tuple[pd.DataFrame, Mapping[str, np.ndarray]]:
     """Return the counters of launches of one upload and capability, and the expression behind each value.
 
     ``launches`` has ``launch_id`` and the tidy columns; ``metrics`` has ``launch_id, section, metric, value``, in SI
-    units.
+    units. ``wide`` are more values, by metric one a launch, NaN where there is none; they count before ``metrics``.
     """
     ids = launches["launch_id"].tolist()
     own = {column: launches[column].to_numpy(dtype="float64", na_value=np.nan) for column in OWN}
     known = {f"@{column}": values for column, values in own.items() if not np.isnan(values).all()}
-    derived, sources = specs.derive_counters(tool, capability, values_of(metrics, ids, tool, capability) | known)
+    given = values_of(metrics, ids, tool, capability)
+    for name, numbers in (wide or {}).items():
+        given[name] = np.where(np.isnan(numbers), given.get(name, np.nan), numbers)
+    derived, sources = specs.derive_counters(tool, capability, given | known)
     table = pd.DataFrame(derived, index=pd.Index(ids, name="launch_id"), dtype="float64")
     for column, values in own.items():
         if column not in table:

@@ -55,7 +55,7 @@ from profsvc.formats import (
 )
 from profsvc.formats.named_columns import Named
 from profsvc.formats.stream import head_text, open_stream, peek
-from profsvc.tables import Batch, check
+from profsvc.tables import Batch, check, check_wide
 
 HEAD_BYTES = 256 << 10
 MOST_HEAD_BYTES = 16 << 20
@@ -140,6 +140,8 @@ def _checked(batches: Iterator[Batch]) -> Iterator[Batch]:
     for batch in batches:
         for name, table in batch.tables.items():
             check(name, table)
+        if batch.wide is not None:
+            check_wide(batch.wide)
         yield batch
 
 

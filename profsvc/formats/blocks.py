@@ -5,7 +5,7 @@ reads one by one, so that an odd line costs no more than its surroundings.
 """
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, NamedTuple, TypeVar
 
@@ -132,30 +132,3 @@ def blank(letters: Letters, starts: Int64s, ends: Int64s, digits: Int64s) -> Non
     # The words of short texts would overlap.
     for back in range(1, int(digits.max()) + 1):
         letters[(ends - back)[back <= digits]] = 0
-
-
-def look_plain(cells: Sequence[str]) -> bool:
-    """Tell whether cells hold nothing but digits and points, and something each."""
-    return not "".join(cells).encode().translate(None, b"0123456789.") and "" not in cells
-
-
-def plain_floats(cells: Sequence[str]) -> npt.NDArray[np.float64]:
-    """Return numbers that consist of digits and at most one point each; raise `NotPlainError` for any others.
-
-    >>> plain_floats(["1.5", "20", ".25"])
-    array([ 1.5 , 20.  ,  0.25])
-    """
-    must(look_plain(cells))
-    letters = np.frombuffer(("\0".join(cells) + "\0").encode(), np.uint8)
-    ends = np.flatnonzero(letters == 0)
-    # Texts of Arrow follow each other without gaps: every other one is the NUL between two cells, marked as missing.
-    offsets = np.zeros(2 * len(cells) + 1, np.int32)
-    offsets[1::2], offsets[2::2] = ends, ends + 1
-    known = pa.py_buffer(b"\x55" * (len(cells) // 4 + 1))
-    texts = pa.StringArray.from_buffers(2 * len(cells), pa.py_buffer(offsets), pa.py_buffer(letters), known)
-    try:
-        read = pyarrow.compute.cast(texts, pa.float64())
-    except pa.ArrowInvalid:
-        raise NotPlainError from None
-    values: npt.NDArray[np.float64] = np.frombuffer(read.buffers()[1], np.float64)[: 2 * len(cells) : 2]
-    return values

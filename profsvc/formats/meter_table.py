@@ -9,6 +9,7 @@ import csv
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import BinaryIO
 
 from profsvc.errors import BrokenInputError
@@ -24,6 +25,7 @@ from profsvc.tables import Batch
 SIGNS = "\t;,"
 MOST_CELLS = 5000
 PREAMBLE_LINES = 200
+HEADERS_KEPT = 32
 _NUMERIC = re.compile(r"\s*[-+]?[0-9][0-9.,'\u2019\u00a0\u202f\u2009]*(?:[eE][-+]?[0-9]+)?\s*|\s*[-+]?[.,][0-9]+\s*")
 _INTEGER = re.compile(r"[-+]?[0-9]+")
 
@@ -109,8 +111,15 @@ def layout_of(line: str, style: Style) -> Layout | None:
     """Return the layout of ``line`` if it is a header."""
     if not any(sign in line for sign in SIGNS):
         return None
+    sign, cells = _split_header(line)
+    return style.layout(sign, list(cells))
+
+
+# Every reader of a meter looks at the same first lines.
+@lru_cache(HEADERS_KEPT)
+def _split_header(line: str) -> tuple[str, tuple[str, ...]]:
     sign = sign_of(line)
-    return style.layout(sign, split_row(line, sign))
+    return sign, tuple(split_row(line, sign))
 
 
 def is_numeric(cell: str) -> bool:

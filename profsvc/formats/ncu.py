@@ -1,8 +1,9 @@
 """What the readers of Nsight Compute exports share: launches, values with units, notes, and the account of lines."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 import numpy as np
 import pandas as pd
@@ -12,8 +13,9 @@ from profsvc.formats.ncu_lines import HEADER, REJECT, SKIP, UNITS, Record
 from profsvc.formats.numbers import NOT_NUMBERS, NumberFormat, Numbers
 from profsvc.formats.stream import Text
 from profsvc.specs import units
-from profsvc.tables import Batch, frame
+from profsvc.tables import Batch, Wide, frame
 
+T = TypeVar("T")
 TOOL = "Nsight Compute"
 EXPORT_AGAIN = "export again with: ncu -i REPORT --csv --page raw --print-units base"
 BATCH_LAUNCHES = 64
@@ -114,6 +116,25 @@ def duration_ns(value: float, unit: str, scales: Scales) -> float | None:
     return round(value * round(factor * 1e9), 6) if si_unit == "s" and value == value else None
 
 
+# Column of `launches` -> column of the export, and what its cell means.
+_IDENTITY: Mapping[str, tuple[str, Callable[[str], object]]] = {
+    "source_id": ("ID", lambda cell: cell or None),
+    "process_id": ("Process ID", whole_number),
+    "process_name": ("Process Name", lambda cell: cell or None),
+    "host": ("Host Name", lambda cell: cell or None),
+    "kernel": ("Kernel Name", str),
+    "device_index": ("Device", whole_number),
+    "compute_capability": ("CC", lambda cell: cell or None),
+    "context": ("Context", whole_number),
+    "stream": ("Stream", whole_number),
+}
+
+
+def _each(meaning: Callable[[str], T], cells: Sequence[str]) -> list[T]:
+    known = {cell: meaning(cell) for cell in set(cells)}
+    return [known[cell] for cell in cells]
+
+
 @dataclass
 class Launches:
     """The launches of a batch, column by column; rows may still be completed until the batch is yielded."""
@@ -126,27 +147,25 @@ class Launches:
 
     def add(self, index: int, line: int, cells: Mapping[str, str]) -> None:
         """Add the launch whose identity cells are ``cells``, by column name of the export."""
-        grid = dimensions(cells.get("Grid Size", ""))
-        block = dimensions(cells.get("Block Size", ""))
-        row: dict[str, object] = {
-            "launch_index": index,
-            "source_id": cells.get("ID") or None,
-            "process_id": whole_number(cells.get("Process ID", "")),
-            "process_name": cells.get("Process Name") or None,
-            "host": cells.get("Host Name") or None,
-            "kernel": cells.get("Kernel Name", ""),
-            "device_index": whole_number(cells.get("Device", "")),
-            "device": None,
-            "compute_capability": cells.get("CC") or None,
-            "context": whole_number(cells.get("Context", "")),
-            "stream": whole_number(cells.get("Stream", "")),
-            "duration_ns": None,
-            **dict(zip(("grid_x", "grid_y", "grid_z"), grid, strict=True)),
-            **dict(zip(("block_x", "block_y", "block_z"), block, strict=True)),
-            "line": line,
+        self.extend(index, [line], {name: [cell] for name, cell in cells.items()})
+
+    def extend(self, first: int, lines: Sequence[int], cells: Mapping[str, Sequence[str]]) -> None:
+        """Add launches that follow each other, whose identities are the columns ``cells``."""
+        nothing = [""] * len(lines)
+        columns: dict[str, Sequence[object]] = {
+            "launch_index": range(first, first + len(lines)),
+            "line": lines,
+            "device": [None] * len(lines),
+            "duration_ns": [None] * len(lines),
         }
-        for name, value in row.items():
-            self.columns.setdefault(name, []).append(value)
+        for column, (name, meaning) in _IDENTITY.items():
+            columns[column] = _each(meaning, cells.get(name, nothing))
+        for name in ("grid", "block"):
+            sizes = _each(dimensions, cells.get(f"{name.title()} Size", nothing))
+            for axis, along in zip("xyz", zip(*sizes, strict=True), strict=True):
+                columns[f"{name}_{axis}"] = along
+        for column, values in columns.items():
+            self.columns.setdefault(column, []).extend(values)
 
     def complete(self, index: int, column: str, value: object) -> None:
         """Set a column of launch ``index`` that has no value yet, if the launch is still in this batch."""
@@ -224,9 +243,13 @@ class Ledger:
         return len(self.rejects) >= BATCH_REJECTS
 
     def batch(
-        self, tables: dict[str, pd.DataFrame], facts: Mapping[str, str] | None = None, message: str = ""
+        self,
+        tables: dict[str, pd.DataFrame],
+        facts: Mapping[str, str] | None = None,
+        message: str = "",
+        wide: Wide | None = None,
     ) -> Batch:
-        """Hand on the counts, and the rejects as a table, beside ``tables``."""
+        """Hand on the counts, and the rejects as a table, beside ``tables`` and ``wide`` metrics."""
         if self.rejects:
             rows = sorted(self.rejects, key=lambda record: record.line)
             columns: dict[str, Sequence[object]] = {
@@ -236,7 +259,7 @@ class Ledger:
                 "text": [row.text for row in rows],
             }
             tables = {**tables, "rejects": frame("rejects", columns)}
-        batch = Batch(tables, self.stored, self.skipped, self.rejected, facts or {}, message)
+        batch = Batch(tables, self.stored, self.skipped, self.rejected, facts or {}, message, wide)
         self.stored = self.skipped = self.rejected = 0
         self.rejects = []
         return batch

@@ -135,10 +135,11 @@ def page_in(text: str) -> str | None:
     return next((page for page, header in _OTHER_PAGES.items() if header.search(text)), None)
 
 
-class _Scanner:
+class Scanner:
     """Sorts lines into records; ``page`` is the only kind of table that the file may hold."""
 
     def __init__(self, page: str) -> None:
+        """Begin before the first line."""
         self.page = page
         self.header: list[str] | None = None
         self.least_cells = 0
@@ -150,6 +151,7 @@ class _Scanner:
         self.open_size = 0
 
     def feed(self, number: int, line: str) -> Iterator[Record]:
+        """Yield the records that end with line ``number``."""
         if self.open:
             if not self._interrupts(line):
                 yield from self._extend(line)
@@ -169,6 +171,16 @@ class _Scanner:
             yield Record(SKIP, number, 1, line, [])
         else:
             yield from self._other(number, line)
+
+    @property
+    def in_quoted_table(self) -> bool:
+        """Whether rows of cells in quotes may follow."""
+        return self.header is not None and self.row is _QUOTED_ROW and not self.open
+
+    def rows_follow(self) -> Iterator[Record]:
+        """Yield the lines that wait, as rows of the table follow that this scanner may not see."""
+        yield from self._settle(REJECT)
+        self.block = False
 
     def _enter(self, number: int, line: str, header: list[str]) -> None:
         if page_of(header) != self.page:
@@ -219,8 +231,7 @@ class _Scanner:
         if text.endswith(",") and cells and not cells[-1]:  # the file ends here: the next cell is not empty, but lost
             cells.pop()
         if self.least_cells <= len(cells) <= len(self.header):
-            yield from self._settle(REJECT)
-            self.block = False
+            yield from self.rows_follow()
             if not text.endswith(("\n", '"', '",')):
                 yield Record(REJECT, line, lines, text[:TEXT_LIMIT], [], "the file ends inside this row")
             else:
@@ -257,6 +268,7 @@ class _Scanner:
             yield record if kind == REJECT or table_like else record._replace(kind=SKIP, reason="")
 
     def finish(self) -> Iterator[Record]:
+        """Yield what waits at the end of the file."""
         yield from self._settle(SKIP)
         if self.open:
             yield self._give_up("the file ends inside a quoted cell")
@@ -264,7 +276,7 @@ class _Scanner:
 
 def records(lines: Iterable[str], page: str) -> Iterator[Record]:
     """Sort the lines of a file that holds tables of ``page`` into records; every line is in exactly one."""
-    scanner = _Scanner(page)
+    scanner = Scanner(page)
     for number, line in enumerate(lines, 1):
         yield from scanner.feed(number, line)
     yield from scanner.finish()

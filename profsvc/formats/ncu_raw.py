@@ -2,26 +2,35 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
-from operator import itemgetter
+from functools import cached_property
 from typing import BinaryIO
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from profsvc.errors import BrokenInputError
 from profsvc.formats import ncu
-from profsvc.formats.blocks import NotPlainError, look_plain, must, plain_floats
-from profsvc.formats.ncu_lines import HEADER, IDENTITY, REJECT, ROW, TEXT_LIMIT, UNITS, Record, page_in, records
+from profsvc.formats.blocks import SMALL_BLOCK, Letters, ahead, cut, lines_of
+from profsvc.formats.ncu_lines import (
+    HEADER,
+    IDENTITY,
+    REJECT,
+    ROW,
+    TEXT_LIMIT,
+    UNITS,
+    Record,
+    Scanner,
+    page_in,
+    records,
+)
+from profsvc.formats.ncu_raw_blocks import Bounds, Floats, Part, Plan, parse
 from profsvc.formats.numbers import NOT_NUMBERS, Evidence, Numbers
 from profsvc.formats.stream import Text, head_text
-from profsvc.tables import Batch, frame_of_arrays
-
-Floats = npt.NDArray[np.float64]
-Objects = npt.NDArray[np.object_]
+from profsvc.tables import Batch, Wide, WideColumns
 
 BATCH_CELLS = 1 << 17
+# Smaller than those of traces: a row is long, and the first blocks are taken before the header is known.
+BLOCK = 1 << 20
 
 NAME = "ncu-raw"
 PAGE = """\
@@ -63,185 +72,284 @@ class _Layout:
         self.identity = {name: first[name] for name in IDENTITY if name in first}
         known = set(self.identity.values())
         self.places = [place for place in range(len(self.header)) if place not in known]
-        self.metrics = [self.header[place] for place in self.places]
-        self.duration = first.get(ncu.DURATIONS[0])
         self.device = first.get(ncu.DEVICE_NAMES[0])
-        self.integers: list[int] = []
-        self.proper: list[int] = []
+        self.duration = first.get(ncu.DURATIONS[0])
 
-    def set_units(self, cells: list[str]) -> None:
+    def set_units(self, cells: list[str], scales: ncu.Scales) -> None:
+        """Take the row of units."""
         self.units = cells
-        self.metric_units = [cells[place] for place in self.places]
-        self.proper = [place for place in self.places if self.header[place] not in ncu.LISTS]
-        self.integers = [place for place in self.places if ncu.holds_integers(self.header[place], cells[place])]
+        units = [cells[place] for place in self.places]
+        scaled = [scales[unit] for unit in units]
+        self.columns = WideColumns(
+            tuple(self.header[place] for place in self.places),
+            tuple(units),
+            tuple(si_unit for _, si_unit in scaled),
+            np.array([factor for factor, _ in scaled], np.float64),
+        )
+        self.lists = np.array([metric in ncu.LISTS for metric in self.columns.metrics], np.bool_)
 
-
-def _layouts(text: Text) -> Iterator[tuple[Record, _Layout | None]]:
-    """Yield the records of the file, each with the layout of its table."""
-    layout: _Layout | None = None
-    for record in records(text.lines(), "raw"):
+    def after(self, record: Record, scales: ncu.Scales) -> "_Layout":
+        """Return the layout that holds after a record."""
         if record.kind == HEADER:
-            layout = _Layout(record.cells)
-        elif record.kind == UNITS and layout is not None:
-            layout.set_units(record.cells)
-        elif record.kind == ROW and layout is not None and not layout.units:
+            return _Layout(record.cells)
+        if record.kind == UNITS and self.header:
+            self.set_units(record.cells, scales)
+        elif record.kind == ROW and not self.units:
             raise BrokenInputError(
                 f"line {record.line}: a row of units must follow the header of a raw page, but a launch does, "
                 f"so its values have no units; {ncu.EXPORT_AGAIN}"
             )
-        yield record, layout
+        return self
 
 
-def _evidence(text: Text) -> Evidence:
+def _evidence(text: Text, scales: ncu.Scales) -> Evidence:
     """Walk the file until its cells tell how it marks decimals."""
-    evidence = Evidence()
-    for record, layout in _layouts(text):
-        if record.kind == ROW and layout is not None:
-            cells = record.cells
-            evidence.add([cells[place] for place in layout.proper], record.line)
-            evidence.add_integers([cells[place] for place in layout.integers], record.line)
+    evidence, layout = Evidence(), _Layout([])
+    for record in records(text.lines(), "raw"):
+        layout = layout.after(record, scales)
+        if record.kind == ROW:
+            cells, header, units = record.cells, layout.header, layout.units
+            proper = [place for place in layout.places if header[place] not in ncu.LISTS]
+            evidence.add([cells[place] for place in proper], record.line)
+            whole = [place for place in layout.places if ncu.holds_integers(header[place], units[place])]
+            evidence.add_integers([cells[place] for place in whole], record.line)
         if evidence.settled:
             break
     return evidence
 
 
-class _Page:
-    """Gathers the rows of one table until they are worth a batch."""
+@dataclass
+class _Cells:
+    """The cells of metrics of launches that follow each other, with the numbers read of them, and the identities."""
 
-    def __init__(self, evidence: Evidence) -> None:
+    lines: Sequence[int]
+    identity: dict[str, list[str]]
+    letters: Letters
+    bounds: Bounds
+    values: Floats
+
+    @cached_property
+    def text(self) -> bytes:
+        """All letters."""
+        return self.letters.tobytes()
+
+    def cell(self, launch: int, column: int) -> str:
+        """Return a cell as it came."""
+        begin, end = self.bounds[launch, column].tolist()
+        return self.text[begin:end].decode()
+
+    def missing(self) -> list[tuple[int, int]]:
+        """Return the cells that are collected but no number."""
+        found = np.isnan(self.values)
+        if not found.any():
+            return []
+        found &= self.bounds[:, :, 1] > self.bounds[:, :, 0]
+        return [(launch, column) for launch, column in np.argwhere(found).tolist()]
+
+
+def _cells_of(rows: list[Record], layout: _Layout) -> _Cells:
+    """Lay out the cells of rows that came one by one; their numbers are not read yet."""
+    picked = [row.cells[place].encode() for row in rows for place in layout.places]
+    sizes = np.fromiter(map(len, picked), np.int32, len(picked))
+    ends = np.cumsum(sizes, dtype=np.int32)
+    bounds = np.stack([ends - sizes, ends], axis=1).reshape(len(rows), len(layout.places), 2)
+    identity = {name: [row.cells[place] for row in rows] for name, place in layout.identity.items()}
+    letters = np.frombuffer(b"".join(picked), np.uint8)
+    return _Cells([row.line for row in rows], identity, letters, bounds, np.full(bounds.shape[:2], np.nan))
+
+
+class _Page:
+    """Turns rows into tables."""
+
+    def __init__(self, evidence: Evidence, scales: ncu.Scales) -> None:
         self.evidence = evidence
         self.numbers = Numbers(evidence.decide())
-        self.scales = ncu.Scales()
+        self.scales = scales
         self.seen: set[tuple[str, str]] = set()
         self.rows: list[Record] = []
-        self.launches = ncu.Launches()
         self.count = 0
+
+    def begin(self, layout: _Layout) -> None:
+        """Begin a table."""
+        self.layout = layout
+        self.seen.clear()
 
     @property
     def full(self) -> bool:
         """Whether the rows gathered are worth a batch."""
         return len(self.rows) * len(self.layout.places) >= BATCH_CELLS if self.rows else False
 
-    def begin(self, layout: _Layout) -> None:
-        self.layout = layout
-        self.seen.clear()
-
     def add(self, record: Record) -> Record:
         """Take a launch; give back the record, rejected if its launch is already there."""
-        layout, cells = self.layout, record.cells
-        identity = {name: cells[place] for name, place in layout.identity.items()}
-        key = (identity.get("Process ID", ""), identity["ID"])
+        identity = self.layout.identity
+        process = record.cells[identity["Process ID"]] if "Process ID" in identity else ""
+        key = (process, record.cells[identity["ID"]])
         if key in self.seen:
             reason = f"launch {key[1]} of process {key[0]} stands twice in this table"
             return record._replace(kind=REJECT, reason=reason, text=record.text[:TEXT_LIMIT])
         self.seen.add(key)
-        self.launches.add(self.count, record.line, identity)
-        if layout.device is not None:
-            self.launches.complete(self.count, "device", cells[layout.device] or None)
         self.rows.append(record)
-        self.count += 1
         return record
 
-    def take(self) -> dict[str, pd.DataFrame]:
+    def take(self) -> tuple[dict[str, pd.DataFrame], Wide | None]:
         """Return the tables of the rows gathered, and begin anew."""
         if not self.rows:
-            return {}
+            return {}, None
         rows, self.rows, layout = self.rows, [], self.layout
-        count, width = len(rows), len(layout.places)
-        if not width:
-            return {"launches": self.launches.take()}
-        pick = itemgetter(*layout.places) if width > 1 else lambda cells: (cells[layout.places[0]],)
-        picked = [pick(row.cells) for row in rows]
-        values, reasons = self._read(rows, layout, list(zip(*picked, strict=True)))
-        first = self.count - count
-        self._durations(first, layout, values)
-        raw = np.empty(count * width, object)
-        raw[:] = list(chain.from_iterable(picked))
-        scaled = [self.scales[unit] for unit in layout.metric_units]
-        known = ~np.isnan(values)
-        with np.errstate(over="ignore"):
-            values *= np.array([factor for factor, _ in scaled])
-        values[~np.isfinite(values)] = np.nan
-        for row, place in np.argwhere(known & np.isnan(values)).tolist():
-            reasons[row * width + place] = self.numbers.reason(picked[row][place])
-        si_units = np.tile(np.array([si_unit for _, si_unit in scaled], object), count)
-        si_units[pd.notna(reasons)] = None
-        columns = {
-            "launch_index": np.repeat(np.arange(first, first + count), width),
-            "metric": np.tile(np.array(layout.metrics, object), count),
-            "raw_text": raw,
-            "unit": np.tile(np.array(layout.metric_units, object), count),
-            "value": values.ravel(),
-            "si_unit": si_units,
-            "reason": reasons,
-            "line": np.repeat(np.array([row.line for row in rows], np.int64), width),
-        }
-        collected = raw != ""
-        if not collected.all():
-            columns = {name: column[collected] for name, column in columns.items()}
-        metrics = frame_of_arrays("metrics", len(columns["line"]), columns)
-        return {"launches": self.launches.take(), "metrics": metrics}
+        cells = _cells_of(rows, layout)
+        columns = list(zip(*([row.cells[place] for place in layout.places] for row in rows), strict=True))
+        cells.values = self._numbers(columns, len(rows))
+        while not self._settled(cells):
+            cells.values = self._numbers(columns, len(rows))
+        return self._tables(cells)
 
-    def _read(self, rows: list[Record], layout: _Layout, columns: list[Sequence[str]]) -> tuple[Floats, Objects]:
-        """Return the numbers, a row a launch, and in the order of the cells why some have none."""
-        while True:
-            values = self._numbers(columns)
-            missing = np.argwhere(np.isnan(values)).tolist()
-            proper = set(layout.proper)
-            for row, place in missing:
-                if layout.places[place] in proper:
-                    self.evidence.add([columns[place][row]], rows[row].line)
-            number_format = self.evidence.decide()
-            if number_format == self.numbers.number_format:
-                break
-            # Signs of thousands came up: no number before them had any.
-            self.numbers = Numbers(number_format)
-        reasons = np.full(values.size, None, object)
-        for row, place in missing:
-            reasons[row * len(columns) + place] = self.numbers.reason(columns[place][row])
-        for place in [place for place, metric in enumerate(layout.metrics) if metric in ncu.LISTS]:
-            values[:, place] = np.nan
-            told = reasons[place :: len(columns)]
-            told[:] = [reason if reason in NOT_NUMBERS.values() else "text" for reason in told]
-        return values, reasons
+    def take_part(self, part: Part, line: int) -> tuple[dict[str, pd.DataFrame], Wide | None] | None:
+        """Return the tables of rows that were read at once; None if they need a closer look."""
+        identity = dict(zip(self.layout.identity, part.identity, strict=True))
+        keys = set(zip(identity.get("Process ID", [""] * part.rows), identity["ID"], strict=True))
+        if len(keys) < part.rows or not self.seen.isdisjoint(keys):
+            return None
+        cells = _Cells(range(line, line + part.rows), identity, part.letters, part.bounds, part.values)
+        for launch, column in np.argwhere(part.odd).tolist() if part.odd.any() else ():
+            cells.values[launch, column] = self.numbers[cells.cell(launch, column)]
+        if not self._settled(cells):
+            return None
+        self.seen |= keys
+        return self._tables(cells)
 
-    def _numbers(self, columns: list[Sequence[str]]) -> Floats:
+    def _settled(self, cells: _Cells) -> bool:
+        """Tell whether the cells that are no numbers are so for good: they may show how the file marks thousands."""
+        for launch, column in cells.missing():
+            if not self.layout.lists[column]:
+                self.evidence.add([cells.cell(launch, column)], cells.lines[launch])
+        number_format = self.evidence.decide()
+        if number_format == self.numbers.number_format:
+            return True
+        # Signs of thousands came up: no number before them had any.
+        self.numbers = Numbers(number_format)
+        return False
+
+    def _numbers(self, columns: Sequence[Sequence[str]], rows: int) -> Floats:
         """Return the numbers of columns; a column is of one kind, so nearly every one is read in one go."""
-        values = np.empty((len(columns[0]), len(columns)))
-        points = self.numbers.number_format.decimal == "."
-        plain = [place for place, column in enumerate(columns) if points and look_plain(column)]
-        others = list(range(len(columns)))
-        try:
-            must(bool(plain))
-            read = plain_floats(list(chain.from_iterable(columns[place] for place in plain)))
-            values[:, plain] = read.reshape(len(plain), -1).T
-            others = sorted(set(others) - set(plain))
-        except NotPlainError:
-            pass
-        for place in others:
-            values[:, place] = self.numbers.many(columns[place])
+        values = np.empty((rows, len(columns)))
+        for place, column in enumerate(columns):
+            values[:, place] = self.numbers.many(column)
+        values[np.isinf(values)] = np.nan
         return values
 
-    def _durations(self, first: int, layout: _Layout, values: Floats) -> None:
+    def _tables(self, cells: _Cells) -> tuple[dict[str, pd.DataFrame], Wide | None]:
+        layout, first, rows = self.layout, self.count, len(cells.lines)
+        self.count += rows
+        launches = ncu.Launches()
+        launches.extend(first, cells.lines, cells.identity)
+        if layout.device is not None:
+            column = layout.places.index(layout.device)
+            launches.columns["device"] = [cells.cell(launch, column) or None for launch in range(rows)]
         if layout.duration is not None:
+            durations = cells.values[:, layout.places.index(layout.duration)].tolist()
             unit = layout.units[layout.duration]
-            for index, value in enumerate(values[:, layout.places.index(layout.duration)].tolist(), first):
-                self.launches.complete(index, "duration_ns", ncu.duration_ns(value, unit, self.scales))
+            launches.columns["duration_ns"] = [ncu.duration_ns(value, unit, self.scales) for value in durations]
+        tables = {"launches": launches.take()}
+        return tables, self._wide(cells, first) if layout.places else None
+
+    def _wide(self, cells: _Cells, first: int) -> Wide:
+        columns, lists = self.layout.columns, self.layout.lists
+        values = cells.values
+        if lists.any():
+            values[:, lists] = np.nan
+        with np.errstate(over="ignore"):
+            values *= columns.factors
+        too_large = np.isinf(values)
+        if too_large.any():
+            values[too_large] = np.nan
+        reasons = {}
+        for launch, column in cells.missing():
+            reason = self.numbers.reason(cells.cell(launch, column))
+            told = not lists[column] or reason in NOT_NUMBERS.values()
+            reasons[launch, column] = reason if told else "text"
+        lines = np.asarray(cells.lines, np.int64)
+        return Wide(columns, first, lines, cells.letters, cells.bounds, values, reasons)
+
+
+class _Walk:
+    """The second walk: plain blocks at once, all others line by line."""
+
+    def __init__(self, text: Text, evidence: Evidence, scales: ncu.Scales) -> None:
+        self.text, self.scales = text, scales
+        self.ledger, self.page, self.scanner = ncu.Ledger(), _Page(evidence, scales), Scanner("raw")
+        self.layout = _Layout([])
+        self.widths: list[str] = []
+        self.line = 1
+
+    def batches(self) -> Iterator[Batch]:
+        for block, plan, part in ahead(self.text.blocks(BLOCK), self._plan, parse):
+            tried = plan is not None and plan == self._plan()
+            yield from self._closer(bytes(block), part if tried else None, tried)
+        for record in self.scanner.finish():
+            yield from self._record(record)
+        yield from self._rest()
+        layout = ", ".join(dict.fromkeys(self.widths))
+        yield self.ledger.last(self.text, "raw", layout, self.page.numbers.number_format, self.page.count)
+
+    def _plan(self) -> Plan | None:
+        layout, number_format = self.layout, self.page.numbers.number_format
+        if not (self.scanner.in_quoted_table and layout.units and layout.places and number_format.decimal == "."):
+            return None
+        return Plan(len(layout.header), list(layout.identity.values()), layout.places, number_format)
+
+    def _closer(self, block: bytes, part: Part | None = None, tried: bool = False) -> Iterator[Batch]:
+        """Read what is plain of a block at once, and the rest of it line by line; ``tried`` if ``part`` is its part."""
+        while block:
+            plan = self._plan()
+            if plan and not tried:
+                part = parse(block, plan)
+            if part:
+                yield from self._rest()
+                if batch := self._take(part):
+                    yield batch
+                    return
+            part, tried = None, False
+            end = cut(block, halve=plan is not None, small=SMALL_BLOCK)
+            if plan and end < len(block):
+                yield from self._closer(block[:end])
+            else:
+                for line in lines_of(block[:end]):
+                    for record in self.scanner.feed(self.line, line):
+                        yield from self._record(record)
+                    self.line += 1
+            block = block[end:]
+
+    def _take(self, part: Part) -> Batch | None:
+        """Return the batch of a part; None if it needs a closer look."""
+        taken = self.page.take_part(part, self.line)
+        if taken is None:
+            return None
+        for record in self.scanner.rows_follow():
+            self.ledger.take(record)
+        self.ledger.stored += part.rows
+        self.line += part.rows
+        return self.ledger.batch(taken[0], wide=taken[1])
+
+    def _record(self, record: Record) -> Iterator[Batch]:
+        self.layout = self.layout.after(record, self.scales)
+        if record.kind == HEADER:
+            yield from self._rest()
+            self.page.begin(self.layout)
+            self.widths.append(f"{len(record.cells)} columns")
+        self.ledger.take(self.page.add(record) if record.kind == ROW else record)
+        if self.page.full or self.ledger.full:
+            tables, wide = self.page.take()
+            yield self.ledger.batch(tables, wide=wide)
+
+    def _rest(self) -> Iterator[Batch]:
+        """Yield the rows that were gathered one by one."""
+        tables, wide = self.page.take()
+        if tables:
+            yield self.ledger.batch(tables, wide=wide)
 
 
 def read(stream: BinaryIO) -> Iterator[Batch]:
     """Read a raw page; a first walk finds how the file marks decimals."""
+    scales = ncu.Scales()
     with Text(stream) as text:
-        ledger, page, widths = ncu.Ledger(), _Page(_evidence(text)), []
-        for record, layout in _layouts(text):
-            if record.kind == HEADER and layout is not None:
-                if tables := page.take():
-                    yield ledger.batch(tables)
-                page.begin(layout)
-                widths.append(f"{len(record.cells)} columns")
-            ledger.take(page.add(record) if record.kind == ROW else record)
-            if page.full or ledger.full:
-                yield ledger.batch(page.take())
-        if tables := page.take():
-            yield ledger.batch(tables)
-        yield ledger.last(text, "raw", ", ".join(dict.fromkeys(widths)), page.numbers.number_format, page.count)
+        yield from _Walk(text, _evidence(text, scales), scales).batches()

@@ -131,6 +131,9 @@ class Evidence:
                 raise self._refusal("contradict each other", [*comma, *dot, *special])
         elif not comma and not dot:
             comma, dot = self._decide_by_integers()
+        other = "maybe_dot" if comma else "maybe_comma"
+        if special and other in self.found:
+            raise self._refusal("contradict each other", [*comma[:1], *dot[:1], *special, other])
         if special:
             return NumberFormat("," if comma else ".", SPACES if special == ["space"] else APOSTROPHES)
         if comma:

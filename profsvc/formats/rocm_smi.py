@@ -68,8 +68,9 @@ def _header(line: str) -> list[str] | None:
     lower = [cell.lower() for cell in cells]
     if lower[0] == "device" and any(_UNIT.fullmatch(cell) or cell.endswith(":") for cell in cells[1:]):
         return cells
-    known = any(_rule(cell) for cell in lower[1:])
-    return cells if ("gpu" in lower[:2] and lower[0] in ("gpu", "timestamp") and known) else None
+    if "gpu" not in lower[:2] or lower[0] not in ("gpu", "timestamp"):
+        return None
+    return cells if any(_rule(cell) for cell in lower[1:]) else None
 
 
 def _is_number(cell: str) -> bool:

@@ -118,9 +118,12 @@ def _times(cells: list[str]) -> tuple[Times, set[int]] | None:
 def _layout(sign: str, cells: list[str]) -> Layout | None:
     if len(cells) < 2 or cells[-1:] == [""]:
         cells = cells[:-1]
-    if len(cells) < 2 or cells == _ZEUS or any(_OTHERS.fullmatch(cell) for cell in cells):
+    named = [cells[0].lstrip("# "), *cells[1:]] if cells else []
+    # Most tables of other tools have hundreds of columns and no clock among the first two, as is asked below.
+    if len(cells) < 2 or _times(named[:2]) is None:
         return None
-    named = [cells[0].lstrip("# "), *cells[1:]]
+    if cells == _ZEUS or any(_OTHERS.fullmatch(cell) for cell in cells):
+        return None
     if not all(named) or any(is_numeric(cell) for cell in cells) or (found := _times(named)) is None:
         return None
     times, clocks = found

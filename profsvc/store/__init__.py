@@ -60,6 +60,7 @@ from profsvc.store.timelines import timeline
 from profsvc.store.traces import measured_launches, time_without
 from profsvc.store.upkeep import Backup, Waste, backup, forget, holding, sweep, vacuum, waste
 from profsvc.store.views import FLAGS, VIEWS, column_kinds
+from profsvc.store.wide import wide_values
 
 __all__ = [
     "FLAGS",
@@ -132,6 +133,7 @@ __all__ = [
     "uploads",
     "vacuum",
     "waste",
+    "wide_values",
     "write_upload",
 ]
 

@@ -16,6 +16,7 @@ from profsvc.store.schema import STEP
 from profsvc.store.sensors import Sensors
 from profsvc.store.staging import Sink
 from profsvc.store.totals import Totals
+from profsvc.store.wide import WideCells
 
 PLAIN_LAUNCH = (
     *("grid_x", "grid_y", "grid_z", "shared_mem_dynamic_bytes", "start_ns", "duration_ns"),
@@ -66,6 +67,7 @@ class Encoder:
         self.combined = {table: Combinations(store, table) for table in COMBINED}
         self.sensors = Sensors(sink, self.first)
         self.totals = Totals()
+        self.wide = WideCells(store, sink, self.first, self.names, self._metrics)
 
     def write(self, name: str, table: pd.DataFrame) -> None:
         """Write a tidy table of a batch."""

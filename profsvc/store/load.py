@@ -27,11 +27,14 @@ from profsvc.store.schema import STEP, metadata
 from profsvc.store.staging import Direct, reserve, staging
 from profsvc.store.timelines import Running
 from profsvc.store.totals import Total
-from profsvc.tables import Batch, check
+from profsvc.store.wide import first_without_launch
+from profsvc.tables import Batch, check, check_wide
 
 Prepare = Callable[[Connection], None]
 # A file of so many rows is kept in memory until it is stored.
 SHORT = 20_000
+# So many cells of a wide page weigh as a row.
+CELLS_A_ROW = 10
 LINES = ("lines_stored", "lines_skipped", "lines_rejected")
 _FOUND = """
     SELECT u.upload_id, u.run_id, r.name AS run, u.launches, u.lines, u.lines_stored, u.lines_skipped,
@@ -125,7 +128,8 @@ def write_upload(
 
 
 def _rows(batch: Batch) -> int:
-    return sum(map(len, batch.tables.values()))
+    cells = 0 if batch.wide is None else batch.wide.values.size
+    return sum(map(len, batch.tables.values())) + cells // CELLS_A_ROW
 
 
 def _first(batches: Iterator[Batch]) -> list[Batch]:
@@ -160,6 +164,7 @@ def _write(
         with closing(_Loading(Encoder(connection, Direct(connection), upload_id, run.device))) as loading:
             for batch in batches:
                 loading.add(batch)
+            loading.encoder.wide.finish()
             loading.finish(connection, run, run_id, upload.upload_id is not None)
         return _stored(_found(connection, upload.sha256, known=False))
 
@@ -174,6 +179,7 @@ def _stage(
     with staging(engine) as staged, closing(_Loading(Encoder(engine, staged, upload_id, run.device))) as loading:
         for batch in batches:
             loading.add(batch)
+        loading.encoder.wide.finish()
         staged.close()
         with writing(engine, staged.files) as connection:
             if known := _prepared(connection, upload, prepare):
@@ -273,6 +279,9 @@ class _Loading:
             if len(tables[name]):
                 self._note(name, tables[name])
                 self.encoder.write(name, tables[name])
+        if batch.wide is not None and len(batch.wide.lines):
+            self.highest_subject = max(self.highest_subject, batch.wide.first_launch + len(batch.wide.lines) - 1)
+            self.encoder.wide.write(check_wide(batch.wide))
         for name in self.lines:
             self.lines[name] += getattr(batch, name)
         self.facts.update(batch.facts)
@@ -339,7 +348,8 @@ class _Loading:
             "SELECT min(m.launch_ref) FROM metrics m WHERE m.launch_ref > :first AND m.launch_ref < :end"
             " AND NOT EXISTS (SELECT 1 FROM launches l WHERE l.launch_id = m.launch_ref)"
         )
-        if lost := connection.execute(query, {"first": first, "end": first + STEP}).scalar():
+        bounds = {"first": first, "end": first + STEP}
+        if lost := connection.execute(query, bounds).scalar() or first_without_launch(connection, bounds):
             raise DomainError(f"the reader gives metrics of launch {lost - first - 1}, but no such launch")
 
     def _describe_run(self, connection: Connection, run: RunInfo, run_id: int, again: bool) -> None:

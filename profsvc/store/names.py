@@ -5,7 +5,7 @@ of a load, or for ever. So there new names are written in a short transaction of
 load fails: a name that nothing refers to does no harm.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
 
@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pandas as pd
 from sqlalchemy import Connection, Engine, select
 
+from profsvc.errors import InputError
 from profsvc.store.bulk import insert_rows
 from profsvc.store.engine import reading, writing
 from profsvc.store.schema import metadata
@@ -30,6 +31,7 @@ KEYS = {
     "unit_names": ("unit", "si_unit"),
     "model_names": ("model", "quantity", "unit", "form"),
     "devices": ("name", "compute_capability"),
+    "wide_layouts": ("digest",),
     "places": ("key",),
     "shapes": ("key",),
 }
@@ -55,6 +57,12 @@ CACHED = 100_000
 AT_ONCE = 500
 
 
+def refuse_nul(texts: Iterable[str]) -> None:
+    """Raise `InputError` for a text with a NUL: Postgres keeps none, and SQLite's own functions stop there."""
+    if wrong := next((text for text in texts if "\0" in text), None):
+        raise InputError(f"the file holds the name {wrong[:200]!r} with a NUL character, which no text has; correct it")
+
+
 class Names(dict[tuple[str, ...], int]):
     """The numbers of the names in one table; a name that is asked for and not there is added.
 
@@ -75,6 +83,12 @@ class Names(dict[tuple[str, ...], int]):
         """Look the name up in the table, or add it there."""
         return self.numbers([name])[0]
 
+    def column(self, names: Sequence[tuple[str, ...] | None]) -> list[int | None]:
+        """Return the number of each name in a column, None for None; names may come again and again."""
+        distinct = list(dict.fromkeys(name for name in names if name is not None))
+        number = dict(zip(distinct, self.numbers(distinct), strict=True))
+        return [None if name is None else number[name] for name in names]
+
     def numbers(self, names: Sequence[tuple[str, ...]]) -> list[int]:
         """Return the numbers of names that all differ; those not yet in the table are added in this order."""
         found = {name: number for name in names if (number := self.get(name)) is not None}
@@ -87,12 +101,13 @@ class Names(dict[tuple[str, ...], int]):
         return [found[name] for name in names]
 
     def _looked_up(self, names: list[tuple[str, ...]]) -> dict[tuple[str, ...], int]:
+        refuse_nul(text for name in names for text in name)
         if isinstance(self._store, Engine):
             with reading(self._store) as connection:
                 found = self._known(connection, names)
             if len(found) == len(names):
                 return found
-        with _writing(self._store) as connection:
+        with writing_names(self._store) as connection:
             found = self._known(connection, names)
             if new := [name for name in names if name not in found]:
                 if connection.dialect.name == "postgresql":
@@ -111,7 +126,8 @@ class Names(dict[tuple[str, ...], int]):
 
 
 @contextmanager
-def _writing(store: Connection | Engine) -> Iterator[Connection]:
+def writing_names(store: Connection | Engine) -> Iterator[Connection]:
+    """Give the connection that names are written on: the store's own, or one whose transaction ends here."""
     if isinstance(store, Engine):
         with writing(store) as connection:
             yield connection

@@ -39,7 +39,8 @@ COLUMNS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 }
 # Tables whose rows an upload has in one range of this key; what refers to them goes with them.
 BY_RANGE = {"metrics": "launch_ref", "samples": "sample_id", "sample_blocks": "sensor_id", "sensors": "sensor_id"}
-BY_RANGE |= {"launches": "launch_id"}
+BY_RANGE |= {"launches": "launch_id", "wide_blocks": "first_launch", "wide_cells": "cell_id"}
+BY_RANGE |= {"wide_lists": "list_id", "wide_constants": "cell_id"}
 BY_RANGE |= {table: key for table, (key, *_) in EVENTS.items()}
 NAMED = {"counter": "counter_id", "expression": "expression_id", "reason": "reason_id", "bound": "bound_id"}
 NAMED |= {"criterion": "criterion_id", "ideal_bound": "ideal_bound_id"}
@@ -91,7 +92,7 @@ def _columns(name: str, table: pd.DataFrame, texts: Names) -> dict[str, Iterable
             continue
         found = values(table[column])
         if column in NAMED:
-            columns[NAMED[column]] = [None if value is None else texts[value,] for value in found]
+            columns[NAMED[column]] = texts.column([None if value is None else (value,) for value in found])
         elif column in {"launch_id", "flags"}:  # null: the whole run, no flag
             columns[column] = [int(value or 0) for value in found]
         else:
@@ -126,7 +127,7 @@ def _save(connection: Connection, name: str, run_id: int, table: pd.DataFrame, v
             values(table[part]) if part in table else [None] * len(table)
             for part in ("model", "quantity", "unit", "form")
         ]
-        columns["model_id"] = [models[tuple(text or "" for text in row)] for row in zip(*parts, strict=True)]
+        columns["model_id"] = models.column([tuple(text or "" for text in row) for row in zip(*parts, strict=True)])
     insert_rows(connection, name, list(columns), zip(*columns.values(), strict=True))
 
 
@@ -138,7 +139,7 @@ def _kernels(connection: Connection, table: pd.DataFrame) -> list[int]:
     elif "kernel" in table:
         names = Names(connection, "kernels")
         asked = values(table["kernel"].where(whole, None))
-        found = [None if kernel is None else names[kernel,] for kernel in asked]
+        found = names.column([None if kernel is None else (kernel,) for kernel in asked])
     else:
         found = [None] * len(table)
     return [int(kernel) if alone and kernel is not None else WHOLE for kernel, alone in zip(found, whole, strict=True)]

@@ -10,6 +10,7 @@ from sqlalchemy import Connection, text
 
 from profsvc.errors import DomainError, InputError
 from profsvc.store.bulk import values
+from profsvc.store.names import refuse_nul
 from profsvc.store.schema import STEP
 from profsvc.store.staging import Sink
 
@@ -39,6 +40,7 @@ class Sensors:
         indexes = values(table["sensor_index"])
         if max(indexes) > STEP - 2:
             raise InputError(f"sensor {max(indexes)}: a file may have {STEP - 1:,} sensors; split it")
+        refuse_nul(text for name in ("quantity", "name", "unit", "device", "quality") for text in table[name].dropna())
         self.known.update(indexes)
         columns: dict[str, Any] = {"sensor_id": [self.first + index + 1 for index in indexes]}
         columns |= {name: table[name] for name in PLAIN}

@@ -3,14 +3,19 @@
 from typing import NamedTuple
 
 from profsvc.store.schema import STEP
+from profsvc.store.wide import MOST_LAUNCHES, RAW_TEXT, VALUE
 
 
 class Shape(NamedTuple):
-    """A view as it is written here: what it is, where its rows come from, and its columns."""
+    """A view as it is written here: what it is, where its rows come from, and its columns.
+
+    ``others`` are more sources of rows, each with the SQL of the columns that it has otherwise.
+    """
 
     sentence: str
     source: str
     columns: tuple[tuple[str, str, str, str], ...]
+    others: tuple[tuple[str, dict[str, str]], ...] = ()
 
 
 def text_of(ref: str) -> str:
@@ -24,6 +29,19 @@ LAUNCHES = (
     f"launches l LEFT JOIN uploads u ON u.upload_id = l.launch_id / {STEP} AND l.launch_id {RANGE}"
     " LEFT JOIN shapes h ON h.shape_id = l.shape_id LEFT JOIN kernels k ON k.kernel_id = h.kernel_id"
 )
+
+# A block has few launches, so the one of a launch lies in a short range of keys.
+WIDE = (
+    f"uploads u JOIN wide_blocks b ON b.first_launch / {STEP} = u.upload_id AND b.first_launch {RANGE}"
+    " JOIN wide_columns c ON c.layout_id = b.layout_id"
+    " JOIN metric_names n ON n.metric_id = c.metric_id JOIN unit_names i ON i.unit_id = c.unit_id"
+    " JOIN {table} w ON w.cell_id = b.first_cell + c.place{each}"
+    f" JOIN launches l ON {{launch}} AND b.first_launch BETWEEN l.launch_id - {MOST_LAUNCHES - 1} AND l.launch_id"
+    " JOIN shapes h ON h.shape_id = l.shape_id JOIN kernels k ON k.kernel_id = h.kernel_id"
+)
+_CELL = {"text": "e.value", "point": "{point}"}
+# SQLite takes the conditions of a query, and of a join, into a union only where the types of its columns agree.
+_OF_WIDE = {"section": "NULL", "statistic": "NULL", "invocations": "CAST(NULL AS BIGINT)", "line": "l.line"}
 
 TIMELINE = {"first_start_ns": "t.first_ns", "span_ns": "t.span_ns", "busy_ns": "t.busy_ns"}
 
@@ -282,6 +300,31 @@ SHAPES: dict[str, Shape] = {
             ("si_unit", "text", "NULLIF(i.si_unit, '')", "unit of value"),
             ("reason", "text", "m.reason", "why value is null"),
             ("line", "int", "m.line", "line of the cell in the file, from 1"),
+        ),
+        (
+            (
+                WIDE.format(table="wide_constants", each="", launch="l.launch_id < b.first_launch + b.launches"),
+                _OF_WIDE
+                | {
+                    "raw_text": "w.raw_text",
+                    "value": "w.value",
+                    "si_unit": "CASE WHEN w.reason IS NULL THEN NULLIF(i.si_unit, '') END",
+                    "reason": "w.reason",
+                },
+            ),
+            (
+                WIDE.format(
+                    table="wide_cells",
+                    each=" JOIN wide_lists t ON t.list_id = w.list_id JOIN {cells} ON e.value <> ''",
+                    launch="l.launch_id = b.first_launch + e.key",
+                ),
+                _OF_WIDE
+                | {
+                    "raw_text": f"CAST({RAW_TEXT.format(ending='t.ending', **_CELL)} AS TEXT)",
+                    "value": f"CAST({VALUE.format(factor='c.factor', **_CELL)} AS DOUBLE PRECISION)",
+                    "reason": "CAST(NULL AS TEXT)",
+                },
+            ),
         ),
     ),
     "v1_rules": Shape(

@@ -12,22 +12,28 @@ from profsvc.store.read import _typed
 from profsvc.store.schema import STEP
 from profsvc.store.timelines import chunks
 from profsvc.store.views import KINDS
+from profsvc.store.wide import MOST_LAUNCHES
 
 _METRICS = "SELECT 1 FROM metrics m WHERE m.launch_ref"
+_WIDE = "SELECT 1 FROM wide_blocks b WHERE b.first_launch"
+_IN_BLOCK = f"BETWEEN v.launch_id - {MOST_LAUNCHES - 1} AND v.launch_id AND v.launch_id < b.first_launch + b.launches"
 
 
 def measured_launches(engine: Engine, upload_ids: Iterable[int], *, measured: bool = True) -> pd.DataFrame:
     """Return the launches of uploads that have metrics, as ``v1_launches`` has them; or those that have none."""
     query = text(
         f"SELECT * FROM v1_launches v WHERE v.upload_id = :upload_id"
-        f" AND {'' if measured else 'NOT '}EXISTS ({_METRICS} = v.launch_id) ORDER BY v.launch_id"
+        f" AND {'' if measured else 'NOT '}(EXISTS ({_METRICS} = v.launch_id) OR EXISTS ({_WIDE} {_IN_BLOCK}))"
+        " ORDER BY v.launch_id"
     )
     found: list[Any] = []
     with reading(engine) as connection:
         for upload_id in upload_ids:
             first = upload_id * STEP
             bounds = {"low": first + 1, "high": first + STEP - 1}
-            some = connection.execute(text(f"{_METRICS} BETWEEN :low AND :high LIMIT 1"), bounds).first()
+            several = f"SELECT 1 WHERE EXISTS ({_METRICS} BETWEEN :low AND :high)"
+            several += f" OR EXISTS ({_WIDE} BETWEEN :low AND :high)"
+            some = connection.execute(text(several), bounds).first()
             if some or not measured:
                 found += connection.execute(query, {"upload_id": upload_id}).all()
     return _typed(found, list(KINDS["v1_launches"]), KINDS["v1_launches"])

@@ -29,11 +29,25 @@ FLAGS = (
     "OVERLAP",
 )
 
-# The one place where the SQL of the views differs: key-value pairs as a JSON object in text.
-JSON_OBJECT = {
-    "sqlite": "json_group_object(t.key, t.value)",
-    "postgresql": "'{' || coalesce(string_agg(CAST(to_json(t.key) AS text) || ':' || CAST(to_json(t.value) AS text),"
-    " ',' ORDER BY t.key), '') || '}'",
+# The one place where the SQL of the views differs: key-value pairs as a JSON object in text, the cells of a column,
+# and the place of the point in one.
+SPELLED: Mapping[str, Mapping[str, str]] = {
+    "sqlite": {
+        "json_object": "json_group_object(t.key, t.value)",
+        "point": "instr(e.value, '.')",
+        "cells": """json_each('["' || replace(t.texts, ' ', '","') || '"]') e""",
+    },
+    "postgresql": {
+        "json_object": (
+            "'{' || coalesce(string_agg(CAST(to_json(t.key) AS text) || ':' || CAST(to_json(t.value) AS text),"
+            " ',' ORDER BY t.key), '') || '}'"
+        ),
+        "point": "strpos(e.value, '.')",
+        "cells": (
+            "LATERAL (SELECT x.value, x.number - 1 AS key"
+            " FROM unnest(string_to_array(t.texts, ' ')) WITH ORDINALITY x(value, number)) e"
+        ),
+    },
 }
 
 
@@ -202,14 +216,25 @@ def sql_of(view: str, dialect: str, counters: Mapping[str, int], meanings: Mappi
             f'{f"coalesce({value}, {own[name]})" if name in own else value} AS "{name}"'.replace("{}", str(number))
             for name, number in counters.items()
         ]
-    source = _listed(meanings or {}) if view == "v1_columns" else shape.source
-    # Plain replacement: the statement holds braces that are not fields.
-    selected = [column.replace("{json_object}", JSON_OBJECT[dialect]) for column in selected]
-    ends = [*[","] * (len(selected) - 1), ""]
+    main = _listed(meanings or {}) if view == "v1_columns" else shape.source
     notes = [f"  -- {says}" if says and dialect == "sqlite" else "" for _, _, says in columns]
-    lines = [f"  {column}{end}{note}" for column, end, note in zip(selected, ends, notes, strict=True)]
+    bodies = [_body(selected, notes, main)]
+    for source, own in shape.others:
+        chosen = [f"{own.get(name, sql)} AS {name}" for name, _, sql, _ in shape.columns]
+        bodies.append(_body(chosen, [""] * len(chosen), source))
     head = [f"CREATE VIEW {view} AS", *([f"-- {sentence}"] if dialect == "sqlite" else []), "SELECT"]
-    return "\n".join([*head, *lines, f"FROM {source}"])
+    statement = "\n".join([*head, "\nUNION ALL SELECT\n".join(bodies)])
+    # Plain replacement: the statement holds braces that are not fields.
+    for name, spelling in SPELLED[dialect].items():
+        statement = statement.replace(f"{{{name}}}", spelling)
+    return statement
+
+
+def _body(selected: list[str], notes: list[str], source: str) -> str:
+    """SQL for the columns of a view, with what is noted of each, and where they come from."""
+    ends = [*[","] * (len(selected) - 1), ""]
+    lines = [f"  {column}{end}{note}" for column, end, note in zip(selected, ends, notes, strict=True)]
+    return "\n".join([*lines, f"FROM {source}"])
 
 
 def _listed(meanings: Mapping[str, str]) -> str:

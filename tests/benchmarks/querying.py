@@ -54,7 +54,8 @@ QUESTIONS = {
     "history of one kernel": (
         f"SELECT run, launches, mean_ns, p95_ns FROM v1_kernel_totals WHERE kernel = '{KERNELS[7]}' ORDER BY run_id",
         "SELECT l.launch_id / 1000000000, count(*), avg(l.duration_ns) FROM launches l CROSS JOIN shapes h"
-        f" WHERE h.shape_id = l.shape_id AND h.kernel_id = (SELECT kernel_id FROM kernels WHERE kernel = '{KERNELS[7]}')"
+        " WHERE h.shape_id = l.shape_id"
+        f" AND h.kernel_id = (SELECT kernel_id FROM kernels WHERE kernel = '{KERNELS[7]}')"
         " GROUP BY 1",
         f"SELECT run, count(*), avg(duration_ns), quantile_cont(duration_ns, 0.95) FROM rows"
         f" WHERE kernel = '{KERNELS[7]}' GROUP BY run",

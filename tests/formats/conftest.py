@@ -2,7 +2,7 @@
 
 import io
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -11,9 +11,16 @@ import pytest
 
 from profsvc import formats
 from profsvc.formats.stream import open_stream
-from profsvc.tables import TABLES, Batch, frame
+from profsvc.tables import TABLES, Batch, frame, unpivoted
 
 Row = dict[str, object]
+
+
+def long(batch: Batch) -> Batch:
+    """A batch whose metrics all stand in its table of metrics."""
+    if batch.wide is None:
+        return batch
+    return replace(batch, tables={**batch.tables, "metrics": unpivoted(batch.wide)}, wide=None)
 
 
 @dataclass
@@ -22,6 +29,9 @@ class Content:
 
     reader: str
     batches: Sequence[Batch]
+
+    def __post_init__(self) -> None:
+        self.batches = [long(batch) for batch in self.batches]
 
     @cached_property
     def tables(self) -> dict[str, pd.DataFrame]:

@@ -1,4 +1,6 @@
 import multiprocessing
+import random
+import string
 from collections.abc import Iterator
 
 import pytest
@@ -10,7 +12,7 @@ from profsvc.store.engine import reading
 from profsvc.store.names import KEYS
 from profsvc.store.schema import metadata
 from profsvc.tables import Batch, frame
-from tests.store.conftest import COUNTERS, KERNELS, batches, info
+from tests.store.conftest import COUNTERS, KERNELS, batches, info, only_on
 
 
 def rows(engine: Engine) -> dict[str, int]:
@@ -194,3 +196,30 @@ def test_two_processes_with_the_same_file_make_one_upload(engine: Engine, url: s
     assert [known for _, _, known in got] == [False, True, True, True]
     assert len({(upload_id, run_id) for upload_id, run_id, _ in got}) == 1
     assert len(store.select(engine, "v1_uploads")) == 1
+
+
+def test_a_name_with_nul_is_refused_everywhere(engine: Engine) -> None:
+    with pytest.raises(InputError, match=r"the name 'sax.x00py' with a NUL character"):
+        store.write_upload(engine, info(), store.RunInfo(), batches(2, kernel=["sax\0py", "a"]))
+    sensor = {"sensor_index": [0], "quantity": ["power"], "name": ["rail\0"], "unit": ["W"], "line": [1]}
+    with pytest.raises(InputError, match=r"the name 'rail.x00' with a NUL character"):
+        store.write_upload(engine, info(), store.RunInfo(), [Batch({"sensors": frame("sensors", sensor)})])
+    assert store.select(engine, "v1_uploads") == []
+
+
+def test_long_names_of_templates_are_kept(engine: Engine) -> None:
+    long = f"void run<{', '.join(f'Layout<Shape<C<{i}>, C<{i + 1}>>, Stride<C<1>, C<{i}>>>' for i in range(300))}>(int)"
+    store.write_upload(engine, info(), store.RunInfo(), batches(2, kernel=[long, "a"]))
+    assert {row["kernel"] for row in store.select(engine, "v1_launches")} == {long, "a"}
+    assert len(long) > 10_000
+    with reading(engine) as connection:
+        assert connection.execute(text("SELECT count(*) FROM kernels")).scalar_one() == 2
+
+
+@only_on("postgresql", "an index holds texts of any length elsewhere")
+def test_a_name_that_no_index_holds_is_refused(engine: Engine) -> None:
+    noise = "".join(random.Random(1).choices(string.ascii_letters, k=20_000))
+    metric = {"metric": [noise], "raw_text": ["1"], "line": [1]}
+    with pytest.raises(InputError, match="a name in the file is longer than the server can index"):
+        store.write_upload(engine, info(), store.RunInfo(), [Batch({"metrics": frame("metrics", metric)})])
+    assert store.select(engine, "v1_uploads") == []

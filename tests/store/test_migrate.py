@@ -45,8 +45,11 @@ def newer(tmp_path: Path) -> Path:
 
 
 def test_metadata_and_migrations_agree(engine: Engine) -> None:
+    # Postgres keeps these unique by their hash, which Alembic does not look at.
+    hashed = {"uq_kernels_kernel", "uq_texts_text"} if engine.dialect.name == "postgresql" else set()
     with reading(engine) as connection:
-        assert compare_metadata(MigrationContext.configure(connection), metadata) == []
+        options = {"include_object": lambda _, name, *__: name not in hashed}
+        assert compare_metadata(MigrationContext.configure(connection, opts=options), metadata) == []
 
 
 @only_on("sqlite", "it alone has strict and clustered tables")

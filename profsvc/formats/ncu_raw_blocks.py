@@ -1,0 +1,175 @@
+"""Blocks of rows of a raw page at once: numpy finds the cells, Arrow reads their numbers.
+
+Most of a raw page is plain: every cell stands in quotes, none holds a quote or a line end, and nearly all are numbers.
+Such a block is read here ten times faster than line by line, and to the same values. Cells that are no plain numbers
+are left to the caller. For a block that holds anything else `parse` returns None, and the lines go one by one.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute
+
+from profsvc.formats.blocks import Block, Letters, NotPlainError, must
+from profsvc.formats.numbers import NumberFormat
+
+Floats = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
+Bounds = npt.NDArray[np.int32]
+
+QUOTE, COMMA, POINT, RETURN, LINE_FEED = b'",.\r\n'
+NINE = ord("9")
+_DIGITS = np.zeros(256, np.bool_)
+_DIGITS[ord("0") : NINE + 1] = True
+# What may stand in a cell that Arrow reads as `Numbers` does; it takes more exponents, so none may.
+_NUMBERS = _DIGITS.copy()
+_NUMBERS[[POINT, *b"+-"]] = True
+_BETWEEN = np.zeros(256, np.bool_)
+_BETWEEN[[QUOTE, COMMA, RETURN, LINE_FEED]] = True
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How to read blocks of rows: the cells of a row, which of them are metrics, and the signs of numbers."""
+
+    width: int
+    identity: Sequence[int]
+    places: Sequence[int]
+    number_format: NumberFormat
+
+
+class Part(NamedTuple):
+    """What a block holds: by column the identities of its launches, and its cells of metrics.
+
+    ``values`` is NaN where a cell is empty or in ``odd``, which are those that hold something else than a plain number.
+    """
+
+    rows: int
+    identity: list[list[str]]
+    letters: Letters
+    bounds: Bounds
+    values: Floats
+    odd: Flags
+
+
+def parse(block: Block, plan: Plan) -> Part | None:
+    """Read a block of whole lines; None if any of them is not a plain row."""
+    try:
+        return _part(np.frombuffer(block, np.uint8), block, plan)
+    except NotPlainError:
+        return None
+
+
+def _part(letters: Letters, block: Block, plan: Plan) -> Part:
+    offsets = _offsets(letters, plan.width)
+    bounds = offsets[:-1].reshape(-1, plan.width, 2)
+    must(np.count_nonzero(letters == LINE_FEED) == len(bounds))
+    identity = [_texts(block, bounds[:, place]) for place in plan.identity]
+    must(all(text.isascii() and text.isdigit() for text in identity[0]))
+    known = np.zeros(bounds.shape[:2], np.bool_)
+    known[:, plan.places] = True
+    known &= bounds[:, :, 1] > bounds[:, :, 0]
+    names = "".join(chain.from_iterable(identity))
+    in_names = names.count("e") + names.count("E")
+    values, odd = _values(letters, offsets, known, plan.number_format, in_names)
+    # The places of metrics follow each other nearly always: then this is no copy.
+    first, last = plan.places[0], plan.places[-1]
+    chosen = slice(first, last + 1) if last - first + 1 == len(plan.places) else plan.places
+    return Part(len(bounds), identity, letters, bounds[:, chosen], values[:, chosen], odd[:, chosen])
+
+
+def _offsets(letters: Letters, width: int) -> Bounds:
+    """Return where each cell begins and ends, and last the end of the block; every cell must stand in quotes."""
+    must(len(letters) > 0 and letters[-1] == LINE_FEED)
+    places = np.flatnonzero(letters == QUOTE)
+    must(len(places) > 0 and len(places) % (2 * width) == 0)
+    offsets = np.empty(len(places) + 1, np.int32)
+    offsets[:-1] = places
+    offsets[:-1:2] += 1
+    offsets[-1] = len(letters)
+    ends, line_end = offsets[1::2], 2 if letters[-2:-1] == RETURN else 1
+    must(offsets[0] == 1 and int(ends[-1]) + 1 + line_end == len(letters))
+    # Two quotes and a comma from cell to cell; two quotes and the end of the line from row to row.
+    gaps, signs, lasts = offsets[2:-1:2] - ends[:-1], letters[ends + 1], ends[width - 1 :: width]
+    must(np.count_nonzero(gaps == 3) == len(gaps) - (line_end == 2) * (len(lasts) - 1))
+    must(line_end == 1 or bool((gaps[width - 1 :: width] == 4).all() and (letters[lasts + 1] == RETURN).all()))
+    must(
+        np.count_nonzero(signs == COMMA) == len(ends) - len(lasts)
+        and bool((letters[lasts + line_end] == LINE_FEED).all())
+    )
+    return offsets
+
+
+def _texts(block: Block, bounds: Bounds) -> list[str]:
+    return [str(block[begin:end], "utf-8") for begin, end in bounds.tolist()]
+
+
+def _values(
+    letters: Letters, offsets: Bounds, known: Flags, number_format: NumberFormat, in_names: int
+) -> tuple[Floats, Flags]:
+    """Return the numbers of the known cells, and which are odd; ``in_names`` is how often e stands in other cells."""
+    odd = np.zeros(known.shape, np.bool_)
+    if np.count_nonzero(letters == COMMA) > known.size - len(known):
+        commas = letters == COMMA
+        commas[offsets[1:-1:2] + 1] = False
+        if number_format == NumberFormat(".", ","):
+            _mark(odd, offsets, _misplaced(letters, np.flatnonzero(commas)))
+            letters, offsets = _without(letters, offsets, commas)
+        else:
+            _mark(odd, offsets, np.flatnonzero(commas))
+    try:
+        # Arrow takes more exponents than `Numbers` does.
+        must(np.count_nonzero(letters == ord("e")) + np.count_nonzero(letters == ord("E")) == in_names)
+        return _floats(letters, offsets, known & ~odd), odd & known
+    except (pa.ArrowInvalid, NotPlainError):
+        _mark(odd, offsets, np.flatnonzero(~(_NUMBERS | _BETWEEN)[letters]))
+    try:
+        return _floats(letters, offsets, known & ~odd), odd & known
+    except pa.ArrowInvalid:
+        raise NotPlainError from None
+
+
+def _mark(cells: Flags, offsets: Bounds, places: npt.NDArray[np.int64]) -> None:
+    """Mark the cells that hold the letters at ``places``."""
+    if len(places):
+        # One letter of a word will do.
+        firsts = places[np.flatnonzero(np.diff(places, prepend=-2) > 1)]
+        found = np.searchsorted(offsets, firsts, "right") - 1
+        cells.reshape(-1)[found[found % 2 == 0] // 2] = True
+
+
+def _misplaced(letters: Letters, commas: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Return those of the commas in cells that do not part thousands: one to three digits before, three behind."""
+    digit, stop = _DIGITS[letters], _BETWEEN[letters]
+    # A cell lies between quotes, so there are letters on both sides, but perhaps not four.
+    before = [np.maximum(commas - back, 0) for back in (1, 2, 3, 4)]
+    behind = [np.minimum(commas + on, len(letters) - 1) for on in (1, 2, 3, 4)]
+    one, two, three = (digit[place] for place in before[:3])
+    well = one & (stop[before[1]] | (two & (stop[before[2]] | (three & stop[before[3]]))))
+    well &= digit[behind[0]] & digit[behind[1]] & digit[behind[2]] & ~digit[behind[3]]
+    return commas[~well]
+
+
+def _without(letters: Letters, offsets: Bounds, removed: Flags) -> tuple[Letters, Bounds]:
+    """Return the letters that are not removed, and where the cells are then."""
+    gone = np.cumsum(removed, dtype=np.int32)
+    return letters[~removed], offsets - gone[offsets - 1]
+
+
+def _floats(letters: Letters, offsets: Bounds, wanted: Flags) -> Floats:
+    """Read numbers; NaN where a cell is not wanted."""
+    # Texts of Arrow follow each other without gaps: every other one is what lies between two cells, marked as missing.
+    valid = np.zeros((wanted.size, 2), np.bool_)
+    valid[:, 0] = wanted.reshape(-1)
+    bits = pa.py_buffer(np.packbits(valid, bitorder="little"))
+    texts = pa.StringArray.from_buffers(valid.size, pa.py_buffer(offsets), pa.py_buffer(letters), bits)
+    read = pyarrow.compute.cast(texts, pa.float64(), memory_pool=pa.system_memory_pool())
+    values = np.frombuffer(read.buffers()[1], np.float64)[: valid.size : 2].reshape(wanted.shape)
+    found = np.where(wanted, values, np.nan)
+    must(np.count_nonzero(np.isfinite(found)) == np.count_nonzero(wanted))
+    return found

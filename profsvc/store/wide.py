@@ -1,0 +1,329 @@
+"""Metrics of pages with a column a metric, kept column by column, and read back.
+
+Up to `MOST_LAUNCHES` launches that follow each other make a block (``wide_blocks``); what its columns are is written
+once for all blocks and files with the same columns (``wide_layouts``, ``wide_columns``). A column of a block is one
+row, numbered ``first_cell + place``:
+
+* ``wide_constants``: the same text for every launch of the block, with its value, or the reason why it has none;
+* ``wide_cells``: which list of ``wide_lists`` it is. A list holds the texts of the launches with a space between, none
+  where nothing was collected; columns that say the same share one. Where all have the same number of decimals, the
+  zeros at their ends are left out, and ``ending`` says what stands there.
+
+The texts of a list are plain numbers: `RAW_TEXT` and `VALUE` are the SQL that makes of them what came and its number.
+That this is the reader's own number, to the last bit, is checked for every cell before it is written so. Any other
+cell becomes a row of ``metrics``, as those of long pages do. So plain SQL opens all of it on both databases, and
+``v1_metrics`` shows the three together.
+
+What it costs: a text and one byte a cell, and some 25 bytes a column of a block. Numbers without any order, to two
+decimals, take 2.4 times what gzip -6 makes of their file, and so do the raw pages of an H200; names come once a store.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute
+from sqlalchemy import Connection, Engine, text
+
+from profsvc.errors import DomainError, InputError
+from profsvc.store.bulk import insert_rows
+from profsvc.store.engine import reading
+from profsvc.store.names import Names, writing_names
+from profsvc.store.schema import STEP
+from profsvc.store.staging import Sink
+from profsvc.tables import Wide, WideColumns, unpivoted
+
+MOST_LAUNCHES = 64
+"""Most launches of a block. Few enough that one launch is opened quickly, and that a row packs well into a page."""
+
+ZEROS_WORTH = 4
+"""Zeros are left out where one cell of so many ends in one."""
+
+# Whole numbers up to 2^53 and powers of ten up to 10^22 are exact, and so their quotient is the nearest double. What is
+# longer is tried; 18 digits are a whole number of 64 bits.
+EXACT_SIGNS = 15
+MOST_DIGITS = 18
+_PLAIN = np.zeros(256, np.bool_)
+_PLAIN[[*b"0123456789.,-"]] = True
+
+# ``point`` is the place of the point in the text, 0 for none: the one function that the databases name differently.
+RAW_TEXT = (
+    "CASE {ending} WHEN '' THEN {text}"
+    " ELSE {text} || substr({ending}, CASE {point} WHEN 0 THEN 1 ELSE length({text}) - {point} + 2 END) END"
+)
+_POWERS = " ".join(f"WHEN {power} THEN {10**power}.0" for power in range(MOST_DIGITS + 1))
+# The same SQL reads the numbers on both databases: their own conversions of text do not round alike.
+VALUE = (
+    "CAST(CAST(NULLIF(replace(replace({text}, ',', ''), '.', ''), '') AS BIGINT) AS DOUBLE PRECISION)"
+    f" / CAST(CASE CASE {{point}} WHEN 0 THEN 0 ELSE length({{text}}) - {{point}} END {_POWERS} END"
+    " AS DOUBLE PRECISION) * {factor}"
+)
+Flags = npt.NDArray[np.bool_]
+Floats = npt.NDArray[np.float64]
+
+
+class WideCells:
+    """Writes the wide metrics of one upload, block by block."""
+
+    def __init__(
+        self,
+        store: Connection | Engine,
+        sink: Sink,
+        first: int,
+        names: Mapping[str, Names],
+        write_long: Callable[[pd.DataFrame], None],
+    ) -> None:
+        """Begin an upload whose ids follow ``first``; ``write_long`` writes a table ``metrics``."""
+        self.store, self.sink, self.first, self.names, self.write_long = store, sink, first, names, write_long
+        self.layouts = Names(store, "wide_layouts")
+        self.columns: WideColumns | None = None
+        self.layout = 0
+        self.next_cell = self.next_list = first
+        self.waiting: list[Wide] = []
+
+    def write(self, wide: Wide) -> None:
+        """Take cells; they are written when a block is full."""
+        if wide.columns is not self.columns or (self.waiting and _end(self.waiting[-1]) != wide.first_launch):
+            self.finish()
+        if wide.columns is not self.columns:
+            self.columns, self.layout = wide.columns, self._layout(wide.columns)
+        begin, missing = 0, MOST_LAUNCHES - sum(len(part.lines) for part in self.waiting)
+        while begin < len(wide.lines):
+            self.waiting.append(_some(wide, begin, begin + missing))
+            begin, filled, missing = begin + missing, len(wide.lines) - begin >= missing, MOST_LAUNCHES
+            if filled:
+                self.finish()
+
+    def finish(self) -> None:
+        """Write what waits."""
+        parts, self.waiting = self.waiting, []
+        if parts:
+            self._block(_joined(parts))
+
+    def _layout(self, columns: WideColumns) -> int:
+        """Return the number of the layout of these columns; a new one is written."""
+        metrics = self._numbers("metric_names", [(metric, "", "") for metric in columns.metrics])
+        units = self._numbers("unit_names", list(zip(columns.units, columns.si_units, strict=True)))
+        rows = list(zip(metrics, range(len(metrics)), units, columns.factors.tolist(), strict=True))
+        layout = self.layouts[hashlib.sha256(json.dumps(rows).encode()).hexdigest(),]
+        names = ("layout_id", "metric_id", "place", "unit_id", "factor")
+        with writing_names(self.store if self.store.dialect.name == "sqlite" else self.store.engine) as connection:
+            insert_rows(connection, "wide_columns", names, ((layout, *row) for row in rows), known=True)
+        return layout
+
+    def _numbers(self, table: str, names: list[tuple[str, ...]]) -> list[int]:
+        distinct = list(dict.fromkeys(names))
+        number = dict(zip(distinct, self.names[table].numbers(distinct), strict=True))
+        return [number[name] for name in names]
+
+    def _block(self, block: Wide) -> None:
+        launches, width = block.values.shape
+        if self.next_cell + width >= self.first + STEP:
+            raise InputError(f"a file may have {STEP - 1:,} columns of blocks of {MOST_LAUNCHES} launches; split it")
+        texts = _column_by_column(block)
+        odd = block.collected & ~_readable(texts, block)
+        constants, cells = [], []
+        lists: dict[tuple[str, str], int] = {}
+        for place, together in enumerate(_together(texts, launches)):
+            one = together[: together.find("\0")] if launches > 1 else together
+            if together == "\0".join([one] * launches):
+                odd[:, place] = False
+                if one:
+                    value = float(block.values[0, place])
+                    known = value if value == value else None
+                    constants.append((self.next_cell + place, one, known, block.reasons.get((0, place))))
+                continue
+            if odd[:, place].any():
+                split = zip(together.split("\0"), odd[:, place].tolist(), strict=True)
+                together = "\0".join("" if is_odd else cell for cell, is_odd in split)
+            number = lists.setdefault(_without_zeros(together, launches), self.next_list + len(lists))
+            cells.append((self.next_cell + place, number))
+        if odd.any():
+            self.write_long(unpivoted(block, odd))
+        of_block = (self.first + block.first_launch + 1, launches, self.layout, self.next_cell)
+        for table, columns, rows in (
+            ("wide_blocks", ("first_launch", "launches", "layout_id", "first_cell"), [of_block]),
+            ("wide_constants", ("cell_id", "raw_text", "value", "reason"), constants),
+            ("wide_cells", ("cell_id", "list_id"), cells),
+            ("wide_lists", ("list_id", "ending", "texts"), [(number, *kept) for kept, number in lists.items()]),
+        ):
+            if rows:
+                self.sink.write(table, dict(zip(columns, map(list, zip(*rows, strict=True)), strict=True)))
+        self.next_cell += width
+        self.next_list += len(lists)
+
+
+def _end(wide: Wide) -> int:
+    return wide.first_launch + len(wide.lines)
+
+
+def _some(wide: Wide, begin: int, end: int) -> Wide:
+    """Return the launches ``begin`` to ``end`` of wide metrics."""
+    reasons = {(row - begin, place): why for (row, place), why in wide.reasons.items() if begin <= row < end}
+    return replace(
+        wide,
+        first_launch=wide.first_launch + begin,
+        lines=wide.lines[begin:end],
+        bounds=wide.bounds[begin:end],
+        values=wide.values[begin:end],
+        reasons=reasons,
+    )
+
+
+def _joined(parts: list[Wide]) -> Wide:
+    """Put launches that follow each other together; only the letters of their cells are kept."""
+    letters, bounds, rows, size = [], [], 0, 0
+    reasons: dict[tuple[int, int], str] = {}
+    for part in parts:
+        low, high = (int(part.bounds.min()), int(part.bounds.max())) if part.bounds.size else (0, 0)
+        letters.append(part.letters[low:high])
+        bounds.append(part.bounds - np.int32(low - size))
+        reasons |= {(row + rows, place): why for (row, place), why in part.reasons.items()}
+        rows, size = rows + len(part.lines), size + high - low
+    values, lines = np.concatenate([part.values for part in parts]), np.concatenate([part.lines for part in parts])
+    return Wide(
+        parts[0].columns, parts[0].first_launch, lines, np.concatenate(letters), np.concatenate(bounds), values, reasons
+    )
+
+
+def _column_by_column(block: Wide) -> pa.StringArray:
+    """Return the texts of all cells, those of a column behind each other."""
+    rows, width = block.values.shape
+    offsets = np.append(block.bounds.reshape(-1), np.int32(len(block.letters)))
+    if (np.diff(offsets) < 0).any():
+        raise DomainError("the cells of wide metrics do not lie in the order of their launches and columns")
+    # Texts of Arrow follow each other without gaps: every other one is what lies between two cells.
+    texts = pa.StringArray.from_buffers(2 * rows * width, pa.py_buffer(offsets), pa.py_buffer(block.letters))
+    places = 2 * (np.arange(width, dtype=np.int32)[:, None] + np.arange(rows, dtype=np.int32) * np.int32(width))
+    return texts.take(pa.array(places.reshape(-1)))
+
+
+def _together(texts: pa.StringArray, launches: int) -> list[str]:
+    """Return the texts of each column with a NUL, which no cell holds, between them."""
+    columns = pa.ListArray.from_arrays(np.arange(0, len(texts) + 1, launches, dtype=np.int32), texts)
+    joined: list[str] = pyarrow.compute.binary_join(columns, "\0").to_pylist()
+    return joined
+
+
+def _without_zeros(together: str, launches: int) -> tuple[str, str]:
+    """Return what the zeros left out are, and the texts of a column with a space between."""
+    plain = together.replace("\0", " ")
+    if together.count("0\0") < launches // ZEROS_WORTH:
+        return "", plain
+    cells = together.split("\0")
+    behind = {len(cell) - cell.find(".") if "." in cell else 0 for cell in cells if cell}
+    stripped = [cell.rstrip("0").rstrip(".") for cell in cells]
+    if len(behind) != 1 or behind == {0} or any(not kept and cell for kept, cell in zip(stripped, cells, strict=True)):
+        return "", plain
+    return "." + "0" * (behind.pop() - 1), " ".join(stripped)
+
+
+def _readable(texts: pa.StringArray, block: Wide) -> Flags:
+    """Tell which cells `VALUE` reads as the reader did."""
+    rows, width = block.values.shape
+    _, offset_buffer, data = texts.buffers()
+    offsets = np.frombuffer(offset_buffer, np.int32)[: len(texts) + 1]
+    letters = np.frombuffer(data, np.uint8)[: offsets[-1]] if data is not None else np.zeros(0, np.uint8)
+    plain = np.diff(offsets) > 0
+    plain[np.searchsorted(offsets, np.flatnonzero(~_PLAIN[letters]), "right") - 1] = False
+    values, factors = block.values.T.reshape(-1), np.repeat(block.columns.factors, rows)
+    plain &= np.isfinite(values)
+    bare = texts if not (letters == ord(",")).any() else pyarrow.compute.replace_substring(texts, ",", "")
+    try:
+        read = pyarrow.compute.cast(pyarrow.compute.if_else(plain, bare, "0"), pa.float64())
+    except pa.ArrowInvalid:  # a format that marks decimals otherwise
+        return np.zeros((rows, width), np.bool_)
+    plain &= read.to_numpy() * factors == values
+    signs = np.diff(np.frombuffer(bare.buffers()[1], np.int32)[: len(texts) + 1])
+    for cell in np.flatnonzero(plain & (signs > EXACT_SIGNS)).tolist():
+        text = bare[cell].as_py()
+        kept = {text, text.rstrip("0") if "." in text else text}
+        plain[cell] = all(_computed(one) * factors[cell] == values[cell] for one in kept)
+    return plain.reshape(width, rows).T
+
+
+def _computed(text: str) -> float:
+    """Return the number that `VALUE` makes of a text without signs of thousands; NaN if it cannot."""
+    whole, _, behind = text.partition(".")
+    return float(int(whole + behind)) / 10.0 ** len(behind) if len(whole + behind) <= MOST_DIGITS else np.nan
+
+
+_LOST = """
+    SELECT min(b.first_launch) FROM wide_blocks b WHERE b.first_launch > :first AND b.first_launch < :end
+    AND b.launches > (
+        SELECT count(*) FROM launches l
+        WHERE l.launch_id >= b.first_launch AND l.launch_id < b.first_launch + b.launches)
+"""
+
+
+def first_without_launch(connection: Connection, bounds: Mapping[str, int]) -> int | None:
+    """Return the first launch of a block between ``first`` and ``end`` that lacks a launch; None if none does."""
+    found = connection.execute(text(_LOST), bounds).scalar()
+    return None if found is None else int(found)
+
+
+def wide_values(engine: Engine, launch_ids: Sequence[int], wanted: Collection[str]) -> dict[str, Floats]:
+    """Return the values of the wanted metrics of these launches, in SI units, NaN where there is none.
+
+    Only cells that are kept column by column; `profsvc.store.read.metrics` has the others. Where two columns have one
+    name, the first counts. A metric without any value is left out.
+    """
+    found: dict[str, Floats] = {}
+    if not launch_ids or not wanted:
+        return found
+    index = pd.Index(launch_ids)
+    with reading(engine) as connection:
+        bounds = {"low": int(index.min()) - MOST_LAUNCHES + 1, "high": int(index.max())}
+        blocks = connection.execute(text(_BLOCKS), bounds).all()
+        columns = {layout: _wanted_columns(connection, layout, wanted) for layout in {block[2] for block in blocks}}
+        for first, launches, layout, first_cell in blocks:
+            rows = index.get_indexer(pd.RangeIndex(first, first + launches))
+            if (rows < 0).all():
+                continue
+            for metric, values in _values(connection, launches, first_cell, columns[layout]):
+                whole = found.setdefault(metric, np.full(len(index), np.nan))
+                known = whole[rows[rows >= 0]]
+                whole[rows[rows >= 0]] = np.where(np.isnan(known), values[rows >= 0], known)
+    return {metric: values for metric, values in found.items() if not np.isnan(values).all()}
+
+
+_BLOCKS = """
+    SELECT first_launch, launches, layout_id, first_cell FROM wide_blocks
+    WHERE first_launch BETWEEN :low AND :high ORDER BY first_launch
+"""
+_COLUMNS = """
+    SELECT c.place, n.metric, c.factor FROM wide_columns c JOIN metric_names n ON n.metric_id = c.metric_id
+    WHERE c.layout_id = :layout_id ORDER BY c.place
+"""
+
+
+def _wanted_columns(connection: Connection, layout: int, wanted: Collection[str]) -> list[tuple[int, str, float]]:
+    """Return place, metric and factor of the wanted columns."""
+    rows = connection.execute(text(_COLUMNS), {"layout_id": layout})
+    return [(place, metric, factor) for place, metric, factor in rows if metric in wanted]
+
+
+def _values(
+    connection: Connection, launches: int, first_cell: int, columns: list[tuple[int, str, float]]
+) -> Iterator[tuple[str, Floats]]:
+    """Yield the values of columns of a block, by the name of the metric."""
+    if not columns:
+        return
+    numbers = ", ".join(str(first_cell + place) for place, *_ in columns)
+    select = "SELECT cell_id, {} FROM {} WHERE cell_id IN ({})"
+    constants = connection.exec_driver_sql(select.format("value", "wide_constants", numbers)).all()
+    lists = "wide_cells c JOIN wide_lists t ON t.list_id = c.list_id"
+    texts = connection.exec_driver_sql(select.format("texts", lists, numbers)).all()
+    value_of: dict[int, float | None] = {row[0]: row[1] for row in constants}
+    texts_of: dict[int, str] = {row[0]: row[1] for row in texts}
+    for place, metric, factor in columns:
+        if (value := value_of.get(first_cell + place)) is not None:
+            yield metric, np.full(launches, value)
+        elif cells := texts_of.get(first_cell + place):
+            bare = cells.replace(",", "").split(" ")
+            yield metric, np.array([float(cell) if cell else np.nan for cell in bare]) * factor
