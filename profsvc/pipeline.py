@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, BinaryIO, cast
@@ -178,15 +179,18 @@ def ingest(
     how: Reading = AS_IT_IS,
     progress: Progress | None = None,
 ) -> Verdict:
-    """Store a file in one transaction, then analyse its run; the same bytes are stored once."""
-    verdict = Verdict(file_name)
-    with spooled(source, progress) as (spool, verdict.sha256, size):
-        stored = store.find_upload(engine, verdict.sha256)
-        if stored is None:
-            batches = _read(spool, how, verdict)
-            first = next(batches, Batch())  # the reader is known, and the file is one of its kind
-            upload = store.UploadInfo(file_name, verdict.sha256, size, verdict.format)
-            stored = store.write_upload(engine, upload, run, chain([first], batches))
+    """Store a file in one transaction, then analyse its run; the same bytes are stored once.
+
+    Where a server goes meanwhile, the file is read and stored again: that is safe, for its bytes are known.
+    """
+    with spooled(source, progress) as (spool, sha256, size):
+
+        def attempt() -> tuple[Verdict, store.Stored]:
+            verdict = Verdict(file_name, sha256)
+            spool.seek(0)
+            return verdict, store.find_upload(engine, sha256) or _store(engine, spool, size, run, how, verdict)
+
+        verdict, stored = store.repeated(engine, attempt)
     verdict.known, verdict.upload_id, verdict.run_id, verdict.run = (
         stored.known,
         stored.upload_id,
@@ -197,12 +201,22 @@ def ingest(
         verdict = _recalled(engine, verdict, how)
     # A run whose analysis was cut short is analysed when its bytes come again.
     if not verdict.known or store.select(engine, "v1_runs", run_id=stored.run_id)[0]["analysis_version"] is None:
-        analyze(engine, stored.run_id)
+        store.repeated(engine, partial(analyze, engine, stored.run_id))
     if verdict.characterized:
         devices = ", ".join(sorted(verdict.characterized))
         advice = f"measured: {devices}; recompute the runs on it with: profsvc analyze --all"
         verdict.message = f"{verdict.message}; {advice}" if verdict.message else advice
     return verdict
+
+
+def _store(
+    engine: "Engine", spool: IO[bytes], size: int, run: store.RunInfo, how: Reading, verdict: Verdict
+) -> store.Stored:
+    """Read a file that is not in the store yet into it."""
+    batches = _read(spool, how, verdict)
+    first = next(batches, Batch())  # the reader is known, and the file is one of its kind
+    upload = store.UploadInfo(verdict.file_name, verdict.sha256, size, verdict.format)
+    return store.write_upload(engine, upload, run, chain([first], batches))
 
 
 def _recalled(engine: "Engine", verdict: Verdict, how: Reading) -> Verdict:

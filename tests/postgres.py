@@ -51,13 +51,13 @@ class Server:
         with psycopg.connect(plain, autocommit=True) as connection:
             yield connection
 
-    def database(self, template: str = "template1") -> str:
+    def database(self, template: str = "template1", encoding: str = "UTF8") -> str:
         """Make a database and return its name."""
         name = f"{self._prefix}_{next(self._count)}"
-        words = sql.SQL("CREATE DATABASE {} OWNER {} TEMPLATE {} ENCODING 'UTF8' STRATEGY file_copy")
+        words = sql.SQL("CREATE DATABASE {} OWNER {} TEMPLATE {} ENCODING {} STRATEGY file_copy")
         owner = self._role or self.admin.username
         with self.session() as session:
-            session.execute(words.format(*map(sql.Identifier, (name, owner or "", template))))
+            session.execute(words.format(*map(sql.Identifier, (name, owner or "", template)), encoding))
         return name
 
     def url(self, database: str) -> URL:

@@ -43,6 +43,8 @@ def show(
     context: typer.Context,
     run: Annotated[str, typer.Argument(help="Run by name or id; without it, the newest.")] = "",
     kernel: Annotated[str, typer.Option(help="Open one launch by number, or a kernel by (part of) its name.")] = "",
+    limit: Annotated[int, typer.Option(min=1, help="Show so many launches at most, the longest.")] = 40,
+    every: Annotated[bool, typer.Option("--all", help="Show all launches, however many.")] = False,
     output: Output = "table",
 ) -> None:
     """Show a run: a row a launch, what limits it, its potential and what to do first.
@@ -60,15 +62,16 @@ def show(
 
     engine = engine_of(context)
     run = run or _newest(engine)
-    view = views.launch(engine, run, kernel) if kernel else views.run(engine, run)
+    most = None if every else limit
+    view = views.launch(engine, run, kernel, most) if kernel else views.run(engine, run, most)
     if output == "json":
         put_json(view)
     elif output == "table":
         typer.echo(text.launches(view) if kernel else text.run(view, width()), nl=False)
     elif kernel:
-        put(CRITERIA, _criteria(view), output)
+        put(CRITERIA, _criteria(view), output, truncated=view["truncated"])
     else:
-        put(views.SUMMARY, view["launches"], output)
+        put(views.SUMMARY, view["launches"], output, truncated=view["truncated"])
 
 
 def _newest(engine: "Engine") -> str:

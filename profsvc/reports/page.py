@@ -5,7 +5,7 @@ from html import escape
 from typing import Any
 
 from profsvc.reports.rows import cell
-from profsvc.reports.text import times
+from profsvc.reports.text import KERNELS, cut, times
 
 STYLE = """
 :root { color-scheme: light dark; --ink: #1b1f24; --soft: #57606a; --line: #d0d7de; --fill: #0969da; --back: #fff; }
@@ -73,6 +73,15 @@ def _summary(rows: Iterable[Mapping[str, Any]]) -> str:
     )
 
 
+def _kernels(view: Mapping[str, Any]) -> str:
+    """All launches by kernel, and that not all have a row, where it is so."""
+    if not view["truncated"]:
+        return ""
+    heads = [(title, "" if name == "kernel_short" else "n") for name, title in KERNELS.items()]
+    table = _table(heads, ([_text(row[name]) for name in KERNELS] for row in view["kernels"]))
+    return f"{table}<p><strong>{'<br>'.join(_text(line) for line in cut(view) if line)}</strong></p>"
+
+
 def _launch(one: Mapping[str, Any]) -> str:
     launch, bound = one["launch"], one["potential"] or {}
     facts = f"{cell(launch['duration_ns']) or 'unknown'} ns, potential {times(bound.get('speedup')) or 'unknown'}"
@@ -137,8 +146,8 @@ def run(view: Mapping[str, Any], launches: Iterable[Mapping[str, Any]]) -> str:
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{title}</title><style>{STYLE}</style></head><body><h1>{title}</h1>"
-        f"<p>{len(view['launches'])} launches, {ms} ms; potential of the whole "
-        f"{times(whole.get('speedup')) or 'unknown'}</p>{_summary(view['launches'])}"
+        f"<p>{view['total_launches']} launches, {ms} ms; potential of the whole "
+        f"{times(whole.get('speedup')) or 'unknown'}</p>{_kernels(view)}{_summary(view['launches'])}"
         f"{''.join(_launch(one) for one in launches)}"
         '<p class="soft">potential: all waste removed, same algorithm; '
         "ceiling: only DRAM traffic and arithmetic remain.</p></body></html>\n"

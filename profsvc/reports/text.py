@@ -20,6 +20,11 @@ SUMMARY = {
 }
 
 
+KERNELS = {
+    "kernel_short": "kernel", "launches": "launches", "total_ms": "total ms", "share_pct": "share %",
+    "mean_us": "mean us", "p95_us": "p95 us", "max_us": "max us",
+}  # fmt: skip
+ALL_KERNELS = "select * from v1_kernel_totals where run_id = {} order by total_ns desc"
 SENSORS = (
     "quantity", "name", "gpu_index", "x_mm", "y_mm", "unit", "readings", "mean_value", "min_value", "max_value",
     "quality",
@@ -80,6 +85,7 @@ def run(view: Mapping[str, Any], width: int | None = None) -> str:
         }
         for row in view["launches"]
     ]
+    lines += _kernels(view, width)
     if rows:
         lines += ["", *str(render(list(SUMMARY.values()), rows, "table", width=width)).splitlines()]
     placed = any(sensor["x_mm"] is not None for sensor in view["sensors"])
@@ -96,15 +102,41 @@ def run(view: Mapping[str, Any], width: int | None = None) -> str:
         ]
     lines += [f"  {r['criterion']}: {cell(r['value']) or r['reason']}" for r in view["criteria"]]
     if unknown := [r for r in view["launches"] if r["potential"] is None]:
-        lines.append(f"{len(unknown)} launches have no potential: {unknown[0]['reason']}")
+        shown = " of those shown" if view["truncated"] else ""
+        lines.append(f"{len(unknown)} launches{shown} have no potential: {unknown[0]['reason']}")
     if not rows:
         return _written(lines)
     lines += [
         "",
+        *cut(view),
         "potential: all waste removed, same algorithm; ceiling: only DRAM traffic and arithmetic remain.",
         f"open one launch: profsvc show {info['run_id']} --kernel N; where a number comes from: profsvc explain NAME",
     ]
     return _written(lines)
+
+
+def _kernels(view: Mapping[str, Any], width: int | None) -> list[str]:
+    """All launches by kernel, where not all of them have a row."""
+    if not view["truncated"]:
+        return []
+    rows = [{title: row[name] for name, title in KERNELS.items()} for row in view["kernels"]]
+    rows = [row | {"kernel": middle(str(row["kernel"]), 40)} for row in rows]
+    more = [f'  and more kernels: profsvc sql "{ALL_KERNELS.format(view["run"]["run_id"])}"']
+    table = str(render(list(KERNELS.values()), rows, "table", width=width)).splitlines()
+    return ["", *table, *(more if view["kernels_truncated"] else [])]
+
+
+def cut(view: Mapping[str, Any]) -> list[str]:
+    """Say how many launches of a run have no row here, and how to get them; nothing where all have one."""
+    if not view["truncated"]:
+        return []
+    shown, total, run = len(view["launches"]), view["total_launches"], view["run"]["run_id"]
+    return [
+        f"CUT: the {shown} longest of {total} launches have a row here, {total - shown} have none.",
+        f"  more of them: profsvc show {run} --limit N; all: profsvc show {run} --all; "
+        f'or profsvc sql "select * from v1_launches where run_id = {run}"',
+        "",
+    ]
 
 
 def criteria(view: Mapping[str, Any]) -> str:
@@ -131,7 +163,9 @@ def _upload(upload: Row) -> Iterable[str]:
 
 def launches(view: Mapping[str, Any]) -> str:
     """Write the pages of the opened launches of one kernel."""
-    return "\n".join(_written(_launch(one)) for one in view["launches"])
+    more = ["", "CUT: more launches answer; these are the longest. More of them: --limit N; all: --all"]
+    pages = "\n".join(_written(_launch(one)) for one in view["launches"])
+    return pages + (_written(more) if view["truncated"] else "")
 
 
 def _launch(one: Row) -> Iterable[str]:
@@ -220,7 +254,8 @@ def explained(view: Mapping[str, Any]) -> str:
         for counter in view["definitions"]:
             lines.append(f"    {counter['name']} [{counter['unit']}]: {counter['meaning']}")
             lines += [f"      {tool:7} {text}" for tool, text in counter["expressions"].items()]
-    return _written([*lines, *map(_step, view["trace"])])
+    more = ["CUT: more launches answer; these are the longest. Narrow the question with --kernel"]
+    return _written([*lines, *map(_step, view["trace"]), *(more if view.get("truncated") else [])])
 
 
 def _step(row: Row) -> str:

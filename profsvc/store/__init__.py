@@ -11,6 +11,14 @@ from sqlalchemy import Engine
 
 from profsvc.errors import ServiceError, StoreVersionError
 from profsvc.store import reader_role
+from profsvc.store.big import (
+    count,
+    kernels_by_time,
+    launch_numbers,
+    longest_launches,
+    select_of,
+    transfers_by_kind,
+)
 from profsvc.store.engine import address, file_of, make_engine, set_journal, url_of
 from profsvc.store.load import RunInfo, Stored, UploadInfo, find_upload, write_upload
 from profsvc.store.migrate import current, head, state, upgrade
@@ -50,6 +58,7 @@ __all__ = [
     "address",
     "characterizations",
     "connect",
+    "count",
     "counters",
     "create_reader",
     "criteria",
@@ -61,7 +70,10 @@ __all__ = [
     "find_run",
     "find_upload",
     "head",
+    "kernels_by_time",
+    "launch_numbers",
     "launches",
+    "longest_launches",
     "measured_launches",
     "metrics",
     "models",
@@ -73,10 +85,12 @@ __all__ = [
     "runs",
     "save_results",
     "select",
+    "select_of",
     "sensors",
     "table",
     "time_without",
     "timeline",
+    "transfers_by_kind",
     "upgrade",
     "upload",
     "uploads",

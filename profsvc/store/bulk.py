@@ -31,6 +31,29 @@ def integers(column: Any) -> Integers:
     return Integers(array._data, array._mask)
 
 
+def pointers(texts: npt.NDArray[Any]) -> npt.NDArray[np.intp]:
+    """Return which object each cell of a column of objects is; the column must outlive the answer."""
+    return np.frombuffer(texts.tobytes(), np.intp)
+
+
+def factorized(column: "pd.Series[Any]") -> tuple[npt.NDArray[np.intp], list[Any]]:
+    """Return which of the distinct texts each cell is, -1 for null, and these texts.
+
+    Readers give the same object for the same text, so that hardly any text needs to be looked at.
+
+    >>> factorized(pd.Series(["b", None, "a", "b"]).astype(object))
+    (array([ 0, -1,  1,  0]), ['b', 'a'])
+    """
+    texts = column.to_numpy(dtype=object)
+    codes, found = pd.factorize(pointers(texts))
+    if len(found) == 1 and texts[0] is None:
+        return np.full(len(texts), -1), []
+    first = np.empty(len(found), np.intp)
+    first[codes[::-1]] = np.arange(len(texts))[::-1]
+    numbers, distinct = pd.factorize(texts[first])
+    return numbers[codes], list(distinct)
+
+
 def values(column: Any) -> list[Any]:
     """Return a column as Python values, None for null: a series, an array of numbers, or anything with a length.
 

@@ -10,7 +10,7 @@ import pandas as pd
 from sqlalchemy import Connection, Engine
 
 from profsvc.errors import InputError
-from profsvc.store.bulk import integers, values
+from profsvc.store.bulk import factorized, integers, values
 from profsvc.store.names import COMBINED, Combinations, Names
 from profsvc.store.schema import STEP
 from profsvc.store.sensors import Sensors
@@ -83,7 +83,7 @@ class Encoder:
 
     def _numbers(self, names: str, column: "pd.Series[Any]", *rest: str) -> Numbers:
         """Return the number of each name in a column; ``rest`` completes the names."""
-        codes, distinct = pd.factorize(column)
+        codes, distinct = factorized(column)
         numbers = self.names[names].numbers([(name, *rest) for name in distinct])
         return pd.array([*numbers, None], "Int64")[codes]  # null has the code -1
 
@@ -129,7 +129,7 @@ class Encoder:
     def _launches(self, table: pd.DataFrame) -> None:
         devices = self._devices(table)
         self.first_device = self.first_device or _first(devices)
-        self.first_host = self.first_host or _first(table["host"])
+        self.first_host = self.first_host or next(iter(factorized(table["host"])[1]), None)
         own = {
             "device_id": devices,
             "host_id": self._texts(table["host"]),
@@ -151,13 +151,12 @@ class Encoder:
 
     def _devices(self, table: pd.DataFrame) -> Numbers:
         """Return the number of the device of each launch."""
-        codes, names = pd.factorize(self._device_names(table).to_numpy(), use_na_sentinel=False)
-        versions, capabilities = pd.factorize(table["compute_capability"].to_numpy(), use_na_sentinel=False)
-        both, pairs = pd.factorize(codes * len(capabilities) + versions)
-        known = [(names[pair // len(capabilities)], capabilities[pair % len(capabilities)]) for pair in pairs]
-        return pd.array([self._device(*("" if pd.isna(text) else text for text in one)) for one in known], "Int64")[
-            both
-        ]
+        codes, names = factorized(self._device_names(table))
+        versions, capabilities = factorized(table["compute_capability"])
+        both, pairs = pd.factorize((codes + 1) * (len(capabilities) + 1) + versions + 1)
+        texts = ["", *names], ["", *capabilities]
+        known = [[of[part] for of, part in zip(texts, divmod(pair, len(texts[1])), strict=True)] for pair in pairs]
+        return pd.array([self._device(*name) for name in known], "Int64")[both]
 
     def _device(self, name: str, capability: str) -> int | None:
         return self.names["devices"][name, capability] if name or capability else None

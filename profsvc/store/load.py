@@ -307,8 +307,7 @@ class _Loading:
         self.encoder.sensors.finish(connection)
         totals = [(self.upload_id, *total) for total in self.encoder.totals.rows()]
         insert_rows(connection, "kernel_totals", ("upload_id", *Total._fields), totals)
-        # First: on a server it makes uploads of one run end one after the other.
-        self._describe_run(connection, run, run_id)
+        self._describe_run(connection, run, run_id)  # first: on a server, uploads of one run end one after the other
         facts = dict(self.facts)
         row: dict[str, Any] = {
             "upload_id": self.upload_id,
@@ -362,18 +361,10 @@ class _Loading:
         replace = "coalesce(:device_id, device_id)" if run.device else f"coalesce({named}, :device_id, device_id)"
         given = {name: getattr(run, name) for name in ("commit_id", "started_at")}
         columns = "".join(f", {column} = coalesce(:{column}, {column})" for column in given)
+        query = f"UPDATE runs SET device_id = {replace}, host = coalesce(:given, host, :host){columns}"
+        found = {"device_id": device, "host": self.encoder.first_host}
         connection.execute(
-            text(
-                f"UPDATE runs SET device_id = {replace}, host = coalesce(:given, host, :host){columns}"
-                " WHERE run_id = :run_id"
-            ),
-            {
-                "device_id": device,
-                "given": run.host,
-                "host": self.encoder.first_host,
-                "run_id": run_id,
-                **given,
-            },
+            text(f"{query} WHERE run_id = :run_id"), {"run_id": run_id, "given": run.host, **given, **found}
         )
         for key, value in sorted(run.tags.items()):
             connection.execute(

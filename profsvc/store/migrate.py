@@ -13,7 +13,9 @@ from profsvc.store import server
 from profsvc.store.engine import WRITE, address, file_of, plain_errors, reading, set_journal, writing
 from profsvc.store.names import Names
 from profsvc.store.reader_role import grant
-from profsvc.store.views import VIEWS, check_counters, sql_of
+from profsvc.store.views import VIEWS, check_counters, comments, sql_of
+
+LOCK_SECONDS = 3
 
 
 def folder(package: Path | None = None) -> Path:
@@ -76,10 +78,14 @@ def upgrade(engine: Engine, counters: Iterable[str] | None = None, place: Path |
     if found == "new":
         set_journal(engine)
     if found != "current":
-        with changing_schema(engine) as connection:
-            _run_migrations(connection, place or folder())
+        server.repeated(engine, lambda: _migrate(engine, place or folder()))
     refresh_views(engine, counters)
     return head(place)
+
+
+def _migrate(engine: Engine, place: Path) -> None:
+    with changing_schema(engine) as connection:
+        _run_migrations(connection, place)
 
 
 def _copy(engine: Engine, revision: str) -> Path:
@@ -106,6 +112,8 @@ def changing_schema(engine: Engine) -> Iterator[Connection]:
             driver: Any = connection.connection.driver_connection
             driver.execute("PRAGMA foreign_keys = OFF")
         with connection.begin():
+            if not sqlite:
+                _alone(connection, "facts")
             drop_views(connection)
             yield connection
             if sqlite and (broken := connection.exec_driver_sql("PRAGMA foreign_key_check").first()):
@@ -133,21 +141,30 @@ def drop_views(connection: Connection) -> None:
 
 def refresh_views(engine: Engine, counters: Iterable[str] | None = None) -> None:
     """Make the views of this program if the store has others."""
-    if counters is None:
-        from profsvc import specs
+    from profsvc import specs
 
-        counters = specs.counters()
-    names = check_counters(counters)
-    wanted = _digest(engine.dialect.name, dict.fromkeys(names, 0))
+    known = specs.counters()
+    names = check_counters(known if counters is None else counters)
+    meanings = {name: known[name].meaning if name in known else "a counter" for name in names}
+    wanted = _digest(engine.dialect.name, dict.fromkeys(names, 0), meanings)
     with reading(engine) as connection:
         if _views(connection) == wanted:
             return
+    server.repeated(engine, lambda: _make_views(engine, meanings, wanted))
+
+
+def _make_views(engine: Engine, meanings: Mapping[str, str], wanted: str) -> None:
     with writing(engine) as connection:
+        if file_of(engine) is None:
+            _alone(connection, "facts")
+            if _views(connection) == wanted:
+                return
         drop_views(connection)
         numbers = Names(connection, "texts")
-        for statement in _statements(engine.dialect.name, {name: numbers[name,] for name in names}):
-            connection.exec_driver_sql(statement)
+        for statement in _statements(engine.dialect.name, {name: numbers[name,] for name in meanings}, meanings):
+            _run(connection, statement)
         if file_of(engine) is None:
+            _run(connection, ";\n".join(comments(meanings)))
             grant(connection)
         connection.execute(text("INSERT INTO facts (name, value) VALUES ('views', :wanted)"), {"wanted": wanted})
 
@@ -156,9 +173,27 @@ def _views(connection: Connection) -> str | None:
     return connection.execute(text("SELECT value FROM facts WHERE name = 'views'")).scalar()
 
 
-def _statements(dialect: str, counters: Mapping[str, int]) -> list[str]:
-    return [sql_of(view, dialect, counters) for view in VIEWS]
+def _statements(dialect: str, counters: Mapping[str, int], meanings: Mapping[str, str]) -> list[str]:
+    return [sql_of(view, dialect, counters, meanings) for view in VIEWS]
 
 
-def _digest(dialect: str, counters: Mapping[str, int]) -> str:
-    return hashlib.sha256("\n".join(_statements(dialect, counters)).encode()).hexdigest()
+def _digest(dialect: str, counters: Mapping[str, int], meanings: Mapping[str, str]) -> str:
+    return hashlib.sha256("\n".join(_statements(dialect, counters, meanings)).encode()).hexdigest()
+
+
+def _run(connection: Connection, statement: str) -> None:
+    """Run a statement as it is: a per cent sign in it is one."""
+    driver: Any = connection.connection.driver_connection
+    driver.execute(statement)
+
+
+def _alone(connection: Connection, table: str) -> None:
+    """Take the schema of a Postgres store for this transaction, as the role that owns it and without a long wait.
+
+    What waits for a table holds up everybody who comes after; so it gives up soon, and is tried again.
+    """
+    connection.exec_driver_sql(f"SET LOCAL lock_timeout = '{LOCK_SECONDS}s'")
+    query = f"SELECT pg_get_userbyid(relowner) FROM pg_class WHERE oid = to_regclass('{table}')"
+    if owner := connection.exec_driver_sql(query).scalar():
+        connection.exec_driver_sql(f"SET LOCAL ROLE {connection.dialect.identifier_preparer.quote_identifier(owner)}")
+        connection.exec_driver_sql(f"LOCK TABLE {table} IN SHARE ROW EXCLUSIVE MODE")

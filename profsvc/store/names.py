@@ -66,7 +66,8 @@ class Names(dict[tuple[str, ...], int]):
     def __init__(self, store: Connection | Engine, table: str) -> None:
         """Begin with an empty cache of ``table``, one of `KEYS`; without a connection, new names are kept at once."""
         super().__init__()
-        self._store = store if store.dialect.name == "sqlite" else store.engine
+        # On a server the transaction of a load never holds a name.
+        self._store = store.engine if store.dialect.name == "postgresql" else store
         self._table = metadata.tables[table]
         self._id = next(iter(self._table.primary_key))
         self._columns = KEYS[table]
@@ -95,10 +96,10 @@ class Names(dict[tuple[str, ...], int]):
         with writing_names(self._store) as connection:
             found = self._known(connection, names)
             if new := [name for name in names if name not in found]:
+                if connection.dialect.name == "postgresql":
+                    new.sort()
                 columns, cells = DERIVED.get(self._table.name, ((), lambda _: ()))
                 rows = [(*name, *cells(name)) for name in new]
-                if connection.dialect.name != "sqlite":
-                    rows.sort(key=lambda row: row[: len(self._columns)])
                 insert_rows(connection, self._table.name, (*self._columns, *columns), rows, known=True)
                 found |= self._known(connection, new)
         return found

@@ -16,6 +16,7 @@ WAITS = (0.2, 0.5, 1.0, 2.0, 4.0)
 # How a connection is made where its URL does not say: a server that has gone is noticed, not waited for.
 CONNECT: dict[str, str | int] = {
     "application_name": "profsvc",
+    "client_encoding": "utf8",
     "connect_timeout": 10,
     "keepalives_idle": 30,
     "keepalives_interval": 10,

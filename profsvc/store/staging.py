@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 from sqlalchemy import Connection, Engine, text
 
-from profsvc.store.bulk import FEWEST_TO_COPY, insert_rows, integers, values
+from profsvc.store.bulk import FEWEST_TO_COPY, insert_rows, integers, pointers, values
 from profsvc.store.copy_blocks import copy_columns
 from profsvc.store.engine import file_of, reading, writing
 from profsvc.store.pages import MOST_ROW_ID, Column, PageFile
@@ -46,7 +46,8 @@ class Direct:
         if self.connection.dialect.name == "postgresql" and len(next(iter(columns.values()))) >= FEWEST_TO_COPY:
             copy_columns(self.connection, table, columns)
             return
-        insert_rows(self.connection, table, list(columns), zip(*map(values, columns.values()), strict=True))
+        rows = zip(*map(values, columns.values()), strict=True)
+        insert_rows(self.connection, table, list(columns), rows)
 
 
 class Staged:
@@ -119,7 +120,7 @@ def _numbers(column: Any) -> Column | None:
         return integers(column)
     array = np.asarray(column)
     if array.dtype == object:
-        return _none(len(array)) if not any(cell is not None for cell in array) else None
+        return _none(len(array)) if (pointers(array) == id(None)).all() else None
     return (array, None) if array.dtype == np.float64 else (array.astype(np.int64, copy=False), None)
 
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 RECORD = np.dtype([("kernel", "<i8"), ("duration", "<f8")])
 IN_MEMORY = 1 << 20
-AT_ONCE = 1 << 20
+AT_ONCE = 1 << 19
 SHARES = {"p50_ns": 0.5, "p95_ns": 0.95}
 
 Floats = npt.NDArray[np.float64]

@@ -137,6 +137,17 @@ _SHAPES: dict[str, Shape] = {
     ),
 }
 
+_SHAPES["v1_columns"] = Shape(
+    "What the views hold: a row a column.",
+    "",
+    (
+        ("view_name", "text", "v.column1", "name of the view"),
+        ("column_name", "text", "v.column2", "name of the column"),
+        ("kind", "text", "v.column3", "int, float or text"),
+        ("meaning", "text", "v.column4", "what it holds"),
+    ),
+)
+
 VIEWS: Mapping[str, tuple[str, dict[str, str]]] = {
     view: (shape.sentence, {name: meaning for name, _, _, meaning in shape.columns}) for view, shape in _SHAPES.items()
 }
@@ -157,9 +168,32 @@ def check_counters(counters: Iterable[str]) -> list[str]:
     return names
 
 
-def sql_of(view: str, dialect: str, counters: Mapping[str, int]) -> str:
-    """Return the statement that creates a view; ``counters`` gives the number of each counter's name."""
+def documented(counters: Mapping[str, str]) -> dict[str, tuple[str, list[tuple[str, str, str]]]]:
+    """Return of every view its sentence and its columns (name, kind, meaning); ``counters`` gives those of counters."""
+    found = {
+        view: (shape.sentence, [(name, kind, says) for name, kind, _, says in shape.columns])
+        for view, shape in _SHAPES.items()
+    }
+    found["v1_counters"][1].extend((name, "float", says) for name, says in counters.items())
+    return found
+
+
+def quoted(text: str) -> str:
+    """Return a text as it stands in SQL.
+
+    >>> quoted("a view's name")
+    "'a view''s name'"
+    """
+    return "'" + text.replace("'", "''") + "'"
+
+
+def sql_of(view: str, dialect: str, counters: Mapping[str, int], meanings: Mapping[str, str] | None = None) -> str:
+    """Return the statement that creates a view; ``counters`` gives the number of each counter's name.
+
+    SQLite keeps the statement as it is written, and so what the view and its columns mean as comments in it.
+    """
     shape = _SHAPES[view]
+    sentence, columns = documented(meanings or dict.fromkeys(counters, ""))[view]
     selected = [f"{sql} AS {name}" for name, _, sql, _ in shape.columns]
     if view == "v1_counters":
         # A look-up a column, not a pivot by GROUP BY: a query pays for the columns that it names, no more.
@@ -169,16 +203,41 @@ def sql_of(view: str, dialect: str, counters: Mapping[str, int]) -> str:
             f'{f"coalesce({value}, {own[name]})" if name in own else value} AS "{name}"'.replace("{}", str(number))
             for name, number in counters.items()
         ]
-    bodies = [f"{_listed(selected)}\nFROM {shape.source}"]
-    for source, own in shape.others:
-        chosen = [f"{own.get(name, sql)} AS {name}" for name, _, sql, _ in shape.columns]
-        bodies.append(f"{_listed(chosen)}\nFROM {source}")
-    statement = f"CREATE VIEW {view} AS\nSELECT\n  " + "\nUNION ALL SELECT\n  ".join(bodies)
+    source = _listed(meanings or {}) if view == "v1_columns" else shape.source
+    ends = [*[","] * (len(selected) - 1), ""]
+    notes = [f"  -- {says}" if says and dialect == "sqlite" else "" for _, _, says in columns]
+    lines = [
+        f"  {_spelled(column, dialect)}{end}{note}" for column, end, note in zip(selected, ends, notes, strict=True)
+    ]
+    head = [f"CREATE VIEW {view} AS", *([f"-- {sentence}"] if dialect == "sqlite" else []), "SELECT"]
+    others = [
+        f"UNION ALL SELECT {', '.join(f'{more.get(name, sql)} AS {name}' for name, _, sql, _ in shape.columns)} FROM {rows}"
+        for rows, more in shape.others
+    ]
+    return "\n".join([*head, *lines, f"FROM {source}", *(_spelled(other, dialect) for other in others)])
+
+
+def _spelled(sql: str, dialect: str) -> str:
     # Plain replacement: the statement holds braces that are not fields.
     for name, spelling in SPELLED[dialect].items():
-        statement = statement.replace(f"{{{name}}}", spelling)
-    return statement
+        sql = sql.replace(f"{{{name}}}", spelling)
+    return sql
 
 
-def _listed(columns: list[str]) -> str:
-    return ",\n  ".join(columns)
+def _listed(meanings: Mapping[str, str]) -> str:
+    """SQL for the rows of ``v1_columns``; both databases call the columns of VALUES column1 and so on."""
+    rows = [
+        f"({', '.join(map(quoted, (view, name, kind, says)))})"
+        for view, (_, columns) in documented(meanings).items()
+        for name, kind, says in columns
+    ]
+    return f"(VALUES {', '.join(rows)}) v"
+
+
+def comments(meanings: Mapping[str, str]) -> list[str]:
+    """Return the statements that write down on Postgres what the views and their columns mean."""
+    made = []
+    for view, (sentence, columns) in documented(meanings).items():
+        made.append(f"COMMENT ON VIEW {view} IS {quoted(sentence)}")
+        made += [f'COMMENT ON COLUMN {view}."{name}" IS {quoted(says)}' for name, _, says in columns]
+    return made

@@ -11,6 +11,9 @@ from profsvc.errors import NotFoundError
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
+LIMIT = 40
+"""How many launches of a run are shown where nobody says how many."""
+
 SUMMARY = (
     "launch", "kernel", "duration_us", "compute_pct", "memory_pct", "bound", "potential", "ceiling", "first",
 )  # fmt: skip
@@ -42,24 +45,56 @@ def _percent(value: float | None) -> float | None:
     return None if value is None else round(100 * value, 1)
 
 
-def run(engine: "Engine", name: str) -> dict[str, Any]:
-    """Everything about one run: itself, its uploads, a row a launch, the run's own criteria and potential."""
+def run(engine: "Engine", name: str, limit: int | None = LIMIT) -> dict[str, Any]:
+    """Everything about one run: itself, its uploads, a row a launch, the run's own criteria and potential.
+
+    Of a run with more than ``limit`` launches (None: all are wanted) only the longest have a row: then ``truncated`` is
+    true, and ``kernels`` sums up all launches by kernel.
+    """
     run_id = store.find_run(engine, name)
-    criteria = _in_order(store.select(engine, "v1_criteria", run_id=run_id), "criterion")
-    potential = {p["launch_id"]: p for p in store.select(engine, "v1_potential", run_id=run_id)}
+    info, uploads = store.select(engine, "v1_runs", run_id=run_id)[0], store.select(engine, "v1_uploads", run_id=run_id)
+    launches, truncated = store.longest_launches(engine, run_id, limit)
+    kernels, more_kernels = store.kernels_by_time(engine, run_id, limit or LIMIT) if truncated else ([], False)
+    for kernel in kernels:
+        total, whole = kernel["total_ms"], info["gpu_time_ns"]
+        kernel["share_pct"] = _percent(total * 1e6 / whole) if whole and total is not None else None
+    whole_bound = store.select(engine, "v1_potential", run_id=run_id, launch_id=None)
+    return {
+        "run": info,
+        "uploads": uploads,
+        "total_launches": info["launches"],
+        "truncated": truncated,
+        "kernels": kernels,
+        "kernels_truncated": more_kernels,
+        "launches": _summaries(engine, run_id, launches, uploads),
+        "criteria": _in_order(store.select(engine, "v1_criteria", run_id=run_id, launch_id=None), "criterion"),
+        "potential": whole_bound[0] if whole_bound else None,
+        "sensors": store.sensors(engine, run_id),
+        "transfers": store.transfers_by_kind(engine, run_id),
+        "summaries": store.select(engine, "v1_kernel_summaries", run_id=run_id),
+        "rejects": store.count(engine, "v1_rejects", run_id),
+    }
+
+
+def _summaries(
+    engine: "Engine", run_id: int, launches: list[dict[str, Any]], uploads: list[dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """A row a launch: what it is, what limits it, its potential and what to do first."""
+    ids, words = [launch["launch_id"] for launch in launches], texts()
+    potential = {row["launch_id"]: row for row in store.select_of(engine, "v1_potential", run_id, ids)}
     compute, memory = (
-        {c["launch_id"]: c["value"] for c in store.select(engine, "v1_counter_values", run_id=run_id, counter=counter)}
+        {
+            row["launch_id"]: row["value"]
+            for row in store.select_of(engine, "v1_counter_values", run_id, ids, counter=counter)
+        }
         for counter in ("sol_sm_fraction", "sol_memory_fraction")
     )
-    by_launch = _grouped(criteria)
-    uploads, words = store.select(engine, "v1_uploads", run_id=run_id), texts()
-    tools = {upload["upload_id"]: str(upload["format"]).split("-")[0] for upload in uploads}
-    waste = _grouped(store.select(engine, "v1_models", run_id=run_id, model="waste"))
-    rows = []
-    for launch, _ in once(store.select(engine, "v1_launches", run_id=run_id), potential):
+    by_launch = _grouped(_in_order(store.select_of(engine, "v1_criteria", run_id, ids), "criterion"))
+    waste = _grouped(store.select_of(engine, "v1_models", run_id, ids, model="waste"))
+    tools, rows = _tools(uploads), []
+    for launch, _ in once(launches, potential):
         key = launch["launch_id"]
         bound = potential.get(key, {})
-        hints = advice(by_launch.get(key, []), waste.get(key, []), bound, words)
         rows.append(
             {
                 "launch": launch["launch_index"],
@@ -75,32 +110,16 @@ def run(engine: "Engine", name: str) -> dict[str, Any]:
                 "potential": bound.get("speedup"),
                 "ceiling": bound.get("speedup_ceiling"),
                 "reason": bound["reason"] if bound else why_no_result(tools[launch["upload_id"]], ()),
-                "first": _first(hints),
-                "criteria": {r["criterion"]: r["value"] for r in by_launch.get(key, [])},
+                "first": _first(advice(by_launch.get(key, []), waste.get(key, []), bound, words)),
+                "criteria": {row["criterion"]: row["value"] for row in by_launch.get(key, [])},
             }
         )
-    return {
-        "run": store.select(engine, "v1_runs", run_id=run_id)[0],
-        "uploads": uploads,
-        "launches": rows,
-        "criteria": by_launch.get(None, []),
-        "potential": potential.get(None),
-        "sensors": store.sensors(engine, run_id),
-        "transfers": _transfers(store.select(engine, "v1_transfers", run_id=run_id)),
-        "summaries": store.select(engine, "v1_kernel_summaries", run_id=run_id),
-        "rejects": len(store.select(engine, "v1_rejects", run_id=run_id)),
-    }
+    return rows
 
 
-def _transfers(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Copies and sets of a run by kind: how many, how long, how much."""
-    kinds: dict[str, dict[str, Any]] = {}
-    for row in rows:
-        kind = kinds.setdefault(row["kind"], {"kind": row["kind"], "count": 0, "duration_ms": 0.0, "bytes": 0})
-        kind["count"] += 1
-        kind["duration_ms"] += (row["duration_ns"] or 0.0) / 1e6
-        kind["bytes"] += row["bytes"] or 0
-    return sorted(kinds.values(), key=lambda kind: -kind["duration_ms"])
+def _tools(uploads: list[dict[str, Any]]) -> dict[int, str]:
+    """The tool that each upload is of, as `profsvc.specs` names it."""
+    return {upload["upload_id"]: str(upload["format"]).split("-")[0] for upload in uploads}
 
 
 def once(
@@ -130,41 +149,44 @@ def _first(hints: list[dict[str, Any]]) -> str:
     return f"{top['title']}: -{100 * top['saving_fraction']:.0f} % time"
 
 
-def launch(engine: "Engine", run_name: str, kernel: str) -> dict[str, Any]:
+def launch(engine: "Engine", run_name: str, kernel: str, limit: int | None = LIMIT) -> dict[str, Any]:
     """Open the launches of one kernel: criteria, potential, the vendor's estimates beside ours, and what to do.
 
-    ``kernel`` is a launch number, or a part of the kernel's name; several launches may answer.
+    ``kernel`` is a launch number, or a part of the kernel's name; several launches may answer, the longest of them if
+    there are more than ``limit``, and then ``truncated`` is true.
     """
     run_id = store.find_run(engine, run_name)
-    chosen = launches_of(engine, run_name, kernel)
-    known = {p["launch_id"]: p for p in store.select(engine, "v1_potential", run_id=run_id)}
-    words = texts()
-    whole = store.select(engine, "v1_criteria", run_id=run_id, criterion="host_sync")
-    of_run = _in_order([row for row in whole if row["launch_id"] is None], "criterion")
-    opened = []
+    chosen, truncated = launches_of(engine, run_name, kernel, limit)
+    ids, words = [one["launch_id"] for one in chosen], texts()
+    known = {row["launch_id"]: row for row in store.select_of(engine, "v1_potential", run_id, ids)}
+    criteria, rules = (_grouped(store.select_of(engine, view, run_id, ids)) for view in ("v1_criteria", "v1_rules"))
+    waste, useful = (
+        _grouped(store.select_of(engine, "v1_models", run_id, ids, model=model)) for model in ("waste", "useful_work")
+    )
+    whole = store.select(engine, "v1_criteria", run_id=run_id, criterion="host_sync", launch_id=None)
+    of_run = _in_order(whole, "criterion")
+    tools, opened = _tools(store.select(engine, "v1_uploads", run_id=run_id)), []
     for one, pages in once(chosen, known):
         key = one["launch_id"]
-        criteria = _in_order(store.select(engine, "v1_criteria", launch_id=key), "criterion")
-        bounds = store.select(engine, "v1_potential", launch_id=key)
-        waste = store.select(engine, "v1_models", launch_id=key, model="waste")
+        own = _in_order(criteria.get(key, []), "criterion")
         opened.append(
             {
                 "launch": one,
-                "criteria": criteria,
+                "criteria": own,
                 "of_run": of_run,
-                "potential": bounds[0] if bounds else None,
-                "reason": None if criteria else _why(engine, one),
-                "units": _in_order(store.select(engine, "v1_models", launch_id=key, model="useful_work"), "quantity"),
-                "rules": [rule for page in pages for rule in store.select(engine, "v1_rules", launch_id=page)],
-                "advice": advice(criteria, waste, bounds[0] if bounds else {}, words),
+                "potential": known.get(key),
+                "reason": None if own else _why(engine, one, tools[one["upload_id"]]),
+                "units": _in_order(useful.get(key, []), "quantity"),
+                "rules": [rule for page in pages for rule in rules.get(page, [])],
+                "advice": advice(own, waste.get(key, []), known.get(key, {}), words),
             }
         )
-    return {"run": store.select(engine, "v1_runs", run_id=run_id)[0], "launches": opened}
+    return {"run": store.select(engine, "v1_runs", run_id=run_id)[0], "truncated": truncated, "launches": opened}
 
 
-def _why(engine: "Engine", launch: dict[str, Any]) -> str:
-    tool = str(store.upload(engine, launch["upload_id"])["format"]).split("-")[0]
-    return why_no_result(tool, store.metrics(engine, launch["upload_id"], [launch["launch_id"]]).index)
+def _why(engine: "Engine", launch: dict[str, Any], tool: str) -> str:
+    metrics = store.metrics(engine, launch["upload_id"], [launch["launch_id"]]) if analysis.feeds_criteria(tool) else ()
+    return why_no_result(tool, metrics)
 
 
 def why_no_result(tool: str, metrics: Collection[Any]) -> str:
@@ -174,24 +196,34 @@ def why_no_result(tool: str, metrics: Collection[Any]) -> str:
     return f"the export has no metrics of this launch that criteria are computed from; {specs.how_to_measure(tool)}"
 
 
-def launches_of(engine: "Engine", run_name: str, kernel: str | None = None) -> list[dict[str, Any]]:
-    """The launches of a run, or those of one kernel: by number, by exact name, or by a part of the name."""
-    launches = store.select(engine, "v1_launches", run_id=store.find_run(engine, run_name))
+def launches_of(
+    engine: "Engine", run_name: str, kernel: str | None = None, limit: int | None = None
+) -> tuple[list[dict[str, Any]], bool]:
+    """The launches of a run, or those of one kernel: by number, by exact name, or by a part of the name.
+
+    Of more than ``limit`` the longest, and whether there are more.
+    """
+    run_id = store.find_run(engine, run_name)
     if kernel is None:
-        return launches
+        return store.longest_launches(engine, run_id, limit)
     if re.fullmatch(r"#?\d+", kernel):
         index = int(kernel.lstrip("#"))
-        chosen = [one for one in launches if one["launch_index"] == index]
-    else:
-        exact = [one for one in launches if kernel in (one["kernel"], one["kernel_short"])]
-        chosen = exact or [one for one in launches if kernel in one["kernel"]]
-    if not chosen and re.fullmatch(r"#?\d+", kernel):
-        numbers = [one["launch_index"] for one in launches]
-        held = f"its launches are #{min(numbers)} to #{max(numbers)}" if numbers else "the run has no launches"
-        raise NotFoundError(f"no kernel named {kernel!r}, and no launch of that number in {run_name!r}; {held}")
-    if not chosen:
-        raise NotFoundError.near("kernel", kernel, {str(one["kernel_short"]) for one in launches})
-    return chosen
+        chosen = store.longest_launches(engine, run_id, limit, index=index) if index < 2**62 else ([], False)
+        if not chosen[0]:
+            held = _numbers(engine, run_id)
+            raise NotFoundError(f"no kernel named {kernel!r}, and no launch of that number in {run_name!r}; {held}")
+        return chosen
+    kernels = store.select(engine, "v1_kernel_totals", run_id=run_id)
+    exact = {one["kernel_id"] for one in kernels if kernel in (one["kernel"], one["kernel_short"])}
+    if ids := exact or {one["kernel_id"] for one in kernels if kernel in one["kernel"]}:
+        return store.longest_launches(engine, run_id, limit, kernel_ids=sorted(ids))
+    raise NotFoundError.near("kernel", kernel, {str(one["kernel_short"]) for one in kernels})
+
+
+def _numbers(engine: "Engine", run_id: int) -> str:
+    """Say which numbers the launches of a run have."""
+    first, last = store.launch_numbers(engine, run_id)
+    return "the run has no launches" if first is None else f"its launches are #{first} to #{last}"
 
 
 def devices(engine: "Engine") -> list[dict[str, Any]]:

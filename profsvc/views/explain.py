@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from profsvc import analysis, specs, store
 from profsvc.errors import NotFoundError, UsageError
-from profsvc.views import launches_of, texts, why_no_result
+from profsvc.views import LIMIT, launches_of, texts, why_no_result
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -53,7 +53,7 @@ def explain(engine: "Engine | None", name: str, run: str | None, kernel: str | N
     if run is not None:
         if engine is None:
             raise UsageError("a run can only be walked in a store")
-        chosen = launches_of(engine, run, kernel)
+        chosen, view["truncated"] = launches_of(engine, run, kernel, LIMIT)
         view["trace"] = [row for launch in chosen for row in _trace(engine, launch, view)]
     return view
 

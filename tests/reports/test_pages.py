@@ -98,7 +98,7 @@ def test_text_has_a_line_a_launch(view):
 
 
 def test_text_of_a_launch_has_every_criterion_unit_and_hint(opened):
-    page_ = text.launches({"launches": opened})
+    page_ = text.launches({"truncated": False, "launches": opened})
     blocks = re.split(r"\n(?=#)", page_)
     assert len(blocks) == len(opened)
     for block, one in zip(blocks, opened, strict=True):
@@ -119,7 +119,7 @@ def test_what_is_unknown_is_said(view, opened):
     one = {"launch": launch, "criteria": [nothing | {"value_as_published": None, "flags": None}], "potential": bound,
            "units": [{"title": "DRAM", "value": None}], "rules": [], "advice": [], "of_run": [],
            "reason": None}  # fmt: skip
-    block = text.launches({"launches": [one]})
+    block = text.launches({"truncated": False, "launches": [one]})
     for words in ("grid (?, 1, 1)", "on ?; no duration", "no potential: no duration", "no such counter", "unknown"):
         assert words in block
     row = dict.fromkeys(view["launches"][0], None) | {"launch": 0, "launch_id": 1, "kernel": "k", "first": ""}
@@ -138,7 +138,7 @@ def test_estimates_of_the_tool_stand_beside_ours(opened):
         {"rule": "Large", "kind": "global", "estimated_saving_fraction": 0.5, "estimated_speedup": 2.0},
         {"rule": "Silent", "kind": None, "estimated_saving_fraction": None, "estimated_speedup": None},
     ]
-    block = text.launches({"launches": [opened[0] | {"rules": rules}]})
+    block = text.launches({"truncated": False, "launches": [opened[0] | {"rules": rules}]})
     large, small = (next(i for i, line in enumerate(block.splitlines()) if word in line) for word in ("Large", "Small"))
     assert large < small
     assert "2.00x" in block.splitlines()[large]

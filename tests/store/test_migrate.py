@@ -1,6 +1,8 @@
 import shutil
 import sqlite3
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
@@ -9,13 +11,14 @@ from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Engine, create_mock_engine
+from sqlalchemy import Engine, create_mock_engine, text
 
 from profsvc import store
-from profsvc.errors import DomainError, ServiceError, StoreVersionError
-from profsvc.store import migrate
+from profsvc.errors import DomainError, ServiceError, StoreBusyError, StoreVersionError
+from profsvc.store import migrate, server
 from profsvc.store.engine import file_of, reading
 from profsvc.store.schema import metadata
+from tests.postgres import Server
 from tests.store.conftest import COUNTERS, batches, info, only_on
 
 SECOND = f"""
@@ -56,6 +59,17 @@ def test_strict_and_clustered_tables_are_made_so(engine: Engine) -> None:
         }
     options = {name: table.dialect_options["sqlite"] for name, table in metadata.tables.items()}
     assert made == {name: (o["strict"], not o["with_rowid"]) for name, o in options.items()}
+
+
+@only_on("postgresql", "texts compare byte by byte on SQLite anyway")
+def test_texts_compare_byte_by_byte(engine: Engine) -> None:
+    query = (
+        "SELECT c.table_name, c.column_name, c.collation_name FROM information_schema.columns c"
+        " JOIN information_schema.tables t USING (table_schema, table_name) WHERE t.table_type = 'BASE TABLE'"
+        " AND c.data_type = 'text' AND c.table_schema = current_schema() AND c.collation_name IS DISTINCT FROM 'C'"
+    )
+    with reading(engine) as connection:
+        assert connection.execute(text(query)).all() == []
 
 
 def test_file_names_say_the_revisions() -> None:
@@ -171,3 +185,48 @@ def _no_leaks() -> Iterator[None]:
 
     yield
     gc.collect()  # an unclosed connection would warn here, and warnings are errors
+
+
+@only_on("postgresql", "it has locks on tables")
+def test_an_upgrade_waits_a_little_for_readers_and_gives_up(
+    engine: Engine, stored: store.Stored, newer: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(migrate, "LOCK_SECONDS", 0.1)
+    monkeypatch.setattr(server, "WAITS", (0.01,))
+    with reading(engine) as connection:
+        connection.execute(text("SELECT * FROM v1_runs"))
+        with pytest.raises(StoreBusyError, match="another process holds what this needs; nothing was changed"):
+            migrate.upgrade(engine, COUNTERS, newer)
+        monkeypatch.setattr(server, "WAITS", (0.2,) * 20)
+        with ThreadPoolExecutor() as pool:
+            done = pool.submit(migrate.upgrade, engine, COUNTERS, newer)
+            time.sleep(0.5)
+            assert not done.done()
+            connection.rollback()
+            assert done.result() == migrate.head(newer)
+    assert len(store.select(engine, "v1_launches")) == 4
+
+
+@only_on("postgresql", "files have no owner")
+def test_an_upgrade_by_a_superuser_leaves_the_store_to_its_owner(
+    engine: Engine, url: str, newer: Path, postgres_server: Server
+) -> None:
+    admin = postgres_server.admin.set(drivername="postgresql+psycopg", database=engine.url.database)
+    migrate.upgrade(store.connect(admin.render_as_string(hide_password=False)), COUNTERS, newer)
+    query = "SELECT DISTINCT pg_get_userbyid(relowner) FROM pg_class WHERE relnamespace = 'public'::regnamespace"
+    with reading(engine) as connection:
+        assert connection.exec_driver_sql(query).scalars().all() == [engine.url.username]
+
+
+def test_a_database_that_cannot_hold_every_text_is_refused(postgres_server: Server) -> None:
+    name = postgres_server.database("template0", encoding="SQL_ASCII")
+    with pytest.raises(ServiceError, match="keeps texts as SQL_ASCII, which lacks characters; make the database anew"):
+        store.open_store(postgres_server.url(name).render_as_string(hide_password=False), COUNTERS)
+    postgres_server.drop(name)
+
+
+@only_on("postgresql", "it is a server")
+def test_an_old_server_is_refused(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "OLDEST", 99)
+    with pytest.raises(StoreVersionError, match=r"postgresql://.* runs Postgres \d+; profsvc needs 99 or newer"):
+        store.current(engine)

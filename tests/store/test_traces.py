@@ -13,7 +13,7 @@ from profsvc import store
 from profsvc.analysis import criteria
 from profsvc.formulas.criteria import host_sync
 from profsvc.store import timelines
-from profsvc.store.engine import reading
+from profsvc.store.engine import reading, writing
 from profsvc.tables import Batch, frame
 from tests.store.conftest import batches, info
 
@@ -168,6 +168,12 @@ def test_sums_go_with_their_file(engine: Engine) -> None:
 
 
 def test_a_duration_that_no_database_holds_is_not_kept(engine: Engine) -> None:
-    put(engine, "a", trace([(0, 1.0), (5, float("inf"))]))
+    stored = put(engine, "a", [])
+    running = timelines.Running()
+    for batch in trace([(0, 1.0), (5, float("inf"))]):
+        running.add(batch.tables["launches"])
+    with writing(engine) as connection:
+        connection.exec_driver_sql("DELETE FROM timelines")
+        running.save(connection, stored.upload_id)
     assert kept(engine) == []
-    assert np.isnan(criteria.host_sync(store.timeline(engine, 1))["value"])
+    assert np.isnan(criteria.host_sync(running.line)["value"])

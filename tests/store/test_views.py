@@ -1,9 +1,9 @@
 import re
 
 import pytest
-from sqlalchemy import Engine, inspect
+from sqlalchemy import Engine, inspect, text
 
-from profsvc import store
+from profsvc import specs, store
 from profsvc.store.engine import reading
 from profsvc.store.read import ORDER
 from profsvc.store.views import FLAGS, KINDS, SPELLED, VIEWS, sql_of
@@ -71,7 +71,8 @@ OWN = {"json_object": "v1_runs", "cells": "v1_metrics", "point": "v1_metrics"}
 @pytest.mark.parametrize("view", VIEWS)
 def test_views_are_plain_sql_for_both_databases(view: str) -> None:
     for dialect, spelled in SPELLED.items():
-        text = sql_of(view, dialect, {"ipc_sm": 7})
+        text = re.sub("(?m)(  |^)-- .*$", "", sql_of(view, dialect, {"ipc_sm": 7}))
+        text = re.sub(r"\(VALUES .*\)", "", text)  # what v1_columns says is not SQL
         for name, own in spelled.items():
             others = [other[name] for other in SPELLED.values() if other is not spelled]
             assert not any(other in text for other in others)
@@ -127,7 +128,53 @@ def test_samples_are_reached_through_their_sensor_and_are_in_order_already(engin
 
 def test_flags_are_names(engine: Engine, stored: store.Stored) -> None:
     with reading(engine) as connection:
-        sql = next(c for c in sql_of("v1_criteria", "sqlite", {}).split(",\n") if "AS flags" in c).split(" AS flags")[0]
+        lines = sql_of("v1_criteria", "sqlite", {}).splitlines()
+        sql = next(line for line in lines if " AS flags," in line).split(" AS flags,")[0]
         for bits, names in [(0, ""), (1, FLAGS[0]), (0b1001000000, f"{FLAGS[6]} {FLAGS[9]}"), (1023, " ".join(FLAGS))]:
             got = connection.exec_driver_sql(f"SELECT {sql} FROM (SELECT {bits} AS flags) c").scalar_one()
             assert got == names
+
+
+def said(engine: Engine) -> dict[tuple[str, str], tuple[str, str]]:
+    rows = store.select(engine, "v1_columns")
+    return {(row["view_name"], row["column_name"]): (row["kind"], row["meaning"]) for row in rows}
+
+
+def test_the_views_say_what_they_hold(engine: Engine) -> None:
+    found = said(engine)
+    assert list(found) == [(view, column) for view in VIEWS for column in columns(view)]
+    assert found["v1_runs", "name"] == ("text", "its name, unique in the project")
+    assert found["v1_counters", "dram_read_bytes"] == ("float", specs.counters()["dram_read_bytes"].meaning)
+    assert found["v1_columns", "kind"] == ("text", "int, float or text")
+
+
+@only_on("sqlite", "it keeps a statement as it is written")
+def test_the_schema_of_a_file_explains_itself(engine: Engine) -> None:
+    with reading(engine) as connection:
+        kept = dict(connection.exec_driver_sql("SELECT name, sql FROM sqlite_master WHERE type = 'view'").all())
+    for view, (sentence, _) in VIEWS.items():
+        assert f"CREATE VIEW {view} AS\n-- {sentence}\nSELECT\n" in kept[view]
+    for (view, _), (_, meaning) in said(engine).items():
+        assert f"  -- {meaning}\n" in kept[view]
+
+
+@only_on("postgresql", "it keeps comments")
+def test_a_database_explains_itself(engine: Engine) -> None:
+    query = (
+        "SELECT c.relname, a.attname, col_description(c.oid, a.attnum) FROM pg_class c"
+        " JOIN pg_attribute a ON a.attrelid = c.oid WHERE c.relname LIKE 'v1_%' AND c.relkind = 'v' AND a.attnum > 0"
+    )
+    with reading(engine) as connection:
+        found = {(view, column): says for view, column, says in connection.execute(text(query))}
+        views = connection.execute(text("SELECT relname, obj_description(oid) FROM pg_class WHERE relkind = 'v'"))
+        assert {name: says for name, says in views if name in VIEWS} == {
+            v: sentence for v, (sentence, _) in VIEWS.items()
+        }
+    assert found == {name: meaning for name, (_, meaning) in said(engine).items()}
+
+
+def test_a_meaning_is_one_line_and_quoted() -> None:
+    for _, meanings in VIEWS.values():
+        assert not [says for says in meanings.values() if "\n" in says]
+    made = sql_of("v1_columns", "sqlite", {"a": 1}, {"a": "it's 100 %"})
+    assert "('v1_counters', 'a', 'float', 'it''s 100 %')" in made

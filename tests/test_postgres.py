@@ -1,0 +1,128 @@
+"""Files on their way into Postgres: the same rows as in SQLite, whoever uploads beside, and when the server goes."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import Engine
+
+from profsvc import pipeline, store
+from profsvc.errors import InputError, StoreLostError
+from profsvc.store import server
+from profsvc.tables import Batch
+from tests import crowd, postgres
+
+FIXTURES = Path(__file__).parents[1] / "fixtures"
+# Numbers of names are given as they come, and times are those of the upload.
+OWN = {"kernel_id", "device_id", "received_at", "created_at"}
+RAW = FIXTURES / "ncu_raw" / "h200_three_launches.csv.gz"
+
+
+def smallest() -> list[Path]:
+    """Return the smallest export of each format, and all pages of one report."""
+    folders = [folder for folder in FIXTURES.iterdir() if folder.is_dir() and folder.name not in {"demo", "fuzz"}]
+    files = [[f for f in d.iterdir() if f.is_file() and not f.name.startswith("bad_")] for d in sorted(folders)]
+    chosen = [min(found, key=lambda f: (f.stat().st_size, f.name)) for found in files if found]
+    return [RAW, FIXTURES / "ncu_details" / "h200_three_launches_min.csv.gz", *chosen]
+
+
+def ingest(engine: Engine, path: Path, run: str = "r") -> pipeline.Verdict:
+    with path.open("rb") as stream:
+        return pipeline.ingest(engine, stream, path.name, store.RunInfo(name=run, tags={"é": '"', "b": "\\"}))
+
+
+def rows(engine: Engine, view: str) -> list[str]:
+    found = ({k: v for k, v in row.items() if k not in OWN} for row in store.select(engine, view))
+    return sorted(json.dumps(row, sort_keys=True, default=str) for row in found)
+
+
+def test_both_databases_hold_the_same_rows(tmp_path: Path, postgres_url: str) -> None:
+    engines = [store.open_store(str(tmp_path / "s.sqlite")), store.open_store(postgres_url)]
+    stored = 0
+    for path in smallest():
+        try:
+            stored += not ingest(engines[0], path, path.parent.name.split("_")[0]).known
+        except InputError as error:
+            with pytest.raises(InputError, match=str(error)[:20].replace("(", ".")):
+                ingest(engines[1], path)
+        else:
+            ingest(engines[1], path, path.parent.name.split("_")[0])
+    assert stored > 25
+    for view in store.VIEWS:
+        assert rows(engines[1], view) == rows(engines[0], view), view
+    assert rows(engines[0], "v1_criteria")
+
+
+def test_a_crowd_loses_and_doubles_nothing(postgres_url: str) -> None:
+    told = crowd.crowd(postgres_url, processes=4, files=6)
+    assert crowd.faults(postgres_url, told) == []
+    assert sorted(one.known for one in told) == [False] * 12 + [True] * 12
+
+
+@pytest.fixture(scope="module")
+def own_server() -> Iterator[postgres.Server]:
+    """A server that a test may crash."""
+    with postgres.own_server() as ours:
+        yield ours
+
+
+@pytest.fixture
+def engine(own_server: postgres.Server) -> Iterator[Engine]:
+    url = own_server.url(postgres.migrated(own_server, ())).render_as_string(hide_password=False)
+    engine = store.open_store(url)
+    yield engine
+    engine.dispose()
+
+
+def crashing(monkeypatch: pytest.MonkeyPatch, ours: postgres.Server, times: int) -> None:
+    """Make the server crash after the first batch of a file, as often as said."""
+    reads, left = pipeline._read, iter(range(times))
+
+    def read(*arguments: Any) -> Iterator[Batch]:
+        batches = reads(*arguments)
+        yield next(batches)
+        if next(left, None) is not None:
+            ours.restart()
+        yield from batches
+
+    monkeypatch.setattr(pipeline, "_read", read)
+    monkeypatch.setattr(store.load, "SHORT", 0)
+
+
+def test_a_server_that_crashes_in_the_middle_is_only_a_delay(
+    engine: Engine, own_server: postgres.Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    crashing(monkeypatch, own_server, times=1)
+    verdict = ingest(engine, RAW)
+    assert (verdict.known, verdict.launches, verdict.upload_id is not None) == (False, 3, True)
+    assert [row["launches"] for row in store.select(engine, "v1_uploads")] == [3]
+    assert len(store.select(engine, "v1_launches")) == 3
+    assert ingest(engine, RAW).known
+
+
+def test_a_server_that_stays_away_is_said_and_nothing_is_stored(
+    engine: Engine, own_server: postgres.Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "WAITS", ())
+    crashing(monkeypatch, own_server, times=1)
+    with pytest.raises(StoreLostError, match="what was not committed is undone; repeat it"):
+        ingest(engine, RAW)
+    assert store.select(engine, "v1_uploads") == []
+    assert not ingest(engine, RAW).known  # it works again by itself
+
+
+def test_a_lost_answer_does_not_store_a_file_twice(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "WAITS", (0.0,))
+    write, losses = store.write_upload, iter([True])
+
+    def lossy(*arguments: Any) -> store.Stored:
+        stored = write(*arguments)
+        if next(losses, False):
+            raise StoreLostError("the connection broke after the commit")
+        return stored
+
+    monkeypatch.setattr(store, "write_upload", lossy)
+    assert ingest(engine, RAW).launches == 3
+    assert len(store.select(engine, "v1_uploads")) == 1

@@ -1,0 +1,156 @@
+"""Runs with more launches than are shown: the longest, all kernels, and no word of it left out."""
+
+import io
+import json
+from collections import defaultdict
+from collections.abc import Iterator
+
+import pytest
+from sqlalchemy import Engine
+from typer.testing import CliRunner
+
+from profsvc import pipeline, store, views
+from profsvc.cli import app
+from profsvc.errors import NotFoundError
+from profsvc.reports import page, text
+from profsvc.views.explain import explain
+from tests.benchmarks.reading import gpu_trace
+
+ROWS, LAUNCHES = 150, 120
+
+
+@pytest.fixture(scope="module")
+def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
+    engine = store.open_store(str(tmp_path_factory.mktemp("big") / "store.sqlite"))
+    content = "".join(gpu_trace(ROWS)).encode()
+    pipeline.ingest(engine, io.BytesIO(content), "trace.csv", store.RunInfo(name="r"))
+    yield engine
+    engine.dispose()
+
+
+def show(engine: Engine, *arguments: str) -> tuple[str, str]:
+    result = CliRunner().invoke(app, ["--store", str(engine.url.database), "show", "r", *arguments])
+    assert result.exit_code == 0, result.output
+    return result.stdout, result.stderr
+
+
+def test_the_longest_launches_have_a_row(engine: Engine) -> None:
+    view = views.run(engine, "r", 7)
+    longest = sorted(store.select(engine, "v1_launches"), key=lambda row: -row["duration_ns"])[:7]
+    assert [row["launch_id"] for row in view["launches"]] == [row["launch_id"] for row in longest]
+    assert (view["truncated"], view["total_launches"]) == (True, LAUNCHES)
+    assert json.loads(json.dumps(view, allow_nan=False)) == view
+
+
+@pytest.mark.parametrize("limit", [LAUNCHES, LAUNCHES + 1, None])
+def test_all_launches_follow_each_other_where_they_are_few_enough(engine: Engine, limit: int | None) -> None:
+    view = views.run(engine, "r", limit)
+    assert [row["launch"] for row in view["launches"]] == list(range(LAUNCHES))
+    assert (view["truncated"], view["kernels"]) == (False, [])
+    assert "CUT" not in text.run(view)
+
+
+def test_kernels_sum_up_all_launches(engine: Engine) -> None:
+    view = views.run(engine, "r", 100)
+    times = defaultdict(list)
+    for row in store.select(engine, "v1_launches"):
+        times[row["kernel"]].append(row["duration_ns"])
+    assert not view["kernels_truncated"]
+    assert {row["kernel"]: row["launches"] for row in view["kernels"]} == {k: len(t) for k, t in times.items()}
+    for row in view["kernels"]:
+        found = times[row["kernel"]]
+        assert row["total_ms"] == pytest.approx(sum(found) / 1e6)
+        assert row["mean_us"] == pytest.approx(sum(found) / len(found) / 1e3)
+        assert (row["max_us"], row["p95_us"] <= row["max_us"]) == (max(found) / 1e3, True)
+    totals = [row["total_ms"] for row in view["kernels"]]
+    assert totals == sorted(totals, reverse=True)
+    assert sum(row["share_pct"] for row in view["kernels"]) == pytest.approx(100, abs=0.1 * len(totals))
+    some = views.run(engine, "r", 3)
+    assert some["kernels_truncated"]
+    assert some["kernels"] == view["kernels"][:3]
+
+
+def test_a_kernel_of_several_files_has_no_percentile(engine: Engine, tmp_path) -> None:
+    both = store.open_store(str(tmp_path / "both.sqlite"))
+    for rows in (100, 103):  # 80 and 82 launches: not two pages of one report
+        content = "".join(gpu_trace(rows)).encode()
+        pipeline.ingest(both, io.BytesIO(content), "trace.csv", store.RunInfo(name="r"))
+    kernels, _ = store.kernels_by_time(both, 1, 99)
+    assert sum(row["launches"] for row in kernels) == 162
+    assert any(row["p95_us"] is None and row["max_us"] > 0 for row in kernels)
+    both.dispose()
+
+
+def test_what_is_not_shown_is_said_loudly(engine: Engine) -> None:
+    out, _ = show(engine, "--limit", "7")
+    assert "CUT: the 7 longest of 120 launches have a row here, 113 have none." in out
+    assert "profsvc show 1 --all" in out
+    assert "and more kernels: profsvc sql" in out
+    assert out.index("total ms") < out.index("what to do first")
+    html = page.run(views.run(engine, "r", 7), [])
+    assert "120 launches" in html
+    assert "CUT: the 7 longest of 120 launches" in html
+    assert "CUT" in show(engine)[0]
+    everything, _ = show(engine, "--all")
+    assert "CUT" not in everything
+
+
+def test_machines_are_told_too(engine: Engine) -> None:
+    view = json.loads(show(engine, "-o", "json")[0])
+    assert (view["truncated"], len(view["launches"]), view["total_launches"]) == (True, 40, LAUNCHES)
+    out, err = show(engine, "--limit", "7", "-o", "csv")
+    assert out.count("\n") == 8
+    assert "cut: only the first 7 rows are shown" in err
+    out, err = show(engine, "--all", "-o", "ndjson")
+    assert (out.count("\n"), err) == (LAUNCHES, "")
+
+
+def test_launches_of_a_kernel_are_bounded_too(engine: Engine) -> None:
+    name = views.run(engine, "r", 1)["kernels"][0]["kernel"]
+    every, more = views.launches_of(engine, "r", name)
+    assert len(every) > 2
+    assert not more
+    some, more = views.launches_of(engine, "r", name, 2)
+    assert [one["launch_id"] for one in some] == [
+        one["launch_id"] for one in sorted(every, key=lambda one: -one["duration_ns"])[:2]
+    ]
+    assert more
+    opened = views.launch(engine, "r", name, 2)
+    assert (len(opened["launches"]), opened["truncated"]) == (2, True)
+    assert "CUT: more launches answer" in text.launches(opened)
+    walked = explain(engine, "duration_ns", "r", None)
+    assert walked["truncated"]
+    assert len({step["launch"] for step in walked["trace"]}) == views.LIMIT
+    assert "CUT: more launches answer" in text.explained(walked)
+    with pytest.raises(NotFoundError, match="its launches are #0 to #119"):
+        views.launches_of(engine, "r", "120")
+    with pytest.raises(NotFoundError, match="its launches are #0 to #119"):
+        views.launches_of(engine, "r", "9" * 30)
+
+
+def test_transfers_are_summed_up_by_kind(engine: Engine) -> None:
+    rows = store.select(engine, "v1_transfers")
+    (kind,) = views.run(engine, "r")["transfers"]
+    assert (kind["kind"], kind["count"]) == ("HtoD", len(rows))
+    assert kind["bytes"] == sum(row["bytes"] for row in rows)
+    assert kind["duration_ms"] == pytest.approx(sum(row["duration_ns"] for row in rows) / 1e6)
+
+
+def test_pages_of_one_report_come_together(tmp_path, fixtures_of_pages: list) -> None:
+    engine = store.open_store(str(tmp_path / "pages.sqlite"))
+    for path in fixtures_of_pages:
+        with path.open("rb") as stream:
+            pipeline.ingest(engine, stream, path.name, store.RunInfo(name="r"))
+    view = views.run(engine, "r", 2)
+    assert (len(view["launches"]), view["total_launches"], view["truncated"]) == (2, 3, True)
+    assert all(row["potential"] is not None for row in view["launches"])
+    found, _ = store.longest_launches(engine, 1, 2)
+    assert len(found) == 4  # each with the page that was uploaded after it
+    engine.dispose()
+
+
+@pytest.fixture
+def fixtures_of_pages() -> list:
+    from tests.store.test_same_report import DETAILS, RAW
+
+    return [DETAILS, RAW]
