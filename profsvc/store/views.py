@@ -210,10 +210,10 @@ def sql_of(view: str, dialect: str, counters: Mapping[str, int], meanings: Mappi
         f"  {_spelled(column, dialect)}{end}{note}" for column, end, note in zip(selected, ends, notes, strict=True)
     ]
     head = [f"CREATE VIEW {view} AS", *([f"-- {sentence}"] if dialect == "sqlite" else []), "SELECT"]
-    others = [
-        f"UNION ALL SELECT {', '.join(f'{more.get(name, sql)} AS {name}' for name, _, sql, _ in shape.columns)} FROM {rows}"
-        for rows, more in shape.others
-    ]
+    others = []
+    for rows, more in shape.others:
+        chosen = ", ".join(f"{more.get(name, sql)} AS {name}" for name, _, sql, _ in shape.columns)
+        others.append(f"UNION ALL SELECT {chosen} FROM {rows}")
     return "\n".join([*head, *lines, f"FROM {source}", *(_spelled(other, dialect) for other in others)])
 
 
