@@ -10,8 +10,7 @@ How the rows are kept small and in reach without indexes on the big tables:
   ``upload_id * STEP`` itself stands for the whole file in ``metrics.launch_ref``.
 * ``launches``, ``metrics``, ``samples`` and the tables of events have no foreign keys: checking them costs two fifths
   of a load. `profsvc.store.load` writes only numbers that it just made, and deletes by range.
-* Cells of pages with a column a metric are kept column by column (`profsvc.store.wide`): a cell costs what its text
-  does, and a column that says the same of every launch is written once.
+* Cells of pages with a column a metric are kept column by column: `profsvc.store.wide` says how.
 * A launch names its place and its shape, which many launches share; only what differs from launch to launch is its
   own. That makes a trace a third smaller.
 * The readings of a sensor that came together follow each other: ``sample_blocks`` says whose they are, and their
@@ -32,6 +31,7 @@ from sqlalchemy import CheckConstraint, Column, Table, UniqueConstraint
 
 from profsvc.store.deletions import deleted_uploads
 from profsvc.store.parts import integer, key, metadata, real, ref, row_id, table, text
+from profsvc.store.wide_schema import TABLES as WIDE
 
 STEP = 1_000_000_000
 """The step between the ids of two uploads' rows; a file may have one less of launches, of transfers, and so on."""
@@ -234,28 +234,6 @@ metrics = table(
     integer("line", nullable=False),
     clustered=True,
 )
-wide_layouts = table("wide_layouts", row_id("layout_id"), text("digest", nullable=False, unique=True))
-wide_columns = table(
-    "wide_columns",
-    key("layout_id"),
-    key("metric_id"),
-    key("place"),
-    integer("unit_id", nullable=False),
-    real("factor", nullable=False),
-    clustered=True,
-)
-wide_blocks = table(
-    "wide_blocks",
-    key("first_launch"),
-    integer("launches", nullable=False),
-    integer("layout_id", nullable=False),
-    integer("first_cell", nullable=False),
-)
-wide_cells = table("wide_cells", key("cell_id"), integer("list_id", nullable=False))
-wide_lists = table("wide_lists", key("list_id"), text("ending", nullable=False), text("texts", nullable=False))
-wide_constants = table(
-    "wide_constants", key("cell_id"), text("raw_text", nullable=False), real("value"), text("reason")
-)
 transfers = table(
     "transfers",
     key("transfer_id"),
@@ -420,4 +398,4 @@ models = _results(
 
 RESULTS = {"criteria": criteria, "potential": potential, "models": models}
 
-__all__ = ["RESULTS", "STEP", "WHOLE", "deleted_uploads", "metadata"]
+__all__ = ["RESULTS", "STEP", "WHOLE", "WIDE", "deleted_uploads", "metadata"]

@@ -216,25 +216,25 @@ def sql_of(view: str, dialect: str, counters: Mapping[str, int], meanings: Mappi
             f'{f"coalesce({value}, {own[name]})" if name in own else value} AS "{name}"'.replace("{}", str(number))
             for name, number in counters.items()
         ]
-    main = _listed(meanings or {}) if view == "v1_columns" else shape.source
+    source = _listed(meanings or {}) if view == "v1_columns" else shape.source
+    ends = [*[","] * (len(selected) - 1), ""]
     notes = [f"  -- {says}" if says and dialect == "sqlite" else "" for _, _, says in columns]
-    bodies = [_body(selected, notes, main)]
-    for source, own in shape.others:
-        chosen = [f"{own.get(name, sql)} AS {name}" for name, _, sql, _ in shape.columns]
-        bodies.append(_body(chosen, [""] * len(chosen), source))
+    lines = [
+        f"  {_spelled(column, dialect)}{end}{note}" for column, end, note in zip(selected, ends, notes, strict=True)
+    ]
     head = [f"CREATE VIEW {view} AS", *([f"-- {sentence}"] if dialect == "sqlite" else []), "SELECT"]
-    statement = "\n".join([*head, "\nUNION ALL SELECT\n".join(bodies)])
+    others = []
+    for rows, more in shape.others:
+        chosen = ", ".join(f"{more.get(name, sql)} AS {name}" for name, _, sql, _ in shape.columns)
+        others.append(f"UNION ALL SELECT {chosen} FROM {rows}")
+    return "\n".join([*head, *lines, f"FROM {source}", *(_spelled(other, dialect) for other in others)])
+
+
+def _spelled(sql: str, dialect: str) -> str:
     # Plain replacement: the statement holds braces that are not fields.
     for name, spelling in SPELLED[dialect].items():
-        statement = statement.replace(f"{{{name}}}", spelling)
-    return statement
-
-
-def _body(selected: list[str], notes: list[str], source: str) -> str:
-    """SQL for the columns of a view, with what is noted of each, and where they come from."""
-    ends = [*[","] * (len(selected) - 1), ""]
-    lines = [f"  {column}{end}{note}" for column, end, note in zip(selected, ends, notes, strict=True)]
-    return "\n".join([*lines, f"FROM {source}"])
+        sql = sql.replace(f"{{{name}}}", spelling)
+    return sql
 
 
 def _listed(meanings: Mapping[str, str]) -> str:
