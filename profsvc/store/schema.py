@@ -11,8 +11,7 @@ How the rows are kept small and in reach without indexes on the big tables:
 * ``launches``, ``metrics``, ``samples`` and the tables of events have no foreign keys: checking them costs two fifths
   of a load. `profsvc.store.load` writes only numbers that it just made, and deletes by range.
 * Cells of pages with a column a metric are kept column by column: `profsvc.store.wide` says how.
-* A launch names its place and its shape, which many launches share; only what differs from launch to launch is its
-  own. That makes a trace a third smaller.
+* A launch names its place and its shape, which many launches share; only what else differs is its own.
 * The readings of a sensor that came together follow each other: ``sample_blocks`` says whose they are, and their
   ordinals and lines count up from those of the block, up to a shift that is nearly always 0.
 * A sample holds one time, ``elapsed_ns``; its clocks are kept as what they differ by from it and from their origins
