@@ -39,7 +39,8 @@ def counters(engine: Engine, page: str) -> pd.DataFrame:
 def metrics(engine: Engine, page: str) -> dict[str, NDArray[np.float64]]:
     run_id = store.find_run(engine, page)
     ids = [one["launch_id"] for one in store.select(engine, "v1_launches", run_id=run_id)]
-    return {name: own.copy() for name, own in values_of(store.metrics(engine, run_id), ids, "ncu", "9.0").items()}
+    every = store.table(engine, "v1_metrics", run_id=run_id).dropna(subset=["launch_id"])
+    return {name: own.copy() for name, own in values_of(every, ids, "ncu", "9.0").items()}
 
 
 def test_pages_of_one_report_hold_the_same_launches(pages: Engine) -> None:

@@ -11,6 +11,7 @@ branch_labels = None
 depends_on = None
 
 INT = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
+TEXT = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
 
 
 def upgrade() -> None:
@@ -18,18 +19,18 @@ def upgrade() -> None:
         "deleted_uploads",
         sa.Column("upload_id", INT, nullable=False, autoincrement=False),
         sa.Column("run_id", INT, nullable=False),
-        sa.Column("project", sa.Text(), nullable=False),
-        sa.Column("run", sa.Text(), nullable=False),
-        sa.Column("run_facts", sa.Text(), nullable=False),
-        sa.Column("file_name", sa.Text(), nullable=False),
-        sa.Column("sha256", sa.Text(), nullable=False),
+        sa.Column("project", TEXT, nullable=False),
+        sa.Column("run", TEXT, nullable=False),
+        sa.Column("run_facts", TEXT, nullable=False),
+        sa.Column("file_name", TEXT, nullable=False),
+        sa.Column("sha256", TEXT, nullable=False),
         sa.Column("size_bytes", INT, nullable=False),
-        sa.Column("format", sa.Text(), nullable=False),
+        sa.Column("format", TEXT, nullable=False),
         sa.Column("launches", INT, nullable=False),
         sa.Column("samples", INT, nullable=False),
-        sa.Column("facts", sa.Text(), nullable=False),
-        sa.Column("received_at", sa.Text(), nullable=False),
-        sa.Column("deleted_at", sa.Text(), nullable=False),
+        sa.Column("facts", TEXT, nullable=False),
+        sa.Column("received_at", TEXT, nullable=False),
+        sa.Column("deleted_at", TEXT, nullable=False),
         sa.PrimaryKeyConstraint("upload_id", name=op.f("pk_deleted_uploads")),
         sqlite_strict=True,
     )

@@ -19,7 +19,7 @@ from profsvc.store.load import now
 from profsvc.store.schema import metadata
 from profsvc.store.staging import left_over
 
-CHECKED = ("runs", "uploads", "launches", "metrics", "samples", "deleted_uploads")
+CHECKED = ("runs", "uploads", "launches", "samples", "deleted_uploads")
 
 
 class Waste(NamedTuple):

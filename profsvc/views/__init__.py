@@ -185,7 +185,8 @@ def launch(engine: "Engine", run_name: str, kernel: str, limit: int | None = LIM
 
 
 def _why(engine: "Engine", launch: dict[str, Any], tool: str) -> str:
-    metrics = store.metrics(engine, launch["upload_id"], [launch["launch_id"]]) if analysis.feeds_criteria(tool) else ()
+    measured = analysis.feeds_criteria(tool)
+    metrics = store.table(engine, "v1_metrics", launch_id=launch["launch_id"]) if measured else ()
     return why_no_result(tool, metrics)
 
 

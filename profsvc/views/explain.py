@@ -123,7 +123,7 @@ def _counters(engine: "Engine", launch: dict[str, Any], tool: str) -> dict[str, 
     """The counters of a launch of which none is stored: from its own columns, and what few metrics a trace has."""
     capability, key = launch["compute_capability"], launch["launch_id"]
     one = store.table(engine, "v1_launches", launch_id=key)
-    table, sources = analysis.counters_of(one, store.metrics(engine, launch["upload_id"], [key]), tool, capability)
+    table, sources = analysis.counters_of(one, store.table(engine, "v1_metrics", launch_id=key), tool, capability)
     known = table.iloc[0].dropna()
     return {str(name): {"value": value, "expression": sources[str(name)][0]} for name, value in known.items()}
 

@@ -55,7 +55,7 @@ def test_bytes_are_on_the_disk_before_the_rows_are_committed(engine: Engine, fil
     monkeypatch.setattr(
         os, "fsync", lambda number: (order.append(str(Path(f"/proc/self/fd/{number}").readlink())), real_sync(number))
     )
-    monkeypatch.setattr(store.load._Loading, "finish", lambda self: (order.append("rows"), real_finish(self))[1])
+    monkeypatch.setattr(store.load._Loading, "finish", lambda *given: (order.append("rows"), real_finish(*given))[1])
     sha256 = put(engine, RAW, files).sha256
     blobs = files.folder / "blobs"
     assert [path for path in order if "kept" in path or path == "rows"] == [

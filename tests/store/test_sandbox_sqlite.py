@@ -75,7 +75,7 @@ def test_memory_is_bounded(engine: Engine, tmp_path: Path, sql: str) -> None:
     )
     kilobytes = json.loads(done.stdout)["kilobytes"]
     assert 1000 < kilobytes < (sandbox_worker.MEMORY >> 10) + 50_000
-    assert {path.name for path in tmp_path.iterdir()} == {"store.sqlite"}
+    assert {path.name for path in tmp_path.iterdir()} == {"store.sqlite", "store.sqlite.lock"}
 
 
 def test_too_much_memory_is_said(engine: Engine) -> None:
