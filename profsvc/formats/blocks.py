@@ -16,7 +16,7 @@ import pyarrow.compute
 
 from profsvc.formats.clock import Int64s
 
-BLOCK = 4 << 20
+BLOCK = 3 << 20
 SMALL_BLOCK = 1 << 16
 THREADS = 2
 WORD = 8

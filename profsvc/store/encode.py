@@ -138,7 +138,7 @@ class Encoder:
         }
         self.totals.add(integers(own["kernel_id"]).values, table["duration_ns"].to_numpy())
         ids = {
-            name: combined.numbers(np.stack([_whole(own.get(c, table.get(c))) for c in COMBINED[name]], axis=1))
+            name: combined.numbers([_whole(own.get(column, table.get(column))) for column in COMBINED[name]])
             for name, combined in self.combined.items()
         }
         columns: Columns = {
@@ -209,4 +209,4 @@ def _first(column: Any) -> Any:
 def _whole(column: Any) -> Ints:
     """Return a column of whole numbers as an array; what is null is `Combinations.NONE`."""
     numbers = integers(column)
-    return np.where(numbers.missing, Combinations.NONE, numbers.values)
+    return np.where(numbers.missing, Combinations.NONE, numbers.values) if numbers.missing.any() else numbers.values

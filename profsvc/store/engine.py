@@ -218,6 +218,7 @@ def writing(engine: Engine, attached: Mapping[str, Path] | None = None) -> Itera
             driver: Any = connection.connection.driver_connection
             driver.execute(f"ATTACH ? AS {name}", (str(path),))
             driver.execute(f"PRAGMA {name}.synchronous = OFF")  # else the commit would wait for these files as well
+            driver.execute("PRAGMA main.cache_size = -4096")  # rows are only put behind the others
         with connection.begin():
             yield connection
 

@@ -149,9 +149,10 @@ class Combinations:
         odd = np.random.default_rng(1).integers(1 << 62, size=self._rows.shape[1], dtype=np.int64)
         self._factors = odd * 2 + 1
 
-    def numbers(self, rows: Ints) -> Ints:
-        """Return the number of each row; `NONE` stands for null."""
-        codes, distinct = _factorized(rows, (rows * self._factors).sum(axis=1))
+    def numbers(self, columns: Sequence[Ints]) -> Ints:
+        """Return the number of each row of the columns; `NONE` stands for null."""
+        codes, first = self._factorized(columns)
+        distinct = np.stack([column[first] for column in columns], axis=1)
         hashes = (distinct * self._factors).sum(axis=1)
         place = np.minimum(np.searchsorted(self._hashes, hashes), max(len(self._hashes) - 1, 0))
         known = np.zeros(len(distinct), np.bool_)
@@ -165,6 +166,21 @@ class Combinations:
             self._keep(hashes[~known], new, numbers[~known])
         return numbers[codes]
 
+    def _factorized(self, columns: Sequence[Ints]) -> tuple[Ints, Ints]:
+        """Return which of the distinct rows each row is, and where each of these comes first."""
+        places = [place for place, column in enumerate(columns) if (column != column[0]).any()]
+        if not places:
+            return np.zeros(len(columns[0]), np.int64), np.zeros(1, np.int64)
+        codes, found = pd.factorize(sum(columns[place] * self._factors[place] for place in places))
+        first = _places_of_first(codes, len(found))
+        where = first[codes]
+        if not all((columns[place][where] == columns[place]).all() for place in places):
+            # Two rows share a hash.
+            rows = zip(*(columns[place].tolist() for place in places), strict=True)
+            codes, found = pd.factorize(pd.Series(list(rows)))
+            first = _places_of_first(codes, len(found))
+        return codes, first
+
     def _keep(self, hashes: Ints, rows: Ints, numbers: Ints) -> None:
         if len(self._hashes) > CACHED:
             self._hashes, self._rows, self._numbers = self._hashes[:0], self._rows[:0], self._numbers[:0]
@@ -174,16 +190,11 @@ class Combinations:
         self._numbers = np.concatenate((self._numbers, numbers))[order]
 
 
-def _factorized(rows: Ints, hashes: Ints) -> tuple[Ints, Ints]:
-    """Return the distinct rows in the order in which they come, and for each row which of them it is."""
-    codes, distinct = pd.factorize(hashes)
-    first = np.empty(len(distinct), np.int64)
-    first[codes[::-1]] = np.arange(len(rows))[::-1]
-    if (rows[first[codes]] == rows).all():
-        return codes, rows[first]
-    # Two rows share a hash.
-    codes, tuples = pd.factorize(pd.Series(list(map(tuple, rows.tolist()))))
-    return codes, np.array(list(tuples), np.int64)
+def _places_of_first(codes: Ints, count: int) -> Ints:
+    """Return where each code comes first."""
+    first = np.empty(count, np.int64)
+    first[codes[::-1]] = np.arange(len(codes))[::-1]
+    return first
 
 
 def _text_of(row: Sequence[int]) -> str:

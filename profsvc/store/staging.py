@@ -8,7 +8,7 @@ into the store in one short transaction. A server has no such lock, and takes th
 import glob
 import sqlite3
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Protocol
@@ -26,6 +26,7 @@ from profsvc.store.pages import MOST_ROW_ID, Column, PageFile
 # Long tables: a key that counts up, numbers, and perhaps texts that are nearly always null.
 PAGED = ("launches", "samples", "transfers", "api_calls", "ranges")
 WORTH_PAGES = 500
+ROWS_AT_ONCE = 20_000
 Columns = Mapping[str, Any]
 
 
@@ -61,6 +62,7 @@ class Staged:
         self.statements = statements
         self.pages = PageFile(self.files["staged_pages"], {name: statements[name] for name in PAGED})
         self.last = dict.fromkeys(PAGED, 0)
+        self.waiting: dict[str, list[list[Column]]] = {table: [] for table in PAGED}
         self.rows = sqlite3.connect(self.files["staged_rows"], isolation_level=None)
         self.in_rows: list[str] = []
         for setting in ("journal_mode = OFF", "synchronous = OFF", "foreign_keys = OFF"):
@@ -94,12 +96,25 @@ class Staged:
         arrays = [_numbers(columns[name]) if name in columns else _none(len(keys)) for name in own[1:]]
         if any(array is None for array in arrays):
             return False
-        self.pages.add(table, int(keys[0]), [array for array in arrays if array is not None])
+        if keys[0] != self.last[table] + 1:
+            self._flush(table)
+        self.waiting[table].append([array for array in arrays if array is not None])
         self.last[table] = int(keys[-1])
+        if sum(len(part[0][0]) for part in self.waiting[table]) >= ROWS_AT_ONCE:
+            self._flush(table)
         return True
+
+    def _flush(self, table: str) -> None:
+        """Write the rows that wait to be enough for numpy to be worth its while."""
+        if parts := self.waiting[table]:
+            self.waiting[table] = []
+            columns = [_joined(column) for column in zip(*parts, strict=True)]
+            self.pages.add(table, self.last[table] + 1 - len(columns[0][0]), columns)
 
     def close(self) -> None:
         """Make the files whole, so that they can be attached."""
+        for table in PAGED:
+            self._flush(table)
         self.pages.close()
         self.rows.close()
 
@@ -108,6 +123,15 @@ class Staged:
         paged = [("staged_pages", table) for table in PAGED if self.last[table]]
         for file, table in [*paged, *(("staged_rows", table) for table in self.in_rows)]:
             connection.exec_driver_sql(f"INSERT INTO main.{table} SELECT * FROM {file}.{table}")
+
+
+def _joined(parts: Sequence[Column]) -> Column:
+    """Put the parts of a column behind each other."""
+    if len(parts) == 1:
+        return parts[0]
+    values, missing = zip(*parts, strict=True)
+    nulls = [np.zeros(len(own), np.bool_) if null is None else null for own, null in parts]
+    return np.concatenate(values), None if all(null is None for null in missing) else np.concatenate(nulls)
 
 
 def _none(length: int) -> Column:

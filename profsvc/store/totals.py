@@ -57,7 +57,7 @@ class Totals:
     def rows(self) -> Iterator[Total]:
         """Yield a row a kernel, in the order of their numbers."""
         for group in self._groups():
-            found = [part[np.isin(part["kernel"], group)] for part in self._parts()]
+            found = [part[(part["kernel"] >= group[0]) & (part["kernel"] <= group[-1])] for part in self._parts()]
             records = np.concatenate(found) if found else np.empty(0, RECORD)
             records = records[np.argsort(records["kernel"], kind="stable")]
             bounds = np.searchsorted(records["kernel"], [*group, group[-1] + 1])

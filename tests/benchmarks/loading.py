@@ -126,7 +126,7 @@ def timed(body: str, path: Path, target: str, case: Case) -> tuple[float, float]
     )  # fmt: skip
     if done.returncode:
         raise SystemExit(done.stderr)
-    took, peak = map(float, done.stdout.split())
+    took, peak = map(float, done.stdout.splitlines()[-1].split())
     return took, peak
 
 
