@@ -23,7 +23,19 @@ def only_on(database: str, reason: str) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("url", [database], indirect=True)
 
 
-@pytest.fixture(params=["sqlite", "staged", "postgresql"])
+# Tests of these modules store files in the way of the long ones as well.
+STAGED = {"test_characterizations", "test_events", "test_load", "test_same_report", "test_sensors", "test_wide"}
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run each test of a store on every kind of database, unless `only_on` says which."""
+    chosen = [mark for mark in metafunc.definition.iter_markers("parametrize") if mark.args[0] == "url"]
+    if "url" in metafunc.fixturenames and not chosen:
+        staged = ["staged"] * (metafunc.module.__name__.split(".")[-1] in STAGED)
+        metafunc.parametrize("url", ["sqlite", *staged, "postgresql"], indirect=True)
+
+
+@pytest.fixture
 def url(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """A store of this test's own: a SQLite file that is not yet there, or a Postgres database with the schema.
 

@@ -7,6 +7,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
@@ -20,6 +21,7 @@ from profsvc.store.engine import file_of, reading
 from profsvc.store.schema import metadata
 from tests.postgres import Server
 from tests.store.conftest import COUNTERS, batches, info, only_on
+from tests.store.test_sensors import HEAT, POWER, log, sample
 
 SECOND = f"""
 import sqlalchemy as sa
@@ -233,3 +235,29 @@ def test_an_old_server_is_refused(engine: Engine, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(server, "OLDEST", 99)
     with pytest.raises(StoreVersionError, match=r"postgresql://.* runs Postgres \d+; profsvc needs 99 or newer"):
         store.current(engine)
+
+
+def test_what_an_older_schema_held_keeps_every_value(engine: Engine) -> None:
+    times = [sample(i % 2, i // 2 * 3, 10**18 + i // 2 * 10**7, None, i // 2 * 10**7) for i in range(8)]
+    store.write_upload(engine, info(), store.RunInfo(name="a"), batches(7))
+    store.write_upload(engine, info("b"), store.RunInfo(name="b"), [log((POWER, HEAT), *times)])
+    views = ("v1_launches", "v1_metrics", "v1_kernel_totals", "v1_sensors", "v1_samples")
+    before = {view: store.select(engine, view) for view in views}
+    config = Config()
+    config.set_main_option("script_location", str(migrate.folder()))
+    with migrate.changing_schema(engine) as connection:
+        config.attributes["connection"] = connection
+        command.downgrade(config, "0002")
+    assert store.current(engine) == "0002"
+    with reading(engine) as connection:
+        assert connection.execute(text("SELECT count(DISTINCT kernel_id) FROM launches")).scalar_one() == 2
+        assert connection.execute(text("SELECT sum(sample_index) FROM samples")).scalar_one() == 36
+    assert migrate.upgrade(engine, COUNTERS) == store.head()
+    for view, rows in before.items():
+        now = store.select(engine, view)
+        assert len(now) == len(rows)
+        for one, other in zip(now, rows, strict=True):
+            spread = {
+                name: pytest.approx(value, rel=1e-15) for name, value in other.items() if name in {"p50_ns", "p95_ns"}
+            }
+            assert one == other | spread
