@@ -1,8 +1,9 @@
 """Rows of numbers as the pages of a SQLite file, a whole block of rows at once.
 
-Binding ten values a row through the driver takes three times as long as reading the file that they came from. So the
-long tables of an upload are laid out by numpy in a file beside the store, which SQLite then attaches and copies from:
-locks, journal and checks of the store stay SQLite's own. The format is that of https://www.sqlite.org/fileformat2.html:
+Binding millions of rows value by value through the driver takes longer than reading the file that they came from.
+So the long tables of an upload are laid out by numpy in a file beside the store, which SQLite then attaches and copies
+from: locks, journal and checks of the store stay SQLite's own. The format is that of
+https://www.sqlite.org/fileformat2.html:
 a leaf holds cells (size of the record, row id, record), a record has a type a column and then the values.
 """
 
@@ -21,7 +22,7 @@ MOST_ROW_ID = (1 << 56) - 1  # longer ones are written in another way
 LEAF, INTERIOR = 13, 5
 LEAF_HEAD, INTERIOR_HEAD, POINTER, CHILD = 8, 12, 2, 4
 WORD = 8
-NULL, EIGHT, REAL, ZERO, ONE = 0, 6, 7, 8, 9
+NULL, REAL, ZERO = 0, 7, 8
 # Bytes of a value by the type of its record: null, whole numbers of 1 to 8 bytes, a double, and the values 0 and 1.
 SIZES = np.array([0, 1, 2, 3, 4, 6, 8, 8, 0, 0], np.int64)
 # The least whole number, without its sign, that does not fit into the types 1 to 5.
