@@ -174,7 +174,8 @@ def optimal_cores_closed(
         mwp: Memory warp parallelism of the timing model with all SMs active [warps].
         cwp: Computation warp parallelism [warps].
         warps: Warps resident on an SM, N [warps].
-        mwp_peak_bw: Memory warp parallelism at which the bandwidth is used up, all SMs active [warps].
+        mwp_peak_bw: Memory warp parallelism at which the bandwidth is used up, all SMs active; inf where a kernel
+            does not use the memory [warps].
         num_sms: SMs of the device [count].
         case: Case number of the timing model, 1 to 3; 1 and 3 mean all SMs, in place of (1) and (2). NaN or None: by
             (1) and (2). Only the consistent form uses it.
@@ -203,7 +204,7 @@ def optimal_cores_closed(
     raw = np.where(chosen, S, limit)
     cores = raw if form == AS_PUBLISHED else np.clip(np.floor(raw), 1, S)
     zero = N == 0
-    bad = suspect(M, C, N, B, S)
+    bad = suspect(M, C, N, np.where(np.isposinf(B), 0.0, B), S)
     fine = valued(
         np.where(zero, np.nan, cores),
         bad,

@@ -1,7 +1,5 @@
 """Work split between a CPU and a GPU: time, energy, and the share of the GPU that is best."""
 
-from collections.abc import Mapping
-from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -10,9 +8,7 @@ from numpy.typing import ArrayLike
 from profsvc.formulas._arrays import Array, Mask, arrays, floats, mask, suspect
 from profsvc.formulas.flags import AS_PUBLISHED, CONSISTENT, Flag, check_form
 
-OBJECTIVES: Mapping[str, tuple[int, int]] = MappingProxyType(
-    {"time": (0, 1), "energy": (1, 0), "edp": (1, 1), "ed2p": (1, 2)}
-)
+OBJECTIVES = {"time": (0, 1), "energy": (1, 0), "edp": (1, 1), "ed2p": (1, 2)}
 """Powers of energy and of time whose product shall be least."""
 
 
