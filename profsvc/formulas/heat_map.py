@@ -49,7 +49,7 @@ def interpolated(
     in the cell of a regular grid, u and v the place in it; elsewhere linear in the triangles of Delaunay, which are
     those without a sensor in their circumcircle.
 
-    Source: [Hong2012] section 4.3.3, which draws contours between the sensors; the triangles are [Qhull1996]'s.
+    Source: [Hong2012] section 4.3.3, which draws contours between the sensors; the triangles are [Barber1996]'s.
 
     Args:
         x_mm: Places of the sensors, flat [mm].

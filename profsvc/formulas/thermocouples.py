@@ -64,7 +64,7 @@ def emf_to_temperature(emf_v: ArrayLike, reference_c: ArrayLike, form: str = CON
     solved for T by Newton's method. Printed: T = T_ref + V / 55 uV/degC, which is one slope for 0 to 750 degC; near
     room temperature the slope is 51 uV/degC, so that a chip at 80 degC reads 2 degC too low.
 
-    Source: [Monograph175] table 6.3.1, coefficients of the reference function for -210 to 760 degC; [Hong2012]
+    Source: [Burns1993] table 6.3.1, coefficients of the reference function for -210 to 760 degC; [Hong2012]
     section 4.3.1 for the type, its range and 55 uV/degC.
 
     Args:
