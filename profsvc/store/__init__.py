@@ -21,6 +21,7 @@ from profsvc.store.big import (
     select_of,
     transfers_by_kind,
 )
+from profsvc.store.compared import clocks_of_run, kernels_of_run
 from profsvc.store.deleted import (
     aged_runs,
     delete_run,
@@ -89,6 +90,7 @@ __all__ = [
     "arriving",
     "backup",
     "characterizations",
+    "clocks_of_run",
     "column_kinds",
     "connect",
     "count",
@@ -114,6 +116,7 @@ __all__ = [
     "keeping",
     "kept_bytes",
     "kernels_by_time",
+    "kernels_of_run",
     "launch_numbers",
     "launch_times",
     "launches",
