@@ -100,3 +100,15 @@ def long_run_variance(x: NDArray[np.float64], lags: int) -> float:
     for lag in range(1, min(lags, n - 1) + 1):
         variance += 2 * (1 - lag / (lags + 1)) * float(x[lag:] @ x[:-lag]) / n
     return variance
+
+
+def sandwich(J: NDArray[np.float64], residual: Array, lags: int) -> NDArray[np.float64]:
+    """Covariance of a least squares fit whose residuals are correlated over so many readings."""
+    n, k = J.shape
+    bread = np.linalg.pinv(J.T @ J)
+    score = J * residual[:, np.newaxis]
+    meat = score.T @ score
+    for lag in range(1, min(lags, n - 1) + 1):
+        part = score[lag:].T @ score[:-lag]
+        meat += (1 - lag / (lags + 1)) * (part + part.T)
+    return np.asarray(bread @ meat @ bread * (n / max(n - k, 1)))

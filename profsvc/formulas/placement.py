@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from profsvc.formulas._arrays import Array, Bools, Groups, Mask, arrays, floats, mask, numbers, rows
+from profsvc.formulas._arrays import SLACK, Array, Bools, Groups, Mask, arrays, floats, mask, numbers, rows
 from profsvc.formulas.flags import Flag
 
 TPCS_8800GT = 7
@@ -172,7 +172,7 @@ def verify_one_block_per_sm(t_n: ArrayLike, t_n_plus_1: ArrayLike, tol: float = 
     bad = ~(np.isfinite(t) & np.isfinite(t_more) & (t > 0) & (t_more > 0))
     with np.errstate(all="ignore"):
         ratio = np.where(bad, np.nan, t_more / t)
-        holds = np.abs(ratio - 2) <= tol
+        holds = np.abs(ratio - 2) <= tol + SLACK
     return OneBlock(*arrays(ratio, holds, mask((Flag.INPUT_SUSPECT, bad))))
 
 

@@ -25,6 +25,7 @@ DRIFT_LIMIT_C_PER_MIN = 0.2
 TIME_CONSTANTS = 5.0
 MOST_CORRELATED = 0.9  # beyond it 30 readings do not tell noise from drift
 SAME_C = 1e-6  # readings closer than this are equal: no logger resolves it
+DECIMALS_C = (1.0, 0.1, 0.01, 0.001)
 
 
 class Temperature(NamedTuple):
@@ -156,7 +157,8 @@ def steady_mean(
     The slope is by least squares; w is ``window_s``, doubled until the slope is known within a third of the limit, so
     that noise and coarse steps of the logger neither feign nor hide a drift. A longer window sees more of an
     exponential approach, never less. Standard errors allow for correlation of neighbours; steps of the logger count
-    as noise, and readings that move by less than half a step do not average it away.
+    as noise, and readings that move by less than half a step do not average it away. Where all readings are equal the
+    step is their last decimal, such as 1 degC for 60.
 
     Source: [Hong2012] section 4.5.2, an average of 30 readings after saturation; the rule for saturation is this
     project's.
@@ -170,8 +172,7 @@ def steady_mean(
         rc_s: Time constant of the rise, a value a sensor; then a series that begins with the load counts as settled
             after five of them [s].
 
-    Returns: SteadyMean, a value a sensor. ``value`` is NaN where the sensor has not settled, with INPUT_SUSPECT;
-    ``standard_error`` is NaN where all readings are equal, for then nothing tells the steps of the logger.
+    Returns: SteadyMean, a value a sensor. ``value`` is NaN where the sensor has not settled, with INPUT_SUSPECT.
 
     Range: raw within the readings; NaN with INPUT_SUSPECT where there are fewer than ``readings``.
 
@@ -194,7 +195,7 @@ def steady_mean(
     enough = n >= readings
     last = T[..., -readings:]
     with np.errstate(all="ignore"):
-        raw = np.where(enough, last.mean(axis=-1), np.nan)
+        raw = np.where(enough, last.sum(axis=-1) / readings, np.nan)
         deviation = last - raw[..., np.newaxis]
         error = _mean_error(deviation, step)
         slope, slope_error, window = _drift(t, T, step, window_s, limit_c_per_min)
@@ -218,10 +219,14 @@ def _in_order(t: Array, T: Array) -> tuple[Array, Array, NDArray[np.int64]]:
 
 
 def _step(T: Array) -> Array:
-    """Smallest difference between two readings that differ: the step of a logger, or next to nothing; NaN if none."""
+    """Step of the logger: the smallest difference of two readings, or the last decimal of the only one."""
     gaps = np.diff(np.sort(T, axis=-1), axis=-1)
     least = np.min(np.where(gaps > SAME_C, gaps, np.inf), axis=-1, initial=np.inf)
-    return np.where(np.isfinite(least), least, np.nan)
+    only = np.max(np.where(np.isfinite(T), np.abs(T), 0.0), axis=-1, initial=0.0)
+    decimal = np.full(only.shape, DECIMALS_C[-1])
+    for unit in DECIMALS_C[::-1]:
+        decimal = np.where(np.abs(only / unit - np.round(only / unit)) * unit < SAME_C, unit, decimal)
+    return np.where(np.isfinite(least), least, decimal)
 
 
 def _inflation(deviation: Array) -> Array:
@@ -237,7 +242,7 @@ def _mean_error(deviation: Array, step: Array) -> Array:
     variance = np.sum(deviation**2, axis=-1) / (n - 1)
     error = np.sqrt(variance * _inflation(deviation) / n)
     stepped = np.sqrt(variance) < step / 2
-    return np.where(np.isnan(step), np.nan, np.where(stepped, np.maximum(error, step / np.sqrt(12)), error))
+    return np.where(stepped, np.maximum(error, step / np.sqrt(12)), error)
 
 
 def _drift(t: Array, T: Array, step: Array, window_s: float, limit: float) -> Drift:
@@ -269,6 +274,6 @@ def _slope(t: Array, T: Array, inside: Bools, step: Array) -> tuple[Array, Array
     slope = np.sum(t * T, axis=-1) / S_tt
     residual = np.where(inside, T - slope[..., np.newaxis] * t, 0.0)
     variance = np.sum(residual**2, axis=-1) / (n[..., 0] - 2) * _inflation(residual)
-    variance = np.maximum(variance, np.nan_to_num(step) ** 2 / 12)
+    variance = np.maximum(variance, step**2 / 12)
     known = n[..., 0] > 2
     return np.where(known, 60 * slope, np.nan), np.where(known, 60 * np.sqrt(variance / S_tt), np.nan)
