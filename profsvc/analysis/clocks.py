@@ -37,3 +37,18 @@ def placed(samples: pd.DataFrame, zone: ZoneInfo | None, offset_s: float) -> pd.
         whole = moments.notna()
         time.loc[moments.index[whole]] = moments[whole].astype("datetime64[ns, UTC]").astype("int64").to_numpy()
     return samples.assign(time_ns=(time - round(offset_s * 1e9)).astype("Int64"))
+
+
+def placed_ranges(ranges: pd.DataFrame, zone: ZoneInfo | None, offset_s: float) -> pd.DataFrame:
+    """Return tidy ranges of a file's own clock with ``start_ns`` in UTC, as `placed` does it; durations stay.
+
+    Where a start cannot be placed, it is null. Without a ``zone`` only ``offset_s`` is taken off.
+
+    >>> made = pd.DataFrame({"start_ns": [3_600_000_000_000]}, dtype="Int64")
+    >>> placed_ranges(made, zone_of("Europe/Berlin"), 0.5)["start_ns"].tolist()
+    [-500000000]
+    """
+    if zone is None:
+        return ranges.assign(start_ns=(ranges["start_ns"] - round(offset_s * 1e9)).astype("Int64"))
+    clock = pd.DataFrame({"time_ns": pd.array([None] * len(ranges), dtype="Int64"), "local_ns": ranges["start_ns"]})
+    return ranges.assign(start_ns=placed(clock, zone, offset_s)["time_ns"])

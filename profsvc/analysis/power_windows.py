@@ -14,7 +14,7 @@ import pandas as pd
 from profsvc.analysis.power_logs import Floats, Ints
 from profsvc.tables import short_kernel_name
 
-COLUMNS = ("window", "kind", "source", "kernel", "active_sms", "launches", "begin_ns", "end_ns")
+COLUMNS = ("window", "load", "kind", "source", "kernel", "active_sms", "launches", "begin_ns", "end_ns")
 RUN, IDLE, LOAD, KERNEL = "run", "idle", "load", "kernel"
 RESTING = re.compile(r"idle|rest|pause|sleep|cool", re.IGNORECASE)
 # A level so little above the lowest is a pause, in shares of the highest above it.
@@ -43,25 +43,18 @@ def whole(begin_ns: int, end_ns: int) -> pd.DataFrame:
 
 
 def marked(marks: pd.DataFrame) -> pd.DataFrame:
-    """Return a window for each mark (``name``, ``begin_ns``, ``end_ns``, ``active_sms``, ``launches``) with a length.
+    """Return a window for each mark: ``name``, ``domain``, ``start_ns``, ``duration_ns``, ``active_sms``, ``launches``.
 
-    What is named after rest (idle, pause, sleep, ...) is idle, all else is load.
+    What is named after rest (idle, pause, sleep, ...) is idle, all else is load; marks of one domain are one load.
     """
-    timed = marks[marks["end_ns"] > marks["begin_ns"]].sort_values(["begin_ns", "end_ns"], kind="stable")
-    return windows(
-        [
-            {
-                "window": row.name_,
-                "kind": IDLE if RESTING.search(str(row.name_)) else LOAD,
-                "source": "marks",
-                "active_sms": row.active_sms,
-                "launches": row.launches,
-                "begin_ns": row.begin_ns,
-                "end_ns": row.end_ns,
-            }
-            for row in timed.rename(columns={"name": "name_"}).itertuples()
-        ]
-    )
+    rows: list[dict[str, object]] = []
+    for row in marks.to_dict("records"):
+        load = row["name"] if pd.isna(row["domain"]) else row["domain"]
+        begin = int(row["start_ns"])
+        window = {"window": row["name"], "load": load, "kind": IDLE if RESTING.search(str(load)) else LOAD}
+        window |= {"active_sms": row["active_sms"], "launches": row["launches"], "source": "marks"}
+        rows.append(window | {"begin_ns": begin, "end_ns": begin + round(row["duration_ns"])})
+    return windows(rows)
 
 
 def of_kernels(launches: pd.DataFrame, least_s: float, gap_s: float) -> pd.DataFrame:
@@ -79,10 +72,10 @@ def of_kernels(launches: pd.DataFrame, least_s: float, gap_s: float) -> pd.DataF
     rows: list[dict[str, object]] = []
     for head, tail, begin, stop in _stretches(codes, start, end, least_s, gap_s):
         kernel = str(names[codes[head]])
-        label = {"window": short_kernel_name(kernel), "kind": KERNEL, "kernel": kernel}
+        label = {"window": short_kernel_name(kernel), "load": kernel, "kind": KERNEL, "kernel": kernel}
         rows.append(label | {"launches": tail - head, "begin_ns": begin, "end_ns": stop})
     for head, tail, begin, stop in () if rows else _stretches(np.zeros_like(codes), start, end, least_s, gap_s):
-        rows.append({"window": "busy", "kind": LOAD, "launches": tail - head, "begin_ns": begin, "end_ns": stop})
+        rows.append({"window": "busy", "load": "busy", "kind": LOAD, "launches": tail - head, "begin_ns": begin, "end_ns": stop})
     return windows([row | {"source": "launches"} for row in rows])
 
 
@@ -108,6 +101,7 @@ def of_levels(begin_ns: Ints, end_ns: Ints, level_w: Floats) -> pd.DataFrame:
         [
             {
                 "window": f"level {number}" if not rest else IDLE,
+                "load": f"level {number}" if not rest else IDLE,
                 "kind": IDLE if rest and high > low else LOAD,
                 "source": "change_points",
                 "begin_ns": begin,

@@ -76,7 +76,8 @@ def sensor_readings(engine: Engine, sensor_id: int) -> Readings:
 def _clocks(engine: Engine, run_id: int) -> dict[int, str]:
     """Return the clock of the launches and ranges of each file of a run; launches of a second page count once."""
     uploads = select(engine, "v1_uploads", run_id=run_id)
-    return {row["upload_id"]: json.loads(row["facts"]).get("clock", TOOL) for row in uploads if row["same_as"] is None}
+    facts = {row["upload_id"]: json.loads(row["facts"]) for row in uploads if row["same_as"] is None}
+    return {upload_id: str(said.get("clock", TOOL)).split()[0].lower() for upload_id, said in facts.items()}
 
 
 def marks_of_run(engine: Engine, run_id: int) -> pd.DataFrame:

@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Any, BinaryIO, cast
 import pandas as pd
 
 from profsvc import analysis, formats, specs, store
-from profsvc.analysis.clocks import placed, zone_of
+from profsvc.analysis.clocks import placed, placed_ranges, zone_of
 from profsvc.errors import ServiceError, UsageError
+from profsvc.formats.clock import LOCAL, UTC
 from profsvc.formats.named_columns import read_columns
 from profsvc.formats.placed_sensors import placed_sensors, read_positions
+from profsvc.pipeline.power import analyze_power
 from profsvc.tables import Batch
 
 if TYPE_CHECKING:
@@ -122,8 +124,14 @@ def _read(stream: BinaryIO, how: Reading, verdict: Verdict) -> Iterator[Batch]:
             tables["samples"] = placed(tables["samples"], zone, how.offset_s)
         if "sensors" in tables and positions:
             tables["sensors"] = placed_sensors(tables["sensors"], positions)
-        about = {name: text for name, text in said.items() if name == "reader" or {"samples", "sensors"} & set(tables)}
-        yield replace(batch, tables=tables, facts={**batch.facts, **about})
+        facts = dict(batch.facts)
+        if "ranges" in tables and reader.NAME == formats.marks.NAME:
+            local = zone if facts["clock"] == LOCAL else None
+            tables["ranges"] = placed_ranges(tables["ranges"], local, how.offset_s)
+            facts["clock"] = UTC if local else facts["clock"]
+        on_clock = {"samples", "sensors"} & set(tables) or reader.NAME == formats.marks.NAME
+        about = {name: text for name, text in said.items() if name == "reader" or on_clock}
+        yield replace(batch, tables=tables, facts={**facts, **about})
 
 
 def _counted(verdict: Verdict, batches: Iterator[Batch]) -> Iterator[Batch]:
@@ -301,7 +309,7 @@ def _kept(verdict: Verdict, how: Reading, *, has_samples: bool) -> str:
 
 
 def analyze(engine: "Engine", run_id: int, progress: Progress | None = None) -> int:
-    """Recompute the counters, criteria and potential of a run; return how many launches it has.
+    """Recompute the counters, criteria, potential and power of a run; return how many launches it has.
 
     Launches without metrics get no rows of results, and none of them is read: they count by sums over their file.
     """
@@ -328,6 +336,7 @@ def analyze(engine: "Engine", run_id: int, progress: Progress | None = None) -> 
     results = analysis.analyze(launches, counters, store.characterizations(engine), specs.criteria(), rest)
     store.save_results(engine, run_id, results, analysis.VERSION)
     _describe_devices(engine, launches, results["counters"])
+    analyze_power(engine, run_id)
     total = sum(int(upload["launches"]) for upload in uploads)
     if progress:
         progress(total)
@@ -380,6 +389,6 @@ def _describe_devices(engine: "Engine", launches: pd.DataFrame, counters: pd.Dat
 
 def demo_files() -> list[Path]:
     """Return the bundled exports of the demonstration, wherever the package is installed."""
-    here = Path(__file__).parent
+    here = Path(__file__).parent.parent
     folder = here / "demo" if (here / "demo").is_dir() else here.parent / "fixtures" / "demo"
     return sorted(p for p in folder.iterdir() if p.suffix in {".gz", ".csv"})

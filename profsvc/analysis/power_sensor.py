@@ -1,0 +1,202 @@
+"""One power sensor made ready: its readings cleaned, its own period and window found, its companions on its clock."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from profsvc.analysis.power_logs import UTC, Floats, Log, companion, moved, named, on_clock_of, slowed
+from profsvc.formulas.averaging import averaging_window
+from profsvc.formulas.flags import Flag
+from profsvc.formulas.offset import estimate_offset
+from profsvc.formulas.sensor_log import clean, gaps, stuck, update_period
+
+# NVIDIA documents a mean of one second for these since Ampere; what the log itself shows comes first.
+AVERAGED = re.compile(r"power\.draw(\.average)?$|^power_mw$|^pwr$")
+INSTANT = re.compile(r"instant")
+ASSUMED_S = 1.0
+# Stretches of a log that are reported one by one.
+MOST_STRETCHES = 5
+# A clock that is off by less shows in no window.
+LEAST_OFFSET_S = 0.5
+FEWEST = 4
+
+
+class Options(NamedTuple):
+    """What the user says of a run: temperature to correct to, power of the host, and sensors by name."""
+
+    reference_temperature_c: float | None = None
+    host_power_w: float | None = None
+    temperature: str | None = None
+    sensor: str | None = None
+    offset_s: float | None = None
+
+
+class Series(NamedTuple):
+    """Readings of a companion: which sensor, when [s since the power log began] and what."""
+
+    sensor_id: int
+    name: str
+    time_s: Floats
+    value: Floats
+
+
+@dataclass(eq=False)
+class Measured:
+    """A power log ready for its windows, with the companions that could be found; ``reasons`` says why one was not."""
+
+    log: Log
+    origin_ns: int
+    time_s: Floats
+    power_w: Floats
+    fresh: npt.NDArray[np.bool_]
+    period_s: float
+    averaging_s: float
+    lag_s: float
+    companions: dict[str, Series] = field(default_factory=dict)
+    reasons: dict[str, str] = field(default_factory=dict)
+    quality: list[dict[str, Any]] = field(default_factory=list)
+    models: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def late_s(self) -> float:
+        """By how much a step is seen late."""
+        return self.averaging_s / 2 + self.lag_s
+
+    def beware(self, flag: str, message: str, value: float | None = None, unit: str | None = None, **more: Any) -> None:
+        """Keep what to beware of in this sensor, with the figure."""
+        row = {"sensor_id": self.log.sensor_id, "upload_id": self.log.upload_id, "flag": flag, "message": message}
+        self.quality.append(row | {"value": value, "unit": unit} | more)
+
+    def model(self, model: str, quantity: str, value: float | None, unit: str, **more: Any) -> None:
+        """Keep a figure of a model of this sensor; NaN is unknown."""
+        number = None if value is None or not np.isfinite(value) else float(value)
+        row = {"sensor_id": self.log.sensor_id, "model": model, "quantity": quantity, "value": number, "unit": unit}
+        self.models.append(row | more)
+
+
+def measured(power: Log, logs: Sequence[Log], options: Options) -> "Measured | dict[str, Any]":
+    """Make a power log ready, with the logs of its run beside it; what to beware of if too few of its readings stand."""
+    origin = int(power.time_ns[0]) if len(power.time_ns) else 0
+    told = clean(power.seconds(origin), power.value)
+    if told.time_s.size < FEWEST:
+        words = f"{told.time_s.size} readings of {power.name} stand; {FEWEST} are needed"
+        row = {"sensor_id": power.sensor_id, "upload_id": power.upload_id, "flag": "too_few_readings"}
+        return row | {"message": words, "value": float(told.time_s.size), "unit": "1"}
+    period = update_period(told.time_s, told.value)
+    watts = told.value - (options.host_power_w or 0.0)
+    own = Measured(power, origin, told.time_s, watts, period.first_reading, period.period_s, 0.0, 0.0)
+    for what in ("missing", "duplicate", "disordered"):
+        if count := getattr(told, what):
+            own.beware(what, f"{count} of {len(power.value)} readings are {what} and left out", count, "1")
+    if period.resolved:
+        words = f"updates every {1e3 * period.period_s:.4g} ms but was polled every {1e3 * period.poll_s:.4g} ms"
+        own.beware("slow_sensor", f"{power.name} {words}; repeats count once", period.period_s, "s")
+        own.model("sensor", "update_period_s", period.period_s, "s")
+    _stretches(own)
+    _averaging(own, logs)
+    for quantity in ("temperature", "clock", "energy", "fan"):
+        _join(own, logs, quantity, options)
+    if (slow := slowed(power, logs)) is not None:
+        own.companions["slowed"] = _series(own, slow)
+    return own
+
+
+def _stretches(own: Measured) -> None:
+    """Say where the log has gaps, and where the sensor stood still."""
+    found = gaps(own.time_s)
+    lost = float(np.sum(found.end_s - found.begin_s))
+    if found.begin_s.size:
+        longest = float(np.max(found.end_s - found.begin_s))
+        words = f"{found.begin_s.size} gaps of more than {found.limit_s:.3g} s, {lost:.4g} s in all"
+        own.beware("gap", f"{words}, the longest {longest:.4g} s: nothing is drawn over them", lost, "s")
+    still = stuck(own.time_s, own.power_w)
+    for begin, end in list(zip(still.begin_s, still.end_s, strict=True))[:MOST_STRETCHES]:
+        where = f"from {begin:.4g} to {end:.4g} s of the log"
+        own.beware("stuck", f"{own.log.name} did not move {where}", float(end - begin), "s")
+
+
+def _averaging(own: Measured, logs: Sequence[Log]) -> None:
+    """Find over how long the sensor averages: from an instant sensor beside it, else by what its maker says."""
+    if INSTANT.search(own.log.name):
+        return
+    beside = [log for log in logs if log.upload_id == own.log.upload_id and log.gpu_index == own.log.gpu_index]
+    for log in beside:
+        if log.quantity == "power" and INSTANT.search(log.name):
+            told = clean(log.seconds(own.origin_ns), log.value)
+            found = averaging_window(told.time_s, told.value, own.time_s, own.power_w)
+            if np.isfinite(found.window_s) and found.window_s > 2 * np.median(np.diff(own.time_s)):
+                own.averaging_s, own.lag_s = found.window_s, max(found.lag_s, 0.0)
+                words = f"averages over {found.window_s:.3g} s, as {log.name} beside it shows: a step is"
+                own.beware("averaged", f"{own.log.name} {words} {found.late_s:.2g} s late", found.window_s, "s")
+                low, high = (found.window_s + sign * 2 * found.window_se_s for sign in (-1, 1))
+                own.model("sensor", "averaging_window_s", found.window_s, "s", low=low, high=high)
+                own.model("sensor", "late_s", found.late_s, "s")
+            if np.isfinite(found.window_s):
+                return
+    if AVERAGED.search(own.log.name):
+        own.averaging_s = ASSUMED_S
+        words = f"may be a mean over {ASSUMED_S:g} s, as NVIDIA documents it from Ampere on"
+        own.beware("averaged", f"{own.log.name} {words}; the log does not tell", ASSUMED_S, "s")
+
+
+def _series(own: Measured, log: Log) -> Series:
+    told = clean(log.seconds(own.origin_ns), log.value)
+    return Series(log.sensor_id, log.name, told.time_s, told.value)
+
+
+def _join(own: Measured, logs: Sequence[Log], quantity: str, options: Options) -> None:
+    """Find the log of a quantity that goes with the power, and bring it onto the clock of the power."""
+    wanted = [log for log in logs if log.quantity == quantity]
+    if quantity == "temperature" and options.temperature is not None:
+        wanted = named(wanted, options.temperature)
+    choice = companion(own.log, wanted, quantity)
+    if choice.log is None:
+        own.reasons[quantity] = choice.reason
+        return
+    log = choice.log
+    if quantity == "temperature" and log.upload_id != own.log.upload_id:
+        placed = _aligned(own, log, options)
+        if placed is None:
+            return
+        log = placed
+    elif not on_clock_of(own.log, log):
+        own.reasons[quantity] = f"{log.name} stands on another clock than {own.log.name}"
+        return
+    own.companions[quantity] = _series(own, log)
+
+
+def _aligned(own: Measured, log: Log, options: Options) -> Log | None:
+    """Bring a temperature log of another logger onto the clock of the power log, or say why that cannot be."""
+    if options.offset_s is not None:
+        own.model("join", "offset_s", options.offset_s, "s", form="given")
+        return moved(log, options.offset_s)
+    known = on_clock_of(own.log, log)
+    # Clocks that nobody knows are laid over each other by their first readings, to look from there.
+    shift = 0 if known else int(log.time_ns[0]) - own.origin_ns
+    told = clean(log.seconds(own.origin_ns + shift), log.value)
+    found = estimate_offset(own.time_s, own.power_w, told.time_s, told.value)
+    refused = bool(found.flags & Flag.INPUT_SUSPECT) or not np.isfinite(found.offset_s)
+    interval = {} if refused else {"low": found.offset_s - 2 * found.se_s, "high": found.offset_s + 2 * found.se_s}
+    estimate = None if refused else found.offset_s
+    reason = f"standard error {found.se_s:.3g} s; below 1 s is needed" if refused else None
+    own.model("join", "offset_s", estimate, "s", form="estimated", reason=reason, **interval)
+    if known:
+        if not refused and abs(found.offset_s) > max(LEAST_OFFSET_S, 3 * found.se_s):
+            words = f"{log.name} seems {found.offset_s:+.2f} s off the clock of {own.log.name} (or that much late)"
+            own.beware("clock_offset", f"{words}; upload it with --clock-offset if so", found.offset_s, "s")
+        return log
+    clocks = f"{own.log.name} has {_clock(own.log)} and {log.name} has {_clock(log)}"
+    if refused:
+        own.reasons["temperature"] = f"{clocks}, and the logs do not tell the offset: {reason}"
+        return None
+    own.beware("offset_estimated", f"{clocks}: laid over each other by their steps", found.offset_s, "s")
+    return moved(log, shift / 1e9 + found.offset_s)
+
+
+def _clock(log: Log) -> str:
+    words: Mapping[str, str] = {"local": "a clock without a zone (give --timezone)", "elapsed": "seconds only"}
+    return "UTC" if log.clock == UTC else words[log.clock]

@@ -1,0 +1,147 @@
+"""Power, energy, temperature and clock of each window of a power log: what was measured, before any correction."""
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from profsvc.analysis.power_logs import Floats
+from profsvc.analysis.power_sensor import Measured, Series
+from profsvc.analysis.power_windows import RUN
+from profsvc.formulas.energy import energy_delay
+from profsvc.formulas.plateaus import plateau_slope
+from profsvc.formulas.windows import WindowEnergy, counter_energy, counter_ratio, window_energy
+
+Places = npt.NDArray[np.intp]
+# Below this share of a window covered by readings its energy is that of a part.
+WHOLE = 0.999
+
+
+def seconds(own: Measured, windows: pd.DataFrame) -> tuple[Floats, Floats]:
+    """Return begin and end of windows in seconds since the power log began."""
+    begin, end = (windows[name].to_numpy(np.int64) - np.int64(own.origin_ns) for name in ("begin_ns", "end_ns"))
+    return begin / 1e9, end / 1e9
+
+
+def inside(time_s: Floats, begin_s: Floats, end_s: Floats) -> tuple[Places, Places]:
+    """Return the readings of each window, one window after the other, and which window each is of.
+
+    >>> inside(np.array([0.0, 1.0, 2.0]), np.array([0.5, 0.0]), np.array([2.0, 1.0]))
+    (array([1, 2, 0, 1]), array([0, 0, 1, 1]))
+    """
+    first = np.searchsorted(time_s, begin_s)
+    count = np.maximum(np.searchsorted(time_s, end_s, side="right") - first, 0)
+    count[~(end_s >= begin_s)] = 0
+    window = np.repeat(np.arange(len(first)), count)
+    return np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count) + np.repeat(first, count), window
+
+
+def sums(own: Measured, windows: pd.DataFrame) -> tuple[pd.DataFrame, WindowEnergy]:
+    """Return a row a window with what was measured in it, and the sums that the correction goes on from."""
+    begin, end = seconds(own, windows)
+    found = window_energy(own.time_s, own.power_w, begin, end, averaging_s=own.averaging_s, lag_s=own.lag_s)
+    table = windows.assign(
+        sensor_id=own.log.sensor_id,
+        duration_s=end - begin,
+        mean_power_w=found.mean_w,
+        power_sd_w=found.sd_w,
+        energy_j=np.where(found.covered_s >= WHOLE * (end - begin), found.energy_j, np.nan),
+    )
+    places, window = inside(own.time_s, begin, end)
+    table["readings"] = np.bincount(window[own.fresh[places]], minlength=len(table)).astype(np.int64)
+    slope, se = slopes(own.time_s, own.power_w, own.fresh, found, table["kind"] == RUN)
+    table["slope_w_per_s"], table["slope_se_w_per_s"] = slope, se
+    _temperatures(own, table, begin, end)
+    _clocks(own, table, begin, end)
+    _counter(own, table, begin, end)
+    launches = table["launches"].astype("float64").where(lambda n: n > 0)
+    table["energy_per_launch_j"] = table["energy_j"] / launches
+    for column, exponent in (("energy_delay_js", 1), ("energy_delay2_js2", 2)):
+        table[column] = energy_delay(table["energy_j"].to_numpy(), table["duration_s"].to_numpy(), exponent).value
+    _partly(own, table, found, end - begin)
+    return table, found
+
+
+def slopes(
+    time_s: Floats, power_w: Floats, fresh: npt.NDArray[np.bool_], found: WindowEnergy, left_out: pd.Series
+) -> tuple[Floats, Floats]:
+    """Return the drift of the power in each window [W/s] and its standard error; none for windows that are left out."""
+    slope, se = np.full((2, len(left_out)), np.nan)
+    chosen = np.flatnonzero(~left_out.to_numpy() & np.isfinite(found.mean_begin_s))
+    if not chosen.size:
+        return slope, se
+    t, p = time_s[fresh], power_w[fresh]
+    places, window = inside(t, found.mean_begin_s[chosen], found.mean_end_s[chosen])
+    if not places.size:
+        return slope, se
+    fitted = plateau_slope(t[places], p[places], window)
+    filled = chosen[np.unique(window)]
+    slope[filled], se[filled] = fitted.slope_w_per_s, fitted.se_w_per_s
+    return slope, se
+
+
+def _mean(series: Series, begin: Floats, end: Floats) -> Floats:
+    """Mean of a companion over each window, weighted by time."""
+    return window_energy(series.time_s, series.value, begin, end).mean_w
+
+
+def _temperatures(own: Measured, table: pd.DataFrame, begin: Floats, end: Floats) -> None:
+    series = own.companions.get("temperature")
+    names = ("mean_temperature_c", "lowest_temperature_c", "highest_temperature_c")
+    if series is None:
+        table[list(names)] = np.nan
+        return
+    table["temperature_sensor_id"] = series.sensor_id
+    table[names[0]] = _mean(series, begin, end)
+    places, window = inside(series.time_s, begin, end)
+    for name, ufunc in zip(names[1:], (np.fmin, np.fmax), strict=True):
+        extreme = np.full(len(table), np.nan)
+        ufunc.at(extreme, window, series.value[places])
+        table[name] = extreme
+
+
+def _clocks(own: Measured, table: pd.DataFrame, begin: Floats, end: Floats) -> None:
+    """Mean clock of each window; flag the loads in which it moved, or was held down."""
+    table["mean_clock_hz"] = np.nan
+    series = own.companions.get("clock")
+    if series is not None:
+        table["mean_clock_hz"] = _mean(series, begin, end)
+    slow = own.companions.get("slowed")
+    if slow is None:
+        return
+    places, window = inside(slow.time_s, begin, end)
+    share = np.bincount(window, weights=slow.value[places], minlength=len(table))
+    share /= np.maximum(np.bincount(window, minlength=len(table)), 1)
+    table["slowed_share"] = share
+    for row in np.flatnonzero((share > 0) & (table["kind"] != RUN)):
+        words = f"the board held its clock down in {100 * share[row]:.3g} % of the readings"
+        own.beware("throttled", words, float(share[row]), "1", window=table["window"].iloc[row])
+
+
+def _counter(own: Measured, table: pd.DataFrame, begin: Floats, end: Floats) -> None:
+    """Energy by the board's own counter, and the ratio of ours to it."""
+    table["counter_energy_j"], table["counter_ratio"] = np.nan, np.nan
+    series = own.companions.get("energy")
+    if series is None:
+        return
+    counted = counter_energy(series.time_s, series.value, begin, end)
+    ratio = counter_ratio(table["energy_j"].to_numpy(), counted.energy_j, counted.error_j)
+    table["counter_energy_j"], table["counter_ratio"] = counted.energy_j, ratio.ratio
+    if counted.resets:
+        own.beware("counter_reset", f"{series.name} fell {counted.resets} times: it was reset", counted.resets, "1")
+    apart = ~ratio.agrees & ((ratio.high < 1) | (ratio.low > 1)) & (table["kind"] != RUN).to_numpy()
+    for row in np.flatnonzero(apart):
+        words = f"power gives {100 * (ratio.ratio[row] - 1):+.1f} % of the energy that {series.name} counts"
+        late = f"; {own.log.name} is {own.late_s:.2f} s late" if own.late_s else ""
+        label = table["window"].iloc[row]
+        own.beware("counter_disagrees", words + late, float(ratio.ratio[row]), "1", window=label)
+
+
+def _partly(own: Measured, table: pd.DataFrame, found: WindowEnergy, duration: Floats) -> None:
+    """Flag windows that the log does not cover, or that are too short for a mean."""
+    for row in np.flatnonzero(found.covered_s < WHOLE * duration):
+        words = f"the log covers {found.covered_s[row]:.4g} of {duration[row]:.4g} s"
+        own.beware("part_of_window", words, float(found.covered_s[row]), "s", window=table["window"].iloc[row])
+    for row in np.flatnonzero(~np.isfinite(found.mean_w) & (found.covered_s >= WHOLE * duration)):
+        before = own.averaging_s + own.lag_s
+        words = f"{duration[row]:.3g} s are too short for a mean: {before:.3g} s of them are still of before"
+        own.beware("too_short", words, float(duration[row]), "s", window=table["window"].iloc[row])

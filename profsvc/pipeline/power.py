@@ -1,0 +1,47 @@
+"""Power of a run: its logs out of the store, analysed, and what was found back into it."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from profsvc import store
+from profsvc.analysis import power
+from profsvc.analysis.power_logs import Log
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
+# What goes with a power; other sensors of a run are not read for it.
+QUANTITIES = {"power", "temperature", "energy", "clock", "fan", "state"}
+AS_IT_IS = power.Options()
+
+
+def logs_of_run(engine: "Engine", run_id: int) -> list[Log]:
+    """Return the logs of a run that power is analysed with; none where no power was logged."""
+    sensors = store.sensors_of_run(engine, run_id)
+    if not (sensors["quantity"] == "power").any():
+        return []
+    logs = []
+    for row in sensors[sensors["quantity"].isin(QUANTITIES)].to_dict("records"):
+        readings = store.sensor_readings(engine, row["sensor_id"])
+        gpu = None if pd.isna(row["gpu_index"]) else int(row["gpu_index"])
+        about = (row["sensor_id"], row["upload_id"], row["quantity"], row["name"], row["unit"], gpu, row["device"])
+        logs.append(Log(*about, readings.clock, readings.time_ns, readings.value))
+    return logs
+
+
+def power_of_run(engine: "Engine", run_id: int, options: power.Options = AS_IT_IS) -> Mapping[str, pd.DataFrame]:
+    """Return what the analysis of power finds in a run; nothing of it is stored."""
+    logs = logs_of_run(engine, run_id)
+    if not logs:
+        return {}
+    marks, launches = store.marks_of_run(engine, run_id), store.launch_times(engine, run_id)
+    return power.analyze_power(logs, marks, launches, options)
+
+
+def analyze_power(engine: "Engine", run_id: int) -> Mapping[str, pd.DataFrame]:
+    """Analyse the power of a run and store what was found, in place of what was there."""
+    frames = power_of_run(engine, run_id)
+    store.save_power(engine, run_id, frames, power.VERSION)
+    return frames
