@@ -30,8 +30,8 @@ VERSION = "1"
 """Raised when any number changes for the same input."""
 
 FRAMES = ("power_windows", "power_coefficients", "power_models", "power_quality")
-# What a window is grouped by and what was only needed on the way.
-INTERNAL = ("load", "slowed_share")
+# What was only needed on the way.
+INTERNAL = ("slowed_share",)
 # Shorter than so many readings of the sensor, and no mean of a window stands.
 READINGS = 4
 # Kernels further apart than this are two stretches, as the device idles meanwhile.
@@ -151,4 +151,3 @@ def _marked(own: Measured, marks: pd.DataFrame, last_ns: int, least_s: float) ->
 
 def _of_kernels(own: Measured, launches: pd.DataFrame, last_ns: int, least_s: float) -> pd.DataFrame:
     return power_windows.of_kernels(_on_clock(own, launches, last_ns, "launches"), least_s, PAUSE_S)
-

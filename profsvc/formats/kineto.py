@@ -3,9 +3,10 @@
 import re
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
-from typing import BinaryIO
+from typing import BinaryIO, cast
 
 from profsvc.errors import BrokenInputError
+from profsvc.formats.clock import FIRST, LAST, SECOND, UTC
 from profsvc.formats.csv_tables import Account, Rows
 from profsvc.formats.json_stream import CutError, Json, clean
 from profsvc.formats.ncu_lines import REJECT, ROW, SKIP, TEXT_LIMIT, Record
@@ -25,7 +26,8 @@ Taken: kernels as launches, with registers, shared memory and occupancy; copies 
 runtime and the driver; operators and annotations as ranges, with their category as the domain. Everything else (flows,
 names of threads, Python functions, synchronisations, annotations repeated for the device) is skipped and counted.
 Times are microseconds, with or without digits below, since 1970 or since the file's baseTimeNanoseconds, which is
-added; so starts are nanoseconds since 1970, exactly. A line that holds a stored event is a stored line.
+added; so starts are nanoseconds since 1970, exactly: the fact clock says UTC. A line that holds a stored event is a
+stored line.
 
 Example:
     {"schemaVersion": 1, "deviceProperties": [{"id": 0, "name": "NVIDIA H200", "computeMajor": 9, "computeMinor": 0}],
@@ -157,6 +159,7 @@ class _File:
         self.base, self.rows = base, Rows()
         self.devices: dict[int, tuple[str | None, str | None]] = {}
         self.taken = 0
+        self.since_1970 = True
 
     def learn(self, key: str, value: object) -> None:
         """Take in a member of the file beside its events."""
@@ -186,6 +189,7 @@ class _File:
         else:
             self._device(kind, event, common)
         self.taken += 1
+        self.since_1970 = self.since_1970 and FIRST * SECOND <= cast("int", common["start_ns"]) < LAST * SECOND
         return ROW
 
     def _host(self, kind: str, event: _Event, common: Mapping[str, object]) -> None:
@@ -264,6 +268,8 @@ def read(stream: BinaryIO) -> Iterator[Batch]:
                 account.span(REJECT, first, lines, Record(REJECT, first, 0, "", [], "the file ends inside the trace"))
         account.finish(lines)
         facts = {"tool": TOOL, "encoding": text.encoding, **({"base_time_ns": str(base)} if base else {})}
+        if file.taken and file.since_1970:
+            facts["clock"] = UTC
         if not file.taken:
             message = "; ".join(filter(None, ("the trace holds no kernel, copy, call or range", message)))
         yield file.rows.batch(facts, message)

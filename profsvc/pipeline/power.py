@@ -41,7 +41,10 @@ def power_of_run(engine: "Engine", run_id: int, options: power.Options = AS_IT_I
 
 
 def analyze_power(engine: "Engine", run_id: int) -> Mapping[str, pd.DataFrame]:
-    """Analyse the power of a run and store what was found, in place of what was there."""
-    frames = power_of_run(engine, run_id)
-    store.save_power(engine, run_id, frames, power.VERSION)
+    """Analyse the power of a run and store what was found, in place of what was there.
+
+    A run without a log of power has nothing stored: what an upload brought goes with it.
+    """
+    if frames := power_of_run(engine, run_id):
+        store.save_power(engine, run_id, frames, power.VERSION)
     return frames

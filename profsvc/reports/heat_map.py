@@ -1,8 +1,5 @@
 """The heat map of a die as a picture, SVG or PNG, and as data for JSON; every string is shown, and never acts."""
 
-import io
-import threading
-import warnings
 from collections.abc import Mapping
 from textwrap import wrap
 from typing import Any
@@ -10,28 +7,15 @@ from typing import Any
 import numpy as np
 
 from profsvc.analysis.thermocouples import DieMap
-from profsvc.errors import UsageError
+from profsvc.reports import figures
+from profsvc.reports.figures import shown
 from profsvc.reports.rows import plain, visible
 
-FORMS = ("svg", "png")
-DPI = 150
 INCHES = (7.6, 6.4)
 MARGIN = 0.06  # of the width, around the die
-LONGEST_NAME, LONGEST_TITLE, LINE = 16, 72, 104
-HASH = "profsvc"  # ids of SVG elements depend on it: the same map gives the same bytes
-LIGHT: Mapping[str, str] = {
-    "ink": "#1b1f24", "soft": "#57606a", "back": "#ffffff", "map": "inferno", "difference": "RdBu_r",
-}  # fmt: skip
-DARK: Mapping[str, str] = {
-    "ink": "#e6edf3", "soft": "#9198a1", "back": "#0d1117", "map": "inferno", "difference": "berlin",
-}  # fmt: skip
-# matplotlib keeps its settings and the filters of warnings for all threads together.
-_LOCK = threading.Lock()
-
-
-def _text(text: str, longest: int) -> str:
-    shown = visible(text)
-    return shown if len(shown) <= longest else shown[: longest - 1] + "\u2026"
+LONGEST_NAME, LINE = 16, 104
+LIGHT: Mapping[str, str] = {**figures.LIGHT, "map": "inferno", "difference": "RdBu_r"}
+DARK: Mapping[str, str] = {**figures.DARK, "map": "inferno", "difference": "berlin"}
 
 
 def unit(die_map: DieMap) -> str:
@@ -73,25 +57,14 @@ def data(die_map: DieMap, title: str) -> dict[str, Any]:
 def picture(die_map: DieMap, title: str, form: str = "svg", *, dark: bool = False) -> bytes:
     """Return the map as a picture: bands of colour over the frame, sensors with what they read, the hot spot.
 
-    The same map gives the same bytes with the same version of matplotlib. A difference has as many bands below 0 as
-    above.
+    A difference has as many bands below 0 as above.
     """
-    if form not in FORMS:
-        raise UsageError(f"a heat map cannot be drawn as {form!r}; choose one of {', '.join(FORMS)}")
-    import matplotlib
-    from matplotlib.figure import Figure
-
     theme = DARK if dark else LIGHT
-    target = io.BytesIO()
-    with _LOCK, matplotlib.rc_context(), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Glyph .* missing from font", category=UserWarning)
-        matplotlib.rcdefaults()
-        matplotlib.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": HASH})
-        figure = Figure(figsize=INCHES, facecolor=theme["back"], layout="constrained")
-        _draw(figure, die_map, _text(title, LONGEST_TITLE), theme)
-        words = {"Title": _text(title, LONGEST_TITLE), "Date": None, "Creator": None}
-        figure.savefig(target, format=form, dpi=DPI, metadata=words if form == "svg" else {"Software": None})
-    return target.getvalue()
+
+    def draw(figure: Any) -> None:
+        _draw(figure, die_map, shown(title), theme)
+
+    return figures.picture(draw, title, form, INCHES, theme["back"])
 
 
 def _draw(figure: Any, die_map: DieMap, title: str, theme: Mapping[str, str]) -> None:
@@ -141,6 +114,6 @@ def _sensors(axes: Any, die_map: DieMap, theme: Mapping[str, str]) -> None:
     for name, x, y, value in places:
         read = f"{value:{sign}.1f}" if np.isfinite(value) else "no value"
         axes.annotate(
-            f"{_text(name, LONGEST_NAME)}\n{read}", (x, y), xytext=(0, 8), textcoords="offset points", ha="center",
+            f"{shown(name, LONGEST_NAME)}\n{read}", (x, y), xytext=(0, 8), textcoords="offset points", ha="center",
             va="bottom", fontsize=7, color=theme["ink"], bbox=box, parse_math=False, clip_on=False,
         )  # fmt: skip

@@ -19,6 +19,7 @@ FRAMES: Mapping[str, tuple[Column, ...]] = {
         "window | text | its label; a word of SQL, so in double quotes on Postgres",
         "kind | text | run, idle, load or kernel",
         "source | text | what it comes from: log, marks, launches or change_points",
+        "load | text? | what windows of one load have in common, on whatever number of SMs",
         "kernel | text? | kernel that ran in it",
         "active_sms | int? | SMs that were kept busy in it",
         "launches | int? | launches in it",

@@ -20,8 +20,8 @@ FIRST = 10**9 + 1  # the sensor of power, and the one of temperature behind it
 FULL: dict[str, dict[str, Any]] = {
     "power_windows": {
         **{column.name: 1.5 + place for place, column in enumerate(FRAMES["power_windows"]) if column.kind == "float"},
-        "window": "mix, 132 SMs (2)", "kind": "load", "source": "marks", "kernel": KERNELS[0], "active_sms": 132,
-        "launches": 37729, "sensor_id": FIRST, "temperature_sensor_id": FIRST + 1, "begin_ns": BIG, "end_ns": BIG + 2,
+        "window": "mix, 132 SMs (2)", "kind": "load", "source": "marks", "load": "mix", "kernel": KERNELS[0],
+        "active_sms": 132, "launches": 37729, "sensor_id": FIRST, "temperature_sensor_id": FIRST + 1, "begin_ns": BIG, "end_ns": BIG + 2,
         "readings": 1500, "quality": "averaged; gap", "reason": "it's 100 % idle",
     },
     "power_coefficients": {

@@ -1,0 +1,67 @@
+"""Pictures by matplotlib as SVG or PNG: light or dark, the same bytes for the same data, and no text that acts."""
+
+import io
+import threading
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from profsvc.errors import UsageError
+from profsvc.reports.rows import visible
+
+FORMS = ("svg", "png")
+DPI = 150
+LONGEST_TITLE = 72
+HASH = "profsvc"  # ids of SVG elements depend on it: the same data give the same bytes
+LIGHT: Mapping[str, str] = {"ink": "#1b1f24", "soft": "#57606a", "line": "#d0d7de", "back": "#ffffff"}
+DARK: Mapping[str, str] = {"ink": "#e6edf3", "soft": "#9198a1", "line": "#3d444d", "back": "#0d1117"}
+# matplotlib keeps its settings and the filters of warnings for all threads together.
+_LOCK = threading.Lock()
+
+
+def shown(text: str, longest: int = LONGEST_TITLE) -> str:
+    """Return a text of limited length without characters that act.
+
+    >>> shown("saxpy" * 9, 8)
+    'saxpysa\u2026'
+    """
+    text = visible(text)
+    return text if len(text) <= longest else text[: longest - 1] + "\u2026"
+
+
+def form_of(form: str) -> str:
+    """Return ``form`` if a picture can be drawn in it; raise `UsageError` otherwise."""
+    if form not in FORMS:
+        raise UsageError(f"a picture cannot be drawn as {form!r}; choose one of {', '.join(FORMS)}")
+    return form
+
+
+def picture(draw: Callable[[Any], None], title: str, form: str, inches: tuple[float, float], back: str) -> bytes:
+    """Return what ``draw`` puts on a figure as SVG or PNG.
+
+    The same figure gives the same bytes with the same version of matplotlib, whatever the user has set for it.
+    """
+    form_of(form)
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    target = io.BytesIO()
+    with _LOCK, matplotlib.rc_context(), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing from font", category=UserWarning)
+        matplotlib.rcdefaults()
+        matplotlib.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": HASH})
+        figure = Figure(figsize=inches, facecolor=back, layout="constrained")
+        draw(figure)
+        _settle(figure)
+        words = {"Title": shown(title), "Date": None, "Creator": None}
+        figure.savefig(target, format=form, dpi=DPI, metadata=words if form == "svg" else {"Software": None})
+    return target.getvalue()
+
+
+def _settle(figure: Any) -> None:
+    """Lay the axes out once; the last digits of the solver differ from call to call."""
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")
+    for axes in figure.axes:
+        axes.set_position([round(edge, 4) for edge in axes.get_position(original=True).bounds], which="original")
+        axes.set_position([round(edge, 4) for edge in axes.get_position().bounds], which="active")
