@@ -17,10 +17,15 @@ from profsvc.formulas import (
     criteria,
     energy,
     energy_split,
+    heat_map,
     leakage,
     max_power,
+    placement,
     power,
+    sensor_rotation,
     speedup,
+    thermocouple_calibration,
+    thermocouples,
     time_shares,
 )
 from profsvc.formulas.criteria import device_sync, granularity, host_sync, load_balance_sm, throughput_occupancy
@@ -31,8 +36,22 @@ FIXTURES = ROOT / "fixtures" / "formulas"
 GOLDEN = Path(__file__).parents[3] / "shared" / "spec" / "golden.csv"
 NOT_ARGUMENTS = {"form", "field", "expected", "tolerance", "source"}
 MODULES = (
-    *(speedup, criteria, time_shares, characterization),
-    *(leakage, power, core_count, active_sms, max_power, energy, energy_split),
+    active_sms,
+    characterization,
+    core_count,
+    criteria,
+    energy,
+    energy_split,
+    heat_map,
+    leakage,
+    max_power,
+    placement,
+    power,
+    sensor_rotation,
+    speedup,
+    thermocouple_calibration,
+    thermocouples,
+    time_shares,
 )
 WITHOUT_ROWS = {"predict_active_sms"}  # they take what another formula gives
 FUNCTIONS: dict[str, Callable[..., Any]] = {
