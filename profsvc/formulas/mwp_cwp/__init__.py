@@ -8,6 +8,7 @@ absent, shared memory to cost what registers do. All times are cycles of the SM 
 """
 
 from profsvc.formulas.mwp_cwp.execution import CaseCycles, Execution, case_cycles, exec_cycles
+from profsvc.formulas.mwp_cwp.fit import MemoryFit, fit_memory_parameters
 from profsvc.formulas.mwp_cwp.instructions import comp_cycles, divergent_instructions, m_factor, mean_m_factor
 from profsvc.formulas.mwp_cwp.parallelism import (
     BANDWIDTH,
@@ -31,6 +32,7 @@ __all__ = [
     "ComputationParallelism",
     "Execution",
     "Latency",
+    "MemoryFit",
     "MemoryParallelism",
     "Quantity",
     "case_cycles",
@@ -38,6 +40,7 @@ __all__ = [
     "cwp",
     "divergent_instructions",
     "exec_cycles",
+    "fit_memory_parameters",
     "independent_warps",
     "m_factor",
     "mean_m_factor",
