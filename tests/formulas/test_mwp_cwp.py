@@ -133,7 +133,7 @@ def by_the_book(k: dict[str, Any], published: bool) -> tuple[float, int]:
     period, rep = comp / n_mem, k["blocks"] / (k["active_blocks_per_sm"] * sms)
     if MWP == N and CWP == N:
         return (mem_cycles + comp + period * (N - 1)) * rep, 1
-    if CWP >= MWP and comp <= mem_cycles or published and (CWP >= MWP or comp > mem_cycles):
+    if (CWP >= MWP and comp <= mem_cycles) or (published and (CWP >= MWP or comp > mem_cycles)):
         return (mem_cycles * N / MWP + period * (MWP - 1 if published else MWP)) * rep, 2
     return (Mem_L + comp * N) * rep, 3
 
@@ -411,7 +411,6 @@ CHECKS = {
 
 @pytest.mark.skipif(not GOLDEN.exists(), reason="the specification is not beside this checkout")
 def test_rows_of_the_specification() -> None:
-    import json
 
     golden = {row["id"]: row for row in table(GOLDEN)}
     assert set(CHECKS) <= set(golden)
