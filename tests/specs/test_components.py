@@ -32,7 +32,16 @@ def test_kinds_of_units() -> None:
     assert sum(c.special for c in gtx280.values()) == 8
     assert [name for name, c in gtx280.items() if c.always_on] == ["Const_SM"]
     assert [c.name for c in components("GTX580") if not c.per_sm] == ["Activation", "Global", "L2"]
-    assert (device("GTX280").sms, device("GTX580").sms) == (30, 16)
+
+
+@pytest.mark.parametrize(
+    ("key", "sms", "lanes", "sfus", "schedulers", "register_kib"),
+    [("GTX280", 30, 8, 2, 1, 64), ("GTX580", 16, 32, 4, 2, 128)],  # table 10 of [Hong2012]
+)
+def test_devices_of_the_tables(key: str, sms: int, lanes: int, sfus: int, schedulers: int, register_kib: int) -> None:
+    known = device(key)
+    assert (known.sms, known.fp32_lanes_per_sm, known.sfu_per_sm) == (sms, lanes, sfus)
+    assert (known.schedulers_per_sm, known.registers_per_sm * 4) == (schedulers, register_kib * 1024)
 
 
 def test_instructions_of_the_table_and_what_is_repaired() -> None:
