@@ -51,7 +51,9 @@ def settled(log: Log, cut: Cut, reference_c: float | None, rc_s: float | None, o
         a, g, a_error = (offsets[name].reindex(sensors["name"]).to_numpy(np.float64) for name in offsets)
         value, error = calibrated(value, a, g).value, np.hypot(error, a_error) / g
         rows = _rows(sensors, steady, value, error, reasons, "calibrated") + [
-            row("thermocouple", "calibration_offset", a[k], a_error[k], "degC", sensor_id=sensor, form="consistent")
+            row(
+                "thermocouple", "calibration_offset", a[k], a_error[k], "degC", sensor_id=int(sensor), form="consistent"
+            )
             for k, sensor in enumerate(sensors["sensor_id"])
         ]
     told = [f"{name}: {reason}" for name, reason in zip(sensors["name"], reasons, strict=True)]
@@ -100,7 +102,7 @@ def _reason(series: Series, steady: SteadyMean, behind: Array, k: int) -> str | 
     if np.isnan(drift):
         return f"its readings span less than the {WINDOW_S:g} s that tell whether it drifts"
     over = f"{drift:+.2f} degC/min (standard error {error:.2f}) over its last {window:g} s"
-    if abs(drift) >= DRIFT_LIMIT_C_PER_MIN:
+    if error <= DRIFT_LIMIT_C_PER_MIN / 3 or abs(drift) - CONFIDENT * error >= DRIFT_LIMIT_C_PER_MIN:
         return f"it still drifts by {over}; settled is less than {DRIFT_LIMIT_C_PER_MIN:g}"
     return (
         f"its noise hides whether it has settled: {over}; a standard error of {DRIFT_LIMIT_C_PER_MIN / 3:.2f} is "
@@ -114,9 +116,9 @@ def _rows(
     rows = []
     for k, (sensor, reason) in enumerate(zip(sensors["sensor_id"], reasons, strict=True)):
         flags = int(Flag.INPUT_SUSPECT) if reason else 0
-        more = {"sensor_id": sensor, "form": form, "flags": flags, "reason": reason}
+        more = {"sensor_id": int(sensor), "form": form, "flags": flags, "reason": reason}
         rows.append(row("thermocouple", "steady_temperature", value[k], error[k], "degC", **more))
         drift, drift_error = steady.drift[k], steady.drift_error[k]
         if np.isfinite(drift):
-            rows.append(row("thermocouple", "drift", drift, drift_error, "degC/min", sensor_id=sensor, form="raw"))
+            rows.append(row("thermocouple", "drift", drift, drift_error, "degC/min", sensor_id=int(sensor), form="raw"))
     return rows
