@@ -15,7 +15,7 @@ LEAST_RANGE_C = 5.0  # of the plates: over less, noise makes the gain
 
 
 class Calibration(NamedTuple):
-    """Result of `calibrate`: a value a sensor; ``begin_s``, ``readings`` and ``settled`` a value a plate; ``passed``."""
+    """Result of `calibrate`: a value a sensor; of ``begin_s``, ``readings`` and ``settled`` a value a plate."""
 
     offset_c: Array
     gain: Array

@@ -226,7 +226,7 @@ def _step(T: Array) -> Array:
     decimal = np.full(only.shape, DECIMALS_C[-1])
     for unit in DECIMALS_C[::-1]:
         decimal = np.where(np.abs(only / unit - np.round(only / unit)) * unit < SAME_C, unit, decimal)
-    return np.where(np.isfinite(least), least, decimal)
+    return np.asarray(np.where(np.isfinite(least), least, decimal))
 
 
 def _inflation(deviation: Array) -> Array:
@@ -242,7 +242,7 @@ def _mean_error(deviation: Array, step: Array) -> Array:
     variance = np.sum(deviation**2, axis=-1) / (n - 1)
     error = np.sqrt(variance * _inflation(deviation) / n)
     stepped = np.sqrt(variance) < step / 2
-    return np.where(stepped, np.maximum(error, step / np.sqrt(12)), error)
+    return np.asarray(np.where(stepped, np.maximum(error, step / np.sqrt(12)), error))
 
 
 def _drift(t: Array, T: Array, step: Array, window_s: float, limit: float) -> Drift:

@@ -106,6 +106,13 @@ def test_unknown_values_leave_holes():
     json.dumps(found, allow_nan=False)
 
 
+def test_many_notes_leave_room_for_the_map():
+    shown = words(report.picture(die_map(notes=tuple(f"note {n}" for n in range(30))), "run"))
+    assert "note 4" in shown
+    assert "note 5" not in shown
+    assert "and 25 more notes" in shown
+
+
 def test_data_says_what_the_picture_shows():
     made = die_map()
     found = report.data(made, "run")
