@@ -251,13 +251,13 @@ def _drift(t: Array, T: Array, step: Array, window_s: float, limit: float) -> Dr
         return Drift(*(np.full(shape, np.nan) for _ in range(3)))
     end = t[..., -1:]
     span = (end - np.min(np.where(np.isfinite(t), t, np.inf), axis=-1, keepdims=True))[..., 0]
-    best = _slope(t, T, np.isfinite(t) & (t >= end - window_s), step)
+    best = _slope(t, T, end - window_s, step)
     window = np.full(shape, window_s)
     width = 2 * window_s
     longest = np.max(span, initial=0.0, where=np.isfinite(span))
-    while width <= longest:
+    while width <= longest and ((best[1] > limit / 3) & (span >= width)).any():
         better = (best[1] > limit / 3) & (span >= width)
-        wider = _slope(t, T, t >= end - width, step)
+        wider = _slope(t, T, end - width, step)
         best = np.where(better, wider[0], best[0]), np.where(better, wider[1], best[1])
         window = np.where(better, width, window)
         width *= 2
@@ -265,8 +265,12 @@ def _drift(t: Array, T: Array, step: Array, window_s: float, limit: float) -> Dr
     return Drift(*(np.where(covered, x, np.nan) for x in (*best, window)))
 
 
-def _slope(t: Array, T: Array, inside: Bools, step: Array) -> tuple[Array, Array]:
-    """Slope by least squares and its standard error, in degC/min, of the readings inside."""
+def _slope(t: Array, T: Array, since: Array, step: Array) -> tuple[Array, Array]:
+    """Slope by least squares and its standard error, in degC/min, of the readings since a time."""
+    inside = np.isfinite(t) & (t >= since)
+    # Of a long log only the end is looked at.
+    first = int(np.argmax(inside.any(axis=tuple(range(inside.ndim - 1)))))
+    inside, t, T = (x[..., first:] for x in (inside, t, T))
     n = inside.sum(axis=-1, keepdims=True)
     t, T = (np.where(inside, x, 0.0) for x in (t, T))
     t, T = (np.where(inside, x - x.sum(axis=-1, keepdims=True) / n, 0.0) for x in (t, T))
