@@ -1,5 +1,6 @@
 """Settled temperatures of the thermocouples of a run, with their rows; or why one has none."""
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,6 +11,7 @@ from profsvc.formulas.flags import Flag
 from profsvc.formulas.thermocouple_calibration import calibrated
 from profsvc.formulas.thermocouples import DRIFT_LIMIT_C_PER_MIN, READINGS, WINDOW_S, SteadyMean, steady_mean
 
+COLUMNS = ("model", "quantity", "value", "low", "high", "unit", "sensor_id", "form", "flags", "reason")
 CONFIDENT = 1.96  # standard errors of a 95 % interval
 
 
@@ -33,6 +35,11 @@ def row(model: str, quantity: str, value: float, error: float, unit: str, **more
     low, high = (bound if np.isfinite(bound) else None for bound in (value - wide, value + wide))
     found = {"value": float(value) if np.isfinite(value) else None, "low": low, "high": high}
     return {"model": model, "quantity": quantity, **found, "unit": unit, "flags": 0, **more}
+
+
+def frame(rows: Sequence[dict[str, Any]]) -> pd.DataFrame:
+    """Return result rows as a table of plain objects, null where a row has no such value."""
+    return pd.DataFrame({name: pd.Series([one.get(name) for one in rows], dtype=object) for name in COLUMNS})
 
 
 def settled(log: Log, cut: Cut, reference_c: float | None, rc_s: float | None, offsets: pd.DataFrame | None) -> Settled:
@@ -74,6 +81,13 @@ def _worst(drifting: list[int], told: list[str], steady: SteadyMean) -> str:
 
 
 def _none_placed(sensors: pd.DataFrame) -> str:
+    other = sensors[sensors["x_mm"].notna() & sensors["y_mm"].notna()]
+    if len(other):
+        name, read = other.iloc[0][["name", "quantity"]]
+        return (
+            f"{len(other)} channels have a place on the die, but none of them reads a temperature: {name} reads "
+            f"{read}; where the log does not say what a channel reads, upload it with --column CHANNEL=temperature:degC"
+        )
     several = int((sensors["quantity"] == "temperature").sum())
     return (
         f"none of the {several} channels of temperature has a place on the die; upload the log with "

@@ -135,7 +135,7 @@ def test_no_places() -> None:
         (warmed(n=60), "16 of 16 sensors have not settled; the worst is T9: it still drifts by +"),
         (warmed()[:4] + 0.05 * np.arange(400) * np.eye(4)[:, :1], "T0: it still drifts by +2.9"),
         (57 + np.random.default_rng(1).normal(0, 3, (4, 120)), "noise hides whether it has settled"),
-        (np.full((4, 20), 57.25), "0 placed sensors have a settled value; a map needs 3"),
+        (np.full((4, 20), 57.25), "T1: it has 20 readings; 30 are averaged; and 2 more)"),
     ],
 )
 def test_not_settled(readings: np.ndarray, reason: str) -> None:
@@ -311,4 +311,5 @@ def test_thermocouples_that_were_logged_in_volts() -> None:
 
 
 def test_power_with_a_place_is_no_thermocouple() -> None:
-    refused("none of the 0 channels", log_of(warmed(), quantity="power", unit="W"))
+    reason = "16 channels have a place on the die, but none of them reads a temperature: T0 reads power"
+    refused(reason, log_of(warmed(), quantity="power", unit="W"))
