@@ -9,6 +9,8 @@
 ``characterized``  what was measured of the device
 ``timeline``       times of launches that are not kept
 ``advice``         what to do first
+``thermocouples``  heat map of the die; ``sensor_series``, ``settled``, ``plates`` are its steps
+``sensor_turns``   rotation and repeatability test of thermocouples
 """
 
 from collections.abc import Iterable, Mapping

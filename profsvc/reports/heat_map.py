@@ -17,6 +17,22 @@ LONGEST_NAME, LINE = 16, 104
 LIGHT: Mapping[str, str] = {**figures.LIGHT, "map": "inferno", "difference": "RdBu_r"}
 DARK: Mapping[str, str] = {**figures.DARK, "map": "inferno", "difference": "berlin"}
 
+LONGEST_NAME, LONGEST_TITLE, LINE, MOST_NOTES = 16, 72, 104, 5
+HASH = "profsvc"  # ids of SVG elements depend on it: the same map gives the same bytes
+LIGHT: Mapping[str, str] = {
+    "ink": "#1b1f24", "soft": "#57606a", "back": "#ffffff", "map": "inferno", "difference": "RdBu_r",
+}  # fmt: skip
+DARK: Mapping[str, str] = {
+    "ink": "#e6edf3", "soft": "#9198a1", "back": "#0d1117", "map": "plasma", "difference": "berlin",
+}  # fmt: skip
+# matplotlib keeps its settings and the filters of warnings for all threads together.
+_LOCK = threading.Lock()
+
+
+def _text(text: str, longest: int) -> str:
+    shown = visible(text)
+    return shown if len(shown) <= longest else shown[: longest - 1] + "\u2026"
+
 
 def unit(die_map: DieMap) -> str:
     """Return the unit of the temperatures shown."""
@@ -80,11 +96,13 @@ def _draw(figure: Any, die_map: DieMap, title: str, theme: Mapping[str, str]) ->
     bar.outline.set_edgecolor(theme["soft"])
     _frame(axes, die_map, theme)
     _sensors(axes, die_map, theme)
-    axes.set_title(title, color=theme["ink"], fontsize=11, loc="left", parse_math=False)
+    beside = {"x": 0.02, "ha": "left", "color": theme["ink"], "parse_math": False}
+    figure.suptitle(title, fontsize=11, **beside)
     axes.set_ylabel("y (mm)", color=theme["ink"], fontsize=9)
-    lines = [hot_spot(die_map), *die_map.notes]
-    below = "\n".join(line for text in lines for line in wrap(visible(text), LINE))
-    axes.set_xlabel(f"x (mm)\n\n{below}", color=theme["ink"], fontsize=9, parse_math=False)
+    more = len(die_map.notes) - MOST_NOTES
+    lines = [hot_spot(die_map), *die_map.notes[:MOST_NOTES], *([f"and {more} more notes"] if more > 0 else [])]
+    figure.supxlabel("\n".join(line for text in lines for line in wrap(visible(text), LINE)), fontsize=8, **beside)
+    axes.set_xlabel("x (mm)", color=theme["ink"], fontsize=9)
     axes.tick_params(colors=theme["ink"], labelsize=8)
     for side in axes.spines.values():
         side.set_visible(False)
