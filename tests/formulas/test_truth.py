@@ -10,7 +10,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from profsvc.formulas import characterization, criteria, latency, mwp_cwp, occupancy, speedup, time_shares
+from profsvc.formulas import (
+    accesses,
+    characterization,
+    criteria,
+    estimates,
+    latency,
+    mwp_cwp,
+    occupancy,
+    speedup,
+    time_shares,
+)
 from profsvc.formulas.criteria import device_sync, granularity, host_sync, load_balance_sm, throughput_occupancy
 from profsvc.formulas.speedup import amdahl, potential_speedup, remaining_potential
 
@@ -18,7 +28,7 @@ ROOT = Path(__file__).parents[2]
 FIXTURES = ROOT / "fixtures" / "formulas"
 GOLDEN = Path(__file__).parents[3] / "shared" / "spec" / "golden.csv"
 NOT_ARGUMENTS = {"form", "field", "expected", "tolerance", "source"}
-MODULES = (speedup, criteria, time_shares, characterization, mwp_cwp, occupancy, latency)
+MODULES = (speedup, criteria, time_shares, characterization, mwp_cwp, occupancy, latency, accesses, estimates)
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     name: function
     for module in MODULES
