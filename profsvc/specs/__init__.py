@@ -8,6 +8,7 @@
 ``derive``       evaluates metrics.csv over the launches of a file
 ``collecting``   metrics.csv and labels.csv -> the option of a tool that collects a counter
 ``hardware``     devices.toml
+``components``   components.csv, instruction_units.csv: the units of a device that draw power
 ``literature``   references.toml
 ``guidance``     criteria.toml: the nine criteria, the units and their hints
 ``questions``    queries.toml: example queries over the views of the store
@@ -16,6 +17,7 @@
 """
 
 from profsvc.specs.collecting import how_to_collect, how_to_measure
+from profsvc.specs.components import Component, components, instruction_units
 from profsvc.specs.derive import derive_counters
 from profsvc.specs.expression import Expression, parse
 from profsvc.specs.guidance import criteria, figures
@@ -27,6 +29,7 @@ from profsvc.specs.timing import MemoryParameters, memory_parameters, timing
 from profsvc.specs.vocabulary import Counter, Unit, counters, labels, metric_of, units
 
 __all__ = [
+    "Component",
     "Counter",
     "Device",
     "Expression",
@@ -34,6 +37,7 @@ __all__ = [
     "Question",
     "Reference",
     "Unit",
+    "components",
     "counters",
     "criteria",
     "derive_counters",
@@ -42,6 +46,7 @@ __all__ = [
     "figures",
     "how_to_collect",
     "how_to_measure",
+    "instruction_units",
     "labels",
     "memory_parameters",
     "metric_of",

@@ -15,10 +15,15 @@ from profsvc.formulas import (
     characterization,
     criteria,
     estimates,
+    heat_map,
     latency,
     mwp_cwp,
     occupancy,
+    placement,
+    sensor_rotation,
     speedup,
+    thermocouple_calibration,
+    thermocouples,
     time_shares,
 )
 from profsvc.formulas.criteria import device_sync, granularity, host_sync, load_balance_sm, throughput_occupancy
@@ -28,7 +33,22 @@ ROOT = Path(__file__).parents[2]
 FIXTURES = ROOT / "fixtures" / "formulas"
 GOLDEN = Path(__file__).parents[3] / "shared" / "spec" / "golden.csv"
 NOT_ARGUMENTS = {"form", "field", "expected", "tolerance", "source"}
-MODULES = (speedup, criteria, time_shares, characterization, mwp_cwp, occupancy, latency, accesses, estimates)
+MODULES = (
+    speedup,
+    criteria,
+    time_shares,
+    characterization,
+    thermocouples,
+    thermocouple_calibration,
+    heat_map,
+    sensor_rotation,
+    placement,
+    mwp_cwp,
+    occupancy,
+    latency,
+    accesses,
+    estimates,
+)
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     name: function
     for module in MODULES
