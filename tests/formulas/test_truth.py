@@ -12,6 +12,8 @@ import pytest
 
 from profsvc.formulas import (
     active_sms,
+
+    accesses,
     characterization,
     core_count,
     criteria,
@@ -21,6 +23,12 @@ from profsvc.formulas import (
     leakage,
     max_power,
     mwp_cwp,
+
+    estimates,
+    heat_map,
+    latency,
+    mwp_cwp,
+    occupancy,
     placement,
     power,
     sensor_rotation,
@@ -56,6 +64,13 @@ MODULES = (
     time_shares,
 )
 WITHOUT_ROWS = {"predict_active_sms"}  # they take what another formula gives
+
+    mwp_cwp,
+    occupancy,
+    latency,
+    accesses,
+    estimates,
+)
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     name: function
     for module in MODULES
