@@ -322,6 +322,7 @@ def analyze(engine: "Engine", run_id: int, progress: Progress | None = None) -> 
     figures: list[pd.DataFrame] = []
     store.save_results(engine, run_id, _noting_devices(results, launches, figures), analysis.VERSION)
     _describe_devices(engine, figures)
+    analyze_power(engine, run_id)
     total = sum(int(upload["launches"]) for upload in uploads)
     if progress:
         progress(total)
@@ -347,16 +348,6 @@ def _counters(
                 begin += size
                 # Launches of a trace have few metrics or none: then many of them take no more memory.
                 size = max(LAUNCHES_AT_ONCE, min(MOST_AT_ONCE, METRICS_AT_ONCE * len(some) // (len(metrics) + 1)))
-    rest = _rest(engine, run_id, uploads, launches)
-    results = analysis.analyze(launches, counters, store.characterizations(engine), specs.criteria(), rest)
-    store.save_results(engine, run_id, results, analysis.VERSION)
-    _describe_devices(engine, launches, results["counters"])
-    analyze_power(engine, run_id)
-    total = sum(int(upload["launches"]) for upload in uploads)
-    if progress:
-        progress(total)
-    return total
-
 
 
 def _measured(engine: "Engine", run_id: int, tools: Mapping[int, str]) -> tuple[pd.DataFrame, pd.DataFrame]:

@@ -13,25 +13,9 @@ from profsvc.reports.rows import plain, visible
 
 INCHES = (7.6, 6.4)
 MARGIN = 0.06  # of the width, around the die
-LONGEST_NAME, LINE = 16, 104
+LONGEST_NAME, LINE, MOST_NOTES = 16, 104, 5
 LIGHT: Mapping[str, str] = {**figures.LIGHT, "map": "inferno", "difference": "RdBu_r"}
-DARK: Mapping[str, str] = {**figures.DARK, "map": "inferno", "difference": "berlin"}
-
-LONGEST_NAME, LONGEST_TITLE, LINE, MOST_NOTES = 16, 72, 104, 5
-HASH = "profsvc"  # ids of SVG elements depend on it: the same map gives the same bytes
-LIGHT: Mapping[str, str] = {
-    "ink": "#1b1f24", "soft": "#57606a", "back": "#ffffff", "map": "inferno", "difference": "RdBu_r",
-}  # fmt: skip
-DARK: Mapping[str, str] = {
-    "ink": "#e6edf3", "soft": "#9198a1", "back": "#0d1117", "map": "plasma", "difference": "berlin",
-}  # fmt: skip
-# matplotlib keeps its settings and the filters of warnings for all threads together.
-_LOCK = threading.Lock()
-
-
-def _text(text: str, longest: int) -> str:
-    shown = visible(text)
-    return shown if len(shown) <= longest else shown[: longest - 1] + "\u2026"
+DARK: Mapping[str, str] = {**figures.DARK, "map": "plasma", "difference": "berlin"}
 
 
 def unit(die_map: DieMap) -> str:

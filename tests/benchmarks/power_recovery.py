@@ -3,14 +3,9 @@
 Run it with ``python -m tests.benchmarks.power_recovery [logs]``.
 """
 
-import sys
-import time
-from typing import NamedTuple
-
 import numpy as np
 
 from profsvc.formulas.coefficient import Coefficient, fit_coefficient
-from tests.formulas import synthetic_logs
 from tests.formulas.synthetic_logs import Log
 
 

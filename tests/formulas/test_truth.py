@@ -11,22 +11,18 @@ import numpy as np
 import pytest
 
 from profsvc.formulas import (
-    active_sms,
-
     accesses,
+    active_sms,
     characterization,
     core_count,
     criteria,
     energy,
     energy_split,
-    heat_map,
-    leakage,
-    max_power,
-    mwp_cwp,
-
     estimates,
     heat_map,
     latency,
+    leakage,
+    max_power,
     mwp_cwp,
     occupancy,
     placement,
@@ -45,16 +41,20 @@ FIXTURES = ROOT / "fixtures" / "formulas"
 GOLDEN = Path(__file__).parents[3] / "shared" / "spec" / "golden.csv"
 NOT_ARGUMENTS = {"form", "field", "expected", "tolerance", "source"}
 MODULES = (
+    accesses,
     active_sms,
     characterization,
     core_count,
     criteria,
     energy,
     energy_split,
+    estimates,
     heat_map,
+    latency,
     leakage,
     max_power,
     mwp_cwp,
+    occupancy,
     placement,
     power,
     sensor_rotation,
@@ -64,13 +64,6 @@ MODULES = (
     time_shares,
 )
 WITHOUT_ROWS = {"predict_active_sms"}  # they take what another formula gives
-
-    mwp_cwp,
-    occupancy,
-    latency,
-    accesses,
-    estimates,
-)
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     name: function
     for module in MODULES
