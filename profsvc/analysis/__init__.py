@@ -9,9 +9,11 @@
 ``characterized``  what was measured of the device
 ``timeline``       times of launches that are not kept
 ``advice``         what to do first
+``thermocouples``  heat map of the die; ``sensor_series``, ``settled``, ``plates`` are its steps
+``sensor_turns``   rotation and repeatability test of thermocouples
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -83,36 +85,46 @@ def analyze(
     measured: pd.DataFrame,
     domain: Mapping[str, Any],
     rest: Rest = NOTHING_ELSE,
-) -> dict[str, pd.DataFrame]:
-    """Return the result tables of one run: counters, criteria, potential, models.
+) -> Iterator[dict[str, pd.DataFrame]]:
+    """Yield the result tables of one run, those of some launches at a time: counters, criteria, potential, models.
 
     ``launches`` are those of the run that have metrics, ``rest`` what else it has; ``counters`` are what `counters_of`
     returned for parts of them; ``measured`` holds characterizations (device, quantity, x, y); ``domain`` is
-    criteria.toml. A row without launch_id is the run's own.
+    criteria.toml. A row without launch_id is the run's own, and comes last.
     """
-    parts: dict[str, list[pd.DataFrame]] = {"counters": [], "criteria": [], "potential": [], "models": []}
+    bounds: list[pd.DataFrame] = []
+    values: list[pd.DataFrame] = []
     device_of = launches.set_index("launch_id")[["device", "compute_capability"]]
     for table, sources in counters:
-        parts["counters"].append(_long(table, sources))
+        yield {"counters": _long(table, sources)}
         own = device_of.loc[table.index].astype(object).where(lambda d: d.notna(), None)
         for (device, capability), group in own.groupby(["device", "compute_capability"], dropna=False):
             name_of, version = (part if isinstance(part, str) else None for part in (device, capability))
-            for name, rows in _of_device(table.loc[group.index], name_of, version, domain, measured).items():
-                parts[name].append(rows)
-    results = {name: pd.concat(rows, ignore_index=True) if rows else pd.DataFrame() for name, rows in parts.items()}
-    if len(results["potential"]):
-        once = _once(launches, results["potential"])
-        whole = potential.of_run(once, rest.launches, rest.duration_ns)
-        of_run = criteria.of_run(results["criteria"], once.set_index("launch_id")["duration_ns"])
-        results["potential"] = _stack(results["potential"], pd.DataFrame([{"launch_id": None, **whole}]))
-        results["criteria"] = _stack(results["criteria"], pd.DataFrame([criteria.host_sync(rest.timeline)]), of_run)
+            rows = _of_device(table.loc[group.index], name_of, version, domain, measured)
+            bounds.append(rows["potential"])
+            values.append(rows["criteria"][list(criteria.OF_RUN)])
+            yield rows
+    if bounds:
+        yield _of_run(launches, pd.concat(bounds, ignore_index=True), pd.concat(values, ignore_index=True), rest)
     elif rest.launches:
         reason = f"no launch of the run has metrics that criteria are computed from; {rest.advice}"
-        results["potential"] = pd.DataFrame([{"launch_id": None, "speedup": None, "reason": reason}])
-        results["criteria"] = _stack(
-            criteria.of_nothing(domain["criterion"], reason), pd.DataFrame([criteria.host_sync(rest.timeline)])
-        )
-    return results
+        yield {
+            "potential": pd.DataFrame([{"launch_id": None, "speedup": None, "reason": reason}]),
+            "criteria": _stack(
+                criteria.of_nothing(domain["criterion"], reason), pd.DataFrame([criteria.host_sync(rest.timeline)])
+            ),
+        }
+
+
+def _of_run(launches: pd.DataFrame, bounds: pd.DataFrame, values: pd.DataFrame, rest: Rest) -> dict[str, pd.DataFrame]:
+    """Return the rows of the whole run, from the potential and the criteria of its launches."""
+    once = _once(launches, bounds)
+    whole = potential.of_run(once, rest.launches, rest.duration_ns)
+    of_run = criteria.of_run(values, once.set_index("launch_id")["duration_ns"])
+    return {
+        "potential": pd.DataFrame([{"launch_id": None, **whole}]),
+        "criteria": _stack(of_run, pd.DataFrame([criteria.host_sync(rest.timeline)])),
+    }
 
 
 def _once(launches: pd.DataFrame, bounds: pd.DataFrame) -> pd.DataFrame:

@@ -23,6 +23,8 @@ PARTS = (
     *("global_load_sectors", "global_store_sectors", "shared_load_inst_warp", "shared_store_inst_warp"),
     *(f"fu_{kind}_utilization_fraction" for kind in ("alu", "fp32", "special", "fp64")),
 )
+# What the criteria of a run are computed from.
+OF_RUN = ("launch_id", "criterion", "value", "share", "speedup")
 COLUMNS = ("value", "share", "speedup", "value_as_published", "speedup_as_published", "flags")
 
 

@@ -37,7 +37,7 @@ def offsets(log: Log, names: Collection[str], gain: bool, reference_c: float | N
     time_s, T = np.concatenate([t for t, _ in tables]), np.concatenate([values for _, values in tables], axis=1)
     fit = calibrate(time_s, T, plate, gain=gain)
     columns = {"offset_c": fit.offset_c, "gain": fit.gain, "error_c": fit.standard_error_c}
-    return _failed(order, fit, gain) or pd.DataFrame(columns, index=pd.Index(order))
+    return _failed(order, fit) or pd.DataFrame(columns, index=pd.Index(order))
 
 
 def _plates(sensors: pd.DataFrame) -> list[pd.DataFrame] | str:
@@ -67,18 +67,19 @@ def _on_one_clock(series: Series) -> tuple[Array, Array]:
     return at, T
 
 
-def _failed(names: list[str], fit: Calibration, gain: bool) -> str:
+def _failed(names: list[str], fit: Calibration) -> str:
     """Why the fit is not used, with the figure; empty where it is."""
     if fit.passed:
         return ""
     if (few := fit.readings.min(initial=READINGS)) < READINGS:
         return f"one of its plates has {few} settled readings common to all channels; {READINGS} are needed"
-    worst = int(np.nanargmax(fit.residual_c)) if np.isfinite(fit.residual_c).any() else -1
-    if worst >= 0 and fit.residual_c[worst] >= RESIDUAL_LIMIT_C:
+    if not fit.settled.all():
+        return "the differences between its channels never settle; wait until the plates are steady"
+    residual = np.nan_to_num(fit.residual_c)
+    worst = int(residual.argmax())
+    if residual[worst] >= RESIDUAL_LIMIT_C:
         return (
-            f"{names[worst]} is off by {fit.residual_c[worst]:.2f} degC from the mean of all once settled; "
+            f"{names[worst]} is off by {residual[worst]:.2f} degC from the mean of all once settled; "
             f"less than {RESIDUAL_LIMIT_C:g} is allowed"
         )
-    if gain:
-        return f"a gain needs two plates or more that settle at temperatures {LEAST_RANGE_C:g} degC apart"
-    return "the differences between its channels never settle; wait for the plates to be steady"
+    return f"a gain needs two plates or more that settle at temperatures {LEAST_RANGE_C:g} degC apart"

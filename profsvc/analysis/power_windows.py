@@ -75,7 +75,9 @@ def of_kernels(launches: pd.DataFrame, least_s: float, gap_s: float) -> pd.DataF
         label = {"window": short_kernel_name(kernel), "load": kernel, "kind": KERNEL, "kernel": kernel}
         rows.append(label | {"launches": tail - head, "begin_ns": begin, "end_ns": stop})
     for head, tail, begin, stop in () if rows else _stretches(np.zeros_like(codes), start, end, least_s, gap_s):
-        rows.append({"window": "busy", "load": "busy", "kind": LOAD, "launches": tail - head, "begin_ns": begin, "end_ns": stop})
+        rows.append(
+            {"window": "busy", "load": "busy", "kind": LOAD, "launches": tail - head, "begin_ns": begin, "end_ns": stop}
+        )
     return windows([row | {"source": "launches"} for row in rows])
 
 

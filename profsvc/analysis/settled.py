@@ -1,5 +1,6 @@
 """Settled temperatures of the thermocouples of a run, with their rows; or why one has none."""
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,6 +11,7 @@ from profsvc.formulas.flags import Flag
 from profsvc.formulas.thermocouple_calibration import calibrated
 from profsvc.formulas.thermocouples import DRIFT_LIMIT_C_PER_MIN, READINGS, WINDOW_S, SteadyMean, steady_mean
 
+COLUMNS = ("model", "quantity", "value", "low", "high", "unit", "sensor_id", "form", "flags", "reason")
 CONFIDENT = 1.96  # standard errors of a 95 % interval
 
 
@@ -35,6 +37,11 @@ def row(model: str, quantity: str, value: float, error: float, unit: str, **more
     return {"model": model, "quantity": quantity, **found, "unit": unit, "flags": 0, **more}
 
 
+def frame(rows: Sequence[dict[str, Any]]) -> pd.DataFrame:
+    """Return result rows as a table of plain objects, null where a row has no such value."""
+    return pd.DataFrame({name: pd.Series([one.get(name) for one in rows], dtype=object) for name in COLUMNS})
+
+
 def settled(log: Log, cut: Cut, reference_c: float | None, rc_s: float | None, offsets: pd.DataFrame | None) -> Settled:
     """Return the settled temperatures of a run, calibrated where ``offsets`` are given."""
     sensors = placed(log.sensors)
@@ -51,7 +58,9 @@ def settled(log: Log, cut: Cut, reference_c: float | None, rc_s: float | None, o
         a, g, a_error = (offsets[name].reindex(sensors["name"]).to_numpy(np.float64) for name in offsets)
         value, error = calibrated(value, a, g).value, np.hypot(error, a_error) / g
         rows = _rows(sensors, steady, value, error, reasons, "calibrated") + [
-            row("thermocouple", "calibration_offset", a[k], a_error[k], "degC", sensor_id=sensor, form="consistent")
+            row(
+                "thermocouple", "calibration_offset", a[k], a_error[k], "degC", sensor_id=int(sensor), form="consistent"
+            )
             for k, sensor in enumerate(sensors["sensor_id"])
         ]
     told = [f"{name}: {reason}" for name, reason in zip(sensors["name"], reasons, strict=True)]
@@ -72,6 +81,13 @@ def _worst(drifting: list[int], told: list[str], steady: SteadyMean) -> str:
 
 
 def _none_placed(sensors: pd.DataFrame) -> str:
+    other = sensors[sensors["x_mm"].notna() & sensors["y_mm"].notna()]
+    if len(other):
+        name, read = other.iloc[0][["name", "quantity"]]
+        return (
+            f"{len(other)} channels have a place on the die, but none of them reads a temperature: {name} reads "
+            f"{read}; where the log does not say what a channel reads, upload it with --column CHANNEL=temperature:degC"
+        )
     several = int((sensors["quantity"] == "temperature").sum())
     return (
         f"none of the {several} channels of temperature has a place on the die; upload the log with "
@@ -100,7 +116,7 @@ def _reason(series: Series, steady: SteadyMean, behind: Array, k: int) -> str | 
     if np.isnan(drift):
         return f"its readings span less than the {WINDOW_S:g} s that tell whether it drifts"
     over = f"{drift:+.2f} degC/min (standard error {error:.2f}) over its last {window:g} s"
-    if abs(drift) >= DRIFT_LIMIT_C_PER_MIN:
+    if error <= DRIFT_LIMIT_C_PER_MIN / 3 or abs(drift) - CONFIDENT * error >= DRIFT_LIMIT_C_PER_MIN:
         return f"it still drifts by {over}; settled is less than {DRIFT_LIMIT_C_PER_MIN:g}"
     return (
         f"its noise hides whether it has settled: {over}; a standard error of {DRIFT_LIMIT_C_PER_MIN / 3:.2f} is "
@@ -114,9 +130,9 @@ def _rows(
     rows = []
     for k, (sensor, reason) in enumerate(zip(sensors["sensor_id"], reasons, strict=True)):
         flags = int(Flag.INPUT_SUSPECT) if reason else 0
-        more = {"sensor_id": sensor, "form": form, "flags": flags, "reason": reason}
+        more = {"sensor_id": int(sensor), "form": form, "flags": flags, "reason": reason}
         rows.append(row("thermocouple", "steady_temperature", value[k], error[k], "degC", **more))
         drift, drift_error = steady.drift[k], steady.drift_error[k]
         if np.isfinite(drift):
-            rows.append(row("thermocouple", "drift", drift, drift_error, "degC/min", sensor_id=sensor, form="raw"))
+            rows.append(row("thermocouple", "drift", drift, drift_error, "degC/min", sensor_id=int(sensor), form="raw"))
     return rows

@@ -1,6 +1,5 @@
 """Heat map of the die from the thermocouples of a run, or of the difference of two runs; or why there is none."""
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,14 +8,14 @@ import pandas as pd
 from profsvc import specs
 from profsvc.analysis.plates import offsets
 from profsvc.analysis.sensor_series import Array, Cut, Log, placed
-from profsvc.analysis.settled import Settled, row, settled
+from profsvc.analysis.settled import COLUMNS, Settled, frame, row, settled
 from profsvc.errors import NotFoundError
 from profsvc.formulas import heat_map as maps
 from profsvc.formulas.flags import Flag
 
 __all__ = ["COLUMNS", "Cut", "DieMap", "Log", "Mapped", "die_mm", "heat_map"]
 
-COLUMNS = ("model", "quantity", "value", "low", "high", "unit", "sensor_id", "form", "flags", "reason")
+TOLD = 2  # sensors left out that a refusal names; the rows have all of them
 BESIDE_MM = 0.5  # a sensor this far outside of the die still lies at its edge
 
 
@@ -95,16 +94,12 @@ def heat_map(
     die_map, rows = _map(run, other, die)
     if die_map is None:
         return _refused(run.rows, "the maps of the two runs nowhere overlap: their sensors stand on different parts")
-    return Mapped(_frame([*run.rows, *rows]), die_map, "")
+    return Mapped(frame([*run.rows, *rows]), die_map, "")
 
 
 def _refused(rows: list[dict[str, Any]], reason: str) -> Mapped:
     of_map = row("heat_map", "hot_spot", np.nan, np.nan, "degC", flags=int(Flag.INPUT_SUSPECT), reason=reason)
-    return Mapped(_frame([*rows, of_map]), None, reason)
-
-
-def _frame(rows: Sequence[dict[str, Any]]) -> pd.DataFrame:
-    return pd.DataFrame({name: pd.Series([one.get(name) for one in rows], dtype=object) for name in COLUMNS})
+    return Mapped(frame([*rows, of_map]), None, reason)
 
 
 def _places(run: Settled) -> tuple[Array, Array]:
@@ -116,7 +111,8 @@ def _unplaceable(run: Settled) -> str:
     known = np.isfinite(run.value)
     x, y = (axis[known] for axis in _places(run))
     names = run.sensors["name"].to_numpy(object)[known]
-    left = f" ({'; '.join(run.notes)})" if run.notes else ""
+    more = [f"and {len(run.notes) - TOLD} more"] if len(run.notes) > TOLD else []
+    left = f" ({'; '.join([*run.notes[:TOLD], *more])})" if run.notes else ""
     if x.size < maps.LEAST_SENSORS:
         return f"{x.size} placed sensors have a settled value; a map needs {maps.LEAST_SENSORS}{left}"
     near = np.triu(np.hypot(x[:, np.newaxis] - x, y[:, np.newaxis] - y) < 2 * maps.SAME_PLACE_MM, 1)

@@ -15,7 +15,7 @@ LEAST_RANGE_C = 5.0  # of the plates: over less, noise makes the gain
 
 
 class Calibration(NamedTuple):
-    """Result of `calibrate`: a value a sensor, but ``begin_s`` and ``readings``, a value a plate, and ``passed``."""
+    """Result of `calibrate`: a value a sensor; of ``begin_s``, ``readings`` and ``settled`` a value a plate."""
 
     offset_c: Array
     gain: Array
@@ -23,6 +23,7 @@ class Calibration(NamedTuple):
     residual_c: Array
     begin_s: Array
     readings: NDArray[np.int64]
+    settled: Bools
     passed: Bools
     flags: Mask
 
@@ -94,7 +95,8 @@ def calibrate(
         if one.M.size:
             deviation = (one.T - a[:, np.newaxis]) / g[:, np.newaxis] - one.M
             residual = np.maximum(residual, np.abs(deviation).max(axis=1))
-    sound = alive.sum() > 1 and bool(plates) and all(one.settled for one in plates)
+    settled = np.array([one.settled for one in plates], dtype=np.bool_)
+    sound = alive.sum() > 1 and settled.size > 0 and bool(settled.all())
     if gain:
         M = [one.M.mean() for one in plates if one.M.size]
         sound = sound and max(M) - min(M) >= LEAST_RANGE_C
@@ -105,7 +107,7 @@ def calibrate(
     begin = np.array([one.begin for one in plates])
     count = np.array([one.M.size for one in plates], dtype=np.int64)
     flags = mask((Flag.INPUT_SUSPECT, ~alive | (not sound)))
-    return Calibration(*arrays(*spread, begin, count, passed, flags))
+    return Calibration(*arrays(*spread, begin, count, settled, passed, flags))
 
 
 def _shaped(time_s: ArrayLike, temperature_c: ArrayLike, plate: ArrayLike | None) -> tuple[Array, Array, NDArray[Any]]:

@@ -154,11 +154,11 @@ def steady_mean(
     .. math:: \bar T = \frac{1}{n} \sum_{i=N-n+1}^{N} T_i, \qquad
               \Bigl|\frac{dT}{dt}\Bigr| < 0.2 \text{ degC/min over the last } w \text{ s, or } t > 5\,RC
 
-    The slope is by least squares; w is ``window_s``, doubled until the slope is known within a third of the limit, so
-    that noise and coarse steps of the logger neither feign nor hide a drift. A longer window sees more of an
-    exponential approach, never less. Standard errors allow for correlation of neighbours; steps of the logger count
-    as noise, and readings that move by less than half a step do not average it away. Where all readings are equal the
-    step is their last decimal, such as 1 degC for 60.
+    The slope is by least squares; w is ``window_s``, or what the readings averaged span if that is more, doubled until
+    the slope is known within a third of the limit, so that noise and coarse steps of the logger neither feign nor hide
+    a drift. A longer window sees more of an exponential approach, never less. Standard errors allow for correlation of
+    neighbours; steps of the logger count as noise, and readings that move by less than half a step do not average it
+    away. Where all readings are equal the step is their last decimal, such as 1 degC for 60.
 
     Source: [Hong2012] section 4.5.2, an average of 30 readings after saturation; the rule for saturation is this
     project's.
@@ -198,7 +198,8 @@ def steady_mean(
         raw = np.where(enough, last.sum(axis=-1) / readings, np.nan)
         deviation = last - raw[..., np.newaxis]
         error = _mean_error(deviation, step)
-        slope, slope_error, window = _drift(t, T, step, window_s, limit_c_per_min)
+        averaged = np.where(enough, (t[..., -1:] - t[..., -readings:]).max(axis=-1, initial=0.0), 0.0)
+        slope, slope_error, window = _drift(t, T, step, np.maximum(averaged, window_s), window_s, limit_c_per_min)
         steady = (np.abs(slope) < limit_c_per_min) & (slope_error <= limit_c_per_min / 3)
         if rc_s is not None:
             since = t[..., -1] - np.min(np.where(np.isfinite(t), t, np.inf), axis=-1, initial=np.inf)
@@ -226,7 +227,7 @@ def _step(T: Array) -> Array:
     decimal = np.full(only.shape, DECIMALS_C[-1])
     for unit in DECIMALS_C[::-1]:
         decimal = np.where(np.abs(only / unit - np.round(only / unit)) * unit < SAME_C, unit, decimal)
-    return np.where(np.isfinite(least), least, decimal)
+    return np.asarray(np.where(np.isfinite(least), least, decimal))
 
 
 def _inflation(deviation: Array) -> Array:
@@ -242,31 +243,29 @@ def _mean_error(deviation: Array, step: Array) -> Array:
     variance = np.sum(deviation**2, axis=-1) / (n - 1)
     error = np.sqrt(variance * _inflation(deviation) / n)
     stepped = np.sqrt(variance) < step / 2
-    return np.where(stepped, np.maximum(error, step / np.sqrt(12)), error)
+    return np.asarray(np.where(stepped, np.maximum(error, step / np.sqrt(12)), error))
 
 
-def _drift(t: Array, T: Array, step: Array, window_s: float, limit: float) -> Drift:
+def _drift(t: Array, T: Array, step: Array, window: Array, least_s: float, limit: float) -> Drift:
     shape = t.shape[:-1]
     if t.shape[-1] == 0:
         return Drift(*(np.full(shape, np.nan) for _ in range(3)))
-    end = t[..., -1:]
-    span = (end - np.min(np.where(np.isfinite(t), t, np.inf), axis=-1, keepdims=True))[..., 0]
-    best = _slope(t, T, np.isfinite(t) & (t >= end - window_s), step)
-    window = np.full(shape, window_s)
-    width = 2 * window_s
-    longest = np.max(span, initial=0.0, where=np.isfinite(span))
-    while width <= longest:
-        better = (best[1] > limit / 3) & (span >= width)
-        wider = _slope(t, T, t >= end - width, step)
-        best = np.where(better, wider[0], best[0]), np.where(better, wider[1], best[1])
-        window = np.where(better, width, window)
-        width *= 2
-    covered = span >= 0.9 * window_s  # 30 readings a second apart span 29 s
+    span = t[..., -1] - np.min(np.where(np.isfinite(t), t, np.inf), axis=-1)
+    best = _slope(t, T, window, step)
+    while (wanting := ~(best[1] <= limit / 3) & (span >= 2 * window)).any():
+        window = np.where(wanting, 2 * window, window)
+        wider = _slope(t, T, window, step)
+        best = np.where(wanting, wider[0], best[0]), np.where(wanting, wider[1], best[1])
+    covered = span >= 0.9 * least_s  # 30 readings a second apart span 29 s
     return Drift(*(np.where(covered, x, np.nan) for x in (*best, window)))
 
 
-def _slope(t: Array, T: Array, inside: Bools, step: Array) -> tuple[Array, Array]:
-    """Slope by least squares and its standard error, in degC/min, of the readings inside."""
+def _slope(t: Array, T: Array, window: Array, step: Array) -> tuple[Array, Array]:
+    """Slope by least squares and its standard error, in degC/min, of the readings in the last window."""
+    inside = np.isfinite(t) & (t >= (t[..., -1] - window)[..., np.newaxis])
+    # Of a long log only the end is looked at.
+    first = int(np.argmax(inside.any(axis=tuple(range(inside.ndim - 1)))))
+    inside, t, T = inside[..., first:], t[..., first:], T[..., first:]
     n = inside.sum(axis=-1, keepdims=True)
     t, T = (np.where(inside, x, 0.0) for x in (t, T))
     t, T = (np.where(inside, x - x.sum(axis=-1, keepdims=True) / n, 0.0) for x in (t, T))

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 LAUNCHES_AT_ONCE = 200
 MOST_AT_ONCE = 20_000
-METRICS_AT_ONCE = 400_000
+METRICS_AT_ONCE = 50_000
 # What an export says of its own device; the same in every launch, up to the clock.
 DEVICE_FIGURES = (
     "sm_count", "max_warps_per_sm", "dram_peak_bytes_per_s", "fp32_peak_flop_per_s", "fp64_peak_flop_per_s",
@@ -317,7 +317,23 @@ def analyze(engine: "Engine", run_id: int, progress: Progress | None = None) -> 
     uploads = store.select(engine, "v1_uploads", run_id=run_id)
     tools = {upload["upload_id"]: str(upload["format"]).split("-")[0] for upload in uploads if upload["launches"]}
     launches, lent = _measured(engine, run_id, tools)
-    counters = []
+    rest = _rest(engine, run_id, uploads, launches)
+    counters = _counters(engine, launches, lent, tools)
+    results = analysis.analyze(launches, counters, store.characterizations(engine), specs.criteria(), rest)
+    figures: list[pd.DataFrame] = []
+    store.save_results(engine, run_id, _noting_devices(results, launches, figures), analysis.VERSION)
+    _describe_devices(engine, figures)
+    analyze_power(engine, run_id)
+    total = sum(int(upload["launches"]) for upload in uploads)
+    if progress:
+        progress(total)
+    return total
+
+
+def _counters(
+    engine: "Engine", launches: pd.DataFrame, lent: pd.DataFrame, tools: Mapping[int, str]
+) -> Iterator[tuple[pd.DataFrame, Mapping[str, Any]]]:
+    """Yield the counters of launches, as many at once as have few enough metrics for the memory."""
     for upload_id, group in launches.groupby("upload_id"):
         tool = tools[int(str(upload_id))]
         for capability, part in group.groupby("compute_capability", dropna=False):
@@ -329,19 +345,10 @@ def analyze(engine: "Engine", run_id: int, progress: Progress | None = None) -> 
                 if tool == "ncu" and len(lent):  # the launch's own cells come first, and the first counts
                     metrics = pd.concat([metrics, lent[lent["launch_id"].isin(some["launch_id"])]], ignore_index=True)
                 wide = store.wide_values(engine, some["launch_id"].tolist(), analysis.metrics_used(tool, known))
-                counters.append(analysis.counters_of(some, metrics, tool, known, wide))
+                yield analysis.counters_of(some, metrics, tool, known, wide)
                 begin += size
                 # Launches of a trace have few metrics or none: then many of them take no more memory.
                 size = max(LAUNCHES_AT_ONCE, min(MOST_AT_ONCE, METRICS_AT_ONCE * len(some) // (len(metrics) + 1)))
-    rest = _rest(engine, run_id, uploads, launches)
-    results = analysis.analyze(launches, counters, store.characterizations(engine), specs.criteria(), rest)
-    store.save_results(engine, run_id, results, analysis.VERSION)
-    _describe_devices(engine, launches, results["counters"])
-    analyze_power(engine, run_id)
-    total = sum(int(upload["launches"]) for upload in uploads)
-    if progress:
-        progress(total)
-    return total
 
 
 def _measured(engine: "Engine", run_id: int, tools: Mapping[int, str]) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -375,17 +382,25 @@ def _rest(engine: "Engine", run_id: int, uploads: Sequence[Mapping[str, Any]], l
     return analysis.Rest(store.timeline(engine, run_id), number, time_ns, advice)
 
 
-def _describe_devices(engine: "Engine", launches: pd.DataFrame, counters: pd.DataFrame) -> None:
-    """Keep what the export says of its devices themselves."""
-    if counters.empty:
-        return
+def _noting_devices(
+    results: Iterator[dict[str, pd.DataFrame]], launches: pd.DataFrame, figures: list[pd.DataFrame]
+) -> Iterator[dict[str, pd.DataFrame]]:
+    """Pass results through, and keep in ``figures`` the most that the export says of each device."""
     device_of = launches.set_index("launch_id")["device_id"]
-    said = counters[counters["counter"].isin(DEVICE_FIGURES)]
-    said = said.assign(device_id=said["launch_id"].map(device_of)).dropna(subset=["device_id"])
-    for device_id, group in said.groupby("device_id"):
-        figures = {str(name): value for name, value in group.groupby("counter")["value"].max().items()}
-        sms = figures.pop("sm_count", None)
-        store.describe_device(engine, int(str(device_id)), None if sms is None else int(sms), figures)
+    for part in results:
+        if "counters" in part:
+            said = part["counters"][part["counters"]["counter"].isin(DEVICE_FIGURES)]
+            said = said.assign(device_id=said["launch_id"].map(device_of)).dropna(subset=["device_id"])
+            figures.append(said.groupby(["device_id", "counter"])[["value"]].max().reset_index())
+        yield part
+
+
+def _describe_devices(engine: "Engine", said: list[pd.DataFrame]) -> None:
+    """Keep what the export says of its devices themselves."""
+    for device_id, group in pd.concat(said).groupby("device_id") if said else ():
+        known = {str(name): value for name, value in group.groupby("counter")["value"].max().items()}
+        sms = known.pop("sm_count", None)
+        store.describe_device(engine, int(str(device_id)), None if sms is None else int(sms), known)
 
 
 def demo_files() -> list[Path]:

@@ -13,9 +13,9 @@ from profsvc.reports.rows import plain, visible
 
 INCHES = (7.6, 6.4)
 MARGIN = 0.06  # of the width, around the die
-LONGEST_NAME, LINE = 16, 104
+LONGEST_NAME, LINE, MOST_NOTES = 16, 104, 5
 LIGHT: Mapping[str, str] = {**figures.LIGHT, "map": "inferno", "difference": "RdBu_r"}
-DARK: Mapping[str, str] = {**figures.DARK, "map": "inferno", "difference": "berlin"}
+DARK: Mapping[str, str] = {**figures.DARK, "map": "plasma", "difference": "berlin"}
 
 
 def unit(die_map: DieMap) -> str:
@@ -80,11 +80,13 @@ def _draw(figure: Any, die_map: DieMap, title: str, theme: Mapping[str, str]) ->
     bar.outline.set_edgecolor(theme["soft"])
     _frame(axes, die_map, theme)
     _sensors(axes, die_map, theme)
-    axes.set_title(title, color=theme["ink"], fontsize=11, loc="left", parse_math=False)
+    beside = {"x": 0.02, "ha": "left", "color": theme["ink"], "parse_math": False}
+    figure.suptitle(title, fontsize=11, **beside)
     axes.set_ylabel("y (mm)", color=theme["ink"], fontsize=9)
-    lines = [hot_spot(die_map), *die_map.notes]
-    below = "\n".join(line for text in lines for line in wrap(visible(text), LINE))
-    axes.set_xlabel(f"x (mm)\n\n{below}", color=theme["ink"], fontsize=9, parse_math=False)
+    more = len(die_map.notes) - MOST_NOTES
+    lines = [hot_spot(die_map), *die_map.notes[:MOST_NOTES], *([f"and {more} more notes"] if more > 0 else [])]
+    figure.supxlabel("\n".join(line for text in lines for line in wrap(visible(text), LINE)), fontsize=8, **beside)
+    axes.set_xlabel("x (mm)", color=theme["ink"], fontsize=9)
     axes.tick_params(colors=theme["ink"], labelsize=8)
     for side in axes.spines.values():
         side.set_visible(False)

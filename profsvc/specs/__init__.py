@@ -12,6 +12,7 @@
 ``literature``   references.toml
 ``guidance``     criteria.toml: the nine criteria, the units and their hints
 ``questions``    queries.toml: example queries over the views of the store
+``timing``       timing.toml: parameters, instruction costs and benchmarks of the timing model
 ===============  ==================================================================
 """
 
@@ -24,6 +25,7 @@ from profsvc.specs.hardware import Device, device, devices
 from profsvc.specs.literature import Reference, references
 from profsvc.specs.mapping import metrics
 from profsvc.specs.questions import Question, question, questions
+from profsvc.specs.timing import MemoryParameters, memory_parameters, timing
 from profsvc.specs.vocabulary import Counter, Unit, counters, labels, metric_of, units
 
 __all__ = [
@@ -31,6 +33,7 @@ __all__ = [
     "Counter",
     "Device",
     "Expression",
+    "MemoryParameters",
     "Question",
     "Reference",
     "Unit",
@@ -45,11 +48,13 @@ __all__ = [
     "how_to_measure",
     "instruction_units",
     "labels",
+    "memory_parameters",
     "metric_of",
     "metrics",
     "parse",
     "question",
     "questions",
     "references",
+    "timing",
     "units",
 ]

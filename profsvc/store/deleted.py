@@ -40,10 +40,19 @@ _AGED = """
 """
 
 
+def _alone(connection: Connection, run_id: int) -> bool:
+    """Tell whether a run is there; on a server wait first for who loads into it, and let nobody begin to."""
+    alone = " FOR UPDATE" if connection.dialect.name == "postgresql" else ""
+    query = text(f"SELECT run_id FROM runs WHERE run_id = :run_id{alone}")
+    return connection.execute(query, {"run_id": run_id}).first() is not None
+
+
 def delete_upload(engine: Engine, upload_id: int) -> None:
     """Delete a file with all its rows, and the results of its run, which were computed with it."""
     with writing(engine) as connection:
-        found = _uploads(connection, [upload_id])
+        for row in _uploads(connection, [upload_id]):
+            _alone(connection, row["run_id"])
+        found = _uploads(connection, [upload_id])  # as it is now that nobody reads it again
         if not found:
             raise NotFoundError(f"no upload has the number {upload_id}")
         _record(connection, found)
@@ -55,7 +64,7 @@ def delete_upload(engine: Engine, upload_id: int) -> None:
 def delete_run(engine: Engine, run_id: int) -> None:
     """Delete a run with its files and results."""
     with writing(engine) as connection:
-        if connection.execute(text(_RUN), {"run_id": run_id}).first() is None:
+        if not _alone(connection, run_id):
             raise NotFoundError(f"no run has the number {run_id}")
         query = text("SELECT upload_id FROM uploads WHERE run_id = :run_id")
         found = _uploads(connection, list(connection.execute(query, {"run_id": run_id}).scalars()))
@@ -138,6 +147,9 @@ def rereading(upload_id: int, run_id: int) -> Callable[[Connection], None]:
     """Return what has to be done before a stored file is read again: its rows and what came of them are gone."""
 
     def clear(connection: Connection) -> None:
+        _alone(connection, run_id)
+        if not _uploads(connection, [upload_id]):  # who was waited for deleted it
+            raise NotFoundError(f"no upload has the number {upload_id}")
         clear_upload(connection, upload_id)
         clear_results(connection, run_id)
 

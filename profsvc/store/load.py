@@ -6,7 +6,7 @@ often; a file that fails half way leaves nothing behind.
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import chain
@@ -18,13 +18,14 @@ from sqlalchemy import Connection, Engine, insert, text
 from sqlalchemy.exc import IntegrityError
 
 from profsvc.errors import DomainError, InputError, NotFoundError, ServiceError
+from profsvc.store.behind import behind, cancelling
 from profsvc.store.bulk import insert_rows
 from profsvc.store.encode import Encoder
 from profsvc.store.engine import file_of, reading, writing
 from profsvc.store.names import Names
 from profsvc.store.same_report import same_report, settle_pages
 from profsvc.store.schema import STEP, metadata
-from profsvc.store.staging import Direct, reserve, staging
+from profsvc.store.staging import Direct, Sink, reserve, staging
 from profsvc.store.timelines import Running
 from profsvc.store.totals import Total
 from profsvc.store.wide import first_without_launch
@@ -161,12 +162,23 @@ def _write(
         if known := _prepared(connection, upload, prepare):
             return known
         run_id, upload_id = _begin(connection, upload, run)
-        with closing(_Loading(Encoder(connection, Direct(connection), upload_id, run.device))) as loading:
-            for batch in batches:
-                loading.add(batch)
-            loading.encoder.wide.finish()
+        with (
+            _direct(connection) as sink,
+            closing(_Loading(Encoder(connection, sink, upload_id, run.device))) as loading,
+        ):
+            loading.read(batches)
             loading.finish(connection, run, run_id, upload.upload_id is not None)
         return _stored(_found(connection, upload.sha256, known=False))
+
+
+@contextmanager
+def _direct(connection: Connection) -> Iterator[Sink]:
+    """Give what takes rows into the open transaction; a server works on them while the next are read."""
+    if connection.dialect.name == "sqlite":
+        yield Direct(connection)
+        return
+    with behind(Direct(connection), cancelling(connection)) as sink:
+        yield sink
 
 
 def _stage(
@@ -177,10 +189,7 @@ def _stage(
         return known
     upload_id = upload.upload_id or reserve(engine)
     with staging(engine) as staged, closing(_Loading(Encoder(engine, staged, upload_id, run.device))) as loading:
-        for batch in batches:
-            loading.add(batch)
-        loading.encoder.wide.finish()
-        staged.close()
+        loading.read(batches)
         with writing(engine, staged.files) as connection:
             if known := _prepared(connection, upload, prepare):
                 return known
@@ -212,14 +221,16 @@ def _made(connection: Connection, run: RunInfo, upload: UploadInfo) -> int | Non
 
 
 def _existing(connection: Connection, run: RunInfo) -> int | None:
+    """Find the run. On a server it is not deleted from here on, or is found no more."""
+    stays = " FOR KEY SHARE" if connection.dialect.name == "postgresql" else ""
     if run.run_id is not None:
-        found = connection.execute(text("SELECT run_id FROM runs WHERE run_id = :run_id"), {"run_id": run.run_id})
-        if found.first() is None:
+        query = text(f"SELECT run_id FROM runs WHERE run_id = :run_id{stays}")
+        if connection.execute(query, {"run_id": run.run_id}).first() is None:
             raise NotFoundError(f"no run has the number {run.run_id}")
         return run.run_id
     if run.name is None:
         return None
-    query = text("SELECT run_id FROM runs WHERE project = :project AND name = :name")
+    query = text(f"SELECT run_id FROM runs WHERE project = :project AND name = :name{stays}")
     return connection.execute(query, {"project": run.project, "name": run.name}).scalar()
 
 
@@ -271,6 +282,13 @@ class _Loading:
     def close(self) -> None:
         """Let go of what waits outside the memory."""
         self.encoder.totals.close()
+
+    def read(self, batches: Iterable[Batch]) -> None:
+        """Write all batches; the store has their rows then."""
+        for batch in batches:
+            self.add(batch)
+        self.encoder.wide.finish()
+        self.encoder.sink.close()
 
     def add(self, batch: Batch) -> None:
         """Write the tables of a batch and add up its account of lines."""

@@ -60,10 +60,14 @@ _ATTRIBUTES = """
 
 
 def _typed(rows: Sequence[Sequence[Any]], columns: Sequence[str], kinds: Mapping[str, str]) -> pd.DataFrame:
-    """Make a frame whose types do not depend on which values are null."""
+    """Make a frame whose types do not depend on which values are null; equal texts are one object."""
     parts = list(zip(*rows, strict=True)) or [()] * len(columns)
+    once: dict[Any, Any] = {}
     series = {
-        name: pd.Series(list(part), dtype=DTYPES[kinds.get(name, "float")])
+        name: pd.Series(
+            [once.setdefault(cell, cell) for cell in part] if kinds.get(name) == "text" else list(part),
+            dtype=DTYPES[kinds.get(name, "float")],
+        )
         for name, part in zip(columns, parts, strict=True)
     }
     return pd.DataFrame(series, columns=list(columns))

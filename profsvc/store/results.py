@@ -1,6 +1,8 @@
 """Write what the analysis made of a run, and clear the rows of runs and uploads."""
 
 import json
+import pickle
+import tempfile
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -44,30 +46,54 @@ BY_RANGE |= {"wide_lists": "list_id", "wide_constants": "cell_id"}
 BY_RANGE |= {table: key for table, (key, *_) in EVENTS.items()}
 NAMED = {"counter": "counter_id", "expression": "expression_id", "reason": "reason_id", "bound": "bound_id"}
 NAMED |= {"criterion": "criterion_id", "ideal_bound": "ideal_bound_id"}
+IN_MEMORY = 1 << 20
+Results = Mapping[str, pd.DataFrame]
 
 
-def save_results(engine: Engine, run_id: int, results: Mapping[str, pd.DataFrame], version: str) -> None:
+def save_results(engine: Engine, run_id: int, parts: Iterable[Results], version: str) -> None:
     """Write the results of a run by one version of the analysis, which becomes the run's newest.
 
-    Rows of the same version are replaced; those of other versions stay and are in the ``_history`` views. Counters
-    are read off the metrics, which never change, and so are kept for the newest version only. The tables and their
-    columns are those of `COLUMNS`; beside them ``kernel`` or ``kernel_id`` may say which kernel a row is about.
-    ``launch_id`` is null for rows about a kernel or about the whole run. A table without rows needs no columns.
+    They come in ``parts``, which wait outside the memory until all are there: the store is not locked meanwhile. Rows
+    of the same version are replaced; those of other versions stay and are in the ``_history`` views. Counters are read
+    off the metrics, which never change, and so are kept for the newest version only. The tables and their columns are
+    those of `COLUMNS`; beside them ``kernel`` or ``kernel_id`` may say which kernel a row is about. ``launch_id`` is
+    null for rows about a kernel or about the whole run. A table without rows needs no columns.
     """
-    for name, table in results.items():
-        _check(name, table)
-    with writing(engine) as connection:
-        must_exist(connection, "runs", "run_id", run_id)
-        texts = Names(connection, "texts")
-        number = texts[version,]
-        for name, table in results.items():
-            if name == "counters":
-                _save_counters(connection, run_id, table, texts)
-            else:
-                _save(connection, name, run_id, table, number, texts)
-        connection.execute(
-            text("UPDATE runs SET version_id = :number WHERE run_id = :run_id"), {"number": number, "run_id": run_id}
-        )
+    with tempfile.SpooledTemporaryFile(max_size=IN_MEMORY) as waiting:
+        for part in parts:
+            for name, table in part.items():
+                _check(name, table)
+            pickle.dump(part, waiting, pickle.HIGHEST_PROTOCOL)
+        end = waiting.tell()
+        waiting.seek(0)
+        with writing(engine) as connection:
+            must_exist(connection, "runs", "run_id", run_id)
+            texts = Names(connection, "texts")
+            number = texts[version,]
+            _clear_version(connection, run_id, number)
+            while waiting.tell() < end:
+                _save_part(connection, run_id, pickle.load(waiting), number, texts)
+            query = text("UPDATE runs SET version_id = :number WHERE run_id = :run_id")
+            connection.execute(query, {"number": number, "run_id": run_id})
+
+
+def _clear_version(connection: Connection, run_id: int, version: int) -> None:
+    """Delete what a version of the analysis made of a run, and the counters, whatever version made them."""
+    for table in RESULTS.values():
+        query = text(f"DELETE FROM {table.name} WHERE run_id = :run_id AND version_id = :version")
+        connection.execute(query, {"run_id": run_id, "version": version})
+    query = text("SELECT upload_id FROM uploads WHERE run_id = :run_id")
+    for upload_id in connection.execute(query, {"run_id": run_id}).scalars().all():
+        _delete_range(connection, "counters", "launch_id", int(upload_id))
+
+
+def _save_part(connection: Connection, run_id: int, part: Results, version: int, texts: Names) -> None:
+    for name, table in part.items():
+        if name == "counters" and len(table):
+            columns = _columns("counters", table, texts)
+            insert_rows(connection, "counters", list(columns), zip(*columns.values(), strict=True))
+        elif len(table):
+            _save(connection, name, run_id, table, version, texts)
 
 
 def _check(name: str, table: pd.DataFrame) -> None:
@@ -100,23 +126,7 @@ def _columns(name: str, table: pd.DataFrame, texts: Names) -> dict[str, Iterable
     return columns
 
 
-def _save_counters(connection: Connection, run_id: int, table: pd.DataFrame, texts: Names) -> None:
-    query = text("SELECT upload_id FROM uploads WHERE run_id = :run_id")
-    for upload_id in connection.execute(query, {"run_id": run_id}).scalars().all():
-        _delete_range(connection, "counters", "launch_id", int(upload_id))
-    if table.empty:
-        return
-    columns = _columns("counters", table, texts)
-    insert_rows(connection, "counters", list(columns), zip(*columns.values(), strict=True))
-
-
 def _save(connection: Connection, name: str, run_id: int, table: pd.DataFrame, version: int, texts: Names) -> None:
-    connection.execute(
-        text(f"DELETE FROM {RESULTS[name].name} WHERE run_id = :run_id AND version_id = :version"),
-        {"run_id": run_id, "version": version},
-    )
-    if table.empty:
-        return
     columns = _columns(name, table, texts)
     columns["run_id"], columns["version_id"] = [run_id] * len(table), [version] * len(table)
     columns["kernel_id"] = _kernels(connection, table)

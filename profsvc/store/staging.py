@@ -36,6 +36,9 @@ class Sink(Protocol):
     def write(self, table: str, columns: Columns) -> None:
         """Take rows of a table."""
 
+    def close(self) -> None:
+        """Know that no more rows come."""
+
 
 class Direct:
     """Writes rows in the transaction that is open."""
@@ -51,6 +54,9 @@ class Direct:
             return
         rows = zip(*map(values, columns.values()), strict=True)
         insert_rows(self.connection, table, list(columns), rows)
+
+    def close(self) -> None:
+        """Know that no more rows come."""
 
 
 class Staged:

@@ -1,7 +1,6 @@
 """Launches by the million: which of them have metrics, and the time of the rest, without a row of them kept."""
 
 from collections.abc import Iterable
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,6 +13,7 @@ from profsvc.store.timelines import chunks
 from profsvc.store.views import KINDS
 from profsvc.store.wide import MOST_LAUNCHES
 
+LAUNCHES_AT_ONCE = 2_000
 _METRICS = "SELECT 1 FROM metrics m WHERE m.launch_ref"
 _WIDE = "SELECT 1 FROM wide_blocks b WHERE b.first_launch"
 _IN_BLOCK = f"BETWEEN v.launch_id - {MOST_LAUNCHES - 1} AND v.launch_id AND v.launch_id < b.first_launch + b.launches"
@@ -26,7 +26,8 @@ def measured_launches(engine: Engine, upload_ids: Iterable[int], *, measured: bo
         f" AND {'' if measured else 'NOT '}(EXISTS ({_METRICS} = v.launch_id) OR EXISTS ({_WIDE} {_IN_BLOCK}))"
         " ORDER BY v.launch_id"
     )
-    found: list[Any] = []
+    kinds = KINDS["v1_launches"]
+    parts = [_typed((), list(kinds), kinds)]
     with reading(engine) as connection:
         for upload_id in upload_ids:
             first = upload_id * STEP
@@ -35,8 +36,9 @@ def measured_launches(engine: Engine, upload_ids: Iterable[int], *, measured: bo
             several += f" OR EXISTS ({_WIDE} BETWEEN :low AND :high)"
             some = connection.execute(text(several), bounds).first()
             if some or not measured:
-                found += connection.execute(query, {"upload_id": upload_id}).all()
-    return _typed(found, list(KINDS["v1_launches"]), KINDS["v1_launches"])
+                result = connection.execution_options(stream_results=True).execute(query, {"upload_id": upload_id})
+                parts += [_typed(rows, list(kinds), kinds) for rows in result.partitions(LAUNCHES_AT_ONCE)]
+    return pd.concat(parts, ignore_index=True)
 
 
 def time_without(engine: Engine, upload_id: int, launch_ids: Iterable[int]) -> float:

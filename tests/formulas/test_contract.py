@@ -1,11 +1,13 @@
 """What `profsvc.formulas` promises of every function, tried on those that work row by row."""
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
+from profsvc.formulas.core_count import gating_saving, perf_per_watt
 from profsvc.formulas.criteria import (
     device_sync,
     divergence,
@@ -17,7 +19,19 @@ from profsvc.formulas.criteria import (
     shared_efficiency,
     throughput_occupancy,
 )
+from profsvc.formulas.energy import (
+    dyn_power,
+    efficiency,
+    energy,
+    energy_delay,
+    frequency_efficiency,
+    frequency_optimum,
+    rate,
+)
+from profsvc.formulas.energy_split import split
 from profsvc.formulas.flags import FORMS, Flag
+from profsvc.formulas.leakage import static_power
+from profsvc.formulas.power import access_rate, gpu_power, warps_per_sm
 from profsvc.formulas.speedup import (
     amdahl,
     attained_ratio,
@@ -64,8 +78,53 @@ CASES: dict[Callable[..., Any], tuple[dict[str, list[float]], dict[str, list[flo
     ),
     shared_efficiency: ({"ideal": [32.0, 4.0], "actual": [64.0, 4.0], "F": [1.0, 0.9]}, {"share": [0.5, 0.1]}),
     throughput_occupancy: ({"occ": [0.5, 1.0], "memthr": [0.2, 0.7]}, {"ceiling": [1.5, 4.0]}),
+    static_power: (
+        {"vcc_v": [1.0, 1.2], "transistors": [1e9, 3e9], "k_design": [2.0, 1.5], "leakage_a": [1e-8, 2e-8]},
+        {},
+    ),
+    warps_per_sm: ({"threads_per_block": [256.0, 48.0], "blocks": [960.0, 31.0], "active_sms": [30.0, 16.0]}, {}),
+    access_rate: ({"dac": [100.0, 25.0], "warps": [32.0, 8.0], "cycles": [12800.0, 9000.0]}, {}),
+    gpu_power: ({"runtime_w": [66.0, 100.0], "idle_w": [27.0, 83.0]}, {}),
+    perf_per_watt: ({"work": [1.0, 5.0], "time_s": [2.0, 3.0], "power_w": [100.0, 150.0]}, {}),
+    gating_saving: (
+        {"active_sms": [20.0, 8.0], "num_sms": [30.0, 16.0], "time_s": [1.1, 2.0], "time_all_s": [1.0, 1.5]},
+        {},
+    ),
+    energy: ({"power_w": [100.0, 150.0], "time_s": [2.0, 3.0]}, {}),
+    energy_delay: ({"energy_j": [200.0, 450.0], "time_s": [2.0, 3.0], "exponent": [1.0, 2.0]}, {}),
+    efficiency: (
+        {"time_base_s": [2.0, 3.0], "power_base_w": [90.0, 80.0], "time_s": [1.0, 4.0], "power_w": [99.0, 70.0]},
+        {},
+    ),
+    rate: ({"cores": [4.0, 8.0], "throughput": [2.0, 3.0], "frequency_hz": [1e9, 2e9], "slowdown": [1.0, 2.0]}, {}),
+    dyn_power: ({"cores": [4.0, 8.0], "frequency_hz": [2.0, 3.0], "weight": [0.5, 0.2], "exponent": [3.0, 1.0]}, {}),
+    frequency_efficiency: (
+        {
+            "frequency_hz": [2.0, 3.0],
+            "base_hz": [1.0, 2.0],
+            "cores": [4.0, 8.0],
+            "weight": [0.5, 0.2],
+            "idle_w": [10.0, 3.0],
+        },
+        {},
+    ),
+    frequency_optimum: ({"cores": [4.0, 8.0], "weight": [0.5, 0.2], "idle_w": [10.0, 3.0]}, {}),
+    split: (
+        {
+            "data": [100.0, 10.0],
+            "share": [0.25, 0.75],
+            "rate_cpu": [1.0, 2.0],
+            "rate_gpu": [3.0, 1.0],
+            "dyn_cpu_w": [50.0, 20.0],
+            "dyn_gpu_w": [100.0, 300.0],
+            "idle_w": [50.0, 60.0],
+            "transfer_s": [0.1, 0.0],
+            "idle_fraction": [0.5, 1.0],
+        },
+        {},
+    ),
 }
-WITH_FORM = [f for f in CASES if f not in (amdahl, bottleneck_speedup, remaining_potential, cap)]
+WITH_FORM = [f for f in CASES if "form" in inspect.signature(f).parameters]
 WITHOUT_PART = {  # results that a missing counter does not touch
     (device_sync, "tot_active_warps"),
     (device_sync, "max_warps_device"),

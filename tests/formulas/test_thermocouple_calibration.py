@@ -95,7 +95,9 @@ def test_too_little_to_compare() -> None:
         assert not fit.passed
         assert (fit.flags == Flag.INPUT_SUSPECT).all()
     assert not calibrate([], np.empty((3, 0))).passed
-    close = calibrate(np.tile(t, 2), plates(1, np.zeros(3), np.ones(3), [30.0, 33.0]), np.repeat([0, 1], 400), gain=True)
+    close = calibrate(
+        np.tile(t, 2), plates(1, np.zeros(3), np.ones(3), [30.0, 33.0]), np.repeat([0, 1], 400), gain=True
+    )
     assert not close.passed
     alone = calibrate(t, plates(1, np.zeros(3), np.ones(3), [30.0]), gain=True)
     assert not alone.passed

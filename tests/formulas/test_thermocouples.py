@@ -112,6 +112,16 @@ def test_coarse_steps_do_not_hide_a_drift() -> None:
     assert steady_mean(np.arange(200.0), np.full(200, 60.0)).settled
 
 
+@pytest.mark.parametrize("seconds", [0.1, 0.5, 1.0, 10.0, 60.0])
+def test_any_pace_of_reading(seconds: float) -> None:
+    t = np.arange(0, 4000.0, seconds)
+    noise = noisy(7, 200, t.size, 0.05)
+    found = steady_mean(t, 60 + noise)
+    assert found.settled.mean() > 0.98
+    assert (found.window_s >= max(30, 29 * seconds)).all()
+    assert not steady_mean(t, 60 + 0.4 / 60 * t + noise).settled.any()
+
+
 def test_order_gaps_and_shapes_of_readings() -> None:
     t, T = np.arange(300.0), 60 + noisy(5, 4, 300, 0.05)
     whole = steady_mean(t, T)

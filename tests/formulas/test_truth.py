@@ -11,10 +11,22 @@ import numpy as np
 import pytest
 
 from profsvc.formulas import (
+    accesses,
+    active_sms,
     characterization,
+    core_count,
     criteria,
+    energy,
+    energy_split,
+    estimates,
     heat_map,
+    latency,
+    leakage,
+    max_power,
+    mwp_cwp,
+    occupancy,
     placement,
+    power,
     sensor_rotation,
     speedup,
     thermocouple_calibration,
@@ -29,16 +41,29 @@ FIXTURES = ROOT / "fixtures" / "formulas"
 GOLDEN = Path(__file__).parents[3] / "shared" / "spec" / "golden.csv"
 NOT_ARGUMENTS = {"form", "field", "expected", "tolerance", "source"}
 MODULES = (
-    speedup,
-    criteria,
-    time_shares,
+    accesses,
+    active_sms,
     characterization,
-    thermocouples,
-    thermocouple_calibration,
+    core_count,
+    criteria,
+    energy,
+    energy_split,
+    estimates,
     heat_map,
-    sensor_rotation,
+    latency,
+    leakage,
+    max_power,
+    mwp_cwp,
+    occupancy,
     placement,
+    power,
+    sensor_rotation,
+    speedup,
+    thermocouple_calibration,
+    thermocouples,
+    time_shares,
 )
+WITHOUT_ROWS = {"predict_active_sms"}  # they take what another formula gives
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     name: function
     for module in MODULES
@@ -76,7 +101,7 @@ def test_every_formula_of_a_paper_has_rows_and_every_row_a_source() -> None:
         for name, function in inspect.getmembers(module, inspect.isfunction)
         if function.__module__.startswith(module.__name__) and not name.startswith("_")
     }
-    assert public == set(FUNCTIONS)
+    assert public - WITHOUT_ROWS == set(FUNCTIONS)
     assert all(row.values[1]["source"] for row in ROWS)
 
 

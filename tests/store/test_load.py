@@ -1,14 +1,18 @@
 import multiprocessing
 import random
 import string
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import replace
 
 import pytest
 from sqlalchemy import Engine, text
 
 from profsvc import store
 from profsvc.errors import DomainError, InputError, NotFoundError
-from profsvc.store.engine import reading
+from profsvc.store import load
+from profsvc.store.engine import reading, writing
 from profsvc.store.names import KEYS
 from profsvc.store.schema import metadata
 from profsvc.tables import Batch, frame
@@ -196,6 +200,59 @@ def test_two_processes_with_the_same_file_make_one_upload(engine: Engine, url: s
     assert [known for _, _, known in got] == [False, True, True, True]
     assert len({(upload_id, run_id) for upload_id, run_id, _ in got}) == 1
     assert len(store.select(engine, "v1_uploads")) == 1
+
+
+def _after_the_first(go: threading.Event, begun: threading.Event) -> Iterator[Batch]:
+    first, *rest = batches()
+    yield first
+    begun.set()
+    assert go.wait(60)
+    yield from rest
+
+
+@only_on("postgresql", "on SQLite one process writes at a time")
+def test_a_run_is_deleted_after_those_who_load_into_it(
+    engine: Engine, stored: store.Stored, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(load, "SHORT", -1)  # it begins to write before all is read
+    go, begun = threading.Event(), threading.Event()
+    with ThreadPoolExecutor(2) as pool:
+        run = store.RunInfo(name="first")
+        loading = pool.submit(store.write_upload, engine, info("b"), run, _after_the_first(go, begun))
+        assert begun.wait(60)
+        deleting = pool.submit(store.delete_run, engine, stored.run_id)
+        assert not wait([deleting], 0.2).done
+        go.set()
+        assert loading.result(60).run_id == stored.run_id
+        deleting.result(60)
+    assert left(engine) == {"deleted_uploads"}
+    assert [row["upload_id"] for row in store.deleted_uploads(engine)] == [1, 2]
+
+
+@only_on("postgresql", "on SQLite one process writes at a time")
+@pytest.mark.parametrize("by", ["name", "number"])
+def test_who_loads_into_a_run_that_is_being_deleted_waits(engine: Engine, stored: store.Stored, by: str) -> None:
+    run = store.RunInfo(name="first") if by == "name" else store.RunInfo(run_id=stored.run_id)
+    with ThreadPoolExecutor(1) as pool:
+        with writing(engine) as connection:
+            connection.execute(text("DELETE FROM runs"))
+            loading = pool.submit(store.write_upload, engine, info("b"), run, batches())
+            assert not wait([loading], 0.2).done
+        if by == "number":
+            with pytest.raises(NotFoundError, match="no run has the number 1"):
+                loading.result(60)
+        else:
+            assert loading.result(60).run_id == stored.run_id + 1
+
+
+def test_what_was_deleted_meanwhile_is_not_read_again(engine: Engine, stored: store.Stored) -> None:
+    again = replace(info(), upload_id=stored.upload_id)
+    store.write_upload(engine, info("b"), store.RunInfo(run_id=stored.run_id), batches())
+    prepare = store.rereading(stored.upload_id, stored.run_id)
+    store.delete_upload(engine, stored.upload_id)
+    with pytest.raises(NotFoundError, match="no upload has the number 1"):
+        store.write_upload(engine, again, store.RunInfo(run_id=stored.run_id), batches(), prepare)
+    assert [row["upload_id"] for row in store.select(engine, "v1_uploads")] == [2]
 
 
 def test_a_name_with_nul_is_refused_everywhere(engine: Engine) -> None:

@@ -1,3 +1,5 @@
+from collections.abc import Iterator
+
 import pandas as pd
 import pytest
 from sqlalchemy import Engine, text
@@ -51,7 +53,7 @@ def results(value: float = 0.5) -> dict[str, pd.DataFrame]:
 
 @pytest.fixture
 def analysed(engine: Engine, stored: store.Stored) -> Engine:
-    store.save_results(engine, 1, results(), "1.0")
+    store.save_results(engine, 1, [results()], "1.0")
     return engine
 
 
@@ -82,9 +84,9 @@ def test_counters_are_columns(analysed: Engine) -> None:
 
 
 def test_the_same_version_replaces_and_another_keeps(analysed: Engine) -> None:
-    store.save_results(analysed, 1, results(0.25), "1.0")
+    store.save_results(analysed, 1, [results(0.25)], "1.0")
     assert len(store.criteria(analysed, 1)) == 4
-    store.save_results(analysed, 1, results(0.75), "1.1")
+    store.save_results(analysed, 1, [results(0.75)], "1.1")
     current = store.select(analysed, "v1_criteria", launch_id=FIRST)
     assert [(r["value"], r["analysis_version"]) for r in current] == [(0.75, "1.1")]
     history = store.select(analysed, "v1_criteria_history", launch_id=FIRST)
@@ -95,13 +97,31 @@ def test_the_same_version_replaces_and_another_keeps(analysed: Engine) -> None:
     assert store.counters(analysed, 1).loc[FIRST, "dram_read_bytes"] == 0.75
 
 
+def test_parts_are_kept_together_or_not_at_all(analysed: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store.results, "IN_MEMORY", 1)
+    whole = {view: store.select(analysed, view) for view in ("v1_criteria", "v1_potential", "v1_models", "v1_counters")}
+    cut = [{name: table.iloc[place : place + 1] for name, table in results().items()} for place in range(4)]
+    store.save_results(analysed, 1, iter([*cut, {}]), "1.0")
+    assert {view: store.select(analysed, view) for view in whole} == whole
+
+    def breaking() -> Iterator[dict[str, pd.DataFrame]]:
+        yield results(0.25)
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        store.save_results(analysed, 1, breaking(), "1.1")
+    with pytest.raises(DomainError, match="no results are named"):
+        store.save_results(analysed, 1, [results(0.25), {"horoscope": pd.DataFrame()}], "1.1")
+    assert {view: store.select(analysed, view) for view in whole} == whole
+
+
 def test_results_of_one_run_leave_others_alone(analysed: Engine) -> None:
     store.write_upload(analysed, info("b"), store.RunInfo(), batches())
     other = results()
     for table in other.values():
         table["launch_id"] += 1_000_000_000
-    store.save_results(analysed, 2, other, "1.0")
-    store.save_results(analysed, 1, dict.fromkeys(results(), pd.DataFrame()), "1.0")
+    store.save_results(analysed, 2, [other], "1.0")
+    store.save_results(analysed, 1, [dict.fromkeys(results(), pd.DataFrame())], "1.0")
     assert store.criteria(analysed, 1).empty
     assert store.counters(analysed, 1).empty
     assert len(store.criteria(analysed, 2)) == 4
@@ -110,13 +130,13 @@ def test_results_of_one_run_leave_others_alone(analysed: Engine) -> None:
 
 def test_wrong_results_are_refused(analysed: Engine) -> None:
     with pytest.raises(DomainError, match="lack the columns"):
-        store.save_results(analysed, 1, {"criteria": pd.DataFrame({"launch_id": [FIRST]})}, "1.0")
+        store.save_results(analysed, 1, [{"criteria": pd.DataFrame({"launch_id": [FIRST]})}], "1.0")
     with pytest.raises(DomainError, match="have no column"):
-        store.save_results(analysed, 1, {"potential": results()["potential"].assign(colour=1)}, "1.0")
+        store.save_results(analysed, 1, [{"potential": results()["potential"].assign(colour=1)}], "1.0")
     with pytest.raises(DomainError, match="no results are named"):
-        store.save_results(analysed, 1, {"horoscope": pd.DataFrame()}, "1.0")
+        store.save_results(analysed, 1, [{"horoscope": pd.DataFrame()}], "1.0")
     with pytest.raises(NotFoundError):
-        store.save_results(analysed, 9, results(), "1.0")
+        store.save_results(analysed, 9, [results()], "1.0")
 
 
 def test_a_counter_says_what_it_was_computed_by(analysed: Engine) -> None:

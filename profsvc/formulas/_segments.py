@@ -1,0 +1,202 @@
+"""Segments of constant load: which of their readings count, in blocks, and the temperature without its rounding."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from profsvc.formulas._arrays import Array, Bools
+
+Codes = NDArray[np.intp]
+Unseen = tuple[Array, float]  # the shape of an error over the blocks, and its variance
+
+ENOUGH = 20  # readings of a segment
+BLOCKS = 150  # over all segments; more would cost time and tell nothing, as neighbours do not count twice
+SHORTEST_S = 1.0  # of a block: boards average the power over up to a second
+CURVES_S = (6.0, 20.0, 70.0)  # exponentials whose sum follows the temperature of any board over a segment
+CLOCK_MOVED = 0.01  # share of the clock
+SPIKE = 6.0  # standard deviations
+STANDS_OUT = 10.0  # F of the curves against a constant; by chance less than one segment in a thousand
+
+
+class Readings(NamedTuple):
+    """Readings one by one; `segment` counts from 0."""
+
+    time: Array
+    power: Array
+    temperature: Array
+    fan: Array
+    clock: Array
+    throttled: Array
+    load: Array
+    segment: Codes
+
+    def take(self, keep: Bools) -> "Readings":
+        """Those kept; segments that lost all their readings are forgotten."""
+        codes = np.unique(self.segment[keep], return_inverse=True)[1]
+        return self._replace(
+            time=self.time[keep], power=self.power[keep], temperature=self.temperature[keep], fan=self.fan[keep],
+            clock=self.clock[keep], throttled=self.throttled[keep], load=self.load[keep], segment=codes,
+        )  # fmt: skip
+
+    def segments(self) -> int:
+        """How many there are."""
+        return int(self.segment.max(initial=-1)) + 1
+
+
+class Blocks(NamedTuple):
+    """Means over blocks; `smooth` is the temperature the curves give, `drift` its slope in time."""
+
+    time: Array
+    power: Array
+    temperature: Array
+    fan: Array
+    size: Array  # readings of each
+    segment: Codes
+    of_reading: Codes
+    span: float
+    smooth: Array
+    drift: Array
+
+
+def segment_ptp(x: Array, segment: Codes) -> Array:
+    """Largest minus smallest of every segment."""
+    low, high = (np.full(int(segment.max(initial=-1)) + 1, v) for v in (np.inf, -np.inf))
+    np.minimum.at(low, segment, x)
+    np.maximum.at(high, segment, x)
+    return np.asarray(high - low)
+
+
+def means(x: Array, code: Codes) -> Array:
+    """Mean of every group, all of which have members."""
+    return np.asarray(np.bincount(code, x) / np.bincount(code))
+
+
+def medians(x: Array, code: Codes) -> Array:
+    """Median of every group, all of which have members."""
+    ordered, count = x[np.lexsort((x, code))], np.bincount(code)
+    first = np.cumsum(count) - count
+    return np.asarray((ordered[first + (count - 1) // 2] + ordered[first + count // 2]) / 2)
+
+
+def usable(r: Readings, settle_s: float) -> tuple[Readings, str]:
+    """Readings later than the first seconds of segments that kept their clock; and why none are left, if none are."""
+    if not r.segments():
+        return r, "no reading of a load has both a power and a temperature"
+    start = np.full(r.segments(), np.inf)
+    np.minimum.at(start, r.segment, r.time)
+    r = r.take(r.time - start[r.segment] >= settle_s)
+    if not r.segments():
+        return r, f"no segment lasts longer than the first {settle_s:g} s, which are left out"
+    slow = means(r.throttled, r.segment)
+    spread = segment_ptp(r.clock, r.segment) / np.maximum(medians(r.clock, r.segment), 1e-12)
+    count = np.bincount(r.segment)
+    one, most = f"at the least in {slow.min():.0%} of the readings", f"{count.max()} readings at the most"
+    good = np.ones(r.segments(), dtype=np.bool_)
+    for passed, why in (
+        (slow == 0, f"the board throttled in every segment, {one}"),
+        (
+            spread <= CLOCK_MOVED,
+            f"the clock moved in every segment, by {spread.min():.1%} or more; 1 % is allowed",
+        ),
+        (count >= ENOUGH, f"the segments have {most}; a coefficient needs {ENOUGH}"),
+    ):
+        good &= passed
+        if not good.any():
+            return r.take(good[r.segment]), why
+    r = r.take(good[r.segment])
+    levels = medians(r.clock, r.segment)
+    if np.ptp(levels) > CLOCK_MOVED * np.median(levels):
+        return r, f"the segments ran at clocks from {levels.min():g} to {levels.max():g}; a coefficient holds for one"
+    return r, ""
+
+
+def without_spikes(r: Readings) -> Readings:
+    """Readings whose power lies where its neighbours and the temperature put it."""
+    b = blocks(r, middle=True)
+    level, slope = first_line(b, b.power)
+    curve = b.smooth[b.of_reading] + b.drift[b.of_reading] * (r.time - b.time[b.of_reading])
+    rest = r.power - slope * curve - level[r.segment]
+    rest = rest - medians(rest, r.segment)[r.segment]
+    scale = 1.4826 * medians(np.abs(rest), r.segment)[r.segment]
+    return r.take(np.abs(rest) <= SPIKE * np.maximum(scale, 1e-9 * np.abs(r.power)))
+
+
+def first_line(b: Blocks, y: Array) -> tuple[Array, float]:
+    """Intercepts and slope of y over the temperature, by the smooth one as its instrument."""
+    inner = b.smooth - means(b.smooth, b.segment)[b.segment]
+    square = float(inner @ b.temperature)
+    slope = float(inner @ y) / square if square > 0 else 0.0
+    return means(y - slope * b.smooth, b.segment), slope
+
+
+def blocks(r: Readings, middle: bool = False) -> Blocks:
+    """Blocks of equal length within each segment; `middle` takes the median of the power, which spikes do not move."""
+    span = max(float(segment_ptp(r.time, r.segment).sum()) / BLOCKS, SHORTEST_S)
+    start = np.full(r.segments(), np.inf)
+    np.minimum.at(start, r.segment, r.time)
+    place = np.floor((r.time - start[r.segment]) / span).astype(np.int64)
+    key, code = np.unique(r.segment * (place.max() + 1) + place, return_inverse=True)
+    segment = (key // (place.max() + 1)).astype(np.intp)
+    time, temperature = means(r.time, code), means(r.temperature, code)
+    size = np.bincount(code).astype(np.float64)
+    smooth, drift = _curves(time - start[segment], temperature, size, segment)
+    power = medians(r.power, code) if middle else means(r.power, code)
+    return Blocks(time, power, temperature, means(r.fan, code), size, segment, code, span, smooth, drift)
+
+
+def _curves(age: Array, temperature: Array, count: Array, segment: Codes) -> tuple[Array, Array]:
+    """The temperature of each segment as a constant and exponentials, and its slope in time."""
+    smooth, drift = np.empty_like(age), np.empty_like(age)
+    for k in range(int(segment.max()) + 1):
+        here = segment == k
+        rc = np.array(CURVES_S[: curves_of(int(here.sum()))])
+        E = np.exp(-(age[here] - age[here].min())[:, np.newaxis] / rc)
+        W = np.sqrt(count[here])
+        B = np.column_stack([np.ones(len(E)), E])
+        found = np.linalg.lstsq(B * W[:, np.newaxis], temperature[here] * W, rcond=1e-6)[0]
+        smooth[here], drift[here] = B @ found, -(E / rc) @ found[1:]
+    return smooth, drift
+
+
+def curves_of(rows: int) -> int:
+    """How many exponentials so many blocks carry."""
+    return min(len(CURVES_S), max(1, rows // 8))
+
+
+def ranges(b: Blocks) -> Array:
+    """Range of the smooth temperature in each segment; one that scatter alone could make counts as none."""
+    rest = (b.temperature - b.smooth) ** 2
+    inner = (b.smooth - means(b.smooth, b.segment)[b.segment]) ** 2
+    rows = np.bincount(b.segment)
+    curves = np.array([curves_of(int(n)) for n in rows])
+    noise = np.bincount(b.segment, rest) / np.maximum(rows - curves - 1, 1)
+    F = np.bincount(b.segment, inner) / curves / np.maximum(noise, 1e-12)
+    return np.where((rows > curves + 1) & (F > STANDS_OUT), segment_ptp(b.smooth, b.segment), 0.0)
+
+
+def step_of(temperature: Array) -> float:
+    """Step to which a sensor rounds: the least difference of the values it shows again and again; 0 if none."""
+    values, count = np.unique(np.round(temperature, 6), return_counts=True)
+    often = count >= 3
+    if often.sum() < 2 or count[often].sum() < temperature.size / 2:
+        return 0.0
+    return float(np.diff(values[often]).min())
+
+
+def resting(r: Readings, b: Blocks, step: float) -> list[Unseen]:
+    """Where a rounded temperature came to rest, no reading says where between two steps it did.
+
+    For every segment: the blocks that show that value, and the variance of the error they share. A reading that
+    flickers between two values betrays the place, so that the error vanishes.
+    """
+    found = []
+    for k in range(int(b.segment.max()) + 1):
+        time, T = (x[r.segment == k] for x in (r.time, r.temperature))
+        last = T[time >= time.max() - 0.2 * np.ptp(time)]
+        rest = np.median(last)
+        flicker = float(np.mean(np.abs(last - rest) > step / 4))
+        shown = (b.segment == k) & (np.abs(b.temperature - rest) < step / 2)
+        variance = step**2 / 12 * max(0.0, 1 - 4 * flicker * (1 - flicker))
+        found.append((shown.astype(np.float64), variance))
+    return found

@@ -1,0 +1,360 @@
+r"""How much power a board draws more for each degree it is warmer: the coefficient, from its own logs.
+
+A hot chip leaks more. Under one load, at one clock and voltage, power and temperature creep up together, and the
+slope between them is the coefficient of this board at this clock; it holds for no other. What makes the slope hard
+to get right is not the line but its errors:
+
+* the temperature is rounded to whole degrees, noisy and late. A regression on it is too flat. Here the temperature
+  is replaced by exponentials fitted to it, which carry none of the reading's noise (they are the instrument of an
+  instrumental-variable estimate: the fit needs them smooth, not right). Lateness has to be removed before, by the
+  offset of the two logs; its error comes in as `offset_error_s`.
+* the power wanders, so that a thousand readings are not a thousand witnesses. The interval comes from noise models
+  that remember, weighed by how well they explain the rest (`profsvc.formulas._wander`).
+* where a rounded temperature comes to rest, the residuals cannot show by how much it is off; that part is added.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from profsvc.formulas import _segments, _wander
+from profsvc.formulas._arrays import Array, Mask, floats, mask, rows
+from profsvc.formulas._segments import Blocks, Readings, Unseen
+from profsvc.formulas._student import f_cdf
+from profsvc.formulas.flags import Flag, check_form
+
+FAN = ("removed", "included")
+LAWS = ("auto", "linear", "exponential")
+LEAST_RANGE_C = 5.0
+WIDE_RANGE_C = 30.0  # from here on the curvature of leakage shows
+CLEARLY_BETTER = 10.0  # difference of AICc that is taken for proof
+TELLING_C = 1.0  # a load that warms by less says nothing on whether the loads agree
+NORMAL_95 = 1.959963984540054
+
+
+class Coefficient(NamedTuple):
+    """Result of `fit_coefficient`; `refusal` is empty where the coefficient may be used.
+
+    The rate is that of the exponential law, NaN under the linear one; `coefficient_w_per_c` is the slope at the mean
+    temperature and power under both. Ends of intervals hold 95 %.
+    """
+
+    coefficient_w_per_c: float
+    low_w_per_c: float
+    high_w_per_c: float
+    standard_error_w_per_c: float
+    rate_per_c: float
+    rate_standard_error_per_c: float
+    law: str
+    published_w_per_c: float
+    temperature_c: float
+    power_w: float
+    temperature_low_c: float
+    temperature_high_c: float
+    range_c: float
+    readings: int
+    segments: int
+    segments_left_out: int
+    loads_probability: float
+    aicc_gain: float
+    refusal: str
+    flags: Mask
+
+
+NOTHING = Coefficient(
+    **dict.fromkeys(Coefficient._fields[:6], np.nan), law="linear",
+    **dict.fromkeys(Coefficient._fields[7:13], np.nan), readings=0, segments=0, segments_left_out=0,
+    loads_probability=np.nan, aicc_gain=np.nan, refusal="", flags=mask((Flag.INPUT_SUSPECT, True)),
+)  # fmt: skip
+
+
+def sigma(
+    power_rise_w: ArrayLike, temperature_rise_c: ArrayLike, fan_rise_w: ArrayLike = 0.0, *, fan: str = "removed"
+) -> Array:
+    r"""Temperature coefficient from the two ends of a warming log, as the source does.
+
+    .. math:: \sigma = \frac{\Delta P - \Delta P_{fan}}{\Delta T}
+
+    Source: [Hong2012] Eq 55 and 56 with Figure 40: 10/22 W/degC on a GTX280, of whose 14 W the fan took 4.
+
+    Args:
+        power_rise_w: Power at the end minus at the start, each a mean of 30 readings [W].
+        temperature_rise_c: The same of the temperature [degC].
+        fan_rise_w: What the fan took more at the end [W].
+        fan: ``removed`` takes the fan out; ``included`` leaves it in, where an automatic fan belongs to the reading.
+
+    Returns: W/degC, of the common shape.
+
+    Range: any; NaN where the temperature did not change or an argument is not finite.
+
+    Errors: TypeError for a wrong dtype, ValueError for shapes that do not broadcast or an unknown choice of fan.
+
+    >>> round(float(sigma(14.0, 22.0, 4.0)), 4), round(float(sigma(14.0, 22.0, 4.0, fan="included")), 4)
+    (0.4545, 0.6364)
+    """
+    check_form(fan, FAN)
+    dP, dT, dF = floats(power_rise_w=power_rise_w, temperature_rise_c=temperature_rise_c, fan_rise_w=fan_rise_w)
+    net = dP - dF if fan == "removed" else dP
+    good = np.isfinite(net) & np.isfinite(dT) & (dT != 0)
+    return np.asarray(np.where(good, net / np.where(good, dT, 1.0), np.nan))
+
+
+def given_coefficient(
+    coefficient_w_per_c: float, standard_error_w_per_c: float, temperature_low_c: float, temperature_high_c: float
+) -> Coefficient:
+    """A coefficient known from elsewhere, in the form `profsvc.formulas.correction.correct_to_reference` takes.
+
+    Source: no paper; a figure measured before, on this board at this clock.
+
+    Args:
+        coefficient_w_per_c: Slope [W/degC].
+        standard_error_w_per_c: Its standard error [W/degC]; 0 if it is taken for exact.
+        temperature_low_c: Lowest temperature at which it was measured [degC].
+        temperature_high_c: Highest [degC].
+
+    Returns: Coefficient, of the linear law.
+
+    Range: as given; figures that are not finite, a negative error or an empty range are refused in the result.
+
+    Errors: none.
+
+    >>> given_coefficient(10 / 22, 0.05, 57.0, 79.0).high_w_per_c.__round__(3)
+    0.553
+    """
+    c, se = coefficient_w_per_c, standard_error_w_per_c
+    good = np.isfinite([c, se, temperature_low_c, temperature_high_c]).all() and se >= 0
+    if not good or temperature_high_c <= temperature_low_c:
+        return NOTHING._replace(refusal="the figures given are not a coefficient, its error and a range of temperature")
+    return NOTHING._replace(
+        coefficient_w_per_c=c, standard_error_w_per_c=se, low_w_per_c=c - NORMAL_95 * se,
+        high_w_per_c=c + NORMAL_95 * se, temperature_low_c=temperature_low_c, temperature_high_c=temperature_high_c,
+        range_c=temperature_high_c - temperature_low_c, flags=mask(),
+    )  # fmt: skip
+
+
+def fit_coefficient(
+    time_s: ArrayLike,
+    power_w: ArrayLike,
+    temperature_c: ArrayLike,
+    segment: ArrayLike,
+    *,
+    load: ArrayLike | None = None,
+    clock: ArrayLike | None = None,
+    throttled: ArrayLike | None = None,
+    fan_w: ArrayLike | None = None,
+    fan_speed: ArrayLike | None = None,
+    fan: str | None = None,
+    law: str = "auto",
+    offset_error_s: float = 0.0,
+    settle_s: float = 5.0,
+) -> Coefficient:
+    r"""Temperature coefficient of a board's power, from segments of constant load, with an interval of 95 %.
+
+    .. math:: P_{ij} = a_j + \sigma\,\hat T_{ij} + u_{ij} \qquad\text{or}\qquad
+              \ln P_{ij} = a_j + k\,\hat T_{ij} + u_{ij}
+
+    for reading i of segment j: one slope, an intercept a segment, so that loads of different power may be pooled. The
+    hat is the temperature without its rounding and noise, u the noise that remembers.
+
+    Source: [Hong2012] Eq 56 for the law and section 3.2.7 for the fan; the exponential law [DeVogeleer2014]; the
+    estimate and its interval are this project's.
+
+    Args:
+        time_s: Stamps, flat [s].
+        power_w: Power of the board [W].
+        temperature_c: Its temperature at these stamps, the clocks aligned [degC]; NaN where unknown.
+        segment: Segment of constant load of each reading, an integer; negative for readings of none.
+        load: Which load each reading belongs to; segments of one load share it. A load a segment, if not given.
+        clock: Clock of the cores, any unit; segments in which it moves by more than 1 % are left out.
+        throttled: Where the board throttled; segments in which it did are left out.
+        fan_w: Power of the fan within ``power_w`` [W].
+        fan_speed: Speed of the fan where its power is not known, any unit; a regressor beside the temperature.
+        fan: ``removed`` or ``included``; to be chosen as soon as the fan is known.
+        law: ``linear``, ``exponential``, or ``auto``: the better by AICc over more than 30 degC; over less linear,
+            unless AICc speaks for the exponential by more than 10.
+        offset_error_s: Standard error of the alignment of the two clocks [s].
+        settle_s: Readings so soon after the start of a segment are left out [s].
+
+    Returns: Coefficient. ``loads_probability`` is that of loads that agree looking as different as these, NaN with
+        one load. ``published_w_per_c`` is `sigma` from the ends, pooled over the segments.
+
+    Range: refused, with the figure in ``refusal`` and INPUT_SUSPECT, where no segment has 20 readings, an unmoved
+        clock and no throttling; where segments differ in clock by more than 1 %; where no segment spans 5 degC
+        beyond the scatter of its readings; and where the interval holds 0, as a correction of unknown sign may do
+        harm. The last keeps its figures.
+
+    Errors: TypeError for a wrong dtype; ValueError for shapes that do not fit, an unknown law or choice of fan, and
+        for a fan without a choice.
+
+    >>> t = np.arange(0.0, 200.0, 0.5)
+    >>> T = 50 + 20 * (1 - np.exp(-t / 30))
+    >>> found = fit_coefficient(t, 300 + 0.5 * T + 0.3 * np.sin(7 * t), np.floor(T), np.zeros(t.size, dtype=int))
+    >>> round(found.coefficient_w_per_c, 1), found.refusal, found.segments
+    (0.5, '', 1)
+    >>> fit_coefficient(t, 300 + 0 * t, 50 + 0 * t, np.zeros(t.size, dtype=int)).refusal
+    'the temperature spans 0.0 degC within a load; a coefficient needs 5 degC'
+    """
+    check_form(law, LAWS)
+    removed = _fan_choice(fan, fan_w is not None or fan_speed is not None)
+    r = _readings(time_s, power_w, temperature_c, segment, load, clock, throttled, fan_speed if removed else None)
+    fan_power = rows(time_s=time_s, fan_w=fan_w)[1]
+    if removed and fan_w is not None:
+        r = r._replace(power=r.power - fan_power)
+    given = r.take((r.segment >= 0) & np.isfinite(r.time + r.power + r.temperature + r.fan) & (r.power > 0))
+    r, refusal = _segments.usable(given, settle_s)
+    found = NOTHING._replace(
+        readings=r.time.size, segments=r.segments(), segments_left_out=given.segments() - r.segments(), refusal=refusal
+    )
+    if refusal:
+        return found
+    step = _segments.step_of(r.temperature)
+    r = _segments.without_spikes(r)
+    b = _segments.blocks(r)
+    span = _segments.ranges(b)
+    found = found._replace(
+        range_c=float(span.max()), temperature_c=float(r.temperature.mean()), power_w=float(r.power.mean()),
+        temperature_low_c=float(b.smooth.min()), temperature_high_c=float(b.smooth.max()), published_w_per_c=_ends(r),
+    )  # fmt: skip
+    if span.max() < LEAST_RANGE_C:
+        return found._replace(
+            refusal=f"the temperature spans {span.max():.1f} degC within a load; a coefficient needs "
+            f"{LEAST_RANGE_C:g} degC"
+        )
+    unseen = [*_segments.resting(r, b, step), (b.drift, offset_error_s**2)]
+    straight = curved = _slope(b, unseen, logarithm=law == "exponential")
+    if law == "auto":
+        curved = _slope(b, unseen, logarithm=True)
+        found = found._replace(aicc_gain=2 * (curved.likelihood - straight.likelihood))
+    proof = 0.0 if span.max() > WIDE_RANGE_C else CLEARLY_BETTER
+    bent = law == "exponential" or (law == "auto" and found.aicc_gain > proof)
+    loads = _segments.medians(r.load, r.segment)[b.segment]
+    return _told(found, b, curved if bent else straight, bent, loads, unseen)
+
+
+def _fan_choice(fan: str | None, known: bool) -> bool:
+    if fan is not None:
+        check_form(fan, FAN)
+    elif known:
+        raise ValueError("the power of a fan is in the log; fan='removed' or fan='included' has to say what to do")
+    return fan == "removed"
+
+
+def _readings(
+    time_s: ArrayLike,
+    power_w: ArrayLike,
+    temperature_c: ArrayLike,
+    segment: ArrayLike,
+    load: ArrayLike | None,
+    clock: ArrayLike | None,
+    throttled: ArrayLike | None,
+    fan_speed: ArrayLike | None,
+) -> Readings:
+    """All of them flat and of one length; what is not known does not vary."""
+    slow = np.asarray(False if throttled is None else throttled)
+    if slow.dtype.kind not in "b":
+        raise TypeError(f"throttled has dtype {slow.dtype}; allowed: booleans")
+    codes = np.asarray(segment)
+    if codes.dtype.kind not in "iu" and codes.size:
+        raise TypeError(f"segment has dtype {codes.dtype}; allowed: integers")
+    t, P, T, F, C, S, L, j = rows(
+        time_s=time_s, power_w=power_w, temperature_c=temperature_c, fan_speed=0.0 if fan_speed is None else fan_speed,
+        clock=1.0 if clock is None else clock, throttled=slow.astype(np.float64),
+        load=codes if load is None else load, segment=codes,
+    )  # fmt: skip
+    return Readings(t, P, T, F, np.nan_to_num(C), S, L, j.astype(np.intp))
+
+
+def _ends(r: Readings) -> float:
+    """The published form over the means of the first and last 30 readings of each segment, pooled by least squares."""
+    power, temperature = [], []
+    for k in range(r.segments()):
+        P, T = (x[r.segment == k] for x in (r.power, r.temperature))
+        n = min(30, P.size // 2)
+        power.append(P[-n:].mean() - P[:n].mean())
+        temperature.append(T[-n:].mean() - T[:n].mean())
+    dP, dT = np.array(power), np.array(temperature)
+    return float(sigma(dP @ dT, dT @ dT))
+
+
+class _Slope(NamedTuple):
+    """One law fitted: slope, ends of the interval, logarithm of the likelihood; what was left, and the weights."""
+
+    estimate: float
+    low: float
+    high: float
+    likelihood: float
+    rest: Array
+    weight: Array
+
+
+def _design(b: Blocks) -> Array:
+    """The temperature, an intercept a segment, and the fan where it tells more than these."""
+    inner = b.smooth - _segments.means(b.smooth, b.segment)[b.segment]
+    design = np.column_stack([inner, np.eye(int(b.segment.max()) + 1)[b.segment]])
+    fan = (b.fan - _segments.means(b.fan, b.segment)[b.segment]) / max(float(np.ptp(b.fan)), 1e-12)
+    with_fan = np.column_stack([design, fan])
+    return with_fan if np.linalg.matrix_rank(with_fan, tol=1e-3) > design.shape[1] else design
+
+
+def _slope(b: Blocks, unseen: list[Unseen], logarithm: bool) -> _Slope:
+    """Slope of the power, or of its logarithm; instrument and noise are as the head of this module says."""
+    y, design = np.log(b.power) if logarithm else b.power, _design(b)
+    slope = _segments.first_line(b, y)[1]
+    for _ in range(2):
+        rest = y - slope * b.temperature
+        weight = _weight(rest, b)
+        found = _wander.fit(rest * weight, design * weight[:, np.newaxis], b.time, b.size, b.span)
+        step, low, high = _wander.interval(found, 0, _hidden(slope, design[:, :1], design[:, 1:], weight, unseen)[0, 0])
+        slope += step
+    jacobian = np.log(weight).sum() - (np.log(b.power).sum() if logarithm else 0.0)
+    return _Slope(
+        slope, slope - step + low, slope - step + high, float(found.likelihood.max() + jacobian), rest, weight
+    )
+
+
+def _weight(rest: Array, b: Blocks) -> Array:
+    """One over the scatter of each segment, drawn a little towards that of all."""
+    inner = (rest - _segments.means(rest, b.segment)[b.segment]) ** 2
+    rows, prior = np.bincount(b.segment), 4.0
+    variance = (np.bincount(b.segment, inner) + prior * inner.mean()) / np.maximum(rows - 2 + prior, 1)
+    return np.asarray(1 / np.sqrt(np.maximum(variance, 1e-30)))[b.segment]
+
+
+def _hidden(slope: float, tested: Array, other: Array, weight: Array, unseen: list[Unseen]) -> Array:
+    """Covariance of slopes from errors of the temperature that leave no trace in the residuals."""
+    onto = np.linalg.pinv(np.column_stack([tested, other]) * weight[:, np.newaxis])[: tested.shape[1]]
+    moved = [slope * (onto @ (error * weight)) for error, _ in unseen]
+    return np.asarray(sum(v * np.outer(m, m) for m, (_, v) in zip(moved, unseen, strict=True)))
+
+
+def _agreement(b: Blocks, one: _Slope, loads: Array, unseen: list[Unseen]) -> float:
+    """Probability that loads with one slope differ as much as these, by Wald's test."""
+    design = _design(b)
+    each = design[:, :1] * (loads[:, np.newaxis] == np.unique(loads))
+    each = each[:, np.ptp(each, axis=0) > TELLING_C]
+    if each.shape[1] < 2:
+        return float("nan")
+    columns = np.column_stack([each, design[:, 1:]]) * one.weight[:, np.newaxis]
+    found = _wander.fit(one.rest * one.weight, columns, b.time, b.size, b.span)
+    m, best = each.shape[1], found.best()
+    C = found.covariance[best][:m, :m] + _hidden(one.estimate, each, design[:, 1:], one.weight, unseen)
+    inverse, d = np.linalg.pinv(C), found.estimate[best][:m]
+    apart = d - inverse.sum(axis=0) @ d / inverse.sum()
+    return float(1 - f_cdf(apart @ inverse @ apart / (m - 1), m - 1, found.freedom))
+
+
+def _told(found: Coefficient, b: Blocks, one: _Slope, bent: bool, loads: Array, unseen: list[Unseen]) -> Coefficient:
+    """The result in W/degC, and the last check: an interval that holds 0 forbids the correction."""
+    watts = found.power_w if bent else 1.0
+    middle, low, high = (watts * x for x in (one.estimate, one.low, one.high))
+    error = (high - low) / (2 * NORMAL_95)
+    refusal = ""
+    if low <= 0 <= high:
+        refusal = f"the coefficient lies between {low:.3g} and {high:.3g} W/degC: its sign is not known"
+    return found._replace(
+        coefficient_w_per_c=middle, low_w_per_c=low, high_w_per_c=high, standard_error_w_per_c=error,
+        rate_per_c=one.estimate if bent else np.nan, rate_standard_error_per_c=error / watts if bent else np.nan,
+        law="exponential" if bent else "linear", loads_probability=_agreement(b, one, loads, unseen), refusal=refusal,
+        flags=mask((Flag.INPUT_SUSPECT, bool(refusal))),
+    )  # fmt: skip

@@ -1,0 +1,207 @@
+"""Component power: the printed numbers, the parts add up, and what a wrong input does."""
+
+import csv
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from scipy import optimize
+
+from profsvc.formulas import core_count, power
+from profsvc.formulas.active_sms import fit_activation, fit_beta
+from profsvc.formulas.energy import efficiency
+from profsvc.formulas.flags import Flag
+from profsvc.formulas.leakage import delta_temperature, leakage_current, power_at_temperature
+from profsvc.specs import components
+
+GOLDEN = Path(__file__).parents[3] / "shared" / "spec" / "golden.csv"
+GTX280 = components("GTX280")
+UNITS = {
+    "max_power_w": [c.max_power_w for c in GTX280],
+    "special": [c.special for c in GTX280],
+    "per_sm": [c.per_sm for c in GTX280],
+}
+
+
+def published(n: float, num: float = 30) -> Any:
+    return power.active_factors(n, num, form="as_published").sm
+
+
+def special(x: float) -> Any:
+    return power.special_linear(x, "as_published").value
+
+
+def alpha(num: float, beta: float) -> Any:
+    n = np.arange(1.0, num + 1)
+    return fit_beta(n, 40 * np.log10((10 - beta) / num * n + beta), num).alpha
+
+
+def gated(n: float, num: float) -> Any:
+    return 1 - core_count.gating_saving(n, num, 1, 1).value
+
+
+def leak(end: float, idle: float) -> Any:
+    return power_at_temperature(0, 10 / 22, delta_temperature(end, idle).value).value
+
+
+def slope(delta: float, steps: float) -> Any:
+    return fit_activation([1, 1 + steps], [93, 93 + delta], 27).slope_w
+
+
+def jump(idle: float, p1: float) -> Any:
+    fit = fit_activation([1, 16], [p1, p1 + 60], idle)
+    return fit.activation_w + fit.slope_w
+
+
+def all_on() -> Any:
+    return power.runtime_power(np.ones(len(GTX280)), **UNITS, active_sms=30, num_sms=30).max_sm_w
+
+
+CHECKS: dict[str, Callable[..., Any]] = {
+    "alpha_30": lambda Num, beta: alpha(Num, beta),
+    "alpha_identity": lambda Num, beta: 10 ** power.active_factors(Num, Num, "log", beta).sm,
+    "alpha_identity_any": lambda Num, beta: power.active_factors(Num, Num, "log", beta).board,
+    **{f"log_factor_{n}": lambda Num, beta, n: published(n, Num) for n in (0, 1, 10, 19, 20, 30)},
+    "maxsm_from_37W": lambda delta_W: delta_W / (1 - published(1)),
+    "sm_component_sum": lambda **_: all_on() / 30,
+    "max_sm_all_rates_one": lambda **_: all_on(),
+    "special_linear_units": lambda: np.sum(UNITS["special"]),
+    **{f"special_access_{x}": special for x in ("1", "0.5", "0.1", "0.01", "0.001")},
+    "special_access_zero": lambda: optimize.brentq(special, 1e-4, 1e-3, xtol=1e-15),
+    "svm_leak": lambda Tend, Tidle: leak(Tend, Tidle),
+    "int_leak": lambda Tend, Tidle: leak(Tend, Tidle),
+    "idle_sum": lambda gpu, sys: power.gpu_power(sys, gpu).value,
+    "gate_per_core": lambda SM, W: W * gated(1, SM),
+    "gate_bound": lambda Num, n: 1 - gated(n, Num),
+    "gate_implied_time": lambda Num, n, saving: (1 - saving) / gated(n, Num),
+    "runtime_implied_time": lambda n, saving: (1 - saving) / published(n),
+    "optimal_cores_20": lambda MWP_peak_BW, N, SM: (
+        core_count.optimal_cores_closed(MWP_peak_BW, N, N, MWP_peak_BW, SM, case=2).raw
+    ),
+    "fermi_jump": jump,
+    "fermi_slope_compute": slope,
+    "fermi_slope_memory": slope,
+    "energy_identity": lambda aP, aT: efficiency(1, 1, aT, aP).efficiency,
+}
+
+
+@pytest.mark.skipif(not GOLDEN.exists(), reason="the specification is not beside this checkout")
+def test_rows_of_the_specification() -> None:
+    with GOLDEN.open(encoding="utf-8", newline="") as file:
+        golden = {row["id"]: row for row in csv.DictReader(file)}
+    for name, check in CHECKS.items():
+        row = golden[name]
+        got = check(**json.loads(row["inputs_json"]))
+        np.testing.assert_allclose(got, float(row["computed"]), rtol=1e-6 if name == "alpha_30" else 1e-9, err_msg=name)
+        if row["match"] == "yes":
+            np.testing.assert_allclose(got, float(row["printed"]), rtol=0, atol=float(row["tolerance"]) + 1e-9)
+
+
+rates = arrays(np.float64, len(GTX280), elements=st.floats(0, 1))
+
+
+@given(rates, st.integers(0, 30), st.sampled_from(power.LAWS))
+def test_parts_add_up_and_more_sms_draw_more(access: np.ndarray, n: int, law: str) -> None:
+    got = power.runtime_power(access, **UNITS, active_sms=[n, n + 1], num_sms=31, law=law)
+    np.testing.assert_allclose(got.breakdown_w.sum(axis=-1), got.total_w)
+    assert (got.breakdown_w >= 0).all()
+    assert 0 <= got.total_w[0] <= got.total_w[1]
+
+
+def test_forms_agree_where_the_print_is_sound() -> None:
+    given = {**UNITS, "active_sms": [1, 20, 30], "num_sms": 30}
+    access = np.full(len(GTX280), 0.5)
+    np.testing.assert_allclose(
+        power.runtime_power(access, **given).total_w, power.runtime_power(access, **given, form="as_published").total_w
+    )
+
+
+def test_a_unit_that_is_not_known_spares_the_others() -> None:
+    access = np.full((2, 12), 0.5)
+    access[0, 0] = np.nan
+    got = power.runtime_power(access, **UNITS, active_sms=30, num_sms=30)
+    assert np.isnan(got.breakdown_w[0]).tolist() == [True, *[False] * 11]
+    assert np.isnan(got.total_w).tolist() == [True, False]
+    assert [bool(f & Flag.INPUT_SUSPECT) for f in got.flags] == [True, False]
+
+
+def test_a_rate_above_one_keeps_its_value_with_a_flag() -> None:
+    fast = power.access_rate(100, 32, 6400)
+    assert (float(fast.value), int(fast.flags)) == (2.0, Flag.INPUT_SUSPECT | Flag.RAW_OUT_OF_RANGE)
+    assert power.access_rate(50, 32, 12800, ceiling=0.25).flags == Flag.INPUT_SUSPECT | Flag.RAW_OUT_OF_RANGE
+    assert power.component_power([1.2, 0.5], 1, 10, 0, 5).flags == Flag.INPUT_SUSPECT
+    two = power.runtime_power([1.2, 0.5], [1, 1], [False, True], [True, False], 4, 4)
+    assert (float(two.max_sm_w), int(two.flags)) == (4.8, Flag.INPUT_SUSPECT)
+
+
+def test_flags_of_the_special_function() -> None:
+    got = power.special_linear([0.0, 1e-4, 0.5, 1.0, 1.5, -1.0, np.nan])
+    out = Flag.RAW_OUT_OF_RANGE | Flag.CLIPPED
+    assert got.flags.tolist() == [out, out, 0, out, out | Flag.INPUT_SUSPECT, *[Flag.INPUT_SUSPECT] * 2]
+    assert got.value[[0, 1, 3, 4]].tolist() == [0, 0, 1, 1]
+    assert np.isnan(got.value[5:]).all()
+    assert np.isneginf(special(0.0))
+    with pytest.raises(ValueError, match="no form 'printed'"):
+        power.special_linear(0.5, "printed")
+    with pytest.raises(TypeError, match="access has dtype"):
+        power.special_linear(["1"])
+
+
+def test_edges_of_the_factors() -> None:
+    got = power.active_factors([31, -1, np.nan, 5], [30, 30, 30, 0])
+    assert got.sm[0] > 1
+    assert np.isnan(got.sm[1:]).all()
+    assert np.isnan(got.board[1:]).all()
+    assert got.flags.tolist() == [*[Flag.INPUT_SUSPECT] * 3, Flag.ZERO_DENOM | Flag.INPUT_SUSPECT]
+    with pytest.raises(ValueError, match="no form 'square'; allowed: 'log', 'linear'"):
+        power.active_factors(1, 30, "square")
+
+
+def test_warps_flag_what_does_not_divide() -> None:
+    got = power.warps_per_sm([64, 48, 64, 64], [60, 60, 61, 60], [30, 30, 30, 0])
+    assert got.flags.tolist() == [0, Flag.TAIL_EFFECT, Flag.TAIL_EFFECT, Flag.ZERO_DENOM]
+    assert power.warps_per_sm(64, 60, 0, form="as_published").value == np.inf
+
+
+def test_a_bad_count_spoils_only_the_units_it_touches() -> None:
+    got = power.accesses([np.nan, 2], [[True, False], [True, True]])
+    assert np.isnan(got.value).tolist() == [True, False]
+    assert got.flags.tolist() == [Flag.INPUT_SUSPECT, 0]
+    with pytest.raises(ValueError, match=r"counts has shape \(3,\) and touches \(2, 2\)"):
+        power.accesses([1, 2, 3], [[True, False], [True, True]])
+
+
+def test_units_stand_on_an_axis() -> None:
+    with pytest.raises(ValueError, match="one unit a place on the last axis"):
+        power.component_power(1.0, 1, 1, 0, 5)
+    with pytest.raises(ValueError, match="one unit a place on the last axis"):
+        power.runtime_power(1.0, 1.0, True, True, 1, 30)
+    assert power.component_power([[1.0], [np.nan]], 1, 2, 0, 5).value.tolist()[0] == 7
+    assert power.component_power([1.0], 1, 2, 0, [5, np.nan]).flags.tolist() == [0, Flag.INPUT_SUSPECT]
+
+
+def test_leakage_rises_with_the_square_of_the_temperature_and_more() -> None:
+    T = np.array([40.0, 60.0, 80.0])
+    flat = leakage_current(T, 5.0, 5.0, 0.0, 0.0, 1.5).value
+    np.testing.assert_allclose(flat / flat[0], ((T + 273.15) / 313.15) ** 2)
+    assert (np.diff(np.log(leakage_current(T, 1.0, 1.0, 0.3, 0.0, 1.5).value / flat)) > 0).all()
+
+
+def test_edges_of_leakage() -> None:
+    got = leakage_current([-300.0, 50.0, 50.0, np.nan], [1.0, 1.0, -1.0, 1.0], 1.0, 0.3, 0.1, [1.5, 0.0, 1.5, 1.5])
+    assert np.isnan(got.value).all()
+    assert got.flags.tolist() == [Flag.INPUT_SUSPECT, Flag.ZERO_DENOM, Flag.INPUT_SUSPECT, Flag.INPUT_SUSPECT]
+
+
+def test_a_cooler_chip_draws_less() -> None:
+    got = power_at_temperature([60.0, -1.0, 60.0], [0.5, 0.5, np.inf], [-4.0, 1.0, 1.0])
+    assert got.value[0] == 58
+    assert got.flags.tolist() == [0, Flag.INPUT_SUSPECT, Flag.INPUT_SUSPECT]
+    assert delta_temperature([20.0, np.nan], 25.0).flags.tolist() == [0, Flag.INPUT_SUSPECT]
+    assert delta_temperature(-5.0, 25.0).value == -30
