@@ -127,8 +127,9 @@ def _read(stream: BinaryIO, how: Reading, verdict: Verdict) -> Iterator[Batch]:
         facts = dict(batch.facts)
         if "ranges" in tables and reader.NAME == formats.marks.NAME:
             local = zone if facts["clock"] == LOCAL else None
-            tables["ranges"] = placed_ranges(tables["ranges"], local, how.offset_s)
-            facts["clock"] = UTC if local else facts["clock"]
+            if local or facts["clock"] == UTC:  # else the clock stays the file's own, as that of samples does
+                tables["ranges"] = placed_ranges(tables["ranges"], local, how.offset_s)
+                facts["clock"] = UTC
         on_clock = {"samples", "sensors"} & set(tables) or reader.NAME == formats.marks.NAME
         about = {name: text for name, text in said.items() if name == "reader" or on_clock}
         yield replace(batch, tables=tables, facts={**facts, **about})
@@ -243,7 +244,7 @@ def _recalled(engine: "Engine", verdict: Verdict, how: Reading) -> Verdict:
         setattr(verdict, name, row[name])
     verdict.launches = int(row["launches"])
     verdict.facts = json.loads(row["facts"])
-    if kept := _kept(verdict, how, has_samples=row["samples"] > 0):
+    if kept := _kept(verdict, how, on_a_clock=row["samples"] > 0 or row["format"] == formats.marks.NAME):
         verdict.message = f"{verdict.message}; {kept}" if verdict.message else kept
     return verdict
 
@@ -291,11 +292,11 @@ def _told(batch: Batch, device: str | None) -> Batch:
     return batch if device is None else replace(batch, facts={**batch.facts, "given_device": device})
 
 
-def _kept(verdict: Verdict, how: Reading, *, has_samples: bool) -> str:
+def _kept(verdict: Verdict, how: Reading, *, on_a_clock: bool) -> str:
     """Say how a stored file was read, and that it stays so where it is given with other options now."""
     then, now = ({option: facts.get(n, "") for n, option in OPTIONS.items()} for facts in (verdict.facts, how.said()))
-    # Without samples there is nothing that these options act on.
-    other = [option for option in OPTIONS.values() if now[option] != then[option] and has_samples]
+    # Without samples or marks there is nothing that these options act on.
+    other = [option for option in OPTIONS.values() if now[option] != then[option] and on_a_clock]
     if how.form not in (None, verdict.format):
         other.append("--format")
         then["--format"] = verdict.format
