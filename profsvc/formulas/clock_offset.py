@@ -98,7 +98,9 @@ def estimate_offset(
     A lag of the temperature sensor looks like an offset and cannot be told from it. Two logs with one clock measure the
     lag itself: the estimate is then lag minus lateness, and with the same two kinds of sensors on two machines it is
     ``temperature_lag_s``. Where no such log exists, the offset carries the lag: a sensor on the die of a board is read
-    within its polling interval, a thermocouple lags by its own time constant.
+    within its polling interval, a thermocouple lags by its own time constant. Where power is at hand both instant and
+    averaged, the instant sensor tells more: an average smooths away what a fast part answers, which ``power_late_s``
+    does not bring back.
 
     Source: [Hong2012] Eq 49 to 52 and chapter III for the step as a common mark; the elimination of the linear part:
     [GolubPereyra1973]; the error: [NeweyWest1987], [Andrews1991], [Buckland1997]; parts and any load: this project.
