@@ -19,7 +19,7 @@ from profsvc.analysis import power_windows
 from profsvc.analysis.power_correction import corrected
 from profsvc.analysis.power_logs import UTC, Log, named
 from profsvc.analysis.power_models import idle, thermal
-from profsvc.analysis.power_sensor import Measured, Options, measured
+from profsvc.analysis.power_sensor import INSTANT, Measured, Options, measured
 from profsvc.analysis.power_sums import sums
 from profsvc.analysis.power_sweeps import sweeps
 from profsvc.formulas.plateaus import change_points
@@ -53,10 +53,12 @@ def analyze_power(
     if options.sensor is not None:
         powers = named(powers, options.sensor)
     parts: dict[str, list[pd.DataFrame]] = {name: [] for name in FRAMES}
-    for log in powers:
+    followed: set[int] = set()
+    # A sensor that does not average comes first: it shows best how the temperature follows.
+    for log in sorted(powers, key=lambda log: not INSTANT.search(log.name)):
         own = measured(log, logs, options)
         if isinstance(own, Measured):
-            for name, frame in _analyzed(own, marks, launches, options).items():
+            for name, frame in _analyzed(own, marks, launches, options, followed).items():
                 parts[name].append(frame)
         else:
             parts["power_quality"].append(pd.DataFrame([own]))
@@ -73,7 +75,7 @@ def _stacked(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
 
 
 def _analyzed(
-    own: Measured, marks: pd.DataFrame, launches: pd.DataFrame, options: Options
+    own: Measured, marks: pd.DataFrame, launches: pd.DataFrame, options: Options, followed: set[int]
 ) -> Mapping[str, pd.DataFrame]:
     windows = _windows(own, marks, launches)
     table, found = sums(own, windows)
@@ -82,7 +84,10 @@ def _analyzed(
     table["runtime_power_w"] = table["mean_power_w"] - table["idle_power_w"]
     table["runtime_energy_j"] = table["energy_j"] - table["idle_power_w"] * table["duration_s"]
     table, coefficients = corrected(own, table, found, options)
-    thermal(own, table)
+    warmth = own.companions.get("temperature")
+    if warmth is None or warmth.sensor_id not in followed:
+        thermal(own, table)
+        followed |= set() if warmth is None else {warmth.sensor_id}
     sweeps(own, table, idle_w)
     quality = pd.DataFrame(own.quality)
     table["quality"] = _codes(table["window"], own.quality)

@@ -78,7 +78,8 @@ def _clocks(table: pd.DataFrame) -> list[tuple[float, npt.NDArray[np.intp]]]:
         fresh = np.r_[True, ~(np.abs(known[1:] / known[:-1] - 1) < SAME_CLOCK)] if len(known) else np.zeros(0, bool)
     fresh[1:] &= ~(np.isnan(known[1:]) & np.isnan(known[:-1])) if len(known) else True
     groups = np.split(windows[order], np.flatnonzero(fresh)[1:])
-    return [(float(np.mean(table["mean_clock_hz"].to_numpy(np.float64)[group])), group) for group in groups if len(group)]
+    every = table["mean_clock_hz"].to_numpy(np.float64)
+    return [(float(np.mean(every[group])), group) for group in groups if len(group)]
 
 
 def _fitted(
@@ -118,8 +119,8 @@ def _fitted(
     if np.isfinite(fit.published_w_per_c):
         rows.append(common | published | {"coefficient_w_per_c": fit.published_w_per_c})
     if fit.segments_left_out:
-        words = f"{fit.segments_left_out} windows at {clock / 1e6:.0f} MHz are too short or not steady for a coefficient"
-        own.beware("segments_left_out", words, fit.segments_left_out, "1")
+        words = f"{fit.segments_left_out} windows at {clock / 1e6:.0f} MHz are too short or unsteady for a coefficient"
+        own.beware("segments_left_out", words, float(fit.segments_left_out), "1")
     return fit
 
 
@@ -162,11 +163,11 @@ def _apply(
     for name, values in zip(WINDOW[7:10], (one.energy_j, one.energy_low_j, one.energy_high_j), strict=True):
         table.loc[rows, name] = energy + values - power * duration
     readings = correct_to_reference(own.power_w, temperature, fit, reference).power_w
-    few = WindowEnergy(*(part[places] for part in found))
-    slope, se = slopes(own.time_s, readings, own.fresh, few, pd.Series(np.zeros(len(places), dtype=bool)))
+    edges = found.mean_begin_s[places], found.mean_end_s[places]
+    slope, se = slopes(own.time_s[own.fresh], readings[own.fresh], *edges)
     table.loc[rows, WINDOW[10]], table.loc[rows, WINDOW[11]] = slope, se
     table.loc[rows[~np.isfinite(at.power_w)], "reason"] = "no mean power or temperature in this window"
-    for row in rows[(at.flags & np.uint32(Flag.EXTRAPOLATED)) > 0]:
-        away = table.at[row, "mean_temperature_c"] - reference
+    far = (at.flags & np.uint32(Flag.EXTRAPOLATED)) > 0
+    for label, away in zip(table["window"].iloc[places[far]], (mean - reference)[far].tolist(), strict=True):
         words = f"{away:+.1f} degC from the reference, but the coefficient was seen over {fit.range_c:.1f} degC only"
-        own.beware("extrapolated", words, float(away), "degC", window=table.at[row, "window"])
+        own.beware("extrapolated", words, away, "degC", window=label)

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 
+from profsvc.analysis.power_logs import Floats
 from profsvc.analysis.power_sensor import Measured
 from profsvc.analysis.power_sums import seconds
 from profsvc.analysis.power_windows import IDLE, RUN
@@ -13,7 +14,7 @@ from profsvc.formulas.thermal_load import fit_load
 THERMAL = "thermal"
 # Shorter windows do not show a time constant; of longer lists the longest windows are fitted.
 SHORTEST_S = 20.0
-MOST_WINDOWS = 40
+MOST_WINDOWS = 4
 
 
 def idle(own: Measured, table: pd.DataFrame) -> float:
@@ -46,21 +47,25 @@ def thermal(own: Measured, table: pd.DataFrame) -> None:
         return
     _whole(own)
     parts = table[(table["kind"] != RUN) & (table["duration_s"] >= SHORTEST_S)].nlargest(MOST_WINDOWS, "duration_s")
-    for row in parts.sort_index().itertuples():
-        begin = (row.begin_ns - own.origin_ns) / 1e9
-        end = (row.end_ns - own.origin_ns) / 1e9
-        which = slice(*np.searchsorted(series.time_s, [begin, end]))
-        time, value = series.time_s[which], series.value[which]
-        falls = len(value) > 1 and np.median(value[-len(value) // 4 :]) < np.median(value[: max(len(value) // 4, 1)])
-        name, fit = ("rc_decay_s", fit_decay) if falls else ("rc_rise_s", fit_rise)
-        found = fit(time - begin, value)
-        said = {"window": row.window, "flags": int(found.flags), "form": "one constant, one load"}
-        if found.refusal:
-            own.model(THERMAL, name, None, "s", reason=found.refusal, **said)
-            continue
-        own.model(THERMAL, name, found.rc_s, "s", low=found.low_s, high=found.high_s, **said)
-        own.model(THERMAL, "change_c", found.change_c, "degC", **said)
-        own.model(THERMAL, "end_c", found.end_c, "degC", **said)
+    parts = parts.sort_index()
+    for label, begin, end in zip(parts["window"], *seconds(own, parts), strict=True):
+        which = slice(*np.searchsorted(series.time_s, np.array([begin, end])).tolist())
+        _alone(own, str(label), series.time_s[which] - begin, series.value[which])
+
+
+def _alone(own: Measured, label: str, time_s: Floats, temperature_c: Floats) -> None:
+    """One exponential through the temperature of one window, whichever way it goes."""
+    few = max(len(temperature_c) // 4, 1)
+    falls = bool(np.median(temperature_c[-few:]) < np.median(temperature_c[:few])) if len(temperature_c) else False
+    name, fit = ("rc_decay_s", fit_decay) if falls else ("rc_rise_s", fit_rise)
+    found = fit(time_s, temperature_c)
+    said = {"window": label, "flags": int(found.flags), "form": "one constant, one load"}
+    if found.refusal:
+        own.model(THERMAL, name, None, "s", reason=found.refusal, **said)
+        return
+    own.model(THERMAL, name, found.rc_s, "s", low=found.low_s, high=found.high_s, **said)
+    own.model(THERMAL, "change_c", found.change_c, "degC", **said)
+    own.model(THERMAL, "end_c", found.end_c, "degC", **said)
 
 
 def _whole(own: Measured) -> None:

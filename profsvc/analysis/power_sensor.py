@@ -79,7 +79,7 @@ class Measured:
 
 
 def measured(power: Log, logs: Sequence[Log], options: Options) -> "Measured | dict[str, Any]":
-    """Make a power log ready, with the logs of its run beside it; what to beware of if too few of its readings stand."""
+    """Make a power log ready, with the logs of its run beside it; or say that too few of its readings stand."""
     origin = int(power.time_ns[0]) if len(power.time_ns) else 0
     told = clean(power.seconds(origin), power.value)
     if told.time_s.size < FEWEST:
