@@ -36,11 +36,12 @@ INTERNAL = ("slowed_share",)
 READINGS = 4
 # Kernels further apart than this are two stretches, as the device idles meanwhile.
 PAUSE_S = 0.05
+AS_IT_IS = Options()
 MOST_WINDOWS = 2000
 
 
 def analyze_power(
-    logs: Sequence[Log], marks: pd.DataFrame, launches: pd.DataFrame, options: Options = Options()
+    logs: Sequence[Log], marks: pd.DataFrame, launches: pd.DataFrame, options: Options = AS_IT_IS
 ) -> dict[str, pd.DataFrame]:
     """Return the frames of `FRAMES` for every power sensor of a run.
 
@@ -113,8 +114,8 @@ def _windows(own: Measured, marks: pd.DataFrame, launches: pd.DataFrame) -> pd.D
     if found.empty:
         levels = change_points(own.time_s[own.fresh], own.power_w[own.fresh])
         steady = levels.steady
-        edges = [own.origin_ns + np.round(edge[steady] * 1e9).astype(np.int64) for edge in levels[:2]]
-        found = power_windows.of_levels(*edges, levels.level_w[steady])
+        begin, end = (own.origin_ns + np.round(edge[steady] * 1e9).astype(np.int64) for edge in levels[:2])
+        found = power_windows.of_levels(begin, end, levels.level_w[steady])
     if len(found) > MOST_WINDOWS:
         words = f"{len(found)} windows were found; the longest {MOST_WINDOWS} are kept"
         own.beware("windows_cut", words, len(found), "1")

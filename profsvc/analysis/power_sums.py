@@ -101,7 +101,7 @@ def _temperatures(own: Measured, table: pd.DataFrame, begin: Floats, end: Floats
 
 def _clocks(own: Measured, table: pd.DataFrame, begin: Floats, end: Floats) -> None:
     """Mean clock of each window; flag the loads in which it moved, or was held down."""
-    table["mean_clock_hz"] = np.nan
+    table["mean_clock_hz"], table["slowed_share"] = np.nan, 0.0
     series = own.companions.get("clock")
     if series is not None:
         table["mean_clock_hz"] = _mean(series, begin, end)
@@ -110,7 +110,7 @@ def _clocks(own: Measured, table: pd.DataFrame, begin: Floats, end: Floats) -> N
         return
     places, window = inside(slow.time_s, begin, end)
     share = np.bincount(window, weights=slow.value[places], minlength=len(table))
-    share /= np.maximum(np.bincount(window, minlength=len(table)), 1)
+    share = share / np.maximum(np.bincount(window, minlength=len(table)), 1)
     table["slowed_share"] = share
     for row in np.flatnonzero((share > 0) & (table["kind"] != RUN)):
         words = f"the board held its clock down in {100 * share[row]:.3g} % of the readings"

@@ -59,6 +59,13 @@ class Blocks(NamedTuple):
     drift: Array
 
 
+def readings_of(time: Array, temperature: Array) -> Readings:
+    """Readings of a temperature alone, in one segment."""
+    nothing = np.zeros(time.size)
+    codes = np.zeros(time.size, dtype=np.intp)
+    return Readings(time, nothing, temperature, nothing, nothing, nothing, nothing, codes)
+
+
 def segment_ptp(x: Array, segment: Codes) -> Array:
     """Largest minus smallest of every segment."""
     low, high = (np.full(int(segment.max(initial=-1)) + 1, v) for v in (np.inf, -np.inf))

@@ -34,29 +34,40 @@ class Wander(NamedTuple):
         return int(np.argmax(self.weight))
 
 
-def fit(y: Array, X: Array, time: Array, count: Array, span: float) -> Wander:
-    """Fit columns X to y, rows at `time` made of `count` readings each; `span` is the typical distance of two rows."""
+class Models(NamedTuple):
+    """The noise models of rows at given times: what makes rows of each white, and the logarithm of its determinant."""
+
+    whiten: Array  # (models, rows, rows)
+    determinant: Array  # (models,)
+
+
+def models(time: Array, size: Array, span: float) -> Models:
+    """Noise models for rows at `time`, each the mean of `size` readings; `span` is the typical distance of two."""
     distance = np.abs(time[:, np.newaxis] - time) / span
-    white = np.diag(count.mean() / count)
-    models = [(0.0, 1.0), *((w, tau) for w in SHARES for tau in SPANS)]
-    V = np.stack([(1 - w) * white + w * np.exp(-distance / tau) for w, tau in models])
-    L = np.linalg.cholesky(V)
-    both = np.linalg.solve(L, np.broadcast_to(np.column_stack([X, y]), (len(models), y.size, X.shape[1] + 1)))
-    A, b = both[:, :, :-1], both[:, :, -1]
-    normal = np.einsum("kni,knj->kij", A, A)
+    white = np.diag(size.mean() / size)
+    pairs = [(0.0, 1.0), *((w, tau) for w in SHARES for tau in SPANS)]
+    L = np.linalg.cholesky(np.stack([(1 - w) * white + w * np.exp(-distance / tau) for w, tau in pairs]))
+    return Models(
+        np.asarray(np.linalg.inv(L), dtype=np.float64), 2 * np.log(np.diagonal(L, axis1=1, axis2=2)).sum(axis=1)
+    )
+
+
+def fit(noise: Models, y: Array, X: Array) -> Wander:
+    """Fit the columns of X to y under each noise model."""
+    A, b = noise.whiten @ X, noise.whiten @ y
+    normal = A.transpose(0, 2, 1) @ A
     inverse = np.linalg.inv(normal)
-    estimate = np.einsum("kij,knj,kn->ki", inverse, A, b)
-    rest = b - np.einsum("kni,ki->kn", A, estimate)
+    estimate = (inverse @ (A.transpose(0, 2, 1) @ b[:, :, np.newaxis]))[:, :, 0]
+    rest = b - (A @ estimate[:, :, np.newaxis])[:, :, 0]
     squares = np.maximum((rest**2).sum(axis=1), np.finfo(float).tiny)
     freedom = y.size - X.shape[1]
-    log_V = 2 * np.log(np.diagonal(L, axis1=1, axis2=2)).sum(axis=1)
-    restricted = -0.5 * (log_V + np.linalg.slogdet(normal)[1] + freedom * np.log(squares))
+    restricted = -0.5 * (noise.determinant + np.linalg.slogdet(normal)[1] + freedom * np.log(squares))
     weight = np.exp(restricted - restricted.max())
     return Wander(
         estimate,
         inverse * (squares / freedom)[:, np.newaxis, np.newaxis],
         weight / weight.sum(),
-        -0.5 * (log_V + y.size * np.log(squares / y.size)),
+        -0.5 * (noise.determinant + y.size * np.log(squares / y.size)),
         freedom,
     )
 
@@ -69,3 +80,11 @@ def interval(found: Wander, column: int, extra: Array | float = 0.0, level: floa
         quantile(p, estimate, scale, float(found.freedom), found.weight) for p in ((1 - level) / 2, (1 + level) / 2)
     )
     return float(found.weight @ estimate), low, high
+
+
+def along(found: Wander, direction: Array) -> Wander:
+    """The same fit, seen as one column: a sum of its columns."""
+    covariance = np.einsum("i,kij,j->k", direction, found.covariance, direction)
+    return found._replace(
+        estimate=(found.estimate @ direction)[:, np.newaxis], covariance=covariance[:, np.newaxis, np.newaxis]
+    )

@@ -113,9 +113,9 @@ def check(source: BinaryIO, file_name: str, how: Reading = AS_IT_IS, progress: P
     """Read a file to its end without storing anything, and say what would be stored."""
     verdict = Verdict(file_name)
     with store.arriving(source, progress=progress) as arrival:
-        verdict.sha256 = arrival.sha256
         for _ in _read(arrival.stream(), how, verdict):
             pass
+        verdict.sha256 = arrival.sha256
     return verdict
 
 
@@ -135,17 +135,16 @@ def ingest(
     with store.arriving(source, partial(store.spool_of, files), progress) as arrival:
 
         def attempt() -> tuple[Verdict, store.Stored]:
-            verdict = Verdict(file_name, arrival.sha256)
-            known = store.find_upload(engine, arrival.sha256)
-            return verdict, known or _store(engine, arrival, run, how, files, verdict)
+            verdict = Verdict(file_name)
+            # A file of another length than all in the store is none of them: it is hashed while it is read.
+            known = store.find_upload(engine, arrival.sha256) if store.has_size(engine, arrival.size) else None
+            stored = known or _store(engine, arrival, run, how, files, verdict)
+            verdict.sha256 = arrival.sha256
+            return verdict, stored
 
         verdict, stored = store.repeated(engine, attempt)
-    verdict.known, verdict.upload_id, verdict.run_id, verdict.run = (
-        stored.known,
-        stored.upload_id,
-        stored.run_id,
-        stored.run,
-    )
+    verdict.known, verdict.upload_id = stored.known, stored.upload_id
+    verdict.run_id, verdict.run = stored.run_id, stored.run
     if verdict.known:
         verdict = _recalled(engine, verdict, how)
     # A run whose analysis was cut short is analysed when its bytes come again.
