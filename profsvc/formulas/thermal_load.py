@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from profsvc.formulas import _segments, _wander
-from profsvc.formulas._arrays import Array, Mask, mask, rows
+from profsvc.formulas._arrays import Array, Bools, Mask, mask, rows
 from profsvc.formulas._segments import Blocks
 from profsvc.formulas.flags import Flag
 from profsvc.formulas.thermal_fits import LEAST_CHANGE_C, USEFUL
@@ -23,6 +23,8 @@ CONSTANTS_S = np.geomspace(1.0, 400.0, 14)  # where the search begins
 PROPORTIONS = np.array([0.7, 1.0, 1.3, 1.7, 2.2])
 LEAST_STEP = 0.1  # of the mean power; a load that varies less does not drive the temperature
 WORTH = 10.0  # by how much AIC must prefer a second constant
+APART = 2.0  # two constants that lie closer are one
+GAP_S = 3.0  # a power that is not known for longer is not drawn through
 ROUNDS = 12
 
 
@@ -57,6 +59,7 @@ class _Drive(NamedTuple):
     power: Array
     blocks: Blocks
     share: Array  # (blocks, steps + 1)
+    resumed: Array  # when the log of the power resumed at another level than it stopped at
 
 
 def fit_load(
@@ -99,7 +102,10 @@ def fit_load(
     one, two = (_refined(drive, start) for start in _starts(drive))
     found = [_judged(drive, noise, p) for p in (one, two)]
     better = 2 * (found[1].likelihood.max() - found[0].likelihood.max()) - 4 > WORTH
-    return _told(drive, two if better else one, found[int(better)], T.size)
+    told = _told(drive, two, found[1], T.size) if better and abs(two[2] - two[1]) > np.log(APART) else None
+    if told and not told.refusal and min(told.resistance_c_per_w, told.second_resistance_c_per_w) > 0:
+        return told
+    return _told(drive, one, found[0], T.size)
 
 
 def _finite(t: Array, x: Array) -> tuple[Array, Array]:
@@ -130,6 +136,8 @@ def _useless(tp: Array, P: Array, T: Array) -> str:
 
 
 def _drive(tp: Array, P: Array, tT: Array, T: Array) -> _Drive:
+    blind, resumed = _blind(tp, P, tT)
+    tT, T = tT[~blind], T[~blind]
     step = float(np.ptp(tp)) / STEPS
     edges = tp[0] + step * np.arange(STEPS + 1)
     energy = np.concatenate([[0.0], np.cumsum(np.diff(tp) * (P[1:] + P[:-1]) / 2)])
@@ -139,7 +147,18 @@ def _drive(tp: Array, P: Array, tT: Array, T: Array) -> _Drive:
     share = np.zeros((b.time.size, STEPS + 1))
     np.add.at(share, (b.of_reading, before), 1 - (at - before))
     np.add.at(share, (b.of_reading, before + 1), at - before)
-    return _Drive(step, np.diff(np.interp(edges, tp, energy)) / step, b, share / b.size[:, np.newaxis])
+    return _Drive(step, np.diff(np.interp(edges, tp, energy)) / step, b, share / b.size[:, np.newaxis], resumed - tp[0])
+
+
+def _blind(tp: Array, P: Array, tT: Array) -> tuple[Bools, Array]:
+    """Temperatures read while the power was lost and changed, and when it was back: what heat came is not known."""
+    lost = np.flatnonzero(np.diff(tp) > GAP_S)
+    before, after = (np.array([np.median(P[max(k + a, 0) : k + b]) for k in lost]) for a, b in ((-4, 1), (1, 6)))
+    lost = lost[np.abs(after - before) > LEAST_STEP * np.maximum(np.abs(after), np.abs(before))] if lost.size else lost
+    blind = np.zeros(tT.size, dtype=np.bool_)
+    for k in lost:
+        blind |= (tT > tp[k]) & (tT < tp[k + 1])
+    return blind, tp[lost + 1]
 
 
 def _driven(d: _Drive, rise: Array, decay: Array) -> Array:
@@ -160,8 +179,12 @@ def _columns(d: _Drive, p: Array) -> Array:
     rise = np.exp(flat[:, 1:])
     decay = rise * np.exp(flat[:, :1])
     driven = _driven(d, rise.ravel(), decay.ravel()).reshape(-1, *rise.shape)
-    start = np.exp(-d.blocks.time[:, np.newaxis] / rise[:, 0])[..., np.newaxis]
-    design = np.concatenate([driven, start, np.ones_like(start)], axis=2).transpose(1, 0, 2)
+    parts = [np.moveaxis(driven, 0, -1)]
+    for since in [0.0, *d.resumed]:  # an exponential for the unknown state at each beginning
+        age = np.maximum(d.blocks.time - since, 0.0)
+        which = rise[:, :1] if since == 0 else rise
+        parts.append(np.where(d.blocks.time >= since, np.exp(-age / which[..., np.newaxis]), 0.0))
+    design = np.concatenate([*parts, np.ones((len(rise), 1, d.blocks.time.size))], axis=1).swapaxes(1, 2)
     return np.asarray(design.reshape(*p.shape[:-1], *design.shape[1:]))
 
 

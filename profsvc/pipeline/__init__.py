@@ -1,7 +1,6 @@
 """The joiner: bytes -> tidy tables -> store -> analysis -> results. Every front door calls this one pipeline."""
 
 import json
-import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -13,15 +12,18 @@ import pandas as pd
 
 from profsvc import analysis, formats, specs, store
 from profsvc.analysis.clocks import placed, placed_ranges, zone_of
-from profsvc.errors import ServiceError, UsageError
+from profsvc.errors import ServiceError
 from profsvc.formats.clock import LOCAL, UTC
 from profsvc.formats.named_columns import read_columns
 from profsvc.formats.placed_sensors import placed_sensors, read_positions
 from profsvc.pipeline.power import analyze_power
+from profsvc.pipeline.reading import AS_IT_IS, OPTIONS, Reading
 from profsvc.tables import Batch
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
+
+__all__ = ["Reading", "Verdict", "analyze", "analyze_power", "check", "demo_files", "ingest", "reparse", "undelete"]
 
 LAUNCHES_AT_ONCE = 200
 MOST_AT_ONCE = 20_000
@@ -31,62 +33,7 @@ DEVICE_FIGURES = (
     "sm_count", "max_warps_per_sm", "dram_peak_bytes_per_s", "fp32_peak_flop_per_s", "fp64_peak_flop_per_s",
     "l2_size_bytes", "sm_clock_max_hz", "mem_clock_max_hz",
 )  # fmt: skip
-# The fact that keeps an option, and the option.
-OPTIONS = {
-    "timezone": "--timezone", "clock_offset_s": "--clock-offset", "columns": "--column", "positions": "--position",
-}  # fmt: skip
 Progress = Callable[[int], None]
-
-
-@dataclass(frozen=True)
-class Reading:
-    """How to read a file, as far as the user says.
-
-    Reader, zone of its clock, seconds that this clock was ahead, what its columns are (NAME=QUANTITY:UNIT), and where
-    its channels sit on the die (CHANNEL=X,Y in mm).
-    """
-
-    form: str | None = None
-    zone: str | None = None
-    offset_s: float = 0.0
-    columns: tuple[str, ...] = ()
-    positions: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        """Refuse what cannot be meant before any file is read."""
-        if self.zone is not None:
-            zone_of(self.zone)
-        read_columns(self.columns)
-        read_positions(self.positions)
-        if self.columns and self.form not in (None, formats.timeseries.NAME):
-            raise UsageError(
-                f"--column says what the columns of a log are, but {self.form} knows its own; leave one of them out"
-            )
-
-    def said(self) -> dict[str, str]:
-        """Return what is kept with the upload, so that the same answer can be had again."""
-        said = {
-            "timezone": self.zone or "",
-            "clock_offset_s": f"{self.offset_s:g}" if self.offset_s else "",
-            "columns": shlex.join(self.columns),
-            "positions": shlex.join(self.positions),
-            "reader": self.form or "",
-        }
-        return {name: value for name, value in said.items() if value}
-
-    @classmethod
-    def as_said(cls, facts: Mapping[str, str]) -> "Reading":
-        """Return how a stored file was read, from what is kept with it; its format only where the user named it."""
-        return cls(
-            facts.get("reader"),
-            facts.get("timezone"),
-            float(facts.get("clock_offset_s", "0")),
-            tuple(shlex.split(facts.get("columns", ""))),
-            tuple(shlex.split(facts.get("positions", ""))),
-        )
-
-
-AS_IT_IS = Reading()
 
 
 @dataclass

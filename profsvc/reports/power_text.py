@@ -11,6 +11,7 @@ from profsvc.reports.text import middle
 
 Row = Mapping[str, Any]
 HEADS = ("window", "s", "W", "\u00b0C", "W corrected", "J", "J corrected", "beware")
+PARTS = ("windows", "coefficients", "models", "quality")
 MOST = 5
 # The terminal has the figures that answer a question; all of them are in the other forms.
 MODELS = (
@@ -37,12 +38,9 @@ def power(view: Row, width: int | None = None) -> str:
     lines = [f"power of run {info['name']} (id {info['run_id']}) of project {info['project']}"]
     if not view["stored"]:
         lines.append("  computed for this call; what is stored stays as it is")
-    ids = dict.fromkeys(row["sensor_id"] for key in ("windows", "quality", "coefficients") for row in view[key])
+    ids = dict.fromkeys(row["sensor_id"] for key in PARTS for row in view[key])
     for sensor_id in ids:
-        own = {
-            key: [row for row in view[key] if row["sensor_id"] == sensor_id]
-            for key in ("windows", "coefficients", "models", "quality")
-        }
+        own = {key: [row for row in view[key] if row["sensor_id"] == sensor_id] for key in PARTS}
         lines += ["", *_sensor(own, width)]
     return "\n".join(visible(line) for line in lines) + "\n"
 
@@ -121,7 +119,8 @@ def _models(rows: Sequence[Row]) -> Iterable[str]:
         yield f"  {model.replace('_', ' ')}{more}"
         for row in told:
             label = f"{row['window']}: " if row["window"] else ""
-            value = f"{interval(row, 'value', 'low', 'high')} {_unit(row['unit'])}".rstrip() or str(row["reason"])
+            known = f"{interval(row, 'value', 'low', 'high')} {_unit(row['unit'])}".rstrip()
+            value = known if row["value"] is not None else row["reason"] or "unknown"
             notes = ", ".join(filter(None, (row["form"], row["flags"] and row["flags"].replace(" ", ", "))))
             yield f"    {label}{row['quantity']} {value}{f'  ({notes})' if notes else ''}"
 
