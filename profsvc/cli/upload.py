@@ -68,6 +68,7 @@ def _one(text: str, work: "Work") -> "Verdict":
 def describe(verdict: "Verdict", checked: bool) -> str:
     """Say in one sentence what became of a file."""
     counts = {"launches": verdict.launches, "samples": verdict.samples}
+    counts["phase" if verdict.phases == 1 else "phases"] = verdict.phases
     held = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
     if not held and not verdict.known:  # what is stored already may be told by its lines alone
         held = "no launches"

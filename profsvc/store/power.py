@@ -74,6 +74,29 @@ def sensor_readings(engine: Engine, sensor_id: int) -> Readings:
     return Readings(np.concatenate(times), np.concatenate(found), clock, every - timed[clock])
 
 
+def last_samples(engine: Engine, sensor_ids: Iterable[int], most: int) -> pd.DataFrame:
+    """Return at most the last ``most`` samples of each of these sensors, on every clock that they have.
+
+    Columns: ``sensor_id``, ``time_ns``, ``local_ns``, ``elapsed_ns`` and ``value``, as ``v1_samples`` has them.
+    """
+    clocks = list(CLOCKS.values())
+    query = (
+        f"SELECT {', '.join(clocks)}, value FROM v1_samples WHERE sensor_id = :sensor_id"
+        " ORDER BY upload_id, sensor_id, block_id, sample_id"
+    )
+    parts = []
+    for sensor_id in sensor_ids:
+        kept: list[Any] = []
+        for rows in chunks(engine, query, sensor_id=sensor_id):
+            kept = [*kept, *rows][-most:]
+        *times, found = list(zip(*kept, strict=True)) or [()] * (len(clocks) + 1)
+        columns = {clock: pd.array(time, dtype="Int64") for clock, time in zip(clocks, times, strict=True)}
+        owner = {"sensor_id": pd.array([sensor_id] * len(kept), dtype="Int64")}
+        parts.append(pd.DataFrame({**owner, **columns, "value": np.array(found, np.float64)}))
+    blank = {name: pd.array([], dtype="Int64") for name in ("sensor_id", *clocks)}
+    return pd.concat(parts or [pd.DataFrame({**blank, "value": np.empty(0)})], ignore_index=True)
+
+
 def _clocks(engine: Engine, run_id: int) -> dict[int, str]:
     """Return the clock of the launches and ranges of each file of a run; launches of a second page count once."""
     uploads = select(engine, "v1_uploads", run_id=run_id)
