@@ -5,11 +5,6 @@ Run it with ``python -m tests.benchmarks.power_recovery [logs]``. Printed are, o
 how wide it is, beside the published form; the time constants; and whether logs without information are refused.
 """
 
-import numpy as np
-
-from profsvc.formulas.coefficient import Coefficient, fit_coefficient
-from tests.formulas.synthetic_logs import Log
-
 import sys
 import time
 from collections.abc import Iterable
