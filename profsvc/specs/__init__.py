@@ -11,9 +11,11 @@
 ``literature``   references.toml
 ``guidance``     criteria.toml: the nine criteria, the units and their hints
 ``questions``    queries.toml: example queries over the views of the store
+``changes``      changes.toml: the smallest change of a quantity that matters
 ===============  ==================================================================
 """
 
+from profsvc.specs.changes import SmallestChange, changes, smallest_change
 from profsvc.specs.collecting import how_to_collect, how_to_measure
 from profsvc.specs.derive import derive_counters
 from profsvc.specs.expression import Expression, parse
@@ -30,7 +32,9 @@ __all__ = [
     "Expression",
     "Question",
     "Reference",
+    "SmallestChange",
     "Unit",
+    "changes",
     "counters",
     "criteria",
     "derive_counters",
@@ -46,5 +50,6 @@ __all__ = [
     "question",
     "questions",
     "references",
+    "smallest_change",
     "units",
 ]
