@@ -328,7 +328,7 @@ def tonight(
     family = false_discovery(p, share)
     material = effect(step.before, step.after, relative, absolute).material
     found = (p <= alpha) & family.found & material
-    rerun = ~found & ((newest_p <= RERUN) | ((p <= alpha) & material))
+    rerun = ~found & ((newest_p <= RERUN) | ((p <= RERUN) & material))
     one = step.p.ndim == 0
     shaped = [x[0] if one else x for x in (found, rerun, family.adjusted)]
     return Night(

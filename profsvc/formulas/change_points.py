@@ -228,7 +228,7 @@ def _scores(series: Series, sign: float) -> Array:
     x, n = sign * series.x, lengths(series)
     order = np.lexsort((-np.arange(x.size), x, codes_of(series)))
     rank = np.empty(x.size)
-    rank[order] = np.arange(x.size) - np.repeat(series.start, n) + 1
+    rank[order] = np.arange(1.0, x.size + 1.0) - np.repeat(series.start, n)
     return normal_scores(rank / (np.repeat(n, n) + 1))
 
 
@@ -285,7 +285,7 @@ def _beyond(x: Array, a: Index, k: Index) -> tuple[Bools, Bools]:
 def _likeliest(series: Series, ranked: tuple[Sums, ...], up: Bools) -> Index:
     """Return the split of each series after which the scores are highest, in units of their spread."""
     position, N = np.arange(series.x.size), lengths(series)
-    stop, n, rising = (np.repeat(of_series, N) for of_series in (series.stop, N, up))
+    stop, n, rising = np.repeat(series.stop, N), np.repeat(N, N), np.repeat(up, N)
     m = stop - position
     inside = (m >= MIN_SEGMENT) & (n - m >= MIN_HISTORY)
     after = np.where(rising, *(sums.total[stop] - sums.total[position] for sums in ranked))
