@@ -1,5 +1,6 @@
 """Steps in the level of a series: how surely there is one, where, and from what to what."""
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -33,9 +34,11 @@ ALPHA = 0.01
 # Numbers of newest values that are held against all before them, and the share of the error that each may make. Most
 # goes to five: a change shall be known within a week of nights. Long ones need little, for they have much evidence.
 WINDOWS = (
-    (3, 0.14), (5, 0.62), (8, 0.08), (13, 0.05), (21, 0.03), (34, 0.02), (55, 0.015), (89, 0.015), (144, 0.01),
-    (233, 0.01), (377, 0.005), (610, 0.005),
+    (3, 0.13), (4, 0.04), (5, 0.57), (6, 0.04), (7, 0.03), (8, 0.05), (13, 0.04), (21, 0.03), (34, 0.02), (55, 0.015),
+    (89, 0.015), (144, 0.01), (233, 0.005), (377, 0.0025), (610, 0.0025),
 )  # fmt: skip
+VIEWS = (0, 5, 8, 13, 21, 34, 55, 89, 144, 233, 377, 610)  # newest values left out, to see what was taken back later
+GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0  # its multiples, modulo 1, are spread most evenly
 
 
 class NewestStep(NamedTuple):
@@ -77,7 +80,7 @@ def newest_step(
 
     The newest m values are held against the n before them, for m = 3, 5, 8, 13, ...; the bound of Bonferroni with
     weights w sums them up. a are normal scores of the ranks in the whole series, so that neither heavy tails nor
-    one wild value make a step; ties are broken against it. Where all m values lie beyond all n the ranks can say no
+    one wild value make a step; ties are broken by place. Where all m values lie beyond all n the ranks can say no
     more, and t is taken of the values themselves. s^2 and the degrees of freedom n_eff - 2 of the tail allow for the
     autocorrelation rho, W widens the difference of means for it.
 
@@ -121,15 +124,16 @@ def newest_step(
     split = np.where(known, best.split, series.start)
     sides = 2 * codes_of(series) + (np.arange(series.x.size) >= split[codes_of(series)])
     levels = medians(series.x, sides, 2 * n.size).reshape(-1, 2)
+    p = np.where(known & (levels[:, 0] == levels[:, 1]), 1.0, best.p)  # one wild value in a constant series
     results = (
-        best.p,
+        p,
         np.where(known, np.append(series.place, -1)[split], -1),
         np.where(known, levels[:, 0], np.nan),
         np.where(known, levels[:, 1], np.nan),
         np.where(known, split - series.start, 0),
         np.where(known, series.stop - split, 0),
         np.maximum(MIN_SEGMENT + MIN_HISTORY - lengths(series), 0),
-        mask((Flag.ZERO_DENOM, best.p == 0), (Flag.INPUT_SUSPECT, groups.any(_infinite(value, x)))),
+        mask((Flag.ZERO_DENOM, p == 0), (Flag.INPUT_SUSPECT, groups.any(_infinite(value, x)))),
     )
     return NewestStep(*groups.shaped(*results))
 
@@ -149,7 +153,7 @@ def change_points(
     .. math:: E \min_e p_e \le \alpha
 
     A part is tested by `newest_step` as it is, and as it was without its newest 5, 8, 13, ... values: so a step that
-    was taken back later is seen too. With E such views each p is multiplied by E, the bound of Bonferroni. Nights as
+    was taken back later is seen too, unless it was so short that no view ends near it. With E such views each p is multiplied by E, the bound of Bonferroni. Nights as
     they come need only `newest_step`, with the series since the last step.
 
     Source: own model; binary segmentation with the test of `newest_step`.
@@ -189,13 +193,14 @@ def change_points(
     level[series.start[1:]] = 1
     codes = np.cumsum(level)[:-1]
     levels = medians(series.x, codes, int(level.sum()) + 1)
-    code = codes[at]
-    return ChangePoints(groups.ids[codes_of(series)[at]], series.place[at], p, levels[code - 1], levels[code])
+    before, after = levels[codes[at] - 1], levels[codes[at]]
+    columns = (groups.ids[codes_of(series)[at]], series.place[at], p, before, after)
+    return ChangePoints(*(column[before != after] for column in columns))
 
 
 def _step_at_any_end(series: Series, start: Index, stop: Index) -> tuple[Index, Array]:
     """Split and p of the surest step in each part, as seen from its end or from earlier nights."""
-    cuts = np.array([0, *(m for m, _ in WINDOWS[1:])])
+    cuts = np.array(VIEWS)
     part, cut = np.nonzero((stop - start)[:, np.newaxis] - cuts >= MIN_SEGMENT + MIN_HISTORY)
     n = stop[part] - cuts[cut] - start[part]
     until = np.cumsum(n)
@@ -224,11 +229,16 @@ def _best_step(series: Series) -> _Best:
 
 
 def _scores(series: Series, sign: float) -> Array:
-    """Normal scores of the ranks in each series; of equal values the later one ranks lower, against a step up."""
+    """Normal scores of the ranks in each series; equal values are ranked by a key that only their place decides.
+
+    Such a key keeps the test valid, which ties in common ranks would not: two of three nights with a value that one in
+    twenty has would pass for a change.
+    """
     x, n = sign * series.x, lengths(series)
-    order = np.lexsort((-np.arange(x.size), x, codes_of(series)))
+    place = np.arange(float(x.size)) - np.repeat(series.start, n)
+    order = np.lexsort((place * GOLDEN % 1.0, x, codes_of(series)))
     rank = np.empty(x.size)
-    rank[order] = np.arange(1.0, x.size + 1.0) - np.repeat(series.start, n)
+    rank[order] = place + 1.0
     return normal_scores(rank / (np.repeat(n, n) + 1))
 
 
