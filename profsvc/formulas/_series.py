@@ -13,6 +13,7 @@ MAD_TO_SD = 1.482602218505602  # 1 / the 0.75 quantile of the standard normal
 DIFFERENCE_TO_SD = MAD_TO_SD / np.sqrt(2)  # differences of neighbours have twice the variance
 MEAN_DEVIATION_TO_SD = np.sqrt(np.pi / 2)
 SPIKE_SD = 4.0  # a value this many sd above, or below, both its neighbours is a spike
+LARGEST = 1e150  # its square is still a number
 FAR_SD = 1e3  # farther than this is as good as infinitely far
 AR_PRIOR = 6.0  # points' worth of belief that there is no autocorrelation
 AR_MAX = 0.95
@@ -37,10 +38,10 @@ def gather(value: Array, error: Array, groups: Groups, keep: Bools) -> Series:
 
 
 def read(value: ArrayLike, group: ArrayLike | None, standard_error: ArrayLike | None) -> tuple[Array, Array, Groups]:
-    """Return values, their standard errors (NaN or None: unknown, 0) and groups; what is infinite becomes NaN."""
+    """Return values, their standard errors (NaN or None: unknown, 0) and groups; what is as good as infinite is NaN."""
     x, error = rows(value=value, standard_error=standard_error)
-    error = np.where(np.isfinite(error) & (error > 0), error, 0.0)
-    return np.where(np.isfinite(x), x, np.nan), error, Groups(group, x.size)
+    error = np.where((error > 0) & (error < LARGEST), error, 0.0)
+    return np.where(np.abs(x) < LARGEST, x, np.nan), error, Groups(group, x.size)
 
 
 def lengths(series: Series) -> Index:

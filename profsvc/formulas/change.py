@@ -23,8 +23,8 @@ from profsvc.formulas._series import (
     without_spikes,
 )
 from profsvc.formulas._tails import student_tail
-from profsvc.formulas.change_points import ALPHA, newest_step
 from profsvc.formulas.flags import Flag
+from profsvc.formulas.steps import ALPHA, newest_step
 
 MIN_HISTORY = 5  # values before the newest one
 MAD_EFFICIENCY = 0.37  # a median absolute deviation knows as much as a standard deviation of 0.37 times the values

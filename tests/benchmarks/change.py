@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from profsvc.formulas.change import Night, newest_value, tonight
-from profsvc.formulas.change_points import ALPHA, change_points, newest_step
+from profsvc.formulas.steps import ALPHA, all_steps, newest_step
 
 SEED = 20261121
 Rng = np.random.Generator
@@ -175,7 +175,7 @@ def one_look(rng: Rng) -> None:
         here = otava(x[:200])
         beside = f"{published}, {_percent(here) if here is not None else 'not installed'}"
         _line(f"{name}: series with a finding", _percent(found(x).mean()), target, beside)
-        steps = change_points(*flat(x[:1000]), None)
+        steps = all_steps(*flat(x[:1000]), None)
         _line(f"{name}: the same, all steps of the history", _percent(np.unique(steps.group).size / 1000), target)
     for name, x in {
         "Student's t, 3 degrees of freedom": rng.standard_t(3, (4000, 100)),
@@ -233,7 +233,7 @@ def speed(rng: Rng) -> None:
     """Print how long a night takes."""
     print()
     x = flat(white(rng, 1000, 365))
-    for function in (newest_step, newest_value, tonight, change_points):
+    for function in (newest_step, newest_value, tonight, all_steps):
         started = time.perf_counter()
         function(*x)
         _line(f"{function.__name__}, 1000 series of 365 values", f"{time.perf_counter() - started:.2f} s")

@@ -12,11 +12,11 @@ from scipy import stats
 
 from profsvc.formulas import _tails
 from profsvc.formulas.change import effect, false_discovery, newest_value, noise_floor, tonight
-from profsvc.formulas.change_points import ALPHA, WINDOWS, change_points, newest_step
 from profsvc.formulas.flags import Flag
+from profsvc.formulas.steps import ALPHA, WINDOWS, all_steps, newest_step
 from tests.benchmarks import change as simulated
 
-OF_SERIES = (newest_step, newest_value, tonight, change_points)
+OF_SERIES = (newest_step, newest_value, tonight, all_steps)
 STEADY = [10.1, 9.9, 10.0, 10.2, 10.0, 9.8, 10.1, 9.9, 10.0, 10.1, 9.9, 10.0]
 
 
@@ -103,7 +103,7 @@ def test_series_beside_each_other_are_judged_alone(function: Callable[..., Any],
     value, group = simulated.flat(x)
     shuffled = np.argsort(np.tile(np.arange(40), 5), kind="stable")  # night by night
     together = function(value[shuffled], group[shuffled])
-    if function is change_points:
+    if function is all_steps:
         assert together.group.tolist() == [0, 1, 2, 3, 4]
         assert (together.before == [function(one).before[0] for one in x]).all()
         return
@@ -132,7 +132,7 @@ def test_any_numbers_give_a_probability_or_none(value: np.ndarray) -> None:
         for of in (None, group):
             p = function(value, of).p
             assert (np.isnan(p) | ((p >= 0) & (p <= 1))).all()
-    for at in change_points(value).at:
+    for at in all_steps(value).at:
         assert np.isfinite(value[at])
     tonight(value, group)
 
@@ -208,12 +208,12 @@ def test_known_errors_of_measurement_are_no_step() -> None:
 
 def test_all_steps_of_a_history(rng: np.random.Generator) -> None:
     levels = np.repeat([0.0, 6.0, 0.0, -5.0], [30, 8, 30, 32])
-    found = change_points(*simulated.flat(simulated.white(rng, 50, 100) + levels))
+    found = all_steps(*simulated.flat(simulated.white(rng, 50, 100) + levels))
     right = np.isin(found.at % 100, [29, 30, 31, 37, 38, 39, 67, 68, 69])
     assert right.mean() > 0.85
     assert 110 <= found.at.size <= 155  # a short stretch between a step and its return may pass unseen
     assert np.median(np.abs(found.after - found.before)) == pytest.approx(5.5, abs=1.0)
-    assert np.unique(change_points(*simulated.flat(simulated.white(rng, 200, 100))).group).size <= 8
+    assert np.unique(all_steps(*simulated.flat(simulated.white(rng, 200, 100))).group).size <= 8
 
 
 def test_a_change_too_small_to_matter_is_not_found() -> None:
@@ -263,5 +263,5 @@ def test_wrong_types_and_shapes() -> None:
     with pytest.raises(ValueError, match="group has shape"):
         tonight([1.0, 2.0, 3.0], [1, 2])
     with pytest.raises(TypeError, match="group has dtype"):
-        change_points([1.0, 2.0], [0.5, 1.5])
+        all_steps([1.0, 2.0], [0.5, 1.5])
     assert ALPHA == 0.01

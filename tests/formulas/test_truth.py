@@ -10,7 +10,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-from profsvc.formulas import change, change_points, characterization, criteria, findings, speedup, time_shares
+from profsvc.formulas import (
+    change,
+    characterization,
+    criteria,
+    findings,
+    heat_map,
+    placement,
+    sensor_rotation,
+    speedup,
+    steps,
+    thermocouple_calibration,
+    thermocouples,
+    time_shares,
+)
 from profsvc.formulas.criteria import device_sync, granularity, host_sync, load_balance_sm, throughput_occupancy
 from profsvc.formulas.speedup import amdahl, potential_speedup, remaining_potential
 
@@ -19,7 +32,20 @@ FIXTURES = ROOT / "fixtures" / "formulas"
 GOLDEN = Path(__file__).parents[3] / "shared" / "spec" / "golden.csv"
 NOT_ARGUMENTS = {"form", "field", "expected", "tolerance", "source"}
 NOT_NUMBERS = {"next_state"}  # all its cases stand in test_findings
-MODULES = (speedup, criteria, time_shares, characterization, change, change_points, findings)
+MODULES = (
+    speedup,
+    criteria,
+    time_shares,
+    characterization,
+    thermocouples,
+    thermocouple_calibration,
+    heat_map,
+    sensor_rotation,
+    placement,
+    change,
+    findings,
+    steps,
+)
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     name: function
     for module in MODULES

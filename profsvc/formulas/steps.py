@@ -54,7 +54,7 @@ class NewestStep(NamedTuple):
     flags: Mask
 
 
-class ChangePoints(NamedTuple):
+class Steps(NamedTuple):
     """The steps that were found, one entry a step, by group and then in order."""
 
     group: NDArray[np.int64]
@@ -139,22 +139,23 @@ def newest_step(
 
 
 def _infinite(value: ArrayLike, x: Array) -> Bools:
-    return np.broadcast_to(np.isinf(np.asarray(value, dtype=np.float64)), x.shape)
+    return np.isnan(x) & ~np.isnan(np.broadcast_to(np.asarray(value, dtype=np.float64), x.shape))
 
 
-def change_points(
+def all_steps(
     value: ArrayLike,
     group: ArrayLike | None = None,
     standard_error: ArrayLike | None = None,
     alpha: float = ALPHA,
-) -> ChangePoints:
+) -> Steps:
     r"""All steps of long histories: the surest one, then the same in the parts before and after it.
 
     .. math:: E \min_e p_e \le \alpha
 
     A part is tested by `newest_step` as it is, and as it was without its newest 5, 8, 13, ... values: so a step that
-    was taken back later is seen too, unless it was so short that no view ends near it. With E such views each p is multiplied by E, the bound of Bonferroni. Nights as
-    they come need only `newest_step`, with the series since the last step.
+    was taken back later is seen too, unless it was so short that no view ends near it. With E such views each p is
+    multiplied by E, the bound of Bonferroni. Nights as they come need only `newest_step`, with the series since the
+    last step.
 
     Source: own model; binary segmentation with the test of `newest_step`.
 
@@ -164,14 +165,14 @@ def change_points(
         standard_error: Standard error of each value, or one for all [as the value]; None, NaN or 0: unknown.
         alpha: Probability of error, of each part [1].
 
-    Returns: ChangePoints; ``before`` and ``after`` are the medians of the levels on both sides.
+    Returns: Steps; ``before`` and ``after`` are the medians of the levels on both sides.
 
     Range: at least 5 values before each step and 3 after.
 
     Errors: TypeError for a wrong dtype, ValueError for shapes that do not fit.
 
     >>> up_and_down = [1.0, 1.1, 0.9, 1.0, 1.1, 0.9] * 2 + [3.0, 3.1, 2.9, 3.0, 3.1, 2.9] + [1.0, 1.1, 0.9, 1.0, 1.1]
-    >>> found = change_points(up_and_down)
+    >>> found = all_steps(up_and_down)
     >>> found.at.tolist(), found.before.tolist(), found.after.tolist()
     ([12, 18], [1.0, 3.0], [3.0, 1.0])
     """
@@ -195,7 +196,7 @@ def change_points(
     levels = medians(series.x, codes, int(level.sum()) + 1)
     before, after = levels[codes[at] - 1], levels[codes[at]]
     columns = (groups.ids[codes_of(series)[at]], series.place[at], p, before, after)
-    return ChangePoints(*(column[before != after] for column in columns))
+    return Steps(*(column[before != after] for column in columns))
 
 
 def _step_at_any_end(series: Series, start: Index, stop: Index) -> tuple[Index, Array]:
