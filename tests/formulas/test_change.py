@@ -64,6 +64,16 @@ def test_a_spike_brings_no_finding(rng: np.random.Generator) -> None:
     assert tonight(*simulated.flat(at_the_end)).rerun_wanted.mean() > 0.99
 
 
+@pytest.mark.parametrize("at", [10, -5, -3, -2, -1])
+def test_a_high_spike_is_as_good_as_missing(at: int, rng: np.random.Generator) -> None:
+    x = simulated.white(rng, 30, 60)
+    with_spike, without = x.copy(), x.copy()
+    with_spike[:, at], without[:, at] = 25.0, np.nan
+    left, right = (newest_step(*simulated.flat(one)) for one in (with_spike, without))
+    assert (left.p == right.p).mean() > 0.95  # the sd that tells spikes moves a little with one
+    assert (left.at == right.at).mean() > 0.95
+
+
 def test_few_findings_of_a_night_are_false(rng: np.random.Generator) -> None:
     real, false = np.sum([simulated.one_night(rng, 60, 4.0, 500, 5) for _ in range(5)], axis=0)
     assert real >= 20
