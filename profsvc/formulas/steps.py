@@ -34,7 +34,7 @@ ALPHA = 0.01
 # Numbers of newest values that are held against all before them, and the share of the error that each may make. Most
 # goes to five: a change shall be known within a week of nights. Long ones need little, for they have much evidence.
 WINDOWS = (
-    (3, 0.13), (4, 0.04), (5, 0.57), (6, 0.04), (7, 0.03), (8, 0.05), (13, 0.04), (21, 0.03), (34, 0.02), (55, 0.015),
+    (3, 0.13), (4, 0.05), (5, 0.61), (6, 0.02), (7, 0.02), (8, 0.05), (13, 0.03), (21, 0.02), (34, 0.02), (55, 0.015),
     (89, 0.015), (144, 0.01), (233, 0.005), (377, 0.0025), (610, 0.0025),
 )  # fmt: skip
 VIEWS = (0, 5, 8, 13, 21, 34, 55, 89, 144, 233, 377, 610)  # newest values left out, to see what was taken back later
