@@ -33,7 +33,8 @@ class Column:
     meaning: str
 
 
-def _columns(*rows: str) -> tuple[Column, ...]:
+def columns(*rows: str) -> tuple[Column, ...]:
+    """Return columns, each written as ``name | kind | meaning``; a kind with a question mark may be null."""
     parsed = []
     for row in rows:
         name, kind, meaning = (part.strip() for part in row.split("|"))
@@ -42,7 +43,7 @@ def _columns(*rows: str) -> tuple[Column, ...]:
 
 
 TABLES: Mapping[str, tuple[Column, ...]] = {
-    "launches": _columns(
+    "launches": columns(
         "launch_index | int | ordinal of the launch in the file, from 0; with the file it is the launch's identity",
         "source_id    | text? | the ID the tool printed for it",
         "correlation_id | int? | joins it to the call that launched it",
@@ -68,7 +69,7 @@ TABLES: Mapping[str, tuple[Column, ...]] = {
         "shared_mem_dynamic_bytes | int? | shared memory of a block, as asked for at launch; null in the same way",
         "line         | int | first line of the launch in the file, from 1",
     ),
-    "metrics": _columns(
+    "metrics": columns(
         "launch_index | int? | the launch it belongs to; null for a value of the whole file or of a kernel",
         "kernel       | text? | the kernel of a value over all its launches; null where a launch or the file is meant",
         "invocations  | int? | how many launches, or readings of a board, that value is over",
@@ -82,7 +83,7 @@ TABLES: Mapping[str, tuple[Column, ...]] = {
         "reason       | text? | why value is null",
         "line         | int | line of the cell in the file, from 1",
     ),
-    "transfers": _columns(
+    "transfers": columns(
         "kind         | text | HtoD, DtoH, DtoD, PtoP, HtoH, memset, array copies, unified memory traffic",
         "start_ns     | int? | start on the device clock",
         "duration_ns  | float? | null where the tool prints none",
@@ -96,7 +97,7 @@ TABLES: Mapping[str, tuple[Column, ...]] = {
         "stream       | int? | CUDA stream",
         "line         | int | line in the file, from 1; row number in a database",
     ),
-    "api_calls": _columns(
+    "api_calls": columns(
         "name         | text | the call, as printed",
         "start_ns     | int? | start on the host clock of the tool",
         "duration_ns  | float? | null where the tool prints none",
@@ -105,16 +106,18 @@ TABLES: Mapping[str, tuple[Column, ...]] = {
         "correlation_id | int? | joins it to what it launched",
         "line         | int | line in the file, from 1; row number in a database",
     ),
-    "ranges": _columns(
+    "ranges": columns(
         "name         | text | name of the range or mark",
-        "start_ns     | int? | start on the host clock of the tool",
+        "start_ns     | int? | start on the host clock of the tool, UTC where the fact clock says so",
         "duration_ns  | float? | null for a mark or an open range",
         "domain       | text? | domain or category",
         "process_id   | int? | process",
         "thread_id    | int? | thread",
+        "active_sms   | int? | SMs that it kept busy, as a log of marks says",
+        "launches     | int? | launches in it, as a log of marks says",
         "line         | int | line in the file, from 1; row number in a database",
     ),
-    "kernel_summaries": _columns(
+    "kernel_summaries": columns(
         "category     | text | kernel, memory, api, range, domain: what the row sums up",
         "kernel       | text | name of the kernel, copy, call or range, as printed",
         "calls        | int | how many",
@@ -126,7 +129,7 @@ TABLES: Mapping[str, tuple[Column, ...]] = {
         "device_index | int? | device ordinal, where the row is about one",
         "line         | int | line in the file, from 1",
     ),
-    "sensors": _columns(
+    "sensors": columns(
         "sensor_index | int | ordinal of the sensor in the file, from 0",
         "quantity     | text | power, energy, temperature, clock, utilization, memory, voltage, current, limit, state",
         "name         | text | the channel's own name as printed, such as power.draw.instant",
@@ -138,7 +141,7 @@ TABLES: Mapping[str, tuple[Column, ...]] = {
         "quality      | text? | what to beware of, with the figure: stuck, polled faster than it updates, ...",
         "line         | int? | line that names the channel, from 1",
     ),
-    "samples": _columns(
+    "samples": columns(
         "sensor_index | int | the sensor",
         "sample_index | int | ordinal of the reading in the file",
         "time_ns      | int? | UTC since 1970; null where the file's clock has no known zone",
@@ -148,7 +151,7 @@ TABLES: Mapping[str, tuple[Column, ...]] = {
         "reason       | text? | why value is null",
         "line         | int | line in the file, from 1",
     ),
-    "rules": _columns(
+    "rules": columns(
         "launch_index | int | the launch it belongs to",
         "section      | text? | section of the page",
         "rule         | text | the tool's name of the rule",
@@ -159,7 +162,7 @@ TABLES: Mapping[str, tuple[Column, ...]] = {
         "message      | text | the rule's words",
         "line         | int | line in the file, from 1",
     ),
-    "characterizations": _columns(
+    "characterizations": columns(
         "device       | text | product name of the device that was measured",
         "quantity     | text | a function such as F_DRAMThr, or F_ArithThr:fp32 of one unit; a cost such as k_l2_load",
         "x            | float? | place in the sweep of a function; null for a cost measured without one",
@@ -168,7 +171,7 @@ TABLES: Mapping[str, tuple[Column, ...]] = {
         "method       | text? | how it was measured",
         "line         | int | line in the file, from 1",
     ),
-    "rejects": _columns(
+    "rejects": columns(
         "line         | int | first line of the rejected record, from 1",
         "lines        | int | how many lines it spans; 0 where another record has its line",
         "reason       | text | why it was rejected",

@@ -176,6 +176,8 @@ def test_devices_are_whole(key: str) -> None:
     assert (known.l1_size_bytes is None) or "l1" in known.source
     assert (known.tdp_w is None) or "tdp" in known.source
     assert (known.tensor_fp16_op_per_s is None) or "tensor" in known.source
+    assert (known.die_width_mm is None) == (known.die_height_mm is None)
+    assert (known.die_width_mm is None) or "die" in known.source
     assert 1e8 < known.boost_clock_hz < 4e9
     assert 1e10 < known.dram_peak_bytes_per_s < 2e13
     assert known.base_clock_hz is None or known.base_clock_hz < known.boost_clock_hz

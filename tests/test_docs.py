@@ -50,15 +50,18 @@ def commands(group: Any, path: tuple[str, ...] = ()) -> Iterator[str]:
 def views_table() -> str:
     """The table of the views as the README must show it."""
     lines = ["| view | what | columns |", "|---|---|---|"]
+    histories = [view for view in store.VIEWS if view.endswith("_history")]
     for view, (sentence, columns) in store.VIEWS.items():
-        base = store.VIEWS.get(view.removesuffix("_history"), ("", {}))[1]
         shown = ", ".join(columns)
         if view == "v1_counters":
             *others, last = columns
             shown = f"{', '.join(others)}, {last} and one column a counter"
-        elif view.endswith("_history"):
-            shown = f"those of `{view.removesuffix('_history')}` and {', '.join(c for c in columns if c not in base)}"
-        lines.append(f"| `{view}` | {sentence.removesuffix('.')} | {shown} |")
+        if view not in histories:
+            lines.append(f"| `{view}` | {sentence.removesuffix('.')} | {shown} |")
+    for view in histories:
+        assert [*store.VIEWS[view.removesuffix("_history")][1], "is_current"] == list(store.VIEWS[view][1])
+    named = ", ".join(f"`{view}`" for view in histories)
+    lines.append(f"| {named} | The same as every version of the analysis computed it | those and is_current |")
     return "\n".join(lines)
 
 

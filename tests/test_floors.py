@@ -22,7 +22,7 @@ PATHS = {
     for p in (ROOT / "profsvc").rglob("*.py")
 }
 OPEN_TO_ALL = {"profsvc"}
-PURE = {"formulas": {"numpy"}, "errors": set()}
+PURE = {"formulas": {"numpy", "scipy"}, "errors": set()}
 
 
 def imports(path: Path) -> Iterator[str]:

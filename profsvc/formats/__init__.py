@@ -23,6 +23,7 @@ from profsvc.formats import (
     joulescope,
     kineto,
     lvm,
+    marks,
     monsoon,
     ncu_details,
     ncu_raw,
@@ -82,7 +83,8 @@ PROFILERS = (
 SENSORS = (nvidia_smi, nvidia_smi_dmon, nvidia_smi_q, dcgm, tegrastats, zeus, nvml_energy, rocm_smi)
 METERS = (yokogawa, hioki, joulescope, monsoon, otii, extech, ptdaemon, wattsup, tweet_a_watt)
 LOGGERS = (lvm, tdms, picolog, timeseries)
-READERS: list[Reader] = [cast(Reader, module) for module in (*PROFILERS, *SENSORS, *METERS, *LOGGERS, characterization)]
+OWN = (marks, characterization)
+READERS: list[Reader] = [cast(Reader, module) for module in (*PROFILERS, *SENSORS, *METERS, *LOGGERS, *OWN)]
 
 
 def by_name(name: str) -> Reader:

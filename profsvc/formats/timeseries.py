@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import BinaryIO
 
-from profsvc.formats import hioki, joulescope, monsoon, otii, picolog, yokogawa
+from profsvc.formats import hioki, joulescope, marks, monsoon, otii, picolog, yokogawa
 from profsvc.formats.meter_clock import ORDERS, Clock
 from profsvc.formats.meter_table import (
     PREAMBLE_LINES,
@@ -49,7 +49,7 @@ Example:
 """
 
 TOOL = "log"
-_TABLES = (hioki, joulescope, monsoon, otii, picolog, yokogawa)
+_TABLES = (hioki, joulescope, marks, monsoon, otii, picolog, yokogawa)
 DATES = {"date", "datum"}
 CLOCKS = {"time", "zeit", "uhrzeit", "timeofday"}
 STAMPS = {"timestamp", "timestamps", "datetime", "dateandtime", "zeitstempel", "datumzeit", "datumuhrzeit"}

@@ -83,6 +83,27 @@ class Share(NamedTuple):
     flags: Mask
 
 
+class Valued(NamedTuple):
+    """One number a row, and its flags."""
+
+    value: Array
+    flags: Mask
+
+
+def valued(value: Any, bad: Bools, *raised: tuple[Flag, ArrayLike]) -> Valued:
+    """Return values with NaN and INPUT_SUSPECT where an input is bad, and the other flags elsewhere."""
+    others = np.where(bad, np.uint32(Flag.INPUT_SUSPECT), mask(*raised))
+    return Valued(*arrays(np.where(bad, np.nan, value), others.astype(np.uint32)))
+
+
+def not_finite(*given: Array) -> Bools:
+    """Where one of the numbers is NaN or inf; what may be negative, such as a temperature, is checked by it."""
+    bad = np.zeros((), dtype=np.bool_)
+    for x in given:
+        bad = bad | ~np.isfinite(x)
+    return bad
+
+
 def known_share(p: Array) -> Share:
     """Clip a share to [0, 1]; NaN is unknown, so that 1 is assumed."""
     unknown = np.isnan(p)

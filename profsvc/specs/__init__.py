@@ -8,6 +8,7 @@
 ``derive``       evaluates metrics.csv over the launches of a file
 ``collecting``   metrics.csv and labels.csv -> the option of a tool that collects a counter
 ``hardware``     devices.toml
+``components``   components.csv, instruction_units.csv: the units of a device that draw power
 ``literature``   references.toml
 ``guidance``     criteria.toml: the nine criteria, the units and their hints
 ``questions``    queries.toml: example queries over the views of the store
@@ -15,6 +16,7 @@
 """
 
 from profsvc.specs.collecting import how_to_collect, how_to_measure
+from profsvc.specs.components import Component, components, instruction_units
 from profsvc.specs.derive import derive_counters
 from profsvc.specs.expression import Expression, parse
 from profsvc.specs.guidance import criteria, figures
@@ -25,12 +27,14 @@ from profsvc.specs.questions import Question, question, questions
 from profsvc.specs.vocabulary import Counter, Unit, counters, labels, metric_of, units
 
 __all__ = [
+    "Component",
     "Counter",
     "Device",
     "Expression",
     "Question",
     "Reference",
     "Unit",
+    "components",
     "counters",
     "criteria",
     "derive_counters",
@@ -39,6 +43,7 @@ __all__ = [
     "figures",
     "how_to_collect",
     "how_to_measure",
+    "instruction_units",
     "labels",
     "metric_of",
     "metrics",

@@ -50,6 +50,8 @@ class Device:
     l1_unified_with_shared_mem: bool | None = None
     l2_size_bytes: int | None = None
     tdp_w: float | None = None
+    die_width_mm: float | None = None
+    die_height_mm: float | None = None
     tensor_fp16_op_per_s: float | None = None
     tensor_bf16_op_per_s: float | None = None
     tensor_tf32_op_per_s: float | None = None

@@ -21,6 +21,7 @@ from profsvc.store.big import (
     select_of,
     transfers_by_kind,
 )
+from profsvc.store.compared import clocks_of_run, kernels_of_run
 from profsvc.store.deleted import (
     aged_runs,
     delete_run,
@@ -35,6 +36,14 @@ from profsvc.store.health import Check, examine
 from profsvc.store.kept import Files, files_of, keeping, kept_bytes, spool_of
 from profsvc.store.load import RunInfo, Stored, UploadInfo, find_upload, write_upload
 from profsvc.store.migrate import current, head, state, upgrade
+from profsvc.store.power import (
+    Readings,
+    launch_times,
+    marks_of_run,
+    save_power,
+    sensor_readings,
+    sensors_of_run,
+)
 from profsvc.store.read import (
     characterizations,
     counters,
@@ -56,10 +65,11 @@ from profsvc.store.read import (
 from profsvc.store.results import describe_device, save_results
 from profsvc.store.sandbox import Answer, export, query
 from profsvc.store.server import repeated
+from profsvc.store.shapes import FLAGS
 from profsvc.store.timelines import timeline
 from profsvc.store.traces import measured_launches, time_without
 from profsvc.store.upkeep import Backup, Waste, backup, forget, holding, sweep, vacuum, waste
-from profsvc.store.views import FLAGS, VIEWS, column_kinds
+from profsvc.store.views import VIEWS, column_kinds
 from profsvc.store.wide import wide_values
 
 __all__ = [
@@ -70,6 +80,7 @@ __all__ = [
     "Backup",
     "Check",
     "Files",
+    "Readings",
     "RunInfo",
     "Stored",
     "UploadInfo",
@@ -79,6 +90,7 @@ __all__ = [
     "arriving",
     "backup",
     "characterizations",
+    "clocks_of_run",
     "column_kinds",
     "connect",
     "count",
@@ -104,9 +116,12 @@ __all__ = [
     "keeping",
     "kept_bytes",
     "kernels_by_time",
+    "kernels_of_run",
     "launch_numbers",
+    "launch_times",
     "launches",
     "longest_launches",
+    "marks_of_run",
     "measured_launches",
     "metrics",
     "models",
@@ -118,10 +133,13 @@ __all__ = [
     "restoring",
     "rules",
     "runs",
+    "save_power",
     "save_results",
     "select",
     "select_of",
+    "sensor_readings",
     "sensors",
+    "sensors_of_run",
     "spool_of",
     "sweep",
     "table",

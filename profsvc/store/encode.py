@@ -35,7 +35,11 @@ EVENTS: Mapping[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
         ("name",),
         ("start_ns", "duration_ns", "process_id", "thread_id", "correlation_id", "line"),
     ),
-    "ranges": ("range_id", ("name", "domain"), ("start_ns", "duration_ns", "process_id", "thread_id", "line")),
+    "ranges": (
+        "range_id",
+        ("name", "domain"),
+        ("start_ns", "duration_ns", "process_id", "thread_id", "active_sms", "launches", "line"),
+    ),
     "kernel_summaries": (
         "summary_id",
         ("category",),

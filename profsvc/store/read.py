@@ -8,6 +8,7 @@ import pandas as pd
 from sqlalchemy import Engine, text
 
 from profsvc.errors import NotFoundError, UsageError
+from profsvc.store import power_shapes
 from profsvc.store.engine import reading
 from profsvc.store.schema import STEP
 from profsvc.store.views import KINDS
@@ -35,6 +36,7 @@ ORDER = {
     "v1_criteria": "run_id, launch_id NULLS FIRST, kernel NULLS FIRST, criterion",
     "v1_potential": "run_id, launch_id NULLS FIRST, kernel NULLS FIRST",
     "v1_models": "run_id, launch_id NULLS FIRST, kernel NULLS FIRST, model, quantity, form NULLS FIRST",
+    **dict.fromkeys(power_shapes.SHAPES, "run_id, item"),
 }
 
 _CHARACTERIZATIONS = """
@@ -73,7 +75,8 @@ def _query(view: str, only: Mapping[str, Any]) -> str:
     for column in only:
         if column not in KINDS[view]:
             raise NotFoundError.near(f"column of {view}", column, KINDS[view])
-    conditions = " AND ".join(f"{c} IS NULL" if value is None else f"{c} = :{c}" for c, value in only.items())
+    # In quotes, because a column may be called as SQL calls something else.
+    conditions = " AND ".join(f'"{c}" IS NULL' if value is None else f'"{c}" = :{c}' for c, value in only.items())
     order = f" ORDER BY {ORDER[view]}" if view in ORDER else ""
     return f"SELECT * FROM {view}{' WHERE ' * bool(conditions)}{conditions}{order}"
 

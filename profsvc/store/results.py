@@ -12,7 +12,7 @@ from profsvc.store.bulk import insert_rows, values
 from profsvc.store.encode import EVENTS
 from profsvc.store.engine import writing
 from profsvc.store.names import Names
-from profsvc.store.schema import RESULTS, STEP, WHOLE
+from profsvc.store.schema import POWER, RESULTS, STEP, WHOLE
 
 # Table of results -> the columns it must have, and those that may be left out (null then).
 COLUMNS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
@@ -57,7 +57,7 @@ def save_results(engine: Engine, run_id: int, results: Mapping[str, pd.DataFrame
     for name, table in results.items():
         _check(name, table)
     with writing(engine) as connection:
-        _must_exist(connection, "runs", "run_id", run_id)
+        must_exist(connection, "runs", "run_id", run_id)
         texts = Names(connection, "texts")
         number = texts[version,]
         for name, table in results.items():
@@ -145,7 +145,8 @@ def _kernels(connection: Connection, table: pd.DataFrame) -> list[int]:
     return [int(kernel) if alone and kernel is not None else WHOLE for kernel, alone in zip(found, whole, strict=True)]
 
 
-def _must_exist(connection: Connection, table: str, key: str, number: int) -> None:
+def must_exist(connection: Connection, table: str, key: str, number: int) -> None:
+    """Raise `NotFoundError` if a table has no row of this number."""
     if connection.execute(text(f"SELECT 1 FROM {table} WHERE {key} = :number"), {"number": number}).first() is None:
         raise NotFoundError(f"no {table.removesuffix('s')} has the number {number}")
 
@@ -153,7 +154,7 @@ def _must_exist(connection: Connection, table: str, key: str, number: int) -> No
 def describe_device(engine: Engine, device_id: int, sms: int | None, figures: Mapping[str, Any]) -> None:
     """Write what is known of a device: its streaming multiprocessors, and other figures by name."""
     with writing(engine) as connection:
-        _must_exist(connection, "devices", "device_id", device_id)
+        must_exist(connection, "devices", "device_id", device_id)
         connection.execute(
             text("UPDATE devices SET sms = :sms, facts = :facts WHERE device_id = :device_id"),
             {"sms": sms, "facts": json.dumps(dict(figures), sort_keys=True), "device_id": device_id},
@@ -162,7 +163,7 @@ def describe_device(engine: Engine, device_id: int, sms: int | None, figures: Ma
 
 def clear_results(connection: Connection, run_id: int) -> None:
     """Delete the results of a run, of every version of the analysis; they were computed with rows that change."""
-    for name in RESULTS:
+    for name in (*RESULTS, *POWER):
         connection.execute(text(f"DELETE FROM {name} WHERE run_id = :run_id"), {"run_id": run_id})
     connection.execute(text("UPDATE runs SET version_id = NULL WHERE run_id = :run_id"), {"run_id": run_id})
 

@@ -29,7 +29,9 @@ from typing import Any
 from sqlalchemy import CheckConstraint, Column, Table, UniqueConstraint
 
 from profsvc.store.deletions import deleted_uploads
+from profsvc.store.event_schema import TABLES as EVENTS
 from profsvc.store.parts import integer, key, metadata, real, ref, row_id, table, text
+from profsvc.store.power_schema import POWER
 from profsvc.store.wide_schema import TABLES as WIDE
 
 STEP = 1_000_000_000
@@ -233,60 +235,6 @@ metrics = table(
     integer("line", nullable=False),
     clustered=True,
 )
-transfers = table(
-    "transfers",
-    key("transfer_id"),
-    integer("kind_id", nullable=False),
-    integer("start_ns"),
-    real("duration_ns"),
-    integer("bytes"),
-    integer("source_memory_id"),
-    integer("target_memory_id"),
-    integer("device_index"),
-    integer("device_id"),
-    integer("process_id"),
-    integer("context"),
-    integer("stream"),
-    integer("line", nullable=False),
-)
-api_calls = table(
-    "api_calls",
-    key("call_id"),
-    integer("name_id", nullable=False),
-    integer("start_ns"),
-    real("duration_ns"),
-    integer("process_id"),
-    integer("thread_id"),
-    integer("correlation_id"),
-    integer("line", nullable=False),
-)
-ranges = table(
-    "ranges",
-    key("range_id"),
-    integer("name_id", nullable=False),
-    integer("start_ns"),
-    real("duration_ns"),
-    integer("domain_id"),
-    integer("process_id"),
-    integer("thread_id"),
-    integer("line", nullable=False),
-)
-kernel_summaries = table(
-    "kernel_summaries",
-    key("summary_id"),
-    integer("category_id", nullable=False),
-    integer("kernel_id"),
-    integer("name_id"),
-    integer("calls", nullable=False),
-    real("total_ns"),
-    real("mean_ns"),
-    real("min_ns"),
-    real("max_ns"),
-    real("total_bytes"),
-    integer("device_index"),
-    integer("line", nullable=False),
-    CheckConstraint("(kernel_id IS NULL) <> (name_id IS NULL)", name="named"),
-)
 sensors = table(
     "sensors",
     key("sensor_id"),
@@ -397,4 +345,4 @@ models = _results(
 
 RESULTS = {"criteria": criteria, "potential": potential, "models": models}
 
-__all__ = ["RESULTS", "STEP", "WHOLE", "WIDE", "deleted_uploads", "metadata"]
+__all__ = ["EVENTS", "POWER", "RESULTS", "STEP", "WHOLE", "WIDE", "deleted_uploads", "metadata"]

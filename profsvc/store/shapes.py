@@ -23,6 +23,24 @@ def text_of(ref: str) -> str:
     return f"(SELECT x.text FROM texts x WHERE x.text_id = {ref})"
 
 
+FLAGS = (
+    "ZERO_DENOM",
+    "NOT_APPLICABLE",
+    "RAW_OUT_OF_RANGE",
+    "CLIPPED",
+    "EXTRAPOLATED",
+    "INPUT_SUSPECT",
+    "UPPER_BOUND",
+    "TAIL_EFFECT",
+    "CASE_AMBIGUOUS",
+    "OVERLAP",
+)
+
+FLAG_NAMES = "rtrim({})".format(
+    " || ".join(f"CASE WHEN c.flags & {1 << bit} <> 0 THEN '{name} ' ELSE '' END" for bit, name in enumerate(FLAGS))
+)
+"""SQL for the names of the flags that are raised in a row of results."""
+
 RANGE = f"BETWEEN u.upload_id * {STEP} AND u.upload_id * {STEP} + {STEP - 1}"
 # Left joins, so that a query pays only for the tables whose columns it names.
 LAUNCHES = (

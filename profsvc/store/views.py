@@ -1,8 +1,8 @@
 """The SQL views: the stable, documented surface of the store. Their names and columns are a contract.
 
 A view is a sentence, a FROM clause and a row a column: name, kind (int, float, text), SQL, meaning. They are written
-in `profsvc.store.shapes`, `profsvc.store.event_shapes` and, for results, here. From these come the views themselves,
-their documentation (`VIEWS`) and the types of what `profsvc.store.read` returns (`KINDS`).
+in `profsvc.store.shapes`, `profsvc.store.event_shapes`, `profsvc.store.power_shapes` and, for results, here. From these
+come the views themselves, their documentation (`VIEWS`) and the types of what `profsvc.store.read` returns (`KINDS`).
 
 The joins look redundant and are not: a range beside an equality lets both databases walk from an upload to its
 launches and from a launch to its upload by primary keys. A ``LEFT JOIN`` whose column the view shows becomes a plain
@@ -12,22 +12,9 @@ join, and so a look-up, as soon as a query asks for one value of it.
 from collections.abc import Iterable, Mapping
 
 from profsvc.errors import DomainError
-from profsvc.store import event_shapes, shapes
+from profsvc.store import event_shapes, power_shapes, shapes
 from profsvc.store.schema import STEP, WHOLE
-from profsvc.store.shapes import Shape, text_of
-
-FLAGS = (
-    "ZERO_DENOM",
-    "NOT_APPLICABLE",
-    "RAW_OUT_OF_RANGE",
-    "CLIPPED",
-    "EXTRAPOLATED",
-    "INPUT_SUSPECT",
-    "UPPER_BOUND",
-    "TAIL_EFFECT",
-    "CASE_AMBIGUOUS",
-    "OVERLAP",
-)
+from profsvc.store.shapes import FLAG_NAMES, FLAGS, Shape, text_of
 
 # The one place where the SQL of the views differs: key-value pairs as a JSON object in text, the cells of a column,
 # and the place of the point in one.
@@ -51,9 +38,6 @@ SPELLED: Mapping[str, Mapping[str, str]] = {
 }
 
 
-_FLAG_NAMES = "rtrim({})".format(
-    " || ".join(f"CASE WHEN c.flags & {1 << bit} <> 0 THEN '{name} ' ELSE '' END" for bit, name in enumerate(FLAGS))
-)
 _SUBJECT = (
     f" LEFT JOIN launches l ON l.launch_id = c.launch_id"
     f" AND c.run_id = (SELECT o.run_id FROM uploads o WHERE o.upload_id = l.launch_id / {STEP})"
@@ -67,7 +51,7 @@ _SUBJECT_COLUMNS = (
     ("kernel_short", "text", "k.kernel_short", "its name without types and parameters"),
 )
 _JUDGED = (
-    ("flags", "text", _FLAG_NAMES, f"what to beware of, names with a space between: {' '.join(FLAGS)}"),
+    ("flags", "text", FLAG_NAMES, f"what to beware of, names with a space between: {' '.join(FLAGS)}"),
     ("reason", "text", text_of("c.reason_id"), "why a value is null"),
     ("analysis_version", "text", text_of("c.version_id"), "version of the analysis that computed the row"),
 )
@@ -135,6 +119,7 @@ _SHAPES: dict[str, Shape] = {
         ),
         " JOIN model_names q ON q.model_id = c.model_id",
     ),
+    **power_shapes.SHAPES,
 }
 
 _SHAPES["v1_columns"] = Shape(

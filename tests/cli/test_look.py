@@ -21,6 +21,7 @@ READING = {
     "format": ["formats", "ncu-raw"],
     "devices": ["devices"],
     "catalogue": ["devices", "--catalogue"],
+    "compare": ["compare", "h200", "h200"],
     "sql": ["sql", "select kernel_short, duration_ns from v1_launches"],
 }
 
@@ -188,3 +189,16 @@ def test_show_says_why_launches_of_a_trace_have_no_criteria(cli, fixtures):
     why = "the export has no metrics of this launch that criteria are computed from; collect them with: nvprof"
     assert f"none: {why}" in opened
     assert why in cli("explain", "divergence", "--run", "trace", "--kernel", "0").out
+
+
+def test_compare_prints_both_runs_and_fails_only_when_asked(on_demo):
+    plain = on_demo("compare", "h200", "h200")
+    assert plain.code == 0
+    assert plain.out.startswith("demo/h200 -> demo/h200\nbeware: both names are the same run\n")
+    assert "geometric mean of the speedups: 1.00x" in plain.out
+    assert on_demo("compare", "h200", "h200", "--fail-on", "duration=0%").code == 0
+    mapped = ("--map", "reduce_v7_multielement=reduce_v1_divergent", "--fail-on", "duration=5%")
+    worse = on_demo("compare", "h200", "h200", *mapped)
+    assert (worse.code, worse.err) == (1, "reduce_v1_divergent: duration up 892.2 %, allowed 5 %\n")
+    assert on_demo("compare", "h200", "h200", "--fail-on", "speed").code == 2
+    assert on_demo("compare", "h200", "nothing").code == 3

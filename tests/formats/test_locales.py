@@ -49,6 +49,7 @@ SHAPES = {
     "joulescope": Shape(read=True),
     "kineto": Shape(anywhere=r"(?<=[\[: ])"),
     "lvm": Shape("\t", read=True),
+    "marks": Shape(),
     "monsoon": Shape(),
     "ncu_details": Shape(fixed="ID|Process ID|Context|Stream|Device|CC", read=True),
     "ncu_raw": Shape(fixed="ID|Process ID|Context|Stream|Device|CC", read=True),

@@ -10,7 +10,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from profsvc.formulas import characterization, criteria, speedup, time_shares
+from profsvc.formulas import (
+    characterization,
+    criteria,
+    heat_map,
+    placement,
+    sensor_rotation,
+    speedup,
+    thermal,
+    thermocouple_calibration,
+    thermocouples,
+    time_shares,
+)
 from profsvc.formulas.criteria import device_sync, granularity, host_sync, load_balance_sm, throughput_occupancy
 from profsvc.formulas.speedup import amdahl, potential_speedup, remaining_potential
 
@@ -18,9 +29,21 @@ ROOT = Path(__file__).parents[2]
 FIXTURES = ROOT / "fixtures" / "formulas"
 GOLDEN = Path(__file__).parents[3] / "shared" / "spec" / "golden.csv"
 NOT_ARGUMENTS = {"form", "field", "expected", "tolerance", "source"}
+MODULES = (
+    speedup,
+    criteria,
+    time_shares,
+    characterization,
+    thermocouples,
+    thermocouple_calibration,
+    heat_map,
+    sensor_rotation,
+    placement,
+    thermal,
+)
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     name: function
-    for module in (speedup, criteria, time_shares, characterization)
+    for module in MODULES
     for name, function in vars(module).items()
     if (FIXTURES / f"{name}.csv").exists()
 }
@@ -51,7 +74,7 @@ def test_fixture_rows(name: str, row: dict[str, str]) -> None:
 def test_every_formula_of_a_paper_has_rows_and_every_row_a_source() -> None:
     public = {
         name
-        for module in (speedup, criteria, time_shares, characterization)
+        for module in MODULES
         for name, function in inspect.getmembers(module, inspect.isfunction)
         if function.__module__.startswith(module.__name__) and not name.startswith("_")
     }

@@ -26,7 +26,7 @@ FULL: dict[str, dict[str, Any]] = {
     },
     "ranges": {
         "name": "epoch 1", "start_ns": BIG, "duration_ns": 1e18, "domain": "training", "process_id": 7,
-        "thread_id": BIG + 4, "line": 5,
+        "thread_id": BIG + 4, "active_sms": 132, "launches": BIG + 8, "line": 5,
     },
     "kernel_summaries": {
         "category": "kernel", "kernel": KERNELS[0], "calls": BIG, "total_ns": 12.5, "mean_ns": 2.5, "min_ns": 1.0,

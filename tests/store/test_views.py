@@ -33,6 +33,8 @@ v1_rules: launch_id, kernel, rule, kind, estimated_saving_fraction, estimated_sp
 v1_criteria: run_id, launch_id, kernel, criterion, value, share, speedup, speedup_as_published, flags
 v1_potential: run_id, launch_id, kernel, bound, mem_throughput_ratio, arith_throughput_ratio, speedup, ideal_ns
 v1_models: run_id, launch_id, kernel, model, quantity, value, unit, form, flags
+v1_power: run_id, window, sensor, mean_power_w, corrected_power_w, reference_temperature_c, coefficient_w_per_c,
+    coefficient_low, coefficient_high, energy_j, corrected_energy_j, quality
 """
 PROMISED = {
     line.split(":")[0]: {c.strip() for c in line.split(":")[1].split(",")}
@@ -98,6 +100,8 @@ def test_views_are_plain_sql_for_both_databases(view: str) -> None:
         ("SELECT * FROM v1_criteria WHERE run_id = 1", "c"),
         ("SELECT * FROM v1_criteria WHERE launch_id = 1000000001", "c"),
         ("SELECT * FROM v1_potential WHERE launch_id = 1000000001", "c"),
+        ("SELECT * FROM v1_power WHERE run_id = 1", "c"),
+        ("SELECT * FROM v1_power_models WHERE run_id = 1 AND sensor_id = 1000000001", "c"),
         ("SELECT * FROM v1_transfers WHERE run_id = 1", "e"),
         ("SELECT * FROM v1_transfers WHERE transfer_id = 1000000001", "e"),
         ("SELECT * FROM v1_api_calls WHERE upload_id = 1", "e"),

@@ -1,0 +1,84 @@
+"""The calibration of thermocouples from a run between plates of uniform temperature; or why there is none."""
+
+from collections.abc import Collection
+
+import numpy as np
+import pandas as pd
+
+from profsvc.analysis.sensor_series import Array, Cut, Log, Series, named, series_of
+from profsvc.formulas.thermocouple_calibration import LEAST_RANGE_C, RESIDUAL_LIMIT_C, Calibration, calibrate
+from profsvc.formulas.thermocouples import READINGS
+
+
+def offsets(log: Log, names: Collection[str], gain: bool, reference_c: float | None) -> pd.DataFrame | str:
+    """Return offset_c, gain and error_c by name of channel, of those channels; or the reason why there are none.
+
+    Files that each hold all channels are plates of different temperature, one each; a channel in one file only is
+    read on one plate.
+    """
+    sensors = named(log.sensors, names)
+    if absent := sorted(set(names) - set(sensors["name"])):
+        return f"it has no channel {', '.join(map(repr, absent))}; the channels of both runs must have the same names"
+    if sensors["name"].nunique() < 2:
+        return "it needs two channels or more, to compare them with each other"
+    plates = _plates(sensors)
+    if isinstance(plates, str):
+        return plates
+    tables = []
+    for of_plate in plates:
+        series = series_of(of_plate, log.samples, Cut(), reference_c)
+        if wrong := [f"{n}: {r}" for n, r in zip(of_plate["name"], series.reasons, strict=True) if r]:
+            return "; ".join(wrong)
+        if not series.common:
+            return "its files share no clock; say their --timezone, or log all channels in one file"
+        tables.append(_on_one_clock(series))
+    order = list(plates[0]["name"])
+    plate = np.repeat(np.arange(len(tables)), [t.size for t, _ in tables])
+    time_s, T = np.concatenate([t for t, _ in tables]), np.concatenate([values for _, values in tables], axis=1)
+    fit = calibrate(time_s, T, plate, gain=gain)
+    columns = {"offset_c": fit.offset_c, "gain": fit.gain, "error_c": fit.standard_error_c}
+    return _failed(order, fit, gain) or pd.DataFrame(columns, index=pd.Index(order))
+
+
+def _plates(sensors: pd.DataFrame) -> list[pd.DataFrame] | str:
+    """Sensors of each plate, in one order of names."""
+    ordered = sensors.sort_values(["name", "sensor_id"], kind="stable")
+    if not ordered["name"].duplicated().any():
+        return [ordered.reset_index(drop=True)]
+    files = [group.reset_index(drop=True) for _, group in ordered.groupby("upload_id")]
+    first = list(files[0]["name"])
+    if any(list(group["name"]) != first or group["name"].duplicated().any() for group in files):
+        return "channels of one name are in several files, but not every file has all channels once"
+    return files
+
+
+def _on_one_clock(series: Series) -> tuple[Array, Array]:
+    """Times of the sensor with the fewest readings, and all sensors there: loggers read channels one after another."""
+    read = np.isfinite(series.temperature_c)
+    if not read.any(axis=1).all():
+        return np.empty(0), np.empty((len(read), 0))
+    least = int(np.argmin(read.sum(axis=1)))
+    at = np.sort(series.time_s[least][read[least]])
+    T = np.empty((len(read), at.size))
+    for k, known in enumerate(read):
+        order = np.argsort(series.time_s[k][known], kind="stable")
+        t, values = series.time_s[k][known][order], series.temperature_c[k][known][order]
+        T[k] = np.interp(at, t, values, left=np.nan, right=np.nan)
+    return at, T
+
+
+def _failed(names: list[str], fit: Calibration, gain: bool) -> str:
+    """Why the fit is not used, with the figure; empty where it is."""
+    if fit.passed:
+        return ""
+    if (few := fit.readings.min(initial=READINGS)) < READINGS:
+        return f"one of its plates has {few} settled readings common to all channels; {READINGS} are needed"
+    worst = int(np.nanargmax(fit.residual_c)) if np.isfinite(fit.residual_c).any() else -1
+    if worst >= 0 and fit.residual_c[worst] >= RESIDUAL_LIMIT_C:
+        return (
+            f"{names[worst]} is off by {fit.residual_c[worst]:.2f} degC from the mean of all once settled; "
+            f"less than {RESIDUAL_LIMIT_C:g} is allowed"
+        )
+    if gain:
+        return f"a gain needs two plates or more that settle at temperatures {LEAST_RANGE_C:g} degC apart"
+    return "the differences between its channels never settle; wait for the plates to be steady"

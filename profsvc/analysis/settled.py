@@ -1,0 +1,122 @@
+"""Settled temperatures of the thermocouples of a run, with their rows; or why one has none."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from profsvc.analysis.sensor_series import Array, Cut, Log, Series, placed, series_of
+from profsvc.formulas.flags import Flag
+from profsvc.formulas.thermocouple_calibration import calibrated
+from profsvc.formulas.thermocouples import DRIFT_LIMIT_C_PER_MIN, READINGS, WINDOW_S, SteadyMean, steady_mean
+
+CONFIDENT = 1.96  # standard errors of a 95 % interval
+
+
+class Settled(NamedTuple):
+    """Placed sensors of a run, what they read once settled [degC] and its standard error, and the result rows.
+
+    ``reason`` says why no map can be made of them; ``notes`` what is left out of it.
+    """
+
+    sensors: pd.DataFrame
+    value: Array
+    error: Array
+    rows: list[dict[str, Any]]
+    reason: str = ""
+    notes: tuple[str, ...] = ()
+
+
+def row(model: str, quantity: str, value: float, error: float, unit: str, **more: Any) -> dict[str, Any]:
+    """Return a result row; its interval holds 95 %, where the standard error is known."""
+    wide = CONFIDENT * error
+    low, high = (bound if np.isfinite(bound) else None for bound in (value - wide, value + wide))
+    found = {"value": float(value) if np.isfinite(value) else None, "low": low, "high": high}
+    return {"model": model, "quantity": quantity, **found, "unit": unit, "flags": 0, **more}
+
+
+def settled(log: Log, cut: Cut, reference_c: float | None, rc_s: float | None, offsets: pd.DataFrame | None) -> Settled:
+    """Return the settled temperatures of a run, calibrated where ``offsets`` are given."""
+    sensors = placed(log.sensors)
+    if not len(sensors):
+        return Settled(sensors, np.empty(0), np.empty(0), [], _none_placed(log.sensors))
+    series = series_of(sensors, log.samples, cut, reference_c)
+    steady = steady_mean(series.time_s, series.temperature_c, rc_s=rc_s)
+    behind = _behind(series)
+    reasons = [_reason(series, steady, behind, k) for k in range(len(sensors))]
+    silent = (steady.readings < READINGS) | (behind > WINDOW_S)
+    value, error = np.where(silent, np.nan, steady.value), np.where(silent, np.nan, steady.standard_error)
+    rows = _rows(sensors, steady, value, error, reasons) if offsets is None else []
+    if offsets is not None:
+        a, g, a_error = (offsets[name].reindex(sensors["name"]).to_numpy(np.float64) for name in offsets)
+        value, error = calibrated(value, a, g).value, np.hypot(error, a_error) / g
+        rows = _rows(sensors, steady, value, error, reasons, "calibrated") + [
+            row("thermocouple", "calibration_offset", a[k], a_error[k], "degC", sensor_id=sensor, form="consistent")
+            for k, sensor in enumerate(sensors["sensor_id"])
+        ]
+    told = [f"{name}: {reason}" for name, reason in zip(sensors["name"], reasons, strict=True)]
+    notes = [f"left out is {told[k]}" for k in np.flatnonzero(silent)]
+    if not series.common:
+        notes.append("the files of the sensors share no clock: whether they were read together is not known")
+    # A sensor that still drifts spoils the map; one that reads nothing only leaves a hole in it.
+    drifting = [k for k, reason in enumerate(reasons) if reason and not silent[k]]
+    return Settled(sensors, value, error, rows, _worst(drifting, told, steady), tuple(notes))
+
+
+def _worst(drifting: list[int], told: list[str], steady: SteadyMean) -> str:
+    if not drifting:
+        return ""
+    worst = max(drifting, key=lambda k: np.nan_to_num(abs(steady.drift[k])))
+    several = f"{len(drifting)} of {len(told)} sensors have not settled; the worst is " if len(drifting) > 1 else ""
+    return several + told[worst]
+
+
+def _none_placed(sensors: pd.DataFrame) -> str:
+    several = int((sensors["quantity"] == "temperature").sum())
+    return (
+        f"none of the {several} channels of temperature has a place on the die; upload the log with "
+        "--position CHANNEL=X,Y in mm for each thermocouple"
+    )
+
+
+def _behind(series: Series) -> Array:
+    """By how much the readings of each sensor end before the last of all [s]; 0 where that is not known."""
+    ends = np.max(np.where(np.isfinite(series.temperature_c), series.time_s, -np.inf), axis=1, initial=-np.inf)
+    last = ends.max(initial=-np.inf)
+    return np.where(np.isfinite(ends) & series.common, last - ends if np.isfinite(last) else 0.0, 0.0)
+
+
+def _reason(series: Series, steady: SteadyMean, behind: Array, k: int) -> str | None:
+    """Why a sensor has no settled value, with the figure."""
+    drift, error, window = steady.drift[k], steady.drift_error[k], steady.window_s[k]
+    if series.reasons[k]:
+        return series.reasons[k]
+    if steady.readings[k] < READINGS:
+        return f"it has {steady.readings[k]} readings; {READINGS} are averaged"
+    if behind[k] > WINDOW_S:
+        return f"its readings end {behind[k]:.0f} s before the last of the others"
+    if steady.settled[k]:
+        return None
+    if np.isnan(drift):
+        return f"its readings span less than the {WINDOW_S:g} s that tell whether it drifts"
+    over = f"{drift:+.2f} degC/min (standard error {error:.2f}) over its last {window:g} s"
+    if abs(drift) >= DRIFT_LIMIT_C_PER_MIN:
+        return f"it still drifts by {over}; settled is less than {DRIFT_LIMIT_C_PER_MIN:g}"
+    return (
+        f"its noise hides whether it has settled: {over}; a standard error of {DRIFT_LIMIT_C_PER_MIN / 3:.2f} is "
+        "needed, log for longer"
+    )
+
+
+def _rows(
+    sensors: pd.DataFrame, steady: SteadyMean, value: Array, error: Array, reasons: list[str | None], form: str = "raw"
+) -> list[dict[str, Any]]:
+    rows = []
+    for k, (sensor, reason) in enumerate(zip(sensors["sensor_id"], reasons, strict=True)):
+        flags = int(Flag.INPUT_SUSPECT) if reason else 0
+        more = {"sensor_id": sensor, "form": form, "flags": flags, "reason": reason}
+        rows.append(row("thermocouple", "steady_temperature", value[k], error[k], "degC", **more))
+        drift, drift_error = steady.drift[k], steady.drift_error[k]
+        if np.isfinite(drift):
+            rows.append(row("thermocouple", "drift", drift, drift_error, "degC/min", sensor_id=sensor, form="raw"))
+    return rows

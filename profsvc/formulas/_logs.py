@@ -1,0 +1,136 @@
+"""What the formulas on sensor logs share: which readings stand, how far apart they may lie, and integrals over them."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from profsvc.formulas._arrays import Array, Bools, rows
+
+GAP_S = 3.0  # two readings further apart than this leave a gap, where the log itself is not slower
+MOST_LAGS = 400
+GAP_READINGS = 3.0  # and further apart than so many of its usual intervals, where it is
+
+
+class Readings(NamedTuple):
+    """The readings that stand, in order of time; whether a stamp did not ascend."""
+
+    time: Array
+    value: Array
+    disordered: bool
+
+
+class Integral(NamedTuple):
+    """Running integral of a log by trapezoids, and the running time that it covers."""
+
+    time: Array
+    value: Array
+    area: Array
+    covered: Array
+    bridged: Bools
+
+
+def ascending(t: Array) -> Bools:
+    """Which stamps to keep so that they ascend: of the two ways to drop the others, the one that drops fewer.
+
+    One stamp far ahead would otherwise throw away all that follow it.
+    """
+    if t.size < 2:
+        return np.ones(t.size, dtype=np.bool_)
+    if (np.diff(t) > 0).all():
+        return np.ones(t.size, dtype=np.bool_)
+    highest = np.maximum.accumulate(t)
+    forward = np.concatenate(([True], t[1:] > highest[:-1]))
+    lowest = np.minimum.accumulate(t[::-1])[::-1]
+    backward = np.concatenate((t[:-1] < lowest[1:], [True]))
+    return backward if backward.sum() > forward.sum() else forward
+
+
+def readings(**named: ArrayLike) -> Readings:
+    """A time and a value as the readings that stand; both named as the caller names them."""
+    t, v = rows(**named)
+    finite = np.isfinite(t) & np.isfinite(v)
+    t, v = (t, v) if finite.all() else (t[finite], v[finite])
+    keep = ascending(t)
+    if keep.all():
+        return Readings(t, v, False)
+    return Readings(t[keep], v[keep], True)
+
+
+def usual_interval(t: Array) -> float:
+    """Median of the intervals between readings; NaN where there are none."""
+    return float(np.median(np.diff(t))) if t.size > 1 else float("nan")
+
+
+def gap_limit(t: Array, gap_s: float | None) -> float:
+    """Longest interval between two readings that is no gap."""
+    if gap_s is not None:
+        return float(gap_s)
+    interval = usual_interval(t)
+    return GAP_S if np.isnan(interval) else max(GAP_S, GAP_READINGS * interval)
+
+
+def integral(t: Array, v: Array, limit: float) -> Integral:
+    """Running integral, standing still over gaps."""
+    dt = np.diff(t)
+    bridged = dt <= limit
+    step = np.where(bridged, dt, 0.0)
+    area = np.concatenate(([0.0], np.cumsum(0.5 * (v[1:] + v[:-1]) * step)))
+    return Integral(t, v, area, np.concatenate(([0.0], np.cumsum(step))), bridged)
+
+
+def integral_at(log: Integral, x: Array) -> tuple[Array, Array]:
+    """Integral and covered time from the first reading to x; beyond the ends they stand still."""
+    t, v = log.time, log.value
+    if t.size < 2:
+        return np.zeros(x.shape), np.zeros(x.shape)
+    x = np.clip(x, t[0], t[-1])
+    k = np.clip(np.searchsorted(t, x, side="right") - 1, 0, t.size - 2)
+    part = np.where(log.bridged[k], x - t[k], 0.0)
+    slope = (v[k + 1] - v[k]) / (t[k + 1] - t[k])
+    area = log.area[k] + part * (v[k] + 0.5 * part * slope)
+    covered = log.covered[k] + part
+    last = x == t[-1]
+    return np.where(last, log.area[-1], area), np.where(last, log.covered[-1], covered)
+
+
+def sandwich(J: NDArray[np.float64], residual: Array, lags: int) -> NDArray[np.float64]:
+    """Covariance of a least squares fit whose residuals are correlated over so many readings."""
+    n, k = J.shape
+    bread = np.linalg.pinv(J.T @ J)
+    score = J * residual[:, np.newaxis]
+    meat = score.T @ score
+    for lag in range(1, min(lags, n - 1) + 1):
+        part = score[lag:].T @ score[:-lag]
+        meat += (1 - lag / (lags + 1)) * (part + part.T)
+    return np.asarray(bread @ meat @ bread * (n / max(n - k, 1)))
+
+
+def long_run(u: Array, r: Array, g: NDArray[np.intp], n: NDArray[np.int64]) -> tuple[Array, NDArray[np.int64]]:
+    """Long-run variance of the scores u r of each group, and over how many lags."""
+
+    def product(x: Array, lag: int) -> Array:
+        same = g[lag:] == g[:-lag]
+        return np.bincount(g[lag:][same], weights=(x[lag:] * x[:-lag])[same], minlength=n.size) / n
+
+    def correlation(x: Array) -> Array:
+        return np.asarray(np.nan_to_num(product(x, 1) / (np.bincount(g, weights=x * x, minlength=n.size) / n)))
+
+    rho = correlation(r)
+    rho = np.clip(rho + (2 + 4 * rho) / n, 0.0, np.minimum(0.98, 1 - 2 / n))  # a trend taken out biases it down
+    white = u * r
+    inside = np.flatnonzero(g[1:] == g[:-1]) + 1
+    white[inside] -= rho[g[inside]] * (u * r)[inside - 1]
+    left = np.clip(correlation(white), -0.97, 0.97)
+    wanted = 1.1447 * (4 * left**2 / (1 - left**2) ** 2 * n) ** (1 / 3)
+    lags = np.minimum(np.maximum(np.ceil(wanted), 4 * (n / 100) ** (2 / 9)), np.minimum(n // 4, MOST_LAGS))
+    lags = np.maximum(lags, 0).astype(np.int64)
+    omega = np.bincount(g, weights=white * white, minlength=n.size) / n
+    for lag in range(1, int(lags.max(initial=0)) + 1):
+        omega = omega + 2 * np.maximum(1 - lag / (lags + 1.0), 0.0) * product(white, lag)
+    return np.maximum(omega, 0.0) / (1 - rho) ** 2, lags
+
+
+def wider(share: Array) -> Array:
+    """By how much an error is widened whose estimate used up lags, as a share of the readings: 1 for none."""
+    return np.asarray(1 + (2.9694 * share + 0.4160 * share**2 - 0.5324 * share**3) / 1.96)

@@ -1,0 +1,146 @@
+"""The heat map of a die as a picture, SVG or PNG, and as data for JSON; every string is shown, and never acts."""
+
+import io
+import threading
+import warnings
+from collections.abc import Mapping
+from textwrap import wrap
+from typing import Any
+
+import numpy as np
+
+from profsvc.analysis.thermocouples import DieMap
+from profsvc.errors import UsageError
+from profsvc.reports.rows import plain, visible
+
+FORMS = ("svg", "png")
+DPI = 150
+INCHES = (7.6, 6.4)
+MARGIN = 0.06  # of the width, around the die
+LONGEST_NAME, LONGEST_TITLE, LINE = 16, 72, 104
+HASH = "profsvc"  # ids of SVG elements depend on it: the same map gives the same bytes
+LIGHT: Mapping[str, str] = {
+    "ink": "#1b1f24", "soft": "#57606a", "back": "#ffffff", "map": "inferno", "difference": "RdBu_r",
+}  # fmt: skip
+DARK: Mapping[str, str] = {
+    "ink": "#e6edf3", "soft": "#9198a1", "back": "#0d1117", "map": "inferno", "difference": "berlin",
+}  # fmt: skip
+# matplotlib keeps its settings and the filters of warnings for all threads together.
+_LOCK = threading.Lock()
+
+
+def _text(text: str, longest: int) -> str:
+    shown = visible(text)
+    return shown if len(shown) <= longest else shown[: longest - 1] + "\u2026"
+
+
+def unit(die_map: DieMap) -> str:
+    """Return the unit of the temperatures shown."""
+    return "K" if die_map.difference else "\u00b0C"
+
+
+def hot_spot(die_map: DieMap) -> str:
+    """Return the sentence on the hottest place."""
+    what = "warmed most" if die_map.difference else "hottest"
+    sign = "+" if die_map.difference else ""
+    value = f"{die_map.hot_c:{sign}.1f} {unit(die_map)}"
+    return f"{what}: {value} at ({die_map.hot_x_mm:.1f}, {die_map.hot_y_mm:.1f}) mm"
+
+
+def data(die_map: DieMap, title: str) -> dict[str, Any]:
+    """Return the map as JSON can hold it: rows of the grid from below, null where nothing is known."""
+    columns = (die_map.sensor_x_mm, die_map.sensor_y_mm, die_map.sensor_c)
+    sensors = zip(die_map.names, *(column.tolist() for column in columns), strict=True)
+    found: dict[str, Any] = plain(
+        {
+            "title": title,
+            "unit": "K" if die_map.difference else "degC",
+            "difference": die_map.difference,
+            "grid_x_mm": die_map.grid_x_mm.tolist(),
+            "grid_y_mm": die_map.grid_y_mm.tolist(),
+            "temperature": die_map.temperature_c.tolist(),
+            "band_edges": die_map.edges_c.tolist(),
+            "sensors": [{"name": n, "x_mm": x, "y_mm": y, "temperature": value} for n, x, y, value in sensors],
+            "hot_spot": {"x_mm": die_map.hot_x_mm, "y_mm": die_map.hot_y_mm, "temperature": die_map.hot_c},
+            "outline_mm": die_map.outline_mm.tolist(),
+            "outline_is_die": die_map.outline_is_die,
+            "notes": list(die_map.notes),
+        }
+    )
+    return found
+
+
+def picture(die_map: DieMap, title: str, form: str = "svg", *, dark: bool = False) -> bytes:
+    """Return the map as a picture: bands of colour over the frame, sensors with what they read, the hot spot.
+
+    The same map gives the same bytes with the same version of matplotlib. A difference has as many bands below 0 as
+    above.
+    """
+    if form not in FORMS:
+        raise UsageError(f"a heat map cannot be drawn as {form!r}; choose one of {', '.join(FORMS)}")
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    theme = DARK if dark else LIGHT
+    target = io.BytesIO()
+    with _LOCK, matplotlib.rc_context(), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing from font", category=UserWarning)
+        matplotlib.rcdefaults()
+        matplotlib.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": HASH})
+        figure = Figure(figsize=INCHES, facecolor=theme["back"], layout="constrained")
+        _draw(figure, die_map, _text(title, LONGEST_TITLE), theme)
+        words = {"Title": _text(title, LONGEST_TITLE), "Date": None, "Creator": None}
+        figure.savefig(target, format=form, dpi=DPI, metadata=words if form == "svg" else {"Software": None})
+    return target.getvalue()
+
+
+def _draw(figure: Any, die_map: DieMap, title: str, theme: Mapping[str, str]) -> None:
+    axes = figure.add_subplot(facecolor=theme["back"])
+    colours = theme["difference" if die_map.difference else "map"]
+    filled = axes.contourf(
+        die_map.grid_x_mm, die_map.grid_y_mm, np.ma.masked_invalid(die_map.temperature_c),
+        levels=die_map.edges_c, cmap=colours,
+    )  # fmt: skip
+    bar = figure.colorbar(filled, ax=axes, ticks=die_map.edges_c, shrink=0.9)
+    bar.ax.set_title(unit(die_map), color=theme["ink"], fontsize=9)
+    bar.ax.tick_params(colors=theme["ink"], labelsize=8)
+    bar.outline.set_edgecolor(theme["soft"])
+    _frame(axes, die_map, theme)
+    _sensors(axes, die_map, theme)
+    axes.set_title(title, color=theme["ink"], fontsize=11, loc="left", parse_math=False)
+    axes.set_ylabel("y (mm)", color=theme["ink"], fontsize=9)
+    lines = [hot_spot(die_map), *die_map.notes]
+    below = "\n".join(line for text in lines for line in wrap(visible(text), LINE))
+    axes.set_xlabel(f"x (mm)\n\n{below}", color=theme["ink"], fontsize=9, parse_math=False)
+    axes.tick_params(colors=theme["ink"], labelsize=8)
+    for side in axes.spines.values():
+        side.set_visible(False)
+
+
+def _frame(axes: Any, die_map: DieMap, theme: Mapping[str, str]) -> None:
+    corners = np.vstack((die_map.outline_mm, die_map.outline_mm[:1]))
+    axes.plot(*corners.T, color=theme["ink"], linewidth=1.2, linestyle="-" if die_map.outline_is_die else "--")
+    low = np.minimum(corners.min(axis=0), [die_map.sensor_x_mm.min(), die_map.sensor_y_mm.min()])
+    high = np.maximum(corners.max(axis=0), [die_map.sensor_x_mm.max(), die_map.sensor_y_mm.max()])
+    room = MARGIN * (high - low).max()
+    axes.set_xlim(low[0] - room, high[0] + room)
+    axes.set_ylim(low[1] - room, high[1] + room)
+    axes.set_aspect("equal")
+
+
+def _sensors(axes: Any, die_map: DieMap, theme: Mapping[str, str]) -> None:
+    axes.plot(die_map.sensor_x_mm, die_map.sensor_y_mm, "o", color=theme["ink"], markeredgecolor=theme["back"],
+              markersize=4)  # fmt: skip
+    axes.plot([die_map.hot_x_mm], [die_map.hot_y_mm], "o", markersize=15, markerfacecolor="none",
+              markeredgecolor=theme["back"], markeredgewidth=3.5)  # fmt: skip
+    axes.plot([die_map.hot_x_mm], [die_map.hot_y_mm], "o", markersize=15, markerfacecolor="none",
+              markeredgecolor=theme["ink"], markeredgewidth=1.5)  # fmt: skip
+    box = {"boxstyle": "round,pad=0.15", "facecolor": theme["back"], "edgecolor": "none", "alpha": 0.75}
+    sign = "+" if die_map.difference else ""
+    places = zip(die_map.names, die_map.sensor_x_mm, die_map.sensor_y_mm, die_map.sensor_c, strict=True)
+    for name, x, y, value in places:
+        read = f"{value:{sign}.1f}" if np.isfinite(value) else "no value"
+        axes.annotate(
+            f"{_text(name, LONGEST_NAME)}\n{read}", (x, y), xytext=(0, 8), textcoords="offset points", ha="center",
+            va="bottom", fontsize=7, color=theme["ink"], bbox=box, parse_math=False, clip_on=False,
+        )  # fmt: skip

@@ -1,0 +1,81 @@
+"""What two runs are compared by: sums over the launches of each kernel, never the launches themselves."""
+
+from typing import Any
+
+from sqlalchemy import Engine, text
+
+from profsvc.store.engine import reading
+
+_KERNELS = """
+    SELECT kernel, kernel_short, CAST(sum(launches) AS BIGINT) AS launches, sum(total_ns) AS total_ns,
+           CASE WHEN sum(timed) > 0 THEN sum(total_ns) / sum(timed) END AS mean_ns, min(min_ns) AS min_ns
+    FROM v1_kernel_totals WHERE run_id = :run_id AND same_as IS NULL
+    GROUP BY kernel, kernel_short ORDER BY coalesce(sum(total_ns), 0) DESC, kernel
+"""
+_SUMMED = """
+    SELECT kernel, kernel_short, CAST(sum(calls) AS BIGINT) AS launches, sum(total_ns) AS total_ns,
+           sum(total_ns) / sum(calls) AS mean_ns, min(min_ns) AS min_ns
+    FROM v1_kernel_summaries WHERE run_id = :run_id AND category = 'kernel' AND calls > 0
+    GROUP BY kernel, kernel_short ORDER BY coalesce(sum(total_ns), 0) DESC, kernel
+"""
+# Pages of one report hold a launch several times: the page whose numbers are doubted least stands for it.
+_POTENTIAL = """
+    WITH one AS (
+      SELECT l.kernel, p.duration_ns, p.ideal_ns, p.bound,
+             row_number() OVER (PARTITION BY coalesce(l.same_as, l.launch_id) ORDER BY p.flags, p.launch_id) AS place
+      FROM v1_potential p JOIN v1_launches l ON l.launch_id = p.launch_id
+      WHERE p.run_id = :run_id AND p.launch_id IS NOT NULL AND p.speedup IS NOT NULL
+    )
+    SELECT kernel, sum(duration_ns) / sum(ideal_ns) AS predicted, min(bound) AS bound, max(bound) AS other_bound
+    FROM one WHERE place = 1 GROUP BY kernel
+"""
+_CRITERIA = """
+    SELECT l.kernel, c.criterion, sum(c.value * l.duration_ns) / sum(l.duration_ns) AS value
+    FROM v1_criteria c JOIN v1_launches l ON l.launch_id = c.launch_id
+    WHERE c.run_id = :run_id AND c.launch_id IS NOT NULL AND c.value IS NOT NULL AND l.duration_ns > 0
+    GROUP BY l.kernel, c.criterion
+"""
+_ESTIMATES = """
+    WITH best AS (
+      SELECT r.launch_id, r.kernel, max(r.estimated_saving_fraction) AS saving
+      FROM v1_rules r WHERE r.run_id = :run_id AND r.kind = 'global' AND r.estimated_saving_fraction < 1
+      GROUP BY r.launch_id, r.kernel
+    )
+    SELECT b.kernel, sum(l.duration_ns) / sum(l.duration_ns * (1 - b.saving)) AS estimate
+    FROM best b JOIN v1_launches l ON l.launch_id = b.launch_id WHERE l.duration_ns > 0 GROUP BY b.kernel
+"""
+_CLOCKS = """
+    SELECT c.counter, sum(c.value * l.duration_ns) / sum(l.duration_ns) AS mean
+    FROM v1_counter_values c JOIN v1_launches l ON l.launch_id = c.launch_id
+    WHERE c.run_id = :run_id AND c.counter IN ('sm_clock_hz', 'dram_clock_hz') AND l.duration_ns > 0 GROUP BY c.counter
+"""
+
+
+def kernels_of_run(engine: Engine, run_id: int) -> dict[str, dict[str, Any]]:
+    """Return the kernels of a run by name, those that took most time first, with what can be compared of each.
+
+    launches, total_ns, mean_ns, min_ns; predicted and bound (None where its launches differ) from the potential;
+    estimate from the tool's own rules; criteria by name, weighted by time. What a run does not hold is None.
+    """
+    with reading(engine) as connection:
+
+        def rows(query: str) -> list[dict[str, Any]]:
+            return [dict(row) for row in connection.execute(text(query), {"run_id": run_id}).mappings()]
+
+        blank = {"predicted": None, "bound": None, "estimate": None}
+        kernels = {row["kernel"]: row | blank | {"criteria": {}} for row in rows(_KERNELS) or rows(_SUMMED)}
+        for row in rows(_POTENTIAL):
+            bound = row["bound"] if row["bound"] == row["other_bound"] else None
+            kernels[row["kernel"]] |= {"predicted": row["predicted"], "bound": bound}
+        for row in rows(_ESTIMATES):
+            kernels[row["kernel"]]["estimate"] = row["estimate"]
+        for row in rows(_CRITERIA):
+            kernels[row["kernel"]]["criteria"][row["criterion"]] = row["value"]
+    return kernels
+
+
+def clocks_of_run(engine: Engine, run_id: int) -> dict[str, float]:
+    """Return the mean SM and DRAM clock [Hz] of the launches of a run, weighted by time, where it is known."""
+    with reading(engine) as connection:
+        found = connection.execute(text(_CLOCKS), {"run_id": run_id}).mappings()
+        return {row["counter"]: row["mean"] for row in found if row["mean"] is not None}

@@ -1,0 +1,176 @@
+"""What the analysis of power and temperature reads of a run, and what it found."""
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from sqlalchemy import Connection, Engine, text
+
+from profsvc.errors import DomainError, NotFoundError
+from profsvc.store.bulk import insert_rows, values
+from profsvc.store.engine import reading, writing
+from profsvc.store.names import Names
+from profsvc.store.power_schema import FRAMES
+from profsvc.store.read import select, table
+from profsvc.store.results import must_exist
+from profsvc.store.timelines import chunks
+from profsvc.tables import Column
+
+UTC, LOCAL, ELAPSED, TOOL = "utc", "local", "elapsed", "tool"
+# Which column of a sample each clock is, the best first.
+CLOCKS = {UTC: "time_ns", LOCAL: "local_ns", ELAPSED: "elapsed_ns"}
+_TIMED = "start_ns IS NOT NULL AND duration_ns IS NOT NULL"
+
+
+class Readings(NamedTuple):
+    """The readings of a sensor in the order of its file.
+
+    ``time_ns``: on the ``clock`` utc, local (the file's own, its zone unknown) or elapsed (since the file's first
+    reading); ``value``: in the sensor's unit, NaN where there is none; ``untimed``: readings left out, as they have no
+    time on this clock.
+    """
+
+    time_ns: npt.NDArray[np.int64]
+    value: npt.NDArray[np.float64]
+    clock: str
+    untimed: int
+
+
+def sensors_of_run(engine: Engine, run_id: int) -> pd.DataFrame:
+    """Return the sensors of a run as ``v1_sensors`` has them, with ``file_name``, ``format`` and ``facts`` (a dict)."""
+    sensors = table(engine, "v1_sensors", run_id=run_id)
+    uploads = {row["upload_id"]: row for row in select(engine, "v1_uploads", run_id=run_id)}
+    of_file = [uploads[upload_id] for upload_id in sensors["upload_id"]]
+    for name in ("file_name", "format"):
+        sensors[name] = pd.Series([row[name] for row in of_file], dtype=object)
+    sensors["facts"] = pd.Series([json.loads(row["facts"]) for row in of_file], dtype=object)
+    return sensors
+
+
+def sensor_readings(engine: Engine, sensor_id: int) -> Readings:
+    """Return the readings of a sensor on the best clock that it has: utc, else local, else elapsed."""
+    counted = ", ".join(f"count({column})" for column in CLOCKS.values())
+    with reading(engine) as connection:
+        if connection.execute(text("SELECT 1 FROM v1_sensors WHERE sensor_id = :s"), {"s": sensor_id}).first() is None:
+            raise NotFoundError(f"no sensor has the number {sensor_id}")
+        query = text(f"SELECT count(*), {counted} FROM v1_samples WHERE sensor_id = :sensor_id")
+        every, *known = connection.execute(query, {"sensor_id": sensor_id}).one()
+    timed = dict(zip(CLOCKS, known, strict=True))
+    clock = next((clock for clock in CLOCKS if timed[clock]), ELAPSED)
+    column = CLOCKS[clock]
+    ordered = (
+        f"SELECT {column}, value FROM v1_samples WHERE sensor_id = :sensor_id AND {column} IS NOT NULL"
+        " ORDER BY upload_id, sensor_id, block_id, sample_id"
+    )
+    times, found = [np.empty(0, np.int64)], [np.empty(0)]
+    for rows in chunks(engine, ordered, sensor_id=sensor_id):
+        time, value = zip(*rows, strict=True)
+        times.append(np.array(time, np.int64))
+        found.append(np.array(value, np.float64))  # None becomes NaN
+    return Readings(np.concatenate(times), np.concatenate(found), clock, every - timed[clock])
+
+
+def _clocks(engine: Engine, run_id: int) -> dict[int, str]:
+    """Return the clock of the launches and ranges of each file of a run; launches of a second page count once."""
+    uploads = select(engine, "v1_uploads", run_id=run_id)
+    return {row["upload_id"]: json.loads(row["facts"]).get("clock", TOOL) for row in uploads if row["same_as"] is None}
+
+
+def marks_of_run(engine: Engine, run_id: int) -> pd.DataFrame:
+    """Return the ranges of a run that have a start and an end, in the order of their start, with their ``clock``.
+
+    It is utc, local (a log of marks without a zone) or tool (the profiler's own, which may begin anywhere).
+    """
+    ranges = table(engine, "v1_ranges", run_id=run_id)
+    clocks = _clocks(engine, run_id)
+    timed = ranges["start_ns"].notna() & ranges["duration_ns"].notna() & ranges["upload_id"].isin(clocks)
+    found = ranges[timed].sort_values(["start_ns", "range_id"], kind="stable").reset_index(drop=True)
+    return found.assign(clock=found["upload_id"].map(clocks).astype(object))
+
+
+def launch_times(engine: Engine, run_id: int) -> pd.DataFrame:
+    """Return the launches of a run that have a start and a duration, in the order of their start.
+
+    Columns: ``upload_id``, ``kernel``, ``kernel_short`` (both categories), ``start_ns``, ``duration_ns`` and the
+    ``clock`` of the file, utc or tool. Launches that several pages of one report hold come once.
+    """
+    parts = [_launches(engine, upload_id).assign(clock=clock) for upload_id, clock in _clocks(engine, run_id).items()]
+    found = pd.concat([part for part in parts if len(part)] or [_launches(engine, -1).assign(clock="")])
+    names = _named(engine, found["kernel_id"].unique().tolist())
+    for place, name in enumerate(("kernel", "kernel_short")):
+        found[name] = found["kernel_id"].map({number: both[place] for number, both in names.items()}).astype("category")
+    found = found[["upload_id", "kernel", "kernel_short", "start_ns", "duration_ns", "clock"]]
+    return found.sort_values("start_ns", kind="stable").reset_index(drop=True)
+
+
+def _launches(engine: Engine, upload_id: int) -> pd.DataFrame:
+    query = f"SELECT kernel_id, start_ns, duration_ns FROM v1_launches WHERE upload_id = :upload_id AND {_TIMED}"
+    rows_of = chunks(engine, f"{query} ORDER BY launch_id", upload_id=upload_id)
+    parts: list[list[npt.NDArray[Any]]] = [[np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0)]]
+    parts += [[np.array(column) for column in zip(*rows, strict=True)] for rows in rows_of]
+    kernel, start, duration = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return pd.DataFrame({"upload_id": upload_id, "kernel_id": kernel, "start_ns": start, "duration_ns": duration})
+
+
+def _named(engine: Engine, kernel_ids: Iterable[int]) -> dict[int, tuple[str, str]]:
+    query = text("SELECT kernel, kernel_short FROM v1_kernels WHERE kernel_id = :kernel_id")
+    with reading(engine) as connection:
+        return {number: tuple(connection.execute(query, {"kernel_id": number}).one()) for number in kernel_ids}
+
+
+def save_power(engine: Engine, run_id: int, frames: Mapping[str, pd.DataFrame], version: str) -> None:
+    """Write what an analysis of power found in a run, in place of what was there.
+
+    The frames are those of `FRAMES`; one that is not given, or has no rows, leaves none. Columns that may be null may
+    be left out.
+    """
+    for name, frame in frames.items():
+        _check(name, frame)
+    with writing(engine) as connection:
+        must_exist(connection, "runs", "run_id", run_id)
+        texts = Names(connection, "texts")
+        for name in FRAMES:
+            connection.execute(text(f"DELETE FROM {name} WHERE run_id = :run_id"), {"run_id": run_id})
+            if name in frames and len(frames[name]):
+                _save(connection, name, run_id, frames[name], texts, version)
+
+
+def _check(name: str, frame: pd.DataFrame) -> None:
+    if name not in FRAMES:
+        raise DomainError(f"no frame of the analysis of power is named {name!r}; there are {list(FRAMES)}")
+    if frame.empty:
+        return
+    known = {column.name: column for column in FRAMES[name]}
+    if unknown := set(map(str, frame)) - known.keys():
+        raise DomainError(f"the frame {name!r} has no column {sorted(unknown)}; it has {list(known)}")
+    needed = [column.name for column in known.values() if not column.nullable]
+    if missing := [column for column in needed if column not in frame]:
+        raise DomainError(f"the frame {name!r} lacks the columns {missing}")
+    for column in needed:
+        if (null := frame[column].isna()).any():
+            raise DomainError(f"{name}.{column} must not be null; row {int(null.argmax())} is")
+
+
+def _save(connection: Connection, name: str, run_id: int, frame: pd.DataFrame, texts: Names, version: str) -> None:
+    rows: dict[str, Iterable[Any]] = {"run_id": [run_id] * len(frame), "item": range(len(frame))}
+    rows["version_id"] = [texts[version,]] * len(frame)
+    for column in FRAMES[name]:
+        if column.name not in frame:
+            continue
+        cells = values(frame[column.name])
+        if column.kind == "text":
+            rows[f"{column.name}_id"] = texts.column([None if cell is None else (str(cell),) for cell in cells])
+        else:
+            rows[column.name] = [None if cell is None else _number(name, column, cell) for cell in cells]
+    insert_rows(connection, name, list(rows), zip(*rows.values(), strict=True))
+
+
+def _number(name: str, column: Column, cell: Any) -> int | float:
+    if column.kind == "float":
+        return float(cell)
+    if cell != int(cell):
+        raise DomainError(f"{name}.{column.name} must be a whole number but is {cell!r}")
+    return int(cell)

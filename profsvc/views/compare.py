@@ -1,0 +1,164 @@
+"""Two runs beside each other: kernels that are the same, what became of them, and what was foretold."""
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from profsvc import store
+from profsvc.analysis.matching import match_kernels
+from profsvc.errors import UsageError
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
+KERNELS = (
+    "kernel_before", "kernel_after", "matched_by", "launches_before", "launches_after", "mean_before_us",
+    "mean_after_us", "speedup", "predicted", "estimate", "bound_before", "bound_after",
+)  # fmt: skip
+CRITERIA = ("kernel_before", "kernel_after", "criterion", "before", "after", "change")
+# Clocks further apart than this make another time by themselves.
+SAME_CLOCK = 0.02
+# What --fail-on takes beside the criteria: the greatest relative increase that passes.
+RELATIVE = ("duration", "power", "energy")
+
+
+def compare(engine: "Engine", before: str, after: str, mapped: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """Compare two runs: a row a kernel that both have, its criteria, and what only one of them has.
+
+    ``speedup`` is the mean time before over the mean time after; beside it what was foretold for the run before, by
+    this program (``predicted``) and by the tool's own rules (``estimate``). ``mapped`` says which kernel became which.
+    """
+    ids = [store.find_run(engine, name) for name in (before, after)]
+    runs = [store.select(engine, "v1_runs", run_id=run_id)[0] for run_id in ids]
+    olds, news = (store.kernels_of_run(engine, run_id) for run_id in ids)
+    matches = match_kernels(list(olds), list(news), mapped)
+    labels = _labels(olds), _labels(news)
+    kernels, criteria = [], []
+    for match in matches:
+        old, new = olds.pop(match.before), news.pop(match.after)
+        pair = {"kernel_before": labels[0][match.before], "kernel_after": labels[1][match.after]}
+        full = {"kernel_before_full": match.before, "kernel_after_full": match.after}
+        kernels.append(pair | _kernel(old, new) | {"matched_by": match.by} | full)
+        criteria += [pair | row for row in _criteria(old["criteria"], new["criteria"])]
+    return {
+        "before": runs[0],
+        "after": runs[1],
+        "warnings": _warnings(engine, runs),
+        "kernels": kernels,
+        "criteria": criteria,
+        "geometric_mean_speedup": _geometric_mean([row["speedup"] for row in kernels]),
+        "only_before": [_alone(one, labels[0]) for one in olds.values()],
+        "only_after": [_alone(one, labels[1]) for one in news.values()],
+    }
+
+
+def _kernel(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
+    timed = old["mean_ns"] is not None and new["mean_ns"]
+    return {
+        "launches_before": old["launches"],
+        "launches_after": new["launches"],
+        "mean_before_us": _micro(old["mean_ns"]),
+        "mean_after_us": _micro(new["mean_ns"]),
+        "total_before_us": _micro(old["total_ns"]),
+        "total_after_us": _micro(new["total_ns"]),
+        "speedup": old["mean_ns"] / new["mean_ns"] if timed else None,
+        "predicted": old["predicted"],
+        "estimate": old["estimate"],
+        "bound_before": old["bound"],
+        "bound_after": new["bound"],
+    }
+
+
+def _criteria(old: Mapping[str, float], new: Mapping[str, float]) -> list[dict[str, Any]]:
+    """The criteria of a kernel before and after, the largest change first; those that both have."""
+    rows = [
+        {"criterion": name, "before": old[name], "after": new[name], "change": new[name] - old[name]}
+        for name in old
+        if name in new
+    ]
+    return sorted(rows, key=lambda row: -abs(row["change"]))
+
+
+def _labels(kernels: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+    """Return the short name of each kernel, or where several kernels share it the name with its template arguments."""
+    shared = Counter(one["kernel_short"] for one in kernels.values())
+    return {
+        name: one["kernel_short"] if shared[one["kernel_short"]] == 1 else name.removeprefix("void ").partition("(")[0]
+        for name, one in kernels.items()
+    }
+
+
+def _alone(one: Mapping[str, Any], labels: Mapping[str, str]) -> dict[str, Any]:
+    return {
+        "kernel": labels[one["kernel"]],
+        "kernel_full": one["kernel"],
+        "launches": one["launches"],
+        "mean_us": _micro(one["mean_ns"]),
+    }
+
+
+def _micro(ns: float | None) -> float | None:
+    return None if ns is None else ns / 1e3
+
+
+def _geometric_mean(speedups: Sequence[float | None]) -> float | None:
+    known = [math.log(speedup) for speedup in speedups if speedup]
+    return math.exp(sum(known) / len(known)) if known else None
+
+
+def _warnings(engine: "Engine", runs: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Say what else than the kernels differs between two runs."""
+    said = []
+    if runs[0]["run_id"] == runs[1]["run_id"]:
+        said.append("both names are the same run")
+    for what in ("device", "host"):
+        texts = [run[what] for run in runs]
+        if None not in texts and texts[0] != texts[1]:
+            said.append(f"another {what}: {texts[0]} before, {texts[1]} after")
+    clocks = [store.clocks_of_run(engine, run["run_id"]) for run in runs]
+    for counter, title in (("sm_clock_hz", "SM clock"), ("dram_clock_hz", "memory clock")):
+        old, new = (one.get(counter) for one in clocks)
+        if old and new and abs(new / old - 1) > SAME_CLOCK:
+            said.append(f"another mean {title}: {old / 1e6:.0f} MHz before, {new / 1e6:.0f} MHz after")
+    return said
+
+
+def failures(view: Mapping[str, Any], limits: Sequence[str]) -> list[str]:
+    """Return a sentence for each kernel that breaks one of ``limits``, such as ``duration=5%`` or ``divergence=0.05``.
+
+    A duration may grow by that share, a criterion may fall by that much. Raise `UsageError` for a limit that is none.
+    """
+    said = []
+    for name, most in map(_limit, limits):
+        for row in view["kernels"] if name == "duration" else ():
+            if row["speedup"] is not None and 1 / row["speedup"] - 1 > most:
+                growth = 100 * (1 / row["speedup"] - 1)
+                said.append(f"{row['kernel_after']}: duration up {growth:.1f} %, allowed {100 * most:g} %")
+        said += [
+            f"{row['kernel_after']}: {name} fell from {row['before']:.3f} to {row['after']:.3f}, allowed {most:g}"
+            for row in view["criteria"]
+            if row["criterion"] == name and -row["change"] > most
+        ]
+        for row in view.get("power", ()) if name in ("power", "energy") else ():
+            change = row[f"{name}_change"]
+            if change is not None and change > most:
+                said.append(f"{row['window']}: {name} up {100 * change:.1f} %, allowed {100 * most:g} %")
+    return said
+
+
+def _limit(text: str) -> tuple[str, float]:
+    from profsvc import specs
+
+    allowed = [*RELATIVE, *(criterion["name"] for criterion in specs.criteria()["criterion"])]
+    name, _, figure = text.partition("=")
+    try:
+        most = float(figure.removesuffix("%")) / (100 if figure.endswith("%") else 1)
+        if name in allowed and 0 <= most < math.inf:
+            return name, most
+    except ValueError:
+        pass
+    raise UsageError(
+        f"--fail-on {text!r} is no limit; write NAME=FIGURE, such as duration=5% or divergence=0.05, with a name of "
+        f"{', '.join(allowed)}"
+    )

@@ -1,0 +1,80 @@
+"""Two runs beside each other."""
+
+import io
+
+import pytest
+
+from profsvc import pipeline, store
+from profsvc.errors import UsageError
+from profsvc.views import compare as side_by_side
+
+
+def summary(kernels: dict[str, tuple[int, float]]) -> bytes:
+    """An nvprof summary: kernel -> calls and mean in us."""
+    lines = ["==1== Profiling result:", '"Type","Time(%)","Time","Calls","Avg","Min","Max","Name"', ",%,us,,us,us,us,"]
+    total = sum(calls * mean for calls, mean in kernels.values())
+    for name, (calls, mean) in kernels.items():
+        time = calls * mean
+        lines.append(f'"GPU activities",{100 * time / total:.6f},{time},{calls},{mean},{mean},{mean},"{name}"')
+    return ("\n".join(lines) + "\n").encode()
+
+
+@pytest.fixture
+def pair(tmp_path):
+    engine = store.open_store(str(tmp_path / "store.sqlite"))
+    runs = {
+        "old": {"void gemm<16>(float*)": (10, 20.0), "saxpy(int)": (4, 5.0), "gone()": (1, 1.0)},
+        "new": {"void gemm<32>(float*)": (10, 10.0), "saxpy(int)": (4, 6.0), "came()": (1, 1.0)},
+    }
+    for name, kernels in runs.items():
+        pipeline.ingest(engine, io.BytesIO(summary(kernels)), f"{name}.csv", store.RunInfo(name=name))
+    yield engine
+    engine.dispose()
+
+
+def test_kernels_of_sums_alone_are_compared(pair):
+    view = side_by_side.compare(pair, "old", "new")
+    assert [(row["kernel_before"], row["matched_by"], row["speedup"]) for row in view["kernels"]] == [
+        ("gemm", "short name", pytest.approx(2.0)),
+        ("saxpy", "name", pytest.approx(5 / 6)),
+    ]
+    assert view["geometric_mean_speedup"] == pytest.approx((2 * 5 / 6) ** 0.5)
+    assert [one["kernel"] for one in view["only_before"]] == ["gone"]
+    assert [one["kernel"] for one in view["only_after"]] == ["came"]
+    assert view["warnings"] == []
+
+
+def test_a_map_pairs_what_has_another_name(pair):
+    view = side_by_side.compare(pair, "old", "new", {"gone": "came"})
+    assert [row["matched_by"] for row in view["kernels"]] == ["short name", "name", "map"]
+    assert (view["only_before"], view["only_after"]) == ([], [])
+
+
+def test_a_run_beside_itself_says_so_and_keeps_what_was_foretold(demo):
+    view = side_by_side.compare(demo, "h200", "h200")
+    assert view["warnings"] == ["both names are the same run"]
+    assert {row["speedup"] for row in view["kernels"]} == {1.0}
+    assert {row["change"] for row in view["criteria"]} == {0.0}
+    names = [row["kernel_before"] for row in view["kernels"]]
+    assert len(set(names)) == len(names)
+    assert "gemm_tiled<16>" in names
+    of_launch = {row["kernel"]: row["speedup"] for row in store.select(demo, "v1_potential") if row["launch_id"]}
+    for row in view["kernels"]:
+        if row["launches_before"] == 1:
+            assert row["predicted"] == pytest.approx(of_launch[row["kernel_before_full"]])
+
+
+def test_limits_that_are_broken_are_named(pair):
+    view = side_by_side.compare(pair, "old", "new")
+    assert side_by_side.failures(view, ["duration=25%"]) == []
+    assert side_by_side.failures(view, ["duration=5%"]) == ["saxpy: duration up 20.0 %, allowed 5 %"]
+    fell = {"kernel_after": "k", "criterion": "divergence", "before": 0.9, "after": 0.5, "change": -0.4}
+    view = {"kernels": [], "criteria": [fell]}
+    assert side_by_side.failures(view, ["divergence=0.3"]) == ["k: divergence fell from 0.900 to 0.500, allowed 0.3"]
+    assert side_by_side.failures(view, ["divergence=0.5", "l1_granularity=0"]) == []
+
+
+@pytest.mark.parametrize("text", ["duration", "duration=", "duration=-1", "speed=5%", "duration=inf", "divergence=x"])
+def test_a_limit_that_is_none_is_refused(text):
+    with pytest.raises(UsageError, match="is no limit; write NAME=FIGURE"):
+        side_by_side.failures({"kernels": [], "criteria": []}, [text])
