@@ -13,6 +13,7 @@ Unseen = tuple[Array, float]  # the shape of an error over the blocks, and its v
 ENOUGH = 20  # readings of a segment
 BLOCKS = 150  # over all segments; more would cost time and tell nothing, as neighbours do not count twice
 SHORTEST_S = 1.0  # of a block: boards average the power over up to a second
+FINE, FINE_S = 500, 0.2  # the same for time constants, which may be as short as a second
 CURVES_S = np.geomspace(2.0, 200.0, 16)  # any two of these exponentials follow the temperature over a segment
 ROWS_A_CURVE = 8
 CLOCK_MOVED = 0.01  # share of the clock
@@ -138,9 +139,9 @@ def first_line(b: Blocks, y: Array) -> tuple[Array, float]:
     return means(y - slope * b.smooth, b.segment), slope
 
 
-def blocks(r: Readings, middle: bool = False) -> Blocks:
+def blocks(r: Readings, middle: bool = False, most: int = BLOCKS, shortest_s: float = SHORTEST_S) -> Blocks:
     """Blocks of equal length within each segment; `middle` takes the median of the power, which spikes do not move."""
-    span = max(float(segment_ptp(r.time, r.segment).sum()) / BLOCKS, SHORTEST_S)
+    span = max(float(segment_ptp(r.time, r.segment).sum()) / most, shortest_s)
     start = np.full(r.segments(), np.inf)
     np.minimum.at(start, r.segment, r.time)
     place = np.floor((r.time - start[r.segment]) / span).astype(np.int64)

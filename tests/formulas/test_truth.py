@@ -34,6 +34,8 @@ from profsvc.formulas import (
     sensor_rotation,
     speedup,
     steps,
+
+    thermal,
     thermocouple_calibration,
     thermocouples,
     time_shares,
@@ -72,6 +74,8 @@ MODULES = (
     change,
     findings,
     steps,
+
+    thermal,
 )
 WITHOUT_ROWS = {"predict_active_sms"}  # they take what another formula gives
 FUNCTIONS: dict[str, Callable[..., Any]] = {
