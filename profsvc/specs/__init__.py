@@ -64,8 +64,7 @@ __all__ = [
     "question",
     "questions",
     "references",
-    "timing",
-
     "smallest_change",
+    "timing",
     "units",
 ]

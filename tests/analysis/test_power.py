@@ -5,11 +5,11 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 import pytest
-from tests.formulas import synthetic_logs
 
 from profsvc.analysis.power import FRAMES, Options, analyze_power
 from profsvc.analysis.power_logs import ELAPSED, UTC, Log
 from profsvc.errors import NotFoundError
+from tests.formulas import synthetic_logs
 
 Frames = Mapping[str, pd.DataFrame]
 S = 10**9
