@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from profsvc import specs
@@ -59,12 +60,21 @@ def component_model(kernels: pd.DataFrame, num_sms: float) -> Components:
     told = known.assign(
         predicted_w=known["mean_power_w"] + fit.left_out_w, error_w=fit.left_out_w, constant_error_w=fit.constant_w
     )
-    shares = [_share(errors, told["mean_power_w"]) for errors in (fit.left_out_w, fit.constant_w)]
-    figures = (float(fit.left_out_rms_w), float(fit.constant_rms_w), *shares, float(fit.condition))
-    return Components(drawn, told, *figures, bool(fit.beats_constant), _verdict(fit, len(known)), int(fit.flags))
+    return Components(
+        units=drawn,
+        kernels=told,
+        left_out_rms_w=float(fit.left_out_rms_w),
+        constant_rms_w=float(fit.constant_rms_w),
+        left_out_share=_share(fit.left_out_w, told["mean_power_w"]),
+        constant_share=_share(fit.constant_w, told["mean_power_w"]),
+        condition=float(fit.condition),
+        beats_constant=bool(fit.beats_constant),
+        verdict=_verdict(fit, len(known)),
+        flags=int(fit.flags),
+    )
 
 
-def _share(errors: np.ndarray, power: pd.Series) -> float:
+def _share(errors: npt.NDArray[np.float64], power: pd.Series) -> float:
     """Mean of the errors as shares of the power."""
     each = np.abs(errors) / power.to_numpy(np.float64)
     return float(np.mean(each)) if each.size else float("nan")

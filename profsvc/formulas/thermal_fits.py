@@ -125,7 +125,7 @@ def _exponential(time_s: ArrayLike, temperature_c: ArrayLike, sign: float) -> Rc
     if t.size < _segments.ENOUGH or not np.ptp(t) > 0:
         return nothing._replace(refusal=f"there are {t.size} readings; a time constant needs {_segments.ENOUGH}")
     r = _segments.readings_of(t - t.min(), T)
-    b = _segments.blocks(r)
+    b = _segments.blocks(r, most=_segments.FINE, shortest_s=_segments.FINE_S)
     span = float(_segments.ranges(b)[0])
     if span < LEAST_CHANGE_C:
         return nothing._replace(
@@ -146,6 +146,9 @@ def _exponential(time_s: ArrayLike, temperature_c: ArrayLike, sign: float) -> Rc
     )  # fmt: skip
     if sign * change > 0:
         return told._replace(refusal=f"the temperature goes from {end + change:.1f} to {end:.1f} degC: the wrong way")
+    if not low <= 0 <= high:
+        bends = f"{told.low_s:.3g} to {told.high_s:.3g} s in its bends"
+        return told._replace(refusal=f"one exponential does not follow it: {RC:.3g} s as a whole, {bends}")
     if not high - low < np.log(USEFUL):
         return told._replace(
             refusal=f"the time constant lies between {told.low_s:.3g} and {told.high_s:.3g} s: too wide"

@@ -18,7 +18,7 @@ from profsvc.formulas._segments import Blocks
 from profsvc.formulas.flags import Flag
 from profsvc.formulas.thermal_fits import LEAST_CHANGE_C, USEFUL
 
-STEPS = 1000  # of the model over the log
+STEPS = 2000  # of the model over the log
 CONSTANTS_S = np.geomspace(1.0, 400.0, 14)  # where the search begins
 PROPORTIONS = np.array([0.7, 1.0, 1.3, 1.7, 2.2])
 LEAST_STEP = 0.1  # of the mean power; a load that varies less does not drive the temperature
@@ -63,7 +63,12 @@ class _Drive(NamedTuple):
 
 
 def fit_load(
-    power_time_s: ArrayLike, power_w: ArrayLike, temperature_time_s: ArrayLike, temperature_c: ArrayLike
+    power_time_s: ArrayLike,
+    power_w: ArrayLike,
+    temperature_time_s: ArrayLike,
+    temperature_c: ArrayLike,
+    *,
+    offset_error_s: float = 0.0,
 ) -> LoadFit:
     r"""Time constants and thermal resistance of a board from a log of any load.
 
@@ -74,6 +79,7 @@ def fit_load(
         power_w: Power [W].
         temperature_time_s: Stamps of the temperature on the same clock, the offset removed, flat [s].
         temperature_c: Temperature [degC].
+        offset_error_s: Standard error of the offset [s].
 
     Returns: LoadFit.
 
@@ -102,10 +108,12 @@ def fit_load(
     one, two = (_refined(drive, start) for start in _starts(drive))
     found = [_judged(drive, noise, p) for p in (one, two)]
     better = 2 * (found[1].likelihood.max() - found[0].likelihood.max()) - 4 > WORTH
-    told = _told(drive, two, found[1], T.size) if better and abs(two[2] - two[1]) > np.log(APART) else None
+    told = (
+        _told(drive, two, found[1], T.size, offset_error_s) if better and abs(two[2] - two[1]) > np.log(APART) else None
+    )
     if told and not told.refusal and min(told.resistance_c_per_w, told.second_resistance_c_per_w) > 0:
         return told
-    return _told(drive, one, found[0], T.size)
+    return _told(drive, one, found[0], T.size, offset_error_s)
 
 
 def _finite(t: Array, x: Array) -> tuple[Array, Array]:
@@ -141,7 +149,9 @@ def _drive(tp: Array, P: Array, tT: Array, T: Array) -> _Drive:
     step = float(np.ptp(tp)) / STEPS
     edges = tp[0] + step * np.arange(STEPS + 1)
     energy = np.concatenate([[0.0], np.cumsum(np.diff(tp) * (P[1:] + P[:-1]) / 2)])
-    b = _segments.blocks(_segments.readings_of(tT - tp[0], T))
+    b = _segments.blocks(
+        _segments.readings_of(tT - tp[0], T), most=_segments.FINE, shortest_s=_segments.FINE_S
+    )  # fmt: skip
     at = np.clip((tT - tp[0]) / step, 0, STEPS)
     before = np.minimum(at.astype(np.intp), STEPS - 1)
     share = np.zeros((b.time.size, STEPS + 1))
@@ -240,29 +250,47 @@ def _refined(d: _Drive, p: Array) -> Array:
 def _judged(d: _Drive, noise: _wander.Models, p: Array) -> _wander.Wander:
     """The linear part and the logarithms of the constants, around p, under noise that remembers."""
     design = _columns(d, p)
-    linear = np.linalg.lstsq(design, d.blocks.temperature, rcond=None)[0]
-    moved = (_columns(d, p + 1e-3 * np.eye(p.size)) @ linear - design @ linear).T / 1e-3
-    columns = np.column_stack([moved, design])
+    linear = np.asarray(np.linalg.lstsq(design, d.blocks.temperature, rcond=None)[0], dtype=np.float64)
+    columns = np.column_stack([_moved(d, p, linear), design])
     return _wander.fit(noise, d.blocks.temperature - design @ linear, columns)
 
 
-def _told(d: _Drive, p: Array, found: _wander.Wander, readings: int) -> LoadFit:
+def _moved(d: _Drive, p: Array, linear: Array) -> Array:
+    """Slope of the temperature by each logarithm, the linear part held."""
+    return np.asarray((_columns(d, p + 1e-3 * np.eye(p.size)) @ linear - _columns(d, p) @ linear).T / 1e-3)
+
+
+def _pace(d: _Drive, p: Array, linear: Array) -> Array:
+    """Slope of the temperature in time: what a second of offset changes."""
+    m = p.size - 1
+    apart = (d.share[:, 1:] @ d.power)[:, np.newaxis] - _columns(d, p)[:, :m]
+    rc = np.exp(p[1:])
+    return np.asarray((apart / np.where(apart > 0, rc, rc * np.exp(p[0]))) @ linear[:m])
+
+
+def _told(d: _Drive, p: Array, found: _wander.Wander, readings: int, offset_error_s: float) -> LoadFit:
     design = _columns(d, p)
-    linear = np.linalg.lstsq(design, d.blocks.temperature, rcond=None)[0]
+    linear = np.asarray(np.linalg.lstsq(design, d.blocks.temperature, rcond=None)[0], dtype=np.float64)
     rest = d.blocks.temperature - design @ linear
     m = p.size - 1
     first = int(np.argmax(np.abs(linear[:m])))
     rc, ratio = np.exp(p[1:]), float(np.exp(p[0]))
-    rise = _wander.interval(found, 1 + first)[1:]
+    pace = _pace(d, p, linear) * offset_error_s
+    late = np.linalg.pinv(np.column_stack([_moved(d, p, linear), design])) @ pace
+    rise = _wander.interval(found, 1 + first, late[1 + first] ** 2)[1:]
     both = np.zeros(found.estimate.shape[1])
     both[[0, 1 + first]] = 1.0
-    decay = _wander.interval(_wander.along(found, both), 0)[1:]
-    low, high = (float(rc[first] * np.exp(x)) for x in rise)
+    decay = _wander.interval(_wander.along(found, both), 0, (both @ late) ** 2)[1:]
+    rise, decay = (np.exp(np.clip(x, -50, 50)) for x in (rise, decay))
+    low, high = (float(rc[first] * x) for x in rise)
     other = 1 - first if m == 2 else None
-    flags, refusal = mask(), ""
+    refusal = ""
     if not high < USEFUL * low:
-        refusal, flags = f"the time constant lies between {low:.3g} and {high:.3g} s", mask((Flag.INPUT_SUSPECT, True))
-    cool, cool_low, cool_high = (float(rc[first] * ratio * np.exp(x)) for x in (0.0, *decay))
+        refusal = f"the time constant lies between {low:.3g} and {high:.3g} s"
+    elif not low <= rc[first] <= high:
+        refusal = f"the model does not follow it: {rc[first]:.3g} s as a whole, {low:.3g} to {high:.3g} s in its bends"
+    flags = mask((Flag.INPUT_SUSPECT, bool(refusal)))
+    cool, cool_low, cool_high = (float(rc[first] * ratio * x) for x in (1.0, *decay))
     nan = float("nan")
     second, R2 = (nan, nan) if other is None else (float(rc[other]), float(linear[other]))
     residual = float(np.sqrt((rest**2).mean()))
