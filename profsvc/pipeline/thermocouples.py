@@ -14,15 +14,15 @@ from profsvc.analysis.thermocouples import Mapped
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
-# A settled temperature is told by the end of a log, so that a long one costs no more than this.
-LAST = 20_000
+# A settled temperature is told by the end of a log: so many readings, which cover at least so many seconds of it.
+LAST, LEAST_S = 6000, 600.0
 
 
 def log_of_run(engine: "Engine", run_id: int, names: Collection[str] | None = None) -> Log:
     """Return the sensors of a run with the last readings of those on the die, or of the channels of these names."""
     sensors = store.table(engine, "v1_sensors", run_id=run_id)
     wanted = placed(sensors) if names is None else named(sensors, names)
-    return Log(sensors, store.last_samples(engine, [int(one) for one in wanted["sensor_id"]], LAST))
+    return Log(sensors, store.last_samples(engine, [int(one) for one in wanted["sensor_id"]], LAST, LEAST_S))
 
 
 def map_of_run(
@@ -67,6 +67,9 @@ def _with_cut(rows: pd.DataFrame, *logs: Log | None) -> pd.DataFrame:
     longest = [int(count) for sensors in read for count in sensors["samples"] if count > LAST]
     if not longest:
         return rows
-    words = f"of {len(longest)} sensors only the last {LAST} readings were looked at; the longest has {max(longest)}"
+    words = (
+        f"{len(longest)} sensors have more than {LAST} readings, up to {max(longest)}: of each the last {LAST} were "
+        f"looked at, or as many that cover its last {LEAST_S / 60:g} minutes"
+    )
     told = frame([row("heat_map", "readings_looked_at", LAST, float("nan"), "1", form="end of the log", reason=words)])
     return pd.concat([rows, told], ignore_index=True)
