@@ -1,5 +1,6 @@
 """Stores and exports that several tests look at."""
 
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -27,6 +28,14 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
         pipeline.ingest(engine, stream, DEMO.name, store.RunInfo(name="h200", project="demo"))
     yield engine
     engine.dispose()
+
+
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Let new processes heed Ctrl-C even where this one ignores it, as behind ``nohup`` or ``&``."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture(scope="session")
