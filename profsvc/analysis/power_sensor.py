@@ -173,7 +173,7 @@ def _join(own: Measured, logs: Sequence[Log], quantity: str, options: Options) -
 
 
 def _told(own: Measured, log: Log) -> Log:
-    """A log that the user calls a temperature; where the file does not say what it reads, degrees C are taken for it."""
+    """A log that the user calls a temperature; degrees C are taken for it where its file does not say."""
     if log.quantity == "temperature":
         return log
     own.beware("unit_assumed", f"{log.name} is taken for degrees C, as you named it; its file names no unit")
