@@ -14,7 +14,9 @@ from profsvc.formulas import _wander
 from profsvc.formulas._arrays import Array
 
 Codes = NDArray[np.intp]
-Changes = Callable[[Array, Array], Array]  # what each constant changes the temperature by, of parameters and linear part
+Changes = Callable[
+    [Array, Array], Array
+]  # what each constant changes the temperature by, of parameters and linear part
 
 LADDER_S = np.geomspace(0.1, 400.0, 15)  # where the search begins
 GROWTH = 0.15  # of the blocks with the time since the last step
@@ -238,10 +240,8 @@ def creeping(rows: Rows, step: float) -> list[Array]:
     return errors
 
 
-def forward(
-    problem: Problem, first: Array, more: Callable[[Array], Array], changes: Changes
-) -> Estimate:
-    """As many constants as the likelihood wants, refined one after the other; `more` foretells where one more may lie."""
+def forward(problem: Problem, first: Array, more: Callable[[Array], Array], changes: Changes) -> Estimate:
+    """As many constants as the likelihood wants, one after the other; `more` foretells where the next may lie."""
     p = refined(problem, best_of(problem, first, changes))
     found = [judged(problem, p)]
     while len(found) < MOST_PARTS:

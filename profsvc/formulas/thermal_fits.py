@@ -146,10 +146,10 @@ def _exponential(time_s: ArrayLike, temperature_c: ArrayLike, sign: float) -> Rc
     refusal = _relaxing.refusal(ends)
     if sign * parts.sum() > 0:
         refusal = f"the temperature goes from {start:.1f} to {end:.1f} degC: the wrong way"
-    return RcFit(
-        *told.T, -parts, start, end, float(np.sqrt(np.average(now.rest**2, weights=blocks.size))), t.size, refusal,
-        mask((Flag.INPUT_SUSPECT, bool(refusal) or bool((~good).any()))),
-    )  # fmt: skip
+    flags = mask((Flag.INPUT_SUSPECT, bool(refusal) or bool((~good).any())))
+    value, low, high = told.T
+    residual = float(np.sqrt(np.average(now.rest**2, weights=blocks.size)))
+    return RcFit(value, low, high, -parts, start, end, residual, t.size, refusal, flags)
 
 
 def _relaxed(blocks: Rows) -> Estimate:

@@ -28,8 +28,8 @@ class LoadFit(NamedTuple):
     """Time constants, the fastest first, with the ends of their intervals of 95 %.
 
     A constant that is faster than the readings tell is NaN with a low end of 0: it lies below the high end. One that is
-    NaN otherwise is not told within a factor of 10; nor is an end that is NaN. `zero_c` is the temperature without any power. `refusal`
-    is empty where the fit may be used.
+    NaN otherwise is not told within a factor of 10; nor is an end that is NaN. `zero_c` is the temperature without any
+    power. `refusal` is empty where the fit may be used.
     """
 
     rc_rise_s: Array
@@ -103,7 +103,9 @@ def fit_load(
     hidden = [offset_error_s * _pace(power, problem.rows, now)]
     hidden += _relaxing.creeping(problem.rows, _segments.step_of(T))
     found = _told(problem.rows, now, hidden, float(np.median(np.diff(tp))))
-    without_power = found.zero_c - power.level[0] * found.resistance_c_per_w.sum()  # the model begins at the first level
+    without_power = (
+        found.zero_c - power.level[0] * found.resistance_c_per_w.sum()
+    )  # the model begins at the first level
     return found._replace(zero_c=float(without_power), readings=T.size)
 
 
