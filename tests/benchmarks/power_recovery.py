@@ -33,7 +33,7 @@ class Found(NamedTuple):
     truth: Truth
     offset: Offset
     coefficient: Coefficient
-    constants: LoadFit | None  # of one log in four: they take longest
+    constants: LoadFit
 
 
 def joined(log: Log, shift_s: float) -> np.ndarray:
@@ -51,26 +51,24 @@ def coefficient_of(log: Log, shift_s: float, offset_error_s: float = OFFSET_ERRO
     )  # fmt: skip
 
 
-def recovered(log: Log, rng: np.random.Generator, constants: bool) -> Found:
-    """Everything from one log, the time constants if asked for."""
+def recovered(log: Log, rng: np.random.Generator) -> Found:
+    """Everything from one log."""
     net = log.power_w - log.fan_w
     offset = estimate_offset(log.power_time_s, net, log.temperature_time_s, log.temperature_c)
     shift, error = float(offset.offset_s), float(offset.se_s)
     if offset.refused:
         shift, error = log.truth.shift_s + OFFSET_ERROR_S * rng.standard_normal(), OFFSET_ERROR_S
-    fitted = None
-    if constants:
-        stamps = log.temperature_time_s - shift
-        fitted = fit_load(log.power_time_s, net, stamps, log.temperature_c, offset_error_s=error)
-    return Found(log.truth, offset, coefficient_of(log, shift, error), fitted)
+    constants = fit_load(
+        log.power_time_s, net, log.temperature_time_s - shift, log.temperature_c, offset_error_s=error
+    )  # fmt: skip
+    return Found(log.truth, offset, coefficient_of(log, shift, error), constants)
 
 
 def some(task: tuple[int, int, str]) -> list[Found]:
     """A share of the logs of one kind."""
     seed, count, kind = task
     rng = np.random.default_rng(seed)
-    logs = synthetic_logs.simulate(seed, count, kind)
-    return [recovered(log, rng, kind == "informative" and n % 4 == 0) for n, log in enumerate(logs)]
+    return [recovered(log, rng) for log in synthetic_logs.simulate(seed, count, kind)]
 
 
 def covered(found: Iterable[Found]) -> np.ndarray:
@@ -110,15 +108,7 @@ def report_coefficient(found: list[Found]) -> None:
 def report_constants(found: list[Found]) -> None:
     """Errors and coverage of the time constants, by what the board has."""
     print("\ntime constants        logs  answered  two found   rise: within 5 %  interval holds   decay: within 5 %")
-    fits = [(f.truth, f.constants) for f in found if f.constants]
     for name in ("one constant", "a faster beside", "a slower beside"):
-        here = [(truth, fit) for truth, fit in fits if kind_of(truth) == name]
-        given = [(truth, fit) for truth, fit in here if not fit.refusal]
-        rise = np.array([fit.rc_rise_s / truth.rc_rise_s[0] - 1 for truth, fit in given])
-        decay = np.array([fit.rc_decay_s / truth.rc_decay_s[0] - 1 for truth, fit in given])
-        held = [fit.rc_rise_low_s <= truth.rc_rise_s[0] <= fit.rc_rise_high_s for truth, fit in given]
-        two = np.mean([not np.isnan(fit.second_rise_s) for _, fit in given])
-
         here = [f for f in found if kind_of(f.truth) == name]
         given = [f for f in here if not f.constants.refusal]
         main = [int(np.argmax(f.constants.resistance_c_per_w)) for f in given]
