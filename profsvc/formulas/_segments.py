@@ -1,6 +1,6 @@
 """Segments of constant load: which of their readings count, in blocks, and the temperature without its rounding."""
 
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,6 @@ Unseen = tuple[Array, float]  # the shape of an error over the blocks, and its v
 ENOUGH = 20  # readings of a segment
 BLOCKS = 150  # over all segments; more would cost time and tell nothing, as neighbours do not count twice
 SHORTEST_S = 1.0  # of a block: boards average the power over up to a second
-FINE, FINE_S = 500, 0.2  # the same for time constants, which may be as short as a second
 CURVES_S = np.geomspace(2.0, 200.0, 16)  # any two of these exponentials follow the temperature over a segment
 ROWS_A_CURVE = 8
 CLOCK_MOVED = 0.01  # share of the clock
@@ -59,6 +58,18 @@ class Blocks(NamedTuple):
     span: float
     smooth: Array
     drift: Array
+
+
+class Means(Protocol):
+    """What blocks of any make have."""
+
+    @property
+    def temperature(self) -> Array:
+        """Mean of each."""
+
+    @property
+    def segment(self) -> Codes:
+        """Segment of each."""
 
 
 def readings_of(time: Array, temperature: Array) -> Readings:
@@ -139,9 +150,9 @@ def first_line(b: Blocks, y: Array) -> tuple[Array, float]:
     return means(y - slope * b.smooth, b.segment), slope
 
 
-def blocks(r: Readings, middle: bool = False, most: int = BLOCKS, shortest_s: float = SHORTEST_S) -> Blocks:
+def blocks(r: Readings, middle: bool = False) -> Blocks:
     """Blocks of equal length within each segment; `middle` takes the median of the power, which spikes do not move."""
-    span = max(float(segment_ptp(r.time, r.segment).sum()) / most, shortest_s)
+    span = max(float(segment_ptp(r.time, r.segment).sum()) / BLOCKS, SHORTEST_S)
     start = np.full(r.segments(), np.inf)
     np.minimum.at(start, r.segment, r.time)
     place = np.floor((r.time - start[r.segment]) / span).astype(np.int64)
@@ -198,7 +209,7 @@ def step_of(temperature: Array) -> float:
     return float(np.diff(values[often]).min())
 
 
-def resting(r: Readings, b: Blocks, step: float) -> list[Unseen]:
+def resting(r: Readings, b: Means, step: float) -> list[Unseen]:
     """Where a rounded temperature came to rest, no reading says where between two steps it did.
 
     For every segment: the blocks that show that value, and the variance of the error they share. A reading that

@@ -111,10 +111,18 @@ def report_constants(found: list[Found]) -> None:
     for name in ("one constant", "a faster beside", "a slower beside"):
         here = [f for f in found if kind_of(f.truth) == name]
         given = [f for f in here if not f.constants.refusal]
-        rise = np.array([f.constants.rc_rise_s / f.truth.rc_rise_s[0] - 1 for f in given])
-        decay = np.array([f.constants.rc_decay_s / f.truth.rc_decay_s[0] - 1 for f in given])
-        held = [f.constants.rc_rise_low_s <= f.truth.rc_rise_s[0] <= f.constants.rc_rise_high_s for f in given]
-        two = np.mean([not np.isnan(f.constants.second_rise_s) for f in given])
+        main = [int(np.argmax(f.constants.resistance_c_per_w)) for f in given]
+        rise, decay = (
+            np.array(
+                [getattr(f.constants, n)[k] / getattr(f.truth, n)[0] - 1 for f, k in zip(given, main, strict=True)]
+            )
+            for n in ("rc_rise_s", "rc_decay_s")
+        )
+        held = [
+            f.constants.rc_rise_low_s[k] <= f.truth.rc_rise_s[0] <= f.constants.rc_rise_high_s[k]
+            for f, k in zip(given, main, strict=True)
+        ]
+        two = np.mean([f.constants.rc_rise_s.size == 2 for f in given])
         print(
             f"  {name:18}{len(here):6}{len(given):10}{two:11.1%}{np.mean(np.abs(rise) < 0.05):19.1%}"
             f"{np.mean(held):16.1%}{np.mean(np.abs(decay) < 0.05):20.1%}"

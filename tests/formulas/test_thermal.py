@@ -105,8 +105,10 @@ def test_constants_of_synthetic_boards() -> None:
         stamps = log.temperature_time_s - log.truth.shift_s
         found = fit_load(log.power_time_s, log.power_w - log.fan_w, stamps, log.temperature_c)
         truth = np.array([log.truth.rc_rise_s[0], log.truth.rc_decay_s[0], log.truth.resistance_c_per_w[0]])
-        got = np.array([found.rc_rise_s, found.rc_decay_s, found.resistance_c_per_w])
-        near.append(not found.refusal and bool((np.abs(got / truth - 1) < 0.05).all()))
+        assert not found.refusal
+        main = int(np.argmax(found.resistance_c_per_w))
+        got = np.array([x[main] for x in (found.rc_rise_s, found.rc_decay_s, found.resistance_c_per_w)])
+        near.append(bool((np.abs(got / truth - 1) < 0.05).all()))
     assert np.mean(near) >= 0.8
 
 
@@ -121,7 +123,7 @@ def test_a_load_without_information_is_refused(power: np.ndarray, temperature: n
     t = np.arange(200.0)
     found = fit_load(t, power, t, temperature)
     assert why in found.refusal
-    assert np.isnan(found.rc_rise_s)
+    assert found.rc_rise_s.size == 0
     assert "there are 5 readings" in fit_load(t[:5], power[:5], t, temperature).refusal
     assert "do not ascend" in fit_load(t[::-1], power, t, 30 + t / 10).refusal
 
