@@ -121,7 +121,7 @@ def test_windows_meet_by_label_then_by_load() -> None:
 def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
     engine = store.open_store(str(tmp_path_factory.mktemp("compare") / "store.sqlite"))
     for run, more_w in (("old", 0.0), ("new", 10.0)):
-        smi = "\n".join(power_logs.log(more_w).split("\n")[:128]) + "\n"  # the idle board and the first load
+        smi = "\n".join(power_logs.log(more_w).split("\n")[:132]) + "\n"  # the idle board and the first load
         for name, text in (("phases.csv", power_logs.marks(run)), ("smi.csv", smi)):
             how = pipeline.Reading(zone="UTC")
             pipeline.ingest(engine, io.BytesIO(text.encode()), name, store.RunInfo(name=run), how)
