@@ -1,5 +1,7 @@
 """Stores and exports that several tests look at."""
 
+import gc
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,6 +21,12 @@ COUNTERS = ("duration_ns", "dram_read_bytes", "ipc_sm")
 DEMO = ROOT / "fixtures" / "demo" / "ncu_raw.csv.gz"
 
 
+def pytest_collection_finish() -> None:
+    """Leave the tests themselves, which live to the end, out of every search for garbage."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture(scope="session")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
     """A store with the run ``h200``: 34 launches of real kernels. Tests only read it."""
@@ -27,6 +35,14 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
         pipeline.ingest(engine, stream, DEMO.name, store.RunInfo(name="h200", project="demo"))
     yield engine
     engine.dispose()
+
+
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Let new processes heed Ctrl-C even where this one ignores it, as behind ``nohup`` or ``&``."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture(scope="session")

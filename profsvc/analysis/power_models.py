@@ -29,7 +29,9 @@ def idle(own: Measured, table: pd.DataFrame) -> float:
     series = own.companions.get("temperature")
     cold = idle_windows(begin[load], end[load], float(own.time_s[0]), float(own.time_s[-1]), guard_s=own.late_s)
     temperatures = (None, None) if series is None else (series.time_s, series.value)
-    found = fit_idle(own.time_s[own.fresh], own.power_w[own.fresh], cold.begin_s, cold.end_s, *temperatures)
+    rest = (table["kind"] == IDLE).to_numpy()
+    begin_s, end_s = _meeting((cold.begin_s, cold.end_s), (begin[rest], end[rest])) if rest.any() else cold
+    found = fit_idle(own.time_s[own.fresh], own.power_w[own.fresh], begin_s, end_s, *temperatures)
     more = {"flags": int(found.flags)}
     if not np.isfinite(found.power_w):
         own.model("idle", "idle_power_w", None, "W", reason="the log holds no time in which the board was cold", **more)
@@ -39,6 +41,17 @@ def idle(own: Measured, table: pd.DataFrame) -> float:
         own.model("idle", "idle_temperature_c", found.temperature_c, "degC", **more)
     own.model("idle", "idle_time_s", found.duration_s, "s", **more)
     return found.power_w
+
+
+def _meeting(some: tuple[Floats, Floats], others: tuple[Floats, Floats]) -> tuple[Floats, Floats]:
+    """Stretches that lie in one of each kind.
+
+    >>> _meeting((np.array([0.0, 9.0]), np.array([5.0, 12.0])), (np.array([4.0]), np.array([10.0])))
+    (array([4., 9.]), array([ 5., 10.]))
+    """
+    begin = np.maximum(some[0][:, np.newaxis], others[0]).ravel()
+    end = np.minimum(some[1][:, np.newaxis], others[1]).ravel()
+    return begin[begin < end], end[begin < end]
 
 
 def thermal(own: Measured, table: pd.DataFrame) -> None:
