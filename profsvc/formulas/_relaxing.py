@@ -30,13 +30,15 @@ USEFUL = 3.0  # a fit none of whose intervals is narrower, as a factor, is none
 TOLD = 10.0  # a constant beside such a one is given where its interval is narrower
 STILL = 0.05  # of a step: means of blocks that differ by less show the same value
 LONG = 0.1  # of a log, during which they do
+SURE = 5.0  # standard errors of what a fast constant changes the temperature by
+UNKNOWN = 1e4  # an interval whose ends differ by more says nothing
 FAST = 10.0  # times the distance of two readings
 LEAST_PART = 0.02  # of all that the temperature changes by; a smaller part is none
 MOST_PARTS = 4
 DAMPED = 0.7
 FARTHEST = np.log(3.0)  # of the way from least squares to where the noise models put the constants
 ROUNDS = 12
-FASTEST_S = 0.01
+FASTEST = 0.5  # times the distance of two readings; there a faster one is looked at
 SLOWEST = 2.0  # times the log
 SLOPE = 1e-3
 
@@ -82,14 +84,14 @@ class Estimate(NamedTuple):
     found: _wander.Wander
 
 
-def rows_of(time: Array, temperature: Array, steps: Array) -> Rows:
-    """Blocks of the readings, beginning anew at each step; of many steps the blocks are longer."""
+def rows_of(time: Array, temperature: Array, steps: Array, interval_s: float = 0.0) -> Rows:
+    """Blocks of the readings, beginning anew at each step; what drives them is read at the least every interval."""
     order = np.argsort(time, kind="stable")
     begins = np.unique(np.append(steps, time.min()))
     stretch = np.searchsorted(begins, time[order], side="right") - 1
     age = time[order] - begins[np.maximum(stretch, 0)]
     span = float(np.ptp(time))
-    interval = float(np.median(np.diff(time[order])))
+    interval = max(float(np.median(np.diff(time[order]))), interval_s)
     shortest, longest = max(interval, SHORTEST_S), max(span * LONGEST_SHARE, SHORTEST_S, interval)
     while True:
         place = np.searchsorted(_edges(shortest, longest, span), age, side="right")
@@ -164,7 +166,8 @@ def refined(problem: Problem, p: Array) -> Array:
 
 def _within(problem: Problem) -> tuple[float, float]:
     """Logarithms that a parameter may have: what takes longer than the log is a drift, whatever it is."""
-    return float(np.log(FASTEST_S)), float(np.log(SLOWEST * np.ptp(problem.rows.time)))
+    rows = problem.rows
+    return float(np.log(FASTEST * min(rows.interval, 1.0))), float(np.log(SLOWEST * np.ptp(rows.time)))
 
 
 def _slopes(problem: Problem, p: Array) -> tuple[Array, Array]:
@@ -270,17 +273,23 @@ def said(ends: Array, interval_s: float, span_s: float) -> Array:
     the readings in proportion to itself and not to its logarithm. One far longer than the log has no high end.
     """
     middle, low, high = np.moveaxis(ends, -1, 0)
-    two_sided = (high < TOLD * low) & (middle >= interval_s)
+    two_sided = (high < TOLD * low) & (middle >= interval_s) & (low >= FASTEST * interval_s)
     fast = ~two_sided & (low < interval_s) & (middle < FAST * interval_s)
-    below = np.maximum(middle * (1 + np.log(high / middle)), interval_s)
+    at = np.maximum(middle, FASTEST * interval_s)
+    below = np.maximum(at * (1 + np.log(high / at)), interval_s)
     high = np.where(fast, below, np.where(high < FAST * span_s, high, np.nan))
     low = np.where(fast, 0.0, np.where(two_sided | (low >= interval_s), np.minimum(low, SLOWEST * span_s), np.nan))
     return np.stack([np.where(two_sided & np.isfinite(high), middle, np.nan), low, high], axis=-1)
 
 
-def refusal(ends: Array) -> str:
-    """Empty where one constant at the least is known well enough; middle, low and high on the last axis."""
-    if (ends[:, 2] < USEFUL * ends[:, 1]).any():
+def refusal(now: Estimate, order: Codes, ends: Array, told: Array) -> str:
+    """Empty where one constant at the least is known well enough, or is fast and sure to be there."""
+    best, n = now.found.best(), now.p.size
+    error = np.sqrt(np.diagonal(now.found.covariance[best]))[n:][order]
+    fast = (told[:, 1] == 0) & (np.abs(now.linear[order]) > SURE * error)
+    if (fast | (ends[:, 2] < USEFUL * ends[:, 1])).any():
         return ""
+    if not (ends[:, 2] < UNKNOWN * ends[:, 1]).any():
+        return "the log does not tell a time constant"
     wide = ", ".join(f"{low:.3g} and {high:.3g} s" for _, low, high in ends.tolist())
     return f"the time constant lies between {wide}: too wide"

@@ -14,8 +14,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from profsvc.formulas import _student
 from profsvc.formulas._arrays import Array
-from profsvc.formulas._student import quantile
 
 SHARES = (0.15, 0.35, 0.6, 0.85, 0.98)
 SPANS = tuple(0.75 * 2.0**k for k in range(6))  # tau, in typical distances of two blocks
@@ -122,18 +122,17 @@ def interval(found: Wander, column: int, extra: Array | float = 0.0, level: floa
     """Estimate of one column and the ends of its interval; `extra` is a variance that the residuals do not show."""
     estimate = found.estimate[:, column]
     scale = np.sqrt(found.covariance[:, column, column] + extra)
-    low, high = (
-        quantile(p, estimate, scale, float(found.freedom), found.weight) for p in ((1 - level) / 2, (1 + level) / 2)
-    )
-    return float(found.weight @ estimate), low, high
+    ends = np.array([(1 - level) / 2, (1 + level) / 2])
+    low, high = _student.quantiles(ends, estimate, scale, float(found.freedom), found.weight)
+    return float(found.weight @ estimate), float(low), float(high)
 
 
 def quantiles(found: Wander, column: int, extra: Array | float = 0.0) -> tuple[float, float, float]:
     """Median of one column, which lies within its interval, and the ends of that of 95 %."""
     estimate, freedom = found.estimate[:, column], float(found.freedom)
     scale = np.sqrt(found.covariance[:, column, column] + extra)
-    middle, low, high = (quantile(p, estimate, scale, freedom, found.weight) for p in (0.5, 0.025, 0.975))
-    return middle, low, high
+    middle, low, high = _student.quantiles(np.array([0.5, 0.025, 0.975]), estimate, scale, freedom, found.weight)
+    return float(middle), float(low), float(high)
 
 
 def along(found: Wander, direction: Array) -> Wander:

@@ -78,7 +78,8 @@ def fit_rise(time_s: ArrayLike, temperature_c: ArrayLike) -> RcFit:
     Returns: RcFit; the sum of ``change_c`` is delta if the board started idle.
 
     Range: refused, with the figure, for fewer than 20 readings, a change below 3 degC or within the scatter of the
-        readings, a temperature that falls, and where no constant is told within a factor of 3.
+        readings, a temperature that falls, and where no constant is told within a factor of 3
+        or as a bound.
 
     Errors: TypeError for a wrong dtype, ValueError for shapes that do not fit.
 
@@ -143,7 +144,7 @@ def _exponential(time_s: ArrayLike, temperature_c: ArrayLike, sign: float) -> Rc
     hidden += _relaxing.creeping(blocks, step)
     ends = _relaxing.intervals(now, np.eye(now.p.size)[order], hidden, blocks.noise)
     told = _relaxing.said(ends, blocks.interval, float(np.ptp(t)))
-    refusal = _relaxing.refusal(ends)
+    refusal = _relaxing.refusal(now, order, ends, told)
     if sign * parts.sum() > 0:
         refusal = f"the temperature goes from {start:.1f} to {end:.1f} degC: the wrong way"
     flags = mask((Flag.INPUT_SUSPECT, bool(refusal) or bool((~good).any())))

@@ -23,6 +23,8 @@ PROPORTIONS = np.array([0.7, 1.0, 1.4, 2.0])
 LEAST_STEP = 0.1  # of the mean power; a load that varies less does not drive the temperature
 JUMP = 0.1  # of the range of the power: after it the temperature moves fast
 
+LEAST_EXPLAINED = 0.9  # of the variance of the temperature; what heats elsewhere than the sensor is has no one answer
+
 
 class LoadFit(NamedTuple):
     """Time constants, the fastest first, with the ends of their intervals of 95 %.
@@ -71,7 +73,8 @@ def fit_load(
     Returns: LoadFit.
 
     Range: refused, with the figure, for fewer than 20 readings of either, a temperature that changes by less than
-        3 degC, a power that varies by less than a tenth, and where no constant is told within a factor of 3.
+        3 degC, a power that varies by less than a tenth, a power that explains less than 90 % of
+        what the temperature does, and where no constant is told within a factor of 3 or as a bound.
 
     Errors: TypeError for a wrong dtype, ValueError for shapes that do not fit.
 
@@ -98,11 +101,16 @@ def fit_load(
         return _nothing(T.size, f"there are {keep.sum()} readings of the temperature while the power is known")
     jumps = np.abs(np.diff(power.level)) > JUMP * np.ptp(power.level)
     resumed = [end for _, end in power.gaps]
-    problem = _problem(power, _relaxing.rows_of(tT[keep], T[keep], np.append(power.edges[1:-1][jumps], resumed)))
-    now = _parts(problem)
+    steps = np.append(power.edges[1:-1][jumps], resumed)
+    problem = _problem(power, _relaxing.rows_of(tT[keep], T[keep], steps, float(np.median(np.diff(tp)))))
+    now, step = _parts(problem), _segments.step_of(T)
     hidden = [offset_error_s * _pace(power, problem.rows, now)]
-    hidden += _relaxing.creeping(problem.rows, _segments.step_of(T))
-    found = _told(problem.rows, now, hidden, float(np.median(np.diff(tp))))
+    hidden += _relaxing.creeping(problem.rows, step)
+    found = _told(problem.rows, now, hidden)
+    explained = _explained(problem.rows, now.rest, step)
+    if not explained > LEAST_EXPLAINED:
+        refusal = f"the power explains {explained:.0%} of what the temperature does; a time constant needs 90 %"
+        found = found._replace(refusal=refusal, flags=mask((Flag.INPUT_SUSPECT, True)))
     without_power = (
         found.zero_c - power.level[0] * found.resistance_c_per_w.sum()
     )  # the model begins at the first level
@@ -179,19 +187,26 @@ def _parts(problem: Problem) -> Estimate:
     )
 
 
-def _told(blocks: Rows, now: Estimate, hidden: list[Array], power_interval_s: float) -> LoadFit:
+def _told(blocks: Rows, now: Estimate, hidden: list[Array]) -> LoadFit:
     order = np.argsort(now.p[1:])
     one = np.eye(now.p.size)[1:][order]
     directions = np.vstack([one, one + np.eye(now.p.size)[0]])  # the proportion is part of a decay
     ends = _relaxing.intervals(now, directions, hidden, blocks.noise).reshape(2, -1, 3)
-    told = _relaxing.said(ends, max(blocks.interval, power_interval_s), float(np.ptp(blocks.time)))
+    told = _relaxing.said(ends, blocks.interval, float(np.ptp(blocks.time)))
     (rise, rise_low, rise_high), (decay, decay_low, decay_high) = told.transpose(0, 2, 1)
-    refusal = _relaxing.refusal(ends[0])
+    refusal = _relaxing.refusal(now, order, ends[0], told[0])
     return LoadFit(
         rise, rise_low, rise_high, decay, decay_low, decay_high, now.linear[order], float(now.linear[-1]),
         float(np.sqrt(np.average(now.rest**2, weights=blocks.size))), 0, refusal,
         mask((Flag.INPUT_SUSPECT, bool(refusal))),
     )  # fmt: skip
+
+
+def _explained(blocks: Rows, rest: Array, step: float) -> float:
+    """Share of the variance of the temperature, what its rounding makes left out."""
+    away = blocks.temperature - np.average(blocks.temperature, weights=blocks.size)
+    left, all_of_it = (float(np.average(x**2, weights=blocks.size)) for x in (rest, away))
+    return 1 - max(left - step**2 / 6, 0.0) / all_of_it
 
 
 def _pace(power: _heating.Load, blocks: Rows, now: Estimate) -> Array:
