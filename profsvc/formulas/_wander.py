@@ -12,12 +12,14 @@ is that of the mixture: where the readings cannot tell a wander from a trend, th
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from profsvc.formulas._arrays import Array
 from profsvc.formulas._student import quantile
 
 SHARES = (0.15, 0.35, 0.6, 0.85, 0.98)
 SPANS = tuple(0.75 * 2.0**k for k in range(6))  # tau, in typical distances of two blocks
+SAME = 1e-12  # of the square of a column: what is left of it beside others that say the same
 
 
 class Wander(NamedTuple):
@@ -35,41 +37,85 @@ class Wander(NamedTuple):
 
 
 class Models(NamedTuple):
-    """The noise models of rows at given times: what makes rows of each white, and the logarithm of its determinant."""
+    """The noise models as filters in time, one column a model: what a wander keeps, learns, and its uncertainty."""
 
-    whiten: Array  # (models, rows, rows)
-    determinant: Array  # (models,)
+    order: NDArray[np.intp]
+    keeps: Array  # (rows, models)
+    learns: Array
+    spread: Array
+    determinant: Array  # (models,) logarithm
 
 
 def models(time: Array, size: Array, span: float) -> Models:
-    """Noise models for rows at `time`, each the mean of `size` readings; `span` is the typical distance of two."""
-    distance = np.abs(time[:, np.newaxis] - time) / span
-    white = np.diag(size.mean() / size)
-    pairs = [(0.0, 1.0), *((w, tau) for w in SHARES for tau in SPANS)]
-    L = np.linalg.cholesky(np.stack([(1 - w) * white + w * np.exp(-distance / tau) for w, tau in pairs]))
-    return Models(
-        np.asarray(np.linalg.inv(L), dtype=np.float64), 2 * np.log(np.diagonal(L, axis1=1, axis2=2)).sum(axis=1)
-    )
+    """Noise models for rows at `time`, each the mean of `size` readings; `span` is the typical distance of two.
+
+    White noise and a wander that forgets have a Kalman filter of one state, which whitens n rows in n steps.
+    """
+    w, tau = np.array([(0.0, 1.0), *((w, tau) for w in SHARES for tau in SPANS)]).T
+    order = np.argsort(time, kind="stable")
+    distance = np.diff(time[order], prepend=-np.inf) / span
+    white = size.mean() / size[order]
+    keeps, learns, spread = (np.empty((time.size, w.size)) for _ in range(3))
+    known = np.zeros_like(w)
+    for k in range(time.size):
+        keeps[k] = np.exp(-distance[k] / tau)
+        before = keeps[k] ** 2 * known + w * (1 - keeps[k] ** 2)
+        total = before + (1 - w) * white[k]
+        learns[k], spread[k] = before / total, np.sqrt(total)
+        known = before * (1 - learns[k])
+    return Models(order, keeps, learns, spread, 2 * np.log(spread).sum(axis=0))
+
+
+def _whitened(noise: Models, X: Array) -> Array:
+    """Rows of each column with the wander taken out that the rows before foretell: (models, rows, columns)."""
+    out = np.empty((X.shape[0], noise.determinant.size, X.shape[1]))
+    state = np.zeros(out.shape[1:])
+    keeps, learns = noise.keeps[:, :, np.newaxis], noise.learns[:, :, np.newaxis]
+    for k, row in enumerate(X[noise.order]):
+        state = keeps[k] * state
+        out[k] = row - state
+        state = state + learns[k] * out[k]
+    return np.asarray((out / noise.spread[:, :, np.newaxis]).transpose(1, 0, 2))
 
 
 def fit(noise: Models, y: Array, X: Array) -> Wander:
     """Fit the columns of X to y under each noise model."""
-    A, b = noise.whiten @ X, noise.whiten @ y
-    normal = A.transpose(0, 2, 1) @ A
+    A, b, norm = _scaled(noise, X, y[:, np.newaxis])
+    b = b[:, :, 0]
+    # Columns that say the same leave their estimates open: a variance that is huge, and positive.
+    normal = A.transpose(0, 2, 1) @ A + SAME * np.eye(X.shape[1])
     inverse = np.linalg.inv(normal)
     estimate = (inverse @ (A.transpose(0, 2, 1) @ b[:, :, np.newaxis]))[:, :, 0]
     rest = b - (A @ estimate[:, :, np.newaxis])[:, :, 0]
     squares = np.maximum((rest**2).sum(axis=1), np.finfo(float).tiny)
     freedom = y.size - X.shape[1]
-    restricted = -0.5 * (noise.determinant + np.linalg.slogdet(normal)[1] + freedom * np.log(squares))
+    size = np.linalg.slogdet(normal)[1] + 2 * np.log(norm).sum(axis=1)
+    restricted = -0.5 * (noise.determinant + size + freedom * np.log(squares))
     weight = np.exp(restricted - restricted.max())
+    error = (squares / freedom)[:, np.newaxis, np.newaxis] / (norm[:, :, np.newaxis] * norm[:, np.newaxis, :])
     return Wander(
-        estimate,
-        inverse * (squares / freedom)[:, np.newaxis, np.newaxis],
+        estimate / norm,
+        inverse * error,
         weight / weight.sum(),
         -0.5 * (noise.determinant + y.size * np.log(squares / y.size)),
         freedom,
     )
+
+
+def moves(noise: Models, errors: Array, X: Array) -> Array:
+    """By how much each error of the rows, a column each, moves the estimates: (models, columns of X, errors)."""
+    A, b, norm = _scaled(noise, X, errors)
+    normal = A.transpose(0, 2, 1) @ A + SAME * np.eye(X.shape[1])
+    return np.asarray(np.linalg.solve(normal, A.transpose(0, 2, 1) @ b) / norm[:, :, np.newaxis])
+
+
+def _scaled(noise: Models, X: Array, y: Array) -> tuple[Array, Array, Array]:
+    """Whitened columns of X, of length one, and of y; and what the lengths were."""
+    both = _whitened(noise, np.column_stack([X, y]))
+    A, b = both[:, :, : X.shape[1]], both[:, :, X.shape[1] :]
+    norm = np.sqrt((A**2).sum(axis=1))
+    norm = np.where(norm > 0, norm, 1.0)
+    return A / norm[:, np.newaxis], b, norm
 
 
 def interval(found: Wander, column: int, extra: Array | float = 0.0, level: float = 0.95) -> tuple[float, float, float]:
@@ -80,6 +126,14 @@ def interval(found: Wander, column: int, extra: Array | float = 0.0, level: floa
         quantile(p, estimate, scale, float(found.freedom), found.weight) for p in ((1 - level) / 2, (1 + level) / 2)
     )
     return float(found.weight @ estimate), low, high
+
+
+def quantiles(found: Wander, column: int, extra: Array | float = 0.0) -> tuple[float, float, float]:
+    """Median of one column, which lies within its interval, and the ends of that of 95 %."""
+    estimate, freedom = found.estimate[:, column], float(found.freedom)
+    scale = np.sqrt(found.covariance[:, column, column] + extra)
+    middle, low, high = (quantile(p, estimate, scale, freedom, found.weight) for p in (0.5, 0.025, 0.975))
+    return middle, low, high
 
 
 def along(found: Wander, direction: Array) -> Wander:

@@ -91,7 +91,8 @@ def correct_to_reference(
     away = T - T_ref
     bad = ~np.isfinite(P + away) | suspect(var_P, var_T) | bool(coefficient.refusal)
     if coefficient.law == "exponential":
-        P_ref = P * np.exp(-coefficient.rate_per_c * away)
+        shrink = np.exp(-coefficient.rate_per_c * away)
+        P_ref, var_P = P * shrink, var_P * shrink
         slope, error = coefficient.rate_per_c * P_ref, coefficient.rate_standard_error_per_c * P_ref
     else:
         slope, error = np.asarray(coefficient.coefficient_w_per_c), np.asarray(coefficient.standard_error_w_per_c)

@@ -17,13 +17,17 @@ QUANTITIES = {"power", "temperature", "energy", "clock", "fan", "state"}
 AS_IT_IS = power.Options()
 
 
-def logs_of_run(engine: "Engine", run_id: int) -> list[Log]:
-    """Return the logs of a run that power is analysed with; none where no power was logged."""
+def logs_of_run(engine: "Engine", run_id: int, also: str | None = None) -> list[Log]:
+    """Return the logs of a run that power is analysed with; none where no power was logged.
+
+    ``also``: name or number of a sensor that is wanted whatever it reads.
+    """
     sensors = store.sensors_of_run(engine, run_id)
     if not (sensors["quantity"] == "power").any():
         return []
+    named = (sensors["name"] == also) | (sensors["sensor_id"].astype(str) == also)
     logs = []
-    for row in sensors[sensors["quantity"].isin(QUANTITIES)].to_dict("records"):
+    for row in sensors[sensors["quantity"].isin(QUANTITIES) | named].to_dict("records"):
         readings = store.sensor_readings(engine, row["sensor_id"])
         gpu = None if pd.isna(row["gpu_index"]) else int(row["gpu_index"])
         about = (row["sensor_id"], row["upload_id"], row["quantity"], row["name"], row["unit"], gpu, row["device"])
@@ -33,7 +37,7 @@ def logs_of_run(engine: "Engine", run_id: int) -> list[Log]:
 
 def power_of_run(engine: "Engine", run_id: int, options: power.Options = AS_IT_IS) -> Mapping[str, pd.DataFrame]:
     """Return what the analysis of power finds in a run; nothing of it is stored."""
-    logs = logs_of_run(engine, run_id)
+    logs = logs_of_run(engine, run_id, options.temperature)
     if not logs:
         return {}
     marks, launches = store.marks_of_run(engine, run_id), store.launch_times(engine, run_id)

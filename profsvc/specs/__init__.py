@@ -9,13 +9,17 @@
 ``collecting``   metrics.csv and labels.csv -> the option of a tool that collects a counter
 ``hardware``     devices.toml
 ``components``   components.csv, instruction_units.csv: the units of a device that draw power
+``power_units``  power_units.csv: the units that are fitted to the power of a device
 ``literature``   references.toml
 ``guidance``     criteria.toml: the nine criteria, the units and their hints
 ``questions``    queries.toml: example queries over the views of the store
 ``timing``       timing.toml: parameters, instruction costs and benchmarks of the timing model
+
+``changes``      changes.toml: the smallest change of a quantity that matters
 ===============  ==================================================================
 """
 
+from profsvc.specs.changes import SmallestChange, changes, smallest_change
 from profsvc.specs.collecting import how_to_collect, how_to_measure
 from profsvc.specs.components import Component, components, instruction_units
 from profsvc.specs.derive import derive_counters
@@ -24,6 +28,7 @@ from profsvc.specs.guidance import criteria, figures
 from profsvc.specs.hardware import Device, device, devices
 from profsvc.specs.literature import Reference, references
 from profsvc.specs.mapping import metrics
+from profsvc.specs.power_units import PowerUnit, power_units
 from profsvc.specs.questions import Question, question, questions
 from profsvc.specs.timing import MemoryParameters, memory_parameters, timing
 from profsvc.specs.vocabulary import Counter, Unit, counters, labels, metric_of, units
@@ -34,9 +39,12 @@ __all__ = [
     "Device",
     "Expression",
     "MemoryParameters",
+    "PowerUnit",
     "Question",
     "Reference",
+    "SmallestChange",
     "Unit",
+    "changes",
     "components",
     "counters",
     "criteria",
@@ -52,9 +60,11 @@ __all__ = [
     "metric_of",
     "metrics",
     "parse",
+    "power_units",
     "question",
     "questions",
     "references",
+    "smallest_change",
     "timing",
     "units",
 ]

@@ -34,6 +34,7 @@ from profsvc.store.deleted import (
 from profsvc.store.engine import address, file_of, make_engine, set_journal, url_of
 from profsvc.store.health import Check, examine
 from profsvc.store.kept import Files, files_of, keeping, kept_bytes, spool_of
+from profsvc.store.kernel_power import mean_counters, powers_of_loads
 from profsvc.store.load import RunInfo, Stored, UploadInfo, find_upload, write_upload
 from profsvc.store.migrate import current, head, state, upgrade
 from profsvc.store.power import (
@@ -124,11 +125,13 @@ __all__ = [
     "launches",
     "longest_launches",
     "marks_of_run",
+    "mean_counters",
     "measured_launches",
     "metrics",
     "models",
     "open_store",
     "potential",
+    "powers_of_loads",
     "query",
     "repeated",
     "rereading",

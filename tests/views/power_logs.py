@@ -10,6 +10,7 @@ from profsvc import pipeline, store
 BEGIN = datetime(2026, 11, 20, 13, 16, 16, tzinfo=UTC)
 IDLE_W, FIRST_W, SM_W = 80.0, 60.0, 2.0
 SMS = (1, 16, 33, 66, 132)
+COLD_C, RISE_C_PER_W, LAG_S = 31.0, 0.05, 3.0
 PHASE_S, PAUSE_S, STEP_S = 10.0, 2.0, 0.25
 
 
@@ -25,11 +26,13 @@ def phases() -> list[tuple[str, int, float, float]]:
 def log(more_w: float = 0.0) -> str:
     """What nvidia-smi would have printed, had the loads drawn so much more."""
     lines, time = ["timestamp, index, name, power.draw.instant [W], temperature.gpu, clocks.current.sm [MHz]"], 0.0
+    heat_c = COLD_C
     while time < phases()[-1][3] + PAUSE_S:
         sms = next((sms for _, sms, begin, end in phases() if begin <= time < end), 0)
         watts = IDLE_W + (FIRST_W + SM_W * sms + more_w if sms else 0.0) + 0.01 * (round(time / STEP_S) % 3)
         stamp = (BEGIN + timedelta(seconds=time)).strftime("%Y/%m/%d %H:%M:%S.%f")[:-3]
-        lines.append(f"{stamp}, 0, NVIDIA H200, {watts:.2f} W, {31 + sms // 10}, 1980 MHz")
+        lines.append(f"{stamp}, 0, NVIDIA H200, {watts:.2f} W, {heat_c:.0f}, 1980 MHz")
+        heat_c += (COLD_C + RISE_C_PER_W * (watts - IDLE_W) - heat_c) * STEP_S / LAG_S
         time += STEP_S
     return "\n".join(lines) + "\n"
 

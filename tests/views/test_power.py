@@ -102,10 +102,10 @@ def test_the_corrected_power_is_drawn_where_there_is_one(engine: Engine) -> None
     assert (len(tracks), len(heat), since) == (1, 1, "2026-11-20 13:16:16 UTC")
     assert [(band.label, band.idle) for band in bands[:2]] == [("idle", True), ("mem, 1 SM", False)]
     assert (bands[1].begin_s, bands[1].end_s) == (22.0, 32.0)
-    rows[-1]["corrected_power_w"] = 1.0  # the last load: 44 C, all others are left as they are
+    rows[-1]["corrected_power_w"] = 1.0  # the last load alone
     tracks, *_ = _over_time(engine, rows)
     label, time, value = tracks[1]
     assert label == "corrected to 40 \u00b0C"
     inside = (time >= bands[-1].begin_s) & (time < bands[-1].end_s)
-    assert value[inside][4:-4] == pytest.approx(tracks[0].value[inside][4:-4] - 2.0 * 4)
+    assert value[inside] == pytest.approx(tracks[0].value[inside] - 2.0 * (heat[0].value[inside] - 40))
     assert np.isnan(value[time < bands[-1].begin_s]).all()
