@@ -3,6 +3,7 @@
 import gc
 import signal
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -58,11 +59,31 @@ def postgres_template(postgres_server: postgres.Server) -> str:
     return postgres.migrated(postgres_server, COUNTERS)
 
 
+@pytest.fixture(scope="session")
+def postgres_whole_template(postgres_server: postgres.Server) -> str:
+    """The same with every counter of the program in its views."""
+    return postgres.migrated(postgres_server)
+
+
+@contextmanager
+def copied(server: postgres.Server, template: str) -> Iterator[str]:
+    """Give the URL of a copy of a database; no connection to it may be left at the end."""
+    name = server.database(template)
+    yield server.url(name).render_as_string(hide_password=False)
+    left = server.left(name)
+    server.drop(name)
+    assert left == []
+
+
 @pytest.fixture
 def postgres_url(postgres_server: postgres.Server, postgres_template: str) -> Iterator[str]:
-    """The URL of a store of this test's own; no connection to it may be left at the end."""
-    name = postgres_server.database(postgres_template)
-    yield postgres_server.url(name).render_as_string(hide_password=False)
-    left = postgres_server.left(name)
-    postgres_server.drop(name)
-    assert left == []
+    """The URL of a store of this test's own."""
+    with copied(postgres_server, postgres_template) as url:
+        yield url
+
+
+@pytest.fixture
+def postgres_whole_url(postgres_server: postgres.Server, postgres_whole_template: str) -> Iterator[str]:
+    """The URL of a store of this test's own, with every counter of the program in its views."""
+    with copied(postgres_server, postgres_whole_template) as url:
+        yield url

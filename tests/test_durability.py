@@ -22,7 +22,7 @@ RUN = store.RunInfo(name="r")
 @pytest.fixture(params=["sqlite", "postgresql"])
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     on_server = request.param == "postgresql"
-    url = str(request.getfixturevalue("postgres_url") if on_server else tmp_path / "store.sqlite")
+    url = str(request.getfixturevalue("postgres_whole_url") if on_server else tmp_path / "store.sqlite")
     store.open_store(url).dispose()  # with the views of this program, which those who upload need not make
     return url
 
