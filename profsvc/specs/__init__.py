@@ -10,6 +10,7 @@
 ``hardware``     devices.toml
 ``components``   components.csv, instruction_units.csv: the units of a device that draw power
 ``literature``   references.toml
+``patterns``     patterns.csv: what keeps a parallel program from its least time
 ``guidance``     criteria.toml: the nine criteria, the units and their hints
 ``questions``    queries.toml: example queries over the views of the store
 ``timing``       timing.toml: parameters, instruction costs and benchmarks of the timing model
@@ -24,6 +25,7 @@ from profsvc.specs.guidance import criteria, figures
 from profsvc.specs.hardware import Device, device, devices
 from profsvc.specs.literature import Reference, references
 from profsvc.specs.mapping import metrics
+from profsvc.specs.patterns import Pattern, patterns
 from profsvc.specs.questions import Question, question, questions
 from profsvc.specs.timing import MemoryParameters, memory_parameters, timing
 from profsvc.specs.vocabulary import Counter, Unit, counters, labels, metric_of, units
@@ -34,6 +36,7 @@ __all__ = [
     "Device",
     "Expression",
     "MemoryParameters",
+    "Pattern",
     "Question",
     "Reference",
     "Unit",
@@ -52,6 +55,7 @@ __all__ = [
     "metric_of",
     "metrics",
     "parse",
+    "patterns",
     "question",
     "questions",
     "references",

@@ -23,15 +23,19 @@ from profsvc.formulas import (
     latency,
     leakage,
     max_power,
+    memory_balance,
     mwp_cwp,
     occupancy,
     placement,
     power,
+    roofline,
     sensor_rotation,
     speedup,
     thermocouple_calibration,
     thermocouples,
+    time_bound,
     time_shares,
+    work_depth,
 )
 from profsvc.formulas.criteria import device_sync, granularity, host_sync, load_balance_sm, throughput_occupancy
 from profsvc.formulas.speedup import amdahl, potential_speedup, remaining_potential
@@ -53,17 +57,21 @@ MODULES = (
     latency,
     leakage,
     max_power,
+    memory_balance,
     mwp_cwp,
     occupancy,
     placement,
     power,
+    roofline,
     sensor_rotation,
     speedup,
     thermocouple_calibration,
     thermocouples,
+    time_bound,
     time_shares,
+    work_depth,
 )
-WITHOUT_ROWS = {"predict_active_sms"}  # they take what another formula gives
+WITHOUT_ROWS = {"predict_active_sms", "antiparallel_report"}  # they take what another formula gives
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     name: function
     for module in MODULES
