@@ -137,7 +137,7 @@ def roofline(intensity: ArrayLike, peaks: ArrayLike, bandwidths: ArrayLike) -> R
     ceiling = np.where(bound == MEMORY, memory, compute)
     value = valued(np.minimum(below, P), bad)
     places = (np.where(bad, -1, x).astype(np.int8) for x in (bound, ceiling))
-    return Roofline(value.value, *arrays(ridge, *places), value.flags)
+    return Roofline(*arrays(value.value, ridge, *places, value.flags))
 
 
 def _lowest(name: str, ceilings: ArrayLike) -> tuple[Array, NDArray[np.intp], Bools]:
@@ -145,8 +145,8 @@ def _lowest(name: str, ceilings: ArrayLike) -> tuple[Array, NDArray[np.intp], Bo
     (c,) = floats(**{name: np.atleast_1d(ceilings)})
     if c.shape[-1] == 0:
         raise ValueError(f"{name} has shape {c.shape}; allowed: at least one ceiling on the last axis")
-    bad = (np.isnan(c) | (c < 0)).any(axis=-1)
-    return c.min(axis=-1), np.where(np.isnan(c), np.inf, c).argmin(axis=-1), bad
+    bad = np.asarray((np.isnan(c) | (c < 0)).any(axis=-1))
+    return np.asarray(c.min(axis=-1)), np.asarray(np.where(np.isnan(c), np.inf, c).argmin(axis=-1)), bad
 
 
 def pixel_roofline(operations: ArrayLike, moved: ArrayLike, op_rate: ArrayLike, bandwidth: ArrayLike) -> PixelRoofline:

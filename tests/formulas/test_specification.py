@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from profsvc.formulas.benefit import Machine, benefit
 from profsvc.formulas.memory_balance import near_field, reduction_transfers
 from profsvc.formulas.roofline import (
     effective_bandwidth,
@@ -28,6 +29,13 @@ def fpn(quantity: str) -> Callable[..., Any]:
         return getattr(pixel_roofline(ops, size.get("bytes", 1.0), gops, gbs), quantity)
 
     return check
+
+
+def on_fermi(lat: float = 1.0, sms: float = 14.0, size: float = 0.0, GHz: float = 1.15, GBs: float = 144.0) -> Any:
+    machine = Machine(lat, 1, 1, 18, 18, 32, 4, GBs, GHz)
+    one = {"sync_insts": 0, "sfu_insts": 0, "fp_insts": 0, "ilp": 1, "mlp": 1, "avg_trans_warp": 1, "miss_ratio": 1}
+    counts = {"insts": 9, "mem_insts": 1, "total_warps": sms, "active_sms": sms, "N": 1, "size_of_data": size}
+    return benefit(**one, **counts, machine=machine)
 
 
 CHECKS: dict[str, Callable[..., Any]] = {
@@ -68,6 +76,8 @@ CHECKS: dict[str, Callable[..., Any]] = {
     "book_fmm_Z_KB": lambda: near_field(422, 11).Z * 4 / 1024,
     "book_inner_ai": lambda: intensity(11, 16),
     "book_roof_base": lambda bw, peak: roofline(11 / 16, [peak], [bw]).attainable,
+    "book_mwp_peak_c2050": lambda L, SM: on_fermi(L, SM).MWP_peak_bw,
+    "book_tmem_min_dim": lambda BW, GHz, SM, lat, size, **_: on_fermi(lat, SM, size, GHz, BW).T_mem_min,
     "book_balance": lambda: roofline(1, [1000], [100]).ridge,
 }
 STARTS = ("peak_", "slides_red_", "slides_fpn", "book_wd", "book_tree", "book_brent", "book_red_")

@@ -13,6 +13,7 @@ import pytest
 from profsvc.formulas import (
     accesses,
     active_sms,
+    benefit,
     characterization,
     core_count,
     criteria,
@@ -47,6 +48,7 @@ NOT_ARGUMENTS = {"form", "field", "expected", "tolerance", "source"}
 MODULES = (
     accesses,
     active_sms,
+    benefit,
     characterization,
     core_count,
     criteria,
@@ -71,7 +73,7 @@ MODULES = (
     time_shares,
     work_depth,
 )
-WITHOUT_ROWS = {"predict_active_sms", "antiparallel_report"}  # they take what another formula gives
+WITHOUT_ROWS = {"predict_active_sms", "antiparallel_report", "benefit_chart"}  # they take what another formula gives
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     name: function
     for module in MODULES
