@@ -6,6 +6,7 @@
 ``expression``   the little language of metrics.csv
 ``mapping``      metrics.csv: a tool's metrics -> our counters
 ``derive``       evaluates metrics.csv over the launches of a file
+``categories``   categories.csv: the ten categories of the throughput model, with advice
 ``collecting``   metrics.csv and labels.csv -> the option of a tool that collects a counter
 ``hardware``     devices.toml
 ``components``   components.csv, instruction_units.csv: the units of a device that draw power
@@ -17,6 +18,7 @@
 ===============  ==================================================================
 """
 
+from profsvc.specs.categories import Category, categories
 from profsvc.specs.collecting import how_to_collect, how_to_measure
 from profsvc.specs.components import Component, components, instruction_units
 from profsvc.specs.derive import derive_counters
@@ -31,6 +33,7 @@ from profsvc.specs.timing import MemoryParameters, memory_parameters, timing
 from profsvc.specs.vocabulary import Counter, Unit, counters, labels, metric_of, units
 
 __all__ = [
+    "Category",
     "Component",
     "Counter",
     "Device",
@@ -40,6 +43,7 @@ __all__ = [
     "Question",
     "Reference",
     "Unit",
+    "categories",
     "components",
     "counters",
     "criteria",

@@ -10,6 +10,7 @@ import pytest
 
 from profsvc.formulas.benefit import Machine, benefit
 from profsvc.formulas.memory_balance import near_field, reduction_transfers
+from profsvc.formulas.mwp_cwp import mwp
 from profsvc.formulas.roofline import (
     effective_bandwidth,
     intensity,
@@ -17,6 +18,13 @@ from profsvc.formulas.roofline import (
     pixel_roofline,
     roofline,
     speedup_chain,
+)
+from profsvc.formulas.throughput import (
+    comp_ratio,
+    idle_cycles,
+    mwp_app,
+    mwp_total,
+    suggest_frequency,
 )
 from profsvc.formulas.work_depth import available_parallelism, brent_time, reduction_tree
 from tests.formulas.test_truth import table
@@ -78,6 +86,17 @@ CHECKS: dict[str, Callable[..., Any]] = {
     "book_roof_base": lambda bw, peak: roofline(11 / 16, [peak], [bw]).attainable,
     "book_mwp_peak_c2050": lambda L, SM: on_fermi(L, SM).MWP_peak_bw,
     "book_tmem_min_dim": lambda BW, GHz, SM, lat, size, **_: on_fermi(lat, SM, size, GHz, BW).T_mem_min,
+    "n1_published": lambda C, M, MWP, N: C * N + idle_cycles(M, C, N, MWP, "as_published").Idle,
+    "n1_repaired": lambda C, M, MWP, N: C * N + idle_cycles(M, C, N, MWP).Idle,
+    "fig101_mwp": lambda MWP_App, MWP_BW, N: mwp_total(MWP_App, MWP_BW, np.inf, N).MWP,
+    "fig100_mwpapp": lambda MSTR, OneMem: mwp_app(99, 1, OneMem, MSTR).App,
+    "eq93_fig130": lambda InfiN, N: suggest_frequency(InfiN, N, 1).factor,
+    "eq93_fig130_eq72": lambda EffComp, EffMem, N: (
+        suggest_frequency(mwp_app(EffMem, EffComp, N, form="as_published").InfiN, N, 1).factor
+    ),
+    "gtx580_mwp_bw": lambda GBs, GHz, Mem_L, SM, **b: mwp(Mem_L, 1, 99, GHz, GBs, b["bytes"], SM).MWP_peak_bw,
+    **{f"dep_cpu_{k}": lambda DEP, lat: comp_ratio(1, 1, 1, lat, DEP).DEP_Effect for k in (1, 2, 5)},
+    "effratio_half": lambda fp, total: comp_ratio(fp, total, 1, 1, 1).EffRatio,
     "book_balance": lambda: roofline(1, [1000], [100]).ridge,
 }
 STARTS = ("peak_", "slides_red_", "slides_fpn", "book_wd", "book_tree", "book_brent", "book_red_")

@@ -34,6 +34,7 @@ from profsvc.formulas import (
     speedup,
     thermocouple_calibration,
     thermocouples,
+    throughput,
     time_bound,
     time_shares,
     work_depth,
@@ -69,11 +70,17 @@ MODULES = (
     speedup,
     thermocouple_calibration,
     thermocouples,
+    throughput,
     time_bound,
     time_shares,
     work_depth,
 )
-WITHOUT_ROWS = {"predict_active_sms", "antiparallel_report", "benefit_chart"}  # they take what another formula gives
+WITHOUT_ROWS = {  # they take what another formula gives
+    "antiparallel_report",
+    "benefit_chart",
+    "predict_active_sms",
+    "what_if",
+}
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     name: function
     for module in MODULES
