@@ -21,9 +21,8 @@
 ===============  ==================================================================
 """
 
-from profsvc.specs.changes import SmallestChange, changes, smallest_change
-
 from profsvc.specs.categories import Category, categories
+from profsvc.specs.changes import SmallestChange, changes, smallest_change
 from profsvc.specs.collecting import how_to_collect, how_to_measure
 from profsvc.specs.components import Component, components, instruction_units
 from profsvc.specs.derive import derive_counters
@@ -32,9 +31,8 @@ from profsvc.specs.guidance import criteria, figures
 from profsvc.specs.hardware import Device, device, devices
 from profsvc.specs.literature import Reference, references
 from profsvc.specs.mapping import metrics
-from profsvc.specs.power_units import PowerUnit, power_units
-
 from profsvc.specs.patterns import Pattern, patterns
+from profsvc.specs.power_units import PowerUnit, power_units
 from profsvc.specs.questions import Question, question, questions
 from profsvc.specs.timing import MemoryParameters, memory_parameters, timing
 from profsvc.specs.vocabulary import Counter, Unit, counters, labels, metric_of, units
@@ -46,16 +44,14 @@ __all__ = [
     "Device",
     "Expression",
     "MemoryParameters",
-    "PowerUnit",
-
     "Pattern",
+    "PowerUnit",
     "Question",
     "Reference",
     "SmallestChange",
     "Unit",
-    "changes",
-
     "categories",
+    "changes",
     "components",
     "counters",
     "criteria",
@@ -71,9 +67,8 @@ __all__ = [
     "metric_of",
     "metrics",
     "parse",
-    "power_units",
-
     "patterns",
+    "power_units",
     "question",
     "questions",
     "references",

@@ -13,9 +13,8 @@ import pytest
 from profsvc.formulas import (
     accesses,
     active_sms,
-    change,
-
     benefit,
+    change,
     characterization,
     core_count,
     criteria,
@@ -55,9 +54,8 @@ NOT_NUMBERS = {"next_state"}  # all its cases stand in test_findings
 MODULES = (
     accesses,
     active_sms,
-    change,
-
     benefit,
+    change,
     characterization,
     core_count,
     criteria,
