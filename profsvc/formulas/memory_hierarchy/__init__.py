@@ -4,8 +4,9 @@ The graph says what bounds a kernel: issuing, waiting, or the bandwidth, and how
 balance. The simulation says how often caches answer, of which only the order inside each warp is known.
 """
 
+from profsvc.formulas.memory_hierarchy._streams import RATE, UNIFORM
 from profsvc.formulas.memory_hierarchy.cache import cache_sim
-from profsvc.formulas.memory_hierarchy.order import RATE, UNIFORM, merge_order
+from profsvc.formulas.memory_hierarchy.order import merge_order
 from profsvc.formulas.memory_hierarchy.simulation import (
     LEVELS,
     Distribution,

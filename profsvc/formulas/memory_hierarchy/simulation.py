@@ -7,9 +7,19 @@ import numpy as np
 
 from profsvc.formulas._arrays import Array, Bools
 from profsvc.formulas.flags import Flag, check_form
-from profsvc.formulas.memory_hierarchy.cache import Ints, by_key, hits
-from profsvc.formulas.memory_hierarchy.order import RATE, UNIFORM, draw, streams
-from profsvc.formulas.memory_hierarchy.trace import ALLOCATE, AROUND, LOAD, STORE, Hierarchy, Requests, Trace, coalesce
+from profsvc.formulas.memory_hierarchy._lru import Ints, by_key, hits
+from profsvc.formulas.memory_hierarchy._streams import RATE, UNIFORM, draw, streams
+from profsvc.formulas.memory_hierarchy.trace import (
+    ALLOCATE,
+    AROUND,
+    LOAD,
+    STORE,
+    Cache,
+    Hierarchy,
+    Requests,
+    Trace,
+    coalesce,
+)
 
 LEAST_RUNS = 30
 FEWEST_RUNS = 3
@@ -92,12 +102,13 @@ def hierarchy_mc(
 
     Two blocks on one SM read the same line twice:
 
-    >>> from profsvc.formulas.memory_hierarchy import Cache
     >>> trace = Trace([0, 0, 1, 1], 0, [0, 1, 0, 1], [0, 2, 0, 2], [0, 0, 0, 0], LOAD)
     >>> once = hierarchy_mc(trace, Hierarchy(1, 2, Cache(64, 4), Cache(1024, 16)))
     >>> once.distribution.mean[0], float(once.distribution.sd[0]), once.dram_lines.max()
     (np.float64(0.75), 0.0, np.float64(1.0))
     """
+    hierarchy = Hierarchy(*hierarchy)
+    hierarchy = hierarchy._replace(l1=Cache(*hierarchy.l1), l2=Cache(*hierarchy.l2))
     _check(hierarchy, runs, order)
     r = coalesce(trace, hierarchy.line_bytes)
     sm = np.where(r.sm < 0, r.block, r.sm) % hierarchy.sms

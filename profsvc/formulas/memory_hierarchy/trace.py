@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from profsvc.formulas.memory_hierarchy.cache import Ints
+from profsvc.formulas.memory_hierarchy._lru import Ints
 
 LOAD, STORE, ATOMIC = range(3)
 AROUND, ALLOCATE = "around", "allocate"
@@ -86,23 +86,35 @@ def coalesce(trace: Trace, line_bytes: int = 128) -> Requests:
     >>> coalesce(one).line.tolist()
     [0, 0, 1, 2, 3]
     """
-    t = _checked(trace, line_bytes)
+    t = _checked(Trace(*trace), line_bytes)
     first, last = t["address"] // line_bytes, (t["address"] + t["size"] - 1) // line_bytes
-    extra = np.flatnonzero(last > first)
-    row = np.concatenate([np.arange(first.size), extra])
-    line = np.concatenate([first, last[extra]])
     names = ("block", "warp", "seq", "site", "kind")
-    order = np.lexsort((line, *(t[name][row] for name in reversed(names))))
-    row, line = row[order], line[order]
-    apart = np.zeros((2, row.size), dtype=np.bool_)
-    apart[:, :1] = True
+    columns = {name: t[name] for name in (*names, "epoch", "sm")} | {"line": first}
+    if extra := np.flatnonzero(last > first).tolist():
+        columns = {name: np.concatenate([x, x[extra]]) for name, x in columns.items()}
+        columns["line"][first.size :] = last[extra]
+    keys = [columns[name] for name in (*names, "line")]
+    if not _in_order(keys):
+        order = np.lexsort(keys[::-1])
+        columns = {name: x[order] for name, x in columns.items()}
+    apart = np.zeros(columns["line"].size, dtype=np.bool_)
+    apart[:1] = True
     for name in names:
-        apart[0, 1:] |= t[name][row][1:] != t[name][row][:-1]
-    apart[1, 1:] = apart[0, 1:] | (line[1:] != line[:-1])
-    number = np.cumsum(apart[0]) - 1
-    kept, row = apart[1], row[apart[1]]
-    rest = [t[name][row] for name in ("block", "warp", "epoch", "sm", "site", "kind")]
-    return Requests(*rest, *(x[kept] for x in (line, number)))
+        apart[1:] |= columns[name][1:] != columns[name][:-1]
+    number = np.cumsum(apart) - 1
+    apart[1:] |= columns["line"][1:] != columns["line"][:-1]
+    columns["request"] = number
+    return Requests(*(columns[name][apart] for name in Requests._fields))
+
+
+def _in_order(keys: list[Ints]) -> bool:
+    """Whether rows ascend by the first key, then the second, and so on."""
+    same = np.ones(max(0, keys[0].size - 1), dtype=np.bool_)
+    for key in keys:
+        if (same & (key[1:] < key[:-1])).any():
+            return False
+        same &= key[1:] == key[:-1]
+    return True
 
 
 def _checked(trace: Trace, line_bytes: int) -> dict[str, Ints]:

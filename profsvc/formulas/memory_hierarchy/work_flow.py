@@ -151,6 +151,7 @@ def wfg_costs(graph: Graph, warps: ArrayLike, issue: float = 1.0, pipe_latency: 
     >>> costs.issue.tolist(), costs.conflicts.tolist(), costs.gap.tolist()
     ([0.0, 10.0, 4.0, 0.0], [0.0, 0.0, 3.0, 0.0], [0.0, 60.0, 0.0, 0.0])
     """
+    graph = Graph(*graph)
     k, n, tr, deg, at = floats(
         kind=graph.kind, n_insts=graph.n_insts, transactions=graph.transactions, bank_degree=graph.bank_degree,
         cycles=graph.cycles,
@@ -215,6 +216,7 @@ def wfg_evaluate(
     >>> flow.T_W.tolist(), flow.bound.tolist()
     ([110.0, 110.0, 200.0], [1, 1, 0])
     """
+    graph = Graph(*graph)
     kind = np.atleast_1d(np.asarray(graph.kind))
     entries = np.flatnonzero(kind == ENTRY)
     if entries.size != 1:

@@ -19,6 +19,7 @@ from profsvc.formulas.memory_hierarchy import (
     coalesce,
     hierarchy_mc,
 )
+from tests.benchmarks.memory_hierarchy import H200_LIKE, trace
 from tests.formulas.memory_hierarchy.test_cache import one_by_one
 
 SMALL = Hierarchy(sms=4, slots=2, l1=Cache(8, 2), l2=Cache(16, 4))
@@ -155,3 +156,9 @@ def test_nothing_and_what_is_refused() -> None:
         hierarchy_mc(Trace(**good), SMALL._replace(l1_stores="back"))
     with pytest.raises(ValueError, match="no form 'time'"):
         hierarchy_mc(Trace(**good), SMALL, order=UNIFORM.replace("uniform", "time"))
+
+
+def test_the_trace_of_the_benchmark() -> None:
+    got = hierarchy_mc(trace(20_000), H200_LIKE, runs=3)
+    assert (got.lines, got.runs) == (20_000, 3)
+    assert got.distribution.reliable[[0, 2, 3]].all()
