@@ -33,11 +33,18 @@ Sure = Annotated[bool, typer.Option("--yes", "-y", help="Do it without asking.")
 def engine_of(context: typer.Context, *, as_it_is: bool = False) -> "Engine":
     """Return the store of this call: --store, else PROFSVC_STORE, else the file in the user's data folder.
 
-    It is made and brought up to date, unless it is wanted ``as_it_is``.
+    It is made and brought up to date, unless it is wanted ``as_it_is``. Where PROFSVC_URL says that a service is meant,
+    a command that cannot speak to one works on no store by chance.
     """
     from profsvc import settings, store
 
-    asked = context.obj["store"] or str(settings.load()["store"])
+    known = settings.load()
+    if known["url"] and not context.obj["store"]:
+        raise UsageError(
+            f"PROFSVC_URL is {known['url']}, and this command works on a store alone; give it with --store, or "
+            "unset PROFSVC_URL"
+        )
+    asked = context.obj["store"] or str(known["store"])
     engine = (store.connect if as_it_is else store.open_store)(asked or None)
     context.call_on_close(engine.dispose)
     return engine

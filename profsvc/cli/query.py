@@ -1,6 +1,6 @@
 """``sql``: read-only, bounded questions to the v1_ views, and whole results as files."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -53,6 +53,7 @@ def sql(
       profsvc sql "select * from v1_samples" --out samples.parquet
     """
     from profsvc import settings, specs, store
+    from profsvc.reports.rows import distinct
 
     if examples:
         rows = [
@@ -76,7 +77,7 @@ def sql(
         max_rows=limit or int(values["sql_rows"]),
         seconds=seconds or float(values["sql_seconds"]),
     )
-    columns = _distinct(answer.columns)
+    columns = distinct(answer.columns)
     found = [dict(zip(columns, row, strict=True)) for row in answer.rows]
     put(columns, found, output or "table", truncated=answer.truncated, raw=formula == "raw")
 
@@ -112,30 +113,15 @@ def _write(
 
     from profsvc import store
     from profsvc.reports import whole
+    from profsvc.reports.rows import distinct
 
     form = whole.form_of(output, out)
     with store.export(engine, text, params, seconds=seconds) as found:
-        columns = _distinct(found.columns)
+        columns = distinct(found.columns)
         with whole.new_file(out) if out else nullcontext(sys.stdout.buffer) as file:
             rows = whole.write(form, columns, found.chunks, file, raw=raw, kinds=store.column_kinds())
     if out:
         say(f"{rows} rows written to {out}")
-
-
-def _distinct(names: Sequence[str]) -> list[str]:
-    """Number the names that a join gives twice, so that no column hides another.
-
-    >>> _distinct(["value", "value", "value_2"])
-    ['value', 'value_3', 'value_2']
-    """
-    distinct: list[str] = []
-    for place, name in enumerate(names):
-        number, new = 1, name
-        while new in distinct or (number > 1 and new in names[place + 1 :]):
-            number += 1
-            new = f"{name}_{number}"
-        distinct.append(new)
-    return distinct
 
 
 def register(app: typer.Typer) -> None:

@@ -43,7 +43,7 @@ class Reading:
     """How to read a file, as far as the user says.
 
     Reader, zone of its clock, seconds that this clock was ahead, what its columns are (NAME=QUANTITY:UNIT), and where
-    its channels sit on the die (CHANNEL=X,Y in mm).
+    its channels sit on the die (CHANNEL=X,Y in mm); and how many bytes it may have when decompressed.
     """
 
     form: str | None = None
@@ -51,6 +51,7 @@ class Reading:
     offset_s: float = 0.0
     columns: tuple[str, ...] = ()
     positions: tuple[str, ...] = ()
+    most_bytes: int | None = None
 
     def __post_init__(self) -> None:
         """Refuse what cannot be meant before any file is read."""
@@ -115,7 +116,7 @@ class Verdict:
 
 def _read(stream: BinaryIO, how: Reading, verdict: Verdict) -> Iterator[Batch]:
     """Read a file: its clock brought to UTC, its columns and channels as the user said."""
-    reader, batches = formats.read(stream, how.form, verdict.file_name, read_columns(how.columns))
+    reader, batches = formats.read(stream, how.form, verdict.file_name, read_columns(how.columns), how.most_bytes)
     verdict.format = reader.NAME
     zone, positions, said = None if how.zone is None else zone_of(how.zone), read_positions(how.positions), how.said()
     for batch in _counted(verdict, batches):

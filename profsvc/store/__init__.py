@@ -12,7 +12,7 @@ from sqlalchemy import Engine
 
 from profsvc.errors import ServiceError, StoreVersionError
 from profsvc.store import reader_role
-from profsvc.store.arrival import Arrival, arriving
+from profsvc.store.arrival import Arrival, arriving, write_out
 from profsvc.store.big import (
     count,
     kernels_by_time,
@@ -34,6 +34,7 @@ from profsvc.store.deleted import (
 from profsvc.store.engine import address, file_of, make_engine, set_journal, url_of
 from profsvc.store.health import Check, examine
 from profsvc.store.kept import Files, files_of, keeping, kept_bytes, spool_of
+from profsvc.store.lists import FILTERS, MOST_ROWS, Condition, Page, kinds_of, list_view, statement_of
 from profsvc.store.load import RunInfo, Stored, UploadInfo, find_upload, write_upload
 from profsvc.store.migrate import current, head, state, upgrade
 from profsvc.store.power import (
@@ -64,23 +65,33 @@ from profsvc.store.read import (
 )
 from profsvc.store.results import describe_device, save_results
 from profsvc.store.sandbox import Answer, export, query
+from profsvc.store.sandbox_rules import Rows
 from profsvc.store.server import repeated
 from profsvc.store.shapes import FLAGS
 from profsvc.store.timelines import timeline
+from profsvc.store.tokens import EVERYTHING, SCOPES, Grant, create_token, grant_of, is_closed, revoke_token, tokens
 from profsvc.store.traces import measured_launches, time_without
 from profsvc.store.upkeep import Backup, Waste, backup, forget, holding, sweep, vacuum, waste
 from profsvc.store.views import VIEWS, column_kinds
 from profsvc.store.wide import wide_values
 
 __all__ = [
+    "EVERYTHING",
+    "FILTERS",
     "FLAGS",
+    "MOST_ROWS",
+    "SCOPES",
     "VIEWS",
     "Answer",
     "Arrival",
     "Backup",
     "Check",
+    "Condition",
     "Files",
+    "Grant",
+    "Page",
     "Readings",
+    "Rows",
     "RunInfo",
     "Stored",
     "UploadInfo",
@@ -96,6 +107,7 @@ __all__ = [
     "count",
     "counters",
     "create_reader",
+    "create_token",
     "criteria",
     "current",
     "delete_run",
@@ -110,16 +122,20 @@ __all__ = [
     "find_run",
     "find_upload",
     "forget",
+    "grant_of",
     "head",
     "holding",
+    "is_closed",
     "is_server",
     "keeping",
     "kept_bytes",
     "kernels_by_time",
+    "kinds_of",
     "kernels_of_run",
     "launch_numbers",
     "launch_times",
     "launches",
+    "list_view",
     "longest_launches",
     "marks_of_run",
     "measured_launches",
@@ -131,6 +147,7 @@ __all__ = [
     "repeated",
     "rereading",
     "restoring",
+    "revoke_token",
     "rules",
     "runs",
     "save_power",
@@ -141,10 +158,13 @@ __all__ = [
     "sensors",
     "sensors_of_run",
     "spool_of",
+    "state",
+    "statement_of",
     "sweep",
     "table",
     "time_without",
     "timeline",
+    "tokens",
     "transfers_by_kind",
     "upgrade",
     "upload",
@@ -152,6 +172,7 @@ __all__ = [
     "vacuum",
     "waste",
     "wide_values",
+    "write_out",
     "write_upload",
 ]
 

@@ -4,6 +4,7 @@ A regular file is read where it lies, for a copy of a gigabyte costs more than a
 under the reader; a checksum a block, made while it is hashed, notices that. Anything else is copied once.
 """
 
+import errno
 import hashlib
 import io
 import os
@@ -18,7 +19,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import IO, Any, BinaryIO, cast
 
-from profsvc.errors import InputError, ServiceError
+from profsvc.errors import InputError, NoSpaceError, ServiceError
 
 # Small enough for the caches of the processor, large enough that a block is no work of its own.
 BLOCK = 256 << 10
@@ -127,17 +128,19 @@ def _hashed(source: IO[bytes], file: IO[bytes], start: int, progress: Progress |
             sums.extend(waiting.result())
             size += len(chunk)
             if file is not source:
-                _copy(chunk, file)
+                write_out(chunk, file)
             if progress:
                 progress(len(chunk))
     return Arrival(digest.hexdigest(), size, sums, file, start, threading.Lock())
 
 
-def _copy(chunk: bytes, file: IO[bytes]) -> None:
+def write_out(chunk: bytes | bytearray, file: IO[bytes]) -> None:
+    """Write what came in to a file; raise `ServiceError` where the disk does not take it."""
     try:
         file.write(chunk)
     except OSError as error:
-        raise ServiceError(
+        full = error.errno in {errno.ENOSPC, errno.EDQUOT}
+        raise (NoSpaceError if full else ServiceError)(
             f"what comes in cannot be written to disk: {error.strerror}; nothing was stored; free some space and repeat"
         ) from None
 
