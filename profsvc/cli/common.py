@@ -12,6 +12,7 @@ from profsvc.errors import UsageError
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
+    from profsvc.client import Client
     from profsvc.store import Files
 
 WIDTH = 160
@@ -48,6 +49,20 @@ def engine_of(context: typer.Context, *, as_it_is: bool = False) -> "Engine":
     engine = (store.connect if as_it_is else store.open_store)(asked or None)
     context.call_on_close(engine.dispose)
     return engine
+
+
+def service_of(context: typer.Context) -> "Client | None":
+    """Return the service that PROFSVC_URL names; None where a store is meant, as --store always does."""
+    from profsvc import settings
+
+    known = settings.load()
+    if context.obj["store"] or not known["url"]:
+        return None
+    from profsvc.client import Client
+
+    client = Client(str(known["url"]), str(known["token"]) or None, spool=str(known["spool"]) or None)
+    context.call_on_close(client.close)
+    return client
 
 
 def files_of(engine: "Engine") -> "Files":

@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from profsvc.cli.common import Output, engine_of, pairs, put, say
+from profsvc.cli.common import Output, engine_of, pairs, put, say, service_of
 from profsvc.errors import UsageError
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
+
+    from profsvc.client import Client
 
 
 def _formula(text: str) -> str:
@@ -64,11 +66,19 @@ def sql(
         return
     text, params = _question(query, example, pairs("--param", param))
     values = settings.load()
+    service = service_of(context)
     if out or whole:
         if limit:
             raise UsageError("--limit cuts a result, --out and --all write the whole of it; give one of them")
         limit_s = seconds or float(values["sql_export_seconds"])
-        _write(_engine(context), text, params, out, output, limit_s, raw=formula == "raw")
+        if service:
+            _fetch(service, text, params, out, output, raw=formula == "raw")
+        else:
+            _write(_engine(context), text, params, out, output, limit_s, raw=formula == "raw")
+        return
+    if service:
+        said = service.ask(text, params, limit=limit or None, seconds=seconds or None)
+        put(said["columns"], said["rows"], output or "table", truncated=said["truncated"], raw=formula == "raw")
         return
     answer = store.query(
         _engine(context),
@@ -102,6 +112,28 @@ def _engine(context: typer.Context) -> "Engine":
 
     asked = context.obj["store"] or str(settings.load()["store"])
     return engine_of(context, as_it_is=store.is_server(asked or None))
+
+
+def _fetch(
+    service: "Client", text: str, params: Mapping[str, str], out: Path | None, output: str, *, raw: bool
+) -> None:
+    """Write the whole result as the service sends it to a file, or to stdout."""
+    import sys
+    from contextlib import nullcontext
+
+    from profsvc.reports import whole
+
+    form = whole.form_of(output, out)
+    if form == "parquet":
+        raise UsageError("a service sends whole results as csv or ndjson; say which with -o, or give --store")
+    with (
+        service.export(text, params, form=form, raw=raw) as pieces,
+        whole.new_file(out) if out else nullcontext(sys.stdout.buffer) as file,
+    ):
+        for piece in pieces:
+            file.write(piece)
+    if out:
+        say(f"written to {out}")
 
 
 def _write(
