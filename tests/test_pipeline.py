@@ -163,3 +163,33 @@ def test_a_session_page_names_the_device_of_another_page(engine: Engine, order: 
     run_id = store.select(engine, "v1_runs")[0]["run_id"]
     steps = explain(engine, "sm_count", str(run_id), "0")["trace"]
     assert [(row["file"], row["line"]) for row in steps if row.get("metric")] == [("h200.csv", 28)]
+
+
+@pytest.mark.parametrize(
+    ("file", "how", "clock", "moved_s"),
+    [
+        ("local", pipeline.Reading(), "local", 0),
+        ("local", pipeline.Reading(offset_s=1.5), "local", 0),
+        ("local", pipeline.Reading(zone="Europe/Berlin", offset_s=1.5), "utc", -3601.5),
+        ("h200", pipeline.Reading(zone="Europe/Berlin"), "utc", 0),
+        ("h200", pipeline.Reading(offset_s=1.5), "utc", -1.5),
+    ],
+)
+def test_marks_are_placed_as_readings_are(engine, file, how, clock, moved_s):
+    ingest(engine, FIXTURES / "marks" / f"{file}.csv", how=how)
+    first = store.marks_of_run(engine, 1).iloc[0]
+    assert (first["clock"], first["start_ns"]) == (clock, 1795180576203000000 + round(moved_s * 1e9))
+    assert first["duration_ns"] == 25e9
+
+
+def test_marks_that_are_there_say_how_they_were_placed(engine):
+    path = FIXTURES / "marks" / "local.csv"
+    ingest(engine, path, how=pipeline.Reading(zone="Europe/Berlin"))
+    again = ingest(engine, path, how=pipeline.Reading(zone="UTC"))
+    assert "it was read with --timezone Europe/Berlin and is kept as it was read then" in again.message
+
+
+def test_a_run_without_a_log_of_power_has_nothing_of_it_written(engine, monkeypatch):
+    monkeypatch.setattr(store, "save_power", lambda *_: pytest.fail("a load without power must not pay for it"))
+    ingest(engine, FIXTURES / "ncu_raw" / "plain.csv")
+    ingest(engine, FIXTURES / "marks" / "h200.csv")

@@ -19,12 +19,12 @@ INTEGERS = {
 TABLES = {
     "power_windows": """
         window_id! kind_id! source_id! load_id kernel_id active_sms launches sensor_id! temperature_sensor_id begin_ns!
-        end_ns! duration_s! readings! mean_power_w power_sd_w idle_power_w runtime_power_w slope_w_per_s slope_se_w_per_s
-        mean_temperature_c lowest_temperature_c highest_temperature_c mean_clock_hz reference_temperature_c
-        coefficient_w_per_c coefficient_low coefficient_high corrected_power_w corrected_power_low_w
-        corrected_power_high_w corrected_slope_w_per_s corrected_slope_se_w_per_s energy_j runtime_energy_j
-        corrected_energy_j corrected_energy_low_j corrected_energy_high_j counter_energy_j counter_ratio
-        energy_per_launch_j energy_delay_js energy_delay2_js2 quality_id reason_id
+        end_ns! duration_s! readings! mean_power_w power_sd_w idle_power_w runtime_power_w slope_w_per_s
+        slope_se_w_per_s mean_temperature_c lowest_temperature_c highest_temperature_c mean_clock_hz
+        reference_temperature_c coefficient_w_per_c coefficient_low coefficient_high corrected_power_w
+        corrected_power_low_w corrected_power_high_w corrected_slope_w_per_s corrected_slope_se_w_per_s energy_j
+        runtime_energy_j corrected_energy_j corrected_energy_low_j corrected_energy_high_j counter_energy_j
+        counter_ratio energy_per_launch_j energy_delay_js energy_delay2_js2 quality_id reason_id
     """,
     "power_coefficients": """
         sensor_id! temperature_sensor_id law_id! form_id! clock_hz coefficient_w_per_c coefficient_low coefficient_high

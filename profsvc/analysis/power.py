@@ -19,7 +19,7 @@ from profsvc.analysis import power_windows
 from profsvc.analysis.power_correction import corrected
 from profsvc.analysis.power_logs import UTC, Log, named
 from profsvc.analysis.power_models import idle, thermal
-from profsvc.analysis.power_sensor import Measured, Options, measured
+from profsvc.analysis.power_sensor import INSTANT, Measured, Options, measured
 from profsvc.analysis.power_sums import sums
 from profsvc.analysis.power_sweeps import sweeps
 from profsvc.formulas.plateaus import change_points
@@ -36,11 +36,12 @@ INTERNAL = ("slowed_share",)
 READINGS = 4
 # Kernels further apart than this are two stretches, as the device idles meanwhile.
 PAUSE_S = 0.05
+AS_IT_IS = Options()
 MOST_WINDOWS = 2000
 
 
 def analyze_power(
-    logs: Sequence[Log], marks: pd.DataFrame, launches: pd.DataFrame, options: Options = Options()
+    logs: Sequence[Log], marks: pd.DataFrame, launches: pd.DataFrame, options: Options = AS_IT_IS
 ) -> dict[str, pd.DataFrame]:
     """Return the frames of `FRAMES` for every power sensor of a run.
 
@@ -52,10 +53,12 @@ def analyze_power(
     if options.sensor is not None:
         powers = named(powers, options.sensor)
     parts: dict[str, list[pd.DataFrame]] = {name: [] for name in FRAMES}
-    for log in powers:
+    followed: set[int] = set()
+    # A sensor that does not average comes first: it shows best how the temperature follows.
+    for log in sorted(powers, key=lambda log: not INSTANT.search(log.name)):
         own = measured(log, logs, options)
         if isinstance(own, Measured):
-            for name, frame in _analyzed(own, marks, launches, options).items():
+            for name, frame in _analyzed(own, marks, launches, options, followed).items():
                 parts[name].append(frame)
         else:
             parts["power_quality"].append(pd.DataFrame([own]))
@@ -72,7 +75,7 @@ def _stacked(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
 
 
 def _analyzed(
-    own: Measured, marks: pd.DataFrame, launches: pd.DataFrame, options: Options
+    own: Measured, marks: pd.DataFrame, launches: pd.DataFrame, options: Options, followed: set[int]
 ) -> Mapping[str, pd.DataFrame]:
     windows = _windows(own, marks, launches)
     table, found = sums(own, windows)
@@ -81,7 +84,10 @@ def _analyzed(
     table["runtime_power_w"] = table["mean_power_w"] - table["idle_power_w"]
     table["runtime_energy_j"] = table["energy_j"] - table["idle_power_w"] * table["duration_s"]
     table, coefficients = corrected(own, table, found, options)
-    thermal(own, table)
+    warmth = own.companions.get("temperature")
+    if warmth is None or warmth.sensor_id not in followed:
+        thermal(own, table)
+        followed |= set() if warmth is None else {warmth.sensor_id}
     sweeps(own, table, idle_w)
     quality = pd.DataFrame(own.quality)
     table["quality"] = _codes(table["window"], own.quality)
@@ -113,8 +119,8 @@ def _windows(own: Measured, marks: pd.DataFrame, launches: pd.DataFrame) -> pd.D
     if found.empty:
         levels = change_points(own.time_s[own.fresh], own.power_w[own.fresh])
         steady = levels.steady
-        edges = [own.origin_ns + np.round(edge[steady] * 1e9).astype(np.int64) for edge in levels[:2]]
-        found = power_windows.of_levels(*edges, levels.level_w[steady])
+        begin, end = (own.origin_ns + np.round(edge[steady] * 1e9).astype(np.int64) for edge in levels[:2])
+        found = power_windows.of_levels(begin, end, levels.level_w[steady])
     if len(found) > MOST_WINDOWS:
         words = f"{len(found)} windows were found; the longest {MOST_WINDOWS} are kept"
         own.beware("windows_cut", words, len(found), "1")

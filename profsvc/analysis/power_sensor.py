@@ -10,8 +10,7 @@ import numpy.typing as npt
 
 from profsvc.analysis.power_logs import UTC, Floats, Log, companion, moved, named, on_clock_of, slowed
 from profsvc.formulas.averaging import averaging_window
-from profsvc.formulas.flags import Flag
-from profsvc.formulas.offset import estimate_offset
+from profsvc.formulas.clock_offset import estimate_offset
 from profsvc.formulas.sensor_log import clean, gaps, stuck, update_period
 
 # NVIDIA documents a mean of one second for these since Ampere; what the log itself shows comes first.
@@ -56,6 +55,7 @@ class Measured:
     period_s: float
     averaging_s: float
     lag_s: float
+    offset_se_s: float = 0.0
     companions: dict[str, Series] = field(default_factory=dict)
     reasons: dict[str, str] = field(default_factory=dict)
     quality: list[dict[str, Any]] = field(default_factory=list)
@@ -79,7 +79,7 @@ class Measured:
 
 
 def measured(power: Log, logs: Sequence[Log], options: Options) -> "Measured | dict[str, Any]":
-    """Make a power log ready, with the logs of its run beside it; what to beware of if too few of its readings stand."""
+    """Make a power log ready, with the logs of its run beside it; or say that too few of its readings stand."""
     origin = int(power.time_ns[0]) if len(power.time_ns) else 0
     told = clean(power.seconds(origin), power.value)
     if told.time_s.size < FEWEST:
@@ -178,12 +178,12 @@ def _aligned(own: Measured, log: Log, options: Options) -> Log | None:
     # Clocks that nobody knows are laid over each other by their first readings, to look from there.
     shift = 0 if known else int(log.time_ns[0]) - own.origin_ns
     told = clean(log.seconds(own.origin_ns + shift), log.value)
-    found = estimate_offset(own.time_s, own.power_w, told.time_s, told.value)
-    refused = bool(found.flags & Flag.INPUT_SUSPECT) or not np.isfinite(found.offset_s)
+    found = estimate_offset(own.time_s, own.power_w, told.time_s, told.value, power_late_s=own.late_s)
+    refused = bool(found.refused)
     interval = {} if refused else {"low": found.offset_s - 2 * found.se_s, "high": found.offset_s + 2 * found.se_s}
     estimate = None if refused else found.offset_s
-    reason = f"standard error {found.se_s:.3g} s; below 1 s is needed" if refused else None
-    own.model("join", "offset_s", estimate, "s", form="estimated", reason=reason, **interval)
+    reason = f"{found.refused} (standard error {found.se_s:.3g} s; below 1 s is needed)" if refused else None
+    own.model("join", "offset_s", estimate, "s", form="estimated", reason=reason, flags=int(found.flags), **interval)
     if known:
         if not refused and abs(found.offset_s) > max(LEAST_OFFSET_S, 3 * found.se_s):
             words = f"{log.name} seems {found.offset_s:+.2f} s off the clock of {own.log.name} (or that much late)"
@@ -193,6 +193,7 @@ def _aligned(own: Measured, log: Log, options: Options) -> Log | None:
     if refused:
         own.reasons["temperature"] = f"{clocks}, and the logs do not tell the offset: {reason}"
         return None
+    own.offset_se_s = found.se_s
     own.beware("offset_estimated", f"{clocks}: laid over each other by their steps", found.offset_s, "s")
     return moved(log, shift / 1e9 + found.offset_s)
 

@@ -48,7 +48,8 @@ def sums(own: Measured, windows: pd.DataFrame) -> tuple[pd.DataFrame, WindowEner
     )
     places, window = inside(own.time_s, begin, end)
     table["readings"] = np.bincount(window[own.fresh[places]], minlength=len(table)).astype(np.int64)
-    slope, se = slopes(own.time_s, own.power_w, own.fresh, found, table["kind"] == RUN)
+    edges = (np.where(table["kind"] == RUN, np.nan, edge) for edge in (found.mean_begin_s, found.mean_end_s))
+    slope, se = slopes(own.time_s[own.fresh], own.power_w[own.fresh], *edges)
     table["slope_w_per_s"], table["slope_se_w_per_s"] = slope, se
     _temperatures(own, table, begin, end)
     _clocks(own, table, begin, end)
@@ -61,21 +62,14 @@ def sums(own: Measured, windows: pd.DataFrame) -> tuple[pd.DataFrame, WindowEner
     return table, found
 
 
-def slopes(
-    time_s: Floats, power_w: Floats, fresh: npt.NDArray[np.bool_], found: WindowEnergy, left_out: pd.Series
-) -> tuple[Floats, Floats]:
-    """Return the drift of the power in each window [W/s] and its standard error; none for windows that are left out."""
-    slope, se = np.full((2, len(left_out)), np.nan)
-    chosen = np.flatnonzero(~left_out.to_numpy() & np.isfinite(found.mean_begin_s))
-    if not chosen.size:
-        return slope, se
-    t, p = time_s[fresh], power_w[fresh]
-    places, window = inside(t, found.mean_begin_s[chosen], found.mean_end_s[chosen])
-    if not places.size:
-        return slope, se
-    fitted = plateau_slope(t[places], p[places], window)
-    filled = chosen[np.unique(window)]
-    slope[filled], se[filled] = fitted.slope_w_per_s, fitted.se_w_per_s
+def slopes(time_s: Floats, power_w: Floats, begin_s: Floats, end_s: Floats) -> tuple[Floats, Floats]:
+    """Return the drift of the power in each window [W/s] and its standard error; NaN for edges that are NaN."""
+    slope, se = np.full((2, len(begin_s)), np.nan)
+    places, window = inside(time_s, begin_s, end_s)
+    if places.size:
+        fitted = plateau_slope(time_s[places], power_w[places], window)
+        filled = np.unique(window)
+        slope[filled], se[filled] = fitted.slope_w_per_s, fitted.se_w_per_s
     return slope, se
 
 
@@ -101,7 +95,7 @@ def _temperatures(own: Measured, table: pd.DataFrame, begin: Floats, end: Floats
 
 def _clocks(own: Measured, table: pd.DataFrame, begin: Floats, end: Floats) -> None:
     """Mean clock of each window; flag the loads in which it moved, or was held down."""
-    table["mean_clock_hz"] = np.nan
+    table["mean_clock_hz"], table["slowed_share"] = np.nan, 0.0
     series = own.companions.get("clock")
     if series is not None:
         table["mean_clock_hz"] = _mean(series, begin, end)
@@ -109,8 +103,8 @@ def _clocks(own: Measured, table: pd.DataFrame, begin: Floats, end: Floats) -> N
     if slow is None:
         return
     places, window = inside(slow.time_s, begin, end)
-    share = np.bincount(window, weights=slow.value[places], minlength=len(table))
-    share /= np.maximum(np.bincount(window, minlength=len(table)), 1)
+    held = np.bincount(window, weights=slow.value[places], minlength=len(table)).astype(np.float64)
+    share = held / np.maximum(np.bincount(window, minlength=len(table)), 1)
     table["slowed_share"] = share
     for row in np.flatnonzero((share > 0) & (table["kind"] != RUN)):
         words = f"the board held its clock down in {100 * share[row]:.3g} % of the readings"

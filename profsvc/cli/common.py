@@ -13,9 +13,11 @@ if TYPE_CHECKING:
     from sqlalchemy import Engine
 
     from profsvc.client import Client
+    from profsvc.pipeline import Verdict
     from profsvc.store import Files
 
 WIDTH = 160
+WARNINGS = 5
 
 
 def _form(text: str) -> str:
@@ -106,6 +108,31 @@ def say(text: str) -> None:
     from profsvc.reports.rows import visible
 
     typer.echo("\n".join(map(visible, text.split("\n"))), err=True)
+
+
+def describe(verdict: "Verdict", checked: bool) -> str:
+    """Say in one sentence what became of a file."""
+    counts = {"launches": verdict.launches, "samples": verdict.samples}
+    held = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
+    if not held and not verdict.known:  # what is stored already may be told by its lines alone
+        held = "no launches"
+    account = (
+        f"{held + '; ' if held else ''}of {verdict.lines} lines {verdict.lines_stored} stored, "
+        f"{verdict.lines_skipped} skipped, {verdict.lines_rejected} rejected"
+    )
+    where = f"run {verdict.run!r} (id {verdict.run_id})"
+    if checked:
+        text = f"{verdict.file_name}: {verdict.format}, would store {account}"
+    elif verdict.known:
+        text = (
+            f"{verdict.file_name}: already stored as upload {verdict.upload_id} of {where}, nothing changed; {account}"
+        )
+    else:
+        text = f"{verdict.file_name}: {verdict.format} stored as upload {verdict.upload_id} of {where}; {account}"
+    text += f"\n  note: {verdict.message}" if verdict.message else ""
+    more = len(verdict.warnings) - WARNINGS
+    shown = [*verdict.warnings[:WARNINGS], *([f"and {more} more channels: profsvc show"] if more > 0 else [])]
+    return "".join([text, *(f"\n  beware: {warning}" for warning in shown)])
 
 
 def width() -> int:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import typer
 
-from profsvc.cli.common import say, service_of
+from profsvc.cli.common import describe, say, service_of
 from profsvc.errors import PartlyStoredError, ServiceError, UsageError
 
 if TYPE_CHECKING:
@@ -70,8 +70,6 @@ def _verdict(said: dict[str, Any]) -> "Verdict":
 
 def _report(service: "Client") -> int:
     """Send what waits and say what became of it; return how many were refused."""
-    from profsvc.cli.upload import describe
-
     refused = 0
     for said in service.sync():
         if said["ok"]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO
 
 import typer
 
-from profsvc.cli.common import Output, engine_of, files_of, pairs, put, say, service_of
+from profsvc.cli.common import Output, describe, engine_of, files_of, pairs, put, say, service_of
 from profsvc.errors import InputError, NotFoundError, PartlyStoredError, UsageError
 
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ COLUMNS = (
     "file_name", "run", "run_id", "upload_id", "known", "format", "launches", "samples",
     "lines", "lines_stored", "lines_skipped", "lines_rejected", "message",
 )  # fmt: skip
-WARNINGS = 5
 
 
 def _files(paths: Sequence[str]) -> list[str]:
@@ -62,31 +61,6 @@ def _one(text: str, work: "Work") -> "Verdict | None":
         with Bar(console=Console(stderr=True), transient=True) as bar:
             task = bar.add_task(escape(visible(name)), total=path.stat().st_size)
             return work(stream, name, partial(bar.advance, task))
-
-
-def describe(verdict: "Verdict", checked: bool) -> str:
-    """Say in one sentence what became of a file."""
-    counts = {"launches": verdict.launches, "samples": verdict.samples}
-    held = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
-    if not held and not verdict.known:  # what is stored already may be told by its lines alone
-        held = "no launches"
-    account = (
-        f"{held + '; ' if held else ''}of {verdict.lines} lines {verdict.lines_stored} stored, "
-        f"{verdict.lines_skipped} skipped, {verdict.lines_rejected} rejected"
-    )
-    where = f"run {verdict.run!r} (id {verdict.run_id})"
-    if checked:
-        text = f"{verdict.file_name}: {verdict.format}, would store {account}"
-    elif verdict.known:
-        text = (
-            f"{verdict.file_name}: already stored as upload {verdict.upload_id} of {where}, nothing changed; {account}"
-        )
-    else:
-        text = f"{verdict.file_name}: {verdict.format} stored as upload {verdict.upload_id} of {where}; {account}"
-    text += f"\n  note: {verdict.message}" if verdict.message else ""
-    more = len(verdict.warnings) - WARNINGS
-    shown = [*verdict.warnings[:WARNINGS], *([f"and {more} more channels: profsvc show"] if more > 0 else [])]
-    return "".join([text, *(f"\n  beware: {warning}" for warning in shown)])
 
 
 def upload(

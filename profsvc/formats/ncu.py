@@ -38,6 +38,8 @@ LISTS = {
     "CPU Affinity",
     "Device Names",
 }
+# The columns of NVTX ranges are named after the fields in their cells.
+RANGES = ":Msg_Type:Msg"
 INTEGERS = {
     "Block Size",
     "Elapsed Cycles",
@@ -65,6 +67,11 @@ def holds_integers(metric: str, unit: str) -> bool:
     if metric in DURATIONS:
         return unit in _NANOSECONDS
     return unit in UNSCALED and (metric in INTEGERS or metric.startswith("device__attribute_"))
+
+
+def is_text(metric: str) -> bool:
+    """Tell whether the values of ``metric`` are lists or names, which may look like numbers and are none."""
+    return metric in LISTS or metric.endswith(RANGES)
 
 
 def metric_name(cell: str) -> str:
@@ -199,7 +206,7 @@ def metric_table(
     reasons: list[str | None] = [None] * len(raw)
     for place in np.flatnonzero(np.isnan(values)).tolist():
         reasons[place] = numbers.reason(raw[place])
-    for place in [place for place, metric in enumerate(rows["metric"]) if metric in LISTS]:
+    for place in [place for place, metric in enumerate(rows["metric"]) if is_text(str(metric))]:
         values[place] = np.nan
         reasons[place] = reasons[place] if reasons[place] in NOT_NUMBERS.values() else "text"
     si_units = [None if reason else si_unit for reason, (_, si_unit) in zip(reasons, scaled, strict=True)]

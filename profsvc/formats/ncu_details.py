@@ -1,15 +1,17 @@
 """Reader of the details page of Nsight Compute: one row a metric or a rule, many rows a launch."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import BinaryIO
 
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from profsvc.formats import ncu
 from profsvc.formats.ncu_lines import HEADER, IDENTITY, REJECT, ROW, TEXT_LIMIT, Record, page_in, records
-from profsvc.formats.numbers import Evidence, NumberFormat, Numbers
+from profsvc.formats.numbers import Evidence, Numbers
 from profsvc.formats.stream import Text, head_text
 from profsvc.tables import Batch, frame
 
@@ -37,8 +39,6 @@ Example:
 """
 
 BATCH_ROWS = 50_000
-# The columns of NVTX ranges are named after the fields in their cells.
-_RANGES = ":Msg_Type:Msg"
 # An estimate is a percentage, too small for thousands: its one sign marks decimals in every locale.
 _ESTIMATE = re.compile(r"[0-9]{1,3}(?:[.,][0-9]+)?")
 
@@ -55,7 +55,7 @@ class _Layout:
         self.width = len(header)
         place = {name: n for n, name in reversed(list(enumerate(header)))}
         self.identity = {name: place[name] for name in IDENTITY if name in place}
-        self.ranges = {name: place[name] for name in header if name.endswith(_RANGES)}
+        self.ranges = {name: place[name] for name in header if name.endswith(ncu.RANGES)}
         self.process = place.get("Process ID", 0)
         self.metric, self.unit, self.value = (place[f"Metric {word}"] for word in ("Name", "Unit", "Value"))
         self.section, self.body = place.get("Section Name", -1), place.get("Body Item Label", -1)
@@ -79,7 +79,8 @@ class _Layout:
         return ""
 
 
-def _number_format(text: Text) -> NumberFormat:
+def _evidence(text: Text) -> Evidence:
+    """Walk the file until its cells tell how it marks decimals."""
     evidence = Evidence()
     layout: _Layout | None = None
     for record in records(text.lines(), "details"):
@@ -92,7 +93,9 @@ def _number_format(text: Text) -> NumberFormat:
                 evidence.add([value], record.line)
                 if ncu.holds_integers(metric, unit):
                     evidence.add_integers([value], record.line)
-    return evidence.decide()
+        if evidence.settled:
+            break
+    return evidence
 
 
 @dataclass(frozen=True)
@@ -114,8 +117,9 @@ class _Estimate:
 class _Page:
     """Gathers rows until they are worth a batch."""
 
-    def __init__(self, numbers: Numbers) -> None:
-        self.numbers = numbers
+    def __init__(self, evidence: Evidence) -> None:
+        self.evidence = evidence
+        self.numbers = Numbers(evidence.decide())
         self.scales = ncu.Scales()
         self.indices: dict[tuple[str, str], int] = {}
         self.launches = ncu.Launches()
@@ -123,10 +127,7 @@ class _Page:
         self._clear()
 
     def _clear(self) -> None:
-        names = ("launch_index", "section", "metric", "line")
-        self.metrics: dict[str, list[object]] = {name: [] for name in names}
-        self.raw: list[str] = []
-        self.units: list[str] = []
+        self.metrics: list[tuple[int, str | None, str, int, str, str]] = []
         self.rules: dict[str, list[object]] = {}
 
     def begin(self, layout: _Layout) -> None:
@@ -135,7 +136,7 @@ class _Page:
 
     @property
     def full(self) -> bool:
-        return len(self.launches) >= ncu.BATCH_LAUNCHES or len(self.raw) >= BATCH_ROWS
+        return len(self.metrics) >= BATCH_ROWS or len(self.launches) >= ncu.BATCH_LAUNCHES
 
     def is_new(self, record: Record) -> bool:
         return (record.cells[self.layout.process], record.cells[0]) not in self.indices
@@ -150,7 +151,7 @@ class _Page:
             self.count += 1
             for name, place in self.layout.ranges.items():
                 if record.cells[place]:
-                    self._store(index, None, name, record.line, "", record.cells[place])
+                    self.metrics.append((index, None, name, record.line, "", record.cells[place]))
         return index
 
     def add(self, record: Record) -> Record:
@@ -169,17 +170,34 @@ class _Page:
         layout, cells = self.layout, record.cells
         unit, value = cells[layout.unit], cells[layout.value]
         metric = ncu.metric_name(metric)
-        self._store(index, layout.section_of(cells), metric, record.line, unit, value)
+        self.metrics.append((index, layout.section_of(cells), metric, record.line, unit, value))
         if metric in ncu.DURATIONS:
-            self.launches.complete(index, "duration_ns", ncu.duration_ns(self.numbers[value], unit, self.scales))
+            number = self._number(value, record.line)
+            self.launches.complete(index, "duration_ns", ncu.duration_ns(number, unit, self.scales))
         elif metric in ncu.DEVICE_NAMES:
             self.launches.complete(index, "device", value or None)
 
-    def _store(self, index: int, section: str | None, metric: str, line: int, unit: str, value: str) -> None:
-        for column, cell in zip(self.metrics.values(), (index, section, metric, line), strict=True):
-            column.append(cell)
-        self.raw.append(value)
-        self.units.append(unit)
+    def _number(self, cell: str, line: int) -> float:
+        """Read a cell; one that is no number may show how the file marks thousands, which none before it did."""
+        if self.numbers[cell] != self.numbers[cell]:
+            self.evidence.add([cell], line)
+            if (number_format := self.evidence.decide()) != self.numbers.number_format:
+                self.numbers = Numbers(number_format)
+        return self.numbers[cell]
+
+    def _values(self, metrics: Sequence[str], raw: Sequence[str], lines: Sequence[int]) -> NDArray[np.float64]:
+        """Read the cells gathered."""
+        values, numbers = self.numbers.many(raw), self.numbers
+        for place in np.flatnonzero(np.isnan(values)).tolist():
+            if not ncu.is_text(metrics[place]):
+                self._number(raw[place], lines[place])
+        return values if self.numbers is numbers else self._values(metrics, raw, lines)
+
+    def _metric_table(self) -> pd.DataFrame:
+        index, section, metric, line, unit, raw = zip(*self.metrics, strict=True)
+        values = self._values(metric, raw, line)
+        rows = {"launch_index": index, "section": section, "metric": metric, "line": line}
+        return ncu.metric_table(rows, raw, unit, self.numbers, self.scales, values)
 
     def _add_rule(self, index: int, record: Record) -> None:
         layout, cells = self.layout, record.cells
@@ -204,8 +222,8 @@ class _Page:
         tables = {}
         if len(self.launches):
             tables["launches"] = self.launches.take()
-        if self.raw:
-            tables["metrics"] = ncu.metric_table(self.metrics, self.raw, self.units, self.numbers, self.scales)
+        if self.metrics:
+            tables["metrics"] = self._metric_table()
         if self.rules:
             tables["rules"] = frame("rules", self.rules)
         self._clear()
@@ -213,10 +231,9 @@ class _Page:
 
 
 def read(stream: BinaryIO) -> Iterator[Batch]:
-    """Read a details page; two walks over the file, because its number format is known only at its end."""
+    """Read a details page; a first walk finds how the file marks decimals."""
     with Text(stream) as text:
-        number_format = _number_format(text)
-        ledger, page, widths = ncu.Ledger(), _Page(Numbers(number_format)), []
+        ledger, page, widths = ncu.Ledger(), _Page(_evidence(text)), []
         for record in records(text.lines(), "details"):
             if record.kind == HEADER:
                 page.begin(_Layout(record.cells))
@@ -231,4 +248,5 @@ def read(stream: BinaryIO) -> Iterator[Batch]:
                 yield ledger.batch({})
         if tables := page.take():
             yield ledger.batch(tables)
-        yield ledger.last(text, "details", ", ".join(dict.fromkeys(widths)), number_format, page.count)
+        layout = ", ".join(dict.fromkeys(widths))
+        yield ledger.last(text, "details", layout, page.numbers.number_format, page.count)

@@ -231,7 +231,8 @@ class Scanner:
         if text.endswith(",") and cells and not cells[-1]:  # the file ends here: the next cell is not empty, but lost
             cells.pop()
         if self.least_cells <= len(cells) <= len(self.header):
-            yield from self.rows_follow()
+            if self.pending or self.block:
+                yield from self.rows_follow()
             if not text.endswith(("\n", '"', '",')):
                 yield Record(REJECT, line, lines, text[:TEXT_LIMIT], [], "the file ends inside this row")
             else:

@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from profsvc.formulas._arrays import Array, Bools, rows
 
 GAP_S = 3.0  # two readings further apart than this leave a gap, where the log itself is not slower
+MOST_LAGS = 400
 GAP_READINGS = 3.0  # and further apart than so many of its usual intervals, where it is
 
 
@@ -93,15 +94,6 @@ def integral_at(log: Integral, x: Array) -> tuple[Array, Array]:
     return np.where(last, log.area[-1], area), np.where(last, log.covered[-1], covered)
 
 
-def long_run_variance(x: NDArray[np.float64], lags: int) -> float:
-    """Variance that the mean of x has by its autocorrelation, times its size: Bartlett weights over the lags."""
-    n = x.size
-    variance = float(x @ x) / n
-    for lag in range(1, min(lags, n - 1) + 1):
-        variance += 2 * (1 - lag / (lags + 1)) * float(x[lag:] @ x[:-lag]) / n
-    return variance
-
-
 def sandwich(J: NDArray[np.float64], residual: Array, lags: int) -> NDArray[np.float64]:
     """Covariance of a least squares fit whose residuals are correlated over so many readings."""
     n, k = J.shape
@@ -112,3 +104,33 @@ def sandwich(J: NDArray[np.float64], residual: Array, lags: int) -> NDArray[np.f
         part = score[lag:].T @ score[:-lag]
         meat += (1 - lag / (lags + 1)) * (part + part.T)
     return np.asarray(bread @ meat @ bread * (n / max(n - k, 1)))
+
+
+def long_run(u: Array, r: Array, g: NDArray[np.intp], n: NDArray[np.int64]) -> tuple[Array, NDArray[np.int64]]:
+    """Long-run variance of the scores u r of each group, and over how many lags."""
+
+    def product(x: Array, lag: int) -> Array:
+        same = g[lag:] == g[:-lag]
+        return np.bincount(g[lag:][same], weights=(x[lag:] * x[:-lag])[same], minlength=n.size) / n
+
+    def correlation(x: Array) -> Array:
+        return np.asarray(np.nan_to_num(product(x, 1) / (np.bincount(g, weights=x * x, minlength=n.size) / n)))
+
+    rho = correlation(r)
+    rho = np.clip(rho + (2 + 4 * rho) / n, 0.0, np.minimum(0.98, 1 - 2 / n))  # a trend taken out biases it down
+    white = u * r
+    inside = np.flatnonzero(g[1:] == g[:-1]) + 1
+    white[inside] -= rho[g[inside]] * (u * r)[inside - 1]
+    left = np.clip(correlation(white), -0.97, 0.97)
+    wanted = 1.1447 * (4 * left**2 / (1 - left**2) ** 2 * n) ** (1 / 3)
+    lags = np.minimum(np.maximum(np.ceil(wanted), 4 * (n / 100) ** (2 / 9)), np.minimum(n // 4, MOST_LAGS))
+    lags = np.maximum(lags, 0).astype(np.int64)
+    omega = np.bincount(g, weights=white * white, minlength=n.size) / n
+    for lag in range(1, int(lags.max(initial=0)) + 1):
+        omega = omega + 2 * np.maximum(1 - lag / (lags + 1.0), 0.0) * product(white, lag)
+    return np.maximum(omega, 0.0) / (1 - rho) ** 2, lags
+
+
+def wider(share: Array) -> Array:
+    """By how much an error is widened whose estimate used up lags, as a share of the readings: 1 for none."""
+    return np.asarray(1 + (2.9694 * share + 0.4160 * share**2 - 0.5324 * share**3) / 1.96)

@@ -25,7 +25,10 @@ class Line(NamedTuple):
 
 
 def ordinary(X: Array, y: Array) -> Line:
-    """Least squares of y on the columns of X; without degrees of freedom the covariance is NaN."""
+    """Least squares of y on the columns of X; without degrees of freedom the covariance is NaN, and of inf all is."""
+    if not (np.isfinite(X).all() and np.isfinite(y).all()):
+        k = X.shape[1]
+        return Line(np.full(k, np.nan), np.full((k, k), np.nan), np.full(y.size, np.nan), 0)
     solved, _, rank, _ = np.linalg.lstsq(X, y, rcond=None)
     coefficients = np.asarray(solved, dtype=np.float64)
     residuals = np.asarray(y - X @ coefficients)
@@ -42,7 +45,7 @@ def nonnegative(A: Array, b: Array) -> Array:
 
     Source: [LawsonHanson1974] chapter 23, the active-set method.
     """
-    size = np.linalg.norm(A, axis=0)
+    size = np.abs(A).max(axis=0, initial=0.0) * np.sqrt(max(A.shape[0], 1))
     size = np.where(size > 0, size, 1.0)
     A = A / size
     x, free = np.zeros(A.shape[1]), np.zeros(A.shape[1], dtype=np.bool_)

@@ -13,7 +13,8 @@ Unseen = tuple[Array, float]  # the shape of an error over the blocks, and its v
 ENOUGH = 20  # readings of a segment
 BLOCKS = 150  # over all segments; more would cost time and tell nothing, as neighbours do not count twice
 SHORTEST_S = 1.0  # of a block: boards average the power over up to a second
-CURVES_S = (6.0, 20.0, 70.0)  # exponentials whose sum follows the temperature of any board over a segment
+CURVES_S = np.geomspace(2.0, 200.0, 16)  # any two of these exponentials follow the temperature over a segment
+ROWS_A_CURVE = 8
 CLOCK_MOVED = 0.01  # share of the clock
 SPIKE = 6.0  # standard deviations
 STANDS_OUT = 10.0  # F of the curves against a constant; by chance less than one segment in a thousand
@@ -57,6 +58,13 @@ class Blocks(NamedTuple):
     span: float
     smooth: Array
     drift: Array
+
+
+def readings_of(time: Array, temperature: Array) -> Readings:
+    """Readings of a temperature alone, in one segment."""
+    nothing = np.zeros(time.size)
+    codes = np.zeros(time.size, dtype=np.intp)
+    return Readings(time, nothing, temperature, nothing, nothing, nothing, nothing, codes)
 
 
 def segment_ptp(x: Array, segment: Codes) -> Array:
@@ -145,23 +153,28 @@ def blocks(r: Readings, middle: bool = False) -> Blocks:
     return Blocks(time, power, temperature, means(r.fan, code), size, segment, code, span, smooth, drift)
 
 
-def _curves(age: Array, temperature: Array, count: Array, segment: Codes) -> tuple[Array, Array]:
-    """The temperature of each segment as a constant and exponentials, and its slope in time."""
+def _curves(age: Array, temperature: Array, size: Array, segment: Codes) -> tuple[Array, Array]:
+    """The temperature of each segment as a constant and the best one or two exponentials, and its slope in time."""
     smooth, drift = np.empty_like(age), np.empty_like(age)
     for k in range(int(segment.max()) + 1):
         here = segment == k
-        rc = np.array(CURVES_S[: curves_of(int(here.sum()))])
-        E = np.exp(-(age[here] - age[here].min())[:, np.newaxis] / rc)
-        W = np.sqrt(count[here])
-        B = np.column_stack([np.ones(len(E)), E])
-        found = np.linalg.lstsq(B * W[:, np.newaxis], temperature[here] * W, rcond=1e-6)[0]
-        smooth[here], drift[here] = B @ found, -(E / rc) @ found[1:]
+        since, W = age[here] - age[here].min(), np.sqrt(size[here])
+        one = np.arange(CURVES_S.size)
+        i, j = (one, one) if curves_of(since.size) == 1 else np.triu_indices(CURVES_S.size, 1)
+        E = np.exp(-since / CURVES_S[:, np.newaxis])
+        B = np.stack([np.ones_like(E[i]), E[i], E[j]][: 1 + curves_of(since.size)], axis=2)
+        q, _ = np.linalg.qr(B * W[:, np.newaxis])
+        fitted = (q @ (q.swapaxes(1, 2) @ (temperature[here] * W))[..., np.newaxis])[..., 0]
+        best = int(np.argmin(((fitted - temperature[here] * W) ** 2).sum(axis=1)))
+        found = np.linalg.lstsq(B[best] * W[:, np.newaxis], temperature[here] * W, rcond=1e-9)[0]
+        rc = CURVES_S[[i[best], j[best]]][: found.size - 1]
+        smooth[here], drift[here] = B[best] @ found, -(B[best][:, 1:] / rc) @ found[1:]
     return smooth, drift
 
 
 def curves_of(rows: int) -> int:
     """How many exponentials so many blocks carry."""
-    return min(len(CURVES_S), max(1, rows // 8))
+    return 2 if rows >= 2 * ROWS_A_CURVE else 1
 
 
 def ranges(b: Blocks) -> Array:

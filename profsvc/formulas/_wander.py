@@ -12,6 +12,7 @@ is that of the mixture: where the readings cannot tell a wander from a trend, th
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from profsvc.formulas._arrays import Array
 from profsvc.formulas._student import quantile
@@ -34,29 +35,65 @@ class Wander(NamedTuple):
         return int(np.argmax(self.weight))
 
 
-def fit(y: Array, X: Array, time: Array, count: Array, span: float) -> Wander:
-    """Fit columns X to y, rows at `time` made of `count` readings each; `span` is the typical distance of two rows."""
-    distance = np.abs(time[:, np.newaxis] - time) / span
-    white = np.diag(count.mean() / count)
-    models = [(0.0, 1.0), *((w, tau) for w in SHARES for tau in SPANS)]
-    V = np.stack([(1 - w) * white + w * np.exp(-distance / tau) for w, tau in models])
-    L = np.linalg.cholesky(V)
-    both = np.linalg.solve(L, np.broadcast_to(np.column_stack([X, y]), (len(models), y.size, X.shape[1] + 1)))
+class Models(NamedTuple):
+    """The noise models as filters in time, one column a model: what a wander keeps, learns, and its uncertainty."""
+
+    order: NDArray[np.intp]
+    keeps: Array  # (rows, models)
+    learns: Array
+    spread: Array
+    determinant: Array  # (models,) logarithm
+
+
+def models(time: Array, size: Array, span: float) -> Models:
+    """Noise models for rows at `time`, each the mean of `size` readings; `span` is the typical distance of two.
+
+    White noise and a wander that forgets have a Kalman filter of one state, which whitens n rows in n steps.
+    """
+    w, tau = np.array([(0.0, 1.0), *((w, tau) for w in SHARES for tau in SPANS)]).T
+    order = np.argsort(time, kind="stable")
+    distance = np.diff(time[order], prepend=-np.inf) / span
+    white = size.mean() / size[order]
+    keeps, learns, spread = (np.empty((time.size, w.size)) for _ in range(3))
+    known = np.zeros_like(w)
+    for k in range(time.size):
+        keeps[k] = np.exp(-distance[k] / tau)
+        before = keeps[k] ** 2 * known + w * (1 - keeps[k] ** 2)
+        total = before + (1 - w) * white[k]
+        learns[k], spread[k] = before / total, np.sqrt(total)
+        known = before * (1 - learns[k])
+    return Models(order, keeps, learns, spread, 2 * np.log(spread).sum(axis=0))
+
+
+def _whitened(noise: Models, X: Array) -> Array:
+    """Rows of each column with the wander taken out that the rows before foretell: (models, rows, columns)."""
+    out = np.empty((X.shape[0], noise.determinant.size, X.shape[1]))
+    state = np.zeros(out.shape[1:])
+    keeps, learns = noise.keeps[:, :, np.newaxis], noise.learns[:, :, np.newaxis]
+    for k, row in enumerate(X[noise.order]):
+        state = keeps[k] * state
+        out[k] = row - state
+        state = state + learns[k] * out[k]
+    return np.asarray((out / noise.spread[:, :, np.newaxis]).transpose(1, 0, 2))
+
+
+def fit(noise: Models, y: Array, X: Array) -> Wander:
+    """Fit the columns of X to y under each noise model."""
+    both = _whitened(noise, np.column_stack([X, y]))
     A, b = both[:, :, :-1], both[:, :, -1]
-    normal = np.einsum("kni,knj->kij", A, A)
+    normal = A.transpose(0, 2, 1) @ A
     inverse = np.linalg.inv(normal)
-    estimate = np.einsum("kij,knj,kn->ki", inverse, A, b)
-    rest = b - np.einsum("kni,ki->kn", A, estimate)
+    estimate = (inverse @ (A.transpose(0, 2, 1) @ b[:, :, np.newaxis]))[:, :, 0]
+    rest = b - (A @ estimate[:, :, np.newaxis])[:, :, 0]
     squares = np.maximum((rest**2).sum(axis=1), np.finfo(float).tiny)
     freedom = y.size - X.shape[1]
-    log_V = 2 * np.log(np.diagonal(L, axis1=1, axis2=2)).sum(axis=1)
-    restricted = -0.5 * (log_V + np.linalg.slogdet(normal)[1] + freedom * np.log(squares))
+    restricted = -0.5 * (noise.determinant + np.linalg.slogdet(normal)[1] + freedom * np.log(squares))
     weight = np.exp(restricted - restricted.max())
     return Wander(
         estimate,
         inverse * (squares / freedom)[:, np.newaxis, np.newaxis],
         weight / weight.sum(),
-        -0.5 * (log_V + y.size * np.log(squares / y.size)),
+        -0.5 * (noise.determinant + y.size * np.log(squares / y.size)),
         freedom,
     )
 
@@ -69,3 +106,11 @@ def interval(found: Wander, column: int, extra: Array | float = 0.0, level: floa
         quantile(p, estimate, scale, float(found.freedom), found.weight) for p in ((1 - level) / 2, (1 + level) / 2)
     )
     return float(found.weight @ estimate), low, high
+
+
+def along(found: Wander, direction: Array) -> Wander:
+    """The same fit, seen as one column: a sum of its columns."""
+    covariance = np.einsum("i,kij,j->k", direction, found.covariance, direction)
+    return found._replace(
+        estimate=(found.estimate @ direction)[:, np.newaxis], covariance=covariance[:, np.newaxis, np.newaxis]
+    )

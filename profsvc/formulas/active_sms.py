@@ -95,6 +95,7 @@ class Activation(NamedTuple):
     flags: Mask
 
 
+@np.errstate(all="ignore")
 def fit_activation(active_sms: ArrayLike, power_w: ArrayLike, idle_w: float | None = None) -> Activation:
     r"""Power that switching the device on costs, and power of each SM, from a sweep.
 
@@ -136,6 +137,7 @@ def fit_activation(active_sms: ArrayLike, power_w: ArrayLike, idle_w: float | No
     return Activation(*arrays(*found, sd, flags))
 
 
+@np.errstate(all="ignore")
 def fit_beta(active_sms: ArrayLike, sm_power_w: ArrayLike, num_sms: float, max_sm_w: float | None = None) -> Beta:
     r"""Parameter of the logarithmic law from a sweep, by a search in one dimension.
 
@@ -176,6 +178,7 @@ def fit_beta(active_sms: ArrayLike, sm_power_w: ArrayLike, num_sms: float, max_s
     return Beta(*arrays(beta, beta - half, beta + half, (10 - beta) / num_sms, M, sd, flags))
 
 
+@np.errstate(all="ignore")
 def fit_active_sms(active_sms: ArrayLike, power_w: ArrayLike, num_sms: float, idle_w: float | None = None) -> SweepFit:
     r"""Fit the laws to a sweep and choose the one that best foretells a number of SMs it was not fitted to.
 
@@ -223,6 +226,7 @@ def fit_active_sms(active_sms: ArrayLike, power_w: ArrayLike, num_sms: float, id
     return SweepFit(best.law, laws, *arrays(start - idle, idle, N, *ends, flags))
 
 
+@np.errstate(all="ignore")
 def predict_active_sms(fit: SweepFit, active_sms: ArrayLike, law: str | None = None) -> Predicted:
     r"""Power on any number of SMs by a law that was fitted, with the interval of a new reading.
 
@@ -264,8 +268,7 @@ def predict_active_sms(fit: SweepFit, active_sms: ArrayLike, law: str | None = N
     A, shape = float(known.amplitude_w), float(known.shape)
     P = known.base_w + A * _curve(known.law, at, N, shape)
     J = _jacobian(known.law, at, N, A, shape)[:, _free(known.law, known.parameters)]
-    with np.errstate(all="ignore"):
-        spread = np.sqrt(known.residual_sd_w**2 + np.einsum("ij,jk,ik->i", J, known.covariance, J))
+    spread = np.sqrt(known.residual_sd_w**2 + np.einsum("ij,jk,ik->i", J, known.covariance, J))
     half = t_quantile((1 + CONFIDENCE) / 2, known.dof) * spread
     rest, wrong = n == 0, bad
     P, half = P.reshape(n.shape), half.reshape(n.shape)
@@ -336,7 +339,7 @@ def _solve(
     grid = BETAS if law == "log" else SPANS
     for _ in range(ZOOMS):
         b, A, rss = _linear_part(_curve(law, n, N, grid[:, np.newaxis]), P, base, amplitude)
-        k = int(rss.argmin())
+        k = int(np.where(np.isnan(rss), np.inf, rss).argmin())
         found = float(b[k]), float(A[k]), float(grid[k])
         grid = np.linspace(grid[max(k - 1, 0)], grid[min(k + 1, grid.size - 1)], 25)
     return found

@@ -19,12 +19,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from profsvc.formulas import _segments, _wander
-from profsvc.formulas._arrays import Array, Mask, floats, mask, rows
+from profsvc.formulas._arrays import Array, Mask, mask, rows
 from profsvc.formulas._segments import Blocks, Readings, Unseen
 from profsvc.formulas._student import f_cdf
+from profsvc.formulas._wander import Models
 from profsvc.formulas.flags import Flag, check_form
+from profsvc.formulas.thermal import FAN, sigma
 
-FAN = ("removed", "included")
 LAWS = ("auto", "linear", "exponential")
 LEAST_RANGE_C = 5.0
 WIDE_RANGE_C = 30.0  # from here on the curvature of leakage shows
@@ -67,37 +68,6 @@ NOTHING = Coefficient(
     **dict.fromkeys(Coefficient._fields[7:13], np.nan), readings=0, segments=0, segments_left_out=0,
     loads_probability=np.nan, aicc_gain=np.nan, refusal="", flags=mask((Flag.INPUT_SUSPECT, True)),
 )  # fmt: skip
-
-
-def sigma(
-    power_rise_w: ArrayLike, temperature_rise_c: ArrayLike, fan_rise_w: ArrayLike = 0.0, *, fan: str = "removed"
-) -> Array:
-    r"""Temperature coefficient from the two ends of a warming log, as the source does.
-
-    .. math:: \sigma = \frac{\Delta P - \Delta P_{fan}}{\Delta T}
-
-    Source: [Hong2012] Eq 55 and 56 with Figure 40: 10/22 W/degC on a GTX280, of whose 14 W the fan took 4.
-
-    Args:
-        power_rise_w: Power at the end minus at the start, each a mean of 30 readings [W].
-        temperature_rise_c: The same of the temperature [degC].
-        fan_rise_w: What the fan took more at the end [W].
-        fan: ``removed`` takes the fan out; ``included`` leaves it in, where an automatic fan belongs to the reading.
-
-    Returns: W/degC, of the common shape.
-
-    Range: any; NaN where the temperature did not change or an argument is not finite.
-
-    Errors: TypeError for a wrong dtype, ValueError for shapes that do not broadcast or an unknown choice of fan.
-
-    >>> round(float(sigma(14.0, 22.0, 4.0)), 4), round(float(sigma(14.0, 22.0, 4.0, fan="included")), 4)
-    (0.4545, 0.6364)
-    """
-    check_form(fan, FAN)
-    dP, dT, dF = floats(power_rise_w=power_rise_w, temperature_rise_c=temperature_rise_c, fan_rise_w=fan_rise_w)
-    net = dP - dF if fan == "removed" else dP
-    good = np.isfinite(net) & np.isfinite(dT) & (dT != 0)
-    return np.asarray(np.where(good, net / np.where(good, dT, 1.0), np.nan))
 
 
 def given_coefficient(
@@ -222,14 +192,12 @@ def fit_coefficient(
             f"{LEAST_RANGE_C:g} degC"
         )
     unseen = [*_segments.resting(r, b, step), (b.drift, offset_error_s**2)]
-    straight = curved = _slope(b, unseen, logarithm=law == "exponential")
-    if law == "auto":
-        curved = _slope(b, unseen, logarithm=True)
-        found = found._replace(aicc_gain=2 * (curved.likelihood - straight.likelihood))
+    noise = _wander.models(b.time, b.size, b.span)
+    gain = _gain(b, noise)
     proof = 0.0 if span.max() > WIDE_RANGE_C else CLEARLY_BETTER
-    bent = law == "exponential" or (law == "auto" and found.aicc_gain > proof)
+    bent = law == "exponential" or (law == "auto" and gain > proof)
     loads = _segments.medians(r.load, r.segment)[b.segment]
-    return _told(found, b, curved if bent else straight, bent, loads, unseen)
+    return _told(found._replace(aicc_gain=gain), b, bent, noise, loads, unseen)
 
 
 def _fan_choice(fan: str | None, known: bool) -> bool:
@@ -277,17 +245,6 @@ def _ends(r: Readings) -> float:
     return float(sigma(dP @ dT, dT @ dT))
 
 
-class _Slope(NamedTuple):
-    """One law fitted: slope, ends of the interval, logarithm of the likelihood; what was left, and the weights."""
-
-    estimate: float
-    low: float
-    high: float
-    likelihood: float
-    rest: Array
-    weight: Array
-
-
 def _design(b: Blocks) -> Array:
     """The temperature, an intercept a segment, and the fan where it tells more than these."""
     inner = b.smooth - _segments.means(b.smooth, b.segment)[b.segment]
@@ -297,20 +254,14 @@ def _design(b: Blocks) -> Array:
     return with_fan if np.linalg.matrix_rank(with_fan, tol=1e-3) > design.shape[1] else design
 
 
-def _slope(b: Blocks, unseen: list[Unseen], logarithm: bool) -> _Slope:
-    """Slope of the power, or of its logarithm; instrument and noise are as the head of this module says."""
-    y, design = np.log(b.power) if logarithm else b.power, _design(b)
-    slope = _segments.first_line(b, y)[1]
-    for _ in range(2):
-        rest = y - slope * b.temperature
-        weight = _weight(rest, b)
-        found = _wander.fit(rest * weight, design * weight[:, np.newaxis], b.time, b.size, b.span)
-        step, low, high = _wander.interval(found, 0, _hidden(slope, design[:, :1], design[:, 1:], weight, unseen)[0, 0])
-        slope += step
-    jacobian = np.log(weight).sum() - (np.log(b.power).sum() if logarithm else 0.0)
-    return _Slope(
-        slope, slope - step + low, slope - step + high, float(found.likelihood.max() + jacobian), rest, weight
-    )
+def _gain(b: Blocks, noise: Models) -> float:
+    """By how much AICc prefers the exponential law; both laws have as many parameters, and the same noise."""
+    design, weight = _design(b), _weight(b.power - _segments.first_line(b, b.power)[1] * b.smooth, b)
+    level = _segments.means(b.power, b.segment)[b.segment]
+    straight = _wander.fit(noise, b.power * weight, design * weight[:, np.newaxis]).likelihood.max()
+    weight = weight * level
+    curved = _wander.fit(noise, np.log(b.power) * weight, design * weight[:, np.newaxis]).likelihood.max()
+    return float(2 * (curved + np.log(level / b.power).sum() - straight))
 
 
 def _weight(rest: Array, b: Blocks) -> Array:
@@ -328,33 +279,40 @@ def _hidden(slope: float, tested: Array, other: Array, weight: Array, unseen: li
     return np.asarray(sum(v * np.outer(m, m) for m, (_, v) in zip(moved, unseen, strict=True)))
 
 
-def _agreement(b: Blocks, one: _Slope, loads: Array, unseen: list[Unseen]) -> float:
+def _agreement(
+    b: Blocks, slope: float, rest: Array, weight: Array, noise: Models, loads: Array, unseen: list[Unseen]
+) -> float:
     """Probability that loads with one slope differ as much as these, by Wald's test."""
     design = _design(b)
     each = design[:, :1] * (loads[:, np.newaxis] == np.unique(loads))
     each = each[:, np.ptp(each, axis=0) > TELLING_C]
     if each.shape[1] < 2:
         return float("nan")
-    columns = np.column_stack([each, design[:, 1:]]) * one.weight[:, np.newaxis]
-    found = _wander.fit(one.rest * one.weight, columns, b.time, b.size, b.span)
+    found = _wander.fit(noise, rest * weight, np.column_stack([each, design[:, 1:]]) * weight[:, np.newaxis])
     m, best = each.shape[1], found.best()
-    C = found.covariance[best][:m, :m] + _hidden(one.estimate, each, design[:, 1:], one.weight, unseen)
+    C = found.covariance[best][:m, :m] + _hidden(slope, each, design[:, 1:], weight, unseen)
     inverse, d = np.linalg.pinv(C), found.estimate[best][:m]
     apart = d - inverse.sum(axis=0) @ d / inverse.sum()
     return float(1 - f_cdf(apart @ inverse @ apart / (m - 1), m - 1, found.freedom))
 
 
-def _told(found: Coefficient, b: Blocks, one: _Slope, bent: bool, loads: Array, unseen: list[Unseen]) -> Coefficient:
-    """The result in W/degC, and the last check: an interval that holds 0 forbids the correction."""
+def _told(found: Coefficient, b: Blocks, bent: bool, noise: Models, loads: Array, unseen: list[Unseen]) -> Coefficient:
+    """The slope as the head of this module says; and the last check: an interval that holds 0 forbids to correct."""
+    y, design = np.log(b.power) if bent else b.power, _design(b)
+    slope = _segments.first_line(b, y)[1]
+    rest = y - slope * b.temperature  # what the readings of the temperature miss must show in the interval
+    weight = _weight(rest, b)
+    fitted = _wander.fit(noise, rest * weight, design * weight[:, np.newaxis])
+    hidden = _hidden(slope, design[:, :1], design[:, 1:], weight, unseen)[0, 0]
+    rate, low, high = (slope + x for x in _wander.interval(fitted, 0, hidden))
     watts = found.power_w if bent else 1.0
-    middle, low, high = (watts * x for x in (one.estimate, one.low, one.high))
-    error = (high - low) / (2 * NORMAL_95)
-    refusal = ""
+    error, refusal = (high - low) / (2 * NORMAL_95), ""
     if low <= 0 <= high:
-        refusal = f"the coefficient lies between {low:.3g} and {high:.3g} W/degC: its sign is not known"
+        refusal = f"the coefficient lies between {watts * low:.3g} and {watts * high:.3g} W/degC: its sign is not known"
     return found._replace(
-        coefficient_w_per_c=middle, low_w_per_c=low, high_w_per_c=high, standard_error_w_per_c=error,
-        rate_per_c=one.estimate if bent else np.nan, rate_standard_error_per_c=error / watts if bent else np.nan,
-        law="exponential" if bent else "linear", loads_probability=_agreement(b, one, loads, unseen), refusal=refusal,
+        coefficient_w_per_c=watts * rate, low_w_per_c=watts * low, high_w_per_c=watts * high,
+        standard_error_w_per_c=watts * error, rate_per_c=rate if bent else np.nan,
+        rate_standard_error_per_c=error if bent else np.nan, law="exponential" if bent else "linear",
+        loads_probability=_agreement(b, rate, rest, weight, noise, loads, unseen), refusal=refusal,
         flags=mask((Flag.INPUT_SUSPECT, bool(refusal))),
     )  # fmt: skip

@@ -42,6 +42,7 @@ class Savings(NamedTuple):
     flags: Mask
 
 
+@np.errstate(all="ignore")
 def perf_per_watt(work: ArrayLike, time_s: ArrayLike, power_w: ArrayLike) -> Valued:
     r"""Work per second and watt, which is work per joule.
 
@@ -65,12 +66,12 @@ def perf_per_watt(work: ArrayLike, time_s: ArrayLike, power_w: ArrayLike) -> Val
     1.0
     """
     w, t, P = floats(work=work, time_s=time_s, power_w=power_w)
-    with np.errstate(all="ignore"):
-        value = w / t / P
+    value = w / t / P
     zero = (t == 0) | (P == 0)
     return valued(np.where(zero, np.nan, value), suspect(w, t, P), (Flag.ZERO_DENOM, zero))
 
 
+@np.errstate(all="ignore")
 def optimal_cores_scan(
     active_sms: ArrayLike,
     time_s: ArrayLike,
@@ -119,9 +120,8 @@ def optimal_cores_scan(
     if n.ndim == 0:
         raise ValueError("active_sms has no axis; allowed: the numbers of SMs on the last axis")
     bad = suspect(n, t, P, w, se_t, se_p) | (t == 0) | (P == 0) | (w == 0)
-    with np.errstate(all="ignore"):
-        per_watt = np.where(bad, np.nan, w / t / P)
-        s = np.hypot(se_t / t, se_p / P)
+    per_watt = np.where(bad, np.nan, w / t / P)
+    s = np.hypot(se_t / t, se_p / P)
     none = bad.all(axis=-1)
     ranked = np.where(bad, -np.inf, per_watt)
     top = ranked.max(axis=-1, keepdims=True, initial=-np.inf)
@@ -137,6 +137,7 @@ def optimal_cores_scan(
     return CoreScan(*arrays(*found, per_watt, np.where(none, np.nan, top[..., 0]), flags))
 
 
+@np.errstate(all="ignore")
 def _not_worse(per_watt: Array, s: Array, place: NDArray[np.intp] | None, bad: Bools) -> Bools:
     """Where a point is the best, or its distance to the best lies within the errors."""
     if place is None:
@@ -144,13 +145,13 @@ def _not_worse(per_watt: Array, s: Array, place: NDArray[np.intp] | None, bad: B
     at_best = np.arange(per_watt.shape[-1]) == place
     others = np.maximum((~bad).sum(axis=-1, keepdims=True) - 1, 1)
     z = np.vectorize(lambda k: t_quantile(1 - (1 - CONFIDENCE) / k, np.inf), otypes=[np.float64])(others)
-    with np.errstate(all="ignore"):
-        distance = np.log(np.take_along_axis(per_watt, place, -1) / per_watt)
-        error = np.hypot(np.take_along_axis(s, place, -1), s)
-        near = (error > 0) & (distance <= z * error)
+    distance = np.log(np.take_along_axis(per_watt, place, -1) / per_watt)
+    error = np.hypot(np.take_along_axis(s, place, -1), s)
+    near = (error > 0) & (distance <= z * error)
     return np.asarray((at_best | near) & ~bad)
 
 
+@np.errstate(all="ignore")
 def optimal_cores_closed(
     mwp: ArrayLike,
     cwp: ArrayLike,
@@ -198,8 +199,7 @@ def optimal_cores_closed(
     either = (M == N) | (C == N) | (M > C) | unlimited
     both = (M == N) & (C == N) | (M > C) | unlimited
     everything = np.where(np.isnan(k), both, (k != MEMORY_BOUND_CASE) | unlimited)
-    with np.errstate(all="ignore"):
-        limit = B * S / N
+    limit = B * S / N
     chosen = either if form == AS_PUBLISHED else everything
     raw = np.where(chosen, S, limit)
     cores = raw if form == AS_PUBLISHED else np.clip(np.floor(raw), 1, S)
@@ -216,6 +216,7 @@ def optimal_cores_closed(
     return ClosedCores(fine.value, *arrays(np.where(bad | zero, np.nan, raw), ~chosen & ~bad & ~zero, fine.flags))
 
 
+@np.errstate(all="ignore")
 def gating_saving(active_sms: ArrayLike, num_sms: ArrayLike, time_s: ArrayLike, time_all_s: ArrayLike) -> Valued:
     r"""Share of the energy saved on fewer SMs if each SM at rest could be switched off.
 
@@ -243,11 +244,11 @@ def gating_saving(active_sms: ArrayLike, num_sms: ArrayLike, time_s: ArrayLike, 
     """
     n, N, t, T = floats(active_sms=active_sms, num_sms=num_sms, time_s=time_s, time_all_s=time_all_s)
     zero = (N == 0) | (T == 0)
-    with np.errstate(all="ignore"):
-        saving = np.where(zero, np.nan, 1 - n / N * (t / T))
+    saving = np.where(zero, np.nan, 1 - n / N * (t / T))
     return valued(saving, suspect(n, N, t, T), (Flag.ZERO_DENOM, zero), (Flag.INPUT_SUSPECT, n > N))
 
 
+@np.errstate(all="ignore")
 def energy_savings(
     active_sms: ArrayLike,
     num_sms: ArrayLike,
@@ -293,9 +294,8 @@ def energy_savings(
         time_s=time_s, time_all_s=time_all_s, runtime_w=runtime_w, runtime_all_w=runtime_all_w, idle_w=idle_w,
         gated=gated.value,
     )  # fmt: skip
-    with np.errstate(all="ignore"):
-        both = 1 - (P + idle) * t / ((Q + idle) * T)
-        alone = 1 - P * t / (Q * T)
+    both = 1 - (P + idle) * t / ((Q + idle) * T)
+    alone = 1 - P * t / (Q * T)
     zero = (T == 0) | (Q == 0)
     bad = suspect(t, T, P, Q, idle)
     parts = [valued(np.where(zero, np.nan, x), bad, (Flag.ZERO_DENOM, zero)) for x in (both, alone)]

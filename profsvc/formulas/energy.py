@@ -44,6 +44,7 @@ class Linearity(NamedTuple):
     flags: Mask
 
 
+@np.errstate(all="ignore")
 def energy(power_w: ArrayLike, time_s: ArrayLike) -> Valued:
     r"""Energy of a mean power over a time.
 
@@ -68,6 +69,7 @@ def energy(power_w: ArrayLike, time_s: ArrayLike) -> Valued:
     return valued(P * T, suspect(P, T))
 
 
+@np.errstate(all="ignore")
 def energy_delay(energy_j: ArrayLike, time_s: ArrayLike, exponent: ArrayLike = 1.0) -> Valued:
     r"""Energy-delay product: energy weighed by the time it took.
 
@@ -91,10 +93,10 @@ def energy_delay(energy_j: ArrayLike, time_s: ArrayLike, exponent: ArrayLike = 1
     """
     E, T, k = floats(energy_j=energy_j, time_s=time_s, exponent=exponent)
     bad = suspect(E, T, k)
-    with np.errstate(all="ignore"):
-        return valued(E * np.where(bad, 1.0, T) ** np.where(bad, 1.0, k), bad)
+    return valued(E * np.where(bad, 1.0, T) ** np.where(bad, 1.0, k), bad)
 
 
+@np.errstate(all="ignore")
 def efficiency(time_base_s: ArrayLike, power_base_w: ArrayLike, time_s: ArrayLike, power_w: ArrayLike) -> Efficiency:
     r"""Speedup and energy efficiency over a baseline.
 
@@ -127,14 +129,14 @@ def efficiency(time_base_s: ArrayLike, power_base_w: ArrayLike, time_s: ArrayLik
     """
     To, Po, T, P = floats(time_base_s=time_base_s, power_base_w=power_base_w, time_s=time_s, power_w=power_w)
     zero, bad = (To == 0) | (Po == 0) | (T == 0) | (P == 0), suspect(To, Po, T, P)
-    with np.errstate(all="ignore"):
-        a_T, a_P, S = (np.where(zero | bad, np.nan, x) for x in (T / To, P / Po, To / T))
+    a_T, a_P, S = (np.where(zero | bad, np.nan, x) for x in (T / To, P / Po, To / T))
     E = valued(S / a_P, bad, (Flag.ZERO_DENOM, zero))
     faster, greener = S > 1, E.value > 1
     quadrant = np.select([faster & greener, faster, greener], [2, 1, 0], -1).astype(np.int8)
     return Efficiency(*arrays(S, E.value, a_T, a_P, quadrant, E.flags))
 
 
+@np.errstate(all="ignore")
 def rate(cores: ArrayLike, throughput: ArrayLike, frequency_hz: ArrayLike, slowdown: ArrayLike = 1.0) -> Valued:
     r"""Data a device gets through in a second.
 
@@ -159,11 +161,11 @@ def rate(cores: ArrayLike, throughput: ArrayLike, frequency_hz: ArrayLike, slowd
     12.0
     """
     C, zeta, F, phi = floats(cores=cores, throughput=throughput, frequency_hz=frequency_hz, slowdown=slowdown)
-    with np.errstate(all="ignore"):
-        r = np.where(phi == 0, np.nan, C * zeta * F / phi)
+    r = np.where(phi == 0, np.nan, C * zeta * F / phi)
     return valued(r, suspect(C, zeta, F, phi), (Flag.ZERO_DENOM, phi == 0))
 
 
+@np.errstate(all="ignore")
 def dyn_power(cores: ArrayLike, frequency_hz: ArrayLike, weight: ArrayLike, exponent: ArrayLike = CUBE) -> Valued:
     r"""Dynamic power of a device against its clock.
 
@@ -190,10 +192,10 @@ def dyn_power(cores: ArrayLike, frequency_hz: ArrayLike, weight: ArrayLike, expo
     """
     C, F, weight_, k = floats(cores=cores, frequency_hz=frequency_hz, weight=weight, exponent=exponent)
     bad = suspect(C, F, weight_, k)
-    with np.errstate(all="ignore"):
-        return valued(C * np.where(bad, 1.0, F) ** np.where(bad, 1.0, k) * weight_, bad)
+    return valued(C * np.where(bad, 1.0, F) ** np.where(bad, 1.0, k) * weight_, bad)
 
 
+@np.errstate(all="ignore")
 def frequency_efficiency(
     frequency_hz: ArrayLike,
     base_hz: ArrayLike,
@@ -235,12 +237,12 @@ def frequency_efficiency(
     bad = suspect(F, Fo, C, weight_, B, k)
     now, before = (dyn_power(C, x, weight_, k).value + B for x in (F, Fo))
     zero = (Fo == 0) | (now == 0) | (before == 0)
-    with np.errstate(all="ignore"):
-        S = np.where(zero, np.nan, F / Fo)
-        E = valued(S * before / now, bad, (Flag.ZERO_DENOM, zero))
+    S = np.where(zero, np.nan, F / Fo)
+    E = valued(S * before / now, bad, (Flag.ZERO_DENOM, zero))
     return Frequency(valued(S, bad).value, E.value, E.flags)
 
 
+@np.errstate(all="ignore")
 def frequency_optimum(cores: ArrayLike, weight: ArrayLike, idle_w: ArrayLike, exponent: ArrayLike = CUBE) -> Valued:
     r"""Clock at which a piece of work costs least energy, time following the clock.
 
@@ -270,11 +272,11 @@ def frequency_optimum(cores: ArrayLike, weight: ArrayLike, idle_w: ArrayLike, ex
     C, weight_, B, k = floats(cores=cores, weight=weight, idle_w=idle_w, exponent=exponent)
     bad = suspect(C, weight_, B, k)
     none, zero = k <= 1, (C == 0) | (weight_ == 0)
-    with np.errstate(all="ignore"):
-        F = (B / ((k - 1) * C * weight_)) ** (1 / k)
+    F = (B / ((k - 1) * C * weight_)) ** (1 / k)
     return valued(np.where(none | zero, np.nan, F), bad, (Flag.NOT_APPLICABLE, none), (Flag.ZERO_DENOM, zero & ~none))
 
 
+@np.errstate(all="ignore")
 def linearity(speedup: ArrayLike, efficiency: ArrayLike) -> Linearity:
     r"""Whether energy efficiency follows speedup in a straight line, by the second derivative of a parabola.
 

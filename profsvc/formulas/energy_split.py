@@ -35,6 +35,7 @@ class BestSplit(NamedTuple):
     flags: Mask
 
 
+@np.errstate(all="ignore")
 def split(
     data: ArrayLike,
     share: ArrayLike,
@@ -93,13 +94,12 @@ def split(
     if form == AS_PUBLISHED:
         tau, g = np.zeros_like(tau), np.ones_like(g)
     to_cpu, to_gpu = (1 - x) * D, x * D
-    with np.errstate(all="ignore"):
-        T_C = np.where(to_cpu == 0, 0.0, to_cpu / r_C)
-        T_G = np.where(to_gpu == 0, 0.0, to_gpu / r_G + tau * to_gpu)
-        T = np.maximum(T_C, T_G)
-        E = P_C * (T_C + g * (T - T_C)) + P_G * (T_G + g * (T - T_G)) + B * T
-        T_alone = np.where(D == 0, 0.0, D / r_C)
-        S, gain = T_alone / T, (P_C + B) * T_alone / E
+    T_C = np.where(to_cpu == 0, 0.0, to_cpu / r_C)
+    T_G = np.where(to_gpu == 0, 0.0, to_gpu / r_G + tau * to_gpu)
+    T = np.maximum(T_C, T_G)
+    E = P_C * (T_C + g * (T - T_C)) + P_G * (T_G + g * (T - T_G)) + B * T
+    T_alone = np.where(D == 0, 0.0, D / r_C)
+    S, gain = T_alone / T, (P_C + B) * T_alone / E
     never = np.isinf(T)
     T, E, T_C, T_G = (np.where(bad | never, np.nan, found) for found in (T, E, T_C, T_G))
     S, gain = (np.where(bad | ~np.isfinite(ratio), np.nan, ratio) for ratio in (S, gain))
@@ -107,6 +107,7 @@ def split(
     return Split(*arrays(T, E, S, gain, T_C, T_G, flags))
 
 
+@np.errstate(all="ignore")
 def best_split(
     data: ArrayLike,
     rate_cpu: ArrayLike,
@@ -160,9 +161,8 @@ def best_split(
         transfer_s=transfer_s, idle_fraction=idle_fraction,
     )  # fmt: skip
     D, r_C, r_G, P_C, P_G, B, tau, g = (x[..., np.newaxis] for x in given)
-    with np.errstate(all="ignore"):
-        r = r_G / (1 + r_G * (0.0 if form == AS_PUBLISHED else tau))
-        meeting = np.where(r_C + r > 0, r / (r_C + r), 0.0)
+    r = r_G / (1 + r_G * (0.0 if form == AS_PUBLISHED else tau))
+    meeting = np.where(r_C + r > 0, r / (r_C + r), 0.0)
     points = np.concatenate((np.zeros_like(meeting), meeting, np.ones_like(meeting)), axis=-1)
     found = split(D, points, r_C, r_G, P_C, P_G, B, tau, g, form)
     a, b = OBJECTIVES[objective]

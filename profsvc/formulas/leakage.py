@@ -10,6 +10,7 @@ THERMAL_VOLTAGE_PER_K = 1.380649e-23 / 1.602176634e-19  # k/q
 ZERO_CELSIUS_K = 273.15
 
 
+@np.errstate(all="ignore")
 def static_power(vcc_v: ArrayLike, transistors: ArrayLike, k_design: ArrayLike, leakage_a: ArrayLike) -> Valued:
     r"""Leakage power of a chip.
 
@@ -33,10 +34,10 @@ def static_power(vcc_v: ArrayLike, transistors: ArrayLike, k_design: ArrayLike, 
     28.0
     """
     V, N, K, I = floats(vcc_v=vcc_v, transistors=transistors, k_design=k_design, leakage_a=leakage_a)
-    with np.errstate(all="ignore"):
-        return valued(V * N * K * I, suspect(V, N, K, I))
+    return valued(V * N * K * I, suspect(V, N, K, I))
 
 
+@np.errstate(all="ignore")
 def leakage_current(
     temperature_c: ArrayLike,
     vdd_v: ArrayLike,
@@ -89,14 +90,14 @@ def leakage_current(
         gain=gain, b_per_v=b_per_v,
     )  # fmt: skip
     sign = -1.0 if form == AS_PUBLISHED else 1.0
-    with np.errstate(all="ignore"):
-        vt = THERMAL_VOLTAGE_PER_K * (T + ZERO_CELSIUS_K)
-        barrier = np.exp(-(np.abs(Vth) + sign * Voff) / (n * vt))
-        I = gain_ * np.exp(b * (V - V0)) * vt**2 * (1 - np.exp(-V / vt)) * barrier
+    vt = THERMAL_VOLTAGE_PER_K * (T + ZERO_CELSIUS_K)
+    barrier = np.exp(-(np.abs(Vth) + sign * Voff) / (n * vt))
+    I = gain_ * np.exp(b * (V - V0)) * vt**2 * (1 - np.exp(-V / vt)) * barrier
     bad = not_finite(T, Vth, Voff, b) | suspect(V, V0, n, gain_) | (T <= -ZERO_CELSIUS_K)
     return valued(np.where(n == 0, np.nan, I), bad, (Flag.ZERO_DENOM, n == 0))
 
 
+@np.errstate(all="ignore")
 def delta_temperature(temperature_c: ArrayLike, idle_temperature_c: ArrayLike) -> Valued:
     r"""How much warmer a chip is than at rest.
 
@@ -121,6 +122,7 @@ def delta_temperature(temperature_c: ArrayLike, idle_temperature_c: ArrayLike) -
     return valued(T - idle, not_finite(T, idle))
 
 
+@np.errstate(all="ignore")
 def power_at_temperature(runtime_cold_w: ArrayLike, sigma_w_per_c: ArrayLike, delta_c: ArrayLike) -> Valued:
     r"""Power above idle of a chip that has warmed up.
 
@@ -145,5 +147,4 @@ def power_at_temperature(runtime_cold_w: ArrayLike, sigma_w_per_c: ArrayLike, de
     109.5455
     """
     P, sigma, delta = floats(runtime_cold_w=runtime_cold_w, sigma_w_per_c=sigma_w_per_c, delta_c=delta_c)
-    with np.errstate(all="ignore"):
-        return valued(P + sigma * delta, suspect(P, sigma) | not_finite(delta))
+    return valued(P + sigma * delta, suspect(P, sigma) | not_finite(delta))

@@ -34,6 +34,7 @@ class MaxPowerFit(NamedTuple):
     flags: Mask
 
 
+@np.errstate(all="ignore")
 def fit_maxpower(
     access: ArrayLike,
     runtime_w: ArrayLike,
@@ -145,6 +146,8 @@ def _condition(A: Array) -> float:
     """Ratio of the singular values with all columns of length 1; inf where they cannot be told apart."""
     if 0 in A.shape or A.shape[0] < A.shape[1]:
         return np.inf
+    size = np.abs(A).max(axis=0)
+    A = A / size
     singular = np.linalg.svd(A / np.linalg.norm(A, axis=0), compute_uv=False)
     return float(singular[0] / singular[-1]) if singular[-1] > 0 else np.inf
 

@@ -19,7 +19,6 @@ LEAST_SIGMA = 3.0  # times the noise of a bin, where that is more
 LONG_ENOUGH = 0.9  # of the shortest plateau, once its edges are where the readings have them
 BLOCK = 32  # bins that tell the noise together
 MOST_BLOCKS = 4096  # means that stand for the readings of one longer plateau
-MOST_LAGS = 400
 
 
 class Plateaus(NamedTuple):
@@ -279,10 +278,8 @@ def plateau_slope(time_s: ArrayLike, power_w: ArrayLike, group: ArrayLike | None
         u, v = t - centre_t[g], p - mean[g]
         spread = total(u * u)
         slope = total(u * v) / spread
-        long_run, lags = _long_run(u, v - slope[g] * u, g, n)
-        b_share = lags / n
-        wider = 1 + (2.9694 * b_share + 0.4160 * b_share**2 - 0.5324 * b_share**3) / 1.96
-        se = wider * np.sqrt(n * long_run * n / (n - 2)) / spread
+        long_run, lags = _logs.long_run(u, v - slope[g] * u, g, n)
+        se = _logs.wider(lags / n) * np.sqrt(n * long_run * n / (n - 2)) / spread
     unknown = (n < 8) | ~(spread > 0)
     slope, se, mean = (np.where(unknown, np.nan, x) for x in (slope, se, mean))
     return Slope(*groups.shaped(slope, se, mean, n, lags, mask((Flag.INPUT_SUSPECT, unknown))))
@@ -298,28 +295,3 @@ def _blocks(t: Array, p: Array, g: Places, counts: NDArray[Any]) -> tuple[Array,
     first = np.flatnonzero(np.diff(block, prepend=-1) | np.diff(g, prepend=-1))
     size = np.diff(np.append(first, t.size))
     return np.add.reduceat(t, first) / size, np.add.reduceat(p, first) / size, g[first]
-
-
-def _long_run(u: Array, r: Array, g: Places, n: NDArray[np.int64]) -> tuple[Array, NDArray[np.int64]]:
-    """Long-run variance of the scores u r of each group, and over how many lags."""
-
-    def product(x: Array, lag: int) -> Array:
-        same = g[lag:] == g[:-lag]
-        return np.bincount(g[lag:][same], weights=(x[lag:] * x[:-lag])[same], minlength=n.size) / n
-
-    def correlation(x: Array) -> Array:
-        return np.asarray(np.nan_to_num(product(x, 1) / (np.bincount(g, weights=x * x, minlength=n.size) / n)))
-
-    rho = correlation(r)
-    rho = np.clip(rho + (2 + 4 * rho) / n, 0.0, np.minimum(0.98, 1 - 2 / n))  # a trend taken out biases it down
-    white = u * r
-    inside = np.flatnonzero(g[1:] == g[:-1]) + 1
-    white[inside] -= rho[g[inside]] * (u * r)[inside - 1]
-    left = np.clip(correlation(white), -0.97, 0.97)
-    wanted = 1.1447 * (4 * left**2 / (1 - left**2) ** 2 * n) ** (1 / 3)
-    lags = np.minimum(np.maximum(np.ceil(wanted), 4 * (n / 100) ** (2 / 9)), np.minimum(n // 4, MOST_LAGS))
-    lags = np.maximum(lags, 0).astype(np.int64)
-    omega = np.bincount(g, weights=white * white, minlength=n.size) / n
-    for lag in range(1, int(lags.max(initial=0)) + 1):
-        omega = omega + 2 * np.maximum(1 - lag / (lags + 1.0), 0.0) * product(white, lag)
-    return np.maximum(omega, 0.0) / (1 - rho) ** 2, lags

@@ -53,6 +53,7 @@ class RuntimePower(NamedTuple):
     flags: Mask
 
 
+@np.errstate(all="ignore")
 def component_power(
     access_rate: ArrayLike, scaling: ArrayLike, max_power_w: ArrayLike, non_gated_w: ArrayLike, idle_w: ArrayLike
 ) -> Valued:
@@ -85,14 +86,14 @@ def component_power(
     A, S, M, G = floats(access_rate=access_rate, scaling=scaling, max_power_w=max_power_w, non_gated_w=non_gated_w)
     if A.ndim == 0:
         raise ValueError("the units have no axis; allowed: one unit a place on the last axis")
-    with np.errstate(all="ignore"):
-        units = (A * S * M + G).sum(axis=-1)
+    units = (A * S * M + G).sum(axis=-1)
     bad = np.asarray(suspect(A, S, M, G).any(axis=-1))
     fast = np.asarray((A > 1 + SLACK).any(axis=-1))
     units, bad, fast, idle = together(units=units, bad=bad, fast=fast, idle_w=numbers("idle_w", idle_w))
     return valued(units + idle, bad | suspect(idle), (Flag.INPUT_SUSPECT, fast))
 
 
+@np.errstate(all="ignore")
 def warps_per_sm(
     threads_per_block: ArrayLike,
     blocks: ArrayLike,
@@ -127,10 +128,9 @@ def warps_per_sm(
     """
     check_form(form)
     T, B, n, w = floats(threads_per_block=threads_per_block, blocks=blocks, active_sms=active_sms, warp_size=warp_size)
-    with np.errstate(all="ignore"):
-        warps = T / w if form == AS_PUBLISHED else np.ceil(T / w)
-        tail = (np.mod(T, w) > 0) | (np.mod(B, n) > 0)
-        W = warps * (B / n)
+    warps = T / w if form == AS_PUBLISHED else np.ceil(T / w)
+    tail = (np.mod(T, w) > 0) | (np.mod(B, n) > 0)
+    W = warps * (B / n)
     zero = (n == 0) | (w == 0)
     W = W if form == AS_PUBLISHED else np.where(zero, np.nan, W)
     return valued(W, suspect(T, B, n, w), (Flag.ZERO_DENOM, zero), (Flag.TAIL_EFFECT, tail & ~zero))
@@ -166,6 +166,7 @@ def accesses(counts: ArrayLike, touches: ArrayLike) -> Valued:
     return valued(np.where(bad, 0.0, I) @ m, np.asarray((bad[..., np.newaxis] & m).any(axis=-2)))
 
 
+@np.errstate(all="ignore")
 def access_rate(
     dac: ArrayLike,
     warps: ArrayLike,
@@ -200,8 +201,7 @@ def access_rate(
     0.5
     """
     D, W, C, i, most = floats(dac=dac, warps=warps, cycles=cycles, issue_cycles=issue_cycles, ceiling=ceiling)
-    with np.errstate(all="ignore"):
-        rate = D * W * i / C
+    rate = D * W * i / C
     over = rate > most * (1 + SLACK)
     return valued(
         np.where(C == 0, np.nan, rate),
@@ -211,6 +211,7 @@ def access_rate(
     )
 
 
+@np.errstate(all="ignore")
 def special_linear(access: ArrayLike, form: str = CONSISTENT) -> Valued:
     r"""Effective access rate of a unit that wakes up with a jump.
 
@@ -236,8 +237,7 @@ def special_linear(access: ArrayLike, form: str = CONSISTENT) -> Valued:
     """
     check_form(form)
     (x,) = floats(access=access)
-    with np.errstate(all="ignore"):
-        raw = 0.1365 * np.log(x) + 1.001375
+    raw = 0.1365 * np.log(x) + 1.001375
     out = (raw < 0) | (raw > 1)
     over = (Flag.INPUT_SUSPECT, x > 1 + SLACK)
     if form == AS_PUBLISHED:
@@ -245,6 +245,7 @@ def special_linear(access: ArrayLike, form: str = CONSISTENT) -> Valued:
     return valued(np.clip(raw, 0, 1), suspect(x), over, (Flag.RAW_OUT_OF_RANGE | Flag.CLIPPED, out))
 
 
+@np.errstate(all="ignore")
 def active_factors(
     active_sms: ArrayLike, num_sms: ArrayLike, law: str = "log", beta: ArrayLike = BETA, form: str = CONSISTENT
 ) -> Factors:
@@ -280,8 +281,7 @@ def active_factors(
     check_form(law, LAWS)
     n, N, b = floats(active_sms=active_sms, num_sms=num_sms, beta=beta)
     on = np.where(n > 0, 1.0, 0.0)
-    with np.errstate(all="ignore"):
-        g = np.log10((10 - b) / N * n + b) if law == "log" else n / N
+    g = np.log10((10 - b) / N * n + b) if law == "log" else n / N
     if law == "log" and form == CONSISTENT:
         g = np.where(n == 0, 0.0, g)
     bad = suspect(n, N, b)
@@ -290,6 +290,7 @@ def active_factors(
     return Factors(sm.value, valued(sm.value if law == "log" else on, bad, *flags).value, sm.flags)
 
 
+@np.errstate(all="ignore")
 def runtime_power(
     access: ArrayLike,
     max_power_w: ArrayLike,
@@ -343,11 +344,10 @@ def runtime_power(
     n, N, b = floats(active_sms=active_sms, num_sms=num_sms, beta=beta)
     curve = special_linear(x, form)
     factors = active_factors(n, N, law, b, form)
-    with np.errstate(all="ignore"):
-        full = np.where(jumps, curve.value, np.where(suspect(x), np.nan, x)) * np.where(suspect(M), np.nan, M)
-        full = full * np.where(of_sm, N[..., np.newaxis], 1.0)
-        g = np.where(of_sm, factors.sm[..., np.newaxis], factors.board[..., np.newaxis])
-        parts = full * g
+    full = np.where(jumps, curve.value, np.where(suspect(x), np.nan, x)) * np.where(suspect(M), np.nan, M)
+    full = full * np.where(of_sm, N[..., np.newaxis], 1.0)
+    g = np.where(of_sm, factors.sm[..., np.newaxis], factors.board[..., np.newaxis])
+    parts = full * g
     max_sm, board = (np.where(units, full, 0.0).sum(axis=-1) for units in (of_sm, ~of_sm))
     flags = _any_flag(
         np.where(jumps, curve.flags, mask((Flag.INPUT_SUSPECT, suspect(x) | (x > 1 + SLACK)))), suspect(M)
@@ -362,6 +362,7 @@ def _any_flag(by_unit: Mask, bad: Bools) -> Mask:
     return joined
 
 
+@np.errstate(all="ignore")
 def gpu_power(runtime_w: ArrayLike, idle_w: ArrayLike) -> Valued:
     r"""Power of the whole board.
 

@@ -1,7 +1,6 @@
 """The joiner: bytes -> tidy tables -> store -> analysis -> results. Every front door calls this one pipeline."""
 
 import json
-import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -13,15 +12,18 @@ import pandas as pd
 
 from profsvc import analysis, formats, specs, store
 from profsvc.analysis.clocks import placed, placed_ranges, zone_of
-from profsvc.errors import ServiceError, UsageError
+from profsvc.errors import ServiceError
 from profsvc.formats.clock import LOCAL, UTC
 from profsvc.formats.named_columns import read_columns
 from profsvc.formats.placed_sensors import placed_sensors, read_positions
 from profsvc.pipeline.power import analyze_power
+from profsvc.pipeline.reading import AS_IT_IS, OPTIONS, Reading
 from profsvc.tables import Batch
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
+
+__all__ = ["Reading", "Verdict", "analyze", "analyze_power", "check", "demo_files", "ingest", "reparse", "undelete"]
 
 LAUNCHES_AT_ONCE = 200
 MOST_AT_ONCE = 20_000
@@ -31,63 +33,7 @@ DEVICE_FIGURES = (
     "sm_count", "max_warps_per_sm", "dram_peak_bytes_per_s", "fp32_peak_flop_per_s", "fp64_peak_flop_per_s",
     "l2_size_bytes", "sm_clock_max_hz", "mem_clock_max_hz",
 )  # fmt: skip
-# The fact that keeps an option, and the option.
-OPTIONS = {
-    "timezone": "--timezone", "clock_offset_s": "--clock-offset", "columns": "--column", "positions": "--position",
-}  # fmt: skip
 Progress = Callable[[int], None]
-
-
-@dataclass(frozen=True)
-class Reading:
-    """How to read a file, as far as the user says.
-
-    Reader, zone of its clock, seconds that this clock was ahead, what its columns are (NAME=QUANTITY:UNIT), and where
-    its channels sit on the die (CHANNEL=X,Y in mm); and how many bytes it may have when decompressed.
-    """
-
-    form: str | None = None
-    zone: str | None = None
-    offset_s: float = 0.0
-    columns: tuple[str, ...] = ()
-    positions: tuple[str, ...] = ()
-    most_bytes: int | None = None
-
-    def __post_init__(self) -> None:
-        """Refuse what cannot be meant before any file is read."""
-        if self.zone is not None:
-            zone_of(self.zone)
-        read_columns(self.columns)
-        read_positions(self.positions)
-        if self.columns and self.form not in (None, formats.timeseries.NAME):
-            raise UsageError(
-                f"--column says what the columns of a log are, but {self.form} knows its own; leave one of them out"
-            )
-
-    def said(self) -> dict[str, str]:
-        """Return what is kept with the upload, so that the same answer can be had again."""
-        said = {
-            "timezone": self.zone or "",
-            "clock_offset_s": f"{self.offset_s:g}" if self.offset_s else "",
-            "columns": shlex.join(self.columns),
-            "positions": shlex.join(self.positions),
-            "reader": self.form or "",
-        }
-        return {name: value for name, value in said.items() if value}
-
-    @classmethod
-    def as_said(cls, facts: Mapping[str, str]) -> "Reading":
-        """Return how a stored file was read, from what is kept with it; its format only where the user named it."""
-        return cls(
-            facts.get("reader"),
-            facts.get("timezone"),
-            float(facts.get("clock_offset_s", "0")),
-            tuple(shlex.split(facts.get("columns", ""))),
-            tuple(shlex.split(facts.get("positions", ""))),
-        )
-
-
-AS_IT_IS = Reading()
 
 
 @dataclass
@@ -128,8 +74,9 @@ def _read(stream: BinaryIO, how: Reading, verdict: Verdict) -> Iterator[Batch]:
         facts = dict(batch.facts)
         if "ranges" in tables and reader.NAME == formats.marks.NAME:
             local = zone if facts["clock"] == LOCAL else None
-            tables["ranges"] = placed_ranges(tables["ranges"], local, how.offset_s)
-            facts["clock"] = UTC if local else facts["clock"]
+            if local or facts["clock"] == UTC:  # else the clock stays the file's own, as that of samples does
+                tables["ranges"] = placed_ranges(tables["ranges"], local, how.offset_s)
+                facts["clock"] = UTC
         on_clock = {"samples", "sensors"} & set(tables) or reader.NAME == formats.marks.NAME
         about = {name: text for name, text in said.items() if name == "reader" or on_clock}
         yield replace(batch, tables=tables, facts={**facts, **about})
@@ -166,9 +113,9 @@ def check(source: BinaryIO, file_name: str, how: Reading = AS_IT_IS, progress: P
     """Read a file to its end without storing anything, and say what would be stored."""
     verdict = Verdict(file_name)
     with store.arriving(source, progress=progress) as arrival:
-        verdict.sha256 = arrival.sha256
         for _ in _read(arrival.stream(), how, verdict):
             pass
+        verdict.sha256 = arrival.sha256
     return verdict
 
 
@@ -188,17 +135,16 @@ def ingest(
     with store.arriving(source, partial(store.spool_of, files), progress) as arrival:
 
         def attempt() -> tuple[Verdict, store.Stored]:
-            verdict = Verdict(file_name, arrival.sha256)
-            known = store.find_upload(engine, arrival.sha256)
-            return verdict, known or _store(engine, arrival, run, how, files, verdict)
+            verdict = Verdict(file_name)
+            # A file of another length than all in the store is none of them: it is hashed while it is read.
+            known = store.find_upload(engine, arrival.sha256) if store.has_size(engine, arrival.size) else None
+            stored = known or _store(engine, arrival, run, how, files, verdict)
+            verdict.sha256 = arrival.sha256
+            return verdict, stored
 
         verdict, stored = store.repeated(engine, attempt)
-    verdict.known, verdict.upload_id, verdict.run_id, verdict.run = (
-        stored.known,
-        stored.upload_id,
-        stored.run_id,
-        stored.run,
-    )
+    verdict.known, verdict.upload_id = stored.known, stored.upload_id
+    verdict.run_id, verdict.run = stored.run_id, stored.run
     if verdict.known:
         verdict = _recalled(engine, verdict, how)
     # A run whose analysis was cut short is analysed when its bytes come again.
@@ -244,7 +190,7 @@ def _recalled(engine: "Engine", verdict: Verdict, how: Reading) -> Verdict:
         setattr(verdict, name, row[name])
     verdict.launches = int(row["launches"])
     verdict.facts = json.loads(row["facts"])
-    if kept := _kept(verdict, how, has_samples=row["samples"] > 0):
+    if kept := _kept(verdict, how, on_a_clock=row["samples"] > 0 or row["format"] == formats.marks.NAME):
         verdict.message = f"{verdict.message}; {kept}" if verdict.message else kept
     return verdict
 
@@ -292,11 +238,11 @@ def _told(batch: Batch, device: str | None) -> Batch:
     return batch if device is None else replace(batch, facts={**batch.facts, "given_device": device})
 
 
-def _kept(verdict: Verdict, how: Reading, *, has_samples: bool) -> str:
+def _kept(verdict: Verdict, how: Reading, *, on_a_clock: bool) -> str:
     """Say how a stored file was read, and that it stays so where it is given with other options now."""
     then, now = ({option: facts.get(n, "") for n, option in OPTIONS.items()} for facts in (verdict.facts, how.said()))
-    # Without samples there is nothing that these options act on.
-    other = [option for option in OPTIONS.values() if now[option] != then[option] and has_samples]
+    # Without samples or marks there is nothing that these options act on.
+    other = [option for option in OPTIONS.values() if now[option] != then[option] and on_a_clock]
     if how.form not in (None, verdict.format):
         other.append("--format")
         then["--format"] = verdict.format

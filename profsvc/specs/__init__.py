@@ -9,6 +9,7 @@
 ``collecting``   metrics.csv and labels.csv -> the option of a tool that collects a counter
 ``hardware``     devices.toml
 ``components``   components.csv, instruction_units.csv: the units of a device that draw power
+``power_units``  power_units.csv: the units that are fitted to the power of a device
 ``literature``   references.toml
 ``guidance``     criteria.toml: the nine criteria, the units and their hints
 ``questions``    queries.toml: example queries over the views of the store
@@ -24,6 +25,7 @@ from profsvc.specs.guidance import criteria, figures
 from profsvc.specs.hardware import Device, device, devices
 from profsvc.specs.literature import Reference, references
 from profsvc.specs.mapping import metrics
+from profsvc.specs.power_units import PowerUnit, power_units
 from profsvc.specs.questions import Question, question, questions
 from profsvc.specs.timing import MemoryParameters, memory_parameters, timing
 from profsvc.specs.vocabulary import Counter, Unit, counters, labels, metric_of, units
@@ -34,6 +36,7 @@ __all__ = [
     "Device",
     "Expression",
     "MemoryParameters",
+    "PowerUnit",
     "Question",
     "Reference",
     "Unit",
@@ -52,6 +55,7 @@ __all__ = [
     "metric_of",
     "metrics",
     "parse",
+    "power_units",
     "question",
     "questions",
     "references",

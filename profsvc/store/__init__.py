@@ -34,6 +34,7 @@ from profsvc.store.deleted import (
 from profsvc.store.engine import address, file_of, make_engine, set_journal, url_of
 from profsvc.store.health import Check, examine
 from profsvc.store.kept import Files, files_of, keeping, kept_bytes, spool_of
+from profsvc.store.kernel_power import mean_counters, powers_of_loads
 from profsvc.store.lists import FILTERS, MOST_ROWS, Condition, Page, kinds_of, list_view, statement_of
 from profsvc.store.load import RunInfo, Stored, UploadInfo, find_upload, write_upload
 from profsvc.store.migrate import current, head, state, upgrade
@@ -51,6 +52,7 @@ from profsvc.store.read import (
     criteria,
     device_attributes,
     find_run,
+    has_size,
     launches,
     metrics,
     models,
@@ -123,6 +125,7 @@ __all__ = [
     "find_upload",
     "forget",
     "grant_of",
+    "has_size",
     "head",
     "holding",
     "is_closed",
@@ -130,19 +133,21 @@ __all__ = [
     "keeping",
     "kept_bytes",
     "kernels_by_time",
-    "kinds_of",
     "kernels_of_run",
+    "kinds_of",
     "launch_numbers",
     "launch_times",
     "launches",
     "list_view",
     "longest_launches",
     "marks_of_run",
+    "mean_counters",
     "measured_launches",
     "metrics",
     "models",
     "open_store",
     "potential",
+    "powers_of_loads",
     "query",
     "repeated",
     "rereading",

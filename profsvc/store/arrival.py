@@ -1,7 +1,7 @@
-"""A file on its way in: its SHA-256 is known before it is read, and what is read later is what was hashed.
+"""A file on its way in: it is hashed as it is read for the first time, and what is read again is what was hashed.
 
 A regular file is read where it lies, for a copy of a gigabyte costs more than all else here. So its bytes may change
-under the reader; a checksum a block, made while it is hashed, notices that. Anything else is copied once.
+under the reader; a checksum a block, made when it is hashed, notices that. Anything else is copied once.
 """
 
 import errno
@@ -13,10 +13,10 @@ import tempfile
 import threading
 import zlib
 from array import array
+from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import IO, Any, BinaryIO, cast
 
 from profsvc.errors import InputError, NoSpaceError, ServiceError
@@ -24,36 +24,71 @@ from profsvc.errors import InputError, NoSpaceError, ServiceError
 # Small enough for the caches of the processor, large enough that a block is no work of its own.
 BLOCK = 256 << 10
 BLOCKS_AT_ONCE = 4
+PIECES_BEHIND = 4
 IN_MEMORY = 16 << 20
 Progress = Callable[[int], None]
 
 
-@dataclass(frozen=True)
 class Arrival:
-    """A file that was hashed: its SHA-256, its size, and its bytes, which are checked whenever they are read."""
+    """A file of ``size`` bytes; whoever asks first for a block, or for the hash, has all before it hashed."""
 
-    sha256: str
-    size: int
-    sums: "array[int]"
-    file: IO[bytes]
-    start: int
-    turn: threading.Lock
+    def __init__(self, file: IO[bytes], start: int, size: int, pool: ThreadPoolExecutor, progress: Progress | None):
+        """Begin before the first byte; ``pool`` makes the hash beside whoever reads."""
+        self.file, self.start, self.size = file, start, size
+        self._turn = threading.Lock()
+        self._pool, self._progress = pool, progress
+        self._digest = hashlib.sha256()
+        self._hashing: deque[Future[None]] = deque()
+        self._sums = array("L")
+        self._fresh: tuple[int, bytes] = (0, b"")  # what was hashed last, and its first block
+
+    @property
+    def sha256(self) -> str:
+        """The hash of all bytes."""
+        with self._turn:
+            while len(self._sums) * BLOCK < self.size:
+                self._hash_next()
+            while self._hashing:
+                self._hashing.popleft().result()
+        return self._digest.hexdigest()
+
+    def _hash_next(self) -> None:
+        """Read on; the hash is made on another thread, and falls behind no further than a few pieces."""
+        number = len(self._sums)
+        piece = self._read(number, BLOCKS_AT_ONCE)
+        self._hashing.append(self._pool.submit(self._digest.update, piece))
+        self._sums.extend(_sums(piece))
+        self._fresh = number, piece
+        if len(self._hashing) > PIECES_BEHIND:
+            self._hashing.popleft().result()
+        if self._progress:
+            self._progress(len(piece))
+
+    def _read(self, number: int, count: int) -> bytes:
+        """Read blocks; raise `InputError` if the file ends before they do."""
+        length = min(count * BLOCK, self.size - number * BLOCK)
+        self.file.seek(self.start + number * BLOCK)
+        data = _piece(self.file, length)
+        if len(data) != length:
+            raise _changed(number)
+        return data
 
     def block(self, number: int) -> bytes:
         """Return a block of the bytes; raise `InputError` if it is not what was hashed."""
-        length = min(BLOCK, self.size - number * BLOCK)
-        with self.turn:
-            self.file.seek(self.start + number * BLOCK)
-            data = _piece(self.file, length)
-        if len(data) != length or zlib.crc32(data) != self.sums[number]:
-            raise InputError(
-                f"it changed while it was read, near byte {number * BLOCK}; nothing was stored; repeat when it is done"
-            )
+        with self._turn:
+            while number >= len(self._sums):
+                self._hash_next()
+            first, piece = self._fresh
+            if 0 <= (number - first) * BLOCK < len(piece):
+                return piece[(number - first) * BLOCK : (number - first + 1) * BLOCK]
+            data = self._read(number, 1)
+        if zlib.crc32(data) != self._sums[number]:
+            raise _changed(number)
         return data
 
     def blocks(self) -> Iterator[bytes]:
         """Yield the bytes from the first to the last."""
-        return map(self.block, range(len(self.sums)))
+        return map(self.block, range(-(-self.size // BLOCK)))
 
     def stream(self) -> BinaryIO:
         """Return a stream over the bytes that can seek."""
@@ -101,13 +136,14 @@ def arriving(
 ) -> Iterator[Arrival]:
     """Take ``source`` in from where it stands; ``spool`` is asked for the folder of a copy, where one is needed."""
     file = _regular(source)
-    if file is not None:
-        start = source.tell()
-        file.seek(start)
-        yield _hashed(file, file, start, progress)
-        return
-    with tempfile.SpooledTemporaryFile(max_size=IN_MEMORY, dir=spool()) as copy:
-        yield _hashed(source, cast("IO[bytes]", copy), 0, progress)
+    with ThreadPoolExecutor(1, "hash") as pool:
+        if file is not None:
+            start = source.tell()
+            yield Arrival(file, start, max(0, os.fstat(file.fileno()).st_size - start), pool, progress)
+            return
+        with tempfile.SpooledTemporaryFile(max_size=IN_MEMORY, dir=spool()) as copy:
+            size = sum(write_out(chunk, cast("IO[bytes]", copy)) for chunk in _chunks(source))
+            yield Arrival(cast("IO[bytes]", copy), 0, size, pool, progress)
 
 
 def _regular(source: BinaryIO) -> IO[bytes] | None:
@@ -118,26 +154,16 @@ def _regular(source: BinaryIO) -> IO[bytes] | None:
     return None
 
 
-def _hashed(source: IO[bytes], file: IO[bytes], start: int, progress: Progress | None) -> Arrival:
-    """Hash ``source`` to its end, copying it to ``file`` if that is another one."""
-    digest, size, sums = hashlib.sha256(), 0, array("L")
-    with ThreadPoolExecutor(1) as pool:
-        for chunk in _chunks(source):
-            waiting = pool.submit(_sums, chunk)  # beside the digest, which is as much work
-            digest.update(chunk)
-            sums.extend(waiting.result())
-            size += len(chunk)
-            if file is not source:
-                write_out(chunk, file)
-            if progress:
-                progress(len(chunk))
-    return Arrival(digest.hexdigest(), size, sums, file, start, threading.Lock())
+def _changed(number: int) -> InputError:
+    return InputError(
+        f"it changed while it was read, near byte {number * BLOCK}; nothing was stored; repeat when it is done"
+    )
 
 
-def write_out(chunk: bytes | bytearray, file: IO[bytes]) -> None:
+def write_out(chunk: bytes | bytearray, file: IO[bytes]) -> int:
     """Write what came in to a file; raise `ServiceError` where the disk does not take it."""
     try:
-        file.write(chunk)
+        return file.write(chunk)
     except OSError as error:
         full = error.errno in {errno.ENOSPC, errno.EDQUOT}
         raise (NoSpaceError if full else ServiceError)(

@@ -42,7 +42,8 @@ class Readings(NamedTuple):
 def sensors_of_run(engine: Engine, run_id: int) -> pd.DataFrame:
     """Return the sensors of a run as ``v1_sensors`` has them, with ``file_name``, ``format`` and ``facts`` (a dict)."""
     sensors = table(engine, "v1_sensors", run_id=run_id)
-    uploads = {row["upload_id"]: row for row in select(engine, "v1_uploads", run_id=run_id)}
+    found = select(engine, "v1_uploads", run_id=run_id) if len(sensors) else []
+    uploads = {row["upload_id"]: row for row in found}
     of_file = [uploads[upload_id] for upload_id in sensors["upload_id"]]
     for name in ("file_name", "format"):
         sensors[name] = pd.Series([row[name] for row in of_file], dtype=object)

@@ -143,6 +143,13 @@ def upload(engine: Engine, upload_id: int) -> dict[str, Any]:
     raise NotFoundError(f"no upload has the number {upload_id}")
 
 
+def has_size(engine: Engine, size_bytes: int) -> bool:
+    """Tell whether a file of so many bytes is stored."""
+    with reading(engine) as connection:
+        query = text("SELECT 1 FROM uploads WHERE size_bytes = :size_bytes LIMIT 1")
+        return connection.execute(query, {"size_bytes": size_bytes}).first() is not None
+
+
 def uploads(engine: Engine, run_id: int) -> pd.DataFrame:
     """Return the files of a run."""
     return table(engine, "v1_uploads", run_id=run_id)

@@ -37,7 +37,7 @@ class Place(NamedTuple):
         if path and (not path.startswith("/") or "//" in path or not path.isascii() or not path.isprintable()):
             raise UsageError(f"--root-path {self.root_path!r} must be a path such as /tools/profsvc")
         for host in self.allowed_hosts:
-            if "/" in host or not host.strip() or "*" in host.removeprefix("*"):
+            if "/" in host or not host.strip() or ("*" in host and host != "*"):
                 raise UsageError(f"--allowed-host {host!r} must be a name such as profsvc.lab, without port and scheme")
         for proxy in self.trusted_proxies:
             try:

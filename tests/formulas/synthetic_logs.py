@@ -33,14 +33,18 @@ class Truth(NamedTuple):
     offset_s: float  # temperature clock minus power clock
     lag_s: float  # the temperature sensor shows what was so long ago
     window_s: float  # the power reading is the mean over the window that ends at it; 0 is instant
+    power_update_s: float  # how often each sensor makes a new value
+    temperature_update_s: float
 
     @property
     def shift_s(self) -> float:
         """What aligns the two logs: readings of temperature belong to power readings stamped so much earlier.
 
-        A lag acts like an offset; an averaging window delays the power by half of it, and acts against.
+        A lag acts like an offset, and so does a value that on average is half an update old; an averaging window and
+        an update of the power act against.
         """
-        return self.offset_s + self.lag_s - self.window_s / 2
+        temperature_late, power_late = self.lag_s + self.temperature_update_s / 2, self.window_s + self.power_update_s
+        return self.offset_s + temperature_late - power_late / 2
 
 
 class Log(NamedTuple):
@@ -113,6 +117,8 @@ def recipe(rng: np.random.Generator, kind: str, law: str) -> Recipe:
         offset_s=rng.uniform(-5, 5),
         lag_s=rng.uniform(0, 0.8),
         window_s=float(rng.choice([0.0, 0.1, 1.0])),
+        power_update_s=rng.uniform(0.02, 0.25),
+        temperature_update_s=rng.uniform(0.02, 0.2),
     )
     start_c = float(rise) if kind == "steady" else rng.choice([0.0, 0.0, rng.uniform(-0.3, 0.5)]) * rise
     return Recipe(
@@ -192,14 +198,14 @@ def measure(r: Recipe, power: Array, temperature: Array, fan: Array) -> Log:
     energy = np.concatenate([[-2.0 * power[0], 0.0], np.cumsum(power + fan) * STEP_S])
     slow = truth.kind == "short"
     tp = kept(rng, polls(rng, r.end_s, rng.uniform(30, 60) if slow else rng.choice([0.1, 0.2, 0.5])), slow)
-    seen = last_update(rng, tp, rng.uniform(0.02, 0.25))
+    seen = last_update(rng, tp, truth.power_update_s)
     window = max(truth.window_s, STEP_S / 100)
     P = (np.interp(seen, edges, energy) - np.interp(seen - window, edges, energy)) / window
     P = P + noise_of(rng, seen, rng.uniform(0.001, 0.006) * power.max())
     struck = noise_of(rng, seen, 1.0) > 3.0  # one update in 740
     P = np.where(struck, P * np.where(noise_of(rng, seen, 1.0) > 0, 1.8, 0.2), P)
     tT = kept(rng, polls(rng, r.end_s, rng.uniform(30, 60) if slow else rng.choice([0.1, 0.5, 1.0])), slow)
-    shown = last_update(rng, tT, rng.uniform(0.02, 0.2))
+    shown = last_update(rng, tT, truth.temperature_update_s)
     T = np.interp(shown - truth.lag_s, edges[1:-1], temperature)
     T = np.floor(T + noise_of(rng, shown, 2.0 if truth.kind == "noise" else rng.uniform(0, 0.4)))
     if truth.kind == "stuck":

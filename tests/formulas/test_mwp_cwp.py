@@ -186,6 +186,18 @@ def test_saturated_bandwidth_leaves_nothing_to_more_sms() -> None:
     assert moved / seconds == pytest.approx(streaming["bandwidth"], rel=0.01)
 
 
+def test_bandwidth_is_used_up_by_twenty_of_thirty_sms() -> None:
+    # MWP_peak_BW of 10.8 on 30 SMs is printed for the kernels that need 20; 16 warps an SM follow from both.
+    kernel = TILED | {"n_uncoal": 0, "n_coal": 6, "threads_per_block": 512, "active_blocks_per_sm": 1, "blocks": 30}
+    drawn = exec_cycles(**kernel).BW_per_warp
+    got = exec_cycles(**kernel | {"bandwidth": 10.8 * 30 * drawn, "active_sms": np.arange(1, 31)})
+    assert got.MWP_peak_bw[-1] == pytest.approx(10.8)
+    assert np.flatnonzero(got.limiter == BANDWIDTH)[0] + 1 == 21
+    assert got.MWP_peak_bw[-1] * 30 / got.N[-1] == pytest.approx(20.25)
+    assert got.cycles[9] / got.cycles[19] == pytest.approx(2)
+    assert got.cycles[19] / got.cycles[29] < 1.15  # where memory did not limit it would be 1.5
+
+
 @pytest.mark.parametrize("form", FORMS)
 def test_scalar_is_vector_is_broadcast(form: str) -> None:
     values = {name: np.array([x, x * 2]) for name, x in TILED.items()}

@@ -52,6 +52,13 @@ def test_ordinary_least_squares_is_that_of_scipy() -> None:
     assert np.sqrt(np.diag(line.covariance)) == pytest.approx([theirs.intercept_stderr, theirs.stderr])
 
 
+def test_numbers_that_are_none_give_none() -> None:
+    line = ordinary(np.array([[1.0], [np.inf]]), np.ones(2))
+    assert np.isnan(line.coefficients).all()
+    assert np.isnan(line.residuals).all()
+    assert line.dof == 0
+
+
 def test_no_covariance_without_freedom_or_rank() -> None:
     assert np.isnan(ordinary(np.eye(2), np.ones(2)).covariance).all()
     assert np.isnan(ordinary(np.ones((4, 2)), np.arange(4.0)).covariance).all()

@@ -15,6 +15,7 @@ from profsvc.analysis.thermocouples import DieMap, Log, heat_map
 from profsvc.cli import app
 from profsvc.errors import UsageError
 from profsvc.formulas import heat_map as maps
+from profsvc.reports import figures
 from profsvc.reports import heat_map as report
 
 HOSTILE = "$\\frac{1}{0}$ <script>alert(1)</script> & \x1b[2J\u202e\ud800 \u6e29\u5ea6 ]]> %s {x} \\n " + "long " * 40
@@ -87,7 +88,7 @@ def test_hostile_strings_are_only_shown():
 def test_the_same_map_gives_the_same_bytes_whatever_the_settings_and_threads():
     made = die_map()
     with ThreadPoolExecutor(4) as pool:
-        pictures = list(pool.map(lambda n: report.picture(made, "run", report.FORMS[n % 2]), range(8)))
+        pictures = list(pool.map(lambda n: report.picture(made, "run", figures.FORMS[n % 2]), range(8)))
     assert len(set(pictures)) == 2
     with matplotlib.rc_context({"text.usetex": True, "axes.labelsize": 40, "savefig.transparent": True}):
         assert report.picture(made, "run") == pictures[0]

@@ -5,6 +5,7 @@ from pathlib import Path
 from sqlalchemy import Engine
 
 from profsvc import pipeline, store
+from tests.views import power_logs
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 RUNS = {
@@ -22,6 +23,8 @@ RUNS = {
     "faults": ("nsys_stats/rejects.csv", "ncu_raw/truncated_row.csv", "ncu_raw/not_numbers.csv"),
     "bench": ("characterization/plain.csv",),
 }
+# Runs with made-up logs of power, and how much more a load draws in them.
+SWEEPS = {"cool": 0.0, "hot": 20.0}
 COMMITS = {"before": "1f2e3d", "after": "4c5b6a"}
 
 
@@ -32,6 +35,8 @@ def fill(engine: Engine) -> None:
         for name in files:
             with (FIXTURES / name).open("rb") as stream:
                 pipeline.ingest(engine, stream, Path(name).name, given)
+    for run, more_w in SWEEPS.items():
+        power_logs.fill(engine, run, more_w)
 
 
 PAIR = {"before": "before", "after": "after"}
@@ -57,6 +62,9 @@ PARAMS: dict[str, dict[str, str]] = {
     "summaries": TRACE,
     "mean_power": POWER,
     "sensor_ranges": POWER,
+    "power_windows": {"run": "cool"},
+    "power_change": {"before": "cool", "after": "hot"},
+    "power_warnings": POWER,
 }
 EMPTY = {"versions_apart"}
 """Examples without rows here: there is one version of the analysis."""

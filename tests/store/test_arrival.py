@@ -44,7 +44,8 @@ def file(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("in_memory", [1 << 20, 10])
 @pytest.mark.parametrize("kind", ["file", "unbuffered", "bytes", "pipe", "gzip"])
-def test_what_is_read_is_what_was_hashed(file, kind, in_memory, monkeypatch):
+@pytest.mark.parametrize("first", ["hash", "end", "read"])
+def test_what_is_read_is_what_is_hashed(file, kind, in_memory, first, monkeypatch):
     monkeypatch.setattr(arrival, "IN_MEMORY", in_memory)
     packed = file.with_suffix(".gz")
     packed.write_bytes(gzip.compress(CONTENT))
@@ -57,9 +58,13 @@ def test_what_is_read_is_what_was_hashed(file, kind, in_memory, monkeypatch):
     }[kind]
     seen: list[int] = []
     with source() as stream, arriving(stream, progress=seen.append) as found:
+        if first == "hash":
+            assert found.sha256 == hashlib.sha256(CONTENT).hexdigest()
+        elif first == "end":
+            assert found.block(len(CONTENT) // 100) == CONTENT[-(len(CONTENT) % 100) :]
+        assert b"".join(found.blocks()) == CONTENT
         assert (found.sha256, found.size) == (hashlib.sha256(CONTENT).hexdigest(), len(CONTENT))
         assert sum(seen) == len(CONTENT)
-        assert b"".join(found.blocks()) == CONTENT
         again = found.stream()
         assert again.read() == CONTENT
         draw = random.Random(2)
@@ -85,11 +90,17 @@ def test_nothing_is_a_file_too(tmp_path):
         assert (found.size, found.stream().read()) == (0, b"")
 
 
+@pytest.mark.parametrize("hashed", [True, False])
 @pytest.mark.parametrize("change", ["a byte", "shorter", "gone"])
-def test_a_change_is_noticed(file, change):
+def test_a_change_is_noticed(file, change, hashed):
     with file.open("rb") as stream, arriving(stream) as found:
         reading = found.stream()
         assert reading.read(10) == CONTENT[:10]
+        if hashed:
+            assert found.sha256 == hashlib.sha256(CONTENT).hexdigest()
+        else:
+            assert reading.read(6_000) == CONTENT[10:6_010]
+            reading.seek(0)
         with file.open("r+b") as other:
             if change == "a byte":
                 other.seek(5_000)
@@ -98,6 +109,19 @@ def test_a_change_is_noticed(file, change):
                 other.truncate(5_000 if change == "shorter" else 0)
         with pytest.raises(InputError, match=r"it changed while it was read, near byte \d+; nothing was stored"):
             reading.read()
+
+
+def test_what_changes_before_it_is_read_is_hashed_as_it_is_read(file):
+    with file.open("rb") as stream, arriving(stream) as found:
+        reading = found.stream()
+        assert reading.read(10) == CONTENT[:10]
+        with file.open("r+b") as other:
+            other.seek(5_000)
+            other.write(bytes([CONTENT[5_000] ^ 1]))
+        now = file.read_bytes()
+        assert reading.read() == now[10:]
+        assert found.sha256 == hashlib.sha256(now).hexdigest()
+        assert b"".join(found.blocks()) == now
 
 
 def test_what_is_added_later_is_not_read(file):
@@ -115,6 +139,7 @@ def test_two_threads_read_the_same_bytes(file):
             thread.start()
         for thread in threads:
             thread.join()
+        assert found.sha256 == hashlib.sha256(CONTENT).hexdigest()
     assert read == [CONTENT] * 4
 
 

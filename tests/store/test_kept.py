@@ -5,6 +5,7 @@ import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import zstandard
@@ -12,8 +13,9 @@ from sqlalchemy import Engine
 
 from profsvc import analysis, pipeline, store
 from profsvc.errors import InputError, NotFoundError, ServiceError
-from profsvc.store import kept
+from profsvc.store import arrival, kept
 from profsvc.store.kept import Files, removing, using
+from profsvc.tables import Batch
 from tests.store.conftest import batches, info
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
@@ -91,17 +93,37 @@ def test_what_is_not_stored_leaves_no_bytes(engine: Engine, files: Files) -> Non
 def test_a_change_under_the_reader_stores_nothing(engine: Engine, files: Files, tmp_path: Path, monkeypatch) -> None:
     path = tmp_path / "log.csv"
     path.write_bytes(RAW.read_bytes())
-    real = store.find_upload
+    real = store.keeping
 
     def changing(*given):
         path.write_bytes(RAW.read_bytes().replace(b"1", b"2"))
         return real(*given)
 
-    monkeypatch.setattr(store, "find_upload", changing)
+    monkeypatch.setattr(arrival, "BLOCK", 100)
+    monkeypatch.setattr(store, "keeping", changing)
     with pytest.raises(InputError, match="it changed while it was read"):
         put(engine, path, files)
-    assert lying(files) == []
+    assert lying(files) == ["lock"]
     assert store.select(engine, "v1_uploads") == []
+
+
+def test_a_file_of_a_new_length_is_hashed_while_it_is_read(engine: Engine, files: Files, monkeypatch) -> None:
+    read: list[int] = []
+    real = pipeline._read
+
+    def reading(stream: Any, *given: Any) -> Iterator[Batch]:
+        read.append(len(asked))
+        return real(stream, *given)
+
+    asked: list[str] = []
+    find = store.find_upload
+    monkeypatch.setattr(store, "find_upload", lambda engine, sha256: (asked.append(sha256), find(engine, sha256))[1])
+    monkeypatch.setattr(pipeline, "_read", reading)
+    first = put(engine, RAW, files)
+    assert (read, asked) == ([0], [])  # read before anybody asked for its hash
+    again = put(engine, RAW, files)
+    assert (again.known, again.upload_id, again.sha256) == (True, first.upload_id, first.sha256)
+    assert (read, asked) == ([0], [first.sha256])
 
 
 def test_too_little_free_disk_is_refused_before_anything(engine: Engine, tmp_path: Path, monkeypatch) -> None:

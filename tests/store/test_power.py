@@ -21,8 +21,8 @@ FULL: dict[str, dict[str, Any]] = {
     "power_windows": {
         **{column.name: 1.5 + place for place, column in enumerate(FRAMES["power_windows"]) if column.kind == "float"},
         "window": "mix, 132 SMs (2)", "kind": "load", "source": "marks", "load": "mix", "kernel": KERNELS[0],
-        "active_sms": 132, "launches": 37729, "sensor_id": FIRST, "temperature_sensor_id": FIRST + 1, "begin_ns": BIG, "end_ns": BIG + 2,
-        "readings": 1500, "quality": "averaged; gap", "reason": "it's 100 % idle",
+        "active_sms": 132, "launches": 37729, "sensor_id": FIRST, "temperature_sensor_id": FIRST + 1,
+        "begin_ns": BIG, "end_ns": BIG + 2, "readings": 1500, "quality": "averaged; gap", "reason": "it's 100 % idle",
     },
     "power_coefficients": {
         **{c.name: 2.5 + place for place, c in enumerate(FRAMES["power_coefficients"]) if c.kind == "float"},

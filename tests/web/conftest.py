@@ -105,8 +105,8 @@ Make = Callable[..., Site]
 def site(engine: Engine) -> Make:
     """Make a service on a store of this test's own."""
 
-    def make(*, free_bytes: int = 1, limits: Limits | None = None, **options: Any) -> Site:
-        return Site(engine, store.files_of(engine, free_bytes=free_bytes), limits=limits, **options)
+    def make(*, limits: Limits | None = None, **options: Any) -> Site:
+        return Site(engine, store.files_of(engine, free_bytes=1), limits=limits, **options)
 
     return make
 

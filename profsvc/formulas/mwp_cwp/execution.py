@@ -192,7 +192,7 @@ def exec_cycles(
     Defects of the print, beside those of `case_cycles`, `comp_cycles` and `mwp`: SMs without a block count as active,
     a partly filled warp counts in part in CPI, and barriers give time back where MWP is below 1; default consistent.
 
-    Tiled matrix multiplication, the worked example of [HongKim2009], which prints 38450 and 50738 cycles:
+    Tiled matrix multiplication, the worked example of [HongKim2009] (quoted from memory as 38450 and 50738 cycles):
 
     >>> example = exec_cycles(
     ...     n_comp=27, n_coal=0, n_uncoal=6, n_sync=6, threads_per_block=128, blocks=80, active_blocks_per_sm=5,

@@ -1,0 +1,113 @@
+"""``power``: power and energy of a run, as measured and at one temperature."""
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from profsvc.cli.common import Output, engine_of, put, put_json, say, width
+from profsvc.errors import UsageError
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
+FORMS = ("svg", "png", "html")
+# No board works outside this range, and a temperature in kelvin lies beyond it.
+COLDEST_C, HOTTEST_C = -60.0, 150.0
+
+
+def power(
+    context: typer.Context,
+    run: Annotated[str, typer.Argument(help="Run by name or id.")],
+    reference_temperature: Annotated[
+        float | None, typer.Option(help="Correct to this temperature, in degrees C; else the device's median.")
+    ] = None,
+    host_power: Annotated[
+        float | None, typer.Option(help="Power of the host in W, taken off what a wall meter read.")
+    ] = None,
+    sensor: Annotated[str | None, typer.Option(help="Only this power sensor, by name or number.")] = None,
+    temperature_sensor: Annotated[
+        str | None, typer.Option(help="The temperature sensor that goes with it, by name or number.")
+    ] = None,
+    offset: Annotated[
+        float | None, typer.Option(help="Seconds that the clock of the temperature log is ahead of the power log's.")
+    ] = None,
+    plot: Annotated[
+        Path | None, typer.Option(help="Draw it: FILE.svg, FILE.png, or FILE.html with all pictures.", metavar="FILE")
+    ] = None,
+    output: Output = "table",
+) -> None:
+    """Show the power and energy of a run, window by window, as measured and corrected to one temperature.
+
+    Windows are what marks say (profsvc formats marks), else kernels of a trace on the same clock, else the levels of
+    the power itself. What an option changes is computed for this call and not stored.
+
+    Examples:
+
+      profsvc power today
+
+      profsvc power today --reference-temperature 40 --sensor power.draw.instant
+
+      profsvc power wall --host-power 159 --plot power.html
+
+      profsvc power today -o csv
+    """
+    from profsvc.analysis.power import Options
+    from profsvc.reports import power_text
+    from profsvc.views import power as of_power
+
+    form = _form(plot)
+    _known("--reference-temperature", reference_temperature, COLDEST_C, HOTTEST_C, "degrees C")
+    _known("--host-power", host_power, 0.0, math.inf, "W")
+    _known("--offset", offset, -math.inf, math.inf, "s")
+    engine = engine_of(context)
+    options = Options(reference_temperature, host_power, temperature_sensor, sensor, offset)
+    view = of_power.power(engine, run, options)
+    if plot is not None:
+        _draw(engine, view, plot, form)
+    if output == "json":
+        put_json(view)
+    elif output == "table":
+        typer.echo(power_text.power(view, width()), nl=False)
+    else:
+        put(of_power.WINDOWS, view["windows"], output)
+
+
+def _form(plot: Path | None) -> str:
+    """Return what the name of a picture asks for, before any work is done."""
+    form = "" if plot is None else plot.suffix.lower().removeprefix(".")
+    if plot is not None and form not in FORMS:
+        raise UsageError(f"--plot {str(plot)!r} does not say how to draw: end it with .{', .'.join(FORMS)}")
+    return form
+
+
+def _known(option: str, value: float | None, least: float, most: float, unit: str) -> None:
+    if value is not None and not (math.isfinite(value) and least <= value <= most):
+        allowed = f"{least:g} to {most:g} {unit}" if math.isfinite(most) else f"a finite number of {unit}"
+        allowed += ", not negative" if least == 0 else ""
+        raise UsageError(f"{option} is {value:g}, but must be {allowed}")
+
+
+def _draw(engine: "Engine", view: dict[str, Any], plot: Path, form: str) -> None:
+    """Write the pictures: one page of all, or the first under the name given and the others beside it."""
+    from profsvc.reports import power_text
+    from profsvc.reports.whole import new_file
+    from profsvc.views.power_pictures import pictures
+
+    made = pictures(engine, view)
+    files = [plot, *(plot.with_name(f"{plot.stem}-{one.name}{plot.suffix}") for one in made[1:])]
+    if form == "html":
+        files = [plot]
+        drawn = [power_text.page(view, [(one.title, one.draw) for one in made]).encode()]
+    else:
+        drawn = [one.draw(form=form) for one in made]
+    for file, data in zip(files, drawn, strict=True):
+        with new_file(file) as stream:
+            stream.write(data)
+    say("\n".join(f"written: {file}" for file in files))
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command of this file."""
+    app.command()(power)

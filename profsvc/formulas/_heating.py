@@ -1,0 +1,107 @@
+"""How the temperature of a board answers to its power: unit responses of parts with one time constant each."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from profsvc.formulas import _logs
+from profsvc.formulas._arrays import Array
+from profsvc.formulas.plateaus import change_points
+from profsvc.formulas.sensor_log import clean, update_period
+
+PIECE_S = 4.0  # of a plateau, whose power still creeps
+RAMP_S = 0.5  # of a ramp
+MOST_PIECES = 1000
+SLOWEST_S = 2.0  # update of a sensor; what changes less often is a load without noise
+AROUND_GAP = 5  # readings that tell the level before and after a gap
+
+
+class Load(NamedTuple):
+    """Power as pieces of one level each, and the gaps in which it stepped at a time unknown."""
+
+    edges: Array
+    level: Array
+    gaps: list[tuple[float, float]]
+    steps: int
+    poll_s: float  # how old a reading may be; 0 where the sensor's own updates were seen
+
+
+class States(NamedTuple):
+    """Response of each part at the begin of each piece, and the time constant it has there."""
+
+    begin: Array
+    tau: Array
+
+
+def load(t: Array, p: Array) -> Load:
+    """Pieces of a power log; a sensor that was polled faster than it updates stands between the two polls."""
+    seen = update_period(t, p)
+    beats = seen.resolved and seen.period_s <= SLOWEST_S
+    age = 0.0 if beats else float(np.nan_to_num(seen.poll_s))
+    if beats:
+        k = np.flatnonzero(seen.first_reading)[1:]
+        t, p = (t[k] + t[k - 1]) / 2, p[k]
+    p = clean(t, p, median=True).value
+    found = change_points(t, p)
+    if found.begin_s.size == 0:
+        return Load(np.empty(0), np.empty(0), [], 0, age)
+    length = np.maximum(found.end_s - found.begin_s, 1e-9)
+    piece = np.where(found.steady, PIECE_S, RAMP_S)
+    wanted = np.ceil(length / piece)
+    count = np.maximum(np.ceil(wanted * min(1.0, MOST_PIECES / wanted.sum())), 1.0).astype(np.int64).tolist()
+    parts = [np.linspace(b, e, n + 1) for b, e, n in zip(found.begin_s, found.end_s, count, strict=True)]
+    edges = np.unique(np.concatenate(parts))
+    area = _logs.integral_at(_logs.integral(t, p, np.inf), edges)[0]
+    gaps = []
+    for last in np.flatnonzero(np.diff(t) > _logs.gap_limit(t, None)).tolist():
+        before, after = p[max(last + 1 - AROUND_GAP, 0) : last + 1], p[last + 1 : last + 1 + AROUND_GAP]
+        if abs(np.median(after) - np.median(before)) > found.least_step_w:
+            gaps.append((float(t[last]), float(t[last + 1])))
+    steps = int((np.abs(np.diff(found.level_w)) >= found.least_step_w).sum())
+    return Load(edges, np.diff(area) / np.diff(edges), gaps, steps, age)
+
+
+def states(power: Load, rise: Array, decay: Array) -> States:
+    """Exact recurrence over the pieces, from the equilibrium with the first one."""
+    length, level = np.diff(power.edges)[:, np.newaxis], power.level - power.level[0]
+    up, down = np.exp(-length / rise), np.exp(-length / decay)
+    begin, theta = np.empty(up.shape), np.zeros(rise.size)
+    for s, target in enumerate(level.tolist()):
+        begin[s] = theta
+        theta = target + (theta - target) * np.where(theta < target, up[s], down[s])
+    return States(begin, np.where(begin < level[:, np.newaxis], rise, decay))
+
+
+def response(power: Load, known: States, t: Array) -> Array:
+    """Response at each time, a column a part; in the unit of power, as each part's resistance is left out."""
+    k = np.clip(np.searchsorted(power.edges, t, side="right") - 1, 0, power.level.size - 1)
+    level = (power.level[k] - power.level[0])[:, np.newaxis]
+    since = np.maximum(t - power.edges[k], 0.0)[:, np.newaxis]
+    return np.asarray(level + (known.begin[k] - level) * np.exp(-since / known.tau[k]))
+
+
+def nonnegative(G: Array, b: Array) -> Array:
+    """Least squares with no coefficient below 0, from the normal equations: the active set of Lawson and Hanson."""
+    scale = np.sqrt(np.diag(G))
+    scale = np.where(scale > 0, scale, 1.0)
+    G, b = G / np.outer(scale, scale), b / scale
+    a, free = np.zeros(b.size), np.zeros(b.size, dtype=np.bool_)
+    least = 1e-10 * float(np.abs(b).max(initial=0.0))
+    for _ in range(3 * b.size):
+        gradient = np.where(free, -np.inf, b - G @ a)
+        j = int(np.argmax(gradient))
+        if gradient[j] <= least:
+            break
+        free[j] = True
+        while free.any():
+            at = np.flatnonzero(free)
+            trial = np.linalg.lstsq(G[np.ix_(at, at)], b[at], rcond=1e-12)[0]
+            low = trial <= 0
+            if not low.any():
+                a = np.zeros(b.size)
+                a[at] = trial
+                break
+            a[at] += np.min(a[at][low] / (a[at][low] - trial[low])) * (trial - a[at])
+            free[at[a[at] <= 1e-12]] = False
+            a[~free] = 0.0
+    return np.asarray(a / scale)

@@ -1,0 +1,256 @@
+"""Thermal constants from logs: time constants under one load, the rise in the end, and whether it has been reached."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from profsvc.formulas import _segments, _wander
+from profsvc.formulas._arrays import Array, Mask, mask, rows, suspect
+from profsvc.formulas._segments import Blocks
+from profsvc.formulas._student import quantile
+from profsvc.formulas.flags import Flag
+
+SATURATED_C_PER_MIN = 0.2
+SATURATION_S = 30.0
+LEAST_BENCHMARKS = 4
+LEAST_CHANGE_C = 3.0
+TRIED = 200  # time constants
+USEFUL = 3.0  # an interval whose ends differ by a larger factor is none
+
+
+class RcFit(NamedTuple):
+    """One exponential through a log; ends of the interval hold 95 %; `refusal` is empty where it may be used."""
+
+    rc_s: float
+    low_s: float
+    high_s: float
+    start_c: float
+    end_c: float
+    change_c: float
+    residual_c: float
+    readings: int
+    refusal: str
+    flags: Mask
+
+
+class Saturation(NamedTuple):
+    """Whether the temperature has come to rest, its slope over the last stretch, and that slope's standard error."""
+
+    saturated: bool
+    slope_c_per_min: float
+    standard_error_c_per_min: float
+    readings: int
+    flags: Mask
+
+
+class MaxRise(NamedTuple):
+    """Parameters of Eq 53 with the ends of their intervals of 95 %, in the order mu, lambda, rho."""
+
+    mu: float
+    lam: float
+    rho: float
+    low: Array
+    high: Array
+    residual_c: float
+    benchmarks: int
+    flags: Mask
+
+
+def fit_rise(time_s: ArrayLike, temperature_c: ArrayLike) -> RcFit:
+    r"""Time constant of warming under one load, from any temperature.
+
+    .. math:: T(t) = T_\infty + (T_0 - T_\infty)\,e^{-t/RC}
+
+    by separable least squares: for each of 200 constants the two temperatures follow from a line, the best constant
+    is refined; its interval knows rounding and wander (`profsvc.formulas._wander`).
+
+    Source: [Hong2012] Eq 49 with the start left free. Leakage feeds back, so that under a constant load the constant
+    is RC / (1 - mu sigma): a few percent above that of `profsvc.formulas.thermal_load.fit_load`, which knows the power.
+
+    Args:
+        time_s: Stamps within one load, flat [s].
+        temperature_c: Temperature [degC].
+
+    Returns: RcFit; ``change_c`` is delta if the board started idle.
+
+    Range: refused, with the figure, for fewer than 20 readings, a change below 3 degC or within the scatter of the
+        readings, a temperature that falls, and an interval whose ends differ by more than a factor of 3.
+
+    Errors: TypeError for a wrong dtype, ValueError for shapes that do not fit.
+
+    >>> t = np.arange(0.0, 150.0, 0.5)
+    >>> found = fit_rise(t, np.floor(57 + 21 * (1 - np.exp(-t / 35))))
+    >>> bool(found.low_s < 35 < found.high_s), found.refusal
+    (True, '')
+    """
+    return _exponential(time_s, temperature_c, 1.0)
+
+
+def fit_decay(time_s: ArrayLike, temperature_c: ArrayLike) -> RcFit:
+    r"""Time constant of cooling after a load, down to any temperature.
+
+    .. math:: T(t) = T_\infty + \gamma\,e^{-t/RC}
+
+    Source: [Hong2012] Eq 50; see `fit_rise`.
+
+    Args:
+        time_s: Stamps after the load, flat [s].
+        temperature_c: Temperature [degC].
+
+    Returns: RcFit; ``change_c`` is minus gamma.
+
+    Range: as `fit_rise`, for a temperature that rises instead.
+
+    Errors: TypeError for a wrong dtype, ValueError for shapes that do not fit.
+
+    >>> t = np.arange(0.0, 200.0, 0.5)
+    >>> found = fit_decay(t, np.floor(57 + 21 * np.exp(-t / 60)))
+    >>> bool(found.low_s < 60 < found.high_s), found.refusal
+    (True, '')
+    >>> fit_decay(t, 40 + 0 * t).refusal
+    'the temperature changes by 0.0 degC; a time constant needs 3 degC'
+    """
+    return _exponential(time_s, temperature_c, -1.0)
+
+
+def _exponential(time_s: ArrayLike, temperature_c: ArrayLike, sign: float) -> RcFit:
+    t, T = rows(time_s=time_s, temperature_c=temperature_c)
+    good = np.isfinite(t) & np.isfinite(T)
+    t, T = t[good], T[good]
+    unknown = float("nan")
+    nothing = RcFit(
+        unknown, unknown, unknown, unknown, unknown, unknown, unknown, t.size, "", mask((Flag.INPUT_SUSPECT, True))
+    )
+    if t.size < _segments.ENOUGH or not np.ptp(t) > 0:
+        return nothing._replace(refusal=f"there are {t.size} readings; a time constant needs {_segments.ENOUGH}")
+    r = _segments.readings_of(t - t.min(), T)
+    b = _segments.blocks(r)
+    span = float(_segments.ranges(b)[0])
+    if span < LEAST_CHANGE_C:
+        return nothing._replace(
+            refusal=f"the temperature changes by {span:.1f} degC; a time constant needs {LEAST_CHANGE_C:g} degC"
+        )
+    RC = _best(b)
+    end, change = _line(b, np.array([RC]))[1][0]
+    E = np.exp(-b.time / RC)
+    rest = b.temperature - end - change * E
+    columns = np.column_stack([np.ones_like(E), E, change * E * b.time / RC])  # the last by the logarithm of RC
+    found = _wander.fit(_wander.models(b.time, b.size, b.span), rest, columns)
+    onto = np.linalg.pinv(columns)[2]
+    hidden = sum(float(onto @ shown) ** 2 * v for shown, v in _segments.resting(r, b, _segments.step_of(T)))
+    _, low, high = _wander.interval(found, 2, hidden)
+    told = nothing._replace(
+        rc_s=RC, low_s=RC * float(np.exp(low)), high_s=RC * float(np.exp(high)), start_c=float(end + change),
+        end_c=float(end), change_c=float(-change), residual_c=float(np.sqrt((rest**2).mean())),
+    )  # fmt: skip
+    if sign * change > 0:
+        return told._replace(refusal=f"the temperature goes from {end + change:.1f} to {end:.1f} degC: the wrong way")
+    if not high - low < np.log(USEFUL):
+        return told._replace(
+            refusal=f"the time constant lies between {told.low_s:.3g} and {told.high_s:.3g} s: too wide"
+        )
+    return told._replace(flags=mask((Flag.INPUT_SUSPECT, bool((~good).any()))))
+
+
+def _line(b: Blocks, RC: Array) -> tuple[Array, Array]:
+    """Squares left, and the temperature in the end with the change to it, for each constant."""
+    E = np.exp(-b.time / RC[:, np.newaxis])
+    W = b.size / b.size.sum()
+    dE, dT = E - (E @ W)[:, np.newaxis], b.temperature - b.temperature @ W
+    change = (dE @ (W * dT)) / np.maximum((dE**2) @ W, 1e-300)
+    left = ((dT - change[:, np.newaxis] * dE) ** 2) @ W
+    return left, np.column_stack([b.temperature @ W - change * (E @ W), change])
+
+
+def _best(b: Blocks) -> float:
+    """The constant of least squares: a grid of them, and a finer one around the best, five times."""
+    low, high = np.log(max(b.span / 4, 0.2)), np.log(4 * np.ptp(b.time))
+    for _ in range(6):
+        tried = np.linspace(low, high, TRIED)
+        best = tried[np.argmin(_line(b, np.exp(tried))[0])]
+        reach = 2 * (high - low) / (TRIED - 1)
+        low, high = best - reach, best + reach
+    return float(np.exp(best))
+
+
+def at_rest(time_s: ArrayLike, temperature_c: ArrayLike, rc_s: float | None = None) -> Saturation:
+    r"""Whether the temperature has come to rest at the end of a log.
+
+    It has if the slope over the last 30 s is below 0.2 degC/min, or, where the constant is known, after five of them.
+
+    Source: the rule this project takes for "saturated" in [Hong2012] section 4.3, which averages 30 readings after it.
+
+    Args:
+        time_s: Stamps since the load began, flat [s].
+        temperature_c: Temperature [degC].
+        rc_s: Time constant, if known [s].
+
+    Returns: Saturation. A slope less than two standard errors from the limit is not proof: INPUT_SUSPECT.
+
+    Range: not saturated, with INPUT_SUSPECT, if less than 30 s or fewer than 10 readings are there.
+
+    Errors: TypeError for a wrong dtype, ValueError for shapes that do not fit.
+
+    >>> from profsvc.formulas.thermal import temperature
+    >>> t = np.arange(0.0, 600.0)
+    >>> at_rest(t, temperature(t, 57.0, 21.0, 35.0)).saturated, at_rest(t[:60], t[:60]).saturated
+    (True, False)
+    """
+    t, T = rows(time_s=time_s, temperature_c=temperature_c)
+    good = np.isfinite(t) & np.isfinite(T)
+    t, T = t[good], T[good]
+    last = t >= t.max(initial=-np.inf) - SATURATION_S
+    n = int(last.sum())
+    if n < 10 or np.ptp(t) < SATURATION_S:
+        return Saturation(False, np.nan, np.nan, n, mask((Flag.INPUT_SUSPECT, True)))
+    x, y = t[last] - t[last].mean(), T[last] - T[last].mean()
+    slope = 60 * float(x @ y / (x @ x))
+    error = 60 * float(np.sqrt(((y - slope / 60 * x) ** 2).sum() / (n - 2) / (x @ x)))
+    rests = abs(slope) < SATURATED_C_PER_MIN or (rc_s is not None and float(np.ptp(t)) > 5 * rc_s)
+    unsure = abs(abs(slope) - SATURATED_C_PER_MIN) < 2 * error
+    return Saturation(bool(rests), slope, error, n, mask((Flag.INPUT_SUSPECT, unsure)))
+
+
+def fit_max_rise(rise_c: ArrayLike, runtime_power_w: ArrayLike, intensity: ArrayLike) -> MaxRise:
+    r"""Parameters of `max_rise` from the rises of several benchmarks, by ordinary least squares.
+
+    .. math:: \delta_b = \mu P_b + \lambda + \rho I_b
+
+    Source: [Hong2012] Eq 53 and Table 9 (0.120, 5.5, 21.505 on a GTX280).
+
+    Args:
+        rise_c: Rise of each benchmark, saturated, above idle [degC].
+        runtime_power_w: Its power above idle on the cold board [W].
+        intensity: Its `memory_intensity`.
+
+    Returns: MaxRise.
+
+    Range: NaN with INPUT_SUSPECT for fewer than four benchmarks of different intensity, and where power and
+        intensity go together so that they cannot be told apart. With four the interval stands on one degree of
+        freedom.
+
+    Errors: TypeError for a wrong dtype, ValueError for shapes that do not fit.
+
+    >>> from profsvc.formulas.thermal import max_rise
+    >>> P, I = np.array([45.8, 60.0, 80.0, 100.0, 115.7]), np.array([0.0, 0.2, 0.02, 0.15, 1 / 13.3])
+    >>> found = fit_max_rise(max_rise(P, I, 0.12, 5.5, 21.505), P, I)
+    >>> round(found.mu, 3), round(found.lam, 2), round(found.rho, 3)
+    (0.12, 5.5, 21.505)
+    """
+    delta, P, I = rows(rise_c=rise_c, runtime_power_w=runtime_power_w, intensity=intensity)
+    good = np.isfinite(delta) & ~suspect(P, I)
+    delta, P, I = delta[good], P[good], I[good]
+    X = np.column_stack([P, np.ones(P.size), I])
+    scale = np.maximum(np.abs(X).max(axis=0, initial=0.0), 1e-300)
+    n, freedom = P.size, P.size - 3
+    nothing = np.full(3, np.nan)
+    if np.unique(I).size < LEAST_BENCHMARKS or np.linalg.matrix_rank(X / scale, tol=1e-6) < 3:
+        return MaxRise(np.nan, np.nan, np.nan, nothing, nothing, np.nan, n, mask((Flag.INPUT_SUSPECT, True)))
+    found = np.linalg.lstsq(X / scale, delta, rcond=None)[0] / scale
+    residual = float(np.sqrt(((delta - X @ found) ** 2).sum() / freedom))
+    error = residual * np.sqrt(np.diagonal(np.linalg.inv((X / scale).T @ (X / scale)))) / scale
+    reach = error * quantile(0.975, np.zeros(1), np.ones(1), freedom, np.ones(1))
+    flags = mask((Flag.INPUT_SUSPECT, bool((~good).any())))
+    mu, lam, rho = (float(x) for x in found)
+    return MaxRise(mu, lam, rho, found - reach, found + reach, residual, n, flags)

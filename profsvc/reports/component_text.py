@@ -1,0 +1,34 @@
+"""What each unit of a device draws, as a person reads it in a terminal."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from profsvc.reports.rows import cell, render, visible
+from profsvc.reports.text import middle
+
+UNITS = {"unit": "unit", "max_power_w": "W at full use", "interval": "with one left out", "meaning": "what"}
+KERNELS = {
+    "run": "run", "kernel": "kernel", "mean_power_w": "W", "predicted_w": "W foretold", "error_w": "error W",
+    "constant_error_w": "error W of a constant",
+}  # fmt: skip
+
+
+def components(view: Mapping[str, Any], kernels: bool, width: int | None = None) -> str:
+    """Write the units with what they draw and what the fit is worth, and the kernels if they are wanted."""
+    rows = [row | {"interval": f"{cell(row['low'])} to {cell(row['high'])}"} for row in view["units"]]
+    lines = [f"{view['device']}: {view['runs']} kernels with power and counters", ""]
+    lines += _table(UNITS, rows, width)
+    errors = [f"{view[f'{who}_rms_w']:.1f} W ({100 * view[f'{who}_share']:.1f} %)" for who in ("left_out", "constant")]
+    lines += ["", f"error on a kernel left out: {errors[0]}; of guessing the mean of the others: {errors[1]}"]
+    lines += [f"condition number {view['condition']:.3g}", view["verdict"]]
+    if view["left_out_windows"]:
+        lines.append(f"{view['left_out_windows']} windows are left out: the board held its clock down in them")
+    if kernels:
+        rows = [row | {"kernel": middle(str(row["kernel"]), 40)} for row in view["kernels"]]
+        lines += ["", *_table(KERNELS, rows, width)]
+    return "\n".join(visible(line) for line in lines) + "\n"
+
+
+def _table(heads: Mapping[str, str], rows: list[dict[str, Any]], width: int | None) -> list[str]:
+    named = [{title: row[name] for name, title in heads.items()} for row in rows]
+    return str(render(list(heads.values()), named, "table", width=width)).splitlines()

@@ -1,0 +1,164 @@
+"""Power of a run as a person reads it in a terminal, and as a page with its pictures."""
+
+import base64
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from html import escape
+from typing import Any
+
+from profsvc.reports.page import STYLE
+from profsvc.reports.rows import cell, render, visible
+from profsvc.reports.text import middle
+
+Row = Mapping[str, Any]
+HEADS = ("window", "s", "W", "\u00b0C", "W corrected", "J", "J corrected", "beware")
+PARTS = ("windows", "coefficients", "models", "quality")
+MOST = 5
+# The terminal has the figures that answer a question; all of them are in the other forms.
+MODELS = (
+    "idle", "thermal", "active_sms", "performance_per_watt", "components", "join", "sensor",
+)  # fmt: skip
+
+
+def interval(row: Row, value: str, low: str, high: str) -> str:
+    """Write a value with its interval, in as many digits as the interval is worth.
+
+    >>> interval({"w": 302.96, "a": 301.2, "b": 304.7}, "w", "a", "b"), interval({"w": None}, "w", "a", "b")
+    ('303.0 [301.2, 304.7]', '')
+    """
+    if row[value] is None:
+        return ""
+    if row[low] is None or row[high] is None:
+        return cell(float(row[value]))
+    return f"{row[value]:#.4g} [{row[low]:#.4g}, {row[high]:#.4g}]"
+
+
+def power(view: Row, width: int | None = None) -> str:
+    """Write the page of a run's power: for each sensor its windows, what they are corrected with, models, warnings."""
+    info = view["run"]
+    lines = [f"power of run {info['name']} (id {info['run_id']}) of project {info['project']}"]
+    if not view["stored"]:
+        lines.append("  computed for this call; what is stored stays as it is")
+    ids = dict.fromkeys(row["sensor_id"] for key in PARTS for row in view[key])
+    for sensor_id in ids:
+        own = {key: [row for row in view[key] if row["sensor_id"] == sensor_id] for key in PARTS}
+        lines += ["", *_sensor(own, width)]
+    return "\n".join(visible(line) for line in lines) + "\n"
+
+
+def _sensor(own: Mapping[str, Sequence[Row]], width: int | None) -> Iterable[str]:
+    first = next(row for rows in own.values() for row in rows)
+    gpu = "" if first["gpu_index"] is None else f" of GPU {first['gpu_index']}"
+    device = f" ({first['device']})" if first["device"] else ""
+    yield f"{first['sensor'] or 'the whole run'}{gpu}{device}"
+    if own["windows"]:
+        yield from str(render(HEADS, [_window(row) for row in own["windows"]], "table", width=width)).splitlines()
+        yield from _corrections(own["windows"])
+    for part in (_coefficients(own["coefficients"]), _models(own["models"]), _quality(own["quality"])):
+        yield from part
+
+
+def _window(row: Row) -> dict[str, Any]:
+    cells = (
+        middle(str(row["window"]), 32),
+        row["duration_s"],
+        row["mean_power_w"],
+        row["mean_temperature_c"],
+        interval(row, "corrected_power_w", "corrected_power_low_w", "corrected_power_high_w"),
+        row["energy_j"],
+        interval(row, "corrected_energy_j", "corrected_energy_low_j", "corrected_energy_high_j"),
+        row["quality"],
+    )
+    return dict(zip(HEADS, cells, strict=True))
+
+
+def _corrections(windows: Sequence[Row]) -> Iterable[str]:
+    """Say what the windows were corrected with, and of those that were not, why."""
+    used = dict.fromkeys(
+        f"corrected to {row['reference_temperature_c']:.4g} \u00b0C with "
+        f"{interval(row, 'coefficient_w_per_c', 'coefficient_low', 'coefficient_high')} W/\u00b0C"
+        for row in windows
+        if row["corrected_power_w"] is not None and row["coefficient_w_per_c"] is not None
+    )
+    yield from (f"  {words}; intervals of 95 %" for words in used)
+    reasons: dict[str, list[str]] = {}
+    for row in windows:
+        if row["corrected_power_w"] is None:
+            reasons.setdefault(row["reason"] or "no reason is stored", []).append(str(row["window"]))
+    for reason, labels in reasons.items():
+        yield f"  not corrected ({_some(labels, len(windows))}): {reason}"
+
+
+def _some(labels: Sequence[str], of: int) -> str:
+    if len(labels) == of:
+        return "all windows" if of > 1 else labels[0]
+    more = f" and {len(labels) - MOST} more" if len(labels) > MOST else ""
+    return f"{', '.join(middle(label, 32) for label in labels[:MOST])}{more}"
+
+
+def _coefficients(rows: Sequence[Row]) -> Iterable[str]:
+    if rows:
+        yield "  temperature coefficients"
+    for row in rows:
+        value = interval(row, "coefficient_w_per_c", "coefficient_low", "coefficient_high")
+        clock = "" if row["clock_hz"] is None else f" at {row['clock_hz'] / 1e6:.4g} MHz"
+        over = "" if row["range_c"] is None else f", over {row['range_c']:.3g} \u00b0C"
+        used = " (used)" if row["used"] else ""
+        refused = f": {row['reason']}" if row["reason"] else ""
+        what = f"{value} W/\u00b0C" if value else "none"
+        yield f"    {row['law']}, {row['form']}{clock}: {what}{over}{used}{refused}"
+
+
+def _models(rows: Sequence[Row]) -> Iterable[str]:
+    """The figures that have an interval or are few; the others are told by number."""
+    place = {model: number for number, model in enumerate(MODELS)}
+    names = sorted({str(row["model"]) for row in rows}, key=lambda model: (place.get(model, len(MODELS)), model))
+    for model in names:
+        own = [row for row in rows if row["model"] == model]
+        told = [row for row in own if row["low"] is not None or row["value"] is None] or own[:MOST]
+        more = f" (and {len(own) - len(told)} more figures: -o json)" if len(own) > len(told) else ""
+        yield f"  {model.replace('_', ' ')}{more}"
+        for row in told:
+            label = f"{row['window']}: " if row["window"] else ""
+            known = f"{interval(row, 'value', 'low', 'high')} {_unit(row['unit'])}".rstrip()
+            value = known if row["value"] is not None else row["reason"] or "unknown"
+            notes = ", ".join(filter(None, (row["form"], row["flags"] and row["flags"].replace(" ", ", "))))
+            yield f"    {label}{row['quantity']} {value}{f'  ({notes})' if notes else ''}"
+
+
+def _unit(unit: str | None) -> str:
+    return "" if unit in (None, "1") else str(unit).replace("degC", "\u00b0C")
+
+
+def _quality(rows: Sequence[Row]) -> Iterable[str]:
+    if rows:
+        yield "  beware"
+    flags: dict[str, list[Row]] = {}
+    for row in rows:
+        flags.setdefault(str(row["flag"]), []).append(row)
+    for flag, own in flags.items():
+        for row in own[:MOST]:
+            label = f"{row['window']}: " if row["window"] else ""
+            yield f"    {flag}: {label}{row['message']}"
+        if len(own) > MOST:
+            yield f"    {flag}: and {len(own) - MOST} more: -o json"
+
+
+def page(view: Row, pictures: Sequence[tuple[str, Callable[..., bytes]]]) -> str:
+    """Write power as one HTML file: its pictures (title, how to draw them), light and dark, and the page in words."""
+    title = f"Power of run {visible(str(view['run']['name']))}"
+    shown = "\n".join(
+        f'<picture><source media="(prefers-color-scheme: dark)" srcset="{_inline(draw(dark=True))}">'
+        f'<img src="{_inline(draw())}" alt="{escape(visible(name))}" style="max-width: 100%"></picture>'
+        for name, draw in pictures
+    )
+    return (
+        f'<!doctype html>\n<html lang="en">\n<head><meta charset="utf-8"><title>{escape(title)}</title>\n'
+        f'<meta name="viewport" content="width=device-width, initial-scale=1"><style>{STYLE}</style></head>\n'
+        f"<body>\n<h1>{escape(title)}</h1>\n{shown}\n"
+        f'<div class="wide"><pre>{escape(power(view, 200))}</pre></div>\n</body></html>\n'
+    )
+
+
+def _inline(svg: bytes) -> str:
+    """A picture as an address of its own: a browser runs nothing of what stands in it."""
+    return f"data:image/svg+xml;base64,{base64.b64encode(svg).decode('ascii')}"

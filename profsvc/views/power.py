@@ -1,0 +1,83 @@
+"""Power of a run: its windows as measured and corrected, what they are corrected with, and what to beware of."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from profsvc import store
+from profsvc.analysis.power import VERSION, Options
+from profsvc.errors import NotFoundError
+from profsvc.formulas.flags import flag_names
+from profsvc.pipeline.power import power_of_run
+from profsvc.store.power_schema import FRAMES
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
+Row = dict[str, Any]
+AS_STORED = Options()
+NAMES = {"power_windows": "windows", "power_coefficients": "coefficients", "power_models": "models",
+         "power_quality": "quality"}  # fmt: skip
+VIEWS = {name: "v1_power" if name == "power_windows" else f"v1_{name}" for name in NAMES}
+WINDOWS = (
+    "window", "kind", "sensor", "gpu_index", "duration_s", "mean_power_w", "mean_temperature_c", "corrected_power_w",
+    "corrected_power_low_w", "corrected_power_high_w", "reference_temperature_c", "coefficient_w_per_c",
+    "coefficient_low", "coefficient_high", "energy_j", "corrected_energy_j", "corrected_energy_low_j",
+    "corrected_energy_high_j", "runtime_energy_j", "energy_per_launch_j", "quality", "reason",
+)  # fmt: skip
+
+
+def power(engine: "Engine", name: str, options: Options = AS_STORED) -> dict[str, Any]:
+    """Power of a run, of all its power sensors or of one: windows, coefficients, models, and what to beware of.
+
+    What is stored is shown; where the options ask for more than one sensor of it, or nothing is stored yet, it is
+    computed and not stored, and ``stored`` is false.
+    """
+    run_id = store.find_run(engine, name)
+    info = store.select(engine, "v1_runs", run_id=run_id)[0]
+    sensors = store.select(engine, "v1_sensors", run_id=run_id, quantity="power")
+    if not sensors:
+        raise NotFoundError(
+            f"run {info['name']!r} has no log of power; upload one to it: profsvc upload --run {run_id} FILE"
+            " (nvidia-smi, DCGM, a power meter: profsvc formats)"
+        )
+    found = {key: store.select(engine, view, run_id=run_id) for key, view in VIEWS.items()}
+    is_stored = options._replace(sensor=None) == AS_STORED and any(found.values())
+    if is_stored:
+        found = _of_sensor(found, sensors, options.sensor)
+    else:
+        frames = power_of_run(engine, run_id, options)
+        every = store.select(engine, "v1_sensors", run_id=run_id)
+        found = {key: _rows(key, frames.get(key), info, every) for key in NAMES}
+    return {"run": info, "stored": is_stored, **{NAMES[key]: rows for key, rows in found.items()}}
+
+
+def _of_sensor(found: Mapping[str, list[Row]], sensors: Sequence[Row], name: str | None) -> dict[str, list[Row]]:
+    """Keep what is about the sensors of a name or number, and about the whole run."""
+    if name is None:
+        return dict(found)
+    ids = {one["sensor_id"] for one in sensors if name in (one["name"], str(one["sensor_id"]))}
+    if not ids:
+        raise NotFoundError.near("power sensor", name, {str(one["name"]) for one in sensors})
+    return {key: [row for row in rows if row["sensor_id"] in {*ids, None}] for key, rows in found.items()}
+
+
+def _rows(table: str, frame: pd.DataFrame | None, run: Row, sensors: Sequence[Row]) -> list[Row]:
+    """Return the rows of a frame as the view of them would have them."""
+    known = {one["sensor_id"]: one for one in sensors}
+    about = {"run_id": run["run_id"], "project": run["project"], "run": run["name"]}
+    rows = []
+    for item, own in enumerate([] if frame is None else frame.to_dict("records")):
+        row: Row = {column.name: own.get(column.name) for column in FRAMES[table]}
+        row = {name: None if pd.isna(value) else value for name, value in row.items()}
+        sensor = known.get(row["sensor_id"], {})
+        row |= {"sensor": sensor.get("name"), "gpu_index": sensor.get("gpu_index")}
+        row["device"] = sensor.get("device") or run["device"]
+        row.setdefault("upload_id", sensor.get("upload_id"))
+        if "temperature_sensor_id" in row:
+            row["temperature_sensor"] = known.get(row["temperature_sensor_id"], {}).get("name")
+        if "flags" in row:
+            row["flags"] = " ".join(flag_names(int(row["flags"] or 0)))
+        rows.append(about | row | {"item": item, "analysis_version": VERSION})
+    return rows

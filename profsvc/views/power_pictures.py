@@ -1,0 +1,153 @@
+"""The pictures of a run's power: what `profsvc.reports.power_plots` draws, out of the store."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+import numpy as np
+
+from profsvc import specs, store
+from profsvc.errors import NotFoundError
+from profsvc.formulas.active_sms import fit_active_sms, predict_active_sms
+from profsvc.formulas.join import interpolate_at
+from profsvc.formulas.leakage import power_at_temperature
+from profsvc.reports.power_plots import (
+    Band,
+    Efficiency,
+    Floats,
+    Sweep,
+    Track,
+    against_sms,
+    over_time,
+    performance_per_watt,
+)
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
+Row = Mapping[str, Any]
+POINTS = 200
+_PER_JOULE = re.compile(r"per_joule_on_([0-9]+)_sms")
+
+
+class Picture(NamedTuple):
+    """A picture that can be drawn: what it is called, what it shows, and how (form, dark) to get its bytes."""
+
+    name: str
+    title: str
+    draw: Callable[..., bytes]
+
+
+def pictures(engine: "Engine", view: Mapping[str, Any]) -> list[Picture]:
+    """Return the pictures of one power sensor of a view of power.
+
+    It is the first whose power is corrected, else the first with the least to beware of. The first picture has time as
+    its axis; the others are there only where a load ran on several numbers of SMs.
+    """
+    if not view["windows"]:
+        raise NotFoundError(f"no power sensor of run {view['run']['name']!r} has readings enough for a picture")
+    rows = sorted(view["windows"], key=lambda row: (row["corrected_power_w"] is None, len(row["quality"] or "")))
+    sensor_id = rows[0]["sensor_id"]
+    windows = [row for row in view["windows"] if row["sensor_id"] == sensor_id]
+    name = f"{windows[0]['sensor']} of run {view['run']['name']}"
+    tracks, heat, bands, since = _over_time(engine, windows)
+    title = f"Power over time: {name}"
+    made = [Picture("time", title, partial(over_time, tracks, heat, bands, title, since))]
+    if sweeps := _sweeps(windows):
+        title = f"Power against SMs: {name}"
+        made.append(Picture("sms", title, partial(against_sms, sweeps, title)))
+    if curves := _efficiencies([row for row in view["models"] if row["sensor_id"] == sensor_id]):
+        title = f"Work a joule: {name}"
+        made.append(Picture("per-watt", title, partial(performance_per_watt, curves, title)))
+    return made
+
+
+def _over_time(engine: "Engine", windows: Sequence[Row]) -> tuple[list[Track], list[Track], list[Band], str]:
+    first = windows[0]
+    power = store.sensor_readings(engine, first["sensor_id"])
+    origin = int(power.time_ns[0]) if len(power.time_ns) else 0
+    time = (power.time_ns - origin) / 1e9
+    tracks, heat = [Track(str(first["sensor"]), time, power.value)], []
+    if first["temperature_sensor_id"] is not None:
+        read = store.sensor_readings(engine, first["temperature_sensor_id"])
+        if read.clock == power.clock:
+            at = (read.time_ns - origin) / 1e9
+            heat.append(Track(str(first["temperature_sensor"]), at, read.value))
+            tracks += _corrected(windows, origin, tracks[0], heat[0])
+    bands = [
+        Band(row["window"], (row["begin_ns"] - origin) / 1e9, (row["end_ns"] - origin) / 1e9, row["kind"] == "idle")
+        for row in windows
+        if row["kind"] != "run"
+    ]
+    return tracks, heat, bands, _since(origin, power.clock)
+
+
+def _since(origin_ns: int, clock: str) -> str:
+    zone = {"utc": " UTC", "local": ", the clock of the log"}
+    if clock not in zone:
+        return "the begin of the log"
+    return datetime.fromtimestamp(origin_ns // 10**9, UTC).strftime("%Y-%m-%d %H:%M:%S") + zone[clock]
+
+
+def _corrected(windows: Sequence[Row], origin_ns: int, power: Track, heat: Track) -> list[Track]:
+    """Return the power that each window would have had at the reference temperature; nothing between the windows."""
+    value = np.full(len(power.time_s), np.nan)
+    known = ~np.isnan(heat.value)
+    temperature = interpolate_at(power.time_s, heat.time_s[known], heat.value[known]).value
+    reference = None
+    for row in windows:
+        if row["corrected_power_w"] is None or row["coefficient_w_per_c"] is None or row["kind"] == "run":
+            continue
+        reference = row["reference_temperature_c"]
+        begin, end = ((row[name] - origin_ns) / 1e9 for name in ("begin_ns", "end_ns"))
+        inside = (power.time_s >= begin) & (power.time_s <= end)
+        away = reference - temperature[inside]
+        value[inside] = power_at_temperature(power.value[inside], row["coefficient_w_per_c"], away).value
+    return [] if reference is None else [Track(f"corrected to {reference:g} \u00b0C", power.time_s, value)]
+
+
+def _sweeps(windows: Sequence[Row]) -> list[Sweep]:
+    """Return the loads that ran on several numbers of SMs, as the analysis fits them."""
+    loads: dict[str, list[Row]] = {}
+    for row in windows:
+        if row["kind"] not in ("run", "idle") and row["active_sms"] and row["mean_power_w"] is not None:
+            loads.setdefault(str(row["load"]), []).append(row)
+    found = []
+    for load, rows in loads.items():
+        sms = np.array([row["active_sms"] for row in rows], np.float64)
+        if len(np.unique(sms)) < 2:
+            continue
+        column = "mean_power_w" if any(row["corrected_power_w"] is None for row in rows) else "corrected_power_w"
+        power = np.array([row[column] for row in rows], np.float64)
+        total = _sms_of(rows[0]["device"]) or float(sms.max())
+        fit = fit_active_sms(sms, power, total, rows[0]["idle_power_w"])
+        n = np.linspace(sms.min(), total, POINTS) if fit.law else np.empty(0)
+        told = predict_active_sms(fit, n)
+        found.append(Sweep(load, sms, power, fit.law or "no", n, told.power_w, told.low_w, told.high_w))
+    return found
+
+
+def _sms_of(device: str | None) -> float | None:
+    try:
+        return None if device is None else cast("float", specs.device(device).sms)
+    except NotFoundError:
+        return None
+
+
+def _efficiencies(models: Sequence[Row]) -> list[Efficiency]:
+    """Return the work a joule does of each load, as the analysis found it."""
+    found = []
+    own = [row for row in models if row["model"] == "performance_per_watt" and row["value"] is not None]
+    for best in (row for row in own if row["quantity"] == "best_sms"):
+        points = [
+            (float(match[1]), row["value"])
+            for row in own
+            if row["window"] == best["window"] and (match := _PER_JOULE.fullmatch(row["quantity"]))
+        ]
+        if points:
+            sms, per_joule = cast("tuple[Floats, Floats]", np.array(points).T)
+            low, high = (np.nan if best[end] is None else best[end] for end in ("low", "high"))
+            found.append(Efficiency(str(best["window"]), sms, per_joule, best["value"], low, high))
+    return found
