@@ -23,6 +23,7 @@ from profsvc.reports.rows import distinct, plain, render
 from profsvc.web.site import site_of
 
 FORMS = {"json": "application/json", "csv": "text/csv; charset=utf-8", "ndjson": "application/x-ndjson"}
+PIECE = 1 << 16
 RETRY_S = {OverloadedError: 5, StoreBusyError: 5, StoreLostError: 2}
 
 
@@ -85,24 +86,22 @@ async def streamed(
 
 
 def _written(form: str, found: store.Rows, *, raw: bool) -> Iterator[bytes]:
-    """Yield the rows as text, the names of the columns first."""
+    """Yield the rows as text, the names of the columns first, in pieces worth sending."""
     columns = distinct(found.columns)
-    for number, part in enumerate(_head_first(found.chunks)):
-        buffer = io.BytesIO()
-        whole.write(form, columns, [part], buffer, raw=raw)
-        text = buffer.getvalue()
-        yield text if form == "ndjson" or number == 0 else text.split(b"\n", _header_lines(columns))[-1]
+    head = _text(form, columns, [], raw)
+    pieces = [head]
+    for part in found.chunks:
+        pieces.append(_text(form, columns, part, raw)[len(head) :])
+        if sum(map(len, pieces)) >= PIECE:
+            yield b"".join(pieces)
+            pieces.clear()
+    yield b"".join(pieces)
 
 
-def _head_first(chunks: Iterator[Sequence[Any]]) -> Iterator[Sequence[Any]]:
-    """Begin with no rows, so that the names of the columns are sent even if there are none."""
-    yield []
-    yield from chunks
-
-
-def _header_lines(columns: Sequence[str]) -> int:
-    """Count the lines that the names of columns take: a name may hold line ends."""
-    return 1 + sum(column.count("\n") for column in columns)
+def _text(form: str, columns: Sequence[str], part: Sequence[Any], raw: bool) -> bytes:
+    buffer = io.BytesIO()
+    whole.write(form, columns, [part], buffer, raw=raw)
+    return buffer.getvalue()
 
 
 def _loud(chunks: Iterator[bytes], form: str) -> Iterator[bytes]:

@@ -7,6 +7,7 @@ for its head goes first: a thousand that say nothing do not keep out one that as
 
 import asyncio
 import socket
+import struct
 from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -58,6 +59,9 @@ class Patient(HttpToolsProtocol):
         """End the connection, whatever is under way."""
         self.waiting_since = None
         self.connections.discard(self)
+        line = self.transport.get_extra_info("socket")
+        if line is not None:  # what it did not take is not kept for it by the system either
+            line.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.transport.abort()
 
     def _look(self) -> None:
@@ -99,7 +103,7 @@ class Patient(HttpToolsProtocol):
         super().on_response_complete()
 
 
-def patient(header_seconds: float, most_connections: int, look_seconds: float = 1.0) -> type[Patient]:
+def patient(header_seconds: float, most_connections: int) -> type[Patient]:
     """Return the kind of connection with these limits."""
     limits: dict[str, Any] = {"header_seconds": header_seconds, "most_connections": most_connections}
-    return type("PatientWithLimits", (Patient,), limits | {"look_seconds": look_seconds})
+    return type("PatientWithLimits", (Patient,), limits)

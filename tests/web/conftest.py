@@ -30,7 +30,7 @@ class Service(NamedTuple):
     http: httpx.Client
 
     def get(self, path: str, **params: Any) -> httpx.Response:
-        return self.http.get(self.url + path, params=params)
+        return self.http.get(self.url + path, params=params or None)
 
     def ok(self, path: str, **params: Any) -> dict[str, Any]:
         answer = self.get(path, **params)

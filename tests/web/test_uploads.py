@@ -133,7 +133,12 @@ def test_a_full_disk_is_507_and_reading_goes_on(service, profile, monkeypatch):
     monkeypatch.setattr(shutil, "disk_usage", lambda path: real(path)._replace(free=0))
     answer = service.upload(profile)
     assert (answer.status_code, error_of(answer)["code"]) == (507, "no_space")
-    assert service.get("/readyz").json()["checks"] == {"store": "ok", "schema": "ok", "disk": "no_space", "uploads": "ok"}
+    assert service.get("/readyz").json()["checks"] == {
+        "store": "ok",
+        "schema": "ok",
+        "disk": "no_space",
+        "uploads": "ok",
+    }
     assert service.get("/readyz").status_code == 503
     assert service.ok("/v1/runs")["rows"] == []
 
