@@ -73,7 +73,7 @@ class Client:
         token: str | None = None,
         *,
         spool: str | Path | None = None,
-        waits: Sequence[float] = WAITS,
+        waits: Sequence[float] | None = None,
         transport: httpx.BaseTransport | None = None,
     ) -> None:
         """Nothing is asked yet; ``waits`` are the seconds between one try and the next."""
@@ -81,12 +81,11 @@ class Client:
             raise UsageError(f"the address of a service begins with http:// or https://, not {url!r}")
         self.url = url.rstrip("/")
         self.spool = Path(spool) if spool else spool_folder()
-        self._waits = tuple(waits)
+        self._waits = WAITS if waits is None else tuple(waits)
+        if token and not (token.isascii() and token.isprintable()):
+            raise UsageError("the token holds characters that no token has; check PROFSVC_TOKEN")
         headers = {"user-agent": "profsvc"} | ({"authorization": f"Bearer {token}"} if token else {})
-        try:
-            self._http = httpx.Client(headers=headers, timeout=TIMEOUT, transport=transport)
-        except (ValueError, UnicodeError):
-            raise UsageError("the token holds characters that no token has; check PROFSVC_TOKEN") from None
+        self._http = httpx.Client(headers=headers, timeout=TIMEOUT, transport=transport)
 
     def __enter__(self) -> Self:
         """Give the client itself."""
@@ -143,7 +142,7 @@ class Client:
 
     def _keep(self, stream: BinaryIO, params: Params) -> Path:
         """Keep a file for later: its bytes first, then what it is, which is what `sync` looks for."""
-        path = self.spool / f"{params['sha256'][:32]}-{secrets.token_hex(4)}"
+        path = self.spool / f"{time.time_ns():020d}-{secrets.token_hex(4)}"
         try:
             self.spool.mkdir(mode=0o700, parents=True, exist_ok=True)
             stream.seek(0)
@@ -162,7 +161,7 @@ class Client:
 
     def waiting(self) -> list[Path]:
         """Return what waits for this service, oldest first."""
-        found = sorted(self.spool.glob("*.json"), key=lambda path: path.stat().st_mtime_ns)
+        found = sorted(self.spool.glob("*.json"))
         return [path for path in found if json.loads(path.read_text(encoding="utf-8"))["url"] == self.url]
 
     def sync(self) -> list[dict[str, Any]]:

@@ -40,6 +40,7 @@ def compare(
     became = pairs("--map", mapped or [])
     if service := service_of(context):
         view = service.compare(before, after, became)
+        del view["failures"]  # they are found here, in the same way
     else:
         view = side_by_side.compare(engine_of(context), before, after, became)
     if output == "json":

@@ -47,7 +47,7 @@ def list_(context: typer.Context, output: Output = "table") -> None:
     """
     from profsvc import store
 
-    put(COLUMNS, store.tokens(engine_of(context)), output)
+    put(COLUMNS, store.list_tokens(engine_of(context)), output)
 
 
 @group.command()

@@ -71,7 +71,7 @@ from profsvc.store.sandbox_rules import Rows
 from profsvc.store.server import repeated
 from profsvc.store.shapes import FLAGS
 from profsvc.store.timelines import timeline
-from profsvc.store.tokens import EVERYTHING, SCOPES, Grant, create_token, grant_of, is_closed, revoke_token, tokens
+from profsvc.store.tokens import EVERYTHING, SCOPES, Grant, create_token, grant_of, is_closed, list_tokens, revoke_token
 from profsvc.store.traces import measured_launches, time_without
 from profsvc.store.upkeep import Backup, Waste, backup, forget, holding, sweep, vacuum, waste
 from profsvc.store.views import VIEWS, column_kinds
@@ -138,6 +138,7 @@ __all__ = [
     "launch_numbers",
     "launch_times",
     "launches",
+    "list_tokens",
     "list_view",
     "longest_launches",
     "marks_of_run",
@@ -169,7 +170,6 @@ __all__ = [
     "table",
     "time_without",
     "timeline",
-    "tokens",
     "transfers_by_kind",
     "upgrade",
     "upload",

@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 from sqlalchemy import Engine, text
 
 from profsvc.errors import NotFoundError, ServiceError, UsageError
-from profsvc.store.engine import reading, writing
+from profsvc.store import locks
+from profsvc.store.engine import file_of, lock_of, reading, writing
 
 PREFIX = "psvc_"
 SCOPES = {
@@ -85,7 +86,7 @@ def create_token(
     return token
 
 
-def tokens(engine: Engine) -> list[dict[str, Any]]:
+def list_tokens(engine: Engine) -> list[dict[str, Any]]:
     """Return what is known of every token: its number, name, scopes, project, times, and whether it still holds."""
     query = text(
         "SELECT token_id, name, scopes, project, created_at, expires_at, last_used_at, revoked_at,"
@@ -97,7 +98,7 @@ def tokens(engine: Engine) -> list[dict[str, Any]]:
 
 def revoke_token(engine: Engine, name_or_id: str) -> dict[str, Any]:
     """Take a token's rights from now on; return what is known of it."""
-    rows = [row for row in tokens(engine) if row["revoked_at"] is None]
+    rows = [row for row in list_tokens(engine) if row["revoked_at"] is None]
     found = [row for row in rows if name_or_id == row["name"]] or [r for r in rows if name_or_id == str(r["token_id"])]
     if not found:
         raise NotFoundError.near("token that holds", name_or_id, [row["name"] for row in rows])
@@ -132,9 +133,6 @@ def grant_of(engine: Engine, token: str) -> Grant | None:
 
 def _note_use(engine: Engine, token_id: int, now: str) -> None:
     """Write down when a token was used; a store that is busy, or only read, is not waited for."""
-    from profsvc.store import locks
-    from profsvc.store.engine import file_of, lock_of
-
     file = file_of(engine)
     try:
         if file is not None:

@@ -68,7 +68,7 @@ def is_loopback(host: str) -> bool:
 def site_for(engine: Engine, files: store.Files, place: Place, limits: Limits) -> Site:
     """Return the service at a place; raise `AccessError` where others would reach a store without tokens."""
     place = place.checked()
-    if not place.is_local and not any(token["holds"] for token in store.tokens(engine)):
+    if not place.is_local and not any(token["holds"] for token in store.list_tokens(engine)):
         raise AccessError(
             "others than this machine would reach the service, and the store has no token that holds, so it is not "
             f"started; make one first: profsvc --store {store.address(engine)} token create NAME --scope upload "

@@ -47,7 +47,7 @@ TAKES = (
 )  # fmt: skip
 EXAMPLE = {
     "ok": True, "known": False, "upload_id": 1, "run_id": 1, "run": "h200", "file_name": "ncu_raw.csv.gz",
-    "sha256": "0" * 64, "format": "ncu-raw", "launches": 34, "metrics": 24921, "samples": 0, "lines": 36,
+    "sha256": "0" * 64, "format": "ncu-raw", "launches": 34, "metrics": 75310, "samples": 0, "lines": 36,
     "lines_stored": 34, "lines_skipped": 2, "lines_rejected": 0, "message": "", "url": "/v1/runs/1",
 }  # fmt: skip
 
