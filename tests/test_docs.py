@@ -115,7 +115,7 @@ def test_the_exit_codes_are_those_of_the_errors():
 def test_the_demo_and_test_commands_stand_after_their_markers():
     assert after("demo command").endswith("profsvc demo")
     test = after("test command")
-    for tool in ("ruff check .", "ruff format --check .", "mypy", "pytest"):
+    for tool in ("ruff check .", "ruff format --check .", "mypy", "pytest -n 2"):
         assert tool in test
     assert "\n" not in test
 

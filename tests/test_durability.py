@@ -22,7 +22,7 @@ RUN = store.RunInfo(name="r")
 @pytest.fixture(params=["sqlite", "postgresql"])
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     on_server = request.param == "postgresql"
-    url = str(request.getfixturevalue("postgres_url") if on_server else tmp_path / "store.sqlite")
+    url = str(request.getfixturevalue("postgres_whole_url") if on_server else tmp_path / "store.sqlite")
     store.open_store(url).dispose()  # with the views of this program, which those who upload need not make
     return url
 
@@ -124,6 +124,7 @@ def test_a_disk_that_cannot_be_written_is_said(small_disk: Path) -> None:
     assert compare(engine, small_disk, entries) == []
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_an_interrupt_leaves_the_store_whole(url: str, tmp_path: Path) -> None:
     ledger = tmp_path / "ledger"
     for wait in (0.1, 0.35):
@@ -136,6 +137,7 @@ def test_an_interrupt_leaves_the_store_whole(url: str, tmp_path: Path) -> None:
         process.join(20)
         assert process.exitcode is not None
     errors = [path.read_text() for path in tmp_path.glob("ledger.*.error")]
+    assert errors
     assert all("KeyboardInterrupt" in words for words in errors)
     engine = store.open_store(url)
     try:

@@ -41,8 +41,8 @@ def rows(engine: Engine, view: str) -> list[str]:
     return sorted(json.dumps(row, sort_keys=True, default=str) for row in found)
 
 
-def test_both_databases_hold_the_same_rows(tmp_path: Path, postgres_url: str) -> None:
-    engines = [store.open_store(str(tmp_path / "s.sqlite")), store.open_store(postgres_url)]
+def test_both_databases_hold_the_same_rows(tmp_path: Path, postgres_whole_url: str) -> None:
+    engines = [store.open_store(str(tmp_path / "s.sqlite")), store.open_store(postgres_whole_url)]
     for name in FILES:
         accounts = [vars(ingest(engine, FIXTURES / name, name.split("/")[0])) for engine in engines]
         assert accounts[0] == accounts[1], name
@@ -65,10 +65,14 @@ def own_server() -> Iterator[postgres.Server]:
         yield ours
 
 
+@pytest.fixture(scope="module")
+def template(own_server: postgres.Server) -> str:
+    return postgres.migrated(own_server)
+
+
 @pytest.fixture
-def engine(own_server: postgres.Server) -> Iterator[Engine]:
-    url = own_server.url(postgres.migrated(own_server)).render_as_string(hide_password=False)
-    engine = store.open_store(url)
+def engine(own_server: postgres.Server, template: str) -> Iterator[Engine]:
+    engine = store.open_store(own_server.url(own_server.database(template)).render_as_string(hide_password=False))
     yield engine
     engine.dispose()
 

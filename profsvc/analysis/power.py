@@ -31,7 +31,7 @@ VERSION = "1"
 
 FRAMES = ("power_windows", "power_coefficients", "power_models", "power_quality")
 # What was only needed on the way.
-INTERNAL = ("slowed_share",)
+INTERNAL = ("slowed_share", "clock_hz")
 # Shorter than so many readings of the sensor, and no mean of a window stands.
 READINGS = 4
 # Kernels further apart than this are two stretches, as the device idles meanwhile.

@@ -71,14 +71,14 @@ def _reference(table: pd.DataFrame, options: Options) -> float:
 def _clocks(table: pd.DataFrame) -> list[tuple[float, npt.NDArray[np.intp]]]:
     """Windows of each clock [Hz]; those with no known clock are one group."""
     windows = np.flatnonzero(table["kind"] != RUN)
-    clock = table["mean_clock_hz"].to_numpy(np.float64)[windows]
+    clock = table["clock_hz"].to_numpy(np.float64)[windows]
     order = np.argsort(clock, kind="stable")
     known = clock[order]
     with np.errstate(all="ignore"):
         fresh = np.r_[True, ~(np.abs(known[1:] / known[:-1] - 1) < SAME_CLOCK)] if len(known) else np.zeros(0, bool)
     fresh[1:] &= ~(np.isnan(known[1:]) & np.isnan(known[:-1])) if len(known) else True
     groups = np.split(windows[order], np.flatnonzero(fresh)[1:])
-    every = table["mean_clock_hz"].to_numpy(np.float64)
+    every = table["clock_hz"].to_numpy(np.float64)
     return [(float(np.mean(every[group])), group) for group in groups if len(group)]
 
 

@@ -1,10 +1,12 @@
 """Idle power of a board, and how its temperature follows the power."""
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 
 from profsvc.analysis.power_logs import Floats
-from profsvc.analysis.power_sensor import Measured
+from profsvc.analysis.power_sensor import Measured, Series
 from profsvc.analysis.power_sums import seconds
 from profsvc.analysis.power_windows import IDLE, RUN
 from profsvc.formulas.idle import fit_idle, idle_windows
@@ -27,7 +29,9 @@ def idle(own: Measured, table: pd.DataFrame) -> float:
     series = own.companions.get("temperature")
     cold = idle_windows(begin[load], end[load], float(own.time_s[0]), float(own.time_s[-1]), guard_s=own.late_s)
     temperatures = (None, None) if series is None else (series.time_s, series.value)
-    found = fit_idle(own.time_s[own.fresh], own.power_w[own.fresh], cold.begin_s, cold.end_s, *temperatures)
+    rest = (table["kind"] == IDLE).to_numpy()
+    begin_s, end_s = _meeting((cold.begin_s, cold.end_s), (begin[rest], end[rest])) if rest.any() else cold
+    found = fit_idle(own.time_s[own.fresh], own.power_w[own.fresh], begin_s, end_s, *temperatures)
     more = {"flags": int(found.flags)}
     if not np.isfinite(found.power_w):
         own.model("idle", "idle_power_w", None, "W", reason="the log holds no time in which the board was cold", **more)
@@ -37,6 +41,17 @@ def idle(own: Measured, table: pd.DataFrame) -> float:
         own.model("idle", "idle_temperature_c", found.temperature_c, "degC", **more)
     own.model("idle", "idle_time_s", found.duration_s, "s", **more)
     return found.power_w
+
+
+def _meeting(some: tuple[Floats, Floats], others: tuple[Floats, Floats]) -> tuple[Floats, Floats]:
+    """Stretches that lie in one of each kind.
+
+    >>> _meeting((np.array([0.0, 9.0]), np.array([5.0, 12.0])), (np.array([4.0]), np.array([10.0])))
+    (array([4., 9.]), array([ 5., 10.]))
+    """
+    begin = np.maximum(some[0][:, np.newaxis], others[0]).ravel()
+    end = np.minimum(some[1][:, np.newaxis], others[1]).ravel()
+    return begin[begin < end], end[begin < end]
 
 
 def thermal(own: Measured, table: pd.DataFrame) -> None:
@@ -54,35 +69,68 @@ def thermal(own: Measured, table: pd.DataFrame) -> None:
 
 
 def _alone(own: Measured, label: str, time_s: Floats, temperature_c: Floats) -> None:
-    """One exponential through the temperature of one window, whichever way it goes."""
+    """Exponentials through the temperature of one window, whichever way it goes."""
     few = max(len(temperature_c) // 4, 1)
     falls = bool(np.median(temperature_c[-few:]) < np.median(temperature_c[:few])) if len(temperature_c) else False
     name, fit = ("rc_decay_s", fit_decay) if falls else ("rc_rise_s", fit_rise)
     found = fit(time_s, temperature_c)
-    said = {"window": label, "flags": int(found.flags), "form": "one constant, one load"}
+    said = {"window": label, "flags": int(found.flags), "form": "one load"}
     if found.refusal:
         own.model(THERMAL, name, None, "s", reason=found.refusal, **said)
         return
-    own.model(THERMAL, name, found.rc_s, "s", low=found.low_s, high=found.high_s, **said)
-    own.model(THERMAL, "change_c", found.change_c, "degC", **said)
+    for k, which in enumerate(_names(len(found.rc_s))):
+        each = said | {"form": f"one load, {which}"}
+        _constant(own, name, found.rc_s[k], found.low_s[k], found.high_s[k], each)
+        own.model(THERMAL, "change_c", found.change_c[k], "degC", **each)
     own.model(THERMAL, "end_c", found.end_c, "degC", **said)
 
 
 def _whole(own: Measured) -> None:
-    """Constants and resistance from the whole log, whatever load it holds."""
+    """Constants and resistances from the whole log, whatever load it holds."""
     series = own.companions["temperature"]
     fresh = own.fresh
-    found = fit_load(own.time_s[fresh] - own.late_s, own.power_w[fresh], series.time_s, series.value)
-    said = {"flags": int(found.flags), "form": "two constants" if np.isfinite(found.second_rise_s) else "one constant"}
+    time_s = own.time_s[fresh] - own.late_s
+    found = fit_load(
+        time_s, own.power_w[fresh], series.time_s, series.value, offset_error_s=_unsure(own.offset_se_s, time_s, series)
+    )  # fmt: skip
+    said = {"flags": int(found.flags), "form": "whole log"}
     if found.refusal:
         own.model(THERMAL, "rc_rise_s", None, "s", reason=found.refusal, **said)
         return
-    for name in ("rc_rise", "rc_decay"):
-        low, high = (getattr(found, f"{name}_{end}_s") for end in ("low", "high"))
-        own.model(THERMAL, f"{name}_s", getattr(found, f"{name}_s"), "s", low=low, high=high, **said)
-    own.model(THERMAL, "resistance_c_per_w", found.resistance_c_per_w, "degC/W", **said)
-    for name, unit in (("rise_s", "s"), ("decay_s", "s"), ("resistance_c_per_w", "degC/W")):
-        if np.isfinite(value := getattr(found, f"second_{name}")):
-            own.model(THERMAL, f"second_{name}", value, unit, **said)
+    for k, which in enumerate(_names(len(found.rc_rise_s))):
+        each = said | {"form": f"whole log, {which}"}
+        for name in ("rc_rise", "rc_decay"):
+            value, low, high = (float(getattr(found, f"{name}_{end}")[k]) for end in ("s", "low_s", "high_s"))
+            _constant(own, f"{name}_s", value, low, high, each)
+        own.model(THERMAL, "resistance_c_per_w", found.resistance_c_per_w[k], "degC/W", **each)
     own.model(THERMAL, "zero_power_c", found.zero_c, "degC", **said)
     own.model(THERMAL, "residual_c", found.residual_c, "degC", **said)
+
+
+def _names(count: int) -> list[str]:
+    """What the constants are called, the fastest first."""
+    if count == 1:
+        return ["one constant"]
+    ends = {1: ", the fastest", count: ", the slowest"}
+    return [f"constant {k} of {count}{ends.get(k, '')}" for k in range(1, count + 1)]
+
+
+def _constant(own: Measured, name: str, value: float, low: float, high: float, said: dict[str, Any]) -> None:
+    """Keep one constant, or between what it lies."""
+    known = {end: float(x) for end, x in (("low", low), ("high", high)) if np.isfinite(x)}
+    if np.isfinite(value):
+        own.model(THERMAL, name, value, "s", **known, **said)
+        return
+    words = {
+        (): "the log does not tell it",
+        ("low",): f"above {low:.3g} s",
+        ("high",): f"below {high:.3g} s",
+        ("low", "high"): f"below {high:.3g} s" if low == 0 else f"between {low:.3g} and {high:.3g} s",
+    }
+    own.model(THERMAL, name, None, "s", reason=words[tuple(known)], **known, **said)
+
+
+def _unsure(offset_se_s: float, time_s: Floats, series: Series) -> float:
+    """Standard error of the offset between the logs: a reading is up to a poll old, of both."""
+    polls = [float(np.median(np.diff(t))) if len(t) > 1 else 0.0 for t in (time_s, series.time_s)]
+    return float(np.sqrt(offset_se_s**2 + sum(p**2 for p in polls) / 12))

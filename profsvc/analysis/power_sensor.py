@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,6 +22,8 @@ MOST_STRETCHES = 5
 # A clock that is off by less shows in no window.
 LEAST_OFFSET_S = 0.5
 FEWEST = 4
+# What may be named as a temperature: what is one, and what a file says nothing of.
+READ_AS = ("temperature", "unknown")
 
 
 class Options(NamedTuple):
@@ -152,7 +154,8 @@ def _join(own: Measured, logs: Sequence[Log], quantity: str, options: Options) -
     """Find the log of a quantity that goes with the power, and bring it onto the clock of the power."""
     wanted = [log for log in logs if log.quantity == quantity]
     if quantity == "temperature" and options.temperature is not None:
-        wanted = named(wanted, options.temperature)
+        able = [log for log in logs if log.quantity in READ_AS]
+        wanted = [_told(own, log) for log in named(able, options.temperature)]
     choice = companion(own.log, wanted, quantity)
     if choice.log is None:
         own.reasons[quantity] = choice.reason
@@ -167,6 +170,14 @@ def _join(own: Measured, logs: Sequence[Log], quantity: str, options: Options) -
         own.reasons[quantity] = f"{log.name} stands on another clock than {own.log.name}"
         return
     own.companions[quantity] = _series(own, log)
+
+
+def _told(own: Measured, log: Log) -> Log:
+    """A log that the user calls a temperature; degrees C are taken for it where its file does not say."""
+    if log.quantity == "temperature":
+        return log
+    own.beware("unit_assumed", f"{log.name} is taken for degrees C, as you named it; its file names no unit")
+    return replace(log, quantity="temperature", unit="degC")
 
 
 def _aligned(own: Measured, log: Log, options: Options) -> Log | None:

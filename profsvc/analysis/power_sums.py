@@ -78,6 +78,13 @@ def _mean(series: Series, begin: Floats, end: Floats) -> Floats:
     return window_energy(series.time_s, series.value, begin, end).mean_w
 
 
+def _median(series: Series, begin: Floats, end: Floats) -> Floats:
+    """Median of a companion over each window: what it was most of the time, whatever it came from."""
+    places, window = inside(series.time_s, begin, end)
+    parts = np.split(series.value[places], np.searchsorted(window, np.arange(1, len(begin))))
+    return np.array([np.median(part) if part.size else np.nan for part in parts])
+
+
 def _temperatures(own: Measured, table: pd.DataFrame, begin: Floats, end: Floats) -> None:
     series = own.companions.get("temperature")
     names = ("mean_temperature_c", "lowest_temperature_c", "highest_temperature_c")
@@ -96,9 +103,11 @@ def _temperatures(own: Measured, table: pd.DataFrame, begin: Floats, end: Floats
 def _clocks(own: Measured, table: pd.DataFrame, begin: Floats, end: Floats) -> None:
     """Mean clock of each window; flag the loads in which it moved, or was held down."""
     table["mean_clock_hz"], table["slowed_share"] = np.nan, 0.0
+    table["clock_hz"] = np.nan
     series = own.companions.get("clock")
     if series is not None:
         table["mean_clock_hz"] = _mean(series, begin, end)
+        table["clock_hz"] = _median(series, begin, end)
     slow = own.companions.get("slowed")
     if slow is None:
         return

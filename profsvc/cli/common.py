@@ -113,6 +113,7 @@ def say(text: str) -> None:
 def describe(verdict: "Verdict", checked: bool) -> str:
     """Say in one sentence what became of a file."""
     counts = {"launches": verdict.launches, "samples": verdict.samples}
+    counts["phase" if verdict.phases == 1 else "phases"] = verdict.phases
     held = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
     if not held and not verdict.known:  # what is stored already may be told by its lines alone
         held = "no launches"

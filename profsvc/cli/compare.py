@@ -18,11 +18,14 @@ def compare(
         list[str] | None,
         typer.Option(help="Exit with 1 beyond this, such as duration=5% or divergence=0.05; may be repeated."),
     ] = None,
+    power: Annotated[bool, typer.Option("--power", help="Only the power, window by window.")] = False,
     output: Output = "table",
 ) -> None:
     """Compare two runs: what became of each kernel, and whether what was foretold came true.
 
-    Kernels are the same by name, or by a short name that each run has once; --map says the others.
+    Kernels are the same by name, or by a short name that each run has once; --map says the others. Windows of power are
+    the same by label, or by a load on as many SMs that each run has once; their power is compared at the temperature of
+    the run before.
 
     Examples:
 
@@ -31,9 +34,12 @@ def compare(
       profsvc compare v1 v2 --map reduce_v1=reduce_v7 -o json
 
       profsvc compare main branch --fail-on duration=3% --fail-on divergence=0.05
+
+      profsvc compare main branch --power --fail-on power=3% -o csv
     """
-    from profsvc.reports.comparison import comparison
+    from profsvc.reports.comparison import comparison, power_alone
     from profsvc.views import compare as side_by_side
+    from profsvc.views.compare_power import POWER
 
     limits = fail_on or []
     side_by_side.failures({"kernels": [], "criteria": []}, limits)  # a wrong limit is said before any work
@@ -46,9 +52,13 @@ def compare(
     if output == "json":
         put_json(view)
     elif output == "table":
-        typer.echo(comparison(view, width()), nl=False)
+        typer.echo((power_alone if power else comparison)(view, width()), nl=False)
+    elif power:
+        put(POWER, view["power"], output)
     else:
         put(side_by_side.KERNELS, view["kernels"], output)
+    if unjudged := side_by_side.unjudged(view, limits):
+        say("\n".join(unjudged))
     if broken := side_by_side.failures(view, limits):
         say("\n".join(broken))
         raise typer.Exit(1)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from profsvc.cli import heat_map as heat
 from profsvc.cli.common import Output, engine_of, put, put_json, say, width
 from profsvc.errors import UsageError
 
@@ -36,12 +37,21 @@ def power(
     plot: Annotated[
         Path | None, typer.Option(help="Draw it: FILE.svg, FILE.png, or FILE.html with all pictures.", metavar="FILE")
     ] = None,
+    heat_map: heat.HeatMap = None,
+    minus: heat.Minus = None,
+    calibration: heat.Calibration = None,
+    rc_s: heat.RcS = None,
+    rotated: heat.Rotated = None,
+    angle: heat.Angle = None,
     output: Output = "table",
 ) -> None:
     """Show the power and energy of a run, window by window, as measured and corrected to one temperature.
 
     Windows are what marks say (profsvc formats marks), else kernels of a trace on the same clock, else the levels of
     the power itself. What an option changes is computed for this call and not stored.
+
+    With --heat-map the thermocouples on the die are shown instead, once they have settled; with --rotated whether what
+    they show is the chip's or the spacer's.
 
     Examples:
 
@@ -52,6 +62,10 @@ def power(
       profsvc power wall --host-power 159 --plot power.html
 
       profsvc power today -o csv
+
+      profsvc power spacer --heat-map map.svg --minus spacer_idle --calibration plates
+
+      profsvc power spacer --rotated spacer_90
     """
     from profsvc.analysis.power import Options
     from profsvc.reports import power_text
@@ -61,6 +75,12 @@ def power(
     _known("--reference-temperature", reference_temperature, COLDEST_C, HOTTEST_C, "degrees C")
     _known("--host-power", host_power, 0.0, math.inf, "W")
     _known("--offset", offset, -math.inf, math.inf, "s")
+    others: dict[str, object] = {"--reference-temperature": reference_temperature, "--host-power": host_power}
+    others |= {"--sensor": sensor, "--temperature-sensor": temperature_sensor, "--offset": offset, "--plot": plot}
+    asked = heat.Asked(heat_map, minus, calibration, rc_s, rotated, angle)
+    if heat.is_asked(asked, others):
+        heat.show(engine_of(context), run, asked, output)
+        return
     engine = engine_of(context)
     options = Options(reference_temperature, host_power, temperature_sensor, sensor, offset)
     view = of_power.power(engine, run, options)

@@ -41,6 +41,11 @@ def load(t: Array, p: Array) -> Load:
     if beats:
         k = np.flatnonzero(seen.first_reading)[1:]
         t, p = (t[k] + t[k - 1]) / 2, p[k]
+    return pieces(t, p, age)
+
+
+def pieces(t: Array, p: Array, age: float = 0.0) -> Load:
+    """Pieces of a power log as it is stamped."""
     p = clean(t, p, median=True).value
     found = change_points(t, p)
     if found.begin_s.size == 0:

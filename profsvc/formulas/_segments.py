@@ -1,6 +1,6 @@
 """Segments of constant load: which of their readings count, in blocks, and the temperature without its rounding."""
 
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,6 +58,18 @@ class Blocks(NamedTuple):
     span: float
     smooth: Array
     drift: Array
+
+
+class Means(Protocol):
+    """What blocks of any make have."""
+
+    @property
+    def temperature(self) -> Array:
+        """Mean of each."""
+
+    @property
+    def segment(self) -> Codes:
+        """Segment of each."""
 
 
 def readings_of(time: Array, temperature: Array) -> Readings:
@@ -197,7 +209,7 @@ def step_of(temperature: Array) -> float:
     return float(np.diff(values[often]).min())
 
 
-def resting(r: Readings, b: Blocks, step: float) -> list[Unseen]:
+def resting(r: Readings, b: Means, step: float) -> list[Unseen]:
     """Where a rounded temperature came to rest, no reading says where between two steps it did.
 
     For every segment: the blocks that show that value, and the variance of the error they share. A reading that

@@ -7,6 +7,9 @@ from profsvc.formulas._arrays import Array
 
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(48)
 ALMOST_NORMAL = 1e4  # degrees of freedom beyond which t and F no longer change in the sixth digit
+LIGHT = 1e-6  # share of the weight below which a part of a mixture does not count
+HALVINGS = 44
+FAR = 1e8  # scales; no t lies beyond
 
 
 def t_cdf(t: ArrayLike, freedom: ArrayLike) -> Array:
@@ -35,11 +38,20 @@ def _integral(start: Array, end: Array, over: Array, under: Array) -> Array:
 
 
 def quantile(probability: float, location: Array, scale: Array, freedom: ArrayLike, weight: Array) -> float:
-    """Quantile of a mixture of t distributions, by bisection."""
+    """Quantile of a mixture of t distributions."""
+    return float(quantiles(np.array([probability]), location, scale, freedom, weight)[0])
+
+
+def quantiles(probability: Array, location: Array, scale: Array, freedom: ArrayLike, weight: Array) -> Array:
+    """Quantiles of a mixture of t distributions, by bisection."""
+    counts = weight > LIGHT * weight.max()
+    location, weight = location[counts], weight[counts] / weight[counts].sum()
+    scale = np.maximum(scale[counts], 1e-150)  # rows that a model follows exactly leave none
     reach = 60 * scale.max()
-    low, high = float(location.min() - reach), float(location.max() + reach)
-    for _ in range(60):
+    low, high = (np.full(probability.size, end) for end in (location.min() - reach, location.max() + reach))
+    for _ in range(HALVINGS):
         middle = (low + high) / 2
-        below = float(weight @ t_cdf((middle - location) / scale, freedom))
-        low, high = (middle, high) if below < probability else (low, middle)
-    return (low + high) / 2
+        t = np.clip((middle[:, np.newaxis] - location) / scale, -FAR, FAR)
+        less = t_cdf(t, freedom) @ weight < probability
+        low, high = np.where(less, middle, low), np.where(less, high, middle)
+    return np.asarray((low + high) / 2)

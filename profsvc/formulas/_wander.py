@@ -14,11 +14,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from profsvc.formulas import _student
 from profsvc.formulas._arrays import Array
-from profsvc.formulas._student import quantile
 
 SHARES = (0.15, 0.35, 0.6, 0.85, 0.98)
 SPANS = tuple(0.75 * 2.0**k for k in range(6))  # tau, in typical distances of two blocks
+SAME = 1e-12  # of the square of a column: what is left of it beside others that say the same
 
 
 class Wander(NamedTuple):
@@ -79,33 +80,59 @@ def _whitened(noise: Models, X: Array) -> Array:
 
 def fit(noise: Models, y: Array, X: Array) -> Wander:
     """Fit the columns of X to y under each noise model."""
-    both = _whitened(noise, np.column_stack([X, y]))
-    A, b = both[:, :, :-1], both[:, :, -1]
-    normal = A.transpose(0, 2, 1) @ A
+    A, b, norm = _scaled(noise, X, y[:, np.newaxis])
+    b = b[:, :, 0]
+    # Columns that say the same leave their estimates open: a variance that is huge, and positive.
+    normal = A.transpose(0, 2, 1) @ A + SAME * np.eye(X.shape[1])
     inverse = np.linalg.inv(normal)
     estimate = (inverse @ (A.transpose(0, 2, 1) @ b[:, :, np.newaxis]))[:, :, 0]
     rest = b - (A @ estimate[:, :, np.newaxis])[:, :, 0]
     squares = np.maximum((rest**2).sum(axis=1), np.finfo(float).tiny)
     freedom = y.size - X.shape[1]
-    restricted = -0.5 * (noise.determinant + np.linalg.slogdet(normal)[1] + freedom * np.log(squares))
+    size = np.linalg.slogdet(normal)[1] + 2 * np.log(norm).sum(axis=1)
+    restricted = -0.5 * (noise.determinant + size + freedom * np.log(squares))
     weight = np.exp(restricted - restricted.max())
+    error = (squares / freedom)[:, np.newaxis, np.newaxis] / (norm[:, :, np.newaxis] * norm[:, np.newaxis, :])
     return Wander(
-        estimate,
-        inverse * (squares / freedom)[:, np.newaxis, np.newaxis],
+        estimate / norm,
+        inverse * error,
         weight / weight.sum(),
         -0.5 * (noise.determinant + y.size * np.log(squares / y.size)),
         freedom,
     )
 
 
+def moves(noise: Models, errors: Array, X: Array) -> Array:
+    """By how much each error of the rows, a column each, moves the estimates: (models, columns of X, errors)."""
+    A, b, norm = _scaled(noise, X, errors)
+    normal = A.transpose(0, 2, 1) @ A + SAME * np.eye(X.shape[1])
+    return np.asarray(np.linalg.solve(normal, A.transpose(0, 2, 1) @ b) / norm[:, :, np.newaxis])
+
+
+def _scaled(noise: Models, X: Array, y: Array) -> tuple[Array, Array, Array]:
+    """Whitened columns of X, of length one, and of y; and what the lengths were."""
+    both = _whitened(noise, np.column_stack([X, y]))
+    A, b = both[:, :, : X.shape[1]], both[:, :, X.shape[1] :]
+    norm = np.sqrt((A**2).sum(axis=1))
+    norm = np.where(norm > 0, norm, 1.0)
+    return A / norm[:, np.newaxis], b, norm
+
+
 def interval(found: Wander, column: int, extra: Array | float = 0.0, level: float = 0.95) -> tuple[float, float, float]:
     """Estimate of one column and the ends of its interval; `extra` is a variance that the residuals do not show."""
     estimate = found.estimate[:, column]
     scale = np.sqrt(found.covariance[:, column, column] + extra)
-    low, high = (
-        quantile(p, estimate, scale, float(found.freedom), found.weight) for p in ((1 - level) / 2, (1 + level) / 2)
-    )
-    return float(found.weight @ estimate), low, high
+    ends = np.array([(1 - level) / 2, (1 + level) / 2])
+    low, high = _student.quantiles(ends, estimate, scale, float(found.freedom), found.weight)
+    return float(found.weight @ estimate), float(low), float(high)
+
+
+def quantiles(found: Wander, column: int, extra: Array | float = 0.0) -> tuple[float, float, float]:
+    """Median of one column, which lies within its interval, and the ends of that of 95 %."""
+    estimate, freedom = found.estimate[:, column], float(found.freedom)
+    scale = np.sqrt(found.covariance[:, column, column] + extra)
+    middle, low, high = _student.quantiles(np.array([0.5, 0.025, 0.975]), estimate, scale, freedom, found.weight)
+    return float(middle), float(low), float(high)
 
 
 def along(found: Wander, direction: Array) -> Wander:

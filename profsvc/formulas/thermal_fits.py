@@ -5,9 +5,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from profsvc.formulas import _segments, _wander
+from profsvc.formulas import _relaxing, _segments
 from profsvc.formulas._arrays import Array, Mask, mask, rows, suspect
-from profsvc.formulas._segments import Blocks
+from profsvc.formulas._relaxing import Estimate, Rows
 from profsvc.formulas._student import quantile
 from profsvc.formulas.flags import Flag
 
@@ -15,19 +15,22 @@ SATURATED_C_PER_MIN = 0.2
 SATURATION_S = 30.0
 LEAST_BENCHMARKS = 4
 LEAST_CHANGE_C = 3.0
-TRIED = 200  # time constants
-USEFUL = 3.0  # an interval whose ends differ by a larger factor is none
 
 
 class RcFit(NamedTuple):
-    """One exponential through a log; ends of the interval hold 95 %; `refusal` is empty where it may be used."""
+    """Exponentials through a log, the fastest first; ends of the intervals hold 95 %.
 
-    rc_s: float
-    low_s: float
-    high_s: float
+    A constant that is faster than the readings tell is NaN with a low end of 0: it lies below the high end. One that is
+    NaN otherwise is not told within a factor of 10; nor is an end that is NaN. `refusal` is empty where the fit may be
+    used.
+    """
+
+    rc_s: Array
+    low_s: Array
+    high_s: Array
+    change_c: Array
     start_c: float
     end_c: float
-    change_c: float
     residual_c: float
     readings: int
     refusal: str
@@ -62,8 +65,8 @@ def fit_rise(time_s: ArrayLike, temperature_c: ArrayLike) -> RcFit:
 
     .. math:: T(t) = T_\infty + (T_0 - T_\infty)\,e^{-t/RC}
 
-    by separable least squares: for each of 200 constants the two temperatures follow from a line, the best constant
-    is refined; its interval knows rounding and wander (`profsvc.formulas._wander`).
+    A board has more constants than this one: to it are added, up to four, what the likelihood wants; each interval
+    knows rounding and wander (`profsvc.formulas._wander`).
 
     Source: [Hong2012] Eq 49 with the start left free. Leakage feeds back, so that under a constant load the constant
     is RC / (1 - mu sigma): a few percent above that of `profsvc.formulas.thermal_load.fit_load`, which knows the power.
@@ -72,17 +75,18 @@ def fit_rise(time_s: ArrayLike, temperature_c: ArrayLike) -> RcFit:
         time_s: Stamps within one load, flat [s].
         temperature_c: Temperature [degC].
 
-    Returns: RcFit; ``change_c`` is delta if the board started idle.
+    Returns: RcFit; the sum of ``change_c`` is delta if the board started idle.
 
     Range: refused, with the figure, for fewer than 20 readings, a change below 3 degC or within the scatter of the
-        readings, a temperature that falls, and an interval whose ends differ by more than a factor of 3.
+        readings, a temperature that falls, and where no constant is told within a factor of 3
+        or as a bound.
 
     Errors: TypeError for a wrong dtype, ValueError for shapes that do not fit.
 
     >>> t = np.arange(0.0, 150.0, 0.5)
     >>> found = fit_rise(t, np.floor(57 + 21 * (1 - np.exp(-t / 35))))
-    >>> bool(found.low_s < 35 < found.high_s), found.refusal
-    (True, '')
+    >>> (found.low_s < 35) & (35 < found.high_s), found.refusal
+    (array([ True]), '')
     """
     return _exponential(time_s, temperature_c, 1.0)
 
@@ -98,7 +102,7 @@ def fit_decay(time_s: ArrayLike, temperature_c: ArrayLike) -> RcFit:
         time_s: Stamps after the load, flat [s].
         temperature_c: Temperature [degC].
 
-    Returns: RcFit; ``change_c`` is minus gamma.
+    Returns: RcFit; the sum of ``change_c`` is minus gamma.
 
     Range: as `fit_rise`, for a temperature that rises instead.
 
@@ -106,8 +110,8 @@ def fit_decay(time_s: ArrayLike, temperature_c: ArrayLike) -> RcFit:
 
     >>> t = np.arange(0.0, 200.0, 0.5)
     >>> found = fit_decay(t, np.floor(57 + 21 * np.exp(-t / 60)))
-    >>> bool(found.low_s < 60 < found.high_s), found.refusal
-    (True, '')
+    >>> (found.low_s < 60) & (60 < found.high_s), found.refusal
+    (array([ True]), '')
     >>> fit_decay(t, 40 + 0 * t).refusal
     'the temperature changes by 0.0 degC; a time constant needs 3 degC'
     """
@@ -118,60 +122,51 @@ def _exponential(time_s: ArrayLike, temperature_c: ArrayLike, sign: float) -> Rc
     t, T = rows(time_s=time_s, temperature_c=temperature_c)
     good = np.isfinite(t) & np.isfinite(T)
     t, T = t[good], T[good]
-    unknown = float("nan")
+    none, unknown = np.empty(0), float("nan")
     nothing = RcFit(
-        unknown, unknown, unknown, unknown, unknown, unknown, unknown, t.size, "", mask((Flag.INPUT_SUSPECT, True))
-    )
+        none, none, none, none, unknown, unknown, unknown, t.size, "", mask((Flag.INPUT_SUSPECT, True))
+    )  # fmt: skip
     if t.size < _segments.ENOUGH or not np.ptp(t) > 0:
         return nothing._replace(refusal=f"there are {t.size} readings; a time constant needs {_segments.ENOUGH}")
     r = _segments.readings_of(t - t.min(), T)
-    b = _segments.blocks(r)
-    span = float(_segments.ranges(b)[0])
+    span = float(_segments.ranges(_segments.blocks(r))[0])
     if span < LEAST_CHANGE_C:
         return nothing._replace(
             refusal=f"the temperature changes by {span:.1f} degC; a time constant needs {LEAST_CHANGE_C:g} degC"
         )
-    RC = _best(b)
-    end, change = _line(b, np.array([RC]))[1][0]
-    E = np.exp(-b.time / RC)
-    rest = b.temperature - end - change * E
-    columns = np.column_stack([np.ones_like(E), E, change * E * b.time / RC])  # the last by the logarithm of RC
-    found = _wander.fit(_wander.models(b.time, b.size, b.span), rest, columns)
-    onto = np.linalg.pinv(columns)[2]
-    hidden = sum(float(onto @ shown) ** 2 * v for shown, v in _segments.resting(r, b, _segments.step_of(T)))
-    _, low, high = _wander.interval(found, 2, hidden)
-    told = nothing._replace(
-        rc_s=RC, low_s=RC * float(np.exp(low)), high_s=RC * float(np.exp(high)), start_c=float(end + change),
-        end_c=float(end), change_c=float(-change), residual_c=float(np.sqrt((rest**2).mean())),
-    )  # fmt: skip
-    if sign * change > 0:
-        return told._replace(refusal=f"the temperature goes from {end + change:.1f} to {end:.1f} degC: the wrong way")
-    if not high - low < np.log(USEFUL):
-        return told._replace(
-            refusal=f"the time constant lies between {told.low_s:.3g} and {told.high_s:.3g} s: too wide"
-        )
-    return told._replace(flags=mask((Flag.INPUT_SUSPECT, bool((~good).any()))))
+    blocks = _relaxing.rows_of(r.time, T, np.zeros(1))
+    now = _relaxed(blocks)
+    order = np.argsort(now.p)
+    parts = now.linear[order]
+    end, start = float(now.linear[-1]), float(now.linear.sum())
+    step = _segments.step_of(T)
+    hidden = [np.sqrt(v) * shown for shown, v in _segments.resting(r, blocks, step)]
+    hidden += _relaxing.creeping(blocks, step)
+    ends = _relaxing.intervals(now, np.eye(now.p.size)[order], hidden, blocks.noise)
+    told = _relaxing.said(ends, blocks.interval, float(np.ptp(t)))
+    refusal = _relaxing.refusal(now, order, ends, told)
+    if sign * parts.sum() > 0:
+        refusal = f"the temperature goes from {start:.1f} to {end:.1f} degC: the wrong way"
+    flags = mask((Flag.INPUT_SUSPECT, bool(refusal) or bool((~good).any())))
+    value, low, high = told.T
+    residual = float(np.sqrt(np.average(now.rest**2, weights=blocks.size)))
+    return RcFit(value, low, high, -parts, start, end, residual, t.size, refusal, flags)
 
 
-def _line(b: Blocks, RC: Array) -> tuple[Array, Array]:
-    """Squares left, and the temperature in the end with the change to it, for each constant."""
-    E = np.exp(-b.time / RC[:, np.newaxis])
-    W = b.size / b.size.sum()
-    dE, dT = E - (E @ W)[:, np.newaxis], b.temperature - b.temperature @ W
-    change = (dE @ (W * dT)) / np.maximum((dE**2) @ W, 1e-300)
-    left = ((dT - change[:, np.newaxis] * dE) ** 2) @ W
-    return left, np.column_stack([b.temperature @ W - change * (E @ W), change])
+def _relaxed(blocks: Rows) -> Estimate:
+    """As many exponentials as the likelihood wants, all of them up or all down."""
+    ladder = np.log(_relaxing.LADDER_S)
 
+    def columns(p: Array) -> Array:
+        E = np.exp(-blocks.point[:, np.newaxis] / np.exp(p).reshape(-1))
+        E = blocks.mean(E).reshape(-1, *p.shape).swapaxes(0, 1)
+        return np.concatenate([E, np.ones((len(p), blocks.time.size, 1))], axis=2)
 
-def _best(b: Blocks) -> float:
-    """The constant of least squares: a grid of them, and a finer one around the best, five times."""
-    low, high = np.log(max(b.span / 4, 0.2)), np.log(4 * np.ptp(b.time))
-    for _ in range(6):
-        tried = np.linspace(low, high, TRIED)
-        best = tried[np.argmin(_line(b, np.exp(tried))[0])]
-        reach = 2 * (high - low) / (TRIED - 1)
-        low, high = best - reach, best + reach
-    return float(np.exp(best))
+    def more(p: Array) -> Array:
+        return _relaxing.pairs(ladder) if p.size == 1 else np.column_stack([np.tile(p, (ladder.size, 1)), ladder])
+
+    problem = _relaxing.Problem(blocks, columns)
+    return _relaxing.forward(problem, ladder[:, np.newaxis], more, lambda _, linear: linear[:-1])
 
 
 def at_rest(time_s: ArrayLike, temperature_c: ArrayLike, rc_s: float | None = None) -> Saturation:

@@ -50,6 +50,7 @@ class Verdict:
     launches: int = 0
     metrics: int = 0
     samples: int = 0
+    phases: int = 0
     lines: int = 0
     lines_stored: int = 0
     lines_skipped: int = 0
@@ -92,6 +93,8 @@ def _counted(verdict: Verdict, batches: Iterator[Batch]) -> Iterator[Batch]:
         verdict.metrics += len(batch.tables.get("metrics", ()))
         verdict.metrics += 0 if batch.wide is None else int(batch.wide.collected.sum())
         verdict.samples += len(batch.tables.get("samples", ()))
+        if verdict.format == formats.marks.NAME:
+            verdict.phases += len(batch.tables.get("ranges", ()))
         if "sensors" in batch.tables:
             verdict.warnings += _warnings(batch.tables["sensors"])
         if "characterizations" in batch.tables:

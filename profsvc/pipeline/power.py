@@ -1,4 +1,4 @@
-"""Power of a run: its logs out of the store, analysed, and what was found back into it."""
+"""Power and heat of a run: its logs out of the store, analysed, and what was found back into it."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -8,6 +8,7 @@ import pandas as pd
 from profsvc import store
 from profsvc.analysis import power
 from profsvc.analysis.power_logs import Log
+from profsvc.pipeline.thermocouples import models_of_run
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -17,13 +18,17 @@ QUANTITIES = {"power", "temperature", "energy", "clock", "fan", "state"}
 AS_IT_IS = power.Options()
 
 
-def logs_of_run(engine: "Engine", run_id: int) -> list[Log]:
-    """Return the logs of a run that power is analysed with; none where no power was logged."""
+def logs_of_run(engine: "Engine", run_id: int, also: str | None = None) -> list[Log]:
+    """Return the logs of a run that power is analysed with; none where no power was logged.
+
+    ``also``: name or number of a sensor that is wanted whatever it reads.
+    """
     sensors = store.sensors_of_run(engine, run_id)
     if not (sensors["quantity"] == "power").any():
         return []
+    named = (sensors["name"] == also) | (sensors["sensor_id"].astype(str) == also)
     logs = []
-    for row in sensors[sensors["quantity"].isin(QUANTITIES)].to_dict("records"):
+    for row in sensors[sensors["quantity"].isin(QUANTITIES) | named].to_dict("records"):
         readings = store.sensor_readings(engine, row["sensor_id"])
         gpu = None if pd.isna(row["gpu_index"]) else int(row["gpu_index"])
         about = (row["sensor_id"], row["upload_id"], row["quantity"], row["name"], row["unit"], gpu, row["device"])
@@ -32,18 +37,22 @@ def logs_of_run(engine: "Engine", run_id: int) -> list[Log]:
 
 
 def power_of_run(engine: "Engine", run_id: int, options: power.Options = AS_IT_IS) -> Mapping[str, pd.DataFrame]:
-    """Return what the analysis of power finds in a run; nothing of it is stored."""
-    logs = logs_of_run(engine, run_id)
+    """Return what the analysis of power and of thermocouples finds in a run; nothing of it is stored."""
+    heat = models_of_run(engine, run_id)
+    logs = logs_of_run(engine, run_id, options.temperature)
     if not logs:
-        return {}
+        return {} if heat.empty else {"power_models": heat}
     marks, launches = store.marks_of_run(engine, run_id), store.launch_times(engine, run_id)
-    return power.analyze_power(logs, marks, launches, options)
+    frames = power.analyze_power(logs, marks, launches, options)
+    models = [frame for frame in (frames["power_models"], heat) if len(frame)]
+    return {**frames, "power_models": pd.concat(models, ignore_index=True) if models else pd.DataFrame()}
 
 
 def analyze_power(engine: "Engine", run_id: int) -> Mapping[str, pd.DataFrame]:
-    """Analyse the power of a run and store what was found, in place of what was there.
+    """Analyse the power and the thermocouples of a run and store what was found, in place of what was there.
 
-    A run without a log of power has nothing stored: what an upload brought goes with it.
+    A run without a log of power and without a thermocouple on the die has nothing stored: what an upload brought goes
+    with it.
     """
     if frames := power_of_run(engine, run_id):
         store.save_power(engine, run_id, frames, power.VERSION)

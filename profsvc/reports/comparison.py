@@ -1,8 +1,9 @@
 """Two runs beside each other as a person reads them in a terminal."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from profsvc.reports.model_text import interval
 from profsvc.reports.rows import render, visible
 from profsvc.reports.text import middle, times
 
@@ -10,22 +11,21 @@ HEADS = {
     "kernel": "kernel", "before": "before us", "after": "after us", "speedup": "speedup", "predicted": "predicted",
     "estimate": "NVIDIA", "limit": "limited by",
 }  # fmt: skip
+POWER_HEADS = ("window", "sensor", "W before", "W after", "change", "J before", "J after", "J change", "beyond")
 # A criterion that moved less is not worth a line here; all of them are in the other forms.
 WORTH = 0.05
-MOST = 15
+MOST, FEW = 15, 5
 
 
 def comparison(view: Mapping[str, Any], width: int | None = None) -> str:
     """Write the page of a comparison: what differs besides, a row a kernel, the criteria that moved, what is alone."""
-    before, after = view["before"], view["after"]
-    lines = [f"{before['project']}/{before['name']} -> {after['project']}/{after['name']}"]
-    lines += [f"beware: {warning}" for warning in view["warnings"]]
+    lines = _head(view)
     if view["kernels"]:
         rows = [{title: _cell(row, name) for name, title in HEADS.items()} for row in view["kernels"]]
         lines += ["", *str(render(list(HEADS.values()), rows, "table", width=width)).splitlines(), ""]
         lines.append(f"geometric mean of the speedups: {times(view['geometric_mean_speedup']) or 'unknown'}")
         lines.append("predicted and NVIDIA: what all waste removed was to bring, foretold from the run before")
-    else:
+    elif view["only_before"] or view["only_after"] or not view["power"]:
         lines += ["", "the two runs have no kernel in common; say which became which with --map OLD=NEW"]
     moved = [row for row in view["criteria"] if abs(row["change"]) >= WORTH]
     lines += ["", "criteria that moved (1: nothing to gain)"] if moved else []
@@ -36,7 +36,60 @@ def comparison(view: Mapping[str, Any], width: int | None = None) -> str:
         names = [middle(str(one["kernel"]), 40) for one in view[key]]
         more = f" and {len(names) - MOST} more" if len(names) > MOST else ""
         lines += [f"{words}: {', '.join(names[:MOST])}{more}"] if names else []
+    lines += ["", *_power(view["power"], width)] if view["power"] else []
     return "\n".join(visible(line) for line in lines) + "\n"
+
+
+def power_alone(view: Mapping[str, Any], width: int | None = None) -> str:
+    """Write the page of the power of two runs."""
+    none = ["the two runs have no window of power in common; profsvc power RUN shows those of one"]
+    lines = [*_head(view), "", *(_power(view["power"], width) if view["power"] else none)]
+    return "\n".join(visible(line) for line in lines) + "\n"
+
+
+def _head(view: Mapping[str, Any]) -> list[str]:
+    before, after = view["before"], view["after"]
+    names = f"{before['project']}/{before['name']} -> {after['project']}/{after['name']}"
+    return [names, *(f"beware: {warning}" for warning in view["warnings"])]
+
+
+def _power(rows: Sequence[Mapping[str, Any]], width: int | None) -> Iterable[str]:
+    """A row a window; then at which temperature, and what was compared as it was measured, and why."""
+    yield "power"
+    cells = [dict(zip(POWER_HEADS, _of_window(row), strict=True)) for row in rows]
+    yield from str(render(POWER_HEADS, cells, "table", width=width)).splitlines()
+    yield from dict.fromkeys(
+        f"  {row['sensor']}: corrected to {row['reference_temperature_c']:.4g} \u00b0C, that of the run before; "
+        "intervals of 95 %, beyond: they lie apart"
+        for row in rows
+        if row["corrected"]
+    )
+    reasons: dict[str, list[str]] = {}
+    for row in rows:
+        if not row["corrected"]:
+            reasons.setdefault(row["reason"], []).append(str(row["window"]))
+    for reason, labels in reasons.items():
+        more = f" and {len(labels) - FEW} more" if len(labels) > FEW else ""
+        named = ", ".join(middle(label, 32) for label in labels[:FEW])
+        yield f"  as measured, without an interval ({named}{more}): {reason}"
+
+
+def _of_window(row: Mapping[str, Any]) -> Iterable[Any]:
+    old, new = str(row["window"]), str(row["window_after"])
+    yield middle(old, 32) if old == new else f"{middle(old, 24)} -> {middle(new, 24)}"
+    yield middle(str(row["sensor"]), 32)
+    for what, unit in (("power", "w"), ("energy", "j")):
+        for when in ("before", "after"):
+            name = f"{what}_{when}"
+            yield interval(row, f"{name}_{unit}", f"{name}_low_{unit}", f"{name}_high_{unit}")
+        yield _percent(row[f"{what}_change"])
+    known = {"power": row["power_beyond"], "energy": row["energy_beyond"]}
+    said = [what for what, beyond in known.items() if beyond]
+    yield "" if None in known.values() else " and ".join(said) or "no"
+
+
+def _percent(change: float | None) -> str:
+    return "" if change is None else f"{100 * change:+.1f} %"
 
 
 def _cell(row: Mapping[str, Any], name: str) -> Any:

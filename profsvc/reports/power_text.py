@@ -5,31 +5,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
 
+from profsvc.reports.heat_text import HEAT, lines_of
+from profsvc.reports.model_text import MOST, interval, models
 from profsvc.reports.page import STYLE
-from profsvc.reports.rows import cell, render, visible
+from profsvc.reports.rows import render, visible
 from profsvc.reports.text import middle
 
 Row = Mapping[str, Any]
 HEADS = ("window", "s", "W", "\u00b0C", "W corrected", "J", "J corrected", "beware")
 PARTS = ("windows", "coefficients", "models", "quality")
-MOST = 5
-# The terminal has the figures that answer a question; all of them are in the other forms.
-MODELS = (
-    "idle", "thermal", "active_sms", "performance_per_watt", "components", "join", "sensor",
-)  # fmt: skip
-
-
-def interval(row: Row, value: str, low: str, high: str) -> str:
-    """Write a value with its interval, in as many digits as the interval is worth.
-
-    >>> interval({"w": 302.96, "a": 301.2, "b": 304.7}, "w", "a", "b"), interval({"w": None}, "w", "a", "b")
-    ('303.0 [301.2, 304.7]', '')
-    """
-    if row[value] is None:
-        return ""
-    if row[low] is None or row[high] is None:
-        return cell(float(row[value]))
-    return f"{row[value]:#.4g} [{row[low]:#.4g}, {row[high]:#.4g}]"
 
 
 def power(view: Row, width: int | None = None) -> str:
@@ -38,10 +22,13 @@ def power(view: Row, width: int | None = None) -> str:
     lines = [f"power of run {info['name']} (id {info['run_id']}) of project {info['project']}"]
     if not view["stored"]:
         lines.append("  computed for this call; what is stored stays as it is")
+    heat = [row for row in view["models"] if row["model"] in HEAT]
+    view = {**view, "models": [row for row in view["models"] if row["model"] not in HEAT]}
     ids = dict.fromkeys(row["sensor_id"] for key in PARTS for row in view[key])
     for sensor_id in ids:
         own = {key: [row for row in view[key] if row["sensor_id"] == sensor_id] for key in PARTS}
         lines += ["", *_sensor(own, width)]
+    lines += ["", *lines_of(heat, width)] if heat else []
     return "\n".join(visible(line) for line in lines) + "\n"
 
 
@@ -53,7 +40,7 @@ def _sensor(own: Mapping[str, Sequence[Row]], width: int | None) -> Iterable[str
     if own["windows"]:
         yield from str(render(HEADS, [_window(row) for row in own["windows"]], "table", width=width)).splitlines()
         yield from _corrections(own["windows"])
-    for part in (_coefficients(own["coefficients"]), _models(own["models"]), _quality(own["quality"])):
+    for part in (_coefficients(own["coefficients"]), models(own["models"]), _quality(own["quality"])):
         yield from part
 
 
@@ -106,27 +93,6 @@ def _coefficients(rows: Sequence[Row]) -> Iterable[str]:
         refused = f": {row['reason']}" if row["reason"] else ""
         what = f"{value} W/\u00b0C" if value else "none"
         yield f"    {row['law']}, {row['form']}{clock}: {what}{over}{used}{refused}"
-
-
-def _models(rows: Sequence[Row]) -> Iterable[str]:
-    """The figures that have an interval or are few; the others are told by number."""
-    place = {model: number for number, model in enumerate(MODELS)}
-    names = sorted({str(row["model"]) for row in rows}, key=lambda model: (place.get(model, len(MODELS)), model))
-    for model in names:
-        own = [row for row in rows if row["model"] == model]
-        told = [row for row in own if row["low"] is not None or row["value"] is None] or own[:MOST]
-        more = f" (and {len(own) - len(told)} more figures: -o json)" if len(own) > len(told) else ""
-        yield f"  {model.replace('_', ' ')}{more}"
-        for row in told:
-            label = f"{row['window']}: " if row["window"] else ""
-            known = f"{interval(row, 'value', 'low', 'high')} {_unit(row['unit'])}".rstrip()
-            value = known if row["value"] is not None else row["reason"] or "unknown"
-            notes = ", ".join(filter(None, (row["form"], row["flags"] and row["flags"].replace(" ", ", "))))
-            yield f"    {label}{row['quantity']} {value}{f'  ({notes})' if notes else ''}"
-
-
-def _unit(unit: str | None) -> str:
-    return "" if unit in (None, "1") else str(unit).replace("degC", "\u00b0C")
 
 
 def _quality(rows: Sequence[Row]) -> Iterable[str]:

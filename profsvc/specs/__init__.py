@@ -14,9 +14,12 @@
 ``guidance``     criteria.toml: the nine criteria, the units and their hints
 ``questions``    queries.toml: example queries over the views of the store
 ``timing``       timing.toml: parameters, instruction costs and benchmarks of the timing model
+
+``changes``      changes.toml: the smallest change of a quantity that matters
 ===============  ==================================================================
 """
 
+from profsvc.specs.changes import SmallestChange, changes, smallest_change
 from profsvc.specs.collecting import how_to_collect, how_to_measure
 from profsvc.specs.components import Component, components, instruction_units
 from profsvc.specs.derive import derive_counters
@@ -39,7 +42,9 @@ __all__ = [
     "PowerUnit",
     "Question",
     "Reference",
+    "SmallestChange",
     "Unit",
+    "changes",
     "components",
     "counters",
     "criteria",
@@ -59,6 +64,7 @@ __all__ = [
     "question",
     "questions",
     "references",
+    "smallest_change",
     "timing",
     "units",
 ]

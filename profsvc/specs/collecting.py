@@ -1,6 +1,7 @@
 """Which option of a profiler collects what a counter is computed from."""
 
 from collections.abc import Container, Mapping
+from functools import cache
 
 from profsvc.specs.expression import Alternative
 from profsvc.specs.files import capability_range
@@ -35,13 +36,19 @@ def _leaves(alternative: Alternative, tool: str, capability: str | None) -> list
     return list(dict.fromkeys(found))
 
 
-def _section_with(names: list[str], capability: str | None) -> str | None:
+@cache
+def _sections(capability: str | None) -> Mapping[str, set[str]]:
+    """Return the metrics of every section on devices of ``capability``."""
     low, high = capability_range(capability)
     sections: dict[str, set[str]] = {}
     for section, _, metric, first, last in read_labels():
         if first <= low and high <= last:
             sections.setdefault(section, set()).add(metric)
-    return next((section for section, held in sections.items() if held.issuperset(names)), None)
+    return sections
+
+
+def _section_with(names: list[str], capability: str | None) -> str | None:
+    return next((section for section, held in _sections(capability).items() if held.issuperset(names)), None)
 
 
 def _option(tool: str, names: list[str], capability: str | None) -> str:

@@ -40,6 +40,7 @@ from profsvc.store.load import RunInfo, Stored, UploadInfo, find_upload, write_u
 from profsvc.store.migrate import current, head, state, upgrade
 from profsvc.store.power import (
     Readings,
+    last_samples,
     launch_times,
     marks_of_run,
     save_power,
@@ -135,6 +136,7 @@ __all__ = [
     "kernels_by_time",
     "kernels_of_run",
     "kinds_of",
+    "last_samples",
     "launch_numbers",
     "launch_times",
     "launches",

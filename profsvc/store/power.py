@@ -74,6 +74,44 @@ def sensor_readings(engine: Engine, sensor_id: int) -> Readings:
     return Readings(np.concatenate(times), np.concatenate(found), clock, every - timed[clock])
 
 
+def last_samples(engine: Engine, sensor_ids: Iterable[int], most: int, least_s: float) -> pd.DataFrame:
+    """Return at most about ``most`` samples of each of these sensors, the last ones, on every clock that they have.
+
+    Where the last ``most`` cover less than ``least_s``, they are every so many-th of those that do. Columns:
+    ``sensor_id``, ``time_ns``, ``local_ns``, ``elapsed_ns`` and ``value``, as ``v1_samples`` has them.
+    """
+    clocks = list(CLOCKS.values())
+    query = text(
+        f"SELECT {', '.join(clocks)}, value FROM v1_samples WHERE sensor_id = :sensor_id AND sample_index >= :first"
+        " AND sample_index % :step = 0 ORDER BY upload_id, sensor_id, block_id, sample_id"
+    )
+    blank = {name: pd.array([], dtype="Int64") for name in ("sensor_id", *clocks)}
+    parts = [pd.DataFrame({**blank, "value": np.empty(0)})]
+    with reading(engine) as connection:
+        for sensor_id in sensor_ids:
+            first, step = _end(connection, sensor_id, most, least_s)
+            wanted = {"sensor_id": sensor_id, "first": first, "step": step}
+            rows = connection.execute(query, wanted).all()
+            *times, found = list(zip(*rows, strict=True)) or [()] * (len(clocks) + 1)
+            columns = {clock: pd.array(time, dtype="Int64") for clock, time in zip(clocks, times, strict=True)}
+            owner = {"sensor_id": pd.array([sensor_id] * len(rows), dtype="Int64")}
+            parts.append(pd.DataFrame({**owner, **columns, "value": np.array(found, np.float64)}))
+    return pd.concat(parts, ignore_index=True)
+
+
+def _end(connection: Connection, sensor_id: int, most: int, least_s: float) -> tuple[int, int]:
+    """From which sample on the end of a log is taken, and each how many-th of them."""
+    samples = connection.execute(text("SELECT samples FROM v1_sensors WHERE sensor_id = :s"), {"s": sensor_id}).scalar()
+    if not samples or samples <= most:
+        return 0, 1
+    query = text("SELECT max(sample_index), max(elapsed_ns) - min(elapsed_ns) FROM v1_samples WHERE sensor_id = :s")
+    last, span_ns = connection.execute(query, {"s": sensor_id}).one()
+    each_s = (span_ns or 0) / 1e9 / (samples - 1)
+    step = int(np.ceil(least_s / (most * each_s))) if each_s > 0 else 1
+    step = min(max(step, 1), -(-(last + 1) // most))  # no more than the whole log
+    return max(last + 1 - most * step, 0), step
+
+
 def _clocks(engine: Engine, run_id: int) -> dict[int, str]:
     """Return the clock of the launches and ranges of each file of a run; launches of a second page count once."""
     uploads = select(engine, "v1_uploads", run_id=run_id)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from profsvc import store
 from profsvc.analysis.matching import match_kernels
 from profsvc.errors import UsageError
+from profsvc.views import compare_power
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -30,6 +31,7 @@ def compare(
 
     ``speedup`` is the mean time before over the mean time after; beside it what was foretold for the run before, by
     this program (``predicted``) and by the tool's own rules (``estimate``). ``mapped`` says which kernel became which.
+    ``power`` has a row a window that both have a log of power of.
     """
     ids = [store.find_run(engine, name) for name in (before, after)]
     runs = [store.select(engine, "v1_runs", run_id=run_id)[0] for run_id in ids]
@@ -43,12 +45,14 @@ def compare(
         full = {"kernel_before_full": match.before, "kernel_after_full": match.after}
         kernels.append(pair | _kernel(old, new) | {"matched_by": match.by} | full)
         criteria += [pair | row for row in _criteria(old["criteria"], new["criteria"])]
+    power, alone = compare_power.compared(*(compare_power.windows_of(engine, name) for name in (before, after)))
     return {
         "before": runs[0],
         "after": runs[1],
-        "warnings": _warnings(engine, runs),
+        "warnings": _warnings(engine, runs) + alone,
         "kernels": kernels,
         "criteria": criteria,
+        "power": power,
         "geometric_mean_speedup": _geometric_mean([row["speedup"] for row in kernels]),
         "only_before": [_alone(one, labels[0]) for one in olds.values()],
         "only_after": [_alone(one, labels[1]) for one in news.values()],
@@ -147,6 +151,16 @@ def failures(view: Mapping[str, Any], limits: Sequence[str]) -> list[str]:
             if change is not None and change > most:
                 said.append(f"{row['window']}: {name} up {100 * change:.1f} %, allowed {100 * most:g} %")
     return said
+
+
+def unjudged(view: Mapping[str, Any], limits: Sequence[str]) -> list[str]:
+    """Return a sentence for each limit of power or energy that nothing in the two runs can break."""
+    names = dict.fromkeys(name for name, _ in map(_limit, limits) if name in ("power", "energy"))
+    return [
+        f"--fail-on {name}: nothing to judge, the two runs have no window of {name} in common"
+        for name in names
+        if all(row[f"{name}_change"] is None for row in view["power"])
+    ]
 
 
 def _limit(text: str) -> tuple[str, float]:

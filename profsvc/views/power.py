@@ -38,18 +38,19 @@ def power(engine: "Engine", name: str, options: Options = AS_STORED) -> dict[str
     info = store.select(engine, "v1_runs", run_id=run_id)[0]
     sensors = store.select(engine, "v1_sensors", run_id=run_id, quantity="power")
     if not sensors:
+        heat = store.select(engine, VIEWS["power_models"], run_id=run_id, model="heat_map")
+        hint = f"; for its thermocouples: profsvc power {run_id} --heat-map FILE.svg" if heat else ""
         raise NotFoundError(
             f"run {info['name']!r} has no log of power; upload one to it: profsvc upload --run {run_id} FILE"
-            " (nvidia-smi, DCGM, a power meter: profsvc formats)"
+            f" (nvidia-smi, DCGM, a power meter: profsvc formats){hint}"
         )
     found = {key: store.select(engine, view, run_id=run_id) for key, view in VIEWS.items()}
     is_stored = options._replace(sensor=None) == AS_STORED and any(found.values())
-    if is_stored:
-        found = _of_sensor(found, sensors, options.sensor)
-    else:
+    if not is_stored:
         frames = power_of_run(engine, run_id, options)
         every = store.select(engine, "v1_sensors", run_id=run_id)
-        found = {key: _rows(key, frames.get(key), info, every) for key in NAMES}
+        found = {key: rows_of(key, frames.get(key), info, every) for key in NAMES}
+    found = _of_sensor(found, sensors, options.sensor)
     return {"run": info, "stored": is_stored, **{NAMES[key]: rows for key, rows in found.items()}}
 
 
@@ -63,7 +64,7 @@ def _of_sensor(found: Mapping[str, list[Row]], sensors: Sequence[Row], name: str
     return {key: [row for row in rows if row["sensor_id"] in {*ids, None}] for key, rows in found.items()}
 
 
-def _rows(table: str, frame: pd.DataFrame | None, run: Row, sensors: Sequence[Row]) -> list[Row]:
+def rows_of(table: str, frame: pd.DataFrame | None, run: Row, sensors: Sequence[Row]) -> list[Row]:
     """Return the rows of a frame as the view of them would have them."""
     known = {one["sensor_id"]: one for one in sensors}
     about = {"run_id": run["run_id"], "project": run["project"], "run": run["name"]}

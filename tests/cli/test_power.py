@@ -110,3 +110,23 @@ def test_names_of_an_upload_do_nothing_on_the_terminal_nor_in_the_page(cli, stor
     page = (tmp_path / "p.html").read_text(encoding="utf-8")
     assert "<script" not in page
     assert "\x1b" not in page
+
+
+def test_two_runs_are_compared_window_by_window(cli, file):
+    def compare(*words):
+        return cli("--store", file, "compare", "sweep", "sweep", *words)
+
+    rows = list(csv.DictReader(io.StringIO(compare("--power", "-o", "csv").out)))
+    assert [row["window"] for row in rows][:3] == ["run", "idle", "mem, 1 SM"]
+    assert {float(row["power_change"]) for row in rows} == {0}
+    assert compare("--fail-on", "power=1%", "--fail-on", "energy=1%").code == 0
+    assert compare("--power").out.startswith("default/sweep -> default/sweep\nbeware: both names are the same run\n")
+    assert json.loads(compare("-o", "json").out)["power"][0]["window"] == "run"
+
+
+def test_a_limit_that_nothing_can_break_says_so(on_demo):
+    result = on_demo("compare", "h200", "h200", "--fail-on", "power=3%")
+    assert (result.code, result.err) == (
+        0, "--fail-on power: nothing to judge, the two runs have no window of power in common\n",
+    )  # fmt: skip
+    assert "have no window of power in common; profsvc power RUN" in on_demo("compare", "h200", "h200", "--power").out

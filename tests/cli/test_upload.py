@@ -202,3 +202,14 @@ def test_a_zone_that_does_not_exist_is_refused_before_any_file(cli, fixtures):
 def test_a_log_that_is_stored_already_is_not_said_to_hold_no_launches(cli, fixtures):
     assert "33 samples" in cli("upload", fixtures / "nvidia_smi" / "units.csv").err
     assert "nothing changed; of 4 lines 3 stored" in cli("upload", fixtures / "nvidia_smi" / "units.csv").err
+
+
+def test_marks_are_told_by_their_phases(cli, fixtures, tmp_path):
+    checked = cli("upload", "--check", fixtures / "marks" / "h200.csv")
+    stored = cli("upload", fixtures / "marks" / "h200.csv")
+    count = stored.err.partition("; ")[2].partition(" phases; of ")[0]
+    assert int(count) == (fixtures / "marks" / "h200.csv").read_text(encoding="utf-8").count(",begin,")
+    assert f"would store {count} phases; of " in checked.err
+    assert "no launches" not in checked.err + stored.err
+    (tmp_path / "one.csv").write_text("name,begin,end\nmix,1795180576,1795180586\n", encoding="utf-8")
+    assert "; 1 phase; of 2 lines" in cli("upload", tmp_path / "one.csv").err

@@ -43,7 +43,11 @@ class Content:
         for batch in self.batches:
             if name in batch.tables:
                 columns = batch.tables[name].items()
-                lists = {str(key): [None if pd.isna(v) else v for v in column.tolist()] for key, column in columns}
+                # What is missing is NA, None, or not equal to itself.
+                lists = {
+                    str(key): [None if v is pd.NA or v is None or v != v else v for v in column.tolist()]
+                    for key, column in columns
+                }
                 yield from (dict(zip(lists, cells, strict=True)) for cells in zip(*lists.values(), strict=True))
 
     @property

@@ -15,6 +15,8 @@ from profsvc.formulas.clock_offset import estimate_offset
 from profsvc.formulas.idle import fit_idle, idle_windows
 from profsvc.formulas.plateaus import change_points
 from profsvc.formulas.sensor_log import stuck, update_period
+from profsvc.formulas.thermal_fits import fit_decay, fit_rise
+from profsvc.formulas.thermal_load import fit_load
 from profsvc.formulas.windows import counter_energy, counter_ratio, window_energy
 
 SHARED = Path(__file__).parents[3] / "shared"
@@ -127,6 +129,28 @@ def test_the_sensors_of_the_board(h200: Session) -> None:
     assert not update_period(*h200.instant).resolved
     for log in (h200.instant, h200.averaged, h200.temperature):
         assert stuck(*log).begin_s.size == 0
+
+
+@needs_captures
+def test_the_time_constants_of_the_board_have_intervals(h200: Session) -> None:
+    """A die of one second on what is slower, and a part faster than the readings; windows and whole log agree."""
+    whole = fit_load(*h200.instant, *h200.temperature, offset_error_s=0.04)
+    offset = estimate_offset(*h200.instant, *h200.temperature)
+    assert (whole.refusal, whole.rc_rise_s.size) == ("", 3)
+    for constants, low, high in (
+        (offset.rc_rise_s, whole.rc_rise_low_s, whole.rc_rise_high_s),
+        (offset.rc_decay_s, whole.rc_decay_low_s, whole.rc_decay_high_s),
+    ):
+        assert ((low <= constants) & (constants <= high)).all()
+    time, T = h200.temperature
+    for k, fit in ((1, fit_rise), (2, fit_decay)):
+        inside = (time >= h200.begin[k]) & (time <= h200.end[k])
+        found = fit(time[inside] - h200.begin[k], T[inside])
+        assert found.refusal == ""
+        known = np.isfinite(found.rc_s)
+        assert known[1]
+        assert (found.low_s[known] < found.rc_s[known]).all()
+        assert (found.rc_s[known] < found.high_s[known]).all()
 
 
 @needs_captures

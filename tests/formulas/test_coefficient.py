@@ -38,7 +38,7 @@ def test_a_log_without_information_is_refused_with_the_figure(kind: str) -> None
 
 
 def test_without_noise_the_slope_is_exact() -> None:
-    found = fit_coefficient(TIME, 300 + 0.5 * WARMING + 1e-9 * NOISE, WARMING, ONE)
+    found = fit_coefficient(TIME, 300 + 0.5 * WARMING + 1e-9 * NOISE, WARMING, ONE, law="linear")
     assert found.coefficient_w_per_c == pytest.approx(0.5, rel=1e-6)
     assert found.published_w_per_c == pytest.approx(0.5, rel=1e-6)
     assert (found.law, found.readings, found.segments) == ("linear", TIME.size - 10, 1)

@@ -13,12 +13,14 @@ import pytest
 from profsvc.formulas import (
     accesses,
     active_sms,
+    change,
     characterization,
     core_count,
     criteria,
     energy,
     energy_split,
     estimates,
+    findings,
     heat_map,
     latency,
     leakage,
@@ -29,6 +31,8 @@ from profsvc.formulas import (
     power,
     sensor_rotation,
     speedup,
+    steps,
+    thermal,
     thermocouple_calibration,
     thermocouples,
     time_shares,
@@ -40,15 +44,18 @@ ROOT = Path(__file__).parents[2]
 FIXTURES = ROOT / "fixtures" / "formulas"
 GOLDEN = Path(__file__).parents[3] / "shared" / "spec" / "golden.csv"
 NOT_ARGUMENTS = {"form", "field", "expected", "tolerance", "source"}
+NOT_NUMBERS = {"next_state"}  # all its cases stand in test_findings
 MODULES = (
     accesses,
     active_sms,
+    change,
     characterization,
     core_count,
     criteria,
     energy,
     energy_split,
     estimates,
+    findings,
     heat_map,
     latency,
     leakage,
@@ -59,6 +66,8 @@ MODULES = (
     power,
     sensor_rotation,
     speedup,
+    steps,
+    thermal,
     thermocouple_calibration,
     thermocouples,
     time_shares,
@@ -101,7 +110,7 @@ def test_every_formula_of_a_paper_has_rows_and_every_row_a_source() -> None:
         for name, function in inspect.getmembers(module, inspect.isfunction)
         if function.__module__.startswith(module.__name__) and not name.startswith("_")
     }
-    assert public - WITHOUT_ROWS == set(FUNCTIONS)
+    assert public - WITHOUT_ROWS - NOT_NUMBERS == set(FUNCTIONS)
     assert all(row.values[1]["source"] for row in ROWS)
 
 

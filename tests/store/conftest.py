@@ -1,6 +1,7 @@
 """A store of each kind of database, and small uploads to put into it."""
 
 import hashlib
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -61,8 +62,19 @@ def open_files(file: Path) -> list[str]:
     return [target for target in targets if target.startswith(str(file))]
 
 
+@pytest.fixture(scope="session")
+def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A SQLite file with this program's schema and views, to be copied: 10 ms instead of 70."""
+    file = tmp_path_factory.mktemp("template") / "store.sqlite"
+    store.open_store(str(file), COUNTERS).dispose()
+    assert open_files(file) == []
+    return file
+
+
 @pytest.fixture
-def engine(url: str) -> Iterator[Engine]:
+def engine(url: str, sqlite_template: Path) -> Iterator[Engine]:
+    if "://" not in url and not Path(url).exists():
+        shutil.copy(sqlite_template, url)
     engine = store.open_store(url, COUNTERS)
     yield engine
     engine.dispose()

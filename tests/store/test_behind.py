@@ -67,7 +67,10 @@ def test_the_next_are_read_meanwhile_but_only_a_few() -> None:
 
 
 @pytest.mark.parametrize("act", [lambda sink: fill(sink, 1, 9), lambda sink: sink.close()], ids=["write", "close"])
-def test_what_goes_wrong_there_is_raised_here(act: Callable[[behind.Behind], None]) -> None:
+def test_what_goes_wrong_there_is_raised_here(
+    act: Callable[[behind.Behind], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(behind, "GRACE_SECONDS", 0.01)
     slow = Slow(fails_at=0)
     slow.go.set()
     with pytest.raises(NotFoundError, match="no such sink"), behind.behind(slow) as sink:  # noqa: PT012

@@ -183,7 +183,7 @@ def test_too_many_launches_are_refused(engine: Engine) -> None:
 def _upload(url: str, barrier: "multiprocessing.synchronize.Barrier", answers: "multiprocessing.Queue[object]") -> None:
     engine = store.open_store(url, COUNTERS)
     barrier.wait()
-    done = store.write_upload(engine, info("same"), store.RunInfo(), batches(200))
+    done = store.write_upload(engine, info("same"), store.RunInfo(), batches(40))
     answers.put((done.upload_id, done.run_id, done.known))
 
 

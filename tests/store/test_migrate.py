@@ -1,3 +1,4 @@
+import gc
 import shutil
 import sqlite3
 import time
@@ -36,6 +37,12 @@ def upgrade():
     with op.batch_alter_table("runs", recreate=recreate) as table:
         table.add_column(sa.Column("note", sa.Text()))
 """
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _no_leaks() -> Iterator[None]:
+    yield
+    gc.collect()  # an unclosed connection would warn here, and warnings are errors
 
 
 @pytest.fixture
@@ -182,14 +189,6 @@ def test_postgres_understands_the_schema() -> None:
     assert "duration_ns DOUBLE PRECISION" in ddl
     assert "CONSTRAINT pk_sample_blocks PRIMARY KEY (sensor_id, first_id)" in ddl
     assert "STRICT" not in ddl
-
-
-@pytest.fixture(autouse=True)
-def _no_leaks() -> Iterator[None]:
-    import gc
-
-    yield
-    gc.collect()  # an unclosed connection would warn here, and warnings are errors
 
 
 @only_on("postgresql", "it has locks on tables")

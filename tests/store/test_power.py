@@ -186,6 +186,21 @@ def test_readings_follow_each_other_as_in_the_file(engine: Engine) -> None:
         store.sensor_readings(engine, 7)
 
 
+def test_the_end_of_a_log_is_its_last_samples(engine: Engine) -> None:
+    samples = [sample(i % 2, i // 2, START + i // 2 * 10**9, None, i // 2 * 10**9) for i in range(80)]
+    put(engine, "a", log((POWER, HEAT), *samples))
+    every = store.last_samples(engine, [FIRST, FIRST + 1], 40, 1.0)
+    view = store.table(engine, "v1_samples", run_id=1)
+    pd.testing.assert_frame_equal(every, view[every.columns.tolist()])
+    # The last ten; every third where ten are to cover 25 s; never fewer than there are.
+    for seconds, want in ((5.0, range(30, 40)), (25.0, range(12, 40, 3)), (1e6, range(0, 40, 4))):
+        found = store.last_samples(engine, [FIRST + 1], 10, seconds)
+        assert ((found["time_ns"] - START) // 10**9).tolist() == list(want)
+        assert set(found["sensor_id"]) == {FIRST + 1}
+    none = store.last_samples(engine, [], 10, 1.0)
+    assert (none.columns.tolist(), len(none)) == (every.columns.tolist(), 0)
+
+
 MARK: dict[str, Any] = {
     "name": "mix",
     "start_ns": START,

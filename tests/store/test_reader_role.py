@@ -47,11 +47,11 @@ ATTACKS = [
 
 
 @pytest.fixture
-def reader(postgres_server: Server, request: pytest.FixtureRequest) -> Iterator[str]:
+def reader(postgres_server: Server, engine: Engine) -> Iterator[str]:
     """A name for a role, which is gone after the test: roles are the server's, not the database's."""
-    name = f"reader_{abs(hash(request.node.nodeid))}"
+    database = engine.url.database
+    name = f"reader_of_{database}"
     yield name
-    database = request.getfixturevalue("engine").url.database
     with postgres_server.session(database) as session:
         if session.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", (name,)).fetchone():
             session.execute(f"DROP OWNED BY {name}; DROP ROLE {name}")

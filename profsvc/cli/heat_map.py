@@ -1,0 +1,122 @@
+"""``power --heat-map`` and ``power --rotated``: what the thermocouples on the die of a run say."""
+
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+import typer
+
+from profsvc.cli.common import put, put_json, say, width
+from profsvc.errors import UsageError
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
+    from profsvc.views.heat_map import Shown
+
+FORMS = ("svg", "png", "json")
+TURN_DEG = 90.0
+
+HeatMap = Annotated[
+    Path | None,
+    typer.Option(
+        "--heat-map", help="Map the thermocouples on the die: FILE.svg, FILE.png, or FILE.json.", metavar="FILE"
+    ),
+]
+Minus = Annotated[str | None, typer.Option(help="With --heat-map: take off the map of this run, such as an idle one.")]
+Calibration = Annotated[
+    str | None, typer.Option(help="With --heat-map or --rotated: the run between plates of one temperature.")
+]
+RcS = Annotated[
+    float | None,
+    typer.Option("--rc-s", help="With either: time constant of the chip in s, of logs that begin with the load."),
+]
+Rotated = Annotated[str | None, typer.Option(help="The run with the spacer turned: whether both show the same chip.")]
+Angle = Annotated[
+    float | None, typer.Option(help="With --rotated: degrees counter-clockwise, 0 if it was put back; else 90.")
+]
+
+
+class Asked(NamedTuple):
+    """What a call of ``power`` asks of thermocouples."""
+
+    file: Path | None
+    minus: str | None
+    calibration: str | None
+    rc_s: float | None
+    rotated: str | None
+    angle_deg: float | None
+
+
+def is_asked(asked: Asked, others: Mapping[str, object]) -> bool:
+    """Tell whether thermocouples are asked for; refuse what does not go together, before any work is done.
+
+    ``others`` are options of power by name.
+    """
+    chosen = {"--heat-map": asked.file, "--rotated": asked.rotated}
+    given = [name for name, value in chosen.items() if value is not None]
+    needs: dict[str, tuple[object, list[str]]] = {
+        "--minus": (asked.minus, ["--heat-map"]),
+        "--angle": (asked.angle_deg, ["--rotated"]),
+        "--calibration": (asked.calibration, list(chosen)),
+        "--rc-s": (asked.rc_s, list(chosen)),
+    }
+    for name, (value, wanted) in needs.items():
+        if value is not None and not set(given) & set(wanted):
+            raise UsageError(f"{name} goes with {' or '.join(wanted)} alone; give that too")
+    beside = [*given[1:], *(name for name, value in others.items() if value is not None)]
+    if given and beside:
+        raise UsageError(f"{given[0]} is about thermocouples and takes no {beside[0]}; ask for them one by one")
+    _known(asked)
+    return bool(given)
+
+
+def _known(asked: Asked) -> None:
+    file, rc_s, angle = asked.file, asked.rc_s, asked.angle_deg
+    if file is not None and _form(file) not in FORMS:
+        raise UsageError(f"--heat-map {str(file)!r} does not say how to draw: end it with .{', .'.join(FORMS)}")
+    if rc_s is not None and not (math.isfinite(rc_s) and rc_s > 0):
+        raise UsageError(f"--rc-s is {rc_s:g}, but must be a finite number of s above 0")
+    if angle is not None and not math.isfinite(angle):
+        raise UsageError(f"--angle is {angle:g}, but must be a finite number of degrees")
+
+
+def _form(file: Path) -> str:
+    return file.suffix.lower().removeprefix(".")
+
+
+def show(engine: "Engine", run: str, asked: Asked, output: str) -> None:
+    """Write the map to its file, or try the turned spacer; print the rows in the form asked for."""
+    from profsvc.reports import heat_text
+    from profsvc.views import heat_map as of_heat
+
+    if asked.rotated is not None:
+        angle = TURN_DEG if asked.angle_deg is None else asked.angle_deg
+        view = of_heat.rotated(engine, run, asked.rotated, angle, asked.calibration, asked.rc_s)
+    else:
+        made = of_heat.heat_map(engine, run, asked.minus, asked.calibration, asked.rc_s)
+        view = made.view
+        _write(made, asked.file or Path())
+    if output == "json":
+        put_json(view)
+    elif output == "table":
+        typer.echo(heat_text.page(view, width()), nl=False)
+    else:
+        put(of_heat.ROWS, view["models"], output)
+
+
+def _write(made: "Shown", file: Path) -> None:
+    from profsvc.reports.heat_map import picture
+    from profsvc.reports.whole import new_file
+
+    form = _form(file)
+    if form == "json":
+        found: dict[str, Any] = made.view["heat_map"]
+        drawn = (json.dumps(found, ensure_ascii=False, allow_nan=False) + "\n").encode("utf-8", "backslashreplace")
+    else:
+        drawn = picture(made.die_map, made.title, form)
+    with new_file(file) as stream:
+        stream.write(drawn)
+    say(f"written: {file}")

@@ -1,0 +1,311 @@
+"""Steps in the level of a series: how surely there is one, where, and from what to what."""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from profsvc.formulas._arrays import Array, Bools, Mask, mask
+from profsvc.formulas._series import (
+    Index,
+    Series,
+    Sums,
+    autocorrelation,
+    codes_of,
+    gather,
+    in_units_of_sd,
+    lengths,
+    mean_variance,
+    medians,
+    read,
+    running,
+    stretch,
+    widening,
+    without_spikes,
+)
+from profsvc.formulas._tails import normal_scores, normal_tail, student_tail
+from profsvc.formulas.flags import Flag
+
+MIN_SEGMENT = 3  # values that make a level; one or two may be a spike
+MIN_HISTORY = 5  # values before a step
+ALPHA = 0.01
+
+# Numbers of newest values that are held against all before them, and the share of the error that each may make. Most
+# goes to five: a change shall be known within a week of nights. Long ones need little, for they have much evidence.
+WINDOWS = (
+    (3, 0.13), (4, 0.05), (5, 0.61), (6, 0.02), (7, 0.02), (8, 0.05), (13, 0.03), (21, 0.02), (34, 0.02), (55, 0.015),
+    (89, 0.015), (144, 0.01), (233, 0.005), (377, 0.0025), (610, 0.0025),
+)  # fmt: skip
+VIEWS = (0, 5, 8, 13, 21, 34, 55, 89, 144, 233, 377, 610)  # newest values left out, to see what was taken back later
+GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0  # its multiples, modulo 1, are spread most evenly
+
+
+class NewestStep(NamedTuple):
+    """The surest step of each series, one entry a group."""
+
+    p: Array  # probability of such a step, or a surer one, in a series without; NaN: not enough history
+    at: NDArray[np.int64]  # place in the argument of the first value after it, -1: none
+    before: Array  # median since the series began
+    after: Array  # median since the step
+    points_before: NDArray[np.int64]
+    points_after: NDArray[np.int64]
+    needed: NDArray[np.int64]  # further values until a step can be seen at all
+    flags: Mask
+
+
+class Steps(NamedTuple):
+    """The steps that were found, one entry a step, by group and then in order."""
+
+    group: NDArray[np.int64]
+    at: NDArray[np.int64]
+    p: Array
+    before: Array
+    after: Array
+
+
+class _Best(NamedTuple):
+    p: Array
+    up: Bools
+    split: Index  # position in the flat series
+
+
+def newest_step(
+    value: ArrayLike, group: ArrayLike | None = None, standard_error: ArrayLike | None = None
+) -> NewestStep:
+    r"""How surely the level of a series changed, with the weight on the newest values.
+
+    .. math:: p = \min_m \frac{p_m}{w_m}, \qquad
+              t_m = \frac{\bar a_m - \bar a_n}{s \sqrt{(1/m + 1/n)\, W(\hat\rho, m, n)}}
+
+    The newest m values are held against the n before them, for m = 3, 5, 8, 13, ...; the bound of Bonferroni with
+    weights w sums them up. a are normal scores of the ranks in the whole series, so that neither heavy tails nor
+    one wild value make a step; ties are broken by place. Where all m values lie beyond all n the ranks can say no
+    more, and t is taken of the values themselves. s^2 and the degrees of freedom n_eff - 2 of the tail allow for the
+    autocorrelation rho, W widens the difference of means for it.
+
+    Values that tower above both neighbours are spikes and left out; so is the newest one while it does, until the
+    next value shows whether it lasts. Where a standard error is known (of the value, or the noise floor of runs of
+    the same binary), a difference that it explains is no step either.
+
+    Source: own model; the bias of the autocorrelation after [MarriottPope1954].
+
+    Args:
+        value: Values of the series in order, flat [any]; NaN where one is missing.
+        group: Id of the series of each value; None: one series.
+        standard_error: Standard error of each value, or one for all [as the value]; None, NaN or 0: unknown.
+
+    Returns: NewestStep.
+
+    Range: p in [0, 1]. Fewer than 8 values: NaN, with the number ``needed``. A series that is constant but for a step
+    gives p = 0, with ZERO_DENOM: whether the step matters is not a question of probability. Infinite values count as
+    missing, with INPUT_SUSPECT.
+
+    Errors: TypeError for a wrong dtype, ValueError for shapes that do not fit.
+
+    Nine nights at 10 ms, then three at 11 ms:
+
+    >>> nights = [10.1, 9.9, 10.0, 10.2, 10.0, 9.8, 10.1, 9.9, 10.0, 11.1, 10.9, 11.0]
+    >>> step = newest_step(nights)
+    >>> bool(step.p < 1e-3), int(step.at), float(step.before), float(step.after)
+    (True, 9, 10.0, 11.0)
+
+    One wild night is no step, and four values are too few to say:
+
+    >>> bool(newest_step(nights[:9] + [99.0, 10.1, 9.9]).p > 0.5), int(newest_step(nights[:4]).needed)
+    (True, 4)
+    """
+    x, error, groups = read(value, group, standard_error)
+    series = gather(x, error, groups, ~np.isnan(x))
+    n = lengths(series)
+    series = without_spikes(series)
+    best = _best_step(in_units_of_sd(series))
+    known = ~np.isnan(best.p)
+    split = np.where(known, best.split, series.start)
+    sides = 2 * codes_of(series) + (np.arange(series.x.size) >= split[codes_of(series)])
+    levels = medians(series.x, sides, 2 * n.size).reshape(-1, 2)
+    p = np.where(known & (levels[:, 0] == levels[:, 1]), 1.0, best.p)  # one wild value in a constant series
+    results = (
+        p,
+        np.where(known, np.append(series.place, -1)[split], -1),
+        np.where(known, levels[:, 0], np.nan),
+        np.where(known, levels[:, 1], np.nan),
+        np.where(known, split - series.start, 0),
+        np.where(known, series.stop - split, 0),
+        np.maximum(MIN_SEGMENT + MIN_HISTORY - lengths(series), 0),
+        mask((Flag.ZERO_DENOM, p == 0), (Flag.INPUT_SUSPECT, groups.any(_infinite(value, x)))),
+    )
+    return NewestStep(*groups.shaped(*results))
+
+
+def _infinite(value: ArrayLike, x: Array) -> Bools:
+    return np.isnan(x) & ~np.isnan(np.broadcast_to(np.asarray(value, dtype=np.float64), x.shape))
+
+
+def all_steps(
+    value: ArrayLike,
+    group: ArrayLike | None = None,
+    standard_error: ArrayLike | None = None,
+    alpha: float = ALPHA,
+) -> Steps:
+    r"""All steps of long histories: the surest one, then the same in the parts before and after it.
+
+    .. math:: E \min_e p_e \le \alpha
+
+    A part is tested by `newest_step` as it is, and as it was without its newest 5, 8, 13, ... values: so a step that
+    was taken back later is seen too, unless it was so short that no view ends near it. With E such views each p is
+    multiplied by E, the bound of Bonferroni. Nights as they come need only `newest_step`, with the series since the
+    last step.
+
+    Source: own model; binary segmentation with the test of `newest_step`.
+
+    Args:
+        value: Values of the series in order, flat [any]; NaN where one is missing.
+        group: Id of the series of each value; None: one series.
+        standard_error: Standard error of each value, or one for all [as the value]; None, NaN or 0: unknown.
+        alpha: Probability of error, of each part [1].
+
+    Returns: Steps; ``before`` and ``after`` are the medians of the levels on both sides.
+
+    Range: at least 5 values before each step and 3 after.
+
+    Errors: TypeError for a wrong dtype, ValueError for shapes that do not fit.
+
+    >>> up_and_down = [1.0, 1.1, 0.9, 1.0, 1.1, 0.9] * 2 + [3.0, 3.1, 2.9, 3.0, 3.1, 2.9] + [1.0, 1.1, 0.9, 1.0, 1.1]
+    >>> found = all_steps(up_and_down)
+    >>> found.at.tolist(), found.before.tolist(), found.after.tolist()
+    ([12, 18], [1.0, 3.0], [3.0, 1.0])
+    """
+    x, error, groups = read(value, group, standard_error)
+    series = without_spikes(gather(x, error, groups, ~np.isnan(x)))
+    splits, sure = [np.empty(0, dtype=np.intp)], [np.empty(0)]
+    start, stop = series.start, series.stop
+    while start.size:
+        split, p = _step_at_any_end(series, start, stop)
+        found = p <= alpha
+        splits.append(split[found])
+        sure.append(p[found])
+        start, stop = np.append(start[found], split[found]), np.append(split[found], stop[found])
+    at, p = np.concatenate(splits), np.concatenate(sure)
+    order = np.argsort(at)
+    at, p = at[order], p[order]
+    level = np.zeros(series.x.size + 1, dtype=np.intp)
+    level[at] = 1
+    level[series.start[1:]] = 1
+    codes = np.cumsum(level)[:-1]
+    levels = medians(series.x, codes, int(level.sum()) + 1)
+    before, after = levels[codes[at] - 1], levels[codes[at]]
+    columns = (groups.ids[codes_of(series)[at]], series.place[at], p, before, after)
+    return Steps(*(column[before != after] for column in columns))
+
+
+def _step_at_any_end(series: Series, start: Index, stop: Index) -> tuple[Index, Array]:
+    """Split and p of the surest step in each part, as seen from its end or from earlier nights."""
+    cuts = np.array(VIEWS)
+    part, cut = np.nonzero((stop - start)[:, np.newaxis] - cuts >= MIN_SEGMENT + MIN_HISTORY)
+    n = stop[part] - cuts[cut] - start[part]
+    until = np.cumsum(n)
+    take = np.arange(n.sum()) + np.repeat(start[part] - (until - n), n)
+    seen = Series(series.x[take], series.error[take], series.place[take], until - n, until)
+    best = _best_step(in_units_of_sd(seen))
+    looks = np.bincount(part, minlength=start.size)
+    order = np.lexsort((best.p, part))
+    first = order[np.cumsum(looks)[looks > 0] - looks[looks > 0]]
+    split, p = start.copy(), np.full(start.size, np.nan)
+    split[looks > 0] = (best.split - seen.start + start[part])[first]
+    p[looks > 0] = np.minimum(best.p[first] * looks[looks > 0], 1.0)
+    return split, p
+
+
+def _best_step(series: Series) -> _Best:
+    """Return the surest step of each series, which is in units of sd."""
+    N = lengths(series)
+    if not series.x.size or N.max() < MIN_SEGMENT + MIN_HISTORY:
+        return _Best(np.full(N.size, np.nan), np.zeros(N.size, dtype=np.bool_), series.start)
+    ranked = tuple(running(_scores(series, sign)) for sign in (1.0, -1.0))
+    p = _p_of_windows(series, ranked)
+    up = p[0] <= p[1]
+    p_best = np.where(N >= MIN_SEGMENT + MIN_HISTORY, np.minimum(p[0], p[1]), np.nan)
+    return _Best(p_best, up, _likeliest(series, ranked, up))
+
+
+def _scores(series: Series, sign: float) -> Array:
+    """Normal scores of the ranks in each series; equal values are ranked by a key that only their place decides.
+
+    Such a key keeps the test valid, which ties in common ranks would not: two of three nights with a value that one in
+    twenty has would pass for a change.
+    """
+    x, n = sign * series.x, lengths(series)
+    place = np.arange(float(x.size)) - np.repeat(series.start, n)
+    order = np.lexsort((place * GOLDEN % 1.0, x, codes_of(series)))
+    rank = np.empty(x.size)
+    rank[order] = place + 1.0
+    return normal_scores(rank / (np.repeat(n, n) + 1))
+
+
+def _p_of_windows(series: Series, ranked: tuple[Sums, ...]) -> Array:
+    """Weighted p of a step up and of a step down, of shape (2, series)."""
+    windows = [(m, w) for m, w in WINDOWS[::-1] if m + MIN_HISTORY <= lengths(series).max()]
+    width = np.array([m for m, _ in windows])  # widest first: so the starts of the windows ascend
+    weight = np.array([w for _, w in windows])
+    a, b = series.start[:, np.newaxis], series.stop[:, np.newaxis]
+    fits = b - a >= width + MIN_HISTORY
+    k = np.where(fits, b - width, a + 1)  # those that do not fit yield what is not used
+    short = b - a < 2
+    a, k, b = (np.where(short, edge, x) for edge, x in ((0, a), (1, k), (2, b)))
+    t, df, noise = _student(running(series.x), running(series.error**2).total, a, k, b)
+    p = []
+    for sign, sums, beyond in zip((1.0, -1.0), ranked, _beyond(series.x, a, np.where(fits, k, a)), strict=True):
+        t_ranked, df_ranked, _ = _student(sums, None, a, k, b)
+        one_sided = student_tail(np.where(beyond, sign * t, t_ranked), np.where(beyond, df, df_ranked))
+        p.append(np.where(fits, np.minimum(2 * np.fmax(one_sided, noise) / weight, 1.0), 1.0).min(axis=1))
+    return np.array(p)
+
+
+def _student(sums: Sums, error: Array | None, a: Index, k: Index, b: Index) -> tuple[Array, Array, Array]:
+    """t and degrees of freedom of the step at k in a to b - 1, and the tail that errors of measurement alone have."""
+    m, n = (b - k).astype(np.float64), (k - a).astype(np.float64)
+    after, square_after, product_after = stretch(sums, k, b)
+    before, square_before, product_before = stretch(sums, a, k)
+    square = square_after + square_before
+    rho = autocorrelation(product_after + product_before, square, m + n, 2)
+    # Of n values about their own mean the sum of squares expects n minus n times the variance of the mean.
+    free = m + n - m * mean_variance(rho, m) - n * mean_variance(rho, n)
+    with np.errstate(all="ignore"):
+        t = (after - before) / np.sqrt(square / free * (1 / m + 1 / n) * widening(rho, m, n))
+    df = np.maximum((m + n) * (1 - rho) / (1 + rho) - 2, 1.0)
+    if error is None:
+        return t, df, np.zeros(())
+    variance = (error[b] - error[k]) / m**2 + (error[k] - error[a]) / n**2
+    with np.errstate(all="ignore"):
+        z = np.where(variance > 0, np.abs(after - before) / np.sqrt(variance), np.inf)
+    return t, df, normal_tail(z)
+
+
+def _beyond(x: Array, a: Index, k: Index) -> tuple[Bools, Bools]:
+    """Whether all values of a window lie above, and whether below, all before it; the windows are nested."""
+    edges = np.concatenate((a, k), axis=1)
+    flat = np.minimum(edges, x.size - 1).ravel()
+    low, high = (extreme.reduceat(x, flat).reshape(edges.shape) for extreme in (np.minimum, np.maximum))
+    low_before, high_before = np.minimum.accumulate(low, axis=1), np.maximum.accumulate(high, axis=1)
+    low_after = np.minimum.accumulate(low[:, ::-1], axis=1)[:, ::-1]
+    high_after = np.maximum.accumulate(high[:, ::-1], axis=1)[:, ::-1]
+    return low_after[:, 1:] > high_before[:, :-1], high_after[:, 1:] < low_before[:, :-1]
+
+
+def _likeliest(series: Series, ranked: tuple[Sums, ...], up: Bools) -> Index:
+    """Return the split of each series after which the scores are highest, in units of their spread."""
+    position, N = np.arange(series.x.size), lengths(series)
+    stop, n, rising = np.repeat(series.stop, N), np.repeat(N, N), np.repeat(up, N)
+    m = stop - position
+    inside = (m >= MIN_SEGMENT) & (n - m >= MIN_HISTORY)
+    after = np.where(rising, *(sums.total[stop] - sums.total[position] for sums in ranked))
+    height = np.where(inside, after / np.sqrt(np.where(inside, m * (n - m) / n, 1.0)), -np.inf)
+    filled = N > 0
+    top = np.full(N.size, np.inf)
+    top[filled] = np.maximum.reduceat(height, series.start[filled])
+    highest = np.flatnonzero(height == np.repeat(top, N))
+    split = series.start.copy()
+    codes = codes_of(series)[highest]
+    split[codes[::-1]] = highest[::-1]  # of equal ones the first
+    return split

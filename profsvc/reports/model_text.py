@@ -1,0 +1,51 @@
+"""Figures of models as a person reads them in a terminal: a value with its interval, its unit, or why there is none."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from profsvc.reports.rows import cell
+
+Row = Mapping[str, Any]
+MOST = 5
+# The terminal has the figures that answer a question; all of them are in the other forms.
+MODELS = (
+    "idle", "thermal", "active_sms", "performance_per_watt", "components", "join", "sensor",
+)  # fmt: skip
+
+
+def interval(row: Row, value: str, low: str, high: str) -> str:
+    """Write a value with its interval, in as many digits as the interval is worth.
+
+    >>> interval({"w": 302.96, "a": 301.2, "b": 304.7}, "w", "a", "b"), interval({"w": None}, "w", "a", "b")
+    ('303.0 [301.2, 304.7]', '')
+    """
+    if row[value] is None:
+        return ""
+    if row[low] is None or row[high] is None:
+        return cell(float(row[value]))
+    return f"{row[value]:#.4g} [{row[low]:#.4g}, {row[high]:#.4g}]"
+
+
+def models(rows: Sequence[Row]) -> Iterable[str]:
+    """Write the figures of each model that have an interval or are few; the others are told by number."""
+    place = {model: number for number, model in enumerate(MODELS)}
+    names = sorted({str(row["model"]) for row in rows}, key=lambda model: (place.get(model, len(MODELS)), model))
+    for model in names:
+        own = [row for row in rows if row["model"] == model]
+        told = [row for row in own if row["low"] is not None or row["value"] is None] or own[:MOST]
+        more = f" (and {len(own) - len(told)} more figures: -o json)" if len(own) > len(told) else ""
+        yield f"  {model.replace('_', ' ')}{more}"
+        yield from map(figure, told)
+
+
+def figure(row: Row) -> str:
+    """Write one quantity of a model, with what to beware of in it."""
+    label = f"{row['window']}: " if row["window"] else ""
+    known = f"{interval(row, 'value', 'low', 'high')} {_unit(row['unit'])}".rstrip()
+    value = known if row["value"] is not None else row["reason"] or "unknown"
+    notes = ", ".join(filter(None, (row["form"], row["flags"] and row["flags"].replace(" ", ", "))))
+    return f"    {label}{row['quantity']} {value}{f'  ({notes})' if notes else ''}"
+
+
+def _unit(unit: str | None) -> str:
+    return "" if unit in (None, "1") else str(unit).replace("degC", "\u00b0C")

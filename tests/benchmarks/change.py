@@ -1,0 +1,250 @@
+"""How often series without a change raise a finding, and how soon a change is found.
+
+Run it with ``python -m tests.benchmarks.change``. All series are simulated, from one seed. Beside ours stand the
+figures of Apache Otava (p = 0.001) on such series: as published with the targets, and measured here if a Python that
+has ``apache-otava`` is named in ``PROFSVC_OTAVA``; it wants an older NumPy, so it needs an environment of its own.
+
+*One look* examines a series once, when it is whole. *Every night* looks again after each new value, from the eighth on,
+and counts a series as false if any of the looks raises a finding. No rule can then hold 1 % in 100 nights and find 2 sd
+within 5 in 90 %: the cumulative sum with all parameters known, which is optimal (Lorden 1971, Moustakides 1986), is
+printed beside. Two things help: many series share one false share, and re-runs bring values the same night.
+"""
+
+import io
+import os
+import subprocess
+import sys
+import time
+from typing import Any
+
+import numpy as np
+
+from profsvc.formulas.change import Night, newest_value, tonight
+from profsvc.formulas.steps import ALPHA, all_steps, newest_step
+
+SEED = 20261121
+Rng = np.random.Generator
+OTAVA = """
+import io, sys, numpy as np
+from otava.analysis import compute_change_points
+series = np.load(io.BytesIO(sys.stdin.buffer.read()))
+print(np.mean([len(compute_change_points(list(one), max_pvalue=0.001)[0]) > 0 for one in series]))
+"""
+
+
+def white(rng: Rng, series: int, nights: int) -> np.ndarray:
+    """Return independent normal noise of sd 1, a row a series."""
+    return rng.standard_normal((series, nights))
+
+
+def autoregressive(rng: Rng, series: int, nights: int, rho: float) -> np.ndarray:
+    """Return noise of sd 1 whose neighbours correlate."""
+    x = rng.standard_normal((series, nights))
+    for night in range(1, nights):
+        x[:, night] = rho * x[:, night - 1] + np.sqrt(1 - rho**2) * x[:, night]
+    return x
+
+
+def stepped(x: np.ndarray, nights: int, height: float) -> np.ndarray:
+    """Raise the newest nights of every series."""
+    return np.concatenate((x[:, :-nights], x[:, -nights:] + height), axis=1)
+
+
+def spiked(rng: Rng, x: np.ndarray, height: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return the series with one spike each, anywhere, and the same with that value missing."""
+    at = (np.arange(len(x)), rng.integers(0, x.shape[1], len(x)))
+    with_spike, without = x.copy(), x.copy()
+    with_spike[at] += height
+    without[at] = np.nan
+    return with_spike, without
+
+
+def flat(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return values and groups as the formulas take them."""
+    return x.ravel(), np.repeat(np.arange(len(x)), x.shape[1])
+
+
+def found(x: np.ndarray) -> np.ndarray:
+    """Return which series raise a finding at one look, each as if it were alone."""
+    return np.asarray(newest_step(*flat(x)).p <= ALPHA)
+
+
+def found_within(x: np.ndarray, nights: int) -> float:
+    """Return the share of series found in one of the looks at the newest nights."""
+    ever = np.zeros(len(x), dtype=bool)
+    for short in range(nights):
+        ever |= found(x[:, : x.shape[1] - short])
+    return float(ever.mean())
+
+
+def brought_by_spike(rng: Rng, x: np.ndarray, height: float) -> float:
+    """Return the share of series that raise a finding with a spike, but none with that value missing."""
+    with_spike, without = spiked(rng, x, height)
+    return float((found(with_spike) & ~found(without)).mean())
+
+
+def one_night(rng: Rng, nights: int, height: float, series: int = 1000, changed: int = 10) -> tuple[int, int]:
+    """Return findings that are real, and false ones, of one night on which some series changed 5 nights ago."""
+    x = white(rng, series, nights)
+    x[:changed, -5:] += height
+    hits = tonight(*flat(x)).found
+    return int(hits[:changed].sum()), int(hits[changed:].sum())
+
+
+def season(
+    rng: Rng, series: int, start: int, nights: int, changes: dict[int, int], height: float, **how: Any
+) -> dict[str, Any]:
+    """Look every night, move the baseline of what is found, and count findings; ``changes``: series, then its night.
+
+    ``how``: ``alpha``, ``share``; ``alone`` judges each series by itself; ``reruns`` values are added at once where a
+    re-run is wanted, and the night is judged again.
+    """
+    reruns, alone = how.pop("reruns", 0), how.pop("alone", False)
+    level = np.zeros((series, nights))
+    for one, night in changes.items():
+        level[one, night:] = height
+    x = np.full((series, nights * (1 + reruns)), np.nan)
+    since = np.zeros(series, dtype=int)
+    asked, false, delay = 0, [], {}
+    for night in range(nights):
+        x[:, night * (1 + reruns)] = level[:, night] + rng.standard_normal(series)
+        if night < start:
+            continue
+        seen = x[:, : night * (1 + reruns) + 1]
+        verdict = _judge(seen, since, alone, how)
+        asked += int(verdict.rerun_wanted.sum())
+        if reruns and verdict.rerun_wanted.any():
+            again = np.flatnonzero(verdict.rerun_wanted)
+            seen = x[:, : (night + 1) * (1 + reruns)]
+            seen[again, night * (1 + reruns) + 1 :] = level[again, night, np.newaxis] + rng.standard_normal(
+                (again.size, reruns)
+            )
+            verdict = _judge(seen, since, alone, how)
+        for one in np.flatnonzero(verdict.found):
+            real = one in changes and night >= changes[one] and one not in delay
+            if real:
+                delay[one] = night - changes[one] + 1
+            else:
+                false.append(int(one))
+            since[one] = verdict.at[one] - one * seen.shape[1]
+    return {"delay": delay, "false": false, "reruns a night": asked / (nights - start)}
+
+
+def _judge(seen: np.ndarray, since: np.ndarray, alone: bool, how: dict[str, Any]) -> Night:
+    begun = np.arange(seen.shape[1]) >= since[:, np.newaxis]
+    verdict = tonight(*flat(np.where(begun, seen, np.nan)), **how)
+    return verdict._replace(found=verdict.p <= how.get("alpha", ALPHA)) if alone else verdict
+
+
+def optimal(rng: Rng, bound: float, series: int = 20_000) -> tuple[float, float]:
+    """Return the false share in 100 nights, and the share of 2 sd found in 5, of the cumulative sum for 2 sd."""
+    out = []
+    for nights, after in ((100, 0), (50, 5)):
+        x = rng.standard_normal((series, nights + after))
+        x[:, nights:] += 2.0
+        total, over = np.zeros((2, series)), np.full(series, nights + after)
+        for night in range(nights + after):
+            total = np.maximum(0.0, total + np.stack((x[:, night] - 1.0, -x[:, night] - 1.0)))
+            over = np.where(total.max(axis=0) > bound, np.minimum(over, night), over)
+        out.append(np.mean(over < nights) if not after else np.mean((over < nights + after)[over >= nights]))
+    return float(out[0]), float(out[1])
+
+
+def otava(x: np.ndarray) -> float | None:
+    """Return the share of series in which Apache Otava finds a change; None if it is not installed."""
+    python = os.environ.get("PROFSVC_OTAVA", sys.executable)
+    file = io.BytesIO()
+    np.save(file, x)
+    done = subprocess.run([python, "-c", OTAVA], input=file.getvalue(), capture_output=True, check=False)
+    return float(done.stdout) if done.returncode == 0 else None
+
+
+def _line(what: str, ours: str, target: str = "", theirs: str = "") -> None:
+    print(f"{what:66}{ours:>12}{target:>12}{theirs:>24}")
+
+
+def _percent(x: float) -> str:
+    return f"{100 * x:.2f} %"
+
+
+def one_look(rng: Rng) -> None:
+    """Print the table of series that are examined once."""
+    _line("one look at 100 values", "profsvc", "target", "Otava: published, here")
+    noises = {"white noise": white(rng, 4000, 100), "AR(1) 0.6": autoregressive(rng, 4000, 100, 0.6)}
+    for (name, x), target, published in zip(noises.items(), ("<= 1 %", "<= 5 %"), ("6.7 %", "78 %"), strict=True):
+        here = otava(x[:200])
+        beside = f"{published}, {_percent(here) if here is not None else 'not installed'}"
+        _line(f"{name}: series with a finding", _percent(found(x).mean()), target, beside)
+        steps = all_steps(*flat(x[:1000]), None)
+        _line(f"{name}: the same, all steps of the history", _percent(np.unique(steps.group).size / 1000), target)
+    for name, x in {
+        "Student's t, 3 degrees of freedom": rng.standard_t(3, (4000, 100)),
+        "exponential": rng.exponential(1.0, (4000, 100)),
+        "AR(1) 0.6, 20 values": autoregressive(rng, 4000, 20, 0.6),
+        "rounded to 2 sd": np.round(white(rng, 4000, 100) / 2) * 2,
+        "a second value in 5 % of the nights": (rng.random((4000, 100)) < 0.05) * 1.0,
+    }.items():
+        _line(f"{name}: series with a finding", _percent(found(x).mean()))
+    for grain in (1.0, 2.0):
+        x = np.round(stepped(white(rng, 2000, 100), 5, 2.0) / grain) * grain
+        _line(f"2 sd step, rounded to {grain:g} sd: found within 5", _percent(found_within(x, 5)))
+    for history in (20, 50, 95):
+        share = found_within(stepped(white(rng, 4000, history + 5), 5, 2.0), 5)
+        _line(f"2 sd step after {history} values: found within 5", _percent(share), ">= 90 %" if history == 95 else "")
+    for height in (2.0, 3.0, 4.0, 6.0, 8.0, 10.0, 1e6):
+        share = brought_by_spike(rng, white(rng, 4000, 100), height)
+        _line(f"a spike of {height:g} sd: series with a finding that it brought", _percent(share), "0 %")
+
+
+def every_night(rng: Rng) -> None:
+    """Print the table of series that are watched."""
+    print()
+    _line("a look every night", "profsvc", "target")
+    for height in (2.0, 3.0, 4.0):
+        real, false = np.sum([one_night(rng, 100, height) for _ in range(30)], axis=0)
+        _line(f"1000 series, 10 changed by {height:g} sd 5 nights ago: false share", _percent(false / (real + false)),
+              "< 10 %")  # fmt: skip
+        _line("    of the changes found", _percent(real / 300))
+    changes = dict(enumerate(rng.integers(50, 90, 10).tolist()))
+    for reruns in (0, 2):
+        got = season(rng, 1000, 40, 100, changes, 3.0, reruns=reruns)
+        n = len(got["delay"]) + len(got["false"])
+        _line(f"1000 series for 60 nights, 10 change by 3 sd, {reruns} re-runs: false share",
+              _percent(len(got["false"]) / n), "< 10 %")  # fmt: skip
+        _line("    of the changes found", f"{len(got['delay'])} of 10")
+        _line("    median nights until found", f"{np.median(list(got['delay'].values())):.1f}")
+        _line("    series asked for a re-run a night", f"{got['reruns a night']:.1f}")
+    got = season(rng, 1000, 8, 100, {}, 0.0)
+    _line("1000 series of white noise, 100 nights: series with a finding", _percent(len(set(got["false"])) / 1000),
+          "<= 1 %")  # fmt: skip
+    print()
+    _line("one series alone, every night", "false in 100", "2 sd in 5")
+    for bound in (2.5, 4.2):
+        false, soon = optimal(rng, bound)
+        _line(f"optimum, all parameters known (cumulative sum, bound {bound})", _percent(false), _percent(soon))
+    for alpha, reruns in ((ALPHA, 0), (0.0003, 0), (0.0003, 2), (0.0003, 4)):
+        got = season(rng, 300, 8, 100, {}, 0.0, alone=True, alpha=alpha, reruns=reruns)
+        steps = season(rng, 1000, 50, 55, dict.fromkeys(range(1000), 50), 2.0, alone=True, alpha=alpha, reruns=reruns)
+        _line(f"profsvc, p <= {alpha}, {reruns} re-runs where wanted", _percent(len(set(got["false"])) / 300),
+              _percent(len(steps["delay"]) / 1000))  # fmt: skip
+
+
+def speed(rng: Rng) -> None:
+    """Print how long a night takes."""
+    print()
+    x = flat(white(rng, 1000, 365))
+    for function in (newest_step, newest_value, tonight, all_steps):
+        started = time.perf_counter()
+        function(*x)
+        _line(f"{function.__name__}, 1000 series of 365 values", f"{time.perf_counter() - started:.2f} s")
+
+
+def main() -> None:
+    """Print all tables."""
+    rng = np.random.default_rng(SEED)
+    for table in (one_look, every_night, speed):
+        table(rng)
+
+
+if __name__ == "__main__":
+    main()
