@@ -1,4 +1,4 @@
-"""An upload of Nsight Compute's raw page over HTTP, from the first byte sent to the run shown.
+"""An upload of Nsight Compute's raw page over HTTP, from the first byte sent to the run shown; beside it without HTTP.
 
 python -m tests.benchmarks.serving [MB, default 10]
 """
@@ -33,7 +33,7 @@ def export(megabytes: float, salt: int) -> bytes:
 
 def main() -> None:
     """Send it a few times, each with other bytes."""
-    from profsvc import store
+    from profsvc import pipeline, store
     from profsvc.client import Client
     from profsvc.web.site import Site
     from tests.web.conftest import running
@@ -50,8 +50,15 @@ def main() -> None:
                 stored = time.monotonic()
                 client.run(said["run_id"])
                 shown = time.monotonic()
+                beside = store.open_store(str(Path(folder) / f"beside{number}.sqlite"))
+                files = store.files_of(beside, free_bytes=1)
+                again = time.monotonic()
+                pipeline.ingest(beside, io.BytesIO(body), "raw.csv", store.RunInfo(name="r"), files=files)
+                direct = time.monotonic() - again
+                beside.dispose()
                 size = f"{len(body) / 1e6:.1f} MB, {said['launches']} launches, {said['metrics']} values"
-                print(f"{size}: stored in {stored - began:.2f} s, shown after {shown - began:.2f} s")
+                told = f"stored in {stored - began:.2f} s, shown after {shown - began:.2f} s"
+                print(f"{size}: {told}; without HTTP {direct:.2f} s")
         engine.dispose()
 
 
