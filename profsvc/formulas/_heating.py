@@ -46,7 +46,8 @@ def load(t: Array, p: Array) -> Load:
 
 def pieces(t: Array, p: Array, age: float = 0.0) -> Load:
     """Pieces of a power log as it is stamped."""
-    p = clean(t, p, median=True).value
+    told = clean(t, p, median=True)
+    t, p = told.time_s, told.value
     found = change_points(t, p)
     if found.begin_s.size == 0:
         return Load(np.empty(0), np.empty(0), [], 0, age)

@@ -14,9 +14,8 @@ from profsvc.formulas import _wander
 from profsvc.formulas._arrays import Array
 
 Codes = NDArray[np.intp]
-Changes = Callable[
-    [Array, Array], Array
-]  # what each constant changes the temperature by, of parameters and linear part
+# What each constant changes the temperature by, of parameters and linear part.
+Changes = Callable[[Array, Array], Array]
 
 LADDER_S = np.geomspace(0.1, 400.0, 15)  # where the search begins
 GROWTH = 0.15  # of the blocks with the time since the last step
@@ -49,7 +48,6 @@ class Rows(NamedTuple):
     time: Array
     temperature: Array
     size: Array  # readings of each
-    of_reading: Codes
     point: Array  # times of some readings of each block, in the order of the blocks
     first: Codes  # of each block's points
     interval: float  # typical distance of two readings
@@ -91,7 +89,7 @@ def rows_of(time: Array, temperature: Array, steps: Array, interval_s: float = 0
     stretch = np.searchsorted(begins, time[order], side="right") - 1
     age = time[order] - begins[np.maximum(stretch, 0)]
     span = float(np.ptp(time))
-    interval = max(float(np.median(np.diff(time[order]))), interval_s)
+    interval = max(float(np.median(np.diff(np.unique(time)))), interval_s)
     shortest, longest = max(interval, SHORTEST_S), max(span * LONGEST_SHARE, SHORTEST_S, interval)
     while True:
         place = np.searchsorted(_edges(shortest, longest, span), age, side="right")
@@ -100,8 +98,6 @@ def rows_of(time: Array, temperature: Array, steps: Array, interval_s: float = 0
             break
         shortest, longest = shortest * 2, longest * 1.1
     size = np.diff(np.append(new, time.size))
-    of_reading = np.empty(time.size, dtype=np.intp)
-    of_reading[order] = np.repeat(np.arange(new.size), size)
     means = (np.add.reduceat(x[order], new) / size for x in (time, temperature))
     at, T = (np.asarray(x) for x in means)
     take = np.minimum(size, POINTS)
@@ -109,7 +105,7 @@ def rows_of(time: Array, temperature: Array, steps: Array, interval_s: float = 0
     k = np.arange(take.sum()) - np.repeat(first, take)
     which = np.repeat(new, take) + ((k + 0.5) * np.repeat(size / take, take)).astype(np.intp)
     noise = _wander.models(at, size.astype(np.float64), longest)
-    return Rows(at, T, size.astype(np.float64), of_reading, time[order][which], first, interval, noise)
+    return Rows(at, T, size.astype(np.float64), time[order][which], first, interval, noise)
 
 
 def _edges(shortest: float, longest: float, span: float) -> Array:

@@ -114,7 +114,7 @@ def _scaled(noise: Models, X: Array, y: Array) -> tuple[Array, Array, Array]:
     both = _whitened(noise, np.column_stack([X, y]))
     A, b = both[:, :, : X.shape[1]], both[:, :, X.shape[1] :]
     norm = np.sqrt((A**2).sum(axis=1))
-    norm = np.where(norm > 0, norm, 1.0)
+    norm = np.where(norm > 1e-100, norm, 1.0)
     return A / norm[:, np.newaxis], b, norm
 
 

@@ -102,7 +102,7 @@ def fit_load(
     jumps = np.abs(np.diff(power.level)) > JUMP * np.ptp(power.level)
     resumed = [end for _, end in power.gaps]
     steps = np.append(power.edges[1:-1][jumps], resumed)
-    problem = _problem(power, _relaxing.rows_of(tT[keep], T[keep], steps, float(np.median(np.diff(tp)))))
+    problem = _problem(power, _relaxing.rows_of(tT[keep], T[keep], steps, float(np.median(np.diff(np.unique(tp))))))
     now, step = _parts(problem), _segments.step_of(T)
     hidden = [offset_error_s * _pace(power, problem.rows, now)]
     hidden += _relaxing.creeping(problem.rows, step)

@@ -6,11 +6,13 @@
 ``expression``   the little language of metrics.csv
 ``mapping``      metrics.csv: a tool's metrics -> our counters
 ``derive``       evaluates metrics.csv over the launches of a file
+``categories``   categories.csv: the ten categories of the throughput model, with advice
 ``collecting``   metrics.csv and labels.csv -> the option of a tool that collects a counter
 ``hardware``     devices.toml
 ``components``   components.csv, instruction_units.csv: the units of a device that draw power
 ``power_units``  power_units.csv: the units that are fitted to the power of a device
 ``literature``   references.toml
+``patterns``     patterns.csv: what keeps a parallel program from its least time
 ``guidance``     criteria.toml: the nine criteria, the units and their hints
 ``questions``    queries.toml: example queries over the views of the store
 ``timing``       timing.toml: parameters, instruction costs and benchmarks of the timing model
@@ -19,6 +21,7 @@
 ===============  ==================================================================
 """
 
+from profsvc.specs.categories import Category, categories
 from profsvc.specs.changes import SmallestChange, changes, smallest_change
 from profsvc.specs.collecting import how_to_collect, how_to_measure
 from profsvc.specs.components import Component, components, instruction_units
@@ -28,22 +31,26 @@ from profsvc.specs.guidance import criteria, figures
 from profsvc.specs.hardware import Device, device, devices
 from profsvc.specs.literature import Reference, references
 from profsvc.specs.mapping import metrics
+from profsvc.specs.patterns import Pattern, patterns
 from profsvc.specs.power_units import PowerUnit, power_units
 from profsvc.specs.questions import Question, question, questions
 from profsvc.specs.timing import MemoryParameters, memory_parameters, timing
 from profsvc.specs.vocabulary import Counter, Unit, counters, labels, metric_of, units
 
 __all__ = [
+    "Category",
     "Component",
     "Counter",
     "Device",
     "Expression",
     "MemoryParameters",
+    "Pattern",
     "PowerUnit",
     "Question",
     "Reference",
     "SmallestChange",
     "Unit",
+    "categories",
     "changes",
     "components",
     "counters",
@@ -60,6 +67,7 @@ __all__ = [
     "metric_of",
     "metrics",
     "parse",
+    "patterns",
     "power_units",
     "question",
     "questions",

@@ -107,3 +107,16 @@ def test_columns_that_say_the_same_leave_their_estimates_open() -> None:
     errors = np.column_stack([x, np.ones(40)])
     moved = _wander.moves(_wander.models(x, np.ones(40), 0.03), errors, errors)
     np.testing.assert_allclose(moved, np.broadcast_to(np.eye(2), moved.shape), atol=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_any_log_gives_a_fit_or_a_refusal(seed: int) -> None:
+    """Stamps that repeat, spikes, steps at the end: no warning, and values within their intervals."""
+    rng, n = np.random.default_rng(seed), (24, 90)[seed % 2]
+    t = np.sort(np.round(rng.uniform(0, n / 5, n), 1))
+    power = (80 + 300 * (t // 5 % 2), np.where(np.arange(n) == n // 2, 1e6, 50.0))[seed % 2]
+    T = (30 + 0.05 * power, np.where(t > n / 10, 1e5, 0.0), np.floor(30 + np.cumsum(rng.standard_normal(n))))[seed % 3]
+    whole = fit_load(t, power, t, T, offset_error_s=0.1)
+    assert whole.refusal or coherent(whole.rc_rise_s, whole.rc_rise_low_s, whole.rc_rise_high_s)
+    for alone in (fit_rise(t, T), fit_decay(t, T)):
+        assert alone.refusal or coherent(alone.rc_s, alone.low_s, alone.high_s)

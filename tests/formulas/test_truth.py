@@ -13,6 +13,7 @@ import pytest
 from profsvc.formulas import (
     accesses,
     active_sms,
+    benefit,
     change,
     characterization,
     core_count,
@@ -25,17 +26,22 @@ from profsvc.formulas import (
     latency,
     leakage,
     max_power,
+    memory_balance,
     mwp_cwp,
     occupancy,
     placement,
     power,
+    roofline,
     sensor_rotation,
     speedup,
     steps,
     thermal,
     thermocouple_calibration,
     thermocouples,
+    throughput,
+    time_bound,
     time_shares,
+    work_depth,
 )
 from profsvc.formulas.criteria import device_sync, granularity, host_sync, load_balance_sm, throughput_occupancy
 from profsvc.formulas.speedup import amdahl, potential_speedup, remaining_potential
@@ -48,6 +54,7 @@ NOT_NUMBERS = {"next_state"}  # all its cases stand in test_findings
 MODULES = (
     accesses,
     active_sms,
+    benefit,
     change,
     characterization,
     core_count,
@@ -60,19 +67,29 @@ MODULES = (
     latency,
     leakage,
     max_power,
+    memory_balance,
     mwp_cwp,
     occupancy,
     placement,
     power,
+    roofline,
     sensor_rotation,
     speedup,
     steps,
     thermal,
     thermocouple_calibration,
     thermocouples,
+    throughput,
+    time_bound,
     time_shares,
+    work_depth,
 )
-WITHOUT_ROWS = {"predict_active_sms"}  # they take what another formula gives
+WITHOUT_ROWS = {  # they take what another formula gives
+    "antiparallel_report",
+    "benefit_chart",
+    "predict_active_sms",
+    "what_if",
+}
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     name: function
     for module in MODULES

@@ -1,0 +1,83 @@
+"""Work of an average warp as a graph, and hit ratios of caches over random orders of what warps ask for.
+
+The graph says what bounds a kernel: issuing, waiting, or the bandwidth, and how far computation and memory are from
+balance. The simulation says how often caches answer, of which only the order inside each warp is known.
+"""
+
+from profsvc.formulas.memory_hierarchy.cache import cache_sim
+from profsvc.formulas.memory_hierarchy.order import RATE, UNIFORM, merge_order
+from profsvc.formulas.memory_hierarchy.simulation import (
+    LEVELS,
+    Distribution,
+    HierarchyRuns,
+    Sites,
+    hierarchy_mc,
+)
+from profsvc.formulas.memory_hierarchy.trace import (
+    ALLOCATE,
+    AROUND,
+    ATOMIC,
+    LOAD,
+    STORE,
+    Cache,
+    Hierarchy,
+    Requests,
+    Trace,
+    coalesce,
+)
+from profsvc.formulas.memory_hierarchy.work_flow import (
+    BANDWIDTH,
+    BARRIER,
+    COMPUTE,
+    ENTRY,
+    EXIT,
+    GLOBAL,
+    ISSUE,
+    LATENCY,
+    SHARED,
+    Costs,
+    Graph,
+    Visits,
+    WorkFlow,
+    wfg_costs,
+    wfg_evaluate,
+    wfg_visits,
+)
+
+__all__ = [
+    "ALLOCATE",
+    "AROUND",
+    "ATOMIC",
+    "BANDWIDTH",
+    "BARRIER",
+    "COMPUTE",
+    "ENTRY",
+    "EXIT",
+    "GLOBAL",
+    "ISSUE",
+    "LATENCY",
+    "LEVELS",
+    "LOAD",
+    "RATE",
+    "SHARED",
+    "STORE",
+    "UNIFORM",
+    "Cache",
+    "Costs",
+    "Distribution",
+    "Graph",
+    "Hierarchy",
+    "HierarchyRuns",
+    "Requests",
+    "Sites",
+    "Trace",
+    "Visits",
+    "WorkFlow",
+    "cache_sim",
+    "coalesce",
+    "hierarchy_mc",
+    "merge_order",
+    "wfg_costs",
+    "wfg_evaluate",
+    "wfg_visits",
+]

@@ -1,0 +1,184 @@
+"""Hit ratios of a memory hierarchy over random orders of the references of its warps."""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from profsvc.formulas._arrays import Array, Bools
+from profsvc.formulas.flags import Flag, check_form
+from profsvc.formulas.memory_hierarchy.cache import Ints, by_key, hits
+from profsvc.formulas.memory_hierarchy.order import RATE, UNIFORM, draw, streams
+from profsvc.formulas.memory_hierarchy.trace import ALLOCATE, AROUND, LOAD, STORE, Hierarchy, Requests, Trace, coalesce
+
+LEAST_RUNS = 30
+FEWEST_RUNS = 3
+BUDGET = 30_000_000
+QUANTILES = (0.05, 0.5, 0.95)
+LEVELS = ("l1_load", "l1_store", "l2_load", "l2_store")
+"""The order of the hit ratios on the first axis."""
+
+
+class Distribution(NamedTuple):
+    """Of each hit ratio, and of what DRAM moves, over the runs; ``reliable`` where the order hardly matters."""
+
+    mean: Array
+    sd: Array
+    se: Array
+    quantiles: Array
+    reliable: Bools
+    converged: Bools
+
+
+class Sites(NamedTuple):
+    """Each instruction of the source: requests of warps, lines of one, and the mean hit ratios of its lines."""
+
+    site: Ints
+    requests: Ints
+    lines_per_request: Array
+    l1_ratio: Array
+    l2_ratio: Array
+
+
+class HierarchyRuns(NamedTuple):
+    """Result of `hierarchy_mc`: ratios of each run in the order of LEVELS, lines DRAM moved, and what was simulated."""
+
+    ratios: Array
+    dram_lines: Array
+    distribution: Distribution
+    sites: Sites
+    lines: int
+    runs: int
+    flags: int
+
+
+def hierarchy_mc(
+    trace: Trace,
+    hierarchy: Hierarchy,
+    runs: int = LEAST_RUNS,
+    seed: int = 0,
+    order: str = RATE,
+    tolerance: float = 0.05,
+    budget: int = BUDGET,
+) -> HierarchyRuns:
+    r"""Distribution of the hit ratios of L1 and L2 over random orders of what warps do at the same time.
+
+    Each run draws an order (see `merge_order`), takes the lines of each SM through its L1, and what misses there, with
+    stores that go around and atomics, through the L2. Lines of a request are one after another. A wide distribution
+    means that no order is typical, and that no mean should be trusted.
+
+    Source: [Kim2012] section 4.2.3, [Baghsorkhi2012]. The source defines neither which orders are valid nor what enters
+    L2 in which order: here all of an SM's misses keep the places they had. Requests in flight are not merged and
+    nothing is timed, so that ratios are all there is.
+
+    Args:
+        trace: References.
+        hierarchy: SMs, blocks resident on each, caches. A block without an SM runs on block modulo sms.
+        runs: Orders to draw [count].
+        seed: Seed of the draws.
+        order: ``rate`` or ``uniform``, see `merge_order`.
+        tolerance: Width of the middle 90 % of a ratio below which it is reliable; its standard error has converged
+            below a tenth of that, after 30 runs [1].
+        budget: Lines to simulate over all runs [count]. Above it fewer runs are made, but three at least: the more
+            references there are, the less their order matters.
+
+    Returns: HierarchyRuns; ``lines`` of each of ``runs`` orders.
+
+    Range: ratios in [0, 1]; NaN where a level sees no such reference. Nothing at all: NOT_APPLICABLE. One warp
+    leaves no order to draw: zero spread. Fewer runs than asked for: EXTRAPOLATED.
+
+    Errors: those of `coalesce`; ValueError for an unknown order or way of stores, for barriers that a warp passes
+    backwards, or without an SM, slot, set, way or run.
+
+    Two blocks on one SM read the same line twice:
+
+    >>> from profsvc.formulas.memory_hierarchy import Cache
+    >>> trace = Trace([0, 0, 1, 1], 0, [0, 1, 0, 1], [0, 2, 0, 2], [0, 0, 0, 0], LOAD)
+    >>> once = hierarchy_mc(trace, Hierarchy(1, 2, Cache(64, 4), Cache(1024, 16)))
+    >>> once.distribution.mean[0], float(once.distribution.sd[0]), once.dram_lines.max()
+    (np.float64(0.75), 0.0, np.float64(1.0))
+    """
+    _check(hierarchy, runs, order)
+    r = coalesce(trace, hierarchy.line_bytes)
+    sm = np.where(r.sm < 0, r.block, r.sm) % hierarchy.sms
+    one = (r.block[1:] == r.block[:-1]) & (r.warp[1:] == r.warp[:-1])
+    if (one & (r.epoch[1:] < r.epoch[:-1])).any():
+        raise ValueError("epoch falls within a warp; allowed: barriers in the order of seq")
+    generator = np.random.Generator(np.random.Philox(seed))
+    n = r.line.size
+    done = max(min(runs, FEWEST_RUNS), min(runs, budget // max(1, n)))
+    counts = np.zeros((done, 2, 2, 2))  # run, level, load or store, reference or hit
+    per_line = np.zeros((4, n))
+    if n:
+        of = streams(r.block, r.warp, r.epoch, _slots(r.block, sm, hierarchy))
+        for run in range(done):
+            at = np.argsort(draw(of, generator, order), kind="stable").astype(np.int64)
+            _one_run(r, sm, at, hierarchy, counts[run], per_line)
+    ratios, dram, distribution = _distribution(counts, tolerance)
+    flags = Flag.NOT_APPLICABLE if not n else Flag.EXTRAPOLATED if done < runs else 0
+    return HierarchyRuns(ratios, dram, distribution, _sites(r, per_line), n, done, int(flags))
+
+
+def _check(h: Hierarchy, runs: int, order: str) -> None:
+    check_form(order, (RATE, UNIFORM))
+    check_form(h.l1_stores, (AROUND, ALLOCATE))
+    numbers = {"sms": h.sms, "slots": h.slots, "runs": runs, "line_bytes": h.line_bytes}
+    for level, cache in (("l1", h.l1), ("l2", h.l2)):
+        numbers |= {f"{level} sets": cache.sets, f"{level} ways": cache.ways}
+    if none := [f"{name} {n}" for name, n in numbers.items() if n < 1]:
+        raise ValueError(f"{', '.join(none)}; allowed: 1 or more")
+
+
+def _slots(block: Ints, sm: Ints, h: Hierarchy) -> Ints:
+    """Slot of each line's block, over all SMs: the blocks of an SM take its slots in turn."""
+    blocks, first, back = np.unique(block, return_index=True, return_inverse=True)
+    home = sm[first]
+    order = by_key(home)
+    starts = np.searchsorted(home[order], home[order])
+    turn = np.empty(blocks.size, dtype=np.int64)
+    turn[order] = np.arange(blocks.size) - starts
+    return np.asarray((home * h.slots + turn % h.slots)[back.ravel()])
+
+
+def _one_run(r: Requests, sm: Ints, at: Ints, h: Hierarchy, counts: Array, per_line: Array) -> None:
+    """Take one order through both levels; add up references and hits, by kind and by line."""
+    loads = r.kind == LOAD
+    through = loads | ((r.kind == STORE) & (h.l1_stores == ALLOCATE))
+    inside = at[through[at]]
+    found = hits(r.line[inside], sm[inside] * h.l1.sets + r.line[inside] % h.l1.sets, h.l1.ways)
+    served = np.zeros(r.line.size, dtype=np.bool_)
+    # A store that L1 keeps still goes on to L2; only a load is answered by it.
+    served[inside[found]] = True
+    onward = at[~(served & loads)[at]]
+    again = hits(r.line[onward], r.line[onward] % h.l2.sets, h.l2.ways)
+    for level, (places, hit) in enumerate(((inside, found), (onward, again))):
+        for kind, chosen in enumerate((loads[places], ~loads[places])):
+            counts[level, kind] += chosen.sum(), (chosen & hit).sum()
+        per_line[2 * level][places] += 1
+        per_line[2 * level + 1][places] += hit
+
+
+def _distribution(counts: Array, tolerance: float) -> tuple[Array, Array, Distribution]:
+    runs = counts.shape[0]
+    with np.errstate(all="ignore"):
+        ratios = np.moveaxis(counts[..., 1] / counts[..., 0], 0, -1).reshape(4, -1)
+        dram = (counts[:, 1, :, 0] - counts[:, 1, :, 1]).sum(axis=-1)
+        values = np.vstack([ratios, dram])
+        width = np.quantile(values, QUANTILES, axis=-1).T
+        sd = values.std(axis=-1, ddof=1) if runs > 1 else np.full(5, np.nan)
+        se, mean = sd / math.sqrt(runs), values.mean(axis=-1)
+        # What DRAM moves is judged against its mean, ratios as they are.
+        scale = tolerance * np.where(np.arange(5) < 4, 1.0, np.maximum(mean, 1e-300))
+        reliable, converged = width[:, 2] - width[:, 0] < scale, (se < scale / 10) & (runs >= LEAST_RUNS)
+    return ratios, dram, Distribution(mean, sd, se, width, reliable, converged)
+
+
+def _sites(r: Requests, per_line: Array) -> Sites:
+    """Sums over the lines of each instruction."""
+    site, place = np.unique(r.site, return_inverse=True)
+    first = np.r_[True, r.request[1:] != r.request[:-1]] if r.site.size else np.zeros(0, dtype=np.bool_)
+    requests = np.bincount(place[first], minlength=site.size)
+    with np.errstate(all="ignore"):
+        lines = np.bincount(place, minlength=site.size) / requests
+        seen = [np.bincount(place, x, minlength=site.size) for x in per_line]
+        return Sites(site, requests, lines, seen[1] / seen[0], seen[3] / seen[2])
