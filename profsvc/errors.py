@@ -1,43 +1,71 @@
-"""Every error a user can meet, as a tree; each leaf knows the exit code of the command line.
+"""Every error a user can meet, as a tree; each knows the exit code of the command line and the status over HTTP.
 
 ::
 
-    ProfsvcError
-    ├── UsageError            2  the question itself is wrong
-    ├── NotFoundError         3  nothing of that name; the nearest names are listed
-    ├── ServiceError          5  the store, the server or the network cannot answer
-    │   ├── StoreBusyError       another process holds the store
-    │   ├── StoreLostError       the server of the store has gone; it may come back
-    │   └── StoreVersionError    the store's schema is not this program's
-    ├── InputError            6  a file is refused; says the file, the line, what was seen, what to do
-    │   ├── UnknownFormatError   no reader knows these bytes, or more than one does
-    │   └── BrokenInputError     the reader knows the format, but the content cannot be right
-    ├── PartlyStoredError     7  some files of the command were stored, others refused
-    └── DomainError           5  a table under profsvc/data is wrong: a defect of this program
+    ProfsvcError                 5  500
+    ├── UsageError               2  400  the question itself is wrong
+    │   └── MethodError          2  405  nothing answers this method at this path
+    ├── NotFoundError            3  404  nothing of that name; the nearest names are listed
+    ├── AccessError              4  403  who asks may not do this
+    │   └── TokenError           4  401  who asks gives no token, or none that holds
+    ├── ServiceError             5  503  the store, the server or the network cannot answer
+    │   ├── StoreBusyError       5  503  another process holds the store
+    │   ├── StoreLostError       5  503  the server of the store has gone; it may come back
+    │   ├── StoreVersionError    5  503  the store's schema is not this program's
+    │   ├── NoSpaceError         5  507  a disk is full
+    │   ├── OverloadedError      5  503  more is asked at once than is answered
+    │   ├── SlowClientError      5  408  what was to come in did not come in time
+    │   └── ServerAwayError      5  502  the server of profsvc cannot be reached, or broke off
+    ├── InputError               6  422  a file is refused; says the file, the line, what was seen, what to do
+    │   ├── UnknownFormatError   6  422  no reader knows these bytes, or more than one does
+    │   ├── BrokenInputError     6  422  the reader knows the format, but the content cannot be right
+    │   └── TooLargeError        6  413  more bytes than are taken
+    ├── PartlyStoredError        7  500  some files of the command were stored, others refused
+    └── DomainError              5  500  a table under profsvc/data is wrong: a defect of this program
 
 Raise with one sentence that says what, where, what was seen, what is allowed, and what to do.
 """
 
 import difflib
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator
 
 
 class ProfsvcError(Exception):
     """Any error that is shown to a user as its text alone."""
 
     exit_code = 5
+    status = 500
+
+    @classmethod
+    def code(cls) -> str:
+        """Return the name of the error for programs.
+
+        >>> StoreBusyError.code(), NotFoundError.code()
+        ('store_busy', 'not_found')
+        """
+        return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", cls.__name__.removesuffix("Error")).lower()
 
 
 class UsageError(ProfsvcError):
     """The question itself is wrong."""
 
     exit_code = 2
+    status = 400
+
+
+class MethodError(UsageError):
+    """Nothing answers this method at this path; ``allowed`` do."""
+
+    status = 405
+    allowed: tuple[str, ...] = ()
 
 
 class NotFoundError(ProfsvcError):
     """Nothing of that name exists."""
 
     exit_code = 3
+    status = 404
 
     @classmethod
     def near(cls, what: str, name: str, known: Iterable[str]) -> "NotFoundError":
@@ -56,8 +84,23 @@ class NotFoundError(ProfsvcError):
         return cls(f"no {what} named {name!r}; there is {listed}")
 
 
+class AccessError(ProfsvcError):
+    """Who asks may not do this."""
+
+    exit_code = 4
+    status = 403
+
+
+class TokenError(AccessError):
+    """Who asks gives no token, or none that holds."""
+
+    status = 401
+
+
 class ServiceError(ProfsvcError):
     """The store, the server or the network cannot answer."""
+
+    status = 503
 
 
 class StoreBusyError(ServiceError):
@@ -72,10 +115,33 @@ class StoreVersionError(ServiceError):
     """The store's schema is not the one this program works with."""
 
 
+class NoSpaceError(ServiceError):
+    """A disk is full."""
+
+    status = 507
+
+
+class OverloadedError(ServiceError):
+    """More is asked at once than is answered."""
+
+
+class SlowClientError(ServiceError):
+    """What was to come in did not come in time."""
+
+    status = 408
+
+
+class ServerAwayError(ServiceError):
+    """The server of profsvc cannot be reached, or broke off; it may come back."""
+
+    status = 502
+
+
 class InputError(ProfsvcError):
     """A file is refused."""
 
     exit_code = 6
+    status = 422
 
 
 class UnknownFormatError(InputError):
@@ -86,6 +152,12 @@ class BrokenInputError(InputError):
     """The reader knows the format, but the content cannot be right."""
 
 
+class TooLargeError(InputError):
+    """More bytes than are taken."""
+
+    status = 413
+
+
 class PartlyStoredError(ProfsvcError):
     """Some files of the command were stored, others refused."""
 
@@ -94,3 +166,10 @@ class PartlyStoredError(ProfsvcError):
 
 class DomainError(ProfsvcError):
     """A table under ``profsvc/data`` is wrong."""
+
+
+def kinds(root: type[ProfsvcError] = ProfsvcError) -> Iterator[type[ProfsvcError]]:
+    """Yield every kind of error of the tree."""
+    yield root
+    for kind in root.__subclasses__():
+        yield from kinds(kind)

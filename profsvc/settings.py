@@ -28,6 +28,13 @@ SETTINGS = (
     ),
     Setting("sql_seconds", 10.0, "Time limit of a query given by a user, in seconds."),
     Setting("sql_export_seconds", 600.0, "Time limit of a query whose whole result is written, in seconds."),
+    Setting("url", "", "Address of a service; commands that ask and upload then speak to it instead of a store."),
+    Setting("token", "", "Token for that service, made there with: profsvc token create."),
+    Setting("spool", "", "Folder for uploads while the service is away. Empty: a folder in your state folder."),
+    Setting("upload_bytes", 4 << 30, "Largest upload that the service takes, in bytes."),
+    Setting("unpacked_bytes", 16 << 30, "Most that an upload to the service may hold when decompressed, in bytes."),
+    Setting("uploads_at_once", 2, "Uploads that the service reads at the same time; others wait."),
+    Setting("sql_at_once", 4, "Queries that the service answers at the same time; others wait."),
     Setting("sql_rows", 10000, "Row limit of a query given by a user; a longer result is cut, loudly."),
 )
 

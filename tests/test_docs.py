@@ -26,6 +26,7 @@ FIXTURES = ROOT / "fixtures"
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 MOST_LINES = 200
+HELPS = (["--help"], ["sql", "--help"], ["serve", "--help"])
 
 
 def fenced(language: str) -> list[str]:
@@ -97,7 +98,7 @@ def test_every_command_is_named_in_the_readme(command):
 @pytest.mark.parametrize("setting", settings.SETTINGS, ids=lambda setting: setting.name)
 def test_every_setting_is_named_where_users_look(setting):
     variable = f"PROFSVC_{setting.name.upper()}"
-    helps = [CliRunner().invoke(app, words).output for words in (["--help"], ["sql", "--help"])]
+    helps = [CliRunner().invoke(app, words).output for words in HELPS]
     assert any(variable in text for text in (README, *helps))
 
 

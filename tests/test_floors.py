@@ -14,7 +14,8 @@ FLOORS = [  # lowest first
     {"formats", "store", "reports", "microbench", "settings"},
     {"pipeline"},
     {"views", "scheduler", "scale", "client"},
-    {"web", "cli"},
+    {"web"},
+    {"cli"},
 ]
 FLOOR = {name: n for n, names in enumerate(FLOORS) for name in names}
 PATHS = {

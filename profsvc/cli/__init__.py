@@ -12,7 +12,21 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from profsvc.cli import compare, components, db, delete, demo, doctor, look, power, query, upload
+from profsvc.cli import (
+    compare,
+    components,
+    db,
+    delete,
+    demo,
+    doctor,
+    look,
+    power,
+    query,
+    remote,
+    serve,
+    token,
+    upload,
+)
 from profsvc.cli.common import say
 from profsvc.errors import ProfsvcError
 
@@ -62,7 +76,7 @@ def options(
     context.obj = {"store": store}
 
 
-for group in (demo, upload, look, compare, power, components, query, delete, db, doctor):
+for group in (demo, upload, look, compare, power, components, query, serve, token, remote, delete, db, doctor):
     group.register(app)
 
 

@@ -12,9 +12,12 @@ from profsvc.errors import UsageError
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
+    from profsvc.client import Client
+    from profsvc.pipeline import Verdict
     from profsvc.store import Files
 
 WIDTH = 160
+WARNINGS = 5
 
 
 def _form(text: str) -> str:
@@ -33,14 +36,35 @@ Sure = Annotated[bool, typer.Option("--yes", "-y", help="Do it without asking.")
 def engine_of(context: typer.Context, *, as_it_is: bool = False) -> "Engine":
     """Return the store of this call: --store, else PROFSVC_STORE, else the file in the user's data folder.
 
-    It is made and brought up to date, unless it is wanted ``as_it_is``.
+    It is made and brought up to date, unless it is wanted ``as_it_is``. Where PROFSVC_URL says that a service is meant,
+    a command that cannot speak to one works on no store by chance.
     """
     from profsvc import settings, store
 
-    asked = context.obj["store"] or str(settings.load()["store"])
+    known = settings.load()
+    if known["url"] and not context.obj["store"]:
+        raise UsageError(
+            f"PROFSVC_URL is {known['url']}, and this command works on a store alone; give it with --store, or "
+            "unset PROFSVC_URL"
+        )
+    asked = context.obj["store"] or str(known["store"])
     engine = (store.connect if as_it_is else store.open_store)(asked or None)
     context.call_on_close(engine.dispose)
     return engine
+
+
+def service_of(context: typer.Context) -> "Client | None":
+    """Return the service that PROFSVC_URL names; None where a store is meant, as --store always does."""
+    from profsvc import settings
+
+    known = settings.load()
+    if context.obj["store"] or not known["url"]:
+        return None
+    from profsvc.client import Client
+
+    client = Client(str(known["url"]), str(known["token"]) or None, spool=str(known["spool"]) or None)
+    context.call_on_close(client.close)
+    return client
 
 
 def files_of(engine: "Engine") -> "Files":
@@ -84,6 +108,32 @@ def say(text: str) -> None:
     from profsvc.reports.rows import visible
 
     typer.echo("\n".join(map(visible, text.split("\n"))), err=True)
+
+
+def describe(verdict: "Verdict", checked: bool) -> str:
+    """Say in one sentence what became of a file."""
+    counts = {"launches": verdict.launches, "samples": verdict.samples}
+    counts["phase" if verdict.phases == 1 else "phases"] = verdict.phases
+    held = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
+    if not held and not verdict.known:  # what is stored already may be told by its lines alone
+        held = "no launches"
+    account = (
+        f"{held + '; ' if held else ''}of {verdict.lines} lines {verdict.lines_stored} stored, "
+        f"{verdict.lines_skipped} skipped, {verdict.lines_rejected} rejected"
+    )
+    where = f"run {verdict.run!r} (id {verdict.run_id})"
+    if checked:
+        text = f"{verdict.file_name}: {verdict.format}, would store {account}"
+    elif verdict.known:
+        text = (
+            f"{verdict.file_name}: already stored as upload {verdict.upload_id} of {where}, nothing changed; {account}"
+        )
+    else:
+        text = f"{verdict.file_name}: {verdict.format} stored as upload {verdict.upload_id} of {where}; {account}"
+    text += f"\n  note: {verdict.message}" if verdict.message else ""
+    more = len(verdict.warnings) - WARNINGS
+    shown = [*verdict.warnings[:WARNINGS], *([f"and {more} more channels: profsvc show"] if more > 0 else [])]
+    return "".join([text, *(f"\n  beware: {warning}" for warning in shown)])
 
 
 def width() -> int:

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from profsvc.cli.common import Output, engine_of, pairs, put, put_json, say, width
+from profsvc.cli.common import Output, engine_of, pairs, put, put_json, say, service_of, width
 
 
 def compare(
@@ -43,7 +43,12 @@ def compare(
 
     limits = fail_on or []
     side_by_side.failures({"kernels": [], "criteria": []}, limits)  # a wrong limit is said before any work
-    view = side_by_side.compare(engine_of(context), before, after, pairs("--map", mapped or []))
+    became = pairs("--map", mapped or [])
+    if service := service_of(context):
+        view = service.compare(before, after, became)
+        del view["failures"]  # they are found here, in the same way
+    else:
+        view = side_by_side.compare(engine_of(context), before, after, became)
     if output == "json":
         put_json(view)
     elif output == "table":

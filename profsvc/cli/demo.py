@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from profsvc.cli.common import say
+from profsvc.cli.common import describe, say
 
 
 def demo(
@@ -20,7 +20,6 @@ def demo(
     import tempfile
 
     from profsvc import pipeline, store, views
-    from profsvc.cli.upload import describe
     from profsvc.reports import page, text
 
     folder = keep or Path(tempfile.mkdtemp(prefix="profsvc-demo-"))

@@ -4,19 +4,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from profsvc.cli.common import Output, engine_of, put, put_json, width
+from profsvc.cli.common import Output, engine_of, put, put_json, service_of, width
 from profsvc.errors import NotFoundError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from sqlalchemy import Engine
+    from collections.abc import Mapping, Sequence
 
 CRITERIA = (
     "launch", "kernel", "criterion", "value", "share", "speedup", "value_as_published", "speedup_as_published",
     "flags", "reason",
 )  # fmt: skip
 TRACE = ("launch", "name", "value", "unit", "from", "metric", "raw_text", "file", "line")
+MOST_OF_SERVICE = 10_000
 DEFINITIONS = ("name", "unit", "meaning", "ncu", "nvprof", "nsys")
 
 
@@ -34,7 +33,9 @@ def runs(
     from profsvc import store
 
     only = {"project": project} if project else {}
-    rows = sorted(store.select(engine_of(context), "v1_runs", **only), key=lambda r: -r["run_id"])
+    service = service_of(context)
+    found = service.rows("runs", **only) if service else store.select(engine_of(context), "v1_runs", **only)
+    rows = sorted(found, key=lambda r: -r["run_id"])
     columns = ["run_id", "project", "name", "device", "launches", "gpu_time_ns", "started_at", "commit_id", "tags"]
     put(columns, rows, output)
 
@@ -57,13 +58,18 @@ def show(
 
       profsvc show nightly -o csv
     """
-    from profsvc import views
+    from profsvc import store, views
     from profsvc.reports import text
 
-    engine = engine_of(context)
-    run = run or _newest(engine)
     most = None if every else limit
-    view = views.launch(engine, run, kernel, most) if kernel else views.run(engine, run, most)
+    if service := service_of(context):
+        run = run or _newest(service.rows("runs", order="-run_id", limit=1))
+        most = MOST_OF_SERVICE if every else limit
+        view = service.launch(run, kernel, limit=most) if kernel else service.run(run, limit=most)
+    else:
+        engine = engine_of(context)
+        run = run or _newest(store.list_view(engine, "v1_runs", order=["-run_id"], limit=1).rows)
+        view = views.launch(engine, run, kernel, most) if kernel else views.run(engine, run, most)
     if output == "json":
         put_json(view)
     elif output == "table":
@@ -74,13 +80,10 @@ def show(
         put(views.SUMMARY, view["launches"], output, truncated=view["truncated"])
 
 
-def _newest(engine: "Engine") -> str:
-    from profsvc import store
-
-    ids = [row["run_id"] for row in store.select(engine, "v1_runs")]
-    if not ids:
+def _newest(runs: "Sequence[Mapping[str, Any]]") -> str:
+    if not runs:
         raise NotFoundError("the store holds no run yet; make one with: profsvc upload FILE")
-    return str(max(ids))
+    return str(runs[0]["run_id"])
 
 
 def _criteria(opened: "Mapping[str, Any]") -> list[dict[str, Any]]:
@@ -112,7 +115,10 @@ def explain(
 
     if kernel and not run:
         raise UsageError("--kernel names a launch of a run; give --run too")
-    view = walk.explain(engine_of(context) if run else None, name, run or None, kernel or None)
+    if run and (service := service_of(context)):
+        view = service.explain(name, run, kernel or None)
+    else:
+        view = walk.explain(engine_of(context) if run else None, name, run or None, kernel or None)
     if output == "table":
         typer.echo(text.explained(view), nl=False)
     elif output == "json":
@@ -163,7 +169,8 @@ def devices(
         rows = views.catalogue()
         put(list(rows[0]), rows, output)
     else:
-        rows = views.devices(engine_of(context))
+        service = service_of(context)
+        rows = service.rows("devices") if service else views.devices(engine_of(context))
         put(["device_id", "name", "compute_capability", "sms"], rows, output)
 
 

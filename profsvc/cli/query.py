@@ -1,16 +1,18 @@
 """``sql``: read-only, bounded questions to the v1_ views, and whole results as files."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from profsvc.cli.common import Output, engine_of, pairs, put, say
+from profsvc.cli.common import Output, engine_of, pairs, put, say, service_of
 from profsvc.errors import UsageError
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
+
+    from profsvc.client import Client
 
 
 def _formula(text: str) -> str:
@@ -53,6 +55,7 @@ def sql(
       profsvc sql "select * from v1_samples" --out samples.parquet
     """
     from profsvc import settings, specs, store
+    from profsvc.reports.rows import distinct
 
     if examples:
         rows = [
@@ -63,11 +66,19 @@ def sql(
         return
     text, params = _question(query, example, pairs("--param", param))
     values = settings.load()
+    service = service_of(context)
     if out or whole:
         if limit:
             raise UsageError("--limit cuts a result, --out and --all write the whole of it; give one of them")
         limit_s = seconds or float(values["sql_export_seconds"])
-        _write(_engine(context), text, params, out, output, limit_s, raw=formula == "raw")
+        if service:
+            _fetch(service, text, params, out, output, raw=formula == "raw")
+        else:
+            _write(_engine(context), text, params, out, output, limit_s, raw=formula == "raw")
+        return
+    if service:
+        said = service.ask(text, params, limit=limit or None, seconds=seconds or None)
+        put(said["columns"], said["rows"], output or "table", truncated=said["truncated"], raw=formula == "raw")
         return
     answer = store.query(
         _engine(context),
@@ -76,7 +87,7 @@ def sql(
         max_rows=limit or int(values["sql_rows"]),
         seconds=seconds or float(values["sql_seconds"]),
     )
-    columns = _distinct(answer.columns)
+    columns = distinct(answer.columns)
     found = [dict(zip(columns, row, strict=True)) for row in answer.rows]
     put(columns, found, output or "table", truncated=answer.truncated, raw=formula == "raw")
 
@@ -103,6 +114,28 @@ def _engine(context: typer.Context) -> "Engine":
     return engine_of(context, as_it_is=store.is_server(asked or None))
 
 
+def _fetch(
+    service: "Client", text: str, params: Mapping[str, str], out: Path | None, output: str, *, raw: bool
+) -> None:
+    """Write the whole result as the service sends it to a file, or to stdout."""
+    import sys
+    from contextlib import nullcontext
+
+    from profsvc.reports import whole
+
+    form = whole.form_of(output, out)
+    if form == "parquet":
+        raise UsageError("a service sends whole results as csv or ndjson; say which with -o, or give --store")
+    with (
+        service.export(text, params, form=form, raw=raw) as pieces,
+        whole.new_file(out) if out else nullcontext(sys.stdout.buffer) as file,
+    ):
+        for piece in pieces:
+            file.write(piece)
+    if out:
+        say(f"written to {out}")
+
+
 def _write(
     engine: "Engine", text: str, params: Mapping[str, Any], out: Path | None, output: str, seconds: float, *, raw: bool
 ) -> None:
@@ -112,30 +145,15 @@ def _write(
 
     from profsvc import store
     from profsvc.reports import whole
+    from profsvc.reports.rows import distinct
 
     form = whole.form_of(output, out)
     with store.export(engine, text, params, seconds=seconds) as found:
-        columns = _distinct(found.columns)
+        columns = distinct(found.columns)
         with whole.new_file(out) if out else nullcontext(sys.stdout.buffer) as file:
             rows = whole.write(form, columns, found.chunks, file, raw=raw, kinds=store.column_kinds())
     if out:
         say(f"{rows} rows written to {out}")
-
-
-def _distinct(names: Sequence[str]) -> list[str]:
-    """Number the names that a join gives twice, so that no column hides another.
-
-    >>> _distinct(["value", "value", "value_2"])
-    ['value', 'value_3', 'value_2']
-    """
-    distinct: list[str] = []
-    for place, name in enumerate(names):
-        number, new = 1, name
-        while new in distinct or (number > 1 and new in names[place + 1 :]):
-            number += 1
-            new = f"{name}_{number}"
-        distinct.append(new)
-    return distinct
 
 
 def register(app: typer.Typer) -> None:

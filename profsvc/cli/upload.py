@@ -10,22 +10,20 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO
 
 import typer
 
-from profsvc.cli.common import Output, engine_of, files_of, pairs, put, say
+from profsvc.cli.common import Output, describe, engine_of, files_of, pairs, put, say, service_of
 from profsvc.errors import InputError, NotFoundError, PartlyStoredError, UsageError
 
 if TYPE_CHECKING:
-    from sqlalchemy import Engine
-
     from profsvc.pipeline import Progress, Reading, Verdict
     from profsvc.store import RunInfo
 
-    Work = Callable[[BinaryIO, str, Progress | None], Verdict]
+    Work = Callable[[BinaryIO, str, Progress | None], Verdict | None]
+    Take = Callable[[BinaryIO, str, Progress | None, RunInfo], Verdict | None]
 
 COLUMNS = (
     "file_name", "run", "run_id", "upload_id", "known", "format", "launches", "samples",
     "lines", "lines_stored", "lines_skipped", "lines_rejected", "message",
 )  # fmt: skip
-WARNINGS = 5
 
 
 def _files(paths: Sequence[str]) -> list[str]:
@@ -41,7 +39,7 @@ def _files(paths: Sequence[str]) -> list[str]:
     return files
 
 
-def _one(text: str, work: "Work") -> "Verdict":
+def _one(text: str, work: "Work") -> "Verdict | None":
     """Open a file (or stdin) and hand it to ``work``, with a progress bar on a terminal."""
     if text == "-":
         return work(sys.stdin.buffer, "stdin", None)
@@ -63,32 +61,6 @@ def _one(text: str, work: "Work") -> "Verdict":
         with Bar(console=Console(stderr=True), transient=True) as bar:
             task = bar.add_task(escape(visible(name)), total=path.stat().st_size)
             return work(stream, name, partial(bar.advance, task))
-
-
-def describe(verdict: "Verdict", checked: bool) -> str:
-    """Say in one sentence what became of a file."""
-    counts = {"launches": verdict.launches, "samples": verdict.samples}
-    counts["phase" if verdict.phases == 1 else "phases"] = verdict.phases
-    held = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
-    if not held and not verdict.known:  # what is stored already may be told by its lines alone
-        held = "no launches"
-    account = (
-        f"{held + '; ' if held else ''}of {verdict.lines} lines {verdict.lines_stored} stored, "
-        f"{verdict.lines_skipped} skipped, {verdict.lines_rejected} rejected"
-    )
-    where = f"run {verdict.run!r} (id {verdict.run_id})"
-    if checked:
-        text = f"{verdict.file_name}: {verdict.format}, would store {account}"
-    elif verdict.known:
-        text = (
-            f"{verdict.file_name}: already stored as upload {verdict.upload_id} of {where}, nothing changed; {account}"
-        )
-    else:
-        text = f"{verdict.file_name}: {verdict.format} stored as upload {verdict.upload_id} of {where}; {account}"
-    text += f"\n  note: {verdict.message}" if verdict.message else ""
-    more = len(verdict.warnings) - WARNINGS
-    shown = [*verdict.warnings[:WARNINGS], *([f"and {more} more channels: profsvc show"] if more > 0 else [])]
-    return "".join([text, *(f"\n  beware: {warning}" for warning in shown)])
 
 
 def upload(
@@ -142,7 +114,8 @@ def upload(
     )
     files = _files(paths)
     how = pipeline.Reading(form or None, timezone or None, clock_offset, tuple(column), tuple(position))
-    verdicts, refused = _all(files, None if check else engine_of(context), info, how)
+    taking = _taking(context, how, check)
+    verdicts, refused = _all(files, taking, info, check)
     if output:
         put(COLUMNS, [vars(v) for v in verdicts], output)
     if refused and verdicts:
@@ -151,29 +124,43 @@ def upload(
         raise InputError("nothing was stored")
 
 
-def _all(files: Sequence[str], engine: "Engine | None", info: "RunInfo", how: "Reading") -> tuple[list["Verdict"], int]:
-    """Store the files, or only check them without a store; return what was taken and how many were refused."""
+def _taking(context: typer.Context, how: "Reading", check: bool) -> "Take":
+    """Return what takes a file: a look at it alone, the service, or the store."""
     from profsvc import pipeline
 
-    kept = None if engine is None else files_of(engine)
+    if check:
+        return lambda stream, name, progress, _: pipeline.check(stream, name, how, progress)
+    if service := service_of(context):
+        from profsvc.cli.remote import sending
+
+        return sending(service, how)
+    engine = engine_of(context)
+    kept = files_of(engine)
+    return lambda stream, name, progress, info: pipeline.ingest(engine, stream, name, info, how, progress, kept)
+
+
+def _all(files: Sequence[str], take: "Take", info: "RunInfo", checked: bool) -> tuple[list["Verdict"], int]:
+    """Take the files; return the verdicts on those that were, and how many were refused."""
     verdicts: list[Verdict] = []
+    refused = 0
     for text in files:
 
-        def work(stream: BinaryIO, name: str, progress: "Progress | None", info: "RunInfo" = info) -> "Verdict":
-            if engine is None:
-                return pipeline.check(stream, name, how, progress)
-            return pipeline.ingest(engine, stream, name, info, how, progress, kept)
+        def work(stream: BinaryIO, name: str, progress: "Progress | None", info: "RunInfo" = info) -> "Verdict | None":
+            return take(stream, name, progress, info)
 
         try:
             verdict = _one(text, work)
         except InputError as error:
             say(f"{text}: refused: {error}")
+            refused += 1
+            continue
+        if verdict is None:  # it waits for the service
             continue
         verdicts.append(verdict)
         if info.name is None and verdict.run_id is not None:
             info = dataclasses.replace(info, run_id=verdict.run_id)  # the first file makes the run of the others
-        say(describe(verdict, checked=engine is None))
-    return verdicts, len(files) - len(verdicts)
+        say(describe(verdict, checked=checked))
+    return verdicts, refused
 
 
 def analyze(

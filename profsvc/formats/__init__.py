@@ -152,13 +152,15 @@ def read(
     format: str | None = None,  # noqa: A002
     name: str | None = None,
     columns: Sequence[Named] = (),
+    limit: int | None = None,
 ) -> tuple[Reader, Iterator[Batch]]:
     """Read a file, compressed or not: return its reader and its batches, each table of them checked.
 
     ``format`` names the reader; without it the first bytes tell. ``name`` is the file's name, for error messages.
     ``columns`` say what the columns of a log are; such a file is read as a timeseries whatever it looks like.
+    More than ``limit`` bytes, decompressed, are refused where they are reached.
     """
-    stream = open_stream(stream)
+    stream = open_stream(stream, limit)
     if columns:
         return by_name(timeseries.NAME), _checked(timeseries.read(stream, columns))
     if format is not None:

@@ -16,7 +16,7 @@ from typing import IO, BinaryIO, cast
 
 import zstandard
 
-from profsvc.errors import InputError
+from profsvc.errors import InputError, TooLargeError
 
 CHUNK = 1 << 20
 # Small pieces stay in the caches of the processor.
@@ -106,7 +106,9 @@ def _limited(chunks: Iterator[bytes], limit: int) -> Iterator[bytes]:
     for chunk in chunks:
         size += len(chunk)
         if size > limit:
-            raise InputError(f"the file holds more than {limit} bytes when decompressed; split it or raise the limit")
+            raise TooLargeError(
+                f"the file holds more than {limit} bytes when decompressed; split it or raise the limit"
+            )
         yield chunk
 
 

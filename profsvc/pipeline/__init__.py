@@ -63,7 +63,7 @@ class Verdict:
 
 def _read(stream: BinaryIO, how: Reading, verdict: Verdict) -> Iterator[Batch]:
     """Read a file: its clock brought to UTC, its columns and channels as the user said."""
-    reader, batches = formats.read(stream, how.form, verdict.file_name, read_columns(how.columns))
+    reader, batches = formats.read(stream, how.form, verdict.file_name, read_columns(how.columns), how.most_bytes)
     verdict.format = reader.NAME
     zone, positions, said = None if how.zone is None else zone_of(how.zone), read_positions(how.positions), how.said()
     for batch in _counted(verdict, batches):

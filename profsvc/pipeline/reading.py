@@ -21,7 +21,7 @@ class Reading:
     """How to read a file, as far as the user says.
 
     Reader, zone of its clock, seconds that this clock was ahead, what its columns are (NAME=QUANTITY:UNIT), and where
-    its channels sit on the die (CHANNEL=X,Y in mm).
+    its channels sit on the die (CHANNEL=X,Y in mm); and how many bytes it may have when decompressed.
     """
 
     form: str | None = None
@@ -29,6 +29,7 @@ class Reading:
     offset_s: float = 0.0
     columns: tuple[str, ...] = ()
     positions: tuple[str, ...] = ()
+    most_bytes: int | None = None
 
     def __post_init__(self) -> None:
         """Refuse what cannot be meant before any file is read."""

@@ -82,6 +82,22 @@ def cell(value: Any) -> str:
     return f"{value:.0f}" if abs(value) >= 10000 else f"{value:.4g}"
 
 
+def distinct(names: Sequence[str]) -> list[str]:
+    """Number the names that a join gives twice, so that no column hides another.
+
+    >>> distinct(["value", "value", "value_2"])
+    ['value', 'value_3', 'value_2']
+    """
+    distinct: list[str] = []
+    for place, name in enumerate(names):
+        number, new = 1, name
+        while new in distinct or (number > 1 and new in names[place + 1 :]):
+            number += 1
+            new = f"{name}_{number}"
+        distinct.append(new)
+    return distinct
+
+
 def _table(columns: Sequence[str], rows: Sequence[Row], width: int | None) -> str:
     numeric = {c for c in columns if all(isinstance(plain(r.get(c)), int | float | None) for r in rows)}
     table = Table(box=None, pad_edge=False, header_style="bold", show_edge=False)

@@ -12,7 +12,7 @@ from sqlalchemy import Engine
 
 from profsvc.errors import ServiceError, StoreVersionError
 from profsvc.store import reader_role
-from profsvc.store.arrival import Arrival, arriving
+from profsvc.store.arrival import Arrival, arriving, write_out
 from profsvc.store.big import (
     count,
     kernels_by_time,
@@ -35,6 +35,7 @@ from profsvc.store.engine import address, file_of, make_engine, set_journal, url
 from profsvc.store.health import Check, examine
 from profsvc.store.kept import Files, files_of, keeping, kept_bytes, spool_of
 from profsvc.store.kernel_power import mean_counters, powers_of_loads
+from profsvc.store.lists import FILTERS, MOST_ROWS, Condition, Page, kinds_of, list_view, statement_of
 from profsvc.store.load import RunInfo, Stored, UploadInfo, find_upload, write_upload
 from profsvc.store.migrate import current, head, state, upgrade
 from profsvc.store.power import (
@@ -67,23 +68,33 @@ from profsvc.store.read import (
 )
 from profsvc.store.results import describe_device, save_results
 from profsvc.store.sandbox import Answer, export, query
+from profsvc.store.sandbox_rules import Rows
 from profsvc.store.server import repeated
 from profsvc.store.shapes import FLAGS
 from profsvc.store.timelines import timeline
+from profsvc.store.tokens import EVERYTHING, SCOPES, Grant, create_token, grant_of, is_closed, list_tokens, revoke_token
 from profsvc.store.traces import measured_launches, time_without
 from profsvc.store.upkeep import Backup, Waste, backup, forget, holding, sweep, vacuum, waste
 from profsvc.store.views import VIEWS, column_kinds
 from profsvc.store.wide import wide_values
 
 __all__ = [
+    "EVERYTHING",
+    "FILTERS",
     "FLAGS",
+    "MOST_ROWS",
+    "SCOPES",
     "VIEWS",
     "Answer",
     "Arrival",
     "Backup",
     "Check",
+    "Condition",
     "Files",
+    "Grant",
+    "Page",
     "Readings",
+    "Rows",
     "RunInfo",
     "Stored",
     "UploadInfo",
@@ -99,6 +110,7 @@ __all__ = [
     "count",
     "counters",
     "create_reader",
+    "create_token",
     "criteria",
     "current",
     "delete_run",
@@ -113,18 +125,23 @@ __all__ = [
     "find_run",
     "find_upload",
     "forget",
+    "grant_of",
     "has_size",
     "head",
     "holding",
+    "is_closed",
     "is_server",
     "keeping",
     "kept_bytes",
     "kernels_by_time",
     "kernels_of_run",
+    "kinds_of",
     "last_samples",
     "launch_numbers",
     "launch_times",
     "launches",
+    "list_tokens",
+    "list_view",
     "longest_launches",
     "marks_of_run",
     "mean_counters",
@@ -138,6 +155,7 @@ __all__ = [
     "repeated",
     "rereading",
     "restoring",
+    "revoke_token",
     "rules",
     "runs",
     "save_power",
@@ -148,6 +166,8 @@ __all__ = [
     "sensors",
     "sensors_of_run",
     "spool_of",
+    "state",
+    "statement_of",
     "sweep",
     "table",
     "time_without",
@@ -159,6 +179,7 @@ __all__ = [
     "vacuum",
     "waste",
     "wide_values",
+    "write_out",
     "write_upload",
 ]
 

@@ -4,6 +4,7 @@ A regular file is read where it lies, for a copy of a gigabyte costs more than a
 under the reader; a checksum a block, made when it is hashed, notices that. Anything else is copied once.
 """
 
+import errno
 import hashlib
 import io
 import os
@@ -18,7 +19,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import IO, Any, BinaryIO, cast
 
-from profsvc.errors import InputError, ServiceError
+from profsvc.errors import InputError, NoSpaceError, ServiceError
 
 # Small enough for the caches of the processor, large enough that a block is no work of its own.
 BLOCK = 256 << 10
@@ -141,7 +142,7 @@ def arriving(
             yield Arrival(file, start, max(0, os.fstat(file.fileno()).st_size - start), pool, progress)
             return
         with tempfile.SpooledTemporaryFile(max_size=IN_MEMORY, dir=spool()) as copy:
-            size = sum(_copy(chunk, cast("IO[bytes]", copy)) for chunk in _chunks(source))
+            size = sum(write_out(chunk, cast("IO[bytes]", copy)) for chunk in _chunks(source))
             yield Arrival(cast("IO[bytes]", copy), 0, size, pool, progress)
 
 
@@ -159,11 +160,13 @@ def _changed(number: int) -> InputError:
     )
 
 
-def _copy(chunk: bytes, file: IO[bytes]) -> int:
+def write_out(chunk: bytes | bytearray, file: IO[bytes]) -> int:
+    """Write what came in to a file; raise `ServiceError` where the disk does not take it."""
     try:
         return file.write(chunk)
     except OSError as error:
-        raise ServiceError(
+        full = error.errno in {errno.ENOSPC, errno.EDQUOT}
+        raise (NoSpaceError if full else ServiceError)(
             f"what comes in cannot be written to disk: {error.strerror}; nothing was stored; free some space and repeat"
         ) from None
 

@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import URL, Connection, Engine, NullPool, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 
-from profsvc.errors import ServiceError, StoreBusyError, UsageError
+from profsvc.errors import NoSpaceError, ServiceError, StoreBusyError, UsageError
 from profsvc.store import locks, server
 
 BUSY_SECONDS = 10
@@ -253,5 +253,5 @@ def explained(message: str, where: str) -> ServiceError:
         )
     for sign, advice in ADVICE.items():
         if sign in lower:
-            return ServiceError(f"{where}: {advice}")
+            return (NoSpaceError if sign == "disk is full" else ServiceError)(f"{where}: {advice}")
     return ServiceError(f"{where}: the database answered: {message}")

@@ -27,7 +27,7 @@ from typing import IO, BinaryIO, cast
 import zstandard
 from sqlalchemy import Engine, text
 
-from profsvc.errors import ServiceError
+from profsvc.errors import NoSpaceError, ServiceError
 from profsvc.store import locks
 from profsvc.store.arrival import IN_MEMORY, Arrival
 from profsvc.store.engine import data_folder, file_of, reading
@@ -63,9 +63,10 @@ def _disk_errors(files: Files) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        what = "no space is left" if error.errno in {errno.ENOSPC, errno.EDQUOT} else str(error.strerror or error)
-        do = "free some space" if what.startswith("no space") else "check the folder and your rights to it"
-        raise ServiceError(
+        full = error.errno in {errno.ENOSPC, errno.EDQUOT}
+        what = "no space is left" if full else str(error.strerror or error)
+        do = "free some space" if full else "check the folder and your rights to it"
+        raise (NoSpaceError if full else ServiceError)(
             f"the bytes of the file cannot be kept in {files.folder}: {what}; nothing was stored; {do} and repeat, "
             "or give PROFSVC_KEEP=0 to store files without keeping their bytes"
         ) from None
@@ -97,7 +98,7 @@ def ready(files: Files) -> None:
         disk = shutil.disk_usage(files.folder)
     wanted = min(files.free_bytes, disk.total // SMALL_DISK)
     if disk.free < wanted:
-        raise ServiceError(
+        raise NoSpaceError(
             f"only {disk.free >> 20} MiB are free where {files.folder} lies, and {wanted >> 20} MiB must stay so; "
             "nothing was stored; free some space, or lower PROFSVC_FREE_BYTES"
         )

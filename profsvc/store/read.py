@@ -39,6 +39,9 @@ ORDER = {
     **dict.fromkeys(power_shapes.SHAPES, "run_id, item"),
 }
 
+NEAR = 1000
+"""So many of the newest runs are looked at for a name like one that is not found."""
+
 _CHARACTERIZATIONS = """
     SELECT m.device, m.quantity, m.x, m.y
     FROM characterizations m
@@ -104,18 +107,33 @@ def runs(engine: Engine, project: str | None = None) -> pd.DataFrame:
 
 
 def find_run(engine: Engine, name_or_id: str | int, project: str | None = None) -> int:
-    """Return the number of a run from its number, its name, or ``project/name``."""
-    rows = select(engine, "v1_runs", **({} if project is None else {"project": project}))
-    wanted = str(name_or_id)
-    named = [r for r in rows if wanted in {r["name"], f"{r['project']}/{r['name']}"}]
-    # A name wins over a number, so that a run called "2024" can be found at all; "#7" would be no better.
-    found = named or [r for r in rows if wanted == str(r["run_id"])]
+    """Return the number of a run from its number, its name, or ``project/name``; a number that is an int is no name.
+
+    With a ``project`` the runs of no other are found, nor named.
+    """
+    wanted, among = str(name_or_id), "" if project is None else " AND project = :project"
+    is_number = isinstance(name_or_id, int)
+    named = "run_id = :number" if is_number else "name = :wanted OR project || '/' || name = :wanted"
+    number = int(wanted) if wanted.isascii() and wanted.isdigit() and len(wanted) < 19 else -1
+    values = {"wanted": wanted, "number": number, "project": project}
+    values = {name: value for name, value in values.items() if name != "project" or project is not None}
+    with reading(engine) as connection:
+
+        def rows(condition: str, tail: str = "") -> list[Any]:
+            query = f"SELECT run_id, project, name FROM runs WHERE ({condition}){among}{tail}"
+            used = {name: value for name, value in values.items() if f":{name}" in query}
+            return list(connection.execute(text(query), used).all())
+
+        # A name wins over a number, so that a run called "2024" can be found at all; "#7" would be no better.
+        found = rows(named) or ([] if is_number else rows("run_id = :number"))
+        if not found:
+            newest = rows("0 = 0", f" ORDER BY run_id DESC LIMIT {NEAR}")
     if len(found) > 1:
-        several = ", ".join(f"{r['project']}/{r['name']} ({r['run_id']})" for r in found)
+        several = ", ".join(f"{row.project}/{row.name} ({row.run_id})" for row in found)
         raise UsageError(f"{wanted!r} names several runs: {several}; say which")
     if not found:
-        raise NotFoundError.near("run", wanted, [r["name"] for r in rows])
-    return int(found[0]["run_id"])
+        raise NotFoundError.near("run", wanted, [row.name for row in newest])
+    return int(found[0].run_id)
 
 
 def upload(engine: Engine, upload_id: int) -> dict[str, Any]:

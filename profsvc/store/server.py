@@ -7,7 +7,15 @@ from typing import Any, TypeVar
 
 from sqlalchemy import URL, Connection, Engine
 
-from profsvc.errors import InputError, ProfsvcError, ServiceError, StoreBusyError, StoreLostError, StoreVersionError
+from profsvc.errors import (
+    InputError,
+    NoSpaceError,
+    ProfsvcError,
+    ServiceError,
+    StoreBusyError,
+    StoreLostError,
+    StoreVersionError,
+)
 
 OLDEST = 15
 T = TypeVar("T")
@@ -31,7 +39,7 @@ MEANS: dict[str, tuple[type[ProfsvcError], str]] = {
     "40": (StoreBusyError, "another process wrote the same rows at the same time; nothing was changed; repeat it"),
     "55P03": (StoreBusyError, "another process holds what this needs; nothing was changed; repeat it later"),
     "53300": (StoreBusyError, "the server has no free connection; raise its max_connections, or repeat it later"),
-    "53100": (ServiceError, "no space is left on the server's disk; nothing was changed; free some space and repeat"),
+    "53100": (NoSpaceError, "no space is left on the server's disk; nothing was changed; free some space and repeat"),
     "53200": (ServiceError, "the server has no memory left; nothing was changed"),
     "57014": (ServiceError, "the statement was cancelled or took longer than the server allows; nothing was changed"),
     "25006": (ServiceError, "the server only reads, as a standby does; use the primary one; nothing was changed"),

@@ -45,7 +45,7 @@ def _percent(value: float | None) -> float | None:
     return None if value is None else round(100 * value, 1)
 
 
-def run(engine: "Engine", name: str, limit: int | None = LIMIT) -> dict[str, Any]:
+def run(engine: "Engine", name: str | int, limit: int | None = LIMIT) -> dict[str, Any]:
     """Everything about one run: itself, its uploads, a row a launch, the run's own criteria and potential.
 
     Of a run with more than ``limit`` launches (None: all are wanted) only the longest have a row: then ``truncated`` is
@@ -149,7 +149,7 @@ def _first(hints: list[dict[str, Any]]) -> str:
     return f"{top['title']}: -{100 * top['saving_fraction']:.0f} % time"
 
 
-def launch(engine: "Engine", run_name: str, kernel: str, limit: int | None = LIMIT) -> dict[str, Any]:
+def launch(engine: "Engine", run_name: str | int, kernel: str, limit: int | None = LIMIT) -> dict[str, Any]:
     """Open the launches of one kernel: criteria, potential, the vendor's estimates beside ours, and what to do.
 
     ``kernel`` is a launch number, or a part of the kernel's name; several launches may answer, the longest of them if
@@ -198,7 +198,7 @@ def why_no_result(tool: str, metrics: Collection[Any]) -> str:
 
 
 def launches_of(
-    engine: "Engine", run_name: str, kernel: str | None = None, limit: int | None = None
+    engine: "Engine", run_name: str | int, kernel: str | None = None, limit: int | None = None
 ) -> tuple[list[dict[str, Any]], bool]:
     """The launches of a run, or those of one kernel: by number, by exact name, or by a part of the name.
 

@@ -24,7 +24,9 @@ SAME_CLOCK = 0.02
 RELATIVE = ("duration", "power", "energy")
 
 
-def compare(engine: "Engine", before: str, after: str, mapped: Mapping[str, str] | None = None) -> dict[str, Any]:
+def compare(
+    engine: "Engine", before: str | int, after: str | int, mapped: Mapping[str, str] | None = None
+) -> dict[str, Any]:
     """Compare two runs: a row a kernel that both have, its criteria, and what only one of them has.
 
     ``speedup`` is the mean time before over the mean time after; beside it what was foretold for the run before, by

@@ -37,7 +37,7 @@ class Value(NamedTuple):
     high: float | None = None
 
 
-def windows_of(engine: "Engine", name: str) -> list[Row]:
+def windows_of(engine: "Engine", name: str | int) -> list[Row]:
     """Return the windows of the power of a run; none where no power was logged.
 
     ``range_c`` is over which temperatures the coefficient of a window was seen. ``levels`` is how many levels a sensor

@@ -32,7 +32,7 @@ POTENTIAL = {
 }  # fmt: skip
 
 
-def explain(engine: "Engine | None", name: str, run: str | None, kernel: str | None) -> dict[str, Any]:
+def explain(engine: "Engine | None", name: str, run: str | int | None, kernel: str | None) -> dict[str, Any]:
     """Explain a criterion, a counter, a vendor's metric or ``potential``; with a run, down to lines of its files."""
     entries = {**texts(), "potential": POTENTIAL}
     known = specs.counters()

@@ -28,7 +28,7 @@ WINDOWS = (
 )  # fmt: skip
 
 
-def power(engine: "Engine", name: str, options: Options = AS_STORED) -> dict[str, Any]:
+def power(engine: "Engine", name: str | int, options: Options = AS_STORED) -> dict[str, Any]:
     """Power of a run, of all its power sensors or of one: windows, coefficients, models, and what to beware of.
 
     What is stored is shown; where the options ask for more than one sensor of it, or nothing is stored yet, it is

@@ -28,7 +28,15 @@ Call = Callable[..., Result]
 def store_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where the store of this test lies; the user's own is never touched."""
     file = tmp_path / "store.sqlite"
-    for name in ("PROFSVC_DEBUG", "PROFSVC_SQL_ROWS", "PROFSVC_SQL_SECONDS", "PROFSVC_KEEP", "PROFSVC_FREE_BYTES"):
+    for name in (
+        "PROFSVC_URL",
+        "PROFSVC_TOKEN",
+        "PROFSVC_DEBUG",
+        "PROFSVC_SQL_ROWS",
+        "PROFSVC_SQL_SECONDS",
+        "PROFSVC_KEEP",
+        "PROFSVC_FREE_BYTES",
+    ):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("PROFSVC_STORE", str(file))
     return file

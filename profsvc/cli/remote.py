@@ -1,0 +1,102 @@
+"""Files to a service, and ``sync``: what waited for one that was away."""
+
+import dataclasses
+import secrets
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import typer
+
+from profsvc.cli.common import describe, say, service_of
+from profsvc.errors import PartlyStoredError, ServiceError, UsageError
+
+if TYPE_CHECKING:
+    from profsvc.client import Client
+    from profsvc.pipeline import Progress, Reading, Verdict
+    from profsvc.store import RunInfo
+
+AWAY = "the service is away, so it waits in {}; the next upload sends it, or: profsvc sync"
+
+
+def sending(service: "Client", how: "Reading") -> "Callable[[BinaryIO, str, Progress | None, RunInfo], Verdict | None]":
+    """Return what sends a file to a service; None for one that has to wait."""
+    # Files of a run that nobody named come together, though the service cannot say yet what it is called.
+    common = {"run": f"waited-{secrets.token_hex(4)}"}
+    waited = False
+
+    def send(stream: BinaryIO, name: str, progress: "Progress | None", info: "RunInfo") -> "Verdict | None":
+        nonlocal waited
+        options, unnamed = _options(info, how), not (info.name or info.run_id)
+        if unnamed and waited:
+            options |= common
+        said = service.submit(stream, file_name=name, spool=common if unnamed else True, progress=progress, **options)
+        if "spooled" in said:
+            waited = True
+            say(f"{name}: {AWAY.format(said['spooled'])}")
+            return None
+        return _verdict(said)
+
+    if service.waiting():
+        with suppress(ServiceError):
+            _report(service)
+    return send
+
+
+def _options(info: "RunInfo", how: "Reading") -> dict[str, Any]:
+    """Return the questions of an upload, those alone that say something."""
+    said: dict[str, Any] = {
+        "run": None if info.run_id else info.name,
+        "run_id": info.run_id,
+        "project": info.project,
+        "device": info.device,
+        "commit": info.commit_id,
+        "tag": [f"{key}={value}" for key, value in info.tags.items()],
+        "format": how.form,
+        "timezone": how.zone,
+        "clock_offset": how.offset_s,
+        "column": list(how.columns),
+        "position": list(how.positions),
+    }
+    return {name: value for name, value in said.items() if value}
+
+
+def _verdict(said: dict[str, Any]) -> "Verdict":
+    from profsvc.pipeline import Verdict
+
+    fields = {field.name for field in dataclasses.fields(Verdict)}
+    return Verdict(**{name: value for name, value in said.items() if name in fields})
+
+
+def _report(service: "Client") -> int:
+    """Send what waits and say what became of it; return how many were refused."""
+    refused = 0
+    for said in service.sync():
+        if said["ok"]:
+            say(describe(_verdict(said), checked=False))
+        else:
+            refused += 1
+            say(f"{said['file_name']}: refused: {said['refused']}; it is kept as {said['kept']}")
+    return refused
+
+
+def sync(context: typer.Context) -> None:
+    """Send the uploads that wait for the service of PROFSVC_URL, which was away when they were made.
+
+    Example:
+
+      PROFSVC_URL=http://profsvc.lab:8765 profsvc sync
+    """
+    service = service_of(context)
+    if service is None:
+        raise UsageError("set PROFSVC_URL to the service that the uploads wait for")
+    if not (waiting := service.waiting()):
+        say(f"nothing waits for {service.url} in {service.spool}")
+        return
+    if refused := _report(service):
+        raise PartlyStoredError(f"{refused} of {len(waiting)} files were refused")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command of this file."""
+    app.command()(sync)

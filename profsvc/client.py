@@ -1,0 +1,366 @@
+"""The service from a program: send files, ask with SQL, read views, compare runs.
+
+::
+
+    from profsvc.client import Client
+    with Client("https://profsvc.lab", token) as service:
+        service.submit("ncu_raw.csv", run="nightly")
+        service.sql("select kernel_short, criterion, value from v1_criteria where value < :v", {"v": 0.5})
+        service.table("launches", run_id=1, duration_ns__gt=1e6)
+        service.compare("monday", "tuesday")
+
+Every failure is an error of `profsvc.errors`, as the command line knows it. What was not answered is asked again after
+a while; that is safe for uploads too, since the service knows a file by its bytes.
+"""
+
+import json
+import os
+import random
+import secrets
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from hashlib import sha256
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, BinaryIO, Self
+
+import httpx
+
+from profsvc import errors
+from profsvc.errors import (
+    InputError,
+    NotFoundError,
+    OverloadedError,
+    ProfsvcError,
+    ServerAwayError,
+    ServiceError,
+    UsageError,
+)
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+WAITS = (0.5, 1.0, 2.0, 4.0)
+LONGEST_WAIT = 30.0
+# Status of an answer -> what another try may change.
+AGAIN = {408, 429, 502, 503, 504}
+PIECE = 1 << 20
+PAGE = 10_000
+IN_MEMORY = 16 << 20
+KINDS = {kind.code(): kind for kind in errors.kinds()}
+# An upload may wait for its turn, and be read for minutes.
+TIMEOUT = httpx.Timeout(600.0, connect=10.0, write=60.0, pool=10.0)
+Progress = Callable[[int], None]
+Params = Mapping[str, Any]
+
+
+def spool_folder() -> Path:
+    """Return where uploads wait for a service that is away, unless another folder is given."""
+    from platformdirs import user_state_path
+
+    return Path(user_state_path("profsvc", appauthor=False)) / "spool"
+
+
+class Client:
+    """A service at an address; ``token`` opens it, ``spool`` is where uploads wait while it is away."""
+
+    def __init__(
+        self,
+        url: str,
+        token: str | None = None,
+        *,
+        spool: str | Path | None = None,
+        waits: Sequence[float] | None = None,
+        transport: httpx.BaseTransport | None = None,
+    ) -> None:
+        """Nothing is asked yet; ``waits`` are the seconds between one try and the next."""
+        if not url.startswith(("http://", "https://")):
+            raise UsageError(f"the address of a service begins with http:// or https://, not {url!r}")
+        self.url = url.rstrip("/")
+        self.spool = Path(spool) if spool else spool_folder()
+        self._waits = WAITS if waits is None else tuple(waits)
+        if token and not (token.isascii() and token.isprintable()):
+            raise UsageError("the token holds characters that no token has; check PROFSVC_TOKEN")
+        headers = {"user-agent": "profsvc"} | ({"authorization": f"Bearer {token}"} if token else {})
+        self._http = httpx.Client(headers=headers, timeout=TIMEOUT, transport=transport)
+
+    def __enter__(self) -> Self:
+        """Give the client itself."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close its connections."""
+        self.close()
+
+    def close(self) -> None:
+        """Close its connections."""
+        self._http.close()
+
+    def submit(
+        self,
+        source: str | Path | BinaryIO,
+        *,
+        file_name: str | None = None,
+        spool: bool | Params = False,
+        progress: Progress | None = None,
+        **options: Any,
+    ) -> dict[str, Any]:
+        """Send a file and return the verdict on it; ``options`` are those of ``POST /v1/uploads``, such as ``run``.
+
+        With ``spool`` a service that is away is no error: the file is kept, `sync` sends it later, with the options in
+        ``spool`` besides, and the answer says where it waits, as ``spooled``.
+        """
+        with _opened(source) as (stream, name):
+            digest = _digest(stream)
+            params = {key: int(value) if isinstance(value, bool) else value for key, value in options.items()}
+            params |= {"file_name": file_name or name, "sha256": digest}
+            try:
+                return self._send(stream, params, progress)
+            except (ServerAwayError, OverloadedError):
+                if spool is False or options.get("check"):
+                    raise
+                params |= {} if spool is True else spool
+                return {"ok": True, "spooled": str(self._keep(stream, params)), "file_name": params["file_name"]}
+
+    def _send(self, stream: BinaryIO, params: Params, progress: Progress | None = None) -> dict[str, Any]:
+        size = stream.seek(0, os.SEEK_END)
+        headers = {"content-type": "application/octet-stream", "content-length": str(size)}
+
+        def pieces() -> Iterator[bytes]:
+            stream.seek(0)
+            while piece := stream.read(PIECE):
+                yield piece
+                if progress:
+                    progress(len(piece))
+
+        return self._asked("POST", "/v1/uploads", params, lambda: {"content": pieces(), "headers": headers})
+
+    def _keep(self, stream: BinaryIO, params: Params) -> Path:
+        """Keep a file for later: its bytes first, then what it is, which is what `sync` looks for."""
+        path = self.spool / f"{time.time_ns():020d}-{secrets.token_hex(4)}"
+        try:
+            self.spool.mkdir(mode=0o700, parents=True, exist_ok=True)
+            stream.seek(0)
+            with path.with_suffix(".data").open("xb") as file:
+                shutil.copyfileobj(stream, file, PIECE)
+                file.flush()
+                os.fsync(file.fileno())
+            said, aside = json.dumps({"url": self.url, "params": dict(params)}), path.with_suffix(".part")
+            aside.write_text(said, encoding="utf-8")
+            aside.replace(path.with_suffix(".json"))
+        except OSError as error:
+            raise ServiceError(
+                f"{self.url} is away, and {self.spool} does not take the file: {error.strerror}"
+            ) from None
+        return path.with_suffix(".data")
+
+    def waiting(self) -> list[Path]:
+        """Return what waits for this service, oldest first."""
+        found = sorted(self.spool.glob("*.json"))
+        return [path for path in found if json.loads(path.read_text(encoding="utf-8"))["url"] == self.url]
+
+    def sync(self) -> list[dict[str, Any]]:
+        """Send what waits; return the verdicts. What the service refuses is moved to ``refused``, with its words."""
+        verdicts = []
+        for path in self.waiting():
+            data = path.with_suffix(".data")
+            params = json.loads(path.read_text(encoding="utf-8"))["params"]
+            try:
+                with data.open("rb") as stream:
+                    verdicts.append(self._send(stream, params))
+            except FileNotFoundError:  # another process has sent it
+                continue
+            except (InputError, UsageError, NotFoundError) as error:
+                verdicts.append(self._put_aside(path, data, str(error)))
+                continue
+            for done in (path, data):
+                done.unlink(missing_ok=True)
+        return verdicts
+
+    def _put_aside(self, path: Path, data: Path, why: str) -> dict[str, Any]:
+        aside = self.spool / "refused"
+        aside.mkdir(mode=0o700, exist_ok=True)
+        said = json.loads(path.read_text(encoding="utf-8")) | {"refused": why}
+        (aside / path.name).write_text(json.dumps(said), encoding="utf-8")
+        data.replace(aside / data.name)
+        path.unlink(missing_ok=True)
+        return {"ok": False, "file_name": said["params"]["file_name"], "refused": why, "kept": str(aside / data.name)}
+
+    def sql(self, query: str, params: Params | None = None, *, limit: int | None = None) -> "pd.DataFrame":
+        """Ask with SQL; return the rows. Raise `UsageError` where they are more than the limit: nothing is cut."""
+        found = self.ask(query, params, limit=limit)
+        if found["truncated"]:
+            raise UsageError(f"the query has more than {len(found['rows'])} rows; narrow it, or use ask() or export()")
+        return _frame(found)
+
+    def ask(
+        self, query: str, params: Params | None = None, *, limit: int | None = None, seconds: float | None = None
+    ) -> dict[str, Any]:
+        """Ask with SQL; return ``columns``, ``rows`` and whether they are ``truncated``."""
+        body = {"q": query, "params": dict(params or {}), "limit": limit, "seconds": seconds}
+        given = {name: value for name, value in body.items() if value is not None}
+        return self._asked("POST", "/v1/sql", {}, lambda: {"json": given})
+
+    @contextmanager
+    def export(
+        self, query: str, params: Params | None = None, *, form: str = "csv", raw: bool = False
+    ) -> Iterator[Any]:
+        """Give the bytes of a whole result as they come; a result that broke off raises `ServerAwayError`."""
+        values = {f"p.{name}": value for name, value in (params or {}).items()}
+        asked = {"q": query, "formula": "raw" if raw else "safe"} | values
+        with (
+            _network(self.url),
+            self._http.stream("GET", f"{self.url}/v1/sql.{form}", params=asked) as answer,
+        ):
+            if answer.status_code != 200:
+                answer.read()
+                raise _error(answer, self.url)
+            yield answer.iter_bytes()
+
+    def table(self, view: str, **only: Any) -> "pd.DataFrame":
+        """Return the rows of a view, such as ``launches``, as a frame; filters as in `rows`."""
+        return _frame(self._listed(view, only))
+
+    def rows(self, view: str, **only: Any) -> list[dict[str, Any]]:
+        """Return the rows of a view: ``run_id=1``, ``duration_ns__gt=1e6``, ``order="-run_id"``.
+
+        All of them, unless there is a ``limit``. A value of None means that the column has none.
+        """
+        found: list[dict[str, Any]] = self._listed(view, only)["rows"]
+        return found
+
+    def _listed(self, view: str, only: Params) -> dict[str, Any]:
+        """Return all pages of a view as one."""
+        path, params = f"/v1/{view.removeprefix('v1_')}", dict[str, Any]()
+        for key, value in only.items():
+            params |= {f"{key}__null": "1"} if value is None else {key: value}
+        most = params.get("limit")
+        page = whole = self._asked("GET", path, {"limit": PAGE} | params)
+        while page["next"] and most is None:
+            place = httpx.URL(page["next"]).params["after"]
+            page = self._asked("GET", path, {"limit": PAGE} | params | {"after": place})
+            whole["rows"] += page["rows"]
+        return whole
+
+    def run(self, name: str | int, *, limit: int | None = None) -> dict[str, Any]:
+        """Return everything about a run."""
+        return self._asked("GET", f"/v1/runs/{_quoted(name)}", {} if limit is None else {"limit": limit})
+
+    def launch(self, run: str | int, kernel: str, *, limit: int | None = None) -> dict[str, Any]:
+        """Open the launches of a kernel of a run."""
+        params = {"kernel": kernel} | ({} if limit is None else {"limit": limit})
+        return self._asked("GET", f"/v1/runs/{_quoted(run)}", params)
+
+    def compare(
+        self,
+        before: str | int,
+        after: str | int,
+        mapped: Mapping[str, str] | None = None,
+        fail_on: Sequence[str] = (),
+    ) -> dict[str, Any]:
+        """Compare two runs; ``failures`` are what goes beyond ``fail_on``."""
+        pairs = [f"{old}={new}" for old, new in (mapped or {}).items()]
+        return self._asked(
+            "GET", "/v1/compare", {"before": before, "after": after, "map": pairs, "fail_on": list(fail_on)}
+        )
+
+    def explain(self, name: str, run: str | int | None = None, kernel: str | None = None) -> dict[str, Any]:
+        """Say what a number means and where it comes from."""
+        params = {key: value for key, value in (("run", run), ("kernel", kernel)) if value is not None}
+        return self._asked("GET", f"/v1/explain/{_quoted(name)}", params)
+
+    def _asked(
+        self, method: str, path: str, params: Params, more: Callable[[], dict[str, Any]] = dict
+    ) -> dict[str, Any]:
+        """Ask, and ask again what was not answered; return the answer."""
+        for wait in (*self._waits, None):
+            try:
+                with _network(self.url):
+                    answer = self._http.request(method, self.url + path, params=params, **more())
+                if answer.status_code not in AGAIN or wait is None:
+                    return _answer(answer, self.url)
+                said = answer.headers.get("retry-after", "")
+                pause = min(float(said), LONGEST_WAIT) if said.isdigit() else wait
+            except ServerAwayError:
+                if wait is None:
+                    raise
+                pause = wait
+            time.sleep(min(pause, wait * 4) * random.uniform(0.5, 1.5))
+        raise AssertionError("the last try returns or raises")
+
+
+def _quoted(name: str | int) -> str:
+    from urllib.parse import quote
+
+    return quote(str(name), safe="")
+
+
+@contextmanager
+def _network(url: str) -> Iterator[None]:
+    """Turn what the network raises into one sentence."""
+    try:
+        yield
+    except (httpx.TransportError, httpx.DecodingError) as error:
+        words = str(error) or type(error).__name__
+        raise ServerAwayError(f"{url} does not answer ({words}); check PROFSVC_URL, or repeat it later") from None
+    except httpx.InvalidURL as error:
+        raise UsageError(f"{url!r} is no address of a service: {error}") from None
+
+
+def _answer(answer: httpx.Response, url: str) -> dict[str, Any]:
+    if answer.status_code >= 400:
+        raise _error(answer, url)
+    with suppress(ValueError):
+        found = answer.json()
+        if isinstance(found, dict) and found.get("ok") is True:
+            return found
+    raise ServerAwayError(f"{url} answered {answer.status_code} with something else; is it the address of profsvc?")
+
+
+def _error(answer: httpx.Response, url: str) -> ProfsvcError:
+    """Return the error that the service meant, as its kind."""
+    try:
+        said = answer.json()["error"]
+        kind, words = KINDS.get(said["code"], ServiceError), str(said["message"])
+        return kind(words if kind.status < 500 else f"{url}: {words} (request {said['request_id']})")
+    except (ValueError, KeyError, TypeError):
+        return ServerAwayError(f"{url} answered {answer.status_code} {answer.reason_phrase}, not as profsvc does")
+
+
+@contextmanager
+def _opened(source: str | Path | BinaryIO) -> Iterator[tuple[BinaryIO, str]]:
+    """Give a stream that can be read again, and a name for it."""
+    if isinstance(source, str | Path):
+        path = Path(source)
+        try:
+            stream = path.open("rb")
+        except OSError as error:
+            raise InputError(f"{path} cannot be read: {error.strerror}") from None
+        with stream:
+            yield stream, path.name
+        return
+    if source.seekable():
+        yield source, "upload"
+        return
+    with tempfile.SpooledTemporaryFile(max_size=IN_MEMORY) as copy:
+        shutil.copyfileobj(source, copy, PIECE)
+        yield copy, "upload"  # type: ignore[misc]
+
+
+def _digest(stream: BinaryIO) -> str:
+    stream.seek(0)
+    digest = sha256()
+    while piece := stream.read(PIECE):
+        digest.update(piece)
+    return digest.hexdigest()
+
+
+def _frame(found: Params) -> "pd.DataFrame":
+    import pandas as pd
+
+    return pd.DataFrame(found["rows"], columns=found["columns"])

@@ -1,0 +1,233 @@
+"""The rows of one view, page by page: filtered, ordered, bounded in rows and time.
+
+A page is found by keys where the view has a number of its own and follows it, so that the thousandth page costs what
+the first does; by offset otherwise. What follows a page is named by a word that only this module reads.
+"""
+
+import math
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+from sqlalchemy import Connection, Engine, text
+from sqlalchemy.exc import DBAPIError
+
+from profsvc import specs
+from profsvc.errors import AccessError, NotFoundError, UsageError
+from profsvc.store import sandbox_rules as rules
+from profsvc.store.engine import reading
+from profsvc.store.read import ORDER
+from profsvc.store.views import KINDS
+
+MOST_ROWS = 10_000
+"""Rows of a page at most."""
+MOST_OFFSET = 2**53
+# The number of its own that each row of a view has, whose order is that of the view.
+KEYS = {
+    "v1_runs": "run_id",
+    "v1_uploads": "upload_id",
+    "v1_devices": "device_id",
+    "v1_kernels": "kernel_id",
+    "v1_launches": "launch_id",
+    "v1_counters": "launch_id",
+    "v1_transfers": "transfer_id",
+    "v1_api_calls": "call_id",
+    "v1_ranges": "range_id",
+    "v1_kernel_summaries": "summary_id",
+    "v1_sensors": "sensor_id",
+    "v1_samples": "sample_id",
+}
+FILTERS = {
+    "": "is",
+    "ne": "is not",
+    "gt": "is greater than",
+    "gte": "is at least",
+    "lt": "is less than",
+    "lte": "is at most",
+    "contains": "contains, whatever the case",
+    "null": "1: has no value; 0: has one",
+}
+_SIGNS = {"": "=", "ne": "<>", "gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
+# A flag of SQLite's progress handler: looks at the clock every so many steps.
+STEPS = 10_000
+
+
+class Condition(NamedTuple):
+    """What a row must satisfy: a column, how (a name of `FILTERS`), and the text of the value."""
+
+    column: str
+    how: str
+    value: str
+
+
+class Page(NamedTuple):
+    """Rows of a view; ``truncated`` if there are more, which ``after`` leads to."""
+
+    columns: list[str]
+    rows: list[dict[str, Any]]
+    truncated: bool
+    after: str | None
+
+
+def kinds_of(view: str) -> dict[str, str]:
+    """Return the kind of each column of a view; those of ``v1_counters`` are the counters besides."""
+    if view not in KINDS:
+        raise NotFoundError.near("view", view, KINDS)
+    return KINDS[view] | (dict.fromkeys(specs.counters(), "float") if view == "v1_counters" else {})
+
+
+def list_view(
+    engine: Engine,
+    view: str,
+    only: Sequence[Condition] = (),
+    *,
+    columns: Sequence[str] = (),
+    order: Sequence[str] = (),
+    limit: int = 100,
+    after: str = "",
+    project: str | None = None,
+    seconds: float = 10.0,
+) -> Page:
+    """Return a page of a view: the rows that satisfy every condition, in the order asked for (``-column`` downwards).
+
+    ``after`` is what the page before gave. With a ``project`` only rows of its runs are seen. Raise `UsageError` for
+    what the view does not have, and after ``seconds``.
+    """
+    if not 1 <= limit <= MOST_ROWS:
+        raise UsageError(f"a page has 1 to {MOST_ROWS} rows, not {limit}")
+    key = _key_of(view, order)
+    place, offset = _place(after, key)
+    shown = list(columns) or list(kinds_of(view))
+    asked = [*shown, key[0]] if key and key[0] not in shown else shown
+    query, values = statement_of(view, only, columns=asked, order=order, project=project, place=place)
+    values |= {"most": limit + 1} | ({"skipped": offset} if offset else {})
+    query += " LIMIT :most" + (" OFFSET :skipped" if offset else "")
+    with bounded(engine, seconds) as connection:
+        rows = [dict(row) for row in connection.execute(text(query), values).mappings()]
+    truncated = len(rows) > limit
+    found, following = rows[:limit], None
+    if truncated:
+        following = f"k{found[-1][key[0]]}" if key else f"o{offset + limit}"
+    return Page(shown, [{name: row[name] for name in shown} for row in found], truncated, following)
+
+
+def statement_of(
+    view: str,
+    only: Sequence[Condition] = (),
+    *,
+    columns: Sequence[str] = (),
+    order: Sequence[str] = (),
+    project: str | None = None,
+    place: int | None = None,
+) -> tuple[str, dict[str, Any]]:
+    """Return the SELECT for rows of a view and the values in it."""
+    kinds = kinds_of(view)
+    for column in columns:
+        _known(view, column, kinds)
+    conditions, values = [], dict[str, Any]()
+    for number, condition in enumerate(only):
+        sql, value = _condition(view, condition, kinds, f"value_{number}")
+        conditions.append(sql)
+        values |= {} if value is None else {f"value_{number}": value}
+    if project is not None and view != "v1_columns":
+        if "run_id" not in kinds:
+            raise AccessError(f"{view} tells of every project, and the token is for the project {project!r} alone")
+        conditions.append("run_id IN (SELECT run_id FROM v1_runs WHERE project = :in_project)")
+        values["in_project"] = project
+    if (key := _key_of(view, order)) and place is not None:
+        conditions.append(f'"{key[0]}" {key[1]} :place')
+        values["place"] = place
+    shown = ", ".join(f'"{column}"' for column in columns) or "*"
+    where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
+    return f"SELECT {shown} FROM {view}{where}{_order(view, order, kinds)}", values
+
+
+def _known(view: str, column: str, kinds: Mapping[str, str]) -> str:
+    if column not in kinds:
+        raise UsageError(str(NotFoundError.near(f"column of {view}", column, kinds)))
+    return column
+
+
+def _key_of(view: str, order: Sequence[str]) -> tuple[str, str] | None:
+    """Return the column that pages of this order follow each other by, and how; None where there is none."""
+    key = KEYS.get(view)
+    if key is None or list(order) not in ([], [key], [f"-{key}"]):
+        return None
+    return key, "<" if list(order) == [f"-{key}"] else ">"
+
+
+def _place(after: str, key: tuple[str, str] | None) -> tuple[int | None, int]:
+    """Read where a page begins: behind a key, or after so many rows."""
+    kind, digits = after[:1], after[1:]
+    number = int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 19 else -1
+    if after and (number < 0 or kind != ("k" if key else "o") or (kind == "o" and number > MOST_OFFSET)):
+        raise UsageError(f"after={after!r} is not what the page before gave for this order; begin without it")
+    return (number, 0) if key and after else (None, max(number, 0))
+
+
+def _order(view: str, order: Sequence[str], kinds: Mapping[str, str]) -> str:
+    if not order:
+        by = KEYS.get(view) or ORDER.get(view)
+        return f" ORDER BY {by}" if by else ""
+    names = [_known(view, name.removeprefix("-"), kinds) for name in order]
+    key = KEYS.get(view)
+    parts = [
+        f'"{name}"{" DESC" * asked.startswith("-")}{"" if name == key else " NULLS LAST"}'
+        for name, asked in zip(names, order, strict=True)
+    ]
+    return f" ORDER BY {', '.join(parts + ([key] if key and key not in names else []))}"
+
+
+def _condition(view: str, condition: Condition, kinds: Mapping[str, str], name: str) -> tuple[str, Any]:
+    """Return the SQL of a condition and the value in it; None where it has none."""
+    column, how, value = condition
+    kind = kinds[_known(view, column, kinds)]
+    if how not in FILTERS:
+        raise UsageError(str(NotFoundError.near(f"filter on {column}", how, [how for how in FILTERS if how])))
+    if how == "null":
+        if value not in {"0", "1"}:
+            raise UsageError(f"{column}__null={value!r} must be 1 (has no value) or 0 (has one)")
+        return f'"{column}" IS {"NOT " * (value == "0")}NULL', None
+    if how == "contains":
+        if kind != "text":
+            raise UsageError(f"{column} is a number, which contains nothing; ask with {column}__gte and {column}__lte")
+        wanted = value.lower().replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+        return f"lower(\"{column}\") LIKE :{name} ESCAPE '\\'", f"%{wanted}%"
+    return f'"{column}" {_SIGNS[how]} :{name}', _value(column, kind, value)
+
+
+def _value(column: str, kind: str, text_of_it: str) -> str | int | float:
+    if kind == "text":
+        if "\0" in text_of_it:
+            raise UsageError(f"{column}: a text holds no NUL character")
+        return text_of_it
+    try:
+        value = int(text_of_it) if kind == "int" else float(text_of_it)
+        if text_of_it.isascii() and "_" not in text_of_it and math.isfinite(value) and abs(value) < 2**63:
+            return value
+    except (ValueError, OverflowError):
+        pass
+    what = "a whole number" if kind == "int" else "a number"
+    raise UsageError(f"{column}={text_of_it!r} must be {what}, as the column holds")
+
+
+@contextmanager
+def bounded(engine: Engine, seconds: float) -> Iterator[Connection]:
+    """Give a connection that only reads, and whose queries end with `UsageError` when their time is up."""
+    deadline = time.monotonic() + seconds
+    with reading(engine) as connection:
+        driver: Any = connection.connection.driver_connection
+        if engine.dialect.name == "sqlite":
+            driver.set_progress_handler(lambda: time.monotonic() > deadline, STEPS)
+        else:
+            connection.exec_driver_sql(f"SET LOCAL statement_timeout = {max(1, math.ceil(1000 * seconds))}")
+        try:
+            yield connection
+        except DBAPIError as error:
+            if "interrupted" in str(error.orig) or getattr(error.orig, "sqlstate", None) == "57014":
+                raise rules.late(seconds) from None
+            raise
+        finally:
+            if engine.dialect.name == "sqlite":
+                driver.set_progress_handler(None, 0)

@@ -1,0 +1,98 @@
+"""``/v1/runs/{run}``, ``/v1/compare`` and ``/v1/explain/{name}``: the answers that the command line prints."""
+
+from typing import Any
+
+from anyio import to_thread
+from fastapi import FastAPI
+from starlette.requests import Request
+from starlette.responses import Response
+
+from profsvc import store, views
+from profsvc.errors import UsageError
+from profsvc.views import compare as side_by_side
+from profsvc.views import explain as walk
+from profsvc.web.answers import success
+from profsvc.web.asked import Asked
+from profsvc.web.routes import add, asks, in_path
+from profsvc.web.site import grant_of, site_of
+
+MOST_LAUNCHES = 10_000
+RUN = "run by number, name or project/name"
+
+
+def _number(request: Request, run: str) -> int:
+    """Return the number of a run that this request may see."""
+    return store.find_run(site_of(request).engine, run, grant_of(request).project)
+
+
+async def run(request: Request) -> Response:
+    """Everything about one run, a row a launch; with ``kernel`` the launches of it opened."""
+    return await to_thread.run_sync(_run, request)
+
+
+def _run(request: Request) -> Response:
+    asked = Asked(request)
+    kernel, limit = asked.text("kernel"), asked.count("limit", views.LIMIT, MOST_LAUNCHES)
+    number = _number(request, request.path_params["run"])
+    asked.done()
+    engine = site_of(request).engine
+    return success(request, views.launch(engine, number, kernel, limit) if kernel else views.run(engine, number, limit))
+
+
+async def compare(request: Request) -> Response:
+    """Two runs beside each other: what became of each kernel, and whether what was foretold came true."""
+    return await to_thread.run_sync(_compare, request)
+
+
+def _compare(request: Request) -> Response:
+    asked = Asked(request)
+    before, after = (asked.needed(name, RUN) for name in ("before", "after"))
+    mapped, limits = asked.pairs("map", "reduce_v1=reduce_v7"), asked.texts("fail_on")
+    asked.done()
+    side_by_side.failures({"kernels": [], "criteria": []}, limits)  # a wrong limit is said before any work
+    old, new = (_number(request, name) for name in (before, after))
+    view = side_by_side.compare(site_of(request).engine, old, new, mapped)
+    return success(request, view | {"failures": side_by_side.failures(view, limits)})
+
+
+async def explain(request: Request) -> Response:
+    """What a number means and where it comes from: formula, source, counters, metrics; with a run, file and line."""
+    return await to_thread.run_sync(_explain, request)
+
+
+def _explain(request: Request) -> Response:
+    asked = Asked(request)
+    of_run, kernel = asked.text("run"), asked.text("kernel")
+    asked.done()
+    if kernel and not of_run:
+        raise UsageError("kernel names a launch of a run; give run too")
+    number = _number(request, of_run) if of_run else None
+    engine = site_of(request).engine
+    return success(request, walk.explain(engine, request.path_params["name"], number, kernel or None))
+
+
+async def formats(request: Request) -> Response:
+    """List the formats that are read, each with a line."""
+    Asked(request).done()
+    return success(request, {"formats": views.readers()})
+
+
+def register(app: FastAPI) -> None:
+    """Add the routes."""
+    kernel = asks("kernel", "string", "number of a launch, or (part of) the name of a kernel")
+    launches: dict[str, Any] = {"minimum": 1, "maximum": MOST_LAUNCHES}
+    limit = asks("limit", "integer", "launches at most, the longest", **launches)
+    add(app, "/v1/runs/{run:path}", run, "read", name="show_run", takes=[in_path("run", RUN, "h200"), kernel, limit],
+        tag="runs")  # fmt: skip
+    takes = [
+        asks("before", "string", f"the {RUN}", "h200", required=True),
+        asks("after", "string", f"the {RUN}", "h200", required=True),
+        asks("map", "array", "OLD=NEW, which kernel became which; repeatable", items={"type": "string"}),
+        asks("fail_on", "array", "duration=5%, divergence=0.05: what goes beyond is in `failures`; repeatable",
+             items={"type": "string"}),
+    ]  # fmt: skip
+    add(app, "/v1/compare", compare, "read", name="compare_runs", takes=takes, tag="runs")
+    name = in_path("name", "a criterion, a counter, a metric, or potential", "divergence")
+    of_run = asks("run", "string", "run, to walk from its numbers to lines of its files")
+    add(app, "/v1/explain/{name:path}", explain, "read", name="explain_name", takes=[name, of_run, kernel], tag="runs")
+    add(app, "/v1/formats", formats, "read", name="list_formats", tag="runs")

@@ -1,0 +1,194 @@
+"""``POST /v1/uploads``: the raw bytes of a file in, the verdict of its reader out.
+
+The body is streamed to an unnamed file in the store's spool, and read from there in a thread, a few at once. 201 means
+committed and on the disk; the same bytes give 200 and the upload they were stored as, however often they come.
+"""
+
+import dataclasses
+import hashlib
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import IO, Any, BinaryIO, cast
+
+from anyio import to_thread
+from fastapi import FastAPI
+from starlette.requests import Request
+from starlette.responses import Response
+
+from profsvc import pipeline, store
+from profsvc.errors import AccessError, InputError, UsageError
+from profsvc.web.answers import success
+from profsvc.web.asked import Asked
+from profsvc.web.routes import SUCCESS, add, asks
+from profsvc.web.site import Site, grant_of, site_of
+
+PIECE = 1 << 20
+ROOM_EVERY = 64 << 20
+MOST_NAME = 500
+TAKES = (
+    asks("run", "string", "run the file belongs to, by name; default: named after the file", "nightly"),
+    asks("run_id", "integer", "run the file belongs to, by number, instead of by name"),
+    asks("project", "string", "project of the run", "default"),
+    asks("file_name", "string", "name of the file, kept with it", "ncu_raw.csv"),
+    asks("device", "string", "device, where the file does not name it"),
+    asks("commit", "string", "commit that was measured"),
+    asks("tag", "array", "key=value, kept with the run; repeatable", items={"type": "string"}),
+    asks("format", "string", "reader to use, instead of recognising the file"),
+    asks("timezone", "string", "zone of the clock of logs that name none, such as Europe/Berlin"),
+    asks("clock_offset", "number", "seconds that the clock of the file was ahead"),
+    asks("column", "array", "NAME=QUANTITY:UNIT, what a column of a log is; repeatable", items={"type": "string"}),
+    asks("position", "array", "CHANNEL=X,Y, where a channel sits on the die in mm; repeatable",
+         items={"type": "string"}),
+    asks("sha256", "string", "SHA-256 of the bytes; others are refused as damaged on the way"),
+    asks("check", "string", "1: only say what would be stored", enum=["0", "1"]),
+)  # fmt: skip
+EXAMPLE = {
+    "ok": True, "known": False, "upload_id": 1, "run_id": 1, "run": "h200", "file_name": "ncu_raw.csv.gz",
+    "sha256": "0" * 64, "format": "ncu-raw", "launches": 34, "metrics": 75310, "samples": 0, "lines": 36,
+    "lines_stored": 34, "lines_skipped": 2, "lines_rejected": 0, "message": "", "url": "/v1/runs/1",
+}  # fmt: skip
+
+
+@dataclasses.dataclass(frozen=True)
+class Wish:
+    """What an upload is to become."""
+
+    run: store.RunInfo
+    how: pipeline.Reading
+    file_name: str
+    sha256: str
+    check: bool
+
+
+def _wish(site: Site, asked: Asked, project: str | None) -> Wish:
+    """Read the questions of an upload; a token of one project stores into no other."""
+    given = asked.text("project", project or "default")
+    if project is not None and given != project:
+        raise AccessError(f"the token is for the project {project!r}, and may not upload to {given!r}")
+    name, number = asked.text("run"), asked.number("run_id", int, 0, "a whole number")
+    if name and number:
+        raise UsageError("give run or run_id, not both")
+    if number:
+        number = store.find_run(site.engine, number, project)
+    run = store.RunInfo(
+        run_id=number or None,
+        project=given,
+        name=name or None,
+        device=asked.text("device") or None,
+        commit_id=asked.text("commit") or None,
+        tags=asked.pairs("tag", "branch=main"),
+    )
+    how = pipeline.Reading(
+        asked.text("format") or None,
+        asked.text("timezone") or None,
+        asked.number("clock_offset", float, 0.0, "a number of seconds"),
+        tuple(asked.texts("column")),
+        tuple(asked.texts("position")),
+        site.limits.unpacked_bytes,
+    )
+    wish = Wish(run, how, asked.text("file_name", "upload"), asked.text("sha256").lower(), asked.flag("check"))
+    asked.done()
+    _storable([given, name, wish.file_name, run.device, run.commit_id, *run.tags, *run.tags.values()])
+    return wish
+
+
+def _storable(names: list[str | None]) -> None:
+    for name in filter(None, names):
+        if "\0" in name or len(name) > MOST_NAME:
+            raise UsageError(f"a name of {len(name)} characters begins {name[:40]!r}; it may have {MOST_NAME}, no NUL")
+
+
+async def upload(request: Request) -> Response:
+    """Store a file: its bytes are the body, as they are or compressed with gzip or zstd."""
+    site, grant = site_of(request), grant_of(request)
+    with _counted(site) as count:
+        wish = await to_thread.run_sync(_wish, site, Asked(request), grant.project)
+        async with site.receiving.turn():
+            spool = await to_thread.run_sync(store.spool_of, site.files)
+            with tempfile.TemporaryFile(dir=spool) as file:
+                await _receive(site, request, file, wish.sha256)
+                async with site.reading.turn():
+                    began = time.monotonic()
+                    verdict = await to_thread.run_sync(partial(_read, site, file, wish))
+                    site.meters.parse_seconds.observe(time.monotonic() - began)
+        count("checked" if wish.check else "known" if verdict.known else "stored")
+    body = vars(verdict) | {"characterized": sorted(verdict.characterized)}
+    if verdict.known and grant.project is not None:
+        body = _seen_by(site, body, grant.project)
+    if body["run_id"] is None:
+        return success(request, body | {"url": None})
+    url = f"{request.scope['root_path']}/v1/runs/{body['run_id']}"
+    return success(request, body | {"url": url}, 200 if verdict.known else 201, {"location": url})
+
+
+@contextmanager
+def _counted(site: Site) -> Iterator[Any]:
+    """Count what became of an upload."""
+    results: list[str] = []
+    try:
+        yield results.append
+    except InputError:
+        results.append("refused")
+        raise
+    finally:
+        site.meters.uploads.labels(results[0] if results else "failed").inc()
+
+
+async def _receive(site: Site, request: Request, file: IO[bytes], sha256: str) -> None:
+    """Write the body to a file, in pieces large enough to be worth a thread; it must be what was sent."""
+    waiting, size, looked, digest = bytearray(), 0, 0, hashlib.sha256()
+
+    def put() -> None:
+        store.write_out(waiting, file)
+        if sha256:
+            digest.update(waiting)
+
+    async for chunk in request.stream():
+        waiting += chunk
+        size += len(chunk)
+        if len(waiting) >= PIECE:
+            await to_thread.run_sync(put)
+            waiting.clear()
+        if size - looked >= ROOM_EVERY:
+            await to_thread.run_sync(store.spool_of, site.files)  # raises where too little of the disk is left
+            looked = size
+    await to_thread.run_sync(put)
+    site.meters.upload_bytes.inc(size)
+    if sha256 and digest.hexdigest() != sha256:
+        raise InputError(f"{size} bytes came, with the SHA-256 {digest.hexdigest()}, not {sha256}; send them again")
+
+
+def _read(site: Site, file: IO[bytes], wish: Wish) -> pipeline.Verdict:
+    file.flush()
+    file.seek(0)
+    source = cast("BinaryIO", file)
+    if wish.check:
+        return pipeline.check(source, wish.file_name, wish.how)
+    return pipeline.ingest(site.engine, source, wish.file_name, wish.run, wish.how, files=site.files)
+
+
+def _seen_by(site: Site, body: dict[str, Any], project: str) -> dict[str, Any]:
+    """Keep from a token of one project that its bytes lie in another one, and where."""
+    run = store.select(site.engine, "v1_runs", run_id=body["run_id"])[0]
+    if run["project"] == project:
+        return body
+    raise InputError(
+        f"these bytes are stored already, outside of the project {project!r}; a file is stored once, "
+        "so ask whoever runs this service to delete it there, or read it there"
+    )
+
+
+def register(app: FastAPI) -> None:
+    """Add the route."""
+    body = {
+        "application/octet-stream": {"schema": {"type": "string", "format": "binary"}},
+        "text/csv": {"schema": {"type": "string"}},
+    }
+    gives = {"application/json": {"schema": SUCCESS, "example": EXAMPLE}}
+    add(
+        app, "/v1/uploads", upload, "upload", name="upload_file", methods=["POST"], takes=TAKES, gives=gives, body=body,
+        tag="uploads", statuses=(200, 201),
+    )  # fmt: skip

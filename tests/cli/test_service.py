@@ -1,0 +1,161 @@
+"""The command line with PROFSVC_URL set says what it says of a store; ``serve`` and ``token``."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+
+import httpx
+import pytest
+
+from profsvc import store
+from tests.web import conftest
+from tests.web.conftest import ROOT, SMI
+
+DEMO_NAME = "ncu_raw.csv.gz"
+empty, engine, looked_at, service, site = (
+    getattr(conftest, name) for name in ("empty", "engine", "looked_at", "service", "site")
+)
+READS = [
+    ["runs"], ["runs", "--project", "none", "-o", "json"], ["show"], ["show", "h200", "-o", "json"],
+    ["show", "h200", "--limit", "2", "-o", "csv"], ["show", "1", "--kernel", "gemm", "-o", "json"],
+    ["compare", "h200", "1", "--fail-on", "duration=5%"], ["compare", "h200", "1", "-o", "json"],
+    ["explain", "divergence", "--run", "h200", "--kernel", "0"], ["explain", "divergence"], ["devices", "-o", "md"],
+    ["sql", "select launch_id, kernel_short, duration_ns from v1_launches order by 3 desc", "-o", "csv"],
+    ["sql", "select :a as a, 1 as b, 2 as b", "--param", "a==x", "-o", "csv"],
+    ["sql", "select * from v1_launches", "--limit", "2"], ["sql", "select kernel from v1_launches", "--all"],
+    ["sql", "--example", "top_kernels", "--param", "run=h200"], ["sql", "--examples"],
+]  # fmt: skip
+REFUSED = [
+    ["show", "h20"],
+    ["sql", "select * from runs"],
+    ["sql", "selec"],
+    ["compare", "h200", "nope"],
+    ["explain", "x", "--run", "1"],
+]
+
+
+@pytest.mark.parametrize("command", READS, ids=" ".join)
+def test_a_service_says_what_its_store_says(cli, on_demo, looked_at, monkeypatch, command):
+    local = on_demo(*command)
+    assert local.code == 0, local.err
+    monkeypatch.setenv("PROFSVC_URL", looked_at.url)
+    remote = cli(*command)
+    assert (remote.code, remote.err) == (0, local.err), remote.err
+    assert remote.out == local.out
+
+
+def test_a_service_refuses_as_its_store_does(cli, on_demo, looked_at, monkeypatch):
+    for command in REFUSED:
+        local = on_demo(*command)
+        monkeypatch.setenv("PROFSVC_URL", looked_at.url)
+        remote = cli(*command)
+        monkeypatch.delenv("PROFSVC_URL")
+        assert (remote.code, remote.err) == (local.code, local.err)
+        assert local.code in {2, 3}
+
+
+def test_a_whole_result_comes_as_a_file(cli, looked_at, monkeypatch, tmp_path):
+    monkeypatch.setenv("PROFSVC_URL", looked_at.url)
+    out = tmp_path / "a.ndjson"
+    assert cli("sql", "select kernel from v1_launches", "--out", out).code == 0
+    assert len(out.read_text().splitlines()) == 34
+    refused = cli("sql", "select 1", "--out", tmp_path / "a.parquet")
+    assert (refused.code, "csv or ndjson" in refused.err) == (2, True)
+    assert not (tmp_path / "a.parquet").exists()
+
+
+def test_files_go_to_the_service(cli, service, monkeypatch, fixtures):
+    monkeypatch.setenv("PROFSVC_URL", service.url)
+    file = fixtures / "demo" / DEMO_NAME
+    first = cli("upload", file, fixtures / "nvidia_smi" / "units.csv", "--timezone", "Europe/Berlin", "--tag", "a=b")
+    assert first.code == 0, first.err
+    assert "ncu-raw stored as upload 1 of run 'ncu_raw' (id 1); 34 launches" in first.err
+    assert "stored as upload 2 of run 'ncu_raw' (id 1)" in first.err
+    again = cli("upload", file, "-o", "json")
+    assert "already stored as upload 1" in again.err
+    assert json.loads(again.out)["rows"][0]["known"] is True
+    checked = cli("upload", "--check", file)
+    assert (checked.code, "would store" in checked.err) == (0, True)
+    assert cli("upload", "-", stdin=b"nothing").code == 6
+    assert len(service.ok("/v1/uploads")["rows"]) == 2
+    assert service.ok("/v1/runs")["rows"][0]["tags"] == '{"a":"b"}'
+
+
+def test_a_service_that_is_away_is_waited_for(cli, service, monkeypatch, fixtures, tmp_path):
+    monkeypatch.setattr("profsvc.client.WAITS", ())
+    monkeypatch.setenv("PROFSVC_SPOOL", str(tmp_path / "spool"))
+    monkeypatch.setenv("PROFSVC_URL", "http://127.0.0.1:9")
+    files = [fixtures / "demo" / DEMO_NAME, SMI]
+    waits = cli("upload", *files)
+    assert waits.code == 0, waits.err
+    assert waits.err.count("the service is away, so it waits in") == 2
+    assert cli("sync").code == 5
+    assert cli("runs").code == 5
+    for path in (tmp_path / "spool").glob("*.json"):
+        path.write_text(path.read_text().replace("http://127.0.0.1:9", service.url))
+    monkeypatch.setenv("PROFSVC_URL", service.url)
+    sent = cli("sync")
+    assert sent.code == 0, sent.err
+    assert sent.err.count("stored as upload") == 2
+    (run,) = service.ok("/v1/runs")["rows"]  # files of one command stay together
+    assert run["uploads"] == 2
+    assert "nothing waits" in cli("sync").err
+    monkeypatch.delenv("PROFSVC_URL")
+    assert cli("sync").code == 2
+
+
+def test_what_works_on_a_store_alone_is_not_done_elsewhere(cli, service, monkeypatch, tmp_path):
+    store_file = tmp_path / "another.sqlite"
+    monkeypatch.setenv("PROFSVC_STORE", str(store_file))
+    monkeypatch.setenv("PROFSVC_URL", service.url)
+    for command in (["analyze", "--all"], ["delete", "1", "--all"], ["db", "current"], ["token", "list"], ["undelete"]):
+        refused = cli(*command)
+        assert refused.code == 2
+        assert "works on a store alone; give it with --store" in refused.err
+    assert not store_file.exists()
+    assert cli("--store", store_file, "runs").code == 0
+
+
+def test_tokens_are_made_listed_and_revoked(cli, store_file):
+    made = cli("token", "create", "ci", "--project", "lab", "--days", "30")
+    assert made.code == 0
+    assert re.fullmatch(r"psvc_[0-9a-f]{64}\n", made.out)
+    assert "the only time that it is shown" in made.err
+    listed = cli("token", "list", "-o", "json")
+    (row,) = json.loads(listed.out)["rows"]
+    assert (row["name"], row["scopes"], row["project"], row["holds"]) == ("ci", "upload read", "lab", 1)
+    assert made.out.strip()[5:] not in listed.out
+    assert cli("token", "revoke", "ci").code == 0
+    assert json.loads(cli("token", "list", "-o", "json").out)["rows"][0]["holds"] == 0
+    assert cli("token", "revoke", "ci").code == 3
+    assert cli("token", "create", "x", "--scope", "all").code == 2
+
+
+def test_a_public_service_is_not_started_without_a_token(cli):
+    refused = cli("serve", "--host", "0.0.0.0", "--port", "0")
+    assert refused.code == 4
+    assert "token create NAME --scope upload" in refused.err
+    assert cli("serve", "--root-path", "x").code == 2
+
+
+def test_serve_says_where_it_is_and_ends_when_it_is_told(store_file, tmp_path):
+    command = [sys.executable, "-m", "profsvc", "--store", str(store_file), "serve", "--port", "0"]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PROFSVC_")}
+    with subprocess.Popen(command, cwd=ROOT, env=environment, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr
+        said = [process.stderr.readline() for _ in range(4)]
+        try:
+            url = re.search(r"export PROFSVC_URL=(\S+)", "".join(said))
+            assert url, said
+            assert "no token is needed" in said[1]
+            assert httpx.get(f"{url[1]}/readyz", timeout=20).json()["ok"] is True
+            line = json.loads(process.stderr.readline())
+            assert (line["event"], line["path"], line["status"]) == ("request", "/readyz", 200)
+        finally:
+            process.send_signal(signal.SIGINT)
+        assert process.wait(20) in {0, 1, 130, -signal.SIGINT}
+        assert "Traceback" not in process.stderr.read()
+    assert store.current(store.connect(str(store_file))) == store.head()

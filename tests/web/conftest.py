@@ -1,0 +1,128 @@
+"""A service on a port of this machine, as a test reaches it."""
+
+import gzip
+import shutil
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import httpx
+import pytest
+from sqlalchemy import Engine
+
+from profsvc import store
+from profsvc.web.serve import Place, listening, server_for
+from profsvc.web.site import Limits, Site
+
+ROOT = Path(__file__).parents[2]
+PLAIN = ROOT / "fixtures" / "ncu_raw" / "plain.csv"
+SMI = ROOT / "fixtures" / "nvidia_smi" / "units.csv"
+
+
+class Service(NamedTuple):
+    """A running service: where it is, what it is, and a browser of no kind that asks it."""
+
+    url: str
+    port: int
+    site: Site
+    http: httpx.Client
+
+    def get(self, path: str, **params: Any) -> httpx.Response:
+        return self.http.get(self.url + path, params=params or None)
+
+    def ok(self, path: str, **params: Any) -> dict[str, Any]:
+        answer = self.get(path, **params)
+        assert answer.status_code == 200, answer.text
+        body = answer.json()
+        assert body.pop("ok") is True
+        return body
+
+    def refused(self, path: str, status: int, **params: Any) -> str:
+        answer = self.get(path, **params)
+        assert answer.status_code == status, answer.text
+        return error_of(answer)["message"]
+
+    def upload(self, content: bytes, **params: Any) -> httpx.Response:
+        return self.http.post(f"{self.url}/v1/uploads", content=content, params=params)
+
+
+def error_of(answer: httpx.Response) -> dict[str, str]:
+    """The error of an answer, which has the one shape."""
+    body = answer.json()
+    assert set(body) == {"ok", "error"}
+    assert body["ok"] is False
+    assert set(body["error"]) == {"code", "message", "request_id"}
+    assert body["error"]["request_id"] == answer.headers["x-request-id"]
+    return body["error"]
+
+
+@contextmanager
+def running(site: Site, most_connections: int = 100, place: Place = Place()) -> Iterator[Service]:  # noqa: B008
+    """Run a service until the end of the block; it ends by itself then, with all that was under way."""
+    server = server_for(site, place, most_connections)
+    with listening("127.0.0.1", 0) as line:
+        port = line.getsockname()[1]
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [line]})
+        thread.start()
+        try:
+            with httpx.Client(timeout=20.0) as http:
+                yield Service(f"http://127.0.0.1:{port}", port, site, http)
+        finally:
+            server.should_exit = True
+            thread.join(20.0)
+            assert not thread.is_alive()
+
+
+@pytest.fixture(scope="session")
+def looked_at(demo: Engine) -> Iterator[Service]:
+    """A service on the store with the run ``h200``; only for what reads."""
+    with running(Site(demo, store.files_of(demo))) as service:
+        yield service
+
+
+@pytest.fixture(scope="session")
+def empty(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store with nothing in it, to be copied: to make one takes longer than most tests."""
+    file = tmp_path_factory.mktemp("empty") / "store.sqlite"
+    store.open_store(str(file)).dispose()
+    return file
+
+
+@pytest.fixture
+def engine(tmp_path: Path, empty: Path) -> Iterator[Engine]:
+    shutil.copy(empty, tmp_path / "store.sqlite")
+    engine = store.open_store(str(tmp_path / "store.sqlite"))
+    yield engine
+    engine.dispose()
+
+
+Make = Callable[..., Site]
+
+
+@pytest.fixture
+def site(engine: Engine) -> Make:
+    """Make a service on a store of this test's own."""
+
+    def make(*, limits: Limits | None = None, **options: Any) -> Site:
+        return Site(engine, store.files_of(engine, free_bytes=1), limits=limits, **options)
+
+    return make
+
+
+@pytest.fixture
+def service(site: Make) -> Iterator[Service]:
+    with running(site()) as service:
+        yield service
+
+
+@pytest.fixture(scope="session")
+def profile() -> bytes:
+    """A small export of Nsight Compute."""
+    return PLAIN.read_bytes()
+
+
+@pytest.fixture(scope="session")
+def packed(profile: bytes) -> bytes:
+    return gzip.compress(profile)

@@ -1,0 +1,63 @@
+"""The description of the interface is whole, its examples are real, and what it promises holds for made-up requests."""
+
+import pytest
+
+from profsvc import store
+from profsvc.web.uploads import EXAMPLE
+from tests.benchmarks import schema_cases
+from tests.conftest import DEMO
+from tests.web.test_access import WHO
+
+CASES = 2
+
+
+@pytest.fixture(scope="module")
+def described(looked_at):
+    return looked_at.get("/openapi.json").json()
+
+
+def test_every_route_is_described(described):
+    found = {
+        (method.upper(), path): said for path, group in described["paths"].items() for method, said in group.items()
+    }
+    assert {(m, p.replace(":path", "")) for m, p in WHO} == set(found)
+    names = [said["operationId"] for said in found.values()]
+    assert len(names) == len(set(names))
+    for (method, path), said in found.items():
+        assert said["description"], path
+        assert said["x-scope"] in {*store.SCOPES, "anyone"}
+        assert said["responses"]["default"]["content"]["application/json"]["schema"]["$ref"].endswith("/Error")
+        assert "422" not in said["responses"]
+        assert ("requestBody" in said) == (method == "POST")
+
+
+def test_every_column_can_be_asked_by(described):
+    for view, (_, meanings) in store.VIEWS.items():
+        said = described["paths"][f"/v1/{view.removeprefix('v1_')}"]["get"]
+        assert {one["name"] for one in said["parameters"]} >= set(meanings)
+
+
+def test_the_examples_are_answers(looked_at, described):
+    for path, group in described["paths"].items():
+        said = group.get("get", {"parameters": []})
+        asked = {one["name"]: one["example"] for one in said["parameters"] if "example" in one and one["in"] == "query"}
+        for one in said["parameters"]:
+            if one["in"] == "path":
+                path = path.replace(f"{{{one['name']}}}", one["example"])
+        if asked or "{" in path:
+            assert looked_at.get(path, **asked).status_code == 200, path
+
+
+def test_the_example_of_an_upload_is_one(service):
+    found = service.upload(DEMO.read_bytes(), run="h200", file_name=DEMO.name).json()
+    assert set(EXAMPLE) <= set(found)
+    assert {key: type(value) for key, value in EXAMPLE.items()} == {key: type(found[key]) for key in EXAMPLE}
+    assert found | EXAMPLE == found | {"sha256": EXAMPLE["sha256"]}
+
+
+def test_made_up_requests_are_answered_as_described(looked_at):
+    """The same as `python -m tests.benchmarks.schema_cases`, with few cases of the routes that differ."""
+    paths = {"/v1/launches", "/v1/sql", "/v1/runs/{run}"}
+    done = schema_cases.cases(looked_at.url, CASES, lambda path: path in paths)
+    assert done.cases >= len(paths)
+    assert done.breaches == []
