@@ -40,9 +40,8 @@ def main() -> None:
     seconds, spent = time.perf_counter() - begin, time.process_time() - spent
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     rate = got.lines * got.runs / seconds
-    print(
-        f"{got.lines} lines, {got.runs} runs, {seconds:.1f} s ({spent:.1f} s of processor), {rate:.3g} lines/s, peak memory {peak:.1f} GiB"
-    )
+    print(f"{got.lines} lines, {got.runs} runs, {seconds:.1f} s ({spent:.1f} s of processor)")
+    print(f"{rate:.3g} lines/s, peak memory {peak:.1f} GiB")
     found = got.distribution
     for name, mean, sd, reliable in zip((*LEVELS, "dram_lines"), found.mean, found.sd, found.reliable, strict=True):
         print(f"{name:12} mean {mean:.6g}  sd {sd:.3g}  reliable {bool(reliable)}")
