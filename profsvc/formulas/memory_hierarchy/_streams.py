@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from profsvc.formulas.memory_hierarchy._lru import Ints
+from profsvc.formulas.memory_hierarchy._lru import Ints, by_key
 
 RATE, UNIFORM = "rate", "uniform"
 LEAST_GAP = 1e-6  # keeps the keys of a warp apart after a sum of ten million
@@ -35,6 +35,16 @@ def streams(block: Ints, warp: Ints, epoch: Ints, slot: Ints) -> Streams:
 def draw(of: Streams, generator: np.random.Generator, order: str) -> NDArray[np.float64]:
     """Keys that sort the references into a random valid order."""
     return _rates(of, generator) if order == RATE else _uniform(of, generator)
+
+
+def sorted_by(key: NDArray[np.float64]) -> Ints:
+    """Places in the order of keys that are not negative; equal ones stay as they are.
+
+    As whole numbers with the places beside them keys sort several times as fast; the rounding, to less than one part in
+    2^30, leaves the order inside a warp as it is.
+    """
+    steps = 1 << (60 - max(1, int(key.size - 1).bit_length()))
+    return by_key((key * (steps / max(float(key.max(initial=0.0)), LEAST_GAP))).astype(np.int64))
 
 
 def _rates(of: Streams, generator: np.random.Generator) -> NDArray[np.float64]:

@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from profsvc.formulas.flags import check_form
 from profsvc.formulas.memory_hierarchy._lru import Ints
-from profsvc.formulas.memory_hierarchy._streams import RATE, UNIFORM, draw, streams
+from profsvc.formulas.memory_hierarchy._streams import RATE, UNIFORM, draw, sorted_by, streams
 
 
 def merge_order(
@@ -60,4 +60,4 @@ def merge_order(
     if not b.size:
         return np.zeros((runs, 0), dtype=np.int64)
     of, generator = streams(b, w, e, s), np.random.Generator(np.random.Philox(seed))
-    return np.stack([np.argsort(draw(of, generator, order), kind="stable") for _ in range(runs)]).astype(np.int64)
+    return np.stack([sorted_by(draw(of, generator, order)) for _ in range(runs)])

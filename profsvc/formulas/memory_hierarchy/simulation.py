@@ -8,7 +8,7 @@ import numpy as np
 from profsvc.formulas._arrays import Array, Bools
 from profsvc.formulas.flags import Flag, check_form
 from profsvc.formulas.memory_hierarchy._lru import Ints, by_key, hits
-from profsvc.formulas.memory_hierarchy._streams import RATE, UNIFORM, draw, streams
+from profsvc.formulas.memory_hierarchy._streams import RATE, UNIFORM, draw, sorted_by, streams
 from profsvc.formulas.memory_hierarchy.trace import (
     ALLOCATE,
     AROUND,
@@ -123,8 +123,7 @@ def hierarchy_mc(
     if n:
         of = streams(r.block, r.warp, r.epoch, _slots(r.block, sm, hierarchy))
         for run in range(done):
-            at = np.argsort(draw(of, generator, order), kind="stable").astype(np.int64)
-            _one_run(r, sm, at, hierarchy, counts[run], per_line)
+            _one_run(r, sm, sorted_by(draw(of, generator, order)), hierarchy, counts[run], per_line)
     ratios, dram, distribution = _distribution(counts, tolerance)
     flags = Flag.NOT_APPLICABLE if not n else Flag.EXTRAPOLATED if done < runs else 0
     return HierarchyRuns(ratios, dram, distribution, _sites(r, per_line), n, done, int(flags))
