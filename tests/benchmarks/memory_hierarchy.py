@@ -2,9 +2,6 @@
 
 Run it with ``python -m tests.benchmarks.memory_hierarchy``: ten million references of warps (``--references`` takes
 another number), half of them to lines of their own and half to lines that all warps use, a few of those most; on 132
-SMs of 8 blocks, L1 caches of 512 sets of 4 lines and an L2 of 25600 sets of 16. It prints the seconds, the runs that
-the budget left, the lines simulated a second, and the distributions.
-
 SMs of 8 blocks, L1 caches of 512 sets of 4 lines and an L2 of 25600 sets of 16. It prints the seconds on the wall and
 of the processor, the runs that the budget left, the lines simulated a second, and the distributions.
 """
