@@ -13,6 +13,7 @@ from profsvc.errors import StoreLostError
 from profsvc.store import server
 from profsvc.tables import Batch
 from tests import crowd, postgres
+from tests.views import power_logs
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 # Numbers of names are given as they come, and times are those of the upload.
@@ -46,6 +47,8 @@ def test_both_databases_hold_the_same_rows(tmp_path: Path, postgres_whole_url: s
     for name in FILES:
         accounts = [vars(ingest(engine, FIXTURES / name, name.split("/")[0])) for engine in engines]
         assert accounts[0] == accounts[1], name
+    for engine in engines:
+        power_logs.fill(engine)
     for view in store.VIEWS:
         assert rows(engines[1], view) == rows(engines[0], view), view
     tables = [view for view in store.VIEWS if not rows(engines[0], view)]

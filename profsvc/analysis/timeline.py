@@ -56,7 +56,10 @@ def extended(line: Timeline | None, start: NDArray[np.int64], duration: NDArray[
         before = latest[:-1]
         alone = np.maximum(0.0, end - np.maximum(t, before))
         # A launch's end and the next start are both rounded.
-        overlaps = np.minimum(end, before) - t > 4 * np.spacing(end)
+        began = np.concatenate(([float(line.last_start_ns)], t[:-1]))
+        # Of launches that begin together the longer one counts as the later, whatever order they came in.
+        later = np.where((t == began) & np.isfinite(before), np.maximum(end, before), end)
+        overlaps = np.minimum(end, before) - t > 4 * np.spacing(later)
     last = int(start[-1]) - line.first_ns
     tie = line.last_end_ns if last == line.last_start_ns else -np.inf
     return Timeline(

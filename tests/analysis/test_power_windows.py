@@ -11,18 +11,21 @@ S = 10**9
 def test_marks_are_windows_and_rest_is_idle():
     marks = pd.DataFrame(
         {
-            "name": ["mem", "idle", "mem", "point"],
-            "begin_ns": [10 * S, 0, 20 * S, 5],
-            "end_ns": [17 * S, 9 * S, 27 * S, 5],
-            "active_sms": pd.array([1, 0, 16, None], dtype="Int64"),
-            "launches": pd.array([100, None, 90, None], dtype="Int64"),
+            "name": ["idle", "mem, 1 SM", "mem, 16 SMs", "alone"],
+            "domain": ["idle", "mem", "mem", None],
+            "start_ns": [0, 10 * S, 20 * S, 30 * S],
+            "duration_ns": [9.0 * S, 7.0 * S, 7.0 * S, 1.0 * S],
+            "active_sms": pd.array([0, 1, 16, None], dtype="Int64"),
+            "launches": pd.array([None, 100, 90, None], dtype="Int64"),
         }
     )
     found = power_windows.marked(marks)
-    assert found["window"].tolist() == ["idle", "mem", "mem (2)"]
-    assert found["kind"].tolist() == ["idle", "load", "load"]
-    assert found["active_sms"].tolist() == [0, 1, 16]
-    assert found["launches"].isna().tolist() == [True, False, False]
+    assert found["window"].tolist() == ["idle", "mem, 1 SM", "mem, 16 SMs", "alone"]
+    assert found["load"].tolist() == ["idle", "mem", "mem", "alone"]
+    assert found["kind"].tolist() == ["idle", "load", "load", "load"]
+    assert found["end_ns"].tolist() == [9 * S, 17 * S, 27 * S, 31 * S]
+    assert found["active_sms"].tolist()[:3] == [0, 1, 16]
+    assert found["launches"].isna().tolist() == [True, False, False, True]
     assert set(found["source"]) == {"marks"}
 
 

@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from profsvc.analysis import criteria
@@ -23,6 +23,7 @@ def arrays(rows: list[tuple[int, float]], origin: int = 0) -> tuple[np.ndarray, 
 
 
 @given(launches, st.lists(st.integers(0, 40), max_size=5), st.sampled_from([0, EPOCH, -(2**62)]))
+@example([(0, 1.0), (0, 1.5638980372554189e-145)], [], 0)
 def test_pieces_give_what_the_formula_gives(rows: list[tuple[int, float]], cuts: list[int], origin: int) -> None:
     start, duration = arrays(sorted(rows, key=lambda row: row[0]), origin)
     line, places = None, sorted({0, len(start), *(min(cut, len(start)) for cut in cuts)})
