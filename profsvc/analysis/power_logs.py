@@ -30,7 +30,8 @@ SLOWING = re.compile(r"clocks_(event|throttle)_reasons\.(sw_power_cap|(hw|sw)_(s
 class Log:
     """The readings of a sensor that have a value: when (ns on ``clock``) and what, in the unit of the sensor.
 
-    ``clock`` is ``utc``, ``local`` (the file's own, its zone unknown) or ``elapsed`` (since the file began).
+    ``clock`` is ``utc``, ``local`` (the file's own, its zone unknown) or ``elapsed`` (since the file began); where
+    ``together`` is above 1, each is the mean of so many readings.
     """
 
     sensor_id: int
@@ -43,6 +44,7 @@ class Log:
     clock: str
     time_ns: Ints
     value: Floats
+    together: int = 1
 
     def seconds(self, origin_ns: int) -> Floats:
         """Return the times of the readings in seconds since ``origin_ns``."""

@@ -91,6 +91,9 @@ def measured(power: Log, logs: Sequence[Log], options: Options) -> "Measured | d
     period = update_period(told.time_s, told.value)
     watts = told.value - (options.host_power_w or 0.0)
     own = Measured(power, origin, told.time_s, watts, period.first_reading, period.period_s, 0.0, 0.0)
+    if power.together > 1:
+        words = f"{power.together} readings that follow each other stand as their mean, for the log is long"
+        own.beware("thinned", words, float(power.together), "1")
     for what in ("missing", "duplicate", "disordered"):
         if count := getattr(told, what):
             own.beware(what, f"{count} of {len(power.value)} readings are {what} and left out", count, "1")

@@ -183,7 +183,7 @@ def analyze(
         raise UsageError("name the runs to recompute, or give --all")
     ids = [int(r) for r in store.runs(engine)["run_id"]] if every else [store.find_run(engine, r) for r in runs or []]
     for run_id in ids:
-        say(f"run {run_id}: {pipeline.analyze(engine, run_id)} launches recomputed")
+        say(f"run {run_id}: {pipeline.analyze(engine, run_id, asked=True)} launches recomputed")
 
 
 def register(app: typer.Typer) -> None:

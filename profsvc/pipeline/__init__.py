@@ -258,7 +258,7 @@ def _kept(verdict: Verdict, how: Reading, *, on_a_clock: bool) -> str:
     )
 
 
-def analyze(engine: "Engine", run_id: int, progress: Progress | None = None) -> int:
+def analyze(engine: "Engine", run_id: int, progress: Progress | None = None, *, asked: bool = False) -> int:
     """Recompute the counters, criteria, potential and power of a run; return how many launches it has.
 
     Launches without metrics get no rows of results, and none of them is read: they count by sums over their file.
@@ -272,7 +272,7 @@ def analyze(engine: "Engine", run_id: int, progress: Progress | None = None) -> 
     figures: list[pd.DataFrame] = []
     store.save_results(engine, run_id, _noting_devices(results, launches, figures), analysis.VERSION)
     _describe_devices(engine, figures)
-    analyze_power(engine, run_id)
+    analyze_power(engine, run_id, asked=asked)
     total = sum(int(upload["launches"]) for upload in uploads)
     if progress:
         progress(total)

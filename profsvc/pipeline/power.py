@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 # What goes with a power; other sensors of a run are not read for it.
 QUANTITIES = {"power", "temperature", "energy", "clock", "fan", "state"}
 AS_IT_IS = power.Options()
+# Longer logs are analysed when somebody asks for it: an upload of them would take several times as long.
+MOST_AT_UPLOAD = 1_000_000
 
 
 def logs_of_run(engine: "Engine", run_id: int, also: str | None = None) -> list[Log]:
@@ -32,7 +34,7 @@ def logs_of_run(engine: "Engine", run_id: int, also: str | None = None) -> list[
         readings = store.sensor_readings(engine, row["sensor_id"])
         gpu = None if pd.isna(row["gpu_index"]) else int(row["gpu_index"])
         about = (row["sensor_id"], row["upload_id"], row["quantity"], row["name"], row["unit"], gpu, row["device"])
-        logs.append(Log(*about, readings.clock, readings.time_ns, readings.value))
+        logs.append(Log(*about, readings.clock, readings.time_ns, readings.value, readings.together))
     return logs
 
 
@@ -48,12 +50,26 @@ def power_of_run(engine: "Engine", run_id: int, options: power.Options = AS_IT_I
     return {**frames, "power_models": pd.concat(models, ignore_index=True) if models else pd.DataFrame()}
 
 
-def analyze_power(engine: "Engine", run_id: int) -> Mapping[str, pd.DataFrame]:
+def analyze_power(engine: "Engine", run_id: int, *, asked: bool = False) -> Mapping[str, pd.DataFrame]:
     """Analyse the power and the thermocouples of a run and store what was found, in place of what was there.
 
     A run without a log of power and without a thermocouple on the die has nothing stored: what an upload brought goes
-    with it.
+    with it. A run with very long logs is analysed only where that was ``asked`` for; else what to do is stored.
     """
-    if frames := power_of_run(engine, run_id):
+    frames = power_of_run(engine, run_id) if asked else _waiting(engine, run_id) or power_of_run(engine, run_id)
+    if frames:
         store.save_power(engine, run_id, frames, power.VERSION)
     return frames
+
+
+def _waiting(engine: "Engine", run_id: int) -> Mapping[str, pd.DataFrame]:
+    """What stands in the store for a run whose logs are too long to analyse on the way; nothing for others."""
+    sensors = store.sensors_of_run(engine, run_id)
+    if not (sensors["quantity"] == "power").any():
+        return {}
+    readings = int(sensors.loc[sensors["quantity"].isin(QUANTITIES), "samples"].sum())
+    if readings <= MOST_AT_UPLOAD:
+        return {}
+    words = f"{readings:,} readings are too many to analyse with an upload; do it with: profsvc analyze {run_id}"
+    row = {"flag": "not_analysed", "value": float(readings), "unit": "1", "message": words}
+    return {"power_quality": pd.DataFrame([row])}

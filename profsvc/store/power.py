@@ -22,6 +22,7 @@ from profsvc.tables import Column
 UTC, LOCAL, ELAPSED, TOOL = "utc", "local", "elapsed", "tool"
 # Which column of a sample each clock is, the best first.
 CLOCKS = {UTC: "time_ns", LOCAL: "local_ns", ELAPSED: "elapsed_ns"}
+MOST_READINGS = 500_000
 _TIMED = "start_ns IS NOT NULL AND duration_ns IS NOT NULL"
 
 
@@ -30,13 +31,14 @@ class Readings(NamedTuple):
 
     ``time_ns``: on the ``clock`` utc, local (the file's own, its zone unknown) or elapsed (since the file's first
     reading); ``value``: in the sensor's unit, NaN where there is none; ``untimed``: readings left out, as they have no
-    time on this clock.
+    time on this clock; ``together``: so many readings that follow each other stand as their mean, 1 for none.
     """
 
     time_ns: npt.NDArray[np.int64]
     value: npt.NDArray[np.float64]
     clock: str
     untimed: int
+    together: int = 1
 
 
 def sensors_of_run(engine: Engine, run_id: int) -> pd.DataFrame:
@@ -52,11 +54,16 @@ def sensors_of_run(engine: Engine, run_id: int) -> pd.DataFrame:
 
 
 def sensor_readings(engine: Engine, sensor_id: int) -> Readings:
-    """Return the readings of a sensor on the best clock that it has: utc, else local, else elapsed."""
+    """Return the readings of a sensor on the best clock that it has: utc, else local, else elapsed.
+
+    Of more than `MOST_READINGS` means of neighbours, so that the memory does not grow with the log.
+    """
     counted = ", ".join(f"count({column})" for column in CLOCKS.values())
     with reading(engine) as connection:
-        if connection.execute(text("SELECT 1 FROM v1_sensors WHERE sensor_id = :s"), {"s": sensor_id}).first() is None:
+        quantity = connection.execute(text("SELECT quantity FROM v1_sensors WHERE sensor_id = :s"), {"s": sensor_id})
+        if (row := quantity.first()) is None:
             raise NotFoundError(f"no sensor has the number {sensor_id}")
+        is_state = row[0] == "state"
         query = text(f"SELECT count(*), {counted} FROM v1_samples WHERE sensor_id = :sensor_id")
         every, *known = connection.execute(query, {"sensor_id": sensor_id}).one()
     timed = dict(zip(CLOCKS, known, strict=True))
@@ -66,12 +73,47 @@ def sensor_readings(engine: Engine, sensor_id: int) -> Readings:
         f"SELECT {column}, value FROM v1_samples WHERE sensor_id = :sensor_id AND {column} IS NOT NULL"
         " ORDER BY upload_id, sensor_id, block_id, sample_id"
     )
+    together = -(-timed[clock] // MOST_READINGS) or 1
+    time_ns, value = _gathered(engine, ordered, sensor_id, together, is_state=is_state)
+    return Readings(time_ns, value, clock, every - timed[clock], together)
+
+
+def _gathered(
+    engine: Engine, query: str, sensor_id: int, together: int, *, is_state: bool
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+    """Times and values of a query, so many together; what is left over at the end stands alone."""
     times, found = [np.empty(0, np.int64)], [np.empty(0)]
-    for rows in chunks(engine, ordered, sensor_id=sensor_id):
+    rest = times[0], found[0]
+    for rows in chunks(engine, query, sensor_id=sensor_id):
         time, value = zip(*rows, strict=True)
-        times.append(np.array(time, np.int64))
-        found.append(np.array(value, np.float64))  # None becomes NaN
-    return Readings(np.concatenate(times), np.concatenate(found), clock, every - timed[clock])
+        both = np.array(time, np.int64), np.array(value, np.float64)  # None becomes NaN
+        rest = np.concatenate((rest[0], both[0])), np.concatenate((rest[1], both[1]))
+        whole = len(rest[0]) // together * together
+        means = _together(rest[0][:whole], rest[1][:whole], together, is_state=is_state)
+        times.append(means[0])
+        found.append(means[1])
+        rest = rest[0][whole:], rest[1][whole:]
+    return np.concatenate([*times, rest[0]]), np.concatenate([*found, rest[1]])
+
+
+def _together(
+    time_ns: npt.NDArray[np.int64], value: npt.NDArray[np.float64], count: int, *, is_state: bool = False
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+    """Means of so many readings that follow each other, of those with a value; of states the first.
+
+    >>> _together(np.array([0, 10, 20, 30]), np.array([1.0, 3.0, 5.0, np.nan]), 2)
+    (array([ 5, 25]), array([2., 5.]))
+    """
+    if count == 1:
+        return time_ns, value
+    times, values = time_ns.reshape(-1, count), value.reshape(-1, count)
+    first = times[:, :1]
+    known = np.isfinite(values)
+    if is_state:
+        return time_ns[::count], value[::count]
+    with np.errstate(all="ignore"):
+        mean = np.where(known, values, 0.0).sum(axis=1) / known.sum(axis=1)
+    return first[:, 0] + (times - first).mean(axis=1).astype(np.int64), mean
 
 
 def last_samples(engine: Engine, sensor_ids: Iterable[int], most: int, least_s: float) -> pd.DataFrame:

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from sqlalchemy import Engine, inspect, text
 
-from profsvc import store
+from profsvc import pipeline, store
 from profsvc.errors import DomainError, NotFoundError
 from profsvc.store.engine import reading, writing
 from profsvc.store.power_schema import FRAMES
@@ -15,6 +15,7 @@ from profsvc.tables import Batch
 from tests.store.conftest import KERNELS, batches
 from tests.store.test_events import BIG, batch, put
 from tests.store.test_sensors import HEAT, POWER, START, log, ordinary, sample
+from tests.views import power_logs
 
 FIRST = 10**9 + 1  # the sensor of power, and the one of temperature behind it
 FULL: dict[str, dict[str, Any]] = {
@@ -249,3 +250,29 @@ def test_launches_of_two_pages_of_one_report_come_once(engine: Engine) -> None:
     with writing(engine) as connection:
         connection.execute(text("UPDATE uploads SET same_as = 1 WHERE upload_id = 2"))
     assert store.launch_times(engine, 1)["upload_id"].tolist() == [1] * 4
+
+
+def test_a_long_log_comes_as_means_of_neighbours(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    power_logs.fill(engine)
+    sensors = store.table(engine, "v1_sensors")
+    number = int(sensors.loc[sensors["quantity"] == "power", "sensor_id"].iloc[0])
+    whole = store.sensor_readings(engine, number)
+    monkeypatch.setattr(store.power, "MOST_READINGS", len(whole.value) // 3)
+    some = store.sensor_readings(engine, number)
+    assert (whole.together, some.together) == (1, 4)
+    assert len(some.value) == -(-len(whole.value) // 4) + (0 if len(whole.value) % 4 == 0 else len(whole.value) % 4 - 1)
+    assert some.value[0] == pytest.approx(whole.value[:4].mean())
+    full = len(whole.value) // 4 * 4
+    assert some.value[: full // 4].mean() == pytest.approx(whole.value[:full].mean())
+    assert (np.diff(some.time_ns) > 0).all()
+
+
+def test_a_very_long_log_waits_until_somebody_asks(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pipeline.power, "MOST_AT_UPLOAD", 10)
+    run_id = power_logs.fill(engine)
+    assert store.select(engine, "v1_power", run_id=run_id) == []
+    (row,) = store.select(engine, "v1_power_quality", run_id=run_id)
+    assert row["flag"] == "not_analysed"
+    assert row["message"].endswith(f"do it with: profsvc analyze {run_id}")
+    pipeline.analyze(engine, run_id, asked=True)
+    assert store.select(engine, "v1_power", run_id=run_id)
