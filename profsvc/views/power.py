@@ -7,7 +7,7 @@ import pandas as pd
 
 from profsvc import store
 from profsvc.analysis.power import VERSION, Options
-from profsvc.errors import NotFoundError
+from profsvc.errors import NotFoundError, UsageError
 from profsvc.formulas.flags import flag_names
 from profsvc.pipeline.power import power_of_run
 from profsvc.store.power_schema import FRAMES
@@ -43,6 +43,12 @@ def power(engine: "Engine", name: str | int, options: Options = AS_STORED) -> di
         raise NotFoundError(
             f"run {info['name']!r} has no log of power; upload one to it: profsvc upload --run {run_id} FILE"
             f" (nvidia-smi, DCGM, a power meter: profsvc formats){hint}"
+        )
+    if options.host_power_w is not None and options.sensor is None and len(sensors) > 1:
+        names = ", ".join(dict.fromkeys(str(one["name"]) for one in sensors))
+        raise UsageError(
+            f"--host-power is taken off what a wall meter reads, but run {info['name']!r} has {len(sensors)} power "
+            f"sensors: {names}; say which reads at the wall with --sensor NAME"
         )
     found = {key: store.select(engine, view, run_id=run_id) for key, view in VIEWS.items()}
     is_stored = options._replace(sensor=None) == AS_STORED and any(found.values())

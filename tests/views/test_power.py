@@ -1,5 +1,6 @@
 """Power of a run as it is shown: what is stored, what is computed for one call, and its pictures."""
 
+import io
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from sqlalchemy import Engine
 
 from profsvc import pipeline, store
 from profsvc.analysis.power import Options
-from profsvc.errors import NotFoundError
+from profsvc.errors import NotFoundError, UsageError
 from profsvc.store.views import KINDS
 from profsvc.views.power import NAMES, VIEWS, WINDOWS, power
 from profsvc.views.power_pictures import _over_time, pictures
@@ -109,3 +110,14 @@ def test_the_corrected_power_is_drawn_where_there_is_one(engine: Engine) -> None
     inside = (time >= bands[-1].begin_s) & (time < bands[-1].end_s)
     assert value[inside] == pytest.approx(tracks[0].value[inside] - 2.0 * (heat[0].value[inside] - 40))
     assert np.isnan(value[time < bands[-1].begin_s]).all()
+
+
+def test_the_host_is_taken_off_one_sensor_only(tmp_path: Path) -> None:
+    engine = store.open_store(str(tmp_path / "store.sqlite"))
+    power_logs.fill(engine)
+    wall = power_logs.log().replace("power.draw.instant", "power.draw").encode()
+    pipeline.ingest(engine, io.BytesIO(wall), "wall.csv", store.RunInfo(name="sweep"), pipeline.Reading(zone="UTC"))
+    with pytest.raises(UsageError, match=r"has 2 power sensors: power\.draw\.instant, power\.draw; say which"):
+        power(engine, "sweep", Options(host_power_w=20.0))
+    assert power(engine, "sweep", Options(host_power_w=20.0, sensor="power.draw"))["windows"]
+    engine.dispose()
