@@ -269,6 +269,11 @@ class Client:
             "GET", "/v1/compare", {"before": before, "after": after, "map": pairs, "fail_on": list(fail_on)}
         )
 
+    def history(self, kernel: str, quantity: str = "duration", **more: str | int | None) -> dict[str, Any]:
+        """Return a kernel over runs; ``more`` are project, device, points and before."""
+        params = {"kernel": kernel, "quantity": quantity} | {key: v for key, v in more.items() if v is not None}
+        return self._asked("GET", "/v1/history", params)
+
     def explain(self, name: str, run: str | int | None = None, kernel: str | None = None) -> dict[str, Any]:
         """Say what a number means and where it comes from."""
         params = {key: value for key, value in (("run", run), ("kernel", kernel)) if value is not None}

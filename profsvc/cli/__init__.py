@@ -19,6 +19,7 @@ from profsvc.cli import (
     delete,
     demo,
     doctor,
+    history,
     look,
     power,
     query,
@@ -76,7 +77,7 @@ def options(
     context.obj = {"store": store}
 
 
-for group in (demo, upload, look, compare, power, components, query, serve, token, remote, delete, db, doctor):
+for group in (demo, upload, look, compare, history, power, components, query, serve, token, remote, delete, db, doctor):
     group.register(app)
 
 

@@ -33,6 +33,14 @@ from profsvc.store.deleted import (
 )
 from profsvc.store.engine import address, file_of, make_engine, set_journal, url_of
 from profsvc.store.health import Check, examine
+from profsvc.store.history import (
+    criterion_of_kernel,
+    durations_of_kernel,
+    kernels_named,
+    no_kernel,
+    potential_of_kernel,
+    powers_of_load,
+)
 from profsvc.store.kept import Files, files_of, keeping, kept_bytes, spool_of
 from profsvc.store.kernel_power import mean_counters, powers_of_loads
 from profsvc.store.lists import FILTERS, MOST_ROWS, Condition, Page, kinds_of, list_view, statement_of
@@ -112,6 +120,7 @@ __all__ = [
     "create_reader",
     "create_token",
     "criteria",
+    "criterion_of_kernel",
     "current",
     "delete_run",
     "delete_upload",
@@ -119,6 +128,7 @@ __all__ = [
     "deleted_uploads",
     "describe_device",
     "device_attributes",
+    "durations_of_kernel",
     "examine",
     "export",
     "files_of",
@@ -134,6 +144,7 @@ __all__ = [
     "keeping",
     "kept_bytes",
     "kernels_by_time",
+    "kernels_named",
     "kernels_of_run",
     "kinds_of",
     "last_samples",
@@ -148,8 +159,11 @@ __all__ = [
     "measured_launches",
     "metrics",
     "models",
+    "no_kernel",
     "open_store",
     "potential",
+    "potential_of_kernel",
+    "powers_of_load",
     "powers_of_loads",
     "query",
     "repeated",

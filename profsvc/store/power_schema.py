@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from sqlalchemy import Column as Field
-from sqlalchemy import Table
+from sqlalchemy import Index, Table
 
 from profsvc.store.parts import integer, key, real, ref, table
 from profsvc.tables import Column, columns
@@ -123,3 +123,5 @@ def _table(name: str) -> Table:
 
 
 POWER = {name: _table(name) for name in FRAMES}
+# The history of a load is read off it, the newest runs first.
+Index(None, POWER["power_windows"].c.load_id, POWER["power_windows"].c.run_id)

@@ -94,7 +94,7 @@ def _alone(rows: Sequence[Row], when: str) -> str:
 def _far(old: Row, new: Row) -> str:
     """Say that a window lies further from the temperature it is moved to than its coefficient was seen over."""
     known = (new["mean_temperature_c"], new["range_c"])
-    if _uncorrected(old, new) or None in known or not _away_c(old, new):
+    if uncorrected(old, new) or None in known or not _away_c(old, new):
         return ""
     away = new["mean_temperature_c"] - old["reference_temperature_c"]
     if abs(away) <= FAR * new["range_c"]:
@@ -106,9 +106,9 @@ def _far(old: Row, new: Row) -> str:
 
 
 def _pair(old: Row, new: Row, by: str) -> Row:
-    reason = _uncorrected(old, new)
-    power = _raw(old, new, "mean_power_w") if reason else _moved(old, new, "power", "w", 1.0)
-    energy = _raw(old, new, "energy_j") if reason else _moved(old, new, "energy", "j", new["duration_s"])
+    reason = uncorrected(old, new)
+    power = _raw(old, new, "mean_power_w") if reason else moved(old, new, "power", "w", 1.0)
+    energy = _raw(old, new, "energy_j") if reason else moved(old, new, "energy", "j", new["duration_s"])
     return {
         **{name: old[name] for name in ("window", "sensor", "gpu_index", "load", "kind")},
         "window_after": new["window"],
@@ -123,8 +123,8 @@ def _pair(old: Row, new: Row, by: str) -> Row:
     }
 
 
-def _uncorrected(old: Row, new: Row) -> str:
-    """Why the two are not compared at one temperature; empty where they are."""
+def uncorrected(old: Row, new: Row) -> str:
+    """Say why two windows are not compared at one temperature; empty where they are."""
     said = []
     for when, row in (("before", old), ("after", new)):
         if row["corrected_power_w"] is None or row["corrected_energy_j"] is None:
@@ -142,8 +142,8 @@ def _raw(old: Row, new: Row, name: str) -> tuple[Value, Value]:
     return Value(old[name]), Value(new[name])
 
 
-def _moved(old: Row, new: Row, what: str, unit: str, seconds: float) -> tuple[Value, Value]:
-    """The corrected values of both, that of the run after moved to the temperature of the run before.
+def moved(old: Row, new: Row, what: str, unit: str, seconds: float) -> tuple[Value, Value]:
+    """Return the corrected values of both windows, that of the run after moved to the temperature of the run before.
 
     Its interval grows by that of its coefficient: both err together, so that the ends add up.
     """

@@ -26,11 +26,12 @@ WHO = {
     ("GET", "/v1/sql/examples"): "read",
     ("GET", "/v1/runs/{run:path}"): "read",
     ("GET", "/v1/compare"): "read",
+    ("GET", "/v1/history"): "read",
     ("GET", "/v1/explain/{name:path}"): "read",
     ("GET", "/v1/formats"): "read",
     **{("GET", f"/v1/{name}{form}"): "read" for name in names() for form in FORMS},
 }
-QUESTIONS = {"/v1/sql": "?q=select+1+as+a", "/v1/compare": "?before=1&after=1"}
+QUESTIONS = {"/v1/sql": "?q=select+1+as+a", "/v1/compare": "?before=1&after=1", "/v1/history": "?kernel=saxpy"}
 
 
 @pytest.fixture

@@ -1,0 +1,224 @@
+"""One kernel over runs: its durations, criteria, potential and power, run by run, the newest first.
+
+Whatever a store holds, a page of this costs what the page holds: it walks from the kernel's totals, or from its windows
+of power, to the newest runs alone, by primary keys and one index.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from sqlalchemy import Connection, Engine, text
+
+from profsvc.errors import NotFoundError
+from profsvc.store.lists import bounded
+from profsvc.store.schema import STEP, WHOLE
+from profsvc.store.shapes import RANGE
+
+MOST_POINTS = 10_000
+"""Runs of a page at most."""
+NEAR_RUNS = 100
+"""The kernels of so many of the newest runs are looked at for a name like one that is not found."""
+
+_KERNELS = """
+    SELECT k.kernel_id, k.kernel, k.kernel_short FROM kernels k
+    WHERE ({named}) AND EXISTS (
+      SELECT 1 FROM kernel_totals t JOIN uploads u ON u.upload_id = t.upload_id JOIN runs r ON r.run_id = u.run_id
+      WHERE t.kernel_id = k.kernel_id{among})
+    ORDER BY k.kernel_id
+"""
+_NEAR = """
+    SELECT DISTINCT k.kernel_short
+    FROM (SELECT run_id FROM runs r WHERE 1 = 1{among} ORDER BY run_id DESC LIMIT :near) n
+    JOIN uploads u ON u.run_id = n.run_id JOIN kernel_totals t ON t.upload_id = u.upload_id
+    JOIN kernels k ON k.kernel_id = t.kernel_id
+"""
+# The order of a CROSS JOIN is kept by SQLite, which otherwise may begin with every run of the project.
+_NEWEST = """
+    SELECT t.upload_id AS place, u.run_id
+    FROM kernel_totals t CROSS JOIN uploads u CROSS JOIN runs r
+    WHERE t.kernel_id = :kernel_id AND t.upload_id < :before AND u.upload_id = t.upload_id AND u.same_as IS NULL
+      AND r.run_id = u.run_id{among}
+    ORDER BY t.upload_id DESC LIMIT :most
+"""
+_TOTALS = """
+    SELECT u.run_id, t.launches, t.timed, t.total_ns, t.min_ns, t.p50_ns, t.p95_ns, t.max_ns, u.received_at
+    FROM uploads u CROSS JOIN kernel_totals t
+    WHERE u.run_id IN ({runs}) AND u.same_as IS NULL AND t.kernel_id = :kernel_id AND t.upload_id = u.upload_id
+    ORDER BY u.run_id, t.timed DESC, u.upload_id
+"""
+_RUNS = """
+    SELECT r.run_id, r.project, r.name AS run, NULLIF(d.name, '') AS device, r.commit_id, r.started_at, r.created_at
+    FROM runs r LEFT JOIN devices d ON d.device_id = r.device_id WHERE r.run_id IN ({runs})
+"""
+_OF_LAUNCHES = f"""
+    FROM uploads u CROSS JOIN kernel_totals t CROSS JOIN runs r CROSS JOIN launches l CROSS JOIN shapes h
+    CROSS JOIN {{table}} c
+    WHERE u.run_id IN ({{runs}}) AND t.kernel_id = :kernel_id AND t.upload_id = u.upload_id AND r.run_id = u.run_id
+      AND l.launch_id / {STEP} = u.upload_id AND l.launch_id {RANGE}
+      AND h.shape_id = l.shape_id AND h.kernel_id = :kernel_id
+      AND c.run_id = u.run_id AND c.launch_id = l.launch_id AND c.kernel_id = {WHOLE} AND c.version_id = r.version_id
+"""
+_REASONED = "SELECT m.*, (SELECT x.text FROM texts x WHERE x.text_id = m.reason_id) AS reason FROM ({}) m"
+_CRITERION = _REASONED.format(f"""
+    SELECT u.run_id, sum(c.value * l.duration_ns) / sum(CASE WHEN c.value IS NOT NULL THEN l.duration_ns END) AS value,
+           min(c.value) AS low, max(c.value) AS high, max(c.reason_id) AS reason_id
+    {_OF_LAUNCHES.format(table="criteria", runs="{runs}")}
+      AND c.criterion_id = (SELECT x.text_id FROM texts x WHERE x.text = :criterion)
+      AND l.duration_ns > 0 GROUP BY u.run_id
+""")
+# Pages of one report hold a launch several times: the page whose numbers are doubted least stands for it.
+_POTENTIAL = _REASONED.format(f"""
+    SELECT run_id, sum(CASE WHEN speedup IS NOT NULL THEN duration_ns END)
+           / sum(CASE WHEN speedup IS NOT NULL THEN ideal_ns END) AS value,
+           min(speedup) AS low, max(speedup) AS high, max(reason_id) AS reason_id
+    FROM (
+      SELECT u.run_id, c.duration_ns, c.ideal_ns, c.speedup, c.reason_id,
+             row_number() OVER (PARTITION BY l.launch_id - (u.upload_id - coalesce(u.same_as, u.upload_id)) * {STEP}
+                                ORDER BY c.speedup IS NULL, c.flags, l.launch_id) AS place
+      {_OF_LAUNCHES.format(table="potential", runs="{runs}")}
+    ) one WHERE place = 1 GROUP BY run_id
+""")
+# One of these for each name: so both databases read the newest of them off the index and stop.
+_OF_LOAD = """
+    SELECT run_id FROM (
+      SELECT DISTINCT c.run_id FROM power_windows c
+      WHERE c.load_id = (SELECT x.text_id FROM texts x WHERE x.text = :{name}) AND c.run_id < :before
+        AND EXISTS (SELECT 1 FROM runs r WHERE r.run_id = c.run_id{{among}})
+      ORDER BY c.run_id DESC LIMIT :most
+    ) {name}
+"""
+_NEWEST_POWER = "SELECT run_id AS place, run_id FROM ({loads}) n ORDER BY run_id DESC LIMIT :most"
+_POWER = """
+    SELECT DISTINCT c.run_id AS place, c.run_id FROM power_windows c CROSS JOIN runs r
+    WHERE c.load_id IN {loads} AND c.run_id < :before AND r.run_id = c.run_id{among}
+    ORDER BY c.run_id DESC LIMIT :most
+"""
+_POWER = """
+    SELECT * FROM v1_power WHERE run_id IN ({runs}) AND load IN ({names}) AND kind IN ('load', 'kernel')
+    ORDER BY run_id, item
+"""
+
+
+class Found(NamedTuple):
+    """The newest runs of a kernel: their rows by number, the newest first; ``older`` is where more begin, else None."""
+
+    runs: dict[int, dict[str, Any]]
+    older: int | None
+
+
+def kernels_named(engine: Engine, name: str, project: str | None = None) -> list[dict[str, Any]]:
+    """Return the kernels of a number (7 or #7), of a full name, else of a short name; none if there is no such one.
+
+    With a ``project`` only those that its runs have.
+    """
+    digits = name.removeprefix("#")
+    is_number = digits.isascii() and digits.isdigit() and len(digits) < 19
+    asked: list[tuple[str, str | int]] = [("k.kernel = :name", name), ("k.kernel_short = :name", name)]
+    asked += [("k.kernel_id = :name", int(digits))] if is_number else []
+    among, values = _among(project, None)
+    with bounded(engine, 60.0) as connection:
+        for condition, value in asked:
+            query = text(_KERNELS.format(named=condition, among=among))
+            if rows := [dict(row) for row in connection.execute(query, values | {"name": value}).mappings()]:
+                return rows
+    return []
+
+
+def no_kernel(engine: Engine, name: str, project: str | None = None) -> NotFoundError:
+    """Return the error for a kernel that is not there, with the nearest names among the newest runs."""
+    among, values = _among(project, None)
+    with bounded(engine, 60.0) as connection:
+        found = connection.execute(text(_NEAR.format(among=among)), values | {"near": NEAR_RUNS})
+        return NotFoundError.near("kernel", name, {str(row[0]) for row in found})
+
+
+def _among(project: str | None, device: str | None) -> tuple[str, dict[str, Any]]:
+    sql, values = "", dict[str, Any]()
+    if project is not None:
+        sql, values = " AND r.project = :project", {"project": project}
+    if device is not None:
+        sql += " AND r.device_id IN (SELECT d.device_id FROM devices d WHERE d.name = :device)"
+        values["device"] = device
+    return sql, values
+
+
+class Asked(NamedTuple):
+    """Which runs are asked for: of a project, of a device, so many, those before a place, in so much time."""
+
+    project: str | None = None
+    device: str | None = None
+    points: int = 500
+    before: int | None = None
+    seconds: float = 10.0
+
+
+def durations_of_kernel(engine: Engine, kernel_id: int, asked: Asked) -> tuple[Found, dict[int, dict[str, Any]]]:
+    """Return the newest runs with a kernel, and of each how its launches are spread.
+
+    Over several files of a run sums add up; a percentile over all of them is not known from those of each, and that of
+    the file with most launches stands for it, while ``files`` says of how many.
+    """
+    with bounded(engine, asked.seconds) as connection:
+        found = _newest(connection, _NEWEST, {"kernel_id": kernel_id}, asked)
+        rows = _rows(connection, _TOTALS, found.runs, kernel_id=kernel_id)
+    spread: dict[int, dict[str, Any]] = {}
+    for row in rows:
+        known = spread.setdefault(row["run_id"], row | {"files": 0})
+        known["files"] += 1
+        if known["files"] > 1:
+            known |= {name: known[name] + row[name] for name in ("launches", "timed")}
+            known |= {name: _both(how, known[name], row[name]) for name, how in _OVER_FILES.items()}
+    return found, spread
+
+
+_OVER_FILES: dict[str, Any] = {"total_ns": sum, "min_ns": min, "max_ns": max, "received_at": min}
+
+
+def _both(how: Any, one: Any, other: Any) -> Any:
+    known = [value for value in (one, other) if value is not None]
+    return how(known) if known else None
+
+
+def criterion_of_kernel(
+    engine: Engine, kernel_id: int, criterion: str, runs: Sequence[int], seconds: float
+) -> dict[int, dict[str, Any]]:
+    """Return by run the mean of a criterion over the launches of a kernel, weighted by time, the least and greatest."""
+    with bounded(engine, seconds) as connection:
+        rows = _rows(connection, _CRITERION, runs, kernel_id=kernel_id, criterion=criterion)
+    return {row["run_id"]: row for row in rows}
+
+
+def potential_of_kernel(
+    engine: Engine, kernel_id: int, runs: Sequence[int], seconds: float
+) -> dict[int, dict[str, Any]]:
+    """Return by run the potential of all launches of a kernel together, and the least and greatest of one."""
+    with bounded(engine, seconds) as connection:
+        rows = _rows(connection, _POTENTIAL, runs, kernel_id=kernel_id)
+    return {row["run_id"]: row for row in rows}
+
+
+def powers_of_load(engine: Engine, names: Iterable[str], asked: Asked) -> tuple[Found, list[dict[str, Any]]]:
+    """Return the newest runs with a window of power of a load or kernel of one of these names, and those windows."""
+    named = {f"name_{number}": name for number, name in enumerate(dict.fromkeys(names))}
+    listed = ", ".join(f":{name}" for name in named)
+    query = _NEWEST_POWER.replace("{loads}", " UNION ".join(_OF_LOAD.format(name=name) for name in named))
+    with bounded(engine, asked.seconds) as connection:
+        found = _newest(connection, query, named, asked)
+        return found, _rows(connection, _POWER.replace("{names}", listed), found.runs, **named)
+
+
+def _newest(connection: Connection, query: str, values: dict[str, Any], asked: Asked) -> Found:
+    """Return the newest runs that a query gives, as many as asked for; it gives a row a file, the newest first."""
+    among, more = _among(asked.project, asked.device)
+    values = values | more | {"most": asked.points + 1, "before": asked.before or 2**62}
+    places = list(connection.execute(text(query.replace("{among}", among)), values).mappings())
+    kept = places[: asked.points]
+    rows = {row["run_id"]: row for row in _rows(connection, _RUNS, {row["run_id"] for row in kept})}
+    order = dict.fromkeys(row["run_id"] for row in kept)
+    return Found({run: rows[run] for run in order}, kept[-1]["place"] if len(places) > len(kept) else None)
+
+
+def _rows(connection: Connection, query: str, runs: Iterable[int], **values: Any) -> list[dict[str, Any]]:
+    listed = ", ".join(str(int(run)) for run in runs) or "NULL"
+    result = connection.execute(text(query.replace("{runs}", listed)), values)
+    return [dict(row) for row in result.mappings()]

@@ -1,0 +1,294 @@
+"""One kernel over runs: a point a run, and the steps between them.
+
+A series is what may be compared as it is: one project and device; of power besides one sensor and one window.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from profsvc import specs, store
+from profsvc.errors import NotFoundError, UsageError
+from profsvc.formulas.change import effect
+from profsvc.formulas.steps import MIN_HISTORY, MIN_SEGMENT, all_steps
+from profsvc.store.history import MOST_POINTS, Asked
+from profsvc.views.compare_power import moved, uncorrected
+from profsvc.views.power import Row
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
+POINTS = (
+    "series", "run_id", "project", "run", "device", "commit_id", "at", "value", "low", "high", "raw", "unit",
+    "launches", "files", "sensor", "window", "reason",
+)  # fmt: skip
+STEPS = ("series", "run_id", "run", "commit_id", "at", "before", "after", "change", "p", "material", "direction")
+SHOWN = 5
+NEWEST = Asked()
+PATIENT_SECONDS = 600.0
+"""That somebody may wait who asks a store of their own."""
+
+
+class Quantity(NamedTuple):
+    """What can be followed over runs: ``kind`` is its smallest change that matters, ``column`` where it stands."""
+
+    name: str
+    title: str
+    unit: str
+    kind: str
+    source: str
+    column: str
+    meaning: str
+    band: str
+
+
+def _of_criteria() -> Iterable[Quantity]:
+    for one in specs.criteria()["criterion"]:
+        if one["level"] == "launch":
+            meaning = f"mean over the kernel's launches, weighted by time; {one['formula']}"
+            yield Quantity(one["name"], one["title"], "1", "criterion", "v1_criteria", "value", meaning,
+                           "least and greatest of one launch")  # fmt: skip
+
+
+def quantities() -> dict[str, Quantity]:
+    """Return what can be followed over runs, by name.
+
+    >>> list(quantities())[:2], quantities()["power"].unit
+    (['duration', 'potential'], 'W')
+    """
+    inside = "95 % interval"
+    made = [
+        Quantity("duration", "Duration", "ns", "duration", "v1_kernel_totals", "p50_ns",
+                 "median duration of the kernel's launches in the run", "shortest launch to the 95th percentile"),
+        Quantity("potential", "Potential speedup", "1", "potential", "v1_potential", "speedup",
+                 "time of the kernel's launches over their ideal time", "least and greatest of one launch"),
+        Quantity("power", "Power, corrected", "W", "power", "v1_power", "corrected_power_w",
+                 "mean power of the load, all runs at one temperature; raw is as measured", inside),
+        Quantity("energy", "Energy, corrected", "J", "energy", "v1_power", "corrected_energy_j",
+                 "energy of the load, all runs at one temperature; raw is as measured", inside),
+        Quantity("raw_power", "Power as measured", "W", "power", "v1_power", "mean_power_w",
+                 "mean power of the load at whatever temperature the board had", ""),
+        Quantity("raw_energy", "Energy as measured", "J", "energy", "v1_power", "energy_j",
+                 "energy of the load at whatever temperature the board had", ""),
+        Quantity("temperature", "Temperature", "degC", "temperature", "v1_power", "mean_temperature_c",
+                 "mean temperature while the load ran", "lowest and highest reading"),
+        Quantity("clock", "SM clock", "Hz", "clock", "v1_power", "mean_clock_hz",
+                 "mean clock of the SMs while the load ran", ""),
+    ]  # fmt: skip
+    return {one.name: one for one in [*made[:2], *_of_criteria(), *made[2:]]}
+
+
+def history(engine: "Engine", kernel: str, quantity: str = "duration", asked: Asked = NEWEST) -> dict[str, Any]:
+    """Return a quantity of a kernel over the newest runs that have it, the oldest of them first.
+
+    ``points`` has a row a run and series, ``steps`` where the level of a series changed, ``series`` what they are of.
+    ``truncated`` says that there are older runs, which ``older`` leads to: `Asked.before` of the next question.
+    """
+    known = quantities()
+    if quantity not in known:
+        raise NotFoundError.near("quantity", quantity, known)
+    if not 1 <= asked.points <= MOST_POINTS:
+        raise UsageError(f"a history has 1 to {MOST_POINTS} points, not {asked.points}")
+    about = known[quantity]
+    subject = _subject(engine, kernel, about, asked.project)
+    gather = _of_power if about.source == "v1_power" else _of_launches
+    points, older = gather(engine, subject, about, asked)
+    if not points:
+        raise _nothing(engine, kernel, subject, about, asked)
+    points.sort(key=lambda point: (point["at"], point["run_id"]))
+    series = _series(points)
+    return {
+        "kernel": subject,
+        "quantity": about._asdict(),
+        "smallest_change": _smallest(about.kind),
+        "series": series,
+        "points": points,
+        "steps": steps(points, about),
+        "truncated": older is not None,
+        "older": older,
+        "notes": _notes(points, series, about, asked, older),
+    }
+
+
+def kernels(engine: "Engine", name: str, project: str | None = None) -> list[Row]:
+    """Return the kernels that a number, a full name or a short name may mean; raise where there is none."""
+    if found := store.kernels_named(engine, name, project):
+        return found
+    raise store.no_kernel(engine, name, project)
+
+
+def _subject(engine: "Engine", name: str, about: Quantity, project: str | None) -> Row:
+    """Return the one kernel that is meant, with the names that windows of power may have for it."""
+    found = store.kernels_named(engine, name, project)
+    if about.source == "v1_power":
+        one = found[0] if len(found) == 1 else {"kernel_id": None, "kernel": name, "kernel_short": name}
+        return one | {"names": list(dict.fromkeys((name, one["kernel"], one["kernel_short"])))}
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        raise store.no_kernel(engine, name, project)
+    listed = "; ".join(f"#{one['kernel_id']} {_cut(one['kernel'])}" for one in found[:SHOWN])
+    more = f" and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
+    raise UsageError(f"{len(found)} kernels are called {name!r}; ask for one by its number: {listed}{more}")
+
+
+def _cut(name: str, longest: int = 80) -> str:
+    return name if len(name) <= longest else f"{name[: longest - 1]}\u2026"
+
+
+def _nothing(engine: "Engine", name: str, subject: Row, about: Quantity, asked: Asked) -> NotFoundError:
+    where = "".join(
+        f" of {what} {value!r}" for what, value in (("project", asked.project), ("device", asked.device)) if value
+    )
+    older = " before that place" if asked.before else ""
+    if about.source != "v1_power":
+        return NotFoundError(f"no run{where} has the kernel {name!r}{older}")
+    if subject["kernel_id"] is None and not where and not older:
+        words = f"no run has the power of a load or kernel named {name!r}"
+        return NotFoundError(f"{words}; mark it: profsvc formats marks; those of a run: profsvc power RUN")
+    return NotFoundError(f"no run{where} has the power of {name!r}{older}; the loads of a run: profsvc power RUN")
+
+
+def _point(run: Row, about: Quantity, **own: Any) -> Row:
+    """A point with nothing but its run; ``at`` is when the run began, else when it came."""
+    at = run["started_at"] or own.pop("received_at", None) or run["created_at"]
+    own.pop("received_at", None)
+    named = {name: run[name] for name in ("run_id", "project", "run", "device", "commit_id")}
+    return dict.fromkeys(POINTS) | named | {"at": at, "unit": about.unit} | own
+
+
+def _of_launches(engine: "Engine", subject: Row, about: Quantity, asked: Asked) -> tuple[list[Row], int | None]:
+    found, spread = store.durations_of_kernel(engine, subject["kernel_id"], asked)
+    runs = list(found.runs)
+    values: Mapping[int, Row] = {}
+    if about.name == "potential":
+        values = store.potential_of_kernel(engine, subject["kernel_id"], runs, asked.seconds)
+    elif about.name != "duration":
+        values = store.criterion_of_kernel(engine, subject["kernel_id"], about.name, runs, asked.seconds)
+    points = []
+    for run_id, run in found.runs.items():
+        total = spread[run_id]
+        own = {name: total[name] for name in ("launches", "files", "received_at")}
+        if about.name == "duration":
+            own |= {"value": total["p50_ns"], "low": total["min_ns"], "high": total["p95_ns"]}
+            reason = None if total["timed"] else "the export has no durations"
+        else:
+            of_run = values.get(run_id, {})
+            own |= {name: of_run.get(name) for name in ("value", "low", "high")}
+            absent = "the run has no metrics that this is computed from"
+            reason = None if own["value"] is not None else of_run.get("reason") or absent
+        points.append(_point(run, about, **own, reason=reason))
+    return points, found.older
+
+
+def _of_power(engine: "Engine", subject: Row, about: Quantity, asked: Asked) -> tuple[list[Row], int | None]:
+    found, windows = store.powers_of_load(engine, subject["names"], asked)
+    when = {run_id: run["started_at"] or run["created_at"] for run_id, run in found.runs.items()}
+    windows.sort(key=lambda row: (when[row["run_id"]], row["run_id"]))
+    newest = {_channel(row): row for row in windows if row["corrected_power_w"] is not None}
+    points = []
+    for row in windows:
+        own: Row = {name: row[name] for name in ("sensor", "window", "launches", "gpu_index")}
+        own["device"] = row["device"] or found.runs[row["run_id"]]["device"]
+        if about.column.startswith("corrected_"):
+            own |= _at_one_temperature(row, newest.get(_channel(row), row), about)
+        else:
+            low, high = _ENDS.get(about.name, (None, None))
+            own |= {"value": row[about.column], "low": low and row[low], "high": high and row[high]}
+            own["reason"] = None if own["value"] is not None else row["reason"]
+        points.append(_point(found.runs[row["run_id"]], about, **own))
+    return points, found.older
+
+
+_ENDS = {"temperature": ("lowest_temperature_c", "highest_temperature_c")}
+
+
+def _channel(row: Row) -> tuple[Any, ...]:
+    return row["project"], row["device"], row["sensor"], row["gpu_index"], row["window"]
+
+
+def _at_one_temperature(row: Row, newest: Row, about: Quantity) -> Row:
+    """What a window would have drawn at the temperature that the newest of its series is corrected to."""
+    what, unit, raw, seconds = {
+        "power": ("power", "w", "mean_power_w", 1.0),
+        "energy": ("energy", "j", "energy_j", row["duration_s"]),
+    }[about.name]
+    reason = uncorrected(newest, row)
+    own: Row = {"raw": row[raw], "reference_temperature_c": newest["reference_temperature_c"]}
+    if reason:
+        return own | {"reason": row["reason"] or reason}
+    at = moved(newest, row, what, unit, seconds)[1]
+    return own | {"value": at.value, "low": at.low, "high": at.high}
+
+
+def _series(points: Sequence[Row]) -> list[Row]:
+    """Number the series by how much they hold, and write in each point which one it is of."""
+    keys = ("project", "device", "sensor", "gpu_index", "window")
+    groups: dict[tuple[Any, ...], list[Row]] = {}
+    for point in points:
+        groups.setdefault(tuple(point.get(key) for key in keys), []).append(point)
+    made = []
+    for number, (key, own) in enumerate(sorted(groups.items(), key=lambda item: -len(item[1]))):
+        for point in own:
+            point["series"] = number
+        before = None
+        for point in own:
+            point["previous_run_id"] = before
+            before = point["run_id"]
+        known = sum(point["value"] is not None for point in own)
+        needed = max(0, MIN_HISTORY + MIN_SEGMENT - known)
+        made.append(dict(zip(keys, key, strict=True)) | {
+            "series": number, "points": len(own), "known": known, "needed": needed,
+            "reference_temperature_c": own[-1].get("reference_temperature_c"),
+        })  # fmt: skip
+    return made
+
+
+def _smallest(kind: str) -> Row:
+    least = specs.smallest_change(kind)
+    return {name: getattr(least, name) for name in ("unit", "relative", "absolute", "worse", "reason")}
+
+
+def steps(points: Sequence[Row], about: Quantity) -> list[Row]:
+    """Return where the level of a series changed: at which run, from what to what, and whether it matters."""
+    value = np.array([np.nan if point["value"] is None else point["value"] for point in points], np.float64)
+    found = all_steps(value, np.array([point["series"] for point in points], np.int64))
+    least = specs.smallest_change(about.kind)
+    size = effect(found.before, found.after, least.relative, least.absolute)
+    rows = []
+    for number, at in enumerate(found.at.tolist()):
+        point, change = points[at], float(size.relative[number])
+        material, up = bool(size.material[number]), found.after[number] > found.before[number]
+        direction = "other" if least.worse == "neither" else "worse" if up == (least.worse == "up") else "better"
+        rows.append(
+            {name: point[name] for name in ("series", "run_id", "run", "commit_id", "at", "previous_run_id")}
+            | {"before": float(found.before[number]), "after": float(found.after[number])}
+            | {"change": None if np.isnan(change) else change, "p": float(found.p[number])}
+            | {"material": material, "direction": direction}
+        )
+    return sorted(rows, key=lambda row: (row["at"], row["run_id"], row["series"]))
+
+
+def _notes(points: Sequence[Row], series: Sequence[Row], about: Quantity, asked: Asked, older: int | None) -> list[str]:
+    """Sentences on what is not shown, not known, or to be read with care."""
+    said = []
+    if older is not None:
+        runs = len({point["run_id"] for point in points})
+        said.append(f"only the newest {runs} runs are shown; there are older ones: ask again before {older}")
+    if several := sum((point["files"] or 0) > 1 for point in points):
+        said.append(
+            f"{several} runs have the kernel in several files: their median and 95th percentile are of the file with "
+            "most launches"
+        )
+    missing = [point for point in points if point["value"] is None]
+    if missing:
+        reasons = list(dict.fromkeys(str(point["reason"]) for point in missing))
+        more = f"; and {len(reasons) - SHOWN} other reasons" if len(reasons) > SHOWN else ""
+        said.append(f"{len(missing)} of {len(points)} points have no value: {'; '.join(reasons[:SHOWN])}{more}")
+    at = dict.fromkeys(one["reference_temperature_c"] for one in series if one["known"])
+    said += [f"at {degrees:.4g} \u00b0C, the reference temperature of the newest run" for degrees in at if degrees]
+    if short := sum(one["needed"] > 0 for one in series):
+        which = "it is" if len(series) == 1 else f"{short} of {len(series)} series are"
+        said.append(f"{which} too short for steps, which need {MIN_HISTORY} values before and {MIN_SEGMENT} after")
+    return said
