@@ -56,7 +56,7 @@ def cases(url: str, most: int, wanted: Callable[[str], bool] = lambda path: True
             sent += 1
             try:
                 case.validate_response(case.call(), checks=held)
-            except Exception as breach:  # one shows up as a group of several
+            except (Exception, BaseExceptionGroup) as breach:  # one shows up as a group of several
                 breaches.append(f"{case.method} {case.formatted_path} {case.query} {case.body!r:.200}: {breach}")
 
         ask()
