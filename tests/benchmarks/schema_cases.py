@@ -1,8 +1,8 @@
 """Made-up requests to a service: none is answered with a 5xx, none otherwise than its description says.
 
-    python -m tests.benchmarks.schema_cases [CASES OF A ROUTE, default 70]
+    python -m tests.benchmarks.schema_cases [CASES OF A ROUTE, default 85]
 
-prints how many were sent, and what broke; 70 are more than 10,000 in all.
+prints how many were sent, and what broke; 85 are more than 10,000 in all.
 """
 
 import sys
@@ -70,7 +70,7 @@ def main() -> None:
     from tests.conftest import DEMO
     from tests.web.conftest import running
 
-    most = int(sys.argv[1]) if len(sys.argv) > 1 else 70
+    most = int(sys.argv[1]) if len(sys.argv) > 1 else 85
     with tempfile.TemporaryDirectory() as folder:
         engine = store.open_store(str(Path(folder) / "store.sqlite"))
         with DEMO.open("rb") as stream:
