@@ -1,4 +1,4 @@
-"""What `python -m tests.benchmarks.serving` and `.lists` measure is done, whatever time it takes: small ones of each."""
+"""What the benchmarks of serving and of lists measure is done, whatever time it takes: small ones of each."""
 
 import pytest
 
