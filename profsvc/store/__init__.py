@@ -31,7 +31,7 @@ from profsvc.store.deleted import (
     rereading,
     restoring,
 )
-from profsvc.store.engine import address, file_of, make_engine, set_journal, url_of
+from profsvc.store.engine import address, file_of, make_engine, one_state, set_journal, url_of
 from profsvc.store.health import Check, examine
 from profsvc.store.history import (
     criterion_of_kernel,
@@ -160,6 +160,7 @@ __all__ = [
     "metrics",
     "models",
     "no_kernel",
+    "one_state",
     "open_store",
     "potential",
     "potential_of_kernel",

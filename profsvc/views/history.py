@@ -79,6 +79,7 @@ def quantities() -> dict[str, Quantity]:
     return {one.name: one for one in [*made[:2], *_of_criteria(), *made[2:]]}
 
 
+@store.one_state
 def history(engine: "Engine", kernel: str, quantity: str = "duration", asked: Asked = NEWEST) -> dict[str, Any]:
     """Return a quantity of a kernel over the newest runs that have it, the oldest of them first.
 
@@ -111,6 +112,7 @@ def history(engine: "Engine", kernel: str, quantity: str = "duration", asked: As
     }
 
 
+@store.one_state
 def kernels(engine: "Engine", name: str, project: str | None = None) -> list[Row]:
     """Return the kernels that a number, a full name or a short name may mean; raise where there is none."""
     if found := store.kernels_named(engine, name, project):

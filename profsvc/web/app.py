@@ -12,14 +12,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from profsvc.errors import NotFoundError, ProfsvcError, UsageError
-from profsvc.web import health, history, runs, sql, uploads, views
+from profsvc.web import health, history, power, runs, sql, uploads, views
 from profsvc.web.answers import failure, tagged
 from profsvc.web.asked import Asked
 from profsvc.web.door import Door
 from profsvc.web.routes import ERROR, add
 from profsvc.web.site import Site
 
-GROUPS = (uploads, views, sql, runs, history, health)
+GROUPS = (uploads, views, sql, power, runs, history, health)
 WORTH_PACKING = 1000
 
 
@@ -30,7 +30,8 @@ def create_app(site: Site) -> FastAPI:
     app.state.site = site
     for group in GROUPS:
         group.register(app)
-    add(app, "/openapi.json", describe, "read", name="describe", tag="service")
+    described = {"type": "object", "required": ["openapi", "info", "paths"]}
+    add(app, "/openapi.json", describe, "read", name="describe", gives={"application/json": {"schema": described}})
     app.add_exception_handler(HTTPException, _refused)
     app.add_exception_handler(RequestValidationError, _refused)
     app.add_middleware(GZipMiddleware, minimum_size=WORTH_PACKING, compresslevel=4)

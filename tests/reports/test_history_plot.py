@@ -11,7 +11,11 @@ from tests.reports.test_power_plots import HOSTILE, words
 def point(number, value, series=0, **more):
     empty = dict.fromkeys(("low", "high", "raw", "commit_id", "device", "sensor", "window", "reason"))
     at = f"2026-11-{number:02}T00:00:00Z"
-    return empty | {"series": series, "run_id": number, "run": f"r{number}", "value": value, "at": at, "project": "p"} | more
+    return (
+        empty
+        | {"series": series, "run_id": number, "run": f"r{number}", "value": value, "at": at, "project": "p"}
+        | more
+    )
 
 
 def view(points, steps=(), findings=(), **kernel):
