@@ -42,6 +42,7 @@ from profsvc.store.history import (
     powers_of_load,
 )
 from profsvc.store.kept import Files, files_of, keeping, kept_bytes, spool_of
+from profsvc.store.kernel_metrics import kernel_metrics, kernel_shapes, kernel_times
 from profsvc.store.kernel_power import mean_counters, powers_of_loads
 from profsvc.store.lists import FILTERS, MOST_ROWS, Condition, Page, kinds_of, list_view, statement_of
 from profsvc.store.load import RunInfo, Stored, UploadInfo, find_upload, write_upload
@@ -143,6 +144,9 @@ __all__ = [
     "is_server",
     "keeping",
     "kept_bytes",
+    "kernel_metrics",
+    "kernel_shapes",
+    "kernel_times",
     "kernels_by_time",
     "kernels_named",
     "kernels_of_run",

@@ -1,0 +1,116 @@
+"""Values as a page writes them: filters of the templates. A value that is missing is a dash, never 0."""
+
+from datetime import datetime
+from typing import Any
+
+from profsvc.reports.rows import cell, plain, visible
+from profsvc.reports.text import middle, times
+
+NONE = "\u2013"
+LONGEST = 300
+_TIMES = ((1e9, "s"), (1e6, "ms"), (1e3, "\u00b5s"), (1.0, "ns"))
+_BYTES = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
+
+
+def value(given: Any) -> str:
+    """Return any value, a long text cut in its middle.
+
+    >>> value(0.123456), value(None), value("x"), value(12345678)
+    ('0.1235', '\u2013', 'x', '12\u202f345\u202f678')
+    """
+    if isinstance(given, int) and not isinstance(given, bool):
+        return count(given)
+    return middle(cell(given), LONGEST) or NONE
+
+
+def count(given: int | None) -> str:
+    """Return a whole number with narrow spaces between thousands.
+
+    >>> count(1234567), count(None)
+    ('1\u202f234\u202f567', '\u2013')
+    """
+    return NONE if given is None else f"{given:,}".replace(",", "\u202f")
+
+
+def duration(given_ns: float | None) -> str:
+    """Return a time in the unit that fits it.
+
+    >>> duration(12345.6), duration(2.5e9), duration(0), duration(None)
+    ('12.35 \u00b5s', '2.5 s', '0 ns', '\u2013')
+    """
+    given_ns = plain(given_ns)
+    if given_ns is None:
+        return NONE
+    size, unit = next((pair for pair in _TIMES if abs(given_ns) >= pair[0]), _TIMES[-1])
+    return f"{cell(float(given_ns / size))} {unit}"
+
+
+def size(given_bytes: int | None) -> str:
+    """Return a number of bytes in the unit that fits it.
+
+    >>> size(2048), size(17), size(None)
+    ('2 KiB', '17 B', '\u2013')
+    """
+    if given_bytes is None:
+        return NONE
+    unit = next((pair for pair in _BYTES if abs(given_bytes) >= pair[0]), (1, "B"))
+    return f"{cell(given_bytes / unit[0])} {unit[1]}"
+
+
+def percent(given: float | None, digits: int = 1) -> str:
+    """Return a share as percent.
+
+    >>> percent(0.1234), percent(None), percent(1.0)
+    ('12.3 %', '\u2013', '100 %')
+    """
+    given = plain(given)
+    if given is None:
+        return NONE
+    return f"{100 * given:.{digits}f}".removesuffix(f".{'0' * digits}") + " %"
+
+
+def speedup(given: float | None) -> str:
+    """Return a speedup.
+
+    >>> speedup(1.234), speedup(None)
+    ('1.23\xd7', '\u2013')
+    """
+    return times(plain(given)).replace("x", "\u00d7") or NONE
+
+
+def when(given: str | None) -> str:
+    """Return an instant of ISO 8601 as people write it, in UTC.
+
+    >>> when("2026-11-21T04:00:07Z"), when(None), when("yesterday")
+    ('2026-11-21 04:00', '\u2013', 'yesterday')
+    """
+    if not given:
+        return NONE
+    try:
+        return datetime.fromisoformat(given).strftime("%Y-%m-%d %H:%M")
+    except ValueError:
+        return visible(given)
+
+
+def name(given: str | None, width: int = 48) -> str:
+    """Return a name of limited length, cut in its middle, where names differ least.
+
+    >>> name("reduce_v1_divergent", 11)
+    'reduc\u2026rgent'
+    """
+    return NONE if given is None or given == "" else middle(visible(str(given)), width)
+
+
+def plural(number: int, one: str, many: str = "") -> str:
+    """Return a number with its noun.
+
+    >>> plural(1, "launch", "launches"), plural(2, "run"), plural(0, "run")
+    ('1 launch', '2 runs', '0 runs')
+    """
+    return f"{count(number)} {one if number == 1 else many or one + 's'}"
+
+
+FILTERS = {
+    "value": value, "count": count, "duration": duration, "size": size, "percent": percent, "speedup": speedup,
+    "when": when, "name": name, "plural": plural,
+}  # fmt: skip
