@@ -67,6 +67,18 @@ _CRITERION = _REASONED.format(f"""
       AND l.duration_ns > 0 GROUP BY u.run_id
 """)
 # Pages of one report hold a launch several times: the page whose numbers are doubted least stands for it.
+# Of exports with a mean a kernel and no launch of it, a run has a row of the kernel itself.
+_OF_MEANS = """
+    SELECT r.run_id, c.{column} AS value, NULL AS low, NULL AS high, c.reason_id
+    FROM runs r CROSS JOIN {table} c
+    WHERE r.run_id IN ({{runs}}) AND c.run_id = r.run_id AND c.launch_id = {whole} AND c.kernel_id = :kernel_id
+      AND c.version_id = r.version_id
+"""
+_CRITERION_OF_MEANS = _REASONED.format(
+    _OF_MEANS.format(column="value", table="criteria", whole=WHOLE)
+    + "AND c.criterion_id = (SELECT x.text_id FROM texts x WHERE x.text = :criterion)"
+)
+_POTENTIAL_OF_MEANS = _REASONED.format(_OF_MEANS.format(column="speedup", table="potential", whole=WHOLE))
 _POTENTIAL = _REASONED.format(f"""
     SELECT run_id, sum(CASE WHEN speedup IS NOT NULL THEN duration_ns END)
            / sum(CASE WHEN speedup IS NOT NULL THEN ideal_ns END) AS value,
@@ -184,8 +196,8 @@ def criterion_of_kernel(
 ) -> dict[int, dict[str, Any]]:
     """Return by run the mean of a criterion over the launches of a kernel, weighted by time, the least and greatest."""
     with bounded(engine, seconds) as connection:
-        rows = _rows(connection, _CRITERION, runs, kernel_id=kernel_id, criterion=criterion)
-    return {row["run_id"]: row for row in rows}
+        asked = {"kernel_id": kernel_id, "criterion": criterion}
+        return _known_best(*(_rows(connection, query, runs, **asked) for query in (_CRITERION_OF_MEANS, _CRITERION)))
 
 
 def potential_of_kernel(
@@ -193,8 +205,15 @@ def potential_of_kernel(
 ) -> dict[int, dict[str, Any]]:
     """Return by run the potential of all launches of a kernel together, and the least and greatest of one."""
     with bounded(engine, seconds) as connection:
-        rows = _rows(connection, _POTENTIAL, runs, kernel_id=kernel_id)
-    return {row["run_id"]: row for row in rows}
+        queries = (_POTENTIAL_OF_MEANS, _POTENTIAL)
+        return _known_best(*(_rows(connection, query, runs, kernel_id=kernel_id) for query in queries))
+
+
+def _known_best(of_means: Iterable[dict[str, Any]], of_launches: Iterable[dict[str, Any]]) -> dict[int, dict[str, Any]]:
+    """Return a row a run: that of its launches, unless only the one of the kernel's mean has a value."""
+    found = {row["run_id"]: row for row in of_means}
+    found |= {row["run_id"]: row for row in of_launches if row["value"] is not None or row["run_id"] not in found}
+    return found
 
 
 def powers_of_load(engine: Engine, names: Iterable[str], asked: Asked) -> tuple[Found, list[dict[str, Any]]]:

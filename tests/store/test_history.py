@@ -125,6 +125,17 @@ def test_criteria_and_potential_are_those_of_the_kernel_alone(full: Engine) -> N
     assert store.potential_of_kernel(full, saxpy, [1], 10.0)[1]["value"] is None
 
 
+def test_a_run_with_means_of_its_kernels_alone_has_those(full: Engine) -> None:
+    rows = {"launch_id": [None], "kernel": [GEMM]}
+    criteria = pd.DataFrame(rows | {"criterion": ["divergence"], "value": [0.25]})
+    potential = pd.DataFrame(rows | {"speedup": [3.0], "ideal_ns": [1.0], "duration_ns": [3.0]})
+    store.save_results(full, 1, [{"criteria": criteria, "potential": potential}], "1")
+    gemm = number(full, GEMM)
+    assert store.criterion_of_kernel(full, gemm, "divergence", [1], 10.0)[1]["value"] == 0.25
+    assert store.potential_of_kernel(full, gemm, [1], 10.0)[1]["value"] == 3.0
+    assert store.criterion_of_kernel(full, number(full, SAXPY), "divergence", [1], 10.0) == {}
+
+
 def test_an_older_version_of_the_analysis_is_not_mixed_in(full: Engine) -> None:
     judge(full, 1, 1)
     criteria = pd.DataFrame({"launch_id": [1_000_000_001], "criterion": ["divergence"], "value": [0.9]})
