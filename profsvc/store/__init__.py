@@ -38,6 +38,20 @@ from profsvc.store.kernel_power import mean_counters, powers_of_loads
 from profsvc.store.lists import FILTERS, MOST_ROWS, Condition, Page, kinds_of, list_view, statement_of
 from profsvc.store.load import RunInfo, Stored, UploadInfo, find_upload, write_upload
 from profsvc.store.migrate import current, head, state, upgrade
+from profsvc.store.nights import (
+    BY_PEOPLE,
+    Move,
+    Night,
+    findings_of_series,
+    keep_night,
+    known_findings,
+    later_report,
+    note_refusal,
+    report_before,
+    series_of_finding,
+    set_finding,
+    states_of,
+)
 from profsvc.store.power import (
     Readings,
     last_samples,
@@ -69,6 +83,14 @@ from profsvc.store.read import (
 from profsvc.store.results import describe_device, save_results
 from profsvc.store.sandbox import Answer, export, query
 from profsvc.store.sandbox_rules import Rows
+from profsvc.store.series import (
+    figures_of_runs,
+    predictions_of_runs,
+    projects,
+    refusals_between,
+    runs_of_nights,
+    uploads_between,
+)
 from profsvc.store.server import repeated
 from profsvc.store.shapes import FLAGS
 from profsvc.store.timelines import timeline
@@ -79,6 +101,7 @@ from profsvc.store.views import VIEWS, column_kinds
 from profsvc.store.wide import wide_values
 
 __all__ = [
+    "BY_PEOPLE",
     "EVERYTHING",
     "FILTERS",
     "FLAGS",
@@ -92,6 +115,8 @@ __all__ = [
     "Condition",
     "Files",
     "Grant",
+    "Move",
+    "Night",
     "Page",
     "Readings",
     "Rows",
@@ -121,9 +146,11 @@ __all__ = [
     "device_attributes",
     "examine",
     "export",
+    "figures_of_runs",
     "files_of",
     "find_run",
     "find_upload",
+    "findings_of_series",
     "forget",
     "grant_of",
     "has_size",
@@ -131,12 +158,15 @@ __all__ = [
     "holding",
     "is_closed",
     "is_server",
+    "keep_night",
     "keeping",
     "kept_bytes",
     "kernels_by_time",
     "kernels_of_run",
     "kinds_of",
+    "known_findings",
     "last_samples",
+    "later_report",
     "launch_numbers",
     "launch_times",
     "launches",
@@ -148,16 +178,22 @@ __all__ = [
     "measured_launches",
     "metrics",
     "models",
+    "note_refusal",
     "open_store",
     "potential",
     "powers_of_loads",
+    "predictions_of_runs",
+    "projects",
     "query",
+    "refusals_between",
     "repeated",
+    "report_before",
     "rereading",
     "restoring",
     "revoke_token",
     "rules",
     "runs",
+    "runs_of_nights",
     "save_power",
     "save_results",
     "select",
@@ -165,9 +201,12 @@ __all__ = [
     "sensor_readings",
     "sensors",
     "sensors_of_run",
+    "series_of_finding",
+    "set_finding",
     "spool_of",
     "state",
     "statement_of",
+    "states_of",
     "sweep",
     "table",
     "time_without",
@@ -176,6 +215,7 @@ __all__ = [
     "upgrade",
     "upload",
     "uploads",
+    "uploads_between",
     "vacuum",
     "waste",
     "wide_values",
