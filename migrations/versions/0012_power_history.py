@@ -3,7 +3,7 @@
 from alembic import op
 
 revision = "0012"
-down_revision = "0008"
+down_revision = "0009"
 branch_labels = None
 depends_on = None
 

@@ -47,6 +47,20 @@ from profsvc.store.kernel_power import mean_counters, powers_of_loads
 from profsvc.store.lists import FILTERS, MOST_ROWS, Condition, Page, kinds_of, list_view, statement_of
 from profsvc.store.load import RunInfo, Stored, UploadInfo, find_upload, write_upload
 from profsvc.store.migrate import current, head, state, upgrade
+from profsvc.store.nights import (
+    BY_PEOPLE,
+    Move,
+    Night,
+    findings_of_series,
+    keep_night,
+    known_findings,
+    later_report,
+    note_refusal,
+    report_before,
+    series_of_finding,
+    set_finding,
+    states_of,
+)
 from profsvc.store.power import (
     Readings,
     last_samples,
@@ -78,6 +92,14 @@ from profsvc.store.read import (
 from profsvc.store.results import describe_device, save_results
 from profsvc.store.sandbox import Answer, export, query
 from profsvc.store.sandbox_rules import Rows
+from profsvc.store.series import (
+    figures_of_runs,
+    predictions_of_runs,
+    projects,
+    refusals_between,
+    runs_of_nights,
+    uploads_between,
+)
 from profsvc.store.server import repeated
 from profsvc.store.shapes import FLAGS
 from profsvc.store.timelines import timeline
@@ -88,6 +110,7 @@ from profsvc.store.views import VIEWS, column_kinds
 from profsvc.store.wide import wide_values
 
 __all__ = [
+    "BY_PEOPLE",
     "EVERYTHING",
     "FILTERS",
     "FLAGS",
@@ -101,6 +124,8 @@ __all__ = [
     "Condition",
     "Files",
     "Grant",
+    "Move",
+    "Night",
     "Page",
     "Readings",
     "Rows",
@@ -132,9 +157,11 @@ __all__ = [
     "durations_of_kernel",
     "examine",
     "export",
+    "figures_of_runs",
     "files_of",
     "find_run",
     "find_upload",
+    "findings_of_series",
     "forget",
     "grant_of",
     "has_size",
@@ -142,6 +169,7 @@ __all__ = [
     "holding",
     "is_closed",
     "is_server",
+    "keep_night",
     "keeping",
     "kept_bytes",
     "kernel_metrics",
@@ -151,7 +179,9 @@ __all__ = [
     "kernels_named",
     "kernels_of_run",
     "kinds_of",
+    "known_findings",
     "last_samples",
+    "later_report",
     "launch_numbers",
     "launch_times",
     "launches",
@@ -164,19 +194,25 @@ __all__ = [
     "metrics",
     "models",
     "no_kernel",
+    "note_refusal",
     "one_state",
     "open_store",
     "potential",
     "potential_of_kernel",
     "powers_of_load",
     "powers_of_loads",
+    "predictions_of_runs",
+    "projects",
     "query",
+    "refusals_between",
     "repeated",
+    "report_before",
     "rereading",
     "restoring",
     "revoke_token",
     "rules",
     "runs",
+    "runs_of_nights",
     "save_power",
     "save_results",
     "select",
@@ -184,9 +220,12 @@ __all__ = [
     "sensor_readings",
     "sensors",
     "sensors_of_run",
+    "series_of_finding",
+    "set_finding",
     "spool_of",
     "state",
     "statement_of",
+    "states_of",
     "sweep",
     "table",
     "time_without",
@@ -195,6 +234,7 @@ __all__ = [
     "upgrade",
     "upload",
     "uploads",
+    "uploads_between",
     "vacuum",
     "waste",
     "wide_values",
