@@ -40,6 +40,7 @@ from profsvc.store.history import (
     no_kernel,
     potential_of_kernel,
     powers_of_load,
+    recent_kernels,
 )
 from profsvc.store.kept import Files, files_of, keeping, kept_bytes, spool_of
 from profsvc.store.kernel_metrics import kernel_metrics, kernel_shapes, kernel_times
@@ -204,6 +205,7 @@ __all__ = [
     "predictions_of_runs",
     "projects",
     "query",
+    "recent_kernels",
     "refusals_between",
     "repeated",
     "report_before",

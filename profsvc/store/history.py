@@ -32,6 +32,14 @@ _NEAR = """
     JOIN uploads u ON u.run_id = n.run_id JOIN kernel_totals t ON t.upload_id = u.upload_id
     JOIN kernels k ON k.kernel_id = t.kernel_id
 """
+_RECENT = """
+    SELECT k.kernel_id, k.kernel, k.kernel_short, count(DISTINCT n.run_id) AS runs, sum(t.total_ns) AS total_ns
+    FROM (SELECT run_id FROM runs r WHERE 1 = 1{among} ORDER BY run_id DESC LIMIT :near) n
+    JOIN uploads u ON u.run_id = n.run_id JOIN kernel_totals t ON t.upload_id = u.upload_id
+    JOIN kernels k ON k.kernel_id = t.kernel_id
+    WHERE u.same_as IS NULL GROUP BY k.kernel_id, k.kernel, k.kernel_short
+    ORDER BY coalesce(sum(t.total_ns), 0) DESC, k.kernel_id LIMIT :most
+"""
 # The order of a CROSS JOIN is kept by SQLite, which otherwise may begin with every run of the project.
 _NEWEST = """
     SELECT t.upload_id AS place, u.run_id
@@ -142,6 +150,14 @@ def no_kernel(engine: Engine, name: str, project: str | None = None) -> NotFound
     with bounded(engine, 60.0) as connection:
         found = connection.execute(text(_NEAR.format(among=among)), values | {"near": NEAR_RUNS})
         return NotFoundError.near("kernel", name, {str(row[0]) for row in found})
+
+
+def recent_kernels(engine: Engine, project: str | None = None, most: int = 40) -> list[dict[str, Any]]:
+    """Return the kernels that took most of the time of the newest runs: names, number, runs, total_ns."""
+    among, values = _among(project, None)
+    with bounded(engine, 60.0) as connection:
+        found = connection.execute(text(_RECENT.format(among=among)), values | {"near": NEAR_RUNS, "most": most})
+        return [dict(row) for row in found.mappings()]
 
 
 def _among(project: str | None, device: str | None) -> tuple[str, dict[str, Any]]:

@@ -106,6 +106,7 @@ def history(engine: "Engine", kernel: str, quantity: str = "duration", asked: As
         "series": series,
         "points": points,
         "steps": steps(points, about),
+        "findings": _findings(engine, subject, about, points),
         "truncated": older is not None,
         "older": older,
         "notes": _notes(points, series, about, asked, older),
@@ -245,6 +246,22 @@ def _series(points: Sequence[Row]) -> list[Row]:
             "reference_temperature_c": own[-1].get("reference_temperature_c"),
         })  # fmt: skip
     return made
+
+
+def _findings(engine: "Engine", subject: Row, about: Quantity, points: Sequence[Row]) -> list[Row]:
+    """Return what nights found in these series: the rows of findings about a run that is among the points."""
+    if about.source == "v1_power":
+        names = {name: None for point in points for name in (point["window"],) if name}
+        found = [row for name in names for row in store.select(engine, "v1_findings", subject=name)]
+    else:
+        found = store.select(engine, "v1_findings", kernel=subject["kernel"])
+    own = {(point["run_id"], point["project"]) for point in points}
+    alike = {about.name, *_SAME.get(about.name, ())}
+    return [row for row in found if row["quantity"] in alike and (row["run_id"], row["project"]) in own]
+
+
+# Nights hold energies against each other launch by launch where they know how many there were.
+_SAME = {"energy": ("energy_per_launch",), "raw_energy": ("raw_energy_per_launch",), "duration": ("mean_duration",)}
 
 
 def _smallest(kind: str) -> Row:
