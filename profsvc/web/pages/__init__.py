@@ -5,9 +5,9 @@ Every page stands in a module with ``register``; `GROUPS` names them.
 
 from fastapi import FastAPI
 
-from profsvc.web.pages import assets, history, login
+from profsvc.web.pages import assets, compare, history, login, power
 
-GROUPS = (assets, login, history)
+GROUPS = (assets, login, history, power, compare)
 
 
 def register(app: FastAPI) -> None:
