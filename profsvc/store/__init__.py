@@ -68,6 +68,7 @@ from profsvc.store.read import (
     uploads,
 )
 from profsvc.store.results import describe_device, save_results
+from profsvc.store.run_list import COUNTED, ORDERS, RunFilter, RunPage, list_runs
 from profsvc.store.sandbox import Answer, export, query
 from profsvc.store.sandbox_rules import Rows
 from profsvc.store.server import repeated
@@ -80,10 +81,12 @@ from profsvc.store.views import VIEWS, column_kinds
 from profsvc.store.wide import wide_values
 
 __all__ = [
+    "COUNTED",
     "EVERYTHING",
     "FILTERS",
     "FLAGS",
     "MOST_ROWS",
+    "ORDERS",
     "SCOPES",
     "VIEWS",
     "Answer",
@@ -96,7 +99,9 @@ __all__ = [
     "Page",
     "Readings",
     "Rows",
+    "RunFilter",
     "RunInfo",
+    "RunPage",
     "Stored",
     "UploadInfo",
     "Waste",
@@ -144,6 +149,7 @@ __all__ = [
     "launch_numbers",
     "launch_times",
     "launches",
+    "list_runs",
     "list_tokens",
     "list_view",
     "longest_launches",

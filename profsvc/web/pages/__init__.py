@@ -5,9 +5,9 @@ Every page stands in a module with ``register``; `GROUPS` names them.
 
 from fastapi import FastAPI
 
-from profsvc.web.pages import assets, login
+from profsvc.web.pages import assets, explain, login, runs
 
-GROUPS = (assets, login)
+GROUPS = (assets, login, runs, explain)
 
 
 def register(app: FastAPI) -> None:
