@@ -9,6 +9,7 @@
 ``categories``   categories.csv: the ten categories of the throughput model, with advice
 ``collecting``   metrics.csv and labels.csv -> the option of a tool that collects a counter
 ``hardware``     devices.toml
+``computed``     columns.toml: how columns of the views are computed
 ``components``   components.csv, instruction_units.csv: the units of a device that draw power
 ``power_units``  power_units.csv: the units that are fitted to the power of a device
 ``literature``   references.toml
@@ -25,6 +26,7 @@ from profsvc.specs.categories import Category, categories
 from profsvc.specs.changes import SmallestChange, changes, smallest_change
 from profsvc.specs.collecting import how_to_collect, how_to_measure
 from profsvc.specs.components import Component, components, instruction_units
+from profsvc.specs.computed import Computed, computed
 from profsvc.specs.derive import derive_counters
 from profsvc.specs.expression import Expression, parse
 from profsvc.specs.guidance import criteria, figures
@@ -40,6 +42,7 @@ from profsvc.specs.vocabulary import Counter, Unit, counters, labels, metric_of,
 __all__ = [
     "Category",
     "Component",
+    "Computed",
     "Counter",
     "Device",
     "Expression",
@@ -53,6 +56,7 @@ __all__ = [
     "categories",
     "changes",
     "components",
+    "computed",
     "counters",
     "criteria",
     "derive_counters",

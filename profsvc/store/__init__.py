@@ -91,6 +91,7 @@ from profsvc.store.read import (
     uploads,
 )
 from profsvc.store.results import describe_device, save_results
+from profsvc.store.run_list import COUNTED, ORDERS, RunFilter, RunPage, list_runs
 from profsvc.store.sandbox import Answer, export, query
 from profsvc.store.sandbox_rules import Rows
 from profsvc.store.series import (
@@ -112,10 +113,12 @@ from profsvc.store.wide import wide_values
 
 __all__ = [
     "BY_PEOPLE",
+    "COUNTED",
     "EVERYTHING",
     "FILTERS",
     "FLAGS",
     "MOST_ROWS",
+    "ORDERS",
     "SCOPES",
     "VIEWS",
     "Answer",
@@ -130,7 +133,9 @@ __all__ = [
     "Page",
     "Readings",
     "Rows",
+    "RunFilter",
     "RunInfo",
+    "RunPage",
     "Stored",
     "UploadInfo",
     "Waste",
@@ -186,6 +191,7 @@ __all__ = [
     "launch_numbers",
     "launch_times",
     "launches",
+    "list_runs",
     "list_tokens",
     "list_view",
     "longest_launches",

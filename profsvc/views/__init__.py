@@ -164,6 +164,39 @@ def launch(engine: "Engine", run_name: str | int, kernel: str, limit: int | None
     run_id = store.find_run(engine, run_name)
     means = _means(engine, run_id, kernel)
     chosen, truncated = launches_of(engine, run_name, kernel, limit, may_lack=bool(means))
+    of_run, opened = _opened(engine, run_id, chosen)
+    if means:  # launches that only a trace tells of have nothing that the mean has not
+        opened = [{**one, "of_run": of_run} for one in means] + [one for one in opened if one["criteria"]]
+        truncated = truncated and any(one["criteria"] for one in opened[len(means) :])
+    return {"run": store.select(engine, "v1_runs", run_id=run_id)[0], "truncated": truncated, "launches": opened}
+
+
+def launch_by_id(engine: "Engine", run_id: int, launch_id: int) -> dict[str, Any]:
+    """Open one launch of a run by its number in the store, with all pages of the report that hold it."""
+    one = one_launch(engine, run_id, launch_id)
+    index = one["launch_index"]
+    same = [row for row in store.longest_launches(engine, run_id, None, index=index)[0] if _same(row) == _same(one)]
+    _, opened = _opened(engine, run_id, same)
+    return {"run": store.select(engine, "v1_runs", run_id=run_id)[0], "truncated": False, "launches": opened}
+
+
+def _same(launch: dict[str, Any]) -> int:
+    """The launch that stands for this one, whichever page of a report it is in."""
+    return int(launch["same_as"] or launch["launch_id"])
+
+
+def one_launch(engine: "Engine", run_id: int, launch_id: int) -> dict[str, Any]:
+    """The row of a launch of a run, by its number in the store."""
+    found = store.select_of(engine, "v1_launches", run_id, [launch_id]) if abs(launch_id) < 2**62 else []
+    if not found:
+        raise NotFoundError(f"run {run_id} has no launch with the number {launch_id}; open the run to see its launches")
+    return found[0]
+
+
+def _opened(
+    engine: "Engine", run_id: int, chosen: list[dict[str, Any]]
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """The criteria of the whole run, and these launches opened, once each."""
     ids, words = [one["launch_id"] for one in chosen], texts()
     known = {row["launch_id"]: row for row in store.select_of(engine, "v1_potential", run_id, ids)}
     criteria, rules = (_grouped(store.select_of(engine, view, run_id, ids)) for view in ("v1_criteria", "v1_rules"))
@@ -188,10 +221,7 @@ def launch(engine: "Engine", run_name: str | int, kernel: str, limit: int | None
                 "advice": advice(own, waste.get(key, []), known.get(key, {}), words),
             }
         )
-    if means:  # launches that only a trace tells of have nothing that the mean has not
-        opened = [{**one, "of_run": of_run} for one in means] + [one for one in opened if one["criteria"]]
-        truncated = truncated and any(one["criteria"] for one in opened[len(means) :])
-    return {"run": store.select(engine, "v1_runs", run_id=run_id)[0], "truncated": truncated, "launches": opened}
+    return of_run, opened
 
 
 def _means(engine: "Engine", run_id: int, kernel: str) -> list[dict[str, Any]]:

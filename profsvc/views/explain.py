@@ -8,7 +8,7 @@ from profsvc import analysis, specs, store
 from profsvc.analysis.kernels import TOOL
 from profsvc.errors import NotFoundError, UsageError
 from profsvc.pipeline.kernels import means_of_run
-from profsvc.views import LIMIT, kernel_means, launches_of, texts, why_no_result
+from profsvc.views import LIMIT, kernel_means, launches_of, one_launch, quantities, texts, why_no_result
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -34,35 +34,30 @@ POTENTIAL = {
 }  # fmt: skip
 
 
-def explain(engine: "Engine | None", name: str, run: str | int | None, kernel: str | None) -> dict[str, Any]:
-    """Explain a criterion, a counter, a vendor's metric or ``potential``; with a run, down to lines of its files."""
-    entries = {**texts(), "potential": POTENTIAL}
-    known = specs.counters()
-    if name in entries and "counters" in entries[name]:
-        view = _of_result(entries[name])
-    elif name in known:
-        view = _of_counter(name)
-    elif used := _counters_using(name):
-        view = {"name": name, "kind": "metric", "meaning": f"a vendor's metric, read into {len(used)} counters",
-                "counters": used}  # fmt: skip
-    elif name in entries:
-        unit = entries[name]
-        view = {"name": name, "kind": "unit", "meaning": unit["title"], "hint": unit["hint"], "counters": []}
-    else:
-        raise NotFoundError.near("criterion, counter or metric", name, [*entries, *known])
+def explain(
+    engine: "Engine | None", name: str, run: str | int | None, kernel: str | None, launch_id: int | None = None
+) -> dict[str, Any]:
+    """Explain a criterion, a counter, a vendor's metric, a column of a view, a quantity of a model or ``potential``.
+
+    With a run, down to lines of its files, for the launches of a kernel or for the one of a ``launch_id``.
+    """
+    view = _meaning(name)
     view["definitions"] = [_of_counter(counter) for counter in view["counters"]]
     view["trace"] = []
-    if run is not None:
-        if engine is None:
-            raise UsageError("a run can only be walked in a store")
-        view["trace"], view["truncated"] = _traces(engine, run, kernel, view)
+    if run is None or view["kind"] in quantities.KINDS:
+        return view
+    if engine is None:
+        raise UsageError("a run can only be walked in a store")
+    view["trace"], view["truncated"] = _traces(engine, run, kernel, launch_id, view)
     return view
 
 
 @store.one_state
 def _traces(
-    engine: "Engine", run: str | int, kernel: str | None, view: dict[str, Any]
+    engine: "Engine", run: str | int, kernel: str | None, launch_id: int | None, view: dict[str, Any]
 ) -> tuple[list[dict[str, Any]], bool]:
+    if launch_id is not None:
+        return _of_launch(engine, one_launch(engine, store.find_run(engine, run), launch_id), view), False
     means = _of_means(engine, store.find_run(engine, run), kernel, view)
     chosen, truncated = launches_of(engine, run, kernel, LIMIT, may_lack=bool(means))
     if means:  # launches that only a trace tells of have nothing that the mean has not
@@ -70,14 +65,31 @@ def _traces(
     return means + [row for launch in chosen for row in _of_launch(engine, launch, view)], truncated
 
 
+def _meaning(name: str) -> dict[str, Any]:
+    """Return what a name means, whatever it is the name of."""
+    entries, known = {**texts(), "potential": POTENTIAL}, specs.counters()
+    if name in entries and "counters" in entries[name]:
+        return _of_result(entries[name])
+    if name in known:
+        return _of_counter(name)
+    if used := _counters_using(name):
+        return {"name": name, "kind": "metric", "meaning": f"a vendor's metric, read into {len(used)} counters",
+                "counters": used}  # fmt: skip
+    if name in entries:
+        unit = entries[name]
+        return {"name": name, "kind": "unit", "meaning": unit["title"], "hint": unit["hint"], "counters": []}
+    if (found := quantities.quantity(name)) is not None:
+        return found
+    raise NotFoundError.near("criterion, counter, metric, column or quantity", name, [*entries, *known])
+
+
 def _of_result(entry: dict[str, Any]) -> dict[str, Any]:
-    source = specs.references()[entry["reference"]]
     return {
         "name": entry["name"],
         "kind": "result",
         "meaning": entry["title"],
         "formula": entry["formula"],
-        "source": f"{', '.join(source.authors)}: {source.title} ({source.year}), section {entry['section']}",
+        "source": quantities.cited(entry["reference"], entry["section"]),
         "hint": entry["hint"],
         "counters": list(entry["counters"]),
     }

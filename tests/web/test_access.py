@@ -1,5 +1,6 @@
 """Who may do what. Every route is in the table here: a new one fails until somebody says who may ask it."""
 
+import re
 import socket
 
 import httpx
@@ -34,6 +35,24 @@ WHO = {
     **{("GET", f"/v1/{name}{form}"): "read" for name in names() for form in FORMS},
 }
 QUESTIONS = {"/v1/sql": "?q=select+1+as+a", "/v1/compare": "?before=1&after=1", "/v1/history": "?kernel=saxpy"}
+# What people look at; not in the description of the interface.
+PAGES = {
+    ("GET", "/static/{name}"): "anyone",
+    ("GET", "/login"): "anyone",
+    ("POST", "/login"): "anyone",
+    ("POST", "/logout"): "anyone",
+    ("POST", "/theme"): "anyone",
+    ("GET", "/"): "read",
+    ("GET", "/explain/{name:path}"): "read",
+    ("GET", "/compare"): "read",
+    ("GET", "/compare/{pair:path}"): "read",
+    ("GET", "/history"): "read",
+    ("GET", "/history/{kernel:path}"): "read",
+    ("GET", "/commits/{commit:path}"): "read",
+    ("GET", "/runs/{run}/power"): "read",
+    ("GET", "/sql"): "sql",
+}
+VALUES = {"run": "1", "launch": "1000000001", "name": "divergence", "upload": "1"}
 
 
 @pytest.fixture
@@ -64,7 +83,7 @@ def test_every_route_says_who_may_ask_it(looked_at):
     for route in create_app(Site(looked_at.site.engine, looked_at.site.files)).routes:
         for method in route.methods:
             found[method, route.path] = access.scope_of(route)
-    assert found == WHO
+    assert found == WHO | PAGES
 
 
 def test_every_route_keeps_out_whoever_has_not_its_scope(closed):
@@ -72,11 +91,11 @@ def test_every_route_keeps_out_whoever_has_not_its_scope(closed):
     bad = {"none": None, "made up": "psvc_" + "0" * 64, "no token at all": "x", "old": tokens["old"],
            "revoked": tokens["revoked"]}  # fmt: skip
     tried = set()
-    for (method, path), scope in WHO.items():
+    for (method, path), scope in (WHO | PAGES).items():
         if scope == "anyone":
-            assert ask(service, None, path, method).status_code == 200
+            assert ask(service, None, path, method).status_code not in {401, 403} or path == "/login", path
             continue
-        stem, _, form = path.replace("{run:path}", "1").replace("{name:path}", "divergence").partition(".")
+        stem, _, form = re.sub(r"{(\w+)(:path)?}", lambda part: VALUES[part[1]], path).partition(".")
         real = stem + f".{form}" * bool(form) + QUESTIONS.get(stem, "")
         for kind, token in list(bad.items())[: None if scope not in tried else 1]:
             answer = ask(service, token, real, method)

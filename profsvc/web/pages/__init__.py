@@ -5,9 +5,9 @@ Every page stands in a module with ``register``; `GROUPS` names them.
 
 from fastapi import FastAPI
 
-from profsvc.web.pages import assets, compare, history, login, power
+from profsvc.web.pages import assets, compare, explain, history, login, power, runs
 
-GROUPS = (assets, login, history, power, compare)
+GROUPS = (assets, login, runs, explain, compare, history, power)
 
 
 def register(app: FastAPI) -> None:

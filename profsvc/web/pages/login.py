@@ -1,10 +1,9 @@
 """``/login``, ``/logout`` and ``/theme``: what a browser is to keep."""
 
+from anyio import to_thread
 from fastapi import FastAPI
 from starlette.requests import Request
 from starlette.responses import Response
-
-from anyio import to_thread
 
 from profsvc import store
 from profsvc.errors import TokenError, UsageError

@@ -1,0 +1,21 @@
+"""The pages that a browser walks: each with a text that must be seen on it. A new page is a new line here."""
+
+from typing import NamedTuple
+
+
+class Walked(NamedTuple):
+    """A page: a name for its pictures, its path with ``{run}``, ``{board}`` and ``{launch}`` in it, and a text on it."""
+
+    name: str
+    path: str
+    see: str
+    status: int = 200
+
+
+WALKED = (
+    Walked("runs", "/", "h200"),
+    Walked("runs-none", "/?search=nothing+like+it", "No run answers"),
+    Walked("explain", "/explain/divergence?run={run}&launch={launch}", "lanes on"),
+    Walked("login", "/login", "Token"),
+    Walked("missing", "/runs/999999", "999999", 404),
+)
