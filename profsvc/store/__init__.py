@@ -93,7 +93,7 @@ from profsvc.store.read import (
 from profsvc.store.results import describe_device, save_results
 from profsvc.store.run_list import COUNTED, ORDERS, RunFilter, RunPage, list_runs
 from profsvc.store.sandbox import Answer, export, query
-from profsvc.store.sandbox_rules import Rows
+from profsvc.store.sandbox_rules import Rows, names_in
 from profsvc.store.series import (
     figures_of_runs,
     predictions_of_runs,
@@ -200,6 +200,7 @@ __all__ = [
     "measured_launches",
     "metrics",
     "models",
+    "names_in",
     "no_kernel",
     "note_refusal",
     "one_state",

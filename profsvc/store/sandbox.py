@@ -11,9 +11,10 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Engine
 
+from profsvc.errors import UsageError
 from profsvc.store import sandbox_sqlite
 from profsvc.store.engine import file_of
-from profsvc.store.sandbox_rules import Rows
+from profsvc.store.sandbox_rules import Rows, place_of
 
 MAX_BYTES = 64 << 20
 
@@ -39,7 +40,7 @@ def query(
     The answer is cut at ``max_rows`` rows and at 64 MiB, and says so. A query that is refused, wrong or stopped after
     ``seconds`` raises `UsageError`.
     """
-    with _opened(engine, sql, params, seconds, max_rows + 1) as found:
+    with _placed(sql), _opened(engine, sql, params, seconds, max_rows + 1) as found:
         rows: list[tuple[Any, ...]] = []
         size = 0
         for chunk in found.chunks:
@@ -59,8 +60,19 @@ def export(
 
     A query that is refused or wrong raises `UsageError` at once, one that passes its ``seconds`` at any chunk.
     """
-    with _opened(engine, sql, params, seconds, sys.maxsize) as found:
+    with _placed(sql), _opened(engine, sql, params, seconds, sys.maxsize) as found:
         yield found
+
+
+@contextmanager
+def _placed(sql: str) -> Iterator[None]:
+    """Say in an error where in the query it is, as far as that can be told."""
+    try:
+        yield
+    except UsageError as error:
+        if (place := place_of(sql, str(error))) is None:
+            raise
+        raise UsageError(f"{error} (line {place[0]}, column {place[1]})") from None
 
 
 def _opened(

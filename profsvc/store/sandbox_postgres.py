@@ -69,12 +69,6 @@ _RELATION = re.compile(r":relid (\d+)")
 _TYPE = re.compile(r":(?:consttype|resulttype) (\d+)")
 _NODE = re.compile(r"\{([A-Z]+) ")
 
-# A name for a value outside of texts, quoted names, comments and casts.
-_TOKEN = re.compile(
-    r"""[eE]'(?:[^'\\]|\\.|'')*' | '(?:[^']|'')*' | "(?:[^"]|"")*" | --[^\n]* | /\*.*?\*/
-    | \$(?P<tag>(?:[A-Za-z_]\w*)?)\$.*?\$(?P=tag)\$ | :: | (?<!\w):(?P<name>[A-Za-z_]\w*)""",
-    re.VERBOSE | re.DOTALL,
-)
 SETTINGS = {
     "lock_timeout": "1s",
     "work_mem": "16MB",
@@ -182,7 +176,7 @@ def _check(driver: Driver, text: str, params: Mapping[str, Any], seconds: float)
         driver.rollback()
         return
     # The names of the columns do not matter, and two may be the same.
-    view = f"CREATE TEMPORARY VIEW {CHECK} AS SELECT 1 AS one FROM ({_TOKEN.sub(_null, text)}\n) AS q"
+    view = f"CREATE TEMPORARY VIEW {CHECK} AS SELECT 1 AS one FROM ({rules.TOKEN.sub(_null, text)}\n) AS q"
     try:
         driver.execute(view.encode(), binary=True)  # binary: the protocol that takes one statement and no more
     except errors.SyntaxError:  # whole by itself, yet nothing to select from
@@ -278,7 +272,7 @@ def _numbered(text: str, params: Mapping[str, Any]) -> tuple[str, list[Any]]:
             names.append(name)
         return f"${names.index(name) + 1}"
 
-    return _TOKEN.sub(number, text), [params[name] for name in names]
+    return rules.TOKEN.sub(number, text), [params[name] for name in names]
 
 
 def _null(found: re.Match[str]) -> str:

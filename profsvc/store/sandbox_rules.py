@@ -1,6 +1,7 @@
 """What holds for a user's SQL on either database: the limits, and the words for what passes them."""
 
 import difflib
+import re
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -19,6 +20,47 @@ GRACE = 0.4
 
 ONLY_SELECT = "only a SELECT is answered: nothing can be written, attached, copied or set"
 NO_SELECT = "there is no SELECT in the query"
+
+# A name for a value outside of texts, quoted names, comments and casts.
+TOKEN = re.compile(
+    r"""[eE]'(?:[^'\\]|\\.|'')*' | '(?:[^']|'')*' | "(?:[^"]|"")*" | --[^\n]* | /\*.*?\*/
+    | \$(?P<tag>(?:[A-Za-z_]\w*)?)\$.*?\$(?P=tag)\$ | :: | (?<!\w):(?P<name>[A-Za-z_]\w*)""",
+    re.VERBOSE | re.DOTALL,
+)
+# How both databases name what they stumbled over.
+_STUMBLED = re.compile(
+    r"""(?:near|at or near)\ "(?P<near>[^"]+)" | no\ such\ (?:column|function):\ (?P<lite>[^\s;]+)
+    | column\ "?(?P<column>[^"\s]+)"?\ does\ not\ exist | function\ (?P<function>\w+)\(
+    | ^'(?P<view>[^']+)'\ cannot\ be\ read | ^the\ function\ '(?P<called>[^']+)'
+    | no\ value\ for\ (?P<value>:\w+)""",
+    re.VERBOSE,
+)
+
+
+def names_in(sql: str) -> list[str]:
+    """Return the names of the values in a query, in their order.
+
+    >>> names_in("select ':a', b::text from v1_runs where run_id = :run or name = :name -- :c")
+    ['run', 'name']
+    """
+    return list(dict.fromkeys(found["name"] for found in TOKEN.finditer(sql) if found["name"] is not None))
+
+
+def place_of(sql: str, words: str) -> tuple[int, int] | None:
+    """Return the line and column of what an error names, where it stands once in the query.
+
+    >>> place_of("select a\\nfrom v1_runs wher b", 'the query is wrong: near "b": syntax error')
+    (2, 19)
+    """
+    named = _STUMBLED.search(words)
+    if named is None:
+        return None
+    wanted = next(word for word in named.groups() if word is not None)
+    edges = [r"(?<!\w)" * (wanted[0].isalnum() or wanted[0] == "_"), r"(?!\w)" * (wanted[-1].isalnum())]
+    places = [found.start() for found in re.finditer(edges[0] + re.escape(wanted) + edges[1], sql, re.IGNORECASE)]
+    if len(places) != 1:
+        return None
+    return sql.count("\n", 0, places[0]) + 1, places[0] - (sql.rfind("\n", 0, places[0]) + 1) + 1
 
 
 class Rows(NamedTuple):

@@ -51,7 +51,8 @@ class Question(NamedTuple):
     seconds: float
 
 
-def _question(site: Site, sql: Any, example: Any, params: Mapping[str, Any], limit: Any, seconds: Any) -> Question:
+def question_of(site: Site, sql: Any, example: Any, params: Mapping[str, Any], limit: Any, seconds: Any) -> Question:
+    """Return a question within the limits of the service; refuse what is beyond them."""
     if bool(sql) == bool(example) or not isinstance(sql or example, str):
         raise UsageError("give one query as q, or the name of one example as example; /v1/sql/examples lists them")
     if example:
@@ -75,7 +76,7 @@ def _asked_in_url(site: Site, request: Request) -> tuple[Question, str]:
     limit = asked.number("limit", int, site.limits.sql_rows, "a whole number")
     seconds = asked.number("seconds", float, site.limits.sql_seconds, "a number")
     formula = asked.among("formula", ("safe", "raw"), "safe")
-    found = _question(site, asked.text("q"), asked.text("example"), asked.starting("p."), limit, seconds)
+    found = question_of(site, asked.text("q"), asked.text("example"), asked.starting("p."), limit, seconds)
     asked.done()
     return found, formula
 
@@ -91,22 +92,27 @@ async def _asked_in_body(site: Site, request: Request) -> Question:
         raise UsageError(f"the body has {unknown[0]!r}, which is not known; it can have {', '.join(sorted(KEYS))}")
     limit, seconds = body.get("limit", site.limits.sql_rows), body.get("seconds", site.limits.sql_seconds)
     params = object_of(body.get("params", {}), "params")
-    return _question(site, body.get("q"), body.get("example"), params, limit, seconds)
+    return question_of(site, body.get("q"), body.get("example"), params, limit, seconds)
 
 
-async def _answer(request: Request, site: Site, question: Question) -> Response:
+async def ask(site: Site, question: Question) -> store.Answer:
+    """Ask when there is a turn."""
     began = time.monotonic()
     asked = partial(
         store.query, site.engine, question.sql, question.params, max_rows=question.limit, seconds=question.seconds
     )
     async with site.asking.turn():
         try:
-            found = await to_thread.run_sync(asked)
+            return await to_thread.run_sync(asked)
         except UsageError:
             site.meters.sql_refused.inc()
             raise
         finally:
             site.meters.sql_seconds.observe(time.monotonic() - began)
+
+
+async def _answer(request: Request, site: Site, question: Question) -> Response:
+    found = await ask(site, question)
     return await to_thread.run_sync(_told, request, found, question)
 
 
