@@ -19,10 +19,12 @@ from profsvc.cli import (
     delete,
     demo,
     doctor,
+    findings,
     look,
     power,
     query,
     remote,
+    report,
     serve,
     token,
     upload,
@@ -76,7 +78,23 @@ def options(
     context.obj = {"store": store}
 
 
-for group in (demo, upload, look, compare, power, components, query, serve, token, remote, delete, db, doctor):
+for group in (
+    demo,
+    upload,
+    look,
+    compare,
+    power,
+    components,
+    report,
+    findings,
+    query,
+    serve,
+    token,
+    remote,
+    delete,
+    db,
+    doctor,
+):
     group.register(app)
 
 
