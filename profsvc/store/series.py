@@ -79,11 +79,12 @@ _OF_RUNS = {
         FROM v1_power WHERE run_id IN :runs ORDER BY run_id, item
     """,
     "lines": """
-        SELECT run_id, 1.0 * sum(lines_rejected) / sum(lines) AS value FROM uploads
+        SELECT run_id, CAST(sum(lines_rejected) AS DOUBLE PRECISION) / sum(lines) AS value FROM uploads
         WHERE run_id IN :runs GROUP BY run_id HAVING sum(lines) > 0 ORDER BY run_id
     """,
     "missing": """
-        SELECT c.run_id, 1.0 * sum(CASE WHEN c.value IS NULL THEN 1 ELSE 0 END) / count(*) AS value
+        SELECT c.run_id,
+               CAST(sum(CASE WHEN c.value IS NULL THEN 1 ELSE 0 END) AS DOUBLE PRECISION) / count(*) AS value
         FROM runs r JOIN criteria c ON c.run_id = r.run_id AND c.version_id = r.version_id
         WHERE r.run_id IN :runs AND c.launch_id > 0 GROUP BY c.run_id ORDER BY c.run_id
     """,
