@@ -19,11 +19,13 @@ from profsvc.cli import (
     delete,
     demo,
     doctor,
+    findings,
     history,
     look,
     power,
     query,
     remote,
+    report,
     serve,
     token,
     upload,
@@ -77,7 +79,24 @@ def options(
     context.obj = {"store": store}
 
 
-for group in (demo, upload, look, compare, history, power, components, query, serve, token, remote, delete, db, doctor):
+for group in (
+    demo,
+    upload,
+    look,
+    compare,
+    history,
+    power,
+    components,
+    report,
+    findings,
+    query,
+    serve,
+    token,
+    remote,
+    delete,
+    db,
+    doctor,
+):
     group.register(app)
 
 

@@ -244,7 +244,7 @@ def _scores(series: Series, sign: float) -> Array:
 
 
 def _p_of_windows(series: Series, ranked: tuple[Sums, ...]) -> tuple[Array, Bools]:
-    """Weighted p of a step up and of one down, of shape (2, series), and whether the values themselves make it clear."""
+    """Weighted p of a step up and of one down, of shape (2, series), and whether the values alone make it clear."""
     windows = [(m, w) for m, w in WINDOWS[::-1] if m + MIN_HISTORY <= lengths(series).max()]
     width = np.array([m for m, _ in windows])  # widest first: so the starts of the windows ascend
     weight = np.array([w for _, w in windows])

@@ -10,7 +10,8 @@ from profsvc import specs
 from profsvc.analysis.night import OPEN, Judged
 from profsvc.formulas.change import FALSE_SHARE
 from profsvc.pipeline.night_span import Span
-from profsvc.reports.rows import cell, plain, visible
+from profsvc.reports.nightly_parts import amount
+from profsvc.reports.rows import plain, visible
 
 Row = dict[str, Any]
 PICTURED = 6
@@ -135,18 +136,18 @@ def _told(row: Row, builds: Mapping[int, Any], names: Mapping[int, Any], points:
 
 
 def _why(row: Row, least: specs.SmallestChange, commits: Sequence[Any]) -> list[str]:
-    unit = "" if row["unit"] == "1" else f" {row['unit']}"
-    sizes = {f"{100 * least.relative:g} %": least.relative, f"{least.absolute:g}{unit}": least.absolute}
+    unit = row["unit"]
+    sizes = {f"{100 * least.relative:g} %": least.relative, amount(least.absolute, unit): least.absolute}
     said = [
-        f"p {cell(row['p'])}; of the night's findings {cell(100 * row['adjusted_p'])} % would be false at this level "
+        f"p {row['p']:.2g}; of findings as sure as this {100 * row['adjusted_p']:.2g} % at most are false "
         f"({100 * FALSE_SHARE:g} % are allowed)",
         f"{row['points_before']} runs before, {row['points_after']} since; a run scatters by "
-        f"{cell(row['noise'])}{unit}",
+        f"{amount(row['noise'], unit)}",
         f"the least worth telling is {' and '.join(size for size, value in sizes.items() if value > 0)}",
     ]
     if row["reference_temperature_c"] is not None:
-        said.append(f"at {row['reference_temperature_c']:g} degC; as measured {cell(row['raw_before'])} to "
-                    f"{cell(row['raw_after'])}{unit}")  # fmt: skip
+        raw = " to ".join(amount(row[name], unit) for name in ("raw_before", "raw_after"))
+        said.append(f"at {row['reference_temperature_c']:g} \u00b0C; as measured {raw}")
     if None not in commits:
         same = commits[0] == commits[1]
         said.append(
@@ -237,5 +238,4 @@ def headline(row: Mapping[str, Any]) -> str:
     named = f"{visible(str(row['subject']))[:60]} {row['quantity'].replace('_', ' ')}"
     if specs.smallest_change(row["kind"]).relative > 0 and row["change"] is not None:
         return f"{named} {100 * row['change']:+.1f} %"
-    unit = "" if row["unit"] == "1" else f" {row['unit']}"
-    return f"{named} {cell(float(row['before']))} -> {cell(float(row['after']))}{unit}"
+    return f"{named} {amount(row['before'], row['unit'])} -> {amount(row['after'], row['unit'])}"

@@ -220,12 +220,21 @@ def findings_of_series(engine: Engine, series: str) -> list[dict[str, Any]]:
         return [dict(row) for row in connection.execute(query, {"series": series}).mappings()]
 
 
+def _plain(words: str) -> str:
+    """Return words as both databases take them: no NUL, no half of a character.
+
+    >>> _plain("a\\0b")
+    'a\\\\x00b'
+    """
+    return words.replace("\0", "\\x00").encode("utf-8", "backslashreplace").decode()
+
+
 def note_refusal(engine: Engine, project: str, run: str | None, file_name: str, sha256: str, error: Exception) -> None:
     """Write down that a file was refused, and why; of very many only the newest are kept."""
     code = getattr(type(error), "code", lambda: "error")()
     row = {"project": project, "run": run, "file_name": file_name, "sha256": sha256, "code": code}
     row |= {"message": str(error)[:LONGEST_MESSAGE], "refused_at": now()}
-    row = {name: value.replace("\0", "\\x00") if isinstance(value, str) else value for name, value in row.items()}
+    row = {name: _plain(value) if isinstance(value, str) else value for name, value in row.items()}
     with writing(engine) as connection:
         number = _inserted(connection, "refusals", "refusal_id", row)
         query = text("DELETE FROM refusals WHERE refusal_id <= :old")
