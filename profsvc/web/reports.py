@@ -76,9 +76,12 @@ async def finding(request: Request) -> Response:
     number = str(request.path_params["finding"])
     if not (number.isascii() and number.isdigit() and len(number) < 19):
         raise NotFoundError(f"no finding has the number {number[:40]!r}")
-    token = grant_of(request).token_id
-    by = "the service" if token is None else f"token {token}"
-    return await _acted(request, partial(_set, int(number), by), ("state", "because"), 200)
+    return await _acted(request, partial(_set, int(number), who(grant_of(request))), ("state", "because"), 200)
+
+
+def who(grant: store.Grant) -> str:
+    """Return the name under which something is said by whoever asks."""
+    return "the service" if grant.token_id is None else f"token {grant.token_id}"
 
 
 def _set(number: int, by: str, site: Site, body: Mapping[str, Any]) -> Mapping[str, Any]:

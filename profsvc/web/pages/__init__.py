@@ -5,9 +5,9 @@ Every page stands in a module with ``register``; `GROUPS` names them.
 
 from fastapi import FastAPI
 
-from profsvc.web.pages import assets, compare, explain, history, login, power, runs, sql
+from profsvc.web.pages import assets, compare, explain, findings, history, login, power, reports, runs, sql
 
-GROUPS = (assets, login, runs, explain, compare, history, power, sql)
+GROUPS = (assets, login, runs, explain, compare, history, power, sql, findings, reports)
 
 
 def register(app: FastAPI) -> None:
