@@ -1,4 +1,4 @@
-"""An index from a load to the runs that its power was measured in: its history costs what is shown of it."""
+"""Indexes from a load and a window to the runs that its power was measured in: a history costs what is shown of it."""
 
 from alembic import op
 
@@ -7,12 +7,14 @@ down_revision = "0009"
 branch_labels = None
 depends_on = None
 
-NAME = "ix_power_windows_load_id_run_id"
+COLUMNS = ("load_id", "window_id")
 
 
 def upgrade() -> None:
-    op.create_index(op.f(NAME), "power_windows", ["load_id", "run_id"])
+    for column in COLUMNS:
+        op.create_index(op.f(f"ix_power_windows_{column}_run_id"), "power_windows", [column, "run_id"])
 
 
 def downgrade() -> None:
-    op.drop_index(op.f(NAME), table_name="power_windows")
+    for column in COLUMNS:
+        op.drop_index(op.f(f"ix_power_windows_{column}_run_id"), table_name="power_windows")

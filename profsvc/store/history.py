@@ -102,10 +102,10 @@ _POTENTIAL = _REASONED.format(f"""
 _OF_LOAD = """
     SELECT run_id FROM (
       SELECT DISTINCT c.run_id FROM power_windows c
-      WHERE c.load_id = (SELECT x.text_id FROM texts x WHERE x.text = :{name}) AND c.run_id < :before
+      WHERE c.{column}_id = (SELECT x.text_id FROM texts x WHERE x.text = :{name}) AND c.run_id < :before
         AND EXISTS (SELECT 1 FROM runs r WHERE r.run_id = c.run_id{{among}})
       ORDER BY c.run_id DESC LIMIT :most
-    ) {name}
+    ) {column}_{name}
 """
 _NEWEST_POWER = "SELECT run_id AS place, run_id FROM ({loads}) n ORDER BY run_id DESC LIMIT :most"
 _POWER = """
@@ -114,7 +114,8 @@ _POWER = """
     ORDER BY c.run_id DESC LIMIT :most
 """
 _POWER = """
-    SELECT * FROM v1_power WHERE run_id IN ({runs}) AND load IN ({names}) AND kind IN ('load', 'kernel')
+    SELECT * FROM v1_power
+    WHERE run_id IN ({runs}) AND (load IN ({names}) OR "window" IN ({names})) AND kind IN ('load', 'kernel')
     ORDER BY run_id, item
 """
 
@@ -233,10 +234,11 @@ def _known_best(of_means: Iterable[dict[str, Any]], of_launches: Iterable[dict[s
 
 
 def powers_of_load(engine: Engine, names: Iterable[str], asked: Asked) -> tuple[Found, list[dict[str, Any]]]:
-    """Return the newest runs with a window of power of a load or kernel of one of these names, and those windows."""
+    """Return the newest runs with a window, load or kernel of one of these names, and those windows of power."""
     named = {f"name_{number}": name for number, name in enumerate(dict.fromkeys(names))}
     listed = ", ".join(f":{name}" for name in named)
-    query = _NEWEST_POWER.replace("{loads}", " UNION ".join(_OF_LOAD.format(name=name) for name in named))
+    parts = (_OF_LOAD.format(name=name, column=column) for name in named for column in ("load", "window"))
+    query = _NEWEST_POWER.replace("{loads}", " UNION ".join(parts))
     with bounded(engine, asked.seconds) as connection:
         found = _newest(connection, query, named, asked)
         return found, _rows(connection, _POWER.replace("{names}", listed), found.runs, **named)

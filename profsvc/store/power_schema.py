@@ -123,5 +123,6 @@ def _table(name: str) -> Table:
 
 
 POWER = {name: _table(name) for name in FRAMES}
-# The history of a load is read off it, the newest runs first.
-Index(None, POWER["power_windows"].c.load_id, POWER["power_windows"].c.run_id)
+# The history of a load or of a window is read off them, the newest runs first.
+for _name in ("load_id", "window_id"):
+    Index(None, POWER["power_windows"].c[_name], POWER["power_windows"].c.run_id)

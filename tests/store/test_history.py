@@ -163,6 +163,9 @@ def test_power_is_that_of_the_loads_of_the_names(full: Engine) -> None:
     assert (list(found.runs), found.older) == ([4, 2], 2)
     found, rows = store.powers_of_load(full, ["saxpy"], Asked(before=2, project="p1"))
     assert (list(found.runs), [row["mean_power_w"] for row in rows]) == ([1], [101.0])
+    by_window = window("other load", 9.0) | {"window": "other load, 16 SMs"}
+    store.save_power(full, 6, {"power_windows": pd.DataFrame([by_window])}, "1")
+    assert [row["mean_power_w"] for row in store.powers_of_load(full, ["other load, 16 SMs"], Asked())[1]] == [9.0]
     assert store.powers_of_load(full, ["gemm"], Asked()) == (history.Found({}, None), [])
 
 
@@ -171,11 +174,12 @@ def test_the_newest_are_read_off_an_index(full: Engine) -> None:
         pytest.skip("a table of few rows is read whole on Postgres; tests.benchmarks.history times a full one")
     seen: list[str] = []
     values = {"kernel_id": 1, "before": 9, "most": 3, "name_0": "saxpy"}
-    power = history._NEWEST_POWER.replace("{loads}", history._OF_LOAD.format(name="name_0"))
+    power = history._NEWEST_POWER.replace("{loads}", history._OF_LOAD.format(name="name_0", column="load"))
     with writing(full) as connection:
         for query in (history._NEWEST, power):
             asked = {name: value for name, value in values.items() if f":{name}" in query}
             plan = connection.execute(text("EXPLAIN QUERY PLAN " + query.replace("{among}", "")), asked)
             seen += [row[3] for row in plan]
-    assert not [line for line in seen if line.startswith("SCAN") and not line.startswith(("SCAN name_0", "SCAN n"))]
+    whole = [line for line in seen if line.startswith("SCAN") and not line.startswith(("SCAN load_name_0", "SCAN n"))]
+    assert whole == []
     assert not [line for line in seen if "TEMP B-TREE" in line and "SUBQUERY" not in line][1:]

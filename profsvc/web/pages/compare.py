@@ -8,7 +8,7 @@ from sqlalchemy import Engine
 from starlette.requests import Request
 from starlette.responses import Response
 
-from profsvc import store, views
+from profsvc import specs, store, views
 from profsvc.errors import NotFoundError, UsageError
 from profsvc.reports.model_text import interval
 from profsvc.views import compare as side_by_side
@@ -77,15 +77,19 @@ def _beside(newest: Sequence[Row]) -> list[dict[str, Any]]:
 
 def _shown(view: Mapping[str, Any]) -> dict[str, Any]:
     old, new = view["before"]["run_id"], view["after"]["run_id"]
-    criteria = sorted((_criterion(row) for row in view["criteria"]), key=lambda row: -abs(row["change"]))
+    least = specs.smallest_change("criterion").absolute
+    criteria = sorted((_criterion(row, least) for row in view["criteria"]), key=lambda row: -abs(row["change"]))
+    moved_by = sum(abs(row["change"]) >= least for row in criteria)
     return {
         "view": view,
         "kernels": [_kernel(row, view) for row in view["kernels"]],
         "kernel_columns": _kernel_columns(old, new),
-        "criteria": criteria[:FEW],
-        "more_criteria": criteria[FEW:],
+        "criteria": criteria[: min(FEW, moved_by)],
+        "more_criteria": criteria[min(FEW, moved_by) :],
+        "least": least,
         "power": [_power(row, old, new) for row in view["power"]],
         "power_columns": POWER,
+        "power_words": _words(view["power"]),
         "alone": [(when, view[f"only_{when}"]) for when in ("before", "after") if view[f"only_{when}"]],
         "alone_columns": ALONE,
         "facts": _facts(view),
@@ -123,13 +127,13 @@ def _ns(microseconds: float | None) -> float | None:
     return None if microseconds is None else 1e3 * microseconds
 
 
-def _criterion(row: Row) -> dict[str, Any]:
+def _criterion(row: Row, least: float) -> dict[str, Any]:
     names = [str(row[f"kernel_{when}"]) for when in ("before", "after")]
     return dict(row) | {
         "name": names[0] if names[0] == names[1] else f"{names[0]} \u2192 {names[1]}",
         "title": views.texts()[row["criterion"]]["title"],
         "by": f"{row['change']:+.3f}",
-        "direction": "better" if row["change"] > 0 else "worse" if row["change"] < 0 else "",
+        "direction": "" if abs(row["change"]) < least else "better" if row["change"] > 0 else "worse",
     }
 
 
@@ -167,6 +171,22 @@ def _power(row: Row, old: int, new: int) -> dict[str, Any]:
     return made
 
 
+def _words(rows: Sequence[Row]) -> list[str]:
+    """Say at which temperature windows are compared, and why others are as measured."""
+    said = [
+        f"{row['sensor']}: corrected to {row['reference_temperature_c']:.4g} \u00b0C, that of the run before."
+        for row in rows
+        if row["corrected"]
+    ]
+    reasons: dict[str, list[str]] = {}
+    for row in rows:
+        if not row["corrected"]:
+            reasons.setdefault(row["reason"], []).append(str(row["window"]))
+    said += [f"As measured ({', '.join(labels[:3])}{' and more' * (len(labels) > 3)}): {reason}"
+             for reason, labels in reasons.items()]  # fmt: skip
+    return list(dict.fromkeys(said))
+
+
 def _of(when: str) -> Any:
     return lambda row: {"run": row[when]}
 
@@ -183,7 +203,6 @@ POWER = [
     Column("mean_power_before_w", "W measured before", "number", explain="v1_power.mean_power_w", where=_of("before")),
     Column("mean_power_after_w", "after", "number", explain="v1_power.mean_power_w", where=_of("after")),
     Column("beyond", "Beyond doubt", "flags"),
-    Column("reason", "Why as measured"),
 ]
 ALONE = [
     Column("kernel", "Kernel", "name", full="kernel_full", width=60, link=lambda row: f"/history/{row['kernel_full']}"),

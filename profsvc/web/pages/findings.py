@@ -122,7 +122,10 @@ def one(request: Request) -> Response:
     grant, number = grant_of(request), _number(request)
     found = of_findings.finding(site_of(request).engine, number, grant.project)
     row = _row(found["finding"])
-    points = [dict.fromkeys(one.name for one in POINTS) | dict(point) | {"written": amount(point["value"], row["unit"])} for point in found["points"]]
+    points = [
+        dict.fromkeys(one.name for one in POINTS) | dict(point) | {"written": amount(point["value"], row["unit"])}
+        for point in found["points"]
+    ]
     states = [dict(said) | {"who": said["said_by"] or "a night"} for said in found["states"]]
     links = Links(json=path_to(request, "/v1/findings", {"finding_id": number}),
                   csv=path_to(request, "/v1/findings.csv", {"finding_id": number}),
