@@ -36,6 +36,7 @@ from profsvc.store.health import Check, examine
 from profsvc.store.kept import Files, files_of, keeping, kept_bytes, spool_of
 from profsvc.store.kernel_metrics import kernel_metrics, kernel_shapes, kernel_times
 from profsvc.store.kernel_power import mean_counters, powers_of_loads
+from profsvc.store.launch_list import LAUNCH_ORDERS, list_launches
 from profsvc.store.lists import FILTERS, MOST_ROWS, Condition, Page, kinds_of, list_view, statement_of
 from profsvc.store.load import RunInfo, Stored, UploadInfo, find_upload, write_upload
 from profsvc.store.migrate import current, head, state, upgrade
@@ -85,6 +86,7 @@ __all__ = [
     "EVERYTHING",
     "FILTERS",
     "FLAGS",
+    "LAUNCH_ORDERS",
     "MOST_ROWS",
     "ORDERS",
     "SCOPES",
@@ -149,6 +151,7 @@ __all__ = [
     "launch_numbers",
     "launch_times",
     "launches",
+    "list_launches",
     "list_runs",
     "list_tokens",
     "list_view",

@@ -5,9 +5,9 @@ Every page stands in a module with ``register``; `GROUPS` names them.
 
 from fastapi import FastAPI
 
-from profsvc.web.pages import assets, explain, login, runs
+from profsvc.web.pages import assets, explain, launch, login, run, runs
 
-GROUPS = (assets, login, runs, explain)
+GROUPS = (assets, login, runs, run, launch, explain)
 
 
 def register(app: FastAPI) -> None:

@@ -18,8 +18,8 @@ class Column(NamedTuple):
     name: str
     title: str
     kind: str = "text"
-    explain: str = ""
-    """What `/explain/` is asked for; the number leads there."""
+    explain: str | Callable[[Row], str] = ""
+    """What `/explain/` is asked for, or how a row names it; the number leads there."""
     where: Callable[[Row], Mapping[str, Any]] | None = None
     """The run and launch of a row, for the explanation: {"run": 1, "launch": 17000000001}."""
     link: Callable[[Row], str | None] | None = None
@@ -28,6 +28,10 @@ class Column(NamedTuple):
     """The word of ``?order=`` that sorts by it."""
     width: int = 48
     full: str = ""
+
+    def explained_as(self, row: Row) -> str:
+        """Return what `/explain/` is asked for of a row."""
+        return self.explain if isinstance(self.explain, str) else self.explain(row)
 
     @property
     def side(self) -> str:

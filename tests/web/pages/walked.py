@@ -15,6 +15,11 @@ class Walked(NamedTuple):
 WALKED = (
     Walked("runs", "/", "h200"),
     Walked("runs-none", "/?search=nothing+like+it", "No run answers"),
+    Walked("run", "/runs/{run}", "What to do first"),
+    Walked("run-power", "/runs/{board}", "power.draw"),
+    Walked("run-kernel", "/runs/{run}/kernels/10", "gemm"),
+    Walked("rejects", "/runs/{measured}/rejects", "why"),
+    Walked("launch", "/runs/{run}/launches/{launch}", "Speed of light"),
     Walked("explain", "/explain/divergence?run={run}&launch={launch}", "lanes on"),
     Walked("login", "/login", "Token"),
     Walked("missing", "/runs/999999", "999999", 404),
