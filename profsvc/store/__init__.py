@@ -78,7 +78,7 @@ from profsvc.store.timelines import timeline
 from profsvc.store.tokens import EVERYTHING, SCOPES, Grant, create_token, grant_of, is_closed, list_tokens, revoke_token
 from profsvc.store.traces import measured_launches, time_without
 from profsvc.store.upkeep import Backup, Waste, backup, forget, holding, sweep, vacuum, waste
-from profsvc.store.views import VIEWS, column_kinds
+from profsvc.store.views import VIEWS, column_kinds, quoted
 from profsvc.store.wide import wide_values
 
 __all__ = [
@@ -165,6 +165,7 @@ __all__ = [
     "potential",
     "powers_of_loads",
     "query",
+    "quoted",
     "repeated",
     "rereading",
     "restoring",

@@ -39,9 +39,18 @@ PAGES = {
     ("POST", "/logout"): "anyone",
     ("POST", "/theme"): "anyone",
     ("GET", "/"): "read",
+    ("GET", "/runs/{run}"): "read",
+    ("GET", "/runs/{run}/kernels/{kernel}"): "read",
+    ("GET", "/runs/{run}/rejects"): "read",
+    ("GET", "/runs/{run}/launches/{launch}"): "read",
+    ("GET", "/runs/{run}/means/{kernel:path}"): "read",
+    ("GET", "/devices"): "read",
+    ("GET", "/devices/{name:path}"): "read",
+    ("GET", "/upload"): "upload",
+    ("POST", "/upload"): "upload",
     ("GET", "/explain/{name:path}"): "read",
 }
-VALUES = {"run": "1", "launch": "1000000001", "name": "divergence", "upload": "1"}
+VALUES = {"run": "1", "launch": "1000000001", "name": "divergence", "kernel": "1"}
 QUESTIONS = {"/v1/sql": "?q=select+1+as+a", "/v1/compare": "?before=1&after=1"}
 
 

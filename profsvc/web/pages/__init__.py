@@ -5,9 +5,9 @@ Every page stands in a module with ``register``; `GROUPS` names them.
 
 from fastapi import FastAPI
 
-from profsvc.web.pages import assets, explain, launch, login, run, runs
+from profsvc.web.pages import assets, devices, explain, launch, login, run, runs, upload
 
-GROUPS = (assets, login, runs, run, launch, explain)
+GROUPS = (assets, login, runs, run, launch, devices, upload, explain)
 
 
 def register(app: FastAPI) -> None:

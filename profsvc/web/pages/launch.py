@@ -18,16 +18,15 @@ from profsvc.web.routes import add_page
 from profsvc.web.site import site_of
 
 CRITERIA = (
-    Column("title", "criterion"),
+    Column("title", "criterion", "noted"),
     Column("value", "value", "bar", lambda row: row["criterion"], about),
     Column("share", "share of time", "percent", "v1_criteria.share"),
     Column("speedup", "speedup", "speedup", "v1_criteria.speedup"),
     Column("value_as_published", "as published", "number", "v1_criteria.value_as_published"),
-    Column("said", ""),
 )
 UNITS = (
     Column("title", "unit", link=lambda row: f"/explain/{row['quantity']}"),
-    Column("share", "useful work, of the run time", "bar", "v1_models.value"),
+    Column("share", "useful, of the run time", "part", "v1_models.value"),
     Column("value", "useful time", "duration"),
     Column("form", "against"),
 )

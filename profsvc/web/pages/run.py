@@ -64,11 +64,10 @@ MEANS = (
     Column("first", "what to do first"),
 )
 CRITERIA = (
-    Column("title", "criterion"),
+    Column("title", "criterion", "noted"),
     Column("value", "value", "bar", lambda row: row["criterion"], about),
     Column("share", "share of time", "percent", "v1_criteria.share"),
     Column("speedup", "speedup", "speedup", "v1_criteria.speedup"),
-    Column("said", ""),
 )
 FILES = (
     Column("file_name", "file", "name", width=44),
@@ -84,11 +83,11 @@ FILES = (
     Column("received_at", "received (UTC)", "when"),
 )
 KERNEL = (
-    Column("kernel_short", "kernel", "name", width=60, full="kernel",
+    Column("kernel", "kernel", "name", width=64,
            link=lambda row: f"/runs/{row['run_id']}/kernels/{row['kernel_id']}"),
     Column("launches", "launches", "number"),
     Column("total_ns", "total", "duration", "v1_kernel_totals.total_ns"),
-    Column("share", "share", "bar"),
+    Column("share", "share of time", "part"),
     Column("mean_ns", "mean", "duration", "v1_kernel_totals.mean_ns"),
     Column("p95_ns", "p95", "duration", "v1_kernel_totals.p95_ns"),
     Column("max_ns", "longest", "duration", "v1_kernel_totals.max_ns"),
