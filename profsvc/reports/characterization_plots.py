@@ -30,6 +30,7 @@ def draw(curve: Mapping[str, Any], form: str = "svg", *, dark: bool = False) -> 
         axes.plot(places, values, "o", color=theme["lines"][0], markersize=4.5)
         if curve["is_log"]:
             axes.set_xscale("log", base=2)
+            axes.xaxis.set_major_formatter(lambda x, _: f"{x:g}")
         axes.set_ylim(0, max(1.05, 1.05 * max(values)))
         axes.annotate(f"saturated: {curve['saturated']:.3g}", (0.99, curve["saturated"]), xytext=(0, -11),
                       xycoords=("axes fraction", "data"), textcoords="offset points", ha="right", fontsize=8,

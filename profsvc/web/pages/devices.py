@@ -13,6 +13,7 @@ from profsvc.web.asked import Asked
 from profsvc.web.pages.figures import figure
 from profsvc.web.pages.frame import Links, page, path_to
 from profsvc.web.pages.tables import Column, Row
+from profsvc.web.pages.words import si
 from profsvc.web.routes import add_page
 from profsvc.web.site import grant_of, site_of
 
@@ -36,8 +37,7 @@ CATALOGUE = (
 )
 FIGURES = (
     Column("title", "figure"),
-    Column("value", "value", "number"),
-    Column("unit", "unit"),
+    Column("said", "value", "number"),
     Column("source", "source"),
 )
 COSTS = (
@@ -84,7 +84,8 @@ def device(request: Request) -> Response:
         path_to(request, "/v1/characterizations", query), path_to(request, "/v1/characterizations.csv", query),
         f"select * from v1_characterizations where device = {store.quoted(name)}",
     )  # fmt: skip
-    return page(request, "device.html", name, links=links, view=view, curves=curves,
+    rows = [row | {"said": si(row["value"], row["unit"])} for row in view["figures"]]
+    return page(request, "device.html", name, links=links, view=view, curves=curves, figures=rows,
                 tables={"figures": FIGURES, "costs": COSTS})  # fmt: skip
 
 
