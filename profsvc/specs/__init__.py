@@ -6,6 +6,7 @@
 ``expression``   the little language of metrics.csv
 ``mapping``      metrics.csv: a tool's metrics -> our counters
 ``derive``       evaluates metrics.csv over the launches of a file
+``breakdown``    breakdown.csv: what an opened launch shows of its counters
 ``categories``   categories.csv: the ten categories of the throughput model, with advice
 ``collecting``   metrics.csv and labels.csv -> the option of a tool that collects a counter
 ``hardware``     devices.toml
@@ -22,6 +23,7 @@
 ===============  ==================================================================
 """
 
+from profsvc.specs.breakdown import Shown, breakdown
 from profsvc.specs.categories import Category, categories
 from profsvc.specs.changes import SmallestChange, changes, smallest_change
 from profsvc.specs.collecting import how_to_collect, how_to_measure
@@ -51,8 +53,10 @@ __all__ = [
     "PowerUnit",
     "Question",
     "Reference",
+    "Shown",
     "SmallestChange",
     "Unit",
+    "breakdown",
     "categories",
     "changes",
     "components",

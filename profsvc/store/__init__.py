@@ -45,6 +45,7 @@ from profsvc.store.history import (
 from profsvc.store.kept import Files, files_of, keeping, kept_bytes, spool_of
 from profsvc.store.kernel_metrics import kernel_metrics, kernel_shapes, kernel_times
 from profsvc.store.kernel_power import mean_counters, powers_of_loads
+from profsvc.store.launch_list import LAUNCH_ORDERS, list_launches
 from profsvc.store.lists import FILTERS, MOST_ROWS, Condition, Page, kinds_of, list_view, statement_of
 from profsvc.store.load import RunInfo, Stored, UploadInfo, find_upload, write_upload
 from profsvc.store.migrate import current, head, state, upgrade
@@ -108,7 +109,7 @@ from profsvc.store.timelines import timeline
 from profsvc.store.tokens import EVERYTHING, SCOPES, Grant, create_token, grant_of, is_closed, list_tokens, revoke_token
 from profsvc.store.traces import measured_launches, time_without
 from profsvc.store.upkeep import Backup, Waste, backup, forget, holding, sweep, vacuum, waste
-from profsvc.store.views import VIEWS, column_kinds
+from profsvc.store.views import VIEWS, column_kinds, quoted
 from profsvc.store.wide import wide_values
 
 __all__ = [
@@ -117,6 +118,7 @@ __all__ = [
     "EVERYTHING",
     "FILTERS",
     "FLAGS",
+    "LAUNCH_ORDERS",
     "MOST_ROWS",
     "ORDERS",
     "SCOPES",
@@ -191,6 +193,7 @@ __all__ = [
     "launch_numbers",
     "launch_times",
     "launches",
+    "list_launches",
     "list_runs",
     "list_tokens",
     "list_view",
@@ -212,6 +215,7 @@ __all__ = [
     "predictions_of_runs",
     "projects",
     "query",
+    "quoted",
     "recent_kernels",
     "refusals_between",
     "repeated",

@@ -81,6 +81,30 @@ def run(engine: "Engine", name: str | int, limit: int | None = LIMIT) -> dict[st
     }
 
 
+def launch_page(
+    engine: "Engine",
+    run_id: int,
+    *,
+    order: str = "-duration",
+    skip: int = 0,
+    limit: int = LIMIT,
+    kernel_id: int | None = None,
+    seconds: float = 10.0,
+) -> dict[str, Any]:
+    """A row a launch of a run, as `run` has them: a page of them in an order, of all kernels or of one."""
+    launches, truncated = store.list_launches(
+        engine, run_id, order=order, skip=skip, limit=limit, kernel_id=kernel_id, seconds=seconds
+    )
+    uploads = store.select(engine, "v1_uploads", run_id=run_id)
+    return {"launches": _summaries(engine, run_id, launches, uploads), "truncated": truncated}
+
+
+def advice_of_run(view: dict[str, Any]) -> list[dict[str, Any]]:
+    """What to do first in a whole run, from its own criteria and potential; ``view`` is what `run` gives."""
+    known = [row for row in view["criteria"] if row["value"] is not None]
+    return advice(known, [], view["potential"] or {}, texts())
+
+
 def _summaries(
     engine: "Engine", run_id: int, launches: list[dict[str, Any]], uploads: list[dict[str, Any]]
 ) -> list[dict[str, Any]]:

@@ -33,9 +33,14 @@ async def run(request: Request) -> Response:
 def _run(request: Request) -> Response:
     asked = Asked(request)
     kernel, limit = asked.text("kernel"), asked.count("limit", views.LIMIT, MOST_LAUNCHES)
+    launch = asked.number("launch", int, 0, "the number of a launch")
     number = number_of(request, request.path_params["run"])
     asked.done()
+    if kernel and launch:
+        raise UsageError("give kernel or launch, not both")
     engine = site_of(request).engine
+    if launch:
+        return success(request, views.launch_by_id(engine, number, launch))
     return success(request, views.launch(engine, number, kernel, limit) if kernel else views.run(engine, number, limit))
 
 
@@ -82,8 +87,9 @@ def register(app: FastAPI) -> None:
     kernel = asks("kernel", "string", "number of a launch, or (part of) the name of a kernel")
     launches: dict[str, Any] = {"minimum": 1, "maximum": MOST_LAUNCHES}
     limit = asks("limit", "integer", "launches at most, the longest", **launches)
-    add(app, "/v1/runs/{run:path}", run, "read", name="show_run", takes=[in_path("run", RUN, "h200"), kernel, limit],
-        tag="runs")  # fmt: skip
+    launch = asks("launch", "integer", "launch_id of the one launch that is wanted")
+    takes = [in_path("run", RUN, "h200"), kernel, launch, limit]
+    add(app, "/v1/runs/{run:path}", run, "read", name="show_run", takes=takes, tag="runs")
     takes = [
         asks("before", "string", f"the {RUN}", "h200", required=True),
         asks("after", "string", f"the {RUN}", "h200", required=True),

@@ -5,9 +5,26 @@ Every page stands in a module with ``register``; `GROUPS` names them.
 
 from fastapi import FastAPI
 
-from profsvc.web.pages import assets, compare, explain, findings, history, login, power, reports, runs, sql
+from profsvc.web.pages import (
+    assets,
+    compare,
+    devices,
+    explain,
+    findings,
+    history,
+    launch,
+    login,
+    power,
+    reports,
+    run,
+    runs,
+    sql,
+    upload,
+)
 
-GROUPS = (assets, login, runs, explain, compare, history, power, sql, findings, reports)
+GROUPS = (
+    assets, login, runs, run, launch, power, compare, history, findings, reports, devices, sql, upload, explain,
+)  # fmt: skip
 
 
 def register(app: FastAPI) -> None:

@@ -6,6 +6,7 @@ that a template does not know is an error.
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode
@@ -79,13 +80,15 @@ def has(request: Request, path: str) -> bool:
     return path in known
 
 
-def page(request: Request, template: str, title: str, *, links: Links | None = None, **known: Any) -> Response:
+def page(
+    request: Request, template: str, title: str, *, links: Links | None = None, status: int = 200, **known: Any
+) -> Response:
     """Return a page; a browser that has these bytes already is not sent them again."""
     body = written(request, template, title, links=links or Links(), **known)
     headers = {**HEADERS, "etag": f'W/"{hashlib.blake2b(body, digest_size=12).hexdigest()}"'}
     if headers["etag"] in [tag.strip() for tag in request.headers.get("if-none-match", "").split(",")]:
         return Response(status_code=304, headers=headers)
-    return Response(body, 200, headers, MEDIA)
+    return Response(body, status, headers, MEDIA)
 
 
 def written(request: Request, template: str, title: str, **known: Any) -> bytes:
@@ -108,6 +111,7 @@ def written(request: Request, template: str, title: str, **known: Any) -> bytes:
         "navigation": [(path, name) for path, name in NAVIGATION if has(request, path)],
         "own_path": _own_path(request),
         "has_sql": has(request, "/sql"),
+        "has_page": partial(has, request),
         "is_known": cookie_of(request.headers, request.cookies) is not None,
         "links": Links(),
     }

@@ -10,7 +10,7 @@ from starlette.responses import Response
 from profsvc import store, views
 from profsvc.web.asked import Asked
 from profsvc.web.pages.frame import Links, page, path_to
-from profsvc.web.pages.tables import Column
+from profsvc.web.pages.tables import Column, known
 from profsvc.web.pages.words import count
 from profsvc.web.routes import add_page
 from profsvc.web.site import grant_of, site_of
@@ -28,10 +28,6 @@ def _path(row: Any) -> str:
     return f"/runs/{row['run_id']}"
 
 
-def _power_path(row: Any) -> str | None:
-    return f"/runs/{row['run_id']}/power" if row["mean_power_w"] is not None else None
-
-
 COLUMNS = (
     Column("name", "run", "name", link=_path, sort="name", width=40),
     Column("project", "project", "name", sort="project", width=24),
@@ -47,6 +43,9 @@ COLUMNS = (
     Column("mean_power_w", "power (W)", "number", "v1_power.mean_power_w"),
     Column("corrected_power_w", "corrected (W)", "number", "v1_power.corrected_power_w"),
 )
+
+
+ALWAYS = ("name", "project", "device", "at", "uploads", "launches", "gpu_time_ns", "potential")
 
 
 def _shown(row: dict[str, Any]) -> dict[str, Any]:
@@ -92,8 +91,9 @@ def runs(request: Request) -> Response:
         path_to(request, "/v1/runs.csv", [*only, ("order", "-run_id")]),
         "select * from v1_runs order by run_id desc limit 50",
     )
+    rows = [_shown(row) for row in found.rows]
     return page(
-        request, "runs.html", "Runs", links=links, columns=COLUMNS, rows=[_shown(row) for row in found.rows],
+        request, "runs.html", "Runs", links=links, columns=known(COLUMNS, rows, ALWAYS), rows=rows,
         order=order, asked=given, is_asked=any(given.values()), total=total_of(found, skip),
         following=str(skip + limit) if found.truncated else None,
         before=None if skip == 0 else str(max(0, skip - limit)) if skip > limit else "",

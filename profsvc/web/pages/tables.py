@@ -1,10 +1,10 @@
 """Tables of pages as data: a row a column says what a cell holds, how it is written, and where its number is explained."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 Row = Mapping[str, Any]
-NUMBERS = {"number", "speedup", "duration", "percent", "size", "light", "bar"}
+NUMBERS = {"number", "speedup", "duration", "percent", "size", "light", "bar", "part"}
 """Kinds of cells that are numbers, and stand right."""
 
 
@@ -12,14 +12,15 @@ class Column(NamedTuple):
     """A column: the key of its values in a row, its title, and the kind of its cells.
 
     Kinds: text, name (cut in its middle; ``full`` is the key of the whole one), flags, when, number, speedup, duration
-    (ns), percent (of a share), size (bytes), light (a bar with the thresholds 60 and 80 %), bar (a value of 0 to 1).
+    (ns), percent (of a share), size (bytes), light (a bar with the thresholds 60 and 80 %), bar (a value of 0 to 1), part
+    (a bar of a share, in percent), noted (a text, with ``said`` of the row under it).
     """
 
     name: str
     title: str
     kind: str = "text"
-    explain: str = ""
-    """What `/explain/` is asked for; the number leads there."""
+    explain: str | Callable[[Row], str] = ""
+    """What `/explain/` is asked for, or how a row names it; the number leads there."""
     where: Callable[[Row], Mapping[str, Any]] | None = None
     """The run and launch of a row, for the explanation: {"run": 1, "launch": 17000000001}."""
     link: Callable[[Row], str | None] | None = None
@@ -29,10 +30,19 @@ class Column(NamedTuple):
     width: int = 48
     full: str = ""
 
+    def explained_as(self, row: Row) -> str:
+        """Return what `/explain/` is asked for of a row."""
+        return self.explain if isinstance(self.explain, str) else self.explain(row)
+
     @property
     def side(self) -> str:
         """The class of its cells."""
         return "n" if self.kind in NUMBERS else ""
+
+
+def known(columns: Sequence[Column], rows: Sequence[Row], always: Collection[str] = ()) -> list[Column]:
+    """Return the columns that hold something in some row, and those that are wanted ``always``."""
+    return [one for one in columns if one.name in always or any(row.get(one.name) not in (None, "") for row in rows)]
 
 
 def columns_of(rows: list[dict[str, Any]], leave: tuple[str, ...] = ()) -> list[Column]:

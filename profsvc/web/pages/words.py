@@ -9,6 +9,7 @@ from profsvc.reports.text import middle, times
 NONE = "\u2013"
 LONGEST = 300
 _TIMES = ((1e9, "s"), (1e6, "ms"), (1e3, "\u00b5s"), (1.0, "ns"))
+_THOUSANDS = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 _BYTES = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 
 
@@ -55,6 +56,21 @@ def size(given_bytes: int | None) -> str:
         return NONE
     unit = next((pair for pair in _BYTES if abs(given_bytes) >= pair[0]), (1, "B"))
     return f"{cell(given_bytes / unit[0])} {unit[1]}"
+
+
+def si(given: float | None, unit: str = "") -> str:
+    """Return a number with its unit, by thousands.
+
+    >>> si(1.98e9, "Hz"), si(128, ""), si(4.8143e12, "byte/s"), si(None, "W"), si(0.5, "W")
+    ('1.98 GHz', '128', '4.814 Tbyte/s', '\u2013', '0.5 W')
+    """
+    given = plain(given)
+    if given is None:
+        return NONE
+    if not unit:
+        return value(given)
+    size, letter = next((pair for pair in _THOUSANDS if abs(given) >= pair[0]), (1.0, ""))
+    return f"{cell(float(given / size))} {letter}{unit}"
 
 
 def percent(given: float | None, digits: int = 1) -> str:
@@ -112,5 +128,5 @@ def plural(number: int, one: str, many: str = "") -> str:
 
 FILTERS = {
     "value": value, "count": count, "duration": duration, "size": size, "percent": percent, "speedup": speedup,
-    "when": when, "name": name, "plural": plural,
+    "si": si, "when": when, "name": name, "plural": plural,
 }  # fmt: skip

@@ -44,8 +44,8 @@ def _fill(engine: Any) -> None:
         (details, store.RunInfo(name="h200", project="demo", commit_id="4268209c", tags={"branch": "main"})),
         (HELD_OUT / "power_marks.csv", store.RunInfo(name="board", project="demo", device="NVIDIA H200")),
         (HELD_OUT / "power_smi.csv.gz", store.RunInfo(name="board", project="demo", device="NVIDIA H200")),
-        (ROOT / "fixtures" / "characterization" / "plain.csv", store.RunInfo(name="measured", project="demo")),
         (ROOT / "fixtures" / "characterization" / "rejects.csv", store.RunInfo(name="measured", project="demo")),
+        (ROOT / "fixtures" / "characterization" / "plain.csv", store.RunInfo(name="measured", project="demo")),
     ):
         with path.open("rb") as stream:
             pipeline.ingest(engine, stream, path.name, run, files=files)
