@@ -40,7 +40,7 @@ def show(request: Request) -> Response:
     only = {name: value or None for name, value in form.items()} | {"project": grant.project or form["project"] or None}
     found = of_findings.findings(site_of(request).engine, states=states, worse=WORSE[worse], limit=limit, **only)
     links = Links(json=path_to(request, "/v1/findings"), csv=path_to(request, "/v1/findings.csv"),
-                  sql="select finding_id, state, project, subject, quantity, value_before, value_after, change, run, changed_at\n"
+                  sql="select finding_id, state, project, subject, quantity, value_before, value_after, change, run\n"
                       "from v1_findings order by changed_at desc")  # fmt: skip
     return page(
         request, "findings.html", "Findings", links=links, rows=[_row(row) for row in found["findings"]],

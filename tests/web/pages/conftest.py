@@ -9,15 +9,20 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
+import numpy as np
 import pytest
+from sqlalchemy import text
 
 from profsvc import pipeline, store
+from profsvc.store.engine import writing
 from profsvc.web.site import Site
+from tests import nights
 from tests.web.conftest import ROOT, Service, running
 
 HELD_OUT = ROOT / "fixtures" / "held_out"
 SHOTS = os.environ.get("PROFSVC_SCREENSHOTS")
 BOARD_LINES = 3000
+NIGHTS, CHANGED = 15, 10
 
 
 class Shown(NamedTuple):
@@ -51,6 +56,21 @@ def _fill(engine: Any) -> None:
             pipeline.ingest(engine, stream, path.name, run, files=files)
 
 
+def _nights(engine: Any) -> dict[str, int]:
+    """Add nights: the room warms up, and from the tenth on a kernel takes longer and draws more."""
+    rng = np.random.default_rng(5)
+    with writing(engine) as connection:
+        connection.execute(text("DELETE FROM reports"))  # that of the demo is of today, and nights go forward
+    runs = []
+    for night in range(NIGHTS):
+        worse = {"more_w": 12.0, "slower": (1.06, 1.0)} if night >= CHANGED else {}
+        runs.append(nights.put(engine, night, rng, temperature_c=40.0 + 0.4 * night, commit=f"{night:07x}", **worse))
+    reports = [nights.report(engine, night) for night in range(CHANGED - 1, NIGHTS)]
+    found = store.select(engine, "v1_findings", quantity="power")[0]["finding_id"]
+    telling = next(one["report_id"] for one in reports if one["findings"])
+    return {"night_before": runs[CHANGED - 1], "night": runs[-1], "finding": found, "report": telling}
+
+
 @pytest.fixture(scope="session")
 def shown(demo: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shown]:
     """A running service on a store with the runs ``h200``, ``board`` and ``measured``."""
@@ -60,7 +80,7 @@ def shown(demo: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shown
     _fill(engine)
     launch = store.select(engine, "v1_launches", run_id=store.find_run(engine, "h200"), launch_index=3)[0]
     numbers = {name: store.find_run(engine, name) for name in ("h200", "board", "measured")}
-    numbers |= {"run": numbers["h200"], "launch": launch["launch_id"]}
+    numbers |= _nights(engine) | {"run": numbers["h200"], "launch": launch["launch_id"]}
     with running(Site(engine, store.files_of(engine, free_bytes=1))) as service:
         yield Shown(service, numbers)
     engine.dispose()
