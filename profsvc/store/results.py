@@ -37,7 +37,7 @@ COLUMNS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
             *("ideal_ns", "duration_ns", "flags", "reason"),
         ),
     ),
-    "models": (("launch_id", "model", "quantity", "value"), ("unit", "form", "flags", "reason")),
+    "models": (("launch_id", "model", "quantity", "value"), ("unit", "form", "flags", "label", "reason")),
 }
 # Tables whose rows an upload has in one range of this key; what refers to them goes with them.
 BY_RANGE = {"metrics": "launch_ref", "samples": "sample_id", "sample_blocks": "sensor_id", "sensors": "sensor_id"}
@@ -45,7 +45,7 @@ BY_RANGE |= {"launches": "launch_id", "wide_blocks": "first_launch", "wide_cells
 BY_RANGE |= {"wide_lists": "list_id", "wide_constants": "cell_id"}
 BY_RANGE |= {table: key for table, (key, *_) in EVENTS.items()}
 NAMED = {"counter": "counter_id", "expression": "expression_id", "reason": "reason_id", "bound": "bound_id"}
-NAMED |= {"criterion": "criterion_id", "ideal_bound": "ideal_bound_id"}
+NAMED |= {"criterion": "criterion_id", "ideal_bound": "ideal_bound_id", "label": "label_id"}
 IN_MEMORY = 1 << 20
 Results = Mapping[str, pd.DataFrame]
 
