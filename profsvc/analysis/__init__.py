@@ -152,14 +152,16 @@ def _stack(*tables: pd.DataFrame) -> pd.DataFrame:
 
 
 def _long(table: pd.DataFrame, sources: Mapping[str, np.ndarray]) -> pd.DataFrame:
-    rows = []
-    for counter in table:
-        values = table[counter].to_numpy(dtype="float64")
-        keep = ~np.isnan(values)
-        source = sources.get(str(counter), np.full(len(table), None, dtype=object))
-        rows.append(
-            pd.DataFrame(
-                {"launch_id": table.index[keep], "counter": counter, "value": values[keep], "expression": source[keep]}
-            )
-        )
-    return pd.concat(rows, ignore_index=True)
+    values = table.to_numpy(dtype="float64").T
+    unknown = np.full(len(table), None, dtype=object)
+    behind = np.array([sources.get(str(counter), unknown) for counter in table], dtype=object).reshape(values.shape)
+    place, row = np.nonzero(~np.isnan(values))
+    # Texts as plain objects: one object for each is known by its address, and needs no array of its own.
+    return pd.DataFrame(
+        {
+            "launch_id": table.index.to_numpy()[row],
+            "counter": pd.Series(np.array(list(table), dtype=object)[place], dtype=object),
+            "value": values[place, row],
+            "expression": pd.Series(behind[place, row], dtype=object),
+        }
+    )

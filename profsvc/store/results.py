@@ -6,11 +6,12 @@ import tempfile
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from sqlalchemy import Connection, Engine, text
 
 from profsvc.errors import DomainError, NotFoundError
-from profsvc.store.bulk import insert_rows, values
+from profsvc.store.bulk import factorized, insert_rows, values
 from profsvc.store.encode import EVENTS
 from profsvc.store.engine import writing
 from profsvc.store.names import Names
@@ -91,7 +92,10 @@ def _save_part(connection: Connection, run_id: int, part: Results, version: int,
     for name, table in part.items():
         if name == "counters" and len(table):
             columns = _columns("counters", table, texts)
-            insert_rows(connection, "counters", list(columns), zip(*columns.values(), strict=True))
+            rows = list(zip(*columns.values(), strict=True))
+            # In the order of their keys they are put behind each other; as they come, each into its place.
+            order = np.argsort(table["launch_id"].to_numpy(), kind="stable").tolist()
+            insert_rows(connection, "counters", list(columns), (rows[place] for place in order))
         elif len(table):
             _save(connection, name, run_id, table, version, texts)
 
@@ -116,10 +120,13 @@ def _columns(name: str, table: pd.DataFrame, texts: Names) -> dict[str, Iterable
     for column in (*must, *may):
         if column not in table or column in {"model", "quantity", "unit", "form"}:
             continue
-        found = values(table[column])
         if column in NAMED:
-            columns[NAMED[column]] = texts.column([None if value is None else (value,) for value in found])
-        elif column in {"launch_id", "flags"}:  # null: the whole run, no flag
+            codes, distinct = factorized(table[column])
+            numbers = np.array([*texts.numbers([(name,) for name in distinct]), None], dtype=object)
+            columns[NAMED[column]] = numbers[codes].tolist()  # null has the code -1
+            continue
+        found = values(table[column])
+        if column in {"launch_id", "flags"}:  # null: the whole run, no flag
             columns[column] = [int(value or 0) for value in found]
         else:
             columns[column] = [None if value is None else float(value) for value in found]

@@ -45,6 +45,7 @@ def _percent(value: float | None) -> float | None:
     return None if value is None else round(100 * value, 1)
 
 
+@store.one_state
 def run(engine: "Engine", name: str | int, limit: int | None = LIMIT) -> dict[str, Any]:
     """Everything about one run: itself, its uploads, a row a launch, the run's own criteria and potential.
 
@@ -149,6 +150,7 @@ def _first(hints: list[dict[str, Any]]) -> str:
     return f"{top['title']}: -{100 * top['saving_fraction']:.0f} % time"
 
 
+@store.one_state
 def launch(engine: "Engine", run_name: str | int, kernel: str, limit: int | None = LIMIT) -> dict[str, Any]:
     """Open the launches of one kernel: criteria, potential, the vendor's estimates beside ours, and what to do.
 
@@ -197,6 +199,7 @@ def why_no_result(tool: str, metrics: Collection[Any]) -> str:
     return f"the export has no metrics of this launch that criteria are computed from; {specs.how_to_measure(tool)}"
 
 
+@store.one_state
 def launches_of(
     engine: "Engine", run_name: str | int, kernel: str | None = None, limit: int | None = None
 ) -> tuple[list[dict[str, Any]], bool]:
