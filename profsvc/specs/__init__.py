@@ -16,7 +16,7 @@
 ``guidance``     criteria.toml: the nine criteria, the units and their hints
 ``questions``    queries.toml: example queries over the views of the store
 ``timing``       timing.toml: parameters, instruction costs and benchmarks of the timing model
-``model_inputs`` model_inputs.csv: what the models take of a launch
+``model_inputs`` models.csv, model_inputs.csv: the performance models and what they take of a launch
 ``changes``      changes.toml: the smallest change of a quantity that matters
 ===============  ==================================================================
 """
@@ -31,7 +31,7 @@ from profsvc.specs.guidance import criteria, figures
 from profsvc.specs.hardware import Device, device, devices
 from profsvc.specs.literature import Reference, references
 from profsvc.specs.mapping import metrics
-from profsvc.specs.model_inputs import ORIGINS, ModelInput, model_inputs
+from profsvc.specs.model_inputs import ORIGINS, Model, ModelInput, model_inputs, models
 from profsvc.specs.patterns import Pattern, patterns
 from profsvc.specs.power_units import PowerUnit, power_units
 from profsvc.specs.questions import Question, question, questions
@@ -46,6 +46,7 @@ __all__ = [
     "Device",
     "Expression",
     "MemoryParameters",
+    "Model",
     "ModelInput",
     "Pattern",
     "PowerUnit",
@@ -71,6 +72,7 @@ __all__ = [
     "metric_of",
     "metrics",
     "model_inputs",
+    "models",
     "parse",
     "patterns",
     "power_units",

@@ -11,13 +11,14 @@ from profsvc.specs.expression import Alternative, Expression, parse
 from profsvc.specs.files import Row, rows_of
 from profsvc.specs.guidance import criteria
 from profsvc.specs.hardware import Device
+from profsvc.specs.literature import references
 from profsvc.specs.timing import MemoryParameters
 from profsvc.specs.vocabulary import counters
 
 FILE = "model_inputs.csv"
 # ``machine`` is what the model of benefits takes of a device.
 MODELS = (
-    "benefit", "latency", "machine", "mwp_cwp", "occupancy", "roofline", "ryoo", "throughput", "time_bound", "waves",
+    "benefit", "latency_hiding", "machine", "mwp_cwp", "occupancy", "roofline", "ryoo", "throughput", "time_bound", "waves",
 )  # fmt: skip
 MEASURED, DERIVED, DEVICE, CHARACTERIZED, ASSUMED = "measured", "derived", "device", "characterized", "assumed"
 ORIGINS = (MEASURED, DERIVED, DEVICE, CHARACTERIZED, ASSUMED)
@@ -103,3 +104,39 @@ def model_inputs() -> Mapping[str, ModelInput]:
     (('device', 'assumed'), 'count')
     """
     return MappingProxyType(read_model_inputs())
+
+
+@dataclass(frozen=True)
+class Model:
+    """A performance model: its formula, the reference and section it comes from, and how to read its answers."""
+
+    name: str
+    title: str
+    formula: str
+    reference: str
+    section: str
+    hint: str
+
+
+def read_models(text: str | None = None) -> dict[str, Model]:
+    """Read ``models.csv``: name, then model."""
+    columns, known = ("model", "title", "formula", "reference", "section", "hint"), dict[str, Model]()
+    for row in rows_of("models.csv", columns, text):
+        if not row["model"] or row["model"] in known:
+            raise row.wrong(f"model must be a new name but is {row['model']!r}")
+        if empty := [column for column in columns if not row[column]]:
+            raise row.wrong(f"{row['model']!r} needs {', '.join(empty)}")
+        if row["reference"] not in references():
+            raise row.wrong(f"{row['model']!r} has no reference {row['reference']!r}")
+        known[row["model"]] = Model(*(row[column] for column in columns))
+    return known
+
+
+@cache
+def models() -> Mapping[str, Model]:
+    """Return the performance models by name.
+
+    >>> models()["waves"].title, models()["benefit"].reference
+    ('Waves of blocks', 'Kim2012')
+    """
+    return MappingProxyType(read_models())

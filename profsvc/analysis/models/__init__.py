@@ -28,7 +28,7 @@ __all__ = ["Answer", "Machine", "agreement", "answers", "application", "model_ro
 
 MODELS = {
     "mwp_cwp": timing.mwp_cwp, "benefit": timing.benefit, "throughput": timing.throughput,
-    "roofline": limits.roofline, "time_bound": limits.time_bound, "ryoo": limits.ryoo, "latency": limits.latency,
+    "roofline": limits.roofline, "time_bound": limits.time_bound, "ryoo": limits.ryoo, "latency_hiding": limits.latency_hiding,
     "waves": limits.waves,
 }  # fmt: skip
 # Models of floating-point work, which know nothing of matrix instructions.

@@ -89,7 +89,7 @@ def occupancy(v: Values, limits: Limits) -> list[Answer]:
     ]
 
 
-def latency(v: Values) -> list[Answer]:
+def latency_hiding(v: Values) -> list[Answer]:
     """Warps that hide a memory period, and the share of it that stays exposed with those there are."""
     computing = v["issue_cycles"] * v["insts_all"] / v["mem_insts"]
     period = v["Mem_L"]

@@ -39,12 +39,13 @@ def _stacked(parts: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     }
     for place, name in enumerate(("model", "quantity", "unit", "form")):
         texts = np.array([part["fixed"][place] for part in parts], dtype=object)
-        columns[name] = np.repeat(texts, sizes)
+        columns[name] = pd.Series(np.repeat(texts, sizes), dtype=object)
     labels = np.full(sum(sizes), None, dtype=object)
     for part, end, size in zip(parts, np.cumsum(sizes), sizes, strict=True):
         if part["label"] is not None:
             labels[end - size : end] = part["label"]
-    return pd.DataFrame(columns | {"label": labels, "reason": None}, columns=list(COLUMNS))
+    said = {"label": pd.Series(labels, dtype=object), "reason": pd.Series(None, range(len(labels)), dtype=object)}
+    return pd.DataFrame(columns | said, columns=list(COLUMNS))
 
 
 def _of_inputs(ids: NDArray[Any], inputs: Inputs) -> Iterator[dict[str, Any]]:
