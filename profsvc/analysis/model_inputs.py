@@ -19,7 +19,7 @@ from profsvc.specs.expression import Alternative
 
 Array = NDArray[np.float64]
 Values = Mapping[str, Any]
-BLOCK = 8192
+BLOCK = 16_384
 """Launches whose inputs and answers are computed together: few enough for the caches of a processor."""
 
 # Inputs that a formula takes under other names.

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from profsvc import analysis, specs, store
 from profsvc.errors import NotFoundError, UsageError
-from profsvc.views import LIMIT, launches_of, texts, why_no_result
+from profsvc.views import LIMIT, explain_models, launches_of, texts, why_no_result
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -33,9 +33,12 @@ POTENTIAL = {
 
 
 def explain(engine: "Engine | None", name: str, run: str | int | None, kernel: str | None) -> dict[str, Any]:
-    """Explain a criterion, a counter, a vendor's metric or ``potential``; with a run, down to lines of its files."""
-    entries = {**texts(), "potential": POTENTIAL}
-    known = specs.counters()
+    """Explain a criterion, a model or an input of one, a counter, a vendor's metric or ``potential``.
+
+    With a run, down to lines of its files.
+    """
+    entries = {**texts(), "potential": POTENTIAL, **explain_models.entries()}
+    known, inputs = specs.counters(), specs.model_inputs()
     if name in entries and "counters" in entries[name]:
         view = _of_result(entries[name])
     elif name in known:
@@ -43,11 +46,13 @@ def explain(engine: "Engine | None", name: str, run: str | int | None, kernel: s
     elif used := _counters_using(name):
         view = {"name": name, "kind": "metric", "meaning": f"a vendor's metric, read into {len(used)} counters",
                 "counters": used}  # fmt: skip
+    elif name in inputs:
+        view = explain_models.of_input(name)
     elif name in entries:
         unit = entries[name]
         view = {"name": name, "kind": "unit", "meaning": unit["title"], "hint": unit["hint"], "counters": []}
     else:
-        raise NotFoundError.near("criterion, counter or metric", name, [*entries, *known])
+        raise NotFoundError.near("criterion, model, counter or metric", name, [*entries, *inputs, *known])
     view["definitions"] = [_of_counter(counter) for counter in view["counters"]]
     view["trace"] = []
     if run is not None:
@@ -107,6 +112,8 @@ def _trace(engine: "Engine", launch: dict[str, Any], view: dict[str, Any]) -> li
     if view["kind"] == "result" and not rows:
         rows = [{"launch": index, "name": view["name"], "from": why_no_result(tool, cells)}]
     counters = counters or _counters(engine, launch, tool)
+    if view["name"] in specs.models() or view["kind"] == "input":
+        rows += explain_models.walked(engine, launch, view["name"])
     waiting, done = list(view["counters"]), set()
     while waiting:
         name = waiting.pop(0)
@@ -145,6 +152,8 @@ def _results(engine: "Engine", launch: dict[str, Any], view: dict[str, Any]) -> 
     """The row of the result itself; none for a counter or a metric."""
     if view["kind"] != "result":
         return []
+    if view["name"] in specs.models():
+        return explain_models.answers(engine, launch, view["name"])
     if view["name"] == "potential":
         found, column = store.select(engine, "v1_potential", launch_id=launch["launch_id"]), "speedup"
     else:
