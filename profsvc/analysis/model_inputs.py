@@ -145,18 +145,30 @@ def limits_of(figures: Mapping[str, object], values: Values) -> Limits | None:
 
 
 def missing(name: str, inputs: Inputs, lacking: NDArray[np.bool_], counters: pd.DataFrame) -> list[str]:
-    """Return the counters without which an input has no value for the launches ``lacking``, by its best alternative.
+    """Return the counters without which an input has no value for the launches ``lacking``.
 
-    Empty where all counters are there and the value is undefined none the less.
+    Of several ways to the input that counts which lacks the fewest counters. Empty where none lacks a counter: then
+    the value is undefined, or the device unknown.
     """
-    best = specs.model_inputs()[name].expression.alternatives[0]
-    found: dict[str, None] = {}
-    for part in best.names:
-        if part.startswith("@"):
-            counter = part[1:]
-            if counter not in counters or counters[counter].to_numpy(dtype="float64")[lacking].min() != 0:
-                values = Counts(counters)[counter][lacking]
-                found |= {counter: None} if np.isnan(values).any() else {}
-        elif part in inputs.values and np.isnan(np.broadcast_to(inputs.values[part], lacking.shape)[lacking]).any():
-            found |= dict.fromkeys(missing(part, inputs, lacking, counters))
-    return list(found)
+    unknown: dict[str, bool] = {}
+    ways_of: dict[str, list[str]] = {}
+    counts = Counts(counters)
+
+    def is_unknown(part: str) -> bool:
+        if part not in unknown:
+            given = counts[part[1:]] if part.startswith("@") else inputs.values.get(part, np.asarray(np.nan))
+            unknown[part] = bool(np.isnan(np.broadcast_to(given, lacking.shape)[lacking]).any())
+        return unknown[part]
+
+    def behind(one: str) -> list[str]:
+        if one not in ways_of:
+            ways = []
+            for alternative in specs.model_inputs()[one].expression.alternatives:
+                parts = [part for part in alternative.names if is_unknown(part)]
+                own = [part[1:] for part in parts if part.startswith("@")]
+                deeper = [c for part in parts if part in inputs.values for c in behind(part)]
+                ways.append(list(dict.fromkeys([*own, *deeper])))
+            ways_of[one] = min((way for way in ways if way), key=len, default=[])
+        return ways_of[one]
+
+    return behind(name)

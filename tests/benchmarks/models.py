@@ -29,15 +29,22 @@ MADE_AT_ONCE = 8 * BLOCK
 JITTER = 0.2
 
 
+def counters_of(path: Path) -> tuple[pd.DataFrame, list[str]]:
+    """Return the counters of the launches of an export, and the kernel of each."""
+    with tempfile.TemporaryDirectory() as folder, path.open("rb") as stream:
+        engine = store.open_store(str(Path(folder) / "store.sqlite"))
+        run_id = int(pipeline.ingest(engine, stream, path.name, store.RunInfo(name="models")).run_id or 0)
+        counters = store.counters(engine, run_id)
+        kernels = {one["launch_id"]: str(one["kernel_short"]) for one in store.select(engine, "v1_launches")}
+        engine.dispose()
+    return counters.astype("float64"), [kernels[launch] for launch in counters.index]
+
+
 def measured(path: Path) -> pd.DataFrame:
     """Return the counters of the launches of an export that models are computed from."""
     used = {n for one in specs.model_inputs().values() for n in one.expression.names if n.startswith("@")}
-    with tempfile.TemporaryDirectory() as folder, path.open("rb") as stream:
-        engine = store.open_store(str(Path(folder) / "store.sqlite"))
-        verdict = pipeline.ingest(engine, stream, path.name, store.RunInfo(name="models"))
-        counters = store.counters(engine, int(verdict.run_id or 0))
-        engine.dispose()
-    return counters[[name for name in counters if f"@{name}" in used]].astype("float64").reset_index(drop=True)
+    counters = counters_of(path)[0]
+    return counters[[name for name in counters if f"@{name}" in used]].reset_index(drop=True)
 
 
 def tiled(real: pd.DataFrame, launches: int, seed: int = 1) -> Iterator[pd.DataFrame]:
@@ -56,8 +63,7 @@ def answered(counters: pd.DataFrame, machine: models.Machine, block: int) -> flo
         part = counters.iloc[begin : begin + block]
         inputs = model_inputs(part, machine.figures, machine.memory, machine.measured)
         found = models.answers(inputs.values, machine.figures)
-        with np.errstate(all="ignore"):
-            found["agreement"] = agreement(found, inputs.values)
+        found["agreement"] = agreement(found, inputs.values)
         total += sum(float(np.nansum(one.value)) for answers in found.values() for one in answers[:1])
     return total
 

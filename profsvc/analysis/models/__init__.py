@@ -77,8 +77,7 @@ def model_rows(counters: pd.DataFrame, machine: Machine, bounds: pd.DataFrame) -
         refused = {model: np.where(matrices, MATRICES, None) for model in OF_FLOPS} if matrices.any() else {}
         lacking = reasons(part, inputs, found, machine.tool, machine.capability, refused)
         potential = bound["speedup"].to_numpy(dtype="float64", na_value=np.nan)
-        with np.errstate(all="ignore"):
-            found["agreement"] = agreement(found, inputs.values, _voted(bound["bound"]), potential)
+        found["agreement"] = agreement(found, inputs.values, _voted(bound["bound"]), potential)
         yield rows(part.index.to_numpy(), inputs, found)
         if len(lacking):
             yield lacking

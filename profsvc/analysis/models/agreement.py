@@ -52,6 +52,7 @@ def _mean(every: list[Array]) -> Array:
     return np.asarray(np.add.reduce([np.nan_to_num(one) for one in every]) / known)
 
 
+@np.errstate(all="ignore")
 def agreement(found: Found, v: Values, bound: Array | None = None, potential: Array | None = None) -> list[Answer]:
     """Return the mean of the predicted times over the measured one, what bounds the launch, and how far models differ.
 

@@ -30,12 +30,12 @@ def roofline(v: Values) -> list[Answer]:
         band = np.asarray(v[f"{level}_bandwidth"])[..., np.newaxis]
         ratio = intensity(v["flop"], v[f"{level}_bytes"]).value
         rows.append((ratio, below(ratio, peak[..., np.newaxis], band), v[f"{level}_bytes"] / v[f"{level}_bandwidth"]))
-    rates = [np.where(np.isnan(row[1].attainable), np.inf, row[1].attainable) for row in rows]
+    rates = np.broadcast_arrays(*(np.where(np.isnan(r.attainable), np.inf, r.attainable) for _, r, _ in rows))
     known, attainable = ~np.isnan(rows[0][1].attainable), np.minimum.reduce(rates)
     level = np.where(attainable == rates[0], 0, np.where(attainable == rates[1], 1, 2))
-    in_memory = np.choose(level, [row[1].bound == MEMORY for row in rows])
+    in_memory = np.choose(level, [r.bound == MEMORY for _, r, _ in rows])
     ceiling = np.where(in_memory, len(PEAKS) + level, np.where(v["mix_peak"] < v["fp_peak"], 1, 0))
-    moving = np.fmax.reduce([row[2] for row in rows])
+    moving = np.fmax.reduce(np.broadcast_arrays(*(seconds for _, _, seconds in rows)))
     time_s = np.maximum(v["flop"] / peak, moving)
     return [
         Answer("time_ns", np.where(known, time_s * 1e9, np.nan), "ns", rows[0][1].flags),
