@@ -97,8 +97,8 @@ def analyze(
     """Yield the result tables of one run, those of some launches at a time: counters, criteria, potential, models.
 
     ``launches`` are those of the run that have metrics, ``rest`` what else it has; ``counters`` are what `counters_of`
-    returned for parts of them, with the tool; ``measured`` holds characterizations (device, quantity, x, y); ``domain`` is
-    criteria.toml. A row without launch_id is the run's own, and comes last.
+    returned for parts of them, with the tool; ``measured`` holds characterizations (device, quantity, x, y); ``domain``
+    is criteria.toml. A row without launch_id is the run's own, and comes last.
     """
     bounds: list[pd.DataFrame] = []
     values: list[pd.DataFrame] = []

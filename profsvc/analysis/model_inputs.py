@@ -47,7 +47,7 @@ class Inputs(NamedTuple):
     used: dict[str, NDArray[np.int8]]
 
     def origin(self, name: str) -> NDArray[np.object_]:
-        """Where the value of an input comes from, of each launch: one of ``specs.ORIGINS``; None where it is missing."""
+        """Where the value of an input comes from, of each launch: one of ``specs.ORIGINS``, None where missing."""
         return self._each(name, specs.model_inputs()[name].origins)
 
     def text(self, name: str) -> NDArray[np.object_]:

@@ -13,6 +13,9 @@ from profsvc.views.models import inputs_of
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
+# The model whose answers are about all launches of a kernel.
+OF_KERNELS = "amdahl"
+
 
 def entries() -> dict[str, dict[str, Any]]:
     """Return each model as an entry that can be explained."""
@@ -70,8 +73,9 @@ def of_input(name: str) -> dict[str, Any]:
 
 
 def answers(engine: "Engine", launch: Mapping[str, Any], model: str) -> list[dict[str, Any]]:
-    """Return a row a quantity that a model answers with for a launch."""
-    title = specs.models()[model].title
+    """Return a row a quantity that a model answers with for a launch, or for its kernel."""
+    title, kernel = specs.models()[model].title, launch["kernel"]
+    only = {"run_id": launch["run_id"], "kernel": kernel} if model == OF_KERNELS else {"launch_id": launch["launch_id"]}
     return [
         {
             "launch": launch["launch_index"],
@@ -80,7 +84,7 @@ def answers(engine: "Engine", launch: Mapping[str, Any], model: str) -> list[dic
             "unit": row["unit"],
             "from": row["reason"] or ", ".join(filter(None, (title, row["form"], row["label"]))),
         }
-        for row in store.select(engine, "v1_models", launch_id=launch["launch_id"], model=model)
+        for row in store.select(engine, "v1_models", model=model, **only)
     ]
 
 

@@ -27,7 +27,9 @@ def inputs_of(engine: "Engine", launch: Row) -> tuple[Inputs, dict[str, object]]
     counters = pd.DataFrame({row["counter"]: [row["value"]] for row in found}, index=[key], dtype="float64")
     one = store.table(engine, "v1_launches", launch_id=key)
     named = analysis.lend(one, store.device_attributes(engine, launch["run_id"]))[0].iloc[0]
-    device, capability = (None if pd.isna(named[name]) else str(named[name]) for name in ("device", "compute_capability"))
+    device, capability = (
+        None if pd.isna(named[name]) else str(named[name]) for name in ("device", "compute_capability")
+    )
     figures = specs.figures(device, capability)
     measured = of_device(store.characterizations(engine), device, specs.criteria()).sustained
     return model_inputs(counters, figures, specs.memory_table(str(figures.get("key"))), measured), figures

@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 from profsvc import specs
+from profsvc.analysis.counters import OWN
 from profsvc.analysis.model_inputs import limits_of, missing, model_inputs
 from profsvc.formulas.occupancy import Limits, occupancy
 
@@ -109,3 +110,19 @@ def test_no_memory_at_all_divides_nothing_by_nothing() -> None:
         assert value(inputs, name) == [0.0] * 2, name
     assert value(inputs, "avg_trans_warp") == [1.0] * 2
     assert value(inputs, "n_comp") == [12.0] * 2
+
+
+@pytest.mark.parametrize(
+    ("tool", "capability", "device"),
+    [
+        ("ncu", "9.0", "NVIDIA H200"),
+        ("ncu", "7.0", "V100-SXM2"),
+        ("nvprof", "6.0", "P100-SXM2"),
+        ("nvprof", "3.5", "K40c"),
+    ],
+)
+def test_the_counters_of_a_profiler_are_enough_for_every_input(tool: str, capability: str, device: str) -> None:
+    given = {name: [2.0] for name in specs.metrics(tool, capability) if specs.counters()[name].kind == "number"}
+    figures = specs.figures(device, capability)
+    inputs = model_inputs(pd.DataFrame(given | {name: [2.0] for name in OWN}), figures, {})
+    assert [name for name, found in inputs.values.items() if np.isnan(found).any()] == []

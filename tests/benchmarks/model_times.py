@@ -83,33 +83,38 @@ def score(ratios: NDArray[np.float64]) -> tuple[float, float, float]:
 def report(title: str, export: Path, names: Sequence[str] | None) -> None:
     """Print the predictions for one set of kernels, and how good they are."""
     counters, kernels = counters_of(export)
-    figures, memory = specs.figures("NVIDIA H200", "9.0"), specs.memory_table("H200")
-    ours = predicted(counters, figures, memory)
+    ours, old = both(counters)
     labels = list(names or kernels)
     print(f"\n{title}: {len(labels)} kernels; predicted over measured time")
     print(f"{'kernel':34}{'us':>9}" + "".join(f"{name:>12}" for name in TIMES))
     for label, us, row in zip(labels, ours.measured_us, ours.ratios[list(TIMES)].to_numpy(), strict=True):
         print(f"{label:34}{us:9.1f}" + "".join(f"{ratio:12.2f}" for ratio in row))
-    _scores(ours, predicted(counters, {k: v for k, v in figures.items() if k not in LATENCIES}, {}))
+    print(f"\n{'':44}{'geometric mean error':>22}{'typical factor':>16}{'within 25 %':>13}")
+    for name, (error, factor, close) in scores(ours, old).items():
+        print(f"{name:44}{100 * error:20.1f} %{factor:15.2f}x{100 * close:11.0f} %")
+    for name, said in PUBLISHED.items():
+        print(f"{name} in print: {said}")
     if names:
         _classes(labels, ours.ratios)
     _origins(ours.inputs)
 
 
-def _scores(ours: Scored, old: Scored) -> None:
-    print(f"\n{'':44}{'geometric mean error':>22}{'typical factor':>16}{'within 25 %':>13}")
-    constant = pd.Series(np.median(ours.measured_us) / ours.measured_us)
+def scores(ours: Scored, old: Scored) -> dict[str, tuple[float, float, float]]:
+    """Return the score of each model in both forms, of the models with other latencies, and of simple guesses."""
     table = {
         **{name: ours.ratios[name] for name in ours.ratios},
         **{f"{name}, latencies of the sources": old.ratios[name] for name in TIMES},
         "all three, their geometric mean": np.exp(np.log(ours.ratios[list(TIMES)]).mean(axis=1)),
-        "constant guess": constant,
+        "constant guess": pd.Series(np.median(ours.measured_us) / ours.measured_us),
     }
-    for name, ratios in table.items():
-        error, factor, close = score(np.asarray(ratios, dtype="float64"))
-        print(f"{name:44}{100 * error:20.1f} %{factor:15.2f}x{100 * close:11.0f} %")
-    for name, said in PUBLISHED.items():
-        print(f"{name} in print: {said}")
+    return {name: score(np.asarray(ratios, dtype="float64")) for name, ratios in table.items()}
+
+
+def both(counters: pd.DataFrame) -> tuple[Scored, Scored]:
+    """Return the predictions with what is known of the device, and with the latencies of the sources' devices."""
+    figures = specs.figures("NVIDIA H200", "9.0")
+    bare = {name: value for name, value in figures.items() if name not in LATENCIES}
+    return predicted(counters, figures, specs.memory_table("H200")), predicted(counters, bare, {})
 
 
 def _classes(labels: Sequence[str], ratios: pd.DataFrame) -> None:

@@ -1,4 +1,4 @@
-"""Every performance model over launches: its answers as rows, with their inputs and with the reason where there is none.
+"""Every performance model over launches: its answers as rows, with their inputs, and the reason where there is none.
 
 ``answer``     one quantity of many launches
 ``timing``     models of the run time: mwp_cwp, benefit, throughput
@@ -28,8 +28,8 @@ __all__ = ["Answer", "Machine", "agreement", "answers", "application", "model_ro
 
 MODELS = {
     "mwp_cwp": timing.mwp_cwp, "benefit": timing.benefit, "throughput": timing.throughput,
-    "roofline": limits.roofline, "time_bound": limits.time_bound, "ryoo": limits.ryoo, "latency_hiding": limits.latency_hiding,
-    "waves": limits.waves,
+    "roofline": limits.roofline, "time_bound": limits.time_bound, "ryoo": limits.ryoo,
+    "latency_hiding": limits.latency_hiding, "waves": limits.waves,
 }  # fmt: skip
 # Models of floating-point work, which know nothing of matrix instructions.
 OF_FLOPS = ("throughput", "roofline", "time_bound", "ryoo")
@@ -74,7 +74,11 @@ def model_rows(counters: pd.DataFrame, machine: Machine, bounds: pd.DataFrame) -
         inputs = model_inputs(part, machine.figures, machine.memory, machine.measured)
         inputs = _without_matrices(inputs, matrices)
         found = answers(inputs.values, machine.figures)
-        refused = {model: np.where(matrices, MATRICES, None) for model in OF_FLOPS} if matrices.any() else {}
+        refused = (
+            {model: np.array([None, MATRICES], dtype=object)[matrices.astype(np.int8)] for model in OF_FLOPS}
+            if matrices.any()
+            else {}
+        )
         lacking = reasons(part, inputs, found, machine.tool, machine.capability, refused)
         potential = bound["speedup"].to_numpy(dtype="float64", na_value=np.nan)
         found["agreement"] = agreement(found, inputs.values, _voted(bound["bound"]), potential)

@@ -9,9 +9,8 @@ from profsvc.analysis.models.answer import Answer, coded
 from profsvc.analysis.models.timing import BOUNDS
 from profsvc.formulas import estimates
 from profsvc.formulas.latency import exposed, warps_for_hiding
-from profsvc.formulas.occupancy import RESOURCES, Limits
+from profsvc.formulas.occupancy import RESOURCES, Limits, staircase
 from profsvc.formulas.occupancy import occupancy as fitting
-from profsvc.formulas.occupancy import staircase
 from profsvc.formulas.roofline import MEMORY, intensity
 from profsvc.formulas.roofline import roofline as below
 from profsvc.formulas.time_bound import time_bound as least_time
@@ -23,7 +22,7 @@ LIMITERS = dict(enumerate(RESOURCES))
 
 
 def roofline(v: Values) -> list[Answer]:
-    """Intensity at each level of memory; the attainable rate, its bound and ceiling at the lowest, and the least time."""
+    """Intensity at each level of memory; attainable rate, bound and ceiling at the lowest of them, and the least time."""
     peak = np.minimum(v["fp_peak"], v["mix_peak"])
     rows = []
     for level in LEVELS:
@@ -32,9 +31,9 @@ def roofline(v: Values) -> list[Answer]:
         rows.append((ratio, below(ratio, peak[..., np.newaxis], band), v[f"{level}_bytes"] / v[f"{level}_bandwidth"]))
     rates = np.broadcast_arrays(*(np.where(np.isnan(r.attainable), np.inf, r.attainable) for _, r, _ in rows))
     known, attainable = ~np.isnan(rows[0][1].attainable), np.minimum.reduce(rates)
-    level = np.where(attainable == rates[0], 0, np.where(attainable == rates[1], 1, 2))
-    in_memory = np.choose(level, [r.bound == MEMORY for _, r, _ in rows])
-    ceiling = np.where(in_memory, len(PEAKS) + level, np.where(v["mix_peak"] < v["fp_peak"], 1, 0))
+    place = np.where(attainable == rates[0], 0, np.where(attainable == rates[1], 1, 2))
+    in_memory = np.choose(place, [r.bound == MEMORY for _, r, _ in rows])
+    ceiling = np.where(in_memory, len(PEAKS) + place, np.where(v["mix_peak"] < v["fp_peak"], 1, 0))
     moving = np.fmax.reduce(np.broadcast_arrays(*(seconds for _, _, seconds in rows)))
     time_s = np.maximum(v["flop"] / peak, moving)
     return [
