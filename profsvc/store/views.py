@@ -119,7 +119,7 @@ _SHAPES: dict[str, Shape] = {
                 "form",
                 "text",
                 "NULLIF(q.form, '')",
-                "as_published or consistent; of an input where it comes from, and how",
+                "as_published or consistent; of an input where it is from",
             ),
             ("label", "text", text_of("c.label_id"), "what a coded value means"),
         ),

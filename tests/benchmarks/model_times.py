@@ -4,9 +4,10 @@ Run it with ``python -m tests.benchmarks.model_times``. Two sets: the captures o
 the 61 kernels of ``fixtures/held_out``. For each kernel it prints the time that Nsight Compute measured and that of
 MWP-CWP, of the benefits and of the throughput model over it; then, a model and set, the geometric mean of the absolute
 error, as the sources quote theirs (5.4 % for micro-benchmarks, 13.3 % for the Merge suite, of MWP-CWP on devices
-without caches); it makes much of the kernels that a model happens to hit, so that the typical factor, exp(mean
-|ln(predicted / measured)|), and the share of kernels within 25 % stand beside it. The inputs are what `profsvc.specs.model_inputs` says: counters, the device table, and what is assumed, which is printed.
-Beside it stand a constant guess, the median time, and the models with the latencies of the sources' devices.
+without caches). It makes much of kernels that a model happens to hit: so the typical factor, exp(mean
+|ln(predicted / measured)|), and the share of kernels within 25 % stand beside it. The inputs are what
+`profsvc.specs.model_inputs` says: counters, the device table, and what is assumed, which is printed. Beside it stand a
+constant guess, the median time, and the models with the latencies of the sources' devices.
 """
 
 import sys

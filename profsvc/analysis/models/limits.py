@@ -22,7 +22,7 @@ LIMITERS = dict(enumerate(RESOURCES))
 
 
 def roofline(v: Values) -> list[Answer]:
-    """Intensity at each level of memory; attainable rate, bound and ceiling at the lowest of them, and the least time."""
+    """Intensity at each level of memory; attainable rate, bound and ceiling at the lowest of them; the least time."""
     peak = np.minimum(v["fp_peak"], v["mix_peak"])
     rows = []
     for level in LEVELS:
