@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from profsvc import specs
-from profsvc.analysis.useful_time import Counts
+from profsvc.analysis.useful_time import Counts, has_tensor_work
 from profsvc.formulas.occupancy import Limits, occupancy
 from profsvc.specs.expression import Alternative
 
@@ -22,6 +22,8 @@ Values = Mapping[str, Any]
 BLOCK = 16_384
 """Launches whose inputs and answers are computed together: few enough for the caches of a processor."""
 
+# Of launches that multiply matrices the counts of arithmetic would lack most of it, and so are unknown.
+OF_ARITHMETIC = ("plain", "wide")
 # Inputs that a formula takes under other names.
 ALIASES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "benefit": {"n_sync": ("sync_insts",)},
@@ -92,6 +94,7 @@ def model_inputs(
     """
     known = _of_device(figures, memory or {}, measured or {})
     counts = Counts(counters)
+    matrices = has_tensor_work(counts)
     table: dict[str, Array] = {}
     used: dict[str, NDArray[np.int8]] = {}
     with np.errstate(all="ignore"):
@@ -107,6 +110,8 @@ def model_inputs(
                 found = np.where(open_, value, found)
                 if not np.isnan(found).any():
                     break
+            if name in OF_ARITHMETIC and matrices.any():
+                found, place = np.where(matrices, np.nan, found), np.where(matrices, np.int8(-1), place)
             known[name] = table[name] = found
             used[name] = place
     return Inputs(len(counters), table, used)

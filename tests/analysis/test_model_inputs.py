@@ -122,7 +122,8 @@ def test_no_memory_at_all_divides_nothing_by_nothing() -> None:
     ],
 )
 def test_the_counters_of_a_profiler_are_enough_for_every_input(tool: str, capability: str, device: str) -> None:
-    given = {name: [2.0] for name in specs.metrics(tool, capability) if specs.counters()[name].kind == "number"}
+    given = {name: [2.0] for name in specs.metrics(tool, capability)
+             if specs.counters()[name].kind == "number" and "tensor" not in name}  # fmt: skip
     figures = specs.figures(device, capability)
     inputs = model_inputs(pd.DataFrame(given | {name: [2.0] for name in OWN}), figures, {})
     assert [name for name, found in inputs.values.items() if np.isnan(found).any()] == []

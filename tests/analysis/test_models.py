@@ -133,7 +133,7 @@ def test_an_unknown_device_is_said_to_be_unknown() -> None:
     found = rows(WHOLE, Machine({}, {}, {}))
     reason = found[found["value"].isna() & (found["launch_id"] == 7)].set_index("model")["reason"]
     assert "dram_peak_bytes_per_s" in reason["time_bound"]
-    assert found[(found["model"] == "occupancy") & found["value"].notna()].empty
+    assert reason["occupancy"] == models.UNKNOWN_SM
 
 
 def test_matrix_work_is_no_work_of_models_of_operations() -> None:

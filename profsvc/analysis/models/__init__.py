@@ -10,12 +10,12 @@ Launches are computed in blocks that fit the caches of a processor, all operatio
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from profsvc.analysis.model_inputs import BLOCK, Array, Inputs, Values, limits_of, model_inputs
+from profsvc.analysis.model_inputs import BLOCK, Array, Values, limits_of, model_inputs
 from profsvc.analysis.models import limits, timing
 from profsvc.analysis.models.agreement import agreement
 from profsvc.analysis.models.answer import Answer
@@ -34,6 +34,7 @@ MODELS = {
 # Models of floating-point work, which know nothing of matrix instructions.
 OF_FLOPS = ("throughput", "roofline", "time_bound", "ryoo")
 MATRICES = "matrix instructions are work that the model does not count"
+UNKNOWN_SM = "the device table does not tell what an SM of the device holds"
 
 
 class Machine(NamedTuple):
@@ -50,17 +51,9 @@ def answers(values: Values, figures: Mapping[str, object]) -> dict[str, list[Ans
     """Return what each model says of launches, from their inputs."""
     with np.errstate(all="ignore"):
         found = {name: model(values) for name, model in MODELS.items()}
-        if (held := limits_of(figures, values)) is not None:
-            found["occupancy"] = limits.occupancy(values, held)
+        held = limits_of(figures, values)
+        found["occupancy"] = [Answer("occupancy", np.nan)] if held is None else limits.occupancy(values, held)
     return found
-
-
-def _without_matrices(inputs: Inputs, matrices: Any) -> Inputs:
-    """Take from launches with matrix work the counts of arithmetic, of which it would be missing."""
-    if not matrices.any():
-        return inputs
-    hidden = {name: np.where(matrices, np.nan, inputs.values[name]) for name in ("plain", "wide", "flop")}
-    return inputs._replace(values=inputs.values | hidden)
 
 
 def model_rows(counters: pd.DataFrame, machine: Machine, bounds: pd.DataFrame) -> Iterator[pd.DataFrame]:
@@ -72,13 +65,10 @@ def model_rows(counters: pd.DataFrame, machine: Machine, bounds: pd.DataFrame) -
         part, bound = counters.iloc[begin : begin + BLOCK], bounds.iloc[begin : begin + BLOCK]
         matrices = has_tensor_work(Counts(part))
         inputs = model_inputs(part, machine.figures, machine.memory, machine.measured)
-        inputs = _without_matrices(inputs, matrices)
         found = answers(inputs.values, machine.figures)
-        refused = (
-            {model: np.array([None, MATRICES], dtype=object)[matrices.astype(np.int8)] for model in OF_FLOPS}
-            if matrices.any()
-            else {}
-        )
+        refused = dict.fromkeys(OF_FLOPS, np.array([None, MATRICES], dtype=object)[matrices.astype(np.int8)])
+        if limits_of(machine.figures, inputs.values) is None:
+            refused["occupancy"] = np.full(len(part), UNKNOWN_SM, dtype=object)
         lacking = reasons(part, inputs, found, machine.tool, machine.capability, refused)
         potential = bound["speedup"].to_numpy(dtype="float64", na_value=np.nan)
         found["agreement"] = agreement(found, inputs.values, _voted(bound["bound"]), potential)
