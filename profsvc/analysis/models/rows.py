@@ -23,7 +23,7 @@ TAKES = {"benefit": ("benefit", "machine")}
 def _part(ids: NDArray[Any], model: str, one: Answer) -> dict[str, Any]:
     value = np.broadcast_to(np.asarray(one.value, dtype=np.float64), ids.shape)
     known = np.isfinite(value)
-    labels = [one.names.get(int(code)) for code in value[known]] if one.names else None
+    labels = _words(one.names)[value[known].astype(np.intp)] if one.names else None
     return {
         "launch_id": ids[known],
         "value": value[known],
@@ -31,6 +31,15 @@ def _part(ids: NDArray[Any], model: str, one: Answer) -> dict[str, Any]:
         "label": labels,
         "fixed": (model, one.quantity, one.unit, one.form),
     }
+
+
+def _words(names: Mapping[int, str]) -> NDArray[np.object_]:
+    """Return the word of each code at its place.
+
+    >>> _words({1: "memory"}).tolist()
+    [None, 'memory']
+    """
+    return np.array([names.get(code) for code in range(max(names) + 1)], dtype=object)
 
 
 def _stacked(parts: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
