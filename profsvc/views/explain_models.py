@@ -72,13 +72,15 @@ def of_input(name: str) -> dict[str, Any]:
     }
 
 
-def answers(engine: "Engine", launch: Mapping[str, Any], model: str) -> list[dict[str, Any]]:
-    """Return a row a quantity that a model answers with for a launch, or for its kernel."""
-    title, kernel = specs.models()[model].title, launch["kernel"]
-    only = {"run_id": launch["run_id"], "kernel": kernel} if model == OF_KERNELS else {"launch_id": launch["launch_id"]}
+def answers(engine: "Engine", index: int | str, model: str, **only: Any) -> list[dict[str, Any]]:
+    """Return a row a quantity that a model answers with for a launch, or for a kernel: ``only`` says which."""
+    title = specs.models()[model].title
+    if model == OF_KERNELS and "launch_id" in only and only["launch_id"] is not None:
+        launch = store.select(engine, "v1_launches", launch_id=only["launch_id"])[0]
+        only = {"run_id": launch["run_id"], "launch_id": None, "kernel": launch["kernel"]}
     return [
         {
-            "launch": launch["launch_index"],
+            "launch": index,
             "name": f"{model}.{row['quantity']}",
             "value": row["value"],
             "unit": row["unit"],
@@ -88,11 +90,18 @@ def answers(engine: "Engine", launch: Mapping[str, Any], model: str) -> list[dic
     ]
 
 
-def walked(engine: "Engine", launch: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
-    """Return a row an input of a model, or behind an input: its value for the launch, and where that comes from."""
-    inputs, _ = inputs_of(engine, launch)
+def walked(
+    engine: "Engine", launch: Mapping[str, Any], view: Mapping[str, Any], counters: Mapping[str, Mapping[str, Any]]
+) -> list[dict[str, Any]]:
+    """Return a row an input of a model, or behind an input: its value for the launch, and where that comes from.
+
+    Nothing for what is neither. ``counters`` are those of the launch, each with its value.
+    """
+    if view["name"] not in specs.models() and view["kind"] != "input":
+        return []
+    inputs, _ = inputs_of(engine, launch, {name: row["value"] for name, row in counters.items()})
     rows = []
-    for one in chain(name):
+    for one in chain(view["name"]):
         value = float(np.broadcast_to(inputs.values[one], 1)[0])
         origin, text = inputs.origin(one)[0], inputs.text(one)[0]
         source = specs.model_inputs()[one].source if origin == "assumed" else ""

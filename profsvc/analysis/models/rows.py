@@ -171,8 +171,8 @@ def _collecting(tool: str, names: tuple[str, ...], capability: str | None) -> st
     ways = [way for name in names if (way := specs.how_to_collect(tool, name, capability)) is not None]
     asked: dict[str, dict[str, None]] = {}
     for way in ways:
-        _, option, what = way.split(" ", 2)
+        option, _, what = way.removeprefix(f"{tool} ").partition(" ")
         asked.setdefault(option, {}).update(dict.fromkeys(what.split(",")))
     sections = [f"--section {name}" for name in asked.pop("--section", {})]
-    others = [f"{option} {','.join(what)}" for option, what in asked.items()]
+    others = [f"{option} {','.join(what)}".strip() for option, what in asked.items()]
     return f"; collect with: {tool} {' '.join([*sections, *others])}" if ways else ""
