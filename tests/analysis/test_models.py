@@ -181,3 +181,24 @@ def test_a_kernel_alone_speeds_up_the_run_by_its_share() -> None:
     assert found["b", "speedup"] == 1.0
     assert ("c", "share") not in found.index
     assert application(launches.assign(ideal_ns=np.nan)).empty
+
+
+def test_one_command_collects_what_a_model_lacks() -> None:
+    reason = rows(WHOLE.drop(columns=["duration_ns", "dram_bytes"]))
+    (found,) = reason[reason["value"].isna() & (reason["launch_id"] == 7) & (reason["model"] == "time_bound")]["reason"]
+    assert found == (
+        "the export has no duration_ns, dram_bytes; collect with: ncu --section SpeedOfLight --metrics dram__bytes.sum"
+    )
+    (found,) = rows(WHOLE.drop(columns=["l2_bytes", "l2_utilization_fraction", "registers_per_thread"])).query(
+        "launch_id == 7 and model == 'occupancy' and value.isna()"
+    )["reason"]
+    assert found.startswith("the export has no registers_per_thread; collect with: ncu --page raw")
+
+
+def test_where_an_option_is_not_known_everything_is_collected() -> None:
+    found = rows(WHOLE.drop(columns=["block_threads"]), MACHINE._replace(tool="nvprof", capability="6.0"))
+    reason = found[found["value"].isna() & (found["launch_id"] == 7)].set_index("model")["reason"]
+    assert reason["occupancy"].startswith("the export has no block_threads; collect")
+    assert "--print-gpu-trace" in reason["occupancy"]
+    traced = rows(WHOLE.drop(columns=["block_threads"]), MACHINE._replace(tool="rocprof"))
+    assert set(traced[traced["model"] == "occupancy"]["reason"].dropna()) == {"the export has no block_threads"}

@@ -166,13 +166,13 @@ def _collecting(tool: str, names: tuple[str, ...], capability: str | None) -> st
     """Say how to collect counters: by one command, that of everything where there are many."""
     if tool not in ("ncu", "nvprof"):
         return ""
-    if len(names) > MOST:
+    ways = [specs.how_to_collect(tool, name, capability) for name in names]
+    if len(names) > MOST or None in ways:
         return f"; {specs.how_to_measure(tool)}"
-    ways = [way for name in names if (way := specs.how_to_collect(tool, name, capability)) is not None]
     asked: dict[str, dict[str, None]] = {}
-    for way in ways:
+    for way in filter(None, ways):
         option, _, what = way.removeprefix(f"{tool} ").partition(" ")
         asked.setdefault(option, {}).update(dict.fromkeys(what.split(",")))
     sections = [f"--section {name}" for name in asked.pop("--section", {})]
     others = [f"{option} {','.join(what)}".strip() for option, what in asked.items()]
-    return f"; collect with: {tool} {' '.join([*sections, *others])}" if ways else ""
+    return f"; collect with: {tool} {' '.join([*sections, *others])}"
