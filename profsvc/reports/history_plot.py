@@ -12,7 +12,7 @@ from profsvc.reports.power_plots import DARK, LIGHT
 WIDE = (10.0, 4.6)
 MOST_SERIES = 6
 """Series of a picture at most; they come with the one of most points first."""
-TICKS, LONGEST_LABEL, LONGEST_TICK, FEW = 8, 44, 12, 60
+TICKS, LONGEST_LABEL, LONGEST_TICK, LONGEST_NAME, FEW = 8, 44, 12, 48, 60
 # What an axis counts in, by the unit of the value: how much of it one is, the largest first.
 SCALES: Mapping[str, Sequence[tuple[str, float]]] = {
     "ns": (("s", 1e9), ("ms", 1e6), ("\u00b5s", 1e3), ("ns", 1.0)),
@@ -38,7 +38,7 @@ def scale_of(unit: str, values: Sequence[float | None]) -> tuple[str, float]:
 
 def title_of(view: Mapping[str, Any]) -> str:
     """Return what the picture of a history is called."""
-    return f"{view['quantity']['title']} of {view['kernel']['kernel_short']} over runs"
+    return f"{view['quantity']['title']} of {shown(view['kernel']['kernel_short'], LONGEST_NAME)} over runs"
 
 
 def draw(view: Mapping[str, Any], form: str = "svg", *, dark: bool = False) -> bytes:

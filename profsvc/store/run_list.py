@@ -7,7 +7,7 @@ of a page is read for them alone.
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import Engine, text
+from sqlalchemy import Connection, Engine, text
 
 from profsvc.errors import UsageError
 from profsvc.store.lists import bounded
@@ -33,9 +33,20 @@ ORDERS: Mapping[str, tuple[str, str]] = {
     "launches": ("o.total", _SUMS.format("launches")),
     "potential": ("o.speedup", _BOUND),
 }
+# LIKE of SQLite passes over the case by itself. What is found of devices and tags is found once, not for each run.
+_LIKE = {"sqlite": "LIKE", "postgresql": "ILIKE"}
 _CONTAINS = (
-    "lower(r.name)", "lower(r.project)", "lower(coalesce(r.commit_id, ''))", "lower(coalesce(d.name, ''))",
-)  # fmt: skip
+    "r.name {like} :{word} ESCAPE '\\'",
+    "r.project {like} :{word} ESCAPE '\\'",
+    "r.commit_id {like} :{word} ESCAPE '\\'",
+    "r.device_id IN (SELECT device_id FROM devices WHERE name {like} :{word} ESCAPE '\\')",
+    "r.run_id IN (SELECT run_id FROM run_tags WHERE key || '=' || value {like} :{word} ESCAPE '\\')",
+)
+_EXACT = {
+    "project": "r.project = :project",
+    "device": "r.device_id IN (SELECT device_id FROM devices WHERE name = :device)",
+    "commit": "r.commit_id = :commit",
+}
 _TAGGED = "EXISTS (SELECT 1 FROM run_tags t WHERE t.run_id = r.run_id AND {})"
 
 
@@ -76,18 +87,22 @@ def list_runs(
     by, join = _order(order)
     if not 0 <= skip <= MOST_OFFSET:
         raise UsageError(f"{skip} runs cannot be passed over; begin anew")
-    where, values = _conditions(only, project)
-    source = f"FROM runs r LEFT JOIN devices d ON d.device_id = r.device_id {join}{where}"
-    counted = f"SELECT count(*) FROM (SELECT 1 FROM runs r LEFT JOIN devices d ON d.device_id = r.device_id{where}"
+    where, values = _conditions(only, project, _LIKE[engine.dialect.name])
     with bounded(engine, seconds) as connection:
-        query = f"SELECT r.run_id {source} ORDER BY {by} LIMIT :most OFFSET :skip"
+        query = f"SELECT r.run_id FROM runs r {join}{where} ORDER BY {by} LIMIT :most OFFSET :skip"
         ids = list(connection.execute(text(query), values | {"most": limit + 1, "skip": skip}).scalars())
-        total = connection.execute(text(f"{counted} LIMIT {COUNTED + 1}) n"), values).scalar_one()
         chosen = ids[:limit]
+        is_last = len(ids) <= limit and bool(chosen or not skip)
+        total = min(skip + len(ids), COUNTED + 1) if is_last else _count(connection, where, values)
         if not chosen:
-            return RunPage([], False, int(total))
+            return RunPage([], False, total)
         found = {query: connection.execute(text(query)).mappings().all() for query in _about(chosen)}
-    return RunPage(_joined(chosen, *found.values()), len(ids) > limit, int(total))
+    return RunPage(_joined(chosen, *found.values()), len(ids) > limit, total)
+
+
+def _count(connection: Connection, where: str, values: Mapping[str, Any]) -> int:
+    query = text(f"SELECT count(*) FROM (SELECT 1 FROM runs r{where} LIMIT {COUNTED + 1}) n")
+    return int(connection.execute(query, values).scalar_one())
 
 
 def _order(order: str) -> tuple[str, str]:
@@ -100,24 +115,22 @@ def _order(order: str) -> tuple[str, str]:
 
 
 def _like(value: str) -> str:
-    kept = value.lower().replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+    kept = value.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
     return f"%{kept}%"
 
 
-def _conditions(only: RunFilter, project: str | None) -> tuple[str, dict[str, Any]]:
+def _conditions(only: RunFilter, project: str | None, like: str) -> tuple[str, dict[str, Any]]:
     """Return the WHERE of a filter and the values in it."""
     if any("\0" in part for part in only):
         raise UsageError("a text holds no NUL character")
     parts, values = [], dict[str, Any]()
     for place, word in enumerate(only.search.split()[:8]):
         name = f"word_{place}"
-        either = [f"{column} LIKE :{name} ESCAPE '\\'" for column in _CONTAINS]
-        both = f"lower(t.key || '=' || t.value) LIKE :{name} ESCAPE '\\'"
-        parts.append(f"({' OR '.join([*either, _TAGGED.format(both)])})")
+        parts.append(f"({' OR '.join(one.format(like=like, word=name) for one in _CONTAINS)})")
         values[name] = _like(word)
-    for name, column in (("project", "r.project"), ("device", "d.name"), ("commit", "r.commit_id")):
+    for name, sql in _EXACT.items():
         if given := getattr(only, name):
-            parts.append(f"{column} = :{name}")
+            parts.append(sql)
             values[name] = given
     if only.tag:
         key, sign, value = only.tag.partition("=")

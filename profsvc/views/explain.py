@@ -8,7 +8,16 @@ from profsvc import analysis, specs, store
 from profsvc.analysis.kernels import TOOL
 from profsvc.errors import NotFoundError, UsageError
 from profsvc.pipeline.kernels import means_of_run
-from profsvc.views import LIMIT, kernel_means, launches_of, one_launch, quantities, texts, why_no_result
+from profsvc.views import (
+    LIMIT,
+    explain_models,
+    kernel_means,
+    launches_of,
+    one_launch,
+    quantities,
+    texts,
+    why_no_result,
+)
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -37,19 +46,39 @@ POTENTIAL = {
 def explain(
     engine: "Engine | None", name: str, run: str | int | None, kernel: str | None, launch_id: int | None = None
 ) -> dict[str, Any]:
-    """Explain a criterion, a counter, a vendor's metric, a column of a view, a quantity of a model or ``potential``.
+    """Explain a criterion, a model or an input of one, a counter, a vendor's metric, a column or ``potential``.
 
     With a run, down to lines of its files, for the launches of a kernel or for the one of a ``launch_id``.
     """
     view = _meaning(name)
     view["definitions"] = [_of_counter(counter) for counter in view["counters"]]
     view["trace"] = []
-    if run is None or view["kind"] in quantities.KINDS:
-        return view
-    if engine is None:
-        raise UsageError("a run can only be walked in a store")
-    view["trace"], view["truncated"] = _traces(engine, run, kernel, launch_id, view)
+    if run is not None and view["kind"] not in quantities.KINDS:
+        if engine is None:
+            raise UsageError("a run can only be walked in a store")
+        view["trace"], view["truncated"] = _traces(engine, run, kernel, launch_id, view)
     return view
+
+
+def _meaning(name: str) -> dict[str, Any]:
+    """Return what a name means, whatever it is the name of."""
+    entries = {**texts(), "potential": POTENTIAL, **explain_models.entries()}
+    known, inputs = specs.counters(), specs.model_inputs()
+    if name in entries and "counters" in entries[name]:
+        return _of_result(entries[name])
+    if name in known:
+        return _of_counter(name)
+    if used := _counters_using(name):
+        return {"name": name, "kind": "metric", "meaning": f"a vendor's metric, read into {len(used)} counters",
+                "counters": used}  # fmt: skip
+    if name in inputs:
+        return explain_models.of_input(name)
+    if name in entries:
+        unit = entries[name]
+        return {"name": name, "kind": "unit", "meaning": unit["title"], "hint": unit["hint"], "counters": []}
+    if (found := quantities.quantity(name)) is not None:
+        return found
+    raise NotFoundError.near("criterion, model, counter, metric or column", name, [*entries, *inputs, *known])
 
 
 @store.one_state
@@ -63,24 +92,6 @@ def _traces(
     if means:  # launches that only a trace tells of have nothing that the mean has not
         chosen = [one for one in chosen if store.select(engine, "v1_counter_values", launch_id=one["launch_id"])]
     return means + [row for launch in chosen for row in _of_launch(engine, launch, view)], truncated
-
-
-def _meaning(name: str) -> dict[str, Any]:
-    """Return what a name means, whatever it is the name of."""
-    entries, known = {**texts(), "potential": POTENTIAL}, specs.counters()
-    if name in entries and "counters" in entries[name]:
-        return _of_result(entries[name])
-    if name in known:
-        return _of_counter(name)
-    if used := _counters_using(name):
-        return {"name": name, "kind": "metric", "meaning": f"a vendor's metric, read into {len(used)} counters",
-                "counters": used}  # fmt: skip
-    if name in entries:
-        unit = entries[name]
-        return {"name": name, "kind": "unit", "meaning": unit["title"], "hint": unit["hint"], "counters": []}
-    if (found := quantities.quantity(name)) is not None:
-        return found
-    raise NotFoundError.near("criterion, counter, metric, column or quantity", name, [*entries, *known])
 
 
 def _of_result(entry: dict[str, Any]) -> dict[str, Any]:
@@ -123,6 +134,7 @@ def _of_launch(engine: "Engine", launch: dict[str, Any], view: dict[str, Any]) -
     rows = _results(engine, view, launch["launch_index"], launch_id=launch["launch_id"])
     if view["kind"] == "result" and not rows:
         rows = [{"launch": launch["launch_index"], "name": view["name"], "from": why_no_result(tool, cells)}]
+    rows += explain_models.walked(engine, launch, view, counters)
     return rows + _trace(view, launch, tool, counters, cells)
 
 
@@ -137,8 +149,10 @@ def _of_means(engine: "Engine", run_id: int, kernel: str | None, view: dict[str,
         cells: dict[str, dict[str, Any]] = {}
         for cell in store.select(engine, "v1_metrics", statistic="avg", **only):
             cells.setdefault(cell["metric"], _cell(cell, cell["metric"], store.upload(engine, cell["upload_id"])))
+        known = counters.get(one["kernel"], {})
         rows += _results(engine, view, one["kernel_short"], **only)
-        rows += _trace(view, {**one, "launch_index": one["kernel_short"]}, TOOL, counters.get(one["kernel"], {}), cells)
+        rows += explain_models.walked(engine, one | {"launch_index": one["kernel_short"]}, view, known)
+        rows += _trace(view, {**one, "launch_index": one["kernel_short"]}, TOOL, known, cells)
     return rows
 
 
@@ -189,6 +203,8 @@ def _results(engine: "Engine", view: dict[str, Any], index: Any, **only: Any) ->
     """The row of the result itself; none for a counter or a metric."""
     if view["kind"] != "result":
         return []
+    if view["name"] in specs.models():
+        return explain_models.answers(engine, index, view["name"], **only)
     if view["name"] == "potential":
         found, column = store.select(engine, "v1_potential", **only), "speedup"
     else:

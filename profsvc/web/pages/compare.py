@@ -15,6 +15,7 @@ from profsvc.views import compare as side_by_side
 from profsvc.web.asked import Asked
 from profsvc.web.pages.frame import Links, moved, page, path_to
 from profsvc.web.pages.tables import Column, Row
+from profsvc.web.pages.words import name
 from profsvc.web.routes import add_page
 from profsvc.web.runs import number_of
 from profsvc.web.site import grant_of, site_of
@@ -43,7 +44,7 @@ def show(request: Request) -> Response:
                     **known | {"said": str(error), "beside": _beside(newest)})  # fmt: skip
         body.status_code = error.status
         return body
-    title = f"{view['before']['name']} \u2192 {view['after']['name']}"
+    title = " \u2192 ".join(name(view[when]["name"], 60) for when in ("before", "after"))
     links = Links(json=path_to(request, "/v1/compare", request.query_params.multi_items()))
     return page(request, "compare.html", title, links=links, **known | {"beside": ()} | _shown(view))
 

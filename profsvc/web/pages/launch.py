@@ -6,14 +6,14 @@ from fastapi import FastAPI
 from starlette.requests import Request
 from starlette.responses import Response
 
-from profsvc import store, views
+from profsvc import specs, store, views
 from profsvc.errors import NotFoundError
 from profsvc.reports.rows import cell
 from profsvc.views import breakdown as parts
 from profsvc.web.asked import Asked
 from profsvc.web.pages.frame import Links, page, path_to
 from profsvc.web.pages.run import about, criteria_rows, number_of
-from profsvc.web.pages.tables import Column
+from profsvc.web.pages.tables import Column, Row
 from profsvc.web.routes import add_page
 from profsvc.web.site import site_of
 
@@ -37,16 +37,42 @@ RULES = (
     Column("estimated_speedup", "speedup", "speedup", "v1_rules.estimated_speedup"),
     Column("section", "section", "name"),
 )
+
+
+def _model(row: Row) -> str:
+    """Return what explains a row of the models: an input by itself, an answer by its model."""
+    if row["model"] == INPUTS:
+        return str(row["quantity"]) if row["quantity"] in specs.model_inputs() else "v1_models.value"
+    return str(row["model"]) if row["model"] in specs.models() else "v1_models.value"
+
+
+def _of_model(row: Row) -> str:
+    return str(row["model"])
+
+
 MODELS = (
-    Column("model", "model"),
+    Column("title", "model"),
     Column("quantity", "quantity"),
-    Column("value", "value", "number", "v1_models.value"),
+    Column("value", "value", "number", _model, about),
     Column("unit", "unit"),
-    Column("form", "form"),
+    Column("label", "which is"),
+    Column("form", "form or origin"),
     Column("flags", "beware", "flags"),
     Column("reason", "why not"),
 )
-TABLES = {"criteria": CRITERIA, "units": UNITS, "rules": RULES, "models": MODELS}
+TIMES = (
+    Column("title", "model"),
+    Column("time_ns", "foretells", "duration", _of_model),
+    Column("ratio", "of the measured", "percent", _of_model),
+)
+BOUNDS = (Column("title", "model"), Column("bound", "limited by"))
+SPEEDUPS = (Column("title", "model"), Column("speedup", "speedup", "speedup", _of_model))
+MISSING = (Column("title", "model"), Column("reason", "why it has no answer"))
+TABLES = {
+    "criteria": CRITERIA, "units": UNITS, "rules": RULES, "models": MODELS, "times": TIMES, "bounds": BOUNDS,
+    "speedups": SPEEDUPS, "missing": MISSING,
+}  # fmt: skip
+INPUTS = "inputs"
 # Models that have a part of the page to themselves.
 SHOWN_ABOVE = {"useful_work", "waste"}
 
@@ -98,7 +124,7 @@ def _page(request: Request, run: dict[str, Any], one: dict[str, Any], links: Lin
         criteria=criteria_rows(one["criteria"], one["of_run"]), units=_units(one),
         rules=_rules(one["rules"]), said=[rule for rule in one["rules"] if rule["message"]],
         parts={} if launch_id is None else parts.breakdown(engine, launch_id), facts=_facts(row),
-        models=[model for model in models if model["model"] not in SHOWN_ABOVE], tables=TABLES,
+        models=_models(models), beside=one.get("models"), tables=TABLES,
         figures=figures_of(request, run["run_id"], launch_id),
     )  # fmt: skip
 
@@ -106,6 +132,14 @@ def _page(request: Request, run: dict[str, Any], one: dict[str, Any], links: Lin
 def figures_of(request: Request, run_id: int, launch_id: int | None) -> list[Any]:
     """Return the figures of a launch."""
     return []
+
+
+def _models(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the answers of the models and their inputs, with titles; those shown above are left out."""
+    titles = {name: model.title for name, model in specs.models().items()} | {INPUTS: "Inputs of the models"}
+    return [
+        row | {"title": titles.get(row["model"], row["model"])} for row in rows if row["model"] not in SHOWN_ABOVE
+    ]
 
 
 def _units(one: dict[str, Any]) -> list[dict[str, Any]]:

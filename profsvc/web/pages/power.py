@@ -19,6 +19,7 @@ from profsvc.web.asked import Asked
 from profsvc.web.pages.figures import Figure, figure, without
 from profsvc.web.pages.frame import Links, page, path_to
 from profsvc.web.pages.tables import Column, Row
+from profsvc.web.pages.words import name
 from profsvc.web.routes import add_page
 from profsvc.web.runs import number_of
 from profsvc.web.site import site_of
@@ -48,8 +49,8 @@ def show(request: Request) -> Response:
         view = {"run": info, "stored": True, "windows": [], "coefficients": [], "models": [], "quality": []}
     sensors = store.select(engine, "v1_sensors", run_id=number, quantity="power")
     return page(
-        request, "power.html", f"Power of run {info['name']}", links=_links(request, number), run=info, view=view,
-        sensor=sensor, sensors=list(dict.fromkeys(str(one["name"]) for one in sensors)),
+        request, "power.html", f"Power of run {name(info['name'], 60)}", links=_links(request, number), run=info,
+        view=view, sensor=sensor, sensors=list(dict.fromkeys(str(one["name"]) for one in sensors)),
         pictures=_pictures(engine, view), map_of_die=map_of_die, groups=_groups(view),
         quality=_quality(view["quality"]),
         models=[_spanned(row) for row in view["models"] if row["model"] != HEAT], model_columns=MODELS,
@@ -70,7 +71,7 @@ def _pictures(engine: Engine, view: Mapping[str, Any]) -> list[Figure]:
         return []
     said = [view["run"]["run_id"], view["windows"], view["models"]]
     return [
-        figure(f"power-{one.name}", one.title, one.draw, said, description=DESCRIBED[one.name])
+        figure(f"power-{one.name}", name(one.title, 120), one.draw, said, description=DESCRIBED[one.name])
         for one in power_pictures.pictures(engine, view)
     ]
 
@@ -86,7 +87,7 @@ def _map(engine: Engine, number: int) -> Figure | None:
     found = made.view["heat_map"]
     rows = found["sensors"] if isinstance(found.get("sensors"), list) else []
     words = f"{made.title}: {of_map.hot_spot(made.die_map)}."
-    return figure("heat", made.title, lambda: of_map.picture(made.die_map, made.title, "svg"), found,
+    return figure("heat", name(made.title, 120), lambda: of_map.picture(made.die_map, made.title, "svg"), found,
                   description=words, notes=[words], rows=rows)  # fmt: skip
 
 
