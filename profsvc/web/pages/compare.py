@@ -14,6 +14,7 @@ from profsvc.reports.model_text import interval
 from profsvc.views import compare as side_by_side
 from profsvc.web.asked import Asked
 from profsvc.web.pages.frame import Links, moved, page, path_to
+from profsvc.web.pages.history import history_of
 from profsvc.web.pages.tables import Column, Row
 from profsvc.web.pages.words import name
 from profsvc.web.routes import add_page
@@ -40,10 +41,8 @@ def show(request: Request) -> Response:
         old, new = (number_of(request, name) for name in names.values())
         view = side_by_side.compare(engine, old, new, mapped)
     except (NotFoundError, UsageError) as error:
-        body = page(request, "compare.html", "Compare two runs",
-                    **known | {"said": str(error), "beside": _beside(newest)})  # fmt: skip
-        body.status_code = error.status
-        return body
+        wrong = {"said": str(error), "beside": _beside(newest), "status": error.status}
+        return page(request, "compare.html", "Compare two runs", **known | wrong)
     title = " \u2192 ".join(name(view[when]["name"], 60) for when in ("before", "after"))
     links = Links(json=path_to(request, "/v1/compare", request.query_params.multi_items()))
     return page(request, "compare.html", title, links=links, **known | {"beside": ()} | _shown(view))
@@ -140,7 +139,7 @@ def _criterion(row: Row, least: float) -> dict[str, Any]:
 
 def _kernel_columns(old: int, new: int) -> list[Column]:
     return [
-        Column("name", "Kernel", "name", full="full", width=44, link=lambda row: f"/history/{row['kernel']}"),
+        Column("name", "Kernel", "name", full="full", width=44, link=lambda row: history_of(row["kernel"])),
         Column("launches_before", "Launches before", "number"),
         Column("launches_after", "after", "number"),
         Column("before_ns", "Mean before", "duration", explain="v1_kernel_totals.mean_ns",
@@ -206,7 +205,7 @@ POWER = [
     Column("beyond", "Beyond doubt", "flags"),
 ]
 ALONE = [
-    Column("kernel", "Kernel", "name", full="kernel_full", width=60, link=lambda row: f"/history/{row['kernel_full']}"),
+    Column("kernel", "Kernel", "name", full="kernel_full", width=60, link=lambda row: history_of(row["kernel_full"])),
     Column("launches", "Launches", "number"),
     Column("mean_us", "Mean (\u00b5s)", "number"),
 ]

@@ -91,6 +91,8 @@ def page(
 ) -> Response:
     """Return a page; a browser that has these bytes already is not sent them again."""
     body = written(request, template, title, links=links or Links(), **known)
+    if status != 200:
+        return Response(body, status, HEADERS, MEDIA)
     headers = {**HEADERS, "etag": f'W/"{hashlib.blake2b(body, digest_size=12).hexdigest()}"'}
     if headers["etag"] in [tag.strip() for tag in request.headers.get("if-none-match", "").split(",")]:
         return Response(status_code=304, headers=headers)

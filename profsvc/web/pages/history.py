@@ -20,6 +20,7 @@ from profsvc.web.site import grant_of, site_of
 
 KINDS = {"ns": "duration"}
 UNITS = {"W": " (W)", "J": " (J)", "degC": " (\u00b0C)", "Hz": " (Hz)"}
+LONGEST_PATH = 1000  # of a name in an address
 SPREAD = ("low", "high", "raw")
 
 
@@ -51,9 +52,8 @@ def show(request: Request) -> Response:
 
 def _refused(request: Request, error: ProfsvcError, known: dict[str, Any]) -> Response:
     """Answer with the form and what is wrong with what stands in it."""
-    body = page(request, "history.html", "History of a kernel", **known | {"said": str(error), "recent": ()})
-    body.status_code = error.status
-    return body
+    wrong = {"said": str(error), "recent": (), "status": error.status}
+    return page(request, "history.html", "History of a kernel", **known | wrong)
 
 
 def _shown(view: dict[str, Any]) -> dict[str, Any]:
@@ -114,7 +114,13 @@ def _columns(view: dict[str, Any]) -> list[Column]:
 
 
 def _commit(row: Row) -> str | None:
-    return f"/commits/{row['commit_id']}" if row["commit_id"] else None
+    commit = row["commit_id"]
+    return f"/commits/{commit}" if commit and len(commit) <= LONGEST_PATH else None
+
+
+def history_of(kernel: str) -> str | None:
+    """Return the path of a kernel's history; one with too long a name has none."""
+    return f"/history/{kernel}" if len(kernel) <= LONGEST_PATH else None
 
 
 def _beside(row: Row) -> str | None:

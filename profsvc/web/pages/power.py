@@ -25,6 +25,7 @@ from profsvc.web.runs import number_of
 from profsvc.web.site import site_of
 
 HEAT = "heat_map"
+MOST_FLAGS = 400
 DESCRIBED = {
     "time": "Power, corrected power and temperature over time, and under them what ran. The table of windows has the "
             "mean of each.",
@@ -109,7 +110,7 @@ def _groups(view: Mapping[str, Any]) -> list[dict[str, Any]]:
 def _window(row: Row) -> dict[str, Any]:
     """A window with its intervals as text."""
     return dict(row) | {
-        "beware": (row["quality"] or "").replace("; ", " "),
+        "beware": (row["quality"] or "").replace("; ", " ")[:MOST_FLAGS],
         "corrected_w": interval(row, "corrected_power_w", "corrected_power_low_w", "corrected_power_high_w"),
         "corrected_j": interval(row, "corrected_energy_j", "corrected_energy_low_j", "corrected_energy_high_j"),
     }

@@ -15,7 +15,7 @@ from profsvc.reports.rows import distinct, plain, visible
 from profsvc.reports.text import middle
 from profsvc.web import sql
 from profsvc.web.asked import Asked
-from profsvc.web.pages.frame import Links, page, path_to
+from profsvc.web.pages.frame import page, path_to
 from profsvc.web.pages.words import NONE, count
 from profsvc.web.routes import add_page
 from profsvc.web.site import Site, site_of
@@ -81,14 +81,17 @@ def _written(request: Request, query: Query, answer: store.Answer | None, said: 
     limits = site_of(request).limits
     asked = {"q": query.text} | {f"p.{name}": value for name, value in query.values.items()}
     downloads = {form: _path(request, f"/v1/sql.{form}", asked) for form in ("csv", "ndjson", "json")}
-    body = page(
-        request, "sql.html", "SQL", links=Links(), query=query, limits=limits, said=str(said),
-        place=_place(said, query),
+    return page(
+        request, "sql.html", "SQL", status=said.status if isinstance(said, ProfsvcError) else 200, query=query,
+        limits=limits, said=str(said), place=_place(said, query),
         downloads=downloads if query.text and not query.missing else {}, examples=list(specs.questions().values()),
-        text=query.text or START, schema=_schema(), found=_found(request, query, answer) if answer else None,
+        text=_editable(query.text or START), schema=_schema(), found=_found(request, query, answer) if answer else None,
     )  # fmt: skip
-    body.status_code = said.status if isinstance(said, ProfsvcError) else 200
-    return body
+
+
+def _editable(text: str) -> str:
+    """Return a query as a field shows it: its lines and tabs as they are, what else would act as escapes."""
+    return "".join(one if one in "\n\t" else visible(one) for one in text.replace("\r\n", "\n"))
 
 
 def _path(request: Request, path: str, asked: Mapping[str, str]) -> str:

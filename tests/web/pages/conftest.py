@@ -56,7 +56,7 @@ def _fill(engine: Any) -> None:
             pipeline.ingest(engine, stream, path.name, run, files=files)
 
 
-def _nights(engine: Any) -> dict[str, int]:
+def fill_nights(engine: Any) -> dict[str, int]:
     """Add nights: the room warms up, and from the tenth on a kernel takes longer and draws more."""
     rng = np.random.default_rng(5)
     with writing(engine) as connection:
@@ -80,7 +80,7 @@ def shown(demo: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shown
     _fill(engine)
     launch = store.select(engine, "v1_launches", run_id=store.find_run(engine, "h200"), launch_index=3)[0]
     numbers = {name: store.find_run(engine, name) for name in ("h200", "board", "measured")}
-    numbers |= _nights(engine) | {"run": numbers["h200"], "launch": launch["launch_id"]}
+    numbers |= fill_nights(engine) | {"run": numbers["h200"], "launch": launch["launch_id"]}
     with running(Site(engine, store.files_of(engine, free_bytes=1))) as service:
         yield Shown(service, numbers)
     engine.dispose()

@@ -123,7 +123,7 @@ def test_no_link_of_the_service_is_broken(shown):
         kinds.setdefault(re.sub(r"\d+|explain/[^?]*", "N", link.partition("?")[0]), []).append(link)
     for links in kinds.values():
         for link in sorted(links)[:3]:
-            answer = shown.service.http.get(shown.service.url + link, headers=HTML)
+            answer = shown.service.http.get(shown.service.url + link, headers=HTML, follow_redirects=True)
             assert answer.status_code == 200 or link == "/runs/", link
 
 

@@ -33,7 +33,7 @@ WALKED = (
     Walked("history-which", "/history?kernel=gemm_tiled", "Which one?", 400),
     Walked("history-none", "/history?kernel=nothing+like+it", "no kernel named", 404),
     Walked("compare-choose", "/compare", "Newest runs"),
-    Walked("compare", "/compare/{night_before}...{night}", "+4."),
+    Walked("compare", "/compare?before={night_before}&after={night}", "+4."),
     Walked("compare-warned", "/compare?before={run}&after={night}", "Only before"),
     Walked("compare-none", "/compare?before={run}&after=nothing+like+it", "no run named", 404),
     Walked("sql", "/sql", "Views and columns"),

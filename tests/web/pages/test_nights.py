@@ -1,0 +1,171 @@
+"""Findings, reports and histories as pages: what is listed, what a form sets, and what another project sees of it."""
+
+import re
+
+import httpx
+import pytest
+
+from profsvc import store
+from profsvc.web.site import Site
+from tests import nights
+from tests.web.conftest import running
+from tests.web.pages.conftest import fill_nights
+
+HTML = {"accept": "text/html"}
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory):
+    """A store with fifteen nights of one project and two of another."""
+    import numpy as np
+
+    file = tmp_path_factory.mktemp("told") / "store.sqlite"
+    engine = store.open_store(str(file))
+    numbers = fill_nights(engine)
+    for night in range(2):
+        nights.put(engine, night, np.random.default_rng(1), project="secret", name=f"hidden {night}")
+    yield engine, numbers
+    engine.dispose()
+
+
+@pytest.fixture
+def closed(told, tmp_path):
+    """A copy of it, to be closed by a token."""
+    store.backup(told[0], tmp_path / "closed.sqlite")
+    engine = store.open_store(str(tmp_path / "closed.sqlite"))
+    yield engine, told[1]
+    engine.dispose()
+
+
+@pytest.fixture
+def service(told):
+    with running(site(told[0])) as found:
+        yield found
+
+
+def site(engine, **options):
+    return Site(engine, store.files_of(engine, free_bytes=1), **options)
+
+
+def page(service, path, status=200, **options):
+    answer = service.http.get(service.url + path, headers=HTML | options.pop("headers", {}), **options)
+    assert answer.status_code == status, answer.text[:500]
+    return answer.text
+
+
+def test_findings_are_listed_and_filtered(service):
+    everything = page(service, "/findings")
+    assert [everything.count(f">gemm {what}<") for what in ("duration", "power", "energy per launch")] == [1, 1, 1]
+    assert "gemm power" not in page(service, "/findings?quantity=duration")
+    assert "No finding" in page(service, "/findings?worse=0")
+    assert "No finding" in page(service, "/findings?kernel=nothing")
+    assert "No finding" in page(service, "/findings?state=accepted&state=fixed")
+    assert "Only the newest 1 are shown" in page(service, "/findings?limit=1")
+    assert "is no state of a finding" in page(service, "/findings?state=odd", 400)
+    assert "worse=&#39;x&#39; is not known" in page(service, "/findings?worse=x", 400)
+
+
+def test_a_form_sets_the_state_of_a_finding(service, told):
+    path = f"/findings/{told[1]['finding']}"
+    assert "Setting a state needs" not in page(service, path)
+    form = {"state": "accepted", "because": "<b>wider</b> tiles"}
+    own = {"origin": service.url}
+    answer = service.http.post(service.url + path, data=form, headers=own)
+    assert (answer.status_code, answer.headers["location"]) == (303, path)
+    shown = page(service, path)
+    assert "&lt;b&gt;wider&lt;/b&gt; tiles" in shown
+    assert store.select(told[0], "v1_findings", finding_id=told[1]["finding"])[0]["state"] == "accepted"
+    for wrong, status in (({"state": "accepted"}, 400), ({"state": "odd", "because": "x"}, 400), ({}, 400)):
+        assert service.http.post(service.url + path, data=wrong, headers=own).status_code == status
+    elsewhere = {"origin": "https://evil.example"}
+    assert service.http.post(service.url + path, data=form, headers=elsewhere).status_code == 403
+    assert service.http.post(f"{service.url}/findings/999", data=form, headers=own).status_code == 404
+    assert service.http.post(f"{service.url}/findings/x", data=form, headers=own).status_code == 404
+    assert page(service, "/findings/" + "9" * 30, 404)
+
+
+def test_a_reader_sees_findings_and_sets_none(closed):
+    engine, numbers = closed
+    read = store.create_token(engine, "reader", ["read"])
+    with running(site(engine, is_public=True)) as service:
+        own = {"authorization": f"Bearer {read}", "origin": service.url}
+        path = f"/findings/{numbers['finding']}"
+        assert "Setting a state needs a token with the scope admin" in page(service, path, headers=own)
+        form = {"state": "fixed", "because": "x"}
+        assert service.http.post(service.url + path, data=form, headers=own).status_code == 403
+
+
+def test_a_token_of_another_project_sees_nothing_of_it(closed):
+    engine, numbers = closed
+    token = store.create_token(engine, "other", ["read"], project="secret")
+    own = {"authorization": f"Bearer {token}"}
+    with running(site(engine, is_public=True)) as service:
+        assert "No finding" in page(service, "/findings", headers=own)
+        page(service, "/findings?project=lab", 404, headers=own)
+        page(service, f"/findings/{numbers['finding']}", 404, headers=own)
+        page(service, f"/reports/{numbers['report']}", 404, headers=own)
+        assert "No night has been reported on" in page(service, "/reports", headers=own)
+        page(service, f"/runs/{numbers['night']}/power", 404, headers=own)
+        page(service, f"/compare?before={numbers['night']}&after={numbers['night']}", 404, headers=own)
+        chosen = page(service, "/compare", headers=own)
+        assert "hidden" in chosen
+        assert "night 1" not in chosen
+        history = page(service, "/history?kernel=gemm", headers=own)
+        assert "hidden 1" in history
+        assert "night 3" not in history
+        page(service, "/history?kernel=gemm&project=lab", 404, headers=own)
+        assert "gemm" in page(service, "/history", headers=own)
+        page(service, "/sql", 403, headers=own)
+
+
+def test_a_report_leads_to_its_findings_and_forms(service, told):
+    listed = page(service, "/reports")
+    assert f'href="/reports/{told[1]["report"]}"' in listed
+    shown = page(service, f"/reports/{told[1]['report']}")
+    assert shown.count("<svg") > 3
+    assert f'href="/findings/{told[1]["finding"]}"' in shown
+    for form in ("html", "md", "txt"):
+        path = f"/v1/reports/{told[1]['report']}.{form}"
+        assert f'href="{path}"' in shown
+        assert service.http.get(service.url + path).status_code == 200
+    assert "Night of 2026-01-15" in page(service, "/reports/newest")
+    page(service, "/reports/odd", 404)
+
+
+def test_a_history_marks_what_nights_found_and_leads_to_neighbours(service, told):
+    shown = page(service, "/history?kernel=gemm&project=lab")
+    assert "Findings of nights" in shown
+    before, after = told[1]["night_before"], told[1]["night_before"] + 1
+    assert f'href="/compare/{before}...{after}"' in shown
+    assert f'href="/runs/{after}"' in shown
+    commit = re.search(r'href="(/commits/[0-9a-f]+)"', shown)[1]
+    moved = service.http.get(service.url + commit)
+    assert (moved.status_code, moved.headers["location"]) == (303, f"/?commit={commit.rpartition('/')[2]}")
+    kernel = store.kernels_named(told[0], "saxpy")[0]["kernel_id"]
+    assert service.http.get(f"{service.url}/history/{kernel}").headers["location"] == f"/history?kernel={kernel}"
+    assert "void gemm" in page(service, f"/history?kernel=%23{store.kernels_named(told[0], 'gemm')[0]['kernel_id']}")
+    older = re.search(r'rel="next" href="([^"]+)"', page(service, "/history?kernel=gemm&project=lab&points=4"))[1]
+    assert "night 10 2" in page(service, older.replace("&amp;", "&"))
+
+
+def test_pages_under_a_path_of_a_proxy_stay_there(told):
+    with running(site(told[0], root_path="/tools/lab")) as service:
+        for path in (
+            "/findings",
+            "/reports",
+            "/history?kernel=gemm",
+            "/compare",
+            "/sql",
+            f"/runs/{told[1]['night']}/power",
+        ):
+            shown = page(service, "/tools/lab" + path)
+            links = re.findall(r'(?:href|action|src)="(/[^"]*)"', shown)
+            assert links
+            assert [link for link in links if not link.startswith("/tools/lab/")] == []
+
+
+def test_a_page_that_a_browser_has_is_not_sent_again(service):
+    for path in ("/findings", "/history?kernel=gemm", "/sql"):
+        first = httpx.get(service.url + path, headers=HTML)
+        again = httpx.get(service.url + path, headers=HTML | {"if-none-match": first.headers["etag"]})
+        assert (first.status_code, again.status_code, again.content) == (200, 304, b"")
