@@ -262,12 +262,20 @@ class Client:
         after: str | int,
         mapped: Mapping[str, str] | None = None,
         fail_on: Sequence[str] = (),
+        *,
+        record: bool = False,
     ) -> dict[str, Any]:
-        """Compare two runs; ``failures`` are what goes beyond ``fail_on``."""
+        """Compare two runs; ``failures`` are what goes beyond ``fail_on``. ``record`` keeps what was foretold."""
         pairs = [f"{old}={new}" for old, new in (mapped or {}).items()]
-        return self._asked(
-            "GET", "/v1/compare", {"before": before, "after": after, "map": pairs, "fail_on": list(fail_on)}
-        )
+        params = {"before": before, "after": after, "map": pairs, "fail_on": list(fail_on)}
+        return self._asked("POST" if record else "GET", "/v1/compare", params)
+
+    def accuracy(
+        self, project: str | None = None, source: str | None = None, *, acted: bool = False, best: bool = False
+    ) -> dict[str, Any]:
+        """Say how well speedups were foretold."""
+        asked = {"project": project, "source": source, "acted": int(acted), "best": int(best)}
+        return self._asked("GET", "/v1/accuracy", {name: value for name, value in asked.items() if value})
 
     def explain(self, name: str, run: str | int | None = None, kernel: str | None = None) -> dict[str, Any]:
         """Say what a number means and where it comes from."""

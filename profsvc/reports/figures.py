@@ -29,6 +29,25 @@ def shown(text: str, longest: int = LONGEST_TITLE) -> str:
     return text if len(text) <= longest else text[: longest - 1] + "\u2026"
 
 
+def plain(axes: Any, theme: Mapping[str, Any], label: str) -> None:
+    """Give axes the colours of a theme, a grid, and the label of their y."""
+    axes.set_facecolor(theme["back"])
+    axes.set_ylabel(label, color=theme["ink"], fontsize=9)
+    axes.tick_params(colors=theme["soft"], labelsize=8)
+    axes.grid(visible=True, color=theme["line"], linewidth=0.5)
+    axes.set_axisbelow(True)
+    for side in axes.spines.values():
+        side.set_color(theme["line"])
+
+
+def legend(axes: Any, theme: Mapping[str, Any], **options: Any) -> None:
+    """Put the legend on axes; its texts are shown as they are."""
+    places = {"loc": "best", "facecolor": theme["back"], "edgecolor": theme["line"], "fontsize": 8} | options
+    for words in axes.legend(**places).get_texts():
+        words.set_parse_math(False)
+        words.set_color(theme["ink"])
+
+
 def form_of(form: str) -> str:
     """Return ``form`` if a picture can be drawn in it; raise `UsageError` otherwise."""
     if form not in FORMS:

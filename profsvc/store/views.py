@@ -12,7 +12,7 @@ join, and so a look-up, as soon as a query asks for one value of it.
 from collections.abc import Iterable, Mapping
 
 from profsvc.errors import DomainError
-from profsvc.store import event_shapes, power_shapes, shapes
+from profsvc.store import event_shapes, power_shapes, prediction_shapes, shapes
 from profsvc.store.schema import STEP, WHOLE
 from profsvc.store.shapes import FLAG_NAMES, FLAGS, Shape, text_of
 
@@ -120,6 +120,7 @@ _SHAPES: dict[str, Shape] = {
         " JOIN model_names q ON q.model_id = c.model_id",
     ),
     **power_shapes.SHAPES,
+    **prediction_shapes.SHAPES,
 }
 
 _SHAPES["v1_columns"] = Shape(

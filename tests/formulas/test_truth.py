@@ -21,6 +21,7 @@ NOT_ARGUMENTS = {"form", "field", "expected", "tolerance", "source"}
 NOT_NUMBERS = {"next_state"}  # all its cases stand in test_findings
 NAMES = (
     "accesses",
+    "accuracy",
     "active_sms",
     "benefit",
     "change",
