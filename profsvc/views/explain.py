@@ -53,9 +53,16 @@ def explain(engine: "Engine | None", name: str, run: str | int | None, kernel: s
     if run is not None:
         if engine is None:
             raise UsageError("a run can only be walked in a store")
-        chosen, view["truncated"] = launches_of(engine, run, kernel, LIMIT)
-        view["trace"] = [row for launch in chosen for row in _trace(engine, launch, view)]
+        view["trace"], view["truncated"] = _traces(engine, run, kernel, view)
     return view
+
+
+@store.one_state
+def _traces(
+    engine: "Engine", run: str | int, kernel: str | None, view: dict[str, Any]
+) -> tuple[list[dict[str, Any]], bool]:
+    chosen, truncated = launches_of(engine, run, kernel, LIMIT)
+    return [row for launch in chosen for row in _trace(engine, launch, view)], truncated
 
 
 def _of_result(entry: dict[str, Any]) -> dict[str, Any]:
