@@ -277,6 +277,18 @@ class Client:
         asked = {"project": project, "source": source, "acted": int(acted), "best": int(best)}
         return self._asked("GET", "/v1/accuracy", {name: value for name, value in asked.items() if value})
 
+    def what_if(
+        self,
+        run: str | int,
+        kernel: str | None = None,
+        axes: Mapping[str, Sequence[str]] | None = None,
+        device: str | None = None,
+    ) -> dict[str, Any]:
+        """Say what a launch would take otherwise; ``axes`` are values of sms, warps, frequency and bandwidth."""
+        asked = {**(axes or {}), "kernel": kernel, "device": device}
+        given = {name: value for name, value in asked.items() if value}
+        return self._asked("GET", f"/v1/runs/{_quoted(run)}/whatif", given)
+
     def explain(self, name: str, run: str | int | None = None, kernel: str | None = None) -> dict[str, Any]:
         """Say what a number means and where it comes from."""
         params = {key: value for key, value in (("run", run), ("kernel", kernel)) if value is not None}

@@ -27,6 +27,7 @@ from profsvc.cli import (
     serve,
     token,
     upload,
+    what_if,
 )
 from profsvc.cli.common import say
 from profsvc.errors import ProfsvcError
@@ -77,7 +78,23 @@ def options(
     context.obj = {"store": store}
 
 
-for group in (demo, upload, look, compare, report, power, components, query, serve, token, remote, delete, db, doctor):
+for group in (
+    demo,
+    upload,
+    look,
+    compare,
+    what_if,
+    report,
+    power,
+    components,
+    query,
+    serve,
+    token,
+    remote,
+    delete,
+    db,
+    doctor,
+):
     group.register(app)
 
 

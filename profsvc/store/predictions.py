@@ -42,11 +42,12 @@ _POTENTIAL = f"""
 _MODELS = f"""
     WITH said AS (
       SELECT m.launch_id, m.flags, m.analysis_version,
-             CASE m.model WHEN 'benefit' THEN m.quantity ELSE m.model END AS criterion,
-             CASE m.model WHEN 'benefit' THEN 1 - m.value ELSE m.value END AS share_or_ns, m.model
+             CASE WHEN m.quantity IN ('time_ns', 't_min_ns', 'speedup') THEN m.model ELSE m.quantity END AS criterion,
+             CASE WHEN m.model <> 'benefit' THEN m.value WHEN m.quantity = 'speedup' THEN 1 / nullif(m.value, 0)
+             ELSE 1 - m.value END AS share_or_ns, m.model
       FROM v1_models m
       WHERE m.run_id = :run_id AND m.launch_id IS NOT NULL AND m.form = 'consistent'
-        AND (m.model = 'benefit' AND m.quantity LIKE 'benefit%' OR m.model = 'roofline' AND m.quantity = 'time_ns'
+        AND (m.model = 'benefit' AND m.quantity IN ('speedup', 'B_itilp', 'B_memlp', 'B_fp', 'B_serial') OR m.model = 'roofline' AND m.quantity = 'time_ns'
              OR m.model = 'time_bound' AND m.quantity = 't_min_ns')
     ), one AS (
       SELECT l.kernel, m.criterion, m.analysis_version, l.duration_ns,

@@ -1,7 +1,7 @@
 """What the performance models say of a launch: side by side, and their inputs."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pandas as pd
 
@@ -17,20 +17,41 @@ Row = Mapping[str, Any]
 INPUTS, AGREEMENT = "inputs", "agreement"
 
 
+class Known(NamedTuple):
+    """What the inputs of the models of a launch come from: its counters, and what is known of its device."""
+
+    counters: pd.DataFrame
+    figures: dict[str, object]
+    memory: Mapping[str, float] | None
+    measured: Mapping[str, float]
+
+    def inputs(self) -> Inputs:
+        """Return the inputs."""
+        return model_inputs(self.counters, self.figures, self.memory, self.measured)
+
+
 def inputs_of(engine: "Engine", launch: Row) -> tuple[Inputs, dict[str, object]]:
     """Return the inputs of the models of one launch, a row of ``v1_launches``, and the figures of its device.
 
     They are those that the rows of ``v1_models`` were computed from, as long as the store has not changed since.
     """
+    known = known_of(engine, launch)
+    return known.inputs(), known.figures
+
+
+def known_of(engine: "Engine", launch: Row) -> Known:
+    """Return what the inputs of the models of one launch, a row of ``v1_launches``, come from."""
     key = launch["launch_id"]
     found = store.select(engine, "v1_counter_values", launch_id=key)
     counters = pd.DataFrame({row["counter"]: [row["value"]] for row in found}, index=[key], dtype="float64")
     one = store.table(engine, "v1_launches", launch_id=key)
     named = analysis.lend(one, store.device_attributes(engine, launch["run_id"]))[0].iloc[0]
-    device, capability = (None if pd.isna(named[name]) else str(named[name]) for name in ("device", "compute_capability"))
+    device, capability = (
+        None if pd.isna(named[name]) else str(named[name]) for name in ("device", "compute_capability")
+    )
     figures = specs.figures(device, capability)
     measured = of_device(store.characterizations(engine), device, specs.criteria()).sustained
-    return model_inputs(counters, figures, specs.memory_table(str(figures.get("key"))), measured), figures
+    return Known(counters, figures, specs.memory_table(str(figures.get("key"))), measured)
 
 
 def side_by_side(rows: Sequence[Row], duration_ns: float | None, potential: Row | None) -> dict[str, Any]:

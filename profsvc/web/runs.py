@@ -12,11 +12,18 @@ from profsvc.errors import AccessError, UsageError
 from profsvc.views import compare as side_by_side
 from profsvc.views import explain as walk
 from profsvc.views import predictions
+from profsvc.views import what_if as otherwise
 from profsvc.web.answers import success
 from profsvc.web.asked import Asked
 from profsvc.web.routes import add, asks, in_path
 from profsvc.web.site import grant_of, site_of
 
+WHAT_IF = {
+    "sms": "SMs at work",
+    "warps": "warps resident on an SM",
+    "frequency": "clock of the SMs, such as 1200MHz",
+    "bandwidth": "bandwidth of DRAM in GB/s, or such as 2TB/s",
+}
 MOST_LAUNCHES = 10_000
 RUN = "run by number, name or project/name"
 
@@ -38,6 +45,23 @@ def _run(request: Request) -> Response:
     asked.done()
     engine = site_of(request).engine
     return success(request, views.launch(engine, number, kernel, limit) if kernel else views.run(engine, number, limit))
+
+
+async def what_if(request: Request) -> Response:
+    """What a launch would take with other SMs, warps, clock or bandwidth, or on another device, by two models."""
+    return await to_thread.run_sync(_what_if, request)
+
+
+def _what_if(request: Request) -> Response:
+    asked = Asked(request)
+    kernel, device = asked.text("kernel") or None, asked.text("device") or None
+    axes = {
+        axis: [part for text in asked.texts(option) for part in text.split(",") if part]
+        for axis, option in otherwise.OPTIONS.items()
+    }
+    number = _number(request, request.path_params["run"])
+    asked.done()
+    return success(request, otherwise.what_if(site_of(request).engine, number, kernel, axes, device))
 
 
 async def compare(request: Request) -> Response:
@@ -109,6 +133,12 @@ def register(app: FastAPI) -> None:
     kernel = asks("kernel", "string", "number of a launch, or (part of) the name of a kernel")
     launches: dict[str, Any] = {"minimum": 1, "maximum": MOST_LAUNCHES}
     limit = asks("limit", "integer", "launches at most, the longest", **launches)
+    takes = [in_path("run", RUN, "h200"), kernel, asks("device", "string", "on this device of the catalogue")]
+    takes += [
+        asks(option, "array", f"{what}; several by commas; x0.5 is a share of now", items={"type": "string"})
+        for option, what in WHAT_IF.items()
+    ]
+    add(app, "/v1/runs/{run:path}/whatif", what_if, "read", name="what_if", takes=takes, tag="runs")
     add(app, "/v1/runs/{run:path}", run, "read", name="show_run", takes=[in_path("run", RUN, "h200"), kernel, limit],
         tag="runs")  # fmt: skip
     takes = [

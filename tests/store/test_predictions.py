@@ -29,7 +29,7 @@ def pair(engine: Engine) -> Engine:
     models = {
         "launch_id": [FIRST] * 3,
         "model": ["roofline", "benefit", "roofline"],
-        "quantity": ["time_ns", "benefit_fp", "ridge"],
+        "quantity": ["time_ns", "B_fp", "ridge"],
         "value": [625.0, 0.2, 9.0],
         "form": ["consistent"] * 3,
     }
@@ -64,7 +64,7 @@ def test_a_speedup_of_a_kernel_is_that_of_all_its_time(pair: Engine) -> None:
     of_one = told[KERNELS[0], "criterion", "divergence"]
     assert (of_one["predicted"], of_one["value"]) == (2, 0.5)
     assert told[KERNELS[0], "model", "roofline"]["predicted"] == 2
-    assert told[KERNELS[0], "model", "benefit_fp"]["predicted"] == pytest.approx(1.25)
+    assert told[KERNELS[0], "model", "B_fp"]["predicted"] == pytest.approx(1.25)
     assert {key[0] for key in told} == {KERNELS[0]}  # what is not known, or without end, is not there
     assert store.foretold(pair, 2) == []
 

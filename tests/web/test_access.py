@@ -25,6 +25,7 @@ WHO = {
     **{("GET", f"/v1/sql{form}"): "sql" for form in FORMS},
     ("GET", "/v1/sql/examples"): "read",
     ("GET", "/v1/runs/{run:path}"): "read",
+    ("GET", "/v1/runs/{run:path}/whatif"): "read",
     ("GET", "/v1/compare"): "read",
     ("POST", "/v1/compare"): "upload",
     ("GET", "/v1/accuracy"): "read",

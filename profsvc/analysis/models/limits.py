@@ -36,7 +36,7 @@ def roofline(v: Values) -> list[Answer]:
     memory = np.stack([row[1].bound == MEMORY for row in rows], axis=-1)
     in_memory = np.take_along_axis(memory, lowest[..., np.newaxis], axis=-1)[..., 0]
     ceiling = np.where(in_memory, len(PEAKS) + lowest, np.where(v["mix_peak"] < v["fp_peak"], 1, 0))
-    moving = np.fmax.reduce([row[2] for row in rows])
+    moving = np.fmax.reduce(np.broadcast_arrays(*(row[2] for row in rows)))
     time_s = np.maximum(v["flop"] / np.minimum(v["fp_peak"], v["mix_peak"]), moving)
     return [
         Answer("time_ns", np.where(known, time_s * 1e9, np.nan), "ns", rows[0][1].flags),
