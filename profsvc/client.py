@@ -289,6 +289,14 @@ class Client:
         given = {name: value for name, value in asked.items() if value}
         return self._asked("GET", f"/v1/runs/{_quoted(run)}/whatif", given)
 
+    def plot(
+        self, run: str | int, kind: str, kernel: str | None = None, limit: int | None = None
+    ) -> dict[str, Any]:
+        """Return the data of a plot of models."""
+        asked = {"kernel": kernel, "limit": limit}
+        given = {name: value for name, value in asked.items() if value is not None}
+        return self._asked("GET", f"/v1/runs/{_quoted(run)}/plots/{_quoted(kind)}", given)
+
     def explain(self, name: str, run: str | int | None = None, kernel: str | None = None) -> dict[str, Any]:
         """Say what a number means and where it comes from."""
         params = {key: value for key, value in (("run", run), ("kernel", kernel)) if value is not None}

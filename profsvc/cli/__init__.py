@@ -20,6 +20,7 @@ from profsvc.cli import (
     demo,
     doctor,
     look,
+    plot,
     power,
     query,
     remote,

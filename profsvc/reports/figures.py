@@ -3,7 +3,7 @@
 import io
 import threading
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from profsvc.errors import UsageError
@@ -46,6 +46,21 @@ def legend(axes: Any, theme: Mapping[str, Any], **options: Any) -> None:
     for words in axes.legend(**places).get_texts():
         words.set_parse_math(False)
         words.set_color(theme["ink"])
+
+
+def logarithmic(
+    axes: Any, which: str, steps: Sequence[int] = (1, 2, 5), written: Callable[..., str] | None = None
+) -> None:
+    """Make axes logarithmic, with plain numbers, or as they are ``written``."""
+    from matplotlib.ticker import FuncFormatter, LogLocator
+
+    axes.tick_params(which="minor", length=0)
+    for name in which:
+        getattr(axes, f"set_{name}scale")("log")
+        axis = getattr(axes, f"{name}axis")
+        axis.set_major_locator(LogLocator(10, subs=steps))
+        axis.set_major_formatter(FuncFormatter(written or (lambda value, _: f"{value:g}")))
+        axis.set_minor_formatter(FuncFormatter(lambda *_: ""))
 
 
 def form_of(form: str) -> str:

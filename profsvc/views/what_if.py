@@ -25,8 +25,8 @@ MOST = 2_000
 """Scenarios of one question at most."""
 COLUMNS = (
     "device", "sms", "warps", "frequency_mhz", "bandwidth_gb_per_s", "mwp_cwp_us", "mwp_cwp_change", "mwp_cwp_bound",
-    "mwp_cwp_limiter", "throughput_us", "throughput_change", "throughput_bound", "throughput_limiter", "category", "expected_low_us",
-    "expected_high_us", "flags",
+    "mwp_cwp_limiter", "throughput_us", "throughput_change", "throughput_bound", "throughput_limiter", "category",
+    "expected_low_us", "expected_high_us", "flags",
 )  # fmt: skip
 UNITS: Mapping[str, Mapping[str, float]] = {
     "sms": {"": 1.0},

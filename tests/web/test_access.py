@@ -26,6 +26,7 @@ WHO = {
     ("GET", "/v1/sql/examples"): "read",
     ("GET", "/v1/runs/{run:path}"): "read",
     ("GET", "/v1/runs/{run:path}/whatif"): "read",
+    **{("GET", f"/v1/runs/{{run:path}}/plots/{{kind}}{form}"): "read" for form in ("", ".json", ".svg", ".png")},
     ("GET", "/v1/compare"): "read",
     ("POST", "/v1/compare"): "upload",
     ("GET", "/v1/accuracy"): "read",
