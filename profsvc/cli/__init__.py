@@ -79,23 +79,11 @@ def options(
     context.obj = {"store": store}
 
 
-for group in (
-    demo,
-    upload,
-    look,
-    compare,
-    what_if,
-    report,
-    power,
-    components,
-    query,
-    serve,
-    token,
-    remote,
-    delete,
-    db,
-    doctor,
-):
+GROUPS = (
+    *(demo, upload, look, compare, what_if, plot, report, power, components, query),
+    *(serve, token, remote, delete, db, doctor),
+)
+for group in GROUPS:
     group.register(app)
 
 

@@ -52,5 +52,6 @@ def register(app: FastAPI) -> None:
         asks("dark", "string", "1: light on dark", enum=["0", "1"]),
     ]
     for form, media in FORMS.items():
-        add(app, f"/v1/runs/{{run:path}}/plots/{{kind}}{form}", _handler(form), "read", name=f"plot{form.replace('.', '_')}",
-            takes=takes, gives={media: {"schema": {"type": "object" if media == FORMS[''] else "string"}}}, tag="runs")  # fmt: skip
+        gives = {media: {"schema": {"type": "object" if media == FORMS[""] else "string"}}}
+        path, label = f"/v1/runs/{{run:path}}/plots/{{kind}}{form}", f"plot{form.replace('.', '_')}"
+        add(app, path, _handler(form), "read", name=label, takes=takes, gives=gives, tag="runs")
