@@ -13,6 +13,7 @@
 ``power_units``  power_units.csv: the units that are fitted to the power of a device
 ``literature``   references.toml
 ``patterns``     patterns.csv: what keeps a parallel program from its least time
+``reproduced``   reproduced.csv: published figures that the formulas were held against
 ``guidance``     criteria.toml: the nine criteria, the units and their hints
 ``questions``    queries.toml: example queries over the views of the store
 ``timing``       timing.toml: parameters, instruction costs and benchmarks of the timing model
@@ -34,6 +35,7 @@ from profsvc.specs.mapping import metrics
 from profsvc.specs.patterns import Pattern, patterns
 from profsvc.specs.power_units import PowerUnit, power_units
 from profsvc.specs.questions import Question, question, questions
+from profsvc.specs.reproduced import Figure, reproduced
 from profsvc.specs.timing import MemoryParameters, memory_parameters, timing
 from profsvc.specs.vocabulary import Counter, Unit, counters, labels, metric_of, units
 
@@ -43,6 +45,7 @@ __all__ = [
     "Counter",
     "Device",
     "Expression",
+    "Figure",
     "MemoryParameters",
     "Pattern",
     "PowerUnit",
@@ -72,6 +75,7 @@ __all__ = [
     "question",
     "questions",
     "references",
+    "reproduced",
     "smallest_change",
     "timing",
     "units",

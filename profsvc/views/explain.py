@@ -1,6 +1,7 @@
 """From a number to its formula and source, the counters in it, the metrics behind them, the upload and the line."""
 
 import re
+from collections import Counter
 from collections.abc import Container
 from typing import TYPE_CHECKING, Any
 
@@ -32,8 +33,16 @@ POTENTIAL = {
 }  # fmt: skip
 
 
+REPRODUCED = "reproduced"
+
+
 def explain(engine: "Engine | None", name: str, run: str | int | None, kernel: str | None) -> dict[str, Any]:
-    """Explain a criterion, a counter, a vendor's metric or ``potential``; with a run, down to lines of its files."""
+    """Explain a criterion, a counter, a vendor's metric or ``potential``; with a run, down to lines of its files.
+
+    ``reproduced`` are the published figures that the formulas were held against.
+    """
+    if name == REPRODUCED:
+        return _of_figures()
     entries = {**texts(), "potential": POTENTIAL}
     known = specs.counters()
     if name in entries and "counters" in entries[name]:
@@ -47,7 +56,7 @@ def explain(engine: "Engine | None", name: str, run: str | int | None, kernel: s
         unit = entries[name]
         view = {"name": name, "kind": "unit", "meaning": unit["title"], "hint": unit["hint"], "counters": []}
     else:
-        raise NotFoundError.near("criterion, counter or metric", name, [*entries, *known])
+        raise NotFoundError.near("criterion, counter or metric", name, [*entries, *known, REPRODUCED])
     view["definitions"] = [_of_counter(counter) for counter in view["counters"]]
     view["trace"] = []
     if run is not None:
@@ -56,6 +65,22 @@ def explain(engine: "Engine | None", name: str, run: str | int | None, kernel: s
         chosen, view["truncated"] = launches_of(engine, run, kernel, LIMIT)
         view["trace"] = [row for launch in chosen for row in _trace(engine, launch, view)]
     return view
+
+
+def _of_figures() -> dict[str, Any]:
+    """The published figures that the formulas were held against."""
+    figures = [
+        {"figure": one.name, "source": one.source, "place": one.place, "formula": one.formula, "printed": one.printed,
+         "computed": one.computed, "unit": one.unit, "reproduced": one.reproduced, "why": one.why}
+        for one in specs.reproduced()
+    ]  # fmt: skip
+    count = Counter(one["reproduced"] for one in figures)
+    meaning = (
+        f"of {len(figures)} published figures the formulas reproduce {count['yes']}; {count['no']} contradict their "
+        f"own source, or were rounded on the way; for {count['cannot']} what they were computed from is not printed"
+    )
+    return {"name": REPRODUCED, "kind": "figures", "meaning": meaning, "counters": [], "definitions": [], "trace": [],
+            "figures": figures}  # fmt: skip
 
 
 def _of_result(entry: dict[str, Any]) -> dict[str, Any]:
