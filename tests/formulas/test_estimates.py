@@ -1,6 +1,5 @@
 """Estimates from the instruction mix: limits, relations between them, and what a wrong number does."""
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -8,13 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from profsvc.formulas.estimates import bandwidth_demand, bandwidth_limited, gpu_share_speedup, potential_throughput
+from profsvc.formulas.estimates import (
+    bandwidth_demand,
+    bandwidth_limited,
+    gpu_share_speedup,
+    operand_bandwidth,
+    potential_throughput,
+)
 from profsvc.formulas.flags import Flag
-from profsvc.formulas.occupancy import Limits
 from profsvc.formulas.speedup import amdahl
+from tests.formulas.contract import holds
 
-GOLDEN = Path(__file__).parents[3] / "shared" / "spec" / "golden.csv"
-GTX = Limits(24, 8, 512, 8192, 16384)
 rate = st.floats(1, 1e15)
 
 
@@ -65,3 +68,8 @@ def test_shares_above_one_and_nothing_to_divide_by() -> None:
     assert np.isnan(got.value)
     assert got.flags == Flag.ZERO_DENOM
     assert bandwidth_limited(5.0, 0.0, 0.0).value == 5
+
+
+def test_operands_are_asked_for_in_proportion() -> None:
+    holds(operand_bandwidth, {"lanes": 32.0, "operands": 2.0, "operand_bytes": 4.0, "clock": 1e9})
+    assert operand_bandwidth(64, 2, 4, 1e9).value == 2 * operand_bandwidth(32, 2, 4, 1e9).value
