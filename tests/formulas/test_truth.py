@@ -54,6 +54,7 @@ MODULES = tuple(import_module(f"profsvc.formulas.{name}") for name in NAMES)
 WITHOUT_ROWS = {  # they take what another formula gives
     "antiparallel_report",
     "benefit_chart",
+    "hierarchy_of",
     "predict_active_sms",
     "what_if",
 }
