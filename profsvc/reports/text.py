@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from profsvc.reports.rows import cell, render, visible
+from profsvc.reports.trace_text import traces
 
 Row = Mapping[str, Any]
 BAR = 20
@@ -93,6 +94,7 @@ def run(view: Mapping[str, Any], width: int | None = None) -> str:
     for columns, part in ((sensors, view["sensors"]), (TRANSFERS, view["transfers"]), (SUMMARIES, view["summaries"])):
         if part:
             lines += ["", *str(render(columns, part, "table", width=width)).splitlines()]
+    lines += traces(view.get("traces", ()), width)
     whole = view["potential"]
     if whole and whole["speedup"] is not None:
         lines += [

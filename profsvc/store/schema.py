@@ -33,6 +33,7 @@ from profsvc.store.event_schema import TABLES as EVENTS
 from profsvc.store.parts import integer, key, metadata, real, ref, row_id, table, text
 from profsvc.store.power_schema import POWER
 from profsvc.store.token_schema import tokens
+from profsvc.store.trace_schema import TRACES
 from profsvc.store.wide_schema import TABLES as WIDE
 
 STEP = 1_000_000_000
@@ -346,4 +347,4 @@ models = _results(
 
 RESULTS = {"criteria": criteria, "potential": potential, "models": models}
 
-__all__ = ["EVENTS", "POWER", "RESULTS", "STEP", "WHOLE", "WIDE", "deleted_uploads", "metadata", "tokens"]
+__all__ = ["EVENTS", "POWER", "RESULTS", "STEP", "TRACES", "WHOLE", "WIDE", "deleted_uploads", "metadata", "tokens"]

@@ -6,6 +6,7 @@ from collections.abc import Container
 from typing import TYPE_CHECKING, Any
 
 from profsvc import analysis, specs, store
+from profsvc.analysis import memory_traces
 from profsvc.errors import NotFoundError, UsageError
 from profsvc.views import LIMIT, launches_of, texts, why_no_result
 
@@ -34,6 +35,15 @@ POTENTIAL = {
 
 
 REPRODUCED = "reproduced"
+HIERARCHY = {
+    "name": memory_traces.MODEL,
+    "title": "Hit ratios of L1 and L2 over random orders of what the warps of a memory trace do at the same time",
+    "formula": "hits of LRU caches; what misses L1 goes on to L2; see profsvc.formulas.memory_hierarchy.hierarchy_mc",
+    "reference": "Baghsorkhi2012",
+    "section": "after Kim2012, 4.2.3; profsvc.formulas.memory_hierarchy",
+    "hint": "Upload a trace: profsvc formats memory-trace. A wide spread means that no order is typical.",
+    "counters": [],
+}
 
 
 def explain(engine: "Engine | None", name: str, run: str | int | None, kernel: str | None) -> dict[str, Any]:
@@ -43,7 +53,7 @@ def explain(engine: "Engine | None", name: str, run: str | int | None, kernel: s
     """
     if name == REPRODUCED:
         return _of_figures()
-    entries = {**texts(), "potential": POTENTIAL}
+    entries = {**texts(), "potential": POTENTIAL, memory_traces.MODEL: HIERARCHY}
     known = specs.counters()
     if name in entries and "counters" in entries[name]:
         view = _of_result(entries[name])
@@ -62,9 +72,23 @@ def explain(engine: "Engine | None", name: str, run: str | int | None, kernel: s
     if run is not None:
         if engine is None:
             raise UsageError("a run can only be walked in a store")
+        if name == memory_traces.MODEL:
+            view["trace"] = _of_traces(engine, store.find_run(engine, run))
+            return view
         chosen, view["truncated"] = launches_of(engine, run, kernel, LIMIT)
         view["trace"] = [row for launch in chosen for row in _trace(engine, launch, view)]
     return view
+
+
+def _of_traces(engine: "Engine", run_id: int) -> list[dict[str, Any]]:
+    """The rows of the memory hierarchy of a run, with the file that each is from."""
+    uploads = store.select(engine, "v1_uploads", run_id=run_id)
+    files = {f"upload {row['upload_id']}": row["file_name"] for row in uploads}
+    return [
+        {"launch": row["kernel_short"] or "trace", "name": row["quantity"], "value": row["value"], "unit": row["unit"],
+         "from": row["reason"] or f"{files[row['form']]}, {row['form']}"}
+        for row in store.select(engine, "v1_models", run_id=run_id, model=memory_traces.MODEL)
+    ]  # fmt: skip
 
 
 def _of_figures() -> dict[str, Any]:

@@ -1,7 +1,6 @@
 """Requests of a long trace in few bytes a line: pieces of warps between barriers, and of each line what differs."""
 
 from collections.abc import Iterable
-from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -60,8 +59,9 @@ def pack(parts: Iterable[Trace], line_bytes: int = 128, most: int | None = None)
     """
     kept: dict[str, list[NDArray[Any]]] = {name: [] for name in (*BY_LINE, *BY_PIECE)}
     codes: dict[int, int] = {}
+    _keep(kept, coalesce(Trace([], [], [], [], [], []), line_bytes), 0, codes)
     lines, blocks, end, last = 0, 0, -1, (-1, -1)
-    for given in chain([Trace([], [], [], [], [], [])], parts):
+    for given in parts:
         r = coalesce(Trace(*given), line_bytes)
         first, final = _span(r, last)
         blocks += int((np.diff(r.block) > 0).sum()) + (first != last[0])
