@@ -116,6 +116,8 @@ def describe(verdict: "Verdict", checked: bool) -> str:
     counts = {"launches": verdict.launches, "samples": verdict.samples}
     counts["phase" if verdict.phases == 1 else "phases"] = verdict.phases
     held = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
+    if not held and "references" in verdict.facts:
+        held = f"{int(verdict.facts['references'])} references"
     if not held and not verdict.known:  # what is stored already may be told by its lines alone
         held = "no launches"
     account = (

@@ -148,9 +148,31 @@ def _column(rows: Sequence[Row], name: str) -> Any:
     return np.array([np.nan if row[name] is None else row[name] for row in rows], dtype=np.float64)
 
 
+def _hits(figure: Any, data: Plot, theme: Theme) -> None:
+    levels: dict[str, list[Row]] = {}
+    for row in data["rows"]:
+        levels.setdefault(row["level"], []).append(row)
+    panels = figure.subplots(len(levels), 1, sharex=True, squeeze=False)[:, 0]
+    for number, (axes, (level, rows)) in enumerate(zip(panels, levels.items(), strict=True)):
+        figures.plain(axes, theme, "orders")
+        colour = theme["lines"][number % len(theme["lines"])]
+        left, right = ([100 * row[name] for row in rows] for name in ("from_ratio", "to_ratio"))
+        width = max(0.4, right[0] - left[0])  # of a bar that can be seen
+        middle = [(a + b) / 2 for a, b in zip(left, right, strict=True)]
+        axes.bar(middle, [row["orders"] for row in rows], width, color=colour, alpha=0.85)
+        axes.axvspan(100 * rows[0]["p05"], 100 * rows[0]["p95"], color=theme["line"], alpha=0.4, linewidth=0)
+        said = f"{level}: {100 * rows[0]['mean']:.1f} %"
+        said += f", 90 % of the orders from {100 * rows[0]['p05']:.1f} to {100 * rows[0]['p95']:.1f} %"
+        axes.set_title(said, color=theme["ink"], fontsize=9, loc="left", parse_math=False)
+        axes.set_ylim(bottom=0)
+        axes.set_xlim(0, 100)
+    panels[-1].set_xlabel("hit ratio (%)", color=theme["ink"], fontsize=9)
+
+
 MAKERS: Mapping[str, tuple[Callable[[Any, Plot, Theme], None], tuple[float, float]]] = {
     "roofline": (launch_points.roofline, WIDE),
     "benefit": (launch_points.benefit, WIDE),
     "warps": (_warps, TALL),
     "sms": (_sms, SQUARE),
+    "hits": (_hits, TALL),
 }

@@ -37,6 +37,7 @@ from profsvc.store.kept import Files, files_of, keeping, kept_bytes, spool_of
 from profsvc.store.kernel_power import mean_counters, powers_of_loads
 from profsvc.store.lists import FILTERS, MOST_ROWS, Condition, Page, kinds_of, list_view, statement_of
 from profsvc.store.load import RunInfo, Stored, UploadInfo, find_upload, write_upload
+from profsvc.store.memory_traces import StoredTrace, save_trace, traces_of_run
 from profsvc.store.migrate import current, head, state, upgrade
 from profsvc.store.power import (
     Readings,
@@ -106,6 +107,7 @@ __all__ = [
     "Rows",
     "RunInfo",
     "Stored",
+    "StoredTrace",
     "UploadInfo",
     "Waste",
     "address",
@@ -172,6 +174,7 @@ __all__ = [
     "save_power",
     "save_predictions",
     "save_results",
+    "save_trace",
     "scored_predictions",
     "select",
     "select_of",
@@ -186,6 +189,7 @@ __all__ = [
     "table",
     "time_without",
     "timeline",
+    "traces_of_run",
     "transfers_by_kind",
     "upgrade",
     "upload",

@@ -47,8 +47,8 @@ _MODELS = f"""
              ELSE 1 - m.value END AS share_or_ns, m.model
       FROM v1_models m
       WHERE m.run_id = :run_id AND m.launch_id IS NOT NULL AND m.form = 'consistent'
-        AND (m.model = 'benefit' AND m.quantity IN ('speedup', 'B_itilp', 'B_memlp', 'B_fp', 'B_serial') OR m.model = 'roofline' AND m.quantity = 'time_ns'
-             OR m.model = 'time_bound' AND m.quantity = 't_min_ns')
+        AND (m.model = 'benefit' AND m.quantity IN ('speedup', 'B_itilp', 'B_memlp', 'B_fp', 'B_serial')
+             OR m.model = 'roofline' AND m.quantity = 'time_ns' OR m.model = 'time_bound' AND m.quantity = 't_min_ns')
     ), one AS (
       SELECT l.kernel, m.criterion, m.analysis_version, l.duration_ns,
              m.share_or_ns * CASE m.model WHEN 'benefit' THEN l.duration_ns ELSE 1 END AS left_ns,

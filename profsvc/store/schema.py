@@ -34,6 +34,7 @@ from profsvc.store.parts import integer, key, metadata, real, ref, row_id, table
 from profsvc.store.power_schema import POWER
 from profsvc.store.prediction_schema import predictions
 from profsvc.store.token_schema import tokens
+from profsvc.store.trace_schema import TRACES
 from profsvc.store.wide_schema import TABLES as WIDE
 
 STEP = 1_000_000_000
@@ -353,6 +354,7 @@ __all__ = [
     "POWER",
     "RESULTS",
     "STEP",
+    "TRACES",
     "WHOLE",
     "WIDE",
     "deleted_uploads",

@@ -12,7 +12,7 @@ from profsvc import store
 from profsvc.analysis import what_if as analysis
 from profsvc.errors import NotFoundError, UsageError
 from profsvc.reports.rows import plain
-from profsvc.views import LIMIT, launches_of
+from profsvc.views import LIMIT, launches_of, memory_traces
 from profsvc.views.models import known_of
 from profsvc.views.power_pictures import power_on_sms
 from profsvc.views.what_if import base_of
@@ -42,6 +42,8 @@ BENEFIT = (
 )
 WARPS = ("warps", "MWP", "CWP", "mwp_cwp_speedup", "throughput_speedup", "fits")
 SMS = ("sms", "mwp_cwp", "throughput", "power_w", "per_watt_mwp_cwp", "per_watt_throughput")
+HITS = ("level", "mean", "sd", "p05", "p50", "p95", "from_ratio", "to_ratio", "orders")
+BINS, LEAST_BIN = 12, 0.001
 MOST_WARPS = 64
 SLACK = 1e-9  # of two costs that the model computes in different orders
 
@@ -250,9 +252,42 @@ def _sms(engine: "Engine", run_id: int, kernel: str | None, limit: int | None) -
 
 
 def _hits(engine: "Engine", run_id: int, kernel: str | None, limit: int | None) -> Plot:
-    raise NotFoundError(
-        f"run {run_id} has no memory trace, from which hit ratios are simulated; profsvc formats memory_trace says how"
-    )
+    traces = memory_traces.of_run(engine, run_id)
+    if kernel is not None:
+        traces = [one for one in traces if kernel in str(one["kernel"])]
+    if not traces:
+        of_kernel = "" if kernel is None else f" of a kernel {kernel!r}"
+        raise NotFoundError(
+            f"run {run_id} has no memory trace{of_kernel}, from which hit ratios are simulated; "
+            "profsvc formats memory-trace says how to make one"
+        )
+    notes = [f"{one['kernel'] or 'a trace'}: {one['reason']}" for one in traces if one["reason"]]
+    drawn = [one for one in traces if any(level["draws"] for level in one["levels"])]
+    if not drawn:
+        raise NotFoundError("; ".join(notes) or f"the memory traces of run {run_id} reach no cache")
+    first = drawn[0]
+    if len(drawn) > 1:
+        notes.append(f"the run has {len(drawn)} traces; this is {first['kernel'] or 'the first'}: --kernel chooses")
+    rows = [
+        {"level": level["what"], **{name: level[name] for name in ("mean", "sd", "p05", "p50", "p95")}, **counted}
+        for level in first["levels"]
+        if level["draws"]
+        for counted in _counted(level["draws"])
+    ]
+    count = max(len(level["draws"]) for level in first["levels"])
+    notes.append(f"{count} random orders of the warps; caches of {first['device'] or 'an unknown device'}")
+    return {"title": f"Hit ratios: {first['kernel'] or 'memory trace'}", "columns": HITS, "rows": rows, "notes": notes}
+
+
+def _counted(draws: Sequence[float]) -> list[dict[str, Any]]:
+    """Count the draws in bins of one width, a row a bin that holds any."""
+    low, high = min(draws), max(draws)
+    width = max((high - low) / BINS, LEAST_BIN)
+    begin = min(low, max(0.0, 1.0 - width)) if high == low else low
+    edges = begin + width * np.arange(BINS + 1)
+    counts, _ = np.histogram(np.minimum(draws, edges[-1]), edges)
+    return [{"from_ratio": float(edges[k]), "to_ratio": float(edges[k + 1]), "orders": int(n)}
+            for k, n in enumerate(counts) if n]  # fmt: skip
 
 
 KINDS = {

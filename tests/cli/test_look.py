@@ -16,6 +16,7 @@ READING = {
     "show": ["show", "h200"],
     "kernel": ["show", "h200", "--kernel", "saxpy"],
     "explain": ["explain", "divergence", "--run", "h200", "--kernel", "3"],
+    "reproduced": ["explain", "reproduced"],
     "definition": ["explain", "divergence"],
     "formats": ["formats"],
     "format": ["formats", "ncu-raw"],
