@@ -84,7 +84,7 @@ def moved(counters: pd.DataFrame, now: Mapping[str, Array], other: Machine) -> d
     own = {name: value for name, value in now.items() if name not in MACHINE and name not in DERIVED}
     ratio = np.asarray(other.figures["boost_clock_hz"], dtype=np.float64) / now["freq"]
     own |= {name: now[name] * ratio for name in OF_DRAM if name not in (other.memory or {})}
-    own |= {name: now[name] for name, figure in LATENCIES.items() if figure not in other.figures}
+    own |= {name: now[name] for name, figure in LATENCIES.items() if other.figures.get(figure) is None}
     kept = counters.drop(columns=[name for name in OF_MACHINE if name in counters])
     found = model_inputs(kept, other.figures, other.memory, other.measured, own).values
     return {name: np.asarray(value).reshape(-1)[:1] for name, value in found.items()}

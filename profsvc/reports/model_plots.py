@@ -21,6 +21,7 @@ TITLES = {"mwp_cwp": "by memory and computation warps", "throughput": "by the th
 DASHES: Sequence[Mapping[str, Any]] = ({"linewidth": 1.6}, {"linewidth": 1.6, "linestyle": (0, (6, 2))})
 EDGE = 1.03
 NEAR = 0.25
+NARROW = 1.0  # percent either side of a distribution that is narrower
 ROOM = 1.25  # of the greatest value, so that no mark lies on the edge
 
 
@@ -152,21 +153,21 @@ def _hits(figure: Any, data: Plot, theme: Theme) -> None:
     levels: dict[str, list[Row]] = {}
     for row in data["rows"]:
         levels.setdefault(row["level"], []).append(row)
-    panels = figure.subplots(len(levels), 1, sharex=True, squeeze=False)[:, 0]
+    panels = figure.subplots(len(levels), 1, squeeze=False)[:, 0]
     for number, (axes, (level, rows)) in enumerate(zip(panels, levels.items(), strict=True)):
         figures.plain(axes, theme, "orders")
-        colour = theme["lines"][number % len(theme["lines"])]
-        left, right = ([100 * row[name] for row in rows] for name in ("from_ratio", "to_ratio"))
-        width = max(0.4, right[0] - left[0])  # of a bar that can be seen
-        middle = [(a + b) / 2 for a, b in zip(left, right, strict=True)]
-        axes.bar(middle, [row["orders"] for row in rows], width, color=colour, alpha=0.85)
-        axes.axvspan(100 * rows[0]["p05"], 100 * rows[0]["p95"], color=theme["line"], alpha=0.4, linewidth=0)
-        said = f"{level}: {100 * rows[0]['mean']:.1f} %"
-        said += f", 90 % of the orders from {100 * rows[0]['p05']:.1f} to {100 * rows[0]['p95']:.1f} %"
-        axes.set_title(said, color=theme["ink"], fontsize=9, loc="left", parse_math=False)
+        left, right = (np.array([100 * row[name] for row in rows]) for name in ("from_ratio", "to_ratio"))
+        low, high = (100 * rows[0][name] for name in ("p05", "p95"))
+        axes.axvspan(low, high, color=theme["line"], alpha=0.5, linewidth=0)
+        colour, counts = theme["lines"][number % len(theme["lines"])], [row["orders"] for row in rows]
+        axes.bar((left + right) / 2, counts, right - left, color=colour, edgecolor=theme["back"], linewidth=0.6)
+        same = f"90 % of the orders from {low:.2f} to {high:.2f} %" if high > low else "the same in every order"
+        axes.set_title(f"{level}: {100 * rows[0]['mean']:.2f} %, {same}", color=theme["ink"], fontsize=9, loc="left",
+                       parse_math=False)  # fmt: skip
+        about, half = (left[0] + right[-1]) / 2, max(NARROW, right[-1] - left[0])
+        axes.set_xlim(max(0.0, about - half), min(100.0, about + half))
         axes.set_ylim(bottom=0)
-        axes.set_xlim(0, 100)
-    panels[-1].set_xlabel("hit ratio (%)", color=theme["ink"], fontsize=9)
+    panels[-1].set_xlabel("hit ratio (%), each level on a scale of its own", color=theme["ink"], fontsize=9)
 
 
 MAKERS: Mapping[str, tuple[Callable[[Any, Plot, Theme], None], tuple[float, float]]] = {

@@ -141,13 +141,11 @@ def _moved(base: Base, device: str) -> tuple[analysis.Machine, dict[str, Any], A
     machine = analysis.Machine(figures, memory, {})
     now = analysis.moved(base.counters, base.now, machine)
     if not now["active_blocks_per_sm"][0] >= 1:
-        raise UsageError(
-            f"{_named(base)}: a block of it does not fit on an SM of {other.name}, so that it cannot run there"
-        )
+        raise UsageError(f"{_named(base)} cannot run on {other.name}: a block of it does not fit on an SM there")
     said = [f"on {other.name}: figures of the catalogue, at {now['freq'][0] / 1e6:.0f} MHz, its highest clock"]
     if lacking := [name for name in analysis.OF_DRAM if name not in memory]:
         said.append(f"the latencies of its memory are not known ({', '.join(lacking)}): taken as now, in ns")
-    if lacking := [name for name, figure in analysis.LATENCIES.items() if figure not in figures]:
+    if lacking := [name for name, figure in analysis.LATENCIES.items() if figures.get(figure) is None]:
         said.append(f"latencies of its units are not known ({', '.join(lacking)}): taken as now, in cycles")
     kept = base.counters.drop(columns=[name for name in analysis.OF_MACHINE if name in base.counters])
     return machine, now, kept, said
@@ -159,10 +157,10 @@ def _values(name: str, texts: Sequence[str], now: Mapping[str, Any]) -> list[flo
     for text in texts:
         match = re.fullmatch(r"(x?)([0-9]*\.?[0-9]+(?:e[0-9]+)?)\s*([a-z/]*)", text.strip().lower(), re.ASCII)
         unit = UNITS[name].get(match[3]) if match and not (match[1] and match[3]) else None
-        factor = own if match and match[1] else unit
+        factor = own if match and match[1] and not match[3] else unit
         value = float(match[2]) * factor if match and factor is not None else math.nan
-        if name in WHOLE and match and match[1]:
-            value = max(1.0, float(np.floor(value)))
+        if name in WHOLE and match and match[1] and 0 < value < math.inf:
+            value = max(1.0, math.floor(value))
         if not (math.isfinite(value) and value > 0) or (name in WHOLE and value != int(value)):
             raise UsageError(f"{OPTIONS[name]} {text!r} is none; write {EXAMPLES[name]}")
         found.append(value)

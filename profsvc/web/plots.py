@@ -18,7 +18,8 @@ from profsvc.web.routes import add, asks, in_path
 from profsvc.web.runs import MOST_LAUNCHES, RUN
 from profsvc.web.site import grant_of, site_of
 
-FORMS = {"": "application/json", ".json": "application/json", ".svg": "image/svg+xml", ".png": "image/png"}
+# The form without an ending comes last, as its path is that of any other too.
+FORMS = {".json": "application/json", ".svg": "image/svg+xml", ".png": "image/png", "": "application/json"}
 
 
 def _answer(request: Request, form: str) -> Response:

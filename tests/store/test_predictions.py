@@ -86,7 +86,7 @@ def test_a_pair_made_anew_replaces_what_it_had(pair: Engine) -> None:
     assert {name: newest[name] for name in prediction()} == prediction(
         reason="why", scored=0, device=None, value_after=None
     )
-    assert (newest["project"], newest["before"], newest["after"]) == ("lab", "before", "after")
+    assert (newest["project"], newest["name_before"], newest["name_after"]) == ("lab", "before", "after")
     assert newest["made_at"].startswith("20")
     store.save_predictions(pair, 1, 2, [])
     assert [row["run_before"] for row in store.select(pair, "v1_predictions")] == [2]
