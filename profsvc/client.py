@@ -289,9 +289,7 @@ class Client:
         given = {name: value for name, value in asked.items() if value}
         return self._asked("GET", f"/v1/runs/{_quoted(run)}/whatif", given)
 
-    def plot(
-        self, run: str | int, kind: str, kernel: str | None = None, limit: int | None = None
-    ) -> dict[str, Any]:
+    def plot(self, run: str | int, kind: str, kernel: str | None = None, limit: int | None = None) -> dict[str, Any]:
         """Return the data of a plot of models."""
         asked = {"kernel": kernel, "limit": limit}
         given = {name: value for name, value in asked.items() if value is not None}

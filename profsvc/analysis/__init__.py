@@ -8,6 +8,7 @@
 ``criteria``       the nine criteria
 ``model_inputs``   what the models take of a launch, and where it comes from
 ``models``         every performance model: its answers as rows
+``kernels``        kernels with means over their launches alone
 ``characterized``  what was measured of the device
 ``timeline``       times of launches that are not kept
 ``advice``         what to do first
@@ -24,13 +25,26 @@ import pandas as pd
 from profsvc import specs
 from profsvc.analysis import criteria, potential
 from profsvc.analysis.attributes import lend
-from profsvc.analysis.characterized import attainable_shares, of_device
+from profsvc.analysis.characterized import attainable_shares
+from profsvc.analysis.characterized import of_device as characterization_of
 from profsvc.analysis.counters import counters_of, feeds_criteria, metrics_used
 from profsvc.analysis.models import Machine, application, model_rows
 from profsvc.analysis.peaks import peaks
 from profsvc.analysis.timeline import Timeline
 
-__all__ = ["VERSION", "Rest", "analyze", "attainable_shares", "counters_of", "feeds_criteria", "lend", "metrics_used"]
+__all__ = [
+    "VERSION",
+    "Rest",
+    "analyze",
+    "attainable_shares",
+    "counters_of",
+    "feeds_criteria",
+    "lend",
+    "metrics_used",
+    "of_device",
+    "of_models",
+    "of_run",
+]
 
 VERSION = "3"
 """Raised when any number changes for the same input."""
@@ -63,27 +77,38 @@ def _useful(times: pd.DataFrame, origin: Mapping[str, str], measured: set[str], 
     return pd.concat(parts, ignore_index=True)
 
 
-def _of_device(
+def of_device(
     counters: pd.DataFrame,
+    device: str | None,
+    capability: str | None,
+    domain: Mapping[str, Any],
+    measured: pd.DataFrame,
+) -> dict[str, pd.DataFrame]:
+    """Return the results of launches on one device: potential, criteria, models, by the index of ``counters``."""
+    figures, origin = peaks(counters, specs.figures(device, capability))
+    known = characterization_of(measured, device, domain)
+    shares = attainable_shares(domain, None)[0] | dict(known.sustained)
+    bounds, times = potential.potential(counters, figures, shares, known.sustained)
+    lost = potential.waste(counters, times, shares, domain["cause"])
+    return {
+        "potential": bounds.rename_axis("launch_id").reset_index(),
+        "criteria": criteria.of_launches(counters, figures, known, domain["criterion"]),
+        "models": _useful(times, origin, set(known.sustained), lost),
+    }
+
+
+def of_models(
+    counters: pd.DataFrame,
+    bounds: pd.DataFrame,
     device: str | None,
     capability: str | None,
     domain: Mapping[str, Any],
     measured: pd.DataFrame,
     tool: str,
 ) -> Iterator[dict[str, pd.DataFrame]]:
-    catalogue = specs.figures(device, capability)
-    figures, origin = peaks(counters, catalogue)
-    known = of_device(measured, device, domain)
-    shares = attainable_shares(domain, None)[0] | dict(known.sustained)
-    bounds, times = potential.potential(counters, figures, shares, known.sustained)
-    lost = potential.waste(counters, times, shares, domain["cause"])
-    yield {
-        "potential": bounds.rename_axis("launch_id").reset_index(),
-        "criteria": criteria.of_launches(counters, figures, known, domain["criterion"]),
-        "models": _useful(times, origin, set(known.sustained), lost),
-    }
-    memory = specs.memory_table(str(catalogue["key"])) if "key" in catalogue else {}
-    machine = Machine(catalogue, memory, known.sustained, tool, capability)
+    """Yield what performance models say of launches on one device; ``bounds`` is their potential, in the same order."""
+    figures, known = specs.figures(device, capability), characterization_of(measured, device, domain)
+    machine = Machine(figures, specs.memory_table(str(figures.get("key"))), known.sustained, tool, capability)
     yield from ({"models": rows} for rows in model_rows(counters, machine, bounds))
 
 
@@ -97,8 +122,8 @@ def analyze(
     """Yield the result tables of one run, those of some launches at a time: counters, criteria, potential, models.
 
     ``launches`` are those of the run that have metrics, ``rest`` what else it has; ``counters`` are what `counters_of`
-    returned for parts of them, with the tool; ``measured`` holds characterizations (device, quantity, x, y); ``domain`` is
-    criteria.toml. A row without launch_id is the run's own, and comes last.
+    returned for parts of them, with the tool; ``measured`` holds characterizations (device, quantity, x, y); ``domain``
+    is criteria.toml. A row without launch_id is the run's own, and comes last.
     """
     bounds: list[pd.DataFrame] = []
     values: list[pd.DataFrame] = []
@@ -108,13 +133,14 @@ def analyze(
         own = device_of.loc[table.index].astype(object).where(lambda d: d.notna(), None)
         for (device, capability), group in own.groupby(["device", "compute_capability"], dropna=False):
             name_of, version = (part if isinstance(part, str) else None for part in (device, capability))
-            for rows in _of_device(table.loc[group.index], name_of, version, domain, measured, tool):
-                if "potential" in rows:
-                    bounds.append(rows["potential"])
-                    values.append(rows["criteria"][list(criteria.OF_RUN)])
-                yield rows
+            part = table.loc[group.index]
+            rows = of_device(part, name_of, version, domain, measured)
+            bounds.append(rows["potential"])
+            values.append(rows["criteria"][list(criteria.OF_RUN)])
+            yield rows
+            yield from of_models(part, rows["potential"], name_of, version, domain, measured, tool)
     if bounds:
-        yield _of_run(launches, pd.concat(bounds, ignore_index=True), pd.concat(values, ignore_index=True), rest)
+        yield of_run(launches, pd.concat(bounds, ignore_index=True), pd.concat(values, ignore_index=True), rest)
     elif rest.launches:
         reason = f"no launch of the run has metrics that criteria are computed from; {rest.advice}"
         yield {
@@ -125,7 +151,7 @@ def analyze(
         }
 
 
-def _of_run(launches: pd.DataFrame, bounds: pd.DataFrame, values: pd.DataFrame, rest: Rest) -> dict[str, pd.DataFrame]:
+def of_run(launches: pd.DataFrame, bounds: pd.DataFrame, values: pd.DataFrame, rest: Rest) -> dict[str, pd.DataFrame]:
     """Return the rows of the whole run, from the potential and the criteria of its launches."""
     once = _once(launches, bounds)
     named = once.assign(kernel=once["launch_id"].map(launches.set_index("launch_id")["kernel"]))

@@ -13,15 +13,17 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from profsvc import specs
-from profsvc.analysis.useful_time import Counts
+from profsvc.analysis.useful_time import Counts, has_tensor_work
 from profsvc.formulas.occupancy import Limits, occupancy
 from profsvc.specs.expression import Alternative
 
 Array = NDArray[np.float64]
 Values = Mapping[str, Any]
-BLOCK = 8192
+BLOCK = 16_384
 """Launches whose inputs and answers are computed together: few enough for the caches of a processor."""
 
+# Of launches that multiply matrices the counts of arithmetic would lack most of it, and so are unknown.
+OF_ARITHMETIC = ("plain", "wide")
 # Inputs that a formula takes under other names.
 ALIASES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "benefit": {"n_sync": ("sync_insts",)},
@@ -47,7 +49,7 @@ class Inputs(NamedTuple):
     used: dict[str, NDArray[np.int8]]
 
     def origin(self, name: str) -> NDArray[np.object_]:
-        """Where the value of an input comes from, of each launch: one of ``specs.ORIGINS``; None where it is missing."""
+        """Where the value of an input comes from, of each launch: one of ``specs.ORIGINS``, None where missing."""
         return self._each(name, specs.model_inputs()[name].origins)
 
     def text(self, name: str) -> NDArray[np.object_]:
@@ -93,6 +95,7 @@ def model_inputs(
     """
     known = _of_device(figures, memory or {}, measured or {})
     counts = Counts(counters)
+    matrices = has_tensor_work(counts)
     table: dict[str, Array] = {}
     used: dict[str, NDArray[np.int8]] = {}
     with np.errstate(all="ignore"):
@@ -112,6 +115,8 @@ def model_inputs(
                 found = np.where(open_, value, found)
                 if not np.isnan(found).any():
                     break
+            if name in OF_ARITHMETIC and matrices.any():
+                found, place = np.where(matrices, np.nan, found), np.where(matrices, np.int8(-1), place)
             known[name] = table[name] = found
             used[name] = place
     return Inputs(len(counters), table, used)
@@ -150,18 +155,30 @@ def limits_of(figures: Mapping[str, object], values: Values) -> Limits | None:
 
 
 def missing(name: str, inputs: Inputs, lacking: NDArray[np.bool_], counters: pd.DataFrame) -> list[str]:
-    """Return the counters without which an input has no value for the launches ``lacking``, by its best alternative.
+    """Return the counters without which an input has no value for the launches ``lacking``.
 
-    Empty where all counters are there and the value is undefined none the less.
+    Of several ways to the input that counts which lacks the fewest counters. Empty where none lacks a counter: then
+    the value is undefined, or the device unknown.
     """
-    best = specs.model_inputs()[name].expression.alternatives[0]
-    found: dict[str, None] = {}
-    for part in best.names:
-        if part.startswith("@"):
-            counter = part[1:]
-            if counter not in counters or counters[counter].to_numpy(dtype="float64")[lacking].min() != 0:
-                values = Counts(counters)[counter][lacking]
-                found |= {counter: None} if np.isnan(values).any() else {}
-        elif part in inputs.values and np.isnan(np.broadcast_to(inputs.values[part], lacking.shape)[lacking]).any():
-            found |= dict.fromkeys(missing(part, inputs, lacking, counters))
-    return list(found)
+    unknown: dict[str, bool] = {}
+    ways_of: dict[str, list[str]] = {}
+    counts = Counts(counters)
+
+    def is_unknown(part: str) -> bool:
+        if part not in unknown:
+            given = counts[part[1:]] if part.startswith("@") else inputs.values.get(part, np.asarray(np.nan))
+            unknown[part] = bool(np.isnan(np.broadcast_to(given, lacking.shape)[lacking]).any())
+        return unknown[part]
+
+    def behind(one: str) -> list[str]:
+        if one not in ways_of:
+            ways = []
+            for alternative in specs.model_inputs()[one].expression.alternatives:
+                parts = [part for part in alternative.names if is_unknown(part)]
+                own = [part[1:] for part in parts if part.startswith("@")]
+                deeper = [c for part in parts if part in inputs.values for c in behind(part)]
+                ways.append(list(dict.fromkeys([*own, *deeper])))
+            ways_of[one] = min((way for way in ways if way), key=len, default=[])
+        return ways_of[one]
+
+    return behind(name)

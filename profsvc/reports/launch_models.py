@@ -19,7 +19,8 @@ def of_models(view: Mapping[str, Any], duration_ns: float | None) -> Iterable[st
     bounds = {row["model"]: row["bound"] for row in view["bounds"]}
     for row in view["times"]:
         ratio = "" if row["ratio"] is None else f"x{row['ratio']:.2f}"
-        yield f"   {row['title']:30}{row['time_ns'] / 1e3:>10.4g} us  {ratio:>7}  {bounds.get(row['model'], '')}".rstrip()
+        bound = bounds.get(row["model"], "")
+        yield f"   {row['title']:30}{row['time_ns'] / 1e3:>10.4g} us  {ratio:>7}  {bound}".rstrip()
     apart = view["agreement"]
     said = []
     if apart.get("time_spread") is not None:

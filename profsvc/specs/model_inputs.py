@@ -1,4 +1,4 @@
-"""What the performance models take of a launch: each input as an expression over counters, the device and other inputs."""
+"""The performance models and what they take of a launch: an expression over counters, the device and other inputs."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -18,7 +18,8 @@ from profsvc.specs.vocabulary import counters
 FILE = "model_inputs.csv"
 # ``machine`` is what the model of benefits takes of a device.
 MODELS = (
-    "benefit", "latency_hiding", "machine", "mwp_cwp", "occupancy", "roofline", "ryoo", "throughput", "time_bound", "waves",
+    "benefit", "latency_hiding", "machine", "mwp_cwp", "occupancy", "roofline", "ryoo", "throughput", "time_bound",
+    "waves",
 )  # fmt: skip
 MEASURED, DERIVED, DEVICE, CHARACTERIZED, ASSUMED = "measured", "derived", "device", "characterized", "assumed"
 ORIGINS = (MEASURED, DERIVED, DEVICE, CHARACTERIZED, ASSUMED)
@@ -28,7 +29,7 @@ COMPUTED = {"occupancy.blocks"}
 
 @dataclass(frozen=True)
 class ModelInput:
-    """An input under the formulas' name; ``models`` take it, ``source`` says where a number without a counter is from."""
+    """An input under the formulas' name; ``models`` take it, ``source`` says where an assumed number is from."""
 
     name: str
     unit: str

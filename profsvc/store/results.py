@@ -142,7 +142,7 @@ def _save(connection: Connection, name: str, run_id: int, table: pd.DataFrame, v
         columns["model_id"] = model_ids = _model_ids(connection, table)
         rows = list(zip(*columns.values(), strict=True))
         # In the order of their keys, as those of the counters.
-        order = np.lexsort((model_ids, columns["launch_id"])).tolist()
+        order = np.lexsort((np.array(model_ids), np.array(columns["launch_id"]))).tolist()
         insert_rows(connection, name, list(columns), (rows[place] for place in order))
         return
     insert_rows(connection, name, list(columns), zip(*columns.values(), strict=True))

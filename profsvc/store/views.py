@@ -116,7 +116,12 @@ _SHAPES: dict[str, Shape] = {
             ("quantity", "text", "q.quantity", "what it computes"),
             ("value", "float", "c.value", "the value in unit"),
             ("unit", "text", "NULLIF(q.unit, '')", "unit of value"),
-            ("form", "text", "NULLIF(q.form, '')", "as_published or consistent; of an input where it comes from, and how"),
+            (
+                "form",
+                "text",
+                "NULLIF(q.form, '')",
+                "as_published or consistent; of an input where it is from",
+            ),
             ("label", "text", text_of("c.label_id"), "what a coded value means"),
         ),
         " JOIN model_names q ON q.model_id = c.model_id",

@@ -30,28 +30,34 @@ class Known(NamedTuple):
         return model_inputs(self.counters, self.figures, self.memory, self.measured)
 
 
-def inputs_of(engine: "Engine", launch: Row) -> tuple[Inputs, dict[str, object]]:
+def inputs_of(
+    engine: "Engine", launch: Row, counters: Mapping[str, float] | None = None
+) -> tuple[Inputs, dict[str, object]]:
     """Return the inputs of the models of one launch, a row of ``v1_launches``, and the figures of its device.
 
     They are those that the rows of ``v1_models`` were computed from, as long as the store has not changed since.
+    ``counters`` are those of the launch where they are at hand; a kernel of which only means are known needs them.
     """
-    known = known_of(engine, launch)
+    known = known_of(engine, launch, counters)
     return known.inputs(), known.figures
 
 
-def known_of(engine: "Engine", launch: Row) -> Known:
-    """Return what the inputs of the models of one launch, a row of ``v1_launches``, come from."""
+def known_of(engine: "Engine", launch: Row, counters: Mapping[str, float] | None = None) -> Known:
+    """Return what the inputs of the models of one launch come from; as `inputs_of`."""
     key = launch["launch_id"]
-    found = store.select(engine, "v1_counter_values", launch_id=key)
-    counters = pd.DataFrame({row["counter"]: [row["value"]] for row in found}, index=[key], dtype="float64")
-    one = store.table(engine, "v1_launches", launch_id=key)
-    named = analysis.lend(one, store.device_attributes(engine, launch["run_id"]))[0].iloc[0]
-    device, capability = (
-        None if pd.isna(named[name]) else str(named[name]) for name in ("device", "compute_capability")
-    )
+    if counters is None:
+        found = store.select(engine, "v1_counter_values", launch_id=key)
+        counters = {row["counter"]: row["value"] for row in found}
+    named: Any = launch
+    if key is not None and launch["device"] is None:
+        one = store.table(engine, "v1_launches", launch_id=key)
+        named = analysis.lend(one, store.device_attributes(engine, launch["run_id"]))[0].iloc[0]
+    place = (named["device"], named["compute_capability"])
+    device, capability = (None if pd.isna(text) else str(text) for text in place)
     figures = specs.figures(device, capability)
     measured = of_device(store.characterizations(engine), device, specs.criteria()).sustained
-    return Known(counters, figures, specs.memory_table(str(figures.get("key"))), measured)
+    table = pd.DataFrame({name: [value] for name, value in counters.items()}, index=[0], dtype="float64")
+    return Known(table, figures, specs.memory_table(str(figures.get("key"))), measured)
 
 
 def side_by_side(rows: Sequence[Row], duration_ns: float | None, potential: Row | None) -> dict[str, Any]:

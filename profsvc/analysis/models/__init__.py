@@ -1,4 +1,4 @@
-"""Every performance model over launches: its answers as rows, with their inputs and with the reason where there is none.
+"""Every performance model over launches: its answers as rows, with their inputs, and the reason where there is none.
 
 ``answer``     one quantity of many launches
 ``timing``     models of the run time: mwp_cwp, benefit, throughput
@@ -10,12 +10,12 @@ Launches are computed in blocks that fit the caches of a processor, all operatio
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from profsvc.analysis.model_inputs import BLOCK, Array, Inputs, Values, limits_of, model_inputs
+from profsvc.analysis.model_inputs import BLOCK, Array, Values, limits_of, model_inputs
 from profsvc.analysis.models import limits, timing
 from profsvc.analysis.models.agreement import agreement
 from profsvc.analysis.models.answer import Answer
@@ -28,12 +28,13 @@ __all__ = ["Answer", "Machine", "agreement", "answers", "application", "model_ro
 
 MODELS = {
     "mwp_cwp": timing.mwp_cwp, "benefit": timing.benefit, "throughput": timing.throughput,
-    "roofline": limits.roofline, "time_bound": limits.time_bound, "ryoo": limits.ryoo, "latency_hiding": limits.latency_hiding,
-    "waves": limits.waves,
+    "roofline": limits.roofline, "time_bound": limits.time_bound, "ryoo": limits.ryoo,
+    "latency_hiding": limits.latency_hiding, "waves": limits.waves,
 }  # fmt: skip
 # Models of floating-point work, which know nothing of matrix instructions.
 OF_FLOPS = ("throughput", "roofline", "time_bound", "ryoo")
 MATRICES = "matrix instructions are work that the model does not count"
+UNKNOWN_SM = "the device table does not tell what an SM of the device holds"
 
 
 class Machine(NamedTuple):
@@ -50,17 +51,9 @@ def answers(values: Values, figures: Mapping[str, object]) -> dict[str, list[Ans
     """Return what each model says of launches, from their inputs."""
     with np.errstate(all="ignore"):
         found = {name: model(values) for name, model in MODELS.items()}
-        if (held := limits_of(figures, values)) is not None:
-            found["occupancy"] = limits.occupancy(values, held)
+        held = limits_of(figures, values)
+        found["occupancy"] = [Answer("occupancy", np.nan)] if held is None else limits.occupancy(values, held)
     return found
-
-
-def _without_matrices(inputs: Inputs, matrices: Any) -> Inputs:
-    """Take from launches with matrix work the counts of arithmetic, of which it would be missing."""
-    if not matrices.any():
-        return inputs
-    hidden = {name: np.where(matrices, np.nan, inputs.values[name]) for name in ("plain", "wide", "flop")}
-    return inputs._replace(values=inputs.values | hidden)
 
 
 def model_rows(counters: pd.DataFrame, machine: Machine, bounds: pd.DataFrame) -> Iterator[pd.DataFrame]:
@@ -72,13 +65,13 @@ def model_rows(counters: pd.DataFrame, machine: Machine, bounds: pd.DataFrame) -
         part, bound = counters.iloc[begin : begin + BLOCK], bounds.iloc[begin : begin + BLOCK]
         matrices = has_tensor_work(Counts(part))
         inputs = model_inputs(part, machine.figures, machine.memory, machine.measured)
-        inputs = _without_matrices(inputs, matrices)
         found = answers(inputs.values, machine.figures)
-        refused = {model: np.where(matrices, MATRICES, None) for model in OF_FLOPS} if matrices.any() else {}
+        refused = dict.fromkeys(OF_FLOPS, np.array([None, MATRICES], dtype=object)[matrices.astype(np.int8)])
+        if limits_of(machine.figures, inputs.values) is None:
+            refused["occupancy"] = np.full(len(part), UNKNOWN_SM, dtype=object)
         lacking = reasons(part, inputs, found, machine.tool, machine.capability, refused)
         potential = bound["speedup"].to_numpy(dtype="float64", na_value=np.nan)
-        with np.errstate(all="ignore"):
-            found["agreement"] = agreement(found, inputs.values, _voted(bound["bound"]), potential)
+        found["agreement"] = agreement(found, inputs.values, _voted(bound["bound"]), potential)
         yield rows(part.index.to_numpy(), inputs, found)
         if len(lacking):
             yield lacking

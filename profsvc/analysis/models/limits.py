@@ -9,9 +9,8 @@ from profsvc.analysis.models.answer import Answer, coded
 from profsvc.analysis.models.timing import BOUNDS
 from profsvc.formulas import estimates
 from profsvc.formulas.latency import exposed, warps_for_hiding
-from profsvc.formulas.occupancy import RESOURCES, Limits
+from profsvc.formulas.occupancy import RESOURCES, Limits, staircase
 from profsvc.formulas.occupancy import occupancy as fitting
-from profsvc.formulas.occupancy import staircase
 from profsvc.formulas.roofline import MEMORY, intensity
 from profsvc.formulas.roofline import roofline as below
 from profsvc.formulas.time_bound import time_bound as least_time
@@ -23,25 +22,24 @@ LIMITERS = dict(enumerate(RESOURCES))
 
 
 def roofline(v: Values) -> list[Answer]:
-    """Intensity at each level of memory; the attainable rate, its bound and ceiling at the lowest, and the least time."""
-    peaks = np.stack(np.broadcast_arrays(v["fp_peak"], v["mix_peak"]), axis=-1)
+    """Intensity at each level of memory; attainable rate, bound and ceiling at the lowest of them; the least time."""
+    peak = np.minimum(v["fp_peak"], v["mix_peak"])
     rows = []
     for level in LEVELS:
         band = np.asarray(v[f"{level}_bandwidth"])[..., np.newaxis]
         ratio = intensity(v["flop"], v[f"{level}_bytes"]).value
-        rows.append((ratio, below(ratio, peaks, band), v[f"{level}_bytes"] / v[f"{level}_bandwidth"]))
-    rates = np.stack(np.broadcast_arrays(*(row[1].attainable for row in rows)), axis=-1)
-    known = ~np.isnan(rates[..., 0])
-    lowest = np.where(np.isnan(rates), np.inf, rates).argmin(axis=-1)
-    memory = np.stack([row[1].bound == MEMORY for row in rows], axis=-1)
-    in_memory = np.take_along_axis(memory, lowest[..., np.newaxis], axis=-1)[..., 0]
-    ceiling = np.where(in_memory, len(PEAKS) + lowest, np.where(v["mix_peak"] < v["fp_peak"], 1, 0))
-    moving = np.fmax.reduce(np.broadcast_arrays(*(row[2] for row in rows)))
-    time_s = np.maximum(v["flop"] / np.minimum(v["fp_peak"], v["mix_peak"]), moving)
+        rows.append((ratio, below(ratio, peak[..., np.newaxis], band), v[f"{level}_bytes"] / v[f"{level}_bandwidth"]))
+    rates = np.broadcast_arrays(*(np.where(np.isnan(r.attainable), np.inf, r.attainable) for _, r, _ in rows))
+    known, attainable = ~np.isnan(rows[0][1].attainable), np.minimum.reduce(rates)
+    place = np.where(attainable == rates[0], 0, np.where(attainable == rates[1], 1, 2))
+    in_memory = np.choose(place, [r.bound == MEMORY for _, r, _ in rows])
+    ceiling = np.where(in_memory, len(PEAKS) + place, np.where(v["mix_peak"] < v["fp_peak"], 1, 0))
+    moving = np.fmax.reduce(np.broadcast_arrays(*(seconds for _, _, seconds in rows)))
+    time_s = np.maximum(v["flop"] / peak, moving)
     return [
         Answer("time_ns", np.where(known, time_s * 1e9, np.nan), "ns", rows[0][1].flags),
         Answer("flop_per_s", v["flop"] / v["duration_s"], "flop/s"),
-        Answer("attainable", np.fmin.reduce(rates, axis=-1), "flop/s"),
+        Answer("attainable", np.where(known, attainable, np.nan), "flop/s"),
         Answer("ridge", rows[0][1].ridge, "flop/byte"),
         *(Answer(f"intensity_{level}", _finite(row[0]), "flop/byte") for level, row in zip(LEVELS, rows, strict=True)),
         Answer("bound", np.where(known, in_memory, np.nan), names=BOUNDS),

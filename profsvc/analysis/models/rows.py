@@ -15,13 +15,15 @@ from profsvc.specs.model_inputs import ASSUMED, DEVICE, MEASURED
 
 COLUMNS = ("launch_id", "model", "quantity", "value", "unit", "form", "flags", "label", "reason")
 INPUTS = "inputs"
+# Of more counters than these the first few are named.
+MOST, FIRST = 6, 3
 TAKES = {"benefit": ("benefit", "machine")}
 
 
 def _part(ids: NDArray[Any], model: str, one: Answer) -> dict[str, Any]:
     value = np.broadcast_to(np.asarray(one.value, dtype=np.float64), ids.shape)
     known = np.isfinite(value)
-    labels = [one.names.get(int(code)) for code in value[known]] if one.names else None
+    labels = _words(one.names)[value[known].astype(np.intp)] if one.names else None
     return {
         "launch_id": ids[known],
         "value": value[known],
@@ -29,6 +31,15 @@ def _part(ids: NDArray[Any], model: str, one: Answer) -> dict[str, Any]:
         "label": labels,
         "fixed": (model, one.quantity, one.unit, one.form),
     }
+
+
+def _words(names: Mapping[int, str]) -> NDArray[np.object_]:
+    """Return the word of each code at its place.
+
+    >>> _words({1: "memory"}).tolist()
+    [None, 'memory']
+    """
+    return np.array([names.get(code) for code in range(max(names) + 1)], dtype=object)
 
 
 def _stacked(parts: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
@@ -130,19 +141,38 @@ def _why(
 ) -> str:
     """Say which counters a model lacks for launches, and how to collect them."""
     names = [name for part in TAKES.get(model, (model,)) for name in inputs_of(part)]
-    without = [
-        name for name in names if np.isnan(np.broadcast_to(inputs.values[name], lacking.shape)[lacking]).any()
-    ]
+    without = [name for name in names if np.isnan(np.broadcast_to(inputs.values[name], lacking.shape)[lacking]).any()]
     wanted = list(dict.fromkeys(c for name in without for c in missing(name, inputs, lacking, counters)))
     if wanted:
-        ways = dict.fromkeys(filter(None, (_collecting(tool, name, capability) for name in wanted)))
-        how = f"; collect with: {' ; '.join(ways)}" if ways else ""
-        return f"the export has no {', '.join(wanted)}{how}"
+        return f"the export has no {_listed(wanted)}{_collecting(tool, tuple(wanted), capability)}"
     if without:
         return f"neither the export nor the device table tells {', '.join(without)}"
     return "undefined: a number that the model divides by is 0, or its inputs contradict each other"
 
 
+def _listed(names: Sequence[str]) -> str:
+    """Name a few; of many the first, and how many more there are.
+
+    >>> _listed(["a", "b"]), _listed(list("abcdefgh"))
+    ('a, b', 'a, b, c and 5 more counters')
+    """
+    return (
+        ", ".join(names) if len(names) <= MOST else f"{', '.join(names[:FIRST])} and {len(names) - FIRST} more counters"
+    )
+
+
 @cache
-def _collecting(tool: str, counter: str, capability: str | None) -> str | None:
-    return specs.how_to_collect(tool, counter, capability) if tool in ("ncu", "nvprof", "nsys") else None
+def _collecting(tool: str, names: tuple[str, ...], capability: str | None) -> str:
+    """Say how to collect counters: by one command, that of everything where there are many."""
+    if tool not in ("ncu", "nvprof"):
+        return ""
+    ways = [specs.how_to_collect(tool, name, capability) for name in names]
+    if len(names) > MOST or None in ways:
+        return f"; {specs.how_to_measure(tool)}"
+    asked: dict[str, dict[str, None]] = {}
+    for way in filter(None, ways):
+        option, _, what = way.removeprefix(f"{tool} ").partition(" ")
+        asked.setdefault(option, {}).update(dict.fromkeys(what.split(",")))
+    sections = [f"--section {name}" for name in asked.pop("--section", {})]
+    others = [f"{option} {','.join(what)}".strip() for option, what in asked.items()]
+    return f"; collect with: {tool} {' '.join([*sections, *others])}"

@@ -44,7 +44,7 @@ def benefit(v: Values) -> list[Answer]:
     chart = of_benefit.benefit_chart(ours)
     parts = ("T_comp", "T_mem", "T_overlap")
     shares = [Answer(f"B_{name}", chart.share[..., k]) for k, name in BENEFITS.items()]
-    most = np.clip(np.nanmax(chart.share, axis=-1, initial=0.0), 0.0, 1.0)
+    most = np.clip(np.fmax.reduce([chart.share[..., k] for k in BENEFITS]), 0.0, 1.0)
     return [
         Answer("time_ns", _ns(ours.T_exec, v), "ns", ours.flags),
         Answer("time_ns", _ns(printed.T_exec, v), "ns", printed.flags, AS_PUBLISHED),
