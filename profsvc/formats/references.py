@@ -89,7 +89,8 @@ class Order:
 
 def _columns(part: Trace) -> list[npt.NDArray[Any]]:
     """Return the fields of a trace as arrays of one length."""
-    return list(np.broadcast_arrays(*(np.atleast_1d(np.asarray(x)) for x in part)))
+    known = part._replace(sm=MAY["sm"] if part.sm is None else part.sm)
+    return list(np.broadcast_arrays(*(np.atleast_1d(np.asarray(x)) for x in known)))
 
 
 def whole_warps(parts: Iterator[Trace], at_once: int) -> Iterator[Trace]:

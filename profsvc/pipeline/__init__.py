@@ -25,7 +25,15 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
 
 __all__ = [
-    *("Reading", "Verdict", "analyze", "analyze_again", "analyze_power", "check", "demo_files", "ingest", "reparse"),
+    "Reading",
+    "Verdict",
+    "analyze",
+    "analyze_again",
+    "analyze_power",
+    "check",
+    "demo_files",
+    "ingest",
+    "reparse",
     "undelete",
 ]
 
