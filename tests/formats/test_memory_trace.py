@@ -1,4 +1,4 @@
-"""Every file under fixtures/memory_trace against the truth beside it; both forms, in blocks and line by line."""
+"""Both forms of memory traces: every fixture against the truth beside it, in blocks and line by line."""
 
 import io
 import json
@@ -21,8 +21,10 @@ from profsvc.formats.stream import open_stream
 from profsvc.formulas.memory_hierarchy import Trace
 from tests.benchmarks.memory_hierarchy import parts
 
-FIXTURES = Path(__file__).parents[2] / "fixtures" / "memory_trace"
-FILES = sorted(p for p in FIXTURES.iterdir() if not p.name.endswith((".expected.json", ".error.txt")))
+FIXTURES = Path(__file__).parents[2] / "fixtures"
+PARQUET = FIXTURES / "memory_trace_parquet"
+EVERY = [path for folder in (FIXTURES / "memory_trace", PARQUET) for path in folder.iterdir()]
+FILES = sorted(p for p in EVERY if not p.name.endswith((".expected.json", ".error.txt")))
 BAD = [path for path in FILES if path.name.startswith("bad_")]
 GOOD = sorted(set(FILES) - set(BAD))
 HEADER = b"block,warp,seq,site,address,kind\n"
@@ -44,7 +46,7 @@ def rows(data: bytes) -> list[list[Any]]:
 
 def test_every_file_has_a_truth_and_no_truth_stands_alone():
     kinds = {path: ".error.txt" if path in BAD else ".expected.json" for path in FILES}
-    assert {beside(path, kind) for path, kind in kinds.items()} == set(FIXTURES.iterdir()) - set(FILES)
+    assert {beside(path, kind) for path, kind in kinds.items()} == set(EVERY) - set(FILES)
 
 
 @pytest.mark.parametrize("path", GOOD, ids=lambda path: path.name)
@@ -112,7 +114,7 @@ def test_parquet_is_what_csv_is(read_all) -> None:
 
 @pytest.mark.parametrize("size", [4, 40, 200, -1])
 def test_a_damaged_parquet_file_is_refused(size: int, read_all) -> None:
-    whole = (FIXTURES / "texts.parquet").read_bytes()
+    whole = (PARQUET / "texts.parquet").read_bytes()
     with pytest.raises(InputError, match="the Parquet file cannot be read"):
         read_all(whole[:size])
 
@@ -120,7 +122,7 @@ def test_a_damaged_parquet_file_is_refused(size: int, read_all) -> None:
 def test_a_parquet_column_that_would_not_come_in_pieces_is_refused(monkeypatch, read_all) -> None:
     monkeypatch.setattr("profsvc.formats.trace_parquet.MOST_OF_A_COLUMN", 10)
     with pytest.raises(BrokenInputError, match="row group 0 has a column of 0 MiB; write it again"):
-        read_all((FIXTURES / "texts.parquet").read_bytes())
+        read_all((PARQUET / "texts.parquet").read_bytes())
 
 
 def test_a_trace_has_so_many_sites(monkeypatch) -> None:
