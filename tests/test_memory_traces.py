@@ -153,6 +153,14 @@ def test_blocks_that_do_not_fit_are_told(engine, monkeypatch):
     assert f"({row['blocks_left_out']} blocks behind them left out)" in page
 
 
+def test_fewer_orders_are_told(engine, monkeypatch):
+    monkeypatch.setattr(memory_traces.hierarchy_of, "__defaults__", (30, 0, "rate", 0.05, 600))
+    upload(engine, csv_of(200))
+    (row,) = store.select(engine, "v1_traces")
+    assert (row["draws"], row["flags"]) == (3, "EXTRAPOLATED")
+    assert "200 lines in 3 random orders (a smaller trace gets 30)" in text.run(run_view(engine, "r"))
+
+
 def test_reparse_and_the_same_bytes_again(engine, tmp_path):
     files = store.Files(tmp_path / "files", free_bytes=0)
     upload(engine, csv_of(500), files)
