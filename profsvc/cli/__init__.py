@@ -22,6 +22,7 @@ from profsvc.cli import (
     findings,
     history,
     look,
+    plot,
     power,
     query,
     remote,
@@ -29,6 +30,7 @@ from profsvc.cli import (
     serve,
     token,
     upload,
+    what_if,
 )
 from profsvc.cli.common import say
 from profsvc.errors import ProfsvcError
@@ -79,24 +81,11 @@ def options(
     context.obj = {"store": store}
 
 
-for group in (
-    demo,
-    upload,
-    look,
-    compare,
-    history,
-    power,
-    components,
-    report,
-    findings,
-    query,
-    serve,
-    token,
-    remote,
-    delete,
-    db,
-    doctor,
-):
+GROUPS = (
+    *(demo, upload, look, compare, history, what_if, plot, report, findings, power, components, query),
+    *(serve, token, remote, delete, db, doctor),
+)
+for group in GROUPS:
     group.register(app)
 
 

@@ -48,6 +48,7 @@ from profsvc.store.kernel_power import mean_counters, powers_of_loads
 from profsvc.store.launch_list import LAUNCH_ORDERS, list_launches
 from profsvc.store.lists import FILTERS, MOST_ROWS, Condition, Page, kinds_of, list_view, statement_of
 from profsvc.store.load import RunInfo, Stored, UploadInfo, find_upload, write_upload
+from profsvc.store.memory_traces import StoredTrace, save_trace, traces_of_run
 from profsvc.store.migrate import current, head, state, upgrade
 from profsvc.store.nights import (
     BY_PEOPLE,
@@ -71,6 +72,14 @@ from profsvc.store.power import (
     save_power,
     sensor_readings,
     sensors_of_run,
+)
+from profsvc.store.predictions import (
+    MOST_PREDICTIONS,
+    foretold,
+    save_predictions,
+    scored_predictions,
+    sources_of_predictions,
+    work_of_kernels,
 )
 from profsvc.store.read import (
     characterizations,
@@ -119,6 +128,7 @@ __all__ = [
     "FILTERS",
     "FLAGS",
     "LAUNCH_ORDERS",
+    "MOST_PREDICTIONS",
     "MOST_ROWS",
     "ORDERS",
     "SCOPES",
@@ -139,6 +149,7 @@ __all__ = [
     "RunInfo",
     "RunPage",
     "Stored",
+    "StoredTrace",
     "UploadInfo",
     "Waste",
     "address",
@@ -170,6 +181,7 @@ __all__ = [
     "find_run",
     "find_upload",
     "findings_of_series",
+    "foretold",
     "forget",
     "grant_of",
     "has_size",
@@ -227,7 +239,10 @@ __all__ = [
     "runs",
     "runs_of_nights",
     "save_power",
+    "save_predictions",
     "save_results",
+    "save_trace",
+    "scored_predictions",
     "select",
     "select_of",
     "sensor_readings",
@@ -235,6 +250,7 @@ __all__ = [
     "sensors_of_run",
     "series_of_finding",
     "set_finding",
+    "sources_of_predictions",
     "spool_of",
     "state",
     "statement_of",
@@ -243,6 +259,7 @@ __all__ = [
     "table",
     "time_without",
     "timeline",
+    "traces_of_run",
     "transfers_by_kind",
     "upgrade",
     "upload",
@@ -251,6 +268,7 @@ __all__ = [
     "vacuum",
     "waste",
     "wide_values",
+    "work_of_kernels",
     "write_out",
     "write_upload",
 ]

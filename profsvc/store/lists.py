@@ -40,7 +40,10 @@ KEYS = {
     "v1_findings": "finding_id",
     "v1_reports": "report_id",
     "v1_refusals": "refusal_id",
+    "v1_predictions": "prediction_id",
 }
+# The columns that name the runs of a row, where they are called otherwise: a project sees a row if all are its own.
+RUNS = {"v1_predictions": ("run_before", "run_after")}
 FILTERS = {
     "": "is",
     "ne": "is not",
@@ -155,6 +158,8 @@ def statement_of(
 
 def _of_project(view: str, kinds: Mapping[str, str], project: str) -> str:
     """Return the SQL that keeps the rows of other projects back."""
+    if view in RUNS:
+        return " AND ".join(f"{name} IN (SELECT run_id FROM v1_runs WHERE project = :in_project)" for name in RUNS[view])
     if "project" in kinds:
         return "project = :in_project"
     if "run_id" in kinds:

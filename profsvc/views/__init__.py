@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from profsvc import analysis, formats, specs, store
 from profsvc.analysis.advice import advice
 from profsvc.errors import NotFoundError
-from profsvc.views import kernel_means
+from profsvc.views import kernel_means, memory_traces
 from profsvc.views.models import side_by_side
 
 if TYPE_CHECKING:
@@ -78,6 +78,7 @@ def run(engine: "Engine", name: str | int, limit: int | None = LIMIT) -> dict[st
         "sensors": store.sensors(engine, run_id),
         "transfers": store.transfers_by_kind(engine, run_id),
         "summaries": store.select(engine, "v1_kernel_summaries", run_id=run_id),
+        "traces": memory_traces.of_run(engine, run_id),
         "rejects": store.count(engine, "v1_rejects", run_id),
     }
 
