@@ -15,7 +15,7 @@ from profsvc import store
 from profsvc.analysis.night import Judged, judged, newest_runs
 from profsvc.analysis.night_points import arranged, points
 from profsvc.errors import NotFoundError, UsageError
-from profsvc.pipeline.night_document import Looked, document, history
+from profsvc.pipeline.night_document import Looked, document, history, severity
 from profsvc.pipeline.night_span import Span, span_of
 
 if TYPE_CHECKING:
@@ -68,17 +68,22 @@ def report_of_night(
 def _looked(engine: "Engine", scope: str, span: Span, before: Mapping[str, Any] | None) -> tuple[Looked, Judged]:
     """Read what came in, and judge it."""
     until = span.ends.astimezone(UTC).strftime(STAMP)
-    since = int(before["newest_upload_id"]) if before else 0
+    since, last = (int(before[name]) if before else 0 for name in ("newest_upload_id", "newest_refusal_id"))
     uploads = store.uploads_between(engine, scope, since, until)
     runs = store.runs_of_nights(engine, scope, until, since, MOST_RUNS)
     tonight = runs[runs["newest_upload_id"] > since]
     known = store.known_findings(engine, scope, span.night)
     series = series_of_runs(engine, runs, known)
     fresh = newest_runs(series, tonight["run_id"].tolist()) if len(series) else series
-    refused = store.refusals_between(engine, scope, before["made_at"] if before else "", until)
+    refused = store.refusals_between(engine, scope, last, until)
     predictions = store.predictions_of_runs(engine, tonight["run_id"].tolist())
-    newest = max((row["upload_id"] for row in uploads), default=since)
-    return Looked(tonight, fresh, uploads, refused, predictions, known, newest), judged(fresh, known)
+    newest = {
+        "newest_upload_id": max((row["upload_id"] for row in uploads), default=since),
+        "newest_refusal_id": max((row["refusal_id"] for row in refused), default=last),
+    }
+    verdict = judged(fresh, known)
+    looked = Looked(tonight, fresh, uploads, refused, predictions, known, newest)
+    return looked, verdict._replace(found=sorted(verdict.found, key=severity))
 
 
 def series_of_runs(

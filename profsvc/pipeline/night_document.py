@@ -32,7 +32,7 @@ class Looked(NamedTuple):
     refused: Sequence[Row]
     predictions: Sequence[Row]
     known: Sequence[Row]
-    newest_upload_id: int
+    newest: Mapping[str, int]
 
 
 def document(
@@ -44,14 +44,13 @@ def document(
     report_id: int | None,
     numbers: Sequence[int | None],
 ) -> Row:
-    """Return the document of a report; ``numbers`` are those of the findings as they were found."""
+    """Return the document of a report; ``numbers`` are those of its findings, which come the worst first."""
     builds = dict(zip(looked.points["run_id"], looked.points["build"], strict=True)) if len(looked.points) else {}
     names = dict(zip(looked.points["run_id"], looked.points["run"], strict=True)) if len(looked.points) else {}
     found = [
         _told(row | {"finding_id": number, "state": "new"}, builds, names, looked.points)
         for row, number in zip(verdict.found, numbers, strict=True)
     ]
-    found.sort(key=severity)
     for row in found[:PICTURED]:
         row["history"] = history(looked.points, str(row["series"]))
     moved = {move["finding_id"]: move for move in verdict.moves}
@@ -84,7 +83,7 @@ def document(
         made[part] = [row | {name: _brief(row[name]) for name in ("kernel", "subject")} for row in made[part]]
     made["one_line"] = one_line(made)
     made["counts"] = {
-        "newest_upload_id": looked.newest_upload_id,
+        **looked.newest,
         "runs": len(made["runs"]),
         "series": made["series"]["looked_at"],
         "findings_new": len(found),

@@ -26,14 +26,17 @@ FINDING = (
     "points_after", "run_before_id", "run_id", "changed_at", "found_at", "seen_at",
 )  # fmt: skip
 REPORT = (
-    "newest_upload_id", "runs", "series", "findings_new", "findings_open", "reruns_wanted", "uploads_failed",
-    "one_line",
+    "newest_upload_id", "newest_refusal_id", "runs", "series", "findings_new", "findings_open", "reruns_wanted",
+    "uploads_failed", "one_line",
 )  # fmt: skip
 _LATER = """
     SELECT report_id, project, night FROM reports
     WHERE night > :night AND (project = '' OR :project IN ('', project)) ORDER BY night DESC LIMIT 1
 """
-_EARLIER = "SELECT report_id, night, newest_upload_id, made_at FROM reports WHERE project = :project AND night < :night"
+_EARLIER = """
+    SELECT report_id, night, newest_upload_id, newest_refusal_id FROM reports
+    WHERE project = :project AND night < :night ORDER BY night DESC LIMIT 1
+"""
 # Words of this night's own report, and of later ones, do not count.
 _KNOWN = """
     SELECT f.*, s.state, s.said_at FROM findings f JOIN reports n ON n.report_id = f.report_id
@@ -76,8 +79,7 @@ def later_report(engine: Engine, project: str, night: str) -> dict[str, Any] | N
 def report_before(engine: Engine, project: str, night: str) -> dict[str, Any] | None:
     """Return the newest report of the same scope on a night before; None for the first."""
     with reading(engine) as connection:
-        query = text(f"{_EARLIER} ORDER BY night DESC LIMIT 1")
-        row = connection.execute(query, {"project": project, "night": night}).mappings().first()
+        row = connection.execute(text(_EARLIER), {"project": project, "night": night}).mappings().first()
     return None if row is None else dict(row)
 
 

@@ -1,8 +1,9 @@
 """What is watched night by night: a figure a run of every kernel, window of power and file, in a few queries.
 
-One point a run. A duration is the median of a kernel's launches in its file; where several files of a run hold the
-kernel, that of the file with most of them. Criteria and potential are those of the kernel's launches, weighted by time,
-and where a run knows only means of the kernel, those of these. The device of a kernel is that of its run.
+One point a run. A duration is the median of a kernel's launches in its file, by each tool: a profiler that holds the
+clocks and a tracer that does not make no series together. Where several files of a run hold the kernel, it is that of
+the file with most launches. Criteria and potential are those of the kernel's launches, weighted by time, and where a
+run knows only means of the kernel, those of these. The device of a kernel is that of its run.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -37,7 +38,7 @@ _RUNS = """
 """
 _OF_RUNS = {
     "durations": """
-        SELECT u.run_id, k.kernel, k.kernel_short, t.p50_ns AS value
+        SELECT u.run_id, k.kernel, k.kernel_short, u.format, t.p50_ns AS value
         FROM uploads u JOIN kernel_totals t ON t.upload_id = u.upload_id JOIN kernels k ON k.kernel_id = t.kernel_id
         WHERE u.run_id IN :runs AND u.same_as IS NULL AND t.timed > 0
         ORDER BY u.run_id, k.kernel, t.timed DESC, u.upload_id
@@ -108,7 +109,7 @@ _UPLOADS = """
 """
 _REFUSED = """
     SELECT refusal_id, project, run, file_name, code, message, refused_at FROM refusals
-    WHERE refused_at >= :begin AND refused_at < :until AND :project IN ('', project) ORDER BY refusal_id
+    WHERE refusal_id > :since AND refused_at < :until AND :project IN ('', project) ORDER BY refusal_id
 """
 
 
@@ -152,10 +153,10 @@ def uploads_between(engine: Engine, project: str, since: int, until: str) -> lis
         return [dict(row) for row in connection.execute(text(_UPLOADS), values).mappings()]
 
 
-def refusals_between(engine: Engine, project: str, begin: str, until: str) -> list[dict[str, Any]]:
-    """Return the files refused from ``begin`` on and before ``until``."""
+def refusals_between(engine: Engine, project: str, since: int, until: str) -> list[dict[str, Any]]:
+    """Return the files refused after the number ``since`` and before the time ``until``."""
     with reading(engine) as connection:
-        values = {"project": project, "begin": begin, "until": until}
+        values = {"project": project, "since": since, "until": until}
         return [dict(row) for row in connection.execute(text(_REFUSED), values).mappings()]
 
 

@@ -121,7 +121,7 @@ def test_refused_files_are_noted_up_to_a_number(engine: Engine, monkeypatch: pyt
     found = store.select(engine, "v1_refusals")
     assert [row["file_name"] for row in found] == [f"{number}\\x00\\ud800.csv" for number in (2, 3, 4)]
     assert {(row["code"], len(row["message"])) for row in found} == {("input", kept.LONGEST_MESSAGE)}
-    begin = found[0]["refused_at"]
-    assert len(store.refusals_between(engine, "", begin, LATER)) == 3
-    assert store.refusals_between(engine, "other", begin, LATER) == []
-    assert store.refusals_between(engine, "lab", "", begin) == []
+    assert len(store.refusals_between(engine, "", 0, LATER)) == 3
+    assert len(store.refusals_between(engine, "lab", 4, LATER)) == 1
+    assert store.refusals_between(engine, "other", 0, LATER) == []
+    assert store.refusals_between(engine, "lab", 0, found[0]["refused_at"]) == []
