@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from profsvc import store
-from profsvc.analysis.night import Judged, judged, newest_runs
+from profsvc.analysis.night import judged, newest_runs
 from profsvc.analysis.night_points import arranged, points
 from profsvc.errors import NotFoundError, UsageError
 from profsvc.pipeline.night_document import Looked, document, history, severity
@@ -56,7 +56,9 @@ def report_of_night(
             "it; look at it with --dry-run"
         )
     before = store.report_before(engine, scope, span.night)
-    looked, verdict = _looked(engine, scope, span, before)
+    looked = _looked(engine, scope, span, before)
+    verdict = judged(looked.points, looked.known)
+    verdict = verdict._replace(found=sorted(verdict.found, key=severity))
     compose = partial(document, span, project, before, looked, verdict)
     if dry_run:
         return dict(compose(None, [None] * len(verdict.found)))
@@ -65,8 +67,9 @@ def report_of_night(
     return dict(store.keep_night(engine, kept, compose))
 
 
-def _looked(engine: "Engine", scope: str, span: Span, before: Mapping[str, Any] | None) -> tuple[Looked, Judged]:
-    """Read what came in, and judge it."""
+@store.one_state
+def _looked(engine: "Engine", scope: str, span: Span, before: Mapping[str, Any] | None) -> Looked:
+    """Read what came in, with the history of its series."""
     until = span.ends.astimezone(UTC).strftime(STAMP)
     since, last = (int(before[name]) if before else 0 for name in ("newest_upload_id", "newest_refusal_id"))
     uploads = store.uploads_between(engine, scope, since, until)
@@ -81,9 +84,7 @@ def _looked(engine: "Engine", scope: str, span: Span, before: Mapping[str, Any] 
         "newest_upload_id": max((row["upload_id"] for row in uploads), default=since),
         "newest_refusal_id": max((row["refusal_id"] for row in refused), default=last),
     }
-    verdict = judged(fresh, known)
-    looked = Looked(tonight, fresh, uploads, refused, predictions, known, newest)
-    return looked, verdict._replace(found=sorted(verdict.found, key=severity))
+    return Looked(tonight, fresh, uploads, refused, predictions, known, newest)
 
 
 def series_of_runs(
