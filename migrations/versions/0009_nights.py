@@ -15,7 +15,7 @@ KINDS = {"int": INT, "real": REAL, "text": TEXT}
 # A column ending in ! is never null.
 REPORTS = """
     text project! night! zone! made_at!
-    int newest_upload_id! runs! series! findings_new! findings_open! reruns_wanted! uploads_failed!
+    int newest_upload_id! newest_refusal_id! runs! series! findings_new! findings_open! reruns_wanted! uploads_failed!
     text one_line! document!
 """
 FINDINGS = """

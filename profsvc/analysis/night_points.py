@@ -35,7 +35,7 @@ def points(runs: Frame, figures: Mapping[str, Frame]) -> Frame:
     ``runs``: run_id, project, device; ``figures``: as `profsvc.store.series` gives them.
     """
     parts = [
-        _of_kernels(figures["durations"], "duration", "duration"),
+        _of_kernels(_by_tool(figures["durations"]), "duration", "duration"),
         _of_kernels(figures["means"], "mean_duration", "duration"),
         _of_kernels(figures["potential"], "potential", "potential"),
         _of_kernels(figures["criteria"], None, "criterion"),
@@ -53,10 +53,13 @@ def points(runs: Frame, figures: Mapping[str, Frame]) -> Frame:
     return table.where(table.notna(), None).astype(dict.fromkeys(numbers, np.float64))
 
 
+def _by_tool(durations: Frame) -> Frame:
+    return durations.assign(sensor=[str(form).split("-")[0] for form in durations["format"]])
+
+
 def _of_kernels(frame: Frame, quantity: str | None, kind: str) -> Frame:
-    made = frame.rename(columns={"kernel_short": "subject"}).drop_duplicates(
-        ["run_id", "kernel", *(["criterion"] if quantity is None else [])]
-    )
+    made = frame.rename(columns={"kernel_short": "subject"})
+    made = made.drop_duplicates([name for name in ("run_id", "kernel", "sensor", "criterion") if name in made])
     return made.assign(
         quantity=made["criterion"] if quantity is None else quantity, kind=kind, unit=UNITS.get(kind, "1")
     )

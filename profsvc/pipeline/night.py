@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from profsvc import store
-from profsvc.analysis.night import Judged, judged, newest_runs
+from profsvc.analysis.night import judged, newest_runs
 from profsvc.analysis.night_points import arranged, points
 from profsvc.errors import NotFoundError, UsageError
-from profsvc.pipeline.night_document import Looked, document, history
+from profsvc.pipeline.night_document import Looked, document, history, severity
 from profsvc.pipeline.night_span import Span, span_of
 
 if TYPE_CHECKING:
@@ -56,7 +56,9 @@ def report_of_night(
             "it; look at it with --dry-run"
         )
     before = store.report_before(engine, scope, span.night)
-    looked, verdict = _looked(engine, scope, span, before)
+    looked = _looked(engine, scope, span, before)
+    verdict = judged(looked.points, looked.known)
+    verdict = verdict._replace(found=sorted(verdict.found, key=severity))
     compose = partial(document, span, project, before, looked, verdict)
     if dry_run:
         return dict(compose(None, [None] * len(verdict.found)))
@@ -65,20 +67,24 @@ def report_of_night(
     return dict(store.keep_night(engine, kept, compose))
 
 
-def _looked(engine: "Engine", scope: str, span: Span, before: Mapping[str, Any] | None) -> tuple[Looked, Judged]:
-    """Read what came in, and judge it."""
+@store.one_state
+def _looked(engine: "Engine", scope: str, span: Span, before: Mapping[str, Any] | None) -> Looked:
+    """Read what came in, with the history of its series."""
     until = span.ends.astimezone(UTC).strftime(STAMP)
-    since = int(before["newest_upload_id"]) if before else 0
+    since, last = (int(before[name]) if before else 0 for name in ("newest_upload_id", "newest_refusal_id"))
     uploads = store.uploads_between(engine, scope, since, until)
     runs = store.runs_of_nights(engine, scope, until, since, MOST_RUNS)
     tonight = runs[runs["newest_upload_id"] > since]
     known = store.known_findings(engine, scope, span.night)
     series = series_of_runs(engine, runs, known)
     fresh = newest_runs(series, tonight["run_id"].tolist()) if len(series) else series
-    refused = store.refusals_between(engine, scope, before["made_at"] if before else "", until)
+    refused = store.refusals_between(engine, scope, last, until)
     predictions = store.predictions_of_runs(engine, tonight["run_id"].tolist())
-    newest = max((row["upload_id"] for row in uploads), default=since)
-    return Looked(tonight, fresh, uploads, refused, predictions, known, newest), judged(fresh, known)
+    newest = {
+        "newest_upload_id": max((row["upload_id"] for row in uploads), default=since),
+        "newest_refusal_id": max((row["refusal_id"] for row in refused), default=last),
+    }
+    return Looked(tonight, fresh, uploads, refused, predictions, known, newest)
 
 
 def series_of_runs(

@@ -17,6 +17,7 @@ Row = dict[str, Any]
 PICTURED = 6
 """Findings whose history goes with the report."""
 MOST_POINTS = 120
+LONGEST_NAME = 500
 POINT = ("run_id", "run", "at", "value", "low", "high", "raw")
 RUN = ("run_id", "run", "project", "device", "at", "build")
 POWERS = ("power", "energy")
@@ -31,7 +32,7 @@ class Looked(NamedTuple):
     refused: Sequence[Row]
     predictions: Sequence[Row]
     known: Sequence[Row]
-    newest_upload_id: int
+    newest: Mapping[str, int]
 
 
 def document(
@@ -43,14 +44,13 @@ def document(
     report_id: int | None,
     numbers: Sequence[int | None],
 ) -> Row:
-    """Return the document of a report; ``numbers`` are those of the findings as they were found."""
+    """Return the document of a report; ``numbers`` are those of its findings, which come the worst first."""
     builds = dict(zip(looked.points["run_id"], looked.points["build"], strict=True)) if len(looked.points) else {}
     names = dict(zip(looked.points["run_id"], looked.points["run"], strict=True)) if len(looked.points) else {}
     found = [
         _told(row | {"finding_id": number, "state": "new"}, builds, names, looked.points)
         for row, number in zip(verdict.found, numbers, strict=True)
     ]
-    found.sort(key=severity)
     for row in found[:PICTURED]:
         row["history"] = history(looked.points, str(row["series"]))
     moved = {move["finding_id"]: move for move in verdict.moves}
@@ -79,9 +79,11 @@ def document(
                     "rejected_lines": sum(int(row["lines_rejected"]) for row in looked.uploads)},
         "predictions": list(looked.predictions),
     }  # fmt: skip
+    for part in ("findings", "moved", "open", "reruns", "explained"):
+        made[part] = [row | {name: _brief(row[name]) for name in ("kernel", "subject")} for row in made[part]]
     made["one_line"] = one_line(made)
     made["counts"] = {
-        "newest_upload_id": looked.newest_upload_id,
+        **looked.newest,
         "runs": len(made["runs"]),
         "series": made["series"]["looked_at"],
         "findings_new": len(found),
@@ -92,6 +94,11 @@ def document(
     }
     document: Row = plain(made)
     return document
+
+
+def _brief(name: str | None) -> str | None:
+    """Return a name as a report holds it: its beginning, where it is very long; v1_findings has it whole."""
+    return name if name is None or len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME]}\u2026"
 
 
 def severity(row: Mapping[str, Any]) -> tuple[Any, ...]:

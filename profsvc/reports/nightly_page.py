@@ -16,6 +16,7 @@ BODY = (
 )
 CELL = f"padding:4px 10px 4px 0;border-bottom:1px solid {LINE};text-align:left;vertical-align:top"
 CODE = "font:13px ui-monospace,monospace;background:#f6f8fa;padding:2px 5px;border-radius:3px;overflow-wrap:anywhere"
+SHORT = 12
 BAD, GOOD, CALM = "#b3261e", "#1a7f37", SOFT
 COLOURS = {"worse": BAD, "better": GOOD}
 
@@ -78,12 +79,18 @@ def _part(part: Part, drawn: Mapping[str, str]) -> str:
 def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     top = "".join(f'<th scope="col" style="{CELL};color:{SOFT};font-weight:600">{_text(name)}</th>' for name in heads)
     cells = (
-        "".join(f'<td style="{CELL};color:{COLOURS.get(cell, INK)}">{_text(cell)}</td>' for cell in row) for row in rows
+        "".join(f'<td style="{CELL};{_kept(cell)}color:{COLOURS.get(cell, INK)}">{_text(cell)}</td>' for cell in row)
+        for row in rows
     )
     body = "".join(f"<tr>{row}</tr>" for row in cells)
     style = "border-collapse:collapse;width:100%;font-size:14px"
     head_row = f"<thead><tr>{top}</tr></thead>"
     return f'<div style="overflow-x:auto"><table style="{style}">{head_row}<tbody>{body}</tbody></table></div>'
+
+
+def _kept(cell: str) -> str:
+    """Keep a figure and its unit on one line."""
+    return "white-space:nowrap;" if len(cell) <= SHORT else ""
 
 
 def _finding(finding: Finding, drawn: Mapping[str, str]) -> str:

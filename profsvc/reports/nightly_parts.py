@@ -65,7 +65,7 @@ def percent(row: Row, before: str = "before", after: str = "after") -> str:
     if old is None or new is None:
         return ""
     if row["kind"] in ("criterion", "temperature", "data_quality") or old == 0:
-        return f"{new - old:+.3g}"
+        return f"{'+' * (new >= old)}{amount(new - old, row['unit'])}"
     return f"{100 * (new - old) / abs(old):+.1f} %"
 
 
@@ -230,7 +230,7 @@ def head(document: Row) -> list[str]:
 def foot(document: Row) -> list[str]:
     """Return the lines under the parts: what was looked at, and how sure the findings are."""
     series = document["series"]
-    short_ones = f"; {series['short']} have too few runs (the nearest needs {series['needed']} more)"
+    short_ones = f"; too few runs yet: {series['short']} (the nearest needs {series['needed']} more)"
     return [
         f"{series['looked_at']} series looked at, {series['tested']} tested{short_ones if series['short'] else ''}; "
         f"{series['corrected']} of power and energy at one temperature.",

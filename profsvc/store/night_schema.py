@@ -17,6 +17,7 @@ reports = table(
     text("zone", nullable=False),
     text("made_at", nullable=False),
     integer("newest_upload_id", nullable=False),
+    integer("newest_refusal_id", nullable=False),
     integer("runs", nullable=False),
     integer("series", nullable=False),
     integer("findings_new", nullable=False),

@@ -26,14 +26,17 @@ FINDING = (
     "points_after", "run_before_id", "run_id", "changed_at", "found_at", "seen_at",
 )  # fmt: skip
 REPORT = (
-    "newest_upload_id", "runs", "series", "findings_new", "findings_open", "reruns_wanted", "uploads_failed",
-    "one_line",
+    "newest_upload_id", "newest_refusal_id", "runs", "series", "findings_new", "findings_open", "reruns_wanted",
+    "uploads_failed", "one_line",
 )  # fmt: skip
 _LATER = """
     SELECT report_id, project, night FROM reports
     WHERE night > :night AND (project = '' OR :project IN ('', project)) ORDER BY night DESC LIMIT 1
 """
-_EARLIER = "SELECT report_id, night, newest_upload_id, made_at FROM reports WHERE project = :project AND night < :night"
+_EARLIER = """
+    SELECT report_id, night, newest_upload_id, newest_refusal_id FROM reports
+    WHERE project = :project AND night < :night ORDER BY night DESC LIMIT 1
+"""
 # Words of this night's own report, and of later ones, do not count.
 _KNOWN = """
     SELECT f.*, s.state, s.said_at FROM findings f JOIN reports n ON n.report_id = f.report_id
@@ -76,8 +79,7 @@ def later_report(engine: Engine, project: str, night: str) -> dict[str, Any] | N
 def report_before(engine: Engine, project: str, night: str) -> dict[str, Any] | None:
     """Return the newest report of the same scope on a night before; None for the first."""
     with reading(engine) as connection:
-        query = text(f"{_EARLIER} ORDER BY night DESC LIMIT 1")
-        row = connection.execute(query, {"project": project, "night": night}).mappings().first()
+        row = connection.execute(text(_EARLIER), {"project": project, "night": night}).mappings().first()
     return None if row is None else dict(row)
 
 
@@ -97,6 +99,8 @@ def keep_night(
     `REPORT` it has a value each under ``counts``.
     """
     with writing(engine) as connection:
+        if connection.dialect.name == "postgresql":  # one after the other; on SQLite writers queue anyway
+            connection.exec_driver_sql("LOCK TABLE reports IN SHARE ROW EXCLUSIVE MODE")
         report_id = _report_id(connection, night)
         numbers = _keep_findings(connection, report_id, night.findings)
         connection.execute(text("DELETE FROM finding_states WHERE report_id = :r"), {"r": report_id})
@@ -173,7 +177,8 @@ def set_finding(engine: Engine, finding_id: int, state: str, because: str, by: s
         raise UsageError(f"say why, in up to {LONGEST_MESSAGE} characters, such as: the new driver, ticket 17")
     refuse_nul([because, by])
     with writing(engine) as connection:
-        query = text("SELECT 1 FROM findings WHERE finding_id = :finding_id")
+        lock = " FOR UPDATE" if connection.dialect.name == "postgresql" else ""
+        query = text(f"SELECT 1 FROM findings WHERE finding_id = :finding_id{lock}")
         if connection.execute(query, {"finding_id": finding_id}).first() is None:
             raise NotFoundError(f"no finding has the number {finding_id}; profsvc findings list shows those there are")
         _say(connection, finding_id, state, because.strip(), now(), by=by)

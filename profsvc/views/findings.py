@@ -46,6 +46,7 @@ def findings(
     return {"findings": page.rows, "truncated": page.truncated}
 
 
+@store.one_state
 def finding(engine: "Engine", number: int, project: str | None = None) -> dict[str, Any]:
     """One finding, what was said of it, the least change worth telling, and the points of its series.
 

@@ -1,5 +1,7 @@
 """Runs of nights, their figures, reports and findings, on every kind of database."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -89,6 +91,18 @@ def test_a_season_is_kept(engine: Engine, rng: np.random.Generator) -> None:
     assert view["smallest"]["relative"] == 0.01
 
 
+def test_several_reports_of_a_night_at_once_are_one(engine: Engine, rng: np.random.Generator) -> None:
+    for night in range(12):
+        put(engine, night, rng, temperature_c=None, slower=(1.0, 1.0) if night < 9 else (1.2, 1.0))
+    with ThreadPoolExecutor(4) as pool:
+        made = list(pool.map(lambda _: report(engine, 11), range(4)))
+        assert all(one == made[0] for one in made)
+        states = ["accepted", "new"] * 4
+        list(pool.map(lambda state: of_findings.set_state(engine, 1, state, "x", "kim"), states))
+    assert len(store.select(engine, "v1_reports")) == len(store.select(engine, "v1_findings")) == 1
+    assert sorted(one["state"] for one in of_findings.finding(engine, 1)["states"]) == sorted(states)
+
+
 def test_reports_of_one_project_are_seen_alone(engine: Engine, rng: np.random.Generator) -> None:
     put(engine, 1, rng, temperature_c=None)
     every, alone = report(engine, 1), report(engine, 1, project="lab")
@@ -107,7 +121,7 @@ def test_refused_files_are_noted_up_to_a_number(engine: Engine, monkeypatch: pyt
     found = store.select(engine, "v1_refusals")
     assert [row["file_name"] for row in found] == [f"{number}\\x00\\ud800.csv" for number in (2, 3, 4)]
     assert {(row["code"], len(row["message"])) for row in found} == {("input", kept.LONGEST_MESSAGE)}
-    begin = found[0]["refused_at"]
-    assert len(store.refusals_between(engine, "", begin, LATER)) == 3
-    assert store.refusals_between(engine, "other", begin, LATER) == []
-    assert store.refusals_between(engine, "lab", "", begin) == []
+    assert len(store.refusals_between(engine, "", 0, LATER)) == 3
+    assert len(store.refusals_between(engine, "lab", 4, LATER)) == 1
+    assert store.refusals_between(engine, "other", 0, LATER) == []
+    assert store.refusals_between(engine, "lab", 0, found[0]["refused_at"]) == []

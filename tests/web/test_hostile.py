@@ -72,6 +72,7 @@ def test_sql_that_names_columns_badly_is_harmless(attacked):
 
 PATHS = (
     *("/v1/runs/{}", "/v1/explain/{}", "/v1/launches?kernel={}", "/v1/runs/1?kernel={}", "/{}"),
+    *("/v1/reports/{}", "/v1/reports/1.{}"),
     *("/v1/compare?before={}&after=1", "/v1/launches?order={}", "/v1/sql?q={}"),
 )
 TEXTS = ("%3Cscript%3E", "..%2F..%2Fetc%2Fpasswd", "%0D%0ASet-Cookie:a=b", "%00", "%ff%fe", "%E2%80%AE")
