@@ -262,12 +262,38 @@ class Client:
         after: str | int,
         mapped: Mapping[str, str] | None = None,
         fail_on: Sequence[str] = (),
+        *,
+        record: bool = False,
     ) -> dict[str, Any]:
-        """Compare two runs; ``failures`` are what goes beyond ``fail_on``."""
+        """Compare two runs; ``failures`` are what goes beyond ``fail_on``. ``record`` keeps what was foretold."""
         pairs = [f"{old}={new}" for old, new in (mapped or {}).items()]
-        return self._asked(
-            "GET", "/v1/compare", {"before": before, "after": after, "map": pairs, "fail_on": list(fail_on)}
-        )
+        params = {"before": before, "after": after, "map": pairs, "fail_on": list(fail_on)}
+        return self._asked("POST" if record else "GET", "/v1/compare", params)
+
+    def accuracy(
+        self, project: str | None = None, source: str | None = None, *, acted: bool = False, best: bool = False
+    ) -> dict[str, Any]:
+        """Say how well speedups were foretold."""
+        asked = {"project": project, "source": source, "acted": int(acted), "best": int(best)}
+        return self._asked("GET", "/v1/accuracy", {name: value for name, value in asked.items() if value})
+
+    def what_if(
+        self,
+        run: str | int,
+        kernel: str | None = None,
+        axes: Mapping[str, Sequence[str]] | None = None,
+        device: str | None = None,
+    ) -> dict[str, Any]:
+        """Say what a launch would take otherwise; ``axes`` are values of sms, warps, frequency and bandwidth."""
+        asked = {**(axes or {}), "kernel": kernel, "device": device}
+        given = {name: value for name, value in asked.items() if value}
+        return self._asked("GET", f"/v1/runs/{_quoted(run)}/whatif", given)
+
+    def plot(self, run: str | int, kind: str, kernel: str | None = None, limit: int | None = None) -> dict[str, Any]:
+        """Return the data of a plot of models."""
+        asked = {"kernel": kernel, "limit": limit}
+        given = {name: value for name, value in asked.items() if value is not None}
+        return self._asked("GET", f"/v1/runs/{_quoted(run)}/plots/{_quoted(kind)}", given)
 
     def explain(self, name: str, run: str | int | None = None, kernel: str | None = None) -> dict[str, Any]:
         """Say what a number means and where it comes from."""

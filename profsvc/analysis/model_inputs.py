@@ -86,6 +86,7 @@ def model_inputs(
     figures: Mapping[str, object],
     memory: Mapping[str, float] | None = None,
     measured: Mapping[str, float] | None = None,
+    given: Values | None = None,
 ) -> Inputs:
     """Return the inputs of the models of launches on one device.
 
@@ -99,6 +100,10 @@ def model_inputs(
     used: dict[str, NDArray[np.int8]] = {}
     with np.errstate(all="ignore"):
         for name, one in specs.model_inputs().items():
+            if given and name in given:
+                known[name] = table[name] = np.asarray(given[name], dtype=np.float64)
+                used[name] = np.asarray(-1, dtype=np.int8)
+                continue
             found, place = np.asarray(np.nan), np.asarray(-1, dtype=np.int8)
             for index, alternative in enumerate(one.expression.alternatives):
                 _fetch(alternative, known, counts, figures)

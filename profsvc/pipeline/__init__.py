@@ -17,6 +17,7 @@ from profsvc.errors import ServiceError
 from profsvc.formats.clock import LOCAL, UTC
 from profsvc.formats.named_columns import read_columns
 from profsvc.formats.placed_sensors import placed_sensors, read_positions
+from profsvc.pipeline import memory_traces
 from profsvc.pipeline.kernels import means_of_run, results_of_kernels
 from profsvc.pipeline.power import analyze_power
 from profsvc.pipeline.reading import AS_IT_IS, OPTIONS, Reading
@@ -25,7 +26,18 @@ from profsvc.tables import Batch
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
 
-__all__ = ["Reading", "Verdict", "analyze", "analyze_power", "check", "demo_files", "ingest", "reparse", "undelete"]
+__all__ = [
+    "Reading",
+    "Verdict",
+    "analyze",
+    "analyze_again",
+    "analyze_power",
+    "check",
+    "demo_files",
+    "ingest",
+    "reparse",
+    "undelete",
+]
 
 LAUNCHES_AT_ONCE = 200
 MOST_AT_ONCE = 20_000
@@ -148,6 +160,10 @@ def ingest(
             return verdict, stored
 
         verdict, stored = store.repeated(engine, attempt)
+        form = store.upload(engine, stored.upload_id)["format"] if stored.known else verdict.format
+        if form == formats.memory_trace.NAME:
+            here = partial(memory_traces.this_or_kept, arrival, files)
+            store.repeated(engine, partial(memory_traces.simulate_traces, engine, stored.run_id, here))
     verdict.known, verdict.upload_id = stored.known, stored.upload_id
     verdict.run_id, verdict.run = stored.run_id, stored.run
     if verdict.known:
@@ -234,6 +250,7 @@ def _read_again(
         run = store.RunInfo(run_id=row["run_id"], device=device)
         stored = store.write_upload(engine, upload, run, chain([first], batches), prepare)
     verdict.upload_id, verdict.run_id, verdict.run = stored.upload_id, stored.run_id, stored.run
+    memory_traces.simulate_traces(engine, stored.run_id, memory_traces.kept_in(files))
     analyze(engine, stored.run_id)
     return verdict
 
@@ -260,6 +277,12 @@ def _kept(verdict: Verdict, how: Reading, *, on_a_clock: bool) -> str:
     )
 
 
+def analyze_again(engine: "Engine", files: store.Files, run_id: int) -> int:
+    """Recompute a run because somebody asks: its memory traces where they were not simulated, then all else."""
+    memory_traces.simulate_traces(engine, run_id, memory_traces.kept_in(files))
+    return analyze(engine, run_id, asked=True)
+
+
 def analyze(engine: "Engine", run_id: int, progress: Progress | None = None, *, asked: bool = False) -> int:
     """Recompute the counters, criteria, potential and power of a run; return how many launches it has.
 
@@ -277,7 +300,8 @@ def analyze(engine: "Engine", run_id: int, progress: Progress | None = None, *, 
     results = analysis.analyze(launches, counters, store.characterizations(engine), specs.criteria(), rest)
     results = chain(results, of_kernels)
     figures: list[pd.DataFrame] = []
-    store.save_results(engine, run_id, _noting_devices(results, launches, figures), analysis.VERSION)
+    parts = chain(_noting_devices(results, launches, figures), memory_traces.rows_of_run(engine, run_id))
+    store.save_results(engine, run_id, parts, analysis.VERSION)
     _describe_devices(engine, figures)
     analyze_power(engine, run_id, asked=asked)
     total = sum(int(upload["launches"]) for upload in uploads)

@@ -15,6 +15,7 @@
 ``power_units``  power_units.csv: the units that are fitted to the power of a device
 ``literature``   references.toml
 ``patterns``     patterns.csv: what keeps a parallel program from its least time
+``reproduced``   reproduced.csv: published figures that the formulas were held against
 ``guidance``     criteria.toml: the nine criteria, the units and their hints
 ``questions``    queries.toml: example queries over the views of the store
 ``timing``       timing.toml: parameters, instruction costs and benchmarks of the timing model
@@ -39,6 +40,7 @@ from profsvc.specs.model_inputs import ORIGINS, Model, ModelInput, model_inputs,
 from profsvc.specs.patterns import Pattern, patterns
 from profsvc.specs.power_units import PowerUnit, power_units
 from profsvc.specs.questions import Question, question, questions
+from profsvc.specs.reproduced import Figure, reproduced
 from profsvc.specs.timing import MemoryParameters, memory_parameters, memory_table, timing
 from profsvc.specs.vocabulary import Counter, Unit, counters, labels, metric_of, units
 
@@ -50,6 +52,7 @@ __all__ = [
     "Counter",
     "Device",
     "Expression",
+    "Figure",
     "MemoryParameters",
     "Model",
     "ModelInput",
@@ -87,6 +90,7 @@ __all__ = [
     "question",
     "questions",
     "references",
+    "reproduced",
     "smallest_change",
     "timing",
     "units",

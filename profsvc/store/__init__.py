@@ -39,6 +39,7 @@ from profsvc.store.kernel_power import mean_counters, powers_of_loads
 from profsvc.store.launch_list import LAUNCH_ORDERS, list_launches
 from profsvc.store.lists import FILTERS, MOST_ROWS, Condition, Page, kinds_of, list_view, statement_of
 from profsvc.store.load import RunInfo, Stored, UploadInfo, find_upload, write_upload
+from profsvc.store.memory_traces import StoredTrace, save_trace, traces_of_run
 from profsvc.store.migrate import current, head, state, upgrade
 from profsvc.store.power import (
     Readings,
@@ -48,6 +49,14 @@ from profsvc.store.power import (
     save_power,
     sensor_readings,
     sensors_of_run,
+)
+from profsvc.store.predictions import (
+    MOST_PREDICTIONS,
+    foretold,
+    save_predictions,
+    scored_predictions,
+    sources_of_predictions,
+    work_of_kernels,
 )
 from profsvc.store.read import (
     characterizations,
@@ -87,6 +96,7 @@ __all__ = [
     "FILTERS",
     "FLAGS",
     "LAUNCH_ORDERS",
+    "MOST_PREDICTIONS",
     "MOST_ROWS",
     "ORDERS",
     "SCOPES",
@@ -105,6 +115,7 @@ __all__ = [
     "RunInfo",
     "RunPage",
     "Stored",
+    "StoredTrace",
     "UploadInfo",
     "Waste",
     "address",
@@ -132,6 +143,7 @@ __all__ = [
     "files_of",
     "find_run",
     "find_upload",
+    "foretold",
     "forget",
     "grant_of",
     "has_size",
@@ -174,12 +186,16 @@ __all__ = [
     "rules",
     "runs",
     "save_power",
+    "save_predictions",
     "save_results",
+    "save_trace",
+    "scored_predictions",
     "select",
     "select_of",
     "sensor_readings",
     "sensors",
     "sensors_of_run",
+    "sources_of_predictions",
     "spool_of",
     "state",
     "statement_of",
@@ -187,6 +203,7 @@ __all__ = [
     "table",
     "time_without",
     "timeline",
+    "traces_of_run",
     "transfers_by_kind",
     "upgrade",
     "upload",
@@ -194,6 +211,7 @@ __all__ = [
     "vacuum",
     "waste",
     "wide_values",
+    "work_of_kernels",
     "write_out",
     "write_upload",
 ]

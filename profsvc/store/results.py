@@ -197,6 +197,8 @@ def clear_results(connection: Connection, run_id: int) -> None:
     """Delete the results of a run, of every version of the analysis; they were computed with rows that change."""
     for name in (*RESULTS, *POWER):
         connection.execute(text(f"DELETE FROM {name} WHERE run_id = :run_id"), {"run_id": run_id})
+    query = "DELETE FROM predictions WHERE run_before = :run_id OR run_after = :run_id"
+    connection.execute(text(query), {"run_id": run_id})
     connection.execute(text("UPDATE runs SET version_id = NULL WHERE run_id = :run_id"), {"run_id": run_id})
 
 

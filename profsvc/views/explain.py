@@ -1,10 +1,12 @@
 """From a number to its formula and source, the counters in it, the metrics behind them, the upload and the line."""
 
 import re
+from collections import Counter
 from collections.abc import Container, Mapping
 from typing import TYPE_CHECKING, Any
 
 from profsvc import analysis, specs, store
+from profsvc.analysis import memory_traces
 from profsvc.analysis.kernels import TOOL
 from profsvc.errors import NotFoundError, UsageError
 from profsvc.pipeline.kernels import means_of_run
@@ -13,7 +15,6 @@ from profsvc.views import (
     explain_models,
     kernel_means,
     launches_of,
-    one_launch,
     quantities,
     texts,
     why_no_result,
@@ -43,26 +44,42 @@ POTENTIAL = {
 }  # fmt: skip
 
 
-def explain(
-    engine: "Engine | None", name: str, run: str | int | None, kernel: str | None, launch_id: int | None = None
-) -> dict[str, Any]:
+REPRODUCED = "reproduced"
+HIERARCHY = {
+    "name": memory_traces.MODEL,
+    "title": "Hit ratios of L1 and L2 over random orders of what the warps of a memory trace do at the same time",
+    "formula": "hits of LRU caches; what misses L1 goes on to L2; see profsvc.formulas.memory_hierarchy.hierarchy_mc",
+    "reference": "Baghsorkhi2012",
+    "section": "after Kim2012, 4.2.3; profsvc.formulas.memory_hierarchy",
+    "hint": "Upload a trace: profsvc formats memory-trace. A wide spread means that no order is typical.",
+    "counters": [],
+}
+
+
+def explain(engine: "Engine | None", name: str, run: str | int | None, kernel: str | None) -> dict[str, Any]:
     """Explain a criterion, a model or an input of one, a counter, a vendor's metric, a column or ``potential``.
 
-    With a run, down to lines of its files, for the launches of a kernel or for the one of a ``launch_id``.
+    With a run, down to lines of its files. ``reproduced`` are the published figures that the formulas were held
+    against.
     """
+    if name == REPRODUCED:
+        return _of_figures()
     view = _meaning(name)
     view["definitions"] = [_of_counter(counter) for counter in view["counters"]]
     view["trace"] = []
     if run is not None and view["kind"] not in quantities.KINDS:
         if engine is None:
             raise UsageError("a run can only be walked in a store")
-        view["trace"], view["truncated"] = _traces(engine, run, kernel, launch_id, view)
+        if name == memory_traces.MODEL:
+            view["trace"] = _of_traces(engine, store.find_run(engine, run))
+            return view
+        view["trace"], view["truncated"] = _traces(engine, run, kernel, view)
     return view
 
 
 def _meaning(name: str) -> dict[str, Any]:
     """Return what a name means, whatever it is the name of."""
-    entries = {**texts(), "potential": POTENTIAL, **explain_models.entries()}
+    entries = {**texts(), "potential": POTENTIAL, **explain_models.entries(), memory_traces.MODEL: HIERARCHY}
     known, inputs = specs.counters(), specs.model_inputs()
     if name in entries and "counters" in entries[name]:
         return _of_result(entries[name])
@@ -78,20 +95,45 @@ def _meaning(name: str) -> dict[str, Any]:
         return {"name": name, "kind": "unit", "meaning": unit["title"], "hint": unit["hint"], "counters": []}
     if (found := quantities.quantity(name)) is not None:
         return found
-    raise NotFoundError.near("criterion, model, counter, metric or column", name, [*entries, *inputs, *known])
+    raise NotFoundError.near("criterion, model, counter, metric or column", name, [*entries, *inputs, *known, REPRODUCED])
 
 
 @store.one_state
 def _traces(
-    engine: "Engine", run: str | int, kernel: str | None, launch_id: int | None, view: dict[str, Any]
+    engine: "Engine", run: str | int, kernel: str | None, view: dict[str, Any]
 ) -> tuple[list[dict[str, Any]], bool]:
-    if launch_id is not None:
-        return _of_launch(engine, one_launch(engine, store.find_run(engine, run), launch_id), view), False
     means = _of_means(engine, store.find_run(engine, run), kernel, view)
     chosen, truncated = launches_of(engine, run, kernel, LIMIT, may_lack=bool(means))
     if means:  # launches that only a trace tells of have nothing that the mean has not
         chosen = [one for one in chosen if store.select(engine, "v1_counter_values", launch_id=one["launch_id"])]
     return means + [row for launch in chosen for row in _of_launch(engine, launch, view)], truncated
+
+
+def _of_traces(engine: "Engine", run_id: int) -> list[dict[str, Any]]:
+    """The rows of the memory hierarchy of a run, with the file that each is from."""
+    uploads = store.select(engine, "v1_uploads", run_id=run_id)
+    files = {f"upload {row['upload_id']}": row["file_name"] for row in uploads}
+    return [
+        {"launch": row["kernel_short"] or "trace", "name": row["quantity"], "value": row["value"], "unit": row["unit"],
+         "from": row["reason"] or f"{files[row['form']]}, {row['form']}"}
+        for row in store.select(engine, "v1_models", run_id=run_id, model=memory_traces.MODEL)
+    ]  # fmt: skip
+
+
+def _of_figures() -> dict[str, Any]:
+    """The published figures that the formulas were held against."""
+    figures = [
+        {"figure": one.name, "source": one.source, "place": one.place, "formula": one.formula, "printed": one.printed,
+         "computed": one.computed, "unit": one.unit, "reproduced": one.reproduced, "why": one.why}
+        for one in specs.reproduced()
+    ]  # fmt: skip
+    count = Counter(one["reproduced"] for one in figures)
+    meaning = (
+        f"of {len(figures)} published figures the formulas reproduce {count['yes']}; {count['no']} contradict their "
+        f"own source, or were rounded on the way; for {count['cannot']} what they were computed from is not printed"
+    )
+    return {"name": REPRODUCED, "kind": "figures", "meaning": meaning, "counters": [], "definitions": [], "trace": [],
+            "figures": figures}  # fmt: skip
 
 
 def _of_result(entry: dict[str, Any]) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """What the performance models say of a launch: side by side, and their inputs."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pandas as pd
 
@@ -17,6 +17,19 @@ Row = Mapping[str, Any]
 INPUTS, AGREEMENT = "inputs", "agreement"
 
 
+class Known(NamedTuple):
+    """What the inputs of the models of a launch come from: its counters, and what is known of its device."""
+
+    counters: pd.DataFrame
+    figures: dict[str, object]
+    memory: Mapping[str, float] | None
+    measured: Mapping[str, float]
+
+    def inputs(self) -> Inputs:
+        """Return the inputs."""
+        return model_inputs(self.counters, self.figures, self.memory, self.measured)
+
+
 def inputs_of(
     engine: "Engine", launch: Row, counters: Mapping[str, float] | None = None
 ) -> tuple[Inputs, dict[str, object]]:
@@ -25,6 +38,12 @@ def inputs_of(
     They are those that the rows of ``v1_models`` were computed from, as long as the store has not changed since.
     ``counters`` are those of the launch where they are at hand; a kernel of which only means are known needs them.
     """
+    known = known_of(engine, launch, counters)
+    return known.inputs(), known.figures
+
+
+def known_of(engine: "Engine", launch: Row, counters: Mapping[str, float] | None = None) -> Known:
+    """Return what the inputs of the models of one launch come from; as `inputs_of`."""
     key = launch["launch_id"]
     if counters is None:
         found = store.select(engine, "v1_counter_values", launch_id=key)
@@ -38,7 +57,7 @@ def inputs_of(
     figures = specs.figures(device, capability)
     measured = of_device(store.characterizations(engine), device, specs.criteria()).sustained
     table = pd.DataFrame({name: [value] for name, value in counters.items()}, index=[0], dtype="float64")
-    return model_inputs(table, figures, specs.memory_table(str(figures.get("key"))), measured), figures
+    return Known(table, figures, specs.memory_table(str(figures.get("key"))), measured)
 
 
 def side_by_side(rows: Sequence[Row], duration_ns: float | None, potential: Row | None) -> dict[str, Any]:

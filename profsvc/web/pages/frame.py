@@ -52,7 +52,7 @@ class Links(NamedTuple):
 def _environment() -> Environment:
     made = Environment(
         loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
-        lstrip_blocks=True, keep_trailing_newline=True,
+        lstrip_blocks=True, keep_trailing_newline=True, finalize=words.harmless,
     )  # fmt: skip
     made.filters.update(words.FILTERS)
     made.globals["asset_path"] = asset_path

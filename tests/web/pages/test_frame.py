@@ -165,9 +165,13 @@ def test_colours_are_kept_without_script(shown):
     assert 'data-theme="dark"' in shown.html("/", cookie="profsvc_theme=dark")
     assert "data-theme=" not in shown.html("/", cookie="profsvc_theme=%22%3E%3Cscript%3E")
     for theme, status in (("pink", 400), ("light", 303)):
-        answer = shown.service.http.post(shown.service.url + "/theme", data={"theme": theme, "after": "//evil.example"})
+        answer = shown.service.http.post(
+            shown.service.url + "/theme", data={"theme": theme, "after": "//evil.example"}, headers=HTML
+        )
         assert answer.status_code == status
     assert answer.headers["location"] == "/"
+    script = {"origin": shown.service.url}
+    assert shown.service.http.post(shown.service.url + "/theme", data={"theme": "dark"}, headers=script).status_code == 204
     shown.service.http.cookies.clear()
 
 
