@@ -207,6 +207,7 @@ def _of_id(engine: "Engine", run_id: int, launch_id: int) -> list[dict[str, Any]
     every, _ = store.longest_launches(engine, run_id, None, index=found[0]["launch_index"])
     return [one for one in every if first in (one["launch_id"], one["same_as"])]
 
+
 def _opened(
     engine: "Engine", run_id: int, chosen: list[dict[str, Any]]
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:

@@ -95,7 +95,9 @@ def _meaning(name: str) -> dict[str, Any]:
         return {"name": name, "kind": "unit", "meaning": unit["title"], "hint": unit["hint"], "counters": []}
     if (found := quantities.quantity(name)) is not None:
         return found
-    raise NotFoundError.near("criterion, model, counter, metric or column", name, [*entries, *inputs, *known, REPRODUCED])
+    raise NotFoundError.near(
+        "criterion, model, counter, metric or column", name, [*entries, *inputs, *known, REPRODUCED]
+    )
 
 
 @store.one_state

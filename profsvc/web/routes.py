@@ -119,7 +119,9 @@ def add_page(
     """Add a route for people: it is not in the description of the interface. A plain function answers in a thread."""
 
     async def handler(request: Request) -> Response:
-        found = await answer(request) if inspect.iscoroutinefunction(answer) else await to_thread.run_sync(answer, request)
+        found = (
+            await answer(request) if inspect.iscoroutinefunction(answer) else await to_thread.run_sync(answer, request)
+        )
         response: Response = found
         return response
 

@@ -32,7 +32,9 @@ def explain(request: Request) -> Response:
     whole = path_to(request, f"/explain/{name}", {"run": run, "kernel": kernel, "launch": launch or None})
     if is_part:
         return part(request, "explained.html", view=view, whole=whole)
-    links = Links(json=path_to(request, f"/v1/explain/{name}", {"run": run, "kernel": f"id:{launch}" if launch else kernel}))
+    links = Links(
+        json=path_to(request, f"/v1/explain/{name}", {"run": run, "kernel": f"id:{launch}" if launch else kernel})
+    )
     return page(request, "explain.html", view["meaning"], links=links, view=view, whole="")
 
 

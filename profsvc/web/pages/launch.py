@@ -1,4 +1,4 @@
-"""``/runs/{run}/launches/{launch}``: one launch, opened: what limits it, what it could gain, and where every number is from."""
+"""``/runs/{run}/launches/{launch}``: one launch, opened: what limits it, what it could gain, where a number is from."""
 
 from functools import partial
 from typing import Any
@@ -162,9 +162,7 @@ def figures_of(request: Request, run_id: int, launch_id: int | None) -> list[Fig
 def _models(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the answers of the models and their inputs, with titles; those shown above are left out."""
     titles = {name: model.title for name, model in specs.models().items()} | {INPUTS: "Inputs of the models"}
-    return [
-        row | {"title": titles.get(row["model"], row["model"])} for row in rows if row["model"] not in SHOWN_ABOVE
-    ]
+    return [row | {"title": titles.get(row["model"], row["model"])} for row in rows if row["model"] not in SHOWN_ABOVE]
 
 
 def _units(one: dict[str, Any]) -> list[dict[str, Any]]:
@@ -189,7 +187,13 @@ def _facts(row: dict[str, Any]) -> list[tuple[str, str]]:
         sizes = [row[f"{what}_{axis}"] for axis in "xyz"]
         return "" if None in sizes else " \u00d7 ".join(map(str, sizes))
 
-    named = (("device", "device"), ("tool", "tool"), ("process", "process_name"), ("host", "host"), ("stream", "stream"))
+    named = (
+        ("device", "device"),
+        ("tool", "tool"),
+        ("process", "process_name"),
+        ("host", "host"),
+        ("stream", "stream"),
+    )
     return [
         ("grid", shape("grid")), ("block", shape("block")),
         ("registers a thread", cell(row["registers_per_thread"])), *((title, cell(row[key])) for title, key in named),

@@ -13,12 +13,13 @@ from tests.web.conftest import PLAIN, running
 from tests.web.pages.conftest import window
 from tests.web.pages.test_browser import AUDIT
 
+SCRIPT = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)></title></svg><svg onload=alert(1)>"
 NAMES = [
-    "<script>alert(1)</script>", "\"'><img src=x onerror=alert(1)>", "{{ 7 * 7 }}{% raw %}", "\u202egpj.exe\x1b[2J\r\nSet-Cookie: a=b",
-    "javascript:alert(1)//", "</title></svg><svg onload=alert(1)>", "k" * 1_000_000,
-]  # fmt: skip
+    SCRIPT + "{{ 7 * 7 }}{% raw %}",
+    "javascript:alert(1)//\u202egpj.exe\x1b[2J\r\nSet-Cookie: a=b",
+    "k" * 1_000_000,
+]
 RUN = "<b>\"'&\u202e{{ run }}</h1><script>alert(2)</script>"
-CLEAN = re.compile(r"<script(?! src=\"/static/)|onerror=alert|onload=alert|javascript:|\x1b|\u202e|49{%", re.ASCII)
 
 
 @pytest.fixture(scope="module")
@@ -31,13 +32,13 @@ def attacked(tmp_path_factory, empty):
     rows = [[str(number), *launch[1:]] for number in range(len(NAMES))]
     for row, name in zip(rows, NAMES, strict=True):
         row[header.index("Kernel Name")] = name
-        row[header.index("device__attribute_display_name")] = NAMES[1]
+        row[header.index("device__attribute_display_name")] = SCRIPT
     out = io.StringIO()
     csv.writer(out, quoting=csv.QUOTE_ALL).writerows([header, units, *rows])
     with running(Site(engine, store.files_of(engine, free_bytes=1))) as service:
         answer = service.upload(
-            out.getvalue().encode() + b"broken <script>alert(3)</script>\n", run=RUN, project=NAMES[5], commit=NAMES[4],
-            tag=f"t={NAMES[1]}", file_name=f"{NAMES[0]}.csv",
+            out.getvalue().encode() + b"broken <script>alert(3)</script>\n", run=RUN, project=NAMES[0], commit=NAMES[1],
+            tag=f"t={SCRIPT}", file_name=f"{SCRIPT}.csv",
         )  # fmt: skip
         assert answer.status_code == 201, answer.text
         yield service
@@ -46,7 +47,14 @@ def attacked(tmp_path_factory, empty):
 
 def paths(service):
     launches = service.ok("/v1/launches")["rows"]
-    yield from ("/", "/runs/1", "/runs/1/rejects", "/devices", "/upload?run=%3Cscript%3Ealert(1)%3C/script%3E", "/explain/duration_ns?run=1&kernel=0")
+    yield from (
+        "/",
+        "/runs/1",
+        "/runs/1/rejects",
+        "/devices",
+        "/upload?run=%3Cscript%3Ealert(1)%3C/script%3E",
+        "/explain/duration_ns?run=1&kernel=0",
+    )
     yield from (f"/runs/1/launches/{row['launch_id']}" for row in launches)
     yield from (f"/runs/1/kernels/{row['kernel_id']}" for row in launches)
     yield "/?search=%22%3E%3Cscript%3Ealert(1)%3C/script%3E"
@@ -60,19 +68,22 @@ def test_every_page_holds_hostile_names_as_text(attacked, chromium):
             answer = attacked.http.get(attacked.url + path, headers={"accept": "text/html"})
             assert answer.status_code == 200, path
             assert "set-cookie" not in answer.headers
-            text = re.sub(r"&[#\w]+;", "", answer.text)
-            body = re.sub(r'href="javascript', "LINK", text)
-            assert not re.search(r"<script(?! src=)|<img|<svg onload|\x1b|\u202e", body), path
-            assert "LINK" not in body
+            assert not re.search(r'<script(?! src=)|<img|<svg onload|href="javascript|\x1b|\u202e|>49', answer.text), (
+                path
+            )
             assert len(answer.content) < 400_000, path
             found.open(path)
             wrong = found.page.evaluate(AUDIT)
             assert wrong == [], path
 
 
-@pytest.mark.parametrize("text", ["%3Cscript%3E", "..%2F..%2Fetc%2Fpasswd", "%0D%0ASet-Cookie:a=b", "%00", "%ff%fe", "%E2%80%AE"])
-@pytest.mark.parametrize("path", ["/runs/{}", "/runs/1/launches/{}", "/runs/1/kernels/{}", "/runs/1/means/{}", "/devices/{}",
-                                  "/explain/{}", "/?search={}", "/?order={}", "/static/{}", "/{}"])  # fmt: skip
+@pytest.mark.parametrize(
+    "text", ["%3Cscript%3E", "..%2F..%2Fetc%2Fpasswd", "%0D%0ASet-Cookie:a=b", "%00", "%ff%fe", "%E2%80%AE"]
+)
+@pytest.mark.parametrize(
+    "path", ["/runs/{}", "/runs/1/launches/{}", "/runs/1/kernels/{}", "/runs/1/means/{}", "/devices/{}", "/explain/{}",
+             "/?search={}", "/?order={}", "/static/{}", "/{}"],
+)  # fmt: skip
 def test_hostile_questions_are_answered_as_pages(attacked, path, text):
     answer = attacked.http.get(attacked.url + path.format(text), headers={"accept": "text/html"})
     assert answer.status_code in {200, 303, 400, 404}
