@@ -57,15 +57,15 @@ def list_launches(
     )
     values = {"run_id": run_id, "most": limit + 1, "skip": skip}
     with bounded(engine, seconds) as connection:
-        ids = list(connection.execute(query, values | ({} if kernel_id is None else {"kernel_id": kernel_id})).scalars())
+        ids = list(
+            connection.execute(query, values | ({} if kernel_id is None else {"kernel_id": kernel_id})).scalars()
+        )
         pages = connection.execute(
             text("SELECT upload_id, same_as FROM uploads WHERE run_id = :run_id AND same_as IS NOT NULL"),
             {"run_id": run_id},
         ).all()
     chosen = ids[:limit]
     place = {number: at for at, number in enumerate(chosen)}
-    others = [
-        number + (page - same) * STEP for page, same in pages for number in chosen if number // STEP == same
-    ]
+    others = [number + (page - same) * STEP for page, same in pages for number in chosen if number // STEP == same]
     rows = select_of(engine, "v1_launches", run_id, [*chosen, *others])
     return sorted(rows, key=lambda row: (place[row["same_as"] or row["launch_id"]], row["launch_id"])), len(ids) > limit

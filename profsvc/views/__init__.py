@@ -185,8 +185,8 @@ def _first(hints: list[dict[str, Any]]) -> str:
 def launch(engine: "Engine", run_name: str | int, kernel: str, limit: int | None = LIMIT) -> dict[str, Any]:
     """Open the launches of one kernel: criteria, potential, models, the vendor's estimates beside ours, what to do.
 
-    ``kernel`` is a launch number, or a part of the kernel's name; several launches may answer, the longest of them if
-    there are more than ``limit``, and then ``truncated`` is true.
+    ``kernel`` is a launch number, ``id:`` and a launch_id, or a part of the kernel's name; several launches may answer,
+    the longest of them if there are more than ``limit``, and then ``truncated`` is true.
     """
     run_id = store.find_run(engine, run_name)
     means = _means(engine, run_id, kernel)
@@ -198,27 +198,14 @@ def launch(engine: "Engine", run_name: str | int, kernel: str, limit: int | None
     return {"run": store.select(engine, "v1_runs", run_id=run_id)[0], "truncated": truncated, "launches": opened}
 
 
-@store.one_state
-def launch_by_id(engine: "Engine", run_id: int, launch_id: int) -> dict[str, Any]:
-    """Open one launch of a run by its number in the store, with all pages of the report that hold it."""
-    one = one_launch(engine, run_id, launch_id)
-    index = one["launch_index"]
-    same = [row for row in store.longest_launches(engine, run_id, None, index=index)[0] if _same(row) == _same(one)]
-    _, opened = _opened(engine, run_id, same)
-    return {"run": store.select(engine, "v1_runs", run_id=run_id)[0], "truncated": False, "launches": opened}
-
-
-def _same(launch: dict[str, Any]) -> int:
-    """The launch that stands for this one, whichever page of a report it is in."""
-    return int(launch["same_as"] or launch["launch_id"])
-
-
-def one_launch(engine: "Engine", run_id: int, launch_id: int) -> dict[str, Any]:
-    """The row of a launch of a run, by its number in the store."""
-    found = store.select_of(engine, "v1_launches", run_id, [launch_id]) if abs(launch_id) < 2**62 else []
+def _of_id(engine: "Engine", run_id: int, launch_id: int) -> list[dict[str, Any]]:
+    """The launch with a number in the store, in all pages of the report that holds it."""
+    found = store.select_of(engine, "v1_launches", run_id, [launch_id]) if launch_id < 2**62 else []
     if not found:
-        raise NotFoundError(f"run {run_id} has no launch with the number {launch_id}; open the run to see its launches")
-    return found[0]
+        raise NotFoundError(f"run {run_id} has no launch with the launch_id {launch_id}; v1_launches lists them")
+    first = found[0]["same_as"] or launch_id
+    every, _ = store.longest_launches(engine, run_id, None, index=found[0]["launch_index"])
+    return [one for one in every if first in (one["launch_id"], one["same_as"])]
 
 
 def _opened(
@@ -283,7 +270,7 @@ def launches_of(
     *,
     may_lack: bool = False,
 ) -> tuple[list[dict[str, Any]], bool]:
-    """The launches of a run, or those of one kernel: by number, by exact name, or by a part of the name.
+    """The launches of a run, or those of one kernel: by number, by ``id:`` launch_id, by name, or by a part of it.
 
     Of more than ``limit`` the longest, and whether there are more. No launch of a kernel is an error unless the run
     ``may_lack`` them.
@@ -298,6 +285,8 @@ def launches_of(
             held = _numbers(engine, run_id)
             raise NotFoundError(f"no kernel named {kernel!r}, and no launch of that number in {run_name!r}; {held}")
         return chosen
+    if numbered := re.fullmatch(r"id:(\d+)", kernel, re.ASCII):
+        return _of_id(engine, run_id, int(numbered[1])), False
     kernels = store.select(engine, "v1_kernel_totals", run_id=run_id)
     exact = {one["kernel_id"] for one in kernels if kernel in (one["kernel"], one["kernel_short"])}
     if ids := exact or {one["kernel_id"] for one in kernels if kernel in one["kernel"]}:

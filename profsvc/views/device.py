@@ -75,8 +75,8 @@ def _figures(name: str) -> tuple[list[Row], Row]:
         end, unit = next(((end, unit) for end, unit in UNITS if field.name.endswith(end)), ("", ""))
         source = next((s for part, s in SPEAKS if part in field.name and s in known.source), "limits")
         found.append(
-            {"figure": field.name, "title": field.name.removesuffix(end).replace("_", " "), "value": value, "unit": unit,
-             "source": known.source.get(source)}
+            {"figure": field.name, "title": field.name.removesuffix(end).replace("_", " "), "value": value,
+             "unit": unit, "source": known.source.get(source)}
         )  # fmt: skip
     return found, dict(known.source)
 

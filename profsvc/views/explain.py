@@ -15,7 +15,6 @@ from profsvc.views import (
     explain_models,
     kernel_means,
     launches_of,
-    one_launch,
     quantities,
     texts,
     why_no_result,
@@ -57,13 +56,11 @@ HIERARCHY = {
 }
 
 
-def explain(
-    engine: "Engine | None", name: str, run: str | int | None, kernel: str | None, launch_id: int | None = None
-) -> dict[str, Any]:
+def explain(engine: "Engine | None", name: str, run: str | int | None, kernel: str | None) -> dict[str, Any]:
     """Explain a criterion, a model or an input of one, a counter, a vendor's metric, a column or ``potential``.
 
-    With a run, down to lines of its files, for the launches of a kernel or for the one of a ``launch_id``.
-    ``reproduced`` are the published figures that the formulas were held against.
+    With a run, down to lines of its files. ``reproduced`` are the published figures that the formulas were held
+    against.
     """
     if name == REPRODUCED:
         return _of_figures()
@@ -76,7 +73,7 @@ def explain(
         if name == memory_traces.MODEL:
             view["trace"] = _of_traces(engine, store.find_run(engine, run))
             return view
-        view["trace"], view["truncated"] = _traces(engine, run, kernel, launch_id, view)
+        view["trace"], view["truncated"] = _traces(engine, run, kernel, view)
     return view
 
 
@@ -98,15 +95,15 @@ def _meaning(name: str) -> dict[str, Any]:
         return {"name": name, "kind": "unit", "meaning": unit["title"], "hint": unit["hint"], "counters": []}
     if (found := quantities.quantity(name)) is not None:
         return found
-    raise NotFoundError.near("criterion, model, counter, metric or column", name, [*entries, *inputs, *known, REPRODUCED])
+    raise NotFoundError.near(
+        "criterion, model, counter, metric or column", name, [*entries, *inputs, *known, REPRODUCED]
+    )
 
 
 @store.one_state
 def _traces(
-    engine: "Engine", run: str | int, kernel: str | None, launch_id: int | None, view: dict[str, Any]
+    engine: "Engine", run: str | int, kernel: str | None, view: dict[str, Any]
 ) -> tuple[list[dict[str, Any]], bool]:
-    if launch_id is not None:
-        return _of_launch(engine, one_launch(engine, store.find_run(engine, run), launch_id), view), False
     means = _of_means(engine, store.find_run(engine, run), kernel, view)
     chosen, truncated = launches_of(engine, run, kernel, LIMIT, may_lack=bool(means))
     if means:  # launches that only a trace tells of have nothing that the mean has not

@@ -41,14 +41,9 @@ async def run(request: Request) -> Response:
 def _run(request: Request) -> Response:
     asked = Asked(request)
     kernel, limit = asked.text("kernel"), asked.count("limit", views.LIMIT, MOST_LAUNCHES)
-    launch = asked.number("launch", int, 0, "the number of a launch")
     number = number_of(request, request.path_params["run"])
     asked.done()
-    if kernel and launch:
-        raise UsageError("give kernel or launch, not both")
     engine = site_of(request).engine
-    if launch:
-        return success(request, views.launch_by_id(engine, number, launch))
     return success(request, views.launch(engine, number, kernel, limit) if kernel else views.run(engine, number, limit))
 
 
@@ -135,7 +130,7 @@ async def formats(request: Request) -> Response:
 
 def register(app: FastAPI) -> None:
     """Add the routes."""
-    kernel = asks("kernel", "string", "number of a launch, or (part of) the name of a kernel")
+    kernel = asks("kernel", "string", "number of a launch, id: and its launch_id, or (part of) the name of a kernel")
     launches: dict[str, Any] = {"minimum": 1, "maximum": MOST_LAUNCHES}
     limit = asks("limit", "integer", "launches at most, the longest", **launches)
     takes = [in_path("run", RUN, "h200"), kernel, asks("device", "string", "on this device of the catalogue")]
@@ -144,8 +139,7 @@ def register(app: FastAPI) -> None:
         for option, what in WHAT_IF.items()
     ]
     add(app, "/v1/runs/{run:path}/whatif", what_if, "read", name="what_if", takes=takes, tag="runs")
-    launch = asks("launch", "integer", "launch_id of the one launch that is wanted")
-    takes = [in_path("run", RUN, "h200"), kernel, launch, limit]
+    takes = [in_path("run", RUN, "h200"), kernel, limit]
     add(app, "/v1/runs/{run:path}", run, "read", name="show_run", takes=takes, tag="runs")
     takes = [
         asks("before", "string", f"the {RUN}", "h200", required=True),

@@ -162,6 +162,7 @@ async def _receive(site: Site, request: Request, file: IO[bytes], sha256: str) -
 
 
 def read(site: Site, file: IO[bytes], wish: Wish) -> pipeline.Verdict:
+    """Store a file as it is wished, or only say what would be stored."""
     file.flush()
     file.seek(0)
     source = cast("BinaryIO", file)

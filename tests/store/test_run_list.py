@@ -1,4 +1,4 @@
-"""The list of runs: found by any of its words, in every order, page by page, counted up to a limit; on both databases."""
+"""The list of runs: found by any word, in every order, page by page, counted up to a limit; on both databases."""
 
 import pytest
 from sqlalchemy import text
@@ -85,7 +85,9 @@ def test_runs_come_in_every_order_page_by_page(engine, order):
         assert [page.truncated for page in pages] == [True, True, False, False]
         assert {page.total for page in pages} == {RUNS}
     if order == "time":  # runs without a time come last, whichever way
-        assert names(store.list_runs(engine, order="-time"))[-1] == names(store.list_runs(engine, order="time"))[-1] == 0
+        assert (
+            names(store.list_runs(engine, order="-time"))[-1] == names(store.list_runs(engine, order="time"))[-1] == 0
+        )
 
 
 def test_a_run_is_shown_as_its_views_have_it(demo):
@@ -93,7 +95,11 @@ def test_a_run_is_shown_as_its_views_have_it(demo):
     view = store.select(engine, "v1_runs", run_id=row["run_id"])[0]
     assert {name: row[name] for name in view} == view
     bound = store.select(engine, "v1_potential", run_id=row["run_id"], launch_id=None, kernel=None)[0]
-    assert (row["potential"], row["ceiling"], row["bound"]) == (bound["speedup"], bound["speedup_ceiling"], bound["bound"])
+    assert (row["potential"], row["ceiling"], row["bound"]) == (
+        bound["speedup"],
+        bound["speedup_ceiling"],
+        bound["bound"],
+    )
     known = [
         one for one in store.select(engine, "v1_criteria", run_id=row["run_id"], launch_id=None, kernel=None)
         if one["value"] is not None

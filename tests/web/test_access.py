@@ -75,7 +75,7 @@ PAGES = {
 }
 VALUES = {
     "run": "1", "launch": "1000000001", "name": "divergence", "upload": "1", "report": "1", "finding": "1",
-    "pair": "1", "kernel": "1", "commit": "c",
+    "pair": "1", "kernel": "1", "commit": "c", "kind": "roofline",
 }  # fmt: skip
 
 

@@ -32,7 +32,9 @@ def explain(request: Request) -> Response:
     whole = path_to(request, f"/explain/{name}", {"run": run, "kernel": kernel, "launch": launch or None})
     if is_part:
         return part(request, "explained.html", view=view, whole=whole)
-    links = Links(json=path_to(request, f"/v1/explain/{name}", {"run": run, "kernel": kernel}))
+    links = Links(
+        json=path_to(request, f"/v1/explain/{name}", {"run": run, "kernel": f"id:{launch}" if launch else kernel})
+    )
     return page(request, "explain.html", view["meaning"], links=links, view=view, whole="")
 
 
@@ -42,7 +44,7 @@ def _of_run(request: Request, name: str, run: int | None, kernel: str, launch: i
         # Of a whole run the meaning is told: its launches may be many, and each has an explanation of its own.
         return walk.explain(engine, name, None, None)
     try:
-        return walk.explain(engine, name, run, kernel or None, launch or None)
+        return walk.explain(engine, name, run, f"id:{launch}" if launch else kernel or None)
     except NotFoundError as error:
         known = walk.explain(None, name, None, None)
         return known | {"unknown": str(error)}

@@ -16,6 +16,7 @@ from xml.etree import ElementTree
 from markupsafe import Markup
 
 from profsvc.errors import DomainError
+from profsvc.reports.figures import shown
 from profsvc.reports.rows import plain, visible
 from profsvc.web.pages.assets import colour_classes
 from profsvc.web.pages.tables import Column, Row, columns_of
@@ -23,6 +24,7 @@ from profsvc.web.pages.tables import Column, Row, columns_of
 SVG = "{http://www.w3.org/2000/svg}"
 HREF = "{http://www.w3.org/1999/xlink}href"
 MOST_BYTES = 64 << 20
+LONGEST_TITLE, LONGEST_NOTE = 200, 600
 KEPT_AS_ATTRIBUTE = {
     "clip-path", "fill", "fill-opacity", "fill-rule", "font-size", "font-style", "font-weight", "opacity", "stroke",
     "stroke-dasharray", "stroke-dashoffset", "stroke-linecap", "stroke-linejoin", "stroke-miterlimit",
@@ -53,6 +55,7 @@ def figure(
 
     ``name`` begins the ids in it, and must be another one for each figure of a page; ``rows`` are its numbers.
     """
+    title, notes = shown(title, LONGEST_TITLE), [shown(note, LONGEST_NOTE) for note in notes]
     said = description or f"{title}. Its numbers stand in the table behind it."
     key = hashlib.blake2b(
         json.dumps([name, title, said, plain(data)], default=str, sort_keys=True).encode("utf-8", "backslashreplace")

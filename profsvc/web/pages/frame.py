@@ -16,7 +16,6 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from profsvc.errors import UsageError
-from profsvc.reports.rows import visible
 from profsvc.web.pages import words
 from profsvc.web.pages.assets import asset_path
 from profsvc.web.site import site_of
@@ -50,15 +49,10 @@ class Links(NamedTuple):
     sql: str = ""
 
 
-def _seen(given: Any) -> Any:
-    """Show characters of a text that would act, or turn its direction, as escapes; what is markup stays."""
-    return visible(given) if type(given) is str else given
-
-
 def _environment() -> Environment:
     made = Environment(
         loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
-        lstrip_blocks=True, keep_trailing_newline=True, finalize=_seen,
+        lstrip_blocks=True, keep_trailing_newline=True, finalize=words.harmless,
     )  # fmt: skip
     made.filters.update(words.FILTERS)
     made.globals["asset_path"] = asset_path

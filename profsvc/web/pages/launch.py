@@ -1,5 +1,6 @@
-"""``/runs/{run}/launches/{launch}``: one launch, opened: what limits it, what it could gain, and where every number is from."""
+"""``/runs/{run}/launches/{launch}``: one launch, opened: what limits it, what it could gain, where a number is from."""
 
+from functools import partial
 from typing import Any
 
 from fastapi import FastAPI
@@ -8,12 +9,15 @@ from starlette.responses import Response
 
 from profsvc import specs, store, views
 from profsvc.errors import NotFoundError
+from profsvc.reports import model_plots as drawing
 from profsvc.reports.rows import cell
 from profsvc.views import breakdown as parts
+from profsvc.views import model_plots
 from profsvc.web.asked import Asked
+from profsvc.web.pages.figures import Figure, figure, without
 from profsvc.web.pages.frame import Links, page, path_to
 from profsvc.web.pages.run import about, criteria_rows, number_of
-from profsvc.web.pages.tables import Column, Row
+from profsvc.web.pages.tables import Column, Row, columns_of
 from profsvc.web.routes import add_page
 from profsvc.web.site import site_of
 
@@ -84,7 +88,7 @@ def launch(request: Request) -> Response:
     text = request.path_params["launch"]
     if not (text.isascii() and text.isdigit() and len(text) < 19):
         raise NotFoundError(f"{text[:60]!r} is no number of a launch; open run {run_id} to see its launches")
-    view = views.launch_by_id(site_of(request).engine, run_id, int(text))
+    view = views.launch(site_of(request).engine, run_id, f"id:{text}")
     return _page(request, view["run"], view["launches"][0], _links(request, run_id, int(text)))
 
 
@@ -103,7 +107,7 @@ def means(request: Request) -> Response:
 def _links(request: Request, run_id: int, launch_id: int) -> Links:
     query = {"run_id": run_id, "launch_id": launch_id}
     return Links(
-        path_to(request, f"/v1/runs/{run_id}", {"launch": launch_id}),
+        path_to(request, f"/v1/runs/{run_id}", {"kernel": f"id:{launch_id}"}),
         path_to(request, "/v1/criteria.csv", query),
         f"select * from v1_criteria where run_id = {run_id} and launch_id = {launch_id}",
     )
@@ -129,17 +133,36 @@ def _page(request: Request, run: dict[str, Any], one: dict[str, Any], links: Lin
     )  # fmt: skip
 
 
-def figures_of(request: Request, run_id: int, launch_id: int | None) -> list[Any]:
-    """Return the figures of a launch."""
-    return []
+TITLES = {"roofline": "Roofline", "benefit": "Benefit chart", "warps": "Warps on an SM", "sms": "SMs at work"}
+# Kind of a figure -> what it shows, for who does not see it.
+FIGURES = {
+    "roofline": "The rate of the launch against its operations a byte, below the ceilings of memory and arithmetic.",
+    "benefit": "The cost of memory and of computation of the launch, before and after they overlap.",
+    "warps": "The parallelism of memory and of computation, and the speed, against the warps on an SM.",
+    "sms": "The speed, and the speed per watt where the power is known, against the SMs at work.",
+}
+
+
+def figures_of(request: Request, run_id: int, launch_id: int | None) -> list[Figure]:
+    """Return the figures of a launch: of each kind the picture, or why there is none."""
+    found = []
+    for kind, shows in FIGURES.items() if launch_id is not None else ():
+        try:
+            data = model_plots.plot(site_of(request).engine, run_id, kind, f"id:{launch_id}")
+        except NotFoundError as error:
+            found.append(without(TITLES[kind], str(error)))
+            continue
+        found.append(
+            figure(kind, data["title"], partial(drawing.draw, data), data, description=shows, notes=data["notes"],
+                   rows=data["rows"], columns=columns_of(data["rows"], ("launch_id",)))
+        )  # fmt: skip
+    return found
 
 
 def _models(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the answers of the models and their inputs, with titles; those shown above are left out."""
     titles = {name: model.title for name, model in specs.models().items()} | {INPUTS: "Inputs of the models"}
-    return [
-        row | {"title": titles.get(row["model"], row["model"])} for row in rows if row["model"] not in SHOWN_ABOVE
-    ]
+    return [row | {"title": titles.get(row["model"], row["model"])} for row in rows if row["model"] not in SHOWN_ABOVE]
 
 
 def _units(one: dict[str, Any]) -> list[dict[str, Any]]:
@@ -164,7 +187,13 @@ def _facts(row: dict[str, Any]) -> list[tuple[str, str]]:
         sizes = [row[f"{what}_{axis}"] for axis in "xyz"]
         return "" if None in sizes else " \u00d7 ".join(map(str, sizes))
 
-    named = (("device", "device"), ("tool", "tool"), ("process", "process_name"), ("host", "host"), ("stream", "stream"))
+    named = (
+        ("device", "device"),
+        ("tool", "tool"),
+        ("process", "process_name"),
+        ("host", "host"),
+        ("stream", "stream"),
+    )
     return [
         ("grid", shape("grid")), ("block", shape("block")),
         ("registers a thread", cell(row["registers_per_thread"])), *((title, cell(row[key])) for title, key in named),

@@ -61,7 +61,10 @@ async def paint(request: Request) -> Response:
     said = await fields(request)
     if (theme := said.get("theme", "")) not in THEMES:
         raise UsageError(f"theme={theme[:40]!r} is not known; it can be {' or '.join(THEMES)}")
-    return _cookie(request, _sent_on(request, said.get("after", "")), THEME, theme, YEAR, hidden=False)
+    # The script of the pages has changed the colours already, and stays where it is.
+    is_script = "text/html" not in request.headers.get("accept", "")
+    answer = Response(status_code=204) if is_script else _sent_on(request, said.get("after", ""))
+    return _cookie(request, answer, THEME, theme, YEAR, hidden=False)
 
 
 def register(app: FastAPI) -> None:

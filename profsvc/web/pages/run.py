@@ -163,9 +163,7 @@ def run(request: Request) -> Response:
     site = site_of(request)
     view = views.run(site.engine, run_id, 1)
     info = view["run"]
-    found = views.launch_page(
-        site.engine, run_id, order=order, skip=skip, limit=limit, seconds=site.limits.sql_seconds
-    )
+    found = views.launch_page(site.engine, run_id, order=order, skip=skip, limit=limit, seconds=site.limits.sql_seconds)
     kernels, more_kernels = kernel_rows(site.engine, info)
     whole = view["potential"] or {}
     words = views.texts()
@@ -219,7 +217,7 @@ def kernel(request: Request) -> Response:
     site, text = site_of(request), request.path_params["kernel"]
     kernel_id = int(text) if text.isascii() and text.isdigit() and len(text) < 18 else -1
     info = store.select(site.engine, "v1_runs", run_id=run_id)[0]
-    totals = [row for row in store.select(site.engine, "v1_kernel_totals", run_id=run_id, kernel_id=kernel_id)]
+    totals = store.select(site.engine, "v1_kernel_totals", run_id=run_id, kernel_id=kernel_id)
     if not totals:
         return moved(request, f"/runs/{run_id}")
     found = views.launch_page(
@@ -241,7 +239,9 @@ def rejects(request: Request) -> Response:
     asked.done()
     engine = site_of(request).engine
     info = store.select(engine, "v1_runs", run_id=run_id)[0]
-    found = store.list_view(engine, "v1_rejects", [store.Condition("run_id", "", str(run_id))], limit=REJECTS, after=after)
+    found = store.list_view(
+        engine, "v1_rejects", [store.Condition("run_id", "", str(run_id))], limit=REJECTS, after=after
+    )
     names = {row["upload_id"]: row["file_name"] for row in store.select(engine, "v1_uploads", run_id=run_id)}
     links = Links(
         path_to(request, "/v1/rejects", {"run_id": run_id}), path_to(request, "/v1/rejects.csv", {"run_id": run_id}),

@@ -1,4 +1,4 @@
-"""Tables of pages as data: a row a column says what a cell holds, how it is written, and where its number is explained."""
+"""Tables of pages as data: for each column what it holds, how it is written, and where its numbers are explained."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -12,7 +12,7 @@ class Column(NamedTuple):
     """A column: the key of its values in a row, its title, and the kind of its cells.
 
     Kinds: text, name (cut in its middle; ``full`` is the key of the whole one), flags, when, number, speedup, duration
-    (ns), percent (of a share), size (bytes), light (a bar with the thresholds 60 and 80 %), bar (a value of 0 to 1), part
+    (ns), percent (of a share), size (bytes), light (a bar, marked at 60 and 80 %), bar (a value of 0 to 1), part
     (a bar of a share, in percent), noted (a text, with ``said`` of the row under it).
     """
 

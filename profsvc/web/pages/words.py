@@ -3,14 +3,38 @@
 from datetime import datetime
 from typing import Any
 
+from markupsafe import Markup
+
 from profsvc.reports.rows import cell, plain, visible
 from profsvc.reports.text import middle, times
 
 NONE = "\u2013"
+KEPT = "\n\t\u202f\u2009\xa0"
 LONGEST = 300
+MOST_TEXT = 50_000
 _TIMES = ((1e9, "s"), (1e6, "ms"), (1e3, "\u00b5s"), (1.0, "ns"))
 _THOUSANDS = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 _BYTES = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
+
+
+def harmless(given: Any) -> Any:
+    r"""Return what a page writes, a text with control characters and turns of the writing direction as escapes.
+
+    A text of more than `MOST_TEXT` characters is cut in its middle.
+
+    Every value of every template goes through here; lines and narrow spaces stay.
+
+    >>> print(harmless("a\u202eb\x1b\n1\u202f000"))
+    a\u202eb\x1b
+    1\u202f000
+    """
+    if not isinstance(given, str) or isinstance(given, Markup):
+        return given
+    if len(given) > MOST_TEXT:
+        given = middle(given, MOST_TEXT)
+    if given.isprintable():
+        return given
+    return "".join(c if c.isprintable() or c in KEPT else visible(c) for c in given)
 
 
 def value(given: Any) -> str:

@@ -13,7 +13,7 @@
     paint.addEventListener("submit", (event) => {
       event.preventDefault();
       const chosen = button.value;
-      fetch(paint.action, { method: "POST", body: new URLSearchParams({ theme: chosen, after: "" }), redirect: "manual" });
+      fetch(paint.action, { method: "POST", body: new URLSearchParams({ theme: chosen, after: "" }) });
       if (chosen === "auto") root.removeAttribute("data-theme"); else root.dataset.theme = chosen;
       document.querySelector("meta[name=color-scheme]").content = chosen === "auto" ? "light dark" : chosen;
       const next = themes[(themes.indexOf(chosen) + 1) % 3];

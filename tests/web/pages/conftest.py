@@ -35,7 +35,9 @@ class Shown(NamedTuple):
         return pattern.format(**self.numbers)
 
     def html(self, pattern: str, **headers: str) -> str:
-        answer = self.service.http.get(self.service.url + self.path(pattern), headers={"accept": "text/html", **headers})
+        answer = self.service.http.get(
+            self.service.url + self.path(pattern), headers={"accept": "text/html", **headers}
+        )
         assert answer.headers["content-type"].startswith("text/html"), answer.text[:300]
         assert "default-src 'none'" in answer.headers["content-security-policy"]
         return answer.text

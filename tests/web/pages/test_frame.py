@@ -42,7 +42,9 @@ def contrast(one, other):
 @pytest.mark.parametrize("theme", [assets.LIGHT, assets.DARK])
 def test_colours_can_be_told_apart(theme):
     assert contrast("#000000", "#ffffff") == pytest.approx(21)
-    assert contrast("#777777", "#ffffff") == pytest.approx(4.48, abs=0.01)  # the example of WCAG's understanding of 1.4.3
+    assert contrast("#777777", "#ffffff") == pytest.approx(
+        4.48, abs=0.01
+    )  # the example of WCAG's understanding of 1.4.3
     for text in ("ink", "soft", "link", "good", "warn", "bad"):
         for back in ("back", "raised"):
             assert contrast(theme[text], theme[back]) >= 4.5, (text, back)
@@ -156,7 +158,9 @@ def test_errors_are_pages_for_who_asks_for_pages(shown):
 
 def test_colours_are_kept_without_script(shown):
     with_form = shown.service.http.post(
-        shown.service.url + "/theme", data={"theme": "dark", "after": "/?search=h200"}, headers={**HTML, "origin": shown.service.url}
+        shown.service.url + "/theme",
+        data={"theme": "dark", "after": "/?search=h200"},
+        headers={**HTML, "origin": shown.service.url},
     )
     assert (with_form.status_code, with_form.headers["location"]) == (303, "/?search=h200")
     cookie = with_form.headers["set-cookie"]
@@ -165,9 +169,15 @@ def test_colours_are_kept_without_script(shown):
     assert 'data-theme="dark"' in shown.html("/", cookie="profsvc_theme=dark")
     assert "data-theme=" not in shown.html("/", cookie="profsvc_theme=%22%3E%3Cscript%3E")
     for theme, status in (("pink", 400), ("light", 303)):
-        answer = shown.service.http.post(shown.service.url + "/theme", data={"theme": theme, "after": "//evil.example"})
+        answer = shown.service.http.post(
+            shown.service.url + "/theme", data={"theme": theme, "after": "//evil.example"}, headers=HTML
+        )
         assert answer.status_code == status
     assert answer.headers["location"] == "/"
+    script = {"origin": shown.service.url}
+    assert (
+        shown.service.http.post(shown.service.url + "/theme", data={"theme": "dark"}, headers=script).status_code == 204
+    )
     shown.service.http.cookies.clear()
 
 
@@ -176,7 +186,9 @@ def closed(site, engine, profile):
     """A service that needs tokens, with a run, and a token that reads."""
     with running(site(is_public=True)) as service:
         token = store.create_token(engine, "person", ["read", "upload"])
-        service.http.post(f"{service.url}/v1/uploads?run=mine", content=profile, headers={"authorization": f"Bearer {token}"})
+        service.http.post(
+            f"{service.url}/v1/uploads?run=mine", content=profile, headers={"authorization": f"Bearer {token}"}
+        )
         yield service, token
 
 

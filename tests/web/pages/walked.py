@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 
 class Walked(NamedTuple):
-    """A page: a name for its pictures, its path with ``{run}``, ``{board}`` and ``{launch}`` in it, and a text on it."""
+    """A page: a name for its pictures, its path with ``{run}``, ``{board}`` and ``{launch}`` in it, a text on it."""
 
     name: str
     path: str
