@@ -159,7 +159,8 @@ def statement_of(
 def _of_project(view: str, kinds: Mapping[str, str], project: str) -> str:
     """Return the SQL that keeps the rows of other projects back."""
     if view in RUNS:
-        return " AND ".join(f"{name} IN (SELECT run_id FROM v1_runs WHERE project = :in_project)" for name in RUNS[view])
+        own = "IN (SELECT run_id FROM v1_runs WHERE project = :in_project)"
+        return " AND ".join(f"{name} {own}" for name in RUNS[view])
     if "project" in kinds:
         return "project = :in_project"
     if "run_id" in kinds:
