@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO
 import typer
 
 from profsvc.cli.common import Output, describe, engine_of, files_of, pairs, put, say, service_of
-from profsvc.errors import InputError, NotFoundError, PartlyStoredError, UsageError
+from profsvc.errors import InputError, NotFoundError, PartlyStoredError, UsageError, counted
 
 if TYPE_CHECKING:
     from profsvc.pipeline import Progress, Reading, Verdict
@@ -183,7 +183,7 @@ def analyze(
         raise UsageError("name the runs to recompute, or give --all")
     ids = [int(r) for r in store.runs(engine)["run_id"]] if every else [store.find_run(engine, r) for r in runs or []]
     for run_id in ids:
-        say(f"run {run_id}: {pipeline.analyze(engine, run_id, asked=True)} launches recomputed")
+        say(f"run {run_id}: {counted(pipeline.analyze(engine, run_id, asked=True), 'launch')} recomputed")
 
 
 def register(app: typer.Typer) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from profsvc.errors import counted
 from profsvc.reports.rows import cell, render, visible
 
 Row = Mapping[str, Any]
@@ -103,7 +104,7 @@ def run(view: Mapping[str, Any], width: int | None = None) -> str:
     lines += [f"  {r['criterion']}: {cell(r['value']) or r['reason']}" for r in view["criteria"]]
     if unknown := [r for r in view["launches"] if r["potential"] is None]:
         shown = " of those shown" if view["truncated"] else ""
-        lines.append(f"{len(unknown)} launches{shown} have no potential: {unknown[0]['reason']}")
+        lines.append(f"{counted(len(unknown), 'launch')}{shown} without potential: {unknown[0]['reason']}")
     if not rows:
         return _written(lines)
     lines += [
@@ -156,7 +157,7 @@ def _digits(value: float | None) -> str:
 
 def _upload(upload: Row) -> Iterable[str]:
     account = ", ".join(f"{upload['lines_' + what]} {what}" for what in ("stored", "skipped", "rejected"))
-    yield f"  {upload['file_name']}: {upload['format']}, {upload['lines']} lines: {account}"
+    yield f"  {upload['file_name']}: {upload['format']}, {counted(upload['lines'], 'line')}: {account}"
     if upload["message"]:
         yield f"    {upload['message']}"
 
