@@ -262,7 +262,18 @@ def analyze(engine: "Engine", run_id: int, progress: Progress | None = None, *, 
     """Recompute the counters, criteria, potential and power of a run; return how many launches it has.
 
     Launches without metrics get no rows of results, and none of them is read: they count by sums over their file.
+    Where another file comes to the run meanwhile, it is all computed again: of two analyses no older one is the last.
     """
+    while (total := _analyze_launches(engine, run_id)) is None:
+        continue
+    analyze_power(engine, run_id, asked=asked)
+    if progress:
+        progress(total)
+    return total
+
+
+def _analyze_launches(engine: "Engine", run_id: int) -> int | None:
+    """Recompute what is known of the launches of a run; None where it has other files by now."""
     uploads = store.select(engine, "v1_uploads", run_id=run_id)
     tools = {upload["upload_id"]: str(upload["format"]).split("-")[0] for upload in uploads if upload["launches"]}
     launches, lent = _measured(engine, run_id, tools)
@@ -270,13 +281,11 @@ def analyze(engine: "Engine", run_id: int, progress: Progress | None = None, *, 
     counters = _counters(engine, launches, lent, tools)
     results = analysis.analyze(launches, counters, store.characterizations(engine), specs.criteria(), rest)
     figures: list[pd.DataFrame] = []
-    store.save_results(engine, run_id, _noting_devices(results, launches, figures), analysis.VERSION)
+    noted = _noting_devices(results, launches, figures)
+    if not store.save_results(engine, run_id, noted, analysis.VERSION, [upload["upload_id"] for upload in uploads]):
+        return None
     _describe_devices(engine, figures)
-    analyze_power(engine, run_id, asked=asked)
-    total = sum(int(upload["launches"]) for upload in uploads)
-    if progress:
-        progress(total)
-    return total
+    return sum(int(upload["launches"]) for upload in uploads)
 
 
 def _counters(
