@@ -239,7 +239,7 @@ def test_a_device_that_is_not_known_brings_the_nearest() -> None:
 def test_references_are_whole() -> None:
     for key, reference in references().items():
         assert re.fullmatch(r"[A-Z][A-Za-z]*\d{4}|NsightCompute", key), key
-        assert 1940 < reference.year < 2030
+        assert 1900 < reference.year < 2030
         assert not reference.doi or re.fullmatch(r"10\.\d{4,}/\S+", reference.doi)
         assert reference.title in str(reference)
     assert {"FineGrained2016", "Ryoo2008", "HongKim2009", "HongKim2010", "Sim2012", "Hong2012"} <= set(references())

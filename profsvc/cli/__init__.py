@@ -20,12 +20,15 @@ from profsvc.cli import (
     demo,
     doctor,
     look,
+    plot,
     power,
     query,
     remote,
+    report,
     serve,
     token,
     upload,
+    what_if,
 )
 from profsvc.cli.common import say
 from profsvc.errors import ProfsvcError
@@ -76,7 +79,11 @@ def options(
     context.obj = {"store": store}
 
 
-for group in (demo, upload, look, compare, power, components, query, serve, token, remote, delete, db, doctor):
+GROUPS = (
+    *(demo, upload, look, compare, what_if, plot, report, power, components, query),
+    *(serve, token, remote, delete, db, doctor),
+)
+for group in GROUPS:
     group.register(app)
 
 

@@ -3,6 +3,7 @@
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -114,6 +115,8 @@ def describe(verdict: "Verdict", checked: bool) -> str:
     """Say in one sentence what became of a file."""
     counts = {"launch": verdict.launches, "sample": verdict.samples, "phase": verdict.phases}
     held = ", ".join(counted(count, what) for what, count in counts.items() if count)
+    if not held and "references" in verdict.facts:
+        held = counted(int(verdict.facts["references"]), "reference")
     if not held and not verdict.known:  # what is stored already may be told by its lines alone
         held = "no launches"
     account = (
@@ -155,6 +158,25 @@ def put(
     typer.echo(out, nl=False, color=True)  # "color" keeps what looks like one, for the text is data
     if truncated:
         say(f"cut: only the first {counted(len(rows), 'row')} are shown; raise the limit or narrow the question")
+
+
+def picture_form(option: str, file: Path | None) -> str:
+    """Return as what a picture is asked for by the name of its file; refuse others before any work is done."""
+    from profsvc.reports.figures import FORMS
+
+    form = "" if file is None else file.suffix.lower().removeprefix(".")
+    if file is not None and form not in FORMS:
+        raise UsageError(f"{option} {str(file)!r} does not say how to draw: end it with .{' or .'.join(FORMS)}")
+    return form
+
+
+def draw_to(file: Path, data: bytes) -> None:
+    """Write a picture to its file, which appears whole or not at all."""
+    from profsvc.reports.whole import new_file
+
+    with new_file(file) as stream:
+        stream.write(data)
+    say(f"written: {file}")
 
 
 def put_json(value: Mapping[str, Any]) -> None:

@@ -1,10 +1,16 @@
 """``compare``: two runs beside each other."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from profsvc.cli.common import Output, engine_of, pairs, put, put_json, say, service_of, width
+from profsvc.errors import AccessError, ServiceError
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
+    from profsvc.client import Client
 
 
 def compare(
@@ -18,6 +24,9 @@ def compare(
         list[str] | None,
         typer.Option(help="Exit with 1 beyond this, such as duration=5% or divergence=0.05; may be repeated."),
     ] = None,
+    record: Annotated[
+        bool, typer.Option("--record/--no-record", help="Keep what was foretold and achieved: profsvc report accuracy.")
+    ] = True,
     power: Annotated[bool, typer.Option("--power", help="Only the power, window by window.")] = False,
     output: Output = "table",
 ) -> None:
@@ -26,6 +35,9 @@ def compare(
     Kernels are the same by name, or by a short name that each run has once; --map says the others. Windows of power are
     the same by label, or by a load on as many SMs that each run has once; their power is compared at the temperature of
     the run before.
+
+    What was foretold of the run before is recorded with what the run after achieved, in place of what this pair of runs
+    has; it counts for profsvc report accuracy where both do the same work: as many threads a launch, or by --map.
 
     Examples:
 
@@ -45,10 +57,12 @@ def compare(
     side_by_side.failures({"kernels": [], "criteria": []}, limits)  # a wrong limit is said before any work
     became = pairs("--map", mapped or [])
     if service := service_of(context):
-        view = service.compare(before, after, became)
-        del view["failures"]  # they are found here, in the same way
+        view = _asked(service, before, after, became, record)
     else:
-        view = side_by_side.compare(engine_of(context), before, after, became)
+        engine = engine_of(context)
+        view = side_by_side.compare(engine, before, after, became)
+        if record:
+            view["predictions"] = _recorded(engine, view)
     if output == "json":
         put_json(view)
     elif output == "table":
@@ -62,6 +76,30 @@ def compare(
     if broken := side_by_side.failures(view, limits):
         say("\n".join(broken))
         raise typer.Exit(1)
+
+
+def _recorded(engine: "Engine", view: dict[str, Any]) -> dict[str, Any] | None:
+    """Keep what was foretold; a store that cannot be written to is no reason to answer nothing."""
+    from profsvc.views import predictions
+
+    try:
+        return predictions.record(engine, view)
+    except ServiceError as error:
+        say(f"what was foretold is not recorded: {error}")
+        return None
+
+
+def _asked(service: "Client", before: str, after: str, became: dict[str, str], record: bool) -> dict[str, Any]:
+    """Ask a service, which records where the token may write."""
+    try:
+        view = service.compare(before, after, became, record=record)
+    except AccessError as error:
+        if not record:
+            raise
+        view = service.compare(before, after, became)
+        say(f"what was foretold is not recorded: {error}")
+    del view["failures"]  # they are found here, in the same way
+    return view
 
 
 def register(app: typer.Typer) -> None:

@@ -97,7 +97,7 @@ def _criteria(opened: "Mapping[str, Any]") -> list[dict[str, Any]]:
 
 def explain(
     context: typer.Context,
-    name: Annotated[str, typer.Argument(help="A criterion, a counter, a metric, or 'potential'.")],
+    name: Annotated[str, typer.Argument(help="A criterion, a counter, a metric, 'potential', or 'reproduced'.")],
     run: Annotated[str, typer.Option(help="Run by name or id, to walk from its numbers to lines of the upload.")] = "",
     kernel: Annotated[str, typer.Option(help="Launch number or (part of) a kernel's name.")] = "",
     output: Output = "table",
@@ -109,6 +109,8 @@ def explain(
       profsvc explain divergence
 
       profsvc explain divergence --run nightly --kernel 0
+
+      profsvc explain reproduced
     """
     from profsvc.reports import text
     from profsvc.views import explain as walk
@@ -123,6 +125,8 @@ def explain(
         typer.echo(text.explained(view), nl=False)
     elif output == "json":
         put_json(view)
+    elif "figures" in view:
+        put(list(view["figures"][0]), view["figures"], output)
     elif run:
         put(TRACE, view["trace"], output)
     else:

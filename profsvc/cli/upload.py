@@ -182,8 +182,9 @@ def analyze(
     if not runs and not every:
         raise UsageError("name the runs to recompute, or give --all")
     ids = [int(r) for r in store.runs(engine)["run_id"]] if every else [store.find_run(engine, r) for r in runs or []]
+    files = files_of(engine)
     for run_id in ids:
-        say(f"run {run_id}: {counted(pipeline.analyze(engine, run_id, asked=True), 'launch')} recomputed")
+        say(f"run {run_id}: {counted(pipeline.analyze_again(engine, files, run_id), 'launch')} recomputed")
 
 
 def register(app: typer.Typer) -> None:

@@ -24,6 +24,7 @@ from profsvc.formats import (
     kineto,
     lvm,
     marks,
+    memory_trace,
     monsoon,
     ncu_details,
     ncu_raw,
@@ -83,7 +84,7 @@ PROFILERS = (
 SENSORS = (nvidia_smi, nvidia_smi_dmon, nvidia_smi_q, dcgm, tegrastats, zeus, nvml_energy, rocm_smi)
 METERS = (yokogawa, hioki, joulescope, monsoon, otii, extech, ptdaemon, wattsup, tweet_a_watt)
 LOGGERS = (lvm, tdms, picolog, timeseries)
-OWN = (marks, characterization)
+OWN = (marks, characterization, memory_trace)
 READERS: list[Reader] = [cast(Reader, module) for module in (*PROFILERS, *SENSORS, *METERS, *LOGGERS, *OWN)]
 
 

@@ -8,10 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from profsvc.formulas._arrays import Array, Bools, Mask, arrays, mask
+from profsvc.formulas._arrays import Array, Bools, Mask, Valued, arrays, floats, mask, suspect, valued
 from profsvc.formulas.flags import Flag, check_form
 
 STRICT, RELAXED = "strict", "relaxed"
+ADD, MULTIPLY = "add", "multiply"
 
 
 class Accesses(NamedTuple):
@@ -136,6 +137,36 @@ def transactions(
     touched = np.sort(np.where(np.concatenate((on, on), axis=-1), touched, -1), axis=-1)
     begins = np.concatenate((touched[..., :1] >= 0, np.diff(touched, axis=-1) > 0), axis=-1)
     return _result((begins & (touched >= 0)).sum(axis=-1), on, bad)
+
+
+def chain_stride(loaded: ArrayLike, operand: ArrayLike, operation: str = ADD) -> Valued:
+    r"""Elements between the loads of a chain, in which each adds what it computes from its data to the index.
+
+    .. math:: stride = loaded + operand \quad \text{or} \quad loaded \cdot operand
+
+    Such a chain loads what the one before it decides, so that a benchmark made of it waits for memory as long as its
+    data are set to give one stride for all.
+
+    Source: [Hong2012] figure 117: the data of five benchmarks of bandwidth, which all give 16384.
+
+    Args:
+        loaded: Value that every element is set to [elements].
+        operand: What it is added to, or multiplied by: a constant, or the value of a second load [elements].
+        operation: ``add`` or ``multiply``.
+
+    Returns: Valued [elements].
+
+    Range: 0 or more. A number that is negative, NaN or inf: NaN, INPUT_SUSPECT.
+
+    Errors: TypeError for a wrong dtype, ValueError for shapes that do not broadcast or an unknown operation.
+
+    >>> chain_stride([5000, 8192], [11384, 8192]).value.tolist(), float(chain_stride(128, 128, "multiply").value)
+    ([16384.0, 16384.0], 16384.0)
+    """
+    check_form(operation, (ADD, MULTIPLY))
+    x, y = floats(loaded=loaded, operand=operand)
+    with np.errstate(all="ignore"):
+        return valued(x + y if operation == ADD else x * y, suspect(x, y))
 
 
 def partition_load(

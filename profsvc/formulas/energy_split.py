@@ -35,6 +35,51 @@ class BestSplit(NamedTuple):
     flags: Mask
 
 
+class ShareErrors(NamedTuple):
+    """How far the shares of a model are from the best ones that were found by trying."""
+
+    relative_mean: Array
+    relative_max: Array
+    points_mean: Array
+    points_max: Array
+    flags: Mask
+
+
+@np.errstate(all="ignore")
+def share_errors(model: ArrayLike, best: ArrayLike) -> ShareErrors:
+    r"""Errors of modelled shares of the work, relative to the best share and in points.
+
+    .. math:: \overline{|m - b| / b}, \qquad \overline{|m - b|}
+
+    Source: [Hong2012] figure 147, whose "within 17 %" is the mean of the relative errors; the largest is 92 %.
+
+    Args:
+        model: Shares by a model, a program a place on the last axis [1 or %].
+        best: Shares that were best when all were tried, in the same unit.
+
+    Returns: ShareErrors; the relative ones [1], those in points in the unit of the shares.
+
+    Range: 0 or more, without the last axis. A best share of 0 leaves the relative errors NaN, ZERO_DENOM. No program,
+    or a number that is negative, NaN or inf: NaN, INPUT_SUSPECT.
+
+    Errors: TypeError for a wrong dtype, ValueError for shapes that do not broadcast.
+
+    >>> found = share_errors([50.0, 90.0], [40.0, 90.0])
+    >>> float(found.relative_mean), float(found.relative_max), float(found.points_mean)
+    (0.125, 0.25, 5.0)
+    """
+    m, b = (np.atleast_1d(x) for x in floats(model=model, best=best))
+    bad = suspect(m, b).any(axis=-1) | (m.shape[-1] == 0)
+    none = (b == 0).any(axis=-1) & ~bad
+    points = np.abs(m - b)
+    found = [
+        np.where(bad | (none & (x is not points)), np.nan, reduced)
+        for x in (points / b, points)
+        for reduced in (x.sum(axis=-1) / m.shape[-1], x.max(axis=-1, initial=0.0))
+    ]
+    return ShareErrors(*arrays(*found, mask((Flag.INPUT_SUSPECT, bad), (Flag.ZERO_DENOM, none))))
+
+
 @np.errstate(all="ignore")
 def split(
     data: ArrayLike,

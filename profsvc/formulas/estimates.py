@@ -79,6 +79,37 @@ def bandwidth_demand(lanes: ArrayLike, load_fraction: ArrayLike, load_bytes: Arr
     return Estimate(*arrays(np.where(bad, np.nan, n * f * b * c), mask((Flag.INPUT_SUSPECT, bad | (f > 1)))))
 
 
+def operand_bandwidth(lanes: ArrayLike, operands: ArrayLike, operand_bytes: ArrayLike, clock: ArrayLike) -> Estimate:
+    r"""Bandwidth that lanes ask their registers for when each starts an operation a cycle.
+
+    .. math:: B = lanes \cdot n \cdot bytes \cdot clock
+
+    Source: [Kim2012] section 1.4.1, which takes the 32 bits of an operand for 32 bytes: 64 TB/s for 8.
+
+    Args:
+        lanes: Operations that start together [count].
+        operands: Operands of each, n [count].
+        operand_bytes: Bytes of an operand [bytes].
+        clock: Their clock [Hz]; 1 gives the bytes of a cycle.
+
+    Returns: Estimate [bytes/s].
+
+    Range: 0 or more. A number that is negative, NaN or inf: NaN, INPUT_SUSPECT.
+
+    Errors: TypeError for a wrong dtype, ValueError for shapes that do not broadcast.
+
+    A warp reads one word a lane; a device of 10^12 operations a second reads two an operation:
+
+    >>> operand_bandwidth([32, 1000], [1, 2], 4, [1, 1e9]).value.tolist()
+    [128.0, 8000000000000.0]
+    """
+    w, n, b, f = floats(lanes=lanes, operands=operands, operand_bytes=operand_bytes, clock=clock)
+    bad = suspect(w, n, b, f)
+    with np.errstate(all="ignore"):
+        value = np.where(bad, np.nan, w * n * b * f)
+    return Estimate(*arrays(value, mask((Flag.INPUT_SUSPECT, bad))))
+
+
 def bandwidth_limited(potential: ArrayLike, demand: ArrayLike, available: ArrayLike) -> Estimate:
     r"""Throughput of a kernel when the bandwidth it asks for is not there.
 

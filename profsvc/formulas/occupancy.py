@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from profsvc.formulas._arrays import Array, Mask, arrays, floats, mask, suspect
+from profsvc.formulas._arrays import Array, Mask, arrays, floats, lowest, mask, suspect
 from profsvc.formulas.flags import AS_PUBLISHED, CONSISTENT, Flag, check_form
 
 RESOURCES = ("blocks", "warps", "registers", "shared")
@@ -38,6 +38,14 @@ class Occupancy(NamedTuple):
     occupancy: Array
     limiter: NDArray[np.int8]
     allowed: Array
+    flags: Mask
+
+
+class Demand(NamedTuple):
+    """What resident blocks take of a resource, and whether the SM has it."""
+
+    amount: Array
+    fits: NDArray[np.bool_]
     flags: Mask
 
 
@@ -117,9 +125,9 @@ def occupancy(
         allowed = np.stack(np.broadcast_arrays(by_blocks, by_warps, by_registers, by_shared), axis=-1)
         if form != AS_PUBLISHED:
             allowed = np.where((bad | none)[..., np.newaxis], np.nan, allowed)
-        blocks = allowed.min(axis=-1)
+        blocks, place = lowest(allowed)
         active = blocks * warps
-    limiter = np.where(np.isnan(blocks), -1, allowed.argmin(axis=-1)).astype(np.int8)
+    limiter = np.where(np.isnan(blocks), -1, place).astype(np.int8)
     flags = mask(
         (Flag.INPUT_SUSPECT, bad | (blocks == 0)),
         (Flag.ZERO_DENOM, none),
@@ -142,6 +150,40 @@ def _by_registers(r: Array, warps: Array, limits: Limits) -> Array:
 
 def _up(x: Array, unit: float) -> Array:
     return np.asarray(np.ceil(x / unit) * unit)
+
+
+def resource_demand(
+    blocks: ArrayLike, threads_per_block: ArrayLike, per_thread: ArrayLike, capacity: ArrayLike
+) -> Demand:
+    r"""Registers, or bytes of shared memory, that the blocks resident on an SM take together.
+
+    .. math:: amount = blocks \cdot T \cdot r \le capacity
+
+    Source: [Ryoo2008] section 4.2 and table 3, whose numbers of threads, registers and bytes it holds against the SM.
+
+    Args:
+        blocks: Blocks resident on the SM [count].
+        threads_per_block: Threads of a block, T [count].
+        per_thread: What a thread takes, r [registers or bytes].
+        capacity: What the SM has [registers or bytes].
+
+    Returns: Demand.
+
+    Range: 0 or more. A number that is negative, NaN or inf: NaN, does not fit, INPUT_SUSPECT.
+
+    Errors: TypeError for a wrong dtype, ValueError for shapes that do not broadcast.
+
+    Three blocks of 256 threads fit with 10 registers a thread and do not with 11; the source prints 8488 for 8448:
+
+    >>> taken = resource_demand(3, 256, [10, 11], 8192)
+    >>> taken.amount.tolist(), taken.fits.tolist()
+    ([7680.0, 8448.0], [True, False])
+    """
+    n, T, r, most = floats(blocks=blocks, threads_per_block=threads_per_block, per_thread=per_thread, capacity=capacity)
+    bad = suspect(n, T, r, most)
+    with np.errstate(all="ignore"):
+        amount = np.where(bad, np.nan, n * T * r)
+        return Demand(*arrays(amount, amount <= most, mask((Flag.INPUT_SUSPECT, bad))))
 
 
 def warps_resident(groups: ArrayLike, items: ArrayLike, warp: ArrayLike = 32.0) -> Array:

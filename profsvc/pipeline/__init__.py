@@ -17,6 +17,7 @@ from profsvc.errors import ServiceError
 from profsvc.formats.clock import LOCAL, UTC
 from profsvc.formats.named_columns import read_columns
 from profsvc.formats.placed_sensors import placed_sensors, read_positions
+from profsvc.pipeline import memory_traces
 from profsvc.pipeline.kernels import means_of_run, results_of_kernels
 from profsvc.pipeline.power import analyze_power
 from profsvc.pipeline.reading import AS_IT_IS, OPTIONS, Reading
@@ -25,7 +26,18 @@ from profsvc.tables import Batch
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
 
-__all__ = ["Reading", "Verdict", "analyze", "analyze_power", "check", "demo_files", "ingest", "reparse", "undelete"]
+__all__ = [
+    "Reading",
+    "Verdict",
+    "analyze",
+    "analyze_again",
+    "analyze_power",
+    "check",
+    "demo_files",
+    "ingest",
+    "reparse",
+    "undelete",
+]
 
 LAUNCHES_AT_ONCE = 200
 MOST_AT_ONCE = 20_000
@@ -148,6 +160,10 @@ def ingest(
             return verdict, stored
 
         verdict, stored = store.repeated(engine, attempt)
+        form = store.upload(engine, stored.upload_id)["format"] if stored.known else verdict.format
+        if form == formats.memory_trace.NAME:
+            here = partial(memory_traces.this_or_kept, arrival, files)
+            store.repeated(engine, partial(memory_traces.simulate_traces, engine, stored.run_id, here))
     verdict.known, verdict.upload_id = stored.known, stored.upload_id
     verdict.run_id, verdict.run = stored.run_id, stored.run
     if verdict.known:
@@ -234,6 +250,7 @@ def _read_again(
         run = store.RunInfo(run_id=row["run_id"], device=device)
         stored = store.write_upload(engine, upload, run, chain([first], batches), prepare)
     verdict.upload_id, verdict.run_id, verdict.run = stored.upload_id, stored.run_id, stored.run
+    memory_traces.simulate_traces(engine, stored.run_id, memory_traces.kept_in(files))
     analyze(engine, stored.run_id)
     return verdict
 
@@ -258,6 +275,12 @@ def _kept(verdict: Verdict, how: Reading, *, on_a_clock: bool) -> str:
         f"it was read with {was} and is kept as it was read then; to read it otherwise, delete it with: "
         f"profsvc delete {verdict.run_id} --upload {verdict.upload_id}, and upload it again"
     )
+
+
+def analyze_again(engine: "Engine", files: store.Files, run_id: int) -> int:
+    """Recompute a run because somebody asks: its memory traces where they were not simulated, then all else."""
+    memory_traces.simulate_traces(engine, run_id, memory_traces.kept_in(files))
+    return analyze(engine, run_id, asked=True)
 
 
 def analyze(engine: "Engine", run_id: int, progress: Progress | None = None, *, asked: bool = False) -> int:
@@ -288,7 +311,7 @@ def _analyze_launches(engine: "Engine", run_id: int) -> int | None:
     results = analysis.analyze(launches, counters, store.characterizations(engine), specs.criteria(), rest)
     results = chain(results, of_kernels)
     figures: list[pd.DataFrame] = []
-    noted = _noting_devices(results, launches, figures)
+    noted = chain(_noting_devices(results, launches, figures), memory_traces.rows_of_run(engine, run_id))
     if not store.save_results(engine, run_id, noted, analysis.VERSION, [upload["upload_id"] for upload in uploads]):
         return None
     _describe_devices(engine, figures)
@@ -297,8 +320,8 @@ def _analyze_launches(engine: "Engine", run_id: int) -> int | None:
 
 def _counters(
     engine: "Engine", launches: pd.DataFrame, lent: pd.DataFrame, tools: Mapping[int, str]
-) -> Iterator[tuple[pd.DataFrame, Mapping[str, Any]]]:
-    """Yield the counters of launches, as many at once as have few enough metrics for the memory."""
+) -> Iterator[tuple[pd.DataFrame, Mapping[str, Any], str]]:
+    """Yield the counters of launches and their tool, as many at once as have few enough metrics for the memory."""
     for upload_id, group in launches.groupby("upload_id"):
         tool = tools[int(str(upload_id))]
         for (device, capability), same in group.groupby(["device", "compute_capability"], dropna=False):
@@ -312,7 +335,7 @@ def _counters(
                 if tool == "ncu" and len(lent):  # the launch's own cells come first, and the first counts
                     metrics = pd.concat([metrics, lent[lent["launch_id"].isin(some["launch_id"])]], ignore_index=True)
                 wide = store.wide_values(engine, some["launch_id"].tolist(), analysis.metrics_used(tool, known))
-                yield analysis.counters_of(some, metrics, tool, known, wide, catalogue)
+                yield *analysis.counters_of(some, metrics, tool, known, wide, catalogue), tool
                 begin += size
                 # Launches of a trace have few metrics or none: then many of them take no more memory.
                 size = max(LAUNCHES_AT_ONCE, min(MOST_AT_ONCE, METRICS_AT_ONCE * len(some) // (len(metrics) + 1)))

@@ -37,7 +37,21 @@ def comparison(view: Mapping[str, Any], width: int | None = None) -> str:
         more = f" and {len(names) - MOST} more" if len(names) > MOST else ""
         lines += [f"{words}: {', '.join(names[:MOST])}{more}"] if names else []
     lines += ["", *_power(view["power"], width)] if view["power"] else []
+    lines += _recorded(view.get("predictions"))
     return "\n".join(visible(line) for line in lines) + "\n"
+
+
+def _recorded(recorded: Mapping[str, Any] | None) -> list[str]:
+    """Say how many predictions were kept, and why some of them do not count."""
+    if not recorded or not recorded["recorded"]:
+        return []
+    lines = [
+        "",
+        f"{recorded['recorded']} predictions recorded, {recorded['scored']} of them count: profsvc report accuracy",
+    ]
+    reasons = recorded["reasons"]
+    lines += [f"  not counted, {reason}" for reason in reasons[:FEW]]
+    return lines + ([f"  and {len(reasons) - FEW} more kernels: -o json"] if len(reasons) > FEW else [])
 
 
 def power_alone(view: Mapping[str, Any], width: int | None = None) -> str:

@@ -3,7 +3,7 @@
 import io
 import threading
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from profsvc.errors import UsageError
@@ -27,6 +27,40 @@ def shown(text: str, longest: int = LONGEST_TITLE) -> str:
     """
     text = visible(text)
     return text if len(text) <= longest else text[: longest - 1] + "\u2026"
+
+
+def plain(axes: Any, theme: Mapping[str, Any], label: str) -> None:
+    """Give axes the colours of a theme, a grid, and the label of their y."""
+    axes.set_facecolor(theme["back"])
+    axes.set_ylabel(label, color=theme["ink"], fontsize=9)
+    axes.tick_params(colors=theme["soft"], labelsize=8)
+    axes.grid(visible=True, color=theme["line"], linewidth=0.5)
+    axes.set_axisbelow(True)
+    for side in axes.spines.values():
+        side.set_color(theme["line"])
+
+
+def legend(axes: Any, theme: Mapping[str, Any], **options: Any) -> None:
+    """Put the legend on axes; its texts are shown as they are."""
+    places = {"loc": "best", "facecolor": theme["back"], "edgecolor": theme["line"], "fontsize": 8} | options
+    for words in axes.legend(**places).get_texts():
+        words.set_parse_math(False)
+        words.set_color(theme["ink"])
+
+
+def logarithmic(
+    axes: Any, which: str, steps: Sequence[int] = (1, 2, 5), written: Callable[..., str] | None = None
+) -> None:
+    """Make axes logarithmic, with plain numbers, or as they are ``written``."""
+    from matplotlib.ticker import FuncFormatter, LogLocator
+
+    axes.tick_params(which="minor", length=0)
+    for name in which:
+        getattr(axes, f"set_{name}scale")("log")
+        axis = getattr(axes, f"{name}axis")
+        axis.set_major_locator(LogLocator(10, subs=steps))
+        axis.set_major_formatter(FuncFormatter(written or (lambda value, _: f"{value:g}")))
+        axis.set_minor_formatter(FuncFormatter(lambda *_: ""))
 
 
 def form_of(form: str) -> str:

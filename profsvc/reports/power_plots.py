@@ -153,25 +153,8 @@ def over_time(
     return figures.picture(draw, title, form, WIDE, theme["back"])
 
 
-def _plain(axes: Any, theme: Mapping[str, Any], label: str) -> None:
-    axes.set_facecolor(theme["back"])
-    axes.set_ylabel(label, color=theme["ink"], fontsize=9)
-    axes.tick_params(colors=theme["soft"], labelsize=8)
-    axes.grid(visible=True, color=theme["line"], linewidth=0.5)
-    axes.set_axisbelow(True)
-    for side in axes.spines.values():
-        side.set_color(theme["line"])
-
-
-def _legend(axes: Any, theme: Mapping[str, Any]) -> None:
-    box = axes.legend(fontsize=8, facecolor=theme["back"], edgecolor=theme["line"], loc="best")
-    for words in box.get_texts():
-        words.set_parse_math(False)
-        words.set_color(theme["ink"])
-
-
 def _tracks(axes: Any, tracks: Sequence[Track], label: str, colours: Sequence[str], theme: Mapping[str, Any]) -> None:
-    _plain(axes, theme, label)
+    figures.plain(axes, theme, label)
     for number, track in enumerate(tracks):
         t, v = thinned(track.time_s, track.value)
         colour = colours[number % len(colours)]
@@ -179,12 +162,12 @@ def _tracks(axes: Any, tracks: Sequence[Track], label: str, colours: Sequence[st
         # A name that begins with an underscore would not be listed, so the list does not take it from the line.
         axes.plot([], [], color=colour, label=f"\u2009{shown(track.label, LONGEST_LABEL)}")
     if tracks:
-        _legend(axes, theme)
+        figures.legend(axes, theme)
 
 
 def _bands(axes: Any, bands: Sequence[Band], theme: Mapping[str, Any]) -> None:
     chosen = lanes(bands)
-    _plain(axes, theme, "what ran")
+    figures.plain(axes, theme, "what ran")
     axes.grid(visible=False)
     axes.set_yticks([])
     axes.set_ylim(max(chosen) + 0.5, -0.5)
@@ -208,7 +191,7 @@ def against_sms(sweeps: Sequence[Sweep], title: str, form: str = "svg", *, dark:
 
     def draw(figure: Any) -> None:
         axes = figure.add_subplot()
-        _plain(axes, theme, "power (W)")
+        figures.plain(axes, theme, "power (W)")
         for number, sweep in enumerate(sweeps):
             colour = theme["lines"][number % len(theme["lines"])]
             axes.plot(sweep.sms, sweep.power_w, "o", color=colour, markersize=5)
@@ -216,7 +199,7 @@ def against_sms(sweeps: Sequence[Sweep], title: str, form: str = "svg", *, dark:
             axes.fill_between(sweep.curve_sms, sweep.low_w, sweep.high_w, color=colour, alpha=0.18, linewidth=0)
             name = f"\u2009{shown(sweep.label, LONGEST_LABEL)}: {shown(sweep.law, LONGEST_LABEL)} law"
             axes.plot([], [], "o-", color=colour, label=f"{name}, 95 % interval of a new reading")
-        _legend(axes, theme)
+        figures.legend(axes, theme)
         axes.set_xlim(left=0)
         axes.set_xlabel("SMs at work", color=theme["ink"], fontsize=9)
         axes.set_title(shown(title), color=theme["ink"], fontsize=11, loc="left", parse_math=False)
@@ -233,7 +216,7 @@ def performance_per_watt(curves: Sequence[Efficiency], title: str, form: str = "
 
     def draw(figure: Any) -> None:
         axes = figure.add_subplot()
-        _plain(axes, theme, "work a joule, share of the best (%)")
+        figures.plain(axes, theme, "work a joule, share of the best (%)")
         for number, curve in enumerate(curves):
             colour = theme["lines"][number % len(theme["lines"])]
             order = np.argsort(curve.sms)
@@ -245,7 +228,7 @@ def performance_per_watt(curves: Sequence[Efficiency], title: str, form: str = "
             name = f"\u2009{shown(curve.label, LONGEST_LABEL)}: best on {curve.best:g} SMs"
             within = "" if not curve.low < curve.high else f" ({curve.low:g} to {curve.high:g} are not told from it)"
             axes.plot([], [], "o-", color=colour, label=name + within)
-        _legend(axes, theme)
+        figures.legend(axes, theme)
         axes.set_xlim(left=0)
         axes.set_ylim(bottom=0)
         axes.set_xlabel("SMs at work", color=theme["ink"], fontsize=9)

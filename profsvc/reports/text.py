@@ -4,7 +4,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from profsvc.errors import counted
+from profsvc.reports.launch_models import of_models
 from profsvc.reports.rows import cell, render, visible
+from profsvc.reports.trace_text import traces
 
 Row = Mapping[str, Any]
 BAR = 20
@@ -97,6 +99,7 @@ def run(view: Mapping[str, Any], width: int | None = None) -> str:
     for columns, part in ((sensors, view["sensors"]), (TRANSFERS, view["transfers"]), (SUMMARIES, view["summaries"])):
         if part:
             lines += ["", *str(render(columns, part, "table", width=width)).splitlines()]
+    lines += traces(view.get("traces", ()), width)
     whole = view["potential"]
     if whole and whole["speedup"] is not None:
         lines += [
@@ -197,7 +200,8 @@ def _launch(one: Row) -> Iterable[str]:
         yield _criterion(row)
     for row in one["of_run"]:
         yield f"{_criterion(row)}  (of the whole run)"
-    for part in (_units(one), _advice(one["advice"]), _estimates(one["rules"])):
+    took = one["launch"]["duration_ns"]
+    for part in (_units(one), of_models(one["models"], took), _advice(one["advice"]), _estimates(one["rules"])):
         if lines := list(part):
             yield ""
             yield from lines
@@ -276,8 +280,16 @@ def explained(view: Mapping[str, Any]) -> str:
         for counter in view["definitions"]:
             lines.append(f"    {counter['name']} [{counter['unit']}]: {counter['meaning']}")
             lines += [f"      {tool:7} {text}" for tool, text in counter["expressions"].items()]
+    lines += [line for figure in view.get("figures", ()) for line in _figure(figure)]
     more = ["CUT: more launches answer; these are the longest. Narrow the question with --kernel"]
     return _written([*lines, *map(_step, view["trace"]), *(more if view.get("truncated") else [])])
+
+
+def _figure(row: Row) -> list[str]:
+    head = f"  {row['reproduced']:6}  {row['figure']}: {row['printed'] or 'nothing'} {row['unit']} printed".rstrip()
+    found = f", {row['computed']} by {row['formula'] or 'counting'}" if row["computed"] else ""
+    why = [f"          {row['why']}"] if row["why"] else []
+    return [f"{head}{found}   [{row['source']}] {row['place']}", *why]
 
 
 def _step(row: Row) -> str:

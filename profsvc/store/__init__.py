@@ -38,6 +38,7 @@ from profsvc.store.kernel_metrics import kernel_metrics, kernel_shapes, kernel_t
 from profsvc.store.kernel_power import mean_counters, powers_of_loads
 from profsvc.store.lists import FILTERS, MOST_ROWS, Condition, Page, kinds_of, list_view, statement_of
 from profsvc.store.load import RunInfo, Stored, UploadInfo, find_upload, write_upload
+from profsvc.store.memory_traces import StoredTrace, save_trace, traces_of_run
 from profsvc.store.migrate import current, head, state, upgrade
 from profsvc.store.power import (
     Readings,
@@ -47,6 +48,14 @@ from profsvc.store.power import (
     save_power,
     sensor_readings,
     sensors_of_run,
+)
+from profsvc.store.predictions import (
+    MOST_PREDICTIONS,
+    foretold,
+    save_predictions,
+    scored_predictions,
+    sources_of_predictions,
+    work_of_kernels,
 )
 from profsvc.store.read import (
     characterizations,
@@ -83,6 +92,7 @@ __all__ = [
     "EVERYTHING",
     "FILTERS",
     "FLAGS",
+    "MOST_PREDICTIONS",
     "MOST_ROWS",
     "SCOPES",
     "VIEWS",
@@ -98,6 +108,7 @@ __all__ = [
     "Rows",
     "RunInfo",
     "Stored",
+    "StoredTrace",
     "UploadInfo",
     "Waste",
     "address",
@@ -125,6 +136,7 @@ __all__ = [
     "files_of",
     "find_run",
     "find_upload",
+    "foretold",
     "forget",
     "grant_of",
     "has_size",
@@ -164,12 +176,16 @@ __all__ = [
     "rules",
     "runs",
     "save_power",
+    "save_predictions",
     "save_results",
+    "save_trace",
+    "scored_predictions",
     "select",
     "select_of",
     "sensor_readings",
     "sensors",
     "sensors_of_run",
+    "sources_of_predictions",
     "spool_of",
     "state",
     "statement_of",
@@ -177,6 +193,7 @@ __all__ = [
     "table",
     "time_without",
     "timeline",
+    "traces_of_run",
     "transfers_by_kind",
     "upgrade",
     "upload",
@@ -184,6 +201,7 @@ __all__ = [
     "vacuum",
     "waste",
     "wide_values",
+    "work_of_kernels",
     "write_out",
     "write_upload",
 ]

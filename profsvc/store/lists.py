@@ -37,7 +37,10 @@ KEYS = {
     "v1_kernel_summaries": "summary_id",
     "v1_sensors": "sensor_id",
     "v1_samples": "sample_id",
+    "v1_predictions": "prediction_id",
 }
+# The columns that name the runs of a row, where they are called otherwise: a project sees a row if all are its own.
+RUNS = {"v1_predictions": ("run_before", "run_after")}
 FILTERS = {
     "": "is",
     "ne": "is not",
@@ -138,9 +141,10 @@ def statement_of(
         conditions.append(sql)
         values |= {} if value is None else {f"value_{number}": value}
     if project is not None and view != "v1_columns":
-        if "run_id" not in kinds:
+        runs = [name for name in RUNS.get(view, ("run_id",)) if name in kinds]
+        if not runs:
             raise AccessError(f"{view} tells of every project, and the token is for the project {project!r} alone")
-        conditions.append("run_id IN (SELECT run_id FROM v1_runs WHERE project = :in_project)")
+        conditions += [f"{name} IN (SELECT run_id FROM v1_runs WHERE project = :in_project)" for name in runs]
         values["in_project"] = project
     if (key := _key_of(view, order)) and place is not None:
         conditions.append(f'"{key[0]}" {key[1]} :place')

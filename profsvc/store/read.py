@@ -37,6 +37,7 @@ ORDER = {
     "v1_potential": "run_id, launch_id NULLS FIRST, kernel NULLS FIRST",
     "v1_models": "run_id, launch_id NULLS FIRST, kernel NULLS FIRST, model, quantity, form NULLS FIRST",
     **dict.fromkeys(power_shapes.SHAPES, "run_id, item"),
+    "v1_predictions": "prediction_id",
 }
 
 NEAR = 1000

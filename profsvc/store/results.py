@@ -38,7 +38,7 @@ COLUMNS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
             *("ideal_ns", "duration_ns", "flags", "reason"),
         ),
     ),
-    "models": (("launch_id", "model", "quantity", "value"), ("unit", "form", "flags", "reason")),
+    "models": (("launch_id", "model", "quantity", "value"), ("unit", "form", "flags", "label", "reason")),
 }
 # Tables whose rows an upload has in one range of this key; what refers to them goes with them.
 BY_RANGE = {"metrics": "launch_ref", "samples": "sample_id", "sample_blocks": "sensor_id", "sensors": "sensor_id"}
@@ -46,7 +46,7 @@ BY_RANGE |= {"launches": "launch_id", "wide_blocks": "first_launch", "wide_cells
 BY_RANGE |= {"wide_lists": "list_id", "wide_constants": "cell_id"}
 BY_RANGE |= {table: key for table, (key, *_) in EVENTS.items()}
 NAMED = {"counter": "counter_id", "expression": "expression_id", "reason": "reason_id", "bound": "bound_id"}
-NAMED |= {"criterion": "criterion_id", "ideal_bound": "ideal_bound_id"}
+NAMED |= {"criterion": "criterion_id", "ideal_bound": "ideal_bound_id", "label": "label_id"}
 IN_MEMORY = 1 << 20
 Results = Mapping[str, pd.DataFrame]
 
@@ -151,13 +151,28 @@ def _save(connection: Connection, name: str, run_id: int, table: pd.DataFrame, v
     columns["kernel_id"] = _kernels(connection, table)
     columns.setdefault("flags", [0] * len(table))
     if name == "models":
-        models = Names(connection, "model_names")
-        parts = [
-            values(table[part]) if part in table else [None] * len(table)
-            for part in ("model", "quantity", "unit", "form")
-        ]
-        columns["model_id"] = models.column([tuple(text or "" for text in row) for row in zip(*parts, strict=True)])
+        columns["model_id"] = model_ids = _model_ids(connection, table)
+        rows = list(zip(*columns.values(), strict=True))
+        # In the order of their keys, as those of the counters.
+        order = np.lexsort((np.array(model_ids), np.array(columns["launch_id"]))).tolist()
+        insert_rows(connection, name, list(columns), (rows[place] for place in order))
+        return
     insert_rows(connection, name, list(columns), zip(*columns.values(), strict=True))
+
+
+def _model_ids(connection: Connection, table: pd.DataFrame) -> list[int]:
+    """Return the number of the model, quantity, unit and form of each row."""
+    place, texts = np.zeros(len(table), dtype=np.int64), []
+    for part in ("model", "quantity", "unit", "form"):
+        codes, distinct = factorized(table[part]) if part in table else (np.full(len(table), -1), [])
+        texts.append([*distinct, None])
+        place = place * len(texts[-1]) + codes % len(texts[-1])  # null has the code -1
+    found, back = np.unique(place, return_inverse=True)
+    digits = np.unravel_index(found, [len(names) for names in texts])
+    names = [
+        tuple(names[k] or "" for names, k in zip(texts, row, strict=True)) for row in np.column_stack(digits).tolist()
+    ]
+    return list(np.array(Names(connection, "model_names").numbers(names))[back].tolist())
 
 
 def _kernels(connection: Connection, table: pd.DataFrame) -> list[int]:
@@ -196,6 +211,8 @@ def clear_results(connection: Connection, run_id: int) -> None:
     """Delete the results of a run, of every version of the analysis; they were computed with rows that change."""
     for name in (*RESULTS, *POWER):
         connection.execute(text(f"DELETE FROM {name} WHERE run_id = :run_id"), {"run_id": run_id})
+    query = "DELETE FROM predictions WHERE run_before = :run_id OR run_after = :run_id"
+    connection.execute(text(query), {"run_id": run_id})
     connection.execute(text("UPDATE runs SET version_id = NULL WHERE run_id = :run_id"), {"run_id": run_id})
 
 

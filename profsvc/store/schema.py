@@ -32,7 +32,9 @@ from profsvc.store.deletions import deleted_uploads
 from profsvc.store.event_schema import TABLES as EVENTS
 from profsvc.store.parts import integer, key, metadata, real, ref, row_id, table, text
 from profsvc.store.power_schema import POWER
+from profsvc.store.prediction_schema import predictions
 from profsvc.store.token_schema import tokens
+from profsvc.store.trace_schema import TRACES
 from profsvc.store.wide_schema import TABLES as WIDE
 
 STEP = 1_000_000_000
@@ -342,8 +344,21 @@ models = _results(
     "models",
     [ref("model_id", "model_names.model_id", primary_key=True)],
     real("value"),
+    integer("label_id"),
 )
 
 RESULTS = {"criteria": criteria, "potential": potential, "models": models}
 
-__all__ = ["EVENTS", "POWER", "RESULTS", "STEP", "WHOLE", "WIDE", "deleted_uploads", "metadata", "tokens"]
+__all__ = [
+    "EVENTS",
+    "POWER",
+    "RESULTS",
+    "STEP",
+    "TRACES",
+    "WHOLE",
+    "WIDE",
+    "deleted_uploads",
+    "metadata",
+    "predictions",
+    "tokens",
+]

@@ -1,8 +1,9 @@
 """The SQL views: the stable, documented surface of the store. Their names and columns are a contract.
 
 A view is a sentence, a FROM clause and a row a column: name, kind (int, float, text), SQL, meaning. They are written
-in `profsvc.store.shapes`, `profsvc.store.event_shapes`, `profsvc.store.power_shapes` and, for results, here. From these
-come the views themselves, their documentation (`VIEWS`) and the types of what `profsvc.store.read` returns (`KINDS`).
+in `profsvc.store.shapes`, `profsvc.store.event_shapes`, `profsvc.store.power_shapes`, `profsvc.store.trace_shapes` and,
+for results, here. From these come the views themselves, their documentation (`VIEWS`) and the types of what
+`profsvc.store.read` returns (`KINDS`).
 
 The joins look redundant and are not: a range beside an equality lets both databases walk from an upload to its
 launches and from a launch to its upload by primary keys. A ``LEFT JOIN`` whose column the view shows becomes a plain
@@ -12,7 +13,7 @@ join, and so a look-up, as soon as a query asks for one value of it.
 from collections.abc import Iterable, Mapping
 
 from profsvc.errors import DomainError
-from profsvc.store import event_shapes, power_shapes, shapes
+from profsvc.store import event_shapes, power_shapes, prediction_shapes, shapes, trace_shapes
 from profsvc.store.schema import STEP, WHOLE
 from profsvc.store.shapes import FLAG_NAMES, FLAGS, Shape, text_of
 
@@ -115,11 +116,19 @@ _SHAPES: dict[str, Shape] = {
             ("quantity", "text", "q.quantity", "what it computes"),
             ("value", "float", "c.value", "the value in unit"),
             ("unit", "text", "NULLIF(q.unit, '')", "unit of value"),
-            ("form", "text", "NULLIF(q.form, '')", "as_published or consistent"),
+            (
+                "form",
+                "text",
+                "NULLIF(q.form, '')",
+                "as_published or consistent; of an input where it is from",
+            ),
+            ("label", "text", text_of("c.label_id"), "what a coded value means"),
         ),
         " JOIN model_names q ON q.model_id = c.model_id",
     ),
     **power_shapes.SHAPES,
+    **prediction_shapes.SHAPES,
+    **trace_shapes.SHAPES,
 }
 
 _SHAPES["v1_columns"] = Shape(

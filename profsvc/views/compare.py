@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from profsvc import store
@@ -41,7 +41,7 @@ def compare(
     labels = _labels(olds), _labels(news)
     kernels, criteria = [], []
     for match in matches:
-        old, new = olds.pop(match.before), news.pop(match.after)
+        old, new = olds[match.before], news[match.after]
         pair = {"kernel_before": labels[0][match.before], "kernel_after": labels[1][match.after]}
         full = {"kernel_before_full": match.before, "kernel_after_full": match.after}
         kernels.append(pair | _kernel(old, new) | {"matched_by": match.by} | full)
@@ -55,8 +55,8 @@ def compare(
         "criteria": criteria,
         "power": power,
         "geometric_mean_speedup": _geometric_mean([row["speedup"] for row in kernels]),
-        "only_before": [_alone(one, labels[0]) for one in olds.values()],
-        "only_after": [_alone(one, labels[1]) for one in news.values()],
+        "only_before": _alone(olds, {match.before for match in matches}, labels[0]),
+        "only_after": _alone(news, {match.after for match in matches}, labels[1]),
     }
 
 
@@ -96,13 +96,19 @@ def _labels(kernels: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
     }
 
 
-def _alone(one: Mapping[str, Any], labels: Mapping[str, str]) -> dict[str, Any]:
-    return {
-        "kernel": labels[one["kernel"]],
-        "kernel_full": one["kernel"],
-        "launches": one["launches"],
-        "mean_us": _micro(one["mean_ns"]),
-    }
+def _alone(
+    kernels: Mapping[str, Mapping[str, Any]], matched: Collection[str], labels: Mapping[str, str]
+) -> list[dict[str, Any]]:
+    return [
+        {
+            "kernel": labels[name],
+            "kernel_full": name,
+            "launches": one["launches"],
+            "mean_us": _micro(one["mean_ns"]),
+        }
+        for name, one in kernels.items()
+        if name not in matched
+    ]
 
 
 def _micro(ns: float | None) -> float | None:

@@ -1,14 +1,16 @@
 """From a number to its formula and source, the counters in it, the metrics behind them, the upload and the line."""
 
 import re
+from collections import Counter
 from collections.abc import Container, Mapping
 from typing import TYPE_CHECKING, Any
 
 from profsvc import analysis, specs, store
+from profsvc.analysis import memory_traces
 from profsvc.analysis.kernels import TOOL
 from profsvc.errors import NotFoundError, UsageError
 from profsvc.pipeline.kernels import means_of_run
-from profsvc.views import LIMIT, kernel_means, launches_of, texts, why_no_result
+from profsvc.views import LIMIT, explain_models, kernel_means, launches_of, texts, why_no_result
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -34,10 +36,28 @@ POTENTIAL = {
 }  # fmt: skip
 
 
+REPRODUCED = "reproduced"
+HIERARCHY = {
+    "name": memory_traces.MODEL,
+    "title": "Hit ratios of L1 and L2 over random orders of what the warps of a memory trace do at the same time",
+    "formula": "hits of LRU caches; what misses L1 goes on to L2; see profsvc.formulas.memory_hierarchy.hierarchy_mc",
+    "reference": "Baghsorkhi2012",
+    "section": "after Kim2012, 4.2.3; profsvc.formulas.memory_hierarchy",
+    "hint": "Upload a trace: profsvc formats memory-trace. A wide spread means that no order is typical.",
+    "counters": [],
+}
+
+
 def explain(engine: "Engine | None", name: str, run: str | int | None, kernel: str | None) -> dict[str, Any]:
-    """Explain a criterion, a counter, a vendor's metric or ``potential``; with a run, down to lines of its files."""
-    entries = {**texts(), "potential": POTENTIAL}
-    known = specs.counters()
+    """Explain a criterion, a model or an input of one, a counter, a vendor's metric or ``potential``.
+
+    With a run, down to lines of its files. ``reproduced`` are the published figures that the formulas were held
+    against.
+    """
+    if name == REPRODUCED:
+        return _of_figures()
+    entries = {**texts(), "potential": POTENTIAL, **explain_models.entries(), memory_traces.MODEL: HIERARCHY}
+    known, inputs = specs.counters(), specs.model_inputs()
     if name in entries and "counters" in entries[name]:
         view = _of_result(entries[name])
     elif name in known:
@@ -45,16 +65,21 @@ def explain(engine: "Engine | None", name: str, run: str | int | None, kernel: s
     elif used := _counters_using(name):
         view = {"name": name, "kind": "metric", "meaning": f"a vendor's metric, read into {len(used)} counters",
                 "counters": used}  # fmt: skip
+    elif name in inputs:
+        view = explain_models.of_input(name)
     elif name in entries:
         unit = entries[name]
         view = {"name": name, "kind": "unit", "meaning": unit["title"], "hint": unit["hint"], "counters": []}
     else:
-        raise NotFoundError.near("criterion, counter or metric", name, [*entries, *known])
+        raise NotFoundError.near("criterion, model, counter or metric", name, [*entries, *inputs, *known, REPRODUCED])
     view["definitions"] = [_of_counter(counter) for counter in view["counters"]]
     view["trace"] = []
     if run is not None:
         if engine is None:
             raise UsageError("a run can only be walked in a store")
+        if name == memory_traces.MODEL:
+            view["trace"] = _of_traces(engine, store.find_run(engine, run))
+            return view
         view["trace"], view["truncated"] = _traces(engine, run, kernel, view)
     return view
 
@@ -68,6 +93,33 @@ def _traces(
     if means:  # launches that only a trace tells of have nothing that the mean has not
         chosen = [one for one in chosen if store.select(engine, "v1_counter_values", launch_id=one["launch_id"])]
     return means + [row for launch in chosen for row in _of_launch(engine, launch, view)], truncated
+
+
+def _of_traces(engine: "Engine", run_id: int) -> list[dict[str, Any]]:
+    """The rows of the memory hierarchy of a run, with the file that each is from."""
+    uploads = store.select(engine, "v1_uploads", run_id=run_id)
+    files = {f"upload {row['upload_id']}": row["file_name"] for row in uploads}
+    return [
+        {"launch": row["kernel_short"] or "trace", "name": row["quantity"], "value": row["value"], "unit": row["unit"],
+         "from": row["reason"] or f"{files[row['form']]}, {row['form']}"}
+        for row in store.select(engine, "v1_models", run_id=run_id, model=memory_traces.MODEL)
+    ]  # fmt: skip
+
+
+def _of_figures() -> dict[str, Any]:
+    """The published figures that the formulas were held against."""
+    figures = [
+        {"figure": one.name, "source": one.source, "place": one.place, "formula": one.formula, "printed": one.printed,
+         "computed": one.computed, "unit": one.unit, "reproduced": one.reproduced, "why": one.why}
+        for one in specs.reproduced()
+    ]  # fmt: skip
+    count = Counter(one["reproduced"] for one in figures)
+    meaning = (
+        f"of {len(figures)} published figures the formulas reproduce {count['yes']}; {count['no']} contradict their "
+        f"own source, or were rounded on the way; for {count['cannot']} what they were computed from is not printed"
+    )
+    return {"name": REPRODUCED, "kind": "figures", "meaning": meaning, "counters": [], "definitions": [], "trace": [],
+            "figures": figures}  # fmt: skip
 
 
 def _of_result(entry: dict[str, Any]) -> dict[str, Any]:
@@ -111,6 +163,7 @@ def _of_launch(engine: "Engine", launch: dict[str, Any], view: dict[str, Any]) -
     rows = _results(engine, view, launch["launch_index"], launch_id=launch["launch_id"])
     if view["kind"] == "result" and not rows:
         rows = [{"launch": launch["launch_index"], "name": view["name"], "from": why_no_result(tool, cells)}]
+    rows += explain_models.walked(engine, launch, view, counters)
     return rows + _trace(view, launch, tool, counters, cells)
 
 
@@ -125,8 +178,10 @@ def _of_means(engine: "Engine", run_id: int, kernel: str | None, view: dict[str,
         cells: dict[str, dict[str, Any]] = {}
         for cell in store.select(engine, "v1_metrics", statistic="avg", **only):
             cells.setdefault(cell["metric"], _cell(cell, cell["metric"], store.upload(engine, cell["upload_id"])))
+        known = counters.get(one["kernel"], {})
         rows += _results(engine, view, one["kernel_short"], **only)
-        rows += _trace(view, {**one, "launch_index": one["kernel_short"]}, TOOL, counters.get(one["kernel"], {}), cells)
+        rows += explain_models.walked(engine, one | {"launch_index": one["kernel_short"]}, view, known)
+        rows += _trace(view, {**one, "launch_index": one["kernel_short"]}, TOOL, known, cells)
     return rows
 
 
@@ -177,6 +232,8 @@ def _results(engine: "Engine", view: dict[str, Any], index: Any, **only: Any) ->
     """The row of the result itself; none for a counter or a metric."""
     if view["kind"] != "result":
         return []
+    if view["name"] in specs.models():
+        return explain_models.answers(engine, index, view["name"], **only)
     if view["name"] == "potential":
         found, column = store.select(engine, "v1_potential", **only), "speedup"
     else:

@@ -10,7 +10,7 @@ import numpy as np
 
 from profsvc import specs, store
 from profsvc.errors import NotFoundError
-from profsvc.formulas.active_sms import fit_active_sms, predict_active_sms
+from profsvc.formulas.active_sms import SweepFit, fit_active_sms, predict_active_sms
 from profsvc.formulas.join import interpolate_at
 from profsvc.formulas.leakage import power_at_temperature
 from profsvc.reports import power_text
@@ -24,6 +24,7 @@ from profsvc.reports.power_plots import (
     over_time,
     performance_per_watt,
 )
+from profsvc.views.power import power
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -129,25 +130,53 @@ def _corrected(windows: Sequence[Row], origin_ns: int, power: Track, heat: Track
     return [] if reference is None else [Track(f"corrected to {reference:g} \u00b0C", power.time_s, value)]
 
 
-def _sweeps(windows: Sequence[Row]) -> list[Sweep]:
-    """Return the loads that ran on several numbers of SMs, as the analysis fits them."""
+def _swept(windows: Sequence[Row]) -> dict[str, list[Row]]:
+    """Return the windows of the loads that ran on several numbers of SMs."""
     loads: dict[str, list[Row]] = {}
     for row in windows:
         if row["kind"] not in ("run", "idle") and row["active_sms"] and row["mean_power_w"] is not None:
             loads.setdefault(str(row["load"]), []).append(row)
+    return {load: rows for load, rows in loads.items() if len({row["active_sms"] for row in rows}) > 1}
+
+
+def _fitted(rows: Sequence[Row]) -> tuple[Floats, Floats, float, SweepFit]:
+    """Return the SMs and the power of a load, the SMs of its device, and the law through them."""
+    sms = np.array([row["active_sms"] for row in rows], np.float64)
+    column = "mean_power_w" if any(row["corrected_power_w"] is None for row in rows) else "corrected_power_w"
+    power = np.array([row[column] for row in rows], np.float64)
+    total = _sms_of(rows[0]["device"]) or float(sms.max())
+    return sms, power, total, fit_active_sms(sms, power, total, rows[0]["idle_power_w"])
+
+
+def _sweeps(windows: Sequence[Row]) -> list[Sweep]:
+    """Return the loads that ran on several numbers of SMs, as the analysis fits them."""
     found = []
-    for load, rows in loads.items():
-        sms = np.array([row["active_sms"] for row in rows], np.float64)
-        if len(np.unique(sms)) < 2:
-            continue
-        column = "mean_power_w" if any(row["corrected_power_w"] is None for row in rows) else "corrected_power_w"
-        power = np.array([row[column] for row in rows], np.float64)
-        total = _sms_of(rows[0]["device"]) or float(sms.max())
-        fit = fit_active_sms(sms, power, total, rows[0]["idle_power_w"])
+    for load, rows in _swept(windows).items():
+        sms, power, total, fit = _fitted(rows)
         n = np.linspace(sms.min(), total, POINTS) if fit.law else np.empty(0)
         told = predict_active_sms(fit, n)
         found.append(Sweep(load, sms, power, fit.law or "no", n, told.power_w, told.low_w, told.high_w))
     return found
+
+
+def power_on_sms(engine: "Engine", run_id: int, kernel: str, sms: Floats) -> tuple[Floats | None, str]:
+    """Return the power [W] of a kernel on numbers of SMs by the law that the analysis fits, and a sentence on it.
+
+    None, with the reason, where the run has no power of this kernel on several numbers of SMs.
+    """
+    try:
+        windows = power(engine, run_id)["windows"]
+    except NotFoundError:
+        return None, "performance per watt is not known: the run has no log of power"
+    loads = _swept(windows)
+    names = [load for load, rows in loads.items() if kernel in (load, rows[0]["kernel"])]
+    if len(loads) == 1 and store.count(engine, "v1_kernel_totals", run_id) == 1:
+        names = list(loads)
+    fits = {name: _fitted(loads[name])[3] for name in names}
+    if not (known := [name for name, fit in fits.items() if fit.law]):
+        return None, "performance per watt is not known: the run has no power of this kernel on several numbers of SMs"
+    told = predict_active_sms(fits[known[0]], sms)
+    return told.power_w, f"power by the {fits[known[0]].law} law through the loads {known[0]!r} of this run"
 
 
 def _sms_of(device: str | None) -> float | None:

@@ -1,4 +1,4 @@
-"""``/v1/runs/{run}``, ``/v1/compare`` and ``/v1/explain/{name}``: the answers that the command line prints."""
+"""``/v1/runs/{run}``, ``/v1/compare``, ``/v1/accuracy`` and ``/v1/explain/{name}``: what the command line prints."""
 
 from typing import Any
 
@@ -8,14 +8,22 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from profsvc import store, views
-from profsvc.errors import UsageError
+from profsvc.errors import AccessError, UsageError
 from profsvc.views import compare as side_by_side
 from profsvc.views import explain as walk
+from profsvc.views import predictions
+from profsvc.views import what_if as otherwise
 from profsvc.web.answers import success
 from profsvc.web.asked import Asked
 from profsvc.web.routes import add, asks, in_path
 from profsvc.web.site import grant_of, site_of
 
+WHAT_IF = {
+    "sms": "SMs at work",
+    "warps": "warps resident on an SM",
+    "frequency": "clock of the SMs, such as 1200MHz",
+    "bandwidth": "bandwidth of DRAM in GB/s, or such as 2TB/s",
+}
 MOST_LAUNCHES = 10_000
 RUN = "run by number, name or project/name"
 
@@ -39,8 +47,30 @@ def _run(request: Request) -> Response:
     return success(request, views.launch(engine, number, kernel, limit) if kernel else views.run(engine, number, limit))
 
 
+async def what_if(request: Request) -> Response:
+    """What a launch would take with other SMs, warps, clock or bandwidth, or on another device, by two models."""
+    return await to_thread.run_sync(_what_if, request)
+
+
+def _what_if(request: Request) -> Response:
+    asked = Asked(request)
+    kernel, device = asked.text("kernel") or None, asked.text("device") or None
+    axes = {
+        axis: [part for text in asked.texts(option) for part in text.split(",") if part]
+        for axis, option in otherwise.OPTIONS.items()
+    }
+    number = number_of(request, request.path_params["run"])
+    asked.done()
+    return success(request, otherwise.what_if(site_of(request).engine, number, kernel, axes, device))
+
+
 async def compare(request: Request) -> Response:
     """Two runs beside each other: what became of each kernel, and whether what was foretold came true."""
+    return await to_thread.run_sync(_compare, request)
+
+
+async def record(request: Request) -> Response:
+    """Compare two runs, and keep what was foretold of the one before with what the one after achieved."""
     return await to_thread.run_sync(_compare, request)
 
 
@@ -51,8 +81,29 @@ def _compare(request: Request) -> Response:
     asked.done()
     side_by_side.failures({"kernels": [], "criteria": []}, limits)  # a wrong limit is said before any work
     old, new = (number_of(request, name) for name in (before, after))
-    view = side_by_side.compare(site_of(request).engine, old, new, mapped)
+    engine = site_of(request).engine
+    view = side_by_side.compare(engine, old, new, mapped)
+    if request.method == "POST":
+        view["predictions"] = predictions.record(engine, view)
     return success(request, view | {"failures": side_by_side.failures(view, limits)})
+
+
+async def accuracy(request: Request) -> Response:
+    """How well speedups were foretold, by this program and by the tool: scores of all predictions that count."""
+    return await to_thread.run_sync(_accuracy, request)
+
+
+def _accuracy(request: Request) -> Response:
+    asked = Asked(request)
+    project, source = asked.text("project") or None, asked.text("source") or None
+    acted, best = asked.flag("acted"), asked.flag("best")
+    asked.done()
+    own = grant_of(request).project
+    if own is not None and project not in (None, own):
+        raise AccessError(f"the token is for the project {own!r} alone")
+    return success(
+        request, predictions.accuracy(site_of(request).engine, own or project, source, acted=acted, best=best)
+    )
 
 
 async def explain(request: Request) -> Response:
@@ -82,6 +133,12 @@ def register(app: FastAPI) -> None:
     kernel = asks("kernel", "string", "number of a launch, or (part of) the name of a kernel")
     launches: dict[str, Any] = {"minimum": 1, "maximum": MOST_LAUNCHES}
     limit = asks("limit", "integer", "launches at most, the longest", **launches)
+    takes = [in_path("run", RUN, "h200"), kernel, asks("device", "string", "on this device of the catalogue")]
+    takes += [
+        asks(option, "array", f"{what}; several by commas; x0.5 is a share of now", items={"type": "string"})
+        for option, what in WHAT_IF.items()
+    ]
+    add(app, "/v1/runs/{run:path}/whatif", what_if, "read", name="what_if", takes=takes, tag="runs")
     add(app, "/v1/runs/{run:path}", run, "read", name="show_run", takes=[in_path("run", RUN, "h200"), kernel, limit],
         tag="runs")  # fmt: skip
     takes = [
@@ -92,6 +149,14 @@ def register(app: FastAPI) -> None:
              items={"type": "string"}),
     ]  # fmt: skip
     add(app, "/v1/compare", compare, "read", name="compare_runs", takes=takes, tag="runs")
+    add(app, "/v1/compare", record, "upload", name="record_comparison", methods=["POST"], takes=takes, tag="runs")
+    takes = [
+        asks("project", "string", "only predictions for runs of this project"),
+        asks("source", "string", "only those of profsvc, or of a tool such as ncu"),
+        asks("acted", "string", "1: of criteria, only those that the change improved", enum=["0", "1"]),
+        asks("best", "string", "1: of several runs after one, only the one that achieved most", enum=["0", "1"]),
+    ]
+    add(app, "/v1/accuracy", accuracy, "read", name="accuracy", takes=takes, tag="runs")
     name = in_path("name", "a criterion, a counter, a metric, or potential", "divergence")
     of_run = asks("run", "string", "run, to walk from its numbers to lines of its files")
     add(app, "/v1/explain/{name:path}", explain, "read", name="explain_name", takes=[name, of_run, kernel], tag="runs")

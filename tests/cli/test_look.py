@@ -16,6 +16,7 @@ READING = {
     "show": ["show", "h200"],
     "kernel": ["show", "h200", "--kernel", "saxpy"],
     "explain": ["explain", "divergence", "--run", "h200", "--kernel", "3"],
+    "reproduced": ["explain", "reproduced"],
     "definition": ["explain", "divergence"],
     "formats": ["formats"],
     "format": ["formats", "ncu-raw"],
@@ -197,7 +198,7 @@ def test_compare_prints_both_runs_and_fails_only_when_asked(on_demo):
     assert plain.out.startswith("demo/h200 -> demo/h200\nbeware: both names are the same run\n")
     assert "geometric mean of the speedups: 1.00x" in plain.out
     assert on_demo("compare", "h200", "h200", "--fail-on", "duration=0%").code == 0
-    mapped = ("--map", "reduce_v7_multielement=reduce_v1_divergent", "--fail-on", "duration=5%")
+    mapped = ("--map", "reduce_v7_multielement=reduce_v1_divergent", "--fail-on", "duration=5%", "--no-record")
     worse = on_demo("compare", "h200", "h200", *mapped)
     assert (worse.code, worse.err) == (1, "reduce_v1_divergent: duration up 892.2 %, allowed 5 %\n")
     assert on_demo("compare", "h200", "h200", "--fail-on", "speed").code == 2

@@ -2,6 +2,7 @@
 
 import math
 from collections import Counter
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -9,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from profsvc.formulas.accesses import bank_degree, partition_load, transactions
+from profsvc.formulas.accesses import bank_degree, chain_stride, partition_load, transactions
 from profsvc.formulas.flags import Flag
+from tests.formulas.contract import holds
 
 addresses = st.lists(st.tuples(st.integers(0, 2**48), st.booleans()), min_size=1, max_size=32)
 close = st.lists(st.tuples(st.integers(0, 600), st.booleans()), min_size=1, max_size=32)
@@ -100,3 +102,12 @@ def test_size_and_rule() -> None:
         transactions([0], 0)
     with pytest.raises(ValueError, match="no form 'lax'; allowed: 'strict', 'relaxed'"):
         transactions([0], 4, rule="lax")
+
+
+def test_a_chain_of_loads_goes_in_one_stride() -> None:
+    steps = np.cumsum([chain_stride(128, 128, "multiply").value] * 5)
+    assert np.diff(steps).tolist() == [16384.0] * 4
+    with pytest.raises(ValueError, match="no form 'divide'; allowed: 'add', 'multiply'"):
+        chain_stride(1, 2, "divide")
+    holds(chain_stride, {"loaded": 8192.0, "operand": 2.0})
+    holds(partial(chain_stride, operation="multiply"), {"loaded": 8192.0, "operand": 2.0})

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 
 from profsvc.formulas import energy as f
-from profsvc.formulas.energy_split import OBJECTIVES, best_split, split
+from profsvc.formulas.energy_split import OBJECTIVES, best_split, share_errors, split
 from profsvc.formulas.flags import Flag
 
 SHARES = np.linspace(0, 1, 11)
@@ -148,3 +149,23 @@ def test_too_few_points_for_a_curvature() -> None:
     assert f.linearity([1, 2, 3, 4, np.nan], [1, 2, 3, 4, 1]).flags == Flag.INPUT_SUSPECT
     with pytest.raises(ValueError, match="flat arrays"):
         f.linearity(np.ones((2, 2)), np.ones((2, 2)))
+
+
+shares = arrays(np.float64, 5, elements=st.floats(0.01, 100))
+
+
+@given(shares, shares)
+def test_errors_of_shares_do_not_change_with_their_unit(model: np.ndarray, best: np.ndarray) -> None:
+    points, parts = share_errors(model, best), share_errors(model / 100, best / 100)
+    np.testing.assert_allclose(parts.relative_mean, points.relative_mean)
+    np.testing.assert_allclose(100 * parts.points_max, points.points_max)
+    assert points.relative_mean <= points.relative_max * (1 + 1e-12)
+    assert share_errors(best, best).points_max == 0
+
+
+def test_errors_of_shares_without_a_best_one() -> None:
+    got = share_errors([[1.0, 2.0], [1.0, 2.0], [np.nan, 1.0]], [[0.0, 2.0], [1.0, 1.0], [1.0, 1.0]])
+    assert np.isnan(got.relative_mean).tolist() == [True, False, True]
+    assert np.isnan(got.points_mean).tolist() == [False, False, True]
+    assert got.flags.tolist() == [Flag.ZERO_DENOM, 0, Flag.INPUT_SUSPECT]
+    assert share_errors([], []).flags == Flag.INPUT_SUSPECT

@@ -1,7 +1,5 @@
-"""Estimates from the instruction mix: limits, relations between them, and the rows of the specification."""
+"""Estimates from the instruction mix: limits, relations between them, and what a wrong number does."""
 
-import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,16 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from profsvc.formulas.accesses import bank_degree
-from profsvc.formulas.estimates import bandwidth_demand, bandwidth_limited, gpu_share_speedup, potential_throughput
+from profsvc.formulas.estimates import (
+    bandwidth_demand,
+    bandwidth_limited,
+    gpu_share_speedup,
+    operand_bandwidth,
+    potential_throughput,
+)
 from profsvc.formulas.flags import Flag
-from profsvc.formulas.latency import issue_cycles, simt_usage
-from profsvc.formulas.occupancy import Limits, occupancy, warps_resident
 from profsvc.formulas.speedup import amdahl
-from tests.formulas.test_truth import table
+from tests.formulas.contract import holds
 
-GOLDEN = Path(__file__).parents[3] / "shared" / "spec" / "golden.csv"
-GTX = Limits(24, 8, 512, 8192, 16384)
 rate = st.floats(1, 1e15)
 
 
@@ -71,50 +70,6 @@ def test_shares_above_one_and_nothing_to_divide_by() -> None:
     assert bandwidth_limited(5.0, 0.0, 0.0).value == 5
 
 
-def blocks(threads: float, regs: float) -> Any:
-    return occupancy(threads, regs, 0, GTX).blocks
-
-
-CHECKS: dict[str, Any] = {
-    "ryoo_pt_quarter": lambda fma_fraction: potential_throughput([fma_fraction], [2], 172.8).value,
-    "ryoo_pt_naive": lambda fma_fraction: potential_throughput([fma_fraction], [2], 172.8).value,
-    "ryoo_pt_unrolled": lambda fma, insts: potential_throughput([fma / insts], [2], 172.8).value,
-    "ryoo_bw_demand": lambda ghz, load_frac, sp, **size: bandwidth_demand(sp, load_frac, size["bytes"], ghz).value,
-    "ryoo_bw_ratio": lambda avail, demand: 1 / bandwidth_limited(1, demand, avail).value,
-    "ryoo_occ_10": blocks,
-    "ryoo_occ_11": blocks,
-    "ryoo_occ_9": blocks,
-    "ryoo_occ_11_threads": lambda threads: 1 - threads * occupancy(256, 11, 0, GTX).occupancy / 512,
-    "ryoo_8x8_blocks": lambda maxthr, threads: occupancy(threads, 0, 0, Limits(maxthr / 32, 8, 512, 1, 1)).allowed[1],
-    "ryoo_4x4_slots": lambda threads: 1 - simt_usage([threads], 32).value,
-    **{f"ryoo_amdahl_{name}": lambda p, s: amdahl(p, 1 / s) for name in ("H.264", "FEM", "RPES", "TPACF", "FDTD")},
-    "ryoo_amdahl_fdtd_limit": lambda p: amdahl(p, 0.0),
-    **{
-        f"ryoo_gpushare_{name}": lambda g, p, s: gpu_share_speedup(g, s, p).value
-        for name in ["H.264", "LBM", "RC5-72", "FEM", "RPES", "PNS", "SAXPY", "TPACF", "FDTD", "MRI-FHD", "CP"]
-    },
-    "slides_warps": lambda groups, items, warp: warps_resident(groups, items, warp),
-    "slides_issue": lambda sp, warp: issue_cycles(sp, warp),
-    "slides_pipe": lambda items: warps_resident(1, items) * issue_cycles(8),
-    "slides_simt_usage": lambda cycles, lanes, used: 100 * simt_usage([used], cycles * lanes).value,
-    **{
-        f"slides_bank_stride{stride}": lambda banks, stride: bank_degree(4 * stride * np.arange(16), banks).value
-        for stride in (1, 2, 8)
-    },
-    "slides_wavefronts": lambda items, wf: warps_resident(1, items, wf),
-    "slides_wavefronts2": lambda items, wf: warps_resident(1, items, wf),
-}
-
-
-@pytest.mark.skipif(not GOLDEN.exists(), reason="the specification is not beside this checkout")
-def test_rows_of_the_specification() -> None:
-    golden = {row["id"]: row for row in table(GOLDEN)}
-    starts = ("ryoo_pt_", "ryoo_occ_", "ryoo_amdahl_", "ryoo_gpushare_", "slides_bank_", "slides_warps", "slides_wave")
-    assert {name for name in golden if name.startswith(starts)} <= set(CHECKS)
-    for name, check in CHECKS.items():
-        row = golden[name]
-        got = check(**json.loads(row["inputs_json"]))
-        np.testing.assert_allclose(got, float(row["computed"]), rtol=1e-9, err_msg=name)
-        if row["match"] == "yes":
-            tolerance = float(row["tolerance"]) + 1e-12
-            np.testing.assert_allclose(got, float(row["printed"]), rtol=0, atol=tolerance, err_msg=name)
+def test_operands_are_asked_for_in_proportion() -> None:
+    holds(operand_bandwidth, {"lanes": 32.0, "operands": 2.0, "operand_bytes": 4.0, "clock": 1e9})
+    assert operand_bandwidth(64, 2, 4, 1e9).value == 2 * operand_bandwidth(32, 2, 4, 1e9).value

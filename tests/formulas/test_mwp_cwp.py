@@ -1,9 +1,7 @@
 """The timing model against a simulation, a second reading of its equations, its limits, and what it says of itself."""
 
 import heapq
-import json
 import math
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,32 +18,9 @@ from profsvc.formulas.mwp_cwp import (
     cwp,
     exec_cycles,
     independent_warps,
-    m_factor,
-    mem_latency,
-    mwp,
 )
-from tests.formulas.test_truth import table
+from tests.formulas.answers.thesis_time import TILED
 
-GOLDEN = Path(__file__).parents[3] / "shared" / "spec" / "golden.csv"
-
-# The worked example of the paper: tiled matrix multiplication.
-TILED: dict[str, Any] = {
-    "n_comp": 27.0,
-    "n_coal": 0.0,
-    "n_uncoal": 6.0,
-    "n_sync": 6.0,
-    "threads_per_block": 128.0,
-    "blocks": 80.0,
-    "active_blocks_per_sm": 5.0,
-    "active_sms": 16.0,
-    "Mem_LD": 420.0,
-    "dep_coal": 4.0,
-    "dep_uncoal": 10.0,
-    "uncoal_per_mw": 32.0,
-    "load_bytes_per_warp": 128.0,
-    "freq": 1e9,
-    "bandwidth": 80e9,
-}
 NEITHER_CYCLES_NOR_CASE = {"n_sync"}
 
 kernels = st.fixed_dictionaries(
@@ -299,77 +274,3 @@ def test_bytes_are_counted_with_the_transactions_of_the_latency() -> None:
     assert printed.MWP_peak_bw[0] < printed.MWP_peak_bw[1]
     none = exec_cycles(**TILED | {"n_uncoal": 0}, load="all_transactions")
     assert none.cycles == exec_cycles(**TILED | {"n_uncoal": 0}).cycles
-
-
-def per_warp(GHz: float, bytes: float, Mem_L: float) -> Any:  # noqa: A002
-    return mwp(Mem_L, 4, 200, GHz * 1e9, 1e9, bytes, 1).BW_per_warp / 1e9
-
-
-def peak(BW_per_warp: float, GBs: float, SM: float) -> Any:
-    return mwp(1, 4, 200, 1e9, GBs * 1e9, BW_per_warp, SM).MWP_peak_bw
-
-
-def without_bandwidth(Mem_LD: float, dep: float) -> Any:
-    latency = mem_latency(1, 0, Mem_LD, dep, 10, 32)
-    return mwp(latency.Mem_L, latency.Departure_delay, 200, 1e9, 1e15, 128, 1).MWP_wo_bw
-
-
-def one_case(C: float, M: float, MWP: float, Mem_insts: float, N: float, form: str = "consistent") -> Any:
-    W = min(MWP, N)
-    return case_cycles(M, C, Mem_insts, M / Mem_insts, N, W, cwp(M, C, N).CWP, form).cycles
-
-
-def published_case(**given: float) -> Any:
-    return one_case(**given, form="as_published")
-
-
-CHECKS = {
-    **{f"mwp_bw_per_warp_{device}": per_warp for device in ("8800GTX", "FX5600", "8800GT", "GTX280")},
-    **{f"mwp_peak_bw_{device}": peak for device in ("8800GTX", "FX5600", "8800GT", "GTX280")},
-    **{f"mwp_wo_bw_coal_{device}": without_bandwidth for device in ("8800GTX", "FX5600", "8800GT", "GTX280")},
-    "mem_l_uncoal_fx5600": lambda Mem_LD, dep, n: mem_latency(0, 1, Mem_LD, 4, dep, n).Mem_L,
-    "departure_uncoal_fx5600": lambda dep, n: mem_latency(0, 1, 420, 4, dep, n).Departure_delay,
-    "mwp_wo_bw_uncoal_fx5600": lambda Mem_L, dep: mwp(Mem_L, dep, 16, 1e9, 1e15, 128, 1).MWP_wo_bw,
-    "mem_l_coal_fx5600": lambda Mem_LD, dep: mem_latency(1, 0, Mem_LD, dep, 10, 32).Mem_L,
-    "mem_l_coal_gtx280": lambda Mem_LD, dep: mem_latency(1, 0, Mem_LD, dep, 40, 2).Mem_L,
-    "svm_mwp_gtx280": lambda Mem_LD, dep, n: mwp(*mem_latency(0, 1, Mem_LD, 4, dep, n)[2:4], 16, 1e9, 1e15, 1, 1).MWP,
-    "fig6a_cwp": lambda C, M: cwp(M, C, 8).CWP,
-    "fig6a_eq1": one_case,
-    "fig6a_eq22": published_case,
-    "fig6b_eq1": one_case,
-    "fig7a_eq3": one_case,
-    "fig7b_eq3": one_case,
-    "fig9a_eq4": one_case,
-    "fig9b_eq4": one_case,
-    "case2_predicate_witness_case2": published_case,
-    "case2_predicate_witness_case3": one_case,
-    "rep_example": lambda Active_blocks, Blocks, SM: (
-        exec_cycles(**TILED | {"active_blocks_per_sm": Active_blocks, "blocks": Blocks, "active_sms": SM}).Rep
-    ),
-    "blocks_per_sm_example": lambda Blocks, SM: (
-        exec_cycles(**TILED | {"active_blocks_per_sm": 1, "blocks": Blocks, "active_sms": SM}).Rep
-    ),
-    "npw_fig28_published": lambda Ind, Mem, N: independent_warps(N, Mem, Ind, "as_published").value,
-    "npw_fig28_repaired": lambda Ind, Mem, N: independent_warps(N, Mem, Ind).value,
-    "npw_fig26_repaired": lambda Ind, Mem, N: independent_warps(N, Mem, Ind).value,
-    "npw_dependent_published": lambda Ind, Mem, N: independent_warps(N, Mem, Ind, "as_published").value,
-    "mfactor_FPadd": lambda ops: m_factor(ops).value,
-    "mfactor_FPdiv": lambda ops: m_factor(ops).value,
-    "mfactor_Intmul": lambda ops: m_factor(ops).value,
-    "issue_cycles": lambda sp, warp: m_factor(sp, warp).value,
-}
-
-
-@pytest.mark.skipif(not GOLDEN.exists(), reason="the specification is not beside this checkout")
-def test_rows_of_the_specification() -> None:
-
-    golden = {row["id"]: row for row in table(GOLDEN)}
-    assert set(CHECKS) <= set(golden)
-    starts = ("mwp_", "mem_l_", "departure_", "fig6", "fig7", "fig9", "case2_", "npw_", "rep_", "mfactor_")
-    assert {name for name in golden if name.startswith(starts)} <= set(CHECKS)
-    for name, check in CHECKS.items():
-        got = check(**json.loads(golden[name]["inputs_json"]))  # type: ignore[operator]
-        np.testing.assert_allclose(got, float(golden[name]["computed"]), rtol=1e-9, err_msg=name)
-        if golden[name]["match"] == "yes":
-            tolerance = float(golden[name]["tolerance"])
-            np.testing.assert_allclose(got, float(golden[name]["printed"]), rtol=0, atol=tolerance, err_msg=name)

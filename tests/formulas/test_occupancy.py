@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from profsvc.formulas.flags import FORMS, Flag
-from profsvc.formulas.occupancy import RESOURCES, Limits, occupancy, staircase, warps_resident
+from profsvc.formulas.occupancy import RESOURCES, Limits, occupancy, resource_demand, staircase, warps_resident
 from profsvc.specs import devices
+from tests.formulas.contract import holds
 
 GTX = Limits(24, 8, 512, 8192, 16384)
 GH100 = Limits(64, 32, 1024, 65536, 233472, 32, 256, "warp", 4, 128, 1024)
@@ -93,3 +94,16 @@ def test_staircase_edges(groups: Any, slots: Any, waves: float, flag: Flag) -> N
     got = staircase(groups, slots)
     np.testing.assert_array_equal(got.waves, waves)
     assert got.flags == flag
+
+
+@given(st.integers(1, 16), st.integers(1, 200))
+def test_resident_blocks_fit_and_one_more_does_not(warps: int, registers: int) -> None:
+    threads = 32 * warps
+    endless = GTX._replace(max_blocks_per_sm=1e9, max_warps_per_sm=1e9)
+    blocks = occupancy(threads, registers, 0, endless, "as_published").blocks
+    fits = resource_demand([blocks, blocks + 1], threads, registers, 8192).fits
+    assert fits.tolist() == [True, False]
+
+
+def test_demand_keeps_its_promises() -> None:
+    holds(resource_demand, {"blocks": 3.0, "threads_per_block": 256.0, "per_thread": 10.0, "capacity": 8192.0})

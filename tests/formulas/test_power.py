@@ -1,106 +1,19 @@
 """Component power: the printed numbers, the parts add up, and what a wrong input does."""
 
-import csv
-import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from scipy import optimize
 
-from profsvc.formulas import core_count, power
-from profsvc.formulas.active_sms import fit_activation, fit_beta
-from profsvc.formulas.energy import efficiency
+from profsvc.formulas import power
 from profsvc.formulas.flags import Flag
 from profsvc.formulas.leakage import delta_temperature, leakage_current, power_at_temperature
-from profsvc.specs import components
+from tests.formulas.answers.thesis_power import GTX280, UNITS, special
 
 GOLDEN = Path(__file__).parents[3] / "shared" / "spec" / "golden.csv"
-GTX280 = components("GTX280")
-UNITS = {
-    "max_power_w": [c.max_power_w for c in GTX280],
-    "special": [c.special for c in GTX280],
-    "per_sm": [c.per_sm for c in GTX280],
-}
-
-
-def published(n: float, num: float = 30) -> Any:
-    return power.active_factors(n, num, form="as_published").sm
-
-
-def special(x: float) -> Any:
-    return power.special_linear(x, "as_published").value
-
-
-def alpha(num: float, beta: float) -> Any:
-    n = np.arange(1.0, num + 1)
-    return fit_beta(n, 40 * np.log10((10 - beta) / num * n + beta), num).alpha
-
-
-def gated(n: float, num: float) -> Any:
-    return 1 - core_count.gating_saving(n, num, 1, 1).value
-
-
-def leak(end: float, idle: float) -> Any:
-    return power_at_temperature(0, 10 / 22, delta_temperature(end, idle).value).value
-
-
-def slope(delta: float, steps: float) -> Any:
-    return fit_activation([1, 1 + steps], [93, 93 + delta], 27).slope_w
-
-
-def jump(idle: float, p1: float) -> Any:
-    fit = fit_activation([1, 16], [p1, p1 + 60], idle)
-    return fit.activation_w + fit.slope_w
-
-
-def all_on() -> Any:
-    return power.runtime_power(np.ones(len(GTX280)), **UNITS, active_sms=30, num_sms=30).max_sm_w
-
-
-CHECKS: dict[str, Callable[..., Any]] = {
-    "alpha_30": lambda Num, beta: alpha(Num, beta),
-    "alpha_identity": lambda Num, beta: 10 ** power.active_factors(Num, Num, "log", beta).sm,
-    "alpha_identity_any": lambda Num, beta: power.active_factors(Num, Num, "log", beta).board,
-    **{f"log_factor_{n}": lambda Num, beta, n: published(n, Num) for n in (0, 1, 10, 19, 20, 30)},
-    "maxsm_from_37W": lambda delta_W: delta_W / (1 - published(1)),
-    "sm_component_sum": lambda **_: all_on() / 30,
-    "max_sm_all_rates_one": lambda **_: all_on(),
-    "special_linear_units": lambda: np.sum(UNITS["special"]),
-    **{f"special_access_{x}": special for x in ("1", "0.5", "0.1", "0.01", "0.001")},
-    "special_access_zero": lambda: optimize.brentq(special, 1e-4, 1e-3, xtol=1e-15),
-    "svm_leak": lambda Tend, Tidle: leak(Tend, Tidle),
-    "int_leak": lambda Tend, Tidle: leak(Tend, Tidle),
-    "idle_sum": lambda gpu, sys: power.gpu_power(sys, gpu).value,
-    "gate_per_core": lambda SM, W: W * gated(1, SM),
-    "gate_bound": lambda Num, n: 1 - gated(n, Num),
-    "gate_implied_time": lambda Num, n, saving: (1 - saving) / gated(n, Num),
-    "runtime_implied_time": lambda n, saving: (1 - saving) / published(n),
-    "optimal_cores_20": lambda MWP_peak_BW, N, SM: (
-        core_count.optimal_cores_closed(MWP_peak_BW, N, N, MWP_peak_BW, SM, case=2).raw
-    ),
-    "fermi_jump": jump,
-    "fermi_slope_compute": slope,
-    "fermi_slope_memory": slope,
-    "energy_identity": lambda aP, aT: efficiency(1, 1, aT, aP).efficiency,
-}
-
-
-@pytest.mark.skipif(not GOLDEN.exists(), reason="the specification is not beside this checkout")
-def test_rows_of_the_specification() -> None:
-    with GOLDEN.open(encoding="utf-8", newline="") as file:
-        golden = {row["id"]: row for row in csv.DictReader(file)}
-    for name, check in CHECKS.items():
-        row = golden[name]
-        got = check(**json.loads(row["inputs_json"]))
-        np.testing.assert_allclose(got, float(row["computed"]), rtol=1e-6 if name == "alpha_30" else 1e-9, err_msg=name)
-        if row["match"] == "yes":
-            np.testing.assert_allclose(got, float(row["printed"]), rtol=0, atol=float(row["tolerance"]) + 1e-9)
 
 
 rates = arrays(np.float64, len(GTX280), elements=st.floats(0, 1))

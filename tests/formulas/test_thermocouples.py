@@ -1,5 +1,3 @@
-import csv
-import json
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +7,6 @@ from hypothesis import strategies as st
 from numpy.polynomial import polynomial
 
 from profsvc.formulas.flags import Flag
-from profsvc.formulas.placement import rank_placements, tpc_effect, tpc_of_core
 from profsvc.formulas.thermocouples import TYPE_J_UV, emf_to_temperature, saturation, steady_mean
 
 GOLDEN = Path(__file__).parents[3] / "shared" / "spec" / "golden.csv"
@@ -164,34 +161,3 @@ def test_wrong_arguments() -> None:
         steady_mean([1.0], ["60"])
     with pytest.raises(ValueError, match="do not broadcast"):
         steady_mean([1.0, 2.0], [1.0, 2.0, 3.0])
-
-
-@pytest.mark.skipif(not GOLDEN.exists(), reason="the specification is not beside this checkout")
-def test_rows_of_the_specification() -> None:
-    with GOLDEN.open(encoding="utf-8", newline="") as file:
-        golden = {row["id"]: row for row in csv.DictReader(file)}
-    with (TABLES / "thesis_t12_four_core_thermal.csv").open(encoding="utf-8", newline="") as file:
-        runs = list(csv.DictReader(file))
-    cores = [[int(core) for core in run["active_cores"].split("-")] for run in runs]
-    P, T = (np.array([float(run[name]) for run in runs]) for name in ("avg_power_W", "avg_temp_C"))
-    printed = np.array([int(run["active_TPCs_printed"]) for run in runs])
-    counted = rank_placements(cores, tpc_of_core(np.arange(14))).active_tpcs
-    np.testing.assert_array_equal(counted, printed)
-    for low, high in json.loads(golden["tpc_map"]["inputs_json"])["pairs"]:
-        assert tpc_of_core(low) == tpc_of_core(high)
-    effect = tpc_effect(counted, P, T)
-    got = {
-        "t12_corr": effect.correlation,
-        "t12_slope": effect.power_per_degree_w,
-        "t12_per_tpc": effect.power_per_tpc_w,
-        "t12_spread_P": effect.power_range_w,
-        "t12_spread_T": effect.temperature_range_c,
-        **{f"t12_mean_P_{n}": mean for n, mean in zip(effect.active_tpcs, effect.power_w, strict=True)},
-        "rc_rise_120": saturation(120, 35),
-    }
-    assert {name for name in golden if name.startswith("t12_")} == {n for n in got if n != "rc_rise_120"} | {
-        "t12_min_temp"
-    }
-    for name, value in got.items():
-        assert float(value) == pytest.approx(float(golden[name]["computed"]), rel=1e-9), name
-    assert runs[int(T.argmin())]["active_cores"] == golden["t12_min_temp"]["computed"]

@@ -16,6 +16,9 @@ def described(looked_at):
     return looked_at.get("/openapi.json").json()
 
 
+ASKED_AFTER_THE_PATH = {"/v1/compare"}  # written to without a body
+
+
 def test_every_route_is_described(described):
     found = {
         (method.upper(), path): said for path, group in described["paths"].items() for method, said in group.items()
@@ -28,7 +31,7 @@ def test_every_route_is_described(described):
         assert said["x-scope"] in {*store.SCOPES, "anyone"}
         assert said["responses"]["default"]["content"]["application/json"]["schema"]["$ref"].endswith("/Error")
         assert "422" not in said["responses"]
-        assert ("requestBody" in said) == (method == "POST")
+        assert ("requestBody" in said) == (method == "POST" and path not in ASKED_AFTER_THE_PATH)
 
 
 def test_every_column_can_be_asked_by(described):

@@ -99,23 +99,24 @@ def benefit(
     Source: [Kim2012] equations 4.1 to 4.30 and tables 4.1 and 4.2; [Sim2012].
 
     Args:
-        insts: Instructions of a warp, n, with memory instructions, without special functions [count].
-        mem_insts: Memory instructions of a warp [count].
-        sync_insts: Barriers of a warp [count].
-        sfu_insts: Special functions of a warp [count].
-        fp_insts: Floating-point instructions of a warp [count].
-        total_warps: Warps of the kernel [count].
-        active_sms: SMs that work [count].
+        insts: #insts: instructions of a warp, n, with memory instructions, without special functions [count].
+        mem_insts: #mem_insts: memory instructions of a warp [count].
+        sync_insts: #sync_insts: barriers of a warp [count].
+        sfu_insts: #SFU_insts: special functions of a warp [count].
+        fp_insts: #FP_insts: floating-point instructions of a warp [count].
+        total_warps: #total_warps: warps of the kernel [count].
+        active_sms: #active_SMs: SMs that work [count].
         N: Warps resident on an SM [count].
-        ilp: Instruction-level parallelism of a warp [1].
-        mlp: Requests of a warp that are under way together [1].
+        ilp: ILP: instruction-level parallelism of a warp [1].
+        mlp: MLP: requests of a warp that are under way together [1].
         avg_trans_warp: Transactions of a request [count].
         miss_ratio: Share of the requests that miss the caches [1].
         size_of_data: Data the kernel has to move, see ``size_unit``.
-        machine: Machine.
+        machine: Machine: warp_size, Gamma, Delta, DRAM_lat, FP_lat, hit_lat, avg_inst_lat, SIMD_width and SFU_width of
+            the table, and mem_peak_bandwidth, freq and transaction_size, which its equations need beside it.
         O_cfdiv: Cycles an SM loses to divergence [cycles].
         O_bank: Cycles an SM loses to bank conflicts [cycles].
-        amat: Mean access time where it was measured; None, or NaN in a row, computes it [cycles].
+        amat: AMAT: mean access time where it was measured; None, or NaN in a row, computes it [cycles].
         size_unit: ``bytes`` of the device, or ``requests_per_sm``.
         latency: Latency that requests in flight hide: ``dram`` as in the source, or ``amat``.
         form: ``consistent`` or ``as_published``.

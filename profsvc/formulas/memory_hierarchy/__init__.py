@@ -7,12 +7,14 @@ balance. The simulation says how often caches answer, of which only the order in
 from profsvc.formulas.memory_hierarchy._streams import RATE, UNIFORM
 from profsvc.formulas.memory_hierarchy.cache import cache_sim
 from profsvc.formulas.memory_hierarchy.order import merge_order
+from profsvc.formulas.memory_hierarchy.packed import Packed, pack
 from profsvc.formulas.memory_hierarchy.simulation import (
     LEVELS,
     Distribution,
     HierarchyRuns,
     Sites,
     hierarchy_mc,
+    hierarchy_of,
 )
 from profsvc.formulas.memory_hierarchy.trace import (
     ALLOCATE,
@@ -69,6 +71,7 @@ __all__ = [
     "Graph",
     "Hierarchy",
     "HierarchyRuns",
+    "Packed",
     "Requests",
     "Sites",
     "Trace",
@@ -77,7 +80,9 @@ __all__ = [
     "cache_sim",
     "coalesce",
     "hierarchy_mc",
+    "hierarchy_of",
     "merge_order",
+    "pack",
     "wfg_costs",
     "wfg_evaluate",
     "wfg_visits",

@@ -57,6 +57,44 @@ def hits(line: Ints, place: Ints, ways: int) -> Bools:
     return found
 
 
+class Cached:
+    """A cache over references that come in parts: what it holds goes before each part."""
+
+    def __init__(self, ways: int) -> None:
+        """Begin with an empty cache."""
+        self.ways = ways
+        self.line = np.zeros(0, dtype=np.int64)
+        self.place = np.zeros(0, dtype=np.int64)
+
+    def hits(self, line: Ints, place: Ints) -> Bools:
+        """Hits of the next references."""
+        lines, places = np.concatenate((self.line, line)), np.concatenate((self.place, place))
+        found = hits(lines, places, self.ways)[self.line.size :]
+        self.line, self.place = held(lines, places, self.ways)
+        return found
+
+
+def held(line: Ints, place: Ints, ways: int) -> tuple[Ints, Ints]:
+    """The lines that sets hold in the end, with their sets, each set from the one that was used least recently on."""
+    last = _last_uses(line, place)
+    order = last[by_key(place[last])]
+    places = place[order]
+    ends = np.flatnonzero(np.r_[places[1:] != places[:-1], [True] * (places.size > 0)]) + 1
+    behind = np.repeat(ends, np.diff(np.r_[0, ends])) - np.arange(places.size)
+    kept = order[behind <= ways]
+    return line[kept], place[kept]
+
+
+def _last_uses(line: Ints, place: Ints) -> Ints:
+    """Where each line of each set was used last, in the order of these uses."""
+    order = by_key(line)
+    order = order[by_key(place[order])]
+    lines, places = line[order], place[order]
+    last = np.ones(line.size, dtype=np.bool_)
+    last[:-1] = (lines[1:] != lines[:-1]) | (places[1:] != places[:-1])
+    return np.sort(order[last])
+
+
 def _in_step(lines: Ints, starts: Ints, counts: Ints, ways: int) -> Bools:
     """Hits of sets of descending length, the next reference of each at a time."""
     found = np.zeros(lines.size, dtype=np.bool_)

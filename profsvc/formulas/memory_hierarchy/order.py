@@ -59,5 +59,8 @@ def merge_order(
         raise ValueError("the references do not lie by block, warp and epoch; allowed: one axis, in order")
     if not b.size:
         return np.zeros((runs, 0), dtype=np.int64)
-    of, generator = streams(b, w, e, s), np.random.Generator(np.random.Philox(seed))
+    apart = np.r_[True, (b[1:] != b[:-1]) | (w[1:] != w[:-1]) | (e[1:] != e[:-1])]
+    starts = np.flatnonzero(apart)
+    of = streams(starts, b.size, b[starts], e[starts], s[starts])
+    generator = np.random.Generator(np.random.Philox(seed))
     return np.stack([sorted_by(draw(of, generator, order)) for _ in range(runs)])

@@ -149,29 +149,31 @@ def exec_cycles(
 
     with the cycles of one round from `case_cycles`.
 
-    Source: [Hong2012] equations 5 to 27 and 30, [HongKim2009]; IPP in [HongKim2010] asks for it as a function of the
-    active SMs, as an array.
+    Source: [Hong2012] equations 5 to 27 and 30, [HongKim2009], whose names of table 1 stand behind ours; IPP in
+    [HongKim2010] asks for it as a function of the active SMs, as an array.
 
     Args:
-        n_comp: Instructions of a warp that are no memory instructions [count].
-        n_coal: Coalesced memory instructions of a warp [count].
-        n_uncoal: Uncoalesced memory instructions of a warp [count].
-        threads_per_block: Threads of a block [count].
-        blocks: Blocks of the grid [count].
-        active_blocks_per_sm: Blocks resident on an SM at a time [count].
-        active_sms: SMs that work [count].
+        n_comp: #Comp_insts: instructions of a warp that are no memory instructions [count].
+        n_coal: #Coal_Mem_insts: coalesced memory instructions of a warp [count].
+        n_uncoal: #Uncoal_Mem_insts: uncoalesced memory instructions of a warp [count]; #Mem_insts is the sum of both,
+            #Total_insts that of all three.
+        threads_per_block: #Threads_per_block: threads of a block [count].
+        blocks: #Blocks: blocks of the grid [count].
+        active_blocks_per_sm: #Active_blocks_per_SM: blocks resident on an SM at a time [count].
+        active_sms: #Active_SMs: SMs that work [count].
         Mem_LD: Round trip of one transaction to DRAM [cycles].
-        dep_coal: Delay between two coalesced transactions [cycles].
-        dep_uncoal: Delay between two uncoalesced transactions [cycles].
-        uncoal_per_mw: Transactions of an uncoalesced request [count].
-        load_bytes_per_warp: Bytes a request moves; of one transaction if ``load`` is ``all_transactions`` [bytes].
-        freq: SM clock [Hz].
-        bandwidth: DRAM bandwidth of the device [bytes/s].
-        n_sync: Barriers of a warp [count].
-        coal_per_mw: Transactions of a coalesced request [count].
+        dep_coal: Departure_del_coal: delay between two coalesced transactions [cycles].
+        dep_uncoal: Departure_del_uncoal: delay between two uncoalesced transactions [cycles].
+        uncoal_per_mw: #Uncoal_per_mw: transactions of an uncoalesced request [count].
+        load_bytes_per_warp: Load_bytes_per_warp: bytes a request moves; of one transaction if ``load`` is
+            ``all_transactions`` [bytes].
+        freq: Freq: SM clock [Hz].
+        bandwidth: Mem_Bandwidth: DRAM bandwidth of the device [bytes/s].
+        n_sync: #Synch_insts: barriers of a warp [count].
+        coal_per_mw: #Coal_per_mw: transactions of a coalesced request [count].
         M_Factor: Mean factor of the computation instructions, see `mean_m_factor` [1].
-        issue_cycles: Cycles to issue one instruction of a warp [cycles].
-        warp: Threads of a warp [count].
+        issue_cycles: Issue_cycles: cycles to issue one instruction of a warp [cycles].
+        warp: #Threads_per_warp: threads of a warp [count].
         N_pw: As in `mwp`.
         rep: ``fractional`` rounds as in the print, or ``ceil``, where the last round takes as long as a full one.
         load: ``per_request``, or ``all_transactions``: the bandwidth a warp draws counts the mean number of
@@ -192,7 +194,8 @@ def exec_cycles(
     Defects of the print, beside those of `case_cycles`, `comp_cycles` and `mwp`: SMs without a block count as active,
     a partly filled warp counts in part in CPI, and barriers give time back where MWP is below 1; default consistent.
 
-    Tiled matrix multiplication, the worked example of [HongKim2009] (quoted from memory as 38450 and 50738 cycles):
+    Tiled matrix multiplication, the worked example of [HongKim2009], quoted from memory as 38450 and 50738 cycles; so
+    it is with MWP rounded to 2.28:
 
     >>> example = exec_cycles(
     ...     n_comp=27, n_coal=0, n_uncoal=6, n_sync=6, threads_per_block=128, blocks=80, active_blocks_per_sm=5,

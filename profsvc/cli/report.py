@@ -1,0 +1,13 @@
+"""``report``: what many runs say together. Each command has a file of its own."""
+
+import typer
+
+from profsvc.cli import accuracy
+
+group = typer.Typer(no_args_is_help=True, help="Reports over many runs.")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands of this group."""
+    group.command()(accuracy.accuracy)
+    app.add_typer(group, name="report", epilog="Example: profsvc report accuracy")

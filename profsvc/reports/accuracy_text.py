@@ -1,0 +1,84 @@
+"""How well speedups were foretold, as a person reads it in a terminal."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from profsvc.reports.rows import render, visible
+from profsvc.reports.text import times
+
+Row = Mapping[str, Any]
+HEADS = ("pairs", "rank corr.", "error", "bias", "within 10/25/50 %", "slope", "passed", "constant guess")
+TITLES = {
+    "overall": "the whole potential, which nothing but the best version can achieve",
+    "ceiling": "ceilings, which no version of the code may pass",
+    "criterion": "single criteria: what repairing one of them alone would bring",
+    "model": "models",
+    "global": "single rules of the tool, as shares of the kernel's time",
+    "local": "single rules of the tool, as shares of what the rule looks at alone: no speedups of the kernel",
+}
+WIDER = "a change seldom acts on one of them alone, so that single ones are foretold too low where much was changed"
+
+
+def accuracy(view: Row, width: int | None = None) -> str:
+    """Write the page of the accuracy: the sources on the pairs that all foretold, then a table a kind."""
+    lines = list(_head(view))
+    if view["common"]:
+        lines += ["", "side by side, on the pairs that all of them foretold", *_table(view["common"], width)]
+    for kind, title in TITLES.items():
+        own = [row for row in view["scores"] if row["kind"] == kind]
+        lines += ["", title, *_table(own, width)] if own else []
+    if view["scores"]:
+        lines += ["", *_notes()]
+    return "\n".join(visible(line) for line in lines) + "\n"
+
+
+def _head(view: Row) -> Iterable[str]:
+    asked = [f"{name} {view[name]}" for name in ("project", "source") if view[name] is not None]
+    asked += [words for name, words in (("acted", "criteria that improved"), ("best", "best version of each"))
+              if view[name]]  # fmt: skip
+    yield f"predictions{': ' * bool(asked)}{', '.join(asked)}"
+    if not view["recorded"]:
+        yield "none is recorded; compare a run with one after a change: profsvc compare BEFORE AFTER"
+        return
+    yield f"{view['recorded']} recorded, {view['counted']} count, {view['scored']} scored here"
+    if view["recorded"] > view["counted"] and not view["truncated"]:
+        yield 'why the others do not count: profsvc sql "select distinct reason from v1_predictions where scored = 0"'
+
+
+def _table(rows: Sequence[Row], width: int | None) -> list[str]:
+    cells = [dict(zip(("who", "what", *HEADS), _cells(row), strict=True)) for row in rows]
+    return str(render(("who", "what", *HEADS), cells, "table", width=width)).splitlines()
+
+
+def _cells(row: Row) -> Iterable[Any]:
+    yield from (row["source"], row["criterion"], row["n"])
+    if row["reason"]:
+        yield from ("too few", *[""] * (len(HEADS) - 2))
+        return
+    yield _two(row["rank_correlation"])
+    yield f"x{row['median_factor']:.2f}"
+    yield f"{100 * (_factor(row['bias']) - 1):+.0f} %"
+    yield "/".join(f"{100 * row[f'within_{share}']:.0f}" for share in (10, 25, 50))
+    ends = row["slope_low"], row["slope_high"]
+    yield (
+        "" if row["slope"] is None else _two(row["slope"]) + ("" if None in ends else " [{:.2f}, {:.2f}]".format(*ends))
+    )
+    yield f"{100 * row['passed']:.0f} %"
+    yield f"{times(row['constant'])}: x{_factor(row['constant_log_error']):.2f}"
+
+
+def _two(value: float | None) -> str:
+    return "" if value is None else f"{value:.2f}"
+
+
+def _factor(log: float) -> float:
+    return math.exp(log)
+
+
+def _notes() -> Iterable[str]:
+    yield "error: the factor by which half of the predictions are further off; bias: how far they are too high"
+    yield "within: share of the predictions that lie so close; passed: more was achieved than 1.05 times the prediction"
+    yield "slope: of achieved over predicted, as powers, with 95 %; 1 where large ones come true as well as small ones"
+    yield "constant guess: who always says the median of what is achieved, which nobody knows before"
+    yield WIDER

@@ -1,0 +1,224 @@
+"""Plots with a point a launch: the roofline and the benefit chart; numbers at the points, names beside."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from profsvc.reports import figures
+from profsvc.reports.figures import shown
+
+Row = Mapping[str, Any]
+Plot = Mapping[str, Any]
+Theme = Mapping[str, Any]
+MARKS = "osD^vP"  # whoever sees no colours tells series by them
+MOST_NAMED, LONGEST_NAME = 14, 22
+BOUNDS = {"memory": 0, "compute": 1}
+SMALL, WORDS = 8.0, 8.5
+# Pixels from a point to its number, and so many around a number are enough.
+SIDES = ((0, 17), (17, 0), (-17, 0), (0, -17), (14, 14), (-14, 14), (14, -14), (-14, -14))
+ENOUGH, TOGETHER = 20.0, 12.0
+EDGE = 1.06  # of a share, so that no mark lies on the frame
+LEAST_GAIN = 0.005
+
+
+class Point(NamedTuple):
+    """A launch where it is drawn; ``kind`` chooses mark and colour."""
+
+    x: float
+    y: float
+    kind: int
+    row: Row
+
+
+def roofline(figure: Any, data: Plot, theme: Theme) -> None:
+    """Draw rates against intensities, below the ceilings of memory and arithmetic."""
+    axes, names = _with_names(figure)
+    figures.plain(axes, theme, "floating-point operations a second")
+    rows = data["rows"]
+    bands, peaks = ([line for line in data["lines"] if line["type"] == kind] for kind in ("memory", "compute"))
+    left, right, low, high = _extent(rows, bands, peaks)
+    top, lowest = max(line["value"] for line in peaks), min(line["value"] for line in bands)
+    widest = max(line["value"] for line in bands)
+    for line in bands:
+        ends = np.array([left, top / line["value"]])
+        axes.plot(ends, ends * line["value"], color=theme["soft"], linewidth=1.6 if line["value"] == lowest else 0.9)
+    for line in peaks:
+        is_top = line["value"] == top
+        begin = line["value"] / (widest if is_top else lowest)
+        axes.plot([max(begin, left), right], [line["value"]] * 2, color=theme["soft"],
+                  linewidth=1.6 if is_top else 0.9, linestyle="-" if is_top else (0, (5, 3)))  # fmt: skip
+        words = f"{line['label']}: {engineering(line['value'])}flop/s"
+        axes.annotate(words, (line["value"] / lowest, line["value"]), (6, 3), textcoords="offset points",
+                      fontsize=SMALL, color=theme["soft"], annotation_clip=True)  # fmt: skip
+    figures.logarithmic(axes, "xy", (1,), engineering)
+    axes.set_xlim(left, right)
+    axes.set_ylim(low, high)
+    axes.set_xlabel("intensity: operations a byte of DRAM", color=theme["ink"], fontsize=9)
+    if len(rows) == 1:
+        _levels(axes, rows[0], theme)
+    points = [Point(row["intensity_dram"], row["flop_per_s"], BOUNDS.get(row["bound"], 0), row)
+              for row in rows if row["intensity_dram"]]  # fmt: skip
+    _draw(axes, names, points, theme, ("limited by memory", "limited by arithmetic"))
+    for line in bands:
+        x = max(left, low / line["value"]) * (right / left) ** 0.02
+        _along(axes, x, x * line["value"], f"{line['label']}: {engineering(line['value'])}B/s", theme)
+
+
+def _extent(rows: Sequence[Row], bands: Sequence[Row], peaks: Sequence[Row]) -> tuple[float, float, float, float]:
+    """Left, right, lowest and highest of a roofline: all points, and the ridge."""
+    x = [row[name] for row in rows for name in ("intensity_dram", "intensity_l2", "intensity_l1") if row[name]]
+    y = [row["flop_per_s"] for row in rows]
+    top = max(line["value"] for line in peaks)
+    ridge = top / min(line["value"] for line in bands)
+    return min([*x, ridge / 30]) / 2, max([*x, ridge * 20]) * 4, min([*y, top / 300]) / 2, max([*y, top]) * 3
+
+
+def _levels(axes: Any, row: Row, theme: Theme) -> None:
+    """Show where one launch lies by what it moved at each level of memory."""
+    known = [(level, row[f"intensity_{level}"]) for level in ("dram", "l2", "l1") if row[f"intensity_{level}"]]
+    y, colour = row["flop_per_s"], theme["lines"][0]
+    axes.plot([x for _, x in known], [y] * len(known), color=colour, linewidth=0.8)
+    for level, x in known:
+        if level != "dram":
+            axes.plot([x], [y], "o", markerfacecolor=theme["back"], color=colour, markersize=6)
+        axes.annotate(level.upper(), (x, y), (0, -15), textcoords="offset points", ha="center", fontsize=SMALL,
+                      color=theme["ink"])  # fmt: skip
+
+
+def benefit(figure: Any, data: Plot, theme: Theme) -> None:
+    """Draw the costs of computation against those of memory, before and after they overlap."""
+    axes, names = _with_names(figure)
+    figures.plain(axes, theme, "cost of computation, share of the predicted time")
+    whole = [0, EDGE]
+    axes.fill_between(whole, whole, EDGE, color=theme["lines"][1], alpha=0.07, linewidth=0)
+    axes.fill_between(whole, 0, whole, color=theme["lines"][0], alpha=0.07, linewidth=0)
+    axes.plot(whole, whole, color=theme["soft"], linewidth=1.0)
+    for row in data["rows"]:
+        y, begin, end = row["computation"], row["memory"], row["memory_after_overlap"]
+        arrow = {"arrowstyle": "->", "color": theme["soft"], "linewidth": 0.7, "shrinkA": 4, "shrinkB": 4}
+        axes.annotate("", (end, y), (begin, y), arrowprops=arrow)
+        axes.plot([begin], [y], "o", markerfacecolor=theme["back"], color=theme["soft"], markersize=5)
+    axes.set_xlim(0, EDGE)
+    axes.set_ylim(0, EDGE)
+    axes.set_xlabel("cost of memory, share of the predicted time", color=theme["ink"], fontsize=9)
+    if len(data["rows"]) == 1:
+        _gains(axes, data["rows"][0], data["benefits"], theme)
+    points = [Point(row["memory_after_overlap"], row["computation"], BOUNDS.get(row["zone"], 0), row)
+              for row in data["rows"]]  # fmt: skip
+    _draw(axes, names, points, theme, ("memory dominates", "computation dominates"))
+    _along(axes, 0.36, 0.36, "computation dominates", theme)
+    _along(axes, 0.36, 0.36, "memory dominates", theme, -1)
+
+
+def _gains(axes: Any, row: Row, benefits: Mapping[str, str], theme: Theme) -> None:
+    """Show how far each benefit would move one launch: memory to the left, computation downwards."""
+    x, y = row["memory_after_overlap"], row["computation"]
+    for number, name in enumerate(benefits):
+        gain = row[name] or 0.0
+        if gain < LEAST_GAIN:
+            continue
+        to = (x - gain, y) if name == "B_memlp" else (x, y - gain)
+        axes.plot([x, to[0]], [y, to[1]], color=theme["lines"][2 + number % 4], linewidth=4, solid_capstyle="butt")
+        words = f"{benefits[name]}: {100 * gain:.0f} %"
+        aside = ((0, 8), "center") if name == "B_memlp" else ((8, 0), "left") if x < 0.5 else ((-8, 0), "right")
+        axes.annotate(words, ((x + to[0]) / 2, (y + to[1]) / 2), aside[0], textcoords="offset points", ha=aside[1],
+                      va="center", fontsize=WORDS, color=theme["ink"])  # fmt: skip
+        if name != "B_memlp":
+            y = to[1]
+
+
+def _with_names(figure: Any) -> tuple[Any, Any]:
+    """Axes, and beside them a place for the names of what is numbered in them."""
+    axes, names = figure.subplots(1, 2, width_ratios=[3.2, 1.0])
+    names.axis("off")
+    return axes, names
+
+
+def _along(axes: Any, x: float, y: float, words: str, theme: Theme, side: int = 1) -> None:
+    """Write along a line of slope 1 that goes through a point, above it or below; the axes have their place by now."""
+    begin, end = (axes.transData.transform(point) for point in ((x, y), (x * 1.5, y * 1.5)))
+    angle = math.atan2(end[1] - begin[1], end[0] - begin[0])
+    away = side * (3.5 if side > 0 else 9.5)
+    offset = (-away * math.sin(angle), away * math.cos(angle))
+    axes.annotate(words, (x, y), offset, textcoords="offset points", rotation=math.degrees(angle),
+                  rotation_mode="anchor", fontsize=SMALL, color=theme["soft"],
+                  annotation_clip=True).set_in_layout(False)  # fmt: skip
+
+
+def _draw(axes: Any, names: Any, points: Sequence[Point], theme: Theme, kinds: Sequence[str]) -> None:
+    """Draw a mark a launch, numbers at the kernels that took longest, and their names beside."""
+    numbers: dict[str, int] = {}
+    for point in points:
+        kernel = point.row["kernel"]
+        axes.plot([point.x], [point.y], MARKS[point.kind], color=theme["lines"][point.kind], markersize=6,
+                  markeredgecolor=theme["back"], markeredgewidth=0.6,
+                  gid=f"point-{point.row['launch_id']}")  # fmt: skip
+        if len(points) > 1 and kernel not in numbers and len(numbers) < MOST_NAMED:
+            numbers[kernel] = len(numbers) + 1
+    lines = [f"{number}  {shown(name, LONGEST_NAME)}" for name, number in numbers.items()]
+    rest = len({point.row["kernel"] for point in points}) - len(numbers)
+    if len(points) == 1:
+        lines = [shown(points[0].row["kernel"], LONGEST_NAME)]
+    elif rest > 0:
+        lines.append(f"and {rest} more kernels")
+    names.text(-0.1, 0.99, "\n".join(lines), fontsize=WORDS, color=theme["ink"], va="top", linespacing=1.5,
+               transform=names.transAxes, parse_math=False)  # fmt: skip
+    for number in sorted({point.kind for point in points}):
+        names.plot([], [], MARKS[number], color=theme["lines"][number], label=kinds[number])
+    figures.legend(names, theme, loc="lower left", bbox_to_anchor=(-0.17, -0.02))
+    axes.figure.draw_without_rendering()  # from here on the places of all are known
+    _number(axes, points, numbers, theme)
+
+
+def _number(axes: Any, points: Sequence[Point], numbers: Mapping[str, int], theme: Theme) -> None:
+    """Put each number once, at the first point of its kernel; points that nearly meet share a place."""
+    at = [axes.transData.transform((point.x, point.y)) for point in points]
+    groups: list[tuple[Any, list[int]]] = []
+    done: set[str] = set()
+    for place, point in zip(at, points, strict=True):
+        kernel = point.row["kernel"]
+        if kernel not in numbers or kernel in done:
+            continue
+        done.add(kernel)
+        near = next((group for spot, group in groups if np.hypot(*(spot - place)) < TOGETHER), None)
+        if near is None:
+            groups.append((place, [numbers[kernel]]))
+        else:
+            near.append(numbers[kernel])
+    taken, scale = list(at), 72 / axes.figure.dpi
+    for place, group in groups:
+        words = ", ".join(map(str, sorted(group)))
+        side = max(map(np.array, SIDES), key=_room(axes, place, taken, len(group) > 1))
+        taken.append(place + side)
+        where = axes.transData.inverted().transform(place)
+        axes.annotate(words, where, side * scale, textcoords="offset points", fontsize=WORDS, va="center",
+                      ha=("right", "center", "left")[int(np.sign(side[0])) + 1] if len(group) > 1 else "center",
+                      color=theme["ink"]).set_in_layout(False)  # fmt: skip
+
+
+def _room(axes: Any, place: Any, taken: Sequence[Any], is_long: bool) -> Callable[[Any], float]:
+    """Return how much room a number has on a side of its point: pixels to what is nearest, as far as that matters."""
+    box = axes.get_window_extent()
+
+    def room(side: Any) -> float:
+        spot = place + side
+        others = [np.hypot(*(spot - other)) for other in taken if np.hypot(*(place - other)) > 1]
+        inside = box.x0 + 6 < spot[0] < box.x1 - 6 and box.y0 + 6 < spot[1] < box.y1 - 6
+        fits = inside and not (is_long and (side[0] == 0 or (side[0] < 0) == (place[0] < box.x0 + box.width / 2)))
+        return float(min([ENOUGH, *others])) - (0.0 if fits else 2 * ENOUGH)
+
+    return room
+
+
+def engineering(value: float, _: Any = None) -> str:
+    """Write a number with the letter of a power of 1000.
+
+    >>> engineering(4.8e12), engineering(0.5), engineering(2e9)
+    ('4.8 T', '0.5', '2 G')
+    """
+    for power, letter in ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if value >= power:
+            return f"{value / power:.3g} {letter}"
+    return f"{value:.3g}"

@@ -1,0 +1,47 @@
+"""The view of predictions: a speedup that was foretold of a kernel, beside the one that a later run achieved."""
+
+from profsvc.store.shapes import Shape, text_of
+
+SHAPES = {
+    "v1_predictions": Shape(
+        "A speedup that was foretold of a kernel, and the one that a later run achieved.",
+        "predictions c JOIN runs b ON b.run_id = c.run_before JOIN runs a ON a.run_id = c.run_after"
+        " JOIN kernels k ON k.kernel_id = c.kernel_before_id JOIN kernels m ON m.kernel_id = c.kernel_after_id",
+        (
+            ("prediction_id", "int", "c.prediction_id", "number of the row; another one when the pair is made anew"),
+            ("project", "text", "b.project", "project of the run before"),
+            ("run_before", "int", "c.run_before", "the run that it was foretold of"),
+            ("name_before", "text", "b.name", "its name"),
+            ("run_after", "int", "c.run_after", "the run that achieved what it did"),
+            ("name_after", "text", "a.name", "its name"),
+            ("kernel_before", "text", "k.kernel", "full name of the kernel before"),
+            ("kernel_after", "text", "m.kernel", "full name of the kernel after"),
+            ("device", "text", text_of("c.device_id"), "device of the run before"),
+            ("source", "text", text_of("c.source_id"), "who foretold it: profsvc, or the tool whose rules did"),
+            (
+                "kind",
+                "text",
+                text_of("c.kind_id"),
+                "overall, ceiling, criterion or model; of a tool's rules global (of the kernel's time) or local",
+            ),
+            ("criterion", "text", text_of("c.criterion_id"), "overall, or the name of the criterion, model or rule"),
+            ("predicted", "float", "c.predicted", "speedup foretold"),
+            ("achieved", "float", "c.achieved", "mean time of a launch before over that after"),
+            ("value_before", "float", "c.value_before", "the criterion before; null of what is none"),
+            ("value_after", "float", "c.value_after", "the criterion after"),
+            ("before_ns", "float", "c.before_ns", "mean time of a launch before"),
+            ("after_ns", "float", "c.after_ns", "mean time of a launch after"),
+            ("matched_by", "text", text_of("c.matched_by_id"), "how the two kernels were found to be one"),
+            (
+                "same_work",
+                "text",
+                text_of("c.same_work_id"),
+                "why both do the same work: map (somebody said so), threads (as many a launch); null if unknown",
+            ),
+            ("scored", "int", "c.scored", "1 if it counts for the accuracy, else 0"),
+            ("reason", "text", text_of("c.reason_id"), "why it does not count"),
+            ("analysis_version", "text", text_of("c.analysis_version_id"), "version of the analysis that foretold it"),
+            ("made_at", "text", "c.made_at", "when the two runs were compared, UTC, ISO 8601"),
+        ),
+    )
+}

@@ -1,0 +1,190 @@
+"""What was foretold of the kernels of a run, what is known of their work, and the predictions that come of two runs."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from sqlalchemy import Connection, Engine, text
+
+from profsvc.store.bulk import insert_rows
+from profsvc.store.engine import reading, writing
+from profsvc.store.load import now
+from profsvc.store.names import Names
+from profsvc.store.prediction_schema import TEXTS
+from profsvc.store.results import must_exist
+
+# Pages of one report hold a launch several times: the page whose numbers are doubted least stands for it. A speedup of
+# a kernel is that of all its time: of launches of 2 ms and 1 ms with speedups 2 and 1 it is 3 ms over 2 ms.
+_ONE = "row_number() OVER (PARTITION BY coalesce(l.same_as, l.launch_id){} ORDER BY {}.flags, {}.launch_id)"
+_CRITERIA = f"""
+    WITH one AS (
+      SELECT l.kernel, c.criterion, c.value, c.speedup, c.analysis_version, l.duration_ns,
+             {_ONE.format(", c.criterion", "c", "c")} AS place
+      FROM v1_criteria c JOIN v1_launches l ON l.launch_id = c.launch_id
+      WHERE c.run_id = :run_id AND c.launch_id IS NOT NULL AND c.speedup > 0 AND l.duration_ns > 0
+    )
+    SELECT kernel, 'profsvc' AS source, 'criterion' AS kind, criterion,
+           sum(duration_ns) / nullif(sum(duration_ns / speedup), 0) AS predicted,
+           sum(value * duration_ns) / sum(duration_ns) AS value, max(analysis_version) AS analysis_version
+    FROM one WHERE place = 1 GROUP BY kernel, criterion
+"""
+_POTENTIAL = f"""
+    WITH one AS (
+      SELECT l.kernel, p.duration_ns, p.speedup, p.speedup_as_published, p.speedup_ceiling, p.analysis_version,
+             {_ONE.format("", "p", "p")} AS place
+      FROM v1_potential p JOIN v1_launches l ON l.launch_id = p.launch_id
+      WHERE p.run_id = :run_id AND p.launch_id IS NOT NULL AND p.speedup > 0 AND p.duration_ns > 0
+    )
+    SELECT kernel, 'profsvc' AS source, '{{kind}}' AS kind, '{{criterion}}' AS criterion,
+           sum(duration_ns) / nullif(sum(duration_ns / {{speedup}}), 0) AS predicted, NULL AS value,
+           max(analysis_version) AS analysis_version
+    FROM one WHERE place = 1 AND {{speedup}} > 0 GROUP BY kernel
+"""
+_MODELS = f"""
+    WITH said AS (
+      SELECT m.launch_id, m.flags, m.analysis_version,
+             CASE WHEN m.quantity IN ('time_ns', 't_min_ns', 'speedup') THEN m.model ELSE m.quantity END AS criterion,
+             CASE WHEN m.model <> 'benefit' THEN m.value WHEN m.quantity = 'speedup' THEN 1 / nullif(m.value, 0)
+             ELSE 1 - m.value END AS share_or_ns, m.model
+      FROM v1_models m
+      WHERE m.run_id = :run_id AND m.launch_id IS NOT NULL AND m.form = 'consistent'
+        AND (m.model = 'benefit' AND m.quantity IN ('speedup', 'B_itilp', 'B_memlp', 'B_fp', 'B_serial')
+             OR m.model = 'roofline' AND m.quantity = 'time_ns' OR m.model = 'time_bound' AND m.quantity = 't_min_ns')
+    ), one AS (
+      SELECT l.kernel, m.criterion, m.analysis_version, l.duration_ns,
+             m.share_or_ns * CASE m.model WHEN 'benefit' THEN l.duration_ns ELSE 1 END AS left_ns,
+             {_ONE.format(", m.criterion", "m", "m")} AS place
+      FROM said m JOIN v1_launches l ON l.launch_id = m.launch_id WHERE m.share_or_ns > 0 AND l.duration_ns > 0
+    )
+    SELECT kernel, 'profsvc' AS source, 'model' AS kind, criterion,
+           sum(duration_ns) / nullif(sum(left_ns), 0) AS predicted, NULL AS value,
+           max(analysis_version) AS analysis_version
+    FROM one WHERE place = 1 GROUP BY kernel, criterion
+"""
+# A launch on which a rule says nothing would gain nothing by it, if the tool says anything of the launch.
+_RULES = """
+    WITH said AS (
+      SELECT coalesce(l.same_as, l.launch_id) AS first, l.kernel, l.tool, max(l.duration_ns) AS duration_ns, r.kind,
+             r.rule, max(r.estimated_saving_fraction) AS saving
+      FROM v1_rules r JOIN v1_launches l ON l.launch_id = r.launch_id
+      WHERE r.run_id = :run_id AND r.estimated_saving_fraction < 1 AND l.duration_ns > 0
+        AND r.kind IN ('global', 'local')
+      GROUP BY coalesce(l.same_as, l.launch_id), l.kernel, l.tool, r.kind, r.rule
+    ), timed AS (
+      SELECT kernel, tool, sum(duration_ns) AS duration_ns
+      FROM (SELECT DISTINCT first, kernel, tool, duration_ns FROM said) t GROUP BY kernel, tool
+    ), best AS (
+      SELECT kernel, tool, 'overall' AS kind, 'overall' AS criterion, duration_ns * max(saving) AS saved_ns
+      FROM said WHERE kind = 'global' GROUP BY first, kernel, tool, duration_ns
+      UNION ALL SELECT kernel, tool, kind, rule, duration_ns * saving FROM said
+    )
+    SELECT b.kernel, b.tool AS source, b.kind, b.criterion,
+           max(t.duration_ns) / nullif(max(t.duration_ns) - sum(b.saved_ns), 0) AS predicted, NULL AS value,
+           NULL AS analysis_version
+    FROM best b JOIN timed t ON t.kernel = b.kernel AND t.tool = b.tool GROUP BY b.kernel, b.tool, b.kind, b.criterion
+"""
+# Kind and criterion of a prediction -> the column of v1_potential that holds it.
+_OVERALL = {
+    ("overall", "overall"): "speedup",
+    ("overall", "overall_as_published"): "speedup_as_published",
+    ("ceiling", "ceiling"): "speedup_ceiling",
+}
+FORETOLD = (
+    *(_POTENTIAL.format(kind=kind, criterion=name, speedup=column) for (kind, name), column in _OVERALL.items()),
+    *(_CRITERIA, _MODELS, _RULES),
+)
+MOST_PREDICTIONS = 200_000
+OF_SCORE = (
+    "prediction_id", "run_before", "run_after", "kernel_before", "kernel_after", "source", "kind", "criterion",
+    "predicted", "achieved", "value_before", "value_after",
+)  # fmt: skip
+# What a tool is called in formats and so as a source.
+SHORT = {"Nsight Compute": "ncu"}
+_WORK = """
+    SELECT l.kernel, min(l.threads) AS least_threads, max(l.threads) AS most_threads,
+           CAST(count(*) - count(l.threads) AS BIGINT) AS unknown, min(l.device) AS device,
+           max(l.device) AS other_device, min(l.tool) AS tool, max(l.tool) AS other_tool
+    FROM (
+      SELECT kernel, device, tool,
+             CAST(grid_x AS DOUBLE PRECISION) * grid_y * grid_z * block_x * block_y * block_z AS threads
+      FROM v1_launches WHERE run_id = :run_id AND same_as IS NULL
+    ) l
+    GROUP BY l.kernel
+"""
+
+
+def foretold(engine: Engine, run_id: int) -> list[dict[str, Any]]:
+    """Return the speedups that were foretold of the kernels of a run, by this program and by the rules of tools.
+
+    kernel, source, kind, criterion, predicted, value (of a criterion), analysis_version (None of a tool's rules). What
+    is not known is not there.
+    """
+    with reading(engine) as connection:
+        found = [row for query in FORETOLD for row in connection.execute(text(query), {"run_id": run_id}).mappings()]
+        known = [row for row in found if row["predicted"] is not None]
+        return [{**row, "source": SHORT.get(row["source"], row["source"])} for row in known]
+
+
+def work_of_kernels(engine: Engine, run_id: int) -> dict[str, dict[str, Any]]:
+    """Return of each kernel of a run the least and the most threads of a launch, its device and the tool it is from.
+
+    ``unknown`` is how many launches have no known number of threads; ``other_device`` and ``other_tool`` differ from
+    ``device`` and ``tool`` where there are several.
+    """
+    with reading(engine) as connection:
+        rows = connection.execute(text(_WORK), {"run_id": run_id}).mappings()
+        return {row["kernel"]: dict(row) for row in rows}
+
+
+def scored_predictions(
+    engine: Engine, project: str | None = None, source: str | None = None, most: int = MOST_PREDICTIONS
+) -> tuple[list[dict[str, Any]], int]:
+    """Return the predictions that count, the newest ``most`` of them in the order they were made, and how many there
+    are of all.
+
+    The columns are `OF_SCORE`, those of ``v1_predictions``.
+    """
+    asked = {name: value for name, value in (("project", project), ("source", source)) if value is not None}
+    where = "".join(f" AND {name} = :{name}" for name in asked)
+    with reading(engine) as connection:
+        query = f"SELECT count(*) FROM v1_predictions WHERE 1 = 1{where}"
+        recorded = int(connection.execute(text(query), asked).scalar_one())
+        query = f"SELECT {', '.join(OF_SCORE)} FROM v1_predictions WHERE scored = 1{where}"
+        query += " ORDER BY prediction_id DESC LIMIT :most"
+        rows = [dict(row) for row in connection.execute(text(query), {**asked, "most": most}).mappings()]
+    return rows[::-1], recorded
+
+
+def sources_of_predictions(engine: Engine) -> list[str]:
+    """Return who foretold anything."""
+    with reading(engine) as connection:
+        query = text("SELECT DISTINCT source FROM v1_predictions ORDER BY source")
+        return list(connection.execute(query).scalars())
+
+
+def save_predictions(engine: Engine, before: int, after: int, rows: Iterable[Mapping[str, Any]]) -> None:
+    """Write the predictions of a pair of runs, in place of those that the pair has."""
+    found, pair = list(rows), {"run_before": before, "run_after": after}
+    of_pair = "FROM predictions WHERE run_before = :run_before AND run_after = :run_after"
+    if not found:
+        with reading(engine) as connection:
+            if connection.execute(text(f"SELECT 1 {of_pair} LIMIT 1"), pair).first() is None:
+                return  # nothing to write: no turn is waited for
+    with writing(engine) as connection:
+        for run_id in pair.values():
+            must_exist(connection, "runs", "run_id", run_id)
+        connection.execute(text(f"DELETE {of_pair}"), pair)
+        if found:
+            _insert(connection, pair, found)
+
+
+def _insert(connection: Connection, pair: Mapping[str, int], rows: list[Mapping[str, Any]]) -> None:
+    kernels, texts = Names(connection, "kernels"), Names(connection, "texts")
+    columns: dict[str, list[Any]] = {name: [number] * len(rows) for name, number in pair.items()}
+    for name in ("kernel_before", "kernel_after"):
+        columns[f"{name}_id"] = kernels.column([(row[name],) for row in rows])
+    for name in TEXTS:
+        columns[f"{name}_id"] = texts.column([None if row[name] is None else (row[name],) for row in rows])
+    for name in ("predicted", "achieved", "value_before", "value_after", "before_ns", "after_ns", "scored"):
+        columns[name] = [row[name] for row in rows]
+    columns["made_at"] = [now()] * len(rows)
+    insert_rows(connection, "predictions", list(columns), zip(*columns.values(), strict=True))

@@ -1,0 +1,194 @@
+"""What was foretold, and what came of it: recorded when two runs are compared, scored over all of them."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from profsvc import store
+from profsvc.analysis.matching import MAPPED
+from profsvc.errors import NotFoundError
+from profsvc.formulas import accuracy as formula
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
+Row = Mapping[str, Any]
+SCORES = (
+    "source", "kind", "criterion", "n", "runs", "rank_correlation", "median_log_error", "median_factor", "bias",
+    "slope", "slope_low", "slope_high", "within_10", "within_25", "within_50", "passed", "constant",
+    "constant_log_error", "reason",
+)  # fmt: skip
+OVERALL = "overall"
+KINDS = ("overall", "ceiling", "criterion", "model", "global", "local")
+SAME_THREADS = "threads"
+# A criterion that rose by less was hardly worked on.
+ACTED = 0.05
+
+
+def record(engine: "Engine", view: Row) -> dict[str, Any]:
+    """Store what was foretold of the kernels of a comparison (`compare.compare`) beside what they achieved.
+
+    The rows of the same pair of runs are replaced. ``recorded`` says how many there are, ``scored`` how many of them
+    count, ``reasons`` why the others do not.
+    """
+    before, after = view["before"]["run_id"], view["after"]["run_id"]
+    pairs = {row["kernel_before_full"]: row for row in view["kernels"] if _is_pair(row, same_run=before == after)}
+    told = [row for row in store.foretold(engine, before) if row["kernel"] in pairs]
+    works = [store.work_of_kernels(engine, run_id) for run_id in (before, after)] if told else [{}, {}]
+    values = {(row["kernel"], row["criterion"]): row["value"] for row in store.foretold(engine, after)} if told else {}
+    judged = {name: _judged(pair, works[0].get(name), works[1].get(pair["kernel_after_full"]))
+              for name, pair in pairs.items()}  # fmt: skip
+    rows = [
+        {
+            **row,
+            **judged[row["kernel"]],
+            "kernel_before": row["kernel"],
+            "kernel_after": (pair := pairs[row["kernel"]])["kernel_after_full"],
+            "achieved": pair["speedup"],
+            "value_before": row["value"],
+            "value_after": values.get((pair["kernel_after_full"], row["criterion"]))
+            if row["value"] is not None
+            else None,
+            "before_ns": pair["mean_before_us"] * 1e3,
+            "after_ns": pair["mean_after_us"] * 1e3,
+            "matched_by": pair["matched_by"],
+        }
+        for row in told
+    ]
+    store.save_predictions(engine, before, after, rows)
+    reasons = list(dict.fromkeys(f"{row['kernel_after']}: {row['reason']}" for row in rows if row["reason"]))
+    return {"recorded": len(rows), "scored": sum(row["scored"] for row in rows), "reasons": reasons}
+
+
+def _is_pair(row: Row, *, same_run: bool) -> bool:
+    """Tell whether something came of a kernel: both are timed, and they are not one and the same."""
+    return row["speedup"] is not None and not (same_run and row["kernel_before_full"] == row["kernel_after_full"])
+
+
+def _judged(pair: Row, old: Row | None, new: Row | None) -> dict[str, Any]:
+    """Why both do the same work, and why a prediction of the pair does not count; None where it does."""
+    same = MAPPED if pair["matched_by"] == MAPPED else SAME_THREADS if _threads(old) == _threads(new) else None
+    if same == SAME_THREADS and _threads(old) is None:
+        same = None
+    said = []
+    for what, words in (("device", "it ran on {} before and on {} after"), ("tool", "{} timed it before, {} after")):
+        names = [_names(one, what) for one in (old, new)]
+        if names[0] != names[1] or len(names[0]) > 1:
+            said.append(words.format(*(" and ".join(sorted(name)) or "an unknown " + what for name in names)))
+    if same is None:
+        threads = [_words(_threads(one)) for one in (old, new)]
+        said.append(
+            f"nothing says that both do the same work: a launch has {threads[0]} before and {threads[1]} after; "
+            "where it is the same, say so with --map OLD=NEW"
+        )
+    return {"same_work": same, "device": None if old is None else old["device"], "scored": int(not said),
+            "reason": "; ".join(said) or None}  # fmt: skip
+
+
+def _threads(one: Row | None) -> tuple[float, float] | None:
+    """Return the least and the most threads of a launch, where all are known."""
+    if one is None or one["unknown"] or one["least_threads"] is None:
+        return None
+    return one["least_threads"], one["most_threads"]
+
+
+def _words(threads: tuple[float, float] | None) -> str:
+    if threads is None:
+        return "an unknown number of threads"
+    least, most = threads
+    return f"{least:.0f} threads" if least == most else f"{least:.0f} to {most:.0f} threads"
+
+
+def _names(one: Row | None, what: str) -> set[str]:
+    return set() if one is None else {name for name in (one[what], one[f"other_{what}"]) if name is not None}
+
+
+def accuracy(
+    engine: "Engine", project: str | None = None, source: str | None = None, *, acted: bool = False, best: bool = False
+) -> dict[str, Any]:
+    """Score the predictions that count: a row for each source, kind and criterion in ``scores``.
+
+    With ``acted`` only those of a criterion that the change improved by 0.05 or more, where that is known; with
+    ``best`` of several runs after one only the fastest. ``common`` compares the overall predictions of all sources on
+    the pairs that each of them foretold. A row with too few pairs has its number and a reason, and no scores.
+    ``pairs`` are the overall predictions that were scored.
+    """
+    counted, recorded = store.scored_predictions(engine, project, source)
+    if source is not None and not recorded and source not in (named := store.sources_of_predictions(engine)):
+        raise NotFoundError.near("source of predictions", source, named)
+    rows: list[Row] = [row for row in counted if not acted or _improved(row)]
+    rows = sorted(_fastest(rows) if best else rows, key=_group)
+    scores = [_score(group, list(own)) for group, own in groupby(rows, _group)]
+    return {
+        "project": project,
+        "source": source,
+        "acted": acted,
+        "best": best,
+        "recorded": recorded,
+        "counted": len(counted),
+        "scored": len(rows),
+        "truncated": len(counted) == store.MOST_PREDICTIONS,
+        "scores": sorted(scores, key=_place),
+        "common": _common(rows),
+        "pairs": [row for row in rows if row["criterion"] == OVERALL],
+    }
+
+
+def _place(row: Row) -> tuple[Any, ...]:
+    return KINDS.index(row["kind"]), row["source"], -row["n"], row["criterion"]
+
+
+def _group(row: Row) -> tuple[str, str, str]:
+    return row["source"], row["kind"], row["criterion"]
+
+
+def _improved(row: Row) -> bool:
+    if row["kind"] != "criterion":
+        return True
+    return None not in (row["value_before"], row["value_after"]) and row["value_after"] - row["value_before"] >= ACTED
+
+
+def _fastest(rows: Iterable[Row]) -> list[Row]:
+    """Keep of each prediction the pair that achieved most."""
+    kept: dict[Any, Row] = {}
+    for row in rows:
+        key = (row["run_before"], row["kernel_before"], _group(row))
+        if key not in kept or row["achieved"] > kept[key]["achieved"]:
+            kept[key] = row
+    return list(kept.values())
+
+
+def _score(group: Sequence[str], rows: Sequence[Row]) -> dict[str, Any]:
+    made = formula.accuracy([row["predicted"] for row in rows], [row["achieved"] for row in rows])
+    scored: dict[str, Any] = dict.fromkeys(SCORES)
+    scored |= dict(zip(("source", "kind", "criterion"), group, strict=True))
+    scored |= {"n": int(made.n), "runs": len({(row["run_before"], row["run_after"]) for row in rows})}
+    if made.n < formula.LEAST:
+        return scored | {"reason": f"{int(made.n)} of the {formula.LEAST} pairs that a score needs"}
+    numbers = {name: float(value) for name, value in made._asdict().items() if value.ndim == 0}
+    numbers |= {"median_log_error": numbers["log_error"], "median_factor": float(np.exp(numbers["log_error"]))}
+    numbers |= {f"within_{share * 100:.0f}": float(x) for share, x in zip(formula.SHARES, made.within, strict=True)}
+    return scored | {
+        name: None if np.isnan(value) else value for name, value in numbers.items() if name in SCORES and name != "n"
+    }
+
+
+def _common(rows: Collection[Row]) -> list[dict[str, Any]]:
+    """Score the overall predictions of all sources on the pairs that each of them foretold; none with one source."""
+    overall = [row for row in rows if row["criterion"] == OVERALL]
+    sources = sorted({row["source"] for row in overall})
+    of_pair: dict[Any, set[str]] = {}
+    for row in overall:
+        of_pair.setdefault(_pair(row), set()).add(row["source"])
+    shared = [row for row in overall if len(of_pair[_pair(row)]) == len(sources)]
+    return [
+        _score((name, OVERALL, OVERALL), [row for row in shared if row["source"] == name])
+        for name in sources
+        if len(sources) > 1
+    ]
+
+
+def _pair(row: Row) -> tuple[Any, ...]:
+    return row["run_before"], row["run_after"], row["kernel_before"], row["kernel_after"]

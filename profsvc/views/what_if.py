@@ -1,0 +1,262 @@
+"""What a launch would take with other SMs, warps, clock or bandwidth, or on another device, by two models."""
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from itertools import product
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from profsvc import specs, store
+from profsvc.analysis import what_if as analysis
+from profsvc.errors import NotFoundError, UsageError
+from profsvc.formulas.flags import flag_names
+from profsvc.views import launches_of
+from profsvc.views.models import known_of
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
+    from profsvc.analysis.model_inputs import Inputs
+
+OF_LAUNCH = ("run_id", "launch_id", "launch_index", "kernel", "kernel_short", "device")
+MOST = 2_000
+"""Scenarios of one question at most."""
+COLUMNS = (
+    "device", "sms", "warps", "frequency_mhz", "bandwidth_gb_per_s", "mwp_cwp_us", "mwp_cwp_change", "mwp_cwp_bound",
+    "mwp_cwp_limiter", "throughput_us", "throughput_change", "throughput_bound", "throughput_limiter", "category",
+    "expected_low_us", "expected_high_us", "flags",
+)  # fmt: skip
+UNITS: Mapping[str, Mapping[str, float]] = {
+    "sms": {"": 1.0},
+    "warps": {"": 1.0},
+    "frequency_hz": {"hz": 1.0, "mhz": 1e6, "ghz": 1e9},
+    "bandwidth_bytes_per_s": {"": 1e9, "gb/s": 1e9, "tb/s": 1e12},
+}
+OPTIONS = {"sms": "sms", "warps": "warps", "frequency_hz": "frequency", "bandwidth_bytes_per_s": "bandwidth"}
+EXAMPLES = {"sms": "66 or x0.5", "warps": "32 or x0.5", "frequency_hz": "1200MHz, 1.2GHz or x0.8",
+            "bandwidth_bytes_per_s": "2000 (GB/s), 2TB/s or x1.5"}  # fmt: skip
+# What is asked where nobody says what: one thing at a time.
+ALONE = {"sms": (0.25, 0.5, 0.75), "warps": (0.5, 2.0), "frequency_hz": (0.6, 0.8),
+         "bandwidth_bytes_per_s": (0.5, 1.5, 2.0)}  # fmt: skip
+WHOLE = ("sms", "warps")
+
+
+class Base(NamedTuple):
+    """A launch as it is: the row of it, what is known of it, its machine and the inputs of the models."""
+
+    launch: dict[str, Any]
+    counters: Any
+    machine: analysis.Machine
+    inputs: "Inputs"
+    now: dict[str, Any]
+
+
+def base_of(engine: "Engine", run: str | int, kernel: str | None) -> Base:
+    """Return the longest launch of a run, or of a kernel of it, that the models have inputs for.
+
+    Raise `NotFoundError` with the reason where they have none.
+    """
+    launches, _ = launches_of(engine, run, kernel, 1)
+    if not launches:
+        raise NotFoundError(f"run {run!r} has no launches; a model answers about a launch with counters")
+    launch = launches[0]
+    known = known_of(engine, launch)
+    machine = analysis.Machine(known.figures, known.memory, known.measured)
+    return Base(launch, known.counters, machine, known.inputs(), analysis.present(known.counters, machine))
+
+
+def what_if(
+    engine: "Engine",
+    run: str | int,
+    kernel: str | None = None,
+    axes: Mapping[str, Sequence[str]] | None = None,
+    device: str | None = None,
+) -> dict[str, Any]:
+    """Answer for a launch as it is and in scenarios: each combination of the values of ``axes``, a row each.
+
+    ``axes`` are texts such as ``66``, ``x0.5`` or ``1200MHz`` for some of `UNITS`; without them, and without another
+    ``device``, one thing at a time is changed. A change is the time then over the time now, less 1; the expected times
+    are the measured one with it, by the model that gains least and by the one that gains most.
+    """
+    base = base_of(engine, run, kernel)
+    missing = _missing(engine, base)
+    if len(missing) == len(analysis.MODELS):
+        raise NotFoundError(f"{_named(base)}: neither model has all its inputs; {missing[0]['reason']}")
+    machine, now, counters = base.machine, base.now, base.counters
+    notes = [analysis.HELD]
+    first = analysis.answers(base.now)
+    if device is not None:
+        machine, now, counters, said = _moved(base, device)
+        notes += said
+    asked = {name: _values(name, texts, now) for name, texts in (axes or {}).items() if texts}
+    scenarios = _scenarios(asked, now, alone=device is None)
+    notes += [analysis.OF_CLOCK] if any("frequency_hz" in one for one in scenarios) else []
+    notes += _beyond(scenarios, now)
+    values = analysis.changed(counters, now, machine, scenarios)
+    rows = _rows(base, first, values, analysis.answers(values), device)
+    categories = specs.categories()
+    return {
+        "run": {name: base.launch[name] for name in ("run_id",)},
+        "launch": {
+            name: base.launch[name] for name in ("launch_id", "launch_index", "kernel", "kernel_short", "device")
+        },
+        "measured_us": None if base.launch["duration_ns"] is None else base.launch["duration_ns"] / 1e3,
+        "rows": rows,
+        "suggestions": analysis.suggestions(base.now, first),
+        "categories": {
+            str(number): {"verdict": categories[number].verdict, "advice": categories[number].advice}
+            for number in sorted({row["category"] for row in rows if row["category"]})
+        },
+        "assumed": _assumed(base),
+        "missing": missing,
+        "notes": notes,
+    }
+
+
+def _named(base: Base) -> str:
+    return f"launch #{base.launch['launch_index']} ({base.launch['kernel_short']})"
+
+
+def _missing(engine: "Engine", base: Base) -> list[dict[str, str]]:
+    """Name the models that lack an input, each with the reason that its analysis stored."""
+    first = analysis.answers(base.now)
+    found = []
+    for model in analysis.MODELS:
+        if np.isfinite(first[model].time_ns[0]):
+            continue
+        stored = store.select(engine, "v1_models", launch_id=base.launch["launch_id"], model=model, value=None)
+        reason = next((row["reason"] for row in stored if row["reason"]), "the run was not analysed for it; run: "
+                      "profsvc analyze")  # fmt: skip
+        found.append({"model": model, "reason": reason})
+    return found
+
+
+def _moved(base: Base, device: str) -> tuple[analysis.Machine, dict[str, Any], Any, list[str]]:
+    """Return the launch on another device of the catalogue, and what is assumed about that."""
+    other = specs.device(device)
+    figures = specs.figures(other.name, other.compute_capability)
+    memory = specs.memory_table(other.key)
+    machine = analysis.Machine(figures, memory, {})
+    now = analysis.moved(base.counters, base.now, machine)
+    if not now["active_blocks_per_sm"][0] >= 1:
+        raise UsageError(f"{_named(base)} cannot run on {other.name}: a block of it does not fit on an SM there")
+    said = [f"on {other.name}: figures of the catalogue, at {now['freq'][0] / 1e6:.0f} MHz, its highest clock"]
+    if lacking := [name for name in analysis.OF_DRAM if name not in memory]:
+        said.append(f"the latencies of its memory are not known ({', '.join(lacking)}): taken as now, in ns")
+    if lacking := [name for name, figure in analysis.LATENCIES.items() if figures.get(figure) is None]:
+        said.append(f"latencies of its units are not known ({', '.join(lacking)}): taken as now, in cycles")
+    kept = base.counters.drop(columns=[name for name in analysis.OF_MACHINE if name in base.counters])
+    return machine, now, kept, said
+
+
+def _values(name: str, texts: Sequence[str], now: Mapping[str, Any]) -> list[float]:
+    """Read the values of one axis; ``x0.5`` is a share of what it is now."""
+    own, found = float(now[analysis.AXES[name]][0]), []
+    for text in texts:
+        match = re.fullmatch(r"(x?)([0-9]*\.?[0-9]+(?:e[0-9]+)?)\s*([a-z/]*)", text.strip().lower(), re.ASCII)
+        unit = UNITS[name].get(match[3]) if match and not (match[1] and match[3]) else None
+        factor = own if match and match[1] and not match[3] else unit
+        value = float(match[2]) * factor if match and factor is not None else math.nan
+        if name in WHOLE and match and match[1] and 0 < value < math.inf:
+            value = max(1.0, math.floor(value))
+        if not (math.isfinite(value) and value > 0) or (name in WHOLE and value != int(value)):
+            raise UsageError(f"{OPTIONS[name]} {text!r} is none; write {EXAMPLES[name]}")
+        found.append(value)
+    return found
+
+
+def _scenarios(asked: Mapping[str, Sequence[float]], now: Mapping[str, Any], *, alone: bool) -> list[dict[str, float]]:
+    if not asked and not alone:
+        return []
+    if asked:
+        count = math.prod(map(len, asked.values()))
+        if count > MOST:
+            raise UsageError(f"that are {count} scenarios; ask for {MOST} at most")
+        return [dict(zip(asked, values, strict=True)) for values in product(*asked.values())]
+    each = {name: _values(name, [f"x{share}" for share in shares], now) for name, shares in ALONE.items()}
+    return [
+        {name: value}
+        for name, values in each.items()
+        for value in dict.fromkeys(values)
+        if value != float(now[analysis.AXES[name]][0]) and not (name == "warps" and value > _fitting(now))
+    ]
+
+
+def _fitting(now: Mapping[str, Any]) -> float:
+    """Return the warps of a launch that fit on an SM."""
+    return float(now["blocks_per_sm"][0] * now["warps_per_block"][0])
+
+
+def _beyond(scenarios: Sequence[Mapping[str, float]], now: Mapping[str, Any]) -> list[str]:
+    """Say which scenarios no such device has: more warps than fit on an SM, more SMs than there are."""
+    said = []
+    limits = {
+        "warps": (_fitting(now), "warps of this launch fit on an SM (registers, shared memory, slots)"),
+        "sms": (float(now["sms"][0]), "SMs are on the device"),
+    }
+    for name, (most, words) in limits.items():
+        if np.isfinite(most) and any(scenario.get(name, 0.0) > most for scenario in scenarios):
+            said.append(f"beware: only {most:g} {words}; what goes beyond is hypothetical")
+    return said
+
+
+def _rows(
+    base: Base,
+    first: Mapping[str, analysis.Answer],
+    values: Mapping[str, Any],
+    said: Mapping[str, analysis.Answer],
+    device: str | None,
+) -> list[dict[str, Any]]:
+    """A row for now and one a scenario; on another device one for it as it is, too."""
+    measured = base.launch["duration_ns"]
+    rows = [
+        _row(
+            0, base.launch["device"], {name: base.now[name] for name in analysis.AXES.values()}, first, first, measured
+        )
+    ]
+    begin = 1 if device is None else 0
+    name = base.launch["device"] if device is None else specs.device(device).name
+    count = len(said["mwp_cwp"].time_ns)
+    own = {one: np.broadcast_to(values[one], (count,)) for one in analysis.AXES.values()}
+    return rows + [_row(place, name, own, said, first, measured) for place in range(begin, count)]
+
+
+def _row(
+    place: int,
+    device: str | None,
+    values: Mapping[str, Any],
+    said: Mapping[str, analysis.Answer],
+    first: Mapping[str, analysis.Answer],
+    measured: float | None,
+) -> dict[str, Any]:
+    row: dict[str, Any] = dict.fromkeys(COLUMNS)
+    row |= {"device": device, "sms": float(values["sms"][place]), "warps": float(values["N"][place])}
+    row |= {
+        "frequency_mhz": float(values["freq"][place]) / 1e6,
+        "bandwidth_gb_per_s": float(values["bandwidth"][place]) / 1e9,
+    }
+    ratios, flags, bounds = [], 0, analysis.bounds(said)
+    for model, answer in said.items():
+        time, own = float(answer.time_ns[place]), float(first[model].time_ns[0])
+        if not (math.isfinite(time) and math.isfinite(own)):
+            continue
+        ratios.append(time / own)
+        flags |= int(answer.result.flags[place])
+        row |= {f"{model}_us": time / 1e3, f"{model}_change": time / own - 1}
+        row |= {f"{model}_bound": bounds[model][place], f"{model}_limiter": answer.limiter[place]}
+        if model == "throughput":
+            row["category"] = int(answer.result.category[place]) or None
+    if ratios and measured:
+        row |= {"expected_low_us": measured * min(ratios) / 1e3, "expected_high_us": measured * max(ratios) / 1e3}
+    return row | {"flags": " ".join(flag_names(flags)) or None}
+
+
+def _assumed(base: Base) -> list[str]:
+    """Name the inputs that no counter and no table of the device says."""
+    from profsvc.analysis.model_inputs import inputs_of
+
+    names = dict.fromkeys(name for model in analysis.MODELS for name in inputs_of(model))
+    origins = {name: base.inputs.origin(name)[0] for name in names}
+    return [f"{name} {float(base.now[name][0]):g}" for name, origin in origins.items() if origin == "assumed"]
