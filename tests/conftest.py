@@ -12,7 +12,7 @@ from sqlalchemy import Engine
 
 from profsvc import pipeline, store
 from profsvc.pipeline.night import report_of_night
-from tests import postgres
+from tests import hostile, postgres
 
 # The same examples every time: a red test can be run again. Look for new ones with --hypothesis-profile=default.
 settings.register_profile("repeatable", derandomize=True, deadline=None)
@@ -38,6 +38,16 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
     report_of_night(engine)
     yield engine
     engine.dispose()
+
+
+@pytest.fixture(scope="session")
+def hostile_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The file of a store whose every name attacks what shows it; tests only read it."""
+    file = tmp_path_factory.mktemp("hostile") / "store.sqlite"
+    engine = store.open_store(str(file))
+    assert hostile.fill(engine) == [1, 2]
+    engine.dispose()
+    return file
 
 
 @pytest.fixture

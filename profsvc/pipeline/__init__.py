@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
@@ -18,7 +17,7 @@ from profsvc.errors import InputError, ServiceError
 from profsvc.formats.clock import LOCAL, UTC
 from profsvc.formats.named_columns import read_columns
 from profsvc.formats.placed_sensors import placed_sensors, read_positions
-from profsvc.pipeline import memory_traces
+from profsvc.pipeline import memory_traces, refusals
 from profsvc.pipeline.kernels import means_of_run, results_of_kernels
 from profsvc.pipeline.power import analyze_power
 from profsvc.pipeline.reading import AS_IT_IS, OPTIONS, Reading
@@ -28,17 +27,9 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
 
 __all__ = [
-    "Reading",
-    "Verdict",
-    "analyze",
-    "analyze_again",
-    "analyze_power",
-    "check",
-    "demo_files",
-    "ingest",
-    "reparse",
+    "Reading", "Verdict", "analyze", "analyze_again", "analyze_power", "check", "demo_files", "ingest", "reparse",
     "undelete",
-]
+]  # fmt: skip
 
 LAUNCHES_AT_ONCE = 200
 MOST_AT_ONCE = 20_000
@@ -163,12 +154,9 @@ def ingest(
         try:
             verdict, stored = store.repeated(engine, attempt)
         except InputError as error:
-            _note_refusal(engine, run, file_name, arrival.sha256, error)
+            refusals.note(engine, run, file_name, arrival.sha256, error)
             raise
-        form = store.upload(engine, stored.upload_id)["format"] if stored.known else verdict.format
-        if form == formats.memory_trace.NAME:
-            here = partial(memory_traces.this_or_kept, arrival, files)
-            store.repeated(engine, partial(memory_traces.simulate_traces, engine, stored.run_id, here))
+        memory_traces.simulate_upload(engine, stored, verdict.format, arrival, files)
     verdict.known, verdict.upload_id = stored.known, stored.upload_id
     verdict.run_id, verdict.run = stored.run_id, stored.run
     if verdict.known:
@@ -181,15 +169,6 @@ def ingest(
         advice = f"measured: {devices}; recompute the runs on it with: profsvc analyze --all"
         verdict.message = f"{verdict.message}; {advice}" if verdict.message else advice
     return verdict
-
-
-def _note_refusal(engine: "Engine", run: store.RunInfo, file_name: str, sha256: str, error: InputError) -> None:
-    """Write down for the nightly report that a file was refused; a store that cannot be written hides no error."""
-    with suppress(ServiceError):
-        project, name = run.project, run.name
-        if run.run_id and (known := store.select(engine, "v1_runs", run_id=run.run_id)):
-            project, name = known[0]["project"], known[0]["name"]
-        store.note_refusal(engine, project, name, file_name, sha256, error)
 
 
 def _store(
@@ -301,7 +280,18 @@ def analyze(engine: "Engine", run_id: int, progress: Progress | None = None, *, 
     """Recompute the counters, criteria, potential and power of a run; return how many launches it has.
 
     Launches without metrics get no rows of results, and none of them is read: they count by sums over their file.
+    Where another file comes to the run meanwhile, it is all computed again: of two analyses no older one is the last.
     """
+    while (total := _analyze_launches(engine, run_id)) is None:
+        continue
+    analyze_power(engine, run_id, asked=asked)
+    if progress:
+        progress(total)
+    return total
+
+
+def _analyze_launches(engine: "Engine", run_id: int) -> int | None:
+    """Recompute what is known of the launches of a run; None where it has other files by now."""
     uploads = store.select(engine, "v1_uploads", run_id=run_id)
     tools = {upload["upload_id"]: str(upload["format"]).split("-")[0] for upload in uploads if upload["launches"]}
     launches, lent = _measured(engine, run_id, tools)
@@ -314,14 +304,11 @@ def analyze(engine: "Engine", run_id: int, progress: Progress | None = None, *, 
     results = analysis.analyze(launches, counters, store.characterizations(engine), specs.criteria(), rest)
     results = chain(results, of_kernels)
     figures: list[pd.DataFrame] = []
-    parts = chain(_noting_devices(results, launches, figures), memory_traces.rows_of_run(engine, run_id))
-    store.save_results(engine, run_id, parts, analysis.VERSION)
+    noted = chain(_noting_devices(results, launches, figures), memory_traces.rows_of_run(engine, run_id))
+    if not store.save_results(engine, run_id, noted, analysis.VERSION, [upload["upload_id"] for upload in uploads]):
+        return None
     _describe_devices(engine, figures)
-    analyze_power(engine, run_id, asked=asked)
-    total = sum(int(upload["launches"]) for upload in uploads)
-    if progress:
-        progress(total)
-    return total
+    return sum(int(upload["launches"]) for upload in uploads)
 
 
 def _counters(
