@@ -25,7 +25,7 @@ FILES = (
     *("nsys_sqlite/two_devices.sqlite", "nsys_stats/several_reports.csv", "nsys_stats/rejects.csv", "kineto/cuda.json"),
     *("nvprof/two_processes.csv", "nvprof/events_and_metrics.csv", "nvprof/output_inside.csv"),
     *("rocprof/counters_without_times.csv", "characterization/latin1_no_end.csv", "hioki/pw3335.csv"),
-    *("tdms/elapsed.tdms", "tegrastats/orin.txt"),
+    *("tdms/elapsed.tdms", "tegrastats/orin.txt", "memory_trace/plain.csv"),
 )
 
 
