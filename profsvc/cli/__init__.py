@@ -19,6 +19,7 @@ from profsvc.cli import (
     delete,
     demo,
     doctor,
+    findings,
     look,
     plot,
     power,
@@ -80,7 +81,7 @@ def options(
 
 
 GROUPS = (
-    *(demo, upload, look, compare, what_if, plot, report, power, components, query),
+    *(demo, upload, look, compare, what_if, plot, report, findings, power, components, query),
     *(serve, token, remote, delete, db, doctor),
 )
 for group in GROUPS:

@@ -40,6 +40,20 @@ from profsvc.store.lists import FILTERS, MOST_ROWS, Condition, Page, kinds_of, l
 from profsvc.store.load import RunInfo, Stored, UploadInfo, find_upload, write_upload
 from profsvc.store.memory_traces import StoredTrace, save_trace, traces_of_run
 from profsvc.store.migrate import current, head, state, upgrade
+from profsvc.store.nights import (
+    BY_PEOPLE,
+    Move,
+    Night,
+    findings_of_series,
+    keep_night,
+    known_findings,
+    later_report,
+    note_refusal,
+    report_before,
+    series_of_finding,
+    set_finding,
+    states_of,
+)
 from profsvc.store.power import (
     Readings,
     last_samples,
@@ -80,6 +94,14 @@ from profsvc.store.read import (
 from profsvc.store.results import describe_device, save_results
 from profsvc.store.sandbox import Answer, export, query
 from profsvc.store.sandbox_rules import Rows
+from profsvc.store.series import (
+    figures_of_runs,
+    predictions_of_runs,
+    projects,
+    refusals_between,
+    runs_of_nights,
+    uploads_between,
+)
 from profsvc.store.server import repeated
 from profsvc.store.shapes import FLAGS
 from profsvc.store.timelines import timeline
@@ -90,6 +112,7 @@ from profsvc.store.views import VIEWS, column_kinds
 from profsvc.store.wide import wide_values
 
 __all__ = [
+    "BY_PEOPLE",
     "EVERYTHING",
     "FILTERS",
     "FLAGS",
@@ -104,6 +127,8 @@ __all__ = [
     "Condition",
     "Files",
     "Grant",
+    "Move",
+    "Night",
     "Page",
     "Readings",
     "Rows",
@@ -135,9 +160,11 @@ __all__ = [
     "device_attributes",
     "examine",
     "export",
+    "figures_of_runs",
     "files_of",
     "find_run",
     "find_upload",
+    "findings_of_series",
     "foretold",
     "forget",
     "grant_of",
@@ -146,6 +173,7 @@ __all__ = [
     "holding",
     "is_closed",
     "is_server",
+    "keep_night",
     "keeping",
     "kept_bytes",
     "kernel_metrics",
@@ -154,7 +182,9 @@ __all__ = [
     "kernels_by_time",
     "kernels_of_run",
     "kinds_of",
+    "known_findings",
     "last_samples",
+    "later_report",
     "launch_numbers",
     "launch_times",
     "launches",
@@ -166,17 +196,23 @@ __all__ = [
     "measured_launches",
     "metrics",
     "models",
+    "note_refusal",
     "one_state",
     "open_store",
     "potential",
     "powers_of_loads",
+    "predictions_of_runs",
+    "projects",
     "query",
+    "refusals_between",
     "repeated",
+    "report_before",
     "rereading",
     "restoring",
     "revoke_token",
     "rules",
     "runs",
+    "runs_of_nights",
     "save_power",
     "save_predictions",
     "save_results",
@@ -187,10 +223,13 @@ __all__ = [
     "sensor_readings",
     "sensors",
     "sensors_of_run",
+    "series_of_finding",
+    "set_finding",
     "sources_of_predictions",
     "spool_of",
     "state",
     "statement_of",
+    "states_of",
     "sweep",
     "table",
     "time_without",
@@ -200,6 +239,7 @@ __all__ = [
     "upgrade",
     "upload",
     "uploads",
+    "uploads_between",
     "vacuum",
     "waste",
     "wide_values",

@@ -38,6 +38,9 @@ ORDER = {
     "v1_models": "run_id, launch_id NULLS FIRST, kernel NULLS FIRST, model, quantity, form NULLS FIRST",
     **dict.fromkeys(power_shapes.SHAPES, "run_id, item"),
     "v1_predictions": "prediction_id",
+    "v1_findings": "finding_id",
+    "v1_reports": "report_id",
+    "v1_refusals": "refusal_id",
 }
 
 NEAR = 1000

@@ -30,6 +30,7 @@ from sqlalchemy import CheckConstraint, Column, Table, UniqueConstraint
 
 from profsvc.store.deletions import deleted_uploads
 from profsvc.store.event_schema import TABLES as EVENTS
+from profsvc.store.night_schema import NIGHT
 from profsvc.store.parts import integer, key, metadata, real, ref, row_id, table, text
 from profsvc.store.power_schema import POWER
 from profsvc.store.prediction_schema import predictions
@@ -351,6 +352,7 @@ RESULTS = {"criteria": criteria, "potential": potential, "models": models}
 
 __all__ = [
     "EVENTS",
+    "NIGHT",
     "POWER",
     "RESULTS",
     "STEP",
