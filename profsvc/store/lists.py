@@ -37,6 +37,8 @@ KEYS = {
     "v1_kernel_summaries": "summary_id",
     "v1_sensors": "sensor_id",
     "v1_samples": "sample_id",
+    "v1_schedules": "schedule_id",
+    "v1_slots": "slot_id",
 }
 FILTERS = {
     "": "is",

@@ -32,6 +32,7 @@ from profsvc.store.deletions import deleted_uploads
 from profsvc.store.event_schema import TABLES as EVENTS
 from profsvc.store.parts import integer, key, metadata, real, ref, row_id, table, text
 from profsvc.store.power_schema import POWER
+from profsvc.store.schedule_schema import schedules, slots
 from profsvc.store.token_schema import tokens
 from profsvc.store.wide_schema import TABLES as WIDE
 
@@ -346,4 +347,7 @@ models = _results(
 
 RESULTS = {"criteria": criteria, "potential": potential, "models": models}
 
-__all__ = ["EVENTS", "POWER", "RESULTS", "STEP", "WHOLE", "WIDE", "deleted_uploads", "metadata", "tokens"]
+__all__ = [
+    "EVENTS", "POWER", "RESULTS", "STEP", "WHOLE", "WIDE", "deleted_uploads", "metadata", "schedules", "slots",
+    "tokens",
+]  # fmt: skip
