@@ -28,6 +28,7 @@ from profsvc.store.deleted import (
     delete_upload,
     deleted_upload,
     deleted_uploads,
+    read_age,
     rereading,
     restoring,
 )
@@ -70,6 +71,7 @@ from profsvc.store.results import describe_device, save_results
 from profsvc.store.sandbox import Answer, export, query
 from profsvc.store.sandbox_rules import Rows
 from profsvc.store.schedules import (
+    ASKED,
     Slot,
     add_schedule,
     enable_schedule,
@@ -94,6 +96,7 @@ from profsvc.store.views import VIEWS, column_kinds
 from profsvc.store.wide import wide_values
 
 __all__ = [
+    "ASKED",
     "EVERYTHING",
     "FILTERS",
     "FLAGS",
@@ -150,6 +153,7 @@ __all__ = [
     "holding",
     "is_closed",
     "is_server",
+    "is_server_of",
     "keeping",
     "kept_bytes",
     "kernels_by_time",
@@ -175,6 +179,7 @@ __all__ = [
     "powers_of_loads",
     "put_off_slot",
     "query",
+    "read_age",
     "read_time",
     "remove_schedule",
     "renew_slot",
@@ -215,6 +220,11 @@ __all__ = [
 def is_server(url: str | None = None) -> bool:
     """Tell whether a store is asked for that a server keeps, not a file."""
     return url_of(url).get_backend_name() != "sqlite"
+
+
+def is_server_of(engine: Engine) -> bool:
+    """Tell whether a server keeps this store."""
+    return file_of(engine) is None
 
 
 def connect(url: str | None = None) -> Engine:

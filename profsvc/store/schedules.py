@@ -20,7 +20,8 @@ _ADD = """
     VALUES (:kind, :project, :cron, :zone, :arguments, 1, :now, :now, :next_at) RETURNING schedule_id
 """
 _LISTED = """
-    SELECT s.*, (SELECT max(t.due_at) FROM slots t WHERE t.schedule_id = s.schedule_id) AS last_due_at,
+    SELECT s.*, (SELECT max(t.due_at) FROM slots t WHERE t.schedule_id = s.schedule_id
+                 AND t.slot_key NOT LIKE :asked) AS last_due_at,
            (SELECT min(t.lease_until) FROM slots t WHERE t.schedule_id = s.schedule_id) AS lease_until
     FROM schedules s ORDER BY s.schedule_id
 """
@@ -39,6 +40,10 @@ _TAKE_OVER = """
     ) RETURNING *
 """
 _MINE = "slot_id = :slot_id AND owner = :owner AND attempts = :attempts AND state = 'running'"
+
+
+ASKED = "asked "
+"""How the keys of slots begin that somebody asked for, besides the times of the schedule."""
 
 
 class Slot(NamedTuple):
@@ -82,7 +87,7 @@ def _slot(row: Any) -> Slot | None:
 
 def add_schedule(
     engine: Engine, kind: str, cron: str, zone: str, arguments: Mapping[str, Any], *, project: str | None = None,
-    next_at: datetime, now: datetime,
+    next_at: datetime | None, now: datetime,
 ) -> int:  # fmt: skip
     """Keep a schedule and return its number; what was due before ``now`` is not missed by it."""
     row = {
@@ -92,7 +97,7 @@ def add_schedule(
         "zone": zone,
         "now": written(now),
         "arguments": json.dumps(arguments, sort_keys=True),
-        "next_at": written(next_at),
+        "next_at": None if next_at is None else written(next_at),
     }
     with writing(engine) as connection:
         return int(connection.execute(text(_ADD), row).scalar_one())
@@ -101,7 +106,7 @@ def add_schedule(
 def list_schedules(engine: Engine) -> list[dict[str, Any]]:
     """Return every schedule: its row, when its newest slot was due, and when the first lease of them runs out."""
     with reading(engine) as connection:
-        rows = [dict(row) for row in connection.execute(text(_LISTED)).mappings()]
+        rows = [dict(row) for row in connection.execute(text(_LISTED), {"asked": f"{ASKED}%"}).mappings()]
     return [row | {"arguments": json.loads(row["arguments"])} for row in rows]
 
 
