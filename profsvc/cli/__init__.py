@@ -23,6 +23,7 @@ from profsvc.cli import (
     power,
     query,
     remote,
+    schedule,
     serve,
     token,
     upload,
@@ -76,7 +77,22 @@ def options(
     context.obj = {"store": store}
 
 
-for group in (demo, upload, look, compare, power, components, query, serve, token, remote, delete, db, doctor):
+for group in (
+    demo,
+    upload,
+    look,
+    compare,
+    power,
+    components,
+    query,
+    serve,
+    schedule,
+    token,
+    remote,
+    delete,
+    db,
+    doctor,
+):
     group.register(app)
 
 

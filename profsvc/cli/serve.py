@@ -1,10 +1,12 @@
 """``serve``: the store over HTTP."""
 
+from contextlib import nullcontext
 from typing import Annotated
 
 import typer
 
-from profsvc.cli.common import engine_of, files_of, say
+from profsvc.cli.common import channels_of, engine_of, files_of, say
+from profsvc.cli.schedule import timer_part
 from profsvc.errors import ServiceError
 
 EXTRA = {"fastapi", "starlette", "uvicorn", "httptools", "prometheus_client"}
@@ -21,8 +23,13 @@ def serve(
     trusted_proxy: Annotated[
         list[str], typer.Option(help="Address of a proxy whose X-Forwarded-For is believed; repeatable.")
     ] = [],  # noqa: B006
+    no_schedule: Annotated[
+        bool, typer.Option("--no-schedule", help="Leave the schedules to others, such as profsvc scheduler.")
+    ] = False,
 ) -> None:
     """Serve the store over HTTP: uploads, the views, SQL, comparisons; /openapi.json describes it.
+
+    The schedules of the store are worked off beside it; PROFSVC_CHANNELS names where reports are sent.
 
     On 127.0.0.1 nobody needs a token. Where others reach it, by its address, a proxy or a name, everybody does.
 
@@ -44,7 +51,9 @@ def serve(
         raise ServiceError(f"the service needs more ({error}); run: pip install 'profsvc[server]'") from None
     engine = engine_of(context)
     place = service.Place(host, port, root_path, tuple(allowed_host), tuple(trusted_proxy))
-    service.serve(engine, files_of(engine), place, Limits.as_set(), say)
+    files = files_of(engine)
+    with nullcontext() if no_schedule else timer_part().running(engine, files, channels_of(), say):
+        service.serve(engine, files, place, Limits.as_set(), say)
 
 
 def register(app: typer.Typer) -> None:

@@ -23,7 +23,7 @@ from profsvc.scheduler.cron import Ticking, times_of
 from profsvc.scheduler.kinds import KINDS, Kind, checked
 from profsvc.scheduler.work import House, owner_name, perform, take, told, wanted
 
-__all__ = ["KINDS", "Kind", "Timer", "add", "resume", "run", "running"]
+__all__ = ["KINDS", "Kind", "Timer", "add", "rest", "resume", "run", "running"]
 
 LOOK_S = 10.0
 """How often the rows are looked at: for schedules that changed, slots that were missed, and owners that died."""
@@ -36,6 +36,11 @@ def add(
     arguments, now = checked(kind, project, said), datetime.now(UTC)
     next_at = times_of(cron, zone).after(now)
     return store.add_schedule(engine, kind, cron, zone, arguments, project=project, next_at=next_at, now=now)
+
+
+def rest(engine: Engine, schedule_id: int) -> None:
+    """Let a schedule rest."""
+    store.enable_schedule(engine, schedule_id, False, datetime.now(UTC))
 
 
 def resume(engine: Engine, schedule_id: int) -> None:
