@@ -27,6 +27,7 @@ from profsvc.cli import (
     serve,
     token,
     upload,
+    watch,
 )
 from profsvc.cli.common import say
 from profsvc.errors import ProfsvcError
@@ -80,6 +81,7 @@ def options(
 for group in (
     demo,
     upload,
+    watch,
     look,
     compare,
     power,

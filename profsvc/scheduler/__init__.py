@@ -141,8 +141,8 @@ def running(
 ) -> Iterator[Timer]:
     """Work off the schedules of a store until the end of the block; what is under way then is finished."""
     timer = Timer(House(engine, files, channels, owner_name()))
-    rows = store.list_schedules(engine)
-    say(f"{sum(row['enabled'] for row in rows)} schedules are worked off; profsvc schedule list shows them")
+    if count := sum(row["enabled"] for row in store.list_schedules(engine)):
+        say(f"schedules that are worked off: {count}; profsvc schedule list shows them")
     timer.start()
     try:
         yield timer
