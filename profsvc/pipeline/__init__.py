@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
@@ -12,7 +13,7 @@ import pandas as pd
 
 from profsvc import analysis, formats, specs, store
 from profsvc.analysis.clocks import placed, placed_ranges, zone_of
-from profsvc.errors import ServiceError
+from profsvc.errors import InputError, ServiceError
 from profsvc.formats.clock import LOCAL, UTC
 from profsvc.formats.named_columns import read_columns
 from profsvc.formats.placed_sensors import placed_sensors, read_positions
@@ -145,7 +146,11 @@ def ingest(
             verdict.sha256 = arrival.sha256
             return verdict, stored
 
-        verdict, stored = store.repeated(engine, attempt)
+        try:
+            verdict, stored = store.repeated(engine, attempt)
+        except InputError as error:
+            _note_refusal(engine, run, file_name, arrival.sha256, error)
+            raise
     verdict.known, verdict.upload_id = stored.known, stored.upload_id
     verdict.run_id, verdict.run = stored.run_id, stored.run
     if verdict.known:
@@ -158,6 +163,15 @@ def ingest(
         advice = f"measured: {devices}; recompute the runs on it with: profsvc analyze --all"
         verdict.message = f"{verdict.message}; {advice}" if verdict.message else advice
     return verdict
+
+
+def _note_refusal(engine: "Engine", run: store.RunInfo, file_name: str, sha256: str, error: InputError) -> None:
+    """Write down for the nightly report that a file was refused; a store that cannot be written hides no error."""
+    with suppress(ServiceError):
+        project, name = run.project, run.name
+        if run.run_id and (known := store.select(engine, "v1_runs", run_id=run.run_id)):
+            project, name = known[0]["project"], known[0]["name"]
+        store.note_refusal(engine, project, name, file_name, sha256, error)
 
 
 def _store(

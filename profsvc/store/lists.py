@@ -39,6 +39,9 @@ KEYS = {
     "v1_samples": "sample_id",
     "v1_schedules": "schedule_id",
     "v1_slots": "slot_id",
+    "v1_findings": "finding_id",
+    "v1_reports": "report_id",
+    "v1_refusals": "refusal_id",
 }
 FILTERS = {
     "": "is",
@@ -133,9 +136,7 @@ def statement_of(
         conditions.append(sql)
         values |= {} if value is None else {f"value_{number}": value}
     if project is not None and view != "v1_columns":
-        if "run_id" not in kinds:
-            raise AccessError(f"{view} tells of every project, and the token is for the project {project!r} alone")
-        conditions.append("run_id IN (SELECT run_id FROM v1_runs WHERE project = :in_project)")
+        conditions.append(_of_project(view, kinds, project))
         values["in_project"] = project
     if (key := _key_of(view, order)) and place is not None:
         conditions.append(f'"{key[0]}" {key[1]} :place')
@@ -143,6 +144,15 @@ def statement_of(
     shown = ", ".join(f'"{column}"' for column in columns) or "*"
     where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
     return f"SELECT {shown} FROM {view}{where}{_order(view, order, kinds)}", values
+
+
+def _of_project(view: str, kinds: Mapping[str, str], project: str) -> str:
+    """Return the SQL that keeps the rows of other projects back."""
+    if "project" in kinds:
+        return "project = :in_project"
+    if "run_id" in kinds:
+        return "run_id IN (SELECT run_id FROM v1_runs WHERE project = :in_project)"
+    raise AccessError(f"{view} tells of every project, and the token is for the project {project!r} alone")
 
 
 def _known(view: str, column: str, kinds: Mapping[str, str]) -> str:

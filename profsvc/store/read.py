@@ -39,6 +39,9 @@ ORDER = {
     "v1_schedules": "schedule_id",
     "v1_slots": "slot_id",
     **dict.fromkeys(power_shapes.SHAPES, "run_id, item"),
+    "v1_findings": "finding_id",
+    "v1_reports": "report_id",
+    "v1_refusals": "refusal_id",
 }
 
 NEAR = 1000

@@ -30,6 +30,7 @@ from sqlalchemy import CheckConstraint, Column, Table, UniqueConstraint
 
 from profsvc.store.deletions import deleted_uploads
 from profsvc.store.event_schema import TABLES as EVENTS
+from profsvc.store.night_schema import NIGHT
 from profsvc.store.parts import integer, key, metadata, real, ref, row_id, table, text
 from profsvc.store.power_schema import POWER
 from profsvc.store.schedule_schema import schedules, slots
@@ -348,6 +349,6 @@ models = _results(
 RESULTS = {"criteria": criteria, "potential": potential, "models": models}
 
 __all__ = [
-    "EVENTS", "POWER", "RESULTS", "STEP", "WHOLE", "WIDE", "deleted_uploads", "metadata", "schedules", "slots",
+    "EVENTS", "NIGHT", "POWER", "RESULTS", "STEP", "WHOLE", "WIDE", "deleted_uploads", "metadata", "schedules", "slots",
     "tokens",
 ]  # fmt: skip

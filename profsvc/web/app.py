@@ -12,14 +12,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from profsvc.errors import NotFoundError, ProfsvcError, UsageError
-from profsvc.web import health, runs, sql, uploads, views
+from profsvc.web import health, reports, runs, sql, uploads, views
 from profsvc.web.answers import failure, tagged
 from profsvc.web.asked import Asked
 from profsvc.web.door import Door
 from profsvc.web.routes import ERROR, add
 from profsvc.web.site import Site
 
-GROUPS = (uploads, views, sql, runs, health)
+GROUPS = (uploads, views, sql, runs, reports, health)
 WORTH_PACKING = 1000
 
 

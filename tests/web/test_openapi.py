@@ -44,7 +44,7 @@ def test_the_examples_are_answers(looked_at, described):
         for one in said["parameters"]:
             if one["in"] == "path":
                 path = path.replace(f"{{{one['name']}}}", one["example"])
-        if asked or "{" in path:
+        if "get" in group and (asked or "{" in path):
             assert looked_at.get(path, **asked).status_code == 200, path
 
 
