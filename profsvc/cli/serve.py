@@ -1,6 +1,7 @@
 """``serve``: the store over HTTP."""
 
 from contextlib import nullcontext
+from types import ModuleType
 from typing import Annotated
 
 import typer
@@ -10,6 +11,17 @@ from profsvc.cli.schedule import timer_part
 from profsvc.errors import ServiceError
 
 EXTRA = {"fastapi", "starlette", "uvicorn", "httptools", "prometheus_client"}
+
+
+def web_part() -> ModuleType:
+    """Return what serves; raise `ServiceError` where what it needs is not installed."""
+    try:
+        from profsvc.web import serve as service
+    except ModuleNotFoundError as error:
+        if (error.name or "").split(".")[0] not in EXTRA:
+            raise
+        raise ServiceError(f"the service needs more ({error}); run: pip install 'profsvc[server]'") from None
+    return service
 
 
 def serve(
@@ -42,18 +54,12 @@ def serve(
 
       profsvc --store lab.sqlite serve --host 0.0.0.0 --allowed-host profsvc.lab
     """
-    try:
-        from profsvc.web import serve as service
-        from profsvc.web.site import Limits
-    except ModuleNotFoundError as error:
-        if (error.name or "").split(".")[0] not in EXTRA:
-            raise
-        raise ServiceError(f"the service needs more ({error}); run: pip install 'profsvc[server]'") from None
+    service = web_part()
     engine = engine_of(context)
     place = service.Place(host, port, root_path, tuple(allowed_host), tuple(trusted_proxy))
     files = files_of(engine)
     with nullcontext() if no_schedule else timer_part().running(engine, files, channels_of(), say):
-        service.serve(engine, files, place, Limits.as_set(), say)
+        service.serve(engine, files, place, service.Limits.as_set(), say)
 
 
 def register(app: typer.Typer) -> None:

@@ -24,7 +24,18 @@ from profsvc.tables import Batch
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
 
-__all__ = ["Reading", "Verdict", "analyze", "analyze_power", "check", "demo_files", "ingest", "reparse", "undelete"]
+__all__ = [
+    "Reading",
+    "Verdict",
+    "analyze",
+    "analyze_power",
+    "check",
+    "demo_files",
+    "demo_runs",
+    "ingest",
+    "reparse",
+    "undelete",
+]
 
 LAUNCHES_AT_ONCE = 200
 MOST_AT_ONCE = 20_000
@@ -368,6 +379,16 @@ def _describe_devices(engine: "Engine", said: list[pd.DataFrame]) -> None:
 
 def demo_files() -> list[Path]:
     """Return the bundled exports of the demonstration, wherever the package is installed."""
+    return sorted(p for p in _demo_folder().iterdir() if p.suffix in {".gz", ".csv"})
+
+
+def demo_runs() -> list[tuple[str, Path]]:
+    """Return what the demonstration shows in a browser: runs, and a file of each; the shortest wait comes first."""
+    served = sorted(path for path in (_demo_folder() / "served").rglob("*") if path.is_file())
+    more = [(path.parent.name, path) for path in served]
+    return [("h200", path) for path in demo_files()] + sorted(more, key=lambda pair: pair[0] == "h200")
+
+
+def _demo_folder() -> Path:
     here = Path(__file__).parent.parent
-    folder = here / "demo" if (here / "demo").is_dir() else here.parent / "fixtures" / "demo"
-    return sorted(p for p in folder.iterdir() if p.suffix in {".gz", ".csv"})
+    return here / "demo" if (here / "demo").is_dir() else here.parent / "fixtures" / "demo"
