@@ -6,6 +6,7 @@
 ``useful_time``    useful work of each unit
 ``potential``      overall potential: joint bound, published form, ceiling
 ``criteria``       the nine criteria
+``kernels``        kernels with means over their launches alone
 ``characterized``  what was measured of the device
 ``timeline``       times of launches that are not kept
 ``advice``         what to do first
@@ -22,14 +23,26 @@ import pandas as pd
 from profsvc import specs
 from profsvc.analysis import criteria, potential
 from profsvc.analysis.attributes import lend
-from profsvc.analysis.characterized import attainable_shares, of_device
+from profsvc.analysis.characterized import attainable_shares
+from profsvc.analysis.characterized import of_device as characterization_of
 from profsvc.analysis.counters import counters_of, feeds_criteria, metrics_used
 from profsvc.analysis.peaks import peaks
 from profsvc.analysis.timeline import Timeline
 
-__all__ = ["VERSION", "Rest", "analyze", "attainable_shares", "counters_of", "feeds_criteria", "lend", "metrics_used"]
+__all__ = [
+    "VERSION",
+    "Rest",
+    "analyze",
+    "attainable_shares",
+    "counters_of",
+    "feeds_criteria",
+    "lend",
+    "metrics_used",
+    "of_device",
+    "of_run",
+]
 
-VERSION = "2"
+VERSION = "3"
 """Raised when any number changes for the same input."""
 
 
@@ -60,15 +73,16 @@ def _models(times: pd.DataFrame, origin: Mapping[str, str], measured: set[str], 
     return pd.concat(parts, ignore_index=True)
 
 
-def _of_device(
+def of_device(
     counters: pd.DataFrame,
     device: str | None,
     capability: str | None,
     domain: Mapping[str, Any],
     measured: pd.DataFrame,
 ) -> dict[str, pd.DataFrame]:
+    """Return the results of launches on one device: potential, criteria, models, by the index of ``counters``."""
     figures, origin = peaks(counters, specs.figures(device, capability))
-    known = of_device(measured, device, domain)
+    known = characterization_of(measured, device, domain)
     shares = attainable_shares(domain, None)[0] | dict(known.sustained)
     bounds, times = potential.potential(counters, figures, shares, known.sustained)
     lost = potential.waste(counters, times, shares, domain["cause"])
@@ -100,12 +114,12 @@ def analyze(
         own = device_of.loc[table.index].astype(object).where(lambda d: d.notna(), None)
         for (device, capability), group in own.groupby(["device", "compute_capability"], dropna=False):
             name_of, version = (part if isinstance(part, str) else None for part in (device, capability))
-            rows = _of_device(table.loc[group.index], name_of, version, domain, measured)
+            rows = of_device(table.loc[group.index], name_of, version, domain, measured)
             bounds.append(rows["potential"])
             values.append(rows["criteria"][list(criteria.OF_RUN)])
             yield rows
     if bounds:
-        yield _of_run(launches, pd.concat(bounds, ignore_index=True), pd.concat(values, ignore_index=True), rest)
+        yield of_run(launches, pd.concat(bounds, ignore_index=True), pd.concat(values, ignore_index=True), rest)
     elif rest.launches:
         reason = f"no launch of the run has metrics that criteria are computed from; {rest.advice}"
         yield {
@@ -116,7 +130,7 @@ def analyze(
         }
 
 
-def _of_run(launches: pd.DataFrame, bounds: pd.DataFrame, values: pd.DataFrame, rest: Rest) -> dict[str, pd.DataFrame]:
+def of_run(launches: pd.DataFrame, bounds: pd.DataFrame, values: pd.DataFrame, rest: Rest) -> dict[str, pd.DataFrame]:
     """Return the rows of the whole run, from the potential and the criteria of its launches."""
     once = _once(launches, bounds)
     whole = potential.of_run(once, rest.launches, rest.duration_ns)

@@ -7,12 +7,18 @@ import numpy as np
 import pandas as pd
 
 from profsvc import specs
+from profsvc.formulas.occupancy import Limits, occupancy
 
 # Columns of the launch itself that are counters; they are known even when no metric says so.
 OWN = (
     *("duration_ns", "grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z"),
     *("registers_per_thread", "shared_mem_static_bytes", "shared_mem_dynamic_bytes"),
 )
+# Counters that the catalogue knows of a device, under its own names, where a tool's expressions ask for them.
+OF_DEVICE = {
+    "sm_count": "sms", "max_warps_per_sm": "max_warps_per_sm", "schedulers_per_sm": "schedulers_per_sm",
+    "dram_peak_bytes_per_s": "dram_peak_bytes_per_s",
+}  # fmt: skip
 
 
 @cache
@@ -50,21 +56,36 @@ def metrics_used(tool: str, capability: str | None) -> frozenset[str]:
     return frozenset(name for expression in expressions for name in expression.names)
 
 
+def _supplied(own: Mapping[str, np.ndarray], device: Mapping[str, object]) -> dict[str, np.ndarray]:
+    """What a tool's expressions may use without the tool: figures of the device, and the blocks that fit on its SMs."""
+    count = len(own["block_x"])
+    figures = {counter: device.get(key) for counter, key in OF_DEVICE.items()}
+    found = {f"@{name}": np.full(count, float(n)) for name, n in figures.items() if isinstance(n, int | float)}
+    if set(Limits._fields) <= set(device) and None not in (limits := [device[name] for name in Limits._fields]):
+        threads = own["block_x"] * own["block_y"] * own["block_z"]
+        shared = own["shared_mem_static_bytes"] + own["shared_mem_dynamic_bytes"]
+        found["@blocks_per_sm_theoretical"] = occupancy(threads, own["registers_per_thread"], shared, limits).blocks
+    return found
+
+
 def counters_of(
     launches: pd.DataFrame,
     metrics: pd.DataFrame,
     tool: str,
     capability: str | None,
     wide: Mapping[str, np.ndarray] | None = None,
+    device: Mapping[str, object] | None = None,
 ) -> tuple[pd.DataFrame, Mapping[str, np.ndarray]]:
     """Return the counters of launches of one upload and capability, and the expression behind each value.
 
     ``launches`` has ``launch_id`` and the tidy columns; ``metrics`` has ``launch_id, section, metric, value``, in SI
     units. ``wide`` are more values, by metric one a launch, NaN where there is none; they count before ``metrics``.
+    ``device`` is what the catalogue knows of it: the expressions of a tool that says nothing of its device use that.
     """
     ids = launches["launch_id"].tolist()
     own = {column: launches[column].to_numpy(dtype="float64", na_value=np.nan) for column in OWN}
     known = {f"@{column}": values for column, values in own.items() if not np.isnan(values).all()}
+    known |= _supplied(own, device or {})
     given = values_of(metrics, ids, tool, capability)
     for name, numbers in (wide or {}).items():
         given[name] = np.where(np.isnan(numbers), given.get(name, np.nan), numbers)

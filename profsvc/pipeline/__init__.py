@@ -13,10 +13,12 @@ import pandas as pd
 
 from profsvc import analysis, formats, specs, store
 from profsvc.analysis.clocks import placed, placed_ranges, zone_of
+from profsvc.analysis.kernels import TOOL
 from profsvc.errors import InputError, ServiceError
 from profsvc.formats.clock import LOCAL, UTC
 from profsvc.formats.named_columns import read_columns
 from profsvc.formats.placed_sensors import placed_sensors, read_positions
+from profsvc.pipeline.kernels import means_of_run, results_of_kernels
 from profsvc.pipeline.power import analyze_power
 from profsvc.pipeline.reading import AS_IT_IS, OPTIONS, Reading
 from profsvc.tables import Batch
@@ -293,7 +295,12 @@ def analyze(engine: "Engine", run_id: int, progress: Progress | None = None, *, 
     launches, lent = _measured(engine, run_id, tools)
     rest = _rest(engine, run_id, uploads, launches)
     counters = _counters(engine, launches, lent, tools)
+    of_kernels: Iterator[dict[str, pd.DataFrame]] = iter(())
+    if means := means_of_run(engine, run_id):
+        of_kernels = results_of_kernels(engine, run_id, means, rest, whole=launches.empty)
+        rest = rest._replace(launches=0)
     results = analysis.analyze(launches, counters, store.characterizations(engine), specs.criteria(), rest)
+    results = chain(results, of_kernels)
     figures: list[pd.DataFrame] = []
     store.save_results(engine, run_id, _noting_devices(results, launches, figures), analysis.VERSION)
     _describe_devices(engine, figures)
@@ -310,16 +317,18 @@ def _counters(
     """Yield the counters of launches, as many at once as have few enough metrics for the memory."""
     for upload_id, group in launches.groupby("upload_id"):
         tool = tools[int(str(upload_id))]
-        for capability, part in group.groupby("compute_capability", dropna=False):
-            known = None if pd.isna(capability) else str(capability)
+        for (device, capability), same in group.groupby(["device", "compute_capability"], dropna=False):
+            name, known = (part if isinstance(part, str) else None for part in (device, capability))
+            catalogue = specs.figures(name, known) if tool == TOOL else {}
+            known = known or cast("str | None", catalogue.get("compute_capability"))
             begin, size = 0, LAUNCHES_AT_ONCE
-            while begin < len(part):
-                some = part.iloc[begin : begin + size]
+            while begin < len(same):
+                some = same.iloc[begin : begin + size]
                 metrics = store.metrics(engine, int(str(upload_id)), some["launch_id"].tolist())
                 if tool == "ncu" and len(lent):  # the launch's own cells come first, and the first counts
                     metrics = pd.concat([metrics, lent[lent["launch_id"].isin(some["launch_id"])]], ignore_index=True)
                 wide = store.wide_values(engine, some["launch_id"].tolist(), analysis.metrics_used(tool, known))
-                yield analysis.counters_of(some, metrics, tool, known, wide)
+                yield analysis.counters_of(some, metrics, tool, known, wide, catalogue)
                 begin += size
                 # Launches of a trace have few metrics or none: then many of them take no more memory.
                 size = max(LAUNCHES_AT_ONCE, min(MOST_AT_ONCE, METRICS_AT_ONCE * len(some) // (len(metrics) + 1)))

@@ -24,6 +24,8 @@ KERNELS = {
     "kernel_short": "kernel", "launches": "launches", "total_ms": "total ms", "share_pct": "share %",
     "mean_us": "mean us", "p95_us": "p95 us", "max_us": "max us",
 }  # fmt: skip
+MEANS = {"kernel": "kernel", "launches": "launches", "duration_us": "mean us"}
+MEANS |= {name: SUMMARY[name] for name in ("bound", "potential", "ceiling", "first")}
 ALL_KERNELS = "select * from v1_kernel_totals where run_id = {} order by total_ns desc"
 SENSORS = (
     "quantity", "name", "gpu_index", "x_mm", "y_mm", "unit", "readings", "mean_value", "min_value", "max_value",
@@ -88,6 +90,7 @@ def run(view: Mapping[str, Any], width: int | None = None) -> str:
     lines += _kernels(view, width)
     if rows:
         lines += ["", *str(render(list(SUMMARY.values()), rows, "table", width=width)).splitlines()]
+    lines += _means(view["means"], width)
     placed = any(sensor["x_mm"] is not None for sensor in view["sensors"])
     sensors = [column for column in SENSORS if placed or column not in ("x_mm", "y_mm")]
     for columns, part in ((sensors, view["sensors"]), (TRANSFERS, view["transfers"]), (SUMMARIES, view["summaries"])):
@@ -101,16 +104,18 @@ def run(view: Mapping[str, Any], width: int | None = None) -> str:
             f"({whole['ideal_ns'] / 1e6:.4g} ms), ceiling {times(whole['speedup_ceiling']) or 'unknown'}",
         ]
     lines += [f"  {r['criterion']}: {cell(r['value']) or r['reason']}" for r in view["criteria"]]
-    if unknown := [r for r in view["launches"] if r["potential"] is None]:
+    by_means = {row["kernel_full"] for row in view["means"]}
+    if unknown := [r for r in view["launches"] if r["potential"] is None and r["kernel_full"] not in by_means]:
         shown = " of those shown" if view["truncated"] else ""
         lines.append(f"{len(unknown)} launches{shown} have no potential: {unknown[0]['reason']}")
-    if not rows:
+    if not rows and not by_means:
         return _written(lines)
+    which = "N" if rows else "NAME"
     lines += [
         "",
         *cut(view),
         "potential: all waste removed, same algorithm; ceiling: only DRAM traffic and arithmetic remain.",
-        f"open one launch: profsvc show {info['run_id']} --kernel N; where a number comes from: profsvc explain NAME",
+        f"open one: profsvc show {info['run_id']} --kernel {which}; where a number comes from: profsvc explain NAME",
     ]
     return _written(lines)
 
@@ -124,6 +129,19 @@ def _kernels(view: Mapping[str, Any], width: int | None) -> list[str]:
     more = [f'  and more kernels: profsvc sql "{ALL_KERNELS.format(view["run"]["run_id"])}"']
     table = str(render(list(KERNELS.values()), rows, "table", width=width)).splitlines()
     return ["", *table, *(more if view["kernels_truncated"] else [])]
+
+
+def _means(kernels: Sequence[Row], width: int | None) -> list[str]:
+    """The kernels that are known by means over their launches, the longest in all first."""
+    if not kernels:
+        return []
+    rows = [{title: row[name] for name, title in MEANS.items()} for row in kernels]
+    for row in rows:
+        row |= {"kernel": middle(str(row["kernel"]), 28), "potential": times(row["potential"]),
+                "ceiling": times(row["ceiling"])}  # fmt: skip
+    table = str(render(list(MEANS.values()), rows, "table", width=width)).splitlines()
+    lacking = [f"  {row['kernel']}: {row['reason']}" for row in kernels if row["potential"] is None]
+    return ["", "means over the launches of a kernel", *table, *lacking]
 
 
 def cut(view: Mapping[str, Any]) -> list[str]:
@@ -191,7 +209,10 @@ def _heading(one: Row) -> Iterable[str]:
         sizes = [launch[f"{what}_{axis}"] for axis in "xyz"]
         shapes.append(f"{what} ({', '.join('?' if size is None else str(size) for size in sizes)})")
     took = "no duration" if duration is None else f"{duration / 1e3:.6g} us"
-    yield f"#{launch['launch_index']} {launch['kernel']}"
+    of = "#" + str(launch["launch_index"])
+    if launch["launch_index"] is None:
+        of = f"mean of {launch['launches'] or '?'} launches of"
+    yield f"{of} {launch['kernel']}"
     yield f"   {' '.join(shapes)} on {launch['device'] or '?'}; {took}"
     if bound and bound["speedup"] is not None:
         titles = {unit["quantity"]: unit["title"] for unit in one["units"]}

@@ -78,6 +78,8 @@ def how_to_collect(tool: str, counter: str, capability: str | None, known: Conta
     """
     if (expression := metrics(tool, capability).get(counter)) is None:
         return None
+    if tool == "nvprof" and all(name.startswith("trace:") for name in expression.alternatives[0].names):
+        return "nvprof --print-gpu-trace"
     ways = [_leaves(alternative, tool, capability) for alternative in expression.alternatives]
     needed = [[name for name in way if name not in known] for way in ways if way]
     if tool not in ("ncu", "nvprof") or not needed or not all(needed):

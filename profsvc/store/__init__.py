@@ -35,6 +35,7 @@ from profsvc.store.deleted import (
 from profsvc.store.engine import address, file_of, make_engine, set_journal, url_of
 from profsvc.store.health import Check, examine
 from profsvc.store.kept import Files, files_of, keeping, kept_bytes, spool_of
+from profsvc.store.kernel_metrics import kernel_metrics, kernel_shapes, kernel_times
 from profsvc.store.kernel_power import mean_counters, powers_of_loads
 from profsvc.store.lists import FILTERS, MOST_ROWS, Condition, Page, kinds_of, list_view, statement_of
 from profsvc.store.load import RunInfo, Stored, UploadInfo, find_upload, write_upload
@@ -184,6 +185,9 @@ __all__ = [
     "keep_night",
     "keeping",
     "kept_bytes",
+    "kernel_metrics",
+    "kernel_shapes",
+    "kernel_times",
     "kernels_by_time",
     "kernels_of_run",
     "kinds_of",

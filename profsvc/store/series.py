@@ -39,7 +39,7 @@ _OF_RUNS = {
         SELECT u.run_id, k.kernel, k.kernel_short, t.p50_ns AS value
         FROM uploads u JOIN kernel_totals t ON t.upload_id = u.upload_id JOIN kernels k ON k.kernel_id = t.kernel_id
         WHERE u.run_id IN :runs AND u.same_as IS NULL AND t.timed > 0
-        ORDER BY u.run_id, t.kernel_id, t.timed DESC, u.upload_id
+        ORDER BY u.run_id, k.kernel, t.timed DESC, u.upload_id
     """,
     "means": """
         SELECT s.run_id, s.kernel, s.kernel_short, sum(s.total_ns) / sum(s.calls) AS value
@@ -79,11 +79,12 @@ _OF_RUNS = {
         FROM v1_power WHERE run_id IN :runs ORDER BY run_id, item
     """,
     "lines": """
-        SELECT run_id, 1.0 * sum(lines_rejected) / sum(lines) AS value FROM uploads
+        SELECT run_id, CAST(sum(lines_rejected) AS DOUBLE PRECISION) / sum(lines) AS value FROM uploads
         WHERE run_id IN :runs GROUP BY run_id HAVING sum(lines) > 0 ORDER BY run_id
     """,
     "missing": """
-        SELECT c.run_id, 1.0 * sum(CASE WHEN c.value IS NULL THEN 1 ELSE 0 END) / count(*) AS value
+        SELECT c.run_id,
+               CAST(sum(CASE WHEN c.value IS NULL THEN 1 ELSE 0 END) AS DOUBLE PRECISION) / count(*) AS value
         FROM runs r JOIN criteria c ON c.run_id = r.run_id AND c.version_id = r.version_id
         WHERE r.run_id IN :runs AND c.launch_id > 0 GROUP BY c.run_id ORDER BY c.run_id
     """,
@@ -108,7 +109,8 @@ def runs_of_nights(engine: Engine, project: str, until: str, since: int, most: i
     values = {"project": project, "until": until, "since": since, "most": most, "binary": BINARY}
     with reading(engine) as connection:
         result = connection.execute(text(_RUNS), values)
-        return pd.DataFrame(result.all(), columns=list(result.keys())).astype({"device": object, "build": object})
+        found = pd.DataFrame(result.all(), columns=list(result.keys()), dtype=object)
+    return found.astype({"run_id": "int64", "newest_upload_id": "int64"})
 
 
 def figures_of_runs(

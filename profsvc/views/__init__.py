@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from profsvc import analysis, formats, specs, store
 from profsvc.analysis.advice import advice
 from profsvc.errors import NotFoundError
+from profsvc.views import kernel_means
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -58,7 +59,7 @@ def run(engine: "Engine", name: str | int, limit: int | None = LIMIT) -> dict[st
     for kernel in kernels:
         total, whole = kernel["total_ms"], info["gpu_time_ns"]
         kernel["share_pct"] = _percent(total * 1e6 / whole) if whole and total is not None else None
-    whole_bound = store.select(engine, "v1_potential", run_id=run_id, launch_id=None)
+    whole_bound = store.select(engine, "v1_potential", run_id=run_id, launch_id=None, kernel=None)
     return {
         "run": info,
         "uploads": uploads,
@@ -67,7 +68,10 @@ def run(engine: "Engine", name: str | int, limit: int | None = LIMIT) -> dict[st
         "kernels": kernels,
         "kernels_truncated": more_kernels,
         "launches": _summaries(engine, run_id, launches, uploads),
-        "criteria": _in_order(store.select(engine, "v1_criteria", run_id=run_id, launch_id=None), "criterion"),
+        "means": [{**row, "first": _first(row["advice"])} for row in kernel_means.summaries(engine, run_id, texts())],
+        "criteria": _in_order(
+            store.select(engine, "v1_criteria", run_id=run_id, launch_id=None, kernel=None), "criterion"
+        ),
         "potential": whole_bound[0] if whole_bound else None,
         "sensors": store.sensors(engine, run_id),
         "transfers": store.transfers_by_kind(engine, run_id),
@@ -156,14 +160,15 @@ def launch(engine: "Engine", run_name: str | int, kernel: str, limit: int | None
     there are more than ``limit``, and then ``truncated`` is true.
     """
     run_id = store.find_run(engine, run_name)
-    chosen, truncated = launches_of(engine, run_name, kernel, limit)
+    means = _means(engine, run_id, kernel)
+    chosen, truncated = launches_of(engine, run_name, kernel, limit, may_lack=bool(means))
     ids, words = [one["launch_id"] for one in chosen], texts()
     known = {row["launch_id"]: row for row in store.select_of(engine, "v1_potential", run_id, ids)}
     criteria, rules = (_grouped(store.select_of(engine, view, run_id, ids)) for view in ("v1_criteria", "v1_rules"))
     waste, useful = (
         _grouped(store.select_of(engine, "v1_models", run_id, ids, model=model)) for model in ("waste", "useful_work")
     )
-    whole = store.select(engine, "v1_criteria", run_id=run_id, criterion="host_sync", launch_id=None)
+    whole = store.select(engine, "v1_criteria", run_id=run_id, criterion="host_sync", launch_id=None, kernel=None)
     of_run = _in_order(whole, "criterion")
     tools, opened = _tools(store.select(engine, "v1_uploads", run_id=run_id)), []
     for one, pages in once(chosen, known):
@@ -181,7 +186,19 @@ def launch(engine: "Engine", run_name: str | int, kernel: str, limit: int | None
                 "advice": advice(own, waste.get(key, []), known.get(key, {}), words),
             }
         )
+    if means:  # launches that only a trace tells of have nothing that the mean has not
+        opened = [{**one, "of_run": of_run} for one in means] + [one for one in opened if one["criteria"]]
+        truncated = truncated and any(one["criteria"] for one in opened[len(means) :])
     return {"run": store.select(engine, "v1_runs", run_id=run_id)[0], "truncated": truncated, "launches": opened}
+
+
+def _means(engine: "Engine", run_id: int, kernel: str) -> list[dict[str, Any]]:
+    """The kernels of a name that are known by means, opened; none where a number is meant."""
+    if re.fullmatch(r"#?\d+", kernel):
+        return []
+    opened = kernel_means.opened(engine, run_id, kernel, texts())
+    ordered = [("criteria", "criterion"), ("units", "quantity")]
+    return [{**one, **{key: _in_order(one[key], column) for key, column in ordered}} for one in opened]
 
 
 def _why(engine: "Engine", launch: dict[str, Any], tool: str) -> str:
@@ -198,11 +215,17 @@ def why_no_result(tool: str, metrics: Collection[Any]) -> str:
 
 
 def launches_of(
-    engine: "Engine", run_name: str | int, kernel: str | None = None, limit: int | None = None
+    engine: "Engine",
+    run_name: str | int,
+    kernel: str | None = None,
+    limit: int | None = None,
+    *,
+    may_lack: bool = False,
 ) -> tuple[list[dict[str, Any]], bool]:
     """The launches of a run, or those of one kernel: by number, by exact name, or by a part of the name.
 
-    Of more than ``limit`` the longest, and whether there are more.
+    Of more than ``limit`` the longest, and whether there are more. No launch of a kernel is an error unless the run
+    ``may_lack`` them.
     """
     run_id = store.find_run(engine, run_name)
     if kernel is None:
@@ -218,6 +241,8 @@ def launches_of(
     exact = {one["kernel_id"] for one in kernels if kernel in (one["kernel"], one["kernel_short"])}
     if ids := exact or {one["kernel_id"] for one in kernels if kernel in one["kernel"]}:
         return store.longest_launches(engine, run_id, limit, kernel_ids=sorted(ids))
+    if may_lack:
+        return [], False
     raise NotFoundError.near("kernel", kernel, {str(one["kernel_short"]) for one in kernels})
 
 

@@ -1,12 +1,14 @@
 """From a number to its formula and source, the counters in it, the metrics behind them, the upload and the line."""
 
 import re
-from collections.abc import Container
+from collections.abc import Container, Mapping
 from typing import TYPE_CHECKING, Any
 
 from profsvc import analysis, specs, store
+from profsvc.analysis.kernels import TOOL
 from profsvc.errors import NotFoundError, UsageError
-from profsvc.views import LIMIT, launches_of, texts, why_no_result
+from profsvc.pipeline.kernels import means_of_run
+from profsvc.views import LIMIT, kernel_means, launches_of, texts, why_no_result
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -53,8 +55,11 @@ def explain(engine: "Engine | None", name: str, run: str | int | None, kernel: s
     if run is not None:
         if engine is None:
             raise UsageError("a run can only be walked in a store")
-        chosen, view["truncated"] = launches_of(engine, run, kernel, LIMIT)
-        view["trace"] = [row for launch in chosen for row in _trace(engine, launch, view)]
+        means = _of_means(engine, store.find_run(engine, run), kernel, view)
+        chosen, view["truncated"] = launches_of(engine, run, kernel, LIMIT, may_lack=bool(means))
+        if means:  # launches that only a trace tells of have nothing that the mean has not
+            chosen = [one for one in chosen if store.select(engine, "v1_counter_values", launch_id=one["launch_id"])]
+        view["trace"] = means + [row for launch in chosen for row in _of_launch(engine, launch, view)]
     return view
 
 
@@ -90,16 +95,43 @@ def _counters_using(metric: str) -> list[str]:
     ]
 
 
-def _trace(engine: "Engine", launch: dict[str, Any], view: dict[str, Any]) -> list[dict[str, Any]]:
+def _of_launch(engine: "Engine", launch: dict[str, Any], view: dict[str, Any]) -> list[dict[str, Any]]:
     """Rows from the result of one launch down to the cells it was read from."""
-    key, index = launch["launch_id"], launch["launch_index"]
     upload = store.upload(engine, launch["upload_id"])
-    cells, file_name, tool = _cells(engine, launch), upload["file_name"], upload["format"].split("-")[0]
-    counters = {c["counter"]: c for c in store.select(engine, "v1_counter_values", launch_id=key)}
-    rows = _results(engine, launch, view)
+    cells, tool = _cells(engine, launch, upload["file_name"]), upload["format"].split("-")[0]
+    stored = store.select(engine, "v1_counter_values", launch_id=launch["launch_id"])
+    counters = {c["counter"]: c for c in stored} or _counters(engine, launch, tool)
+    rows = _results(engine, view, launch["launch_index"], launch_id=launch["launch_id"])
     if view["kind"] == "result" and not rows:
-        rows = [{"launch": index, "name": view["name"], "from": why_no_result(tool, cells)}]
-    counters = counters or _counters(engine, launch, tool)
+        rows = [{"launch": launch["launch_index"], "name": view["name"], "from": why_no_result(tool, cells)}]
+    return rows + _trace(view, launch, tool, counters, cells)
+
+
+def _of_means(engine: "Engine", run_id: int, kernel: str | None, view: dict[str, Any]) -> list[dict[str, Any]]:
+    """Rows from the results of kernels that are known by means, down to the cells these were read from."""
+    means = None if kernel and kernel.lstrip("#").isdigit() else means_of_run(engine, run_id)
+    if means is None:
+        return []
+    counters, rows = kernel_means.counters(means), []
+    for one in kernel_means.chosen(means, kernel):
+        only = {"run_id": run_id, "launch_id": None, "kernel": one["kernel"]}
+        cells: dict[str, dict[str, Any]] = {}
+        for cell in store.select(engine, "v1_metrics", statistic="avg", **only):
+            cells.setdefault(cell["metric"], _cell(cell, cell["metric"], store.upload(engine, cell["upload_id"])))
+        rows += _results(engine, view, one["kernel_short"], **only)
+        rows += _trace(view, {**one, "launch_index": one["kernel_short"]}, TOOL, counters.get(one["kernel"], {}), cells)
+    return rows
+
+
+def _trace(
+    view: dict[str, Any],
+    launch: dict[str, Any],
+    tool: str,
+    counters: dict[str, dict[str, Any]],
+    cells: dict[str, dict[str, Any]],
+) -> list[dict[str, Any]]:
+    """Rows from the counters of a launch down to the cells they were read from."""
+    index, rows = launch["launch_index"], []
     waiting, done = list(view["counters"]), set()
     while waiting:
         name = waiting.pop(0)
@@ -115,7 +147,7 @@ def _trace(engine: "Engine", launch: dict[str, Any], view: dict[str, Any]) -> li
         rows.append({"launch": index, "name": name, "value": counters[name]["value"], "unit": unit, "from": expression})
         waiting += [reference[1:] for reference in re.findall(r"@[a-z0-9_]+", expression)]
         used = [metric for metric in METRIC.findall(expression) if metric in cells]
-        rows += [{"launch": index, "name": "", "file": file_name, **cells[metric]} for metric in used]
+        rows += [{"launch": index, "name": "", **cells[metric]} for metric in used]
     return rows
 
 
@@ -134,33 +166,35 @@ def _collecting(tool: str, counter: str, capability: str | None, cells: Containe
     return f"; collect it with: {option}" if option else ""
 
 
-def _results(engine: "Engine", launch: dict[str, Any], view: dict[str, Any]) -> list[dict[str, Any]]:
+def _results(engine: "Engine", view: dict[str, Any], index: Any, **only: Any) -> list[dict[str, Any]]:
     """The row of the result itself; none for a counter or a metric."""
     if view["kind"] != "result":
         return []
     if view["name"] == "potential":
-        found, column = store.select(engine, "v1_potential", launch_id=launch["launch_id"]), "speedup"
+        found, column = store.select(engine, "v1_potential", **only), "speedup"
     else:
-        only = {"launch_id": launch["launch_id"], "criterion": view["name"]}
-        found, column = store.select(engine, "v1_criteria", **only), "value"
+        found, column = store.select(engine, "v1_criteria", criterion=view["name"], **only), "value"
     return [
-        {"launch": launch["launch_index"], "name": view["name"], "value": row[column], "unit": "1",
+        {"launch": index, "name": view["name"], "value": row[column], "unit": "1",
          "from": row["reason"] or view["formula"]}
         for row in found
     ]  # fmt: skip
 
 
-def _cells(engine: "Engine", launch: dict[str, Any]) -> dict[str, dict[str, Any]]:
+def _cells(engine: "Engine", launch: dict[str, Any], file_name: str) -> dict[str, dict[str, Any]]:
     """The first stored cell of each of the tool's metrics, by its name; then what a session page says of the device."""
     cells: dict[str, dict[str, Any]] = {}
     for cell in store.select(engine, "v1_metrics", launch_id=launch["launch_id"]):
         name = specs.metric_of(cell["section"], cell["metric"], launch["compute_capability"])
         shown = name if name == cell["metric"] else f"{name} ({cell['metric']!r})"
-        raw = f"{cell['raw_text']} {cell['unit'] or ''}".strip()
-        row = {"value": cell["value"], "unit": cell["si_unit"], "metric": shown, "raw_text": raw, "line": cell["line"]}
-        cells.setdefault(name, row)
+        cells.setdefault(name, _cell(cell, shown, {"file_name": file_name}))
     said = store.device_attributes(engine, launch["run_id"])
     for cell in said[said["device_index"] == launch["device_index"]].to_dict("records"):
-        row = {"value": cell["value"], "unit": cell["si_unit"], "metric": cell["metric"], "raw_text": cell["raw_text"]}
-        cells.setdefault(cell["metric"], {**row, "line": cell["line"], "file": cell["file_name"]})
+        cells.setdefault(cell["metric"], _cell({"unit": None, **cell}, cell["metric"], cell))
     return cells
+
+
+def _cell(cell: Mapping[str, Any], shown: str, upload: Mapping[str, Any]) -> dict[str, Any]:
+    raw = f"{cell['raw_text']} {cell['unit'] or ''}".strip()
+    return {"value": cell["value"], "unit": cell["si_unit"], "metric": shown, "raw_text": raw, "line": cell["line"],
+            "file": upload["file_name"]}  # fmt: skip

@@ -18,7 +18,7 @@ from profsvc.specs.vocabulary import read_labels, read_sections
         ("ncu", "dram_read_bytes", "9.0", {"dram__bytes_read.sum"}, None),
         ("nvprof", "warp_execution_efficiency_fraction", "6.0", (), "nvprof --metrics warp_execution_efficiency"),
         ("nvprof", "grid_blocks", "6.0", (), "nvprof --events sm_cta_launched"),
-        ("nvprof", "duration_ns", "6.0", (), None),
+        ("nvprof", "duration_ns", "6.0", (), "nvprof --print-gpu-trace"),
         ("nsys", "duration_ns", None, (), None),
     ],
 )
@@ -34,7 +34,9 @@ def test_what_the_export_has_is_not_asked_for():
 @pytest.mark.parametrize("tool", ["ncu", "nvprof", "nsys"])
 def test_every_counter_has_an_answer_of_one_shape(tool):
     sections = {section for section, *_ in read_labels()} | set(read_sections())
-    shape = re.compile(r"ncu --section (\w+)|ncu --page raw|(?:ncu|nvprof)(?: --(?:metrics|events) [\w.,:]+)+")
+    shape = re.compile(
+        r"ncu --section (\w+)|ncu --page raw|nvprof --print-gpu-trace|(?:ncu|nvprof)(?: --(?:metrics|events) [\w.,:]+)+"
+    )
     capability = {"ncu": "9.0", "nvprof": "6.0", "nsys": None}[tool]
     for counter in specs.counters():
         option = specs.how_to_collect(tool, counter, capability)

@@ -1,0 +1,99 @@
+"""Kernels of which an export gives means over their launches: a row each, and one opened."""
+
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from profsvc import store
+from profsvc.analysis.advice import advice
+from profsvc.analysis.kernels import Means, counters_of_means
+from profsvc.pipeline.kernels import means_of_run
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
+Row = dict[str, Any]
+
+
+def results(engine: "Engine", run_id: int) -> dict[str, dict[str, list[Row]]]:
+    """The rows of results that are about a kernel and no launch: by view, then by kernel."""
+    found: dict[str, dict[str, list[Row]]] = {}
+    for view in ("v1_potential", "v1_criteria", "v1_models"):
+        by_kernel = found.setdefault(view, {})
+        for row in store.select(engine, view, run_id=run_id, launch_id=None):
+            if row["kernel"] is not None:
+                by_kernel.setdefault(row["kernel"], []).append(row)
+    return found
+
+
+def summaries(engine: "Engine", run_id: int, words: dict[str, Row]) -> list[Row]:
+    """A row a kernel: how many launches its means are over, what limits it, its potential and what to do first."""
+    means = means_of_run(engine, run_id)
+    if means is None:
+        return []
+    found, rows = results(engine, run_id), []
+    for kernel in _plain(means.kernels):
+        bound, own, waste = _of(found, kernel["kernel"])
+        rows.append(
+            {
+                "kernel": kernel["kernel_short"],
+                "kernel_full": kernel["kernel"],
+                "launches": kernel["launches"],
+                "device": kernel["device"],
+                "duration_us": None if bound.get("duration_ns") is None else bound["duration_ns"] / 1e3,
+                "bound": words[bound["bound"]]["title"] if bound.get("bound") else None,
+                "potential": bound.get("speedup"),
+                "ceiling": bound.get("speedup_ceiling"),
+                "reason": bound.get("reason"),
+                "advice": advice(own, waste, bound, words),
+                "criteria": {row["criterion"]: row["value"] for row in own},
+            }
+        )
+    return sorted(rows, key=lambda row: -(row["duration_us"] or 0.0) * (row["launches"] or 1))
+
+
+def opened(engine: "Engine", run_id: int, kernel: str, words: dict[str, Row]) -> list[Row]:
+    """The kernels of a run that a name means, and that have means: a mean launch each, with its results."""
+    means = means_of_run(engine, run_id)
+    if means is None:
+        return []
+    found, rows = results(engine, run_id), []
+    for one in chosen(means, kernel):
+        bound, own, waste = _of(found, one["kernel"])
+        useful = [row for row in found["v1_models"].get(one["kernel"], []) if row["model"] == "useful_work"]
+        bound["duration_ns"] = one["duration_ns"] = bound.get("duration_ns") or one["duration_ns"]
+        rows.append({"launch": one, "criteria": own, "potential": bound or None, "units": useful, "rules": [],
+                     "reason": one["why_not"], "advice": advice(own, waste, bound, words)})  # fmt: skip
+    return rows
+
+
+def chosen(means: Means, kernel: str | None) -> list[Row]:
+    """The kernels with means that a name means: exactly, or a part of it; all without a name."""
+    rows = _plain(means.kernels)
+    exact = [row for row in rows if kernel in (row["kernel"], row["kernel_short"])]
+    return exact or [row for row in rows if kernel is None or kernel in row["kernel"]]
+
+
+def counters(means: Means) -> dict[str, dict[str, Row]]:
+    """The counters of each kernel, by its name: value, and the expression behind it."""
+    found: dict[str, dict[str, Row]] = {}
+    for group, table, sources in counters_of_means(means):
+        for place, name in enumerate(group["kernel"]):
+            known = table.iloc[place].dropna()
+            found[name] = {str(c): {"value": v, "expression": sources[str(c)][place]} for c, v in known.items()}
+    return found
+
+
+def _of(found: dict[str, dict[str, list[Row]]], kernel: str) -> tuple[Row, list[Row], list[Row]]:
+    """The potential of a kernel, its criteria and its waste."""
+    bound = dict(next(iter(found["v1_potential"].get(kernel, [])), {}))
+    waste = [row for row in found["v1_models"].get(kernel, []) if row["model"] == "waste"]
+    return bound, found["v1_criteria"].get(kernel, []), waste
+
+
+def _plain(kernels: pd.DataFrame) -> list[Row]:
+    """Rows of plain values; a mean launch has no number of its own."""
+    plain = kernels.astype(object).where(kernels.notna(), None).assign(launch_id=None, launch_index=None)
+    whole = ("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z", "launches")
+    rows = [{str(name): value for name, value in row.items()} for row in plain.to_dict("records")]
+    return [row | {name: None if row[name] is None else int(row[name]) for name in whole} for row in rows]

@@ -1,0 +1,66 @@
+"""Kernels with means: shown, opened and explained."""
+
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Engine
+
+from profsvc import pipeline, store, views
+from profsvc.errors import NotFoundError
+from profsvc.reports import text
+from profsvc.views.explain import explain
+from tests.store.test_kernel_metrics import METRICS, TRACE, stored
+
+CORPUS = Path(__file__).parents[3] / "shared" / "corpus" / "1_nvprof"
+
+
+@pytest.fixture
+def engine(tmp_path: Path) -> Engine:
+    return store.open_store(str(tmp_path / "store.sqlite"))
+
+
+def test_a_run_of_means_alone_shows_them(engine: Engine) -> None:
+    view = views.run(engine, stored(engine, METRICS))
+    assert [(row["kernel"], row["launches"], row["duration_us"]) for row in view["means"]] == [("scale", 3, None)]
+    page = text.run(view)
+    assert "means over the launches of a kernel" in page
+    assert "scale: no duration in the export" in page
+
+
+def test_a_launch_whose_kernel_has_means_is_not_called_unknown(engine: Engine) -> None:
+    page = text.run(views.run(engine, stored(engine, METRICS, TRACE)))
+    assert "1 launches have no potential" in page  # the other kernel
+
+
+def test_a_kernel_opens_as_a_mean_launch(engine: Engine) -> None:
+    run_id = stored(engine, METRICS, TRACE)
+    view = views.launch(engine, run_id, "scale")
+    assert [one["launch"]["launches"] for one in view["launches"]] == [2]
+    assert "mean of 2 launches of scale(float*)" in text.launches(view)
+    assert len(views.launch(engine, run_id, "other")["launches"]) == 1
+    with pytest.raises(NotFoundError, match="no kernel"):
+        views.launch(engine, run_id, "nothing of it")
+
+
+def test_a_number_of_a_mean_leads_to_its_line(engine: Engine) -> None:
+    rows = explain(engine, "sm_efficiency_fraction", stored(engine, METRICS, TRACE), "scale")["trace"]
+    assert [(row["launch"], row["name"], row["value"]) for row in rows if row["name"]] == [
+        ("scale", "sm_efficiency_fraction", 0.85)
+    ]
+    assert [(row["metric"], row["line"], row["file"]) for row in rows if not row["name"]] == [
+        ("sm_efficiency", 5, "0.csv")
+    ]
+
+
+@pytest.mark.skipif(not CORPUS.exists(), reason="no corpus of public files beside the checkout")
+def test_backprop_on_a_k40(engine: Engine) -> None:
+    """Its layer kernel halves the active threads of a reduction in shared memory with a stride: both are seen."""
+    for name in ("gpu_trace", "prof_out"):
+        path = CORPUS / f"leimingyu__magus__{name}.csv"
+        with path.open("rb") as stream:
+            pipeline.ingest(engine, stream, path.name, store.RunInfo(name="backprop"))
+    view = views.run(engine, "backprop")
+    assert view["potential"]["duration_ns"] == pytest.approx(487_604, abs=0.5)
+    layer = next(row for row in view["means"] if row["kernel"] == "bpnn_layerforward_CUDA")["criteria"]
+    assert layer["divergence"] == pytest.approx(0.6457, abs=5e-5)
+    assert layer["shared_efficiency"] == pytest.approx(0.20887319, rel=1e-8)
