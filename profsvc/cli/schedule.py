@@ -160,8 +160,8 @@ def scheduler(context: typer.Context) -> None:
     part = timer_part()
     engine = engine_of(context)
     channels = channels_of()
+    to_stderr()
     with stopping() as stop, part.running(engine, files_of(engine), channels, say):
-        to_stderr()
         while not stop.wait(1.0):
             pass
 

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from profsvc.cli.common import channels_of, engine_of, files_of, say
-from profsvc.cli.schedule import timer_part
+from profsvc.cli.schedule import stopping, timer_part
 from profsvc.errors import ServiceError
 
 EXTRA = {"fastapi", "starlette", "uvicorn", "httptools", "prometheus_client"}
@@ -58,7 +58,8 @@ def serve(
     engine = engine_of(context)
     place = service.Place(host, port, root_path, tuple(allowed_host), tuple(trusted_proxy))
     files = files_of(engine)
-    with nullcontext() if no_schedule else timer_part().running(engine, files, channels_of(), say):
+    schedules = nullcontext() if no_schedule else timer_part().running(engine, files, channels_of(), say)
+    with stopping(), schedules:  # what ends the service must not end the process while a slot is at work
         service.serve(engine, files, place, service.Limits.as_set(), say)
 
 

@@ -39,9 +39,16 @@ _TAKE_OVER = """
         SELECT min(t.slot_id) FROM slots t WHERE t.schedule_id = :schedule_id AND t.lease_until < :now
     ) RETURNING *
 """
+_FORGET = """
+    DELETE FROM slots WHERE schedule_id = :schedule_id AND lease_until IS NULL AND slot_id <= (
+        SELECT t.slot_id FROM slots t WHERE t.schedule_id = :schedule_id ORDER BY t.slot_id DESC LIMIT 1 OFFSET :most
+    )
+"""
 _MINE = "slot_id = :slot_id AND owner = :owner AND attempts = :attempts AND state = 'running'"
 
 
+MOST_SLOTS = 1000
+"""So many slots of a schedule are remembered."""
 ASKED = "asked "
 """How the keys of slots begin that somebody asked for, besides the times of the schedule."""
 
@@ -128,11 +135,12 @@ def _change(engine: Engine, query: str, schedule_id: int, **values: Any) -> None
 
 
 def note_next(engine: Engine, schedule_id: int, next_at: datetime | None) -> None:
-    """Keep when a schedule is due next, for who looks at it."""
+    """Keep when a schedule is due next, for who looks at it, and of its slots that have ended the newest."""
     query = "UPDATE schedules SET next_at = :next_at WHERE schedule_id = :schedule_id"
     row = {"schedule_id": schedule_id, "next_at": None if next_at is None else written(next_at)}
     with writing(engine) as connection:
         connection.execute(text(query), row)
+        connection.execute(text(_FORGET), {"schedule_id": schedule_id, "most": MOST_SLOTS})
 
 
 def take_slot(

@@ -6,6 +6,7 @@ from sqlalchemy import Engine
 
 from profsvc import store
 from profsvc.errors import NotFoundError
+from profsvc.store import schedules
 
 NOW = datetime(2026, 3, 1, 6, 0, tzinfo=UTC)
 LEASE = timedelta(minutes=5)
@@ -89,3 +90,17 @@ def test_what_is_put_off_is_anybodys_later(engine: Engine, daily: int) -> None:
     again = store.take_over_slot(engine, daily, "b", late, late + LEASE)
     assert again
     assert (again.attempts, again.message) == (2, "the store was busy")
+
+
+def test_of_the_slots_that_ended_the_newest_are_remembered(
+    engine: Engine, daily: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(schedules, "MOST_SLOTS", 3)
+    for number in range(6):
+        key = f"2026-03-0{number + 1}T06:00"
+        slot = store.take_slot(engine, daily, key, NOW + number * timedelta(days=1), "a", NOW, NOW + LEASE)
+        assert slot
+        if number:  # the first is still at work
+            assert store.end_slot(engine, slot, NOW, "done", "")
+    store.note_next(engine, daily, NOW)
+    assert [row["slot_id"] for row in store.select(engine, "v1_slots")] == [1, 4, 5, 6]
