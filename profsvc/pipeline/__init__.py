@@ -6,7 +6,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 import pandas as pd
@@ -18,6 +17,7 @@ from profsvc.errors import InputError, ServiceError
 from profsvc.formats.clock import LOCAL, UTC
 from profsvc.formats.named_columns import read_columns
 from profsvc.formats.placed_sensors import placed_sensors, read_positions
+from profsvc.pipeline.demo import demo_files, demo_runs
 from profsvc.pipeline.kernels import means_of_run, results_of_kernels
 from profsvc.pipeline.power import analyze_power
 from profsvc.pipeline.reading import AS_IT_IS, OPTIONS, Reading
@@ -384,20 +384,3 @@ def _describe_devices(engine: "Engine", said: list[pd.DataFrame]) -> None:
         known = {str(name): value for name, value in group.groupby("counter")["value"].max().items()}
         sms = known.pop("sm_count", None)
         store.describe_device(engine, int(str(device_id)), None if sms is None else int(sms), known)
-
-
-def demo_files() -> list[Path]:
-    """Return the bundled exports of the demonstration, wherever the package is installed."""
-    return sorted(p for p in _demo_folder().iterdir() if p.suffix in {".gz", ".csv"})
-
-
-def demo_runs() -> list[tuple[str, Path]]:
-    """Return what the demonstration shows in a browser: runs, and a file of each; the shortest wait comes first."""
-    served = sorted(path for path in (_demo_folder() / "served").rglob("*") if path.is_file())
-    more = [(path.parent.name, path) for path in served]
-    return [("h200", path) for path in demo_files()] + sorted(more, key=lambda pair: pair[0] == "h200")
-
-
-def _demo_folder() -> Path:
-    here = Path(__file__).parent.parent
-    return here / "demo" if (here / "demo").is_dir() else here.parent / "fixtures" / "demo"

@@ -78,7 +78,7 @@ def crew(url: str, clock: Any, ledger: Path, seed: int) -> None:
                     perform(house, row, slot)
         except ProfsvcError:
             pass  # the store was busy: as a scheduler, look again
-        time.sleep(rng.uniform(0.001, 0.01))
+        time.sleep(rng.uniform(0.005, 0.03))
 
 
 def _at(clock: Any) -> datetime:
@@ -185,7 +185,7 @@ def _work_off(engine: Engine, workers: Crew, clock: Any, count: int, killed: flo
             spared = not next(tries, False)
         elif owners and not living:
             clock.value += 60  # until the lease of the dead owner has run out
-        time.sleep(0.002)
+        time.sleep(0.01)
 
 
 def _progress(engine: Engine) -> tuple[int, list[int]]:
