@@ -203,6 +203,8 @@ def channels_list(output: Output = "table") -> None:
         for name, channel in channels_of().items()
     ]
     put(CHANNEL_COLUMNS, rows, output)
+    if not rows:
+        say("PROFSVC_CHANNELS names no file with channels, so reports are sent nowhere")
 
 
 @channel_group.command("test")

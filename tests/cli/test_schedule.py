@@ -116,6 +116,8 @@ def test_channels_are_listed_and_tried(cli, channels, tmp_path, monkeypatch) -> 
     failed = cli("channels", "test", "bad")
     assert (failed.code, "bad: not delivered" in failed.err) == (5, True)
     assert cli("channels", "test", "nobody").code == 3
+    monkeypatch.setenv("PROFSVC_CHANNELS", "")
+    assert "reports are sent nowhere" in cli("channels", "list").err
     monkeypatch.setenv("PROFSVC_CHANNELS", str(tmp_path / "none.toml"))
     assert cli("channels", "list").code == 2
 
