@@ -17,6 +17,7 @@ Row = dict[str, Any]
 PICTURED = 6
 """Findings whose history goes with the report."""
 MOST_POINTS = 120
+LONGEST_NAME = 500
 POINT = ("run_id", "run", "at", "value", "low", "high", "raw")
 RUN = ("run_id", "run", "project", "device", "at", "build")
 POWERS = ("power", "energy")
@@ -79,6 +80,8 @@ def document(
                     "rejected_lines": sum(int(row["lines_rejected"]) for row in looked.uploads)},
         "predictions": list(looked.predictions),
     }  # fmt: skip
+    for part in ("findings", "moved", "open", "reruns", "explained"):
+        made[part] = [row | {name: _brief(row[name]) for name in ("kernel", "subject")} for row in made[part]]
     made["one_line"] = one_line(made)
     made["counts"] = {
         "newest_upload_id": looked.newest_upload_id,
@@ -92,6 +95,11 @@ def document(
     }
     document: Row = plain(made)
     return document
+
+
+def _brief(name: str | None) -> str | None:
+    """Return a name as a report holds it: its beginning, where it is very long; v1_findings has it whole."""
+    return name if name is None or len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME]}\u2026"
 
 
 def severity(row: Mapping[str, Any]) -> tuple[Any, ...]:

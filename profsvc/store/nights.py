@@ -97,6 +97,8 @@ def keep_night(
     `REPORT` it has a value each under ``counts``.
     """
     with writing(engine) as connection:
+        if connection.dialect.name == "postgresql":  # one after the other; on SQLite writers queue anyway
+            connection.exec_driver_sql("LOCK TABLE reports IN SHARE ROW EXCLUSIVE MODE")
         report_id = _report_id(connection, night)
         numbers = _keep_findings(connection, report_id, night.findings)
         connection.execute(text("DELETE FROM finding_states WHERE report_id = :r"), {"r": report_id})
@@ -173,7 +175,8 @@ def set_finding(engine: Engine, finding_id: int, state: str, because: str, by: s
         raise UsageError(f"say why, in up to {LONGEST_MESSAGE} characters, such as: the new driver, ticket 17")
     refuse_nul([because, by])
     with writing(engine) as connection:
-        query = text("SELECT 1 FROM findings WHERE finding_id = :finding_id")
+        lock = " FOR UPDATE" if connection.dialect.name == "postgresql" else ""
+        query = text(f"SELECT 1 FROM findings WHERE finding_id = :finding_id{lock}")
         if connection.execute(query, {"finding_id": finding_id}).first() is None:
             raise NotFoundError(f"no finding has the number {finding_id}; profsvc findings list shows those there are")
         _say(connection, finding_id, state, because.strip(), now(), by=by)

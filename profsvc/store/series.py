@@ -1,7 +1,8 @@
 """What is watched night by night: a figure a run of every kernel, window of power and file, in a few queries.
 
 One point a run. A duration is the median of a kernel's launches in its file; where several files of a run hold the
-kernel, that of the file with most of them. Criteria and potential are those of the kernel's launches, weighted by time.
+kernel, that of the file with most of them. Criteria and potential are those of the kernel's launches, weighted by time,
+and where a run knows only means of the kernel, those of these. The device of a kernel is that of its run.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -48,12 +49,18 @@ _OF_RUNS = {
     """,
     "criteria": """
         SELECT c.run_id, k.kernel, k.kernel_short, x.text AS criterion,
-               sum(c.value * l.duration_ns) / sum(l.duration_ns) AS value
+               sum(c.value * l.duration_ns) / sum(l.duration_ns) AS value, 0 AS place
         FROM runs r JOIN criteria c ON c.run_id = r.run_id AND c.version_id = r.version_id
         JOIN launches l ON l.launch_id = c.launch_id JOIN shapes h ON h.shape_id = l.shape_id
         JOIN kernels k ON k.kernel_id = h.kernel_id JOIN texts x ON x.text_id = c.criterion_id
         WHERE r.run_id IN :runs AND c.value IS NOT NULL AND l.duration_ns > 0
-        GROUP BY c.run_id, k.kernel, k.kernel_short, x.text ORDER BY c.run_id, k.kernel, x.text
+        GROUP BY c.run_id, k.kernel, k.kernel_short, x.text
+        UNION ALL
+        SELECT c.run_id, k.kernel, k.kernel_short, x.text, c.value, 1
+        FROM runs r JOIN criteria c ON c.run_id = r.run_id AND c.version_id = r.version_id AND c.launch_id = 0
+        JOIN kernels k ON k.kernel_id = c.kernel_id JOIN texts x ON x.text_id = c.criterion_id
+        WHERE r.run_id IN :runs AND c.value IS NOT NULL
+        ORDER BY 1, 2, 4, 6
     """,
     "whole": """
         SELECT c.run_id, x.text AS criterion, c.value
@@ -63,12 +70,17 @@ _OF_RUNS = {
         ORDER BY c.run_id, x.text
     """,
     "potential": """
-        SELECT p.run_id, k.kernel, k.kernel_short, sum(p.duration_ns) / sum(p.ideal_ns) AS value
+        SELECT p.run_id, k.kernel, k.kernel_short, sum(p.duration_ns) / sum(p.ideal_ns) AS value, 0 AS place
         FROM runs r JOIN potential p ON p.run_id = r.run_id AND p.version_id = r.version_id
         JOIN launches l ON l.launch_id = p.launch_id JOIN shapes h ON h.shape_id = l.shape_id
         JOIN kernels k ON k.kernel_id = h.kernel_id
         WHERE r.run_id IN :runs AND p.speedup IS NOT NULL AND p.ideal_ns > 0
-        GROUP BY p.run_id, k.kernel, k.kernel_short ORDER BY p.run_id, k.kernel
+        GROUP BY p.run_id, k.kernel, k.kernel_short
+        UNION ALL
+        SELECT p.run_id, k.kernel, k.kernel_short, p.speedup, 1
+        FROM runs r JOIN potential p ON p.run_id = r.run_id AND p.version_id = r.version_id AND p.launch_id = 0
+        JOIN kernels k ON k.kernel_id = p.kernel_id WHERE r.run_id IN :runs AND p.speedup IS NOT NULL
+        ORDER BY 1, 2, 5
     """,
     "power": """
         SELECT run_id, "window", kind, source, kernel, launches, sensor, gpu_index, device, temperature_sensor,

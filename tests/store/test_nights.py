@@ -1,5 +1,7 @@
 """Runs of nights, their figures, reports and findings, on every kind of database."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -87,6 +89,18 @@ def test_a_season_is_kept(engine: Engine, rng: np.random.Generator) -> None:
     view = of_findings.finding(engine, row["finding_id"])
     assert [point["run_id"] for point in view["points"]] == list(range(1, 13))
     assert view["smallest"]["relative"] == 0.01
+
+
+def test_several_reports_of_a_night_at_once_are_one(engine: Engine, rng: np.random.Generator) -> None:
+    for night in range(12):
+        put(engine, night, rng, temperature_c=None, slower=(1.0, 1.0) if night < 9 else (1.2, 1.0))
+    with ThreadPoolExecutor(4) as pool:
+        made = list(pool.map(lambda _: report(engine, 11), range(4)))
+        assert all(one == made[0] for one in made)
+        states = ["accepted", "new"] * 4
+        list(pool.map(lambda state: of_findings.set_state(engine, 1, state, "x", "kim"), states))
+    assert len(store.select(engine, "v1_reports")) == len(store.select(engine, "v1_findings")) == 1
+    assert sorted(one["state"] for one in of_findings.finding(engine, 1)["states"]) == sorted(states)
 
 
 def test_reports_of_one_project_are_seen_alone(engine: Engine, rng: np.random.Generator) -> None:
