@@ -6,6 +6,8 @@
 ``useful_time``    useful work of each unit
 ``potential``      overall potential: joint bound, published form, ceiling
 ``criteria``       the nine criteria
+``model_inputs``   what the models take of a launch, and where it comes from
+``models``         every performance model: its answers as rows
 ``kernels``        kernels with means over their launches alone
 ``characterized``  what was measured of the device
 ``timeline``       times of launches that are not kept
@@ -26,6 +28,7 @@ from profsvc.analysis.attributes import lend
 from profsvc.analysis.characterized import attainable_shares
 from profsvc.analysis.characterized import of_device as characterization_of
 from profsvc.analysis.counters import counters_of, feeds_criteria, metrics_used
+from profsvc.analysis.models import Machine, application, model_rows
 from profsvc.analysis.peaks import peaks
 from profsvc.analysis.timeline import Timeline
 
@@ -39,6 +42,7 @@ __all__ = [
     "lend",
     "metrics_used",
     "of_device",
+    "of_models",
     "of_run",
 ]
 
@@ -62,7 +66,7 @@ class Rest(NamedTuple):
 NOTHING_ELSE = Rest()
 
 
-def _models(times: pd.DataFrame, origin: Mapping[str, str], measured: set[str], lost: pd.DataFrame) -> pd.DataFrame:
+def _useful(times: pd.DataFrame, origin: Mapping[str, str], measured: set[str], lost: pd.DataFrame) -> pd.DataFrame:
     rates = "peak rates of the catalogue" if origin["sm_clock_hz"] == "catalogue" else "peak rates of the export"
     parts = []
     for model, table, unit in (("useful_work", times, "ns"), ("waste", lost, "fraction")):
@@ -89,13 +93,28 @@ def of_device(
     return {
         "potential": bounds.rename_axis("launch_id").reset_index(),
         "criteria": criteria.of_launches(counters, figures, known, domain["criterion"]),
-        "models": _models(times, origin, set(known.sustained), lost),
+        "models": _useful(times, origin, set(known.sustained), lost),
     }
+
+
+def of_models(
+    counters: pd.DataFrame,
+    bounds: pd.DataFrame,
+    device: str | None,
+    capability: str | None,
+    domain: Mapping[str, Any],
+    measured: pd.DataFrame,
+    tool: str,
+) -> Iterator[dict[str, pd.DataFrame]]:
+    """Yield what performance models say of launches on one device; ``bounds`` is their potential, in the same order."""
+    figures, known = specs.figures(device, capability), characterization_of(measured, device, domain)
+    machine = Machine(figures, specs.memory_table(str(figures.get("key"))), known.sustained, tool, capability)
+    yield from ({"models": rows} for rows in model_rows(counters, machine, bounds))
 
 
 def analyze(
     launches: pd.DataFrame,
-    counters: Iterable[tuple[pd.DataFrame, Mapping[str, np.ndarray]]],
+    counters: Iterable[tuple[pd.DataFrame, Mapping[str, np.ndarray], str]],
     measured: pd.DataFrame,
     domain: Mapping[str, Any],
     rest: Rest = NOTHING_ELSE,
@@ -103,21 +122,23 @@ def analyze(
     """Yield the result tables of one run, those of some launches at a time: counters, criteria, potential, models.
 
     ``launches`` are those of the run that have metrics, ``rest`` what else it has; ``counters`` are what `counters_of`
-    returned for parts of them; ``measured`` holds characterizations (device, quantity, x, y); ``domain`` is
-    criteria.toml. A row without launch_id is the run's own, and comes last.
+    returned for parts of them, with the tool; ``measured`` holds characterizations (device, quantity, x, y); ``domain``
+    is criteria.toml. A row without launch_id is the run's own, and comes last.
     """
     bounds: list[pd.DataFrame] = []
     values: list[pd.DataFrame] = []
     device_of = launches.set_index("launch_id")[["device", "compute_capability"]]
-    for table, sources in counters:
+    for table, sources, tool in counters:
         yield {"counters": _long(table, sources)}
         own = device_of.loc[table.index].astype(object).where(lambda d: d.notna(), None)
         for (device, capability), group in own.groupby(["device", "compute_capability"], dropna=False):
             name_of, version = (part if isinstance(part, str) else None for part in (device, capability))
-            rows = of_device(table.loc[group.index], name_of, version, domain, measured)
+            part = table.loc[group.index]
+            rows = of_device(part, name_of, version, domain, measured)
             bounds.append(rows["potential"])
             values.append(rows["criteria"][list(criteria.OF_RUN)])
             yield rows
+            yield from of_models(part, rows["potential"], name_of, version, domain, measured, tool)
     if bounds:
         yield of_run(launches, pd.concat(bounds, ignore_index=True), pd.concat(values, ignore_index=True), rest)
     elif rest.launches:
@@ -133,11 +154,13 @@ def analyze(
 def of_run(launches: pd.DataFrame, bounds: pd.DataFrame, values: pd.DataFrame, rest: Rest) -> dict[str, pd.DataFrame]:
     """Return the rows of the whole run, from the potential and the criteria of its launches."""
     once = _once(launches, bounds)
+    named = once.assign(kernel=once["launch_id"].map(launches.set_index("launch_id")["kernel"]))
     whole = potential.of_run(once, rest.launches, rest.duration_ns)
     of_run = criteria.of_run(values, once.set_index("launch_id")["duration_ns"])
     return {
         "potential": pd.DataFrame([{"launch_id": None, **whole}]),
         "criteria": _stack(of_run, pd.DataFrame([criteria.host_sync(rest.timeline)])),
+        "models": application(named, rest.duration_ns),
     }
 
 
@@ -155,14 +178,16 @@ def _stack(*tables: pd.DataFrame) -> pd.DataFrame:
 
 
 def _long(table: pd.DataFrame, sources: Mapping[str, np.ndarray]) -> pd.DataFrame:
-    rows = []
-    for counter in table:
-        values = table[counter].to_numpy(dtype="float64")
-        keep = ~np.isnan(values)
-        source = sources.get(str(counter), np.full(len(table), None, dtype=object))
-        rows.append(
-            pd.DataFrame(
-                {"launch_id": table.index[keep], "counter": counter, "value": values[keep], "expression": source[keep]}
-            )
-        )
-    return pd.concat(rows, ignore_index=True)
+    values = table.to_numpy(dtype="float64").T
+    unknown = np.full(len(table), None, dtype=object)
+    behind = np.array([sources.get(str(counter), unknown) for counter in table], dtype=object).reshape(values.shape)
+    place, row = np.nonzero(~np.isnan(values))
+    # Texts as plain objects: one object for each is known by its address, and needs no array of its own.
+    return pd.DataFrame(
+        {
+            "launch_id": table.index.to_numpy()[row],
+            "counter": pd.Series(np.array(list(table), dtype=object)[place], dtype=object),
+            "value": values[place, row],
+            "expression": pd.Series(behind[place, row], dtype=object),
+        }
+    )

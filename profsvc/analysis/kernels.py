@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from profsvc import specs
-from profsvc.analysis import Rest, criteria, of_device, of_run
+from profsvc.analysis import Rest, criteria, of_device, of_models, of_run
 from profsvc.analysis.counters import OWN, counters_of
 from profsvc.errors import NotFoundError
 
@@ -96,11 +96,13 @@ def analyze(
     """
     bounds, values = [], []
     for group, table, _ in counters_of_means(means):
-        first = group.iloc[0]
-        rows = of_device(table, first["device"], first["compute_capability"], domain, measured)
+        device, capability = group.iloc[0][["device", "compute_capability"]]
+        rows = of_device(table, device, capability, domain, measured)
         bounds.append(rows["potential"])
         values.append(rows["criteria"][list(criteria.OF_RUN)])
         yield {name: _by_kernel(part) for name, part in rows.items()}
+        of_each = of_models(table, rows["potential"], device, capability, domain, measured, TOOL)
+        yield from ({name: _by_kernel(part) for name, part in answers.items()} for answers in of_each)
     odd = means.kernels[means.kernels["why_not"].notna()]
     yield {"potential": pd.DataFrame({"launch_id": None, "kernel_id": odd["kernel_id"], "speedup": None,
                                       "reason": odd["why_not"]})}  # fmt: skip

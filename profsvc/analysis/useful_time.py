@@ -34,6 +34,10 @@ class Counts:
         values = self._counters[name].to_numpy(dtype="float64", na_value=np.nan)
         return np.where((values >= 0) & np.isfinite(values), values, np.nan)
 
+    def has(self, name: str) -> bool:
+        """Tell whether there is a column for a counter."""
+        return name in self._counters
+
     def total(self, *names: str) -> Array:
         """Sum of counters, NaN only where all are."""
         parts = np.array([self[n] for n in names])

@@ -66,6 +66,20 @@ def mask(*raised: tuple[Flag, ArrayLike]) -> Mask:
     return bits
 
 
+def lowest(choices: Array) -> tuple[Array, NDArray[np.intp]]:
+    """Lowest of few choices on the last axis, NaN where one is NaN, and its place: the first of equals, NaN the last.
+
+    Choice after choice over all rows is several times as fast as row after row.
+    """
+    first, *others = np.moveaxis(choices, -1, 0)
+    least, known = np.asarray(first), np.where(np.isnan(first), np.inf, first)
+    place = np.zeros(first.shape, dtype=np.intp)
+    for number, other in enumerate(others, 1):
+        place = np.where(other < known, number, place)
+        known, least = np.fmin(known, other), np.minimum(least, other)
+    return np.asarray(least), np.asarray(place)
+
+
 def clip01(x: Array) -> Array:
     """Clip to [0, 1]; NaN stays."""
     return np.asarray(np.clip(x, 0.0, 1.0))

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from profsvc.formulas._arrays import Array, Mask, arrays, floats, mask, suspect
+from profsvc.formulas._arrays import Array, Mask, arrays, floats, lowest, mask, suspect
 from profsvc.formulas.flags import AS_PUBLISHED, CONSISTENT, Flag, check_form
 
 RESOURCES = ("blocks", "warps", "registers", "shared")
@@ -117,9 +117,9 @@ def occupancy(
         allowed = np.stack(np.broadcast_arrays(by_blocks, by_warps, by_registers, by_shared), axis=-1)
         if form != AS_PUBLISHED:
             allowed = np.where((bad | none)[..., np.newaxis], np.nan, allowed)
-        blocks = allowed.min(axis=-1)
+        blocks, place = lowest(allowed)
         active = blocks * warps
-    limiter = np.where(np.isnan(blocks), -1, allowed.argmin(axis=-1)).astype(np.int8)
+    limiter = np.where(np.isnan(blocks), -1, place).astype(np.int8)
     flags = mask(
         (Flag.INPUT_SUSPECT, bad | (blocks == 0)),
         (Flag.ZERO_DENOM, none),

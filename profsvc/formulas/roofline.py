@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from profsvc.formulas._arrays import Array, Bools, Mask, Valued, arrays, floats, mask, suspect, valued
+from profsvc.formulas._arrays import Array, Bools, Mask, Valued, arrays, floats, lowest, mask, suspect, valued
 from profsvc.formulas.flags import Flag
 
 COMPUTE, MEMORY = 0, 1
@@ -145,8 +145,8 @@ def _lowest(name: str, ceilings: ArrayLike) -> tuple[Array, NDArray[np.intp], Bo
     (c,) = floats(**{name: np.atleast_1d(ceilings)})
     if c.shape[-1] == 0:
         raise ValueError(f"{name} has shape {c.shape}; allowed: at least one ceiling on the last axis")
-    bad = np.asarray((np.isnan(c) | (c < 0)).any(axis=-1))
-    return np.asarray(c.min(axis=-1)), np.asarray(np.where(np.isnan(c), np.inf, c).argmin(axis=-1)), bad
+    least, place = lowest(c)
+    return least, place, np.asarray(np.isnan(least) | (least < 0))
 
 
 def pixel_roofline(operations: ArrayLike, moved: ArrayLike, op_rate: ArrayLike, bandwidth: ArrayLike) -> PixelRoofline:

@@ -313,8 +313,8 @@ def analyze(engine: "Engine", run_id: int, progress: Progress | None = None, *, 
 
 def _counters(
     engine: "Engine", launches: pd.DataFrame, lent: pd.DataFrame, tools: Mapping[int, str]
-) -> Iterator[tuple[pd.DataFrame, Mapping[str, Any]]]:
-    """Yield the counters of launches, as many at once as have few enough metrics for the memory."""
+) -> Iterator[tuple[pd.DataFrame, Mapping[str, Any], str]]:
+    """Yield the counters of launches and their tool, as many at once as have few enough metrics for the memory."""
     for upload_id, group in launches.groupby("upload_id"):
         tool = tools[int(str(upload_id))]
         for (device, capability), same in group.groupby(["device", "compute_capability"], dropna=False):
@@ -328,7 +328,7 @@ def _counters(
                 if tool == "ncu" and len(lent):  # the launch's own cells come first, and the first counts
                     metrics = pd.concat([metrics, lent[lent["launch_id"].isin(some["launch_id"])]], ignore_index=True)
                 wide = store.wide_values(engine, some["launch_id"].tolist(), analysis.metrics_used(tool, known))
-                yield analysis.counters_of(some, metrics, tool, known, wide, catalogue)
+                yield *analysis.counters_of(some, metrics, tool, known, wide, catalogue), tool
                 begin += size
                 # Launches of a trace have few metrics or none: then many of them take no more memory.
                 size = max(LAUNCHES_AT_ONCE, min(MOST_AT_ONCE, METRICS_AT_ONCE * len(some) // (len(metrics) + 1)))

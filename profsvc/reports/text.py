@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from profsvc.reports.launch_models import of_models
 from profsvc.reports.rows import cell, render, visible
 
 Row = Mapping[str, Any]
@@ -196,7 +197,8 @@ def _launch(one: Row) -> Iterable[str]:
         yield _criterion(row)
     for row in one["of_run"]:
         yield f"{_criterion(row)}  (of the whole run)"
-    for part in (_units(one), _advice(one["advice"]), _estimates(one["rules"])):
+    took = one["launch"]["duration_ns"]
+    for part in (_units(one), of_models(one["models"], took), _advice(one["advice"]), _estimates(one["rules"])):
         if lines := list(part):
             yield ""
             yield from lines

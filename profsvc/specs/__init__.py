@@ -16,7 +16,7 @@
 ``guidance``     criteria.toml: the nine criteria, the units and their hints
 ``questions``    queries.toml: example queries over the views of the store
 ``timing``       timing.toml: parameters, instruction costs and benchmarks of the timing model
-
+``model_inputs`` models.csv, model_inputs.csv: the performance models and what they take of a launch
 ``changes``      changes.toml: the smallest change of a quantity that matters
 ===============  ==================================================================
 """
@@ -31,19 +31,23 @@ from profsvc.specs.guidance import criteria, figures
 from profsvc.specs.hardware import Device, device, devices
 from profsvc.specs.literature import Reference, references
 from profsvc.specs.mapping import metrics
+from profsvc.specs.model_inputs import ORIGINS, Model, ModelInput, model_inputs, models
 from profsvc.specs.patterns import Pattern, patterns
 from profsvc.specs.power_units import PowerUnit, power_units
 from profsvc.specs.questions import Question, question, questions
-from profsvc.specs.timing import MemoryParameters, memory_parameters, timing
+from profsvc.specs.timing import MemoryParameters, memory_parameters, memory_table, timing
 from profsvc.specs.vocabulary import Counter, Unit, counters, labels, metric_of, units
 
 __all__ = [
+    "ORIGINS",
     "Category",
     "Component",
     "Counter",
     "Device",
     "Expression",
     "MemoryParameters",
+    "Model",
+    "ModelInput",
     "Pattern",
     "PowerUnit",
     "Question",
@@ -64,8 +68,11 @@ __all__ = [
     "instruction_units",
     "labels",
     "memory_parameters",
+    "memory_table",
     "metric_of",
     "metrics",
+    "model_inputs",
+    "models",
     "parse",
     "patterns",
     "power_units",

@@ -49,6 +49,9 @@ class Device:
     l1_size_bytes: int | None = None
     l1_unified_with_shared_mem: bool | None = None
     l2_size_bytes: int | None = None
+    arithmetic_latency_cycles: float | None = None
+    l1_latency_cycles: float | None = None
+    l2_latency_cycles: float | None = None
     tdp_w: float | None = None
     die_width_mm: float | None = None
     die_height_mm: float | None = None

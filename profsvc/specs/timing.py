@@ -13,6 +13,8 @@ from profsvc.specs.hardware import devices
 from profsvc.specs.literature import references
 
 FILE = "timing.toml"
+# Source of what was measured for this table and is printed nowhere.
+MEASURED = "measured"
 Table = Mapping[str, Any]
 # Keys of each entry beside its source: those it must have, and those it may lack.
 KEYS: Mapping[str, tuple[set[str], set[str]]] = {
@@ -94,7 +96,7 @@ def _check_entry(kind: str, entry: Table) -> None:
     required = required | {"source"}
     if required - set(entry) or set(entry) - required - optional:
         raise DomainError(f"{where}: needs {sorted(required)}, may have {sorted(optional)}, but has {sorted(entry)}")
-    if (reference := entry["source"].split(",")[0]) not in references():
+    if (reference := entry["source"].split(",")[0]) not in {*references(), MEASURED}:
         raise DomainError(f"{where}: no reference {reference!r}")
     if "device" in entry and entry["device"] not in devices():
         raise DomainError(f"{where}: no such device in devices.toml")
@@ -123,3 +125,13 @@ def memory_parameters(device: str) -> MemoryParameters:
     if device not in known:
         raise NotFoundError.near("device with memory parameters", device, known)
     return MemoryParameters(**known[device])
+
+
+def memory_table(device: str | None) -> dict[str, float]:
+    """Return what is known of the memory of a device, by the names of `MemoryParameters`; nothing of most.
+
+    >>> memory_table("GTX280")["Mem_LD"], memory_table("T4"), memory_table(None)
+    (450, {}, {})
+    """
+    entry = next((entry for entry in timing()["memory"] if entry["device"] == device), {})
+    return {name: value for name, value in entry.items() if name not in WORDS}

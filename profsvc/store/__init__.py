@@ -32,7 +32,7 @@ from profsvc.store.deleted import (
     rereading,
     restoring,
 )
-from profsvc.store.engine import address, file_of, make_engine, set_journal, url_of
+from profsvc.store.engine import address, file_of, make_engine, one_state, set_journal, url_of
 from profsvc.store.health import Check, examine
 from profsvc.store.kept import Files, files_of, keeping, kept_bytes, spool_of
 from profsvc.store.kernel_metrics import kernel_metrics, kernel_shapes, kernel_times
@@ -209,6 +209,7 @@ __all__ = [
     "note_deliveries",
     "note_next",
     "note_refusal",
+    "one_state",
     "open_store",
     "potential",
     "powers_of_loads",

@@ -2,10 +2,12 @@
 
 import sqlite3
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from sqlalchemy import URL, Connection, Engine, NullPool, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
@@ -17,6 +19,11 @@ BUSY_SECONDS = 10
 COMMIT_SECONDS = 60  # how long a writer waits at its end for those who still read what was before
 OLDEST_SQLITE = (3, 37, 0)  # the first with strict tables
 WRITE = "profsvc_write"
+
+Asked = ParamSpec("Asked")
+Answered = TypeVar("Answered")
+_SHARED: ContextVar[Connection | None] = ContextVar("shared", default=None)
+"""The connection of the question that is being answered."""
 
 # File systems of one machine, where the shared memory of a write-ahead log is shared indeed.
 LOCAL = {
@@ -203,8 +210,39 @@ def set_journal(engine: Engine) -> None:
 @contextmanager
 def reading(engine: Engine) -> Iterator[Connection]:
     """Give a connection in a transaction that only reads."""
+    shared = _SHARED.get()
+    if shared is not None and shared.engine is engine:
+        with plain_errors(engine):
+            yield shared
+        return
     with plain_errors(engine), engine.connect() as connection, connection.begin():
         yield connection
+
+
+def one_state(
+    question: Callable[Concatenate[Engine, Asked], Answered],
+) -> Callable[Concatenate[Engine, Asked], Answered]:
+    """Let all that a question reads be one state of the store, over one connection; it must not write.
+
+    To open a connection takes longer than most answers: SQLite reads the statement of every view then.
+    """
+
+    @wraps(question)
+    def answered(engine: Engine, /, *args: Asked.args, **options: Asked.kwargs) -> Answered:
+        shared = _SHARED.get()
+        if shared is not None and shared.engine is engine:
+            return question(engine, *args, **options)
+        with plain_errors(engine), engine.connect() as connection:
+            if engine.dialect.name == "postgresql":
+                connection.execution_options(isolation_level="REPEATABLE READ")
+            with connection.begin():
+                token = _SHARED.set(connection)
+                try:
+                    return question(engine, *args, **options)
+                finally:
+                    _SHARED.reset(token)
+
+    return answered
 
 
 @contextmanager

@@ -6,11 +6,12 @@ import tempfile
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from sqlalchemy import Connection, Engine, text
 
 from profsvc.errors import DomainError, NotFoundError
-from profsvc.store.bulk import insert_rows, values
+from profsvc.store.bulk import factorized, insert_rows, values
 from profsvc.store.encode import EVENTS
 from profsvc.store.engine import writing
 from profsvc.store.names import Names
@@ -37,7 +38,7 @@ COLUMNS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
             *("ideal_ns", "duration_ns", "flags", "reason"),
         ),
     ),
-    "models": (("launch_id", "model", "quantity", "value"), ("unit", "form", "flags", "reason")),
+    "models": (("launch_id", "model", "quantity", "value"), ("unit", "form", "flags", "label", "reason")),
 }
 # Tables whose rows an upload has in one range of this key; what refers to them goes with them.
 BY_RANGE = {"metrics": "launch_ref", "samples": "sample_id", "sample_blocks": "sensor_id", "sensors": "sensor_id"}
@@ -45,7 +46,7 @@ BY_RANGE |= {"launches": "launch_id", "wide_blocks": "first_launch", "wide_cells
 BY_RANGE |= {"wide_lists": "list_id", "wide_constants": "cell_id"}
 BY_RANGE |= {table: key for table, (key, *_) in EVENTS.items()}
 NAMED = {"counter": "counter_id", "expression": "expression_id", "reason": "reason_id", "bound": "bound_id"}
-NAMED |= {"criterion": "criterion_id", "ideal_bound": "ideal_bound_id"}
+NAMED |= {"criterion": "criterion_id", "ideal_bound": "ideal_bound_id", "label": "label_id"}
 IN_MEMORY = 1 << 20
 Results = Mapping[str, pd.DataFrame]
 
@@ -91,7 +92,10 @@ def _save_part(connection: Connection, run_id: int, part: Results, version: int,
     for name, table in part.items():
         if name == "counters" and len(table):
             columns = _columns("counters", table, texts)
-            insert_rows(connection, "counters", list(columns), zip(*columns.values(), strict=True))
+            rows = list(zip(*columns.values(), strict=True))
+            # In the order of their keys they are put behind each other; as they come, each into its place.
+            order = np.argsort(table["launch_id"].to_numpy(), kind="stable").tolist()
+            insert_rows(connection, "counters", list(columns), (rows[place] for place in order))
         elif len(table):
             _save(connection, name, run_id, table, version, texts)
 
@@ -116,10 +120,13 @@ def _columns(name: str, table: pd.DataFrame, texts: Names) -> dict[str, Iterable
     for column in (*must, *may):
         if column not in table or column in {"model", "quantity", "unit", "form"}:
             continue
-        found = values(table[column])
         if column in NAMED:
-            columns[NAMED[column]] = texts.column([None if value is None else (value,) for value in found])
-        elif column in {"launch_id", "flags"}:  # null: the whole run, no flag
+            codes, distinct = factorized(table[column])
+            numbers = np.array([*texts.numbers([(name,) for name in distinct]), None], dtype=object)
+            columns[NAMED[column]] = numbers[codes].tolist()  # null has the code -1
+            continue
+        found = values(table[column])
+        if column in {"launch_id", "flags"}:  # null: the whole run, no flag
             columns[column] = [int(value or 0) for value in found]
         else:
             columns[column] = [None if value is None else float(value) for value in found]
@@ -132,13 +139,28 @@ def _save(connection: Connection, name: str, run_id: int, table: pd.DataFrame, v
     columns["kernel_id"] = _kernels(connection, table)
     columns.setdefault("flags", [0] * len(table))
     if name == "models":
-        models = Names(connection, "model_names")
-        parts = [
-            values(table[part]) if part in table else [None] * len(table)
-            for part in ("model", "quantity", "unit", "form")
-        ]
-        columns["model_id"] = models.column([tuple(text or "" for text in row) for row in zip(*parts, strict=True)])
+        columns["model_id"] = model_ids = _model_ids(connection, table)
+        rows = list(zip(*columns.values(), strict=True))
+        # In the order of their keys, as those of the counters.
+        order = np.lexsort((np.array(model_ids), np.array(columns["launch_id"]))).tolist()
+        insert_rows(connection, name, list(columns), (rows[place] for place in order))
+        return
     insert_rows(connection, name, list(columns), zip(*columns.values(), strict=True))
+
+
+def _model_ids(connection: Connection, table: pd.DataFrame) -> list[int]:
+    """Return the number of the model, quantity, unit and form of each row."""
+    place, texts = np.zeros(len(table), dtype=np.int64), []
+    for part in ("model", "quantity", "unit", "form"):
+        codes, distinct = factorized(table[part]) if part in table else (np.full(len(table), -1), [])
+        texts.append([*distinct, None])
+        place = place * len(texts[-1]) + codes % len(texts[-1])  # null has the code -1
+    found, back = np.unique(place, return_inverse=True)
+    digits = np.unravel_index(found, [len(names) for names in texts])
+    names = [
+        tuple(names[k] or "" for names, k in zip(texts, row, strict=True)) for row in np.column_stack(digits).tolist()
+    ]
+    return list(np.array(Names(connection, "model_names").numbers(names))[back].tolist())
 
 
 def _kernels(connection: Connection, table: pd.DataFrame) -> list[int]:

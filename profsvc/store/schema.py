@@ -344,6 +344,7 @@ models = _results(
     "models",
     [ref("model_id", "model_names.model_id", primary_key=True)],
     real("value"),
+    integer("label_id"),
 )
 
 RESULTS = {"criteria": criteria, "potential": potential, "models": models}

@@ -8,6 +8,7 @@ from profsvc import analysis, formats, specs, store
 from profsvc.analysis.advice import advice
 from profsvc.errors import NotFoundError
 from profsvc.views import kernel_means
+from profsvc.views.models import side_by_side
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -46,6 +47,7 @@ def _percent(value: float | None) -> float | None:
     return None if value is None else round(100 * value, 1)
 
 
+@store.one_state
 def run(engine: "Engine", name: str | int, limit: int | None = LIMIT) -> dict[str, Any]:
     """Everything about one run: itself, its uploads, a row a launch, the run's own criteria and potential.
 
@@ -153,8 +155,9 @@ def _first(hints: list[dict[str, Any]]) -> str:
     return f"{top['title']}: -{100 * top['saving_fraction']:.0f} % time"
 
 
+@store.one_state
 def launch(engine: "Engine", run_name: str | int, kernel: str, limit: int | None = LIMIT) -> dict[str, Any]:
-    """Open the launches of one kernel: criteria, potential, the vendor's estimates beside ours, and what to do.
+    """Open the launches of one kernel: criteria, potential, models, the vendor's estimates beside ours, what to do.
 
     ``kernel`` is a launch number, or a part of the kernel's name; several launches may answer, the longest of them if
     there are more than ``limit``, and then ``truncated`` is true.
@@ -165,15 +168,14 @@ def launch(engine: "Engine", run_name: str | int, kernel: str, limit: int | None
     ids, words = [one["launch_id"] for one in chosen], texts()
     known = {row["launch_id"]: row for row in store.select_of(engine, "v1_potential", run_id, ids)}
     criteria, rules = (_grouped(store.select_of(engine, view, run_id, ids)) for view in ("v1_criteria", "v1_rules"))
-    waste, useful = (
-        _grouped(store.select_of(engine, "v1_models", run_id, ids, model=model)) for model in ("waste", "useful_work")
-    )
+    models = _grouped(store.select_of(engine, "v1_models", run_id, ids))
     whole = store.select(engine, "v1_criteria", run_id=run_id, criterion="host_sync", launch_id=None, kernel=None)
     of_run = _in_order(whole, "criterion")
     tools, opened = _tools(store.select(engine, "v1_uploads", run_id=run_id)), []
     for one, pages in once(chosen, known):
         key = one["launch_id"]
-        own = _in_order(criteria.get(key, []), "criterion")
+        own, said = _in_order(criteria.get(key, []), "criterion"), models.get(key, [])
+        waste, useful = ([row for row in said if row["model"] == name] for name in ("waste", "useful_work"))
         opened.append(
             {
                 "launch": one,
@@ -181,9 +183,10 @@ def launch(engine: "Engine", run_name: str | int, kernel: str, limit: int | None
                 "of_run": of_run,
                 "potential": known.get(key),
                 "reason": None if own else _why(engine, one, tools[one["upload_id"]]),
-                "units": _in_order(useful.get(key, []), "quantity"),
+                "units": _in_order(useful, "quantity"),
+                "models": side_by_side(said, one["duration_ns"], known.get(key)),
                 "rules": [rule for page in pages for rule in rules.get(page, [])],
-                "advice": advice(own, waste.get(key, []), known.get(key, {}), words),
+                "advice": advice(own, waste, known.get(key, {}), words),
             }
         )
     if means:  # launches that only a trace tells of have nothing that the mean has not
@@ -214,6 +217,7 @@ def why_no_result(tool: str, metrics: Collection[Any]) -> str:
     return f"the export has no metrics of this launch that criteria are computed from; {specs.how_to_measure(tool)}"
 
 
+@store.one_state
 def launches_of(
     engine: "Engine",
     run_name: str | int,

@@ -24,6 +24,7 @@ SAME_CLOCK = 0.02
 RELATIVE = ("duration", "power", "energy")
 
 
+@store.one_state
 def compare(
     engine: "Engine", before: str | int, after: str | int, mapped: Mapping[str, str] | None = None
 ) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from profsvc import analysis, specs, store
 from profsvc.analysis.kernels import TOOL
 from profsvc.errors import NotFoundError, UsageError
 from profsvc.pipeline.kernels import means_of_run
-from profsvc.views import LIMIT, kernel_means, launches_of, texts, why_no_result
+from profsvc.views import LIMIT, explain_models, kernel_means, launches_of, texts, why_no_result
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -35,9 +35,12 @@ POTENTIAL = {
 
 
 def explain(engine: "Engine | None", name: str, run: str | int | None, kernel: str | None) -> dict[str, Any]:
-    """Explain a criterion, a counter, a vendor's metric or ``potential``; with a run, down to lines of its files."""
-    entries = {**texts(), "potential": POTENTIAL}
-    known = specs.counters()
+    """Explain a criterion, a model or an input of one, a counter, a vendor's metric or ``potential``.
+
+    With a run, down to lines of its files.
+    """
+    entries = {**texts(), "potential": POTENTIAL, **explain_models.entries()}
+    known, inputs = specs.counters(), specs.model_inputs()
     if name in entries and "counters" in entries[name]:
         view = _of_result(entries[name])
     elif name in known:
@@ -45,22 +48,31 @@ def explain(engine: "Engine | None", name: str, run: str | int | None, kernel: s
     elif used := _counters_using(name):
         view = {"name": name, "kind": "metric", "meaning": f"a vendor's metric, read into {len(used)} counters",
                 "counters": used}  # fmt: skip
+    elif name in inputs:
+        view = explain_models.of_input(name)
     elif name in entries:
         unit = entries[name]
         view = {"name": name, "kind": "unit", "meaning": unit["title"], "hint": unit["hint"], "counters": []}
     else:
-        raise NotFoundError.near("criterion, counter or metric", name, [*entries, *known])
+        raise NotFoundError.near("criterion, model, counter or metric", name, [*entries, *inputs, *known])
     view["definitions"] = [_of_counter(counter) for counter in view["counters"]]
     view["trace"] = []
     if run is not None:
         if engine is None:
             raise UsageError("a run can only be walked in a store")
-        means = _of_means(engine, store.find_run(engine, run), kernel, view)
-        chosen, view["truncated"] = launches_of(engine, run, kernel, LIMIT, may_lack=bool(means))
-        if means:  # launches that only a trace tells of have nothing that the mean has not
-            chosen = [one for one in chosen if store.select(engine, "v1_counter_values", launch_id=one["launch_id"])]
-        view["trace"] = means + [row for launch in chosen for row in _of_launch(engine, launch, view)]
+        view["trace"], view["truncated"] = _traces(engine, run, kernel, view)
     return view
+
+
+@store.one_state
+def _traces(
+    engine: "Engine", run: str | int, kernel: str | None, view: dict[str, Any]
+) -> tuple[list[dict[str, Any]], bool]:
+    means = _of_means(engine, store.find_run(engine, run), kernel, view)
+    chosen, truncated = launches_of(engine, run, kernel, LIMIT, may_lack=bool(means))
+    if means:  # launches that only a trace tells of have nothing that the mean has not
+        chosen = [one for one in chosen if store.select(engine, "v1_counter_values", launch_id=one["launch_id"])]
+    return means + [row for launch in chosen for row in _of_launch(engine, launch, view)], truncated
 
 
 def _of_result(entry: dict[str, Any]) -> dict[str, Any]:
@@ -104,6 +116,7 @@ def _of_launch(engine: "Engine", launch: dict[str, Any], view: dict[str, Any]) -
     rows = _results(engine, view, launch["launch_index"], launch_id=launch["launch_id"])
     if view["kind"] == "result" and not rows:
         rows = [{"launch": launch["launch_index"], "name": view["name"], "from": why_no_result(tool, cells)}]
+    rows += explain_models.walked(engine, launch, view, counters)
     return rows + _trace(view, launch, tool, counters, cells)
 
 
@@ -118,8 +131,10 @@ def _of_means(engine: "Engine", run_id: int, kernel: str | None, view: dict[str,
         cells: dict[str, dict[str, Any]] = {}
         for cell in store.select(engine, "v1_metrics", statistic="avg", **only):
             cells.setdefault(cell["metric"], _cell(cell, cell["metric"], store.upload(engine, cell["upload_id"])))
+        known = counters.get(one["kernel"], {})
         rows += _results(engine, view, one["kernel_short"], **only)
-        rows += _trace(view, {**one, "launch_index": one["kernel_short"]}, TOOL, counters.get(one["kernel"], {}), cells)
+        rows += explain_models.walked(engine, one | {"launch_index": one["kernel_short"]}, view, known)
+        rows += _trace(view, {**one, "launch_index": one["kernel_short"]}, TOOL, known, cells)
     return rows
 
 
@@ -170,6 +185,8 @@ def _results(engine: "Engine", view: dict[str, Any], index: Any, **only: Any) ->
     """The row of the result itself; none for a counter or a metric."""
     if view["kind"] != "result":
         return []
+    if view["name"] in specs.models():
+        return explain_models.answers(engine, index, view["name"], **only)
     if view["name"] == "potential":
         found, column = store.select(engine, "v1_potential", **only), "speedup"
     else:

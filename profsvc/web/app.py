@@ -30,7 +30,8 @@ def create_app(site: Site) -> FastAPI:
     app.state.site = site
     for group in GROUPS:
         group.register(app)
-    add(app, "/openapi.json", describe, "read", name="describe", tag="service")
+    described = {"type": "object", "required": ["openapi", "info", "paths"]}
+    add(app, "/openapi.json", describe, "read", name="describe", gives={"application/json": {"schema": described}})
     app.add_exception_handler(HTTPException, _refused)
     app.add_exception_handler(RequestValidationError, _refused)
     app.add_middleware(GZipMiddleware, minimum_size=WORTH_PACKING, compresslevel=4)

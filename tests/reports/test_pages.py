@@ -8,6 +8,7 @@ from sqlalchemy import Engine
 
 from profsvc import views
 from profsvc.reports import page, text
+from profsvc.views.models import side_by_side
 
 VOID = {"meta", "br", "hr", "img", "link", "input"}
 
@@ -118,7 +119,7 @@ def test_what_is_unknown_is_said(view, opened):
     bound = dict.fromkeys(opened[0]["potential"], None) | {"reason": "no duration"}
     one = {"launch": launch, "criteria": [nothing | {"value_as_published": None, "flags": None}], "potential": bound,
            "units": [{"title": "DRAM", "value": None}], "rules": [], "advice": [], "of_run": [],
-           "reason": None}  # fmt: skip
+           "models": side_by_side([], None, None), "reason": None}  # fmt: skip
     block = text.launches({"truncated": False, "launches": [one]})
     for words in ("grid (?, 1, 1)", "on ?; no duration", "no potential: no duration", "no such counter", "unknown"):
         assert words in block

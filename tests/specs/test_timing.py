@@ -9,7 +9,7 @@ from profsvc.errors import DomainError, NotFoundError
 from profsvc.formulas.mwp_cwp import Execution, exec_cycles, m_factor
 from profsvc.specs.files import text_of
 from profsvc.specs.hardware import device
-from profsvc.specs.timing import memory_parameters, read_timing, timing
+from profsvc.specs.timing import memory_parameters, memory_table, read_timing, timing
 
 TEXT = text_of("timing.toml")
 
@@ -27,8 +27,11 @@ def test_memory_parameters_go_into_the_model() -> None:
     assert (fx5600.Mem_LD, fx5600.dep_uncoal, fx5600.dep_coal, fx5600.uncoal_per_mw) == (420, 10, 4, 32)
     assert gtx280.uncoal_per_mw is None  # the print has a citation there
     assert memory_parameters("8800GT").Mem_LD == memory_parameters("8800GTX").Mem_LD == 420
-    with pytest.raises(NotFoundError, match="no device with memory parameters named 'H200'"):
-        memory_parameters("H200")
+    with pytest.raises(NotFoundError, match="no device with memory parameters named 'T4'"):
+        memory_parameters("T4")
+    assert memory_table("GTX280") == {"Mem_LD": 450, "dep_uncoal": 40, "dep_coal": 4, "coal_per_mw": 1}
+    assert memory_table("H200")["uncoal_per_mw"] == 32
+    assert memory_table("T4") == memory_table(None) == {}
 
 
 def test_factors_follow_from_the_rates_and_are_near_what_was_measured() -> None:

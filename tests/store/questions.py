@@ -50,6 +50,8 @@ PARAMS: dict[str, dict[str, str]] = {
     "criterion_means": BEFORE,
     "unknown_criteria": BEFORE,
     "potential": BEFORE,
+    "model_times": BEFORE,
+    "models_without_answer": {"run": "after"},
     "slowest_launch": BEFORE,
     "occupancy": BEFORE,
     "launch_shapes": BEFORE,

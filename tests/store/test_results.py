@@ -46,6 +46,7 @@ def results(value: float = 0.5) -> dict[str, pd.DataFrame]:
                 "quantity": ["mwp", "cwp"],
                 "value": [5.9, 10.8],
                 "form": ["consistent"] * 2,
+                "label": ["departure", None],
             }
         ),
     }

@@ -32,7 +32,7 @@ v1_metrics: run_id, upload_id, launch_id, kernel, metric, raw_text, unit, value,
 v1_rules: launch_id, kernel, rule, kind, estimated_saving_fraction, estimated_speedup
 v1_criteria: run_id, launch_id, kernel, criterion, value, share, speedup, speedup_as_published, flags
 v1_potential: run_id, launch_id, kernel, bound, mem_throughput_ratio, arith_throughput_ratio, speedup, ideal_ns
-v1_models: run_id, launch_id, kernel, model, quantity, value, unit, form, flags
+v1_models: run_id, launch_id, kernel, model, quantity, value, unit, form, label, flags
 v1_power: run_id, window, sensor, mean_power_w, corrected_power_w, reference_temperature_c, coefficient_w_per_c,
     coefficient_low, coefficient_high, energy_j, corrected_energy_j, quality
 """

@@ -52,6 +52,17 @@ def test_a_number_of_a_mean_leads_to_its_line(engine: Engine) -> None:
     ]
 
 
+def test_models_of_a_mean_say_what_they_lack(engine: Engine) -> None:
+    run_id = stored(engine, METRICS, TRACE)
+    one = views.launch(engine, run_id, "scale")["launches"][0]
+    assert {row["model"] for row in one["models"]["missing"]} >= {"mwp_cwp", "benefit", "throughput"}
+    rows = store.select(engine, "v1_models", run_id=run_id, kernel_short="scale", model="mwp_cwp")
+    assert {row["launch_id"] for row in rows} == {None}
+    assert all("collect" in row["reason"] for row in rows if row["value"] is None)
+    trace = explain(engine, "mwp_cwp", run_id, "scale")["trace"]
+    assert {row["launch"] for row in trace if row["name"] == "n_comp"} == {"scale"}
+
+
 @pytest.mark.skipif(not CORPUS.exists(), reason="no corpus of public files beside the checkout")
 def test_backprop_on_a_k40(engine: Engine) -> None:
     """Its layer kernel halves the active threads of a reduction in shared memory with a stride: both are seen."""

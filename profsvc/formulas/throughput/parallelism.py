@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from profsvc.formulas._arrays import Array, Mask, Valued, arrays, floats, mask, suspect, valued
+from profsvc.formulas._arrays import Array, Mask, Valued, arrays, floats, lowest, mask, suspect, valued
 from profsvc.formulas.flags import AS_PUBLISHED, CONSISTENT, Flag, check_form
 
 APPLICATION, BANDWIDTH, DEPARTURE, WARPS = range(4)
@@ -104,9 +104,8 @@ def mwp_total(
     a, b, p, n, s = floats(app=app, bw=bw, proc=proc, N=N, mstr=mstr)
     bad = suspect(a, *(np.where(np.isposinf(x), 0.0, x) for x in (b, p)), n, s)
     cap = n if form == AS_PUBLISHED else n * s
-    limits = np.stack([a, b, p, cap], axis=-1)
-    least = limits.min(axis=-1)
-    limiter = np.where(bad, -1, np.where(np.isnan(limits), np.inf, limits).argmin(axis=-1)).astype(np.int8)
+    least, place = lowest(np.moveaxis(np.stack([a, b, p, cap]), 0, -1))
+    limiter = np.where(bad, -1, place).astype(np.int8)
     return TotalParallelism(*arrays(np.where(bad, np.nan, least), limiter, mask((Flag.INPUT_SUSPECT, bad))))
 
 

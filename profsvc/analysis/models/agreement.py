@@ -1,0 +1,74 @@
+"""How far models that answer the same question lie apart: time, what bounds it, and what there is to gain."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from profsvc.analysis.model_inputs import Values
+from profsvc.analysis.models.answer import Answer, Array
+from profsvc.analysis.models.timing import CASES
+from profsvc.formulas.flags import CONSISTENT
+
+TIMES = ("mwp_cwp", "benefit", "throughput")
+BOUNDS = ("benefit", "roofline", "time_bound")
+VERDICTS = {0: "compute", 1: "memory", 2: "disputed"}
+# Below this share of the time data and arithmetic are too little for a roofline to tell what there is to gain.
+TRACE = 1e-3
+Found = Mapping[str, Sequence[Answer]]
+
+
+def value_of(found: Found, model: str, quantity: str) -> Array:
+    """Return the value of a quantity in the consistent form; NaN where the model has no such answer."""
+    every = (one.value for one in found.get(model, ()) if one.quantity == quantity and one.form == CONSISTENT)
+    return np.asarray(next(every, np.nan), dtype=np.float64)
+
+
+def _votes(found: Found, bound: Array | None) -> list[Array]:
+    """Return what each model holds for the bound: 1 memory, 0 compute, NaN neither."""
+    case = value_of(found, "mwp_cwp", "case")
+    names = {name: number for number, name in CASES.items()}
+    by_case = np.where(case == names["memory"], 1.0, np.where(case == names["compute"], 0.0, np.nan))
+    others = [value_of(found, model, "bound") for model in BOUNDS]
+    return list(np.broadcast_arrays(by_case, *others, np.nan if bound is None else bound))
+
+
+def _speedups(found: Found, v: Values, potential: Array | None) -> list[Array]:
+    time_ns, roof = v["duration_s"] * 1e9, value_of(found, "roofline", "time_ns")
+    by_roof = np.where(roof > TRACE * time_ns, time_ns / roof, np.nan)
+    others = (value_of(found, "benefit", "speedup"), by_roof)
+    return list(np.broadcast_arrays(np.nan if potential is None else potential, *others))
+
+
+def _ends(every: list[Array]) -> tuple[Array, Array]:
+    """Lowest and highest of the answers of several models; NaN where there are fewer than two."""
+    several = np.add.reduce([(~np.isnan(one)).astype(np.int8) for one in every]) > 1
+    low, high = (np.where(several, x, np.nan) for x in (np.fmin.reduce(every), np.fmax.reduce(every)))
+    return low, high
+
+
+def _mean(every: list[Array]) -> Array:
+    """Mean of the known ones; NaN where none is known."""
+    known = np.add.reduce([(~np.isnan(one)).astype(np.float64) for one in every])
+    return np.asarray(np.add.reduce([np.nan_to_num(one) for one in every]) / known)
+
+
+@np.errstate(all="ignore")
+def agreement(found: Found, v: Values, bound: Array | None = None, potential: Array | None = None) -> list[Answer]:
+    """Return the mean of the predicted times over the measured one, what bounds the launch, and how far models differ.
+
+    ``bound`` (1 memory, 0 compute) and ``potential`` are what the joint bound says.
+    """
+    times = list(np.broadcast_arrays(*(value_of(found, model, "time_ns") for model in TIMES)))
+    mean = np.exp(_mean([np.log(time) for time in times]))
+    share = _mean(_votes(found, bound))
+    verdict = np.where(np.isnan(share), np.nan, np.where(share == 1, 1.0, np.where(share == 0, 0.0, 2.0)))
+    (first, last), (low, high) = _ends(times), _ends(_speedups(found, v, potential))
+    return [
+        Answer("time_ratio", mean / (v["duration_s"] * 1e9)),
+        Answer("time_spread", last / first),
+        Answer("bound", verdict, names=VERDICTS),
+        Answer("memory_votes", share),
+        Answer("speedup_low", low),
+        Answer("speedup_high", high),
+        Answer("speedup_spread", high / low),
+    ]

@@ -1,0 +1,103 @@
+"""What limits a launch whatever its time: peaks and bandwidths, the mix of instructions, resources, latency, waves."""
+
+from typing import Any
+
+import numpy as np
+
+from profsvc.analysis.model_inputs import Values
+from profsvc.analysis.models.answer import Answer, coded
+from profsvc.analysis.models.timing import BOUNDS
+from profsvc.formulas import estimates
+from profsvc.formulas.latency import exposed, warps_for_hiding
+from profsvc.formulas.occupancy import RESOURCES, Limits, staircase
+from profsvc.formulas.occupancy import occupancy as fitting
+from profsvc.formulas.roofline import MEMORY, intensity
+from profsvc.formulas.roofline import roofline as below
+from profsvc.formulas.time_bound import time_bound as least_time
+
+LEVELS = ("dram", "l2", "l1")
+PEAKS = ("peak", "mix of instructions")
+CEILINGS = dict(enumerate((*PEAKS, *LEVELS)))
+LIMITERS = dict(enumerate(RESOURCES))
+
+
+def roofline(v: Values) -> list[Answer]:
+    """Intensity at each level of memory; attainable rate, bound and ceiling at the lowest of them; the least time."""
+    peak = np.minimum(v["fp_peak"], v["mix_peak"])
+    rows = []
+    for level in LEVELS:
+        band = np.asarray(v[f"{level}_bandwidth"])[..., np.newaxis]
+        ratio = intensity(v["flop"], v[f"{level}_bytes"]).value
+        rows.append((ratio, below(ratio, peak[..., np.newaxis], band), v[f"{level}_bytes"] / v[f"{level}_bandwidth"]))
+    rates = np.broadcast_arrays(*(np.where(np.isnan(r.attainable), np.inf, r.attainable) for _, r, _ in rows))
+    known, attainable = ~np.isnan(rows[0][1].attainable), np.minimum.reduce(rates)
+    place = np.where(attainable == rates[0], 0, np.where(attainable == rates[1], 1, 2))
+    in_memory = np.choose(place, [r.bound == MEMORY for _, r, _ in rows])
+    ceiling = np.where(in_memory, len(PEAKS) + place, np.where(v["mix_peak"] < v["fp_peak"], 1, 0))
+    moving = np.fmax.reduce(np.broadcast_arrays(*(seconds for _, _, seconds in rows)))
+    time_s = np.maximum(v["flop"] / peak, moving)
+    return [
+        Answer("time_ns", np.where(known, time_s * 1e9, np.nan), "ns", rows[0][1].flags),
+        Answer("flop_per_s", v["flop"] / v["duration_s"], "flop/s"),
+        Answer("attainable", np.where(known, attainable, np.nan), "flop/s"),
+        Answer("ridge", rows[0][1].ridge, "flop/byte"),
+        *(Answer(f"intensity_{level}", _finite(row[0]), "flop/byte") for level, row in zip(LEVELS, rows, strict=True)),
+        Answer("bound", np.where(known, in_memory, np.nan), names=BOUNDS),
+        Answer("ceiling", np.where(known, ceiling, np.nan), names=CEILINGS),
+    ]
+
+
+def _finite(x: Any) -> Any:
+    return np.where(np.isinf(x), np.nan, x)
+
+
+def time_bound(v: Values) -> list[Answer]:
+    """Least time, the measured time above it, and the part of that which missing overlap cannot explain."""
+    r = least_time(v["flop"], v["fp_peak"], v["dram_bytes"], v["dram_bandwidth"], v["duration_s"])
+    return [
+        Answer("t_min_ns", r.t_min * 1e9, "ns", r.flags),
+        Answer("t_delta_ns", r.t_delta * 1e9, "ns"),
+        Answer("unexplained_ns", r.unexplained * 1e9, "ns"),
+        Answer("bound", coded(r.bound), names=BOUNDS),
+    ]
+
+
+def ryoo(v: Values) -> list[Answer]:
+    """Arithmetic rate and bandwidth of a launch whose instructions issue without a pause, and the time at both."""
+    lanes = v["SIMD_width"] * v["sms"]
+    shares = np.stack(np.broadcast_arrays(v["plain"] / v["insts_all"], v["wide"] / v["insts_all"]), axis=-1)
+    potential = estimates.potential_throughput(shares, [1.0, 2.0], lanes * v["freq"])
+    share = v["mem_insts"] / v["insts_all"]
+    demand = estimates.bandwidth_demand(lanes, share, v["access_bytes"], v["freq"])
+    limited = estimates.bandwidth_limited(potential.value, demand.value, v["bandwidth"])
+    return [
+        Answer("potential_flop_per_s", potential.value, "flop/s", potential.flags),
+        Answer("demand_bytes_per_s", demand.value, "byte/s", demand.flags),
+        Answer("limited_flop_per_s", limited.value, "flop/s", limited.flags),
+    ]
+
+
+def occupancy(v: Values, limits: Limits) -> list[Answer]:
+    """Share of the warp slots that can be taken, the blocks that fit, and the resource that keeps out the next one."""
+    r = fitting(v["threads_per_block"], v["registers_per_thread"], v["shared_bytes_per_block"], limits)
+    return [
+        Answer("occupancy", r.occupancy, "1", r.flags),
+        Answer("blocks", r.blocks, "block/SM"),
+        Answer("limiter", coded(r.limiter), names=LIMITERS),
+    ]
+
+
+def latency_hiding(v: Values) -> list[Answer]:
+    """Warps that hide a memory period, and the share of it that stays exposed with those there are."""
+    computing = v["issue_cycles"] * v["insts_all"] / v["mem_insts"]
+    period = v["Mem_L"]
+    return [
+        Answer("warps_needed", _finite(warps_for_hiding(period, computing)), "warp"),
+        Answer("exposed_share", exposed(period, computing, v["N"]) / period),
+    ]
+
+
+def waves(v: Values) -> list[Answer]:
+    """Waves in which the blocks run, and the share of the slots that are taken over all of them."""
+    r = staircase(v["blocks"], v["sms"] * v["blocks_per_sm"])
+    return [Answer("waves", r.waves, "wave", r.flags), Answer("utilization", r.utilization)]

@@ -1,0 +1,178 @@
+"""Answers of models as rows, and why a model has none."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from profsvc import specs
+from profsvc.analysis.model_inputs import Inputs, inputs_of, missing
+from profsvc.analysis.models.answer import Answer
+from profsvc.specs.model_inputs import ASSUMED, DEVICE, MEASURED
+
+COLUMNS = ("launch_id", "model", "quantity", "value", "unit", "form", "flags", "label", "reason")
+INPUTS = "inputs"
+# Of more counters than these the first few are named.
+MOST, FIRST = 6, 3
+TAKES = {"benefit": ("benefit", "machine")}
+
+
+def _part(ids: NDArray[Any], model: str, one: Answer) -> dict[str, Any]:
+    value = np.broadcast_to(np.asarray(one.value, dtype=np.float64), ids.shape)
+    known = np.isfinite(value)
+    labels = _words(one.names)[value[known].astype(np.intp)] if one.names else None
+    return {
+        "launch_id": ids[known],
+        "value": value[known],
+        "flags": np.broadcast_to(np.asarray(one.flags, dtype=np.int64), ids.shape)[known],
+        "label": labels,
+        "fixed": (model, one.quantity, one.unit, one.form),
+    }
+
+
+def _words(names: Mapping[int, str]) -> NDArray[np.object_]:
+    """Return the word of each code at its place.
+
+    >>> _words({1: "memory"}).tolist()
+    [None, 'memory']
+    """
+    return np.array([names.get(code) for code in range(max(names) + 1)], dtype=object)
+
+
+def _stacked(parts: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
+    """Put parts under each other; what is the same in all rows of a part is repeated."""
+    sizes = [len(part["value"]) for part in parts]
+    columns: dict[str, Any] = {
+        name: np.concatenate([part[name] for part in parts]) for name in ("launch_id", "value", "flags")
+    }
+    for place, name in enumerate(("model", "quantity", "unit", "form")):
+        texts = np.array([part["fixed"][place] for part in parts], dtype=object)
+        columns[name] = pd.Series(np.repeat(texts, sizes), dtype=object)
+    labels = np.full(sum(sizes), None, dtype=object)
+    for part, end, size in zip(parts, np.cumsum(sizes), sizes, strict=True):
+        if part["label"] is not None:
+            labels[end - size : end] = part["label"]
+    said = {"label": pd.Series(labels, dtype=object), "reason": pd.Series(None, range(len(labels)), dtype=object)}
+    return pd.DataFrame(columns | said, columns=list(COLUMNS))
+
+
+def _of_inputs(ids: NDArray[Any], inputs: Inputs) -> Iterator[dict[str, Any]]:
+    """Yield the inputs that models take, with the expression behind each in place of a form.
+
+    What a single counter gives is a row of the counters. What the device table or the source gives is the same in
+    launch after launch: a row an origin, whose label has them all.
+    """
+    fixed: dict[str, list[str]] = {origin: [] for origin in (DEVICE, ASSUMED)}
+    for name, one in specs.model_inputs().items():
+        if not one.models:
+            continue
+        used, value = inputs.used[name], inputs.values[name]
+        for place, (alternative, origin) in enumerate(zip(one.expression.alternatives, one.origins, strict=True)):
+            if origin == MEASURED or not (here := used == place).any():
+                continue
+            if origin in fixed and np.ndim(value) == 0:
+                fixed[origin].append(f"{name} {float(value):g}")
+            else:
+                form = f"{origin}: {alternative.text}"
+                yield _part(ids, INPUTS, Answer(name, np.where(here, value, np.nan), one.unit, form=form))
+    for origin, names in fixed.items():
+        count = np.full(ids.shape, float(len(names)))
+        yield _part(ids, INPUTS, Answer(origin, count, names={len(names): ", ".join(names)}, form=""))
+
+
+def rows(ids: NDArray[Any], inputs: Inputs, found: Mapping[str, Sequence[Answer]]) -> pd.DataFrame:
+    """Return a row a launch and quantity, of those that are known; inputs are rows of the model ``inputs``."""
+    parts = [_part(ids, model, one) for model, answers in found.items() for one in answers]
+    return _stacked([*parts, *_of_inputs(ids, inputs)])
+
+
+def reasons(
+    counters: pd.DataFrame,
+    inputs: Inputs,
+    found: Mapping[str, Sequence[Answer]],
+    tool: str,
+    capability: str | None,
+    refused: Mapping[str, NDArray[Any]],
+) -> pd.DataFrame:
+    """Return a row a launch and model without an answer, whose value is null, with the reason.
+
+    ``refused`` holds for some models the reason of each launch for which the model does not hold at all, or None.
+    """
+    parts = []
+    for model, answers in found.items():
+        first = answers[0]
+        none = ~np.isfinite(np.broadcast_to(np.asarray(first.value, dtype=np.float64), inputs.launches))
+        if not none.any():
+            continue
+        why = np.full(inputs.launches, None, dtype=object)
+        for lacking in _alike(model, inputs, none):
+            why[lacking] = _why(model, inputs, lacking, counters, tool, capability)
+        said = refused.get(model)
+        why = why if said is None else np.where(pd.isna(said), why, said)
+        part = pd.DataFrame({"launch_id": counters.index[none], "value": np.nan, "flags": 0, "reason": why[none]})
+        parts.append(part.assign(model=model, quantity=first.quantity, unit=first.unit, form=first.form, label=None))
+    empty = pd.DataFrame(columns=list(COLUMNS))
+    return pd.concat(parts, ignore_index=True)[list(COLUMNS)] if parts else empty
+
+
+def _alike(model: str, inputs: Inputs, none: NDArray[np.bool_]) -> Iterator[NDArray[np.bool_]]:
+    """Yield the launches ``none`` in groups that lack the same inputs."""
+    names = [name for part in TAKES.get(model, (model,)) for name in inputs_of(part)]
+    lacks = np.column_stack(
+        [np.broadcast_to(np.isnan(inputs.values[name]), none.shape) for name in names] or [np.zeros_like(none)]
+    )
+    kinds, place = np.unique(lacks[none], axis=0, return_inverse=True)
+    for number in range(len(kinds)):
+        group = np.zeros_like(none)
+        group[none] = place.ravel() == number
+        yield group
+
+
+def _why(
+    model: str,
+    inputs: Inputs,
+    lacking: NDArray[np.bool_],
+    counters: pd.DataFrame,
+    tool: str,
+    capability: str | None,
+) -> str:
+    """Say which counters a model lacks for launches, and how to collect them."""
+    names = [name for part in TAKES.get(model, (model,)) for name in inputs_of(part)]
+    without = [name for name in names if np.isnan(np.broadcast_to(inputs.values[name], lacking.shape)[lacking]).any()]
+    wanted = list(dict.fromkeys(c for name in without for c in missing(name, inputs, lacking, counters)))
+    if wanted:
+        return f"the export has no {_listed(wanted)}{_collecting(tool, tuple(wanted), capability)}"
+    if without:
+        return f"neither the export nor the device table tells {', '.join(without)}"
+    return "undefined: a number that the model divides by is 0, or its inputs contradict each other"
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Name a few; of many the first, and how many more there are.
+
+    >>> _listed(["a", "b"]), _listed(list("abcdefgh"))
+    ('a, b', 'a, b, c and 5 more counters')
+    """
+    return (
+        ", ".join(names) if len(names) <= MOST else f"{', '.join(names[:FIRST])} and {len(names) - FIRST} more counters"
+    )
+
+
+@cache
+def _collecting(tool: str, names: tuple[str, ...], capability: str | None) -> str:
+    """Say how to collect counters: by one command, that of everything where there are many."""
+    if tool not in ("ncu", "nvprof"):
+        return ""
+    ways = [specs.how_to_collect(tool, name, capability) for name in names]
+    if len(names) > MOST or None in ways:
+        return f"; {specs.how_to_measure(tool)}"
+    asked: dict[str, dict[str, None]] = {}
+    for way in filter(None, ways):
+        option, _, what = way.removeprefix(f"{tool} ").partition(" ")
+        asked.setdefault(option, {}).update(dict.fromkeys(what.split(",")))
+    sections = [f"--section {name}" for name in asked.pop("--section", {})]
+    others = [f"{option} {','.join(what)}".strip() for option, what in asked.items()]
+    return f"; collect with: {tool} {' '.join([*sections, *others])}"

@@ -1,0 +1,143 @@
+"""The performance models and what they take of a launch: an expression over counters, the device and other inputs."""
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from types import MappingProxyType
+
+from profsvc.errors import DomainError
+from profsvc.specs.expression import Alternative, Expression, parse
+from profsvc.specs.files import Row, rows_of
+from profsvc.specs.guidance import criteria
+from profsvc.specs.hardware import Device
+from profsvc.specs.literature import references
+from profsvc.specs.timing import MemoryParameters
+from profsvc.specs.vocabulary import counters
+
+FILE = "model_inputs.csv"
+# ``machine`` is what the model of benefits takes of a device.
+MODELS = (
+    "benefit", "latency_hiding", "machine", "mwp_cwp", "occupancy", "roofline", "ryoo", "throughput", "time_bound",
+    "waves",
+)  # fmt: skip
+MEASURED, DERIVED, DEVICE, CHARACTERIZED, ASSUMED = "measured", "derived", "device", "characterized", "assumed"
+ORIGINS = (MEASURED, DERIVED, DEVICE, CHARACTERIZED, ASSUMED)
+# What the models compute for each other before it is an input.
+COMPUTED = {"occupancy.blocks"}
+
+
+@dataclass(frozen=True)
+class ModelInput:
+    """An input under the formulas' name; ``models`` take it, ``source`` says where an assumed number is from."""
+
+    name: str
+    unit: str
+    expression: Expression
+    models: tuple[str, ...]
+    meaning: str
+    source: str
+
+    @property
+    def origins(self) -> tuple[str, ...]:
+        """Where the value of each alternative comes from, one of ``ORIGINS``."""
+        return tuple(origin(alternative) for alternative in self.expression.alternatives)
+
+
+def origin(alternative: Alternative) -> str:
+    """Tell where the value of an alternative comes from.
+
+    >>> [origin(parse(text).alternatives[0]) for text in ("@sm_count", "@a / n", "device.sms", "memory.Mem_LD", "450")]
+    ['measured', 'derived', 'device', 'device', 'assumed']
+    """
+    if not alternative.names:
+        return ASSUMED
+    if alternative.names == (alternative.text,):
+        kind = alternative.text.partition(".")[0]
+        kinds = {"device": DEVICE, "memory": DEVICE, "measured": CHARACTERIZED}
+        return MEASURED if alternative.text.startswith("@") else kinds.get(kind, DERIVED)
+    return CHARACTERIZED if any(name.startswith("measured.") for name in alternative.names) else DERIVED
+
+
+def _known(before: Mapping[str, ModelInput]) -> set[str]:
+    """Return the names that an expression may use after the inputs ``before``."""
+    figures = {f"device.{known.name}" for known in dataclasses.fields(Device)}
+    memory = {f"memory.{known.name}" for known in dataclasses.fields(MemoryParameters)}
+    measured = {f"measured.{unit['name']}" for unit in criteria()["unit"]}
+    own = {f"@{name}" for name, counter in counters().items() if counter.kind == "number"}
+    return {*before, *figures, *memory, *measured, *own, *COMPUTED}
+
+
+def _input(row: Row, before: Mapping[str, ModelInput]) -> ModelInput:
+    name, models = row["input"], tuple(row["models"].split())
+    if not name or name in before:
+        raise row.wrong(f"input must be a new name but is {name!r}")
+    if not row["unit"] or not row["meaning"]:
+        raise row.wrong(f"{name!r} needs a unit (1 if it has none) and a meaning")
+    if set(models) - set(MODELS):
+        raise row.wrong(f"models must be among {list(MODELS)} but is {row['models']!r}")
+    try:
+        expression = parse(row["expression"])
+    except DomainError as error:
+        raise row.wrong(str(error)) from None
+    if stray := sorted(expression.names - _known(before)):
+        raise row.wrong(f"{name!r} uses {stray}, which are no counters, figures of a device or inputs above it")
+    made = ModelInput(name, row["unit"], expression, models, row["meaning"], row["source"])
+    if ASSUMED in made.origins and not row["source"]:
+        raise row.wrong(f"{name!r} may be assumed and needs a source")
+    return made
+
+
+def read_model_inputs(text: str | None = None) -> dict[str, ModelInput]:
+    """Read ``model_inputs.csv``: name, then input; an expression uses counters, the device and inputs above it."""
+    known: dict[str, ModelInput] = {}
+    for row in rows_of(FILE, ("input", "unit", "expression", "models", "meaning", "source"), text):
+        made = _input(row, known)
+        known[made.name] = made
+    return known
+
+
+@cache
+def model_inputs() -> Mapping[str, ModelInput]:
+    """Return the inputs of the models by name, each after those it is computed from.
+
+    >>> model_inputs()["Mem_LD"].origins, model_inputs()["N"].unit
+    (('device', 'assumed'), 'count')
+    """
+    return MappingProxyType(read_model_inputs())
+
+
+@dataclass(frozen=True)
+class Model:
+    """A performance model: its formula, the reference and section it comes from, and how to read its answers."""
+
+    name: str
+    title: str
+    formula: str
+    reference: str
+    section: str
+    hint: str
+
+
+def read_models(text: str | None = None) -> dict[str, Model]:
+    """Read ``models.csv``: name, then model."""
+    columns, known = ("model", "title", "formula", "reference", "section", "hint"), dict[str, Model]()
+    for row in rows_of("models.csv", columns, text):
+        if not row["model"] or row["model"] in known:
+            raise row.wrong(f"model must be a new name but is {row['model']!r}")
+        if empty := [column for column in columns if not row[column]]:
+            raise row.wrong(f"{row['model']!r} needs {', '.join(empty)}")
+        if row["reference"] not in references():
+            raise row.wrong(f"{row['model']!r} has no reference {row['reference']!r}")
+        known[row["model"]] = Model(*(row[column] for column in columns))
+    return known
+
+
+@cache
+def models() -> Mapping[str, Model]:
+    """Return the performance models by name.
+
+    >>> models()["waves"].title, models()["benefit"].reference
+    ('Waves of blocks', 'Kim2012')
+    """
+    return MappingProxyType(read_models())
