@@ -6,7 +6,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 import pandas as pd
@@ -19,6 +18,7 @@ from profsvc.formats.clock import LOCAL, UTC
 from profsvc.formats.named_columns import read_columns
 from profsvc.formats.placed_sensors import placed_sensors, read_positions
 from profsvc.pipeline import memory_traces
+from profsvc.pipeline.demo import demo_files, demo_runs
 from profsvc.pipeline.kernels import means_of_run, results_of_kernels
 from profsvc.pipeline.power import analyze_power
 from profsvc.pipeline.reading import AS_IT_IS, OPTIONS, Reading
@@ -35,6 +35,7 @@ __all__ = [
     "analyze_power",
     "check",
     "demo_files",
+    "demo_runs",
     "ingest",
     "reparse",
     "undelete",
@@ -405,10 +406,3 @@ def _describe_devices(engine: "Engine", said: list[pd.DataFrame]) -> None:
         known = {str(name): value for name, value in group.groupby("counter")["value"].max().items()}
         sms = known.pop("sm_count", None)
         store.describe_device(engine, int(str(device_id)), None if sms is None else int(sms), known)
-
-
-def demo_files() -> list[Path]:
-    """Return the bundled exports of the demonstration, wherever the package is installed."""
-    here = Path(__file__).parent.parent
-    folder = here / "demo" if (here / "demo").is_dir() else here.parent / "fixtures" / "demo"
-    return sorted(p for p in folder.iterdir() if p.suffix in {".gz", ".csv"})

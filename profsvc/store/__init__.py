@@ -28,6 +28,7 @@ from profsvc.store.deleted import (
     delete_upload,
     deleted_upload,
     deleted_uploads,
+    read_age,
     rereading,
     restoring,
 )
@@ -94,6 +95,22 @@ from profsvc.store.read import (
 from profsvc.store.results import describe_device, save_results
 from profsvc.store.sandbox import Answer, export, query
 from profsvc.store.sandbox_rules import Rows
+from profsvc.store.schedules import (
+    ASKED,
+    Slot,
+    add_schedule,
+    enable_schedule,
+    end_slot,
+    list_schedules,
+    note_deliveries,
+    note_next,
+    put_off_slot,
+    read_time,
+    remove_schedule,
+    renew_slot,
+    take_over_slot,
+    take_slot,
+)
 from profsvc.store.series import (
     figures_of_runs,
     predictions_of_runs,
@@ -112,6 +129,7 @@ from profsvc.store.views import VIEWS, column_kinds
 from profsvc.store.wide import wide_values
 
 __all__ = [
+    "ASKED",
     "BY_PEOPLE",
     "EVERYTHING",
     "FILTERS",
@@ -133,10 +151,12 @@ __all__ = [
     "Readings",
     "Rows",
     "RunInfo",
+    "Slot",
     "Stored",
     "StoredTrace",
     "UploadInfo",
     "Waste",
+    "add_schedule",
     "address",
     "aged_runs",
     "arriving",
@@ -158,6 +178,8 @@ __all__ = [
     "deleted_uploads",
     "describe_device",
     "device_attributes",
+    "enable_schedule",
+    "end_slot",
     "examine",
     "export",
     "figures_of_runs",
@@ -173,6 +195,7 @@ __all__ = [
     "holding",
     "is_closed",
     "is_server",
+    "is_server_of",
     "keep_night",
     "keeping",
     "kept_bytes",
@@ -188,6 +211,7 @@ __all__ = [
     "launch_numbers",
     "launch_times",
     "launches",
+    "list_schedules",
     "list_tokens",
     "list_view",
     "longest_launches",
@@ -196,6 +220,8 @@ __all__ = [
     "measured_launches",
     "metrics",
     "models",
+    "note_deliveries",
+    "note_next",
     "note_refusal",
     "one_state",
     "open_store",
@@ -203,8 +229,13 @@ __all__ = [
     "powers_of_loads",
     "predictions_of_runs",
     "projects",
+    "put_off_slot",
     "query",
+    "read_age",
+    "read_time",
     "refusals_between",
+    "remove_schedule",
+    "renew_slot",
     "repeated",
     "report_before",
     "rereading",
@@ -232,6 +263,8 @@ __all__ = [
     "states_of",
     "sweep",
     "table",
+    "take_over_slot",
+    "take_slot",
     "time_without",
     "timeline",
     "traces_of_run",
@@ -252,6 +285,11 @@ __all__ = [
 def is_server(url: str | None = None) -> bool:
     """Tell whether a store is asked for that a server keeps, not a file."""
     return url_of(url).get_backend_name() != "sqlite"
+
+
+def is_server_of(engine: Engine) -> bool:
+    """Tell whether a server keeps this store."""
+    return file_of(engine) is None
 
 
 def connect(url: str | None = None) -> Engine:

@@ -38,6 +38,8 @@ KEYS = {
     "v1_sensors": "sensor_id",
     "v1_samples": "sample_id",
     "v1_predictions": "prediction_id",
+    "v1_schedules": "schedule_id",
+    "v1_slots": "slot_id",
     "v1_findings": "finding_id",
     "v1_reports": "report_id",
     "v1_refusals": "refusal_id",

@@ -28,15 +28,7 @@ from typing import Any
 
 from sqlalchemy import CheckConstraint, Column, Table, UniqueConstraint
 
-from profsvc.store.deletions import deleted_uploads
-from profsvc.store.event_schema import TABLES as EVENTS
-from profsvc.store.night_schema import NIGHT
-from profsvc.store.parts import integer, key, metadata, real, ref, row_id, table, text
-from profsvc.store.power_schema import POWER
-from profsvc.store.prediction_schema import predictions
-from profsvc.store.token_schema import tokens
-from profsvc.store.trace_schema import TRACES
-from profsvc.store.wide_schema import TABLES as WIDE
+from profsvc.store.parts import integer, key, real, ref, row_id, table, text
 
 STEP = 1_000_000_000
 """The step between the ids of two uploads' rows; a file may have one less of launches, of transfers, and so on."""
@@ -351,16 +343,6 @@ models = _results(
 RESULTS = {"criteria": criteria, "potential": potential, "models": models}
 
 __all__ = [
-    "EVENTS",
-    "NIGHT",
-    "POWER",
-    "RESULTS",
-    "STEP",
-    "TRACES",
-    "WHOLE",
-    "WIDE",
-    "deleted_uploads",
-    "metadata",
-    "predictions",
-    "tokens",
-]
+    "EVENTS", "NIGHT", "POWER", "RESULTS", "STEP", "TRACES", "WHOLE", "WIDE", "deleted_uploads", "metadata",
+    "predictions", "schedules", "slots", "tokens",
+]  # fmt: skip
