@@ -28,7 +28,16 @@ from typing import Any
 
 from sqlalchemy import CheckConstraint, Column, Table, UniqueConstraint
 
-from profsvc.store.parts import integer, key, real, ref, row_id, table, text
+from profsvc.store.deletions import deleted_uploads
+from profsvc.store.event_schema import TABLES as EVENTS
+from profsvc.store.night_schema import NIGHT
+from profsvc.store.parts import integer, key, metadata, real, ref, row_id, table, text
+from profsvc.store.power_schema import POWER
+from profsvc.store.prediction_schema import predictions
+from profsvc.store.schedule_schema import schedules, slots
+from profsvc.store.token_schema import tokens
+from profsvc.store.trace_schema import TRACES
+from profsvc.store.wide_schema import TABLES as WIDE
 
 STEP = 1_000_000_000
 """The step between the ids of two uploads' rows; a file may have one less of launches, of transfers, and so on."""
