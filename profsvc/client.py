@@ -13,6 +13,7 @@ Every failure is an error of `profsvc.errors`, as the command line knows it. Wha
 a while; that is safe for uploads too, since the service knows a file by its bytes.
 """
 
+import base64
 import json
 import os
 import random
@@ -256,6 +257,22 @@ class Client:
         params = {"kernel": kernel} | ({} if limit is None else {"limit": limit})
         return self._asked("GET", f"/v1/runs/{_quoted(run)}", params)
 
+    def power(self, run: str | int, **options: Any) -> dict[str, Any]:
+        """Return power and energy of a run; ``options`` are those of ``/v1/runs/{run}/power``, such as ``draw``."""
+        return self._asked("GET", f"/v1/runs/{_quoted(run)}/power", _given(options))
+
+    def heat_map(self, run: str | int, **options: Any) -> dict[str, Any]:
+        """Return the map of the thermocouples on the die; ``options`` such as ``minus`` and ``draw``."""
+        return self._asked("GET", f"/v1/runs/{_quoted(run)}/heat-map", _given(options))
+
+    def rotated(self, run: str | int, second: str | int, **options: Any) -> dict[str, Any]:
+        """Say whether two runs, of the spacer as it was and turned, show the same chip."""
+        return self._asked("GET", f"/v1/runs/{_quoted(run)}/rotated", {"second": second, **_given(options)})
+
+    def components(self, device: str | None = None) -> dict[str, Any]:
+        """Return what each unit of a device draws."""
+        return self._asked("GET", "/v1/components", _given({"device": device}))
+
     def compare(
         self,
         before: str | int,
@@ -318,6 +335,15 @@ class Client:
                 pause = wait
             time.sleep(min(pause, wait * 4) * random.uniform(0.5, 1.5))
         raise AssertionError("the last try returns or raises")
+
+
+def pictures_of(view: dict[str, Any]) -> list[tuple[str, bytes]]:
+    """Take the pictures out of what `Client.power` or `Client.heat_map` said: the name of each, and its bytes."""
+    return [(one["name"], base64.b64decode(one["data"])) for one in view.pop("pictures", [])]
+
+
+def _given(options: Params) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if value is not None}
 
 
 def _quoted(name: str | int) -> str:

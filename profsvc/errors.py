@@ -173,3 +173,16 @@ def kinds(root: type[ProfsvcError] = ProfsvcError) -> Iterator[type[ProfsvcError
     yield root
     for kind in root.__subclasses__():
         yield from kinds(kind)
+
+
+def counted(count: int, what: str) -> str:
+    """Return how many there are of something, as words.
+
+    >>> counted(1, "launch"), counted(0, "sample"), counted(12_000, "query")
+    ('1 launch', '0 samples', '12000 queries')
+    """
+    if count == 1:
+        return f"1 {what}"
+    if what.endswith("y"):
+        return f"{count} {what[:-1]}ies"
+    return f"{count} {what}{'es' if what.endswith(('s', 'x', 'ch', 'sh')) else 's'}"

@@ -11,7 +11,7 @@ from hypothesis import settings
 from sqlalchemy import Engine
 
 from profsvc import pipeline, store
-from tests import postgres
+from tests import hostile, postgres
 
 # The same examples every time: a red test can be run again. Look for new ones with --hypothesis-profile=default.
 settings.register_profile("repeatable", derandomize=True, deadline=None)
@@ -36,6 +36,16 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
         pipeline.ingest(engine, stream, DEMO.name, store.RunInfo(name="h200", project="demo"))
     yield engine
     engine.dispose()
+
+
+@pytest.fixture(scope="session")
+def hostile_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The file of a store whose every name attacks what shows it; tests only read it."""
+    file = tmp_path_factory.mktemp("hostile") / "store.sqlite"
+    engine = store.open_store(str(file))
+    assert hostile.fill(engine) == [1, 2]
+    engine.dispose()
+    return file
 
 
 @pytest.fixture

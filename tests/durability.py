@@ -41,6 +41,7 @@ from tests.benchmarks.reading import gpu_trace, ncu_raw, smi_log
 Make = Callable[[int], Iterator[str]]
 SLOWER = 4  # a file takes so much longer on a server, whose connections are made anew
 KINDS: tuple[tuple[Make, int], ...] = ((gpu_trace, 400), (smi_log, 150), (partial(ncu_raw, metrics=100), 3))
+RUNS = 4  # that a crowd uploads into
 FORK = multiprocessing.get_context("fork")  # a new process that has everything imported
 # Whatever an upload has rows in, and the key that says whose they are.
 TABLES = {"launches": "launch_id", "metrics": "launch_ref", "samples": "sample_id", "transfers": "transfer_id"}
@@ -65,8 +66,8 @@ def content(number: int) -> bytes:
     return text.encode()
 
 
-def drive(url: str, folder: str, ledger: str, numbers: list[int]) -> None:
-    """Upload files until killed; write down each that is stored."""
+def drive(url: str, folder: str, ledger: str, numbers: list[int], runs: int = 0) -> None:
+    """Upload files until killed, each as a run or into so many runs; write down each that is stored."""
     os.environ["PROFSVC_FILES"] = folder
     try:
         engine = store.open_store(url)
@@ -75,7 +76,8 @@ def drive(url: str, folder: str, ledger: str, numbers: list[int]) -> None:
             for number in numbers:
                 data = content(number)
                 load.SHORT = 100 if number % 2 else 20_000  # half of the files wait beside the store, as long ones do
-                run = store.RunInfo(name=f"file {number}")
+                name = f"run {number % runs}" if runs else f"file {number}"
+                run = store.RunInfo(name=name, tags={"a": "1", "b": str(number)})
                 verdict = pipeline.ingest(engine, io.BytesIO(data), f"{number}.csv", run, files=files)
                 book.write(f"{number} {verdict.sha256} {verdict.upload_id}\n".encode())
     except BaseException:
@@ -135,13 +137,23 @@ def kills(url: str, folder: Path, count: int, seed: int = 1) -> Outcome:
     return Outcome(done | {"leftovers": len(left.leftovers), "orphans": len(left.orphans)}, wrong)
 
 
+def _share(process: int, each: int, processes: int) -> list[int]:
+    """Return the files of a process; the last one's neighbour is the first."""
+    numbers = [(process * each // 2 + k) % (processes * each // 2) for k in range(each)]
+    random.Random(process).shuffle(numbers)
+    return numbers
+
+
 def crowd(url: str, folder: Path, processes: int, each: int) -> Outcome:
-    """Let many processes upload at once; half of the files of each are its neighbour's too."""
+    """Let many processes upload at once into a few runs; half of the files of each are its neighbour's too.
+
+    The files name the same kernels and metrics, each process in an order of its own.
+    """
     began, ledgers = time.perf_counter(), [folder / f"ledger{n}" for n in range(processes)]
     working = [
         FORK.Process(
             target=drive,
-            args=(url, str(folder / "kept"), str(ledger), [3 * (n * each // 2 + k) + 1 for k in range(each)]),
+            args=(url, str(folder / "kept"), str(ledger), _share(n, each, processes), RUNS),
         )
         for n, ledger in enumerate(ledgers)
     ]

@@ -211,3 +211,31 @@ def test_a_run_without_a_log_of_power_has_nothing_of_it_written(engine, monkeypa
     monkeypatch.setattr(store, "save_power", lambda *_: pytest.fail("a load without power must not pay for it"))
     ingest(engine, FIXTURES / "ncu_raw" / "plain.csv")
     ingest(engine, FIXTURES / "marks" / "h200.csv")
+
+
+def test_a_file_that_comes_during_an_analysis_is_in_it(engine, monkeypatch):
+    """The older analysis is not written over the newer one, whichever ends last."""
+    saved, own, power = [], store.save_results, store.save_power
+
+    def slowly(engine, run_id, parts, version, seen):
+        found = list(parts)  # the launches of one file
+        if len(saved) < 1:
+            saved.append("begun")
+            ingest(engine, FIXTURES / "ncu_raw" / "h200_three_launches.csv.gz", store.RunInfo(run_id=run_id))
+        done = own(engine, run_id, found, version, seen)
+        saved.append(done)
+        return done
+
+    def with_power(engine, run_id, frames, version, seen):
+        assert not power(engine, run_id, frames, version, [*seen, 99])
+        return power(engine, run_id, frames, version, seen)
+
+    monkeypatch.setattr(store, "save_results", slowly)
+    monkeypatch.setattr(store, "save_power", with_power)
+    run_id = ingest(engine, FIXTURES / "ncu_raw" / "plain.csv").run_id
+    ingest(engine, FIXTURES / "nvidia_smi" / "units.csv", store.RunInfo(run_id=run_id))
+    assert saved == ["begun", True, False, True, True]
+    rows = store.select(engine, "v1_potential", run_id=run_id)
+    launches = {row["launch_id"] for row in store.select(engine, "v1_launches", run_id=run_id)}
+    assert {row["launch_id"] for row in rows} == launches | {None}
+    assert {row["upload_id"] for row in store.select(engine, "v1_uploads", run_id=run_id)} == {1, 2, 3}

@@ -12,7 +12,7 @@ from profsvc import pipeline, store
 from profsvc.errors import StoreLostError
 from profsvc.store import server
 from profsvc.tables import Batch
-from tests import crowd, postgres
+from tests import postgres
 from tests.views import power_logs
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
@@ -25,7 +25,7 @@ FILES = (
     *("nsys_sqlite/two_devices.sqlite", "nsys_stats/several_reports.csv", "nsys_stats/rejects.csv", "kineto/cuda.json"),
     *("nvprof/two_processes.csv", "nvprof/events_and_metrics.csv", "nvprof/output_inside.csv"),
     *("rocprof/counters_without_times.csv", "characterization/latin1_no_end.csv", "hioki/pw3335.csv"),
-    *("tdms/elapsed.tdms", "tegrastats/orin.txt"),
+    *("tdms/elapsed.tdms", "tegrastats/orin.txt", "memory_trace/plain.csv"),
 )
 
 
@@ -53,12 +53,6 @@ def test_both_databases_hold_the_same_rows(tmp_path: Path, postgres_whole_url: s
         assert rows(engines[1], view) == rows(engines[0], view), view
     tables = [view for view in store.VIEWS if not rows(engines[0], view)]
     assert tables == []  # each is tried
-
-
-def test_a_crowd_loses_and_doubles_nothing(postgres_url: str) -> None:
-    told = crowd.crowd(postgres_url, processes=4, files=6)
-    assert crowd.faults(postgres_url, told) == []
-    assert sorted(one.known for one in told) == [False] * 12 + [True] * 12
 
 
 @pytest.fixture(scope="module")

@@ -12,6 +12,7 @@
 ``characterized``  what was measured of the device
 ``timeline``       times of launches that are not kept
 ``advice``         what to do first
+``memory_traces``  caches of a device; rows of the hit ratios of memory traces
 ``thermocouples``  heat map of the die; ``sensor_series``, ``settled``, ``plates`` are its steps
 ``sensor_turns``   rotation and repeatability test of thermocouples
 """

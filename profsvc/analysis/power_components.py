@@ -7,6 +7,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from profsvc import specs
+from profsvc.errors import counted
 from profsvc.formulas.max_power import LEAST_RUNS, MaxPowerFit, fit_maxpower
 
 # The power of SMs that all work follows any law alike; a sweep of SMs tells the law, this fit does not.
@@ -83,7 +84,7 @@ def _share(errors: npt.NDArray[np.float64], power: pd.Series) -> float:
 def _verdict(fit: MaxPowerFit, kernels: int) -> str:
     """What the fit may claim."""
     if kernels < LEAST_RUNS:
-        return f"{kernels} kernels are too few to claim anything; {LEAST_RUNS} are needed"
+        return f"{counted(kernels, 'kernel')}: too few to claim anything; {LEAST_RUNS} are needed"
     if not bool(fit.beats_constant):
         return "it foretells a kernel that was left out no better than their mean power does: claim nothing"
     return "it foretells kernels that were left out better than their mean power does"

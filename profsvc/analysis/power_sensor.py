@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from profsvc.analysis.power_logs import UTC, Floats, Log, companion, moved, named, on_clock_of, slowed
+from profsvc.errors import counted
 from profsvc.formulas.averaging import averaging_window
 from profsvc.formulas.clock_offset import estimate_offset
 from profsvc.formulas.sensor_log import clean, gaps, stuck, update_period
@@ -85,7 +86,7 @@ def measured(power: Log, logs: Sequence[Log], options: Options) -> "Measured | d
     origin = int(power.time_ns[0]) if len(power.time_ns) else 0
     told = clean(power.seconds(origin), power.value)
     if told.time_s.size < FEWEST:
-        words = f"{told.time_s.size} readings of {power.name} stand; {FEWEST} are needed"
+        words = f"{counted(told.time_s.size, 'reading')} of {power.name} to go by; {FEWEST} are needed"
         row = {"sensor_id": power.sensor_id, "upload_id": power.upload_id, "flag": "too_few_readings"}
         return row | {"message": words, "value": float(told.time_s.size), "unit": "1"}
     period = update_period(told.time_s, told.value)

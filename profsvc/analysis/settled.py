@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 
 from profsvc.analysis.sensor_series import Array, Cut, Log, Series, placed, series_of
+from profsvc.errors import counted
 from profsvc.formulas.flags import Flag
 from profsvc.formulas.thermocouple_calibration import calibrated
 from profsvc.formulas.thermocouples import DRIFT_LIMIT_C_PER_MIN, READINGS, WINDOW_S, SteadyMean, steady_mean
@@ -108,7 +109,7 @@ def _reason(series: Series, steady: SteadyMean, behind: Array, k: int) -> str | 
     if series.reasons[k]:
         return series.reasons[k]
     if steady.readings[k] < READINGS:
-        return f"it has {steady.readings[k]} readings; {READINGS} are averaged"
+        return f"it has {counted(int(steady.readings[k]), 'reading')}; {READINGS} are averaged"
     if behind[k] > WINDOW_S:
         return f"its readings end {behind[k]:.0f} s before the last of the others"
     if steady.settled[k]:

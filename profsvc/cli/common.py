@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from profsvc.errors import UsageError
+from profsvc.errors import UsageError, counted
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -113,15 +113,14 @@ def say(text: str) -> None:
 
 def describe(verdict: "Verdict", checked: bool) -> str:
     """Say in one sentence what became of a file."""
-    counts = {"launches": verdict.launches, "samples": verdict.samples}
-    counts["phase" if verdict.phases == 1 else "phases"] = verdict.phases
-    held = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
+    counts = {"launch": verdict.launches, "sample": verdict.samples, "phase": verdict.phases}
+    held = ", ".join(counted(count, what) for what, count in counts.items() if count)
     if not held and "references" in verdict.facts:
-        held = f"{int(verdict.facts['references'])} references"
+        held = counted(int(verdict.facts["references"]), "reference")
     if not held and not verdict.known:  # what is stored already may be told by its lines alone
         held = "no launches"
     account = (
-        f"{held + '; ' if held else ''}of {verdict.lines} lines {verdict.lines_stored} stored, "
+        f"{held + '; ' if held else ''}of {counted(verdict.lines, 'line')} {verdict.lines_stored} stored, "
         f"{verdict.lines_skipped} skipped, {verdict.lines_rejected} rejected"
     )
     where = f"run {verdict.run!r} (id {verdict.run_id})"
@@ -158,7 +157,7 @@ def put(
     out = render(columns, rows, form, truncated=truncated, width=width(), raw=raw)
     typer.echo(out, nl=False, color=True)  # "color" keeps what looks like one, for the text is data
     if truncated:
-        say(f"cut: only the first {len(rows)} rows are shown; raise the limit or narrow the question")
+        say(f"cut: only the first {counted(len(rows), 'row')} are shown; raise the limit or narrow the question")
 
 
 def picture_form(option: str, file: Path | None) -> str:

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from profsvc.cli.common import Output, engine_of, put, put_json, width
+from profsvc.cli.common import Output, engine_of, put, put_json, service_of, width
 
 
 def components(
@@ -29,7 +29,10 @@ def components(
     from profsvc.reports.component_text import components as in_words
     from profsvc.views import power_components
 
-    view = power_components.components(engine_of(context), device)
+    if service := service_of(context):
+        view = service.components(device)
+    else:
+        view = power_components.components(engine_of(context), device)
     if output == "json":
         put_json(view)
     elif output == "table":

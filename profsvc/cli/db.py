@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from profsvc.cli.common import Sure, agreed, engine_of, files_of, say
-from profsvc.errors import UsageError
+from profsvc.errors import UsageError, counted
 
 group = typer.Typer(no_args_is_help=True, help="The store: its schema, a backup, and what is not needed any more.")
 UNITS = {"h": "hours", "d": "days", "w": "weeks"}
@@ -60,8 +60,9 @@ def backup(
     engine = engine_of(context)
     files = files_of(engine) if with_files else None
     done = store.backup(engine, file, files)
-    held = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in done.rows.items() if count)
-    say(f"{file}: whole; {held or 'no rows'}" + (f"; {done.files} files of kept bytes" if with_files else ""))
+    held = ", ".join(counted(count, _one(table)) for table, count in done.rows.items() if count)
+    kept = f"; {counted(done.files, 'file')} of kept bytes" if with_files else ""
+    say(f"{file}: whole; {held or 'no rows'}{kept}")
     if done.missing:
         say(f"beware: {done.missing} kept files are missing in the store itself; profsvc doctor says which")
 
@@ -107,7 +108,13 @@ def prune(
     for run in runs:
         store.delete_run(engine, run["run_id"])
     freed = store.sweep(engine, files)
-    say(f"{len(runs)} runs deleted, {freed} bytes of leftovers removed; `profsvc db vacuum` gives the space back")
+    gone = f"{counted(len(runs), 'run')} deleted, {counted(freed, 'byte')} of leftovers removed"
+    say(f"{gone}; `profsvc db vacuum` gives the space back")
+
+
+def _one(table: str) -> str:
+    """Name one of what a table is named after."""
+    return table.removesuffix("es" if table.endswith("ches") else "s").replace("_", " ")
 
 
 def _age(words: str) -> timedelta:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from profsvc.cli.common import Output, Sure, agreed, engine_of, files_of, put, say
-from profsvc.errors import NotFoundError, ProfsvcError, ServiceError, UsageError
+from profsvc.errors import NotFoundError, ProfsvcError, ServiceError, UsageError, counted
 
 if TYPE_CHECKING:
     from profsvc.pipeline import Verdict
@@ -42,7 +42,7 @@ def delete(
     agreed(f"{what} {run!r} (id {run_id}) goes", _listed(chosen), yes)
     if every:
         store.delete_run(engine, run_id)
-        say(f"run {run!r} (id {run_id}) deleted with {len(uploads)} uploads; {_way_back(list(uploads))}")
+        say(f"run {run!r} (id {run_id}) deleted with {counted(len(uploads), 'upload')}; {_way_back(list(uploads))}")
         return
     store.delete_upload(engine, upload)
     pipeline.analyze(engine, run_id)

@@ -4,17 +4,12 @@ import json
 import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from profsvc.cli.common import put, put_json, say, width
+from profsvc.cli.common import engine_of, put, put_json, say, service_of, width
 from profsvc.errors import UsageError
-
-if TYPE_CHECKING:
-    from sqlalchemy import Engine
-
-    from profsvc.views.heat_map import Shown
 
 FORMS = ("svg", "png", "json")
 TURN_DEG = 90.0
@@ -87,36 +82,50 @@ def _form(file: Path) -> str:
     return file.suffix.lower().removeprefix(".")
 
 
-def show(engine: "Engine", run: str, asked: Asked, output: str) -> None:
+def show(context: typer.Context, run: str, asked: Asked, output: str) -> None:
     """Write the map to its file, or try the turned spacer; print the rows in the form asked for."""
-    from profsvc.reports import heat_text
-    from profsvc.views import heat_map as of_heat
+    from profsvc.reports import heat_text, whole
+    from profsvc.views.heat_map import ROWS
 
-    if asked.rotated is not None:
-        angle = TURN_DEG if asked.angle_deg is None else asked.angle_deg
-        view = of_heat.rotated(engine, run, asked.rotated, angle, asked.calibration, asked.rc_s)
+    if asked.file is None:
+        view = _rotated(context, run, asked)
     else:
-        made = of_heat.heat_map(engine, run, asked.minus, asked.calibration, asked.rc_s)
-        view = made.view
-        _write(made, asked.file or Path())
+        view, drawn = _mapped(context, run, asked, _form(asked.file))
+        with whole.new_file(asked.file) as stream:
+            stream.write(drawn)
+        say(f"written: {asked.file}")
     if output == "json":
         put_json(view)
     elif output == "table":
         typer.echo(heat_text.page(view, width()), nl=False)
     else:
-        put(of_heat.ROWS, view["models"], output)
+        put(ROWS, view["models"], output)
 
 
-def _write(made: "Shown", file: Path) -> None:
-    from profsvc.reports.heat_map import picture
-    from profsvc.reports.whole import new_file
+def _rotated(context: typer.Context, run: str, asked: Asked) -> dict[str, Any]:
+    second = asked.rotated or ""
+    if service := service_of(context):
+        return service.rotated(run, second, angle=asked.angle_deg, calibration=asked.calibration, rc_s=asked.rc_s)
+    from profsvc.views import heat_map as of_heat
 
-    form = _form(file)
-    if form == "json":
-        found: dict[str, Any] = made.view["heat_map"]
-        drawn = (json.dumps(found, ensure_ascii=False, allow_nan=False) + "\n").encode("utf-8", "backslashreplace")
+    angle = TURN_DEG if asked.angle_deg is None else asked.angle_deg
+    return of_heat.rotated(engine_of(context), run, second, angle, asked.calibration, asked.rc_s)
+
+
+def _mapped(context: typer.Context, run: str, asked: Asked, form: str) -> tuple[dict[str, Any], bytes]:
+    """Return the map of a run and what is written of it."""
+    wanted: dict[str, Any] = {"minus": asked.minus, "calibration": asked.calibration, "rc_s": asked.rc_s}
+    if service := service_of(context):
+        from profsvc.client import pictures_of
+
+        view = service.heat_map(run, **wanted, draw=None if form == "json" else form)
+        pictures = dict(pictures_of(view))
     else:
-        drawn = picture(made.die_map, made.title, form)
-    with new_file(file) as stream:
-        stream.write(drawn)
-    say(f"written: {file}")
+        from profsvc.reports.heat_map import picture
+        from profsvc.views import heat_map as of_heat
+
+        made = of_heat.heat_map(engine_of(context), run, **wanted)
+        view = made.view
+        pictures = {} if form == "json" else {"heat-map": picture(made.die_map, made.title, form)}
+    words = json.dumps(view["heat_map"], ensure_ascii=False, allow_nan=False) + "\n"
+    return view, pictures.get("heat-map", words.encode("utf-8", "backslashreplace"))

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from profsvc.cli import heat_map as heat
-from profsvc.cli.common import Output, engine_of, put, put_json, say, width
+from profsvc.cli.common import Output, engine_of, put, put_json, say, service_of, width
 from profsvc.errors import UsageError
 
 if TYPE_CHECKING:
-    from sqlalchemy import Engine
+    from profsvc.analysis.power import Options
 
 FORMS = ("svg", "png", "html")
 # No board works outside this range, and a temperature in kelvin lies beyond it.
@@ -69,7 +69,7 @@ def power(
     """
     from profsvc.analysis.power import Options
     from profsvc.reports import power_text
-    from profsvc.views import power as of_power
+    from profsvc.views.power import WINDOWS
 
     form = _form(plot)
     _known("--reference-temperature", reference_temperature, COLDEST_C, HOTTEST_C, "degrees C")
@@ -79,19 +79,18 @@ def power(
     others |= {"--sensor": sensor, "--temperature-sensor": temperature_sensor, "--offset": offset, "--plot": plot}
     asked = heat.Asked(heat_map, minus, calibration, rc_s, rotated, angle)
     if heat.is_asked(asked, others):
-        heat.show(engine_of(context), run, asked, output)
+        heat.show(context, run, asked, output)
         return
-    engine = engine_of(context)
     options = Options(reference_temperature, host_power, temperature_sensor, sensor, offset)
-    view = of_power.power(engine, run, options)
+    view, drawn = _seen(context, run, options, form)
     if plot is not None:
-        _draw(engine, view, plot, form)
+        _write(plot, drawn)
     if output == "json":
         put_json(view)
     elif output == "table":
         typer.echo(power_text.power(view, width()), nl=False)
     else:
-        put(of_power.WINDOWS, view["windows"], output)
+        put(WINDOWS, view["windows"], output)
 
 
 def _form(plot: Path | None) -> str:
@@ -109,20 +108,32 @@ def _known(option: str, value: float | None, least: float, most: float, unit: st
         raise UsageError(f"{option} is {value:g}, but must be {allowed}")
 
 
-def _draw(engine: "Engine", view: dict[str, Any], plot: Path, form: str) -> None:
-    """Write the pictures: one page of all, or the first under the name given and the others beside it."""
-    from profsvc.reports import power_text
-    from profsvc.reports.whole import new_file
-    from profsvc.views.power_pictures import pictures
+def _seen(
+    context: typer.Context, run: str, options: "Options", form: str
+) -> tuple[dict[str, Any], list[tuple[str, bytes]]]:
+    """Return the power of a run, and its pictures in a form, if one is wanted, by name."""
+    if service := service_of(context):
+        from profsvc.client import pictures_of
 
-    made = pictures(engine, view)
-    files = [plot, *(plot.with_name(f"{plot.stem}-{one.name}{plot.suffix}") for one in made[1:])]
-    if form == "html":
-        files = [plot]
-        drawn = [power_text.page(view, [(one.title, one.draw) for one in made]).encode()]
-    else:
-        drawn = [one.draw(form=form) for one in made]
-    for file, data in zip(files, drawn, strict=True):
+        view = service.power(
+            run, reference_temperature=options.reference_temperature_c, host_power=options.host_power_w,
+            sensor=options.sensor, temperature_sensor=options.temperature, offset=options.offset_s, draw=form or None,
+        )  # fmt: skip
+        return view, pictures_of(view)
+    from profsvc.views import power as of_power
+    from profsvc.views import power_pictures
+
+    engine = engine_of(context)
+    view = of_power.power(engine, run, options)
+    return view, [(one.name, one.data) for one in (power_pictures.drawn(engine, view, form) if form else ())]
+
+
+def _write(plot: Path, drawn: list[tuple[str, bytes]]) -> None:
+    """Write the pictures: the first under the name given, the others beside it."""
+    from profsvc.reports.whole import new_file
+
+    files = [plot, *(plot.with_name(f"{plot.stem}-{name}{plot.suffix}") for name, _ in drawn[1:])]
+    for file, (_, data) in zip(files, drawn, strict=True):
         with new_file(file) as stream:
             stream.write(data)
     say("\n".join(f"written: {file}" for file in files))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from profsvc.cli.common import Output, engine_of, pairs, put, say, service_of
-from profsvc.errors import UsageError
+from profsvc.errors import UsageError, counted
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -153,7 +153,7 @@ def _write(
         with whole.new_file(out) if out else nullcontext(sys.stdout.buffer) as file:
             rows = whole.write(form, columns, found.chunks, file, raw=raw, kinds=store.column_kinds())
     if out:
-        say(f"{rows} rows written to {out}")
+        say(f"{counted(rows, 'row')} written to {out}")
 
 
 def register(app: typer.Typer) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO
 import typer
 
 from profsvc.cli.common import Output, describe, engine_of, files_of, pairs, put, say, service_of
-from profsvc.errors import InputError, NotFoundError, PartlyStoredError, UsageError
+from profsvc.errors import InputError, NotFoundError, PartlyStoredError, UsageError, counted
 
 if TYPE_CHECKING:
     from profsvc.pipeline import Progress, Reading, Verdict
@@ -184,7 +184,7 @@ def analyze(
     ids = [int(r) for r in store.runs(engine)["run_id"]] if every else [store.find_run(engine, r) for r in runs or []]
     files = files_of(engine)
     for run_id in ids:
-        say(f"run {run_id}: {pipeline.analyze_again(engine, files, run_id)} launches recomputed")
+        say(f"run {run_id}: {counted(pipeline.analyze_again(engine, files, run_id), 'launch')} recomputed")
 
 
 def register(app: typer.Typer) -> None:

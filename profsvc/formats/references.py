@@ -21,7 +21,7 @@ WARP_SIZE = 32
 KINDS = {"load": LOAD, "store": STORE, "atomic": ATOMIC}
 KINDS |= {"l": LOAD, "s": STORE, "a": ATOMIC, "0": LOAD, "1": STORE, "2": ATOMIC}
 MOST_SITES = 100_000
-AT_ONCE = 1 << 20
+AT_ONCE = 1 << 18
 # Of the fields of a trace, in few bytes.
 _NARROW = (np.int32, np.int16, np.int64, np.int32, np.int64, np.int8, np.int16, np.int32, np.int16)
 
@@ -89,7 +89,8 @@ class Order:
 
 def _columns(part: Trace) -> list[npt.NDArray[Any]]:
     """Return the fields of a trace as arrays of one length."""
-    return list(np.broadcast_arrays(*(np.atleast_1d(np.asarray(x)) for x in part)))
+    known = part._replace(sm=MAY["sm"] if part.sm is None else part.sm)
+    return list(np.broadcast_arrays(*(np.atleast_1d(np.asarray(x)) for x in known)))
 
 
 def whole_warps(parts: Iterator[Trace], at_once: int) -> Iterator[Trace]:

@@ -97,9 +97,7 @@ def _column(name: str, column: pa.Array, sites: Sites, bad: dict[int, str]) -> n
         column = column.dictionary_decode()
     is_text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
     if not is_text and not pa.types.is_integer(column.type):
-        raise BrokenInputError(
-            f"the column {name} holds {column.type}; allowed: whole numbers; texts for site and kind"
-        )
+        raise BrokenInputError(f"the column {name} holds {column.type}; allowed: whole numbers; or texts in site, kind")
     if is_text and name not in ("site", "kind"):
         raise BrokenInputError(f"the column {name} holds texts; allowed: whole numbers")
     for row in np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False)):

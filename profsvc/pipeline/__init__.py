@@ -287,7 +287,18 @@ def analyze(engine: "Engine", run_id: int, progress: Progress | None = None, *, 
     """Recompute the counters, criteria, potential and power of a run; return how many launches it has.
 
     Launches without metrics get no rows of results, and none of them is read: they count by sums over their file.
+    Where another file comes to the run meanwhile, it is all computed again: of two analyses no older one is the last.
     """
+    while (total := _analyze_launches(engine, run_id)) is None:
+        continue
+    analyze_power(engine, run_id, asked=asked)
+    if progress:
+        progress(total)
+    return total
+
+
+def _analyze_launches(engine: "Engine", run_id: int) -> int | None:
+    """Recompute what is known of the launches of a run; None where it has other files by now."""
     uploads = store.select(engine, "v1_uploads", run_id=run_id)
     tools = {upload["upload_id"]: str(upload["format"]).split("-")[0] for upload in uploads if upload["launches"]}
     launches, lent = _measured(engine, run_id, tools)
@@ -301,13 +312,10 @@ def analyze(engine: "Engine", run_id: int, progress: Progress | None = None, *, 
     results = chain(results, of_kernels)
     figures: list[pd.DataFrame] = []
     parts = chain(_noting_devices(results, launches, figures), memory_traces.rows_of_run(engine, run_id))
-    store.save_results(engine, run_id, parts, analysis.VERSION)
+    if not store.save_results(engine, run_id, parts, analysis.VERSION, [upload["upload_id"] for upload in uploads]):
+        return None
     _describe_devices(engine, figures)
-    analyze_power(engine, run_id, asked=asked)
-    total = sum(int(upload["launches"]) for upload in uploads)
-    if progress:
-        progress(total)
-    return total
+    return sum(int(upload["launches"]) for upload in uploads)
 
 
 def _counters(

@@ -56,10 +56,11 @@ def analyze_power(engine: "Engine", run_id: int, *, asked: bool = False) -> Mapp
     A run without a log of power and without a thermocouple on the die has nothing stored: what an upload brought goes
     with it. A run with very long logs is analysed only where that was ``asked`` for; else what to do is stored.
     """
-    frames = power_of_run(engine, run_id) if asked else _waiting(engine, run_id) or power_of_run(engine, run_id)
-    if frames:
-        store.save_power(engine, run_id, frames, power.VERSION)
-    return frames
+    while True:
+        seen = [upload["upload_id"] for upload in store.select(engine, "v1_uploads", run_id=run_id)]
+        frames = power_of_run(engine, run_id) if asked else _waiting(engine, run_id) or power_of_run(engine, run_id)
+        if not frames or store.save_power(engine, run_id, frames, power.VERSION, seen):
+            return frames
 
 
 def _waiting(engine: "Engine", run_id: int) -> Mapping[str, pd.DataFrame]:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from profsvc.errors import counted
 from profsvc.reports.rows import cell, render, visible
 from profsvc.reports.text import middle
 
@@ -16,13 +17,13 @@ KERNELS = {
 def components(view: Mapping[str, Any], kernels: bool, width: int | None = None) -> str:
     """Write the units with what they draw and what the fit is worth, and the kernels if they are wanted."""
     rows = [row | {"interval": f"{cell(row['low'])} to {cell(row['high'])}"} for row in view["units"]]
-    lines = [f"{view['device']}: {view['runs']} kernels with power and counters", ""]
+    lines = [f"{view['device']}: {counted(view['runs'], 'kernel')} with power and counters", ""]
     lines += _table(UNITS, rows, width)
     errors = [f"{view[f'{who}_rms_w']:.1f} W ({100 * view[f'{who}_share']:.1f} %)" for who in ("left_out", "constant")]
     lines += ["", f"error on a kernel left out: {errors[0]}; of guessing the mean of the others: {errors[1]}"]
     lines += [f"condition number {view['condition']:.3g}", view["verdict"]]
     if view["left_out_windows"]:
-        lines.append(f"{view['left_out_windows']} windows are left out: the board held its clock down in them")
+        lines.append(f"left out: {counted(view['left_out_windows'], 'window')} in which the board held its clock down")
     if kernels:
         rows = [row | {"kernel": middle(str(row["kernel"]), 40)} for row in view["kernels"]]
         lines += ["", *_table(KERNELS, rows, width)]

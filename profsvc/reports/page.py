@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
 
+from profsvc.errors import counted
 from profsvc.reports.rows import cell
 from profsvc.reports.text import KERNELS, cut, times
 
@@ -146,7 +147,7 @@ def run(view: Mapping[str, Any], launches: Iterable[Mapping[str, Any]]) -> str:
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{title}</title><style>{STYLE}</style></head><body><h1>{title}</h1>"
-        f"<p>{view['total_launches']} launches, {ms} ms; potential of the whole "
+        f"<p>{counted(view['total_launches'], 'launch')}, {ms} ms; potential of the whole "
         f"{times(whole.get('speedup')) or 'unknown'}</p>{_kernels(view)}{_summary(view['launches'])}"
         f"{''.join(_launch(one) for one in launches)}"
         '<p class="soft">potential: all waste removed, same algorithm; '

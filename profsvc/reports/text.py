@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from profsvc.errors import counted
 from profsvc.reports.launch_models import of_models
 from profsvc.reports.rows import cell, render, visible
 from profsvc.reports.trace_text import traces
@@ -110,7 +111,7 @@ def run(view: Mapping[str, Any], width: int | None = None) -> str:
     by_means = {row["kernel_full"] for row in view["means"]}
     if unknown := [r for r in view["launches"] if r["potential"] is None and r["kernel_full"] not in by_means]:
         shown = " of those shown" if view["truncated"] else ""
-        lines.append(f"{len(unknown)} launches{shown} have no potential: {unknown[0]['reason']}")
+        lines.append(f"{counted(len(unknown), 'launch')}{shown} without potential: {unknown[0]['reason']}")
     if not rows and not by_means:
         return _written(lines)
     which = "N" if rows else "NAME"
@@ -177,7 +178,7 @@ def _digits(value: float | None) -> str:
 
 def _upload(upload: Row) -> Iterable[str]:
     account = ", ".join(f"{upload['lines_' + what]} {what}" for what in ("stored", "skipped", "rejected"))
-    yield f"  {upload['file_name']}: {upload['format']}, {upload['lines']} lines: {account}"
+    yield f"  {upload['file_name']}: {upload['format']}, {counted(upload['lines'], 'line')}: {account}"
     if upload["message"]:
         yield f"    {upload['message']}"
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from profsvc.formulas.memory_hierarchy.simulation import LEAST_RUNS
 from profsvc.reports.rows import cell, render
 
 Row = Mapping[str, Any]
@@ -25,7 +26,9 @@ def traces(found: Sequence[Row], width: int | None = None) -> Iterator[str]:
             yield f"{head}: not simulated: {one['reason']}"
             continue
         left_out = f" ({one['blocks_left_out']:,} blocks behind them left out)" if one["blocks_left_out"] else ""
-        yield f"{head}: {one['blocks']:,} blocks{left_out}, {one['lines']:,} lines in {one['draws']} random orders"
+        fewer = f" (a smaller trace gets {LEAST_RUNS})" if one["draws"] < LEAST_RUNS else ""
+        orders = f"{one['draws']} random orders{fewer}"
+        yield f"{head}: {one['blocks']:,} blocks{left_out}, {one['lines']:,} lines in {orders}"
         sizes = ", ".join(f"{level.upper()} {_size(one, level)}" for level in ("l1", "l2"))
         yield f"  {one['device']}: {one['sms']} SMs of {one['slots']} blocks, {sizes}"
         yield from _table(LEVELS, one["levels"], width)

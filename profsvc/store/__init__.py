@@ -52,6 +52,7 @@ from profsvc.store.power import (
 )
 from profsvc.store.predictions import (
     MOST_PREDICTIONS,
+    criteria_of_kernels,
     foretold,
     save_predictions,
     scored_predictions,
@@ -131,6 +132,7 @@ __all__ = [
     "create_reader",
     "create_token",
     "criteria",
+    "criteria_of_kernels",
     "current",
     "delete_run",
     "delete_upload",

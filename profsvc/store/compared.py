@@ -18,12 +18,13 @@ _SUMMED = """
     FROM v1_kernel_summaries WHERE run_id = :run_id AND category = 'kernel' AND calls > 0
     GROUP BY kernel, kernel_short ORDER BY coalesce(sum(total_ns), 0) DESC, kernel
 """
+# That a launch is of the run is said again: without it Postgres looks for the launches among those of every run.
 # Pages of one report hold a launch several times: the page whose numbers are doubted least stands for it.
 _POTENTIAL = """
     WITH one AS (
       SELECT l.kernel, p.duration_ns, p.ideal_ns, p.bound,
              row_number() OVER (PARTITION BY coalesce(l.same_as, l.launch_id) ORDER BY p.flags, p.launch_id) AS place
-      FROM v1_potential p JOIN v1_launches l ON l.launch_id = p.launch_id
+      FROM v1_potential p JOIN v1_launches l ON l.launch_id = p.launch_id AND l.run_id = :run_id
       WHERE p.run_id = :run_id AND p.launch_id IS NOT NULL AND p.speedup IS NOT NULL
     )
     SELECT kernel, sum(duration_ns) / sum(ideal_ns) AS predicted, min(bound) AS bound, max(bound) AS other_bound
@@ -31,7 +32,7 @@ _POTENTIAL = """
 """
 _CRITERIA = """
     SELECT l.kernel, c.criterion, sum(c.value * l.duration_ns) / sum(l.duration_ns) AS value
-    FROM v1_criteria c JOIN v1_launches l ON l.launch_id = c.launch_id
+    FROM v1_criteria c JOIN v1_launches l ON l.launch_id = c.launch_id AND l.run_id = :run_id
     WHERE c.run_id = :run_id AND c.launch_id IS NOT NULL AND c.value IS NOT NULL AND l.duration_ns > 0
     GROUP BY l.kernel, c.criterion
 """
@@ -42,11 +43,12 @@ _ESTIMATES = """
       GROUP BY r.launch_id, r.kernel
     )
     SELECT b.kernel, sum(l.duration_ns) / sum(l.duration_ns * (1 - b.saving)) AS estimate
-    FROM best b JOIN v1_launches l ON l.launch_id = b.launch_id WHERE l.duration_ns > 0 GROUP BY b.kernel
+    FROM best b JOIN v1_launches l ON l.launch_id = b.launch_id AND l.run_id = :run_id
+    WHERE l.duration_ns > 0 GROUP BY b.kernel
 """
 _CLOCKS = """
     SELECT c.counter, sum(c.value * l.duration_ns) / sum(l.duration_ns) AS mean
-    FROM v1_counter_values c JOIN v1_launches l ON l.launch_id = c.launch_id
+    FROM v1_counter_values c JOIN v1_launches l ON l.launch_id = c.launch_id AND l.run_id = :run_id
     WHERE c.run_id = :run_id AND c.counter IN ('sm_clock_hz', 'dram_clock_hz') AND l.duration_ns > 0 GROUP BY c.counter
 """
 

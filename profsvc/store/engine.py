@@ -133,7 +133,9 @@ def make_engine(url: URL) -> Engine:
         # No pool: a file opens in a millisecond and a connection in three, nothing is left open behind a forked
         # worker, and a server that was restarted is simply reached again.
         if url.get_backend_name() != "sqlite":
-            return create_engine(url, poolclass=NullPool, connect_args=server.connect_args(url))
+            engine = create_engine(url, poolclass=NullPool, connect_args=server.connect_args(url))
+            event.listen(engine, "connect", server.on_connect)
+            return engine
         engine = create_engine(url, poolclass=NullPool, connect_args={"timeout": BUSY_SECONDS})
     except (ModuleNotFoundError, NoSuchModuleError) as error:
         raise ServiceError(f"the database driver is missing ({error}); run: pip install 'profsvc[postgres]'") from None

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Engine, text
 
-from profsvc.errors import ProfsvcError
+from profsvc.errors import ProfsvcError, counted
 from profsvc.store import kept, upkeep
 from profsvc.store.engine import LOCAL, file_of, file_system, journal_of, plain_errors, reading, wal_is_safe
 from profsvc.store.kept import Files
@@ -181,7 +181,7 @@ def _kept(deep: bool) -> Look:
         lying = kept.blobs(files)
         missing = sorted(number for sha256, number in wanted.items() if sha256 not in lying)
         fix = "upload these files again after: profsvc delete RUN --upload N" if missing else ""
-        words = f"{len(lying)} files" + (f"; missing for {_listed('upload', missing)}" if missing else "")
+        words = counted(len(lying), "file") + (f"; missing for {_listed('upload', missing)}" if missing else "")
         yield Check("kept bytes", "warn" if missing else "ok", words, fix)
         if deep:
             damaged = sorted(wanted.get(s, 0) for s in lying if (wrong := kept.damage(files, s)) and wrong != "missing")
@@ -192,7 +192,7 @@ def _kept(deep: bool) -> Look:
 
 def _damage(damaged: list[int], count: int) -> Check:
     if not damaged:
-        return Check("kept bytes, read whole", "ok", f"{count} files are what they were")
+        return Check("kept bytes, read whole", "ok", f"{counted(count, 'file')} as stored")
     fix = "restore these files of the blobs folder from a backup"
     return Check("kept bytes, read whole", "fail", f"damaged: {_listed('upload', damaged)}", fix)
 

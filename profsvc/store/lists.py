@@ -105,7 +105,13 @@ def list_view(
     asked = [*shown, key[0]] if key and key[0] not in shown else shown
     query, values = statement_of(view, only, columns=asked, order=order, project=project, place=place)
     values |= {"most": limit + 1} | ({"skipped": offset} if offset else {})
-    query += " LIMIT :most" + (" OFFSET :skipped" if offset else "")
+    page = " LIMIT :most" + (" OFFSET :skipped" if offset else "")
+    if view in KEYS and key is None:
+        # Of the rows that are not on the page no more is computed than what they are sorted by.
+        sought, _ = statement_of(view, only, columns=[KEYS[view]], order=order, project=project)
+        query, _ = statement_of(view, columns=asked, order=order, among=sought + page)
+    else:
+        query += page
     with bounded(engine, seconds) as connection:
         rows = [dict(row) for row in connection.execute(text(query), values).mappings()]
     truncated = len(rows) > limit
@@ -123,8 +129,9 @@ def statement_of(
     order: Sequence[str] = (),
     project: str | None = None,
     place: int | None = None,
+    among: str = "",
 ) -> tuple[str, dict[str, Any]]:
-    """Return the SELECT for rows of a view and the values in it."""
+    """Return the SELECT for rows of a view and the values in it; ``among`` is one for the keys that are sought."""
     kinds = kinds_of(view)
     for column in columns:
         _known(view, column, kinds)
@@ -142,6 +149,8 @@ def statement_of(
     if (key := _key_of(view, order)) and place is not None:
         conditions.append(f'"{key[0]}" {key[1]} :place')
         values["place"] = place
+    if among:
+        conditions.append(f'"{KEYS[view]}" IN ({among})')
     shown = ", ".join(f'"{column}"' for column in columns) or "*"
     where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
     return f"SELECT {shown} FROM {view}{where}{_order(view, order, kinds)}", values

@@ -1,7 +1,7 @@
 """What the analysis of power and temperature reads of a run, and what it found."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +15,7 @@ from profsvc.store.engine import reading, writing
 from profsvc.store.names import Names
 from profsvc.store.power_schema import FRAMES
 from profsvc.store.read import select, table
-from profsvc.store.results import must_exist
+from profsvc.store.results import must_exist, uploads_of
 from profsvc.store.timelines import chunks
 from profsvc.tables import Column
 
@@ -203,21 +203,26 @@ def _named(engine: Engine, kernel_ids: Iterable[int]) -> dict[int, tuple[str, st
         return {number: tuple(connection.execute(query, {"kernel_id": number}).one()) for number in kernel_ids}
 
 
-def save_power(engine: Engine, run_id: int, frames: Mapping[str, pd.DataFrame], version: str) -> None:
+def save_power(
+    engine: Engine, run_id: int, frames: Mapping[str, pd.DataFrame], version: str, seen: Collection[int] | None = None
+) -> bool:
     """Write what an analysis of power found in a run, in place of what was there.
 
     The frames are those of `FRAMES`; one that is not given, or has no rows, leaves none. Columns that may be null may
-    be left out.
+    be left out. Return whether they were written, as `profsvc.store.results.save_results` does.
     """
     for name, frame in frames.items():
         _check(name, frame)
     with writing(engine) as connection:
         must_exist(connection, "runs", "run_id", run_id)
+        if seen is not None and uploads_of(connection, run_id) != set(seen):
+            return False
         texts = Names(connection, "texts")
         for name in FRAMES:
             connection.execute(text(f"DELETE FROM {name} WHERE run_id = :run_id"), {"run_id": run_id})
             if name in frames and len(frames[name]):
                 _save(connection, name, run_id, frames[name], texts, version)
+    return True
 
 
 def _check(name: str, frame: pd.DataFrame) -> None:

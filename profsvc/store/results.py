@@ -3,7 +3,7 @@
 import json
 import pickle
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -51,7 +51,9 @@ IN_MEMORY = 1 << 20
 Results = Mapping[str, pd.DataFrame]
 
 
-def save_results(engine: Engine, run_id: int, parts: Iterable[Results], version: str) -> None:
+def save_results(
+    engine: Engine, run_id: int, parts: Iterable[Results], version: str, seen: Collection[int] | None = None
+) -> bool:
     """Write the results of a run by one version of the analysis, which becomes the run's newest.
 
     They come in ``parts``, which wait outside the memory until all are there: the store is not locked meanwhile. Rows
@@ -59,6 +61,8 @@ def save_results(engine: Engine, run_id: int, parts: Iterable[Results], version:
     off the metrics, which never change, and so are kept for the newest version only. The tables and their columns are
     those of `COLUMNS`; beside them ``kernel`` or ``kernel_id`` may say which kernel a row is about. ``launch_id`` is
     null for rows about a kernel or about the whole run. A table without rows needs no columns.
+
+    Return whether they were written: they are not where the run has other uploads by now than those ``seen``.
     """
     with tempfile.SpooledTemporaryFile(max_size=IN_MEMORY) as waiting:
         for part in parts:
@@ -69,6 +73,8 @@ def save_results(engine: Engine, run_id: int, parts: Iterable[Results], version:
         waiting.seek(0)
         with writing(engine) as connection:
             must_exist(connection, "runs", "run_id", run_id)
+            if seen is not None and uploads_of(connection, run_id) != set(seen):
+                return False
             texts = Names(connection, "texts")
             number = texts[version,]
             _clear_version(connection, run_id, number)
@@ -76,6 +82,13 @@ def save_results(engine: Engine, run_id: int, parts: Iterable[Results], version:
                 _save_part(connection, run_id, pickle.load(waiting), number, texts)
             query = text("UPDATE runs SET version_id = :number WHERE run_id = :run_id")
             connection.execute(query, {"number": number, "run_id": run_id})
+    return True
+
+
+def uploads_of(connection: Connection, run_id: int) -> set[int]:
+    """Return the numbers of the uploads of a run."""
+    query = text("SELECT upload_id FROM uploads WHERE run_id = :run_id")
+    return set(connection.execute(query, {"run_id": run_id}).scalars())
 
 
 def _clear_version(connection: Connection, run_id: int, version: int) -> None:
@@ -83,9 +96,8 @@ def _clear_version(connection: Connection, run_id: int, version: int) -> None:
     for table in RESULTS.values():
         query = text(f"DELETE FROM {table.name} WHERE run_id = :run_id AND version_id = :version")
         connection.execute(query, {"run_id": run_id, "version": version})
-    query = text("SELECT upload_id FROM uploads WHERE run_id = :run_id")
-    for upload_id in connection.execute(query, {"run_id": run_id}).scalars().all():
-        _delete_range(connection, "counters", "launch_id", int(upload_id))
+    for upload_id in sorted(uploads_of(connection, run_id)):
+        _delete_range(connection, "counters", "launch_id", upload_id)
 
 
 def _save_part(connection: Connection, run_id: int, part: Results, version: int, texts: Names) -> None:
@@ -178,8 +190,10 @@ def _kernels(connection: Connection, table: pd.DataFrame) -> list[int]:
 
 
 def must_exist(connection: Connection, table: str, key: str, number: int) -> None:
-    """Raise `NotFoundError` if a table has no row of this number."""
-    if connection.execute(text(f"SELECT 1 FROM {table} WHERE {key} = :number"), {"number": number}).first() is None:
+    """Raise `NotFoundError` if a table has no row of this number; of two who write about it the second waits."""
+    waits = " FOR NO KEY UPDATE" if connection.dialect.name == "postgresql" else ""
+    query = text(f"SELECT 1 FROM {table} WHERE {key} = :number{waits}")
+    if connection.execute(query, {"number": number}).first() is None:
         raise NotFoundError(f"no {table.removesuffix('s')} has the number {number}")
 
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, Engine, text
 
-from profsvc.errors import ServiceError, UsageError
+from profsvc.errors import ServiceError, UsageError, counted
 from profsvc.store import kept
 from profsvc.store.engine import explained, file_of, plain_errors, reading, turn, writing
 from profsvc.store.kept import Files
@@ -207,7 +207,10 @@ def last_backup(engine: Engine) -> str | None:
         return connection.execute(text("SELECT value FROM facts WHERE name = 'backup'")).scalar()
 
 
+HELD = {"uploads": "upload", "launches": "launch", "samples": "sample"}
+
+
 def holding(row: Mapping[str, Any]) -> str:
     """Say what a run or an upload holds, of a row with its launches, samples and bytes."""
-    counts = [f"{row[name]} {name}" for name in ("uploads", "launches", "samples") if row.get(name)]
-    return ", ".join([*counts, f"{row['size_bytes']} bytes"])
+    counts = [counted(row[name], what) for name, what in HELD.items() if row.get(name)]
+    return ", ".join([*counts, counted(row["size_bytes"], "byte")])

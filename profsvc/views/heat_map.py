@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from sqlalchemy import Engine
 
+Name = str | int
 ROWS = ("model", "quantity", "sensor", "value", "low", "high", "unit", "form", "flags", "reason")
 
 
@@ -26,7 +27,7 @@ class Shown(NamedTuple):
 
 
 def heat_map(
-    engine: "Engine", run: str, minus: str | None = None, calibration: str | None = None, rc_s: float | None = None
+    engine: "Engine", run: Name, minus: Name | None = None, calibration: Name | None = None, rc_s: float | None = None
 ) -> Shown:
     """Return the heat map of a run, less that of ``minus``, with the offsets of ``calibration`` taken off.
 
@@ -44,7 +45,7 @@ def heat_map(
 
 
 def rotated(
-    engine: "Engine", run: str, second: str, angle_deg: float, calibration: str | None = None,
+    engine: "Engine", run: Name, second: Name, angle_deg: float, calibration: Name | None = None,
     rc_s: float | None = None,
 ) -> dict[str, Any]:  # fmt: skip
     """Return whether a run and a ``second`` one, its spacer turned or (by 0 degrees) put back, show the same chip.
@@ -61,7 +62,7 @@ def rotated(
     return {**runs, "passed": found.passed, "reason": found.reason, "models": _models(engine, found.rows, info)}
 
 
-def _run(engine: "Engine", name: str | None) -> Row:
+def _run(engine: "Engine", name: Name | None) -> Row:
     """The row of a run that is named; empty where none is."""
     return {} if name is None else store.select(engine, "v1_runs", run_id=store.find_run(engine, name))[0]
 

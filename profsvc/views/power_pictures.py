@@ -13,6 +13,7 @@ from profsvc.errors import NotFoundError
 from profsvc.formulas.active_sms import SweepFit, fit_active_sms, predict_active_sms
 from profsvc.formulas.join import interpolate_at
 from profsvc.formulas.leakage import power_at_temperature
+from profsvc.reports import power_text
 from profsvc.reports.power_plots import (
     Band,
     Efficiency,
@@ -39,6 +40,26 @@ class Picture(NamedTuple):
     name: str
     title: str
     draw: Callable[..., bytes]
+
+
+class Drawn(NamedTuple):
+    """A picture as a file."""
+
+    name: str
+    title: str
+    data: bytes
+
+
+FORMS = ("svg", "png", "html")
+
+
+def drawn(engine: "Engine", view: Mapping[str, Any], form: str) -> list[Drawn]:
+    """Return the pictures of a view of power as files, or as one page of HTML with all of them and the words."""
+    made = pictures(engine, view)
+    if form == "html":
+        page = power_text.page(dict(view), [(one.title, one.draw) for one in made])
+        return [Drawn("page", f"Power of run {view['run']['name']}", page.encode())]
+    return [Drawn(one.name, one.title, one.draw(form=form)) for one in made]
 
 
 def pictures(engine: "Engine", view: Mapping[str, Any]) -> list[Picture]:

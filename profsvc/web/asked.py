@@ -40,7 +40,7 @@ class Asked:
         """Return a value that is one of a few."""
         value, known = self.text(name, default), list(allowed)
         if value not in known:
-            raise UsageError(f"{name}={value!r} is not known; it can be {' or '.join(known)}")
+            raise UsageError(f"{name}={value!r} is not known; it can be {' or '.join(filter(None, known))}")
         return value
 
     def flag(self, name: str) -> bool:

@@ -28,7 +28,7 @@ MOST_LAUNCHES = 10_000
 RUN = "run by number, name or project/name"
 
 
-def _number(request: Request, run: str) -> int:
+def number_of(request: Request, run: str) -> int:
     """Return the number of a run that this request may see."""
     return store.find_run(site_of(request).engine, run, grant_of(request).project)
 
@@ -41,7 +41,7 @@ async def run(request: Request) -> Response:
 def _run(request: Request) -> Response:
     asked = Asked(request)
     kernel, limit = asked.text("kernel"), asked.count("limit", views.LIMIT, MOST_LAUNCHES)
-    number = _number(request, request.path_params["run"])
+    number = number_of(request, request.path_params["run"])
     asked.done()
     engine = site_of(request).engine
     return success(request, views.launch(engine, number, kernel, limit) if kernel else views.run(engine, number, limit))
@@ -59,7 +59,7 @@ def _what_if(request: Request) -> Response:
         axis: [part for text in asked.texts(option) for part in text.split(",") if part]
         for axis, option in otherwise.OPTIONS.items()
     }
-    number = _number(request, request.path_params["run"])
+    number = number_of(request, request.path_params["run"])
     asked.done()
     return success(request, otherwise.what_if(site_of(request).engine, number, kernel, axes, device))
 
@@ -80,7 +80,7 @@ def _compare(request: Request) -> Response:
     mapped, limits = asked.pairs("map", "reduce_v1=reduce_v7"), asked.texts("fail_on")
     asked.done()
     side_by_side.failures({"kernels": [], "criteria": []}, limits)  # a wrong limit is said before any work
-    old, new = (_number(request, name) for name in (before, after))
+    old, new = (number_of(request, name) for name in (before, after))
     engine = site_of(request).engine
     view = side_by_side.compare(engine, old, new, mapped)
     if request.method == "POST":
@@ -117,7 +117,7 @@ def _explain(request: Request) -> Response:
     asked.done()
     if kernel and not of_run:
         raise UsageError("kernel names a launch of a run; give run too")
-    number = _number(request, of_run) if of_run else None
+    number = number_of(request, of_run) if of_run else None
     engine = site_of(request).engine
     return success(request, walk.explain(engine, request.path_params["name"], number, kernel or None))
 

@@ -208,7 +208,7 @@ def test_a_log_of_three_readings_says_so_and_other_sensors_go_on(boards):
     short = made("power", "short", [0.0, 1.0, 2.0], [1.0, 2.0, 3.0], number=9)
     frames = analyze_power([short, *logs_of(boards[0])], NO_MARKS, NO_LAUNCHES)
     row = frames["power_quality"].set_index("flag").loc["too_few_readings"]
-    assert (row["sensor_id"], row["message"]) == (9, "3 readings of short stand; 4 are needed")
+    assert (row["sensor_id"], row["message"]) == (9, "3 readings of short to go by; 4 are needed")
     assert set(frames["power_windows"]["sensor_id"]) == {1}
 
 

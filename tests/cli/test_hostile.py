@@ -1,85 +1,121 @@
-"""Kernel names that attack what shows them go through the whole house and come out harmless."""
+"""Names that attack what shows them go through every command and come out harmless."""
 
-import csv
-import io
 import json
 import re
+from contextlib import suppress
 
+import pyarrow.parquet
 import pytest
 
 from profsvc import store, views
 from profsvc.reports import page
+from tests import hostile
 
-SCRIPT = '<script>alert(1)</script>,"=cmd|x"&\u202e'
-FORMULA = "=cmd|' /C calc'!A0"
-TERMINAL = "-2+3\x1b]0;owned\x07\x1b[2J| [a](javascript:alert(1)) `b`"
-NAMES = [SCRIPT, FORMULA, TERMINAL]
+KERNELS = list(hostile.NAMES.values())
+ORDERED = "select kernel from v1_launches where upload_id = 1 order by launch_index"
+READS = [
+    ["runs"], ["show"], ["show", "1"], ["show", "1", "--all"], ["show", "1", "--kernel", "0"],
+    ["show", "1", "--kernel", "5"], ["show", "2", "--kernel", "10"], ["show", hostile.RUN],
+    ["compare", "1", "2"], ["compare", "1", "2", "--power"], ["power", "1"], ["components", "--kernels"],
+    ["explain", "divergence", "--run", "1", "--kernel", "0"], ["explain", "duration_ns", "--run", "1"], ["devices"],
+    ["formats"], ["sql", ORDERED + " limit 20"],
+    ["sql", "select u.file_name, r.tags, r.host, r.commit_id from v1_uploads u join v1_runs r on r.run_id = u.run_id"],
+    ["sql", "select window, load, kernel from v1_power"], ["sql", "select rule, message from v1_rules"],
+    ["sql", "select metric, unit, raw_text from v1_metrics where metric not like '%\\_\\_%' escape '\\' limit 500"],
+    ["sql", "select process_name, host from v1_launches"],
+]  # fmt: skip
+WORDS = [
+    ["delete", "1"], ["doctor"], ["analyze", "1"], ["token", "list"], ["db", "prune", "--older-than", "1"],
+    ["show", "{}"], ["show", "1", "--kernel", "{}"], ["compare", "1", "{}"], ["power", "{}"], ["explain", "{}"],
+    ["power", "1", "--sensor", "{}"], ["sql", "{}"], ["sql", "select '{}' from nowhere"], ["formats", "{}"],
+    ["components", "--device", "{}"], ["upload", "{}"], ["runs", "-o", "{}"], ["compare", "1", "2", "--map", "{}=x"],
+]  # fmt: skip
 
 
 @pytest.fixture
-def hostile(cli, fixtures, tmp_path):
-    """The command line on a store whose run, file and kernels have hostile names."""
-    rows = list(csv.reader(io.StringIO((fixtures / "ncu_raw" / "plain.csv").read_text())))
-    header, units, launch = rows[:3]
-    lines = [header, units]
-    for number, name in enumerate(NAMES):
-        lines.append([str(number), *launch[1:]])
-        lines[-1][header.index("Kernel Name")] = name
-    out = io.StringIO()
-    csv.writer(out, quoting=csv.QUOTE_ALL).writerows(lines)
-    file = tmp_path / "<b>&.csv"
-    file.write_bytes(out.getvalue().encode())
-    result = cli("upload", file, "--run", "=1+1<i>", "--project", "@p", "--tag", "=a=<script>")
-    assert result.code == 2, "a tag without a key"
-    assert cli("upload", file, "--run", "=1+1<i>", "--project", "@p", "--tag", "t=<script>").code == 0
-    return cli
+def on_hostile(cli, hostile_store):
+    """The command line on a store whose every name is hostile; only for what reads."""
+    return lambda *words: cli("--store", hostile_store, *words)
 
 
-def test_data_forms_hold_every_name_as_it_came(hostile):
-    answer = json.loads(hostile("sql", "select kernel from v1_launches order by launch_index", "-o", "json").out)
-    assert [row["kernel"] for row in answer["rows"]] == NAMES
-    lines = hostile("sql", "select kernel from v1_launches order by launch_index", "-o", "ndjson").out.split("\n")
-    assert [json.loads(line)["kernel"] for line in lines if line] == NAMES
-    opened = [json.loads(hostile("show", "1", "--kernel", n, "-o", "json").out) for n in range(3)]
-    assert [view["launches"][0]["launch"]["kernel"] for view in opened] == NAMES
+@pytest.mark.parametrize("command", READS, ids=lambda words: " ".join(words)[:40])
+def test_every_form_of_every_answer_is_harmless(on_hostile, command):
+    for form in ("table", "md", "csv", "json", "ndjson"):
+        result = on_hostile(*command, "-o", form)
+        assert result.code == 0, result.err
+        hostile.terminal(result.err)
+        if form == "table":
+            hostile.terminal(result.out)
+        elif form == "md":
+            hostile.markdown(result.out)
+        elif form == "csv":
+            hostile.csv_text(result.out)
+        else:
+            lines = filter(None, result.out.split("\n")) if form == "ndjson" else [result.out]
+            assert all(isinstance(json.loads(line), dict) for line in lines)
 
 
-def test_csv_round_trips_and_holds_no_formula(hostile):
-    text = hostile("sql", 'select kernel as "=head", -1.5 as n from v1_launches order by launch_index', "-o", "csv").out
-    rows = list(csv.reader(io.StringIO(text, newline=""), strict=True))
-    assert rows == [["'=head", "n"], [SCRIPT, "-1.5"], [f"'{FORMULA}", "-1.5"], [f"'{TERMINAL}", "-1.5"]]
-    for command in (["runs"], ["show", "1"], ["show", "1", "--kernel", "1"]):
-        for row in csv.reader(io.StringIO(hostile(*command, "-o", "csv").out, newline=""), strict=True):
-            assert not [field for field in row if re.match(r"[=+@\t\r]|-[^\d]", field)]
+@pytest.mark.parametrize("command", WORDS, ids=" ".join)
+def test_what_is_said_of_them_is_harmless(on_hostile, command):
+    names = list(hostile.SHORT.values()) if any("{}" in word for word in command) else [""]
+    for name in names[:: 4 if command[0] == "compare" else 1]:
+        result = on_hostile(*(word.replace("{}", name) for word in command))
+        assert result.code != 1
+        hostile.terminal(result.err)
+        hostile.terminal(result.out)
 
 
-@pytest.mark.parametrize("command", [["runs"], ["show", "1"], ["show", "1", "--kernel", "0"], ["show", "1", "-k", "2"]])
-@pytest.mark.parametrize("form", ["table", "md"])
-def test_what_a_person_reads_cannot_act_on_the_terminal(hostile, command, form):
-    out = hostile(*[{"-k": "--kernel"}.get(word, word) for word in command], "-o", form).out
-    assert all(c.isprintable() or c == "\n" for c in out)
-    if form == "md":
-        assert "<" not in out
-        assert not re.search(r"(?<!\\)[`\[\]*]", out)
-        assert len({len(re.findall(r"(?<!\\)\|", line)) for line in out.splitlines()}) == 1
+def test_data_forms_hold_every_name_as_it_came(on_hostile, tmp_path):
+    answer = json.loads(on_hostile("show", "1", "--all", "-o", "json").out)
+    assert {row["kernel"] for row in answer["launches"]} >= {str(one) for one in shorts(hostile.SHORT.values())}
+    for form in ("ndjson", "parquet", "csv"):
+        file = tmp_path / f"a.{form}"
+        assert on_hostile("sql", ORDERED.replace(" order", " and launch_index < 20 order"), "--out", file).code == 0
+        if form == "parquet":
+            found = pyarrow.parquet.read_table(file)["kernel"].to_pylist()
+        elif form == "ndjson":
+            found = [json.loads(line)["kernel"] for line in file.read_text(encoding="utf-8").split("\n") if line]
+        else:
+            found = [row[0] for row in hostile.csv_text(file.read_bytes().decode())[1:]]
+            found = [name.removeprefix("'") if name not in KERNELS else name for name in found]
+        assert found == KERNELS[:20]
 
 
-def test_explain_and_words_cannot_act_either(hostile, tmp_path):
-    explained = hostile("explain", "duration_ns", "--run", "1")
-    assert "<b>&.csv line 3" in explained.out
-    missing = hostile("show", "\x1b[2J")
-    assert missing.code == 3
-    for text in (explained.out, missing.err, hostile("upload", tmp_path / "<b>&.csv").err):
-        assert all(c.isprintable() or c == "\n" for c in text)
+def shorts(names):
+    """What is left of each name without its types and parameters."""
+    from profsvc.store.names import DERIVED
+
+    return [DERIVED["kernels"][1]((name,))[0] for name in names]
 
 
-def test_the_html_report_shows_names_as_text(hostile, store_file):
-    engine = store.open_store(str(store_file))
-    view = views.run(engine, "1")
-    html = page.run(view, [views.launch(engine, "1", str(n))["launches"][0] for n in range(3)])
+def test_files_are_named_and_refused_as_text(cli, fixtures, tmp_path):
+    data = (fixtures / "ncu_raw" / "plain.csv").read_bytes()
+    for number, name in enumerate([*hostile.SHORT.values(), "a\udcff\udc80b.csv"]):
+        file = tmp_path / name.replace("/", "_")
+        with suppress(OSError, ValueError):
+            file.write_bytes(data.replace(b"saxpy", b"k%d" % number))
+            for words in (("upload", file), ("upload", file), ("upload", "--check", file)):
+                result = cli(*words)
+                assert result.code == 0, result.err
+                hostile.terminal(result.err)
+                hostile.terminal(result.out)
+    for name in hostile.NO_TEXT.values():
+        result = cli("upload", fixtures / "ncu_raw" / "plain.csv", "--run", name, "--project", "other")
+        assert result.code in {0, 2, 6}, result.err
+        hostile.terminal(result.err)
+    broken = cli("upload", "-", stdin=hostile.NAMES["terminal"].encode("utf-8", "surrogatepass"))
+    assert broken.code == 6
+    hostile.terminal(broken.err)
+    assert cli("runs").code == 0
+
+
+def test_pages_and_pictures_show_names_as_text(on_hostile, hostile_store, tmp_path):
+    engine = store.open_store(str(hostile_store))
+    view = views.run(engine, 1, None)
+    html = page.run(view, [views.launch(engine, 1, str(n))["launches"][0] for n in range(20)])
     engine.dispose()
-    assert "<script" not in html
-    assert "<i>" not in html.replace("<i>x", "").split("<h1>")[1].split("</h1>")[0]
+    hostile.html(html)
     assert "&lt;script&gt;alert(1)&lt;/script&gt;,&quot;=cmd|x&quot;&amp;\\u202e" in html
-    assert "\u202e" not in html
-    assert "\x1b" not in html
+    for form in ("html", "svg"):
+        assert on_hostile("power", "1", "--plot", tmp_path / f"a.{form}").code == 0
+        hostile.html(re.sub(r"^<\?xml.*?\?>", "", (tmp_path / f"a.{form}").read_text(encoding="utf-8")))

@@ -114,7 +114,7 @@ def test_a_backup_says_what_it_holds(stored, tmp_path):
     result = stored("db", "backup", target, "--with-files")
     assert (result.code, result.err) == (
         0,
-        f"{target}: whole; 1 runs, 2 uploads, 2 launches, 8 samples; 2 files of kept bytes\n",
+        f"{target}: whole; 1 run, 2 uploads, 2 launches, 8 samples; 2 files of kept bytes\n",
     )
     assert stored("db", "backup", target).code == 2
     assert stored("--store", target, "show", "r").out == stored("show", "r").out

@@ -136,5 +136,5 @@ def test_delete_asks_for_one_thing_that_is_there(cli, fixtures, store_file):
     # What the other file says is computed anew, and still there.
     assert len(select(store_file, "v1_criteria")) > 0
     assert [row["upload_id"] for row in select(store_file, "v1_uploads")] == [1]
-    assert "\nrun 'r' (id 1) deleted with 1 uploads;" in cli("delete", "r", "--all", "--yes").err
+    assert "\nrun 'r' (id 1) deleted with 1 upload;" in cli("delete", "r", "--all", "--yes").err
     assert select(store_file, "v1_runs") == []

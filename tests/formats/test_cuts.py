@@ -26,6 +26,7 @@ CUTS = {
     "lvm/two_segments.lvm": 5,
     "marks/h200.csv": 1,
     "marks/zoned.csv": 1,
+    "memory_trace/plain.csv": 1,
     "monsoon/pymonsoon.csv": 1,
     "ncu_details/columns_15.csv": 1,
     "ncu_details/columns_20_ragged.csv": 11,

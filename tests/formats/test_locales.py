@@ -50,6 +50,7 @@ SHAPES = {
     "kineto": Shape(anywhere=r"(?<=[\[: ])"),
     "lvm": Shape("\t", read=True),
     "marks": Shape(),
+    "memory_trace": Shape(),
     "monsoon": Shape(),
     "ncu_details": Shape(fixed="ID|Process ID|Context|Stream|Device|CC", read=True),
     "ncu_raw": Shape(fixed="ID|Process ID|Context|Stream|Device|CC", read=True),

@@ -127,7 +127,7 @@ def test_what_is_unknown_is_said(view, opened):
     row |= {"kernel_full": "k", "reason": "no duration"}
     bare = view | {"launches": [row], "potential": None, "criteria": []}
     bare["run"] = view["run"] | {"device": None}
-    assert "1 launches have no potential: no duration" in text.run(bare)
+    assert "1 launch without potential: no duration" in text.run(bare)
     html = page.run(bare, [one])
     for words in ("on an unnamed device", "unknown ns, potential unknown", "no such counter", "0 ms"):
         assert words in html

@@ -6,7 +6,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Engine
+from sqlalchemy import Engine, event
 
 from profsvc import store
 from profsvc.errors import ServiceError, StoreBusyError, UsageError
@@ -151,3 +151,42 @@ def test_the_usual_start_does_not_load_alembic(engine: Engine, url: str) -> None
         cwd=Path(__file__).parents[2],
     )
     assert done.stdout.strip() == "False"
+
+
+def test_a_question_is_answered_from_one_state_over_one_connection(engine: Engine) -> None:
+    store.write_upload(engine, info("a"), store.RunInfo(name="a"), batches())
+    opened: list[object] = []
+    event.listen(engine, "connect", lambda connection, _: opened.append(connection))
+
+    @store.one_state
+    def inner(engine: Engine) -> int:
+        return len(store.runs(engine))
+
+    @store.one_state
+    def asked(engine: Engine, more: str) -> list[int]:
+        counts = [inner(engine)]
+        if more:  # somebody else writes meanwhile; without a log of changes SQLite lets nobody
+            other = store.connect(engine.url.render_as_string(hide_password=False))
+            store.write_upload(other, info(more), store.RunInfo(name=more), batches())
+            other.dispose()
+        return [*counts, inner(engine), len(store.runs(engine))]
+
+    before = len(opened)
+    together = wal_is_safe() or engine.dialect.name == "postgresql"
+    assert asked(engine, "b" if together else "") == [1, 1, 1]
+    assert len(opened) - before == 1
+    assert len(store.runs(engine)) == 1 + together
+    with pytest.raises(ServiceError, match=r"no such table|does not exist"):
+        store.one_state(lambda engine: wrong(engine))(engine)
+    assert inner(engine) == 1 + together
+
+
+def wrong(engine: Engine) -> None:
+    with reading(engine) as connection:
+        connection.exec_driver_sql("SELECT 1 FROM nowhere")
+
+
+@only_on("postgresql", "its planner is told")
+def test_the_planner_reads_the_rows_of_an_upload_by_their_range(engine: Engine) -> None:
+    with reading(engine) as connection:
+        assert connection.exec_driver_sql("SHOW random_page_cost").scalar_one() == "1.1"

@@ -235,7 +235,7 @@ def test_doctor_finds_nothing_in_a_good_store(full: Engine, files: Files) -> Non
     checks = found(full, files, deep=True)
     assert {name for name, check in checks.items() if check.state != "ok"} == {"backup"}
     assert {check.fix for check in checks.values() if check.state == "ok"} == {""}
-    assert checks["kept bytes, read whole"].found == "3 files are what they were"
+    assert checks["kept bytes, read whole"].found == "3 files as stored"
     assert checks["schema"].found == store.head()
 
 

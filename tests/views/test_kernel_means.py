@@ -29,7 +29,7 @@ def test_a_run_of_means_alone_shows_them(engine: Engine) -> None:
 
 def test_a_launch_whose_kernel_has_means_is_not_called_unknown(engine: Engine) -> None:
     page = text.run(views.run(engine, stored(engine, METRICS, TRACE)))
-    assert "1 launches have no potential" in page  # the other kernel
+    assert "1 launch without potential" in page  # the other kernel
 
 
 def test_a_kernel_opens_as_a_mean_launch(engine: Engine) -> None:

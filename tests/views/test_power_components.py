@@ -91,7 +91,7 @@ def test_units_that_draw_are_found_and_others_are_not_invented():
 
 def test_few_kernels_or_noise_may_claim_nothing():
     few = component_model(kernels(6), 132)
-    assert few.verdict == "6 kernels are too few to claim anything; 10 are needed"
+    assert few.verdict == "6 kernels: too few to claim anything; 10 are needed"
     noise = kernels(20).assign(mean_power_w=np.random.default_rng(5).normal(300, 30, 20))
     assert component_model(noise, 132).verdict.endswith("claim nothing")
 

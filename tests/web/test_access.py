@@ -28,6 +28,8 @@ WHO = {
     ("GET", "/v1/runs/{run:path}"): "read",
     ("GET", "/v1/runs/{run:path}/whatif"): "read",
     **{("GET", f"/v1/runs/{{run:path}}/plots/{{kind}}{form}"): "read" for form in ("", ".json", ".svg", ".png")},
+    **{("GET", f"/v1/runs/{{run:path}}/{word}"): "read" for word in ("power", "heat-map", "rotated")},
+    ("GET", "/v1/components"): "read",
     ("GET", "/v1/compare"): "read",
     ("POST", "/v1/compare"): "upload",
     ("GET", "/v1/accuracy"): "read",
@@ -129,11 +131,13 @@ def test_a_token_of_a_project_sees_that_project_alone(closed):
     assert [row["name"] for row in ask(service, lab, "/v1/runs").json()["rows"]] == ["lab-run"]
     assert ask(service, lab, "/v1/runs/lab-run").status_code == ask(service, lab, "/v1/runs/1").status_code == 200
     for path in ("/v1/runs/2", "/v1/runs/secret-run", "/v1/runs/secret%2Fsecret-run", "/v1/compare?before=1&after=2",
-                 "/v1/explain/duration_ns?run=2", "/v1/runs/secre"):  # fmt: skip
+                 "/v1/explain/duration_ns?run=2", "/v1/runs/secre", "/v1/runs/2/power", "/v1/runs/2/heat-map",
+                 "/v1/runs/2/rotated?second=1", "/v1/runs/1/rotated?second=2", "/v1/runs/1/heat-map?minus=2",
+                 "/v1/runs/1/heat-map?calibration=2"):  # fmt: skip
         answer = ask(service, lab, path)
         assert answer.status_code == 404, path
         assert "secret-run" not in error_of(answer)["message"].partition(";")[2]
-    for path in ("/v1/sql?q=select+1", "/v1/sql.csv?q=select+1"):
+    for path in ("/v1/sql?q=select+1", "/v1/sql.csv?q=select+1", "/v1/components"):
         assert ask(service, lab, path).status_code == 403
 
 
