@@ -11,6 +11,7 @@ from hypothesis import settings
 from sqlalchemy import Engine
 
 from profsvc import pipeline, store
+from profsvc.pipeline.night import report_of_night
 from tests import hostile, postgres
 
 # The same examples every time: a red test can be run again. Look for new ones with --hypothesis-profile=default.
@@ -30,10 +31,11 @@ def pytest_collection_finish() -> None:
 
 @pytest.fixture(scope="session")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
-    """A store with the run ``h200``: 34 launches of real kernels. Tests only read it."""
+    """A store with the run ``h200``, 34 launches of real kernels, and its nightly report. Tests only read it."""
     engine = store.open_store(str(tmp_path_factory.mktemp("demo") / "store.sqlite"))
     with DEMO.open("rb") as stream:
         pipeline.ingest(engine, stream, DEMO.name, store.RunInfo(name="h200", project="demo"))
+    report_of_night(engine)
     yield engine
     engine.dispose()
 

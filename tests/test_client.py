@@ -8,7 +8,8 @@ import pandas as pd
 import pytest
 
 from profsvc import errors, store
-from profsvc.client import KINDS, Client
+from profsvc.client import Client
+from profsvc.client.wire import KINDS
 from profsvc.errors import (
     AccessError,
     InputError,

@@ -19,15 +19,18 @@ from profsvc.cli import (
     delete,
     demo,
     doctor,
+    findings,
     look,
     plot,
     power,
     query,
     remote,
     report,
+    schedule,
     serve,
     token,
     upload,
+    watch,
     what_if,
 )
 from profsvc.cli.common import say
@@ -80,8 +83,8 @@ def options(
 
 
 GROUPS = (
-    *(demo, upload, look, compare, what_if, plot, report, power, components, query),
-    *(serve, token, remote, delete, db, doctor),
+    *(demo, upload, watch, look, compare, what_if, plot, report, findings, power, components, query),
+    *(serve, schedule, token, remote, delete, db, doctor),
 )
 for group in GROUPS:
     group.register(app)

@@ -116,7 +116,7 @@ def _mapped(context: typer.Context, run: str, asked: Asked, form: str) -> tuple[
     """Return the map of a run and what is written of it."""
     wanted: dict[str, Any] = {"minus": asked.minus, "calibration": asked.calibration, "rc_s": asked.rc_s}
     if service := service_of(context):
-        from profsvc.client import pictures_of
+        from profsvc.client.wire import pictures_of
 
         view = service.heat_map(run, **wanted, draw=None if form == "json" else form)
         pictures = dict(pictures_of(view))

@@ -113,7 +113,7 @@ def _seen(
 ) -> tuple[dict[str, Any], list[tuple[str, bytes]]]:
     """Return the power of a run, and its pictures in a form, if one is wanted, by name."""
     if service := service_of(context):
-        from profsvc.client import pictures_of
+        from profsvc.client.wire import pictures_of
 
         view = service.power(
             run, reference_temperature=options.reference_temperature_c, host_power=options.host_power_w,

@@ -2,12 +2,13 @@
 
 import typer
 
-from profsvc.cli import accuracy
+from profsvc.cli import accuracy, nightly
 
 group = typer.Typer(no_args_is_help=True, help="Reports over many runs.")
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands of this group."""
+    group.command()(nightly.nightly)
     group.command()(accuracy.accuracy)
-    app.add_typer(group, name="report", epilog="Example: profsvc report accuracy")
+    app.add_typer(group, name="report", epilog="Example: profsvc report nightly")

@@ -223,10 +223,10 @@ def _best_step(series: Series) -> _Best:
     if not series.x.size or N.max() < MIN_SEGMENT + MIN_HISTORY:
         return _Best(np.full(N.size, np.nan), np.zeros(N.size, dtype=np.bool_), series.start)
     ranked = tuple(running(_scores(series, sign)) for sign in (1.0, -1.0))
-    p = _p_of_windows(series, ranked)
+    p, clear = _p_of_windows(series, ranked)
     up = p[0] <= p[1]
     p_best = np.where(N >= MIN_SEGMENT + MIN_HISTORY, np.minimum(p[0], p[1]), np.nan)
-    return _Best(p_best, up, _likeliest(series, ranked, up))
+    return _Best(p_best, up, _likeliest(series, ranked, up, np.where(up, clear[0], clear[1])))
 
 
 def _scores(series: Series, sign: float) -> Array:
@@ -243,8 +243,8 @@ def _scores(series: Series, sign: float) -> Array:
     return normal_scores(rank / (np.repeat(n, n) + 1))
 
 
-def _p_of_windows(series: Series, ranked: tuple[Sums, ...]) -> Array:
-    """Weighted p of a step up and of a step down, of shape (2, series)."""
+def _p_of_windows(series: Series, ranked: tuple[Sums, ...]) -> tuple[Array, Bools]:
+    """Weighted p of a step up and of one down, of shape (2, series), and whether the values alone make it clear."""
     windows = [(m, w) for m, w in WINDOWS[::-1] if m + MIN_HISTORY <= lengths(series).max()]
     width = np.array([m for m, _ in windows])  # widest first: so the starts of the windows ascend
     weight = np.array([w for _, w in windows])
@@ -254,12 +254,13 @@ def _p_of_windows(series: Series, ranked: tuple[Sums, ...]) -> Array:
     short = b - a < 2
     a, k, b = (np.where(short, edge, x) for edge, x in ((0, a), (1, k), (2, b)))
     t, df, noise = _student(running(series.x), running(series.error**2).total, a, k, b)
-    p = []
+    p, clear = [], []
     for sign, sums, beyond in zip((1.0, -1.0), ranked, _beyond(series.x, a, np.where(fits, k, a)), strict=True):
         t_ranked, df_ranked, _ = _student(sums, None, a, k, b)
         one_sided = student_tail(np.where(beyond, sign * t, t_ranked), np.where(beyond, df, df_ranked))
         p.append(np.where(fits, np.minimum(2 * np.fmax(one_sided, noise) / weight, 1.0), 1.0).min(axis=1))
-    return np.array(p)
+        clear.append((beyond & fits).any(axis=1))
+    return np.array(p), np.array(clear)
 
 
 def _student(sums: Sums, error: Array | None, a: Index, k: Index, b: Index) -> tuple[Array, Array, Array]:
@@ -293,13 +294,21 @@ def _beyond(x: Array, a: Index, k: Index) -> tuple[Bools, Bools]:
     return low_after[:, 1:] > high_before[:, :-1], high_after[:, 1:] < low_before[:, :-1]
 
 
-def _likeliest(series: Series, ranked: tuple[Sums, ...], up: Bools) -> Index:
-    """Return the split of each series after which the scores are highest, in units of their spread."""
+def _likeliest(series: Series, ranked: tuple[Sums, ...], up: Bools, clear: Bools) -> Index:
+    """Return the split of each series after which the scores are highest, in units of their spread.
+
+    Where all values after a split lie beyond all before, it is the values themselves: ranks would take what was high by
+    chance before a large step for a part of it.
+    """
     position, N = np.arange(series.x.size), lengths(series)
-    stop, n, rising = np.repeat(series.stop, N), np.repeat(N, N), np.repeat(up, N)
+    start, stop, n = np.repeat(series.start, N), np.repeat(series.stop, N), np.repeat(N, N)
+    rising, by_value = np.repeat(up, N), np.repeat(clear, N)
     m = stop - position
     inside = (m >= MIN_SEGMENT) & (n - m >= MIN_HISTORY)
     after = np.where(rising, *(sums.total[stop] - sums.total[position] for sums in ranked))
+    total = running(series.x).total
+    above = total[stop] - total[position] - m * (total[stop] - total[start]) / n
+    after = np.where(by_value, np.where(rising, above, -above), after)
     height = np.where(inside, after / np.sqrt(np.where(inside, m * (n - m) / n, 1.0)), -np.inf)
     filled = N > 0
     top = np.full(N.size, np.inf)

@@ -28,6 +28,7 @@ from profsvc.store.deleted import (
     delete_upload,
     deleted_upload,
     deleted_uploads,
+    read_age,
     rereading,
     restoring,
 )
@@ -41,6 +42,20 @@ from profsvc.store.lists import FILTERS, MOST_ROWS, Condition, Page, kinds_of, l
 from profsvc.store.load import RunInfo, Stored, UploadInfo, find_upload, write_upload
 from profsvc.store.memory_traces import StoredTrace, save_trace, traces_of_run
 from profsvc.store.migrate import current, head, state, upgrade
+from profsvc.store.nights import (
+    BY_PEOPLE,
+    Move,
+    Night,
+    findings_of_series,
+    keep_night,
+    known_findings,
+    later_report,
+    note_refusal,
+    report_before,
+    series_of_finding,
+    set_finding,
+    states_of,
+)
 from profsvc.store.power import (
     Readings,
     last_samples,
@@ -82,6 +97,30 @@ from profsvc.store.results import describe_device, save_results
 from profsvc.store.run_list import COUNTED, ORDERS, RunFilter, RunPage, list_runs
 from profsvc.store.sandbox import Answer, export, query
 from profsvc.store.sandbox_rules import Rows
+from profsvc.store.schedules import (
+    ASKED,
+    Slot,
+    add_schedule,
+    enable_schedule,
+    end_slot,
+    list_schedules,
+    note_deliveries,
+    note_next,
+    put_off_slot,
+    read_time,
+    remove_schedule,
+    renew_slot,
+    take_over_slot,
+    take_slot,
+)
+from profsvc.store.series import (
+    figures_of_runs,
+    predictions_of_runs,
+    projects,
+    refusals_between,
+    runs_of_nights,
+    uploads_between,
+)
 from profsvc.store.server import repeated
 from profsvc.store.shapes import FLAGS
 from profsvc.store.timelines import timeline
@@ -92,6 +131,8 @@ from profsvc.store.views import VIEWS, column_kinds, quoted
 from profsvc.store.wide import wide_values
 
 __all__ = [
+    "ASKED",
+    "BY_PEOPLE",
     "COUNTED",
     "EVERYTHING",
     "FILTERS",
@@ -109,16 +150,20 @@ __all__ = [
     "Condition",
     "Files",
     "Grant",
+    "Move",
+    "Night",
     "Page",
     "Readings",
     "Rows",
     "RunFilter",
     "RunInfo",
     "RunPage",
+    "Slot",
     "Stored",
     "StoredTrace",
     "UploadInfo",
     "Waste",
+    "add_schedule",
     "address",
     "aged_runs",
     "arriving",
@@ -140,11 +185,15 @@ __all__ = [
     "deleted_uploads",
     "describe_device",
     "device_attributes",
+    "enable_schedule",
+    "end_slot",
     "examine",
     "export",
+    "figures_of_runs",
     "files_of",
     "find_run",
     "find_upload",
+    "findings_of_series",
     "foretold",
     "forget",
     "grant_of",
@@ -153,6 +202,8 @@ __all__ = [
     "holding",
     "is_closed",
     "is_server",
+    "is_server_of",
+    "keep_night",
     "keeping",
     "kept_bytes",
     "kernel_metrics",
@@ -161,12 +212,15 @@ __all__ = [
     "kernels_by_time",
     "kernels_of_run",
     "kinds_of",
+    "known_findings",
     "last_samples",
+    "later_report",
     "launch_numbers",
     "launch_times",
     "launches",
     "list_launches",
     "list_runs",
+    "list_schedules",
     "list_tokens",
     "list_view",
     "longest_launches",
@@ -175,18 +229,31 @@ __all__ = [
     "measured_launches",
     "metrics",
     "models",
+    "note_deliveries",
+    "note_next",
+    "note_refusal",
     "one_state",
     "open_store",
     "potential",
     "powers_of_loads",
+    "predictions_of_runs",
+    "projects",
+    "put_off_slot",
     "query",
     "quoted",
+    "read_age",
+    "read_time",
+    "refusals_between",
+    "remove_schedule",
+    "renew_slot",
     "repeated",
+    "report_before",
     "rereading",
     "restoring",
     "revoke_token",
     "rules",
     "runs",
+    "runs_of_nights",
     "save_power",
     "save_predictions",
     "save_results",
@@ -197,12 +264,17 @@ __all__ = [
     "sensor_readings",
     "sensors",
     "sensors_of_run",
+    "series_of_finding",
+    "set_finding",
     "sources_of_predictions",
     "spool_of",
     "state",
     "statement_of",
+    "states_of",
     "sweep",
     "table",
+    "take_over_slot",
+    "take_slot",
     "time_without",
     "timeline",
     "traces_of_run",
@@ -210,6 +282,7 @@ __all__ = [
     "upgrade",
     "upload",
     "uploads",
+    "uploads_between",
     "vacuum",
     "waste",
     "wide_values",
@@ -222,6 +295,11 @@ __all__ = [
 def is_server(url: str | None = None) -> bool:
     """Tell whether a store is asked for that a server keeps, not a file."""
     return url_of(url).get_backend_name() != "sqlite"
+
+
+def is_server_of(engine: Engine) -> bool:
+    """Tell whether a server keeps this store."""
+    return file_of(engine) is None
 
 
 def connect(url: str | None = None) -> Engine:

@@ -30,9 +30,11 @@ from sqlalchemy import CheckConstraint, Column, Table, UniqueConstraint
 
 from profsvc.store.deletions import deleted_uploads
 from profsvc.store.event_schema import TABLES as EVENTS
+from profsvc.store.night_schema import NIGHT
 from profsvc.store.parts import integer, key, metadata, real, ref, row_id, table, text
 from profsvc.store.power_schema import POWER
 from profsvc.store.prediction_schema import predictions
+from profsvc.store.schedule_schema import schedules, slots
 from profsvc.store.token_schema import tokens
 from profsvc.store.trace_schema import TRACES
 from profsvc.store.wide_schema import TABLES as WIDE
@@ -350,15 +352,6 @@ models = _results(
 RESULTS = {"criteria": criteria, "potential": potential, "models": models}
 
 __all__ = [
-    "EVENTS",
-    "POWER",
-    "RESULTS",
-    "STEP",
-    "TRACES",
-    "WHOLE",
-    "WIDE",
-    "deleted_uploads",
-    "metadata",
-    "predictions",
-    "tokens",
-]
+    "EVENTS", "NIGHT", "POWER", "RESULTS", "STEP", "TRACES", "WHOLE", "WIDE", "deleted_uploads", "metadata",
+    "predictions", "schedules", "slots", "tokens",
+]  # fmt: skip

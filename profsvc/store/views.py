@@ -1,9 +1,8 @@
 """The SQL views: the stable, documented surface of the store. Their names and columns are a contract.
 
 A view is a sentence, a FROM clause and a row a column: name, kind (int, float, text), SQL, meaning. They are written
-in `profsvc.store.shapes`, `profsvc.store.event_shapes`, `profsvc.store.power_shapes`, `profsvc.store.trace_shapes` and,
-for results, here. From these come the views themselves, their documentation (`VIEWS`) and the types of what
-`profsvc.store.read` returns (`KINDS`).
+in `profsvc.store.shapes`, the modules beside it that end in ``_shapes`` and, for results, here. From these come the
+views themselves, their documentation (`VIEWS`) and the types of what `profsvc.store.read` returns (`KINDS`).
 
 The joins look redundant and are not: a range beside an equality lets both databases walk from an upload to its
 launches and from a launch to its upload by primary keys. A ``LEFT JOIN`` whose column the view shows becomes a plain
@@ -13,7 +12,15 @@ join, and so a look-up, as soon as a query asks for one value of it.
 from collections.abc import Iterable, Mapping
 
 from profsvc.errors import DomainError
-from profsvc.store import event_shapes, power_shapes, prediction_shapes, shapes, trace_shapes
+from profsvc.store import (
+    event_shapes,
+    night_shapes,
+    power_shapes,
+    prediction_shapes,
+    schedule_shapes,
+    shapes,
+    trace_shapes,
+)  # fmt: skip
 from profsvc.store.schema import STEP, WHOLE
 from profsvc.store.shapes import FLAG_NAMES, FLAGS, Shape, text_of
 
@@ -129,6 +136,8 @@ _SHAPES: dict[str, Shape] = {
     **power_shapes.SHAPES,
     **prediction_shapes.SHAPES,
     **trace_shapes.SHAPES,
+    **schedule_shapes.SHAPES,
+    **night_shapes.SHAPES,
 }
 
 _SHAPES["v1_columns"] = Shape(

@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from profsvc.errors import NotFoundError, ProfsvcError, UsageError
-from profsvc.web import health, pages, plots, power, runs, sql, uploads, views
+from profsvc.web import health, pages, plots, power, reports, runs, sql, uploads, views
 from profsvc.web.answers import tagged
 from profsvc.web.asked import Asked
 from profsvc.web.door import Door
@@ -20,7 +20,7 @@ from profsvc.web.pages.failed import refusal
 from profsvc.web.routes import ERROR, add
 from profsvc.web.site import Site
 
-GROUPS = (uploads, views, sql, power, plots, runs, health, pages)
+GROUPS = (uploads, views, sql, power, plots, runs, reports, health, pages)
 WORTH_PACKING = 1000
 
 

@@ -47,7 +47,7 @@ def test_the_examples_are_answers(looked_at, described):
         for one in said["parameters"]:
             if one["in"] == "path":
                 path = path.replace(f"{{{one['name']}}}", one["example"])
-        if asked or "{" in path:
+        if "get" in group and (asked or "{" in path):
             logged = path.rpartition("/")[2] in {"power", "heat-map", "rotated"}  # the run of the examples has no log
             assert looked_at.get(path, **asked).status_code in ({400, 404} if logged else {200}), path
 

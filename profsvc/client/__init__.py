@@ -13,29 +13,25 @@ Every failure is an error of `profsvc.errors`, as the command line knows it. Wha
 a while; that is safe for uploads too, since the service knows a file by its bytes.
 """
 
-import base64
 import json
 import os
 import random
 import secrets
 import shutil
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from hashlib import sha256
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, BinaryIO, Self
 
 import httpx
 
-from profsvc import errors
+from profsvc.client import wire
 from profsvc.errors import (
     InputError,
     NotFoundError,
     OverloadedError,
-    ProfsvcError,
     ServerAwayError,
     ServiceError,
     UsageError,
@@ -48,10 +44,7 @@ WAITS = (0.5, 1.0, 2.0, 4.0)
 LONGEST_WAIT = 30.0
 # Status of an answer -> what another try may change.
 AGAIN = {408, 429, 502, 503, 504}
-PIECE = 1 << 20
 PAGE = 10_000
-IN_MEMORY = 16 << 20
-KINDS = {kind.code(): kind for kind in errors.kinds()}
 # An upload may wait for its turn, and be read for minutes.
 TIMEOUT = httpx.Timeout(600.0, connect=10.0, write=60.0, pool=10.0)
 Progress = Callable[[int], None]
@@ -116,8 +109,8 @@ class Client:
         With ``spool`` a service that is away is no error: the file is kept, `sync` sends it later, with the options in
         ``spool`` besides, and the answer says where it waits, as ``spooled``.
         """
-        with _opened(source) as (stream, name):
-            digest = _digest(stream)
+        with wire.opened(source) as (stream, name):
+            digest = wire.digest(stream)
             params = {key: int(value) if isinstance(value, bool) else value for key, value in options.items()}
             params |= {"file_name": file_name or name, "sha256": digest}
             try:
@@ -134,7 +127,7 @@ class Client:
 
         def pieces() -> Iterator[bytes]:
             stream.seek(0)
-            while piece := stream.read(PIECE):
+            while piece := stream.read(wire.PIECE):
                 yield piece
                 if progress:
                     progress(len(piece))
@@ -148,7 +141,7 @@ class Client:
             self.spool.mkdir(mode=0o700, parents=True, exist_ok=True)
             stream.seek(0)
             with path.with_suffix(".data").open("xb") as file:
-                shutil.copyfileobj(stream, file, PIECE)
+                shutil.copyfileobj(stream, file, wire.PIECE)
                 file.flush()
                 os.fsync(file.fileno())
             said, aside = json.dumps({"url": self.url, "params": dict(params)}), path.with_suffix(".part")
@@ -197,7 +190,7 @@ class Client:
         found = self.ask(query, params, limit=limit)
         if found["truncated"]:
             raise UsageError(f"the query has more than {len(found['rows'])} rows; narrow it, or use ask() or export()")
-        return _frame(found)
+        return wire.frame(found)
 
     def ask(
         self, query: str, params: Params | None = None, *, limit: int | None = None, seconds: float | None = None
@@ -215,17 +208,17 @@ class Client:
         values = {f"p.{name}": value for name, value in (params or {}).items()}
         asked = {"q": query, "formula": "raw" if raw else "safe"} | values
         with (
-            _network(self.url),
+            wire.network(self.url),
             self._http.stream("GET", f"{self.url}/v1/sql.{form}", params=asked) as answer,
         ):
             if answer.status_code != 200:
                 answer.read()
-                raise _error(answer, self.url)
+                raise wire.error_of(answer, self.url)
             yield answer.iter_bytes()
 
     def table(self, view: str, **only: Any) -> "pd.DataFrame":
         """Return the rows of a view, such as ``launches``, as a frame; filters as in `rows`."""
-        return _frame(self._listed(view, only))
+        return wire.frame(self._listed(view, only))
 
     def rows(self, view: str, **only: Any) -> list[dict[str, Any]]:
         """Return the rows of a view: ``run_id=1``, ``duration_ns__gt=1e6``, ``order="-run_id"``.
@@ -250,28 +243,28 @@ class Client:
 
     def run(self, name: str | int, *, limit: int | None = None) -> dict[str, Any]:
         """Return everything about a run."""
-        return self._asked("GET", f"/v1/runs/{_quoted(name)}", {} if limit is None else {"limit": limit})
+        return self._asked("GET", f"/v1/runs/{wire.quoted(name)}", {} if limit is None else {"limit": limit})
 
     def launch(self, run: str | int, kernel: str, *, limit: int | None = None) -> dict[str, Any]:
         """Open the launches of a kernel of a run."""
         params = {"kernel": kernel} | ({} if limit is None else {"limit": limit})
-        return self._asked("GET", f"/v1/runs/{_quoted(run)}", params)
+        return self._asked("GET", f"/v1/runs/{wire.quoted(run)}", params)
 
     def power(self, run: str | int, **options: Any) -> dict[str, Any]:
         """Return power and energy of a run; ``options`` are those of ``/v1/runs/{run}/power``, such as ``draw``."""
-        return self._asked("GET", f"/v1/runs/{_quoted(run)}/power", _given(options))
+        return self._asked("GET", f"/v1/runs/{wire.quoted(run)}/power", wire.given(options))
 
     def heat_map(self, run: str | int, **options: Any) -> dict[str, Any]:
         """Return the map of the thermocouples on the die; ``options`` such as ``minus`` and ``draw``."""
-        return self._asked("GET", f"/v1/runs/{_quoted(run)}/heat-map", _given(options))
+        return self._asked("GET", f"/v1/runs/{wire.quoted(run)}/heat-map", wire.given(options))
 
     def rotated(self, run: str | int, second: str | int, **options: Any) -> dict[str, Any]:
         """Say whether two runs, of the spacer as it was and turned, show the same chip."""
-        return self._asked("GET", f"/v1/runs/{_quoted(run)}/rotated", {"second": second, **_given(options)})
+        return self._asked("GET", f"/v1/runs/{wire.quoted(run)}/rotated", {"second": second, **wire.given(options)})
 
     def components(self, device: str | None = None) -> dict[str, Any]:
         """Return what each unit of a device draws."""
-        return self._asked("GET", "/v1/components", _given({"device": device}))
+        return self._asked("GET", "/v1/components", wire.given({"device": device}))
 
     def compare(
         self,
@@ -304,18 +297,18 @@ class Client:
         """Say what a launch would take otherwise; ``axes`` are values of sms, warps, frequency and bandwidth."""
         asked = {**(axes or {}), "kernel": kernel, "device": device}
         given = {name: value for name, value in asked.items() if value}
-        return self._asked("GET", f"/v1/runs/{_quoted(run)}/whatif", given)
+        return self._asked("GET", f"/v1/runs/{wire.quoted(run)}/whatif", given)
 
     def plot(self, run: str | int, kind: str, kernel: str | None = None, limit: int | None = None) -> dict[str, Any]:
         """Return the data of a plot of models."""
         asked = {"kernel": kernel, "limit": limit}
         given = {name: value for name, value in asked.items() if value is not None}
-        return self._asked("GET", f"/v1/runs/{_quoted(run)}/plots/{_quoted(kind)}", given)
+        return self._asked("GET", f"/v1/runs/{wire.quoted(run)}/plots/{wire.quoted(kind)}", given)
 
     def explain(self, name: str, run: str | int | None = None, kernel: str | None = None) -> dict[str, Any]:
         """Say what a number means and where it comes from."""
         params = {key: value for key, value in (("run", run), ("kernel", kernel)) if value is not None}
-        return self._asked("GET", f"/v1/explain/{_quoted(name)}", params)
+        return self._asked("GET", f"/v1/explain/{wire.quoted(name)}", params)
 
     def _asked(
         self, method: str, path: str, params: Params, more: Callable[[], dict[str, Any]] = dict
@@ -323,10 +316,10 @@ class Client:
         """Ask, and ask again what was not answered; return the answer."""
         for wait in (*self._waits, None):
             try:
-                with _network(self.url):
+                with wire.network(self.url):
                     answer = self._http.request(method, self.url + path, params=params, **more())
                 if answer.status_code not in AGAIN or wait is None:
-                    return _answer(answer, self.url)
+                    return wire.answered(answer, self.url)
                 said = answer.headers.get("retry-after", "")
                 pause = min(float(said), LONGEST_WAIT) if said.isdigit() else wait
             except ServerAwayError:
@@ -335,84 +328,3 @@ class Client:
                 pause = wait
             time.sleep(min(pause, wait * 4) * random.uniform(0.5, 1.5))
         raise AssertionError("the last try returns or raises")
-
-
-def pictures_of(view: dict[str, Any]) -> list[tuple[str, bytes]]:
-    """Take the pictures out of what `Client.power` or `Client.heat_map` said: the name of each, and its bytes."""
-    return [(one["name"], base64.b64decode(one["data"])) for one in view.pop("pictures", [])]
-
-
-def _given(options: Params) -> dict[str, Any]:
-    return {name: value for name, value in options.items() if value is not None}
-
-
-def _quoted(name: str | int) -> str:
-    from urllib.parse import quote
-
-    return quote(str(name), safe="")
-
-
-@contextmanager
-def _network(url: str) -> Iterator[None]:
-    """Turn what the network raises into one sentence."""
-    try:
-        yield
-    except (httpx.TransportError, httpx.DecodingError) as error:
-        words = str(error) or type(error).__name__
-        raise ServerAwayError(f"{url} does not answer ({words}); check PROFSVC_URL, or repeat it later") from None
-    except httpx.InvalidURL as error:
-        raise UsageError(f"{url!r} is no address of a service: {error}") from None
-
-
-def _answer(answer: httpx.Response, url: str) -> dict[str, Any]:
-    if answer.status_code >= 400:
-        raise _error(answer, url)
-    with suppress(ValueError):
-        found = answer.json()
-        if isinstance(found, dict) and found.get("ok") is True:
-            return found
-    raise ServerAwayError(f"{url} answered {answer.status_code} with something else; is it the address of profsvc?")
-
-
-def _error(answer: httpx.Response, url: str) -> ProfsvcError:
-    """Return the error that the service meant, as its kind."""
-    try:
-        said = answer.json()["error"]
-        kind, words = KINDS.get(said["code"], ServiceError), str(said["message"])
-        return kind(words if kind.status < 500 else f"{url}: {words} (request {said['request_id']})")
-    except (ValueError, KeyError, TypeError):
-        return ServerAwayError(f"{url} answered {answer.status_code} {answer.reason_phrase}, not as profsvc does")
-
-
-@contextmanager
-def _opened(source: str | Path | BinaryIO) -> Iterator[tuple[BinaryIO, str]]:
-    """Give a stream that can be read again, and a name for it."""
-    if isinstance(source, str | Path):
-        path = Path(source)
-        try:
-            stream = path.open("rb")
-        except OSError as error:
-            raise InputError(f"{path} cannot be read: {error.strerror}") from None
-        with stream:
-            yield stream, path.name
-        return
-    if source.seekable():
-        yield source, "upload"
-        return
-    with tempfile.SpooledTemporaryFile(max_size=IN_MEMORY) as copy:
-        shutil.copyfileobj(source, copy, PIECE)
-        yield copy, "upload"  # type: ignore[misc]
-
-
-def _digest(stream: BinaryIO) -> str:
-    stream.seek(0)
-    digest = sha256()
-    while piece := stream.read(PIECE):
-        digest.update(piece)
-    return digest.hexdigest()
-
-
-def _frame(found: Params) -> "pd.DataFrame":
-    import pandas as pd
-
-    return pd.DataFrame(found["rows"], columns=found["columns"])

@@ -1,0 +1,107 @@
+"""What goes over the wire to a service and back: files, answers, and the errors that are meant."""
+
+import base64
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+from urllib.parse import quote
+
+import httpx
+
+from profsvc import errors
+from profsvc.errors import InputError, ProfsvcError, ServerAwayError, ServiceError, UsageError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+PIECE = 1 << 20
+IN_MEMORY = 16 << 20
+KINDS = {kind.code(): kind for kind in errors.kinds()}
+
+
+def pictures_of(view: dict[str, Any]) -> list[tuple[str, bytes]]:
+    """Take the pictures out of what `Client.power` or `Client.heat_map` said: the name of each, and its bytes."""
+    return [(one["name"], base64.b64decode(one["data"])) for one in view.pop("pictures", [])]
+
+
+def given(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options that say something."""
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def quoted(name: str | int) -> str:
+    """Return the name of a run as a part of a path."""
+    return quote(str(name), safe="")
+
+
+@contextmanager
+def network(url: str) -> Iterator[None]:
+    """Turn what the network raises into one sentence."""
+    try:
+        yield
+    except (httpx.TransportError, httpx.DecodingError) as error:
+        words = str(error) or type(error).__name__
+        raise ServerAwayError(f"{url} does not answer ({words}); check PROFSVC_URL, or repeat it later") from None
+    except httpx.InvalidURL as error:
+        raise UsageError(f"{url!r} is no address of a service: {error}") from None
+
+
+def answered(answer: httpx.Response, url: str) -> dict[str, Any]:
+    """Return what the service answered; raise the error that it meant."""
+    if answer.status_code >= 400:
+        raise error_of(answer, url)
+    with suppress(ValueError):
+        found = answer.json()
+        if isinstance(found, dict) and found.get("ok") is True:
+            return found
+    raise ServerAwayError(f"{url} answered {answer.status_code} with something else; is it the address of profsvc?")
+
+
+def error_of(answer: httpx.Response, url: str) -> ProfsvcError:
+    """Return the error that the service meant, as its kind."""
+    try:
+        said = answer.json()["error"]
+        kind, words = KINDS.get(said["code"], ServiceError), str(said["message"])
+        return kind(words if kind.status < 500 else f"{url}: {words} (request {said['request_id']})")
+    except (ValueError, KeyError, TypeError):
+        return ServerAwayError(f"{url} answered {answer.status_code} {answer.reason_phrase}, not as profsvc does")
+
+
+@contextmanager
+def opened(source: str | Path | BinaryIO) -> Iterator[tuple[BinaryIO, str]]:
+    """Give a stream that can be read again, and a name for it."""
+    if isinstance(source, str | Path):
+        path = Path(source)
+        try:
+            stream = path.open("rb")
+        except OSError as error:
+            raise InputError(f"{path} cannot be read: {error.strerror}") from None
+        with stream:
+            yield stream, path.name
+        return
+    if source.seekable():
+        yield source, "upload"
+        return
+    with tempfile.SpooledTemporaryFile(max_size=IN_MEMORY) as copy:
+        shutil.copyfileobj(source, copy, PIECE)
+        yield copy, "upload"  # type: ignore[misc]
+
+
+def digest(stream: BinaryIO) -> str:
+    """Return the SHA-256 of a stream."""
+    stream.seek(0)
+    known = sha256()
+    while piece := stream.read(PIECE):
+        known.update(piece)
+    return known.hexdigest()
+
+
+def frame(found: Mapping[str, Any]) -> "pd.DataFrame":
+    """Return rows as a frame."""
+    import pandas as pd
+
+    return pd.DataFrame(found["rows"], columns=found["columns"])

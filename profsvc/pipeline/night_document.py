@@ -1,0 +1,248 @@
+"""The document of a nightly report: everything that its text, page and mail say, as plain data."""
+
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from profsvc import specs
+from profsvc.analysis.night import OPEN, Judged
+from profsvc.formulas.change import FALSE_SHARE
+from profsvc.pipeline.night_span import Span
+from profsvc.reports.nightly_parts import amount
+from profsvc.reports.rows import plain, visible
+
+Row = dict[str, Any]
+PICTURED = 6
+"""Findings whose history goes with the report."""
+MOST_POINTS = 120
+LONGEST_NAME = 500
+POINT = ("run_id", "run", "at", "value", "low", "high", "raw")
+RUN = ("run_id", "run", "project", "device", "at", "build")
+POWERS = ("power", "energy")
+
+
+class Looked(NamedTuple):
+    """What a night looked at."""
+
+    runs: pd.DataFrame
+    points: pd.DataFrame
+    uploads: Sequence[Row]
+    refused: Sequence[Row]
+    predictions: Sequence[Row]
+    known: Sequence[Row]
+    newest: Mapping[str, int]
+
+
+def document(
+    span: Span,
+    project: str | None,
+    before: Mapping[str, Any] | None,
+    looked: Looked,
+    verdict: Judged,
+    report_id: int | None,
+    numbers: Sequence[int | None],
+) -> Row:
+    """Return the document of a report; ``numbers`` are those of its findings, which come the worst first."""
+    builds = dict(zip(looked.points["run_id"], looked.points["build"], strict=True)) if len(looked.points) else {}
+    names = dict(zip(looked.points["run_id"], looked.points["run"], strict=True)) if len(looked.points) else {}
+    found = [
+        _told(row | {"finding_id": number, "state": "new"}, builds, names, looked.points)
+        for row, number in zip(verdict.found, numbers, strict=True)
+    ]
+    for row in found[:PICTURED]:
+        row["history"] = history(looked.points, str(row["series"]))
+    moved = {move["finding_id"]: move for move in verdict.moves}
+    known = {int(row["finding_id"]): _known(dict(row), names, verdict.seen) for row in looked.known}
+    still = [row for key, row in known.items() if row["state"] in OPEN and key not in moved]
+    reruns = sorted((row | {"command": _again(row)} for row in verdict.reruns), key=_surprise)
+    partial = [row for row in looked.uploads if row["status"] == "partial"]
+    made: Row = {
+        "report_id": report_id,
+        "project": project,
+        "night": span.night,
+        "zone": span.zone,
+        "begins": span.begins.isoformat(),
+        "ends": span.ends.isoformat(),
+        "since": None if before is None else {"report_id": before["report_id"], "night": before["night"]},
+        "changed": bool(found or moved),
+        "runs": [{"name" if k == "run" else k: row[k] for k in RUN} for row in looked.runs.to_dict("records")],
+        "series": _counted(looked.points, verdict),
+        "findings": found,
+        "moved": sorted((known[key] | dict(move) for key, move in moved.items()), key=severity),
+        "open": sorted(still, key=severity),
+        "reruns": reruns,
+        "explained": verdict.explained,
+        "uncorrected": _uncorrected(looked),
+        "uploads": {"received": len(looked.uploads), "partial": partial, "refused": list(looked.refused),
+                    "rejected_lines": sum(int(row["lines_rejected"]) for row in looked.uploads)},
+        "predictions": list(looked.predictions),
+    }  # fmt: skip
+    for part in ("findings", "moved", "open", "reruns", "explained"):
+        made[part] = [row | {name: _brief(row[name]) for name in ("kernel", "subject")} for row in made[part]]
+    made["one_line"] = one_line(made)
+    made["counts"] = {
+        **looked.newest,
+        "runs": len(made["runs"]),
+        "series": made["series"]["looked_at"],
+        "findings_new": len(found),
+        "findings_open": len(still),
+        "reruns_wanted": len(reruns),
+        "uploads_failed": len(partial) + len(looked.refused),
+        "one_line": made["one_line"],
+    }
+    document: Row = plain(made)
+    return document
+
+
+def _brief(name: str | None) -> str | None:
+    """Return a name as a report holds it: its beginning, where it is very long; v1_findings has it whole."""
+    return name if name is None or len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME]}\u2026"
+
+
+def severity(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Return what findings are ordered by: the worst first, by how often the change is the least worth telling."""
+    least = specs.smallest_change(row["kind"])
+    size = max(least.relative * abs(row["before"]), least.absolute)
+    times = abs(row["after"] - row["before"]) / size if size else 0.0
+    rank = {1: 0, None: 1, 0: 2}[row["worse"]]
+    return rank, -times, str(row["subject"]), str(row["quantity"]), str(row["sensor"]), str(row["series"])
+
+
+def _surprise(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    return severity({**row, "before": row["expected"], "after": row["value"]})
+
+
+def _counted(points: pd.DataFrame, verdict: Judged) -> Row:
+    corrected = 0 if points.empty else int(points.groupby("group")["reference_c"].first().notna().sum())
+    return {"looked_at": verdict.tested + verdict.short, "tested": verdict.tested, "short": verdict.short,
+            "needed": verdict.needed, "corrected": corrected}  # fmt: skip
+
+
+def _told(row: Row, builds: Mapping[int, Any], names: Mapping[int, Any], points: pd.DataFrame) -> Row:
+    """A finding with why it is believed, and what to do next."""
+    least = specs.smallest_change(row["kind"])
+    commits = [builds.get(row[name]) for name in ("run_before_id", "run_id")]
+    said = {
+        "change": (row["after"] - row["before"]) / abs(row["before"]) if row["before"] else None,
+        "run": names.get(row["run_id"]),
+        "run_before": names.get(row["run_before_id"]),
+        "build_before": commits[0],
+        "build": commits[1],
+        "least": {"relative": least.relative, "absolute": least.absolute},
+    }
+    row = row | said | {"why": _why(row, least, commits), "compare": _compare(row)}
+    if row["quantity"].startswith("raw_"):
+        own = points[(points["series"] == row["series"]) & points["reason"].notna()]
+        reason = str(own["reason"].iloc[-1]) if len(own) else "no reason is stored"
+        row["why"].append(f"as measured, so the temperature may be the cause; it is not corrected: {reason}")
+    number = row["finding_id"]
+    row["accept"] = None if number is None else f"profsvc findings set {number} accepted --because WHY"
+    return row
+
+
+def _why(row: Row, least: specs.SmallestChange, commits: Sequence[Any]) -> list[str]:
+    unit = row["unit"]
+    sizes = {f"{100 * least.relative:g} %": least.relative, amount(least.absolute, unit): least.absolute}
+    said = [
+        f"p {row['p']:.2g}; of findings as sure as this {100 * row['adjusted_p']:.2g} % at most are false "
+        f"({100 * FALSE_SHARE:g} % are allowed)",
+        f"{row['points_before']} runs before, {row['points_after']} since; a run scatters by "
+        f"{amount(row['noise'], unit)}",
+        f"the least worth telling is {' and '.join(size for size, value in sizes.items() if value > 0)}",
+    ]
+    if row["reference_temperature_c"] is not None:
+        raw = " to ".join(amount(row[name], unit) for name in ("raw_before", "raw_after"))
+        said.append(f"at {row['reference_temperature_c']:g} \u00b0C; as measured {raw}")
+    if None not in commits:
+        same = commits[0] == commits[1]
+        said.append(
+            f"the binary is the same, {visible(str(commits[0]))}: look at driver, clocks and cooling"
+            if same
+            else f"the binary changed from {visible(str(commits[0]))} to {visible(str(commits[1]))}"
+        )
+    return said
+
+
+def _compare(row: Mapping[str, Any]) -> str:
+    power = " --power" if row["kind"] in POWERS else ""
+    return f"profsvc compare {row['run_before_id']} {row['run_id']}{power}"
+
+
+def _again(row: Mapping[str, Any]) -> str:
+    project = shlex.quote(visible(str(row["project"])))
+    return f"measure {visible(str(row['run']))} two or three times more: profsvc upload FILE --project {project}"
+
+
+def _known(row: Row, names: Mapping[int, Any], seen: Mapping[int, str]) -> Row:
+    row["seen_at"] = seen.get(row["finding_id"], row["seen_at"])
+    row["change"] = (row["after"] - row["before"]) / abs(row["before"]) if row["before"] else None
+    return row | {"compare": _compare(row), "run": names.get(row["run_id"])}
+
+
+def history(points: pd.DataFrame, series: str, most: int = MOST_POINTS) -> list[Row]:
+    """Return the newest points of a series, in order."""
+    own = points[points["series"] == series].tail(most)
+    return [{name: row[name] for name in POINT} for row in own.to_dict("records")]
+
+
+def _uncorrected(looked: Looked) -> list[Row]:
+    """The windows of power of tonight that stand as measured, by reason."""
+    if looked.points.empty:
+        return []
+    own = looked.points[looked.points["run_id"].isin(looked.runs["run_id"]) & (looked.points["kind"] == "power")]
+    bare = own[own["reason"].notna()]
+    return [
+        {"reason": str(reason), "windows": len(group), "runs": int(group["run_id"].nunique())}
+        for reason, group in bare.groupby("reason")
+    ]
+
+
+def one_line(made: Mapping[str, Any]) -> str:
+    """Say what a night brought."""
+    runs, series = _several(len(made["runs"]), "run"), made["series"]
+    found, more = made["findings"], _besides(made)
+    if not made["runs"]:
+        since = f" since the report of {made['since']['night']}" if made["since"] else " yet"
+        return f"nothing new: no runs{since}{more}"
+    if not made["changed"]:
+        short = f", {series['short']} of them too short to judge" if series["short"] else ""
+        return f"nothing changed: {runs}, {series['looked_at']} series{short}{more}"
+    words = [
+        _several(len([row for row in found if row["worse"] == worse]), what)
+        for worse, what in ((1, "regression"), (0, "improvement"), (None, "other change"))
+        if any(row["worse"] == worse for row in found)
+    ]
+    fixed = [row for row in made["moved"] if row["state"] == "fixed"]
+    confirmed = [row for row in made["moved"] if row["state"] == "confirmed"]
+    words += [f"{len(rows)} {what}" for rows, what in ((fixed, "fixed"), (confirmed, "confirmed")) if rows]
+    worst = f"; worst: {headline(found[0])}" if found else ""
+    return f"{', '.join(words)} in {runs}{worst}{more}"
+
+
+def _several(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"
+
+
+def _besides(made: Mapping[str, Any]) -> str:
+    uploads = made["uploads"]
+    counts = {"re-run wanted": len(made["reruns"]), "file refused": len(uploads["refused"]),
+              "file with lines rejected": len(uploads["partial"])}  # fmt: skip
+    plural = {"re-run wanted": "re-runs wanted", "file refused": "files refused",
+              "file with lines rejected": "files with lines rejected"}  # fmt: skip
+    said = [f"{count} {what if count == 1 else plural[what]}" for what, count in counts.items() if count]
+    return "".join(f"; {words}" for words in said)
+
+
+def headline(row: Mapping[str, Any]) -> str:
+    """Say a change in a few words.
+
+    >>> row = {"subject": "saxpy", "quantity": "duration", "kind": "duration", "before": 100.0, "after": 112.0}
+    >>> headline(row | {"change": 0.12})
+    'saxpy duration +12.0 %'
+    """
+    named = f"{visible(str(row['subject']))[:60]} {row['quantity'].replace('_', ' ')}"
+    if specs.smallest_change(row["kind"]).relative > 0 and row["change"] is not None:
+        return f"{named} {100 * row['change']:+.1f} %"
+    return f"{named} {amount(row['before'], row['unit'])} -> {amount(row['after'], row['unit'])}"

@@ -1,0 +1,80 @@
+"""What nightly reports found: the list of it, and one finding with all that was said of it and its whole series."""
+
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING, Any
+
+from profsvc import specs, store
+from profsvc.errors import NotFoundError, UsageError
+from profsvc.formulas.findings import STATES
+from profsvc.pipeline.night import series_of
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
+COLUMNS = (
+    "finding_id", "state", "project", "subject", "device", "quantity", "worse", "value_before", "value_after", "unit",
+    "change", "run_before", "run", "changed_at", "night", "because",
+)  # fmt: skip
+ORDER = ("-changed_at", "-finding_id")
+LIMIT = 200
+
+
+def findings(
+    engine: "Engine",
+    *,
+    project: str | None = None,
+    states: Collection[str] = (),
+    quantity: str | None = None,
+    kernel: str | None = None,
+    device: str | None = None,
+    worse: bool | None = None,
+    limit: int = LIMIT,
+) -> dict[str, Any]:
+    """The findings, those of the newest changes first: of a project, in some states, of a quantity, kernel or device.
+
+    ``kernel`` is a part of what changed, whatever the case; ``worse`` keeps regressions (True) or improvements alone.
+    """
+    for state in states:
+        if state not in STATES:
+            raise UsageError(f"{state!r} is no state of a finding; there is {', '.join(STATES)}")
+    equal = {"project": project, "quantity": quantity, "device": device}
+    equal["worse"] = None if worse is None else str(int(worse))
+    only = [store.Condition(name, "", value) for name, value in equal.items() if value is not None]
+    only += [store.Condition("subject", "contains", kernel)] if kernel else []
+    only += [store.Condition("state", "ne", state) for state in STATES if states and state not in states]
+    page = store.list_view(engine, "v1_findings", only, order=ORDER, limit=limit)
+    return {"findings": page.rows, "truncated": page.truncated}
+
+
+@store.one_state
+def finding(engine: "Engine", number: int, project: str | None = None) -> dict[str, Any]:
+    """One finding, what was said of it, the least change worth telling, and the points of its series.
+
+    ``others`` are the findings of the same series, the oldest change first. With a ``project`` only its own are seen.
+    """
+    row = found(engine, number, project)
+    series = store.series_of_finding(engine, number)
+    least = specs.smallest_change(row["kind"])
+    return {
+        "finding": row,
+        "states": store.states_of(engine, number),
+        "smallest": {name: getattr(least, name) for name in ("relative", "absolute", "unit", "reason")},
+        "points": series_of(engine, row, series),
+        "others": [one for one in store.findings_of_series(engine, series) if one["finding_id"] != number],
+    }
+
+
+def found(engine: "Engine", number: int, project: str | None = None) -> dict[str, Any]:
+    """The row of one finding."""
+    rows: Sequence[dict[str, Any]] = store.select(engine, "v1_findings", finding_id=number)
+    if not rows or project not in (None, rows[0]["project"]):
+        raise NotFoundError(f"no finding has the number {number}; profsvc findings list shows those there are")
+    return rows[0]
+
+
+def set_state(
+    engine: "Engine", number: int, state: str, because: str, by: str, project: str | None = None
+) -> dict[str, Any]:
+    """Set the state of a finding and return its row; see `profsvc.store.set_finding`."""
+    found(engine, number, project)
+    return store.set_finding(engine, number, state, because, by)

@@ -1,0 +1,45 @@
+"""Nightly reports as they are stored: the list of them, and the document of one."""
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from profsvc import store
+from profsvc.errors import NotFoundError
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
+COLUMNS = (
+    "report_id", "project", "night", "zone", "made_at", "runs", "series", "findings_new", "findings_open",
+    "reruns_wanted", "uploads_failed", "one_line",
+)  # fmt: skip
+NEWEST = "newest"
+LIMIT = 100
+
+
+def reports(engine: "Engine", project: str | None = None, limit: int = LIMIT) -> dict[str, Any]:
+    """The newest reports, of every scope or of one project alone, without their documents."""
+    page = store.list_view(
+        engine, "v1_reports", columns=COLUMNS, order=["-night", "-report_id"], limit=limit, project=project
+    )
+    return {"reports": page.rows, "truncated": page.truncated}
+
+
+def report(engine: "Engine", number: int | str, project: str | None = None) -> dict[str, Any]:
+    """The document of a report, by its number or ``newest``; with a ``project`` only those on it are seen."""
+    only = [] if number == NEWEST else [store.Condition("report_id", "", _number(number))]
+    page = store.list_view(
+        engine, "v1_reports", only, columns=["document"], order=["-night", "-report_id"], limit=1, project=project
+    )
+    if page.rows:
+        document: dict[str, Any] = json.loads(page.rows[0]["document"])
+        return document
+    what = "no report is stored yet" if number == NEWEST else f"no report has the number {number}"
+    raise NotFoundError(f"{what}; make one with: profsvc report nightly")
+
+
+def _number(number: int | str) -> str:
+    text = str(number)
+    if not (text.isascii() and text.isdigit() and len(text) < 19):
+        raise NotFoundError(f"no report is called {text[:40]!r}; give its number, or {NEWEST}")
+    return text

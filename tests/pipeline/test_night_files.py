@@ -1,0 +1,68 @@
+"""A few nights through the whole pipeline: exports and logs in, a report out."""
+
+import io
+
+import numpy as np
+import pytest
+
+from profsvc import pipeline, store
+from profsvc.errors import InputError
+from profsvc.pipeline.night import report_of_night
+from tests.conftest import ROOT
+from tests.nights import quantities
+from tests.views import power_logs
+
+HEAD, UNITS, LAUNCH = (ROOT / "fixtures" / "ncu_raw" / "plain.csv").read_text().splitlines()[:3]
+NIGHTS, NEW = 9, 3
+
+
+@pytest.fixture
+def engine(tmp_path):
+    engine = store.open_store(str(tmp_path / "store.sqlite"))
+    yield engine
+    engine.dispose()
+
+
+def upload(engine, night, text, name, **how):
+    run = store.RunInfo(name=f"n{night}", started_at=f"2026-02-{night + 1:02}T02:00:00Z", commit_id=f"c{night // 7}")
+    return pipeline.ingest(engine, io.BytesIO(text.encode()), name, run, pipeline.Reading(**how))
+
+
+def exported(rng, slower):
+    """An export of three launches whose median takes 131 us, but for noise."""
+    rows = [LAUNCH.replace('"131072"', f'"{131072 * slower * (1 + rng.normal(0, 0.003)):.0f}"') for _ in range(3)]
+    return "\n".join([HEAD, UNITS, *(row.replace('"0"', f'"{n}"', 1) for n, row in enumerate(rows))]) + "\n"
+
+
+def test_exports_of_nights_become_series_and_a_slower_kernel_a_finding(engine):
+    rng = np.random.default_rng(1)
+    for night in range(NIGHTS + NEW):
+        upload(engine, night, exported(rng, 1.1 if night >= NIGHTS else 1.0), "raw.csv")
+    with pytest.raises(InputError):
+        upload(engine, 0, "neither this\nnor that\n", "notes.txt")
+    made = report_of_night(engine)
+    assert quantities(made["findings"]) == [("saxpy", "duration")]
+    row = made["findings"][0]
+    assert row["change"] == pytest.approx(0.1, abs=0.01)
+    assert (row["device"], row["run"], row["build"]) == ("NVIDIA H200", "n9", "c1")
+    assert made["series"]["tested"] == made["series"]["looked_at"] >= 4
+    assert [one["file_name"] for one in made["uploads"]["refused"]] == ["notes.txt"]
+    assert made["one_line"].endswith("; 1 file refused")
+    assert report_of_night(engine) == made
+
+
+def test_power_that_cannot_be_corrected_is_watched_as_measured_and_says_so(engine):
+    rng = np.random.default_rng(2)
+    for night in range(NIGHTS):
+        more_w = 15.0 * (night >= NIGHTS - NEW) + rng.normal(0, 0.3)
+        upload(engine, night, power_logs.marks(str(night)), "phases.csv")
+        upload(engine, night, power_logs.log(more_w), "smi.csv", zone="UTC")
+    made = report_of_night(engine)
+    found = [row for row in made["findings"] if row["quantity"] == "raw_power"]
+    assert {row["subject"] for row in found} >= {"mem, 1 SM", "mem, 132 SMs"}
+    assert not {row["subject"] for row in found} & {"idle"}
+    assert not [row for row in made["findings"] if row["quantity"] == "power"]
+    for row in found:
+        assert row["after"] - row["before"] == pytest.approx(15.0, abs=1.0)
+        assert any("the temperature may be the cause" in words for words in row["why"])
+    assert sum(row["windows"] for row in made["uncorrected"]) == NIGHTS * (1 + len(power_logs.SMS))
