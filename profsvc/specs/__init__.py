@@ -6,9 +6,11 @@
 ``expression``   the little language of metrics.csv
 ``mapping``      metrics.csv: a tool's metrics -> our counters
 ``derive``       evaluates metrics.csv over the launches of a file
+``breakdown``    breakdown.csv: what an opened launch shows of its counters
 ``categories``   categories.csv: the ten categories of the throughput model, with advice
 ``collecting``   metrics.csv and labels.csv -> the option of a tool that collects a counter
 ``hardware``     devices.toml
+``computed``     columns.toml: how columns of the views are computed
 ``components``   components.csv, instruction_units.csv: the units of a device that draw power
 ``power_units``  power_units.csv: the units that are fitted to the power of a device
 ``literature``   references.toml
@@ -22,10 +24,12 @@
 ===============  ==================================================================
 """
 
+from profsvc.specs.breakdown import Shown, breakdown
 from profsvc.specs.categories import Category, categories
 from profsvc.specs.changes import SmallestChange, changes, smallest_change
 from profsvc.specs.collecting import how_to_collect, how_to_measure
 from profsvc.specs.components import Component, components, instruction_units
+from profsvc.specs.computed import Computed, computed
 from profsvc.specs.derive import derive_counters
 from profsvc.specs.expression import Expression, parse
 from profsvc.specs.guidance import criteria, figures
@@ -44,6 +48,7 @@ __all__ = [
     "ORIGINS",
     "Category",
     "Component",
+    "Computed",
     "Counter",
     "Device",
     "Expression",
@@ -55,11 +60,14 @@ __all__ = [
     "PowerUnit",
     "Question",
     "Reference",
+    "Shown",
     "SmallestChange",
     "Unit",
+    "breakdown",
     "categories",
     "changes",
     "components",
+    "computed",
     "counters",
     "criteria",
     "derive_counters",

@@ -37,6 +37,7 @@ from profsvc.store.health import Check, examine
 from profsvc.store.kept import Files, files_of, keeping, kept_bytes, spool_of
 from profsvc.store.kernel_metrics import kernel_metrics, kernel_shapes, kernel_times
 from profsvc.store.kernel_power import mean_counters, powers_of_loads
+from profsvc.store.launch_list import LAUNCH_ORDERS, list_launches
 from profsvc.store.lists import FILTERS, MOST_ROWS, Condition, Page, kinds_of, list_view, statement_of
 from profsvc.store.load import RunInfo, Stored, UploadInfo, find_upload, write_upload
 from profsvc.store.memory_traces import StoredTrace, save_trace, traces_of_run
@@ -93,6 +94,7 @@ from profsvc.store.read import (
     uploads,
 )
 from profsvc.store.results import describe_device, save_results
+from profsvc.store.run_list import COUNTED, ORDERS, RunFilter, RunPage, list_runs
 from profsvc.store.sandbox import Answer, export, query
 from profsvc.store.sandbox_rules import Rows
 from profsvc.store.schedules import (
@@ -125,17 +127,20 @@ from profsvc.store.timelines import timeline
 from profsvc.store.tokens import EVERYTHING, SCOPES, Grant, create_token, grant_of, is_closed, list_tokens, revoke_token
 from profsvc.store.traces import measured_launches, time_without
 from profsvc.store.upkeep import Backup, Waste, backup, forget, holding, sweep, vacuum, waste
-from profsvc.store.views import VIEWS, column_kinds
+from profsvc.store.views import VIEWS, column_kinds, quoted
 from profsvc.store.wide import wide_values
 
 __all__ = [
     "ASKED",
     "BY_PEOPLE",
+    "COUNTED",
     "EVERYTHING",
     "FILTERS",
     "FLAGS",
+    "LAUNCH_ORDERS",
     "MOST_PREDICTIONS",
     "MOST_ROWS",
+    "ORDERS",
     "SCOPES",
     "VIEWS",
     "Answer",
@@ -150,7 +155,9 @@ __all__ = [
     "Page",
     "Readings",
     "Rows",
+    "RunFilter",
     "RunInfo",
+    "RunPage",
     "Slot",
     "Stored",
     "StoredTrace",
@@ -211,6 +218,8 @@ __all__ = [
     "launch_numbers",
     "launch_times",
     "launches",
+    "list_launches",
+    "list_runs",
     "list_schedules",
     "list_tokens",
     "list_view",
@@ -231,6 +240,7 @@ __all__ = [
     "projects",
     "put_off_slot",
     "query",
+    "quoted",
     "read_age",
     "read_time",
     "refusals_between",

@@ -83,6 +83,31 @@ def run(engine: "Engine", name: str | int, limit: int | None = LIMIT) -> dict[st
     }
 
 
+@store.one_state
+def launch_page(
+    engine: "Engine",
+    run_id: int,
+    *,
+    order: str = "-duration",
+    skip: int = 0,
+    limit: int = LIMIT,
+    kernel_id: int | None = None,
+    seconds: float = 10.0,
+) -> dict[str, Any]:
+    """A row a launch of a run, as `run` has them: a page of them in an order, of all kernels or of one."""
+    launches, truncated = store.list_launches(
+        engine, run_id, order=order, skip=skip, limit=limit, kernel_id=kernel_id, seconds=seconds
+    )
+    uploads = store.select(engine, "v1_uploads", run_id=run_id)
+    return {"launches": _summaries(engine, run_id, launches, uploads), "truncated": truncated}
+
+
+def advice_of_run(view: dict[str, Any]) -> list[dict[str, Any]]:
+    """What to do first in a whole run, from its own criteria and potential; ``view`` is what `run` gives."""
+    known = [row for row in view["criteria"] if row["value"] is not None]
+    return advice(known, [], view["potential"] or {}, texts())
+
+
 def _summaries(
     engine: "Engine", run_id: int, launches: list[dict[str, Any]], uploads: list[dict[str, Any]]
 ) -> list[dict[str, Any]]:
@@ -160,12 +185,33 @@ def _first(hints: list[dict[str, Any]]) -> str:
 def launch(engine: "Engine", run_name: str | int, kernel: str, limit: int | None = LIMIT) -> dict[str, Any]:
     """Open the launches of one kernel: criteria, potential, models, the vendor's estimates beside ours, what to do.
 
-    ``kernel`` is a launch number, or a part of the kernel's name; several launches may answer, the longest of them if
-    there are more than ``limit``, and then ``truncated`` is true.
+    ``kernel`` is a launch number, ``id:`` and a launch_id, or a part of the kernel's name; several launches may answer,
+    the longest of them if there are more than ``limit``, and then ``truncated`` is true.
     """
     run_id = store.find_run(engine, run_name)
     means = _means(engine, run_id, kernel)
     chosen, truncated = launches_of(engine, run_name, kernel, limit, may_lack=bool(means))
+    of_run, opened = _opened(engine, run_id, chosen)
+    if means:  # launches that only a trace tells of have nothing that the mean has not
+        opened = [{**one, "of_run": of_run} for one in means] + [one for one in opened if one["criteria"]]
+        truncated = truncated and any(one["criteria"] for one in opened[len(means) :])
+    return {"run": store.select(engine, "v1_runs", run_id=run_id)[0], "truncated": truncated, "launches": opened}
+
+
+def _of_id(engine: "Engine", run_id: int, launch_id: int) -> list[dict[str, Any]]:
+    """The launch with a number in the store, in all pages of the report that holds it."""
+    found = store.select_of(engine, "v1_launches", run_id, [launch_id]) if launch_id < 2**62 else []
+    if not found:
+        raise NotFoundError(f"run {run_id} has no launch with the launch_id {launch_id}; v1_launches lists them")
+    first = found[0]["same_as"] or launch_id
+    every, _ = store.longest_launches(engine, run_id, None, index=found[0]["launch_index"])
+    return [one for one in every if first in (one["launch_id"], one["same_as"])]
+
+
+def _opened(
+    engine: "Engine", run_id: int, chosen: list[dict[str, Any]]
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """The criteria of the whole run, and these launches opened, once each."""
     ids, words = [one["launch_id"] for one in chosen], texts()
     known = {row["launch_id"]: row for row in store.select_of(engine, "v1_potential", run_id, ids)}
     criteria, rules = (_grouped(store.select_of(engine, view, run_id, ids)) for view in ("v1_criteria", "v1_rules"))
@@ -190,10 +236,7 @@ def launch(engine: "Engine", run_name: str | int, kernel: str, limit: int | None
                 "advice": advice(own, waste, known.get(key, {}), words),
             }
         )
-    if means:  # launches that only a trace tells of have nothing that the mean has not
-        opened = [{**one, "of_run": of_run} for one in means] + [one for one in opened if one["criteria"]]
-        truncated = truncated and any(one["criteria"] for one in opened[len(means) :])
-    return {"run": store.select(engine, "v1_runs", run_id=run_id)[0], "truncated": truncated, "launches": opened}
+    return of_run, opened
 
 
 def _means(engine: "Engine", run_id: int, kernel: str) -> list[dict[str, Any]]:
@@ -227,7 +270,7 @@ def launches_of(
     *,
     may_lack: bool = False,
 ) -> tuple[list[dict[str, Any]], bool]:
-    """The launches of a run, or those of one kernel: by number, by exact name, or by a part of the name.
+    """The launches of a run, or those of one kernel: by number, by ``id:`` launch_id, by name, or by a part of it.
 
     Of more than ``limit`` the longest, and whether there are more. No launch of a kernel is an error unless the run
     ``may_lack`` them.
@@ -242,6 +285,8 @@ def launches_of(
             held = _numbers(engine, run_id)
             raise NotFoundError(f"no kernel named {kernel!r}, and no launch of that number in {run_name!r}; {held}")
         return chosen
+    if numbered := re.fullmatch(r"id:(\d+)", kernel, re.ASCII):
+        return _of_id(engine, run_id, int(numbered[1])), False
     kernels = store.select(engine, "v1_kernel_totals", run_id=run_id)
     exact = {one["kernel_id"] for one in kernels if kernel in (one["kernel"], one["kernel_short"])}
     if ids := exact or {one["kernel_id"] for one in kernels if kernel in one["kernel"]}:

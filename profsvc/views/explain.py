@@ -10,7 +10,15 @@ from profsvc.analysis import memory_traces
 from profsvc.analysis.kernels import TOOL
 from profsvc.errors import NotFoundError, UsageError
 from profsvc.pipeline.kernels import means_of_run
-from profsvc.views import LIMIT, explain_models, kernel_means, launches_of, texts, why_no_result
+from profsvc.views import (
+    LIMIT,
+    explain_models,
+    kernel_means,
+    launches_of,
+    quantities,
+    texts,
+    why_no_result,
+)
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -49,32 +57,17 @@ HIERARCHY = {
 
 
 def explain(engine: "Engine | None", name: str, run: str | int | None, kernel: str | None) -> dict[str, Any]:
-    """Explain a criterion, a model or an input of one, a counter, a vendor's metric or ``potential``.
+    """Explain a criterion, a model or an input of one, a counter, a vendor's metric, a column or ``potential``.
 
     With a run, down to lines of its files. ``reproduced`` are the published figures that the formulas were held
     against.
     """
     if name == REPRODUCED:
         return _of_figures()
-    entries = {**texts(), "potential": POTENTIAL, **explain_models.entries(), memory_traces.MODEL: HIERARCHY}
-    known, inputs = specs.counters(), specs.model_inputs()
-    if name in entries and "counters" in entries[name]:
-        view = _of_result(entries[name])
-    elif name in known:
-        view = _of_counter(name)
-    elif used := _counters_using(name):
-        view = {"name": name, "kind": "metric", "meaning": f"a vendor's metric, read into {len(used)} counters",
-                "counters": used}  # fmt: skip
-    elif name in inputs:
-        view = explain_models.of_input(name)
-    elif name in entries:
-        unit = entries[name]
-        view = {"name": name, "kind": "unit", "meaning": unit["title"], "hint": unit["hint"], "counters": []}
-    else:
-        raise NotFoundError.near("criterion, model, counter or metric", name, [*entries, *inputs, *known, REPRODUCED])
+    view = _meaning(name)
     view["definitions"] = [_of_counter(counter) for counter in view["counters"]]
     view["trace"] = []
-    if run is not None:
+    if run is not None and view["kind"] not in quantities.KINDS:
         if engine is None:
             raise UsageError("a run can only be walked in a store")
         if name == memory_traces.MODEL:
@@ -82,6 +75,29 @@ def explain(engine: "Engine | None", name: str, run: str | int | None, kernel: s
             return view
         view["trace"], view["truncated"] = _traces(engine, run, kernel, view)
     return view
+
+
+def _meaning(name: str) -> dict[str, Any]:
+    """Return what a name means, whatever it is the name of."""
+    entries = {**texts(), "potential": POTENTIAL, **explain_models.entries(), memory_traces.MODEL: HIERARCHY}
+    known, inputs = specs.counters(), specs.model_inputs()
+    if name in entries and "counters" in entries[name]:
+        return _of_result(entries[name])
+    if name in known:
+        return _of_counter(name)
+    if used := _counters_using(name):
+        return {"name": name, "kind": "metric", "meaning": f"a vendor's metric, read into {len(used)} counters",
+                "counters": used}  # fmt: skip
+    if name in inputs:
+        return explain_models.of_input(name)
+    if name in entries:
+        unit = entries[name]
+        return {"name": name, "kind": "unit", "meaning": unit["title"], "hint": unit["hint"], "counters": []}
+    if (found := quantities.quantity(name)) is not None:
+        return found
+    raise NotFoundError.near(
+        "criterion, model, counter, metric or column", name, [*entries, *inputs, *known, REPRODUCED]
+    )
 
 
 @store.one_state
@@ -123,13 +139,12 @@ def _of_figures() -> dict[str, Any]:
 
 
 def _of_result(entry: dict[str, Any]) -> dict[str, Any]:
-    source = specs.references()[entry["reference"]]
     return {
         "name": entry["name"],
         "kind": "result",
         "meaning": entry["title"],
         "formula": entry["formula"],
-        "source": f"{', '.join(source.authors)}: {source.title} ({source.year}), section {entry['section']}",
+        "source": quantities.cited(entry["reference"], entry["section"]),
         "hint": entry["hint"],
         "counters": list(entry["counters"]),
     }

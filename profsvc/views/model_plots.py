@@ -231,8 +231,17 @@ def _most_warps(base: Any) -> int:
     return max(int(most) if isinstance(most, int | float) else MOST_WARPS, int(own) if own > 0 else 1)
 
 
+def _most_sms(base: Any) -> int:
+    """Return the SMs of the device; raise `NotFoundError` where neither the export nor the catalogue knows them."""
+    sms = float(base.now["sms"][0])
+    if not sms >= 1:
+        device = base.launch["device"] or "the device"
+        raise NotFoundError(f"neither the export nor the catalogue says how many SMs {device} has")
+    return int(sms)
+
+
 def _sms(engine: "Engine", run_id: int, kernel: str | None, limit: int | None) -> Plot:
-    base, values, said, notes = _scanned(engine, run_id, kernel, "sms", lambda base: int(base.now["sms"][0]))
+    base, values, said, notes = _scanned(engine, run_id, kernel, "sms", _most_sms)
     speedups = {model: _speedups(answer) for model, answer in said.items()}
     power, why = power_on_sms(engine, run_id, base.launch["kernel_short"], values)
     rows = []

@@ -4,11 +4,13 @@ import ipaddress
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from starlette.requests import cookie_parser
 from starlette.routing import BaseRoute, Match
 
 from profsvc import store
 from profsvc.errors import AccessError, MethodError, NotFoundError, TokenError
 from profsvc.web.site import Site
+from profsvc.web.way_in import cookie_of
 
 ANYONE = "anyone"
 """The scope of a route that needs no token."""
@@ -64,8 +66,12 @@ def check_origin(method: str, headers: Mapping[str, str]) -> None:
     if site not in {"same-origin", "none"} and not follows:
         raise AccessError("a page of another site may not ask this service")
     origin = headers.get("origin")
-    if method not in SAFE and origin is not None and origin.partition("://")[2] != headers.get("host"):
+    if method in SAFE:
+        return
+    if origin is not None and origin.partition("://")[2] != headers.get("host"):
         raise AccessError("a page of another site may not write to this service")
+    if origin is None and "sec-fetch-site" not in headers and "authorization" not in headers and "cookie" in headers:
+        raise AccessError("a browser that writes must say by Origin or Sec-Fetch-Site which page it is on")
 
 
 def grant_for(site: Site, headers: Mapping[str, str]) -> store.Grant | None:
@@ -77,6 +83,10 @@ def grant_for(site: Site, headers: Mapping[str, str]) -> store.Grant | None:
         if grant is None:
             raise TokenError("the token is not one of this service, has expired, or was revoked")
         return grant
+    # A cookie that does not hold counts as none: a service on another port may have left it.
+    kept = cookie_of(headers, cookie_parser(headers.get("cookie", "")))
+    if kept is not None and (found := store.grant_of(site.engine, kept)) is not None:
+        return found
     if site.is_public or store.is_closed(site.engine):
         return None
     return store.EVERYTHING

@@ -12,14 +12,15 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from profsvc.errors import NotFoundError, ProfsvcError, UsageError
-from profsvc.web import health, plots, power, reports, runs, sql, uploads, views
-from profsvc.web.answers import failure, tagged
+from profsvc.web import health, pages, plots, power, reports, runs, sql, uploads, views
+from profsvc.web.answers import tagged
 from profsvc.web.asked import Asked
 from profsvc.web.door import Door
+from profsvc.web.pages.failed import refusal
 from profsvc.web.routes import ERROR, add
 from profsvc.web.site import Site
 
-GROUPS = (uploads, views, sql, power, plots, runs, reports, health)
+GROUPS = (uploads, views, sql, power, plots, runs, reports, health, pages)
 WORTH_PACKING = 1000
 
 
@@ -80,4 +81,4 @@ async def _refused(request: Request, error: Exception) -> Response:
     said: ProfsvcError = UsageError(str(error))
     if isinstance(error, HTTPException):
         said = (NotFoundError if error.status_code == 404 else UsageError)(str(error.detail))
-    return failure(said, request.scope["profsvc.request_id"])
+    return refusal(request, said, request.scope["profsvc.request_id"])

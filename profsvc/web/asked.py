@@ -1,6 +1,6 @@
 """The questions of a request, read and refused: none is passed over in silence."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from starlette.requests import Request
@@ -13,9 +13,9 @@ T = TypeVar("T")
 class Asked:
     """What stands behind the ``?`` of a request; `done` refuses what nobody asked for."""
 
-    def __init__(self, request: Request) -> None:
-        """Read it."""
-        self._all = request.query_params.multi_items()
+    def __init__(self, request: Request | Sequence[tuple[str, str]]) -> None:
+        """Read it, or the fields of a form."""
+        self._all = request.query_params.multi_items() if isinstance(request, Request) else list(request)
         self._taken: set[str] = set()
 
     def texts(self, name: str) -> list[str]:

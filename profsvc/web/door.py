@@ -13,13 +13,14 @@ from typing import Any
 from anyio import to_thread
 from starlette.applications import Starlette
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from profsvc import store
 from profsvc.errors import ProfsvcError, SlowClientError, TooLargeError
 from profsvc.web import access
-from profsvc.web.answers import failure
 from profsvc.web.log import LOG
+from profsvc.web.pages.failed import refusal
 from profsvc.web.site import Site
 
 DRAIN_BYTES = 16 << 20
@@ -31,7 +32,7 @@ HEADERS = {
     "cross-origin-resource-policy": "same-origin",
     "content-security-policy": "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
     "cache-control": "private, no-cache",
-    "vary": "Authorization, Accept-Encoding",
+    "vary": "Authorization, Cookie, Accept, Accept-Encoding",
 }
 DEFECT = "this is a defect of profsvc; its log holds the traceback under this request_id"
 
@@ -62,7 +63,7 @@ class Door:
             error = ProfsvcError(DEFECT)
         finally:
             if error is not None:
-                await passage.refuse(error)
+                await passage.refuse(error, scope)
             passage.note(scope, error)
 
     async def _admit(self, scope: Scope, passage: "Passage") -> str | None:
@@ -162,12 +163,12 @@ class Passage:
         except TimeoutError:
             raise SlowClientError("the client takes nothing of the answer") from None
 
-    async def refuse(self, error: ProfsvcError) -> None:
+    async def refuse(self, error: ProfsvcError, scope: Scope) -> None:
         """Answer with an error; an answer that has begun is broken off instead, which every client notices."""
         if self.status:
             return
         await self._drain()
-        response = failure(error, self.request_id)
+        response = refusal(Request(scope), error, self.request_id)
         await self.send(
             {"type": "http.response.start", "status": response.status_code, "headers": response.raw_headers}
         )

@@ -3,10 +3,14 @@
 A route that names no scope is closed to everyone; a test walks them all.
 """
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from anyio import to_thread
 from fastapi import FastAPI
+from starlette.requests import Request
+from starlette.responses import Response
 
 ERROR = {
     "type": "object",
@@ -101,3 +105,27 @@ def add(
         openapi_extra=extra,
         responses={status: {"description": "the answer", "content": content} for status in statuses},
     )
+
+
+def add_page(
+    app: FastAPI,
+    path: str,
+    answer: Callable[[Request], Any],
+    scope: str,
+    *,
+    name: str,
+    methods: Sequence[str] = ("GET",),
+) -> None:
+    """Add a route for people: it is not in the description of the interface. A plain function answers in a thread."""
+
+    async def handler(request: Request) -> Response:
+        found = (
+            await answer(request) if inspect.iscoroutinefunction(answer) else await to_thread.run_sync(answer, request)
+        )
+        response: Response = found
+        return response
+
+    app.add_api_route(
+        path, handler, methods=list(methods), name=name, response_model=None, include_in_schema=False,
+        openapi_extra={"x-scope": scope},
+    )  # fmt: skip

@@ -130,7 +130,7 @@ async def formats(request: Request) -> Response:
 
 def register(app: FastAPI) -> None:
     """Add the routes."""
-    kernel = asks("kernel", "string", "number of a launch, or (part of) the name of a kernel")
+    kernel = asks("kernel", "string", "number of a launch, id: and its launch_id, or (part of) the name of a kernel")
     launches: dict[str, Any] = {"minimum": 1, "maximum": MOST_LAUNCHES}
     limit = asks("limit", "integer", "launches at most, the longest", **launches)
     takes = [in_path("run", RUN, "h200"), kernel, asks("device", "string", "on this device of the catalogue")]
@@ -139,8 +139,8 @@ def register(app: FastAPI) -> None:
         for option, what in WHAT_IF.items()
     ]
     add(app, "/v1/runs/{run:path}/whatif", what_if, "read", name="what_if", takes=takes, tag="runs")
-    add(app, "/v1/runs/{run:path}", run, "read", name="show_run", takes=[in_path("run", RUN, "h200"), kernel, limit],
-        tag="runs")  # fmt: skip
+    takes = [in_path("run", RUN, "h200"), kernel, limit]
+    add(app, "/v1/runs/{run:path}", run, "read", name="show_run", takes=takes, tag="runs")
     takes = [
         asks("before", "string", f"the {RUN}", "h200", required=True),
         asks("after", "string", f"the {RUN}", "h200", required=True),

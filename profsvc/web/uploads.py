@@ -63,7 +63,7 @@ class Wish:
     check: bool
 
 
-def _wish(site: Site, asked: Asked, project: str | None) -> Wish:
+def wish_of(site: Site, asked: Asked, project: str | None) -> Wish:
     """Read the questions of an upload; a token of one project stores into no other."""
     given = asked.text("project", project or "default")
     if project is not None and given != project:
@@ -104,20 +104,20 @@ def _storable(names: list[str | None]) -> None:
 async def upload(request: Request) -> Response:
     """Store a file: its bytes are the body, as they are or compressed with gzip or zstd."""
     site, grant = site_of(request), grant_of(request)
-    with _counted(site) as count:
-        wish = await to_thread.run_sync(_wish, site, Asked(request), grant.project)
+    with counted(site) as count:
+        wish = await to_thread.run_sync(wish_of, site, Asked(request), grant.project)
         async with site.receiving.turn():
             spool = await to_thread.run_sync(store.spool_of, site.files)
             with tempfile.TemporaryFile(dir=spool) as file:
                 await _receive(site, request, file, wish.sha256)
                 async with site.reading.turn():
                     began = time.monotonic()
-                    verdict = await to_thread.run_sync(partial(_read, site, file, wish))
+                    verdict = await to_thread.run_sync(partial(read, site, file, wish))
                     site.meters.parse_seconds.observe(time.monotonic() - began)
         count("checked" if wish.check else "known" if verdict.known else "stored")
     body = vars(verdict) | {"characterized": sorted(verdict.characterized)}
     if verdict.known and grant.project is not None:
-        body = _seen_by(site, body, grant.project)
+        body = seen_by(site, body, grant.project)
     if body["run_id"] is None:
         return success(request, body | {"url": None})
     url = f"{request.scope['root_path']}/v1/runs/{body['run_id']}"
@@ -125,7 +125,7 @@ async def upload(request: Request) -> Response:
 
 
 @contextmanager
-def _counted(site: Site) -> Iterator[Any]:
+def counted(site: Site) -> Iterator[Any]:
     """Count what became of an upload."""
     results: list[str] = []
     try:
@@ -161,7 +161,8 @@ async def _receive(site: Site, request: Request, file: IO[bytes], sha256: str) -
         raise InputError(f"{size} bytes came, with the SHA-256 {digest.hexdigest()}, not {sha256}; send them again")
 
 
-def _read(site: Site, file: IO[bytes], wish: Wish) -> pipeline.Verdict:
+def read(site: Site, file: IO[bytes], wish: Wish) -> pipeline.Verdict:
+    """Store a file as it is wished, or only say what would be stored."""
     file.flush()
     file.seek(0)
     source = cast("BinaryIO", file)
@@ -170,7 +171,7 @@ def _read(site: Site, file: IO[bytes], wish: Wish) -> pipeline.Verdict:
     return pipeline.ingest(site.engine, source, wish.file_name, wish.run, wish.how, files=site.files)
 
 
-def _seen_by(site: Site, body: dict[str, Any], project: str) -> dict[str, Any]:
+def seen_by(site: Site, body: dict[str, Any], project: str) -> dict[str, Any]:
     """Keep from a token of one project that its bytes lie in another one, and where."""
     run = store.select(site.engine, "v1_runs", run_id=body["run_id"])[0]
     if run["project"] == project:

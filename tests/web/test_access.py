@@ -40,6 +40,26 @@ WHO = {
     ("POST", "/v1/findings/{finding}"): "admin",
     **{("GET", f"/v1/{name}{form}"): "read" for name in names() for form in FORMS},
 }
+# What people look at; not in the description of the interface.
+PAGES = {
+    ("GET", "/static/{name}"): "anyone",
+    ("GET", "/login"): "anyone",
+    ("POST", "/login"): "anyone",
+    ("POST", "/logout"): "anyone",
+    ("POST", "/theme"): "anyone",
+    ("GET", "/"): "read",
+    ("GET", "/runs/{run}"): "read",
+    ("GET", "/runs/{run}/kernels/{kernel}"): "read",
+    ("GET", "/runs/{run}/rejects"): "read",
+    ("GET", "/runs/{run}/launches/{launch}"): "read",
+    ("GET", "/runs/{run}/means/{kernel:path}"): "read",
+    ("GET", "/devices"): "read",
+    ("GET", "/devices/{name:path}"): "read",
+    ("GET", "/upload"): "upload",
+    ("POST", "/upload"): "upload",
+    ("GET", "/explain/{name:path}"): "read",
+}
+VALUES = {"launch": "1000000001", "name": "divergence", "kind": "roofline"}
 QUESTIONS = {"/v1/sql": "?q=select+1+as+a", "/v1/compare": "?before=1&after=1"}
 
 
@@ -71,7 +91,7 @@ def test_every_route_says_who_may_ask_it(looked_at):
     for route in create_app(Site(looked_at.site.engine, looked_at.site.files)).routes:
         for method in route.methods:
             found[method, route.path] = access.scope_of(route)
-    assert found == WHO
+    assert found == WHO | PAGES
 
 
 def test_every_route_keeps_out_whoever_has_not_its_scope(closed):
@@ -79,12 +99,11 @@ def test_every_route_keeps_out_whoever_has_not_its_scope(closed):
     bad = {"none": None, "made up": "psvc_" + "0" * 64, "no token at all": "x", "old": tokens["old"],
            "revoked": tokens["revoked"]}  # fmt: skip
     tried = set()
-    for (method, path), scope in WHO.items():
+    for (method, path), scope in (WHO | PAGES).items():
         if scope == "anyone":
-            assert ask(service, None, path, method).status_code == 200
+            assert ask(service, None, path, method).status_code not in {401, 403} or path == "/login", path
             continue
-        stem = re.sub(r"{(\w+)(:path)?}", lambda part: {"name": "divergence"}.get(part[1], "1"), path)
-        stem, _, form = stem.partition(".")
+        stem, _, form = re.sub(r"{(\w+)(:path)?}", lambda part: VALUES.get(part[1], "1"), path).partition(".")
         real = stem + f".{form}" * bool(form) + QUESTIONS.get(stem, "")
         for kind, token in list(bad.items())[: None if scope not in tried else 1]:
             answer = ask(service, token, real, method)

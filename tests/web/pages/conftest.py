@@ -1,0 +1,140 @@
+"""A service with something on every page, and a browser that tolerates nothing: no error, no failed request, no other
+host."""
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+import pytest
+
+from profsvc import pipeline, store
+from profsvc.web.site import Site
+from tests.web.conftest import ROOT, Service, running
+
+HELD_OUT = ROOT / "fixtures" / "held_out"
+SHOTS = os.environ.get("PROFSVC_SCREENSHOTS")
+BOARD_LINES = 3000
+
+
+class Shown(NamedTuple):
+    """A service, and the numbers in its paths."""
+
+    service: Service
+    numbers: dict[str, int]
+
+    def path(self, pattern: str) -> str:
+        return pattern.format(**self.numbers)
+
+    def html(self, pattern: str, **headers: str) -> str:
+        answer = self.service.http.get(
+            self.service.url + self.path(pattern), headers={"accept": "text/html", **headers}
+        )
+        assert answer.headers["content-type"].startswith("text/html"), answer.text[:300]
+        assert "default-src 'none'" in answer.headers["content-security-policy"]
+        return answer.text
+
+
+def _fill(engine: Any) -> None:
+    """Add NVIDIA's own estimates to the profile, and a run with a power log."""
+    files = store.files_of(engine, free_bytes=1)
+    details = ROOT / "fixtures" / "ncu_details" / "h200_three_launches.csv.gz"
+    for path, run in (
+        (details, store.RunInfo(name="h200", project="demo", commit_id="4268209c", tags={"branch": "main"})),
+        (HELD_OUT / "power_marks.csv", store.RunInfo(name="board", project="demo", device="NVIDIA H200")),
+        (HELD_OUT / "power_smi.csv.gz", store.RunInfo(name="board", project="demo", device="NVIDIA H200")),
+        (ROOT / "fixtures" / "characterization" / "rejects.csv", store.RunInfo(name="measured", project="demo")),
+        (ROOT / "fixtures" / "characterization" / "plain.csv", store.RunInfo(name="measured", project="demo")),
+    ):
+        with path.open("rb") as stream:
+            pipeline.ingest(engine, stream, path.name, run, files=files)
+
+
+@pytest.fixture(scope="session")
+def shown(demo: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shown]:
+    """A running service on a store with the runs ``h200``, ``board`` and ``measured``."""
+    file = tmp_path_factory.mktemp("shown") / "store.sqlite"
+    store.backup(demo, file)
+    engine = store.open_store(str(file))
+    _fill(engine)
+    launch = store.select(engine, "v1_launches", run_id=store.find_run(engine, "h200"), launch_index=3)[0]
+    numbers = {name: store.find_run(engine, name) for name in ("h200", "board", "measured")}
+    numbers |= {"run": numbers["h200"], "launch": launch["launch_id"]}
+    with running(Site(engine, store.files_of(engine, free_bytes=1))) as service:
+        yield Shown(service, numbers)
+    engine.dispose()
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Any]:
+    """A Chromium of this system, without a window."""
+    path = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if path is None:
+        pytest.skip("no Chromium is installed: apt-get install chromium")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as player:
+        browser = player.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+class Window(NamedTuple):
+    """A page of the browser on a service, and what went wrong on it."""
+
+    page: Any
+    url: str
+    wrong: list[str]
+
+    def open(self, path: str) -> Any:
+        return self.page.goto(self.url + path, wait_until="load")
+
+
+@contextmanager
+def window(chromium: Any, url: str, **options: Any) -> Iterator[Window]:
+    """Open a page of its own; at its end nothing may have gone wrong."""
+    context = chromium.new_context(**options)
+    page, wrong = context.new_page(), list[str]()
+    host = urlsplit(url).netloc
+
+    def of_console(message: Any) -> None:
+        # A page that is not found says so with its status, which the browser repeats.
+        if message.type in ("error", "warning") and "the server responded with a status of 4" not in message.text:
+            wrong.append(f"{message.type}: {message.text}")
+
+    page.on("console", of_console)
+    page.on("pageerror", lambda error: wrong.append(f"script: {error}"))
+    page.on("requestfailed", lambda one: wrong.append(f"failed: {one.url} {one.failure}"))
+    page.on("request", lambda one: wrong.append(f"foreign: {one.url}") if _is_foreign(one.url, host) else None)
+    try:
+        yield Window(page, url, wrong)
+        assert wrong == []
+    finally:
+        context.close()
+
+
+def _is_foreign(url: str, host: str) -> bool:
+    return urlsplit(url).scheme not in ("data", "blob") and urlsplit(url).netloc != host
+
+
+@pytest.fixture
+def browser_page(chromium: Any, shown: Shown) -> Iterator[Window]:
+    """A page of the browser on ``shown``."""
+    with window(chromium, shown.service.url, viewport={"width": 1280, "height": 900}) as found:
+        yield found
+
+
+@pytest.fixture(scope="session")
+def shot() -> Callable[[Any, str], None]:
+    """Write a picture of a page where pictures are wanted."""
+
+    def take(page: Any, name: str) -> None:
+        if SHOTS:
+            folder = Path(SHOTS)
+            folder.mkdir(parents=True, exist_ok=True)
+            page.screenshot(path=folder / f"{name}.png", full_page=True)
+
+    return take

@@ -1,0 +1,196 @@
+"""Every page in a real browser: light and dark, wide and narrow, without an error, a failed or a foreign request."""
+
+import pytest
+
+from profsvc import store
+from tests.web.conftest import running
+from tests.web.pages.conftest import window
+from tests.web.pages.walked import WALKED
+
+WIDTHS = (1280, 400)
+# What a page has of headings, labels and names that are wrong, as a list of sentences.
+AUDIT = """() => {
+  const wrong = [];
+  const levels = [...document.querySelectorAll("main h1, main h2, main h3, main h4")].map((h) => +h.tagName[1]);
+  if (levels.filter((l) => l === 1).length !== 1) wrong.push("h1: " + levels);
+  levels.forEach((l, n) => { if (n && l > levels[n - 1] + 1) wrong.push("a heading skips a level: " + levels); });
+  for (const one of document.querySelectorAll("input:not([type=hidden]), select, textarea"))
+    if (!one.labels.length && !one.getAttribute("aria-label")) wrong.push("no label: " + one.outerHTML);
+  for (const one of document.querySelectorAll("a, button, summary"))
+    if (!(one.textContent.trim() || one.getAttribute("aria-label"))) wrong.push("no name: " + one.outerHTML);
+  for (const one of document.querySelectorAll("[role=img], img"))
+    if (!one.getAttribute("aria-label") && !one.getAttribute("aria-labelledby") && !one.alt)
+      wrong.push("no text: " + one.outerHTML.slice(0, 200));
+  for (const one of document.querySelectorAll("[aria-labelledby], [aria-describedby]"))
+    for (const kind of ["aria-labelledby", "aria-describedby"])
+      for (const id of (one.getAttribute(kind) ?? "").split(" ").filter(Boolean))
+        if (!document.getElementById(id)) wrong.push("nothing has the id " + id);
+  const ids = [...document.querySelectorAll("[id]")].map((one) => one.id);
+  ids.filter((id, n) => ids.indexOf(id) !== n).slice(0, 3).forEach((id) => wrong.push("twice: " + id));
+  for (const one of document.querySelectorAll("table")) if (!one.caption) wrong.push("a table without a caption");
+  if (document.querySelector("[style], main style, main script")) wrong.push("inline style or script");
+  if (!document.documentElement.lang) wrong.push("no language");
+  const root = document.documentElement;
+  if (root.scrollWidth > root.clientWidth) {
+    const isOut = (one) => one.getBoundingClientRect().right > root.clientWidth + 1;
+    const out = [...document.querySelectorAll("body *")].find((one) => isOut(one) && !one.closest(".wide, .top nav"));
+    wrong.push("the page is wider than the window: " + (out?.outerHTML.slice(0, 200) ?? root.scrollWidth));
+  }
+  return wrong;
+}"""
+
+
+@pytest.mark.parametrize("colours", ["light", "dark"])
+@pytest.mark.parametrize("width", WIDTHS)
+def test_every_page_is_whole(chromium, shown, shot, colours, width):
+    size = {"width": width, "height": 900}
+    with window(chromium, shown.service.url, viewport=size, color_scheme=colours) as found:
+        for one in WALKED:
+            answer = found.open(shown.path(one.path))
+            assert answer.status == one.status, one.name
+            assert one.see in found.page.inner_text("main"), one.name
+            assert found.page.evaluate(AUDIT) == [], one.name
+            shot(found.page, f"{one.name}-{colours}-{width}")
+
+
+def test_a_dropped_file_is_stored_found_and_opened(chromium, site, tmp_path, profile):
+    """From an empty store: drop a file, see what its reader says, find the run, open a launch, follow a number."""
+    with running(site()) as service, window(chromium, service.url, viewport={"width": 1280, "height": 900}) as found:
+        page = found.page
+        found.open("/")
+        assert "No runs yet" in page.inner_text("main")
+        page.click("main a[href='/upload']")
+        page.fill("#run", "dropped")
+        page.fill("#tag", "branch=main")
+        page.evaluate(
+            """([name, text]) => {
+              const data = new DataTransfer();
+              data.items.add(new File([text], name));
+              const options = { dataTransfer: data, bubbles: true, cancelable: true };
+              for (const kind of ["dragenter", "dragover", "drop"])
+                document.querySelector("[data-drop]").dispatchEvent(new DragEvent(kind, options));
+            }""",
+            ["raw.csv", profile.decode()],
+        )
+        page.wait_for_selector(".results .good")
+        assert "lines:" in page.inner_text(".results")
+        (tmp_path / "again.csv").write_bytes(profile)
+        (tmp_path / "broken.txt").write_bytes(b"nothing that a tool prints")
+        page.set_input_files("#files", [tmp_path / "again.csv", tmp_path / "broken.txt"])
+        page.click("button.main")
+        page.wait_for_selector(".results .bad")
+        texts = page.locator(".results li").all_inner_texts()
+        assert len(texts) == 3
+        assert "was stored already as ncu-raw in dropped" in texts[1]
+        assert "refused" in texts[2]
+        assert "broken.txt" in texts[2]
+        page.keyboard.press("Escape")
+        page.evaluate("document.activeElement.blur()")
+        page.keyboard.press("g")
+        page.keyboard.press("r")
+        page.wait_for_selector("#search")
+        page.keyboard.press("/")
+        page.keyboard.type("branch=main")
+        page.keyboard.press("Enter")
+        page.wait_for_url("**search=branch*")
+        page.click("text=dropped")
+        page.click(
+            "table a >> nth=-1"
+            if page.locator("#launches ~ .wide tbody a").count() == 0
+            else "#launches ~ .wide tbody td:nth-child(2) a >> nth=0"
+        )
+        assert "/launches/" in page.url
+        found.wrong[:] = [one for one in found.wrong if "422" not in one]
+
+
+def test_a_number_is_explained_over_it_and_at_a_click(browser_page, shown):
+    page = browser_page.page
+    browser_page.open(shown.path("/runs/{run}/launches/{launch}"))
+    number = page.locator("a.number[href*='/explain/divergence']").last
+    number.hover()
+    page.wait_for_selector(".popover[role=tooltip]")
+    text = page.inner_text(".popover")
+    assert "Bombieri" in text
+    assert "ncu_raw.csv.gz line 6" in text
+    assert number.get_attribute("aria-describedby") == "explanation"
+    page.mouse.move(5, 5)
+    page.wait_for_selector(".popover", state="detached")
+    number.click()
+    page.wait_for_selector(".popover[role=dialog]")
+    assert page.evaluate("document.activeElement.className") == "popover"
+    page.keyboard.press("Escape")
+    assert page.locator(".popover").count() == 0
+    assert page.evaluate("document.activeElement.getAttribute('href')") == number.get_attribute("href")
+    page.keyboard.press("Tab")
+    page.wait_for_selector(".popover[role=tooltip]")  # the keyboard sees the next number's
+
+
+def test_pages_are_used_by_keys(browser_page, shown):
+    page = browser_page.page
+    browser_page.open("/")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.className") == "skip"
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.id") == "main"
+    page.keyboard.press("?")
+    assert page.locator("dialog[open]").count() == 1
+    page.keyboard.press("Escape")
+    assert page.locator("dialog[open]").count() == 0
+    page.keyboard.press("/")
+    assert page.evaluate("document.activeElement.id") == "search"
+    page.keyboard.type("t?/")  # in a field, letters are letters
+    assert page.input_value("#search") == "t?/"
+    browser_page.open(shown.path("/runs/{run}?limit=5"))
+    page.keyboard.press("n")
+    page.wait_for_url("**after=5")
+    page.keyboard.press("p")
+    page.wait_for_url(lambda url: "after" not in url)
+
+
+def test_colours_are_remembered(browser_page, shown):
+    page = browser_page.page
+    back = "getComputedStyle(document.body).backgroundColor"
+    browser_page.open("/")
+    assert page.evaluate(back) == "rgb(255, 255, 255)"
+    for _ in range(2):
+        with page.expect_response("**/theme"):
+            page.keyboard.press("t")
+    assert page.evaluate(back) == "rgb(13, 17, 23)"
+    browser_page.open(shown.path("/runs/{run}"))
+    assert page.evaluate(back) == "rgb(13, 17, 23)"
+
+
+def test_everything_works_without_script(chromium, site, tmp_path, profile):
+    (tmp_path / "raw.csv").write_bytes(profile)
+    (tmp_path / "broken.txt").write_bytes(b"nothing that a tool prints")
+    with running(site()) as service, window(chromium, service.url, java_script_enabled=False) as found:
+        page = found.page
+        found.open("/upload?run=plain")
+        page.set_input_files("#files", [tmp_path / "raw.csv", tmp_path / "broken.txt"])
+        page.click("button.main")
+        texts = page.locator(".results li").all_inner_texts()
+        assert ("stored as ncu-raw in plain" in texts[0], "refused" in texts[1]) == (True, True)
+        page.click(".results a")
+        page.click("thead a >> nth=0")
+        page.click("a.number >> nth=0")
+        assert "/explain/" in page.url
+        page.click(".theme button")
+        assert "/explain/" in page.url
+        assert page.evaluate("document.documentElement.dataset.theme") == "light"
+
+
+def test_a_link_from_another_site_finds_who_is_logged_in(chromium, site, engine):
+    """A strict cookie is kept back when a link elsewhere is followed, so the page asks for itself again."""
+    token = store.create_token(engine, "person", ["read"])
+    with running(site(is_public=True)) as service, window(chromium, service.url) as found:
+        page = found.page
+        found.open("/")
+        page.fill("#token", token)
+        page.click("button.main")
+        page.wait_for_selector("text=No runs yet")
+        page.goto("about:blank")
+        page.set_content(f'<a href="{service.url}/devices">elsewhere</a>')
+        page.click("a")
+        page.wait_for_selector("text=Catalogue")
+        page.click("text=Log out")
+        page.wait_for_selector("#token")
