@@ -11,7 +11,7 @@ FLOORS = [  # lowest first
     {"formulas"},
     {"tables", "specs"},
     {"analysis"},
-    {"formats", "store", "reports", "microbench", "settings"},
+    {"formats", "store", "reports", "channels", "microbench", "settings"},
     {"pipeline"},
     {"views", "scheduler", "scale", "client"},
     {"web"},

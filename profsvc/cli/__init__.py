@@ -27,9 +27,11 @@ from profsvc.cli import (
     query,
     remote,
     report,
+    schedule,
     serve,
     token,
     upload,
+    watch,
     what_if,
 )
 from profsvc.cli.common import say
@@ -82,8 +84,8 @@ def options(
 
 
 GROUPS = (
-    *(demo, upload, look, compare, history, what_if, plot, report, findings, power, components, query),
-    *(serve, token, remote, delete, db, doctor),
+    *(demo, upload, watch, look, compare, history, what_if, plot, report, findings, power, components, query),
+    *(serve, schedule, token, remote, delete, db, doctor),
 )
 for group in GROUPS:
     group.register(app)

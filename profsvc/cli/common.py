@@ -13,6 +13,7 @@ from profsvc.errors import UsageError, counted
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
+    from profsvc.channels import Channel
     from profsvc.client import Client
     from profsvc.pipeline import Verdict
     from profsvc.store import Files
@@ -74,6 +75,13 @@ def files_of(engine: "Engine") -> "Files":
 
     values = settings.load()
     return store.files_of(engine, str(values["files"]), int(values["free_bytes"]), bool(values["keep"]))
+
+
+def channels_of() -> "dict[str, Channel]":
+    """Return the channels that reports may be sent to, as the file of PROFSVC_CHANNELS names them."""
+    from profsvc import channels, settings
+
+    return channels.load(str(settings.load()["channels"]))
 
 
 def at_terminal() -> bool:

@@ -1,7 +1,5 @@
 """``db``: the store's schema, its backup, and what is not needed any more."""
 
-import re
-from datetime import timedelta
 from pathlib import Path
 from typing import Annotated
 
@@ -11,7 +9,6 @@ from profsvc.cli.common import Sure, agreed, engine_of, files_of, say
 from profsvc.errors import UsageError, counted
 
 group = typer.Typer(no_args_is_help=True, help="The store: its schema, a backup, and what is not needed any more.")
-UNITS = {"h": "hours", "d": "days", "w": "weeks"}
 
 
 @group.command()
@@ -95,7 +92,7 @@ def prune(
     engine = engine_of(context)
     files = files_of(engine)
     tags = {key: value if given else None for key, given, value in (text.partition("=") for text in keep_tagged)}
-    runs = store.aged_runs(engine, _age(older_than), project or None, tags) if older_than else []
+    runs = store.aged_runs(engine, store.read_age(older_than), project or None, tags) if older_than else []
     found = store.waste(engine, files)
     listed = [f"run {r['project']}/{r['run']} (id {r['run_id']}), {r['last_upload']}: {store.holding(r)}" for r in runs]
     listed += [f"left behind: {path}" for path in (*found.leftovers, *found.orphans)]
@@ -115,17 +112,6 @@ def prune(
 def _one(table: str) -> str:
     """Name one of what a table is named after."""
     return table.removesuffix("es" if table.endswith("ches") else "s").replace("_", " ")
-
-
-def _age(words: str) -> timedelta:
-    """Read how old.
-
-    >>> _age("90d")
-    datetime.timedelta(days=90)
-    """
-    if not (found := re.fullmatch(r"(\d{1,5})([hdw])", words)):
-        raise UsageError(f"--older-than {words!r} must be a number and h, d or w, such as 90d")
-    return timedelta(**{UNITS[found[2]]: int(found[1])})
 
 
 @group.command()

@@ -5,11 +5,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from profsvc.cli.common import engine_of, say, width
+from profsvc.cli.common import channels_of, engine_of, say, width
 from profsvc.errors import ServiceError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
+
+    from profsvc.channels import Channel
 
 FORMS = ("text", "md", "html", "json")
 ENDINGS = {"text": "txt"}
@@ -34,6 +36,9 @@ def nightly(
     fail_on: Annotated[
         str, typer.Option(help="Exit with 1 on a new finding (new), or on one that is a regression (worse).")
     ] = "",
+    channel: Annotated[
+        list[str], typer.Option(help="Send it to this channel of the file of PROFSVC_CHANNELS; repeatable.")
+    ] = [],  # noqa: B006
     output: Annotated[
         str, typer.Option("-o", "--output", help="text, md, html or json.", metavar="FORM", callback=_form)
     ] = "text",
@@ -52,6 +57,7 @@ def nightly(
 
       profsvc report nightly --date 2026-11-20 --dry-run -o md
     """
+    from profsvc import channels
     from profsvc.pipeline.night import report_of_night
     from profsvc.reports import nightly as written
 
@@ -59,15 +65,30 @@ def nightly(
         raise UsageError(f"--fail-on {fail_on!r} is not known; give {' or '.join(FAIL_ON)}")
     if out is not None and out.exists() and not out.is_dir():
         raise UsageError(f"--out {out} is a file; give a folder")
+    if dry_run and channel:
+        raise UsageError("--dry-run sends nothing; leave it out, or --channel")
+    to = channels.chosen(channels_of(), channel)
     document = report_of_night(engine_of(context), project or None, date or None, zone, dry_run=dry_run)
     if out is not None:
         _write(document, out)
     typer.echo(written.in_form(document, output, width()), nl=False)
     if dry_run:
         say("tried only: nothing was stored")
+    _send(document, to)
     broken = [row for row in document["findings"] if fail_on == "new" or row["worse"] == 1]
     if fail_on and broken:
         raise typer.Exit(1)
+
+
+def _send(document: "Mapping[str, Any]", to: "Sequence[Channel]") -> None:
+    """Send a report to channels; one that fails keeps it from no other."""
+    from profsvc.pipeline import delivery
+
+    done = delivery.deliver(document, to) if to else []
+    for one in done:
+        say(f"{one.channel}: {'delivered' if one.delivered else 'not delivered'}: {one.said}")
+    if failed := [one.channel for one in done if not one.delivered]:
+        raise ServiceError(f"the report is stored, but was not delivered to {', '.join(failed)}")
 
 
 def _write(document: "Mapping[str, Any]", folder: Path) -> None:

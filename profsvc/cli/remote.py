@@ -19,8 +19,10 @@ if TYPE_CHECKING:
 AWAY = "the service is away, so it waits in {}; the next upload sends it, or: profsvc sync"
 
 
-def sending(service: "Client", how: "Reading") -> "Callable[[BinaryIO, str, Progress | None, RunInfo], Verdict | None]":
-    """Return what sends a file to a service; None for one that has to wait."""
+def sending(
+    service: "Client", how: "Reading", keeps: bool = True
+) -> "Callable[[BinaryIO, str, Progress | None, RunInfo], Verdict | None]":
+    """Return what sends a file to a service; None for one that has to wait, where it ``keeps`` those."""
     # Files of a run that nobody named come together, though the service cannot say yet what it is called.
     common = {"run": f"waited-{secrets.token_hex(4)}"}
     waited = False
@@ -30,14 +32,15 @@ def sending(service: "Client", how: "Reading") -> "Callable[[BinaryIO, str, Prog
         options, unnamed = _options(info, how), not (info.name or info.run_id)
         if unnamed and waited:
             options |= common
-        said = service.submit(stream, file_name=name, spool=common if unnamed else True, progress=progress, **options)
+        spool: Any = keeps and (common if unnamed else True)
+        said = service.submit(stream, file_name=name, spool=spool, progress=progress, **options)
         if "spooled" in said:
             waited = True
             say(f"{name}: {AWAY.format(said['spooled'])}")
             return None
         return _verdict(said)
 
-    if service.waiting():
+    if keeps and service.waiting():
         with suppress(ServiceError):
             _report(service)
     return send

@@ -1,13 +1,27 @@
 """``serve``: the store over HTTP."""
 
+from contextlib import nullcontext
+from types import ModuleType
 from typing import Annotated
 
 import typer
 
-from profsvc.cli.common import engine_of, files_of, say
+from profsvc.cli.common import channels_of, engine_of, files_of, say
+from profsvc.cli.schedule import stopping, timer_part
 from profsvc.errors import ServiceError
 
 EXTRA = {"fastapi", "starlette", "uvicorn", "httptools", "prometheus_client"}
+
+
+def web_part() -> ModuleType:
+    """Return what serves; raise `ServiceError` where what it needs is not installed."""
+    try:
+        from profsvc.web import serve as service
+    except ModuleNotFoundError as error:
+        if (error.name or "").split(".")[0] not in EXTRA:
+            raise
+        raise ServiceError(f"the service needs more ({error}); run: pip install 'profsvc[server]'") from None
+    return service
 
 
 def serve(
@@ -21,8 +35,13 @@ def serve(
     trusted_proxy: Annotated[
         list[str], typer.Option(help="Address of a proxy whose X-Forwarded-For is believed; repeatable.")
     ] = [],  # noqa: B006
+    no_schedule: Annotated[
+        bool, typer.Option("--no-schedule", help="Leave the schedules to others, such as profsvc scheduler.")
+    ] = False,
 ) -> None:
     """Serve the store over HTTP: uploads, the views, SQL, comparisons; /openapi.json describes it.
+
+    The schedules of the store are worked off beside it; PROFSVC_CHANNELS names where reports are sent.
 
     On 127.0.0.1 nobody needs a token. Where others reach it, by its address, a proxy or a name, everybody does.
 
@@ -35,16 +54,13 @@ def serve(
 
       profsvc --store lab.sqlite serve --host 0.0.0.0 --allowed-host profsvc.lab
     """
-    try:
-        from profsvc.web import serve as service
-        from profsvc.web.site import Limits
-    except ModuleNotFoundError as error:
-        if (error.name or "").split(".")[0] not in EXTRA:
-            raise
-        raise ServiceError(f"the service needs more ({error}); run: pip install 'profsvc[server]'") from None
+    service = web_part()
     engine = engine_of(context)
     place = service.Place(host, port, root_path, tuple(allowed_host), tuple(trusted_proxy))
-    service.serve(engine, files_of(engine), place, Limits.as_set(), say)
+    files = files_of(engine)
+    schedules = nullcontext() if no_schedule else timer_part().running(engine, files, channels_of(), say)
+    with stopping(), schedules:  # what ends the service must not end the process while a slot is at work
+        service.serve(engine, files, place, service.Limits.as_set(), say)
 
 
 def register(app: typer.Typer) -> None:

@@ -39,7 +39,7 @@ def _files(paths: Sequence[str]) -> list[str]:
     return files
 
 
-def _one(text: str, work: "Work") -> "Verdict | None":
+def one(text: str, work: "Work") -> "Verdict | None":
     """Open a file (or stdin) and hand it to ``work``, with a progress bar on a terminal."""
     if text == "-":
         return work(sys.stdin.buffer, "stdin", None)
@@ -114,8 +114,8 @@ def upload(
     )
     files = _files(paths)
     how = pipeline.Reading(form or None, timezone or None, clock_offset, tuple(column), tuple(position))
-    taking = _taking(context, how, check)
-    verdicts, refused = _all(files, taking, info, check)
+    take = taking(context, how, check)
+    verdicts, refused = _all(files, take, info, check)
     if output:
         put(COLUMNS, [vars(v) for v in verdicts], output)
     if refused and verdicts:
@@ -124,8 +124,11 @@ def upload(
         raise InputError("nothing was stored")
 
 
-def _taking(context: typer.Context, how: "Reading", check: bool) -> "Take":
-    """Return what takes a file: a look at it alone, the service, or the store."""
+def taking(context: typer.Context, how: "Reading", check: bool = False, keeps: bool = True) -> "Take":
+    """Return what takes a file: a look at it alone, the service, or the store.
+
+    With ``keeps`` a file for a service that is away is kept for later; else that is an error.
+    """
     from profsvc import pipeline
 
     if check:
@@ -133,7 +136,7 @@ def _taking(context: typer.Context, how: "Reading", check: bool) -> "Take":
     if service := service_of(context):
         from profsvc.cli.remote import sending
 
-        return sending(service, how)
+        return sending(service, how, keeps)
     engine = engine_of(context)
     kept = files_of(engine)
     return lambda stream, name, progress, info: pipeline.ingest(engine, stream, name, info, how, progress, kept)
@@ -149,7 +152,7 @@ def _all(files: Sequence[str], take: "Take", info: "RunInfo", checked: bool) -> 
             return take(stream, name, progress, info)
 
         try:
-            verdict = _one(text, work)
+            verdict = one(text, work)
         except InputError as error:
             say(f"{text}: refused: {error}")
             refused += 1

@@ -1,24 +1,24 @@
 """The joiner: bytes -> tidy tables -> store -> analysis -> results. Every front door calls this one pipeline."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 import pandas as pd
 
-from profsvc import analysis, formats, specs, store
+from profsvc import formats, store
 from profsvc.analysis.clocks import placed, placed_ranges, zone_of
-from profsvc.analysis.kernels import TOOL
 from profsvc.errors import InputError, ServiceError
 from profsvc.formats.clock import LOCAL, UTC
 from profsvc.formats.named_columns import read_columns
 from profsvc.formats.placed_sensors import placed_sensors, read_positions
-from profsvc.pipeline import memory_traces, refusals
-from profsvc.pipeline.kernels import means_of_run, results_of_kernels
+from profsvc.pipeline import memory_traces
+from profsvc.pipeline.analyzing import analyze, analyze_again
+from profsvc.pipeline.demo import demo_files, demo_runs
 from profsvc.pipeline.power import analyze_power
 from profsvc.pipeline.reading import AS_IT_IS, OPTIONS, Reading
 from profsvc.tables import Batch
@@ -27,18 +27,19 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
 
 __all__ = [
-    "Reading", "Verdict", "analyze", "analyze_again", "analyze_power", "check", "demo_files", "ingest", "reparse",
+    "Reading",
+    "Verdict",
+    "analyze",
+    "analyze_again",
+    "analyze_power",
+    "check",
+    "demo_files",
+    "demo_runs",
+    "ingest",
+    "reparse",
     "undelete",
-]  # fmt: skip
+]
 
-LAUNCHES_AT_ONCE = 200
-MOST_AT_ONCE = 20_000
-METRICS_AT_ONCE = 50_000
-# What an export says of its own device; the same in every launch, up to the clock.
-DEVICE_FIGURES = (
-    "sm_count", "max_warps_per_sm", "dram_peak_bytes_per_s", "fp32_peak_flop_per_s", "fp64_peak_flop_per_s",
-    "l2_size_bytes", "sm_clock_max_hz", "mem_clock_max_hz",
-)  # fmt: skip
 Progress = Callable[[int], None]
 
 
@@ -154,9 +155,12 @@ def ingest(
         try:
             verdict, stored = store.repeated(engine, attempt)
         except InputError as error:
-            refusals.note(engine, run, file_name, arrival.sha256, error)
+            _note_refusal(engine, run, file_name, arrival.sha256, error)
             raise
-        memory_traces.simulate_upload(engine, stored, verdict.format, arrival, files)
+        form = store.upload(engine, stored.upload_id)["format"] if stored.known else verdict.format
+        if form == formats.memory_trace.NAME:
+            here = partial(memory_traces.this_or_kept, arrival, files)
+            store.repeated(engine, partial(memory_traces.simulate_traces, engine, stored.run_id, here))
     verdict.known, verdict.upload_id = stored.known, stored.upload_id
     verdict.run_id, verdict.run = stored.run_id, stored.run
     if verdict.known:
@@ -169,6 +173,15 @@ def ingest(
         advice = f"measured: {devices}; recompute the runs on it with: profsvc analyze --all"
         verdict.message = f"{verdict.message}; {advice}" if verdict.message else advice
     return verdict
+
+
+def _note_refusal(engine: "Engine", run: store.RunInfo, file_name: str, sha256: str, error: InputError) -> None:
+    """Write down for the nightly report that a file was refused; a store that cannot be written hides no error."""
+    with suppress(ServiceError):
+        project, name = run.project, run.name
+        if run.run_id and (known := store.select(engine, "v1_runs", run_id=run.run_id)):
+            project, name = known[0]["project"], known[0]["name"]
+        store.note_refusal(engine, project, name, file_name, sha256, error)
 
 
 def _store(
@@ -268,126 +281,3 @@ def _kept(verdict: Verdict, how: Reading, *, on_a_clock: bool) -> str:
         f"it was read with {was} and is kept as it was read then; to read it otherwise, delete it with: "
         f"profsvc delete {verdict.run_id} --upload {verdict.upload_id}, and upload it again"
     )
-
-
-def analyze_again(engine: "Engine", files: store.Files, run_id: int) -> int:
-    """Recompute a run because somebody asks: its memory traces where they were not simulated, then all else."""
-    memory_traces.simulate_traces(engine, run_id, memory_traces.kept_in(files))
-    return analyze(engine, run_id, asked=True)
-
-
-def analyze(engine: "Engine", run_id: int, progress: Progress | None = None, *, asked: bool = False) -> int:
-    """Recompute the counters, criteria, potential and power of a run; return how many launches it has.
-
-    Launches without metrics get no rows of results, and none of them is read: they count by sums over their file.
-    Where another file comes to the run meanwhile, it is all computed again: of two analyses no older one is the last.
-    """
-    while (total := _analyze_launches(engine, run_id)) is None:
-        continue
-    analyze_power(engine, run_id, asked=asked)
-    if progress:
-        progress(total)
-    return total
-
-
-def _analyze_launches(engine: "Engine", run_id: int) -> int | None:
-    """Recompute what is known of the launches of a run; None where it has other files by now."""
-    uploads = store.select(engine, "v1_uploads", run_id=run_id)
-    tools = {upload["upload_id"]: str(upload["format"]).split("-")[0] for upload in uploads if upload["launches"]}
-    launches, lent = _measured(engine, run_id, tools)
-    rest = _rest(engine, run_id, uploads, launches)
-    counters = _counters(engine, launches, lent, tools)
-    of_kernels: Iterator[dict[str, pd.DataFrame]] = iter(())
-    if means := means_of_run(engine, run_id):
-        of_kernels = results_of_kernels(engine, run_id, means, rest, whole=launches.empty)
-        rest = rest._replace(launches=0)
-    results = analysis.analyze(launches, counters, store.characterizations(engine), specs.criteria(), rest)
-    results = chain(results, of_kernels)
-    figures: list[pd.DataFrame] = []
-    noted = chain(_noting_devices(results, launches, figures), memory_traces.rows_of_run(engine, run_id))
-    if not store.save_results(engine, run_id, noted, analysis.VERSION, [upload["upload_id"] for upload in uploads]):
-        return None
-    _describe_devices(engine, figures)
-    return sum(int(upload["launches"]) for upload in uploads)
-
-
-def _counters(
-    engine: "Engine", launches: pd.DataFrame, lent: pd.DataFrame, tools: Mapping[int, str]
-) -> Iterator[tuple[pd.DataFrame, Mapping[str, Any], str]]:
-    """Yield the counters of launches and their tool, as many at once as have few enough metrics for the memory."""
-    for upload_id, group in launches.groupby("upload_id"):
-        tool = tools[int(str(upload_id))]
-        for (device, capability), same in group.groupby(["device", "compute_capability"], dropna=False):
-            name, known = (part if isinstance(part, str) else None for part in (device, capability))
-            catalogue = specs.figures(name, known) if tool == TOOL else {}
-            known = known or cast("str | None", catalogue.get("compute_capability"))
-            begin, size = 0, LAUNCHES_AT_ONCE
-            while begin < len(same):
-                some = same.iloc[begin : begin + size]
-                metrics = store.metrics(engine, int(str(upload_id)), some["launch_id"].tolist())
-                if tool == "ncu" and len(lent):  # the launch's own cells come first, and the first counts
-                    metrics = pd.concat([metrics, lent[lent["launch_id"].isin(some["launch_id"])]], ignore_index=True)
-                wide = store.wide_values(engine, some["launch_id"].tolist(), analysis.metrics_used(tool, known))
-                yield *analysis.counters_of(some, metrics, tool, known, wide, catalogue), tool
-                begin += size
-                # Launches of a trace have few metrics or none: then many of them take no more memory.
-                size = max(LAUNCHES_AT_ONCE, min(MOST_AT_ONCE, METRICS_AT_ONCE * len(some) // (len(metrics) + 1)))
-
-
-def _measured(engine: "Engine", run_id: int, tools: Mapping[int, str]) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return the launches of a run that have metrics, their own or lent by a session page, and those that are lent."""
-    attributes = store.device_attributes(engine, run_id)
-    launches = store.measured_launches(engine, [u for u, tool in tools.items() if analysis.feeds_criteria(tool)])
-    own = launches["launch_id"]
-    if len(attributes):
-        pages = [upload for upload, tool in tools.items() if tool == "ncu"]
-        launches = pd.concat([launches, store.measured_launches(engine, pages, measured=False)], ignore_index=True)
-    named, lent = analysis.lend(launches, attributes)
-    kept = named[named["launch_id"].isin(own) | named["launch_id"].isin(lent["launch_id"])]
-    return kept.sort_values("launch_id").reset_index(drop=True), lent
-
-
-def _rest(engine: "Engine", run_id: int, uploads: Sequence[Mapping[str, Any]], launches: pd.DataFrame) -> analysis.Rest:
-    """Return what a run has beside ``launches``, those with metrics; launches of several pages count once."""
-    first = launches["same_as"].fillna(launches["launch_id"])
-    report_of = {upload["upload_id"]: upload["same_as"] or upload["upload_id"] for upload in uploads}
-    report = launches["upload_id"].map(report_of)
-    number, time_ns, advice = 0, 0.0, ""
-    for upload in uploads:
-        if upload["same_as"] is not None or not upload["launches"]:
-            continue
-        known = first[report == upload["upload_id"]].unique().tolist()
-        if lacking := upload["launches"] - len(known):
-            whole = upload["gpu_time_ns"] or 0.0
-            time_ns += store.time_without(engine, upload["upload_id"], known) if known else whole
-            number += lacking
-            advice = specs.how_to_measure(str(upload["format"]).split("-")[0])
-    return analysis.Rest(store.timeline(engine, run_id), number, time_ns, advice)
-
-
-def _noting_devices(
-    results: Iterator[dict[str, pd.DataFrame]], launches: pd.DataFrame, figures: list[pd.DataFrame]
-) -> Iterator[dict[str, pd.DataFrame]]:
-    """Pass results through, and keep in ``figures`` the most that the export says of each device."""
-    device_of = launches.set_index("launch_id")["device_id"]
-    for part in results:
-        if "counters" in part:
-            said = part["counters"][part["counters"]["counter"].isin(DEVICE_FIGURES)]
-            said = said.assign(device_id=said["launch_id"].map(device_of)).dropna(subset=["device_id"])
-            figures.append(said.groupby(["device_id", "counter"])[["value"]].max().reset_index())
-        yield part
-
-
-def _describe_devices(engine: "Engine", said: list[pd.DataFrame]) -> None:
-    """Keep what the export says of its devices themselves."""
-    for device_id, group in pd.concat(said).groupby("device_id") if said else ():
-        known = {str(name): value for name, value in group.groupby("counter")["value"].max().items()}
-        sms = known.pop("sm_count", None)
-        store.describe_device(engine, int(str(device_id)), None if sms is None else int(sms), known)
-
-
-def demo_files() -> list[Path]:
-    """Return the bundled exports of the demonstration, wherever the package is installed."""
-    here = Path(__file__).parent.parent
-    folder = here / "demo" if (here / "demo").is_dir() else here.parent / "fixtures" / "demo"
-    return sorted(p for p in folder.iterdir() if p.suffix in {".gz", ".csv"})

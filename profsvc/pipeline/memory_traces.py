@@ -3,7 +3,6 @@
 import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from functools import partial
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
@@ -40,16 +39,6 @@ def this_or_kept(
     if files is None:
         raise ServiceError(f"{upload['file_name']}: its bytes are not at hand; do: profsvc analyze {upload['run_id']}")
     return store.kept_bytes(files, upload["sha256"], upload["file_name"])
-
-
-def simulate_upload(
-    engine: "Engine", stored: store.Stored, form: str, arrival: store.Arrival, files: store.Files | None
-) -> None:
-    """Simulate the memory traces of a run that a trace has just come to, again or first; others ask for nothing."""
-    known = store.upload(engine, stored.upload_id)["format"] if stored.known else form
-    if known == memory_trace.NAME:
-        opened = partial(this_or_kept, arrival, files)
-        store.repeated(engine, partial(simulate_traces, engine, stored.run_id, opened))
 
 
 def simulate_traces(engine: "Engine", run_id: int, opened: Opened) -> int:

@@ -28,6 +28,7 @@ from profsvc.store.deleted import (
     delete_upload,
     deleted_upload,
     deleted_uploads,
+    read_age,
     rereading,
     restoring,
 )
@@ -75,6 +76,7 @@ from profsvc.store.power import (
 )
 from profsvc.store.predictions import (
     MOST_PREDICTIONS,
+    criteria_of_kernels,
     foretold,
     save_predictions,
     scored_predictions,
@@ -104,6 +106,22 @@ from profsvc.store.results import describe_device, save_results
 from profsvc.store.run_list import COUNTED, ORDERS, RunFilter, RunPage, list_runs
 from profsvc.store.sandbox import Answer, export, query
 from profsvc.store.sandbox_rules import Rows, names_in
+from profsvc.store.schedules import (
+    ASKED,
+    Slot,
+    add_schedule,
+    enable_schedule,
+    end_slot,
+    list_schedules,
+    note_deliveries,
+    note_next,
+    put_off_slot,
+    read_time,
+    remove_schedule,
+    renew_slot,
+    take_over_slot,
+    take_slot,
+)
 from profsvc.store.series import (
     figures_of_runs,
     predictions_of_runs,
@@ -122,6 +140,7 @@ from profsvc.store.views import VIEWS, column_kinds, quoted
 from profsvc.store.wide import wide_values
 
 __all__ = [
+    "ASKED",
     "BY_PEOPLE",
     "COUNTED",
     "EVERYTHING",
@@ -148,10 +167,12 @@ __all__ = [
     "RunFilter",
     "RunInfo",
     "RunPage",
+    "Slot",
     "Stored",
     "StoredTrace",
     "UploadInfo",
     "Waste",
+    "add_schedule",
     "address",
     "aged_runs",
     "arriving",
@@ -165,6 +186,7 @@ __all__ = [
     "create_reader",
     "create_token",
     "criteria",
+    "criteria_of_kernels",
     "criterion_of_kernel",
     "current",
     "delete_run",
@@ -174,6 +196,8 @@ __all__ = [
     "describe_device",
     "device_attributes",
     "durations_of_kernel",
+    "enable_schedule",
+    "end_slot",
     "examine",
     "export",
     "figures_of_runs",
@@ -189,6 +213,7 @@ __all__ = [
     "holding",
     "is_closed",
     "is_server",
+    "is_server_of",
     "keep_night",
     "keeping",
     "kept_bytes",
@@ -207,6 +232,7 @@ __all__ = [
     "launches",
     "list_launches",
     "list_runs",
+    "list_schedules",
     "list_tokens",
     "list_view",
     "longest_launches",
@@ -217,6 +243,8 @@ __all__ = [
     "models",
     "names_in",
     "no_kernel",
+    "note_deliveries",
+    "note_next",
     "note_refusal",
     "one_state",
     "open_store",
@@ -226,10 +254,15 @@ __all__ = [
     "powers_of_loads",
     "predictions_of_runs",
     "projects",
+    "put_off_slot",
     "query",
     "quoted",
+    "read_age",
+    "read_time",
     "recent_kernels",
     "refusals_between",
+    "remove_schedule",
+    "renew_slot",
     "repeated",
     "report_before",
     "rereading",
@@ -257,6 +290,8 @@ __all__ = [
     "states_of",
     "sweep",
     "table",
+    "take_over_slot",
+    "take_slot",
     "time_without",
     "timeline",
     "traces_of_run",
@@ -277,6 +312,11 @@ __all__ = [
 def is_server(url: str | None = None) -> bool:
     """Tell whether a store is asked for that a server keeps, not a file."""
     return url_of(url).get_backend_name() != "sqlite"
+
+
+def is_server_of(engine: Engine) -> bool:
+    """Tell whether a server keeps this store."""
+    return file_of(engine) is None
 
 
 def connect(url: str | None = None) -> Engine:

@@ -5,13 +5,14 @@ are removed for good, with `profsvc.store.upkeep`.
 """
 
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from sqlalchemy import Connection, Engine, bindparam, insert, text
 
-from profsvc.errors import NotFoundError, ServiceError
+from profsvc.errors import NotFoundError, ServiceError, UsageError
 from profsvc.store.engine import reading, writing
 from profsvc.store.load import now
 from profsvc.store.names import Names
@@ -19,6 +20,7 @@ from profsvc.store.results import clear_results, clear_upload
 from profsvc.store.same_report import settle_pages
 from profsvc.store.schema import metadata
 
+UNITS = {"h": "hours", "d": "days", "w": "weeks"}
 RUN_FACTS = ("host", "commit_id", "started_at", "created_at")
 _UPLOADS = """
     SELECT u.upload_id, u.run_id, r.project, r.name AS run, u.file_name, u.sha256, u.size_bytes, u.format, u.launches,
@@ -154,6 +156,17 @@ def rereading(upload_id: int, run_id: int) -> Callable[[Connection], None]:
         clear_results(connection, run_id)
 
     return clear
+
+
+def read_age(words: str) -> timedelta:
+    """Read how old.
+
+    >>> read_age("90d")
+    datetime.timedelta(days=90)
+    """
+    if not (found := re.fullmatch(r"(\d{1,5})([hdw])", words)):
+        raise UsageError(f"--older-than {words!r} must be a number and h, d or w, such as 90d")
+    return timedelta(**{UNITS[found[2]]: int(found[1])})
 
 
 def aged_runs(

@@ -37,10 +37,12 @@ KEYS = {
     "v1_kernel_summaries": "summary_id",
     "v1_sensors": "sensor_id",
     "v1_samples": "sample_id",
+    "v1_predictions": "prediction_id",
+    "v1_schedules": "schedule_id",
+    "v1_slots": "slot_id",
     "v1_findings": "finding_id",
     "v1_reports": "report_id",
     "v1_refusals": "refusal_id",
-    "v1_predictions": "prediction_id",
 }
 # The columns that name the runs of a row, where they are called otherwise: a project sees a row if all are its own.
 RUNS = {"v1_predictions": ("run_before", "run_after")}
@@ -144,7 +146,7 @@ def statement_of(
         conditions.append(sql)
         values |= {} if value is None else {f"value_{number}": value}
     if project is not None and view != "v1_columns":
-        conditions.append(_of_project(view, kinds, project))
+        conditions += _of_project(view, kinds, project)
         values["in_project"] = project
     if (key := _key_of(view, order)) and place is not None:
         conditions.append(f'"{key[0]}" {key[1]} :place')
@@ -156,16 +158,14 @@ def statement_of(
     return f"SELECT {shown} FROM {view}{where}{_order(view, order, kinds)}", values
 
 
-def _of_project(view: str, kinds: Mapping[str, str], project: str) -> str:
-    """Return the SQL that keeps the rows of other projects back."""
-    if view in RUNS:
-        own = "IN (SELECT run_id FROM v1_runs WHERE project = :in_project)"
-        return " AND ".join(f"{name} {own}" for name in RUNS[view])
-    if "project" in kinds:
-        return "project = :in_project"
-    if "run_id" in kinds:
-        return "run_id IN (SELECT run_id FROM v1_runs WHERE project = :in_project)"
-    raise AccessError(f"{view} tells of every project, and the token is for the project {project!r} alone")
+def _of_project(view: str, kinds: Mapping[str, str], project: str) -> list[str]:
+    """Return the conditions that keep the rows of other projects back."""
+    if "project" in kinds and view not in RUNS:
+        return ["project = :in_project"]
+    runs = [name for name in RUNS.get(view, ("run_id",)) if name in kinds]
+    if not runs:
+        raise AccessError(f"{view} tells of every project, and the token is for the project {project!r} alone")
+    return [f"{name} IN (SELECT run_id FROM v1_runs WHERE project = :in_project)" for name in runs]
 
 
 def _known(view: str, column: str, kinds: Mapping[str, str]) -> str:

@@ -1,5 +1,6 @@
 """What was foretold of the kernels of a run, what is known of their work, and the predictions that come of two runs."""
 
+import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -88,10 +89,22 @@ _OVERALL = {
     ("overall", "overall_as_published"): "speedup_as_published",
     ("ceiling", "ceiling"): "speedup_ceiling",
 }
+# Of some kernels only means are known: the results are theirs, and of no launch.
+_OF_MEANS = """
+    SELECT kernel, 'profsvc' AS source, '{kind}' AS kind, {criterion} AS criterion, {speedup} AS predicted,
+           {value} AS value, analysis_version
+    FROM {view} WHERE run_id = :run_id AND launch_id IS NULL AND kernel IS NOT NULL AND {speedup} > 0
+"""
+_CRITERIA_OF_MEANS = _OF_MEANS.format(
+    kind="criterion", criterion="criterion", speedup="speedup", value="value", view="v1_criteria"
+)
+OF_CRITERIA = (_CRITERIA, _CRITERIA_OF_MEANS)
 FORETOLD = (
     *(_POTENTIAL.format(kind=kind, criterion=name, speedup=column) for (kind, name), column in _OVERALL.items()),
-    *(_CRITERIA, _MODELS, _RULES),
-)
+    *(_OF_MEANS.format(kind=kind, criterion=f"'{name}'", speedup=column, value="NULL", view="v1_potential")
+      for (kind, name), column in _OVERALL.items()),
+    *(*OF_CRITERIA, _MODELS, _RULES),
+)  # fmt: skip
 MOST_PREDICTIONS = 200_000
 OF_SCORE = (
     "prediction_id", "run_before", "run_after", "kernel_before", "kernel_after", "source", "kind", "criterion",
@@ -118,10 +131,26 @@ def foretold(engine: Engine, run_id: int) -> list[dict[str, Any]]:
     kernel, source, kind, criterion, predicted, value (of a criterion), analysis_version (None of a tool's rules). What
     is not known is not there.
     """
+    return list(_told(engine, run_id, FORETOLD).values())
+
+
+def criteria_of_kernels(engine: Engine, run_id: int) -> dict[tuple[str, str], float]:
+    """Return the value of each criterion of the kernels of a run, by kernel and criterion."""
+    told = _told(engine, run_id, OF_CRITERIA).values()
+    return {(row["kernel"], row["criterion"]): row["value"] for row in told}
+
+
+def _told(engine: Engine, run_id: int, queries: Iterable[str]) -> dict[tuple[str, ...], dict[str, Any]]:
+    """Return what the queries give that is known, once each: what launches say comes before what means do."""
+    kept: dict[tuple[str, ...], dict[str, Any]] = {}
     with reading(engine) as connection:
-        found = [row for query in FORETOLD for row in connection.execute(text(query), {"run_id": run_id}).mappings()]
-        known = [row for row in found if row["predicted"] is not None]
-        return [{**row, "source": SHORT.get(row["source"], row["source"])} for row in known]
+        for query in queries:
+            for row in connection.execute(text(query), {"run_id": run_id}).mappings():
+                source = SHORT.get(row["source"], row["source"])
+                if row["predicted"] is not None and math.isfinite(row["predicted"]):
+                    key = (row["kernel"], source, row["kind"], row["criterion"])
+                    kept.setdefault(key, {**row, "source": source})
+    return kept
 
 
 def work_of_kernels(engine: Engine, run_id: int) -> dict[str, dict[str, Any]]:

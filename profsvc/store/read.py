@@ -36,11 +36,13 @@ ORDER = {
     "v1_criteria": "run_id, launch_id NULLS FIRST, kernel NULLS FIRST, criterion",
     "v1_potential": "run_id, launch_id NULLS FIRST, kernel NULLS FIRST",
     "v1_models": "run_id, launch_id NULLS FIRST, kernel NULLS FIRST, model, quantity, form NULLS FIRST",
+    "v1_schedules": "schedule_id",
+    "v1_slots": "slot_id",
     **dict.fromkeys(power_shapes.SHAPES, "run_id, item"),
+    "v1_predictions": "prediction_id",
     "v1_findings": "finding_id",
     "v1_reports": "report_id",
     "v1_refusals": "refusal_id",
-    "v1_predictions": "prediction_id",
 }
 
 NEAR = 1000

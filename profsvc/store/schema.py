@@ -34,6 +34,7 @@ from profsvc.store.night_schema import NIGHT
 from profsvc.store.parts import integer, key, metadata, real, ref, row_id, table, text
 from profsvc.store.power_schema import POWER
 from profsvc.store.prediction_schema import predictions
+from profsvc.store.schedule_schema import schedules, slots
 from profsvc.store.token_schema import tokens
 from profsvc.store.trace_schema import TRACES
 from profsvc.store.wide_schema import TABLES as WIDE
@@ -351,16 +352,6 @@ models = _results(
 RESULTS = {"criteria": criteria, "potential": potential, "models": models}
 
 __all__ = [
-    "EVENTS",
-    "NIGHT",
-    "POWER",
-    "RESULTS",
-    "STEP",
-    "TRACES",
-    "WHOLE",
-    "WIDE",
-    "deleted_uploads",
-    "metadata",
-    "predictions",
-    "tokens",
-]
+    "EVENTS", "NIGHT", "POWER", "RESULTS", "STEP", "TRACES", "WHOLE", "WIDE", "deleted_uploads", "metadata",
+    "predictions", "schedules", "slots", "tokens",
+]  # fmt: skip

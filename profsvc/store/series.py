@@ -13,7 +13,6 @@ import pandas as pd
 from sqlalchemy import Engine, bindparam, text
 
 from profsvc.store.engine import reading
-from profsvc.store.views import VIEWS
 
 # The tag that says which binary ran; without it the commit does.
 BINARY = "binary"
@@ -162,8 +161,6 @@ def refusals_between(engine: Engine, project: str, since: int, until: str) -> li
 
 def predictions_of_runs(engine: Engine, run_ids: Sequence[int]) -> list[dict[str, Any]]:
     """Return what was foretold of the change to one of these runs, and what it brought."""
-    if "v1_predictions" not in VIEWS:
-        return []
     query = text("SELECT * FROM v1_predictions WHERE run_after IN :runs").bindparams(bindparam("runs", expanding=True))
     found: list[dict[str, Any]] = []
     with reading(engine) as connection:

@@ -12,7 +12,15 @@ join, and so a look-up, as soon as a query asks for one value of it.
 from collections.abc import Iterable, Mapping
 
 from profsvc.errors import DomainError
-from profsvc.store import event_shapes, night_shapes, power_shapes, prediction_shapes, shapes, trace_shapes
+from profsvc.store import (
+    event_shapes,
+    night_shapes,
+    power_shapes,
+    prediction_shapes,
+    schedule_shapes,
+    shapes,
+    trace_shapes,
+)  # fmt: skip
 from profsvc.store.schema import STEP, WHOLE
 from profsvc.store.shapes import FLAG_NAMES, FLAGS, Shape, text_of
 
@@ -126,9 +134,10 @@ _SHAPES: dict[str, Shape] = {
         " JOIN model_names q ON q.model_id = c.model_id",
     ),
     **power_shapes.SHAPES,
-    **night_shapes.SHAPES,
     **prediction_shapes.SHAPES,
     **trace_shapes.SHAPES,
+    **schedule_shapes.SHAPES,
+    **night_shapes.SHAPES,
 }
 
 _SHAPES["v1_columns"] = Shape(

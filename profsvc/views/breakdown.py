@@ -8,9 +8,12 @@ if TYPE_CHECKING:
     from sqlalchemy import Engine
 
 
-def breakdown(engine: "Engine", launch_id: int) -> dict[str, list[dict[str, Any]]]:
-    """Return the sections of `specs.breakdown` with the values of a launch; what its export lacks is left out."""
-    stored = store.select(engine, "v1_counter_values", launch_id=launch_id)
+def breakdown(engine: "Engine", launch_id: int | None) -> dict[str, list[dict[str, Any]]]:
+    """Return the sections of `specs.breakdown` with the values of a launch; what its export lacks is left out.
+
+    A kernel that is known by means has no launch, and nothing is shown of it.
+    """
+    stored = [] if launch_id is None else store.select(engine, "v1_counter_values", launch_id=launch_id)
     known = {row["counter"]: row["value"] for row in stored if row["value"] is not None}
     return {
         section: [

@@ -180,7 +180,9 @@ def _benefit(engine: "Engine", run_id: int, kernel: str | None, limit: int | Non
         rows.append(_head(launch) | own | {"best": BENEFITS.get(f"B_{best}"), "zone": zone})
     if not rows:
         raise NotFoundError("; ".join(notes) or "the model of benefits has no time for these launches")
-    notes.append("costs are shares of the time that the model predicts; a ring: before both overlap")
+    notes.append(
+        "costs are shares of the time that the model predicts; a ring: before both overlap, which colours the mark"
+    )
     return {"title": "Benefit chart", "columns": BENEFIT, "rows": rows, "benefits": BENEFITS, "notes": notes,
             "truncated": truncated}  # fmt: skip
 

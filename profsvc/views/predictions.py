@@ -37,29 +37,40 @@ def record(engine: "Engine", view: Row) -> dict[str, Any]:
     pairs = {row["kernel_before_full"]: row for row in view["kernels"] if _is_pair(row, same_run=before == after)}
     told = [row for row in store.foretold(engine, before) if row["kernel"] in pairs]
     works = [store.work_of_kernels(engine, run_id) for run_id in (before, after)] if told else [{}, {}]
-    values = {(row["kernel"], row["criterion"]): row["value"] for row in store.foretold(engine, after)} if told else {}
-    judged = {name: _judged(pair, works[0].get(name), works[1].get(pair["kernel_after_full"]))
-              for name, pair in pairs.items()}  # fmt: skip
-    rows = [
-        {
-            **row,
-            **judged[row["kernel"]],
-            "kernel_before": row["kernel"],
-            "kernel_after": (pair := pairs[row["kernel"]])["kernel_after_full"],
-            "achieved": pair["speedup"],
-            "value_before": row["value"],
-            "value_after": values.get((pair["kernel_after_full"], row["criterion"]))
-            if row["value"] is not None
-            else None,
-            "before_ns": pair["mean_before_us"] * 1e3,
-            "after_ns": pair["mean_after_us"] * 1e3,
-            "matched_by": pair["matched_by"],
-        }
-        for row in told
-    ]
+    values = store.criteria_of_kernels(engine, after) if told else {}
+    judged = {
+        name: _judged(
+            pair, _work(works[0], name, view["before"]), _work(works[1], pair["kernel_after_full"], view["after"])
+        )
+        for name, pair in pairs.items()
+    }
+    rows = [_prediction(row, pairs[row["kernel"]], judged[row["kernel"]], values) for row in told]
     store.save_predictions(engine, before, after, rows)
     reasons = list(dict.fromkeys(f"{row['kernel_after']}: {row['reason']}" for row in rows if row["reason"]))
     return {"recorded": len(rows), "scored": sum(row["scored"] for row in rows), "reasons": reasons}
+
+
+def _prediction(told: Row, pair: Row, judged: Row, values: Mapping[tuple[str, str], float]) -> dict[str, Any]:
+    """Return the row of what was foretold of a kernel, with what it achieved."""
+    is_criterion = told["kind"] == "criterion"
+    return {
+        **told,
+        **judged,
+        "kernel_before": told["kernel"],
+        "kernel_after": pair["kernel_after_full"],
+        "achieved": pair["speedup"],
+        "value_before": told["value"],
+        "value_after": values.get((pair["kernel_after_full"], told["criterion"])) if is_criterion else None,
+        "before_ns": pair["mean_before_us"] * 1e3,
+        "after_ns": pair["mean_after_us"] * 1e3,
+        "matched_by": pair["matched_by"],
+    }
+
+
+def _work(works: Mapping[str, Row], kernel: str, run: Row) -> Row:
+    """Return what is known of the work of a kernel; of one without launches the device of its run."""
+    unknown = dict.fromkeys(("least_threads", "most_threads", "tool", "other_tool"))
+    return works.get(kernel) or {**unknown, "unknown": 0, "device": run["device"], "other_device": run["device"]}
 
 
 def _is_pair(row: Row, *, same_run: bool) -> bool:
@@ -67,7 +78,7 @@ def _is_pair(row: Row, *, same_run: bool) -> bool:
     return row["speedup"] is not None and not (same_run and row["kernel_before_full"] == row["kernel_after_full"])
 
 
-def _judged(pair: Row, old: Row | None, new: Row | None) -> dict[str, Any]:
+def _judged(pair: Row, old: Row, new: Row) -> dict[str, Any]:
     """Why both do the same work, and why a prediction of the pair does not count; None where it does."""
     same = MAPPED if pair["matched_by"] == MAPPED else SAME_THREADS if _threads(old) == _threads(new) else None
     if same == SAME_THREADS and _threads(old) is None:
@@ -83,13 +94,13 @@ def _judged(pair: Row, old: Row | None, new: Row | None) -> dict[str, Any]:
             f"nothing says that both do the same work: a launch has {threads[0]} before and {threads[1]} after; "
             "where it is the same, say so with --map OLD=NEW"
         )
-    return {"same_work": same, "device": None if old is None else old["device"], "scored": int(not said),
+    return {"same_work": same, "device": old["device"], "scored": int(not said),
             "reason": "; ".join(said) or None}  # fmt: skip
 
 
-def _threads(one: Row | None) -> tuple[float, float] | None:
+def _threads(one: Row) -> tuple[float, float] | None:
     """Return the least and the most threads of a launch, where all are known."""
-    if one is None or one["unknown"] or one["least_threads"] is None:
+    if one["unknown"] or one["least_threads"] is None:
         return None
     return one["least_threads"], one["most_threads"]
 
@@ -101,8 +112,8 @@ def _words(threads: tuple[float, float] | None) -> str:
     return f"{least:.0f} threads" if least == most else f"{least:.0f} to {most:.0f} threads"
 
 
-def _names(one: Row | None, what: str) -> set[str]:
-    return set() if one is None else {name for name in (one[what], one[f"other_{what}"]) if name is not None}
+def _names(one: Row, what: str) -> set[str]:
+    return {name for name in (one[what], one[f"other_{what}"]) if name is not None}
 
 
 def accuracy(

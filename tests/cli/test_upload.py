@@ -175,7 +175,7 @@ def test_a_terminal_gets_a_bar_and_no_bytes_of_a_name(cli, fixtures, store_file,
     shutil.copy(fixtures / PLAIN, file)
     monkeypatch.setattr(sys, "stderr", terminal)
     seen = []
-    upload._one(str(file), lambda stream, name, progress: seen.append((name, progress(len(stream.read())))))
+    upload.one(str(file), lambda stream, name, progress: seen.append((name, progress(len(stream.read())))))
     assert seen == [(file.name, None)]
     assert "[red]\\x1b]0;a.csv" in terminal.getvalue()
     assert "100%" in terminal.getvalue()

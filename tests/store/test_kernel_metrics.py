@@ -6,6 +6,7 @@ import pandas as pd
 from sqlalchemy import Engine
 
 from profsvc import pipeline, store
+from profsvc.pipeline.kernels import means_of_run
 
 METRICS = """==1== NVPROF is profiling process 1, command: ./app
 ==1== Profiling result:
@@ -65,7 +66,7 @@ def test_sums_tell_the_time_of_a_kernel_that_no_trace_has(engine: Engine) -> Non
 def test_a_run_without_means_has_none(engine: Engine) -> None:
     run_id = stored(engine, TRACE)
     assert store.kernel_metrics(engine, run_id).empty
-    assert pipeline.means_of_run(engine, run_id) is None
+    assert means_of_run(engine, run_id) is None
 
 
 def test_results_of_kernels_are_rows_without_a_launch(engine: Engine) -> None:

@@ -69,6 +69,23 @@ def test_a_speedup_of_a_kernel_is_that_of_all_its_time(pair: Engine) -> None:
     assert store.foretold(pair, 2) == []
 
 
+def test_of_kernels_with_means_alone_the_means_count_and_launches_come_before_them(engine: Engine) -> None:
+    store.write_upload(engine, info(), store.RunInfo(name="means"), batches())
+    ids = pd.Series([FIRST, None, None], dtype="Int64")
+    kernels = {"launch_id": ids, "kernel": [None, KERNELS[0], KERNELS[1]]}
+    found = {
+        "potential": pd.DataFrame({**kernels, "speedup": [2.0, 9.0, 3.0], "duration_ns": [1250.0, 1.0, 1.0]}),
+        "criteria": pd.DataFrame({**kernels, "criterion": ["divergence"] * 3, "value": [0.5, 0.1, 0.25],
+                                  "speedup": [1.5, 9.0, 4.0]}),
+    }  # fmt: skip
+    store.save_results(engine, 1, [found], "7")
+    told = {(row["kernel"], row["criterion"]): row["predicted"] for row in store.foretold(engine, 1)}
+    assert told == {(KERNELS[0], "overall"): 2, (KERNELS[1], "overall"): 3, (KERNELS[0], "divergence"): 1.5,
+                    (KERNELS[1], "divergence"): 4}  # fmt: skip
+    values = store.criteria_of_kernels(engine, 1)
+    assert values == {(KERNELS[0], "divergence"): 0.5, (KERNELS[1], "divergence"): 0.25}
+
+
 def test_the_work_of_a_kernel_is_its_threads_its_device_and_its_tool(pair: Engine) -> None:
     works = [store.work_of_kernels(pair, run_id)[KERNELS[0]] for run_id in (1, 2)]
     threads = [(work["least_threads"], work["most_threads"], work["unknown"]) for work in works]

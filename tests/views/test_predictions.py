@@ -164,7 +164,8 @@ def test_only_the_same_work_on_the_same_device_counts(by, changes, same, reason)
 
 
 def test_kernels_whose_work_is_unknown_in_both_do_not_count():
-    judged = predictions._judged({"matched_by": "name"}, None, None)
+    work = predictions._work({}, "k", {"device": None})
+    judged = predictions._judged({"matched_by": "name"}, work, work)
     assert (judged["same_work"], judged["scored"]) == (None, 0)
     assert "an unknown number of threads before and an unknown number of threads after" in judged["reason"]
 

@@ -197,9 +197,9 @@ def test_sql_that_names_columns_badly_is_harmless(attacked):
 
 PATHS = (
     *("/v1/runs/{}", "/v1/explain/{}", "/v1/launches?kernel={}", "/v1/runs/1?kernel={}", "/{}"),
-    *("/v1/reports/{}", "/v1/reports/1.{}"),
     *("/v1/compare?before={}&after=1", "/v1/launches?order={}", "/v1/sql?q={}", "/v1/runs/1/power?sensor={}"),
     *("/v1/runs/{}/power", "/v1/components?device={}", "/v1/runs/1/heat-map?minus={}", "/v1/{}.csv"),
+    *("/v1/reports/{}", "/v1/reports/1.{}"),
 )
 ODD = ("%00", "%ff%fe", "%ed%a0%80", "%C0%AE%C0%AE/", "%", "%zz", "%0a%0d")
 

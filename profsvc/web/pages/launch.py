@@ -127,7 +127,7 @@ def _page(request: Request, run: dict[str, Any], one: dict[str, Any], links: Lin
         ideal_limit=titles.get(bound.get("ideal_bound"), bound.get("ideal_bound")),
         criteria=criteria_rows(one["criteria"], one["of_run"]), units=_units(one),
         rules=_rules(one["rules"]), said=[rule for rule in one["rules"] if rule["message"]],
-        parts={} if launch_id is None else parts.breakdown(engine, launch_id), facts=_facts(row),
+        parts=parts.breakdown(engine, launch_id), facts=_facts(row),
         models=_models(models), beside=one.get("models"), tables=TABLES,
         figures=figures_of(request, run["run_id"], launch_id),
     )  # fmt: skip
@@ -184,21 +184,16 @@ def _facts(row: dict[str, Any]) -> list[tuple[str, str]]:
     """Return what is known of how a launch was made."""
 
     def shape(what: str) -> str:
-        sizes = [row[f"{what}_{axis}"] for axis in "xyz"]
+        sizes = [row.get(f"{what}_{axis}") for axis in "xyz"]
         return "" if None in sizes else " \u00d7 ".join(map(str, sizes))
 
     named = (
-        ("device", "device"),
-        ("tool", "tool"),
+        ("registers a thread", "registers_per_thread"),
+        *((name, name) for name in ("device", "tool", "host", "stream")),
         ("process", "process_name"),
-        ("host", "host"),
-        ("stream", "stream"),
+        ("line of the file", "line"),
     )
-    return [
-        ("grid", shape("grid")), ("block", shape("block")),
-        ("registers a thread", cell(row["registers_per_thread"])), *((title, cell(row[key])) for title, key in named),
-        ("line of the file", cell(row["line"])),
-    ]  # fmt: skip
+    return [("grid", shape("grid")), ("block", shape("block")), *((title, cell(row.get(key))) for title, key in named)]
 
 
 def register(app: FastAPI) -> None:

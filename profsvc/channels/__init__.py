@@ -1,0 +1,76 @@
+"""Where reports are sent: channels that the operator names in a file, and that users only choose by name.
+
+`load` reads the file, `deliver` sends one message to some of them and says of each what became of it. A channel is of
+one of the kinds of `SINKS`; what a message says, such as the name of a kernel, is only ever text there.
+"""
+
+import random
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from profsvc.channels import chat, folder, mail
+from profsvc.channels.configuration import Channel, load
+from profsvc.channels.message import Message, PassingError
+from profsvc.errors import NotFoundError, ProfsvcError
+
+__all__ = ["WAITS", "Channel", "Delivery", "Message", "chosen", "deliver", "load", "trial"]
+
+WAITS = (1.0, 4.0)
+"""Seconds between one try and the next."""
+SINKS: Mapping[str, Callable[[Message, Channel], str]] = {
+    "smtp": mail.send,
+    "slack": chat.send,
+    "teams": chat.send,
+    "mattermost": chat.send,
+    "file": folder.send,
+}
+
+
+class Delivery(NamedTuple):
+    """What became of a message to a channel: whether it was delivered, when that was known, and where to or why not."""
+
+    channel: str
+    delivered: bool
+    at: str
+    said: str
+
+
+def chosen(channels: Mapping[str, Channel], names: Iterable[str]) -> list[Channel]:
+    """Return the channels of these names."""
+    for name in (names := list(names)):
+        if name not in channels:
+            error = NotFoundError.near("channel", name, channels)
+            raise NotFoundError(f"{error}; channels are named in the file of PROFSVC_CHANNELS")
+    return [channels[name] for name in dict.fromkeys(names)]
+
+
+def deliver(message: Message, channels: Iterable[Channel], waits: Sequence[float] = WAITS) -> list[Delivery]:
+    """Send a message to each channel, again after a failure that may pass; that one fails keeps it from no other."""
+    return [_sent(message, channel, waits) for channel in channels]
+
+
+def _sent(message: Message, channel: Channel, waits: Sequence[float]) -> Delivery:
+    delivered, said = False, ""
+    for wait in (*waits, None):
+        try:
+            delivered, said = True, SINKS[channel.kind](message, channel)
+            break
+        except PassingError as error:
+            said = str(error)
+            if wait is None:
+                break
+            time.sleep(max(wait * random.uniform(0.5, 1.5), error.wait_s))
+        except ProfsvcError as error:
+            said = str(error)
+            break
+    return Delivery(channel.name, delivered, datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"), said)
+
+
+def trial(name: str) -> Message:
+    """Return a message that says that a channel works."""
+    line = f"This is a test of the channel {name!r} of profsvc. It holds no report."
+    html = f"<!doctype html><html lang=en><meta charset=utf-8><title>profsvc</title><p>{line.replace('<', '&lt;')}</p>"
+    forms = {"txt": line + "\n", "md": line + "\n", "html": html, "json": "{}\n"}
+    return Message(f"profsvc: a test of the channel {name}", [line], forms, f"test-of-{name}", f"{time.time_ns()}")

@@ -1,0 +1,96 @@
+"""Mail as a channel: text and HTML, with the pictures of the HTML as parts of the mail, for readers show no others."""
+
+import base64
+import binascii
+import re
+import smtplib
+import ssl
+from datetime import UTC, datetime
+from email.message import EmailMessage
+from email.policy import SMTP
+from email.utils import format_datetime
+from hashlib import sha256
+
+from profsvc.channels.configuration import Channel
+from profsvc.channels.message import Message, PassingError, one_line, whole
+from profsvc.errors import ServiceError
+
+SECONDS = 20.0
+PICTURE = re.compile(r'src="data:image/png;base64,([A-Za-z0-9+/=\s]+)"')
+
+
+def send(message: Message, channel: Channel) -> str:
+    """Send a mail and return to whom; raise `PassingError` where another try may do, else `ServiceError`."""
+    options, mail = channel.options, composed(message, channel)
+    try:
+        with _connected(channel) as server:
+            if options["user"]:
+                server.login(options["user"], channel.secret("password"))
+            refused = server.send_message(mail, options["sender"], options["to"])
+    except smtplib.SMTPRecipientsRefused as error:
+        raise _refusal(next(iter(error.recipients.values()))) from None
+    except smtplib.SMTPResponseException as error:
+        raise _refusal((error.smtp_code, error.smtp_error)) from None
+    except ssl.SSLError as error:
+        raise ServiceError(f"the mail server {options['host']} is not trusted: {error.reason or error}") from None
+    except (smtplib.SMTPServerDisconnected, OSError) as error:
+        raise PassingError(f"the mail server {options['host']} does not answer: {error}") from None
+    except smtplib.SMTPException as error:
+        raise ServiceError(f"the mail server {options['host']} cannot do it: {one_line(str(error))}") from None
+    taken = [address for address in options["to"] if address not in refused]
+    return "mail to " + ", ".join(taken) + (f"; refused for {', '.join(refused)}" if refused else "")
+
+
+def _connected(channel: Channel) -> smtplib.SMTP:
+    host, port, security = (channel.options[name] for name in ("host", "port", "security"))
+    if security == "tls":
+        return smtplib.SMTP_SSL(host, port, timeout=SECONDS, context=ssl.create_default_context())
+    server = smtplib.SMTP(host, port, timeout=SECONDS)
+    if security == "starttls":
+        try:
+            server.starttls(context=ssl.create_default_context())
+        except BaseException:
+            server.close()
+            raise
+    return server
+
+
+def _refusal(said: tuple[int, bytes | str]) -> Exception:
+    code, words = said
+    text = one_line(words.decode("utf-8", "replace") if isinstance(words, bytes) else words)
+    return (PassingError if 400 <= code < 500 else ServiceError)(f"the mail server refuses it: {code} {text}")
+
+
+def composed(message: Message, channel: Channel) -> EmailMessage:
+    """Return the mail. Its head holds what the file of channels says, and a subject of one line."""
+    options = channel.options
+    mail = EmailMessage(policy=SMTP)
+    mail["Subject"] = one_line(message.subject, 200)
+    mail["From"] = options["sender"]
+    mail["To"] = ", ".join(options["to"])
+    mail["Date"] = format_datetime(datetime.now(UTC))
+    name = sha256(f"{message.key}\n{channel.name}\n{options['sender']}".encode()).hexdigest()[:32]
+    mail["Message-ID"] = f"<{name}@profsvc>"
+    mail["Auto-Submitted"] = "auto-generated"
+    link = f"{options['site'].rstrip('/')}{message.path}" if options["site"] and message.path else ""
+    mail.set_content(whole(message.forms["txt"]) + (f"\n{link}\n" if link else ""))
+    html, pictures = _apart(whole(message.forms["html"]), name)
+    mail.add_alternative(html, subtype="html")
+    page = mail.get_payload(1)
+    for number, picture in enumerate(pictures):
+        page.add_related(picture, "image", "png", cid=f"<{number}.{name}@profsvc>")  # type: ignore[union-attr]
+    return mail
+
+
+def _apart(html: str, name: str) -> tuple[str, list[bytes]]:
+    """Take the pictures out of a page, which is to refer to them as parts of the mail."""
+    pictures: list[bytes] = []
+
+    def taken(found: re.Match[str]) -> str:
+        try:
+            pictures.append(base64.b64decode(found[1], validate=False))
+        except binascii.Error:
+            return found[0]
+        return f'src="cid:{len(pictures) - 1}.{name}@profsvc"'
+
+    return PICTURE.sub(taken, html), pictures

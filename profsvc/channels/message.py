@@ -1,0 +1,54 @@
+"""What is sent, whatever the channel, and how texts that others wrote are kept from being more than text."""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+LONGEST = 300
+MOST_LINES = 20
+
+
+class Message(NamedTuple):
+    """What is sent: short for a chat, whole for a mail and a folder.
+
+    ``lines`` are plain texts; ``forms`` are whole documents by their suffix: txt, md, html, json. ``key`` is the same
+    for the same message, so that who gets it twice can tell; ``path`` is where it is found on the service.
+    """
+
+    subject: str
+    lines: Sequence[str]
+    forms: Mapping[str, str]
+    stem: str
+    key: str
+    path: str = ""
+
+
+class PassingError(Exception):
+    """A failure to send that may pass: another try may do, not before ``wait_s``. It stays among the channels."""
+
+    wait_s = 0.0
+
+
+def one_line(text: str, most: int = LONGEST) -> str:
+    r"""Return a text as one line that is shown as it is: no line ends, nothing that acts or turns the direction.
+
+    >>> one_line("a\r\nBcc: x\u202e"), one_line("abcdef", 5)
+    ('a  Bcc: x ', 'ab...')
+    """
+    shown = "".join(sign if sign.isprintable() else " " for sign in text[: most + 1])
+    return shown if len(shown) <= most else shown[: most - 3] + "..."
+
+
+def lines_of(message: Message) -> list[str]:
+    """Return the lines for a chat: few enough, and each short enough."""
+    shown = [one_line(line) for line in message.lines[:MOST_LINES]]
+    more = len(message.lines) - len(shown)
+    return [*shown, *([f"and {more} more lines in the report"] if more else [])]
+
+
+def whole(text: str) -> str:
+    r"""Return a text that every encoding of Unicode can hold.
+
+    >>> whole("a\udc80b")
+    'a?b'
+    """
+    return text.encode("utf-8", "replace").decode("utf-8")

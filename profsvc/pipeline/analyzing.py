@@ -1,0 +1,142 @@
+"""The results of a run: counters, criteria, potential and models of its launches, its power, its memory traces."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain
+from typing import TYPE_CHECKING, Any, cast
+
+import pandas as pd
+
+from profsvc import analysis, specs, store
+from profsvc.analysis.kernels import TOOL
+from profsvc.pipeline import memory_traces
+from profsvc.pipeline.kernels import means_of_run, results_of_kernels
+from profsvc.pipeline.power import analyze_power
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
+LAUNCHES_AT_ONCE = 200
+MOST_AT_ONCE = 20_000
+METRICS_AT_ONCE = 50_000
+# What an export says of its own device; the same in every launch, up to the clock.
+DEVICE_FIGURES = (
+    "sm_count", "max_warps_per_sm", "dram_peak_bytes_per_s", "fp32_peak_flop_per_s", "fp64_peak_flop_per_s",
+    "l2_size_bytes", "sm_clock_max_hz", "mem_clock_max_hz",
+)  # fmt: skip
+Progress = Callable[[int], None]
+
+
+def analyze_again(engine: "Engine", files: store.Files, run_id: int) -> int:
+    """Recompute a run because somebody asks: its memory traces where they were not simulated, then all else."""
+    memory_traces.simulate_traces(engine, run_id, memory_traces.kept_in(files))
+    return analyze(engine, run_id, asked=True)
+
+
+def analyze(engine: "Engine", run_id: int, progress: Progress | None = None, *, asked: bool = False) -> int:
+    """Recompute the counters, criteria, potential and power of a run; return how many launches it has.
+
+    Launches without metrics get no rows of results, and none of them is read: they count by sums over their file.
+    Where another file comes to the run meanwhile, it is all computed again: of two analyses no older one is the last.
+    """
+    while (total := _analyze_launches(engine, run_id)) is None:
+        continue
+    analyze_power(engine, run_id, asked=asked)
+    if progress:
+        progress(total)
+    return total
+
+
+def _analyze_launches(engine: "Engine", run_id: int) -> int | None:
+    """Recompute what is known of the launches of a run; None where it has other files by now."""
+    uploads = store.select(engine, "v1_uploads", run_id=run_id)
+    tools = {upload["upload_id"]: str(upload["format"]).split("-")[0] for upload in uploads if upload["launches"]}
+    launches, lent = _measured(engine, run_id, tools)
+    rest = _rest(engine, run_id, uploads, launches)
+    counters = _counters(engine, launches, lent, tools)
+    of_kernels: Iterator[dict[str, pd.DataFrame]] = iter(())
+    if means := means_of_run(engine, run_id):
+        of_kernels = results_of_kernels(engine, run_id, means, rest, whole=launches.empty)
+        rest = rest._replace(launches=0)
+    results = analysis.analyze(launches, counters, store.characterizations(engine), specs.criteria(), rest)
+    results = chain(results, of_kernels)
+    figures: list[pd.DataFrame] = []
+    parts = chain(_noting_devices(results, launches, figures), memory_traces.rows_of_run(engine, run_id))
+    if not store.save_results(engine, run_id, parts, analysis.VERSION, [upload["upload_id"] for upload in uploads]):
+        return None
+    _describe_devices(engine, figures)
+    return sum(int(upload["launches"]) for upload in uploads)
+
+
+def _counters(
+    engine: "Engine", launches: pd.DataFrame, lent: pd.DataFrame, tools: Mapping[int, str]
+) -> Iterator[tuple[pd.DataFrame, Mapping[str, Any], str]]:
+    """Yield the counters of launches and their tool, as many at once as have few enough metrics for the memory."""
+    for upload_id, group in launches.groupby("upload_id"):
+        tool = tools[int(str(upload_id))]
+        for (device, capability), same in group.groupby(["device", "compute_capability"], dropna=False):
+            name, known = (part if isinstance(part, str) else None for part in (device, capability))
+            catalogue = specs.figures(name, known) if tool == TOOL else {}
+            known = known or cast("str | None", catalogue.get("compute_capability"))
+            begin, size = 0, LAUNCHES_AT_ONCE
+            while begin < len(same):
+                some = same.iloc[begin : begin + size]
+                metrics = store.metrics(engine, int(str(upload_id)), some["launch_id"].tolist())
+                if tool == "ncu" and len(lent):  # the launch's own cells come first, and the first counts
+                    metrics = pd.concat([metrics, lent[lent["launch_id"].isin(some["launch_id"])]], ignore_index=True)
+                wide = store.wide_values(engine, some["launch_id"].tolist(), analysis.metrics_used(tool, known))
+                yield *analysis.counters_of(some, metrics, tool, known, wide, catalogue), tool
+                begin += size
+                # Launches of a trace have few metrics or none: then many of them take no more memory.
+                size = max(LAUNCHES_AT_ONCE, min(MOST_AT_ONCE, METRICS_AT_ONCE * len(some) // (len(metrics) + 1)))
+
+
+def _measured(engine: "Engine", run_id: int, tools: Mapping[int, str]) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return the launches of a run that have metrics, their own or lent by a session page, and those that are lent."""
+    attributes = store.device_attributes(engine, run_id)
+    launches = store.measured_launches(engine, [u for u, tool in tools.items() if analysis.feeds_criteria(tool)])
+    own = launches["launch_id"]
+    if len(attributes):
+        pages = [upload for upload, tool in tools.items() if tool == "ncu"]
+        launches = pd.concat([launches, store.measured_launches(engine, pages, measured=False)], ignore_index=True)
+    named, lent = analysis.lend(launches, attributes)
+    kept = named[named["launch_id"].isin(own) | named["launch_id"].isin(lent["launch_id"])]
+    return kept.sort_values("launch_id").reset_index(drop=True), lent
+
+
+def _rest(engine: "Engine", run_id: int, uploads: Sequence[Mapping[str, Any]], launches: pd.DataFrame) -> analysis.Rest:
+    """Return what a run has beside ``launches``, those with metrics; launches of several pages count once."""
+    first = launches["same_as"].fillna(launches["launch_id"])
+    report_of = {upload["upload_id"]: upload["same_as"] or upload["upload_id"] for upload in uploads}
+    report = launches["upload_id"].map(report_of)
+    number, time_ns, advice = 0, 0.0, ""
+    for upload in uploads:
+        if upload["same_as"] is not None or not upload["launches"]:
+            continue
+        known = first[report == upload["upload_id"]].unique().tolist()
+        if lacking := upload["launches"] - len(known):
+            whole = upload["gpu_time_ns"] or 0.0
+            time_ns += store.time_without(engine, upload["upload_id"], known) if known else whole
+            number += lacking
+            advice = specs.how_to_measure(str(upload["format"]).split("-")[0])
+    return analysis.Rest(store.timeline(engine, run_id), number, time_ns, advice)
+
+
+def _noting_devices(
+    results: Iterator[dict[str, pd.DataFrame]], launches: pd.DataFrame, figures: list[pd.DataFrame]
+) -> Iterator[dict[str, pd.DataFrame]]:
+    """Pass results through, and keep in ``figures`` the most that the export says of each device."""
+    device_of = launches.set_index("launch_id")["device_id"]
+    for part in results:
+        if "counters" in part:
+            said = part["counters"][part["counters"]["counter"].isin(DEVICE_FIGURES)]
+            said = said.assign(device_id=said["launch_id"].map(device_of)).dropna(subset=["device_id"])
+            figures.append(said.groupby(["device_id", "counter"])[["value"]].max().reset_index())
+        yield part
+
+
+def _describe_devices(engine: "Engine", said: list[pd.DataFrame]) -> None:
+    """Keep what the export says of its devices themselves."""
+    for device_id, group in pd.concat(said).groupby("device_id") if said else ():
+        known = {str(name): value for name, value in group.groupby("counter")["value"].max().items()}
+        sms = known.pop("sm_count", None)
+        store.describe_device(engine, int(str(device_id)), None if sms is None else int(sms), known)
