@@ -11,6 +11,7 @@ from profsvc.store import history
 from profsvc.store.engine import writing
 from profsvc.store.history import Asked
 from profsvc.store.power_schema import FRAMES
+from tests.benchmarks.history import fill, measured
 from tests.store.conftest import KERNELS, batches, info
 
 RUNS = 6
@@ -183,3 +184,12 @@ def test_the_newest_are_read_off_an_index(full: Engine) -> None:
     whole = [line for line in seen if line.startswith("SCAN") and not line.startswith(("SCAN load_name_0", "SCAN n"))]
     assert whole == []
     assert not [line for line in seen if "TEMP B-TREE" in line and "SUBQUERY" not in line][1:]
+
+
+def test_the_benchmark_asks_a_full_store_on_both_databases(engine: Engine) -> None:
+    fill(engine, runs=1000)
+    asked = {(what, quantity): points for what, quantity, points, _, _ in measured(engine, 1000, 1)}
+    assert asked["each run has it", "duration"] == asked["from the middle", "divergence"] + 1 == 500
+    assert asked["all of it", "potential"] == 1000
+    assert asked["rare", "duration"] == 2
+    assert asked["one project", "power"] == 50
