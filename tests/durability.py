@@ -42,7 +42,9 @@ Make = Callable[[int], Iterator[str]]
 SLOWER = 4  # a file takes so much longer on a server, whose connections are made anew
 KINDS: tuple[tuple[Make, int], ...] = ((gpu_trace, 400), (smi_log, 150), (partial(ncu_raw, metrics=100), 3))
 RUNS = 4  # that a crowd uploads into
-FORK = multiprocessing.get_context("fork")  # a new process that has everything imported
+# A new process that has everything imported, and no thread of the one that asks for it.
+FORK = multiprocessing.get_context("forkserver")
+FORK.set_forkserver_preload(["tests.durability"])
 # Whatever an upload has rows in, and the key that says whose they are.
 TABLES = {"launches": "launch_id", "metrics": "launch_ref", "samples": "sample_id", "transfers": "transfer_id"}
 SUMS = {"launches": "duration_ns", "metrics": "line", "samples": "value", "transfers": "line"}

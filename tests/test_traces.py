@@ -120,7 +120,8 @@ def test_the_numbers_are_those_of_an_analysis_of_every_launch(engine: Engine) ->
         some = launches[launches["upload_id"] == upload_id]
         capability = "9.0" if tool == "ncu" else None
         every = store.table(engine, "v1_metrics", upload_id=upload_id).dropna(subset=["launch_id"])
-        counters.append(analysis.counters_of(some, every, tool, capability))
+        device = None if tool == "ncu" else specs.figures(str(some["device"].iloc[0]), None)
+        counters.append((*analysis.counters_of(some, every, tool, capability, device=device), tool))
     rest = analysis.Rest(store.timeline(engine, 1))
     parts = list(analysis.analyze(launches, counters, store.characterizations(engine), specs.criteria(), rest))
     every = {name: pd.concat([part[name] for part in parts if name in part]) for name in ("potential", "criteria")}

@@ -70,7 +70,10 @@ def test_a_head_that_drips_is_cut(hasty):
 def test_the_next_request_of_a_connection_has_its_deadline_too(hasty):
     with connect(hasty) as line:
         line.sendall(b"GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        assert line.recv(65536).startswith(b"HTTP/1.1 200")
+        answer = b""
+        while not answer.endswith(b"}"):
+            answer += line.recv(65536)
+        assert answer.startswith(b"HTTP/1.1 200")
         line.sendall(b"\r\nGET /livez HT")
         assert rest(line) == b""
 
