@@ -201,4 +201,4 @@ def test_a_server_is_asked_as_it_is(cli, postgres_url):
     answer = cli("--store", postgres_url, "sql", "select count(*) as n from v1_runs", "-o", "csv")
     assert (answer.code, answer.out, answer.err) == (0, "n\n0\n", "")
     refused = cli("--store", postgres_url, "sql", "select lo_create(1)")
-    assert (refused.code, refused.err) == (2, "Error: the function 'lo_create' is not allowed\n")
+    assert (refused.code, refused.err) == (2, "Error: the function 'lo_create' is not allowed (line 1, column 8)\n")
