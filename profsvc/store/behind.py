@@ -14,7 +14,7 @@ from sqlalchemy import Connection
 
 from profsvc.store.staging import Columns, Sink
 
-MOST_WAITING = 3
+MOST_WAITING = 1
 GRACE_SECONDS = 1.0
 
 
