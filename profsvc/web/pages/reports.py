@@ -20,6 +20,12 @@ from profsvc.web.site import grant_of, site_of
 
 LIMIT, MOST = 100, 2000
 TAGS = {"worse": "bad", "better": "good"}
+# Title of a column of the parts of a report -> what explains its numbers.
+EXPLAINED = {
+    "before": "v1_findings.value_before", "after": "v1_findings.value_after", "change": "v1_findings.change",
+    "as measured": "v1_findings.raw_after", "corrected": "v1_findings.value_after", "expected": "report.expected",
+    "tonight": "report.tonight", "p": "report.p", "foretold": "report.foretold", "achieved": "report.achieved",
+}  # fmt: skip
 
 
 def _report(row: Row) -> str:
@@ -30,12 +36,12 @@ COLUMNS = [
     Column("night", "Night", link=_report),
     Column("scope", "Project", "name", width=24),
     Column("one_line", "In one line", "name", width=110, link=_report),
-    Column("findings_new", "New", "number"),
-    Column("findings_open", "Open", "number"),
-    Column("reruns_wanted", "Runs wanted", "number"),
-    Column("uploads_failed", "Files refused", "number"),
-    Column("runs", "Runs", "number"),
-    Column("series", "Series", "number"),
+    Column("findings_new", "New", "number", "v1_reports.findings_new"),
+    Column("findings_open", "Open", "number", "v1_reports.findings_open"),
+    Column("reruns_wanted", "Runs wanted", "number", "v1_reports.reruns_wanted"),
+    Column("uploads_failed", "Files refused", "number", "v1_reports.uploads_failed"),
+    Column("runs", "Runs", "number", "v1_reports.runs"),
+    Column("series", "Series", "number", "v1_reports.series"),
     Column("made_at", "Made (UTC)", "when"),
 ]
 
@@ -66,7 +72,7 @@ def one(request: Request) -> Response:
         links=Links(json=path_to(request, f"/v1/reports/{number}"), sql=_sql(number)), document=document,
         forms={title: path_to(request, f"/v1/reports/{number}.{form}") for title, form in forms.items()},
         tone=_tone(document), parts=parts(document), pictures=_pictures(document), tags=TAGS,
-        numbered=_numbered(parts(document)),
+        numbered=_numbered(parts(document)), explain=EXPLAINED,
     )  # fmt: skip
 
 
