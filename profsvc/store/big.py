@@ -96,7 +96,7 @@ def kernels_by_time(engine: Engine, run_id: int, limit: int) -> tuple[list[dict[
 
 
 def transfers_by_kind(engine: Engine, run_id: int) -> list[dict[str, Any]]:
-    """Return copies and sets of a run by kind: how many, how long, how much."""
+    """Return copies and sets of a run by kind: how many, how long, how much; null where none of them says it."""
     return _rows(engine, _TRANSFERS, run_id=run_id)
 
 

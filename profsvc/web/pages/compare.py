@@ -13,12 +13,11 @@ from profsvc.errors import NotFoundError, UsageError
 from profsvc.reports.model_text import interval
 from profsvc.views import compare as side_by_side
 from profsvc.web.asked import Asked
-from profsvc.web.pages.frame import Links, moved, page, path_to
+from profsvc.web.pages.frame import Links, moved, page, path_to, run_of
 from profsvc.web.pages.history import history_of
 from profsvc.web.pages.tables import Column, Row
 from profsvc.web.pages.words import name
 from profsvc.web.routes import add_page
-from profsvc.web.runs import number_of
 from profsvc.web.site import grant_of, site_of
 
 NEWEST = 60
@@ -38,7 +37,7 @@ def show(request: Request) -> Response:
         said = "" if not any(names.values()) else "Name both runs: the one before, and the one after."
         return page(request, "compare.html", "Compare two runs", **known | {"said": said, "beside": _beside(newest)})
     try:
-        old, new = (number_of(request, name) for name in names.values())
+        old, new = (run_of(request, name) for name in names.values())
         view = side_by_side.compare(engine, old, new, mapped)
     except (NotFoundError, UsageError) as error:
         wrong = {"said": str(error), "beside": _beside(newest), "status": error.status}

@@ -6,15 +6,14 @@ from fastapi import FastAPI
 from starlette.requests import Request
 from starlette.responses import Response
 
-from profsvc import store
 from profsvc.errors import NotFoundError
 from profsvc.views import device as catalogue
 from profsvc.views import explain as walk
 from profsvc.views import explain_rows
 from profsvc.web.asked import Asked
-from profsvc.web.pages.frame import Links, page, part, path_to
+from profsvc.web.pages.frame import Links, page, part, path_to, run_of
 from profsvc.web.routes import add_page
-from profsvc.web.site import grant_of, site_of
+from profsvc.web.site import site_of
 
 MOST_STEPS = 400
 
@@ -27,8 +26,7 @@ def explain(request: Request) -> Response:
     row, device = asked.number("row", int, -1, "the number of a row"), asked.text("device")
     is_part = asked.flag("part")
     asked.done()
-    engine = site_of(request).engine
-    number = store.find_run(engine, run, grant_of(request).project) if run else None
+    number = run_of(request, run) if run else None
     view = _of_run(request, name, number, kernel, launch)
     if row >= 0 and number is not None:
         view = _of_row(request, view, number, row)

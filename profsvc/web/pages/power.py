@@ -17,11 +17,10 @@ from profsvc.views import heat_map, power_pictures
 from profsvc.views import power as of_power
 from profsvc.web.asked import Asked
 from profsvc.web.pages.figures import Figure, figure, without
-from profsvc.web.pages.frame import Links, page, path_to
+from profsvc.web.pages.frame import Links, page, path_to, run_of
 from profsvc.web.pages.tables import Column, Row, columns_of, row_of
 from profsvc.web.pages.words import name
 from profsvc.web.routes import add_page
-from profsvc.web.runs import number_of
 from profsvc.web.site import site_of
 
 HEAT = "heat_map"
@@ -41,7 +40,7 @@ def show(request: Request) -> Response:
     asked, engine = Asked(request), site_of(request).engine
     sensor = asked.text("sensor")
     asked.done()
-    number = number_of(request, request.path_params["run"])
+    number = run_of(request, request.path_params["run"])
     info = store.select(engine, "v1_runs", run_id=number)[0]
     map_of_die = _map(engine, number)
     try:
@@ -81,7 +80,9 @@ def _pictures(engine: Engine, view: Mapping[str, Any]) -> list[Figure]:
         return []
     said = [view["run"]["run_id"], view["windows"], view["models"]]
     return [
-        figure(f"power-{one.name}", name(one.title, 120), one.draw, said, description=DESCRIBED[one.name])
+        without(name(one.title, 120), f"{one.reason[0].upper()}{name(one.reason[1:], 300)}.")
+        if one.reason
+        else figure(f"power-{one.name}", name(one.title, 120), one.draw, said, description=DESCRIBED[one.name])
         for one in power_pictures.pictures(engine, view)
     ]
 

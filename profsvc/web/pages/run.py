@@ -9,12 +9,12 @@ from starlette.responses import Response
 
 from profsvc import store, views
 from profsvc.web.asked import Asked
-from profsvc.web.pages.frame import Links, moved, page, path_to
+from profsvc.web.pages.frame import Links, moved, page, path_to, run_of
 from profsvc.web.pages.tables import Column, Row, row_of
 from profsvc.web.pages.traces import part_of
 from profsvc.web.pages.words import count
 from profsvc.web.routes import add_page
-from profsvc.web.site import grant_of, site_of
+from profsvc.web.site import site_of
 
 ROWS, MOST_ROWS = 50, 500
 KERNELS = 40
@@ -23,7 +23,7 @@ REJECTS = 100
 
 def number_of(request: Request, name: str = "run") -> int:
     """Return the number of the run in a path that this request may see; it can be named there too."""
-    return store.find_run(site_of(request).engine, request.path_params[name], grant_of(request).project)
+    return run_of(request, request.path_params[name])
 
 
 def _launch_path(row: Row) -> str:
