@@ -10,7 +10,7 @@ from starlette.responses import Response
 from profsvc import store, views
 from profsvc.web.asked import Asked
 from profsvc.web.pages.frame import Links, moved, page, path_to, run_of
-from profsvc.web.pages.tables import Column, Row, row_of
+from profsvc.web.pages.tables import Column, Row, known, row_of
 from profsvc.web.pages.traces import part_of
 from profsvc.web.pages.words import count
 from profsvc.web.routes import add_page
@@ -132,8 +132,18 @@ LINES = (
 
 
 def criteria_rows(rows: list[dict[str, Any]], of_run: list[dict[str, Any]] = ()) -> list[dict[str, Any]]:  # type: ignore[assignment]
-    """Return rows of criteria as tables show them: without a value, the reason."""
+    """Return rows of criteria as tables show them: without a value the reason, those of one reason together."""
     shown = [(row, "") for row in rows] + [(row, "of the whole run") for row in of_run]
+    alike: dict[str, list[Row]] = {}
+    for row, note in shown:
+        if row["value"] is None and row["reason"] and not note:
+            alike.setdefault(row["reason"], []).append(row)
+    together = {id(row): same for same in alike.values() if len(same) > 1 for row in same}
+    shown = [
+        (row | {"title": ", ".join(str(one["title"]) for one in together.get(id(row), [row]))}, note)
+        for row, note in shown
+        if together.get(id(row), [row])[0] is row
+    ]
     return [
         row | {"said": "; ".join(filter(None, (row["reason"], (row["flags"] or "").lower().replace("_", " "), note)))}
         for row, note in shown
@@ -153,6 +163,17 @@ def launch_rows(launches: list[dict[str, Any]], run_id: int) -> list[dict[str, A
         }
         for row in launches
     ]
+
+
+def _why_no_result(launches: list[dict[str, Any]]) -> list[str]:
+    """The reasons why none of the launches shown has results; none where one has."""
+    reasons = [str(row["reason"]) for row in launches if row["reason"]]
+    return [] if any(row["bound"] for row in launches) else list(dict.fromkeys(reasons))
+
+
+def _columns(launches: list[dict[str, Any]], no_result: list[str]) -> list[Column]:
+    """The columns of launches that hold something; what limits them stands below where it is not known of any."""
+    return known([one for one in LAUNCHES if one.name != "limit" or not no_result], launches, ("launch", "duration_ns"))
 
 
 def kernel_rows(engine: Any, info: Row) -> tuple[list[dict[str, Any]], bool]:
@@ -185,6 +206,8 @@ def run(request: Request) -> Response:
     found = views.launch_page(site.engine, run_id, order=order, skip=skip, limit=limit, seconds=site.limits.sql_seconds)
     kernels, more_kernels = kernel_rows(site.engine, info)
     whole = view["potential"] or {}
+    launches = launch_rows(found["launches"], run_id)
+    no_result = _why_no_result(launches)
     words = views.texts()
     return page(
         request, "run.html", info["name"],
@@ -193,7 +216,7 @@ def run(request: Request) -> Response:
         bound=words[whole["bound"]]["title"] if whole.get("bound") else None,
         advice=views.advice_of_run(view), criteria=criteria_rows(view["criteria"]),
         files=[_file_row(row) for row in view["uploads"]], kernels=kernels, more_kernels=more_kernels,
-        launches=launch_rows(found["launches"], run_id), order=order,
+        launches=launches, order=order, no_result=no_result,
         means=launch_rows(view["means"], run_id),
         has_power=any(row["quantity"] == "power" or row["x_mm"] is not None for row in view["sensors"]),
         transfers=[
@@ -201,7 +224,8 @@ def run(request: Request) -> Response:
             for row in view["transfers"]
         ],
         memory=part_of(site.engine, run_id, view["traces"]),
-        tables=_TABLES, **_pager(found, skip, limit, info["launches"], "launches"),
+        tables=_TABLES | {"launches": _columns(launches, no_result)},
+        **_pager(found, skip, limit, info["launches"], "launches"),
     )  # fmt: skip
 
 

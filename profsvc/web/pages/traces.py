@@ -13,15 +13,15 @@ from profsvc.web.pages.tables import Column, Row, columns_of
 
 LEVELS = (
     Column("what", "cache"),
-    Column("mean", "hit ratio", "number", "trace.mean"),
-    Column("sd", "sd over orders", "number", "trace.sd"),
-    *(Column(f"p{part}", f"{part} % of orders below", "number", "trace.quantile") for part in ("05", "50", "95")),
+    Column("mean", "hit ratio", "percent", "trace.mean"),
+    Column("sd", "sd over orders", "percent", "trace.sd"),
+    *(Column(f"p{part:02}", f"{part} % of orders below", "percent", "trace.quantile") for part in (5, 50, 95)),
 )
 SITES = (
     Column("site", "site in the source", "name"),
-    *(Column(name, title, "number", f"v1_trace_sites.{name}") for name, title in (
-        ("requests", "requests"), ("lines_per_request", "lines a request"), ("l1_ratio", "L1 hit ratio"),
-        ("l2_ratio", "L2 hit ratio"),
+    *(Column(name, title, kind, f"v1_trace_sites.{name}") for name, title, kind in (
+        ("requests", "requests", "number"), ("lines_per_request", "lines a request", "number"),
+        ("l1_ratio", "L1 hit ratio", "percent"), ("l2_ratio", "L2 hit ratio", "percent"),
     )),
 )  # fmt: skip
 # What was simulated, and on which caches.
