@@ -53,8 +53,8 @@ def show(request: Request) -> Response:
         view |= {key: _without_numbers(view[key]) for key in ("windows", "coefficients", "models", "quality")}
     sensors = store.select(engine, "v1_sensors", run_id=number, quantity="power")
     return page(
-        request, "power.html", f"Power of run {name(info['name'], 60)}", links=_links(request, number), run=info,
-        view=view, sensor=sensor, sensors=list(dict.fromkeys(str(one["name"]) for one in sensors)),
+        request, "power.html", f"Power of run {name(info['name'], 60)}", links=_links(request, number, bool(sensors)),
+        run=info, view=view, sensor=sensor, sensors=list(dict.fromkeys(str(one["name"]) for one in sensors)),
         pictures=_pictures(engine, view), map_of_die=map_of_die, groups=_groups(view),
         quality=_quality(view["quality"]),
         models=[_spanned(row) for row in view["models"] if row["model"] != HEAT], model_columns=MODELS,
@@ -68,7 +68,10 @@ def _without_numbers(rows: Sequence[Row]) -> list[dict[str, Any]]:
     return [dict(row) | {"item": None} for row in rows]
 
 
-def _links(request: Request, number: int) -> Links:
+def _links(request: Request, number: int, has_power: bool) -> Links:
+    if not has_power:
+        sql = f"select * from v1_power_models where run_id = {number} and model = '{HEAT}'"
+        return Links(json=path_to(request, f"/v1/runs/{number}/heat-map"), sql=sql)
     sql = f'select "window", sensor, mean_power_w, corrected_power_w, corrected_power_low_w, corrected_power_high_w, ' \
           f"energy_j, corrected_energy_j, quality, reason\nfrom v1_power where run_id = {number}"  # fmt: skip
     return Links(json=path_to(request, f"/v1/runs/{number}/power", request.query_params),

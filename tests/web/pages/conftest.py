@@ -28,15 +28,22 @@ NIGHTS, CHANGED = 15, 10
 
 
 class Shown(NamedTuple):
-    """A service, and the numbers in its paths."""
+    """A service, the numbers in its paths, and the pages that were read of it once."""
 
     service: Service
     numbers: dict[str, int]
+    read: dict[str, str]
 
     def path(self, pattern: str) -> str:
         return pattern.format(**self.numbers)
 
     def html(self, pattern: str, **headers: str) -> str:
+        if headers or pattern not in self.read:
+            text = self._asked(pattern, headers)
+            return text if headers else self.read.setdefault(pattern, text)
+        return self.read[pattern]
+
+    def _asked(self, pattern: str, headers: dict[str, str]) -> str:
         answer = self.service.http.get(
             self.service.url + self.path(pattern), headers={"accept": "text/html", **headers}
         )
@@ -98,7 +105,7 @@ def shown(demo: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shown
     }
     numbers |= fill_nights(engine) | {"run": numbers["h200"], "launch": launch["launch_id"]}
     with running(Site(engine, store.files_of(engine, free_bytes=1))) as service:
-        yield Shown(service, numbers)
+        yield Shown(service, numbers, {})
     engine.dispose()
 
 
