@@ -188,7 +188,11 @@ def _stage(
     if prepare is None and (known := find_upload(engine, upload.sha256)):
         return known
     upload_id = upload.upload_id or reserve(engine)
-    with staging(engine) as staged, closing(_Loading(Encoder(engine, staged, upload_id, run.device))) as loading:
+    with (
+        staging(engine) as staged,
+        behind(staged) as sink,
+        closing(_Loading(Encoder(engine, sink, upload_id, run.device))) as loading,
+    ):
         loading.read(batches)
         with writing(engine, staged.files) as connection:
             if known := _prepared(connection, upload, prepare):
