@@ -1,13 +1,14 @@
 """Plots with a point a launch: the roofline and the benefit chart; numbers at the points, names beside."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from profsvc.reports import figures
+from profsvc.reports import figures, labels
 from profsvc.reports.figures import shown
+from profsvc.reports.labels import Label
 
 Row = Mapping[str, Any]
 Plot = Mapping[str, Any]
@@ -16,9 +17,7 @@ MARKS = "osD^vP"  # whoever sees no colours tells series by them
 MOST_NAMED, LONGEST_NAME = 14, 22
 BOUNDS = {"memory": 0, "compute": 1}
 SMALL, WORDS = 8.0, 8.5
-# Pixels from a point to its number, and so many around a number are enough.
-SIDES = ((0, 17), (17, 0), (-17, 0), (0, -17), (14, 14), (-14, 14), (14, -14), (-14, -14))
-ENOUGH, TOGETHER = 20.0, 12.0
+TOGETHER = 12.0  # pixels between points that share a number
 EDGE = 1.06  # of a share, so that no mark lies on the frame
 LEAST_GAIN = 0.005
 
@@ -50,20 +49,20 @@ def roofline(figure: Any, data: Plot, theme: Theme) -> None:
         axes.plot([max(begin, left), right], [line["value"]] * 2, color=theme["soft"],
                   linewidth=1.6 if is_top else 0.9, linestyle="-" if is_top else (0, (5, 3)))  # fmt: skip
         words = f"{line['label']}: {engineering(line['value'])}flop/s"
-        axes.annotate(words, (line["value"] / lowest, line["value"]), (6, 3), textcoords="offset points",
-                      fontsize=SMALL, color=theme["soft"], annotation_clip=True)  # fmt: skip
+        axes.annotate(words, (right, line["value"]), (-5, 3), textcoords="offset points", ha="right", fontsize=SMALL,
+                      color=theme["soft"], annotation_clip=True)  # fmt: skip
     figures.logarithmic(axes, "xy", (1,), engineering)
     axes.set_xlim(left, right)
     axes.set_ylim(low, high)
     axes.set_xlabel("intensity: operations a byte of DRAM", color=theme["ink"], fontsize=9)
-    if len(rows) == 1:
-        _levels(axes, rows[0], theme)
+    found = _levels(axes, rows[0], theme) if len(rows) == 1 else []
     points = [Point(row["intensity_dram"], row["flop_per_s"], BOUNDS.get(row["bound"], 0), row)
               for row in rows if row["intensity_dram"]]  # fmt: skip
-    _draw(axes, names, points, theme, ("limited by memory", "limited by arithmetic"))
+    found += _draw(axes, names, points, theme, ("limited by memory", "limited by arithmetic"))
     for line in bands:
         x = max(left, low / line["value"]) * (right / left) ** 0.02
         _along(axes, x, x * line["value"], f"{line['label']}: {engineering(line['value'])}B/s", theme)
+    labels.put(axes, found, _marks(points) + [(one.x, one.y) for one in found], theme, fontsize=WORDS)
 
 
 def _extent(rows: Sequence[Row], bands: Sequence[Row], peaks: Sequence[Row]) -> tuple[float, float, float, float]:
@@ -72,19 +71,22 @@ def _extent(rows: Sequence[Row], bands: Sequence[Row], peaks: Sequence[Row]) -> 
     y = [row["flop_per_s"] for row in rows]
     top = max(line["value"] for line in peaks)
     ridge = top / min(line["value"] for line in bands)
-    return min([*x, ridge / 30]) / 2, max([*x, ridge * 20]) * 4, min([*y, top / 300]) / 2, max([*y, top]) * 3
+    return min([*x, ridge / 30]) / 2, max([*x, ridge * 20]) * 6, min([*y, top / 300]) / 2, max([*y, top]) * 3
 
 
-def _levels(axes: Any, row: Row, theme: Theme) -> None:
-    """Show where one launch lies by what it moved at each level of memory."""
+def _marks(points: Sequence[Point]) -> list[tuple[float, float]]:
+    return [(point.x, point.y) for point in points]
+
+
+def _levels(axes: Any, row: Row, theme: Theme) -> list[Label]:
+    """Show where one launch lies by what it moved at each level of memory; return the names of the levels."""
     known = [(level, row[f"intensity_{level}"]) for level in ("dram", "l2", "l1") if row[f"intensity_{level}"]]
     y, colour = row["flop_per_s"], theme["lines"][0]
     axes.plot([x for _, x in known], [y] * len(known), color=colour, linewidth=0.8)
     for level, x in known:
         if level != "dram":
             axes.plot([x], [y], "o", markerfacecolor=theme["back"], color=colour, markersize=6)
-        axes.annotate(level.upper(), (x, y), (0, -15), textcoords="offset points", ha="center", fontsize=SMALL,
-                      color=theme["ink"])  # fmt: skip
+    return [Label(x, y, level.upper()) for level, x in known]
 
 
 def benefit(figure: Any, data: Plot, theme: Theme) -> None:
@@ -103,17 +105,32 @@ def benefit(figure: Any, data: Plot, theme: Theme) -> None:
     axes.set_xlim(0, EDGE)
     axes.set_ylim(0, EDGE)
     axes.set_xlabel("cost of memory, share of the predicted time", color=theme["ink"], fontsize=9)
-    if len(data["rows"]) == 1:
-        _gains(axes, data["rows"][0], data["benefits"], theme)
+    found = _gains(axes, data["rows"][0], data["benefits"], theme) if len(data["rows"]) == 1 else []
     points = [Point(row["memory_after_overlap"], row["computation"], BOUNDS.get(row["zone"], 0), row)
               for row in data["rows"]]  # fmt: skip
-    _draw(axes, names, points, theme, ("memory dominates", "computation dominates"))
-    _along(axes, 0.36, 0.36, "computation dominates", theme)
-    _along(axes, 0.36, 0.36, "memory dominates", theme, -1)
+    found += _draw(axes, names, points, theme, ("memory dominates", "computation dominates"))
+    at = _free(data["rows"])
+    _along(axes, at, at, "computation dominates", theme)
+    _along(axes, at, at, "memory dominates", theme, -1)
+    arrows = [((row["memory"], row["computation"]), (row["memory_after_overlap"], row["computation"]))
+              for row in data["rows"]]  # fmt: skip
+    labels.put(axes, found, _marks(points) + [begin for begin, _ in arrows], theme, arrows, fontsize=WORDS)
 
 
-def _gains(axes: Any, row: Row, benefits: Mapping[str, str], theme: Theme) -> None:
-    """Show how far each benefit would move one launch: memory to the left, computation downwards."""
+def _free(rows: Sequence[Row]) -> float:
+    """Return where on the diagonal words begin that the fewest arrows cross, about a third up where all are free."""
+
+    def crossed(begin: float) -> int:
+        inside = [row for row in rows if begin - 0.04 < row["computation"] < begin + 0.24]
+        return sum(row["memory_after_overlap"] - 0.06 < row["computation"] < row["memory"] + 0.06 for row in inside)
+
+    begins: list[float] = np.linspace(0.04, 0.76, 19).tolist()
+    return min(begins, key=lambda begin: (crossed(begin), abs(begin - 0.36)))
+
+
+def _gains(axes: Any, row: Row, benefits: Mapping[str, str], theme: Theme) -> list[Label]:
+    """Show how far each benefit would move one launch: memory to the left, computation downwards; return the words."""
+    found = []
     x, y = row["memory_after_overlap"], row["computation"]
     for number, name in enumerate(benefits):
         gain = row[name] or 0.0
@@ -121,12 +138,10 @@ def _gains(axes: Any, row: Row, benefits: Mapping[str, str], theme: Theme) -> No
             continue
         to = (x - gain, y) if name == "B_memlp" else (x, y - gain)
         axes.plot([x, to[0]], [y, to[1]], color=theme["lines"][2 + number % 4], linewidth=4, solid_capstyle="butt")
-        words = f"{benefits[name]}: {100 * gain:.0f} %"
-        aside = ((0, 8), "center") if name == "B_memlp" else ((8, 0), "left") if x < 0.5 else ((-8, 0), "right")
-        axes.annotate(words, ((x + to[0]) / 2, (y + to[1]) / 2), aside[0], textcoords="offset points", ha=aside[1],
-                      va="center", fontsize=WORDS, color=theme["ink"])  # fmt: skip
+        found.append(Label((x + to[0]) / 2, (y + to[1]) / 2, f"{benefits[name]}: {100 * gain:.0f} %"))
         if name != "B_memlp":
             y = to[1]
+    return found
 
 
 def _with_names(figure: Any) -> tuple[Any, Any]:
@@ -147,8 +162,8 @@ def _along(axes: Any, x: float, y: float, words: str, theme: Theme, side: int = 
                   annotation_clip=True).set_in_layout(False)  # fmt: skip
 
 
-def _draw(axes: Any, names: Any, points: Sequence[Point], theme: Theme, kinds: Sequence[str]) -> None:
-    """Draw a mark a launch, numbers at the kernels that took longest, and their names beside."""
+def _draw(axes: Any, names: Any, points: Sequence[Point], theme: Theme, kinds: Sequence[str]) -> list[Label]:
+    """Draw a mark a launch, and beside the names of the kernels that took longest; return the numbers for them."""
     numbers: dict[str, int] = {}
     for point in points:
         kernel = point.row["kernel"]
@@ -169,47 +184,25 @@ def _draw(axes: Any, names: Any, points: Sequence[Point], theme: Theme, kinds: S
         names.plot([], [], MARKS[number], color=theme["lines"][number], label=kinds[number])
     figures.legend(names, theme, loc="lower left", bbox_to_anchor=(-0.17, -0.02))
     axes.figure.draw_without_rendering()  # from here on the places of all are known
-    _number(axes, points, numbers, theme)
+    return _numbered(axes, points, numbers)
 
 
-def _number(axes: Any, points: Sequence[Point], numbers: Mapping[str, int], theme: Theme) -> None:
-    """Put each number once, at the first point of its kernel; points that nearly meet share a place."""
-    at = [axes.transData.transform((point.x, point.y)) for point in points]
-    groups: list[tuple[Any, list[int]]] = []
+def _numbered(axes: Any, points: Sequence[Point], numbers: Mapping[str, int]) -> list[Label]:
+    """Return each number once, at the first point of its kernel; points that nearly meet share a text."""
+    groups: list[tuple[Any, Point, list[int]]] = []
     done: set[str] = set()
-    for place, point in zip(at, points, strict=True):
+    for point in points:
         kernel = point.row["kernel"]
         if kernel not in numbers or kernel in done:
             continue
         done.add(kernel)
-        near = next((group for spot, group in groups if np.hypot(*(spot - place)) < TOGETHER), None)
+        place = axes.transData.transform((point.x, point.y))
+        near = next((group for spot, _, group in groups if np.hypot(*(spot - place)) < TOGETHER), None)
         if near is None:
-            groups.append((place, [numbers[kernel]]))
+            groups.append((place, point, [numbers[kernel]]))
         else:
             near.append(numbers[kernel])
-    taken, scale = list(at), 72 / axes.figure.dpi
-    for place, group in groups:
-        words = ", ".join(map(str, sorted(group)))
-        side = max(map(np.array, SIDES), key=_room(axes, place, taken, len(group) > 1))
-        taken.append(place + side)
-        where = axes.transData.inverted().transform(place)
-        axes.annotate(words, where, side * scale, textcoords="offset points", fontsize=WORDS, va="center",
-                      ha=("right", "center", "left")[int(np.sign(side[0])) + 1] if len(group) > 1 else "center",
-                      color=theme["ink"]).set_in_layout(False)  # fmt: skip
-
-
-def _room(axes: Any, place: Any, taken: Sequence[Any], is_long: bool) -> Callable[[Any], float]:
-    """Return how much room a number has on a side of its point: pixels to what is nearest, as far as that matters."""
-    box = axes.get_window_extent()
-
-    def room(side: Any) -> float:
-        spot = place + side
-        others = [np.hypot(*(spot - other)) for other in taken if np.hypot(*(place - other)) > 1]
-        inside = box.x0 + 6 < spot[0] < box.x1 - 6 and box.y0 + 6 < spot[1] < box.y1 - 6
-        fits = inside and not (is_long and (side[0] == 0 or (side[0] < 0) == (place[0] < box.x0 + box.width / 2)))
-        return float(min([ENOUGH, *others])) - (0.0 if fits else 2 * ENOUGH)
-
-    return room
+    return [Label(point.x, point.y, ", ".join(map(str, sorted(group)))) for _, point, group in groups]
 
 
 def engineering(value: float, _: Any = None) -> str:

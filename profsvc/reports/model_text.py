@@ -18,12 +18,18 @@ def interval(row: Row, value: str, low: str, high: str) -> str:
 
     >>> interval({"w": 302.96, "a": 301.2, "b": 304.7}, "w", "a", "b"), interval({"w": None}, "w", "a", "b")
     ('303.0 [301.2, 304.7]', '')
+    >>> interval({"j": 12345.6, "a": 12300.0, "b": 12400.0}, "j", "a", "b")
+    '12346 [12300, 12400]'
     """
     if row[value] is None:
         return ""
     if row[low] is None or row[high] is None:
         return cell(float(row[value]))
-    return f"{row[value]:#.4g} [{row[low]:#.4g}, {row[high]:#.4g}]"
+    return f"{_digits(row[value])} [{_digits(row[low])}, {_digits(row[high])}]"
+
+
+def _digits(given: float) -> str:
+    return f"{given:.0f}" if 1000 <= abs(given) < 1e12 else f"{given:#.4g}"
 
 
 def models(rows: Sequence[Row]) -> Iterable[str]:

@@ -109,14 +109,18 @@ def _quality(rows: Sequence[Row]) -> Iterable[str]:
             yield f"    {flag}: and {len(own) - MOST} more: -o json"
 
 
-def page(view: Row, pictures: Sequence[tuple[str, Callable[..., bytes]]]) -> str:
-    """Write power as one HTML file: its pictures (title, how to draw them), light and dark, and the page in words."""
+def page(view: Row, pictures: Sequence[tuple[str, Callable[..., bytes]]], missing: Sequence[str] = ()) -> str:
+    """Write power as one HTML file: its pictures (title, how to draw them), light and dark, and the page in words.
+
+    ``missing`` says why pictures are not there.
+    """
     title = f"Power of run {visible(str(view['run']['name']))}"
     shown = "\n".join(
         f'<picture><source media="(prefers-color-scheme: dark)" srcset="{_inline(draw(dark=True))}">'
         f'<img src="{_inline(draw())}" alt="{escape(visible(name))}" style="max-width: 100%"></picture>'
         for name, draw in pictures
     )
+    shown += "".join(f"<p>{escape(visible(reason))}</p>\n" for reason in missing)
     return (
         f'<!doctype html>\n<html lang="en">\n<head><meta charset="utf-8"><title>{escape(title)}</title>\n'
         f'<meta name="viewport" content="width=device-width, initial-scale=1"><style>{STYLE}</style></head>\n'

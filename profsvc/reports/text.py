@@ -274,7 +274,7 @@ def _criterion(row: Row) -> str:
 def explained(view: Mapping[str, Any]) -> str:
     """Write what a number means and where it comes from."""
     lines = [f"{view['name']}: {view['meaning']}"]
-    lines += [f"  {word:9} {view[word]}" for word in ("formula", "source", "unit", "hint") if view.get(word)]
+    lines += [f"  {word:9} {view[word]}" for word in ("formula", "read", "source", "unit", "hint") if view.get(word)]
     if view["definitions"] and not view["trace"]:
         lines.append("  counters")
         for counter in view["definitions"]:

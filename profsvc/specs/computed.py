@@ -1,44 +1,58 @@
-"""How columns of the views are computed that are neither counters nor criteria."""
+"""How numbers come about that are no counters, criteria or answers of models: columns of views, sums of pages."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
+from typing import Any
 
 from profsvc.errors import DomainError
 from profsvc.specs.files import tables_of
 from profsvc.specs.literature import references
 
 FILE = "columns.toml"
+KEYS = {"formula", "read", "meaning", "unit", "of", "reference", "section"}
 
 
 @dataclass(frozen=True)
 class Computed:
-    """The formula of a column, named ``view.column``, and whose it is; ``reference`` is empty for what needs none."""
+    """A number named ``view.column``, ``view`` for all other columns of it, or ``page.number`` with a ``meaning``.
+
+    It is computed by the ``formula``, of the columns ``of`` of the same row, or ``read`` in a file;
+    ``reference`` is empty for what needs none.
+    """
 
     name: str
-    formula: str
+    formula: str = ""
+    read: str = ""
+    meaning: str = ""
+    unit: str = ""
+    of: tuple[str, ...] = ()
     reference: str = ""
     section: str = ""
 
 
 def read_computed(text: str | None = None) -> dict[str, Computed]:
-    """Read ``columns.toml``."""
-    known = {}
-    for name, table in tables_of(FILE, text).items():
-        if unknown := sorted(set(table) - {"formula", "reference", "section"}):
-            raise DomainError(f"{FILE} [{name}]: {unknown} not known; there is formula, reference and section")
-        if not table.get("formula"):
-            raise DomainError(f"{FILE} [{name}]: formula is missing or empty")
-        if (reference := table.get("reference", "")) and reference not in references():
-            raise DomainError(f"{FILE} [{name}]: reference {reference!r} is not in references.toml")
-        known[name] = Computed(name, **table)
-    return known
+    """Read ``columns.toml``; raise `DomainError` for a table that is wrong."""
+    return {name: _one(name, table) for name, table in tables_of(FILE, text).items()}
+
+
+def _one(name: str, table: dict[str, Any]) -> Computed:
+    if unknown := sorted(set(table) - KEYS):
+        raise DomainError(f"{FILE} [{name}]: {unknown} not known; there is {', '.join(sorted(KEYS))}")
+    if bool(table.get("formula")) == bool(table.get("read")):
+        raise DomainError(
+            f"{FILE} [{name}]: formula is missing or empty, and so is read; it needs one of them, not both"
+        )
+    if (reference := table.get("reference", "")) and reference not in references():
+        raise DomainError(f"{FILE} [{name}]: reference {reference!r} is not in references.toml")
+    own = {key: value for key, value in table.items() if key != "of"}
+    return Computed(name, of=tuple(table.get("of", ())), **own)
 
 
 @cache
 def computed() -> Mapping[str, Computed]:
-    """Return the columns by name.
+    """Return the numbers by name.
 
     >>> computed()["v1_power.energy_j"].formula
     'integral of the power over the window'

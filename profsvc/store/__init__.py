@@ -47,7 +47,7 @@ from profsvc.store.kept import Files, files_of, keeping, kept_bytes, spool_of
 from profsvc.store.kernel_metrics import kernel_metrics, kernel_shapes, kernel_times
 from profsvc.store.kernel_power import mean_counters, powers_of_loads
 from profsvc.store.launch_list import LAUNCH_ORDERS, list_launches
-from profsvc.store.lists import FILTERS, MOST_ROWS, Condition, Page, kinds_of, list_view, statement_of
+from profsvc.store.lists import FILTERS, MOST_ROWS, Condition, Page, key_of, kinds_of, list_view, statement_of
 from profsvc.store.load import RunInfo, Stored, UploadInfo, find_upload, write_upload
 from profsvc.store.memory_traces import StoredTrace, save_trace, traces_of_run
 from profsvc.store.migrate import current, head, state, upgrade
@@ -223,6 +223,7 @@ __all__ = [
     "kernels_by_time",
     "kernels_named",
     "kernels_of_run",
+    "key_of",
     "kinds_of",
     "known_findings",
     "last_samples",

@@ -21,9 +21,9 @@ _KERNELS = """
     ORDER BY coalesce(sum(total_ns), 0) DESC, sum(launches) DESC, kernel LIMIT :limit
 """
 _TRANSFERS = """
-    SELECT kind, count(*) AS count, coalesce(sum(duration_ns), 0.0) / 1e6 AS duration_ms,
-           CAST(coalesce(sum(bytes), 0) AS BIGINT) AS bytes
-    FROM v1_transfers WHERE run_id = :run_id GROUP BY kind ORDER BY duration_ms DESC
+    SELECT kind, count(*) AS count, sum(duration_ns) / 1e6 AS duration_ms,
+           CAST(sum(bytes) AS BIGINT) AS bytes
+    FROM v1_transfers WHERE run_id = :run_id GROUP BY kind ORDER BY duration_ms DESC NULLS LAST, kind
 """
 
 
@@ -96,7 +96,7 @@ def kernels_by_time(engine: Engine, run_id: int, limit: int) -> tuple[list[dict[
 
 
 def transfers_by_kind(engine: Engine, run_id: int) -> list[dict[str, Any]]:
-    """Return copies and sets of a run by kind: how many, how long, how much."""
+    """Return copies and sets of a run by kind: how many, how long, how much; null where none of them says it."""
     return _rows(engine, _TRANSFERS, run_id=run_id)
 
 

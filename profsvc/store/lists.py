@@ -85,6 +85,15 @@ def kinds_of(view: str) -> dict[str, str]:
     return KINDS[view] | (dict.fromkeys(specs.counters(), "float") if view == "v1_counters" else {})
 
 
+def key_of(view: str) -> str | None:
+    """Return the column that numbers the rows of a view, where it has one.
+
+    >>> key_of("v1_sensors"), key_of("v1_criteria")
+    ('sensor_id', None)
+    """
+    return KEYS.get(view)
+
+
 def list_view(
     engine: Engine,
     view: str,

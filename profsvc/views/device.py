@@ -55,6 +55,11 @@ def device(engine: "Engine", name: str, project: str | None = None) -> dict[str,
     }
 
 
+def figures_of(name: str) -> list[Row]:
+    """Return the figures of a device of the catalogue, each with its unit and source; none of one it does not know."""
+    return _figures(name)[0]
+
+
 def _named(engine: "Engine", project: str | None) -> set[str]:
     """Return the names of devices of runs; of all projects only where all may be seen."""
     if project is not None:

@@ -92,7 +92,8 @@ def _meaning(name: str) -> dict[str, Any]:
         return explain_models.of_input(name)
     if name in entries:
         unit = entries[name]
-        return {"name": name, "kind": "unit", "meaning": unit["title"], "hint": unit["hint"], "counters": []}
+        own = quantities.quantity("launch.useful_ns") or {}
+        return own | {"name": name, "kind": "unit", "meaning": unit["title"], "hint": unit["hint"], "counters": []}
     if (found := quantities.quantity(name)) is not None:
         return found
     raise NotFoundError.near(

@@ -137,7 +137,7 @@ def _roofline(engine: "Engine", run_id: int, kernel: str | None, limit: int | No
     first = next(launch for launch, _ in known if launch["launch_id"] == rows[0]["launch_id"])
     lines, said_of = _ceilings(known_of(engine, first).inputs().values)
     notes.append(f"{said_of}, those of #{first['launch_index']}; a point is placed by what it moved in DRAM")
-    title = f"Roofline: {first['device']}"
+    title = f"Roofline: {first['device'] or 'a device without a name'}"
     return {"title": title, "columns": ROOFLINE, "rows": rows, "lines": lines, "notes": notes, "truncated": truncated}
 
 

@@ -31,15 +31,17 @@ if TYPE_CHECKING:
 
 Row = Mapping[str, Any]
 POINTS = 200
+UNREAD = "no reading of {} of run {!r} is stored, only its windows, so its power over time cannot be drawn"
 _PER_JOULE = re.compile(r"per_joule_on_([0-9]+)_sms")
 
 
 class Picture(NamedTuple):
-    """A picture that can be drawn: what it is called, what it shows, and how (form, dark) to get its bytes."""
+    """A picture: what it is called, what it shows, and how (form, dark) to get its bytes, or why it cannot be drawn."""
 
     name: str
     title: str
     draw: Callable[..., bytes]
+    reason: str = ""
 
 
 class Drawn(NamedTuple):
@@ -55,9 +57,13 @@ FORMS = ("svg", "png", "html")
 
 def drawn(engine: "Engine", view: Mapping[str, Any], form: str) -> list[Drawn]:
     """Return the pictures of a view of power as files, or as one page of HTML with all of them and the words."""
-    made = pictures(engine, view)
+    every = pictures(engine, view)
+    made = [one for one in every if not one.reason]
+    missing = [one.reason for one in every if one.reason]
+    if not made and form != "html":
+        raise NotFoundError(missing[0])
     if form == "html":
-        page = power_text.page(dict(view), [(one.title, one.draw) for one in made])
+        page = power_text.page(dict(view), [(one.title, one.draw) for one in made], missing)
         return [Drawn("page", f"Power of run {view['run']['name']}", page.encode())]
     return [Drawn(one.name, one.title, one.draw(form=form)) for one in made]
 
@@ -76,7 +82,9 @@ def pictures(engine: "Engine", view: Mapping[str, Any]) -> list[Picture]:
     name = f"{windows[0]['sensor']} of run {view['run']['name']}"
     tracks, heat, bands, since = _over_time(engine, windows)
     title = f"Power over time: {name}"
-    made = [Picture("time", title, partial(over_time, tracks, heat, bands, title, since))]
+    is_read = bool(np.isfinite(tracks[0].value).any())
+    reason = "" if is_read else UNREAD.format(windows[0]["sensor"], view["run"]["name"])
+    made = [Picture("time", title, partial(over_time, tracks, heat, bands, title, since), reason)]
     if sweeps := _sweeps(windows):
         title = f"Power against SMs: {name}"
         made.append(Picture("sms", title, partial(against_sms, sweeps, title)))

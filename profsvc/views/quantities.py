@@ -1,26 +1,38 @@
-"""What a column of a view means, how it is computed, and whose formula that is."""
+"""What a number means that is a column of a view or stands on a page, how it comes about, and whose formula that is."""
 
+import dataclasses
 from typing import Any
 
 from profsvc import specs, store
 
 COLUMN = "column"
-KINDS = {COLUMN}
-"""Kinds of meanings that do not lead down to cells of files."""
+NUMBER = "number"
+FIGURES = "device"
+KINDS = {COLUMN, NUMBER}
+"""Kinds of meanings that do not lead down to cells of files by counters."""
 
 
 def quantity(name: str) -> dict[str, Any] | None:
-    """Return the meaning of ``view.column``; None for what is no column."""
+    """Return the meaning of ``view.column``, or of a number of a page; None for what is neither."""
     view, _, column = name.partition(".")
-    meanings = store.VIEWS.get(view, ("", {}))[1]
-    if column not in meanings:
+    meanings, known = store.VIEWS.get(view, ("", {}))[1], specs.computed()
+    one = known.get(name) or known.get(view)
+    if column in meanings:
+        found: dict[str, Any] = {"name": name, "kind": COLUMN, "meaning": meanings[column], "counters": []}
+    elif one is not None and one.meaning and (name in known or column in _figures()):
+        of = f", {column.replace('_', ' ')}" if view == FIGURES else ""
+        found = {"name": name, "kind": NUMBER, "meaning": one.meaning + of, "counters": []}
+    else:
         return None
-    found: dict[str, Any] = {"name": name, "kind": COLUMN, "meaning": meanings[column], "counters": []}
-    if (known := specs.computed().get(name)) is not None:
-        found["formula"] = known.formula
-        if known.reference:
-            found["source"] = cited(known.reference, known.section)
+    if one is not None:
+        found |= {key: value for key in ("formula", "read", "unit") if (value := getattr(one, key))}
+        if one.reference:
+            found["source"] = cited(one.reference, one.section)
     return found
+
+
+def _figures() -> set[str]:
+    return {field.name for field in dataclasses.fields(specs.Device)}
 
 
 def cited(reference: str, section: str) -> str:

@@ -46,7 +46,7 @@ def test_rows_about_some_launches(engine: Engine, run_id: int, monkeypatch: pyte
 
 def test_transfers_by_kind(engine: Engine, run_id: int) -> None:
     assert store.transfers_by_kind(engine, run_id) == [
-        {"kind": "DtoH", "count": 1, "duration_ms": 5.0, "bytes": 0},
+        {"kind": "DtoH", "count": 1, "duration_ms": 5.0, "bytes": None},
         {"kind": "HtoD", "count": 2, "duration_ms": 2.0, "bytes": 2**40 + 3},
     ]
     assert store.count(engine, "v1_transfers", run_id) == 3

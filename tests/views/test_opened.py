@@ -11,6 +11,7 @@ from profsvc.specs.computed import read_computed
 from profsvc.views.breakdown import breakdown
 from profsvc.views.device import device
 from profsvc.views.explain import explain
+from profsvc.views.quantities import quantity
 from tests.conftest import ROOT
 
 MEASURED = ROOT / "fixtures" / "characterization" / "plain.csv"
@@ -56,12 +57,21 @@ def test_a_wrong_row_of_the_breakdown_is_said(row, match):
         read_breakdown(f"section,title,counter,kind\n{row}\n")
 
 
-def test_every_explained_column_is_one():
-    for name in specs.computed():
+def test_every_entry_of_a_number_is_one_and_whole():
+    for name, one in specs.computed().items():
         view, _, column = name.partition(".")
-        assert column in store.VIEWS[view][1], name
+        columns = store.VIEWS.get(view, ("", {}))[1]
+        is_of_view = view in store.VIEWS and (not column or column in columns)
+        assert bool(one.meaning) != is_of_view, name
+        assert set(one.of) <= set(columns), name
+        if column:
+            assert {"formula", "read"} & set(quantity(name)), name
+
+
+def test_a_wrong_entry_of_a_number_is_named():
     for text, match in (
         ('["a.b"]\nluck = 1\n', "not known"), ('["a.b"]\nformula = ""\n', "missing"),
+        ('["a.b"]\nformula = "x"\nread = "y"\n', "not both"),
         ('["a.b"]\nformula = "x"\nreference = "Nobody1900"\n', "not in references"),
     ):  # fmt: skip
         with pytest.raises(DomainError, match=match):

@@ -71,6 +71,7 @@ PAGES = {
     ("GET", "/findings/{finding}"): "read",
     ("POST", "/findings/{finding}"): "admin",
     ("GET", "/reports"): "read",
+    ("POST", "/reports"): "admin",
     ("GET", "/reports/{report}"): "read",
 }
 VALUES = {"launch": "1000000001", "name": "divergence", "kind": "roofline"}

@@ -13,12 +13,11 @@ from profsvc.errors import NotFoundError, UsageError
 from profsvc.reports.model_text import interval
 from profsvc.views import compare as side_by_side
 from profsvc.web.asked import Asked
-from profsvc.web.pages.frame import Links, moved, page, path_to
+from profsvc.web.pages.frame import Links, moved, page, path_to, run_of
 from profsvc.web.pages.history import history_of
 from profsvc.web.pages.tables import Column, Row
 from profsvc.web.pages.words import name
 from profsvc.web.routes import add_page
-from profsvc.web.runs import number_of
 from profsvc.web.site import grant_of, site_of
 
 NEWEST = 60
@@ -38,7 +37,7 @@ def show(request: Request) -> Response:
         said = "" if not any(names.values()) else "Name both runs: the one before, and the one after."
         return page(request, "compare.html", "Compare two runs", **known | {"said": said, "beside": _beside(newest)})
     try:
-        old, new = (number_of(request, name) for name in names.values())
+        old, new = (run_of(request, name) for name in names.values())
         view = side_by_side.compare(engine, old, new, mapped)
     except (NotFoundError, UsageError) as error:
         wrong = {"said": str(error), "beside": _beside(newest), "status": error.status}
@@ -100,7 +99,8 @@ def _facts(view: Mapping[str, Any]) -> list[dict[str, Any]]:
     """What both runs are, a row a fact."""
     columns = {"project": "Project", "device": "Device", "host": "Host", "commit_id": "Commit", "started_at": "Began",
                "launches": "Launches", "analysis_version": "Analysis"}  # fmt: skip
-    rows = [{"what": title, **{when: view[when][name] for when in ("before", "after")}}
+    explain = {"launches": "v1_runs.launches", "analysis_version": "compare.analysis"}
+    rows = [{"what": title, "explain": explain.get(name), **{when: view[when][name] for when in ("before", "after")}}
             for name, title in columns.items()]  # fmt: skip
     return [row for row in rows if row["before"] is not None or row["after"] is not None]
 
@@ -140,15 +140,15 @@ def _criterion(row: Row, least: float) -> dict[str, Any]:
 def _kernel_columns(old: int, new: int) -> list[Column]:
     return [
         Column("name", "Kernel", "name", full="full", width=44, link=lambda row: history_of(row["kernel"])),
-        Column("launches_before", "Launches before", "number"),
-        Column("launches_after", "after", "number"),
+        Column("launches_before", "Launches before", "number", "compare.launches"),
+        Column("launches_after", "after", "number", "compare.launches"),
         Column("before_ns", "Mean before", "duration", explain="v1_kernel_totals.mean_ns",
                where=lambda _: {"run": old}),
         Column("after_ns", "Mean after", "duration", explain="v1_kernel_totals.mean_ns",
                where=lambda _: {"run": new}),
-        Column("speedup", "Achieved", "speedup"),
+        Column("speedup", "Achieved", "speedup", "compare.speedup"),
         Column("predicted", "Foretold", "speedup", explain="potential", where=lambda _: {"run": old}),
-        Column("share", "Achieved of it", "percent"),
+        Column("share", "Achieved of it", "percent", "compare.share"),
         Column("estimate", "NVIDIA foretold", "speedup", explain="v1_rules.estimated_speedup",
                where=lambda _: {"run": old}),
         Column("limit", "Limited by"),
@@ -196,18 +196,18 @@ POWER = [
     Column("sensor", "Sensor", "name", width=28),
     Column("power_before_text", "W before", "number", explain="v1_power.corrected_power_w", where=_of("before")),
     Column("power_after_text", "W after", "number", explain="v1_power.corrected_power_w", where=_of("after")),
-    Column("power_by", "Change", "number"),
+    Column("power_by", "Change", "number", "compare.power_change"),
     Column("energy_before_text", "J before", "number", explain="v1_power.corrected_energy_j", where=_of("before")),
     Column("energy_after_text", "J after", "number", explain="v1_power.corrected_energy_j", where=_of("after")),
-    Column("energy_by", "Change", "number"),
+    Column("energy_by", "Change", "number", "compare.energy_change"),
     Column("mean_power_before_w", "W measured before", "number", explain="v1_power.mean_power_w", where=_of("before")),
     Column("mean_power_after_w", "after", "number", explain="v1_power.mean_power_w", where=_of("after")),
     Column("beyond", "Beyond doubt", "flags"),
 ]
 ALONE = [
     Column("kernel", "Kernel", "name", full="kernel_full", width=60, link=lambda row: history_of(row["kernel_full"])),
-    Column("launches", "Launches", "number"),
-    Column("mean_us", "Mean (\u00b5s)", "number"),
+    Column("launches", "Launches", "number", "compare.launches"),
+    Column("mean_us", "Mean (\u00b5s)", "number", "compare.mean"),
 ]
 
 

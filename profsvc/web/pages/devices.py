@@ -1,6 +1,7 @@
 """``/devices`` and ``/devices/{name}``: what is known of each device, with its source, and what was measured of it."""
 
 from functools import partial
+from typing import Any
 
 from fastapi import FastAPI
 from starlette.requests import Request
@@ -22,36 +23,46 @@ def _path(row: Row) -> str:
     return f"/devices/{row['name']}"
 
 
+def _of_device(row: Row) -> dict[str, Any]:
+    """The device that a figure is of, for its source."""
+    return {"device": row["name"]}
+
+
 STORED = (
     Column("name", "device", "name", link=_path),
-    Column("compute_capability", "compute capability"),
+    Column("compute_capability", "compute capability", "number", "v1_devices.compute_capability"),
     Column("sms", "SMs", "number", "sm_count"),
 )
 CATALOGUE = (
     Column("name", "device", "name", link=_path),
-    Column("compute_capability", "compute capability"),
-    Column("sms", "SMs", "number"),
-    Column("boost_clock_ghz", "boost clock (GHz)", "number"),
-    Column("dram_peak_gb_per_s", "DRAM (GB/s)", "number"),
-    Column("tdp_w", "power limit (W)", "number"),
+    *(
+        Column(name, title, "number", f"device.{figure}", _of_device)
+        for name, title, figure in (
+            ("compute_capability", "compute capability", "compute_capability"),
+            ("sms", "SMs", "sms"),
+            ("boost_clock_ghz", "boost clock (GHz)", "boost_clock_hz"),
+            ("dram_peak_gb_per_s", "DRAM (GB/s)", "dram_peak_bytes_per_s"),
+            ("tdp_w", "power limit (W)", "tdp_w"),
+        )
+    ),
 )
 FIGURES = (
     Column("title", "figure"),
-    Column("said", "value", "number"),
+    Column("said", "value", "number", lambda row: f"device.{row['figure']}", _of_device),
     Column("source", "source"),
 )
 COSTS = (
     Column("title", "operation"),
-    Column("cycles", "cycles at saturation", "number"),
+    Column("cycles", "cycles at saturation", "number", "device.cycles"),
     Column("meaning", "which is"),
-    Column("repeats", "repeats", "number"),
+    Column("repeats", "repeats", "number", "device.repeats"),
     Column("method", "how it was measured"),
 )
 POINTS = (
-    Column("x", "x", "number"),
-    Column("y", "share of the peak", "number"),
+    Column("x", "x", "number", "v1_characterizations.x"),
+    Column("y", "share of the peak", "number", "v1_characterizations.y"),
     Column("method", "how"),
-    Column("line", "line", "number"),
+    Column("line", "line", "number", "v1_characterizations.line"),
 )
 
 
@@ -84,7 +95,7 @@ def device(request: Request) -> Response:
         path_to(request, "/v1/characterizations", query), path_to(request, "/v1/characterizations.csv", query),
         f"select * from v1_characterizations where device = {store.quoted(name)}",
     )  # fmt: skip
-    rows = [row | {"said": si(row["value"], row["unit"])} for row in view["figures"]]
+    rows = [row | {"said": si(row["value"], row["unit"]), "name": name} for row in view["figures"]]
     return page(request, "device.html", name, links=links, view=view, curves=curves, figures=rows,
                 tables={"figures": FIGURES, "costs": COSTS})  # fmt: skip
 

@@ -6,13 +6,14 @@ from fastapi import FastAPI
 from starlette.requests import Request
 from starlette.responses import Response
 
-from profsvc import store
 from profsvc.errors import NotFoundError
+from profsvc.views import device as catalogue
 from profsvc.views import explain as walk
+from profsvc.views import explain_rows
 from profsvc.web.asked import Asked
-from profsvc.web.pages.frame import Links, page, part, path_to
+from profsvc.web.pages.frame import Links, page, part, path_to, run_of
 from profsvc.web.routes import add_page
-from profsvc.web.site import grant_of, site_of
+from profsvc.web.site import site_of
 
 MOST_STEPS = 400
 
@@ -22,14 +23,19 @@ def explain(request: Request) -> Response:
     asked, name = Asked(request), request.path_params["name"]
     run, kernel = asked.text("run"), asked.text("kernel")
     launch = asked.number("launch", int, 0, "the number of a launch")
+    row, device = asked.number("row", int, -1, "the number of a row"), asked.text("device")
     is_part = asked.flag("part")
     asked.done()
-    engine = site_of(request).engine
-    number = store.find_run(engine, run, grant_of(request).project) if run else None
+    number = run_of(request, run) if run else None
     view = _of_run(request, name, number, kernel, launch)
+    if row >= 0 and number is not None:
+        view = _of_row(request, view, number, row)
+    elif device:
+        view["trace"] = _of_device(name, device)
     view["cut"] = len(view["trace"]) > MOST_STEPS
     view["trace"] = view["trace"][:MOST_STEPS]
-    whole = path_to(request, f"/explain/{name}", {"run": run, "kernel": kernel, "launch": launch or None})
+    about = {"run": run, "kernel": kernel, "launch": launch or None, "row": row if row >= 0 else None, "device": device}
+    whole = path_to(request, f"/explain/{name}", about)
     if is_part:
         return part(request, "explained.html", view=view, whole=whole)
     links = Links(
@@ -48,6 +54,24 @@ def _of_run(request: Request, name: str, run: int | None, kernel: str, launch: i
     except NotFoundError as error:
         known = walk.explain(None, name, None, None)
         return known | {"unknown": str(error)}
+
+
+def _of_row(request: Request, view: dict[str, Any], run: int, row: int) -> dict[str, Any]:
+    """Add what the row of a number has, down to its file."""
+    try:
+        return view | {"trace": explain_rows.of_row(site_of(request).engine, view["name"], run, row)}
+    except NotFoundError as error:
+        return view | {"unknown": str(error)}
+
+
+def _of_device(name: str, device: str) -> list[dict[str, Any]]:
+    """The figure of a device of the catalogue, with its source."""
+    figure = name.partition(".")[2]
+    return [
+        {"name": name, "value": one["value"], "unit": one["unit"], "from": f"{device}: {one['source'] or ''}"}
+        for one in catalogue.figures_of(device)
+        if one["figure"] == figure
+    ]
 
 
 def register(app: FastAPI) -> None:

@@ -83,7 +83,7 @@ COLUMNS = [
     Column("was", "Before", "number", explain="v1_findings.value_before"),
     Column("is", "After", "number", explain="v1_findings.value_after"),
     Column("by", "Change", "number", explain="v1_findings.change"),
-    Column("raw_by", "As measured", "number"),
+    Column("raw_by", "As measured", "number", explain="v1_findings.raw_after"),
     Column("judged", "", "flags"),
     Column("device", "Device", "name", width=24),
     Column("project", "Project", "name", width=24),
@@ -94,10 +94,10 @@ COLUMNS = [
 POINTS = [
     Column("run", "Run", "name", width=36, link=lambda row: f"/runs/{row['run_id']}"),
     Column("at", "At (UTC)", "when"),
-    Column("written", "Value", "number"),
-    Column("low", "Low", "number"),
-    Column("high", "High", "number"),
-    Column("raw", "As measured", "number"),
+    Column("written", "Value", "number", "finding.value"),
+    Column("low", "Low", "number", "history.low"),
+    Column("high", "High", "number", "history.high"),
+    Column("raw", "As measured", "number", "history.raw"),
     Column("reason", "Why not"),
 ]
 SAID = [

@@ -6,6 +6,7 @@ that a template does not know is an error.
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,14 +16,16 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from profsvc.errors import UsageError
+from profsvc import store
+from profsvc.errors import NotFoundError, UsageError
 from profsvc.web.pages import words
 from profsvc.web.pages.assets import asset_path
-from profsvc.web.site import site_of
+from profsvc.web.site import grant_of, site_of
 from profsvc.web.way_in import THEMES, cookie_of, theme_of
 
 TEMPLATES = Path(__file__).parents[1] / "templates"
 MEDIA = "text/html; charset=utf-8"
+LONGEST_NUMBER = 19
 POLICY = (
     "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
@@ -130,6 +133,18 @@ def _own_path(request: Request) -> str:
 def part(request: Request, template: str, **known: Any) -> Response:
     """Return a piece of a page, for the script to put into it."""
     return Response(written(request, template, "", **known), 200, HEADERS, MEDIA)
+
+
+def run_of(request: Request, name: str) -> int:
+    """Return the number of a run that this request may see: pages lead to runs by number, so a number is one first.
+
+    A run whose name is a number of no run is found by it too.
+    """
+    engine, project = site_of(request).engine, grant_of(request).project
+    if name.isascii() and name.isdigit() and len(name) < LONGEST_NUMBER:
+        with suppress(NotFoundError):
+            return store.find_run(engine, int(name), project)
+    return store.find_run(engine, name, project)
 
 
 def moved(request: Request, path: str, query: Mapping[str, Any] | None = None) -> Response:

@@ -100,11 +100,11 @@ def _columns(view: dict[str, Any]) -> list[Column]:
     ]
     heads = {"low": "Low", "high": "High", "raw": "As measured"}
     made += [
-        Column(name, heads[name] + (unit if name == "raw" else ""), kind)
+        Column(name, heads[name] + (unit if name == "raw" else ""), kind, f"history.{name}")
         for name in SPREAD
         if any(point[name] is not None for point in view["points"])
     ]
-    made += [Column("launches", "Launches", "number")] if about["source"] != "v1_power" else []
+    made += [Column("launches", "Launches", "number", "compare.launches")] if about["source"] != "v1_power" else []
     made += _series_column(view)
     made += [Column("reason", "Why not", "text")] if any(point["reason"] for point in view["points"]) else []
     for point in view["points"]:
@@ -143,11 +143,11 @@ def _step_columns(view: dict[str, Any]) -> list[Column]:
         Column("run", "First run after it", "name", link=lambda row: f"/runs/{row['run_id']}", width=36),
         Column("commit_id", "Commit", "name", link=_commit, width=14),
         Column("at", "Began (UTC)", "when"),
-        Column("before", "Before" + unit, kind),
-        Column("after", "After" + unit, kind),
-        Column("by", "Change"),
+        Column("before", "Before" + unit, kind, "history.level"),
+        Column("after", "After" + unit, kind, "history.level"),
+        Column("by", "Change", "number", "history.change"),
         Column("direction", "", "flags"),
-        Column("p", "p", "number"),
+        Column("p", "p", "number", "history.p"),
     ]
     made += _series_column(view)
     return [*made, Column("beside", "With the run before", "text", link=_beside)]
@@ -155,8 +155,8 @@ def _step_columns(view: dict[str, Any]) -> list[Column]:
 
 RECENT = [
     Column("kernel_short", "Kernel", "name", link=lambda row: f"/history/{row['kernel_id']}", full="kernel", width=60),
-    Column("runs", "Runs", "number"),
-    Column("total_ns", "Time in them", "duration"),
+    Column("runs", "Runs", "number", "history.runs"),
+    Column("total_ns", "Time in them", "duration", "history.total_ns"),
 ]
 
 

@@ -30,8 +30,8 @@ CRITERIA = (
 )
 UNITS = (
     Column("title", "unit", link=lambda row: f"/explain/{row['quantity']}"),
-    Column("share", "useful, of the run time", "part", "v1_models.value"),
-    Column("value", "useful time", "duration"),
+    Column("share", "useful, of the run time", "part", "launch.useful_share"),
+    Column("value", "useful time", "duration", "launch.useful_ns"),
     Column("form", "against"),
 )
 RULES = (
@@ -58,7 +58,7 @@ MODELS = (
     Column("title", "model"),
     Column("quantity", "quantity"),
     Column("value", "value", "number", _model, about),
-    Column("unit", "unit"),
+    Column("unit", "unit", "name"),
     Column("label", "which is"),
     Column("form", "form or origin"),
     Column("flags", "beware", "flags"),
@@ -67,7 +67,7 @@ MODELS = (
 TIMES = (
     Column("title", "model"),
     Column("time_ns", "foretells", "duration", _of_model),
-    Column("ratio", "of the measured", "percent", _of_model),
+    Column("ratio", "of the measured", "percent", "launch.of_measured"),
 )
 BOUNDS = (Column("title", "model"), Column("bound", "limited by"))
 SPEEDUPS = (Column("title", "model"), Column("speedup", "speedup", "speedup", _of_model))
@@ -116,24 +116,36 @@ def _links(request: Request, run_id: int, launch_id: int) -> Links:
 def _page(request: Request, run: dict[str, Any], one: dict[str, Any], links: Links) -> Response:
     row, bound = one["launch"], one["potential"] or {}
     launch_id = row["launch_id"]
+    where = {} if launch_id is None else {"run": run["run_id"], "launch": launch_id}
     engine = site_of(request).engine
     titles = {unit["quantity"]: unit["title"] for unit in one["units"]}
     index = "" if row["launch_index"] is None else f"#{row['launch_index']} "
     models = [] if launch_id is None else store.select_of(engine, "v1_models", run["run_id"], [launch_id])
     return page(
         request, "launch.html", f"{index}{row['kernel_short']}", links=links, run=run, one=one, launch=row,
-        where={} if launch_id is None else {"run": run["run_id"], "launch": launch_id}, bound=bound,
+        where=where, bound=bound,
         limit=titles.get(bound.get("bound"), bound.get("bound")),
         ideal_limit=titles.get(bound.get("ideal_bound"), bound.get("ideal_bound")),
         criteria=criteria_rows(one["criteria"], one["of_run"]), units=_units(one),
         rules=_rules(one["rules"]), said=[rule for rule in one["rules"] if rule["message"]],
-        parts=parts.breakdown(engine, launch_id), facts=_facts(row),
+        parts=parts.breakdown(engine, launch_id), facts=_facts(row, where),
         models=_models(models), beside=one.get("models"), tables=TABLES,
         figures=figures_of(request, run["run_id"], launch_id),
     )  # fmt: skip
 
 
 TITLES = {"roofline": "Roofline", "benefit": "Benefit chart", "warps": "Warps on an SM", "sms": "SMs at work"}
+# Number of a figure's table -> what explains it.
+NUMBERS = {
+    "launch": "figure.launch", "duration_us": "figure.duration_us", "flop_per_s": "figure.flop_per_s",
+    **{f"intensity_{level}": "figure.intensity" for level in model_plots.LEVELS},
+    "attainable": "figure.attainable", "reached": "figure.reached", "warps": "figure.warps", "sms": "figure.sms",
+    **dict.fromkeys(("memory", "memory_after_overlap", "computation"), "figure.cost"),
+    **dict.fromkeys(model_plots.BENEFITS, "figure.benefit"),
+    **dict.fromkeys(("MWP", "CWP"), "figure.parallelism"), "power_w": "figure.power_w",
+    **dict.fromkeys(("mwp_cwp_speedup", "throughput_speedup", "mwp_cwp", "throughput"), "figure.speedup"),
+    **dict.fromkeys(("per_watt_mwp_cwp", "per_watt_throughput"), "figure.per_watt"),
+}  # fmt: skip
 # Kind of a figure -> what it shows, for who does not see it.
 FIGURES = {
     "roofline": "The rate of the launch against its operations a byte, below the ceilings of memory and arithmetic.",
@@ -154,7 +166,7 @@ def figures_of(request: Request, run_id: int, launch_id: int | None) -> list[Fig
             continue
         found.append(
             figure(kind, data["title"], partial(drawing.draw, data), data, description=shows, notes=data["notes"],
-                   rows=data["rows"], columns=columns_of(data["rows"], ("launch_id",)))
+                   rows=data["rows"], columns=columns_of(data["rows"], ("launch_id",), NUMBERS))
         )  # fmt: skip
     return found
 
@@ -180,20 +192,24 @@ def _rules(rules: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return sorted(known, key=lambda rule: (rule["kind"] != "global", -rule["estimated_saving_fraction"]))
 
 
-def _facts(row: dict[str, Any]) -> list[tuple[str, str]]:
-    """Return what is known of how a launch was made."""
+def _facts(row: dict[str, Any], where: dict[str, Any]) -> list[tuple[Any, ...]]:
+    """Return what is known of how a launch was made; numbers with what explains them."""
 
     def shape(what: str) -> str:
         sizes = [row.get(f"{what}_{axis}") for axis in "xyz"]
         return "" if None in sizes else " \u00d7 ".join(map(str, sizes))
 
-    named = (
-        ("registers a thread", "registers_per_thread"),
-        *((name, name) for name in ("device", "tool", "host", "stream")),
-        ("process", "process_name"),
-        ("line of the file", "line"),
-    )
-    return [("grid", shape("grid")), ("block", shape("block")), *((title, cell(row.get(key))) for title, key in named)]
+    named = ("device", "tool", "host")
+    own = (("stream", "stream"), ("line of the file", "line")) if where else ()
+    return [
+        ("grid", shape("grid"), "grid_blocks", where),
+        ("block", shape("block"), "block_threads", where),
+        ("registers a thread", cell(row.get("registers_per_thread")), "registers_per_thread", where),
+        *((name, cell(row.get(name))) for name in named),
+        ("process", cell(row.get("process_name"))),
+        *((title, cell(row.get(key)), f"v1_launches.{key}", {"run": where["run"], "row": where["launch"]})
+          for title, key in own),
+    ]  # fmt: skip
 
 
 def register(app: FastAPI) -> None:

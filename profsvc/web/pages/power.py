@@ -8,7 +8,7 @@ from sqlalchemy import Engine
 from starlette.requests import Request
 from starlette.responses import Response
 
-from profsvc import store
+from profsvc import specs, store
 from profsvc.analysis.power import Options
 from profsvc.errors import InputError, NotFoundError
 from profsvc.reports import heat_map as of_map
@@ -17,15 +17,16 @@ from profsvc.views import heat_map, power_pictures
 from profsvc.views import power as of_power
 from profsvc.web.asked import Asked
 from profsvc.web.pages.figures import Figure, figure, without
-from profsvc.web.pages.frame import Links, page, path_to
-from profsvc.web.pages.tables import Column, Row
+from profsvc.web.pages.frame import Links, page, path_to, run_of
+from profsvc.web.pages.tables import Column, Row, columns_of, row_of
 from profsvc.web.pages.words import name
 from profsvc.web.routes import add_page
-from profsvc.web.runs import number_of
 from profsvc.web.site import site_of
 
 HEAT = "heat_map"
 MOST_FLAGS = 400
+# Number of a thermocouple -> what explains it.
+PLACED = {"x_mm": "figure.place_mm", "y_mm": "figure.place_mm", "temperature": "figure.temperature_c"}
 DESCRIBED = {
     "time": "Power, corrected power and temperature over time, and under them what ran. The table of windows has the "
             "mean of each.",
@@ -39,7 +40,7 @@ def show(request: Request) -> Response:
     asked, engine = Asked(request), site_of(request).engine
     sensor = asked.text("sensor")
     asked.done()
-    number = number_of(request, request.path_params["run"])
+    number = run_of(request, request.path_params["run"])
     info = store.select(engine, "v1_runs", run_id=number)[0]
     map_of_die = _map(engine, number)
     try:
@@ -48,10 +49,12 @@ def show(request: Request) -> Response:
         if map_of_die is None or sensor:
             raise
         view = {"run": info, "stored": True, "windows": [], "coefficients": [], "models": [], "quality": []}
+    if not view["stored"]:
+        view |= {key: _without_numbers(view[key]) for key in ("windows", "coefficients", "models", "quality")}
     sensors = store.select(engine, "v1_sensors", run_id=number, quantity="power")
     return page(
-        request, "power.html", f"Power of run {name(info['name'], 60)}", links=_links(request, number), run=info,
-        view=view, sensor=sensor, sensors=list(dict.fromkeys(str(one["name"]) for one in sensors)),
+        request, "power.html", f"Power of run {name(info['name'], 60)}", links=_links(request, number, bool(sensors)),
+        run=info, view=view, sensor=sensor, sensors=list(dict.fromkeys(str(one["name"]) for one in sensors)),
         pictures=_pictures(engine, view), map_of_die=map_of_die, groups=_groups(view),
         quality=_quality(view["quality"]),
         models=[_spanned(row) for row in view["models"] if row["model"] != HEAT], model_columns=MODELS,
@@ -60,7 +63,15 @@ def show(request: Request) -> Response:
     )  # fmt: skip
 
 
-def _links(request: Request, number: int) -> Links:
+def _without_numbers(rows: Sequence[Row]) -> list[dict[str, Any]]:
+    """Rows that were computed for the page alone: the store has none of their numbers."""
+    return [dict(row) | {"item": None} for row in rows]
+
+
+def _links(request: Request, number: int, has_power: bool) -> Links:
+    if not has_power:
+        sql = f"select * from v1_power_models where run_id = {number} and model = '{HEAT}'"
+        return Links(json=path_to(request, f"/v1/runs/{number}/heat-map"), sql=sql)
     sql = f'select "window", sensor, mean_power_w, corrected_power_w, corrected_power_low_w, corrected_power_high_w, ' \
           f"energy_j, corrected_energy_j, quality, reason\nfrom v1_power where run_id = {number}"  # fmt: skip
     return Links(json=path_to(request, f"/v1/runs/{number}/power", request.query_params),
@@ -72,7 +83,9 @@ def _pictures(engine: Engine, view: Mapping[str, Any]) -> list[Figure]:
         return []
     said = [view["run"]["run_id"], view["windows"], view["models"]]
     return [
-        figure(f"power-{one.name}", name(one.title, 120), one.draw, said, description=DESCRIBED[one.name])
+        without(name(one.title, 120), f"{one.reason[0].upper()}{name(one.reason[1:], 300)}.")
+        if one.reason
+        else figure(f"power-{one.name}", name(one.title, 120), one.draw, said, description=DESCRIBED[one.name])
         for one in power_pictures.pictures(engine, view)
     ]
 
@@ -87,9 +100,10 @@ def _map(engine: Engine, number: int) -> Figure | None:
         return without("Heat map of the die", str(error))
     found = made.view["heat_map"]
     rows = found["sensors"] if isinstance(found.get("sensors"), list) else []
+    columns = columns_of(rows, (), PLACED)
     words = f"{made.title}: {of_map.hot_spot(made.die_map)}."
     return figure("heat", name(made.title, 120), lambda: of_map.picture(made.die_map, made.title, "svg"), found,
-                  description=words, notes=[words], rows=rows)  # fmt: skip
+                  description=words, notes=[words], rows=rows, columns=columns)  # fmt: skip
 
 
 def _groups(view: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -154,12 +168,18 @@ def _quality(rows: Sequence[Row]) -> list[dict[str, Any]]:
     return list(found.values())
 
 
-def _where(row: Row) -> dict[str, Any]:
-    return {"run": row["run_id"]}
-
-
 def _power(name: str, title: str, kind: str = "number", of: str = "") -> Column:
-    return Column(name, title, kind, explain=f"v1_power.{of or name}", where=_where)
+    return Column(name, title, kind, explain=f"v1_power.{of or name}", where=row_of("item"))
+
+
+def _fitted(name: str, title: str, of: str = "") -> Column:
+    return Column(name, title, "number", explain=f"v1_power_coefficients.{of or name}", where=row_of("item"))
+
+
+def _model(row: Row) -> str:
+    """Return what explains a number of a model of power."""
+    name = f"v1_power_models.of_{row['model']}"
+    return name if name in specs.computed() else "v1_power_models.value"
 
 
 WINDOWS = [
@@ -178,18 +198,18 @@ WINDOWS = [
 COEFFICIENTS = [
     Column("law", "Law"),
     Column("form", "Form"),
-    Column("text", "W/\u00b0C", "number", explain="v1_power_coefficients.coefficient_w_per_c", where=_where),
-    Column("range_c", "Seen over (\u00b0C)", "number"),
-    Column("segments", "Loads", "number"),
-    Column("clock_mhz", "Clock (MHz)", "number"),
+    _fitted("text", "W/\u00b0C", "coefficient_w_per_c"),
+    _fitted("range_c", "Seen over (\u00b0C)"),
+    _fitted("segments", "Loads"),
+    _fitted("clock_mhz", "Clock (MHz)", "clock_hz"),
     Column("is_used", "", "flags"),
     Column("reason", "Why it is refused"),
 ]
 MODELS = [
     Column("model", "Model"),
     Column("quantity", "Quantity"),
-    Column("text", "Value and interval", "number", explain="v1_power_models.value", where=_where),
-    Column("unit", "Unit"),
+    Column("text", "Value and interval", "number", explain=_model, where=row_of("item")),
+    Column("unit", "Unit", "name"),
     Column("sensor", "Sensor", "name"),
     Column("window", "Window", "name"),
     Column("form", "Form"),

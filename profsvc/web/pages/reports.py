@@ -4,22 +4,32 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from anyio import to_thread
 from fastapi import FastAPI
 from starlette.requests import Request
 from starlette.responses import Response
 
+from profsvc.errors import NotFoundError, UsageError
+from profsvc.pipeline.night import report_of_night
 from profsvc.reports import nightly_figures
 from profsvc.reports.nightly_parts import Part, foot, head, named, parts
 from profsvc.views import nightly
 from profsvc.web.asked import Asked
 from profsvc.web.pages.figures import Figure, figure
-from profsvc.web.pages.frame import Links, page, path_to
+from profsvc.web.pages.frame import Links, fields, moved, page, path_to
 from profsvc.web.pages.tables import Column, Row
 from profsvc.web.routes import add_page
 from profsvc.web.site import grant_of, site_of
 
 LIMIT, MOST = 100, 2000
+ASKED = ("project", "date", "zone")
 TAGS = {"worse": "bad", "better": "good"}
+# Title of a column of the parts of a report -> what explains its numbers.
+EXPLAINED = {
+    "before": "v1_findings.value_before", "after": "v1_findings.value_after", "change": "v1_findings.change",
+    "as measured": "v1_findings.raw_after", "corrected": "v1_findings.value_after", "expected": "report.expected",
+    "tonight": "report.tonight", "p": "report.p", "foretold": "report.foretold", "achieved": "report.achieved",
+}  # fmt: skip
 
 
 def _report(row: Row) -> str:
@@ -30,12 +40,12 @@ COLUMNS = [
     Column("night", "Night", link=_report),
     Column("scope", "Project", "name", width=24),
     Column("one_line", "In one line", "name", width=110, link=_report),
-    Column("findings_new", "New", "number"),
-    Column("findings_open", "Open", "number"),
-    Column("reruns_wanted", "Runs wanted", "number"),
-    Column("uploads_failed", "Files refused", "number"),
-    Column("runs", "Runs", "number"),
-    Column("series", "Series", "number"),
+    Column("findings_new", "New", "number", "v1_reports.findings_new"),
+    Column("findings_open", "Open", "number", "v1_reports.findings_open"),
+    Column("reruns_wanted", "Runs wanted", "number", "v1_reports.reruns_wanted"),
+    Column("uploads_failed", "Files refused", "number", "v1_reports.uploads_failed"),
+    Column("runs", "Runs", "number", "v1_reports.runs"),
+    Column("series", "Series", "number", "v1_reports.series"),
     Column("made_at", "Made (UTC)", "when"),
 ]
 
@@ -51,7 +61,21 @@ def show(request: Request) -> Response:
                   sql="select night, project, one_line, findings_new, findings_open from v1_reports\n"
                       "order by night desc")  # fmt: skip
     return page(request, "reports.html", "Nightly reports", links=links, rows=rows, columns=COLUMNS,
-                truncated=found["truncated"], most=MOST)  # fmt: skip
+                truncated=found["truncated"], most=MOST, zone=rows[0]["zone"] if rows else "UTC",
+                may_make=grant_of(request).allows("admin"))  # fmt: skip
+
+
+async def make(request: Request) -> Response:
+    """Make the report of a night now, as a form says, and show it."""
+    said = await fields(request)
+    if unknown := sorted(set(said) - set(ASKED)):
+        raise UsageError(str(NotFoundError.near("field of the form", unknown[0], ASKED)))
+    project, date, zone = (said.get(name, "").strip() for name in ASKED)
+    if "\0" in project + date + zone:
+        raise UsageError("a text holds no NUL character")
+    engine = site_of(request).engine
+    document = await to_thread.run_sync(report_of_night, engine, project or None, date or None, zone or "UTC")
+    return moved(request, f"/reports/{document['report_id']}")
 
 
 def one(request: Request) -> Response:
@@ -66,7 +90,7 @@ def one(request: Request) -> Response:
         links=Links(json=path_to(request, f"/v1/reports/{number}"), sql=_sql(number)), document=document,
         forms={title: path_to(request, f"/v1/reports/{number}.{form}") for title, form in forms.items()},
         tone=_tone(document), parts=parts(document), pictures=_pictures(document), tags=TAGS,
-        numbered=_numbered(parts(document)),
+        numbered=_numbered(parts(document)), explain=EXPLAINED,
     )  # fmt: skip
 
 
@@ -100,4 +124,5 @@ def _numbered(made: Sequence[Part]) -> set[str]:
 def register(app: FastAPI) -> None:
     """Add the routes."""
     add_page(app, "/reports", show, "read", name="reports_page")
+    add_page(app, "/reports", make, "admin", name="report_form", methods=["POST"])
     add_page(app, "/reports/{report}", one, "read", name="report_page")

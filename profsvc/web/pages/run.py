@@ -9,11 +9,12 @@ from starlette.responses import Response
 
 from profsvc import store, views
 from profsvc.web.asked import Asked
-from profsvc.web.pages.frame import Links, moved, page, path_to
-from profsvc.web.pages.tables import Column, Row
+from profsvc.web.pages.frame import Links, moved, page, path_to, run_of
+from profsvc.web.pages.tables import Column, Row, known, row_of
+from profsvc.web.pages.traces import part_of
 from profsvc.web.pages.words import count
 from profsvc.web.routes import add_page
-from profsvc.web.site import grant_of, site_of
+from profsvc.web.site import site_of
 
 ROWS, MOST_ROWS = 50, 500
 KERNELS = 40
@@ -22,7 +23,7 @@ REJECTS = 100
 
 def number_of(request: Request, name: str = "run") -> int:
     """Return the number of the run in a path that this request may see; it can be named there too."""
-    return store.find_run(site_of(request).engine, request.path_params[name], grant_of(request).project)
+    return run_of(request, request.path_params[name])
 
 
 def _launch_path(row: Row) -> str:
@@ -43,8 +44,23 @@ def _means_path(row: Row) -> str:
     return f"/runs/{row['run_id']}/means/{row['kernel_full']}"
 
 
+def _file(name: str, title: str, kind: str = "number") -> Column:
+    return Column(name, title, kind, f"v1_uploads.{name}", row_of("upload_id"))
+
+
+def _sum(name: str, title: str, kind: str = "duration") -> Column:
+    return Column(name, title, kind, f"v1_kernel_summaries.{name}", row_of("summary_id"))
+
+
 LAUNCHES = (
-    Column("launch", "#", "number", sort="launch"),
+    Column(
+        "launch",
+        "#",
+        "number",
+        "v1_launches.launch_index",
+        lambda row: {"run": row["run_id"], "row": row["launch_id"]},
+        sort="launch",
+    ),
     Column("kernel", "kernel", "name", link=_launch_path, sort="kernel", width=44, full="kernel_full"),
     Column("duration_ns", "duration", "duration", "duration_ns", where, sort="duration"),
     Column("compute", "compute", "light", "sol_sm_fraction", where),
@@ -52,16 +68,16 @@ LAUNCHES = (
     Column("limit", "limited by"),
     Column("potential", "potential", "speedup", "potential", where, sort="potential"),
     Column("ceiling", "ceiling", "speedup", "v1_potential.speedup_ceiling"),
-    Column("first", "what to do first"),
+    Column("first", "what to do first", explain="advice.saving"),
 )
 MEANS = (
     Column("kernel", "kernel, by means", "name", link=_means_path, width=44, full="kernel_full"),
-    Column("launches", "launches", "number"),
-    Column("duration_ns", "mean duration", "duration"),
+    Column("launches", "launches", "number", "run.mean_launches"),
+    Column("duration_ns", "mean duration", "duration", "run.mean_duration"),
     Column("limit", "limited by"),
     Column("potential", "potential", "speedup", "v1_potential.speedup"),
     Column("ceiling", "ceiling", "speedup", "v1_potential.speedup_ceiling"),
-    Column("first", "what to do first"),
+    Column("first", "what to do first", explain="advice.saving"),
 )
 CRITERIA = (
     Column("title", "criterion", "noted"),
@@ -73,48 +89,61 @@ FILES = (
     Column("file_name", "file", "name", width=44),
     Column("format", "read as"),
     Column("verdict", "verdict"),
-    Column("lines", "lines", "number"),
-    Column("lines_stored", "stored", "number"),
-    Column("lines_skipped", "skipped", "number"),
-    Column("lines_rejected", "rejected", "number"),
-    Column("launches", "launches", "number"),
-    Column("samples", "readings", "number"),
-    Column("size_bytes", "size", "size"),
+    _file("lines", "lines"),
+    _file("lines_stored", "stored"),
+    _file("lines_skipped", "skipped"),
+    _file("lines_rejected", "rejected"),
+    _file("launches", "launches"),
+    _file("samples", "readings"),
+    _file("size_bytes", "size", "size"),
     Column("received_at", "received (UTC)", "when"),
 )
 KERNEL = (
     Column("kernel", "kernel", "name", width=64,
            link=lambda row: f"/runs/{row['run_id']}/kernels/{row['kernel_id']}"),
-    Column("launches", "launches", "number"),
+    Column("launches", "launches", "number", "v1_kernel_totals.launches"),
     Column("total_ns", "total", "duration", "v1_kernel_totals.total_ns"),
-    Column("share", "share of time", "part"),
+    Column("share", "share of time", "part", "run.kernel_share"),
     Column("mean_ns", "mean", "duration", "v1_kernel_totals.mean_ns"),
     Column("p95_ns", "p95", "duration", "v1_kernel_totals.p95_ns"),
     Column("max_ns", "longest", "duration", "v1_kernel_totals.max_ns"),
 )  # fmt: skip
 SENSORS = (
-    Column("quantity", "quantity"), Column("name", "sensor", "name"), Column("gpu_index", "GPU", "number"),
-    Column("unit", "unit"), Column("readings", "readings", "number"), Column("mean_value", "mean", "number"),
-    Column("min_value", "least", "number"), Column("max_value", "largest", "number"), Column("quality", "beware"),
+    Column("quantity", "quantity"), Column("name", "sensor", "name"),
+    Column("gpu_index", "GPU", "number", "v1_sensors.gpu_index", row_of("sensor_id")), Column("unit", "unit", "name"),
+    Column("readings", "readings", "number", "run.sensor_readings"),
+    *(Column(f"{name}_value", title, "number", f"run.sensor_{said}")
+      for name, title, said in (("mean", "mean", "mean"), ("min", "least", "least"), ("max", "largest", "largest"))),
+    Column("quality", "beware"),
 )  # fmt: skip
 TRANSFERS = (
-    Column("kind", "copies and sets"), Column("count", "count", "number"),
-    Column("duration_ns", "time", "duration"), Column("bytes", "bytes", "size"),
+    Column("kind", "copies and sets"), Column("count", "count", "number", "run.transfer_count"),
+    Column("duration_ns", "time", "duration", "run.transfer_time"),
+    Column("bytes", "bytes", "size", "run.transfer_bytes"),
 )  # fmt: skip
 SUMMARIES = (
-    Column("category", "category"), Column("kernel", "name", "name", width=60), Column("calls", "calls", "number"),
-    Column("total_ns", "total", "duration"), Column("mean_ns", "mean", "duration"),
-    Column("min_ns", "least", "duration"), Column("max_ns", "longest", "duration"),
+    Column("category", "category"), Column("kernel", "name", "name", width=60), _sum("calls", "calls", "number"),
+    _sum("total_ns", "total"), _sum("mean_ns", "mean"), _sum("min_ns", "least"), _sum("max_ns", "longest"),
 )  # fmt: skip
 LINES = (
-    Column("line", "line", "number"), Column("lines", "lines", "number"), Column("reason", "why"),
-    Column("text", "what stood there"),
+    Column("line", "line", "number", "v1_rejects.line"), Column("lines", "lines", "number", "v1_rejects.lines"),
+    Column("reason", "why"), Column("text", "what stood there", "name", width=300),
 )  # fmt: skip
 
 
 def criteria_rows(rows: list[dict[str, Any]], of_run: list[dict[str, Any]] = ()) -> list[dict[str, Any]]:  # type: ignore[assignment]
-    """Return rows of criteria as tables show them: without a value, the reason."""
+    """Return rows of criteria as tables show them: without a value the reason, those of one reason together."""
     shown = [(row, "") for row in rows] + [(row, "of the whole run") for row in of_run]
+    alike: dict[str, list[Row]] = {}
+    for row, note in shown:
+        if row["value"] is None and row["reason"] and not note:
+            alike.setdefault(row["reason"], []).append(row)
+    together = {id(row): same for same in alike.values() if len(same) > 1 for row in same}
+    shown = [
+        (row | {"title": ", ".join(str(one["title"]) for one in together.get(id(row), [row]))}, note)
+        for row, note in shown
+        if together.get(id(row), [row])[0] is row
+    ]
     return [
         row | {"said": "; ".join(filter(None, (row["reason"], (row["flags"] or "").lower().replace("_", " "), note)))}
         for row, note in shown
@@ -134,6 +163,17 @@ def launch_rows(launches: list[dict[str, Any]], run_id: int) -> list[dict[str, A
         }
         for row in launches
     ]
+
+
+def _why_no_result(launches: list[dict[str, Any]]) -> list[str]:
+    """The reasons why none of the launches shown has results; none where one has."""
+    reasons = [str(row["reason"]) for row in launches if row["reason"]]
+    return [] if any(row["bound"] for row in launches) else list(dict.fromkeys(reasons))
+
+
+def _columns(launches: list[dict[str, Any]], no_result: list[str]) -> list[Column]:
+    """The columns of launches that hold something; what limits them stands below where it is not known of any."""
+    return known([one for one in LAUNCHES if one.name != "limit" or not no_result], launches, ("launch", "duration_ns"))
 
 
 def kernel_rows(engine: Any, info: Row) -> tuple[list[dict[str, Any]], bool]:
@@ -166,6 +206,8 @@ def run(request: Request) -> Response:
     found = views.launch_page(site.engine, run_id, order=order, skip=skip, limit=limit, seconds=site.limits.sql_seconds)
     kernels, more_kernels = kernel_rows(site.engine, info)
     whole = view["potential"] or {}
+    launches = launch_rows(found["launches"], run_id)
+    no_result = _why_no_result(launches)
     words = views.texts()
     return page(
         request, "run.html", info["name"],
@@ -174,11 +216,16 @@ def run(request: Request) -> Response:
         bound=words[whole["bound"]]["title"] if whole.get("bound") else None,
         advice=views.advice_of_run(view), criteria=criteria_rows(view["criteria"]),
         files=[_file_row(row) for row in view["uploads"]], kernels=kernels, more_kernels=more_kernels,
-        launches=launch_rows(found["launches"], run_id), order=order,
+        launches=launches, order=order, no_result=no_result,
         means=launch_rows(view["means"], run_id),
-        has_power=any(row["quantity"] == "power" for row in view["sensors"]),
-        transfers=[row | {"duration_ns": 1e6 * row["duration_ms"]} for row in view["transfers"]],
-        tables=_TABLES, **_pager(found, skip, limit, info["launches"], "launches"),
+        has_power=any(row["quantity"] == "power" or row["x_mm"] is not None for row in view["sensors"]),
+        transfers=[
+            row | {"duration_ns": None if row["duration_ms"] is None else 1e6 * row["duration_ms"]}
+            for row in view["transfers"]
+        ],
+        memory=part_of(site.engine, run_id, view["traces"]),
+        tables=_TABLES | {"launches": _columns(launches, no_result)},
+        **_pager(found, skip, limit, info["launches"], "launches"),
     )  # fmt: skip
 
 

@@ -10,7 +10,7 @@ from starlette.responses import Response
 from profsvc import store, views
 from profsvc.web.asked import Asked
 from profsvc.web.pages.frame import Links, page, path_to
-from profsvc.web.pages.tables import Column, known
+from profsvc.web.pages.tables import Column, known, row_of
 from profsvc.web.pages.words import count
 from profsvc.web.routes import add_page
 from profsvc.web.site import grant_of, site_of
@@ -34,12 +34,12 @@ COLUMNS = (
     Column("device", "device", "name", width=28),
     Column("commit_id", "commit", "name", width=12),
     Column("at", "when (UTC)", "when", sort="started"),
-    Column("uploads", "files", "number"),
-    Column("launches", "launches", "number", sort="launches"),
-    Column("gpu_time_ns", "GPU time", "duration", "v1_runs.gpu_time_ns", sort="time"),
+    Column("uploads", "files", "number", "v1_runs.uploads", row_of("run_id")),
+    Column("launches", "launches", "number", "v1_runs.launches", row_of("run_id"), sort="launches"),
+    Column("gpu_time_ns", "GPU time", "duration", "v1_runs.gpu_time_ns", row_of("run_id"), sort="time"),
     Column("potential", "potential", "speedup", "v1_potential.speedup", _run, sort="potential"),
     Column("limit", "limited by"),
-    Column("worst", "worst criterion"),
+    Column("worst", "worst criterion", explain=lambda row: row["worst_criterion"] or ""),
     Column("mean_power_w", "power (W)", "number", "v1_power.mean_power_w"),
     Column("corrected_power_w", "corrected (W)", "number", "v1_power.corrected_power_w"),
 )

@@ -24,6 +24,7 @@ ROWS = 200
 MOST_PAGES = 1_000_000
 LONGEST_CELL = 120
 START = "select run_id, project, name, device, launches, gpu_time_ns\nfrom v1_runs order by run_id desc limit 20"
+_WORD = re.compile(r"v1_\w+")
 _PLACE = re.compile(r" \(line (?P<line>\d+), column (?P<column>\d+)\)$")
 
 
@@ -119,6 +120,7 @@ def _found(request: Request, query: Query, answer: store.Answer) -> dict[str, An
     first = (query.place - 1) * ROWS
     part = answer.rows[first : first + ROWS]
     columns = distinct(answer.columns)
+    views = [view for view in store.VIEWS if view in set(_WORD.findall(query.text))]
     asked = {"q": query.text} | {f"p.{name}": value for name, value in query.values.items()}
 
     def turned(place: int) -> str:
@@ -127,7 +129,10 @@ def _found(request: Request, query: Query, answer: store.Answer) -> dict[str, An
     more = first + ROWS < len(answer.rows)
     total = f"more than {count(len(answer.rows))}" if answer.truncated else count(len(answer.rows))
     return {
-        "columns": [(visible(name), _is_number(part, place)) for place, name in enumerate(columns)],
+        "columns": [
+            (visible(name), _explained(name, views, _is_number(part, place)), _is_number(part, place))
+            for place, name in enumerate(columns)
+        ],
         "rows": [[_cell(value) for value in row] for row in part],
         "truncated": answer.truncated,
         "kept": len(answer.rows),
@@ -135,6 +140,13 @@ def _found(request: Request, query: Query, answer: store.Answer) -> dict[str, An
         "before": turned(query.place - 1) if query.place > 1 else "",
         "after": turned(query.place + 1) if more else "",
     }
+
+
+def _explained(column: str, views: Sequence[str], is_number: bool) -> str:
+    """What explains a column: that of a view in the query, a counter, else of numbers the query itself."""
+    own = [f"{view}.{column}" for view in views if column in store.VIEWS[view][1]]
+    counter = column if "v1_counters" in views and column in specs.counters() else ""
+    return next(iter(own), counter or ("sql.result" if is_number else ""))
 
 
 def _is_number(rows: Sequence[Sequence[Any]], place: int) -> bool:

@@ -8,6 +8,11 @@ NUMBERS = {"number", "speedup", "duration", "percent", "size", "light", "bar", "
 """Kinds of cells that are numbers, and stand right."""
 
 
+def row_of(key: str, run: str = "run_id") -> Callable[[Row], Mapping[str, Any]]:
+    """Return what finds a row in its view: the run, and the number of the row, which stands under ``key``."""
+    return lambda row: {"run": row[run], "row": row[key]}
+
+
 class Column(NamedTuple):
     """A column: the key of its values in a row, its title, and the kind of its cells.
 
@@ -45,12 +50,15 @@ def known(columns: Sequence[Column], rows: Sequence[Row], always: Collection[str
     return [one for one in columns if one.name in always or any(row.get(one.name) not in (None, "") for row in rows)]
 
 
-def columns_of(rows: list[dict[str, Any]], leave: tuple[str, ...] = ()) -> list[Column]:
-    """Return plain columns for rows of any kind, such as the numbers behind a figure."""
+def columns_of(
+    rows: list[dict[str, Any]], leave: tuple[str, ...] = (), explain: Mapping[str, str] | None = None
+) -> list[Column]:
+    """Return plain columns for rows of any kind, such as those behind a figure; ``explain`` has a name for each."""
     names = [name for name in (rows[0] if rows else {}) if name not in leave]
     found = []
     for name in names:
         known = [row[name] for row in rows if row.get(name) is not None]
         numeric = bool(known) and all(isinstance(one, int | float) for one in known)
-        found.append(Column(name, name.replace("_", " "), "number" if numeric else "text"))
+        said = (explain or {}).get(name, "") if numeric else ""
+        found.append(Column(name, name.replace("_", " "), "number" if numeric else "text", said))
     return found

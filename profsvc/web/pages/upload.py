@@ -14,11 +14,11 @@ from profsvc.errors import ProfsvcError, UsageError
 from profsvc.web import uploads
 from profsvc.web.asked import Asked
 from profsvc.web.form import Part, received
-from profsvc.web.pages.frame import page
+from profsvc.web.pages.frame import page, run_of
 from profsvc.web.routes import add_page
 from profsvc.web.site import grant_of, site_of
 
-FIELDS = ("run", "project", "device", "commit", "tag", "timezone", "format")
+FIELDS = ("run", "run_id", "project", "device", "commit", "tag", "timezone", "format")
 
 
 def show(request: Request) -> Response:
@@ -32,8 +32,13 @@ def show(request: Request) -> Response:
 def _page(request: Request, given: dict[str, str], results: list[dict[str, Any]], status: int = 200) -> Response:
     kinds = [(reader.NAME, reader.PAGE.strip().splitlines()[0]) for reader in formats.READERS]
     project = grant_of(request).project
+    chosen = None
+    if number := given["run_id"]:  # a name may hold what no field of a form does
+        engine = site_of(request).engine
+        chosen = store.select(engine, "v1_runs", run_id=run_of(request, number))[0]
     return page(
         request, "upload.html", "Upload", status=status, given=given, results=results, kinds=kinds, project=project,
+        chosen=chosen,
         most_bytes=site_of(request).limits.upload_bytes,
     )  # fmt: skip
 

@@ -11,7 +11,11 @@ from profsvc.reports.text import middle, times
 NONE = "\u2013"
 KEPT = "\n\t\u202f\u2009\xa0"
 LONGEST = 300
+MOST = 1 << 62
+ROOMS = ((12, "short"), (16, ""), (40, "some"), (MOST, "long"))
 MOST_TEXT = 50_000
+GROUPED, LARGEST = 1e4, 1e15
+"""From where to where a number is written whole."""
 _TIMES = ((1e9, "s"), (1e6, "ms"), (1e3, "\u00b5s"), (1.0, "ns"))
 _THOUSANDS = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 _BYTES = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
@@ -40,11 +44,13 @@ def harmless(given: Any) -> Any:
 def value(given: Any) -> str:
     """Return any value, a long text cut in its middle.
 
-    >>> value(0.123456), value(None), value("x"), value(12345678)
-    ('0.1235', '\u2013', 'x', '12\u202f345\u202f678')
+    >>> value(0.123456), value(None), value("x"), value(12345678), value(12345678.9)
+    ('0.1235', '\u2013', 'x', '12\u202f345\u202f678', '12\u202f345\u202f679')
     """
     if isinstance(given, int) and not isinstance(given, bool):
         return count(given)
+    if isinstance(given, float) and GROUPED <= abs(given) < LARGEST:
+        return count(round(given))
     return middle(cell(given), LONGEST) or NONE
 
 
@@ -141,6 +147,17 @@ def name(given: str | None, width: int = 48) -> str:
     return NONE if given is None or given == "" else middle(visible(str(given)), width)
 
 
+def room(given: Any) -> str:
+    """Return the class of a cell by what stands in it: a short text stays in one line, longer ones have room.
+
+    >>> room("2026-11-21"), room("L1 and shared memory pipe"), room("wider tiles, and what was said of them, in full")
+    ('short', 'some', 'long')
+    """
+    if not isinstance(given, str) or not given:
+        return ""
+    return next(name for most, name in ROOMS if len(given) <= most)
+
+
 def plural(number: int, one: str, many: str = "") -> str:
     """Return a number with its noun.
 
@@ -152,5 +169,5 @@ def plural(number: int, one: str, many: str = "") -> str:
 
 FILTERS = {
     "value": value, "count": count, "duration": duration, "size": size, "percent": percent, "speedup": speedup,
-    "si": si, "when": when, "name": name, "plural": plural,
+    "si": si, "when": when, "name": name, "plural": plural, "room": room,
 }  # fmt: skip

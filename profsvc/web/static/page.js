@@ -35,7 +35,7 @@
     box.remove();
     was.removeAttribute("aria-describedby");
     box = owner = null;
-    if (isKept && back) was.focus();
+    if (isKept && back) (titleOf(was) ?? was).focus();
     isKept = false;
   };
 
@@ -51,19 +51,24 @@
     return known.get(link.href);
   };
 
-  const place = (link) => {
-    const at = link.getBoundingClientRect();
+  /* A number of a table whose columns are led by their titles leads where its title does. */
+  const titleOf = (cell) => {
+    const isOwn = cell.classList.contains("n") && cell.closest("table")?.matches("[data-led]");
+    return isOwn ? cell.closest("table").tHead.rows[0].cells[cell.cellIndex]?.querySelector("[data-explain]") : null;
+  };
+  const place = (from) => {
+    const at = from.getBoundingClientRect();
     const left = Math.max(8, Math.min(at.left, root.clientWidth - box.offsetWidth - 8));
     const below = at.bottom + 6 + box.offsetHeight < root.clientHeight || at.top < box.offsetHeight + 6;
     box.style.left = `${left + scrollX}px`;
     box.style.top = `${scrollY + (below ? at.bottom + 6 : at.top - box.offsetHeight - 6)}px`;
   };
 
-  const open = async (link, keep) => {
-    if (owner === link && (isKept || !keep)) return;
+  const open = async (link, keep, from) => {
+    if (owner === from && (isKept || !keep)) return;
     const said = await text(link).catch(() => "");
     if (!said) return;
-    if (!keep && !link.matches(":hover, :focus-visible")) return;
+    if (!keep && !from.matches(":hover, :focus-visible")) return;
     close(false);
     box = document.createElement("div");
     box.className = "popover";
@@ -73,32 +78,38 @@
     if (keep) box.setAttribute("aria-label", "Where this number comes from");
     box.innerHTML = said;
     document.body.append(box);
-    owner = link;
+    owner = from;
     isKept = keep;
-    link.setAttribute("aria-describedby", box.id);
-    place(link);
+    from.setAttribute("aria-describedby", box.id);
+    place(from);
     box.addEventListener("mouseleave", () => { if (!isKept) close(false); });
     if (keep) box.focus({ preventScroll: true });
   };
 
-  const soon = (link) => {
+  const soon = ([link, from]) => {
     clearTimeout(waiting);
-    waiting = setTimeout(() => { if (!isKept) open(link, false); }, 220);
+    waiting = setTimeout(() => { if (!isKept) open(link, false, from); }, 220);
   };
-  const asked = (event) => event.target instanceof Element ? event.target.closest("[data-explain]") : null;
-  document.addEventListener("mouseover", (event) => { const link = asked(event); if (link) soon(link); });
+  /* What explains the place of an event, and the number there. */
+  const asked = (event) => {
+    const found = event.target instanceof Element ? event.target.closest("[data-explain], td") : null;
+    const link = found?.matches("td") ? titleOf(found) : found;
+    return link ? [link, found] : null;
+  };
+  document.addEventListener("mouseover", (event) => { const found = asked(event); if (found) soon(found); });
   document.addEventListener("mouseout", (event) => {
     if (!asked(event)) return;
     clearTimeout(waiting);
     setTimeout(() => { if (box && !isKept && !box.matches(":hover") && !owner.matches(":hover, :focus-visible")) close(false); }, 200);
   });
-  document.addEventListener("focusin", (event) => { const link = asked(event); if (link && link.matches(":focus-visible")) soon(link); });
+  document.addEventListener("focusin", (event) => { const found = asked(event); if (found && found[1].matches(":focus-visible")) soon(found); });
   document.addEventListener("focusout", (event) => { if (asked(event) && box && !isKept) close(false); });
   document.addEventListener("click", (event) => {
-    const link = asked(event);
-    if (link && !event.ctrlKey && !event.metaKey && !event.shiftKey && event.button === 0) {
+    const found = asked(event);
+    const isChosen = found?.[1].matches("td") && !getSelection().isCollapsed;
+    if (found && !isChosen && !event.ctrlKey && !event.metaKey && !event.shiftKey && event.button === 0) {
       event.preventDefault();
-      open(link, true);
+      open(found[0], true, found[1]);
     } else if (box && !box.contains(event.target)) close(false);
   });
 

@@ -17,6 +17,8 @@ from profsvc import pipeline, store
 from profsvc.store.engine import writing
 from profsvc.web.site import Site
 from tests import nights
+from tests.store import test_kernel_metrics
+from tests.views import thermocouple_logs
 from tests.web.conftest import ROOT, Service, running
 
 HELD_OUT = ROOT / "fixtures" / "held_out"
@@ -26,15 +28,22 @@ NIGHTS, CHANGED = 15, 10
 
 
 class Shown(NamedTuple):
-    """A service, and the numbers in its paths."""
+    """A service, the numbers in its paths, and the pages that were read of it once."""
 
     service: Service
     numbers: dict[str, int]
+    read: dict[str, str]
 
     def path(self, pattern: str) -> str:
         return pattern.format(**self.numbers)
 
     def html(self, pattern: str, **headers: str) -> str:
+        if headers or pattern not in self.read:
+            text = self._asked(pattern, headers)
+            return text if headers else self.read.setdefault(pattern, text)
+        return self.read[pattern]
+
+    def _asked(self, pattern: str, headers: dict[str, str]) -> str:
         answer = self.service.http.get(
             self.service.url + self.path(pattern), headers={"accept": "text/html", **headers}
         )
@@ -53,9 +62,18 @@ def _fill(engine: Any) -> None:
         (HELD_OUT / "power_smi.csv.gz", store.RunInfo(name="board", project="demo", device="NVIDIA H200")),
         (ROOT / "fixtures" / "characterization" / "rejects.csv", store.RunInfo(name="measured", project="demo")),
         (ROOT / "fixtures" / "characterization" / "plain.csv", store.RunInfo(name="measured", project="demo")),
+        (ROOT / "fixtures" / "nsys_stats" / "several_reports.csv", store.RunInfo(name="traced", project="demo")),
+        (ROOT / "fixtures" / "nvprof" / "gpu_trace.csv", store.RunInfo(name="traced", project="demo")),
+        (ROOT / "fixtures" / "memory_trace" / "plain.csv", store.RunInfo(name="traced", project="demo")),
     ):
         with path.open("rb") as stream:
             pipeline.ingest(engine, stream, path.name, run, files=files)
+
+
+def _fill_more(engine: Any) -> None:
+    """Add kernels that are known by means, and thermocouples on a die."""
+    test_kernel_metrics.stored(engine, test_kernel_metrics.METRICS, test_kernel_metrics.TRACE)
+    thermocouple_logs.fill(engine, "spacer", thermocouple_logs.log(thermocouple_logs.field()))
 
 
 def fill_nights(engine: Any) -> dict[str, int]:
@@ -80,11 +98,14 @@ def shown(demo: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shown
     store.backup(demo, file)
     engine = store.open_store(str(file))
     _fill(engine)
+    _fill_more(engine)
     launch = store.select(engine, "v1_launches", run_id=store.find_run(engine, "h200"), launch_index=3)[0]
-    numbers = {name: store.find_run(engine, name) for name in ("h200", "board", "measured")}
+    numbers = {
+        name: store.find_run(engine, name) for name in ("h200", "board", "measured", "traced", "means", "spacer")
+    }
     numbers |= fill_nights(engine) | {"run": numbers["h200"], "launch": launch["launch_id"]}
     with running(Site(engine, store.files_of(engine, free_bytes=1))) as service:
-        yield Shown(service, numbers)
+        yield Shown(service, numbers, {})
     engine.dispose()
 
 

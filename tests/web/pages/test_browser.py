@@ -125,6 +125,38 @@ def test_a_number_is_explained_over_it_and_at_a_click(browser_page, shown):
     page.wait_for_selector(".popover[role=tooltip]")  # the keyboard sees the next number's
 
 
+def test_a_number_under_a_dotted_title_is_explained_in_its_place(browser_page, shown):
+    page = browser_page.page
+    browser_page.open("/sql?q=select+value%2C+speedup+from+v1_criteria+limit+3")
+    cell = page.locator("[data-led] tbody td.n").nth(3)
+    cell.hover()
+    page.wait_for_selector(".popover[role=tooltip]")
+    assert "Amdahl" in page.inner_text(".popover")
+    assert cell.get_attribute("aria-describedby") == "explanation"
+    page.mouse.move(5, 5)
+    page.wait_for_selector(".popover", state="detached")
+    cell.click()
+    page.wait_for_selector(".popover[role=dialog]")
+    page.keyboard.press("Escape")
+    assert page.locator(".popover").count() == 0
+    title = page.locator("[data-led] thead a").first
+    title.focus()
+    page.keyboard.press("Tab")
+    page.wait_for_selector(".popover[role=tooltip]")
+    assert "Amdahl" in page.inner_text(".popover")
+
+
+def test_a_touch_opens_the_explanation_of_a_number(chromium, shown):
+    phone = {"viewport": {"width": 400, "height": 800}, "has_touch": True, "is_mobile": True}
+    with window(chromium, shown.service.url, **phone) as found:
+        found.open(shown.path("/runs/{board}"))
+        found.page.locator("a.number[href*='run.sensor_mean']").first.tap()
+        found.page.wait_for_selector(".popover[role=dialog]")
+        box = found.page.locator(".popover").bounding_box()
+        assert 0 <= box["x"] <= box["x"] + box["width"] <= 400
+        assert "v1_samples" in found.page.inner_text(".popover")
+
+
 def test_pages_are_used_by_keys(browser_page, shown):
     page = browser_page.page
     browser_page.open("/")

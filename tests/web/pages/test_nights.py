@@ -6,6 +6,9 @@ import httpx
 import pytest
 
 from profsvc import store
+from profsvc.errors import NotFoundError
+from profsvc.views import power_pictures
+from profsvc.views.power import power
 from profsvc.web.site import Site
 from tests import nights
 from tests.web.conftest import running
@@ -82,6 +85,49 @@ def test_a_form_sets_the_state_of_a_finding(service, told):
     assert service.http.post(f"{service.url}/findings/999", data=form, headers=own).status_code == 404
     assert service.http.post(f"{service.url}/findings/x", data=form, headers=own).status_code == 404
     assert page(service, "/findings/" + "9" * 30, 404)
+
+
+def test_a_form_makes_the_report_of_a_night(closed):
+    engine, _ = closed
+    with running(site(engine)) as service:
+        own = {"origin": service.url}
+
+        def sent(status, headers=own, **form):
+            answer = service.http.post(f"{service.url}/reports", data=form, headers=headers | HTML)
+            assert answer.status_code == status, answer.text[:300]
+            return answer
+
+        assert "Make the report" in page(service, "/reports")
+        made = sent(303, project="lab", date="2026-01-20", zone="Europe/Berlin").headers["location"]
+        shown = page(service, made)
+        assert "Night of 2026-01-20" in shown
+        assert "Europe/Berlin" in shown
+        assert sent(303, project="lab", date="2026-01-20", zone="Europe/Berlin").headers["location"] == made
+        assert "is before it" in sent(400, project="lab", date="2026-01-19").text
+        assert "no project named" in sent(404, project="no such").text
+        for wrong in ({"date": "yesterday"}, {"zone": "Mars/Olympus"}, {"luck": "1"}, {"project": "a\0b"}):
+            sent(400, **wrong)
+        sent(403, {"origin": "https://evil.example"}, project="lab")
+
+
+def test_a_reader_makes_no_report(closed):
+    read = store.create_token(closed[0], "reader", ["read"])
+    with running(site(closed[0], is_public=True)) as service:
+        own = {"authorization": f"Bearer {read}", "origin": service.url}
+        shown = page(service, "/reports", headers=own)
+        assert "Making a report needs a token with the scope admin" in shown
+        assert "Make the report" not in shown
+        assert service.http.post(f"{service.url}/reports", data={}, headers=own).status_code == 403
+
+
+def test_a_run_without_readings_says_so_in_place_of_a_picture(service, told):
+    shown = page(service, f"/runs/{told[1]['night']}/power")
+    assert "is stored, only its windows, so its power over time cannot be drawn." in shown
+    assert "No reading of " in shown
+    with pytest.raises(NotFoundError, match="only its windows"):
+        power_pictures.drawn(told[0], power(told[0], told[1]["night"]), "svg")
+    (whole,) = power_pictures.drawn(told[0], power(told[0], told[1]["night"]), "html")
+    assert b"<p>no reading of " in whole.data
 
 
 def test_a_reader_sees_findings_and_sets_none(closed):

@@ -1,0 +1,121 @@
+"""Every number on every page leads to what it means, how it came about and, where it is known, its file and line."""
+
+import re
+from urllib.parse import unquote
+
+import pytest
+
+from profsvc import specs, store
+from profsvc.errors import NotFoundError
+from profsvc.views.explain_rows import of_row
+from tests.web.pages.numbers import Numbers, is_number
+from tests.web.pages.walked import WALKED
+
+UNDONE = re.compile(r'<a class="number" data-explain[^>]*>([^<]*)</a>')
+HTML = {"accept": "text/html"}
+WITHOUT = {"runs-none", "upload", "login", "explain", "sql", "sql-values", "compare-choose"}
+"""Pages without a number in a table, a tile or a list of facts."""
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["12", "-3.5 W", "1\u202f234 ns", "300 [299, 301]", "\u22129 %", "8.76\xd7", "1.5e-07", "131072 \xd7 1 \xd7 1",
+     "+6.4 %", "302.6 W -> 318.9 W (+5.4 %)", "37 launches", "0", "1,234.5", "50 \u00b1 2", "~3 ms"],
+)  # fmt: skip
+def test_a_number_is_known_as_one(text):
+    assert is_number(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "\u2013", "2026-11-21", "2026-11-21 04:00", "4268209c", "0000009", "127.0.0.1", "3 of them are not known",
+     "reduce_v1", "#3", "ncu", "10 MB would be too many"],
+)  # fmt: skip
+def test_other_texts_are_none(text):
+    assert not is_number(text)
+
+
+@pytest.mark.parametrize(
+    ("inside", "bare"),
+    [
+        ("<table><tbody><tr><td>1.5 W</td></tr></tbody></table>", ["1.5 W"]),
+        (
+            "<table><thead><tr><th>a</th><th>b</th></tr></thead><tr><td><code>7</code></td><td>7</td></tr></table>",
+            ["7"],
+        ),
+        ('<table><thead><tr><th><a data-explain href="/x">W</a></th></tr></thead><tr><td>1.5</td></tr></table>', []),
+        ('<table><tr><td><a data-explain href="/x">1.5 W</a></td><td><time>2026</time></td></tr></table>', []),
+        ('<table><tr><td><a href="/runs/2026">2026</a><span class="named">42</span></td></tr></table>', []),
+        ("<dl><dt>p</dt><dd>0.01</dd></dl>", ["0.01"]),
+        ('<section class="tile"><div class="big">2\xd7</div><p class="soft">ideal of it all</p></section>', ["2\xd7"]),
+        ('<ol class="advice"><li><b>\u22129 %</b> less</li></ol>', ["\u22129 %"]),
+    ],
+)
+def test_a_number_without_an_explanation_is_found(inside, bare):
+    assert [place.text for place in Numbers(f"<main><p>3</p>{inside}</main>").bare] == bare
+
+
+def test_every_number_leads_to_what_it_means(shown):
+    """And each explanation that is led to says how the number comes about, down to the file where it names a row."""
+    led = dict[str, str]()
+    for one in WALKED:
+        text = shown.html(one.path)
+        found = Numbers(text)
+        assert found.bare == [], one.name
+        assert bool(found.explained) != (one.status != 200 or one.name in WITHOUT), one.name
+        assert len(Numbers(UNDONE.sub(r"\1", text)).bare) >= bool(found.explained), one.name
+        for link in found.explained:
+            name = unquote(link.partition("?")[0].removeprefix("/explain/"))
+            led[name] = link if name not in led or "row=" in link else led[name]
+    assert len(led) > 150
+    of_a_kind = [name for name in led if name in specs.counters() or name in specs.model_inputs()]
+    for name in set(led) - set(of_a_kind[10:]):
+        answer = shown.service.http.get(f"{shown.service.url}{led[name]}{'&' if '?' in led[name] else '?'}part=1")
+        assert answer.status_code == 200, name
+        assert re.search('class="formula"|Read as it came|Counters in it|class="trace"', answer.text), (
+            name,
+            answer.text,
+        )
+        assert "row=" not in led[name] or 'class="trace"' in answer.text, (name, answer.text)
+
+
+def test_a_number_of_a_row_leads_to_its_file_and_line(shown):
+    def explained(name, **where):
+        answer = shown.service.get(f"/explain/{name}", part="1", **where)
+        assert answer.status_code == 200
+        return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", "", answer.text))
+
+    engine, run = shown.service.site.engine, shown.numbers["traced"]
+    one = store.select(engine, "v1_kernel_summaries", run_id=run)[0]
+    text = explained("v1_kernel_summaries.total_ns", run=run, row=one["summary_id"])
+    assert f"from several_reports.csv line {one['line']}" in text
+    assert "Total Time" in text
+    board = shown.numbers["board"]
+    text = explained("v1_power.energy_j", run=board, row=store.select(engine, "v1_power", run_id=board)[0]["item"])
+    assert "v1_power.mean_power_w = " in text
+    assert "from power_smi.csv.gz" in text
+    assert "datasheet" in explained("device.dram_peak_bytes_per_s", device="NVIDIA H200")
+
+
+def test_a_row_that_is_not_there_is_said(shown):
+    run = shown.numbers["run"]
+    for path, status, said in (
+        (f"/explain/v1_power.energy_j?run={run}&row=99", 200, "has no row 99 in v1_power"),
+        (f"/explain/v1_criteria.value?run={run}&row=1", 200, "no number of their own"),
+        (f"/explain/divergence?run={run}&row=1", 200, "no view named"),
+        (f"/explain/v1_runs.launches?run={run}&row={run + 1}", 200, "has no row"),
+        (f"/explain/v1_runs.launches?run={run}&row=x", 400, "must be the number of a row"),
+        ("/explain/device.luck?device=NVIDIA+H200", 404, "no criterion"),
+        ("/explain/device.sms?device=nothing", 200, "a figure of a device"),
+    ):
+        answer = shown.service.http.get(shown.service.url + path, headers=HTML)
+        assert answer.status_code == status, path
+        assert said in answer.text, (path, answer.text)
+
+
+def test_a_view_without_runs_has_no_rows_to_explain(demo):
+    with pytest.raises(NotFoundError, match="no number of their own"):
+        of_row(demo, "v1_reports.series", 1, 1)
+    steps = of_row(demo, "v1_runs.launches", 1, 1)
+    assert [step.get("value") for step in steps] == [34, None]
+    assert steps[1]["file"] == "ncu_raw.csv.gz"
