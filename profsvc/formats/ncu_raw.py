@@ -25,7 +25,7 @@ from profsvc.formats.ncu_lines import (
 )
 from profsvc.formats.ncu_raw_blocks import Bounds, Floats, Part, Plan, parse
 from profsvc.formats.numbers import NOT_NUMBERS, Evidence, Numbers
-from profsvc.formats.stream import Text, head_text
+from profsvc.formats.stream import Text
 from profsvc.tables import Batch, Wide, WideColumns
 
 BATCH_CELLS = 1 << 17
@@ -57,7 +57,7 @@ Example:
 
 def sniff(head: bytes) -> bool:
     """Tell whether the first table in ``head`` is a raw page."""
-    return page_in(head_text(head)) == "raw"
+    return page_in(head) == "raw"
 
 
 @dataclass

@@ -5,7 +5,7 @@ import pytest
 import zstandard
 
 from profsvc.errors import InputError
-from profsvc.formats.stream import Text, head_text, open_stream, peek
+from profsvc.formats.stream import Text, open_stream, peek
 
 WORDS = b"".join(b"line %d\n" % n for n in range(50_000))
 
@@ -114,11 +114,6 @@ def test_nul_is_refused_with_its_line():
 def test_endless_line_is_refused():
     with Text(io.BytesIO(b"x" * (18 << 20))) as text, pytest.raises(InputError, match="longer than"):
         list(text.lines())
-
-
-def test_head_text():
-    assert head_text("größe".encode()[:3]) == "gr\ufffd"
-    assert head_text("größe".encode("latin-1")) == "größe"
 
 
 def test_a_damaged_character_of_utf_16_is_no_end_of_its_mark():
