@@ -270,12 +270,15 @@ class Text:
         if rest:
             yield rest
 
-    def blocks(self, size: int) -> Iterator[bytes | memoryview]:
-        """Yield blocks of whole lines, as UTF-8, of about ``size`` bytes each; the last may lack its line end."""
+    def blocks(self, size: int, first: int | None = None) -> Iterator[bytes | memoryview]:
+        """Yield blocks of whole lines, as UTF-8, of about ``size`` bytes each; the last may lack its line end.
+
+        ``first`` is the size of the first one, of which a reader may need only the header.
+        """
         if self.encoding != "utf-8":
             yield from self._encoded_blocks(size)
             return
-        place, wanted = self._start, size
+        place, wanted = self._start, first or size
         while True:
             self._file.seek(place)
             piece = self._file.read(wanted)
