@@ -29,8 +29,9 @@ from profsvc.formats.stream import Text
 from profsvc.tables import Batch, Wide, WideColumns
 
 BATCH_CELLS = 1 << 17
-# Smaller than those of traces, as there are many small cells; the first holds little more than the header.
-BLOCK = 2 << 20
+# Smaller than those of traces: what is made of so many cells is several times as large, and new memory costs most.
+# The first holds little more than the header.
+BLOCK = 1 << 20
 FIRST_BLOCK = 1 << 16
 
 NAME = "ncu-raw"

@@ -18,6 +18,7 @@ import pyarrow.compute
 from profsvc.formats.blocks import Block, Letters, NotPlainError, must
 from profsvc.formats.numbers import NumberFormat
 
+PIECE = 1 << 18
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
 Bounds = npt.NDArray[np.int32]
@@ -68,44 +69,71 @@ def parse(block: Block, plan: Plan) -> Part | None:
 
 
 def _part(letters: Letters, block: Block, plan: Plan) -> Part:
-    offsets, commas = _offsets(letters, plan.width)
+    must(len(letters) > 0 and letters[-1] == LINE_FEED)
+    seen = _seen(letters)
+    offsets = seen.offsets
+    _check_signs(letters, seen, plan.width)
     bounds = offsets[:-1].reshape(-1, plan.width, 2)
-    must(np.count_nonzero(letters == LINE_FEED) == len(bounds))
     identity = _identity(block, bounds, plan.identity)
     must(all(text.isascii() and text.isdigit() for text in identity[0]))
     known = bounds[:, :, 1] > bounds[:, :, 0]
     known[:, plan.identity] = False
     names = np.frombuffer("".join(chain.from_iterable(identity)).encode(), np.uint8)
-    commas -= np.count_nonzero(names == COMMA)
-    words = np.count_nonzero(letters >= LETTER) > np.count_nonzero(names >= LETTER)
+    commas = seen.commas - seen.commas_between > np.count_nonzero(names == COMMA)
+    words = seen.words > np.count_nonzero(names >= LETTER)
     # The places of metrics follow each other nearly always: then this is no copy.
     first, last = plan.places[0], plan.places[-1]
     chosen = slice(first, last + 1) if last - first + 1 == len(plan.places) else plan.places
-    values, odd = _values(letters, offsets, known, plan.number_format, commas > 0, words)
+    values, odd = _values(letters, offsets, known, plan.number_format, commas, words)
     return Part(len(bounds), identity, letters, bounds[:, chosen], values[:, chosen], odd[:, chosen])
 
 
-def _offsets(letters: Letters, width: int) -> tuple[Bounds, int]:
-    """Return where each cell begins and ends, and last the end of the block, and how many commas stand in cells.
+class _Seen(NamedTuple):
+    """Where the cells of a block begin and end, and last the end of the block; and how many signs of each kind it has.
 
-    Every cell must stand in quotes, and no other quotes may be there.
+    ``commas_between`` are those behind a quote that ends a cell, ``words`` the letters that plain numbers do not have.
     """
-    must(len(letters) > 0 and letters[-1] == LINE_FEED)
-    places = np.flatnonzero(letters == QUOTE)
-    must(len(places) > 0 and len(places) % (2 * width) == 0)
-    line_end = 2 if letters[-2:-1] == RETURN else 1
-    begins, ends = places[::2], places[1::2]
-    must(begins[0] == 0 and int(ends[-1]) + 1 + line_end == len(letters))
-    # Two quotes and a comma from cell to cell; two quotes and the end of the line from row to row.
-    gaps, lasts = begins[1:] - ends[:-1], ends[width - 1 :: width]
-    must(np.count_nonzero(gaps == 2) == len(gaps) - (line_end == 2) * (len(lasts) - 1))
-    must(line_end == 1 or bool((gaps[width - 1 :: width] == 3).all() and (letters[lasts + 1] == RETURN).all()))
-    commas, between = letters == COMMA, len(ends) - len(lasts)
-    must(np.count_nonzero(commas[ends + 1]) == between and bool((letters[lasts + line_end] == LINE_FEED).all()))
-    offsets = np.empty(len(places) + 1, np.int32)
-    offsets[:-1], offsets[-1] = places, len(letters)
+
+    offsets: Bounds
+    commas_between: int
+    commas: int
+    line_feeds: int
+    words: int
+
+
+def _seen(letters: Letters) -> _Seen:
+    """Look at the letters piece by piece, as a piece and what is made of it stay in the caches of the processor."""
+    found: list[Bounds] = []
+    between = commas = line_feeds = words = count = 0
+    for begin in range(0, len(letters), PIECE):
+        piece = letters[begin : begin + PIECE]
+        places = np.flatnonzero(piece == QUOTE)
+        # Every other quote begins a cell.
+        ends = places[1 - count % 2 :: 2]
+        between += np.count_nonzero(letters[begin + 1 :][ends] == COMMA)
+        count += len(places)
+        found.append(places.astype(np.int32) + np.int32(begin))
+        commas += np.count_nonzero(piece == COMMA)
+        line_feeds += np.count_nonzero(piece == LINE_FEED)
+        words += np.count_nonzero(piece >= LETTER)
+    offsets = np.concatenate((*found, [len(letters)]), dtype=np.int32)
     offsets[:-1:2] += 1
-    return offsets, np.count_nonzero(commas) - between
+    return _Seen(offsets, between, commas, line_feeds, words)
+
+
+def _check_signs(letters: Letters, seen: _Seen, width: int) -> None:
+    """Make sure that every cell stands in quotes, and that nothing but the right sign is between two cells."""
+    offsets = seen.offsets
+    must(len(offsets) > 1 and len(offsets) % (2 * width) == 1)
+    line_end = 2 if letters[-2:-1] == RETURN else 1
+    ends = offsets[1:-1:2]
+    must(offsets[0] == 1 and int(ends[-1]) + 1 + line_end == len(letters))
+    # Two quotes and a comma from cell to cell; two quotes and the end of the line from row to row.
+    gaps, lasts = offsets[2:-1:2] - ends[:-1], ends[width - 1 :: width]
+    must(np.count_nonzero(gaps == 3) == len(gaps) - (line_end == 2) * (len(lasts) - 1))
+    must(line_end == 1 or bool((gaps[width - 1 :: width] == 4).all() and (letters[lasts + 1] == RETURN).all()))
+    must(seen.commas_between == len(ends) - len(lasts) and seen.line_feeds == len(lasts))
+    must(bool((letters[lasts + line_end] == LINE_FEED).all()))
 
 
 def _identity(block: Block, bounds: Bounds, places: Sequence[int]) -> list[list[str]]:
@@ -171,10 +199,10 @@ def _without(letters: Letters, offsets: Bounds, removed: Flags) -> tuple[Letters
 def _floats(letters: Letters, offsets: Bounds, wanted: Flags) -> Floats:
     """Read numbers; NaN where a cell is not wanted."""
     # Texts of Arrow follow each other without gaps: every other one is what lies between two cells, marked as missing.
-    bits, size = pa.py_buffer(_SPREAD[np.packbits(wanted, bitorder="little")]), 2 * wanted.size
-    texts = pa.StringArray.from_buffers(size, pa.py_buffer(offsets), pa.py_buffer(letters), bits)
+    bits = pa.py_buffer(_SPREAD[np.packbits(wanted, bitorder="little")])
+    texts = pa.StringArray.from_buffers(2 * wanted.size, pa.py_buffer(offsets), pa.py_buffer(letters), bits)
     read = pyarrow.compute.cast(texts, pa.float64(), memory_pool=pa.system_memory_pool())
-    values = np.frombuffer(read.buffers()[1], np.float64)[:size:2].reshape(wanted.shape)
+    values = np.frombuffer(read.buffers()[1], np.float64)[: 2 * wanted.size : 2].reshape(wanted.shape)
     found = np.where(wanted, values, np.nan)
     must(np.count_nonzero(np.isfinite(found)) == np.count_nonzero(wanted))
     return found
