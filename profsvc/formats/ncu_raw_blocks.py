@@ -79,8 +79,8 @@ def _part(letters: Letters, block: Block, plan: Plan) -> Part:
     known = bounds[:, :, 1] > bounds[:, :, 0]
     known[:, plan.identity] = False
     names = np.frombuffer("".join(chain.from_iterable(identity)).encode(), np.uint8)
-    commas = seen.commas - seen.commas_between > np.count_nonzero(names == COMMA)
-    words = seen.words > np.count_nonzero(names >= LETTER)
+    commas = seen.commas - seen.commas_between > int(np.count_nonzero(names == COMMA))
+    words = seen.words > int(np.count_nonzero(names >= LETTER))
     # The places of metrics follow each other nearly always: then this is no copy.
     first, last = plan.places[0], plan.places[-1]
     chosen = slice(first, last + 1) if last - first + 1 == len(plan.places) else plan.places
@@ -110,12 +110,12 @@ def _seen(letters: Letters) -> _Seen:
         places = np.flatnonzero(piece == QUOTE)
         # Every other quote begins a cell.
         ends = places[1 - count % 2 :: 2]
-        between += np.count_nonzero(letters[begin + 1 :][ends] == COMMA)
+        between += int(np.count_nonzero(letters[begin + 1 :][ends] == COMMA))
         count += len(places)
         found.append(places.astype(np.int32) + np.int32(begin))
-        commas += np.count_nonzero(piece == COMMA)
-        line_feeds += np.count_nonzero(piece == LINE_FEED)
-        words += np.count_nonzero(piece >= LETTER)
+        commas += int(np.count_nonzero(piece == COMMA))
+        line_feeds += int(np.count_nonzero(piece == LINE_FEED))
+        words += int(np.count_nonzero(piece >= LETTER))
     offsets = np.concatenate((*found, [len(letters)]), dtype=np.int32)
     offsets[:-1:2] += 1
     return _Seen(offsets, between, commas, line_feeds, words)
