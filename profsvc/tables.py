@@ -271,7 +271,7 @@ def frame_of_arrays(name: str, length: int, columns: Mapping[str, Any]) -> pd.Da
 
 
 def _given(kind: str, length: int, values: list[object]) -> Any:
-    if not values:
+    if len(values) in (0, length) and all(value is None for value in values):
         return _array(kind, length, None)
     if kind == "int" and len(values) == length and set(map(type, values)) == {int}:
         return pd.arrays.IntegerArray(np.array(values, np.int64), np.zeros(length, np.bool_))
@@ -306,7 +306,7 @@ def check(name: str, table: pd.DataFrame) -> pd.DataFrame:
     for column, dtype in zip(columns, table.dtypes.tolist(), strict=True):
         if dtype != DTYPES[column.kind]:
             raise DomainError(f"{name}.{column.name} must be {DTYPES[column.kind]} but is {dtype}")
-        if not column.nullable and (null := table[column.name].isna()).any():
+        if not column.nullable and (null := pd.isna(table[column.name].array)).any():
             raise DomainError(f"{name}.{column.name} must not be null; row {int(null.argmax())} is")
     return table
 

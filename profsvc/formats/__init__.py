@@ -55,8 +55,9 @@ from profsvc.formats import (
     yokogawa,
     zeus,
 )
+from profsvc.formats.head import Head, head_text
 from profsvc.formats.named_columns import Named
-from profsvc.formats.stream import head_text, open_stream, peek
+from profsvc.formats.stream import open_stream, peek
 from profsvc.tables import Batch, check, check_wide
 
 HEAD_BYTES = 256 << 10
@@ -97,6 +98,7 @@ def by_name(name: str) -> Reader:
 
 
 def _matches(head: bytes) -> list[Reader]:
+    head = Head(head)
     return [reader for reader in READERS if reader.sniff(head)]
 
 

@@ -60,7 +60,8 @@ def ahead(
 ) -> Iterator[Ahead]:
     """Yield the blocks in their order; those that follow are parsed meanwhile, as if the table went on.
 
-    The plan of a block is made before the blocks ahead of it are taken, so it may not hold any more.
+    The plan of a block is made before the blocks ahead of it are taken, so it may not hold any more. A block without a
+    plan is not held back: what stands in it may give the next block one.
     """
 
     def result(block: Block, plan: Any, future: Future[T | None] | None) -> Ahead:
@@ -71,7 +72,7 @@ def ahead(
         for block in blocks:
             plan = plan_of()
             waiting.append((block, plan, None if plan is None else pool.submit(parse, block, plan)))
-            if len(waiting) > THREADS:
+            while len(waiting) > (THREADS if plan is not None else 0):
                 yield result(*waiting.popleft())
         while waiting:
             yield result(*waiting.popleft())

@@ -4,10 +4,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import BinaryIO
 
 from profsvc.errors import BrokenInputError, NotFoundError
+from profsvc.formats.head import head_lines
 from profsvc.formats.ncu import Ledger, numbered
 from profsvc.formats.ncu_lines import HEADER, REJECT, ROW, SKIP, TEXT_LIMIT, Record, split_cells
 from profsvc.formats.numbers import NumberFormat, Numbers
-from profsvc.formats.stream import Text, head_text
+from profsvc.formats.stream import Text
 from profsvc.specs.guidance import COST, quantities
 from profsvc.tables import Batch, frame
 
@@ -60,7 +61,7 @@ def _is_empty(line: str) -> bool:
 
 def sniff(head: bytes) -> bool:
     """Tell whether the first line in ``head`` that is no comment has the columns of a characterization."""
-    first = next((line for line in head_text(head).split("\n") if not _is_empty(line)), "")
+    first = next((line for line in head_lines(head) if not _is_empty(line)), "")
     return set(MUST) <= set(_cells(first))
 
 

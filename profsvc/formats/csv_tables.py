@@ -12,6 +12,7 @@ from typing import Generic, Protocol, TypeVar
 import pandas as pd
 
 from profsvc.errors import BrokenInputError
+from profsvc.formats.head import header_lines
 from profsvc.formats.ncu import Ledger
 from profsvc.formats.ncu_lines import HEADER, RECORD_LIMIT, REJECT, ROW, SKIP, TEXT_LIMIT, Record, split_cells
 from profsvc.formats.numbers import Evidence, Numbers
@@ -123,9 +124,9 @@ def records(
         yield record, scanner.layout
 
 
-def header_in(text: str, begins: Begins[L]) -> L | None:
-    """Return the layout of the first header in ``text``."""
-    return next((layout for line in text.split("\n") if (layout := begins(line + "\n")) is not None), None)
+def header_in(head: bytes, begins: Begins[L]) -> L | None:
+    """Return the layout of the first header in the head of a file."""
+    return next((layout for line in header_lines(head) if (layout := begins(line + "\n")) is not None), None)
 
 
 def weigh(evidence: Evidence, cells: Sequence[str], integers: Sequence[str], line: int) -> None:

@@ -5,10 +5,11 @@ from typing import BinaryIO
 
 from profsvc.errors import BrokenInputError
 from profsvc.formats.clock import Clock
+from profsvc.formats.head import head_lines
 from profsvc.formats.ncu import numbered
 from profsvc.formats.sensor_log import Log, unknown
 from profsvc.formats.sensors import UNKNOWN, Column, scale
-from profsvc.formats.stream import Text, head_text
+from profsvc.formats.stream import Text
 from profsvc.tables import Batch
 
 NAME = "dcgm"
@@ -87,7 +88,7 @@ def _is_dmon_header(line: str) -> bool:
 
 def sniff(head: bytes) -> bool:
     """Tell whether ``head`` holds the header of dcgmi dmon or of a CSV of the API near its beginning."""
-    lines = head_text(head).split("\n", 50)[:50]
+    lines = head_lines(head, 50)
     return any(_is_dmon_header(line) for line in lines) or _csv_header(lines[0].lstrip("\ufeff")) is not None
 
 

@@ -6,12 +6,13 @@ from itertools import islice
 from typing import BinaryIO
 
 from profsvc.formats.clock import DAY, SECOND, UTC
+from profsvc.formats.head import head_lines
 from profsvc.formats.meter_clock import ELAPSED, Clock, Stamp, count_ns, in_epoch
 from profsvc.formats.ncu import Ledger, numbered
 from profsvc.formats.ncu_lines import HEADER, REJECT, ROW, SKIP, TEXT_LIMIT, Record
 from profsvc.formats.numbers import NumberFormat, Numbers
 from profsvc.formats.readings import Channel, Rows, clock_fact
-from profsvc.formats.stream import Text, head_text
+from profsvc.formats.stream import Text
 from profsvc.tables import Batch
 
 NAME = "extech"
@@ -68,7 +69,7 @@ def _form(lines: Sequence[str]) -> str | None:
 
 def sniff(head: bytes) -> bool:
     """Tell whether one of the first lines in ``head`` is a reading of one of the tools."""
-    return _form(head_text(head).split("\n")[:HEAD_LINES]) is not None
+    return _form(head_lines(head, HEAD_LINES)) is not None
 
 
 class _File:

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from typing import BinaryIO
 
+from profsvc.formats.head import head_lines
 from profsvc.formats.meter_table import Layout, Style, Times, layout_of, read_table
 from profsvc.formats.readings import Channel
-from profsvc.formats.stream import head_text
 from profsvc.tables import Batch
 
 NAME = "joulescope"
@@ -40,7 +40,7 @@ _STYLE = Style(TOOL, layout)
 
 def sniff(head: bytes) -> bool:
     """Tell whether the first line in ``head`` has the columns of Joulescope."""
-    return layout_of(head_text(head).split("\n")[0], _STYLE) is not None
+    return layout_of(head_lines(head)[0], _STYLE) is not None
 
 
 def read(stream: BinaryIO) -> Iterator[Batch]:

@@ -8,10 +8,11 @@ from typing import BinaryIO, cast
 from profsvc.errors import BrokenInputError
 from profsvc.formats.clock import FIRST, LAST, SECOND, UTC
 from profsvc.formats.csv_tables import Account, Rows
+from profsvc.formats.head import head_text
 from profsvc.formats.json_stream import CutError, Json, clean
 from profsvc.formats.ncu_lines import REJECT, ROW, SKIP, TEXT_LIMIT, Record
 from profsvc.formats.nsys import copy_kind
-from profsvc.formats.stream import Text, head_text
+from profsvc.formats.stream import Text
 from profsvc.tables import Batch
 
 NAME = "kineto"

@@ -7,13 +7,14 @@ from typing import BinaryIO
 
 from profsvc.errors import BrokenInputError
 from profsvc.formats.clock import LOCAL, SECOND, UTC
+from profsvc.formats.head import head_lines
 from profsvc.formats.lvm_lines import COLUMNS, Segment, records
 from profsvc.formats.meter_clock import ELAPSED, LARGEST, Clock, DateEvidence, Stamp, count_ns
 from profsvc.formats.ncu import Ledger
 from profsvc.formats.ncu_lines import REJECT, ROW, TEXT_LIMIT, Record
 from profsvc.formats.numbers import Evidence, NumberFormat, Numbers
 from profsvc.formats.readings import ADVICE, Channel, Rows, channel, clock_fact, labelled, split_label
-from profsvc.formats.stream import Text, head_text
+from profsvc.formats.stream import Text
 from profsvc.tables import Batch
 
 NAME = "lvm"
@@ -52,7 +53,7 @@ UNSET_YEAR = "1904"
 
 def sniff(head: bytes) -> bool:
     """Tell whether ``head`` begins as a measurement file, or with the line of columns of one without its header."""
-    lines = [line for line in head_text(head).split("\n")[:HEAD_LINES] if line.strip()]
+    lines = [line for line in head_lines(head, HEAD_LINES) if line.strip()]
     first = lines[0] if lines else ""
     return first.startswith("LabVIEW Measurement") or first.split("\t")[0].rstrip("\r") == COLUMNS != first.strip()
 

@@ -6,9 +6,10 @@ from typing import BinaryIO
 
 from profsvc.errors import BrokenInputError
 from profsvc.formats.clock import UTC, epoch_ns, stamp
+from profsvc.formats.head import head_lines
 from profsvc.formats.ncu import Ledger, numbered, whole_number
 from profsvc.formats.ncu_lines import HEADER, REJECT, ROW, SKIP, TEXT_LIMIT, Record, split_cells
-from profsvc.formats.stream import Text, head_text
+from profsvc.formats.stream import Text
 from profsvc.tables import Batch, frame
 
 NAME = "marks"
@@ -84,7 +85,7 @@ def layout(sign: str, cells: list[str]) -> list[str] | None:
 
 def sniff(head: bytes) -> bool:
     """Tell whether the first line in ``head`` that is no comment is a header of marks."""
-    first = next((line for line in head_text(head).split("\n") if not _is_empty(line)), "")
+    first = next((line for line in head_lines(head) if not _is_empty(line)), "")
     return layout(",", _cells(first)) is not None
 
 

@@ -13,6 +13,7 @@ from pyarrow import csv
 from profsvc.errors import BrokenInputError
 from profsvc.formats import trace_parquet
 from profsvc.formats.blocks import Block, NotPlainError, cut, letters_of, lines_of, must
+from profsvc.formats.head import head_lines
 from profsvc.formats.ncu import Ledger
 from profsvc.formats.ncu_lines import REJECT, TEXT_LIMIT, Record, split_cells
 from profsvc.formats.references import (
@@ -29,7 +30,7 @@ from profsvc.formats.references import (
     trace_of,
     whole_warps,
 )
-from profsvc.formats.stream import Text, head_text, peek
+from profsvc.formats.stream import Text, peek
 from profsvc.formulas.memory_hierarchy import Trace
 from profsvc.tables import Batch
 
@@ -101,7 +102,7 @@ def sniff(head: bytes) -> bool:
     """Tell whether ``head`` begins a Parquet file, or its first line that is no comment is a header of a trace."""
     if trace_parquet.sniff(head):
         return True
-    first = next((line for line in head_text(head).split("\n") if not _is_empty(line)), "")
+    first = next((line for line in head_lines(head) if not _is_empty(line)), "")
     return set(MUST) <= set(_cells(first))
 
 

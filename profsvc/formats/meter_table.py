@@ -14,6 +14,7 @@ from typing import BinaryIO
 
 from profsvc.errors import BrokenInputError
 from profsvc.formats.clock import EPOCH_UNITS, LOCAL, UTC
+from profsvc.formats.head import may_be_header
 from profsvc.formats.meter_clock import ELAPSED, Clock, DateEvidence, Stamp, count_ns, epoch_unit
 from profsvc.formats.ncu import Ledger, numbered
 from profsvc.formats.ncu_lines import HEADER, REJECT, ROW, SKIP, TEXT_LIMIT, UNITS, Record
@@ -98,18 +99,23 @@ class Layout:
 
 @dataclass(frozen=True)
 class Style:
-    """What a format says about its tables; ``refusal`` gives the words where no line is a header, if it must be one."""
+    """What a format says about its tables.
+
+    ``refusal`` gives the words where no line is a header, if it must be one. ``any_header`` where also a line that
+    begins as a row may be the header, because the user says so.
+    """
 
     tool: str
     layout: Callable[[str, list[str]], Layout | None]
     is_note: Callable[[list[str]], bool] = lambda cells: False
     missing: Mapping[str, str] = field(default_factory=dict)
     refusal: Callable[[], str] | None = None
+    any_header: bool = False
 
 
 def layout_of(line: str, style: Style) -> Layout | None:
     """Return the layout of ``line`` if it is a header."""
-    if not any(sign in line for sign in SIGNS):
+    if not (any(sign in line for sign in SIGNS) and (style.any_header or may_be_header(line))):
         return None
     sign, cells = _split_header(line)
     return style.layout(sign, list(cells))

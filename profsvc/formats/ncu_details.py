@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from profsvc.formats import ncu
 from profsvc.formats.ncu_lines import HEADER, IDENTITY, REJECT, ROW, TEXT_LIMIT, Record, page_in, records
 from profsvc.formats.numbers import Evidence, Numbers
-from profsvc.formats.stream import Text, head_text
+from profsvc.formats.stream import Text
 from profsvc.tables import Batch, frame
 
 NAME = "ncu-details"
@@ -45,7 +45,7 @@ _ESTIMATE = re.compile(r"[0-9]{1,3}(?:[.,][0-9]+)?")
 
 def sniff(head: bytes) -> bool:
     """Tell whether the first table in ``head`` is a details page."""
-    return page_in(head_text(head)) == "details"
+    return page_in(head) == "details"
 
 
 class _Layout:

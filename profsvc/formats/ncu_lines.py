@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from profsvc.errors import BrokenInputError
+from profsvc.formats.head import head_lines, head_text, once
 
 SKIP, HEADER, UNITS, ROW, REJECT = "skip", "header", "units", "row", "reject"
 TEXT_LIMIT = 2000
@@ -49,13 +50,16 @@ _NEW_QUOTED_SUMMARY = re.compile(r'"[0-9]+","')
 _DOMAIN_ROW = re.compile(r'"?[^",]+"?,')
 _UNITS = re.compile(r'(?:""|),(?:""|),')
 _QUOTED_HEADERS = ('"ID","Process ID"', '"Process ID","', '"Domain","')
-# Pages without launches, as CSV or as text: a table of attributes; a table of instructions or lines of source.
-_OTHER_PAGES = {
-    "session": re.compile(r'^(?:"(?:Launch|Session|Device) Attribute",|(?:Launch|Session|Device) Attribute +\S)', re.M),
-    "source": re.compile(
-        r'^(?:"?(?:Address|Line No)"?,"?(?:Source"?,"?Address"?,"?)?Source\b|(?:Address|Line No) +Source\b)', re.M
+# Pages without launches, as CSV or as text: a table of attributes; a table of instructions or lines of source. Most
+# files are neither, and a word that each must hold is found sooner.
+_OTHER_PAGES = (
+    ("session", " Attribute", r'^(?:"(?:Launch|Session|Device) Attribute",|(?:Launch|Session|Device) Attribute +\S)'),
+    (
+        "source",
+        "Source",
+        r'^(?:"?(?:Address|Line No)"?,"?(?:Source"?,"?Address"?,"?)?Source\b|(?:Address|Line No) +Source\b)',
     ),
-}
+)
 _SUMMARY_BEGINS = ("Process ID", "Domain")
 # --print-details all prints the links and the memory nodes of the machine as text between the rows of each kernel.
 _TOPOLOGY = re.compile(r"NVLink|NUMA ID|\"GPU ID\"|Logical Link|Physical Link", re.IGNORECASE)
@@ -126,13 +130,15 @@ def page_of(header: list[str]) -> str:
     return "details" if "Metric Name" in header else "raw"
 
 
-def page_in(text: str) -> str | None:
-    """Name the page whose header comes first in ``text``, else whether it is of a session or a source; else None."""
+@once
+def page_in(head: bytes) -> str | None:
+    """Name the page whose header comes first in a head, else whether it is of a session or a source; else None."""
+    text = head_text(head)
     if "Kernel Name" in text:
-        headers = (header_of(line) for line in text.split("\n"))
+        headers = (header_of(line) for line in head_lines(head))
         if page := next((page_of(header) for header in headers if header), None):
             return page
-    return next((page for page, header in _OTHER_PAGES.items() if header.search(text)), None)
+    return next((page for page, word, header in _OTHER_PAGES if word in text and re.search(header, text, re.M)), None)
 
 
 class Scanner:

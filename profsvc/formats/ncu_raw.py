@@ -1,6 +1,6 @@
 """Reader of the raw page of Nsight Compute: one column a metric, a row of units, one row a launch."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import BinaryIO
@@ -25,12 +25,14 @@ from profsvc.formats.ncu_lines import (
 )
 from profsvc.formats.ncu_raw_blocks import Bounds, Floats, Part, Plan, parse
 from profsvc.formats.numbers import NOT_NUMBERS, Evidence, Numbers
-from profsvc.formats.stream import Text, head_text
+from profsvc.formats.stream import Text
 from profsvc.tables import Batch, Wide, WideColumns
 
 BATCH_CELLS = 1 << 17
-# Smaller than those of traces: a row is long, and the first blocks are taken before the header is known.
+# Smaller than those of traces: what is made of so many cells is several times as large, and new memory costs most.
+# The first holds little more than the header.
 BLOCK = 1 << 20
+FIRST_BLOCK = 1 << 16
 
 NAME = "ncu-raw"
 PAGE = """\
@@ -57,7 +59,7 @@ Example:
 
 def sniff(head: bytes) -> bool:
     """Tell whether the first table in ``head`` is a raw page."""
-    return page_in(head_text(head)) == "raw"
+    return page_in(head) == "raw"
 
 
 @dataclass
@@ -282,7 +284,7 @@ class _Walk:
         self.line = 1
 
     def batches(self) -> Iterator[Batch]:
-        for block, plan, part in ahead(self.text.blocks(BLOCK), self._plan, parse):
+        for block, plan, part in ahead(self.text.blocks(BLOCK, FIRST_BLOCK), self._plan, parse):
             tried = plan is not None and plan == self._plan()
             yield from self._closer(bytes(block), part if tried else None, tried)
         for record in self.scanner.finish():
@@ -313,11 +315,20 @@ class _Walk:
             if plan and end < len(block):
                 yield from self._closer(block[:end])
             else:
-                for line in lines_of(block[:end]):
-                    for record in self.scanner.feed(self.line, line):
-                        yield from self._record(record)
-                    self.line += 1
+                end = yield from self._lines(block[:end], until_plan=plan is None)
             block = block[end:]
+
+    def _lines(self, block: bytes, until_plan: bool) -> Generator[Batch, None, int]:
+        """Read line by line, perhaps only until what follows may be read at once; return where that is."""
+        end = 0
+        for line in lines_of(block):
+            for record in self.scanner.feed(self.line, line):
+                yield from self._record(record)
+            self.line += 1
+            end = block.find(b"\n", end) + 1 or len(block)
+            if until_plan and self._plan():
+                break
+        return end
 
     def _take(self, part: Part) -> Batch | None:
         """Return the batch of a part; None if it needs a closer look."""

@@ -9,7 +9,7 @@ from profsvc.formats import ncu
 from profsvc.formats.ncu_lines import HEADER, REJECT, ROW, SKIP, TEXT_LIMIT, Record, page_in, split_cells
 from profsvc.formats.ncu_values import Subject, Values
 from profsvc.formats.numbers import NumberFormat, Numbers
-from profsvc.formats.stream import Text, head_text
+from profsvc.formats.stream import Text
 from profsvc.tables import Batch
 
 NAME = "ncu-session"
@@ -52,7 +52,7 @@ _SHORT = {"profiler_command_line": "command_line"}
 
 def sniff(head: bytes) -> bool:
     """Tell whether ``head`` holds a table of the session page, and no page of launches."""
-    return page_in(head_text(head)) == "session"
+    return page_in(head) == "session"
 
 
 class _Scanner:

@@ -6,7 +6,7 @@ from typing import BinaryIO
 from profsvc.errors import BrokenInputError
 from profsvc.formats import ncu
 from profsvc.formats.ncu_lines import page_in
-from profsvc.formats.stream import Text, head_text
+from profsvc.formats.stream import Text
 from profsvc.tables import Batch
 
 NAME = "ncu-source"
@@ -26,14 +26,14 @@ Example of what is refused:
 
 def sniff(head: bytes) -> bool:
     """Tell whether ``head`` holds the header of a source page, and no page of launches."""
-    return page_in(head_text(head)) == "source"
+    return page_in(head) == "source"
 
 
 def read(stream: BinaryIO) -> Iterator[Batch]:
     """Refuse the file with `BrokenInputError`, which says what to export."""
     yield from ()  # a reader is a generator, also one that never yields
     with Text(stream) as text:
-        number = next((number for number, line in ncu.numbered(text) if page_in(line) == "source"), None)
+        number = next((number for number, line in ncu.numbered(text) if page_in(line.encode()) == "source"), None)
     what = "no header of a source page is in the file" if number is None else (
         f"line {number}: this is a source page, a table of instructions or source lines without counters of launches"
     )  # fmt: skip

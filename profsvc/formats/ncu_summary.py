@@ -8,7 +8,7 @@ from profsvc.formats import ncu
 from profsvc.formats.ncu_lines import HEADER, REJECT, ROW, SKIP, TEXT_LIMIT, Record, page_in, records
 from profsvc.formats.ncu_values import Subject, Values
 from profsvc.formats.numbers import Evidence, NumberFormat, Numbers
-from profsvc.formats.stream import Text, head_text
+from profsvc.formats.stream import Text
 from profsvc.tables import Batch
 
 NAME = "ncu-summary"
@@ -40,7 +40,7 @@ _NOT_STORED = ("Kernel Name", "Invocations", "Process Name", "Host Name")
 
 def sniff(head: bytes) -> bool:
     """Tell whether the first table in ``head`` is a summary."""
-    return page_in(head_text(head)) == "summary"
+    return page_in(head) == "summary"
 
 
 class _Layout:

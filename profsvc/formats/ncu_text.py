@@ -10,11 +10,12 @@ from typing import BinaryIO
 import pandas as pd
 
 from profsvc.formats import ncu
+from profsvc.formats.head import head_lines, head_text
 from profsvc.formats.ncu_lines import REJECT, SKIP, TEXT_LIMIT, Record, page_in
 from profsvc.formats.ncu_text_lines import COLUMNS, DEVICE, KERNEL, LAUNCH, METRIC, MORE, RULE, Scanner
 from profsvc.formats.ncu_values import Subject, Values
 from profsvc.formats.numbers import Evidence, NumberFormat, Numbers
-from profsvc.formats.stream import Text, head_text
+from profsvc.formats.stream import Text
 from profsvc.tables import Batch
 
 NAME = "ncu-text"
@@ -46,12 +47,12 @@ _PROCESS_CELLS = ("Process ID", "Process Name", "Host Name")
 
 def sniff(head: bytes) -> bool:
     """Tell whether ``head`` holds banners or text tables of Nsight Compute, and no CSV table of it."""
-    text = head_text(head)
-    if page_in(text) is not None:
+    if page_in(head) is not None:
         return False
-    if _BANNERS.search(text) or _SECTION.search(text):
+    text = head_text(head)
+    if ("==" in text and _BANNERS.search(text)) or ("Section: " in text and _SECTION.search(text)):
         return True
-    return "Metric Name" in text and any(map(COLUMNS.fullmatch, text.split("\n")))
+    return "Metric Name" in text and any(map(COLUMNS.fullmatch, head_lines(head)))
 
 
 def _records(text: Text) -> Iterator[Record]:

@@ -8,11 +8,12 @@ from typing import BinaryIO
 
 from profsvc.errors import BrokenInputError
 from profsvc.formats.csv_tables import Account
+from profsvc.formats.head import head_lines, head_text
 from profsvc.formats.json_stream import CutError, Json, clean
 from profsvc.formats.ncu_lines import REJECT, ROW, SKIP, TEXT_LIMIT, Record
 from profsvc.formats.nsys_reports import Layout, Reports, begun, layout_of
 from profsvc.formats.numbers import NumberFormat
-from profsvc.formats.stream import Text, head_text
+from profsvc.formats.stream import Text
 from profsvc.tables import Batch
 
 NAME = "nsys-json"
@@ -79,7 +80,7 @@ def sniff(head: bytes) -> bool:
     if '"Total' not in text and '"Start' not in text:
         return False
     try:
-        _, first = next(_objects(Json(iter(_Pieces(line + "\n" for line in text.split("\n"))))), (0, None))
+        _, first = next(_objects(Json(iter(_Pieces(line + "\n" for line in head_lines(head))))), (0, None))
     except (CutError, BrokenInputError):
         return False
     return isinstance(first, dict) and layout_of(list(first)) is not None

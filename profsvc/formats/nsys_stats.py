@@ -7,7 +7,7 @@ from typing import BinaryIO
 from profsvc.formats.csv_tables import header_in, records
 from profsvc.formats.ncu_lines import SKIP, split_cells
 from profsvc.formats.nsys_reports import Layout, Records, Reports, begun, layout_of, number_format_of
-from profsvc.formats.stream import Text, head_text
+from profsvc.formats.stream import Text
 from profsvc.tables import Batch
 
 NAME = "nsys-stats"
@@ -47,7 +47,7 @@ def _separator(header: str) -> str:
 
 def sniff(head: bytes) -> bool:
     """Tell whether a report that is taken begins in ``head``."""
-    return header_in(head_text(head), _begins) is not None
+    return header_in(head, _begins) is not None
 
 
 def read(stream: BinaryIO) -> Iterator[Batch]:

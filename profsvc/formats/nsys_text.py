@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import BinaryIO
 
+from profsvc.formats.head import head_lines, head_text
 from profsvc.formats.ncu_lines import HEADER, REJECT, ROW, SKIP, TEXT_LIMIT, Record
 from profsvc.formats.nsys_reports import Layout, Records, Reports, begun, layout_of, number_format_of
-from profsvc.formats.stream import Text, head_text
+from profsvc.formats.stream import Text
 from profsvc.tables import Batch
 
 NAME = "nsys-text"
@@ -139,10 +140,9 @@ def _records(lines: Iterable[str], scanner: _Scanner) -> Records:
 
 def sniff(head: bytes) -> bool:
     """Tell whether a report that is taken begins in ``head``."""
-    text = head_text(head)
-    if "--" not in text:
+    if "--" not in head_text(head):
         return False
-    lines = (line + "\n" for line in text.split("\n"))
+    lines = (line + "\n" for line in head_lines(head))
     return any(record.kind == HEADER and layout for record, layout in _records(lines, _Scanner()))
 
 

@@ -8,12 +8,13 @@ import numpy as np
 
 from profsvc.formats.blocks import SMALL_BLOCK, ahead, cut, lines_of
 from profsvc.formats.clock import LOCAL, Clock, stamp
+from profsvc.formats.head import head_lines
 from profsvc.formats.sensor_blocks import Part, parse
 from profsvc.formats.sensor_log import Log, unknown
 from profsvc.formats.sensors import Column
 from profsvc.formats.smi_bursts import Bursts, bursts_of
 from profsvc.formats.smi_properties import column_of, is_property
-from profsvc.formats.stream import Text, head_text
+from profsvc.formats.stream import Text
 from profsvc.tables import Batch
 
 NAME = "nvidia-smi"
@@ -76,7 +77,7 @@ def is_bare_row(line: str) -> bool:
 
 def sniff(head: bytes) -> bool:
     """Tell whether the first lines in ``head`` are a log of nvidia-smi --query-gpu."""
-    lines = [line + "\n" for line in head_text(head).split("\n", 50)[:50] if line.strip()]
+    lines = [line + "\n" for line in head_lines(head, 50) if line.strip()]
     return any(header_of(line.lstrip("\ufeff")) for line in lines) or any(is_bare_row(line) for line in lines[:1])
 
 

@@ -5,10 +5,11 @@ from collections.abc import Iterator
 from typing import BinaryIO
 
 from profsvc.formats.clock import DAY, day_time_ns
+from profsvc.formats.head import head_lines
 from profsvc.formats.ncu import numbered
 from profsvc.formats.sensor_log import Log
 from profsvc.formats.sensors import UNKNOWN, Column, scale
-from profsvc.formats.stream import Text, head_text
+from profsvc.formats.stream import Text
 from profsvc.tables import Batch
 
 NAME = "nvidia-smi-dmon"
@@ -62,7 +63,7 @@ def is_header(line: str) -> bool:
 
 def sniff(head: bytes) -> bool:
     """Tell whether ``head`` begins with the header pair of dmon, perhaps after other words."""
-    lines = head_text(head).split("\n", 50)[:50]
+    lines = head_lines(head, 50)
     return any(
         is_header(one) and two.startswith("#") and UNIT_ROW in split(two)[:3] for one, two in itertools.pairwise(lines)
     )

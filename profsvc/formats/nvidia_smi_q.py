@@ -5,10 +5,11 @@ from collections.abc import Iterator
 from typing import BinaryIO
 
 from profsvc.formats.clock import stamp
+from profsvc.formats.head import head_lines
 from profsvc.formats.ncu import Ledger, numbered
 from profsvc.formats.ncu_lines import REJECT, TEXT_LIMIT, Record
 from profsvc.formats.sensors import NO_VALUES, STATES, scale, scaled
-from profsvc.formats.stream import Text, head_text
+from profsvc.formats.stream import Text
 from profsvc.tables import Batch, frame
 
 NAME = "nvidia-smi-q"
@@ -59,7 +60,7 @@ _GPU = re.compile(r"GPU [0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9A-Fa
 
 def sniff(head: bytes) -> bool:
     """Tell whether one of the first lines in ``head`` is the title of the page."""
-    return any(_is_title(line) for line in head_text(head).split("\n", 50)[:50])
+    return any(_is_title(line) for line in head_lines(head, 50))
 
 
 def _is_title(line: str) -> bool:

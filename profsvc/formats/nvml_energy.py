@@ -4,10 +4,11 @@ from collections.abc import Iterator
 from typing import BinaryIO
 
 from profsvc.formats.clock import Clock
+from profsvc.formats.head import head_lines
 from profsvc.formats.ncu import numbered
 from profsvc.formats.sensor_log import Log
 from profsvc.formats.sensors import Column, scale
-from profsvc.formats.stream import Text, head_text
+from profsvc.formats.stream import Text
 from profsvc.tables import Batch
 
 NAME = "nvml-energy"
@@ -61,7 +62,7 @@ def _header(line: str) -> list[str] | None:
 
 def sniff(head: bytes) -> bool:
     """Tell whether ``head`` begins with a header of a time since 1970 and of NVML's readings."""
-    return _header(head_text(head).split("\n", 1)[0]) is not None
+    return _header(head_lines(head)[0]) is not None
 
 
 def read(stream: BinaryIO) -> Iterator[Batch]:

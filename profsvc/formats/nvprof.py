@@ -3,9 +3,8 @@
 from collections.abc import Iterator
 from typing import BinaryIO
 
-from profsvc.formats.nvprof_lines import CsvScanner, csv_columns, text_columns
+from profsvc.formats.nvprof_lines import CsvScanner, first_table
 from profsvc.formats.nvprof_walks import read as read_tables
-from profsvc.formats.stream import head_text
 from profsvc.tables import Batch
 
 NAME = "nvprof"
@@ -40,12 +39,7 @@ Example:
 
 def sniff(head: bytes) -> bool:
     """Tell whether the first table of nvprof in ``head`` is in CSV."""
-    for line in head_text(head).split("\n"):
-        if csv_columns(line):
-            return True
-        if text_columns(line):
-            return False
-    return False
+    return first_table(head) == "csv"
 
 
 def read(stream: BinaryIO) -> Iterator[Batch]:

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from profsvc.errors import BrokenInputError
+from profsvc.formats.head import header_lines, once
 from profsvc.formats.ncu_lines import HEADER, REJECT, ROW, SKIP, TEXT_LIMIT, UNITS, Record, split_cells
 from profsvc.formats.numbers import APOSTROPHES, SPACES
 from profsvc.specs import units
@@ -121,6 +122,17 @@ def text_columns(line: str) -> list[str] | None:
         return None
     columns = [_TEXT_NAMES.get(name, name) for name in _GAP.split(line.strip())]
     return columns if len(columns) > 1 and kind_of(columns) else None
+
+
+@once
+def first_table(head: bytes) -> str | None:
+    """Tell whether the first table of nvprof in a head is in ``csv`` or in ``text``; None if there is none."""
+    for line in header_lines(head):
+        if csv_columns(line):
+            return "csv"
+        if text_columns(line):
+            return "text"
+    return None
 
 
 class Scanner(ABC):

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from typing import BinaryIO
 
-from profsvc.formats.nvprof_lines import IS_NVPROF, TextScanner, csv_columns, text_columns
+from profsvc.formats.head import head_text
+from profsvc.formats.nvprof_lines import IS_NVPROF, TextScanner, first_table
 from profsvc.formats.nvprof_walks import read as read_tables
-from profsvc.formats.stream import head_text
 from profsvc.tables import Batch
 
 NAME = "nvprof-text"
@@ -30,13 +30,10 @@ Example:
 
 def sniff(head: bytes) -> bool:
     """Tell whether the first table of nvprof in ``head`` is in text, or there are its banners and no table."""
+    if found := first_table(head):
+        return found == "text"
     text = head_text(head)
-    for line in text.split("\n"):
-        if csv_columns(line):
-            return False
-        if text_columns(line):
-            return True
-    return bool(IS_NVPROF.search(text))
+    return "rofiling " in text and bool(IS_NVPROF.search(text))
 
 
 def read(stream: BinaryIO) -> Iterator[Batch]:

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from typing import BinaryIO
 
+from profsvc.formats.head import head_lines
 from profsvc.formats.meter_table import SIGNS, Layout, Style, Times, layout_of, read_table, split_row
 from profsvc.formats.readings import channel, split_label
-from profsvc.formats.stream import head_text
 from profsvc.tables import Batch
 
 NAME = "picolog"
@@ -50,7 +50,7 @@ def _begins_with_time(line: str, sign: str) -> bool:
 
 def sniff(head: bytes) -> bool:
     """Tell whether the first line in ``head`` is a header with a nameless clock, and the next begins with a time."""
-    lines = [line for line in head_text(head).split("\n")[:4] if line.strip()]
+    lines = [line for line in head_lines(head, 4) if line.strip()]
     if not lines or lines[0].lstrip('"')[:1] not in SIGNS:
         return False
     found = layout_of(lines[0], _STYLE)

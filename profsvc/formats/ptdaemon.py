@@ -5,13 +5,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import BinaryIO
 
+from profsvc.formats.head import head_lines
 from profsvc.formats.meter_clock import Clock
 from profsvc.formats.meter_table import is_numeric
 from profsvc.formats.ncu import Ledger, numbered
 from profsvc.formats.ncu_lines import REJECT, ROW, SKIP, TEXT_LIMIT, Record
 from profsvc.formats.numbers import NumberFormat, Numbers
 from profsvc.formats.readings import Channel, Rows, channel, clock_fact
-from profsvc.formats.stream import Text, head_text
+from profsvc.formats.stream import Text
 from profsvc.tables import Batch
 
 NAME = "ptdaemon"
@@ -45,7 +46,7 @@ _CHANNEL = re.compile(r"Ch[0-9]{1,3}")
 
 def sniff(head: bytes) -> bool:
     """Tell whether one of the first lines in ``head`` is a sample."""
-    return any(_SAMPLE.match(line) for line in head_text(head).split("\n")[:HEAD_LINES])
+    return any(_SAMPLE.match(line) for line in head_lines(head, HEAD_LINES))
 
 
 def _pairs(text: str) -> tuple[dict[str, str], str]:

@@ -4,11 +4,12 @@ import re
 from collections.abc import Iterator
 from typing import BinaryIO
 
+from profsvc.formats.head import head_lines, may_be_header
 from profsvc.formats.ncu import numbered
 from profsvc.formats.ncu_lines import split_cells
 from profsvc.formats.sensor_log import Log
 from profsvc.formats.sensors import UNKNOWN, Column, scale
-from profsvc.formats.stream import Text, head_text
+from profsvc.formats.stream import Text
 from profsvc.tables import Batch
 
 NAME = "rocm-smi"
@@ -63,14 +64,12 @@ _RULES = (
 
 def _header(line: str) -> list[str] | None:
     cells = [cell.strip() for cell in split_cells(line.lstrip("\ufeff"))]
-    if any(_is_number(cell) for cell in cells) or len(cells) < 2:
-        return None
     lower = [cell.lower() for cell in cells]
-    if lower[0] == "device" and any(_UNIT.fullmatch(cell) or cell.endswith(":") for cell in cells[1:]):
-        return cells
-    if "gpu" not in lower[:2] or lower[0] not in ("gpu", "timestamp"):
+    if len(cells) < 2 or lower[0] not in ("device", "gpu", "timestamp") or any(_is_number(cell) for cell in cells):
         return None
-    return cells if any(_rule(cell) for cell in lower[1:]) else None
+    if lower[0] == "device":
+        return cells if any(_UNIT.fullmatch(cell) or cell.endswith(":") for cell in cells[1:]) else None
+    return cells if "gpu" in lower[:2] and any(_rule(cell) for cell in lower[1:]) else None
 
 
 def _is_number(cell: str) -> bool:
@@ -83,7 +82,7 @@ def _rule(name: str) -> tuple[str, str] | None:
 
 def sniff(head: bytes) -> bool:
     """Tell whether one of the first lines in ``head`` is a header of rocm-smi or amd-smi."""
-    return any(_header(line) for line in head_text(head).split("\n", 10)[:10] if line.strip())
+    return any(_header(line) for line in head_lines(head, 10) if may_be_header(line))
 
 
 def column_of(name: str) -> Column:

@@ -9,7 +9,7 @@ from profsvc.formats.csv_tables import Rows, header_in, records, weigh
 from profsvc.formats.ncu_lines import HEADER, REJECT, ROW, TEXT_LIMIT, Record
 from profsvc.formats.numbers import Evidence, NumberFormat, Numbers
 from profsvc.formats.rocprof_tables import TAKE, Layout, Row, begins, category_of
-from profsvc.formats.stream import Text, head_text
+from profsvc.formats.stream import Text
 from profsvc.tables import Batch
 
 NAME = "rocprof"
@@ -53,7 +53,7 @@ def _ends(line: str) -> None:
 
 def sniff(head: bytes) -> bool:
     """Tell whether the first lines of ``head`` hold a table that is taken."""
-    return header_in(head_text(head), begins) is not None
+    return header_in(head, begins) is not None
 
 
 class _Digits:

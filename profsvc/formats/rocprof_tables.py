@@ -61,10 +61,11 @@ _API = re.compile(r"(?:__)?hip[A-Z]\w*|hsa_\w+|nccl[A-Z]\w*")
 _MEMORY = re.compile(r"(?:MEMORY_COPY_)?(?:HOST|DEVICE)_TO_(?:HOST|DEVICE)|Copy(?:Host|Device|Peer)To\w+")
 _DOMAIN = re.compile(r"KERNEL_DISPATCH|MEMORY_COPY|MEMORY_ALLOCATION|SCRATCH_MEMORY|[A-Z]+(?:_[A-Z]+)*_API")
 _SURELY_KERNEL = re.compile(r".*(?:[(<]|\.kd\b).*|_Z.*", re.DOTALL)
+_NOT_PLAIN = re.compile(r"[^a-z0-9]+").sub
 
 
 def _plain(name: str) -> str:
-    return re.sub(r"[^a-z0-9]", "", name.lower())
+    return _NOT_PLAIN("", name.lower())
 
 
 def category_of(name: str) -> str:

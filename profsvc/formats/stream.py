@@ -155,7 +155,7 @@ def nuls_as_spaces(stream: BinaryIO) -> tuple[BinaryIO, Callable[[], int]]:
     """
     met = 0
     head, stream = peek(stream, 2)
-    if _marked_encoding(head):
+    if marked_encoding(head):
         return stream, lambda: 0
 
     def kept() -> Iterator[bytes]:
@@ -167,24 +167,9 @@ def nuls_as_spaces(stream: BinaryIO) -> tuple[BinaryIO, Callable[[], int]]:
     return _stream(kept()), lambda: met
 
 
-def _marked_encoding(head: bytes) -> str | None:
+def marked_encoding(head: bytes) -> str | None:
+    """Return the encoding that a byte order mark says, if there is one."""
     return next((name for mark, name in BYTE_ORDER_MARKS.items() if head.startswith(mark)), None)
-
-
-def head_text(head: bytes) -> str:
-    """Decode the first bytes of a file for a look at them; a character cut at the end does no harm.
-
-    >>> head_text("größe".encode("utf-16"))
-    'größe'
-    """
-    encoding = _marked_encoding(head)
-    if encoding is None:
-        try:
-            codecs.getincrementaldecoder("utf-8")().decode(head)
-            encoding = "utf-8"
-        except UnicodeDecodeError:
-            encoding = "latin-1"
-    return head.decode(encoding, errors="replace")
 
 
 class Text:
@@ -235,7 +220,7 @@ class Text:
         decoder = None
         for chunk in chunks:
             if decoder is None:
-                marked = _marked_encoding(chunk)
+                marked = marked_encoding(chunk)
                 self.encoding = marked or "utf-8"
                 decoder = codecs.getincrementaldecoder(self.encoding)("replace" if marked else "strict")
             if self.encoding != "utf-16" and not decoder.getstate()[0] and chunk.isascii():
@@ -285,12 +270,15 @@ class Text:
         if rest:
             yield rest
 
-    def blocks(self, size: int) -> Iterator[bytes | memoryview]:
-        """Yield blocks of whole lines, as UTF-8, of about ``size`` bytes each; the last may lack its line end."""
+    def blocks(self, size: int, first: int | None = None) -> Iterator[bytes | memoryview]:
+        """Yield blocks of whole lines, as UTF-8, of about ``size`` bytes each; the last may lack its line end.
+
+        ``first`` is the size of the first one, of which a reader may need only the header.
+        """
         if self.encoding != "utf-8":
             yield from self._encoded_blocks(size)
             return
-        place, wanted = self._start, size
+        place, wanted = self._start, first or size
         while True:
             self._file.seek(place)
             piece = self._file.read(wanted)

@@ -5,10 +5,11 @@ from collections.abc import Iterator
 from typing import BinaryIO
 
 from profsvc.formats.clock import Clock, stamp
+from profsvc.formats.head import head_lines
 from profsvc.formats.ncu import numbered
 from profsvc.formats.sensor_log import Log
 from profsvc.formats.sensors import Column, scale
-from profsvc.formats.stream import Text, head_text
+from profsvc.formats.stream import Text
 from profsvc.tables import Batch
 
 NAME = "tegrastats"
@@ -51,7 +52,7 @@ _UNITS = {"power": "mW", "temperature": "C", "utilization": "%", "clock": "MHz"}
 
 def sniff(head: bytes) -> bool:
     """Tell whether one of the first lines in ``head`` is one of tegrastats."""
-    return any(_LINE.match(line.lstrip("\ufeff")) for line in head_text(head).split("\n", 20)[:20])
+    return any(_LINE.match(line.lstrip("\ufeff")) for line in head_lines(head, 20))
 
 
 def _column(name: str, quantity: str, token: str = "", note: str = "") -> Column:

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import BinaryIO
 
 from profsvc.formats import hioki, joulescope, marks, monsoon, otii, picolog, yokogawa
+from profsvc.formats.head import head_lines
 from profsvc.formats.meter_clock import ORDERS, Clock
 from profsvc.formats.meter_table import (
     PREAMBLE_LINES,
@@ -18,7 +19,6 @@ from profsvc.formats.meter_table import (
 )
 from profsvc.formats.named_columns import TIME, Named, places_of, refusal
 from profsvc.formats.readings import Channel, channel, labelled, split_label, unit_of
-from profsvc.formats.stream import head_text
 from profsvc.tables import Batch
 
 NAME = "timeseries"
@@ -210,7 +210,7 @@ def _is_row(layout: Layout, line: str) -> bool:
 
 def sniff(head: bytes) -> bool:
     """Tell whether a line in ``head`` names a clock and other columns, and one of the next two begins a row."""
-    lines = [line for line in head_text(head).split("\n")[:PREAMBLE_LINES] if line.strip()]
+    lines = [line for line in head_lines(head, PREAMBLE_LINES) if line.strip()]
     if any(_BANNER.match(line) for line in lines):
         return False
     for place, line in enumerate(lines):
@@ -225,4 +225,4 @@ def read(stream: BinaryIO, columns: Sequence[Named] = ()) -> Iterator[Batch]:
     if not columns:
         return read_table(stream, _STYLE)
     asked = _Asked(columns)
-    return read_table(stream, Style(TOOL, asked.layout, refusal=asked.refusal))
+    return read_table(stream, Style(TOOL, asked.layout, refusal=asked.refusal, any_header=True))

@@ -4,12 +4,13 @@ import re
 from collections.abc import Iterator
 from typing import BinaryIO
 
+from profsvc.formats.head import head_lines
 from profsvc.formats.meter_clock import Clock
 from profsvc.formats.ncu import Ledger, numbered
 from profsvc.formats.ncu_lines import HEADER, REJECT, ROW, SKIP, TEXT_LIMIT, Record
 from profsvc.formats.numbers import NumberFormat, Numbers
 from profsvc.formats.readings import Channel, Rows, clock_fact
-from profsvc.formats.stream import Text, head_text
+from profsvc.formats.stream import Text
 from profsvc.tables import Batch
 
 NAME = "tweet-a-watt"
@@ -36,7 +37,7 @@ _ROW = re.compile(r"([0-9]{4}) ([0-9]{1,2}) ([0-9]{1,2}),\s*([0-9]{1,2}:[0-9]{2}
 
 def sniff(head: bytes) -> bool:
     """Tell whether one of the first lines in ``head`` is the header of the log."""
-    return any(_HEADER.fullmatch(line) for line in head_text(head).split("\n")[:HEAD_LINES])
+    return any(_HEADER.fullmatch(line) for line in head_lines(head, HEAD_LINES))
 
 
 def _meters(text: Text) -> dict[str, int]:

@@ -5,12 +5,13 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import BinaryIO
 
+from profsvc.formats.head import head_text
 from profsvc.formats.meter_clock import Clock, Stamp
 from profsvc.formats.ncu import Ledger, numbered
 from profsvc.formats.ncu_lines import REJECT, ROW, SKIP, TEXT_LIMIT, Record
 from profsvc.formats.numbers import NumberFormat, Numbers
 from profsvc.formats.readings import Channel, Rows, clock_fact
-from profsvc.formats.stream import Text, head_text, nuls_as_spaces
+from profsvc.formats.stream import Text, nuls_as_spaces
 from profsvc.tables import Batch
 
 NAME = "wattsup"

@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterator
 from typing import BinaryIO
 
+from profsvc.formats.head import head_lines
 from profsvc.formats.meter_table import Layout, Style, Times, layout_of, read_table
 from profsvc.formats.readings import channel, split_label
-from profsvc.formats.stream import head_text
 from profsvc.tables import Batch
 
 NAME = "yokogawa"
@@ -83,7 +83,7 @@ _STYLE = Style(TOOL, layout)
 
 def sniff(head: bytes) -> bool:
     """Tell whether one of the first lines in ``head`` is the header of a WT log."""
-    return any(layout_of(line, _STYLE) for line in head_text(head).split("\n")[:HEAD_LINES])
+    return any(layout_of(line, _STYLE) for line in head_lines(head, HEAD_LINES))
 
 
 def read(stream: BinaryIO) -> Iterator[Batch]:

@@ -5,11 +5,12 @@ from collections.abc import Iterator, Mapping
 from typing import BinaryIO
 
 from profsvc.formats.clock import SECOND
+from profsvc.formats.head import head_lines
 from profsvc.formats.ncu import numbered
 from profsvc.formats.ncu_lines import split_cells
 from profsvc.formats.sensor_log import Log
 from profsvc.formats.sensors import Column
-from profsvc.formats.stream import Text, head_text
+from profsvc.formats.stream import Text
 from profsvc.tables import Batch, frame
 
 NAME = "zeus"
@@ -54,7 +55,7 @@ def _header(line: str) -> list[str] | None:
 
 def sniff(head: bytes) -> bool:
     """Tell whether ``head`` begins with a header of Zeus."""
-    return _header(head_text(head).split("\n", 1)[0]) is not None
+    return _header(head_lines(head)[0]) is not None
 
 
 def nanoseconds(text: str) -> int | None:

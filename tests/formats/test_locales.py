@@ -8,7 +8,8 @@ from typing import NamedTuple
 import pytest
 
 from profsvc.errors import InputError
-from profsvc.formats.stream import head_text, open_stream
+from profsvc.formats.head import head_text
+from profsvc.formats.stream import open_stream
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 

@@ -43,6 +43,8 @@ def everything(data, one_by_one):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ncu_raw, "SMALL_BLOCK", 1)
         patch.setattr(ncu_raw, "BLOCK", 400)
+        patch.setattr(ncu_raw, "FIRST_BLOCK", 100)
+        patch.setattr(ncu_raw_blocks, "PIECE", 50)
         if one_by_one:
             patch.setattr(ncu_raw, "parse", lambda *_: None)
         try:
@@ -88,9 +90,11 @@ def test_the_first_blocks_and_those_behind_them_are_read_at_once(monkeypatch):
     parts = []
     monkeypatch.setattr(ncu_raw, "SMALL_BLOCK", 1)
     monkeypatch.setattr(ncu_raw, "BLOCK", 2000)
+    monkeypatch.setattr(ncu_raw, "FIRST_BLOCK", 700)
     monkeypatch.setattr(ncu_raw, "parse", lambda *given: parts.append(parse(*given)) or parts[-1])
     batches = list(ncu_raw.read(io.BytesIO(page(*(row(number, number) for number in range(200))))))
-    assert sum(part.rows for part in parts if part) == 200
+    assert all(parts)
+    assert sum(part.rows for part in parts) == 200
     assert sum(len(batch.wide.lines) for batch in batches if batch.wide) == 200
 
 
@@ -199,6 +203,25 @@ def test_damaged_files_give_the_same_both_ways():
         data = damaged(rng, rng.choice(pool), pool)
         if b"\0" not in data[:4]:
             agree(data)
+
+
+@pytest.mark.parametrize("piece", [1, 2, 3, 7, 64, 1 << 20])
+def test_pieces_of_any_size_hold_the_same(piece, monkeypatch):
+    block = "".join(row(number, f"{number},100.5", "e" * (number % 3)) for number in range(30)).encode()
+    whole = parse(block, PLAN)
+    monkeypatch.setattr(ncu_raw_blocks, "PIECE", piece)
+    part = parse(block, PLAN)
+    assert part.identity == whole.identity
+    for found, expected in zip(part[2:], whole[2:], strict=True):
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_identities_between_metrics():
+    plan = Plan(5, [0, 3], [1, 2, 4], NumberFormat())
+    part = parse(b'"0","1.5","","f<int, 2>","7"\n"1","2","3","g","x"\n', plan)
+    assert part.identity == [["0", "1"], ["f<int, 2>", "g"]]
+    np.testing.assert_array_equal(part.values, [[1.5, np.nan, 7], [2, 3, np.nan]])
+    assert np.argwhere(part.odd).tolist() == [[1, 2]]
 
 
 def test_a_block_whose_cells_mislead_is_left_alone():

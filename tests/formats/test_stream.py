@@ -5,7 +5,8 @@ import pytest
 import zstandard
 
 from profsvc.errors import InputError
-from profsvc.formats.stream import Text, head_text, open_stream, peek
+from profsvc.formats.blocks import ahead
+from profsvc.formats.stream import Text, open_stream, peek
 
 WORDS = b"".join(b"line %d\n" % n for n in range(50_000))
 
@@ -116,14 +117,25 @@ def test_endless_line_is_refused():
         list(text.lines())
 
 
-def test_head_text():
-    assert head_text("größe".encode()[:3]) == "gr\ufffd"
-    assert head_text("größe".encode("latin-1")) == "größe"
-
-
 def test_a_damaged_character_of_utf_16_is_no_end_of_its_mark():
     data = "a,b\n".encode("utf-16") * 40_000
     data = b"\xff\xfe" + data[2:90_000] + b"\xd8\xd8\x41\x00" + "c\n".encode("utf-16-le") * 90_000
     with Text(io.BytesIO(data)) as text:
         assert text.encoding == "utf-16"
         assert sum(1 for _ in text.lines()) > 90_000
+
+
+def test_the_first_block_may_be_smaller_than_the_others():
+    with Text(io.BytesIO(WORDS)) as text:
+        sizes = [len(block) for block in text.blocks(10_000, 100)]
+        assert 0 < sizes[0] <= 100
+        assert 9_000 < sizes[1] <= 10_000
+        assert b"".join(text.blocks(10_000, 100)) == WORDS
+
+
+def test_a_block_is_not_taken_before_one_that_may_give_it_a_plan_is_done_with():
+    plans, done = [], []
+    for block, plan, part in ahead(iter([b"a", b"b", b"c", b"d"]), lambda: plans[-1] if plans else None, max):
+        done.append((bytes(block), plan, part))
+        plans.append(b"bb")
+    assert done == [(b"a", None, None), (b"b", b"bb", b"bb"), (b"c", b"bb", b"c"), (b"d", b"bb", b"d")]
