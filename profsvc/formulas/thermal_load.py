@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from profsvc.formulas import _heating, _relaxing, _segments
+from profsvc.formulas import _heating, _joint_offset, _relaxing, _rounded, _segments
 from profsvc.formulas._arrays import Array, Bools, Mask, mask, rows
 from profsvc.formulas._relaxing import Estimate, Problem, Rows
 from profsvc.formulas.flags import Flag
@@ -23,6 +23,11 @@ PROPORTIONS = np.array([0.7, 1.0, 1.4, 2.0])
 LEAST_STEP = 0.1  # of the mean power; a load that varies less does not drive the temperature
 JUMP = 0.1  # of the range of the power: after it the temperature moves fast
 
+MOST_READINGS = 20_000
+MOST_GAPS = 30
+INTERVAL = 2.0  # standard errors to either side hold 95 %
+LEAST_OFFSET_S = 1e-3  # by which the logs may be off, however well they are aligned
+FARTHEST = 3.0  # a factor by which a constant may move from blocks of readings to the readings
 LEAST_EXPLAINED = 0.9  # of the variance of the temperature; what heats elsewhere than the sensor is has no one answer
 
 
@@ -93,7 +98,8 @@ def fit_load(
     refusal = _useless(tp, P, T)
     if refusal:
         return _nothing(T.size, refusal)
-    power = _heating.pieces(tp, P)
+    power = _heating.load(tp, P)
+    tT = tT - power.early_s
     if power.level.size < 2:
         return _nothing(T.size, "the power shows no level that lasts: nothing drives the temperature")
     keep = ~_blind(power, tT)
@@ -107,6 +113,8 @@ def fit_load(
     hidden = [offset_error_s * _pace(power, problem.rows, now)]
     hidden += _relaxing.creeping(problem.rows, step)
     found = _told(problem.rows, now, hidden)
+    if not found.refusal and len(power.gaps) <= MOST_GAPS:
+        found = _sharper(found, power, tT[keep], T[keep], max(offset_error_s, LEAST_OFFSET_S), now)
     explained = _explained(problem.rows, now.rest, step)
     if not explained > LEAST_EXPLAINED:
         refusal = f"the power explains {explained:.0%} of what the temperature does; a time constant needs 90 %"
@@ -199,6 +207,33 @@ def _told(blocks: Rows, now: Estimate, hidden: list[Array]) -> LoadFit:
         rise, rise_low, rise_high, decay, decay_low, decay_high, now.linear[order], float(now.linear[-1]),
         float(np.sqrt(np.average(now.rest**2, weights=blocks.size))), 0, refusal,
         mask((Flag.INPUT_SUSPECT, bool(refusal))),
+    )  # fmt: skip
+
+
+def _sharper(found: LoadFit, power: _heating.Load, t: Array, T: Array, offset_se_s: float, now: Estimate) -> LoadFit:
+    """The likeliest constants for readings that the sensor has rounded, where blocks of them tell that there are such.
+
+    A bound stays what it is, and so do constants that the whole readings want elsewhere.
+    """
+    some = slice(None, None, max(-(-t.size // MOST_READINGS), 1))
+    logs = _joint_offset.Logs(power, t[some], _rounded.rounded(T[some]), offset_se_s)
+    order = 1 + np.argsort(now.p[1:])
+    begin = np.array([0.0, now.p[0], *now.p[order]])
+    one = np.eye(begin.size)[2:]
+    directions = np.vstack([one, one + np.eye(begin.size)[1]])
+    joint = _joint_offset.fit(logs, begin, directions)
+    moved = np.abs(directions @ (joint.phi - begin))
+    told = np.concatenate([np.isfinite(found.rc_rise_s), np.isfinite(found.rc_decay_s)])
+    if (joint.resistance <= 0).any() or (moved[told] > np.log(FARTHEST)).any():
+        return found
+    known = np.reshape(found[:6], (2, 3, -1))
+    told &= 2 * INTERVAL * joint.error < np.log(_relaxing.TOLD)
+    reach = np.array([0.0, -INTERVAL, INTERVAL])[:, np.newaxis] * np.minimum(joint.error, 1.0)
+    sharp = np.exp(directions @ joint.phi + reach).reshape(3, 2, -1).swapaxes(0, 1)
+    rise, decay = np.where(told.reshape(2, 1, -1), sharp, known)
+    return found._replace(
+        **dict(zip(LoadFit._fields[:6], (*rise, *decay), strict=True)),
+        resistance_c_per_w=joint.resistance, zero_c=joint.level_c, residual_c=joint.residual_c,
     )  # fmt: skip
 
 
