@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 
 from profsvc.formulas import _logs
 from profsvc.formulas._arrays import Array
-from profsvc.formulas._power_steps import Steps, steps
-from profsvc.formulas.plateaus import change_points
+from profsvc.formulas._power_steps import MOST, Steps, steps
+from profsvc.formulas.plateaus import Plateaus, change_points
 from profsvc.formulas.sensor_log import clean, update_period
 
 PIECE_S = 4.0  # of a plateau, whose power still creeps
@@ -26,7 +26,7 @@ class Load(NamedTuple):
     level: Array
     gaps: list[tuple[float, float]]
     steps: int
-    sharp: Steps
+    stepped: Steps
     early_s: float  # how much earlier than its stamps the power stands here
 
 
@@ -69,13 +69,34 @@ def pieces(t: Array, p: Array) -> Load:
     low[at] += sharp.guard_s
     high[at - 1] -= sharp.guard_s
     level = (_logs.integral_at(area, high)[0] - _logs.integral_at(area, low)[0]) / (high - low)
+    count = int((np.abs(np.diff(found.level_w)) >= found.least_step_w).sum())
+    return Load(edges, level, _gaps(t, p, found), count, _all_steps(found, sharp, _logs.usual_interval(t)), 0.0)
+
+
+def _gaps(t: Array, p: Array, found: Plateaus) -> list[tuple[float, float]]:
+    """Gaps in which the power stepped, or so near to which that no plateau shows it."""
     gaps = []
     for last in np.flatnonzero(np.diff(t) > _logs.gap_limit(t, None)).tolist():
+        begin, end = float(t[last]), float(t[last + 1])
         before, after = p[max(last + 1 - AROUND_GAP, 0) : last + 1], p[last + 1 : last + 1 + AROUND_GAP]
+        level = found.level_w[np.searchsorted(found.begin_s, (begin, end), side="right") - 1]
         if abs(np.median(after) - np.median(before)) > found.least_step_w:
-            gaps.append((float(t[last]), float(t[last + 1])))
-    count = int((np.abs(np.diff(found.level_w)) >= found.least_step_w).sum())
-    return Load(edges, level, gaps, count, sharp, 0.0)
+            gaps.append((begin, end))
+        elif abs(level[1] - level[0]) > found.least_step_w:
+            gaps.append((begin - found.shortest_s, end + found.shortest_s))
+    return gaps
+
+
+def _all_steps(found: Plateaus, sharp: Steps, poll: float) -> Steps:
+    """The sharp steps, and the edges of plateaus too near a gap to be one: each between two readings."""
+    size, edge = np.diff(found.level_w), found.begin_s[1:]
+    away = np.abs(edge[:, np.newaxis] - sharp.time_s).min(axis=1, initial=np.inf) > sharp.guard_s
+    blunt = (edge == found.end_s[:-1]) & (np.abs(size) >= found.least_step_w) & away
+    some = np.flatnonzero(blunt)[np.argsort(-np.abs(size[blunt]), kind="stable")][: MOST - sharp.time_s.size]
+    time = np.concatenate((sharp.time_s, edge[some]))
+    order = np.argsort(time, kind="stable")
+    both = np.concatenate((sharp.size_w, size[some])), np.concatenate((sharp.sd_s, np.full(some.size, poll / 12**0.5)))
+    return Steps(time[order], both[0][order], both[1][order], sharp.guard_s)
 
 
 def states(power: Load, rise: Array, decay: Array) -> States:

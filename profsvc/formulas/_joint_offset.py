@@ -103,10 +103,10 @@ def _begun(logs: Logs, phi: Array) -> tuple[_At, Array]:
     """Least squares for all that is linear; and how surely each parameter is known beforehand, as inverse variances."""
     K, power = phi.size - 2, logs.power
     count = 2 * K + 3 + K * _holds(logs)
-    theta = np.concatenate((phi, np.zeros(count - phi.size + power.sharp.time_s.size)))
+    theta = np.concatenate((phi, np.zeros(count - phi.size + power.stepped.time_s.size)))
     weight = np.zeros(theta.size)
     weight[2 * K + 3 : count] = 1 / np.ptp(logs.read.value) ** 2
-    weight[count:] = 1 / power.sharp.sd_s**2
+    weight[count:] = 1 / power.stepped.sd_s**2
     weight[0] = 1 / logs.offset_se_s**2
     X = _curve(logs, theta).slopes[:, K + 2 : count]
     held = np.diag(np.sqrt(weight[K + 2 : count]))
@@ -160,7 +160,7 @@ def _holds(logs: Logs) -> int:
 
 def _parts(logs: Logs, theta: Array) -> int:
     """How many parts these are the parameters of."""
-    return (theta.size - logs.power.sharp.time_s.size - 3) // (2 + _holds(logs))
+    return (theta.size - logs.power.stepped.time_s.size - 3) // (2 + _holds(logs))
 
 
 def _curve(logs: Logs, theta: Array) -> _Curve:
@@ -204,8 +204,8 @@ def _held(power: _heating.Load, known: _heating.States, age: Array, t: Array) ->
 
 def _shifts(power: _heating.Load, known: _heating.States, age: Array, t: Array, R: Array) -> Array:
     """What the temperature changes by for each second that a step of the power was later: a column a step."""
-    columns = np.empty((t.size, power.sharp.time_s.size))
-    for n, (step, size) in enumerate(zip(power.sharp.time_s.tolist(), power.sharp.size_w.tolist(), strict=True)):
+    columns = np.empty((t.size, power.stepped.time_s.size))
+    for n, (step, size) in enumerate(zip(power.stepped.time_s.tolist(), power.stepped.size_w.tolist(), strict=True)):
         now = np.array([step])
         since = age - _heating.age(power, known, now)[:, : R.size]
         pulse = np.exp(-np.maximum(since, 0.0)) @ (R / known.tau[_heating.place(power, now)[0], : R.size])

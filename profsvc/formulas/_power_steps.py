@@ -12,7 +12,7 @@ GUARD_S = 0.75  # to either side of a step, where an averaging sensor shows neit
 GUARD_READINGS = 1.5
 LEVEL = 0.1  # of a step: how much what lies beside it may slope
 APART = 4.0  # guards between two steps
-MOST = 60
+MOST = 120
 ON_ITS_WAY = (0.1, 0.9)  # of a step
 
 

@@ -19,6 +19,7 @@ MOST_GAPS = 30  # in which the power stepped
 LEAST_RISE_C = 5.0  # below it the whole degrees of a sensor are all there is
 LEAST_EXPLAINED = 0.5
 LEAST_EVIDENCE = 10.0  # of the response: twice the logarithm of the likelihood
+MOST_STEPS = 1_000_000
 A_PART = 12.0  # the same of each part beyond the first
 UNLIKELY = 20.0  # and from where on a fit of least squares is not looked at again
 SAME_S = 0.01  # offsets, and
@@ -47,6 +48,14 @@ class Offset(NamedTuple):
     more_steps: int
     refused: str
     flags: Mask
+
+
+class _Likeliest(NamedTuple):
+    """The offset over several fits, and the best of them."""
+
+    offset: float
+    se: float
+    best: _joint_offset.Joint
 
 
 def estimate_offset(
@@ -126,7 +135,8 @@ def estimate_offset(
     tT, T, _ = _logs.readings(temperature_time_s=temperature_time_s, temperature_c=temperature_c)
     if min(tP.size, tT.size) < 30:
         return _refused("too_few", readings=min(tP.size, tT.size))
-    (tP, P), (tT, T) = _most_telling(tP, P, tT, T, search_s)
+    longest = max(LONGEST_S, LONGEST_READINGS * _logs.usual_interval(tT))
+    (tP, P), (tT, T) = _logs.most_telling((tP, P), (tT, T), longest, search_s)
     power = _heating.load(tP, P)
     if power.steps == 0:
         return _refused("no_step", readings=tT.size)
@@ -139,34 +149,32 @@ def estimate_offset(
     found = None if doubt == "too_few" else _offset_search.fitted(power, x, means, start)
     if found is None:
         return _refused("too_few", readings=x.size, steps=power.steps)
-    best = min(found.fits, key=lambda fit: fit.rss)
-    alone = max(float(found.alone @ found.alone), 1e-300)
-    explained, rise = 1 - best.rss / alone, float(np.ptp(best.driven))
-    evidence = found.effective * np.log(alone / max(best.rss, 1e-300))
     told = _likeliest(power, tT, T, found)
-    fit = told.best
-    if rise < LEAST_RISE_C or explained < LEAST_EXPLAINED or evidence < LEAST_EVIDENCE or (fit.resistance <= 0).any():
-        doubt = "no_response"
-    elif not doubt and abs(told.offset) > search_s:
-        doubt = "outside_search"
+    doubt = _doubt(told, found) or doubt or ("outside_search" if abs(told.offset) > search_s else "")
     half, middle = INTERVAL * told.se, told.offset - power.early_s + power_late_s - temperature_lag_s
-    ends = (float("nan"),) * 2 if doubt else (middle - half, middle + half)
+    low, high = (float("nan"),) * 2 if doubt else (middle - half, middle + half)
+    more = 0
     if not doubt and not half < within_s:
-        doubt = "uncertain"
-    more = int(np.ceil(power.steps * ((half / within_s) ** 2 - 1))) if doubt == "uncertain" and half < 1e3 else 0
-    rc = np.sort(np.exp(fit.phi[2:]))
+        doubt, more = "uncertain", int(min(np.ceil(power.steps * ((half / within_s) ** 2 - 1)), MOST_STEPS))
+    rc, ratio = np.sort(np.exp(told.best.phi[2:])), np.exp(told.best.phi[1])
     return Offset(
-        float("nan") if doubt else middle, told.se, *ends, rise, explained, rc, rc * np.exp(fit.phi[1]), fit.residual_c,
-        fit.readings, power.steps, more, doubt, mask((Flag.INPUT_SUSPECT, bool(doubt))),
+        float("nan") if doubt else middle, told.se, low, high, *_driven(found), rc, rc * ratio, told.best.residual_c,
+        told.best.readings, power.steps, more, doubt, mask((Flag.INPUT_SUSPECT, bool(doubt))),
     )  # fmt: skip
 
 
-class _Likeliest(NamedTuple):
-    """The offset over several fits, and the best of them."""
+def _driven(found: _offset_search.Found) -> tuple[float, float]:
+    """Rise that power drives, and the share of what the temperature does that it explains."""
+    best = min(found.fits, key=lambda fit: fit.rss)
+    return float(np.ptp(best.driven)), 1 - best.rss / max(float(found.alone @ found.alone), 1e-300)
 
-    offset: float
-    se: float
-    best: _joint_offset.Joint
+
+def _doubt(told: _Likeliest, found: _offset_search.Found) -> str:
+    """A word where the power does not explain what the temperature does."""
+    rise, explained = _driven(found)
+    evidence = -found.effective * np.log(max(1 - explained, 1e-300))
+    weak = rise < LEAST_RISE_C or explained < LEAST_EXPLAINED or evidence < LEAST_EVIDENCE
+    return "no_response" if weak or (told.best.resistance <= 0).any() else ""
 
 
 def _likeliest(power: _heating.Load, t: Array, T: Array, found: _offset_search.Found) -> _Likeliest:
@@ -209,21 +217,3 @@ def _refused(why: str, readings: int = 0, steps: int = 0) -> Offset:
     nan, none = float("nan"), np.empty(0)
     flags = mask((Flag.INPUT_SUSPECT, True))
     return Offset(nan, nan, nan, nan, nan, nan, none, none, nan, readings, steps, 0, why, flags)
-
-
-def _most_telling(
-    tP: Array, P: Array, tT: Array, T: Array, search: float
-) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
-    """The stretch of both logs in which power moves most, if they are longer than can be looked through."""
-    longest = max(LONGEST_S, LONGEST_READINGS * _logs.usual_interval(tT))
-    if tP[-1] - tP[0] <= longest:
-        return (tP, P), (tT, T)
-    coarse = np.arange(tP[0], tP[-1], longest / 200)
-    first = np.searchsorted(tP, coarse)
-    mean = np.add.reduceat(P, np.minimum(first, P.size - 1)) / np.maximum(np.diff(np.append(first, P.size)), 1)
-    moved = np.concatenate(([0.0], np.cumsum(np.abs(np.diff(mean)))))
-    k = int(np.argmax(moved[200:] - moved[:-200])) if moved.size > 200 else 0
-    begin = coarse[k]
-    inP = (tP >= begin) & (tP <= begin + longest)
-    inT = (tT >= begin - search) & (tT <= begin + longest + search)
-    return (tP[inP], P[inP]), (tT[inT], T[inT])

@@ -54,7 +54,7 @@ def board(seed: int, offset: float, loads: int = 6, window: float = 0.0, lag: fl
 @pytest.fixture(scope="module")
 def found() -> list[tuple[float, Offset]]:
     """Errors of the offset on boards that differ, and what was found; an age of half an update is no error."""
-    logs = synthetic_logs.simulate(41, 14)
+    logs = synthetic_logs.simulate(41, 10)
     told = [
         estimate_offset(log.power_time_s, log.power_w - log.fan_w, log.temperature_time_s, log.temperature_c)
         for log in logs

@@ -63,6 +63,27 @@ def test_where_a_step_is(window: float) -> None:
     assert steps(_logs.integral(t, 300 + 100 * np.sin(t / 5), np.inf), 10.0).time_s.size == 0
 
 
+@pytest.mark.parametrize(("step", "gap"), [(38.0, (40.0, 44.0)), (45.5, (40.0, 44.0)), (42.0, (40.0, 44.0))])
+def test_a_step_that_a_gap_hides_is_no_step_but_a_gap(step: float, gap: tuple[float, float]) -> None:
+    """Too near for a plateau of its own: nobody may take its place for known."""
+    t = np.arange(0.0, 100.0, 0.5)
+    t = t[(t < gap[0]) | (t > gap[1])]
+    power = _heating.pieces(t, np.where(t > step, 400.0, 80.0))
+    ((begin, end),) = power.gaps
+    assert begin <= min(step, 40.0)
+    assert end >= max(step, 44.0)
+    assert _heating.pieces(t, np.where(t > 70, 400.0, 80.0)).gaps == []
+
+
+def test_a_step_beside_a_gap_lies_anywhere_between_two_readings() -> None:
+    t = np.arange(0.0, 100.0, 0.5)
+    t = t[(t < 40) | (t > 44)]
+    power = _heating.pieces(t, np.where(t > 46.6, 400.0, 80.0))
+    assert power.stepped.time_s.tolist() == [pytest.approx(46.6, abs=0.25)]
+    assert power.stepped.sd_s.tolist() == [pytest.approx(0.5 / np.sqrt(12))]
+    assert power.stepped.size_w.tolist() == [pytest.approx(320)]
+
+
 def board() -> tuple[_heating.Load, np.ndarray, np.ndarray]:
     """A power log of steps with a gap in which it stepped, and a temperature of two parts."""
     t = np.arange(0.0, 300.0, 0.5)
@@ -76,7 +97,7 @@ def test_slopes_are_those_of_the_curve() -> None:
     power, t, T = board()
     assert len(power.gaps) == 1
     logs = _joint_offset.Logs(power, t[::3] + 0.7, _rounded.rounded(T[::3]))
-    theta = np.array([0.7, 0.3, 3.0, 1.4, 0.05, 0.02, 40.0, 2.0, -1.0, 1.5, 0.5, *np.zeros(power.sharp.time_s.size)])
+    theta = np.array([0.7, 0.3, 3.0, 1.4, 0.05, 0.02, 40.0, 2.0, -1.0, 1.5, 0.5, *np.zeros(power.stepped.time_s.size)])
     slopes = _joint_offset._curve(logs, theta).slopes
     assert slopes.shape == (t[::3].size, theta.size)
     for n in range(theta.size):
