@@ -84,10 +84,10 @@ def newest_step(
     s^2 and the degrees of freedom n_eff - 2 of the tail allow for the autocorrelation rho, W widens the difference of
     means for it.
 
-    No step hangs on one value: the surest window is judged again without each of its values, as if that one had never
-    come, and what is left must still be improbable, five times less so. Where it is not, at 5 %, no single value
-    whatever makes a finding at 1 %. More cannot be had: value by value any series turns into any other, so one must
-    be the last that is needed; but the others are suspicious by themselves before it.
+    No step hangs on one value: the surest window is judged again without each of its values in turn, as if that one had
+    never come, and what is left must still be improbable, if five times less so. Where the others show nothing at 5 %,
+    no single value whatever makes a finding at 1 %. More cannot be had: value by value any series turns into any
+    other, so some value is the last that is needed; it is so only where the others are suspicious by themselves.
 
     Values that tower above both neighbours are spikes and left out; so is the newest one while it does, until the
     next value shows whether it lasts. Where a standard error is known (of the value, or the noise floor of runs of
