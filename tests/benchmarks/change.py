@@ -89,12 +89,13 @@ def found_within(x: np.ndarray, nights: int) -> float:
 class Spiked(NamedTuple):
     """Series with a spike that raise a finding which hangs on it, or would if that did not bar it; and the others.
 
-    ``last`` counts the findings that are there with the spike, but not while that value is missing.
+    ``last`` counts the findings that are there with the spike, but not while that value is missing; ``raised`` all.
     """
 
     hang: int
     barred: int
     last: int
+    raised: int
 
 
 def brought_by_spike(rng: Rng, x: np.ndarray, height: float, newest: int | None = None) -> Spiked:
@@ -105,7 +106,7 @@ def brought_by_spike(rng: Rng, x: np.ndarray, height: float, newest: int | None 
     hang = np.zeros(len(x), dtype=bool)
     for one in np.flatnonzero(suspected):
         hang[one] = hangs_on(with_spike[one], int(np.flatnonzero(np.isnan(without[one]))[0]))
-    counts = (hang & raised, hang & ~raised, raised & ~found(without))
+    counts = (hang & raised, hang & ~raised, raised & ~found(without), raised)
     return Spiked(*(int(count.sum()) for count in counts))
 
 
@@ -230,6 +231,7 @@ def one_look(rng: Rng) -> None:
             _line(f"a spike of {height:g} sd{where}: findings that hang on it", f"{got.hang} of {SERIES}", "0")
             _line("    suspected only, for they would", _percent(got.barred / SERIES))
             _line("    findings of which it is the last suspicious value", _percent(got.last / SERIES))
+            _line("    series with a finding, which white noise has too", _percent(got.raised / SERIES))
 
 
 def every_night(rng: Rng) -> None:

@@ -64,7 +64,7 @@ def test_no_finding_hangs_on_a_spike(rng: np.random.Generator) -> None:
     assert got.last <= at_most(0.02, 1000) * 1000
     x = x[:300]
     for height in (10.0, 1e12, -1e6):
-        assert simulated.brought_by_spike(rng, x, height) == (0, 0, 0)
+        assert simulated.brought_by_spike(rng, x, height)[:3] == (0, 0, 0)
     at_the_end = x.copy()
     at_the_end[:, -1] += 50.0
     assert simulated.found(at_the_end).mean() <= at_most(0.01, 300)
