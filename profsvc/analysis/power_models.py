@@ -1,5 +1,6 @@
 """Idle power of a board, and how its temperature follows the power."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from profsvc.analysis.power_sensor import Measured, Series
 from profsvc.analysis.power_sums import seconds
 from profsvc.analysis.power_windows import IDLE, RUN
 from profsvc.formulas.idle import fit_idle, idle_windows
-from profsvc.formulas.thermal_fits import fit_decay, fit_rise
+from profsvc.formulas.thermal_fits import PROMISED, fit_decay, fit_rise, known_within
 from profsvc.formulas.thermal_load import fit_load
 
 THERMAL = "thermal"
@@ -82,6 +83,7 @@ def _alone(own: Measured, label: str, time_s: Floats, temperature_c: Floats) -> 
         each = said | {"form": f"one load, {which}"}
         _constant(own, name, found.rc_s[k], found.low_s[k], found.high_s[k], each)
         own.model(THERMAL, "change_c", found.change_c[k], "degC", **each)
+    _beware_of_wide(own, label, {name: (found.rc_s, found.low_s, found.high_s)})
     own.model(THERMAL, "end_c", found.end_c, "degC", **said)
 
 
@@ -91,7 +93,8 @@ def _whole(own: Measured) -> None:
     fresh = own.fresh
     time_s = own.time_s[fresh] - own.late_s
     found = fit_load(
-        time_s, own.power_w[fresh], series.time_s, series.value, offset_error_s=_unsure(own.offset_se_s, time_s, series)
+        time_s, own.power_w[fresh], series.time_s, series.value,
+        offset_error_s=_unsure(own.offset_se_s, time_s, series), offset_estimated=own.offset_se_s > 0,
     )  # fmt: skip
     said = {"flags": int(found.flags), "form": "whole log"}
     if found.refusal:
@@ -103,8 +106,23 @@ def _whole(own: Measured) -> None:
             value, low, high = (float(getattr(found, f"{name}_{end}")[k]) for end in ("s", "low_s", "high_s"))
             _constant(own, f"{name}_s", value, low, high, each)
         own.model(THERMAL, "resistance_c_per_w", found.resistance_c_per_w[k], "degC/W", **each)
+    _beware_of_wide(own, None, {"rc_rise_s": found[:3], "rc_decay_s": found[3:6]})
     own.model(THERMAL, "zero_power_c", found.zero_c, "degC", **said)
     own.model(THERMAL, "residual_c", found.residual_c, "degC", **said)
+
+
+def _beware_of_wide(own: Measured, label: str | None, constants: Mapping[str, Sequence[Floats]]) -> None:
+    """Say which constants are not known as well as is promised."""
+    wide = [
+        f"{name} {value:.3g} s ({low:.3g} to {high:.3g})"
+        for name, ends in constants.items()
+        for value, low, high in np.transpose(ends)[~known_within(ends[0], ends[1], ends[2])].tolist()
+        if np.isfinite(value)
+    ]
+    if wide:
+        where = f"in {label}" if label else "over the whole log"
+        words = f"{where}, known to worse than {PROMISED:.0%}: {', '.join(wide)}; more steps of the power tell more"
+        own.beware("wide_constant", words, len(wide), window=label)
 
 
 def _names(count: int) -> list[str]:

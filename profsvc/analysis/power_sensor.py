@@ -11,7 +11,7 @@ import numpy.typing as npt
 from profsvc.analysis.power_logs import UTC, Floats, Log, companion, moved, named, on_clock_of, slowed
 from profsvc.errors import counted
 from profsvc.formulas.averaging import averaging_window
-from profsvc.formulas.clock_offset import estimate_offset
+from profsvc.formulas.clock_offset import WITHIN_S, Offset, estimate_offset
 from profsvc.formulas.sensor_log import clean, gaps, stuck, update_period
 
 # NVIDIA documents a mean of one second for these since Ampere; what the log itself shows comes first.
@@ -23,6 +23,16 @@ MOST_STRETCHES = 5
 # A clock that is off by less shows in no window.
 LEAST_OFFSET_S = 0.5
 FEWEST = 4
+# Why two logs do not tell the offset of their clocks.
+WITHOUT_OFFSET = {
+    "too_few": "fewer than 30 readings of each lie together",
+    "no_step": "the power shows no step",
+    "flat_temperature": "the temperature moves by less than 5 degC",
+    "no_response": "the power does not explain what the temperature does",
+    "ambiguous": "more than one offset explains them",
+    "outside_search": "it would be 60 s or more",
+    "gaps": "more than 30 steps of the power fell into gaps of its log",
+}
 # What may be named as a temperature: what is one, and what a file says nothing of.
 READ_AS = ("temperature", "unknown")
 
@@ -195,14 +205,16 @@ def _aligned(own: Measured, log: Log, options: Options) -> Log | None:
     told = clean(log.seconds(own.origin_ns + shift), log.value)
     found = estimate_offset(own.time_s, own.power_w, told.time_s, told.value, power_late_s=own.late_s)
     refused = bool(found.refused)
-    interval = {} if refused else {"low": found.offset_s - 2 * found.se_s, "high": found.offset_s + 2 * found.se_s}
+    interval = {"low": found.low_s, "high": found.high_s} if np.isfinite(found.low_s) else {}
     estimate = None if refused else found.offset_s
-    reason = f"{found.refused} (standard error {found.se_s:.3g} s; below 1 s is needed)" if refused else None
+    reason = _why(found) if refused else None
     own.model("join", "offset_s", estimate, "s", form="estimated", reason=reason, flags=int(found.flags), **interval)
     if known:
-        if not refused and abs(found.offset_s) > max(LEAST_OFFSET_S, 3 * found.se_s):
-            words = f"{log.name} seems {found.offset_s:+.2f} s off the clock of {own.log.name} (or that much late)"
-            own.beware("clock_offset", f"{words}; upload it with --clock-offset if so", found.offset_s, "s")
+        least = min(abs(found.low_s), abs(found.high_s)) if found.low_s * found.high_s > 0 else 0.0
+        if least > LEAST_OFFSET_S:
+            off = f"between {found.low_s:+.2f} and {found.high_s:+.2f} s off the clock of {own.log.name}"
+            words = f"{log.name} seems {off} (or that much late)"
+            own.beware("clock_offset", f"{words}; upload it with --clock-offset if so", estimate, "s")
         return log
     clocks = f"{own.log.name} has {_clock(own.log)} and {log.name} has {_clock(log)}"
     if refused:
@@ -211,6 +223,15 @@ def _aligned(own: Measured, log: Log, options: Options) -> Log | None:
     own.offset_se_s = found.se_s
     own.beware("offset_estimated", f"{clocks}: laid over each other by their steps", found.offset_s, "s")
     return moved(log, shift / 1e9 + found.offset_s)
+
+
+def _why(found: Offset) -> str:
+    """Why there is no offset, and what would give one."""
+    if found.refused != "uncertain":
+        return WITHOUT_OFFSET[found.refused]
+    more = f"; with {counted(found.more_steps, 'more step')} of the power it would be" if found.more_steps else ""
+    between = f"it lies between {found.low_s:+.2f} and {found.high_s:+.2f} s, known within {WITHIN_S:g} s it must be"
+    return f"{between}: state it with --offset, or record more loads{more}"
 
 
 def _clock(log: Log) -> str:

@@ -3,10 +3,12 @@
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from profsvc.formulas import _logs
 from profsvc.formulas._arrays import Array
-from profsvc.formulas.plateaus import change_points
+from profsvc.formulas._power_steps import MOST, Steps, steps
+from profsvc.formulas.plateaus import Plateaus, change_points
 from profsvc.formulas.sensor_log import clean, update_period
 
 PIECE_S = 4.0  # of a plateau, whose power still creeps
@@ -14,16 +16,18 @@ RAMP_S = 0.5  # of a ramp
 MOST_PIECES = 1000
 SLOWEST_S = 2.0  # update of a sensor; what changes less often is a load without noise
 AROUND_GAP = 5  # readings that tell the level before and after a gap
+CLEAR = 1.2  # guards around a step, in which no other piece ends
 
 
 class Load(NamedTuple):
-    """Power as pieces of one level each, and the gaps in which it stepped at a time unknown."""
+    """Power as pieces of one level each, its steps, and the gaps in which it stepped at a time unknown."""
 
     edges: Array
     level: Array
     gaps: list[tuple[float, float]]
     steps: int
-    poll_s: float  # how old a reading may be; 0 where the sensor's own updates were seen
+    stepped: Steps
+    early_s: float  # how much earlier than its stamps the power stands here
 
 
 class States(NamedTuple):
@@ -36,35 +40,63 @@ class States(NamedTuple):
 def load(t: Array, p: Array) -> Load:
     """Pieces of a power log; a sensor that was polled faster than it updates stands between the two polls."""
     seen = update_period(t, p)
-    beats = seen.resolved and seen.period_s <= SLOWEST_S
-    age = 0.0 if beats else float(np.nan_to_num(seen.poll_s))
-    if beats:
-        k = np.flatnonzero(seen.first_reading)[1:]
-        t, p = (t[k] + t[k - 1]) / 2, p[k]
-    return pieces(t, p, age)
+    if not (seen.resolved and seen.period_s <= SLOWEST_S):
+        return pieces(t, p)
+    k = np.flatnonzero(seen.first_reading)[1:]
+    return pieces((t[k] + t[k - 1]) / 2, p[k])._replace(early_s=seen.period_s / 2)
 
 
-def pieces(t: Array, p: Array, age: float = 0.0) -> Load:
+def pieces(t: Array, p: Array) -> Load:
     """Pieces of a power log as it is stamped."""
     told = clean(t, p, median=True)
     t, p = told.time_s, told.value
     found = change_points(t, p)
+    none = np.empty(0)
     if found.begin_s.size == 0:
-        return Load(np.empty(0), np.empty(0), [], 0, age)
+        return Load(none, none, [], 0, Steps(none, none, none, 0.0), 0.0)
+    area = _logs.integral(t, p, np.inf)
+    sharp = steps(area, found.least_step_w)
     length = np.maximum(found.end_s - found.begin_s, 1e-9)
     piece = np.where(found.steady, PIECE_S, RAMP_S)
     wanted = np.ceil(length / piece)
-    count = np.maximum(np.ceil(wanted * min(1.0, MOST_PIECES / wanted.sum())), 1.0).astype(np.int64).tolist()
-    parts = [np.linspace(b, e, n + 1) for b, e, n in zip(found.begin_s, found.end_s, count, strict=True)]
+    cut = np.maximum(np.ceil(wanted * min(1.0, MOST_PIECES / wanted.sum())), 1.0).astype(np.int64).tolist()
+    parts = [np.linspace(b, e, n + 1) for b, e, n in zip(found.begin_s, found.end_s, cut, strict=True)]
     edges = np.unique(np.concatenate(parts))
-    area = _logs.integral_at(_logs.integral(t, p, np.inf), edges)[0]
+    apart = np.abs(edges[:, np.newaxis] - sharp.time_s).min(axis=1, initial=np.inf)
+    apart[[0, -1]] = np.inf
+    edges = np.union1d(edges[apart > CLEAR * sharp.guard_s], sharp.time_s)
+    low, high, at = edges[:-1].copy(), edges[1:].copy(), np.searchsorted(edges, sharp.time_s)
+    low[at] += sharp.guard_s
+    high[at - 1] -= sharp.guard_s
+    level = (_logs.integral_at(area, high)[0] - _logs.integral_at(area, low)[0]) / (high - low)
+    count = int((np.abs(np.diff(found.level_w)) >= found.least_step_w).sum())
+    return Load(edges, level, _gaps(t, p, found), count, _all_steps(found, sharp, _logs.usual_interval(t)), 0.0)
+
+
+def _gaps(t: Array, p: Array, found: Plateaus) -> list[tuple[float, float]]:
+    """Gaps in which the power stepped, or so near to which that no plateau shows it."""
     gaps = []
     for last in np.flatnonzero(np.diff(t) > _logs.gap_limit(t, None)).tolist():
+        begin, end = float(t[last]), float(t[last + 1])
         before, after = p[max(last + 1 - AROUND_GAP, 0) : last + 1], p[last + 1 : last + 1 + AROUND_GAP]
+        level = found.level_w[np.searchsorted(found.begin_s, (begin, end), side="right") - 1]
         if abs(np.median(after) - np.median(before)) > found.least_step_w:
-            gaps.append((float(t[last]), float(t[last + 1])))
-    steps = int((np.abs(np.diff(found.level_w)) >= found.least_step_w).sum())
-    return Load(edges, np.diff(area) / np.diff(edges), gaps, steps, age)
+            gaps.append((begin, end))
+        elif abs(level[1] - level[0]) > found.least_step_w:
+            gaps.append((begin - found.shortest_s, end + found.shortest_s))
+    return gaps
+
+
+def _all_steps(found: Plateaus, sharp: Steps, poll: float) -> Steps:
+    """The sharp steps, and the edges of plateaus too near a gap to be one: each between two readings."""
+    size, edge = np.diff(found.level_w), found.begin_s[1:]
+    away = np.abs(edge[:, np.newaxis] - sharp.time_s).min(axis=1, initial=np.inf) > sharp.guard_s
+    blunt = (edge == found.end_s[:-1]) & (np.abs(size) >= found.least_step_w) & away
+    some = np.flatnonzero(blunt)[np.argsort(-np.abs(size[blunt]), kind="stable")][: MOST - sharp.time_s.size]
+    time = np.concatenate((sharp.time_s, edge[some]))
+    order = np.argsort(time, kind="stable")
+    both = np.concatenate((sharp.size_w, size[some])), np.concatenate((sharp.sd_s, np.full(some.size, poll / 12**0.5)))
+    return Steps(time[order], both[0][order], both[1][order], sharp.guard_s)
 
 
 def states(power: Load, rise: Array, decay: Array) -> States:
@@ -78,9 +110,22 @@ def states(power: Load, rise: Array, decay: Array) -> States:
     return States(begin, np.where(begin < level[:, np.newaxis], rise, decay))
 
 
+def place(power: Load, t: Array) -> NDArray[np.intp]:
+    """The piece that each time lies in; the first and the last one reach beyond the log."""
+    return np.clip(np.searchsorted(power.edges, t, side="right") - 1, 0, power.level.size - 1)
+
+
+def age(power: Load, known: States, t: Array) -> Array:
+    """Time since the begin, of each part in its own time constants: what it held then fades as exp(-age)."""
+    k = place(power, t)
+    past = np.cumsum(np.diff(power.edges)[:, np.newaxis] / known.tau, axis=0)
+    since = np.maximum(t - power.edges[k], 0.0)[:, np.newaxis]
+    return np.asarray(past[k] - (np.diff(power.edges)[k][:, np.newaxis] - since) / known.tau[k])
+
+
 def response(power: Load, known: States, t: Array) -> Array:
     """Response at each time, a column a part; in the unit of power, as each part's resistance is left out."""
-    k = np.clip(np.searchsorted(power.edges, t, side="right") - 1, 0, power.level.size - 1)
+    k = place(power, t)
     level = (power.level[k] - power.level[0])[:, np.newaxis]
     since = np.maximum(t - power.edges[k], 0.0)[:, np.newaxis]
     return np.asarray(level + (known.begin[k] - level) * np.exp(-since / known.tau[k]))

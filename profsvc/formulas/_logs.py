@@ -7,6 +7,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from profsvc.formulas._arrays import Array, Bools, rows
 
+Log = tuple[Array, Array]  # stamps and values
+
 GAP_S = 3.0  # two readings further apart than this leave a gap, where the log itself is not slower
 MOST_LAGS = 400
 GAP_READINGS = 3.0  # and further apart than so many of its usual intervals, where it is
@@ -68,6 +70,21 @@ def gap_limit(t: Array, gap_s: float | None) -> float:
         return float(gap_s)
     interval = usual_interval(t)
     return GAP_S if np.isnan(interval) else max(GAP_S, GAP_READINGS * interval)
+
+
+def most_telling(power: Log, other: Log, longest_s: float, margin_s: float) -> tuple[Log, Log]:
+    """The stretch of both logs in which power moves most, if they are longer; the other one with a margin."""
+    (tP, P), (tT, T) = power, other
+    if tP[-1] - tP[0] <= longest_s:
+        return power, other
+    coarse = np.arange(tP[0], tP[-1], longest_s / 200)
+    first = np.searchsorted(tP, coarse)
+    mean = np.add.reduceat(P, np.minimum(first, P.size - 1)) / np.maximum(np.diff(np.append(first, P.size)), 1)
+    moved = np.concatenate(([0.0], np.cumsum(np.abs(np.diff(mean)))))
+    k = int(np.argmax(moved[200:] - moved[:-200])) if moved.size > 200 else 0
+    begin, end = coarse[k], coarse[k] + longest_s
+    inP, inT = (tP >= begin) & (tP <= end), (tT >= begin - margin_s) & (tT <= end + margin_s)
+    return (tP[inP], P[inP]), (tT[inT], T[inT])
 
 
 def integral(t: Array, v: Array, limit: float) -> Integral:

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from profsvc.formulas import _relaxing, _segments
-from profsvc.formulas._arrays import Array, Mask, mask, rows, suspect
+from profsvc.formulas._arrays import Array, Bools, Mask, floats, mask, rows, suspect
 from profsvc.formulas._relaxing import Estimate, Rows
 from profsvc.formulas._student import quantile
 from profsvc.formulas.flags import Flag
@@ -15,6 +15,7 @@ SATURATED_C_PER_MIN = 0.2
 SATURATION_S = 30.0
 LEAST_BENCHMARKS = 4
 LEAST_CHANGE_C = 3.0
+PROMISED = 0.05  # of a time constant
 
 
 class RcFit(NamedTuple):
@@ -116,6 +117,32 @@ def fit_decay(time_s: ArrayLike, temperature_c: ArrayLike) -> RcFit:
     'the temperature changes by 0.0 degC; a time constant needs 3 degC'
     """
     return _exponential(time_s, temperature_c, -1.0)
+
+
+def known_within(value_s: ArrayLike, low_s: ArrayLike, high_s: ArrayLike, share: float = PROMISED) -> Bools:
+    r"""Whether time constants are known as well as they are promised to be: the interval lies within so much of them.
+
+    .. math:: (1 - s)\,RC \le RC_{low}, \quad RC_{high} \le (1 + s)\,RC
+
+    Source: this project.
+
+    Args:
+        value_s: Constants, of `fit_rise`, `fit_decay` or `profsvc.formulas.thermal_load.fit_load` [s].
+        low_s: Lower ends of their intervals [s].
+        high_s: Upper ends [s].
+        share: How far the ends may lie from the constant, of it.
+
+    Returns: booleans of the common shape.
+
+    Range: False where one of the three is NaN.
+
+    Errors: TypeError for a wrong dtype, ValueError for shapes that do not broadcast.
+
+    >>> known_within([40.0, 40.0, np.nan], [39.0, 30.0, 0.0], [41.0, 50.0, 0.2]).tolist()
+    [True, False, False]
+    """
+    value, low, high = floats(value_s=value_s, low_s=low_s, high_s=high_s)
+    return np.asarray((low >= (1 - share) * value) & (high <= (1 + share) * value))
 
 
 def _exponential(time_s: ArrayLike, temperature_c: ArrayLike, sign: float) -> RcFit:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from profsvc.formulas import _heating, _relaxing, _segments
+from profsvc.formulas import _heating, _joint_offset, _logs, _relaxing, _rounded, _segments
 from profsvc.formulas._arrays import Array, Bools, Mask, mask, rows
 from profsvc.formulas._relaxing import Estimate, Problem, Rows
 from profsvc.formulas.flags import Flag
@@ -23,6 +23,15 @@ PROPORTIONS = np.array([0.7, 1.0, 1.4, 2.0])
 LEAST_STEP = 0.1  # of the mean power; a load that varies less does not drive the temperature
 JUMP = 0.1  # of the range of the power: after it the temperature moves fast
 
+LONGEST_S = 7200.0
+MOST_READINGS = 20_000
+MOST_GAPS = 30
+INTERVAL = 2.3  # standard errors to either side; 2 of them hold 91 % on synthetic logs, whose power is read, not known
+LEAST_OFFSET_S = 1e-3  # by which the logs may be off, however well they are aligned
+MOST_PARTS = 3
+A_PART = 20.0  # of twice the logarithm of the likelihood; what the power does between its readings is worth ten
+FAST_S, SLOWER = 1.5, 4.0  # where one constant more is looked for: at the first, and beyond the slowest
+FARTHEST = 3.0  # a factor by which a constant may move from blocks of readings to the readings
 LEAST_EXPLAINED = 0.9  # of the variance of the temperature; what heats elsewhere than the sensor is has no one answer
 
 
@@ -55,11 +64,15 @@ def fit_load(
     temperature_c: ArrayLike,
     *,
     offset_error_s: float = 0.0,
+    offset_estimated: bool = False,
 ) -> LoadFit:
     r"""Time constants and thermal resistances of a board from a log of any load.
 
-    The first of one to three constants that the likelihood wants; each has its own interval, which knows rounding,
-    wander (`profsvc.formulas._wander`) and the error of the offset.
+    The first of one to three constants that the likelihood wants. How many there are, and which are only bounds, means
+    over blocks of readings tell, under noise that wanders (`profsvc.formulas._wander`). The others are the likeliest
+    for readings that the sensor has rounded (`profsvc.formulas._rounded`), with the places of the steps between two
+    readings of the power and the offset free within its error; each has its own interval.
+    `profsvc.formulas.thermal_fits.known_within` says which are known within 5 %.
 
     Source: the differential equation behind [Hong2012] Eq 49 and 50; the search and the interval are this project's.
 
@@ -69,8 +82,9 @@ def fit_load(
         temperature_time_s: Stamps of the temperature on the same clock, the offset removed, flat [s].
         temperature_c: Temperature [degC].
         offset_error_s: Standard error of the offset [s].
+        offset_estimated: Whether the offset was estimated from these logs: then they do not know it twice.
 
-    Returns: LoadFit.
+    Returns: LoadFit. Of a longer log the two hours count in which power moves most.
 
     Range: refused, with the figure, for fewer than 20 readings of either, a temperature that changes by less than
         3 degC, a power that varies by less than a tenth, a power that explains less than 90 % of
@@ -93,7 +107,12 @@ def fit_load(
     refusal = _useless(tp, P, T)
     if refusal:
         return _nothing(T.size, refusal)
-    power = _heating.pieces(tp, P)
+    (tp, P), (tT, T) = _logs.most_telling((tp, P), (tT, T), LONGEST_S, 0.0)
+    refusal = _useless(tp, P, T)
+    if refusal:
+        return _nothing(T.size, refusal)
+    power = _heating.load(tp, P)
+    tT = tT - power.early_s
     if power.level.size < 2:
         return _nothing(T.size, "the power shows no level that lasts: nothing drives the temperature")
     keep = ~_blind(power, tT)
@@ -107,6 +126,9 @@ def fit_load(
     hidden = [offset_error_s * _pace(power, problem.rows, now)]
     hidden += _relaxing.creeping(problem.rows, step)
     found = _told(problem.rows, now, hidden)
+    if not found.refusal and len(power.gaps) <= MOST_GAPS:
+        unsure = np.inf if offset_estimated else max(offset_error_s, LEAST_OFFSET_S)
+        found = _sharper(found, power, tT[keep], T[keep], unsure, now)
     explained = _explained(problem.rows, now.rest, step)
     if not explained > LEAST_EXPLAINED:
         refusal = f"the power explains {explained:.0%} of what the temperature does; a time constant needs 90 %"
@@ -200,6 +222,57 @@ def _told(blocks: Rows, now: Estimate, hidden: list[Array]) -> LoadFit:
         float(np.sqrt(np.average(now.rest**2, weights=blocks.size))), 0, refusal,
         mask((Flag.INPUT_SUSPECT, bool(refusal))),
     )  # fmt: skip
+
+
+def _sharper(found: LoadFit, power: _heating.Load, t: Array, T: Array, offset_se_s: float, now: Estimate) -> LoadFit:
+    """The likeliest constants for readings that the sensor has rounded, where blocks of them tell that there are such.
+
+    A bound stays what it is, and so does all where the readings want it far away.
+    """
+    some = slice(None, None, max(-(-t.size // MOST_READINGS), 1))
+    logs = _joint_offset.Logs(power, t[some], _rounded.rounded(T[some]), offset_se_s)
+    order = 1 + np.argsort(now.p[1:])
+    begin = np.array([0.0, now.p[0], *now.p[order]])
+    joint = _joint_offset.fit(logs, begin, _directions(begin.size - 2))
+    moved = np.abs(joint.phi - begin)[1:]
+    told = np.isfinite(np.array([found.rc_rise_s, found.rc_decay_s]))
+    if (joint.resistance <= 0).any() or (moved[1:] + moved[0])[told.any(axis=0)].max(initial=0.0) > np.log(FARTHEST):
+        return found
+    known = np.reshape(found[:6], (2, 3, -1))
+    more = _one_more(logs, joint) if told.all() else None  # beside a bound nothing can be told apart
+    if more is not None:
+        joint, told, known = more, np.ones((2, begin.size - 1), dtype=np.bool_), np.full((2, 3, begin.size - 1), np.nan)
+    error = joint.error.reshape(told.shape)
+    told &= 2 * INTERVAL * error < np.log(_relaxing.TOLD)
+    reach = np.array([0.0, -INTERVAL, INTERVAL])[:, np.newaxis] * np.minimum(error, 1.0)[:, np.newaxis]
+    middle = (_directions(joint.resistance.size) @ joint.phi).reshape(2, 1, -1)
+    rise, decay = np.where(told[:, np.newaxis], np.exp(middle + reach), known)
+    return found._replace(
+        **dict(zip(LoadFit._fields[:6], (*rise, *decay), strict=True)),
+        resistance_c_per_w=joint.resistance, zero_c=joint.level_c, residual_c=joint.residual_c,
+    )  # fmt: skip
+
+
+def _directions(parts: int) -> Array:
+    """Along the logarithm of each constant of the rise, then of the decay."""
+    one = np.eye(parts + 2)[2:]
+    return np.vstack([one, one + np.eye(parts + 2)[1]])
+
+
+def _one_more(logs: _joint_offset.Logs, joint: _joint_offset.Joint) -> _joint_offset.Joint | None:
+    """A fit with one constant more, where the readings leave no doubt of it."""
+    if joint.resistance.size >= MOST_PARTS:
+        return None
+    slow = np.log(SLOWER) + joint.phi[2:].max()
+    best = None
+    for extra in (np.log(FAST_S), slow):
+        more = _joint_offset.fit(logs, np.append(joint.phi, extra))
+        if (more.resistance > 0).all() and more.lost + A_PART < (joint if best is None else best).lost:
+            best = more
+    if best is None:
+        return None
+    order = np.argsort(best.phi[2:])
+    return _joint_offset.fit(logs, np.append(best.phi[:2], best.phi[2:][order]), _directions(order.size))
 
 
 def _explained(blocks: Rows, rest: Array, step: float) -> float:

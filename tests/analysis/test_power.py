@@ -155,14 +155,20 @@ def test_logs_of_two_clocks_are_laid_over_each_other_by_their_steps(boards):
         rows = frames["power_models"]
         row = rows[(rows["model"] == "join") & (rows["quantity"] == "offset_s")].iloc[0]
         if row["value"] is None:
-            assert "the logs do not tell the offset" in frames["power_windows"]["reason"].iloc[0]
+            reason = frames["power_windows"]["reason"].iloc[0]
+            assert "the logs do not tell the offset: " in reason
+            if "it lies between " in reason:
+                assert "state it with --offset, or record more loads; with " in reason
+                ends = (float(row[end]) + one.temperature_time_s[0] - one.power_time_s[0] for end in ("low", "high"))
+                low, high = (end - one.truth.shift_s for end in ends)
+                assert low - 0.1 < 0 < high + 0.1
             continue
         # The clocks begin with their logs: what is left between them is what the estimate finds.
         begin = one.temperature_time_s[0] - one.power_time_s[0]
         found.append(float(row["value"]) + begin - one.truth.shift_s)
         assert "offset_estimated" in frames["power_windows"]["quality"].iloc[0]
     assert len(found) >= 2
-    assert np.median(np.abs(found)) < 0.5
+    assert np.max(np.abs(found)) < 0.3
 
 
 def test_without_marks_the_levels_of_the_power_are_the_windows(boards):

@@ -43,6 +43,18 @@ def test_each_constant_says_which_it_is(board: Measured) -> None:
     assert [row["form"] for row in rows(board, "resistance_c_per_w")] == [fast["form"], slow["form"]]
 
 
+def test_a_constant_that_is_wide_says_so() -> None:
+    own = measured(np.ones(3), np.arange(3.0), np.ones(3))
+    ends = (np.array([1.0, 40.0, np.nan]), np.array([0.7, 39.0, 0.0]), np.array([1.4, 41.0, 0.2]))
+    power_models._beware_of_wide(own, None, {"rc_rise_s": ends, "rc_decay_s": ends})
+    (row,) = own.quality
+    assert row["flag"] == "wide_constant"
+    assert row["value"] == 2
+    assert "over the whole log, known to worse than 5%: rc_rise_s 1 s (0.7 to 1.4), rc_decay_s 1 s" in row["message"]
+    power_models._beware_of_wide(own, "mix", {"rc_rise_s": tuple(end[1:2] for end in ends)})
+    assert len(own.quality) == 1
+
+
 def test_a_bound_is_no_value_but_a_reason(board: Measured) -> None:
     fast, _ = rows(board, "rc_rise_s")
     assert fast["value"] is None

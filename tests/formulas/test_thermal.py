@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from profsvc.formulas import thermal
 from profsvc.formulas.flags import Flag
-from profsvc.formulas.thermal_fits import at_rest, fit_decay, fit_max_rise, fit_rise
+from profsvc.formulas.thermal_fits import at_rest, fit_decay, fit_max_rise, fit_rise, known_within
 from profsvc.formulas.thermal_load import fit_load
 from tests.formulas import synthetic_logs
 
@@ -110,6 +110,26 @@ def test_constants_of_synthetic_boards() -> None:
         got = np.array([x[main] for x in (found.rc_rise_s, found.rc_decay_s, found.resistance_c_per_w)])
         near.append(bool((np.abs(got / truth - 1) < 0.05).all()))
     assert np.mean(near) >= 0.8
+
+
+def test_of_a_long_log_the_hours_of_most_load_tell_the_constant() -> None:
+    rng = np.random.default_rng(4)
+    t = np.arange(0.0, 30000.0)
+    power = 80 + rng.choice([0.0, 150, 300, 420], 200)[np.searchsorted(np.cumsum(rng.uniform(60, 600, 199)), t)]
+    T = thermal.temperature_scan(30 + 0.05 * power, 1.0, 34.0, 30.0, 36.0) + 0.2 * rng.standard_normal(t.size)
+    found = fit_load(t, power, t + 1, np.floor(T), offset_error_s=0.05)
+    assert found.refusal == ""
+    assert found.rc_rise_low_s[0] < 30 < found.rc_rise_high_s[0]
+    assert found.rc_decay_low_s[0] < 36 < found.rc_decay_high_s[0]
+    assert known_within(found.rc_rise_s, found.rc_rise_low_s, found.rc_rise_high_s, 0.02).all()
+
+
+def test_an_offset_that_these_logs_told_is_not_known_twice() -> None:
+    log = next(x for x in synthetic_logs.simulate(15, 16) if x.truth.resistance_c_per_w[1] == 0)
+    stamps = log.temperature_time_s - log.truth.shift_s
+    logs = (log.power_time_s, log.power_w - log.fan_w, stamps, log.temperature_c)
+    known, estimated = (fit_load(*logs, offset_error_s=0.05, offset_estimated=told) for told in (False, True))
+    assert (estimated.rc_rise_high_s / estimated.rc_rise_low_s > known.rc_rise_high_s / known.rc_rise_low_s).all()
 
 
 @pytest.mark.parametrize(

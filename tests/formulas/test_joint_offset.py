@@ -1,0 +1,149 @@
+"""The parts of the offset's joint fit, each beside a second method: probabilities, slopes, steps and what fades."""
+
+import numpy as np
+import pytest
+
+from profsvc.formulas import _heating, _joint_offset, _logs, _rounded
+from profsvc.formulas._power_steps import steps
+from profsvc.formulas.thermal import temperature_scan
+
+
+@pytest.mark.parametrize("noise", [0.08, 0.3, 1.0, 2.5])
+def test_what_a_rounded_reading_tells(noise: float) -> None:
+    mean = np.linspace(40.0, 41.0, 7)
+    value = np.arange(15.0, 66.0)
+    read = _rounded.Rounded(value, 1.0, 0.0)
+    for at in mean.tolist():
+        logs, slope = _rounded.likelihood(read, np.full(value.size, at), noise)
+        p = np.exp(logs)
+        assert p.sum() == pytest.approx(1 - _rounded.WRONG, abs=1e-9)
+        near = p > 1e-9
+        more, less = (_rounded.likelihood(read, np.full(value.size, at + h), noise)[0] for h in (1e-5, -1e-5))
+        np.testing.assert_allclose(slope[near], (more - less)[near] / 2e-5, rtol=1e-4, atol=1e-4)
+        told = _rounded.information(read, np.full(value.size, at), noise)[0]
+        assert told == pytest.approx((p * slope**2).sum(), rel=0.02)
+
+
+def test_a_sensor_without_steps_tells_what_its_noise_lets_it() -> None:
+    rng = np.random.default_rng(0)
+    value = 40 + 0.5 * rng.standard_normal(4000)
+    read = _rounded.rounded(value)
+    assert read.step < 0.01
+    noise = 2.0
+    for _ in range(6):
+        noise = _rounded.noise_of(read, np.full(4000, 40.0), noise)[0]
+    assert noise == pytest.approx(0.5, rel=0.15)
+    assert _rounded.information(read, value[:1], noise)[0] == pytest.approx(1 / noise**2, rel=1e-3)
+
+
+def test_a_reading_that_is_simply_wrong_does_not_pull() -> None:
+    read = _rounded.rounded(np.append(np.repeat([30.0, 31.0, 32.0], 20), 900.0))
+    logs, slope = _rounded.likelihood(read, np.full(61, 31.0), 0.3)
+    assert np.isfinite(logs).all()
+    assert abs(slope[-1]) < 1e-6 < abs(slope[0])
+
+
+@pytest.mark.parametrize("window", [0.0, 0.4, 1.0])
+def test_where_a_step_is(window: float) -> None:
+    """An average shows it half a window late, and on its way; an instant sensor somewhere between two readings."""
+    true, poll = np.array([20.13, 47.31, 60.02]), 0.1
+    t = np.arange(0.0, 80.0, poll)
+    level = np.array([80.0, 400.0, 250.0, 90.0])
+    fine = np.arange(-2.0, 80.0, 1e-3)
+    energy = np.cumsum(level[np.searchsorted(true, fine, side="right")]) * 1e-3
+    instant = level[np.searchsorted(true, t, side="right")]
+    power = (np.interp(t, fine, energy) - np.interp(t - window, fine, energy)) / window if window else instant
+    found = steps(_logs.integral(t, power, np.inf), 10.0)
+    assert np.abs(found.time_s - true - window / 2).max() < (0.01 if window else poll / 2)
+    np.testing.assert_allclose(found.size_w, np.diff(level), rtol=1e-3)
+    between = max(0.8 * window / poll, 1)
+    np.testing.assert_allclose(found.sd_s, poll / np.sqrt(12 * between), rtol=0.2)
+    gap = (t < 47) | (t > 52)
+    assert steps(_logs.integral(t[gap], power[gap], 3.0), 10.0).time_s.size == 2
+    assert steps(_logs.integral(t, 300 + 100 * np.sin(t / 5), np.inf), 10.0).time_s.size == 0
+
+
+@pytest.mark.parametrize(("step", "gap"), [(38.0, (40.0, 44.0)), (45.5, (40.0, 44.0)), (42.0, (40.0, 44.0))])
+def test_a_step_that_a_gap_hides_is_no_step_but_a_gap(step: float, gap: tuple[float, float]) -> None:
+    """Too near for a plateau of its own: nobody may take its place for known."""
+    t = np.arange(0.0, 100.0, 0.5)
+    t = t[(t < gap[0]) | (t > gap[1])]
+    power = _heating.pieces(t, np.where(t > step, 400.0, 80.0))
+    ((begin, end),) = power.gaps
+    assert begin <= min(step, 40.0)
+    assert end >= max(step, 44.0)
+    assert _heating.pieces(t, np.where(t > 70, 400.0, 80.0)).gaps == []
+
+
+def test_a_step_beside_a_gap_lies_anywhere_between_two_readings() -> None:
+    t = np.arange(0.0, 100.0, 0.5)
+    t = t[(t < 40) | (t > 44)]
+    power = _heating.pieces(t, np.where(t > 46.6, 400.0, 80.0))
+    assert power.stepped.time_s.tolist() == [pytest.approx(46.6, abs=0.25)]
+    assert power.stepped.sd_s.tolist() == [pytest.approx(0.5 / np.sqrt(12))]
+    assert power.stepped.size_w.tolist() == [pytest.approx(320)]
+
+
+def board() -> tuple[_heating.Load, np.ndarray, np.ndarray]:
+    """A power log of steps with a gap in which it stepped, and a temperature of two parts."""
+    t = np.arange(0.0, 300.0, 0.5)
+    P = np.where((t > 40) & (t < 110) | (t > 150) & (t < 230), 400.0, 80.0)
+    kept = (t < 148) | (t > 155)
+    parts = temperature_scan(np.array([[0.05], [0.02]]) * (P - 80), 0.5, 0.0, [20.0, 4.0], [26.0, 5.2])
+    return _heating.pieces(t[kept], P[kept]), t, np.floor(40 + parts.sum(axis=0))
+
+
+def test_slopes_are_those_of_the_curve() -> None:
+    power, t, T = board()
+    assert len(power.gaps) == 1
+    logs = _joint_offset.Logs(power, t[::3] + 0.7, _rounded.rounded(T[::3]))
+    theta = np.array([0.7, 0.3, 3.0, 1.4, 0.05, 0.02, 40.0, 2.0, -1.0, 1.5, 0.5, *np.zeros(power.stepped.time_s.size)])
+    slopes = _joint_offset._curve(logs, theta).slopes
+    assert slopes.shape == (t[::3].size, theta.size)
+    for n in range(theta.size):
+        h = 1e-4 * np.eye(theta.size)[n]
+        more, less = (_joint_offset._curve(logs, theta + sign * h).mean for sign in (1, -1))
+        smooth = np.abs(t[::3, np.newaxis] - power.edges).min(axis=1) > 1e-3
+        np.testing.assert_allclose(slopes[smooth, n], ((more - less) / 2e-4)[smooth], rtol=5e-3, atol=4e-3)
+
+
+def test_a_step_that_was_later_moves_the_temperature_as_its_slope_says() -> None:
+    t = np.arange(0.0, 200.0, 0.1)
+
+    def warm(begin: float) -> np.ndarray:
+        power = _heating.pieces(t, np.where(t > begin, 400.0, 80.0))
+        known = _heating.states(power, np.array([20.0]), np.array([20.0]))
+        return 0.05 * _heating.response(power, known, t)[:, 0]
+
+    power = _heating.pieces(t, np.where(t > 60.05, 400.0, 80.0))
+    known = _heating.states(power, np.array([20.0]), np.array([20.0]))
+    slope = _joint_offset._shifts(power, known, _heating.age(power, known, t), t, np.array([0.05]))[:, 0]
+    later = t > 62
+    np.testing.assert_allclose(slope[later], (warm(60.55) - warm(59.55))[later], rtol=2e-3)
+
+
+def test_what_was_held_fades_in_the_time_constants_of_each_piece() -> None:
+    t = np.arange(0.0, 200.0, 0.1)
+    power = _heating.pieces(t, np.where((t > 60) & (t < 120), 400.0, 80.0))
+    rise, decay = np.array([20.0, 5.0]), np.array([30.0, 8.0])
+    known = _heating.states(power, rise, decay)
+    at = np.array([0.0, 50.0, 90.0, 150.0])
+    expected = [np.zeros(2)]
+    edges = np.append(power.edges, np.inf)
+    for end in at[1:]:
+        total = np.zeros(2)
+        for k in range(power.level.size):
+            total += max(min(edges[k + 1], end) - edges[k], 0.0) / known.tau[k]
+        expected.append(total)
+    np.testing.assert_allclose(_heating.age(power, known, at), expected, rtol=1e-12)
+
+
+def test_the_fit_finds_what_it_was_made_from() -> None:
+    power, t, T = board()
+    logs = _joint_offset.Logs(power, t + 0.7, _rounded.rounded(T))
+    found = _joint_offset.fit(logs, np.array([0.0, 0.1, np.log(25.0), np.log(2.5)]))
+    assert found.phi[0] == pytest.approx(0.7, abs=3 * found.error[0])
+    np.testing.assert_allclose(np.exp(found.phi[2:]), [20.0, 4.0], rtol=0.1)
+    assert np.exp(found.phi[1]) == pytest.approx(1.3, rel=0.05)
+    np.testing.assert_allclose(found.resistance, [0.05, 0.02], rtol=0.1)
+    assert found.error[0] < 0.1
