@@ -7,12 +7,11 @@ from typing import BinaryIO
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from profsvc.formats import ncu
 from profsvc.formats.blocks import SMALL_BLOCK, ahead, cut
-from profsvc.formats.ncu_details_blocks import Ints, Part, Plan, next_launch, parse, whole_launches
+from profsvc.formats.ncu_details_blocks import Ints, Part, Plan, next_launch, parse, taken, whole_launches
 from profsvc.formats.ncu_details_layout import Layout
 from profsvc.formats.ncu_details_wide import Columns, empty, rows_of, wide_of
 from profsvc.formats.ncu_lines import HEADER, REJECT, ROW, TEXT_LIMIT, Record, Scanner, page_in, records
@@ -44,7 +43,7 @@ Example:
 """
 
 BATCH_ROWS = 50_000
-BLOCK = 2 << 20
+BLOCK = 1 << 20
 # So many launches, or rules, of rows that were read at once make a table.
 AT_ONCE = 2000
 # An estimate is a percentage, too small for thousands: its one sign marks decimals in every locale.
@@ -165,7 +164,7 @@ class _Page:
         """Return the numbers of all rows as they are printed."""
         odd = np.flatnonzero(np.isnan(part.values) & (place >= 0))
         metrics = [columns.metrics[name] for name in place[odd].tolist()]
-        raw = part.texts.take(pa.array(odd)).to_pylist()
+        raw = taken(part.texts, odd).to_pylist()
         values = part.values.copy()
         values[odd] = self._values(metrics, raw, (line + odd).tolist())
         return values

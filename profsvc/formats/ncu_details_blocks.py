@@ -80,12 +80,17 @@ class _Cells(NamedTuple):
         # Texts of Arrow follow each other without gaps: every other one is what lies between two rows.
         buffers = pa.py_buffer(offsets), pa.py_buffer(self.letters)
         both = pa.StringArray.from_buffers(2 * len(first), *buffers)
-        return both.take(pa.array(np.arange(0, 2 * len(first), 2, dtype=np.int32)))
+        return taken(both, np.arange(0, 2 * len(first), 2, dtype=np.int32))
 
     def strings(self, cells: Ints) -> list[str]:
         """Return some cells."""
         bounds = zip(self.begins[cells].tolist(), self.ends[cells].tolist(), strict=True)
         return [str(self.block[begin:end], "utf-8") for begin, end in bounds]
+
+
+def taken(texts: pa.StringArray, places: npt.NDArray[np.integer]) -> pa.StringArray:
+    """Return some texts, in memory that goes back to the system."""
+    return pyarrow.compute.take(texts, pa.array(places), memory_pool=pa.system_memory_pool())
 
 
 def whole_launches(blocks: Iterator[Block], most: int) -> Iterator[Block]:
@@ -171,7 +176,9 @@ def _part(cells: _Cells, plan: Plan) -> Part:
     identity = [cells.strings(cells.firsts[firsts] + place) for place in plan.identity]
     must(all(text.isascii() and text.isdigit() for text in identity[0]))
     launch = np.repeat(np.arange(len(firsts)), np.diff(firsts, append=rows))
-    coded = cells.texts(cells.firsts + plan.named, cells.firsts + plan.unit).dictionary_encode()
+    pool = pa.system_memory_pool()
+    texts = cells.texts(cells.firsts + plan.named, cells.firsts + plan.unit)
+    coded = pyarrow.compute.dictionary_encode(texts, memory_pool=pool)
     named = [tuple(text.split('","')) for text in coded.dictionary.to_pylist()]
     code = coded.indices.to_numpy().astype(np.int64)
     names, name = _with_occurrence(named, code, launch)
@@ -217,9 +224,10 @@ def _numbers(texts: pa.StringArray) -> Floats:
     letters = np.frombuffer(data, np.uint8)[: offsets[-1]] if data is not None else np.zeros(0, np.uint8)
     odd = np.diff(offsets) == 0
     odd[np.searchsorted(offsets, np.flatnonzero(~_PLAIN[letters]), "right") - 1] = True
-    plain = pyarrow.compute.if_else(pa.array(~odd), texts, "0") if odd.any() else texts
+    pool = pa.system_memory_pool()
+    plain = pyarrow.compute.if_else(pa.array(~odd), texts, "0", memory_pool=pool) if odd.any() else texts
     try:
-        values = pyarrow.compute.cast(plain, pa.float64()).to_numpy()
+        values = pyarrow.compute.cast(plain, pa.float64(), memory_pool=pool).to_numpy()
     except pa.ArrowInvalid:
         return np.full(len(texts), np.nan)
     return np.where(odd | ~np.isfinite(values), np.nan, values)

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from profsvc.formats import ncu
 from profsvc.formats.blocks import Letters
-from profsvc.formats.ncu_details_blocks import Flags, Floats, Ints, Part
+from profsvc.formats.ncu_details_blocks import Flags, Floats, Ints, Part, taken
 from profsvc.formats.numbers import NOT_NUMBERS, Numbers
 from profsvc.tables import Wide, WideColumns
 
@@ -126,7 +126,7 @@ def wide_of(part: Part, rows: Rows, numbers: Numbers, first_launch: int, first_l
 def _in_order(texts: pa.StringArray, rows: Ints) -> tuple[Letters, npt.NDArray[np.int32]]:
     """Return the letters of some texts behind each other, and where each ends, before them where the first begins."""
     same = len(rows) == len(texts) and bool((np.diff(rows) > 0).all())
-    _, offsets, data = (texts if same else texts.take(pa.array(rows))).buffers()
+    _, offsets, data = (texts if same else taken(texts, rows)).buffers()
     ends = np.frombuffer(offsets, np.int32)[: len(rows) + 1]
     letters = np.frombuffer(data, np.uint8)[: ends[-1]] if data is not None else np.zeros(0, np.uint8)
     return letters, ends
