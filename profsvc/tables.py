@@ -5,7 +5,8 @@ below) and the account of the lines it consumed: every line of a file is stored,
 Units stand in the names. Missing is null, and where a value is null a ``reason`` column says why.
 
 A page with a column a metric has millions of cells: a row of ``metrics`` each would cost ten times what the cells do.
-Such cells stay together in `Wide`, which says the same as the rows that `unpivoted` makes of it.
+Such cells stay together in `Wide`, which says the same as the rows that `unpivoted` makes of it. So do those of a
+page with a row a metric, where many launches have the same metrics.
 """
 
 import re
@@ -184,13 +185,15 @@ TABLES: Mapping[str, tuple[Column, ...]] = {
 class WideColumns:
     """What the columns of a wide page are: the tool's name of each metric, its unit as it came, and that of its values.
 
-    ``factors`` bring a number as it came to ``si_units``. A page makes this once: the same object, the same columns.
+    ``factors`` bring a number as it came to ``si_units``; ``sections`` are empty where the tool prints none. A page
+    makes this once: the same object, the same columns.
     """
 
     metrics: tuple[str, ...]
     units: tuple[str, ...]
     si_units: tuple[str, ...]
     factors: npt.NDArray[np.float64]
+    sections: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,7 +202,8 @@ class Wide:
 
     The text of the cells, in UTF-8, lies in ``letters``: that of launch i and column k from ``bounds[i, k, 0]`` to
     ``bounds[i, k, 1]``. An empty cell was not collected and is no metric. ``values`` are the numbers in the columns'
-    ``si_units``, NaN where there is none; ``reasons`` say why for every cell (i, k) that is not empty.
+    ``si_units``, NaN where there is none; ``reasons`` say why for every cell (i, k) that is not empty. ``offsets`` is
+    how many lines below the first line of its launch a cell stands; None where a launch is one line.
     """
 
     columns: WideColumns
@@ -209,6 +213,7 @@ class Wide:
     bounds: npt.NDArray[np.int32]
     values: npt.NDArray[np.float64]
     reasons: Mapping[tuple[int, int], str] = field(default_factory=dict)
+    offsets: npt.NDArray[np.int32] | None = None
 
     def text(self, launch: int, column: int) -> str:
         """Return a cell as it came."""
@@ -319,6 +324,8 @@ def check_wide(wide: Wide) -> Wide:
         "bounds": wide.bounds.shape == (*shape, 2),
         "values": wide.values.shape == shape,
         "units": len(columns.units) == len(columns.si_units) == len(columns.factors) == shape[1],
+        "sections": len(columns.sections) in {0, shape[1]},
+        "offsets": wide.offsets is None or wide.offsets.shape == shape,
     }
     if wrong := [name for name, fits in found.items() if not fits]:
         raise DomainError(f"wide metrics of {shape[0]} launches and {shape[1]} columns have others in {wrong}")
@@ -345,7 +352,8 @@ def unpivoted(wide: Wide, cells: npt.NDArray[np.bool_] | None = None) -> pd.Data
     names = {
         name: np.array([*given, None], object)[:-1]
         for name, given in (
-            ("metric", wide.columns.metrics), ("unit", wide.columns.units), ("si_unit", wide.columns.si_units)
+            ("metric", wide.columns.metrics), ("unit", wide.columns.units), ("si_unit", wide.columns.si_units),
+            ("section", [section or None for section in wide.columns.sections] or [None] * len(wide.columns.metrics)),
         )
     }  # fmt: skip
     reasons = np.array([wide.reasons.get(cell) for cell in zip(rows.tolist(), places.tolist(), strict=True)], object)
@@ -355,13 +363,14 @@ def unpivoted(wide: Wide, cells: npt.NDArray[np.bool_] | None = None) -> pd.Data
     raw[:] = [text[begin:end].decode() for begin, end in bounds]
     columns = {
         "launch_index": rows + wide.first_launch,
+        "section": names["section"][places],
         "metric": names["metric"][places],
         "raw_text": raw,
         "unit": names["unit"][places],
         "value": wide.values[rows, places],
         "si_unit": si_units,
         "reason": reasons,
-        "line": wide.lines[rows],
+        "line": wide.lines[rows] + (0 if wide.offsets is None else wide.offsets[rows, places]),
     }
     return frame_of_arrays("metrics", len(rows), columns)
 

@@ -6,6 +6,7 @@
 ``useful_time``    useful work of each unit
 ``potential``      overall potential: joint bound, published form, ceiling
 ``criteria``       the nine criteria
+``lacking``        launches that lack the same counters
 ``model_inputs``   what the models take of a launch, and where it comes from
 ``models``         every performance model: its answers as rows
 ``kernels``        kernels with means over their launches alone
@@ -73,7 +74,8 @@ def _useful(times: pd.DataFrame, origin: Mapping[str, str], measured: set[str], 
     for model, table, unit in (("useful_work", times, "ns"), ("waste", lost, "fraction")):
         rows = table.rename_axis("launch_id").reset_index()
         rows = rows.melt("launch_id", var_name="quantity", value_name="value").assign(model=model, unit=unit, flags=0)
-        rows["form"] = ["measured" if name in measured else rates for name in rows["quantity"]]
+        forms = np.array(["measured" if name in measured else rates for name in table], dtype=object)
+        rows["form"] = pd.Series(np.repeat(forms, len(table)), dtype=object)
         parts.append(rows[rows["value"].notna()])
     return pd.concat(parts, ignore_index=True)
 

@@ -1,6 +1,6 @@
 """Stored metrics to canonical counters: a row a launch, a column a counter, and where each value came from."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 
 import numpy as np
@@ -39,21 +39,28 @@ def values_of(metrics: pd.DataFrame, ids: list[int], tool: str, capability: str 
     several rows of a launch mean one metric, the first counts.
     """
     pairs = metrics[["section", "metric"]].drop_duplicates()
-    is_ncu = tool == "ncu"
-    names = {
-        (section, metric): specs.metric_of(section, metric, capability) if is_ncu else metric
-        for section, metric in pairs.itertuples(index=False, name=None)
-    }
+    names = {pair: _meant(tool, capability, *pair) for pair in pairs.itertuples(index=False, name=None)}
     named = metrics.assign(name=[names[pair] for pair in zip(metrics["section"], metrics["metric"], strict=True)])
     numbers = named[named["value"].notna()].drop_duplicates(["launch_id", "name"])
     wide = numbers.pivot(index="launch_id", columns="name", values="value").reindex(ids)
     return {str(name): wide[name].to_numpy(dtype="float64") for name in wide}
 
 
-def metrics_used(tool: str, capability: str | None) -> frozenset[str]:
-    """Return the tool's metrics that any counter is computed from."""
+def _meant(tool: str, capability: str | None, section: str | None, metric: str) -> str:
+    """Return the metric that a page means; one that prints labels has it behind each label of its section."""
+    return specs.metric_of(section, metric, capability) if tool == "ncu" else metric
+
+
+def metrics_used(tool: str, capability: str | None) -> Callable[[str | None, str], str | None]:
+    """Return what tells the metric that a section and a name on a page mean; None if no counter is computed from it."""
     expressions = specs.metrics(tool, capability).values()
-    return frozenset(name for expression in expressions for name in expression.names)
+    used = frozenset(name for expression in expressions for name in expression.names)
+
+    def wanted(section: str | None, metric: str) -> str | None:
+        name = _meant(tool, capability, section, metric)
+        return name if name in used else None
+
+    return wanted
 
 
 def _supplied(own: Mapping[str, np.ndarray], device: Mapping[str, object]) -> dict[str, np.ndarray]:

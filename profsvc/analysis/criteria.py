@@ -1,13 +1,15 @@
 """The nine criteria of every launch, and of the run, from counters; both forms, and the reason where one is unknown."""
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import compress
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from profsvc.analysis.characterized import Characterization
+from profsvc.analysis.lacking import alike
 from profsvc.analysis.timeline import Timeline
 from profsvc.analysis.useful_time import Counts
 from profsvc.formulas import criteria as formula
@@ -201,20 +203,20 @@ def of_launches(
         for name, values in zip(COLUMNS, columns, strict=False):
             part[name] = np.where(known, np.asarray(values, dtype="float64"), np.nan)
         part["flags"] = np.where(known, np.asarray(ours.flags, dtype="int64"), 0)
-        part["reason"] = [None if ok else why for ok, why in zip(known, _reasons(c, entry), strict=True)]
+        reasons = _reasons(c, entry)
+        reasons[known] = None
+        part["reason"] = pd.Series(reasons, dtype=object)
         parts.append(part)
     return pd.concat(parts, ignore_index=True)
 
 
-def _reasons(c: Counts, entry: Mapping[str, Any]) -> list[str]:
+def _reasons(c: Counts, entry: Mapping[str, Any]) -> NDArray[np.object_]:
     """For each launch, which of the needed counters the export lacks."""
-    missing = {name: np.isnan(c[name]) for name in entry["counters"]}
-    return [
-        f"the export has no {', '.join(names)}"
-        if (names := [n for n, m in missing.items() if m[k]])
-        else "undefined: 0/0"
-        for k in range(len(next(iter(missing.values()))))
-    ]
+    names = entry["counters"]
+    kinds, place = alike(np.column_stack([np.isnan(c[name]) for name in names]))
+    lacking = [", ".join(compress(names, kind)) for kind in kinds.tolist()]
+    words = [f"the export has no {few}" if few else "undefined: 0/0" for few in lacking]
+    return np.array(words, dtype=object)[place]
 
 
 def of_run(rows: pd.DataFrame, durations: pd.Series) -> pd.DataFrame:
@@ -223,18 +225,22 @@ def of_run(rows: pd.DataFrame, durations: pd.Series) -> pd.DataFrame:
     ``rows`` are those of `of_launches`; ``durations`` maps launch_id to ns.
     """
     parts = []
-    for name, group in rows.groupby("criterion", sort=False):
-        time = group["launch_id"].map(durations).to_numpy(dtype="float64")
-        ok = group["value"].notna().to_numpy() & (time > 0) & group["speedup"].notna().to_numpy()
+    codes, names = pd.factorize(rows["criterion"])
+    columns = {column: rows[column].to_numpy(dtype="float64") for column in ("value", "share", "speedup")}
+    times = rows["launch_id"].map(durations).to_numpy(dtype="float64")
+    for code, name in enumerate(names):
+        own = np.flatnonzero(codes == code)
+        time, value, share, speedup = times[own], *(column[own] for column in columns.values())
+        ok = ~np.isnan(value) & (time > 0) & ~np.isnan(speedup)
         row: dict[str, Any] = {"launch_id": None, "criterion": name, "flags": 0}
         if ok.any():
-            whole = application_speedup(time[ok], group["value"].to_numpy()[ok], group["speedup"].to_numpy()[ok])
+            whole = application_speedup(time[ok], value[ok], speedup[ok])
             row |= {
                 "value": float(np.ravel(whole.criterion)[0]),
                 "speedup": float(np.ravel(whole.speedup)[0]),
                 "reason": None,
             }
-            row["share"] = float(np.nansum(group["share"].to_numpy()[ok] * time[ok]) / time[ok].sum())
+            row["share"] = float(np.nansum(share[ok] * time[ok]) / time[ok].sum())
         else:
             row["reason"] = "no launch of the run has it"
         parts.append(row)

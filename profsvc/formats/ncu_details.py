@@ -1,7 +1,7 @@
 """Reader of the details page of Nsight Compute: one row a metric or a rule, many rows a launch."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import BinaryIO
 
@@ -10,10 +10,14 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from profsvc.formats import ncu
-from profsvc.formats.ncu_lines import HEADER, IDENTITY, REJECT, ROW, TEXT_LIMIT, Record, page_in, records
+from profsvc.formats.blocks import SMALL_BLOCK, ahead, cut
+from profsvc.formats.ncu_details_blocks import Ints, Part, Plan, next_launch, parse, taken, whole_launches
+from profsvc.formats.ncu_details_layout import Layout
+from profsvc.formats.ncu_details_wide import Columns, empty, rows_of, wide_of
+from profsvc.formats.ncu_lines import HEADER, REJECT, ROW, TEXT_LIMIT, Record, Scanner, page_in, records
 from profsvc.formats.numbers import Evidence, Numbers
 from profsvc.formats.stream import Text
-from profsvc.tables import Batch, frame
+from profsvc.tables import Batch, Wide, WideColumns, frame
 
 NAME = "ncu-details"
 PAGE = """\
@@ -39,8 +43,13 @@ Example:
 """
 
 BATCH_ROWS = 50_000
+BLOCK = 1 << 20
+# So many launches, or rules, of rows that were read at once make a table.
+AT_ONCE = 2000
 # An estimate is a percentage, too small for thousands: its one sign marks decimals in every locale.
 _ESTIMATE = re.compile(r"[0-9]{1,3}(?:[.,][0-9]+)?")
+# Metrics that say something of the launch itself.
+_COMPLETING = {*ncu.DURATIONS, *ncu.DEVICE_NAMES}
 
 
 def sniff(head: bytes) -> bool:
@@ -48,44 +57,13 @@ def sniff(head: bytes) -> bool:
     return page_in(head) == "details"
 
 
-class _Layout:
-    """Where the columns of one table stand; -1 where the layout has no such column."""
-
-    def __init__(self, header: list[str]) -> None:
-        self.width = len(header)
-        place = {name: n for n, name in reversed(list(enumerate(header)))}
-        self.identity = {name: place[name] for name in IDENTITY if name in place}
-        self.ranges = {name: place[name] for name in header if name.endswith(ncu.RANGES)}
-        self.process = place.get("Process ID", 0)
-        self.metric, self.unit, self.value = (place[f"Metric {word}"] for word in ("Name", "Unit", "Value"))
-        self.section, self.body = place.get("Section Name", -1), place.get("Body Item Label", -1)
-        self.rule, self.rule_type = place.get("Rule Name", -1), place.get("Rule Type", -1)
-        self.message = place.get("Rule Description", -1)
-        self.kind, self.estimate = place.get("Estimated Speedup Type", -1), place.get("Estimated Speedup", -1)
-
-    def section_of(self, cells: list[str]) -> str | None:
-        section = cells[self.section] if self.section >= 0 else ""
-        body = cells[self.body] if self.body >= 0 else ""
-        return (f"{section} > {body}" if body else section) or None
-
-    def wrong(self, cells: list[str]) -> str:
-        """Say what is wrong with a row; nothing for a metric or a whole rule."""
-        if cells[self.metric]:
-            return ""
-        if self.rule < 0 or len(cells) <= self.rule or not cells[self.rule]:
-            return "the row names neither a metric nor a rule"
-        if len(cells) < self.width:
-            return f"the row of a rule has {len(cells)} cells but needs {self.width}"
-        return ""
-
-
 def _evidence(text: Text) -> Evidence:
     """Walk the file until its cells tell how it marks decimals."""
     evidence = Evidence()
-    layout: _Layout | None = None
+    layout: Layout | None = None
     for record in records(text.lines(), "details"):
         if record.kind == HEADER:
-            layout = _Layout(record.cells)
+            layout = Layout(record.cells)
         elif record.kind == ROW and layout is not None:
             metric, unit, value = (record.cells[place] for place in (layout.metric, layout.unit, layout.value))
             metric = ncu.metric_name(metric)
@@ -115,7 +93,7 @@ class _Estimate:
 
 
 class _Page:
-    """Gathers rows until they are worth a batch."""
+    """Gathers rows until they are worth a batch; rows that were read at once are one."""
 
     def __init__(self, evidence: Evidence) -> None:
         self.evidence = evidence
@@ -130,9 +108,10 @@ class _Page:
         self.metrics: list[tuple[int, str | None, str, int, str, str]] = []
         self.rules: dict[str, list[object]] = {}
 
-    def begin(self, layout: _Layout) -> None:
+    def begin(self, layout: Layout) -> None:
         self.layout = layout
         self.indices.clear()
+        self.columns = Columns(self.scales)
 
     @property
     def full(self) -> bool:
@@ -140,6 +119,55 @@ class _Page:
 
     def is_new(self, record: Record) -> bool:
         return (record.cells[self.layout.process], record.cells[0]) not in self.indices
+
+    def begins_with(self, part: Part) -> bool:
+        """Tell whether all launches of a part are new, so that none is in two batches."""
+        keys = _keys(part)
+        return len(set(keys)) == len(keys) and self.indices.keys().isdisjoint(keys)
+
+    def take_part(self, part: Part, line: int) -> tuple[dict[str, pd.DataFrame], Wide | None] | None:
+        """Return the tables of rows that were read at once, whose launches are new; None if they need a closer look."""
+        if any(map(self.layout.wrong, part.rules.values())) or not (found := self.columns.of(part, self.layout.named)):
+            return None
+        columns, place = found
+        rows = rows_of(part, columns, place, self._printed(part, columns, place, line))
+        if not np.bincount(rows.launch, minlength=len(part.firsts)).all():
+            return None
+        # Not those of this part: its last launch may go on behind it.
+        worth = self.metrics or max(len(self.launches), len(self.rules.get("rule", ()))) >= AT_ONCE
+        first, tables = self.count, self.take() if worth else {}
+        self._new_launches(part, line)
+        completing = np.array([metric in _COMPLETING for metric in columns.metrics], np.bool_)
+        for at in np.flatnonzero(completing[rows.place]).tolist():
+            row, name = int(rows.row[at]), int(rows.place[at])
+            value = part.texts[row].as_py()
+            self._complete(first + int(rows.launch[at]), columns.metrics[name], columns.units[name], value, line + row)
+        for row, cells in part.rules.items():
+            self._add_rule(first + int(part.launch[row]), Record(ROW, line + row, 1, "", cells))
+        for row, name in empty(part, rows):
+            index, section = first + int(part.launch[row]), columns.sections[name] or None
+            self.metrics.append((index, section, columns.metrics[name], line + row, columns.units[name], ""))
+        return tables, wide_of(part, rows, self.numbers, first, line)
+
+    def _new_launches(self, part: Part, line: int) -> None:
+        """Take the launches of a part."""
+        first, keys = self.count, _keys(part)
+        self.count += len(keys)
+        self.indices.update(zip(keys, range(first, self.count), strict=True))
+        lines, layout = (line + part.firsts).tolist(), self.layout
+        self.launches.extend(first, lines, dict(zip(layout.identity, part.identity, strict=False)))
+        for name, cells in zip(layout.ranges, part.identity[len(layout.identity) :], strict=True):
+            launches = zip(range(first, self.count), lines, cells, strict=True)
+            self.metrics += [(index, None, name, at, "", cell) for index, at, cell in launches if cell]
+
+    def _printed(self, part: Part, columns: WideColumns, place: Ints, line: int) -> NDArray[np.float64]:
+        """Return the numbers of all rows as they are printed."""
+        odd = np.flatnonzero(np.isnan(part.values) & (place >= 0))
+        metrics = [columns.metrics[name] for name in place[odd].tolist()]
+        raw = taken(part.texts, odd).to_pylist()
+        values = part.values.copy()
+        values[odd] = self._values(metrics, raw, (line + odd).tolist())
+        return values
 
     def _launch(self, record: Record) -> int:
         key = (record.cells[self.layout.process], record.cells[0])
@@ -171,8 +199,12 @@ class _Page:
         unit, value = cells[layout.unit], cells[layout.value]
         metric = ncu.metric_name(metric)
         self.metrics.append((index, layout.section_of(cells), metric, record.line, unit, value))
+        self._complete(index, metric, unit, value, record.line)
+
+    def _complete(self, index: int, metric: str, unit: str, value: str, line: int) -> None:
+        """Keep with the launch what a metric says of it."""
         if metric in ncu.DURATIONS:
-            number = self._number(value, record.line)
+            number = self._number(value, line)
             self.launches.complete(index, "duration_ns", ncu.duration_ns(number, unit, self.scales))
         elif metric in ncu.DEVICE_NAMES:
             self.launches.complete(index, "device", value or None)
@@ -230,23 +262,94 @@ class _Page:
         return tables
 
 
+class _Walk:
+    """The second walk: plain blocks at once, all others line by line."""
+
+    def __init__(self, text: Text) -> None:
+        self.text, self.ledger, self.page = text, ncu.Ledger(), _Page(_evidence(text))
+        self.scanner = Scanner("details")
+        self.layout: Layout | None = None
+        self.widths: list[str] = []
+        self.line = 1
+
+    def batches(self) -> Iterator[Batch]:
+        blocks = whole_launches(self.text.blocks(BLOCK), BLOCK)
+        for block, plan, part in ahead(blocks, self._plan, parse):
+            tried = plan is not None and plan == self._plan()
+            if not (part and tried and (batch := self._take(part))):
+                yield from self._closer(bytes(block), tried)
+            else:
+                yield batch
+        for record in self.scanner.finish():
+            yield from self._record(record)
+        if tables := self.page.take():
+            yield self.ledger.batch(tables)
+        layout = ", ".join(dict.fromkeys(self.widths))
+        yield self.ledger.last(self.text, "details", layout, self.page.numbers.number_format, self.page.count)
+
+    def _plan(self) -> Plan | None:
+        known = self.layout is not None and self.scanner.in_quoted_table
+        return self.layout.plan if self.layout and known and self.page.numbers.number_format.decimal == "." else None
+
+    def _closer(self, block: bytes, tried: bool = False) -> Iterator[Batch]:
+        """Read what is plain of a block at once, and the rest line by line; not all of it if that was ``tried``."""
+        while block:
+            plan = self._plan()
+            part = parse(block, plan) if plan and not tried else None
+            if part and (batch := self._take(part)):
+                yield batch
+                return
+            tried = False
+            end = cut(block, halve=plan is not None, small=SMALL_BLOCK)
+            end = next_launch(block, end) if plan else end
+            if plan and end < len(block):
+                yield from self._closer(block[:end])
+            else:
+                end = yield from self._lines(block[:end], plan)
+            block = block[end:]
+
+    def _lines(self, block: bytes, plan: Plan | None) -> Generator[Batch, None, int]:
+        """Read lines one by one, where there is no ``plan`` until there is one; return where the next begins."""
+        end = 0
+        while end < len(block) and (plan or not self._plan()):
+            begin, end = end, block.find(b"\n", end) + 1 or len(block)
+            for record in self.scanner.feed(self.line, str(block[begin:end], "utf-8", "replace")):
+                yield from self._record(record)
+            self.line += 1
+        return end
+
+    def _take(self, part: Part) -> Batch | None:
+        """Return the batch of a part; None if it needs a closer look."""
+        taken = self.page.take_part(part, self.line) if self.page.begins_with(part) else None
+        if taken is None:
+            return None
+        for record in self.scanner.rows_follow():
+            self.ledger.take(record)
+        self.ledger.stored += part.rows
+        self.line += part.rows
+        return self.ledger.batch(taken[0], wide=taken[1])
+
+    def _record(self, record: Record) -> Iterator[Batch]:
+        if record.kind == HEADER:
+            self.layout = Layout(record.cells)
+            self.page.begin(self.layout)
+            self.widths.append(f"{len(record.cells)} columns")
+        elif record.kind == ROW:
+            # A launch stays in one batch: its duration may stand in its last row.
+            if self.page.full and self.page.is_new(record):
+                yield self.ledger.batch(self.page.take())
+            record = self.page.add(record)
+        self.ledger.take(record)
+        if self.ledger.full:
+            yield self.ledger.batch({})
+
+
+def _keys(part: Part) -> list[tuple[str, str]]:
+    """Return process and ID of each launch, the second and the first cell of its rows."""
+    return list(zip(part.identity[1], part.identity[0], strict=True))
+
+
 def read(stream: BinaryIO) -> Iterator[Batch]:
     """Read a details page; a first walk finds how the file marks decimals."""
     with Text(stream) as text:
-        ledger, page, widths = ncu.Ledger(), _Page(_evidence(text)), []
-        for record in records(text.lines(), "details"):
-            if record.kind == HEADER:
-                page.begin(_Layout(record.cells))
-                widths.append(f"{len(record.cells)} columns")
-            elif record.kind == ROW:
-                # A launch stays in one batch: its duration may stand in its last row.
-                if page.full and page.is_new(record):
-                    yield ledger.batch(page.take())
-                record = page.add(record)
-            ledger.take(record)
-            if ledger.full:
-                yield ledger.batch({})
-        if tables := page.take():
-            yield ledger.batch(tables)
-        layout = ", ".join(dict.fromkeys(widths))
-        yield ledger.last(text, "details", layout, page.numbers.number_format, page.count)
+        yield from _Walk(text).batches()

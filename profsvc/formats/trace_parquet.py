@@ -3,13 +3,12 @@
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import IO, Any, BinaryIO, cast
+from typing import IO, TYPE_CHECKING, Any, BinaryIO, cast
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyarrow import parquet
 
 from profsvc.errors import BrokenInputError
 from profsvc.formats.ncu import Ledger
@@ -17,6 +16,9 @@ from profsvc.formats.ncu_lines import REJECT, TEXT_LIMIT, Record
 from profsvc.formats.references import KINDS, Sites, check_columns, out_of_range, range_of, trace_of
 from profsvc.formulas.memory_hierarchy import Trace
 from profsvc.tables import Batch
+
+if TYPE_CHECKING:
+    from pyarrow.parquet import ParquetFile
 
 MAGIC = b"PAR1"
 ROWS, CHUNK, SPOOL_BYTES = 1 << 18, 1 << 20, 32 << 20
@@ -43,9 +45,11 @@ def _seekable(stream: BinaryIO) -> Iterator[IO[bytes]]:
 
 def read(stream: BinaryIO, sites: Sites) -> Iterator[tuple[Trace | None, Batch]]:
     """Yield the references of a Parquet file and the account of its rows."""
+    from pyarrow.parquet import ParquetFile  # it costs memory, and few files are of this kind
+
     with _seekable(stream) as file:
         try:
-            source = parquet.ParquetFile(pa.PythonFile(file, mode="r"), memory_map=False, pre_buffer=False)
+            source = ParquetFile(pa.PythonFile(file, mode="r"), memory_map=False, pre_buffer=False)
             names = source.schema_arrow.names
             check_columns(names, "the Parquet file")
             _bounded(source)
@@ -63,7 +67,7 @@ def read(stream: BinaryIO, sites: Sites) -> Iterator[tuple[Trace | None, Batch]]
         yield None, Batch(facts=facts)
 
 
-def _bounded(source: parquet.ParquetFile) -> None:
+def _bounded(source: "ParquetFile") -> None:
     """Refuse what would not be read in pieces: a column of a row group is taken into the memory as a whole."""
     whole = source.metadata
     for group in range(whole.num_row_groups):

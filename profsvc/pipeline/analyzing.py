@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Engine
 
 LAUNCHES_AT_ONCE = 200
-MOST_AT_ONCE = 20_000
+MOST_AT_ONCE = 1_500
 METRICS_AT_ONCE = 50_000
 # What an export says of its own device; the same in every launch, up to the clock.
 DEVICE_FIGURES = (

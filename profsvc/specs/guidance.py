@@ -89,6 +89,11 @@ def _fields(known: Device) -> dict[str, object]:
     return {field.name: getattr(known, field.name) for field in dataclasses.fields(known)}
 
 
+@cache
+def _capabilities() -> Mapping[str, Any]:
+    return MappingProxyType(tables_of("devices.toml")["capability"])
+
+
 def figures(name: str | None, compute_capability: str | None) -> dict[str, object]:
     """Return what the catalogue knows of a device; of an unknown product only what its compute capability fixes.
 
@@ -103,5 +108,5 @@ def figures(name: str | None, compute_capability: str | None) -> dict[str, objec
     shared = [_fields(d) for d in devices().values() if d.compute_capability == compute_capability]
     if not shared:
         return {}
-    fixed = tables_of("devices.toml")["capability"][str(compute_capability)]
+    fixed = _capabilities()[str(compute_capability)]
     return {key: value for key, value in shared[0].items() if key in fixed}

@@ -1,6 +1,7 @@
 """How our counters come out of a tool's metrics, by tool and compute capability."""
 
 import graphlib
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -97,5 +98,5 @@ def metrics(tool: str, compute_capability: str | None = None) -> Mapping[str, Ex
     """
     rows, (low, high) = _metrics()[known_tool(tool)], capability_range(compute_capability)
     found = [row for row in rows if row.overlaps(low, high)]
-    several = {row.counter for row in found if sum(other.counter == row.counter for other in found) > 1}
-    return MappingProxyType({row.counter: row.expression for row in found if row.counter not in several})
+    times = Counter(row.counter for row in found)
+    return MappingProxyType({row.counter: row.expression for row in found if times[row.counter] == 1})

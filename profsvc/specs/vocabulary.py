@@ -1,6 +1,7 @@
 """The words: our counters, the labels of a details page, and the units that tools print."""
 
 import re
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -111,12 +112,14 @@ def read_sections(text: str | None = None) -> dict[str, str]:
 def read_labels(text: str | None = None) -> list[tuple[str, str, str, Capability, Capability]]:
     """Read ``labels.csv``: section, label, metric, and the capabilities it holds for."""
     found: list[tuple[str, str, str, Capability, Capability]] = []
+    ranges: defaultdict[tuple[str, str], list[tuple[Capability, Capability]]] = defaultdict(list)
     for row in rows_of("labels.csv", ("section", "label", "metric", "min_cc", "max_cc"), text):
+        section, label = row["section"], row["label"]
         low, high = row.capability("min_cc", ANY[0]), row.capability("max_cc", ANY[1])
-        for section, label, _, other_low, other_high in found:
-            if (section, label) == (row["section"], row["label"]) and low <= other_high and other_low <= high:
-                raise row.wrong(f"{label!r} of {section!r} is there twice for one compute capability")
-        found.append((row["section"], row["label"], row["metric"], low, high))
+        if any(low <= other_high and other_low <= high for other_low, other_high in ranges[section, label]):
+            raise row.wrong(f"{label!r} of {section!r} is there twice for one compute capability")
+        ranges[section, label].append((low, high))
+        found.append((section, label, row["metric"], low, high))
     return found
 
 

@@ -14,7 +14,7 @@ from profsvc.store.schema import metadata
 
 # How each driver wants a value's place in a statement.
 PLACE = {"qmark": "?", "format": "%s", "pyformat": "%s"}
-ROWS_AT_ONCE = 50_000
+ROWS_AT_ONCE = 10_000
 FEWEST_TO_COPY = 100  # below, beginning a COPY costs more than it saves
 
 

@@ -7,15 +7,17 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 from sqlalchemy import Connection, Engine, text
 
 from profsvc.errors import DomainError, NotFoundError
-from profsvc.store.bulk import factorized, insert_rows, values
+from profsvc.store.bulk import factorized, values
 from profsvc.store.encode import EVENTS
 from profsvc.store.engine import writing
 from profsvc.store.names import Names
 from profsvc.store.schema import POWER, RESULTS, STEP, WHOLE
+from profsvc.store.staging import Direct
 
 # Table of results -> the columns it must have, and those that may be left out (null then).
 COLUMNS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
@@ -49,6 +51,8 @@ NAMED = {"counter": "counter_id", "expression": "expression_id", "reason": "reas
 NAMED |= {"criterion": "criterion_id", "ideal_bound": "ideal_bound_id", "label": "label_id"}
 IN_MEMORY = 1 << 20
 Results = Mapping[str, pd.DataFrame]
+Columns = dict[str, Any]
+Ints = npt.NDArray[np.int64]
 
 
 def save_results(
@@ -102,14 +106,18 @@ def _clear_version(connection: Connection, run_id: int, version: int) -> None:
 
 def _save_part(connection: Connection, run_id: int, part: Results, version: int, texts: Names) -> None:
     for name, table in part.items():
-        if name == "counters" and len(table):
-            columns = _columns("counters", table, texts)
-            rows = list(zip(*columns.values(), strict=True))
-            # In the order of their keys they are put behind each other; as they come, each into its place.
-            order = np.argsort(table["launch_id"].to_numpy(), kind="stable").tolist()
-            insert_rows(connection, "counters", list(columns), (rows[place] for place in order))
-        elif len(table):
-            _save(connection, name, run_id, table, version, texts)
+        if table.empty:
+            continue
+        columns = _columns(name, table, texts)
+        if name != "counters":
+            columns |= _subject(connection, run_id, table, version)
+        if name == "models":
+            columns["model_id"] = _model_ids(connection, table)
+        # In the order of their keys rows are put behind each other; as they come, each into its place.
+        own = next((columns[key] for key in ("criterion_id", "model_id", "counter_id") if key in columns), None)
+        launches = columns["launch_id"]
+        order = np.argsort(launches, kind="stable") if own is None else np.lexsort((np.asarray(own), launches))
+        Direct(connection).write(name, {key: column[order] for key, column in columns.items()})
 
 
 def _check(name: str, table: pd.DataFrame) -> None:
@@ -125,68 +133,66 @@ def _check(name: str, table: pd.DataFrame) -> None:
         raise DomainError(f"results {name!r} have no column {sorted(unknown)}; they have {[*must, *may, *subject]}")
 
 
-def _columns(name: str, table: pd.DataFrame, texts: Names) -> dict[str, Iterable[Any]]:
+def _columns(name: str, table: pd.DataFrame, texts: Names) -> Columns:
     """Return the columns of a table of results under their names in the store, texts as numbers."""
-    columns: dict[str, Iterable[Any]] = {}
+    columns: Columns = {}
     must, may = COLUMNS[name]
     for column in (*must, *may):
         if column not in table or column in {"model", "quantity", "unit", "form"}:
             continue
         if column in NAMED:
             codes, distinct = factorized(table[column])
-            numbers = np.array([*texts.numbers([(name,) for name in distinct]), None], dtype=object)
-            columns[NAMED[column]] = numbers[codes].tolist()  # null has the code -1
-            continue
-        found = values(table[column])
-        if column in {"launch_id", "flags"}:  # null: the whole run, no flag
-            columns[column] = [int(value or 0) for value in found]
+            numbers = texts.numbers([(name,) for name in distinct])
+            columns[NAMED[column]] = pd.array([*numbers, None], "Int64")[codes]  # null has the code -1
+        elif column in {"launch_id", "flags"}:
+            columns[column] = _whole(table[column])
         else:
-            columns[column] = [None if value is None else float(value) for value in found]
+            columns[column] = table[column].to_numpy("float64", na_value=np.nan)
     return columns
 
 
-def _save(connection: Connection, name: str, run_id: int, table: pd.DataFrame, version: int, texts: Names) -> None:
-    columns = _columns(name, table, texts)
-    columns["run_id"], columns["version_id"] = [run_id] * len(table), [version] * len(table)
-    columns["kernel_id"] = _kernels(connection, table)
-    columns.setdefault("flags", [0] * len(table))
-    if name == "models":
-        columns["model_id"] = model_ids = _model_ids(connection, table)
-        rows = list(zip(*columns.values(), strict=True))
-        # In the order of their keys, as those of the counters.
-        order = np.lexsort((np.array(model_ids), np.array(columns["launch_id"]))).tolist()
-        insert_rows(connection, name, list(columns), (rows[place] for place in order))
-        return
-    insert_rows(connection, name, list(columns), zip(*columns.values(), strict=True))
+def _whole(column: "pd.Series[Any]") -> Ints:
+    """Return whole numbers, 0 where there is none: the whole run, no flag."""
+    if column.dtype == np.int64:
+        return column.to_numpy()
+    return np.array([int(value or 0) for value in values(column)], np.int64)
 
 
-def _model_ids(connection: Connection, table: pd.DataFrame) -> list[int]:
+def _subject(connection: Connection, run_id: int, table: pd.DataFrame, version: int) -> Columns:
+    """Return what every row of results says beside its own: run, version, kernel, flags where it has none."""
+    same = {"run_id": run_id, "version_id": version, **({} if "flags" in table else {"flags": 0})}
+    repeated = {column: np.full(len(table), number) for column, number in same.items()}
+    return repeated | {"kernel_id": _kernels(connection, table)}
+
+
+def _model_ids(connection: Connection, table: pd.DataFrame) -> Ints:
     """Return the number of the model, quantity, unit and form of each row."""
     place, texts = np.zeros(len(table), dtype=np.int64), []
     for part in ("model", "quantity", "unit", "form"):
         codes, distinct = factorized(table[part]) if part in table else (np.full(len(table), -1), [])
         texts.append([*distinct, None])
         place = place * len(texts[-1]) + codes % len(texts[-1])  # null has the code -1
-    found, back = np.unique(place, return_inverse=True)
+    back, found = pd.factorize(place)
     digits = np.unravel_index(found, [len(names) for names in texts])
     names = [
         tuple(names[k] or "" for names, k in zip(texts, row, strict=True)) for row in np.column_stack(digits).tolist()
     ]
-    return list(np.array(Names(connection, "model_names").numbers(names))[back].tolist())
+    return np.array(Names(connection, "model_names").numbers(names), np.int64)[back]
 
 
-def _kernels(connection: Connection, table: pd.DataFrame) -> list[int]:
+def _kernels(connection: Connection, table: pd.DataFrame) -> Ints:
     """Return the kernel of each row; none where the launch says it already, or for the whole run."""
-    whole = table["launch_id"].isna()
+    kernels = np.full(len(table), WHOLE)
+    alone = table[table["launch_id"].isna()]
     if "kernel_id" in table:
-        found = values(table["kernel_id"])
+        found = values(alone["kernel_id"])
     elif "kernel" in table:
         names = Names(connection, "kernels")
-        asked = values(table["kernel"].where(whole, None))
-        found = names.column([None if kernel is None else (kernel,) for kernel in asked])
+        found = names.column([None if kernel is None else (kernel,) for kernel in values(alone["kernel"])])
     else:
-        found = [None] * len(table)
-    return [int(kernel) if alone and kernel is not None else WHOLE for kernel, alone in zip(found, whole, strict=True)]
+        return kernels
+    kernels[table["launch_id"].isna()] = [WHOLE if kernel is None else int(kernel) for kernel in found]
+    return kernels
 
 
 def must_exist(connection: Connection, table: str, key: str, number: int) -> None:

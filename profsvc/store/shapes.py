@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from profsvc.store.schema import STEP
-from profsvc.store.wide import MOST_LAUNCHES, RAW_TEXT, VALUE
+from profsvc.store.wide import LINE, MOST_LAUNCHES, RAW_TEXT, VALUE
 
 
 class Shape(NamedTuple):
@@ -59,7 +59,7 @@ WIDE = (
 )
 _CELL = {"text": "e.value", "point": "{point}"}
 # SQLite takes the conditions of a query, and of a join, into a union only where the types of its columns agree.
-_OF_WIDE = {"section": "NULL", "statistic": "NULL", "invocations": "CAST(NULL AS BIGINT)", "line": "l.line"}
+_OF_WIDE = {"statistic": "NULL", "invocations": "CAST(NULL AS BIGINT)", "line": LINE}
 
 TIMELINE = {"first_start_ns": "t.first_ns", "span_ns": "t.span_ns", "busy_ns": "t.busy_ns"}
 

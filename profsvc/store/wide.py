@@ -1,13 +1,16 @@
-"""Metrics of pages with a column a metric, kept column by column, and read back.
+"""Metrics of pages on which launch after launch has the same ones, kept column by column, and read back.
 
-Up to `MOST_LAUNCHES` launches that follow each other make a block (``wide_blocks``); what its columns are is written
-once for all blocks and files with the same columns (``wide_layouts``, ``wide_columns``). A column of a block is one
-row, numbered ``first_cell + place``:
+These are raw pages, with a column a metric, and details pages, with a row a metric. Up to `MOST_LAUNCHES` launches that
+follow each other make a block (``wide_blocks``); what its columns are is written once for all blocks and files with the
+same columns (``wide_layouts``, ``wide_columns``). A column of a block is one row, numbered ``first_cell + place``:
 
 * ``wide_constants``: the same text for every launch of the block, with its value, or the reason why it has none;
 * ``wide_cells``: which list of ``wide_lists`` it is. A list holds the texts of the launches with a space between, none
   where nothing was collected; columns that say the same share one. Where all have the same number of decimals, the
   zeros at their ends are left out, and ``ending`` says what stands there.
+
+Both say in ``lines`` how many lines below the first of its launch a cell stands: null for none, one number for all
+launches, or a number for each, all equally wide and behind a space. `LINE` is the SQL that reads it.
 
 The texts of a list are plain numbers: `RAW_TEXT` and `VALUE` are the SQL that makes of them what came and its number.
 That this is the reader's own number, to the last bit, is checked for every cell before it is written so. Any other
@@ -21,7 +24,7 @@ once a store.
 
 import hashlib
 import json
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -64,8 +67,15 @@ VALUE = (
     f" / CAST(CASE CASE {{point}} WHEN 0 THEN 0 ELSE length({{text}}) - {{point}} END {_POWERS} END"
     " AS DOUBLE PRECISION) * {factor}"
 )
+_WIDTH = "length(w.lines) / b.launches"
+LINE = (
+    "CAST(l.line + CASE WHEN w.lines IS NULL THEN 0 WHEN substr(w.lines, 1, 1) <> ' ' THEN CAST(w.lines AS BIGINT)"
+    f" ELSE CAST(substr(w.lines, 1 + CAST(l.launch_id - b.first_launch AS INTEGER) * CAST({_WIDTH} AS INTEGER),"
+    f" CAST({_WIDTH} AS INTEGER)) AS BIGINT) END AS BIGINT)"
+)
 Flags = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]
+Wanted = Callable[[str | None, str], str | None]
 
 
 class WideCells:
@@ -108,7 +118,10 @@ class WideCells:
 
     def _layout(self, columns: WideColumns) -> int:
         """Return the number of the layout of these columns; a new one is written."""
-        metrics = self._numbers("metric_names", [(metric, "", "") for metric in columns.metrics])
+        sections = columns.sections or ("",) * len(columns.metrics)
+        metrics = self._numbers(
+            "metric_names", list(zip(columns.metrics, sections, ("",) * len(sections), strict=True))
+        )
         units = self._numbers("unit_names", list(zip(columns.units, columns.si_units, strict=True)))
         rows = list(zip(metrics, range(len(metrics)), units, columns.factors.tolist(), strict=True))
         layout = self.layouts[hashlib.sha256(json.dumps(rows).encode()).hexdigest(),]
@@ -128,7 +141,7 @@ class WideCells:
             raise InputError(f"a file may have {STEP - 1:,} columns of blocks of {MOST_LAUNCHES} launches; split it")
         texts = _column_by_column(block)
         odd = block.collected & ~_readable(texts, block)
-        constants, cells = [], []
+        constants, cells, lines = [], [], _lines(block)
         lists: dict[tuple[str, str], int] = {}
         for place, together in enumerate(_together(texts, launches)):
             one = together[: together.find("\0")] if launches > 1 else together
@@ -137,20 +150,20 @@ class WideCells:
                 if one:
                     value = float(block.values[0, place])
                     known = value if value == value else None
-                    constants.append((self.next_cell + place, one, known, block.reasons.get((0, place))))
+                    constants.append((self.next_cell + place, one, known, block.reasons.get((0, place)), lines[place]))
                 continue
             if odd[:, place].any():
                 split = zip(together.split("\0"), odd[:, place].tolist(), strict=True)
                 together = "\0".join("" if is_odd else cell for cell, is_odd in split)
             number = lists.setdefault(_without_zeros(together, launches), self.next_list + len(lists))
-            cells.append((self.next_cell + place, number))
+            cells.append((self.next_cell + place, number, lines[place]))
         if odd.any():
             self.write_long(unpivoted(block, odd))
         of_block = (self.first + block.first_launch + 1, launches, self.layout, self.next_cell)
         for table, columns, rows in (
             ("wide_blocks", ("first_launch", "launches", "layout_id", "first_cell"), [of_block]),
-            ("wide_constants", ("cell_id", "raw_text", "value", "reason"), constants),
-            ("wide_cells", ("cell_id", "list_id"), cells),
+            ("wide_constants", ("cell_id", "raw_text", "value", "reason", "lines"), constants),
+            ("wide_cells", ("cell_id", "list_id", "lines"), cells),
             ("wide_lists", ("list_id", "ending", "texts"), [(number, *kept) for kept, number in lists.items()]),
         ):
             if rows:
@@ -173,6 +186,7 @@ def _some(wide: Wide, begin: int, end: int) -> Wide:
         bounds=wide.bounds[begin:end],
         values=wide.values[begin:end],
         reasons=reasons,
+        offsets=None if wide.offsets is None else wide.offsets[begin:end],
     )
 
 
@@ -187,9 +201,25 @@ def _joined(parts: list[Wide]) -> Wide:
         reasons |= {(row + rows, place): why for (row, place), why in part.reasons.items()}
         rows, size = rows + len(part.lines), size + high - low
     values, lines = np.concatenate([part.values for part in parts]), np.concatenate([part.lines for part in parts])
+    of_lines = [part.offsets for part in parts if part.offsets is not None]
     return Wide(
-        parts[0].columns, parts[0].first_launch, lines, np.concatenate(letters), np.concatenate(bounds), values, reasons
+        *(parts[0].columns, parts[0].first_launch, lines, np.concatenate(letters), np.concatenate(bounds)),
+        *(values, reasons, np.concatenate(of_lines) if of_lines else None),
     )
+
+
+def _lines(block: Wide) -> list[str | None]:
+    """Return of each column how many lines below the first of their launches its cells stand."""
+    if block.offsets is None:
+        return [None] * block.values.shape[1]
+    known = block.collected
+    least = np.where(known, block.offsets, np.iinfo(np.int32).max).min(axis=0)
+    most = np.where(known, block.offsets, 0).max(axis=0)
+    lines: list[str | None] = list(map(str, most.tolist()))
+    for place in np.flatnonzero(least < most).tolist():
+        signs = len(str(most[place])) + 1
+        lines[place] = "".join(f"{offset:{signs}}" for offset in np.where(known, block.offsets, 0)[:, place].tolist())
+    return lines
 
 
 def _column_by_column(block: Wide) -> pa.StringArray:
@@ -268,14 +298,15 @@ def first_without_launch(connection: Connection, bounds: Mapping[str, int]) -> i
     return None if found is None else int(found)
 
 
-def wide_values(engine: Engine, launch_ids: Sequence[int], wanted: Collection[str]) -> dict[str, Floats]:
+def wide_values(engine: Engine, launch_ids: Sequence[int], wanted: Wanted) -> dict[str, Floats]:
     """Return the values of the wanted metrics of these launches, in SI units, NaN where there is none.
 
-    Only cells that are kept column by column; `profsvc.store.read.metrics` has the others. Where two columns have one
-    name, the first counts. A metric without any value is left out.
+    Only cells that are kept column by column; `profsvc.store.read.metrics` has the others. ``wanted`` gives the name
+    under which a metric of a section counts, None where it does not. Where two columns have one name, the first counts.
+    A metric without any value is left out.
     """
     found: dict[str, Floats] = {}
-    if not launch_ids or not wanted:
+    if not launch_ids:
         return found
     index = pd.Index(launch_ids)
     with reading(engine) as connection:
@@ -298,15 +329,16 @@ _BLOCKS = """
     WHERE first_launch BETWEEN :low AND :high ORDER BY first_launch
 """
 _COLUMNS = """
-    SELECT c.place, n.metric, c.factor FROM wide_columns c JOIN metric_names n ON n.metric_id = c.metric_id
+    SELECT c.place, n.section, n.metric, c.factor FROM wide_columns c JOIN metric_names n ON n.metric_id = c.metric_id
     WHERE c.layout_id = :layout_id ORDER BY c.place
 """
 
 
-def _wanted_columns(connection: Connection, layout: int, wanted: Collection[str]) -> list[tuple[int, str, float]]:
-    """Return place, metric and factor of the wanted columns."""
+def _wanted_columns(connection: Connection, layout: int, wanted: Wanted) -> list[tuple[int, str, float]]:
+    """Return place, name and factor of the wanted columns."""
     rows = connection.execute(text(_COLUMNS), {"layout_id": layout})
-    return [(place, metric, factor) for place, metric, factor in rows if metric in wanted]
+    named = ((place, wanted(section or None, metric), factor) for place, section, metric, factor in rows)
+    return [(place, name, factor) for place, name, factor in named if name is not None]
 
 
 def _values(

@@ -20,7 +20,9 @@ def long(batch: Batch) -> Batch:
     """A batch whose metrics all stand in its table of metrics."""
     if batch.wide is None:
         return batch
-    return replace(batch, tables={**batch.tables, "metrics": unpivoted(batch.wide)}, wide=None)
+    parts = [table for name, table in batch.tables.items() if name == "metrics"] + [unpivoted(batch.wide)]
+    metrics = pd.concat(parts, ignore_index=True).sort_values("line", kind="stable", ignore_index=True)
+    return replace(batch, tables={**batch.tables, "metrics": metrics}, wide=None)
 
 
 @dataclass

@@ -3,7 +3,8 @@
 import json
 import math
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,7 @@ from tests.store.conftest import info, only_on
 
 ROOT = Path(__file__).parents[2] / "fixtures"
 Cells = Sequence[Sequence[str]]
-KNOWN = ("launch_id", "metric", "raw_text", "unit", "value", "si_unit", "reason", "line")
+KNOWN = ("launch_id", "section", "metric", "raw_text", "unit", "value", "si_unit", "reason", "line")
 TABLES = ("wide_blocks", "wide_cells", "wide_constants", "wide_lists")
 
 
@@ -55,6 +56,10 @@ def wide_of(cells: Cells, columns: WideColumns, first: int = 0) -> Wide:
     letters = np.frombuffer(b"".join(encoded), np.uint8)
     lines = np.arange(first + 3, first + 3 + len(cells))
     return Wide(columns, first, lines, letters, bounds.reshape(*shape, 2), values * columns.factors, reasons)
+
+
+def named(*wanted: str) -> Callable[[str | None, str], str | None]:
+    return lambda _, metric: metric if metric in wanted else None
 
 
 def launches_of(wide: Wide) -> Batch:
@@ -132,6 +137,24 @@ def test_tables_with_other_columns_have_blocks_of_their_own(engine: Engine) -> N
     assert count(engine, "wide_blocks") == 2
 
 
+@pytest.mark.parametrize("launches", [1, 2, MOST_LAUNCHES + 7])
+def test_sections_and_lines_of_pages_with_a_row_a_metric(engine: Engine, launches: int) -> None:
+    rng, plain = random.Random(launches), columns_of(6)
+    columns = replace(plain, metrics=("m", "m", "n", "m", "n", "o"), sections=("S", "T", "S > B", "", "S", "S"))
+    kinds = [("1.5", "2", ""), ("7",), ("n/a",), ("n/a", "3.25"), ("",), ("8", "")]
+    wide = wide_of([[rng.choice(kind) for kind in kinds] for _ in range(launches)], columns)
+    near, far = np.arange(6), np.array([rng.choice([3, 4, 12_345]) for _ in range(6 * launches)]).reshape(-1, 6)
+    offsets = np.where(np.arange(6) < 2, near, np.where(np.arange(6) == 5, 0, far)).astype(np.int32)
+    wide = replace(wide, lines=np.arange(launches) * 100_000 + 2, offsets=offsets)
+    stored = put(engine, wide)
+    assert rows_of(engine) == expected(stored, wide)
+    first = stored.upload_id * store.schema.STEP + 1
+    for section, place in ((None, 3), ("T", 1), ("S", 0)):
+        found = wide_values(engine, [first], lambda of, name, to=section: "x" if (of, name) == (to, "m") else None)
+        value = wide.values[0, place]
+        assert found == ({} if np.isnan(value) else {"x": np.array([value])})
+
+
 def test_columns_are_written_once_for_all_files(engine: Engine) -> None:
     put(engine, wide_of([["1", "2"]] * 3, columns_of(2)))
     put(engine, wide_of([["3", "2"]] * 3, columns_of(2)), content="b")
@@ -149,9 +172,9 @@ def test_two_columns_of_one_name(engine: Engine) -> None:
     columns = WideColumns(("m", "m"), ("", ""), ("", ""), np.ones(2))
     wide = wide_of([["1", "2"], ["", "4"], ["n/a", "n/a"]], columns)
     stored = put(engine, wide)
-    assert [row[1:3] for row in rows_of(engine)] == [row[1:3] for row in expected(stored, wide)]
+    assert [row[2:4] for row in rows_of(engine)] == [row[2:4] for row in expected(stored, wide)]
     ids = [stored.upload_id * store.schema.STEP + 1 + index for index in range(3)]
-    np.testing.assert_array_equal(wide_values(engine, ids, {"m"})["m"], [1, 4, np.nan])
+    np.testing.assert_array_equal(wide_values(engine, ids, named("m"))["m"], [1, 4, np.nan])
 
 
 def test_values_for_the_analysis_are_those_of_the_view(engine: Engine) -> None:
@@ -160,14 +183,15 @@ def test_values_for_the_analysis_are_those_of_the_view(engine: Engine) -> None:
     stored = put(engine, wide)
     first = stored.upload_id * store.schema.STEP + 1
     ids = [first + index for index in [*range(20, 90), 140, 3]]
-    found = wide_values(engine, ids, {"m1", "m2", "m7", "other"})
+    found = wide_values(engine, ids, named("m1", "m2", "m7", "other"))
     assert set(found) == {"m1", "m2", "m7"}
     long = store.metrics(engine, stored.upload_id, ids)
     for place in (1, 2, 7):
         odd = long[long["metric"] == f"m{place}"].set_index("launch_id")["value"].reindex(ids).to_numpy()
         both = np.where(np.isnan(odd), found[f"m{place}"], odd)
         np.testing.assert_array_equal(both, [wide.values[launch - first, place] for launch in ids])
-    assert wide_values(engine, [], {"m1"}) == wide_values(engine, ids, set()) == wide_values(engine, [1], {"m1"}) == {}
+    assert wide_values(engine, [], named("m1")) == wide_values(engine, ids, named()) == {}
+    assert wide_values(engine, [1], named("m1")) == {}
 
 
 @pytest.fixture(scope="module")
@@ -214,7 +238,7 @@ def test_questions_of_one_launch_or_one_metric(engine: Engine) -> None:
     every = expected(stored, wide)
     launch = stored.upload_id * store.schema.STEP + 71
     assert rows_of(engine, launch_id=launch) == [row for row in every if row[0] == launch]
-    assert rows_of(engine, run_id=stored.run_id, metric="m0") == [row for row in every if row[1] == "m0"]
+    assert rows_of(engine, run_id=stored.run_id, metric="m0") == [row for row in every if row[2] == "m0"]
     assert rows_of(engine, upload_id=stored.upload_id) == every
     if engine.dialect.name == "sqlite":
         answer = store.query(engine, "SELECT sum(value), count(*) FROM v1_metrics WHERE metric = :m", {"m": "m0"})

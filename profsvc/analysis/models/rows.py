@@ -9,6 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from profsvc import specs
+from profsvc.analysis.lacking import alike
 from profsvc.analysis.model_inputs import Inputs, inputs_of, missing
 from profsvc.analysis.models.answer import Answer
 from profsvc.specs.model_inputs import ASSUMED, DEVICE, MEASURED
@@ -124,10 +125,10 @@ def _alike(model: str, inputs: Inputs, none: NDArray[np.bool_]) -> Iterator[NDAr
     lacks = np.column_stack(
         [np.broadcast_to(np.isnan(inputs.values[name]), none.shape) for name in names] or [np.zeros_like(none)]
     )
-    kinds, place = np.unique(lacks[none], axis=0, return_inverse=True)
+    kinds, place = alike(lacks[none])
     for number in range(len(kinds)):
         group = np.zeros_like(none)
-        group[none] = place.ravel() == number
+        group[none] = place == number
         yield group
 
 
