@@ -76,11 +76,13 @@ from profsvc.store.power import (
 )
 from profsvc.store.predictions import (
     MOST_PREDICTIONS,
+    UNCHANGED,
     criteria_of_kernels,
     foretold,
     save_predictions,
     scored_predictions,
     sources_of_predictions,
+    traits_of_kernels,
     work_of_kernels,
 )
 from profsvc.store.read import (
@@ -123,6 +125,7 @@ from profsvc.store.schedules import (
     take_slot,
 )
 from profsvc.store.series import (
+    BINARY,
     figures_of_runs,
     predictions_of_runs,
     projects,
@@ -141,6 +144,7 @@ from profsvc.store.wide import wide_values
 
 __all__ = [
     "ASKED",
+    "BINARY",
     "BY_PEOPLE",
     "COUNTED",
     "EVERYTHING",
@@ -151,6 +155,7 @@ __all__ = [
     "MOST_ROWS",
     "ORDERS",
     "SCOPES",
+    "UNCHANGED",
     "VIEWS",
     "Answer",
     "Arrival",
@@ -295,6 +300,7 @@ __all__ = [
     "time_without",
     "timeline",
     "traces_of_run",
+    "traits_of_kernels",
     "transfers_by_kind",
     "upgrade",
     "upload",
