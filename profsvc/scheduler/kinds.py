@@ -20,7 +20,8 @@ BACKUP = re.compile(r"profsvc-\d{4}-\d\d-\d\dT\d{4}Z(-\d+)?\.(sqlite|dump)")
 class Job(NamedTuple):
     """A slot at work: what it works on, what it was told, when it was due, and what of it is done already.
 
-    ``note`` keeps what each channel made of it; it raises where the slot is somebody else's by now.
+    ``note`` keeps what each channel made of it; it raises where the slot is somebody else's by now. ``by`` is
+    who works.
     """
 
     engine: Engine
@@ -33,6 +34,7 @@ class Job(NamedTuple):
     attempts: int
     deliveries: Mapping[str, str]
     note: Callable[[Mapping[str, str]], None]
+    by: str = "a schedule"
 
 
 class Argument(NamedTuple):
@@ -83,10 +85,13 @@ def nightly(job: Job) -> str:
     for channel in wanted:
         if said.get(channel.name, "").startswith(DELIVERED):
             continue
-        (done,) = delivery.deliver(document, [channel])
-        said[channel.name] = f"{DELIVERED if done.delivered else 'failed'} {done.at}: {done.said}"
+        (done,) = delivery.deliver(job.engine, document, [channel], job.by)
+        reason = channels.told(done)
+        said[channel.name] = f"{DELIVERED if done.delivered else 'failed'} {done.at}" + (
+            f": {reason}" if reason else ""
+        )
         job.note(said)
-        failed += [] if done.delivered else [f"{channel.name}: {done.said}"]
+        failed += [] if done.delivered else [f"{channel.name}: {reason}"]
     if failed:
         raise ServiceError(
             f"{document['one_line']}; the report is stored, but was not delivered to {'; '.join(failed)}"

@@ -32,6 +32,7 @@ from profsvc.store.deleted import (
     rereading,
     restoring,
 )
+from profsvc.store.deliveries import Delivered, keep_delivery
 from profsvc.store.engine import address, file_of, make_engine, one_state, set_journal, url_of
 from profsvc.store.health import Check, examine
 from profsvc.store.history import (
@@ -162,6 +163,7 @@ __all__ = [
     "Backup",
     "Check",
     "Condition",
+    "Delivered",
     "Files",
     "Grant",
     "Move",
@@ -219,6 +221,7 @@ __all__ = [
     "is_closed",
     "is_server",
     "is_server_of",
+    "keep_delivery",
     "keep_night",
     "keeping",
     "kept_bytes",

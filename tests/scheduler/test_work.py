@@ -317,9 +317,10 @@ def test_a_night_is_reported_and_sent_once(house, clock, monkeypatch, tmp_path) 
 
     def report(engine, project, date, zone):
         asked.append((project, str(date), zone))
-        return {"one_line": "nothing changed", "report_id": 1}
+        return {"one_line": "nothing changed", "report_id": number}
 
     forms = {"txt": "t", "md": "m", "html": "h", "json": "{}"}
+    number = night.report_of_night(house.engine)["report_id"]
     monkeypatch.setattr(night, "report_of_night", report)
     monkeypatch.setattr(delivery, "message_of", lambda _: Message("s", [], forms, "all-2026-03-29", "k"))
     blocked = tmp_path / "blocked"
@@ -341,5 +342,8 @@ def test_a_night_is_reported_and_sent_once(house, clock, monkeypatch, tmp_path) 
     assert worked(house) == "done"
     (slot,) = slots(house)
     assert (slot["message"], slot["deliveries"].count("delivered 20")) == ("nothing changed", 2)
+    sent = [(row["channel"], row["delivered"], row["sent_by"]) for row in store.select(house.engine, "v1_deliveries")]
+    by = f"schedule {slot['schedule_id']}"
+    assert sent == [("bad", 0, by), ("good", 1, by), ("bad", 1, by)]
     assert (blocked / "all-2026-03-29.md").exists()
     assert (tmp_path / "good" / "all-2026-03-29.html").stat().st_mtime_ns == stamp
