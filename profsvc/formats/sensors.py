@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from profsvc.errors import BrokenInputError
+from profsvc.errors import BrokenInputError, counted
 from profsvc.formats.clock import UTC, Flags, Int64s
 from profsvc.formats.coded import Coded
 from profsvc.specs import units
@@ -288,7 +288,7 @@ class Channel:
         if self.column.quantity in MEASURED:
             said += self._repeats()
         if self.backwards:
-            said.append(f"the time goes back {self.backwards} times")
+            said.append(f"the time goes back {counted(self.backwards, 'time')}")
         return "; ".join(said) or None
 
     def _repeats(self) -> list[str]:
