@@ -32,6 +32,7 @@ FILES = (
 RAW = FIXTURES / FILES[0]
 # What no upload fills -> the test of the store, on both databases, that does.
 ELSEWHERE = {"v1_predictions": "test_predictions", "v1_schedules": "test_schedules", "v1_slots": "test_schedules",
+             "v1_deliveries": "test_deliveries",
              **dict.fromkeys(("v1_findings", "v1_reports", "v1_refusals"), "test_nights")}  # fmt: skip
 
 

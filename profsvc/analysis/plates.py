@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 
 from profsvc.analysis.sensor_series import Array, Cut, Log, Series, named, series_of
+from profsvc.errors import counted
 from profsvc.formulas.thermocouple_calibration import LEAST_RANGE_C, RESIDUAL_LIMIT_C, Calibration, calibrate
 from profsvc.formulas.thermocouples import READINGS
 
@@ -72,7 +73,8 @@ def _failed(names: list[str], fit: Calibration) -> str:
     if fit.passed:
         return ""
     if (few := fit.readings.min(initial=READINGS)) < READINGS:
-        return f"one of its plates has {few} settled readings common to all channels; {READINGS} are needed"
+        settled = counted(int(few), "settled reading")
+        return f"one of its plates has {settled} common to all channels; {READINGS} are needed"
     if not fit.settled.all():
         return "the differences between its channels never settle; wait until the plates are steady"
     residual = np.nan_to_num(fit.residual_c)

@@ -5,6 +5,7 @@ one of the kinds of `SINKS`; what a message says, such as the name of a kernel, 
 """
 
 import random
+import re
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -15,8 +16,9 @@ from profsvc.channels.configuration import Channel, load
 from profsvc.channels.message import Message, PassingError
 from profsvc.errors import NotFoundError, ProfsvcError
 
-__all__ = ["WAITS", "Channel", "Delivery", "Message", "chosen", "deliver", "load", "trial"]
+__all__ = ["WAITS", "Channel", "Delivery", "Message", "chosen", "deliver", "load", "told", "trial"]
 
+ADDRESS = re.compile(r"[^\s,;:<>()\"']+@[^\s,;:<>()\"']+")
 WAITS = (1.0, 4.0)
 """Seconds between one try and the next."""
 SINKS: Mapping[str, Callable[[Message, Channel], str]] = {
@@ -29,12 +31,31 @@ SINKS: Mapping[str, Callable[[Message, Channel], str]] = {
 
 
 class Delivery(NamedTuple):
-    """What became of a message to a channel: whether it was delivered, when that was known, and where to or why not."""
+    """What became of a message to a channel: whether it was delivered, when that was known, and where to or why not.
+
+    ``said`` is for who runs the program: it may name addresses.
+    """
 
     channel: str
     delivered: bool
     at: str
     said: str
+    kind: str
+
+
+def told(done: Delivery) -> str | None:
+    """Return what whoever reads the store may know of a delivery: why it failed, or for how many; no address.
+
+    >>> told(Delivery("team", False, "", "the mail server refuses it: 550 no such user a@lab.example", "smtp"))
+    'the mail server refuses it: 550 no such user (an address)'
+    >>> told(Delivery("team", True, "", "mail to a@lab.example; refused for b@lab.example", "smtp"))
+    'refused for (an address)'
+    >>> told(Delivery("team", True, "", "mail to a@lab.example", "smtp"))
+    """
+    said = ADDRESS.sub("(an address)", done.said)
+    if done.delivered:
+        said = said.partition(mail.BUT)[2] if done.kind == "smtp" else ""
+    return said or None
 
 
 def chosen(channels: Mapping[str, Channel], names: Iterable[str]) -> list[Channel]:
@@ -65,7 +86,7 @@ def _sent(message: Message, channel: Channel, waits: Sequence[float]) -> Deliver
         except ProfsvcError as error:
             said = str(error)
             break
-    return Delivery(channel.name, delivered, datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"), said)
+    return Delivery(channel.name, delivered, datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"), said, channel.kind)
 
 
 def trial(name: str) -> Message:

@@ -16,6 +16,8 @@ from profsvc.channels.message import Message, PassingError, one_line, whole
 from profsvc.errors import ServiceError
 
 SECONDS = 20.0
+BUT = "; "
+"""Between whom a mail went to and whom it was refused for."""
 PICTURE = re.compile(r'src="data:image/png;base64,([A-Za-z0-9+/=\s]+)"')
 
 
@@ -38,7 +40,7 @@ def send(message: Message, channel: Channel) -> str:
     except smtplib.SMTPException as error:
         raise ServiceError(f"the mail server {options['host']} cannot do it: {one_line(str(error))}") from None
     taken = [address for address in options["to"] if address not in refused]
-    return "mail to " + ", ".join(taken) + (f"; refused for {', '.join(refused)}" if refused else "")
+    return "mail to " + ", ".join(taken) + (f"{BUT}refused for {', '.join(refused)}" if refused else "")
 
 
 def _connected(channel: Channel) -> smtplib.SMTP:

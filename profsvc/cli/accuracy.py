@@ -18,6 +18,9 @@ def accuracy(
     best: Annotated[
         bool, typer.Option("--best", help="Of several runs after one, only the one that achieved most.")
     ] = False,
+    unchanged: Annotated[
+        bool, typer.Option("--unchanged", help="Count pairs too of which nothing says that the kernel changed.")
+    ] = False,
     plot: Annotated[
         Path | None, typer.Option(help="Draw predicted against achieved: FILE.svg or FILE.png.", metavar="FILE")
     ] = None,
@@ -25,9 +28,11 @@ def accuracy(
 ) -> None:
     """Score what was foretold against what later runs achieved: ours and the profiler's own estimates, side by side.
 
-    profsvc compare A B records the predictions of A with what B achieved; they count where both do the same work. An
-    error is the factor between predicted and achieved, in the middle of all; beside it the error of always saying the
-    median of what is achieved. Fewer than 8 pairs get no score.
+    profsvc compare A B records the predictions of A with what B achieved. They count where both do the same work and
+    the kernel changed: it executes or moves something else, or is launched otherwise; where no counter tells, if the
+    runs name two binaries (profsvc upload --tag binary=ID) or commits. An error is the factor between predicted and
+    achieved, in the middle of all; beside it the error of always saying the median of what is achieved. Fewer than 8
+    pairs get no score.
 
     Examples:
 
@@ -43,9 +48,9 @@ def accuracy(
     form = picture_form("--plot", plot)
     asked = project or None, source or None
     if service := service_of(context):
-        view = service.accuracy(*asked, acted=acted, best=best)
+        view = service.accuracy(*asked, acted=acted, best=best, unchanged=unchanged)
     else:
-        view = predictions.accuracy(engine_of(context), *asked, acted=acted, best=best)
+        view = predictions.accuracy(engine_of(context), *asked, acted=acted, best=best, unchanged=unchanged)
     if plot is not None:
         draw_to(plot, model_plots.calibration(view, form))
     if output == "json":

@@ -1,5 +1,6 @@
 """What every command needs: the store that was asked for, and the output in the form that was asked for."""
 
+import getpass
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
@@ -110,6 +111,14 @@ def pairs(option: str, texts: Sequence[str]) -> dict[str, str]:
         if not text.partition("=")[0] or "=" not in text:
             raise UsageError(f"{option} {text!r} must look like key=value, such as {option} branch=main")
     return dict(text.split("=", 1) for text in texts)
+
+
+def user() -> str:
+    """Return who asks, as far as the system says."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError, ImportError):
+        return "command line"
 
 
 def say(text: str) -> None:

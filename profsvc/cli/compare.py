@@ -37,7 +37,8 @@ def compare(
     the run before.
 
     What was foretold of the run before is recorded with what the run after achieved, in place of what this pair of runs
-    has; it counts for profsvc report accuracy where both do the same work: as many threads a launch, or by --map.
+    has; it counts for profsvc report accuracy where both do the same work, as many threads a launch or by --map, and
+    the kernel changed.
 
     Examples:
 

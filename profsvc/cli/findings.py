@@ -1,11 +1,10 @@
 """``findings``: what nightly reports found, and what people say of it."""
 
-import getpass
 from typing import Annotated
 
 import typer
 
-from profsvc.cli.common import Output, engine_of, put, put_json, say
+from profsvc.cli.common import Output, engine_of, put, put_json, say, user
 
 group = typer.Typer(no_args_is_help=True, help="Changes that nightly reports found, and what became of them.")
 
@@ -81,15 +80,8 @@ def set_(
     """
     from profsvc.views import findings as of_findings
 
-    row = of_findings.set_state(engine_of(context), finding, state, because, _user())
+    row = of_findings.set_state(engine_of(context), finding, state, because, user())
     say(f"finding {finding} ({row['subject']} {row['quantity']}) is {row['state']}")
-
-
-def _user() -> str:
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError, ImportError):
-        return "command line"
 
 
 def register(app: typer.Typer) -> None:

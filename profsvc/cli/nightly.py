@@ -5,17 +5,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from profsvc.cli.common import channels_of, engine_of, say, width
+from profsvc.cli.common import channels_of, engine_of, put_json, say, user, width
 from profsvc.errors import ServiceError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    from sqlalchemy import Engine
 
     from profsvc.channels import Channel
 
 FORMS = ("text", "md", "html", "json")
 ENDINGS = {"text": "txt"}
 FAIL_ON = ("new", "worse")
+LISTS = ("text", "json")
 
 
 def _form(text: str) -> str:
@@ -39,6 +42,9 @@ def nightly(
     channel: Annotated[
         list[str], typer.Option(help="Send it to this channel of the file of PROFSVC_CHANNELS; repeatable.")
     ] = [],  # noqa: B006
+    listed: Annotated[
+        bool, typer.Option("--list", help="Make none: list those that are stored, and what became of each sending.")
+    ] = False,
     output: Annotated[
         str, typer.Option("-o", "--output", help="text, md, html or json.", metavar="FORM", callback=_form)
     ] = "text",
@@ -56,11 +62,16 @@ def nightly(
       profsvc report nightly --project lab --zone Europe/Berlin --out reports --fail-on worse
 
       profsvc report nightly --date 2026-11-20 --dry-run -o md
+
+      profsvc report nightly --list
     """
     from profsvc import channels
     from profsvc.pipeline.night import report_of_night
     from profsvc.reports import nightly as written
 
+    if listed:
+        _list(context, project or None, output)
+        return
     if fail_on not in ("", *FAIL_ON):
         raise UsageError(f"--fail-on {fail_on!r} is not known; give {' or '.join(FAIL_ON)}")
     if out is not None and out.exists() and not out.is_dir():
@@ -68,23 +79,45 @@ def nightly(
     if dry_run and channel:
         raise UsageError("--dry-run sends nothing; leave it out, or --channel")
     to = channels.chosen(channels_of(), channel)
-    document = report_of_night(engine_of(context), project or None, date or None, zone, dry_run=dry_run)
+    engine = engine_of(context)
+    document = report_of_night(engine, project or None, date or None, zone, dry_run=dry_run)
     if out is not None:
         _write(document, out)
     typer.echo(written.in_form(document, output, width()), nl=False)
     if dry_run:
         say("tried only: nothing was stored")
-    _send(document, to)
+    _send(engine, document, to)
     broken = [row for row in document["findings"] if fail_on == "new" or row["worse"] == 1]
     if fail_on and broken:
         raise typer.Exit(1)
 
 
-def _send(document: "Mapping[str, Any]", to: "Sequence[Channel]") -> None:
-    """Send a report to channels; one that fails keeps it from no other."""
+def _list(context: typer.Context, project: str | None, output: str) -> None:
+    """Print the newest reports and what became of each that was sent."""
+    from profsvc.reports.rows import visible
+    from profsvc.views import nightly as of_nights
+
+    if output not in LISTS:
+        raise UsageError(f"--list is written as {' or '.join(LISTS)}, not as {output}")
+    engine = engine_of(context)
+    found = of_nights.reports(engine, project)
+    sent = of_nights.deliveries(engine, [row["report_id"] for row in found["reports"]], project)
+    if output == "json":
+        put_json(found | {"reports": [row | {"deliveries": sent[row["report_id"]]} for row in found["reports"]]})
+        return
+    for row in found["reports"]:
+        lines = [f"{row['night']}  {row['project'] or 'all'}  report {row['report_id']}: {row['one_line']}"]
+        lines += [f"  {of_nights.sent(one)}" for one in sent[row["report_id"]]]
+        typer.echo("\n".join(map(visible, lines)))
+    if found["truncated"]:
+        say(f"only the newest {len(found['reports'])} reports; v1_reports and v1_deliveries hold all")
+
+
+def _send(engine: "Engine", document: "Mapping[str, Any]", to: "Sequence[Channel]") -> None:
+    """Send a report to channels, and keep what became of it; one that fails keeps it from no other."""
     from profsvc.pipeline import delivery
 
-    done = delivery.deliver(document, to) if to else []
+    done = delivery.deliver(engine, document, to, user()) if to else []
     for one in done:
         say(f"{one.channel}: {'delivered' if one.delivered else 'not delivered'}: {one.said}")
     if failed := [one.channel for one in done if not one.delivered]:

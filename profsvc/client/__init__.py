@@ -281,10 +281,17 @@ class Client:
         return self._asked("POST" if record else "GET", "/v1/compare", params)
 
     def accuracy(
-        self, project: str | None = None, source: str | None = None, *, acted: bool = False, best: bool = False
+        self,
+        project: str | None = None,
+        source: str | None = None,
+        *,
+        acted: bool = False,
+        best: bool = False,
+        unchanged: bool = False,
     ) -> dict[str, Any]:
         """Say how well speedups were foretold."""
-        asked = {"project": project, "source": source, "acted": int(acted), "best": int(best)}
+        chosen = {"acted": int(acted), "best": int(best), "unchanged": int(unchanged)}
+        asked = {"project": project, "source": source, **chosen}
         return self._asked("GET", "/v1/accuracy", {name: value for name, value in asked.items() if value})
 
     def what_if(

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from profsvc.errors import counted
 from profsvc.formats.clock import UTC, Flags, Int64s
 from profsvc.formats.sensors import Column, Floats, Objects
 from profsvc.tables import frame, frame_of_arrays
@@ -131,7 +132,7 @@ class Channel:
         if self.column.quantity in MEASURED:
             said += self._repeats()
         if self.backwards:
-            said.append(f"the time goes back {self.backwards} times")
+            said.append(f"the time goes back {counted(self.backwards, 'time')}")
         return "; ".join(said) or None
 
     def _repeats(self) -> list[str]:

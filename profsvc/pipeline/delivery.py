@@ -1,12 +1,15 @@
 """A report to its channels."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from profsvc import channels
+from profsvc import channels, store
 from profsvc.channels import Channel, Delivery, Message
 from profsvc.reports import nightly
 from profsvc.reports.rows import plain
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
 
 
 def message_of(document: Mapping[str, Any]) -> Message:
@@ -28,6 +31,14 @@ def message_of(document: Mapping[str, Any]) -> Message:
     )  # fmt: skip
 
 
-def deliver(document: Mapping[str, Any], to: Iterable[Channel]) -> list[Delivery]:
-    """Send a nightly report to channels; say of each what became of it."""
-    return channels.deliver(message_of(document), to)
+def deliver(engine: "Engine", document: Mapping[str, Any], to: Iterable[Channel], by: str) -> list[Delivery]:
+    """Send a nightly report that is stored to channels, and keep and say of each what became of it."""
+    message, done = message_of(document), []
+    for channel in to:
+        (one,) = channels.deliver(message, [channel])
+        kept = store.Delivered(
+            document["report_id"], one.channel, one.kind, one.delivered, channels.told(one), by, one.at
+        )
+        store.keep_delivery(engine, kept)
+        done.append(one)
+    return done

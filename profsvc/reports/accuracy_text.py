@@ -17,6 +17,16 @@ TITLES = {
     "global": "single rules of the tool, as shares of the kernel's time",
     "local": "single rules of the tool, as shares of what the rule looks at alone: no speedups of the kernel",
 }
+# What was asked for -> what it is called.
+ASKED = {
+    "acted": "criteria that improved", "best": "best version of each", "unchanged": "whether or not the kernel changed",
+}  # fmt: skip
+LEFT_OUT = {
+    "not comparable": "of other work, another device or another tool",
+    "unchanged": "of kernels that are the same in both runs, which is no attempt (--unchanged counts them)",
+    "unknown": "where nothing says whether the kernel changed: name the binary when uploading, --tag binary=ID "
+    "(--unchanged counts them)",
+}
 WIDER = "a change seldom acts on one of them alone, so that single ones are foretold too low where much was changed"
 
 
@@ -35,15 +45,17 @@ def accuracy(view: Row, width: int | None = None) -> str:
 
 def _head(view: Row) -> Iterable[str]:
     asked = [f"{name} {view[name]}" for name in ("project", "source") if view[name] is not None]
-    asked += [words for name, words in (("acted", "criteria that improved"), ("best", "best version of each"))
-              if view[name]]  # fmt: skip
+    asked += [words for name, words in ASKED.items() if view[name]]
     yield f"predictions{': ' * bool(asked)}{', '.join(asked)}"
     if not view["recorded"]:
         yield "none is recorded; compare a run with one after a change: profsvc compare BEFORE AFTER"
         return
     yield f"{view['recorded']} recorded, {view['counted']} count, {view['scored']} scored here"
-    if view["recorded"] > view["counted"] and not view["truncated"]:
-        yield 'why the others do not count: profsvc sql "select distinct reason from v1_predictions where scored = 0"'
+    left_out = {why: number for why, number in view["left_out"].items() if number}
+    for why, number in left_out.items():
+        yield f"left out: {number}, {LEFT_OUT[why]}"
+    if left_out:
+        yield 'why, one by one: profsvc sql "select left_out, reason, count(*) from v1_predictions group by 1, 2"'
 
 
 def _table(rows: Sequence[Row], width: int | None) -> list[str]:

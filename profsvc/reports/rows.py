@@ -42,7 +42,12 @@ def plain(value: Any) -> Any:
     >>> plain(float("nan")) is None, plain(2.5), plain({"a": [float("inf")]})
     (True, 2.5, {'a': [None]})
     """
-    if isinstance(value, Mapping):
+    kind = type(value)
+    if value is None or kind is str or kind is int or kind is bool:
+        return value
+    if kind is float:
+        return value if math.isfinite(value) else None
+    if kind is dict or isinstance(value, Mapping):
         return {key: plain(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
         return [plain(inner) for inner in value]

@@ -19,6 +19,10 @@ from profsvc.analysis.clocks import zone_of
 from profsvc.errors import UsageError
 
 FIELDS = ("minute", "hour", "day", "month", "day_of_week")
+ALLOWED = {
+    "minute": "0 to 59", "hour": "0 to 23", "day": "1 to 31", "month": "1 to 12 or jan to dec",
+    "day_of_week": "0 to 7 or sun to sat (0 and 7 are Sunday)",
+}  # fmt: skip
 DAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
 FORMS = (*[re.compile(r"[0-9*/,-]+")] * 3, *[re.compile(r"[0-9a-z*/,-]+")] * 2)
 # Newest first: how far back the last time is looked for, so that few times lie in the shortest stretch that has one.
@@ -124,11 +128,18 @@ def times_of(cron: str, zone: str = "UTC") -> Times:
         raise UsageError(
             f"--cron {cron!r} names days of the month and of the week; give one of them and a * for the other"
         )
-    try:
-        fields[4] = _days(fields[4])
-        trigger = CronTrigger(timezone=UTC, **dict(zip(FIELDS, fields, strict=True)))
-    except (ValueError, KeyError) as error:
-        raise UsageError(f"--cron {cron!r} cannot be read: {error}; such as '0 6 * * *' for 6 o'clock") from None
+    given = dict(zip(FIELDS, fields, strict=True))
+    for name, field in given.items():
+        try:
+            given[name] = _days(field) if name == "day_of_week" else field
+            CronTrigger(timezone=UTC, **{name: given[name]})
+        except (ValueError, KeyError):
+            allowed = f"{ALLOWED[name]}; lists (1,3), spans (1-5) and steps (*/2) of them, or *"
+            raise UsageError(
+                f"--cron {cron!r}: the {name.replace('_of_', ' of the ')} {field!r} is not one of {allowed}; such as "
+                "'0 6 * * *' for 6 o'clock"
+            ) from None
+    trigger = CronTrigger(timezone=UTC, **given)
     times = Times(trigger, place, fields[1].startswith("*"))
     if times.after(datetime.now(UTC)) is None:
         raise UsageError(f"--cron {cron!r} is never due")
@@ -156,5 +167,5 @@ def _days(field: str) -> str:
 def _day(text: str) -> int:
     number = DAYS.index(text) if text in DAYS else int(text)
     if not 0 <= number <= 7:
-        raise ValueError(f"there is no day {number} of the week")
+        raise ValueError(f"no day {number}")
     return number

@@ -11,7 +11,7 @@ from sqlalchemy import Engine
 
 from profsvc import channels, store
 from profsvc.analysis.clocks import zone_of
-from profsvc.errors import NotFoundError, ServiceError, UsageError
+from profsvc.errors import NotFoundError, ServiceError, UsageError, counted
 
 DELIVERED = "delivered"
 BACKUP = re.compile(r"profsvc-\d{4}-\d\d-\d\dT\d{4}Z(-\d+)?\.(sqlite|dump)")
@@ -20,7 +20,8 @@ BACKUP = re.compile(r"profsvc-\d{4}-\d\d-\d\dT\d{4}Z(-\d+)?\.(sqlite|dump)")
 class Job(NamedTuple):
     """A slot at work: what it works on, what it was told, when it was due, and what of it is done already.
 
-    ``note`` keeps what each channel made of it; it raises where the slot is somebody else's by now.
+    ``note`` keeps what each channel made of it; it raises where the slot is somebody else's by now. ``by`` is
+    who works.
     """
 
     engine: Engine
@@ -33,6 +34,7 @@ class Job(NamedTuple):
     attempts: int
     deliveries: Mapping[str, str]
     note: Callable[[Mapping[str, str]], None]
+    by: str = "a schedule"
 
 
 class Argument(NamedTuple):
@@ -83,10 +85,13 @@ def nightly(job: Job) -> str:
     for channel in wanted:
         if said.get(channel.name, "").startswith(DELIVERED):
             continue
-        (done,) = delivery.deliver(document, [channel])
-        said[channel.name] = f"{DELIVERED if done.delivered else 'failed'} {done.at}: {done.said}"
+        (done,) = delivery.deliver(job.engine, document, [channel], job.by)
+        reason = channels.told(done)
+        said[channel.name] = f"{DELIVERED if done.delivered else 'failed'} {done.at}" + (
+            f": {reason}" if reason else ""
+        )
         job.note(said)
-        failed += [] if done.delivered else [f"{channel.name}: {done.said}"]
+        failed += [] if done.delivered else [f"{channel.name}: {reason}"]
     if failed:
         raise ServiceError(
             f"{document['one_line']}; the report is stored, but was not delivered to {'; '.join(failed)}"
@@ -102,13 +107,14 @@ def prune(job: Job) -> str:
     runs = store.aged_runs(job.engine, store.read_age(job.arguments["older_than"]), job.project, tags)
     for run in runs:
         store.delete_run(job.engine, run["run_id"])
-    return f"{len(runs)} runs deleted, {store.sweep(job.engine, job.files)} bytes of leftovers removed"
+    freed = counted(store.sweep(job.engine, job.files), "byte")
+    return f"{counted(len(runs), 'run')} deleted, {freed} of leftovers removed"
 
 
 def vacuum(job: Job) -> str:
     """Remove for good what was deleted, and give its space back."""
-    of_files, of_database = store.vacuum(job.engine, job.files)
-    return f"{of_files} bytes of kept files and {of_database} bytes of the database are free again"
+    of_files, of_database = (counted(freed, "byte") for freed in store.vacuum(job.engine, job.files))
+    return f"{of_files} of kept files and {of_database} of the database are free again"
 
 
 def backup(job: Job) -> str:
@@ -127,8 +133,9 @@ def backup(job: Job) -> str:
             shutil.rmtree(f"{path}.files", ignore_errors=True)
     except OSError as error:
         raise ServiceError(f"{folder} does not take the backup: {error.strerror}") from None
-    held = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in done.rows.items() if count) or "no rows"
-    return f"{target}: whole; {held}" + (f"; {len(removed)} older copies removed" if removed else "")
+    held = ", ".join(f"{name.replace('_', ' ')}: {count}" for name, count in done.rows.items() if count) or "no rows"
+    gone = f"; {counted(len(removed), 'older copy')} removed" if removed else ""
+    return f"{target}: whole; {held}{gone}"
 
 
 KINDS: Mapping[str, Kind] = {

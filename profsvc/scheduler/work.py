@@ -113,7 +113,7 @@ def _worked(house: House, row: Mapping[str, Any], slot: store.Slot) -> tuple[str
 
     job = Job(
         house.engine, house.files, house.channels, row["project"], row["zone"], row["arguments"], slot.due_at,
-        slot.attempts, slot.deliveries, note,
+        slot.attempts, slot.deliveries, note, f"schedule {row['schedule_id']}",
     )  # fmt: skip
     try:
         with _beating(house, slot):

@@ -32,6 +32,7 @@ from profsvc.store.deleted import (
     rereading,
     restoring,
 )
+from profsvc.store.deliveries import Delivered, keep_delivery
 from profsvc.store.engine import address, file_of, make_engine, one_state, set_journal, url_of
 from profsvc.store.health import Check, examine
 from profsvc.store.history import (
@@ -76,11 +77,13 @@ from profsvc.store.power import (
 )
 from profsvc.store.predictions import (
     MOST_PREDICTIONS,
+    UNCHANGED,
     criteria_of_kernels,
     foretold,
     save_predictions,
     scored_predictions,
     sources_of_predictions,
+    traits_of_kernels,
     work_of_kernels,
 )
 from profsvc.store.read import (
@@ -123,6 +126,7 @@ from profsvc.store.schedules import (
     take_slot,
 )
 from profsvc.store.series import (
+    BINARY,
     figures_of_runs,
     predictions_of_runs,
     projects,
@@ -141,6 +145,7 @@ from profsvc.store.wide import wide_values
 
 __all__ = [
     "ASKED",
+    "BINARY",
     "BY_PEOPLE",
     "COUNTED",
     "EVERYTHING",
@@ -151,12 +156,14 @@ __all__ = [
     "MOST_ROWS",
     "ORDERS",
     "SCOPES",
+    "UNCHANGED",
     "VIEWS",
     "Answer",
     "Arrival",
     "Backup",
     "Check",
     "Condition",
+    "Delivered",
     "Files",
     "Grant",
     "Move",
@@ -214,6 +221,7 @@ __all__ = [
     "is_closed",
     "is_server",
     "is_server_of",
+    "keep_delivery",
     "keep_night",
     "keeping",
     "kept_bytes",
@@ -296,6 +304,7 @@ __all__ = [
     "time_without",
     "timeline",
     "traces_of_run",
+    "traits_of_kernels",
     "transfers_by_kind",
     "upgrade",
     "upload",

@@ -7,10 +7,11 @@ of power, to the newest runs alone, by primary keys and one index.
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Engine, text
+from sqlalchemy import Connection, Engine, Result, text
 
 from profsvc.errors import NotFoundError
 from profsvc.store.lists import bounded
+from profsvc.store.power_shapes import SHAPES
 from profsvc.store.schema import STEP, WHOLE
 from profsvc.store.shapes import RANGE
 
@@ -41,11 +42,12 @@ _RECENT = """
     ORDER BY coalesce(sum(t.total_ns), 0) DESC, k.kernel_id LIMIT :most
 """
 # The order of a CROSS JOIN is kept by SQLite, which otherwise may begin with every run of the project.
-_NEWEST = """
-    SELECT t.upload_id AS place, u.run_id
-    FROM kernel_totals t CROSS JOIN uploads u CROSS JOIN runs r
+_RUN = "r.run_id, r.project, r.name AS run, NULLIF(d.name, '') AS device, r.commit_id, r.started_at, r.created_at"
+_NEWEST = f"""
+    SELECT t.upload_id AS place, {_RUN}
+    FROM kernel_totals t CROSS JOIN uploads u CROSS JOIN runs r LEFT JOIN devices d ON d.device_id = r.device_id
     WHERE t.kernel_id = :kernel_id AND t.upload_id < :before AND u.upload_id = t.upload_id AND u.same_as IS NULL
-      AND r.run_id = u.run_id{among}
+      AND r.run_id = u.run_id{{among}}
     ORDER BY t.upload_id DESC LIMIT :most
 """
 _TOTALS = """
@@ -53,10 +55,6 @@ _TOTALS = """
     FROM uploads u CROSS JOIN kernel_totals t
     WHERE u.run_id IN ({runs}) AND u.same_as IS NULL AND t.kernel_id = :kernel_id AND t.upload_id = u.upload_id
     ORDER BY u.run_id, t.timed DESC, u.upload_id
-"""
-_RUNS = """
-    SELECT r.run_id, r.project, r.name AS run, NULLIF(d.name, '') AS device, r.commit_id, r.started_at, r.created_at
-    FROM runs r LEFT JOIN devices d ON d.device_id = r.device_id WHERE r.run_id IN ({runs})
 """
 _OF_LAUNCHES = f"""
     FROM uploads u CROSS JOIN kernel_totals t CROSS JOIN runs r CROSS JOIN launches l CROSS JOIN shapes h
@@ -98,6 +96,7 @@ _POTENTIAL = _REASONED.format(f"""
       {_OF_LAUNCHES.format(table="potential", runs="{runs}")}
     ) one WHERE place = 1 GROUP BY run_id
 """)
+_NUMBERS = "(SELECT x.text_id FROM texts x WHERE x.text IN ({names}))"
 # One of these for each name: so both databases read the newest of them off the index and stop.
 _OF_LOAD = """
     SELECT run_id FROM (
@@ -107,16 +106,18 @@ _OF_LOAD = """
       ORDER BY c.run_id DESC LIMIT :most
     ) {column}_{name}
 """
-_NEWEST_POWER = "SELECT run_id AS place, run_id FROM ({loads}) n ORDER BY run_id DESC LIMIT :most"
-_POWER = """
-    SELECT DISTINCT c.run_id AS place, c.run_id FROM power_windows c CROSS JOIN runs r
-    WHERE c.load_id IN {loads} AND c.run_id < :before AND r.run_id = c.run_id{among}
-    ORDER BY c.run_id DESC LIMIT :most
+_NEWEST_POWER = f"""
+    SELECT n.run_id AS place, {_RUN}
+    FROM ({{loads}}) n CROSS JOIN runs r LEFT JOIN devices d ON d.device_id = r.device_id
+    WHERE r.run_id = n.run_id ORDER BY n.run_id DESC LIMIT :most
 """
-_POWER = """
-    SELECT * FROM v1_power
-    WHERE run_id IN ({runs}) AND (load IN ({names}) OR "window" IN ({names})) AND kind IN ('load', 'kernel')
-    ORDER BY run_id, item
+# The view, asked by the numbers of the texts: by the texts themselves Postgres expects one row, and joins them all.
+_POWER = f"""
+    SELECT {", ".join(f'{sql} AS "{name}"' for name, _, sql, _ in SHAPES["v1_power"].columns)}
+    FROM {SHAPES["v1_power"].source}
+    WHERE c.run_id IN ({{runs}}) AND c.kind_id IN (SELECT x.text_id FROM texts x WHERE x.text IN ('load', 'kernel'))
+      AND (c.load_id IN {_NUMBERS} OR c.window_id IN {_NUMBERS})
+    ORDER BY c.run_id, c.item
 """
 
 
@@ -214,7 +215,7 @@ def criterion_of_kernel(
     """Return by run the mean of a criterion over the launches of a kernel, weighted by time, the least and greatest."""
     with bounded(engine, seconds) as connection:
         asked = {"kernel_id": kernel_id, "criterion": criterion}
-        return _known_best(*(_rows(connection, query, runs, **asked) for query in (_CRITERION_OF_MEANS, _CRITERION)))
+        return _known_best(connection, _CRITERION, _CRITERION_OF_MEANS, runs, **asked)
 
 
 def potential_of_kernel(
@@ -222,14 +223,16 @@ def potential_of_kernel(
 ) -> dict[int, dict[str, Any]]:
     """Return by run the potential of all launches of a kernel together, and the least and greatest of one."""
     with bounded(engine, seconds) as connection:
-        queries = (_POTENTIAL_OF_MEANS, _POTENTIAL)
-        return _known_best(*(_rows(connection, query, runs, kernel_id=kernel_id) for query in queries))
+        return _known_best(connection, _POTENTIAL, _POTENTIAL_OF_MEANS, runs, kernel_id=kernel_id)
 
 
-def _known_best(of_means: Iterable[dict[str, Any]], of_launches: Iterable[dict[str, Any]]) -> dict[int, dict[str, Any]]:
+def _known_best(
+    connection: Connection, of_launches: str, of_means: str, runs: Sequence[int], **asked: Any
+) -> dict[int, dict[str, Any]]:
     """Return a row a run: that of its launches, unless only the one of the kernel's mean has a value."""
-    found = {row["run_id"]: row for row in of_means}
-    found |= {row["run_id"]: row for row in of_launches if row["value"] is not None or row["run_id"] not in found}
+    found = {row["run_id"]: row for row in _rows(connection, of_launches, runs, **asked)}
+    if without := [run for run in runs if run not in found or found[run]["value"] is None]:
+        found |= {row["run_id"]: row for row in _rows(connection, of_means, without, **asked)}
     return found
 
 
@@ -248,14 +251,22 @@ def _newest(connection: Connection, query: str, values: dict[str, Any], asked: A
     """Return the newest runs that a query gives, as many as asked for; it gives a row a file, the newest first."""
     among, more = _among(asked.project, asked.device)
     values = values | more | {"most": asked.points + 1, "before": asked.before or 2**62}
-    places = list(connection.execute(text(query.replace("{among}", among)), values).mappings())
+    places = _dicts(connection.execute(text(query.replace("{among}", among)), values))
     kept = places[: asked.points]
-    rows = {row["run_id"]: row for row in _rows(connection, _RUNS, {row["run_id"] for row in kept})}
-    order = dict.fromkeys(row["run_id"] for row in kept)
-    return Found({run: rows[run] for run in order}, kept[-1]["place"] if len(places) > len(kept) else None)
+    older = kept[-1]["place"] if len(places) > len(kept) else None
+    runs: dict[int, dict[str, Any]] = {}
+    for row in kept:
+        del row["place"]
+        runs.setdefault(row["run_id"], row)
+    return Found(runs, older)
 
 
 def _rows(connection: Connection, query: str, runs: Iterable[int], **values: Any) -> list[dict[str, Any]]:
     listed = ", ".join(str(int(run)) for run in runs) or "NULL"
-    result = connection.execute(text(query.replace("{runs}", listed)), values)
-    return [dict(row) for row in result.mappings()]
+    return _dicts(connection.execute(text(query.replace("{runs}", listed)), values))
+
+
+def _dicts(result: Result[Any]) -> list[dict[str, Any]]:
+    """Return the rows as dicts; ten thousand of them are faster so than one by one."""
+    names = list(result.keys())
+    return [dict(zip(names, row, strict=True)) for row in result.all()]

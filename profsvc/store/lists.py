@@ -43,6 +43,7 @@ KEYS = {
     "v1_findings": "finding_id",
     "v1_reports": "report_id",
     "v1_refusals": "refusal_id",
+    "v1_deliveries": "delivery_id",
 }
 # The columns that name the runs of a row, where they are called otherwise: a project sees a row if all are its own.
 RUNS = {"v1_predictions": ("run_before", "run_after")}

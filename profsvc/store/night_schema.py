@@ -85,5 +85,19 @@ refusals = table(
     text("refused_at", nullable=False),
     sqlite_autoincrement=True,
 )
+# Who was told of a report, and whether it arrived; no address is kept.
+deliveries = table(
+    "deliveries",
+    row_id("delivery_id"),
+    ref("report_id", "reports.report_id", cascade=True, nullable=False, index=True),
+    text("channel", nullable=False),
+    text("kind", nullable=False),
+    integer("delivered", nullable=False),
+    text("message"),
+    text("sent_by", nullable=False),
+    text("sent_at", nullable=False),
+    CheckConstraint("delivered IN (0, 1)", name="delivered"),
+    sqlite_autoincrement=True,
+)
 
-NIGHT = (reports, findings, finding_states, refusals)
+NIGHT = (reports, findings, finding_states, refusals, deliveries)

@@ -81,6 +81,22 @@ SHAPES = {
             ("document", "text", "n.document", "the report, as a JSON object"),
         ),
     ),
+    "v1_deliveries": Shape(
+        "A report that was sent to a channel, and what became of it.",
+        "deliveries d JOIN reports n ON n.report_id = d.report_id",
+        (
+            ("delivery_id", "int", "d.delivery_id", "the delivery's number"),
+            ("report_id", "int", "d.report_id", "the report"),
+            ("project", "text", "NULLIF(n.project, '')", "project that it is on; null for all"),
+            ("night", "text", "n.night", "its night, a local date"),
+            ("channel", "text", "d.channel", "name of the channel"),
+            ("kind", "text", "d.kind", "what the channel is: smtp, slack, teams, mattermost or file"),
+            ("delivered", "int", "d.delivered", "1 if it was delivered, else 0"),
+            ("message", "text", "d.message", "why it was not, or not to everybody; null if it was"),
+            ("sent_by", "text", "d.sent_by", "who sent it: a schedule by its number, or a user"),
+            ("sent_at", "text", "d.sent_at", "when that was known, UTC, ISO 8601"),
+        ),
+    ),
     "v1_refusals": Shape(
         "A file that was refused: nothing of it is stored.",
         "refusals f",

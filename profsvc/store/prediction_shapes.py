@@ -2,6 +2,11 @@
 
 from profsvc.store.shapes import Shape, text_of
 
+# A pair of runs that can be compared counts if the kernel changed between them.
+_LEFT_OUT = (
+    "CASE WHEN c.scored = 0 THEN 'not comparable' WHEN c.changed = 0 THEN 'unchanged'"
+    " WHEN c.changed IS NULL THEN 'unknown' END"
+)
 SHAPES = {
     "v1_predictions": Shape(
         "A speedup that was foretold of a kernel, and the one that a later run achieved.",
@@ -38,8 +43,29 @@ SHAPES = {
                 text_of("c.same_work_id"),
                 "why both do the same work: map (somebody said so), threads (as many a launch); null if unknown",
             ),
-            ("scored", "int", "c.scored", "1 if it counts for the accuracy, else 0"),
-            ("reason", "text", text_of("c.reason_id"), "why it does not count"),
+            ("changed", "int", "c.changed", "1 if the kernel is another one in the run after, else 0; null if unknown"),
+            ("changed_because", "text", text_of("c.changed_because_id"), "what says so, or why nothing does"),
+            (
+                "scored",
+                "int",
+                f"CASE WHEN {_LEFT_OUT} IS NULL THEN 1 ELSE 0 END",
+                "1 if it counts for the accuracy, else 0",
+            ),
+            (
+                "left_out",
+                "text",
+                _LEFT_OUT,
+                "why not, in a word: not comparable (other work, device or tool), unchanged (the kernel is the same), "
+                "unknown (nothing says whether it changed)",
+            ),
+            (
+                "reason",
+                "text",
+                text_of(
+                    "CASE WHEN c.scored = 0 THEN c.reason_id WHEN c.changed = 1 THEN NULL ELSE c.changed_because_id END"
+                ),
+                "why it does not count, in a sentence",
+            ),
             ("analysis_version", "text", text_of("c.analysis_version_id"), "version of the analysis that foretold it"),
             ("made_at", "text", "c.made_at", "when the two runs were compared, UTC, ISO 8601"),
         ),

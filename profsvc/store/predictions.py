@@ -1,10 +1,10 @@
 """What was foretold of the kernels of a run, what is known of their work, and the predictions that come of two runs."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Engine, text
+from sqlalchemy import Connection, Engine, bindparam, text
 
 from profsvc.store.bulk import insert_rows
 from profsvc.store.engine import reading, writing
@@ -12,6 +12,7 @@ from profsvc.store.load import now
 from profsvc.store.names import Names
 from profsvc.store.prediction_schema import TEXTS
 from profsvc.store.results import must_exist
+from profsvc.store.schema import STEP
 
 # Pages of one report hold a launch several times: the page whose numbers are doubted least stands for it. A speedup of
 # a kernel is that of all its time: of launches of 2 ms and 1 ms with speedups 2 and 1 it is 3 ms over 2 ms.
@@ -110,6 +111,8 @@ OF_SCORE = (
     "prediction_id", "run_before", "run_after", "kernel_before", "kernel_after", "source", "kind", "criterion",
     "predicted", "achieved", "value_before", "value_after",
 )  # fmt: skip
+# Why a prediction does not count, of those that would if all pairs did of which nothing says that the kernel changed.
+UNCHANGED = ("unchanged", "unknown")
 # What a tool is called in formats and so as a source.
 SHORT = {"Nsight Compute": "ncu"}
 _WORK = """
@@ -122,6 +125,21 @@ _WORK = """
       FROM v1_launches WHERE run_id = :run_id AND same_as IS NULL
     ) l
     GROUP BY l.kernel
+"""
+
+_SHAPE = ("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z", "registers_per_thread",
+          "shared_mem_static_bytes", "shared_mem_dynamic_bytes")  # fmt: skip
+_SHAPES = f"""
+    SELECT kernel, count(*) AS launches, {", ".join(f"min({c}) AS least_{c}, max({c}) AS most_{c}" for c in _SHAPE)}
+    FROM v1_launches WHERE run_id = :run_id AND same_as IS NULL GROUP BY kernel
+"""
+_COUNTERS = f"""
+    SELECT k.kernel, x.text AS counter, coalesce(e.text, '') AS expression, min(c.value) AS least, max(c.value) AS most
+    FROM uploads u JOIN launches l ON l.launch_id BETWEEN u.upload_id * {STEP} AND u.upload_id * {STEP} + {STEP - 1}
+    JOIN shapes h ON h.shape_id = l.shape_id JOIN kernels k ON k.kernel_id = h.kernel_id
+    JOIN counters c ON c.launch_id = l.launch_id JOIN texts x ON x.text_id = c.counter_id
+    LEFT JOIN texts e ON e.text_id = c.expression_id
+    WHERE u.run_id = :run_id AND x.text IN :counters AND c.value IS NOT NULL GROUP BY k.kernel, x.text, e.text
 """
 
 
@@ -164,20 +182,45 @@ def work_of_kernels(engine: Engine, run_id: int) -> dict[str, dict[str, Any]]:
         return {row["kernel"]: dict(row) for row in rows}
 
 
-def scored_predictions(
-    engine: Engine, project: str | None = None, source: str | None = None, most: int = MOST_PREDICTIONS
-) -> tuple[list[dict[str, Any]], int]:
-    """Return the predictions that count, the newest ``most`` of them in the order they were made, and how many there
-    are of all.
+def traits_of_kernels(
+    engine: Engine, run_id: int, counters: Sequence[str]
+) -> dict[str, tuple[int, dict[tuple[str, str], tuple[float, float]]]]:
+    """Return of each kernel of a run how many launches it has, and the least and the most of what is known of them:
+    grid, block, registers and shared memory, and these counters, each with the expression that it was computed by.
+    """
+    found: dict[str, tuple[int, dict[tuple[str, str], tuple[float, float]]]] = {}
+    asked = text(_COUNTERS).bindparams(bindparam("counters", expanding=True))
+    with reading(engine) as connection:
+        for row in connection.execute(text(_SHAPES), {"run_id": run_id}).mappings():
+            ends = {(name, ""): (row[f"least_{name}"], row[f"most_{name}"]) for name in _SHAPE}
+            known = {name: pair for name, pair in ends.items() if pair[0] is not None}
+            found[row["kernel"]] = int(row["launches"]), known
+        for row in connection.execute(asked, {"run_id": run_id, "counters": list(counters)}).mappings():
+            if row["kernel"] in found:
+                found[row["kernel"]][1][row["counter"], row["expression"]] = row["least"], row["most"]
+    return found
 
-    The columns are `OF_SCORE`, those of ``v1_predictions``.
+
+def scored_predictions(
+    engine: Engine,
+    project: str | None = None,
+    source: str | None = None,
+    most: int = MOST_PREDICTIONS,
+    *,
+    unchanged: bool = False,
+) -> tuple[list[dict[str, Any]], dict[str | None, int]]:
+    """Return the predictions that count, the newest ``most`` of them in the order they were made, and how many there
+    are by why they are left out: None for those that count.
+
+    The columns are `OF_SCORE`, those of ``v1_predictions``. With ``unchanged`` those of `UNCHANGED` are among them.
     """
     asked = {name: value for name, value in (("project", project), ("source", source)) if value is not None}
     where = "".join(f" AND {name} = :{name}" for name in asked)
+    too = f" OR left_out IN ({', '.join(map(repr, UNCHANGED))})" if unchanged else ""
     with reading(engine) as connection:
-        query = f"SELECT count(*) FROM v1_predictions WHERE 1 = 1{where}"
-        recorded = int(connection.execute(text(query), asked).scalar_one())
-        query = f"SELECT {', '.join(OF_SCORE)} FROM v1_predictions WHERE scored = 1{where}"
+        query = f"SELECT left_out, count(*) FROM v1_predictions WHERE 1 = 1{where} GROUP BY left_out"
+        recorded = {name: int(number) for name, number in connection.execute(text(query), asked).all()}
+        query = f"SELECT {', '.join(OF_SCORE)} FROM v1_predictions WHERE (left_out IS NULL{too}){where}"
         query += " ORDER BY prediction_id DESC LIMIT :most"
         rows = [dict(row) for row in connection.execute(text(query), {**asked, "most": most}).mappings()]
     return rows[::-1], recorded
@@ -213,7 +256,7 @@ def _insert(connection: Connection, pair: Mapping[str, int], rows: list[Mapping[
         columns[f"{name}_id"] = kernels.column([(row[name],) for row in rows])
     for name in TEXTS:
         columns[f"{name}_id"] = texts.column([None if row[name] is None else (row[name],) for row in rows])
-    for name in ("predicted", "achieved", "value_before", "value_after", "before_ns", "after_ns", "scored"):
+    for name in ("predicted", "achieved", "value_before", "value_after", "before_ns", "after_ns", "scored", "changed"):
         columns[name] = [row[name] for row in rows]
     columns["made_at"] = [now()] * len(rows)
     insert_rows(connection, "predictions", list(columns), zip(*columns.values(), strict=True))

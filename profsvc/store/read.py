@@ -43,6 +43,7 @@ ORDER = {
     "v1_findings": "finding_id",
     "v1_reports": "report_id",
     "v1_refusals": "refusal_id",
+    "v1_deliveries": "delivery_id",
 }
 
 NEAR = 1000

@@ -33,7 +33,12 @@ SHAPES: dict[str, Shape] = {
             ("last_state", "text", "t.state", _STATES),
             ("last_attempts", "int", "t.attempts", "how often it was tried"),
             ("last_message", "text", "t.message", "what came of it, or why it failed"),
-            ("last_deliveries", "text", "t.deliveries", "what each channel made of it, as a JSON object of texts"),
+            (
+                "last_deliveries",
+                "text",
+                "t.deliveries",
+                "what became of it by channel, as a JSON object of texts; v1_deliveries has them one by one",
+            ),
         ),
     ),
     "v1_slots": Shape(
@@ -53,7 +58,12 @@ SHAPES: dict[str, Shape] = {
             ("ended_at", "text", "t.ended_at", _ENDED),
             ("state", "text", "t.state", _STATES),
             ("message", "text", "t.message", "what came of it, or why it failed"),
-            ("deliveries", "text", "t.deliveries", "what each channel made of it, as a JSON object of texts"),
+            (
+                "deliveries",
+                "text",
+                "t.deliveries",
+                "what became of it by channel, as a JSON object of texts; v1_deliveries has them one by one",
+            ),
         ),
     ),
 }

@@ -230,13 +230,12 @@ def _series(points: Sequence[Row]) -> list[Row]:
     keys = ("project", "device", "sensor", "gpu_index", "window")
     groups: dict[tuple[Any, ...], list[Row]] = {}
     for point in points:
-        groups.setdefault(tuple(point.get(key) for key in keys), []).append(point)
+        groups.setdefault(tuple(map(point.get, keys)), []).append(point)
     made = []
     for number, (key, own) in enumerate(sorted(groups.items(), key=lambda item: -len(item[1]))):
-        for point in own:
-            point["series"] = number
         before = None
         for point in own:
+            point["series"] = number
             point["previous_run_id"] = before
             before = point["run_id"]
         known = sum(point["value"] is not None for point in own)

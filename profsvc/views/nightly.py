@@ -1,6 +1,7 @@
 """Nightly reports as they are stored: the list of them, and the document of one."""
 
 import json
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 from profsvc import store
@@ -9,10 +10,13 @@ from profsvc.errors import NotFoundError
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
+Row = Mapping[str, Any]
 COLUMNS = (
     "report_id", "project", "night", "zone", "made_at", "runs", "series", "findings_new", "findings_open",
     "reruns_wanted", "uploads_failed", "one_line",
 )  # fmt: skip
+DELIVERIES = ("report_id", "channel", "kind", "delivered", "message", "sent_by", "sent_at")
+MOST_DELIVERIES = 10_000
 NEWEST = "newest"
 LIMIT = 100
 
@@ -36,6 +40,33 @@ def report(engine: "Engine", number: int | str, project: str | None = None) -> d
         return document
     what = "no report is stored yet" if number == NEWEST else f"no report has the number {number}"
     raise NotFoundError(f"{what}; make one with: profsvc report nightly")
+
+
+def deliveries(engine: "Engine", report_ids: Collection[int], project: str | None = None) -> dict[int, list[Row]]:
+    """Return what became of each sending of these reports, the oldest first, by the number of the report."""
+    found: dict[int, list[Row]] = {number: [] for number in report_ids}
+    if found:
+        among = [store.Condition("report_id", bound, str(end)) for bound, end in
+                 (("gte", min(found)), ("lte", max(found)))]  # fmt: skip
+        page = store.list_view(
+            engine, "v1_deliveries", among, columns=DELIVERIES, order=["-delivery_id"], limit=MOST_DELIVERIES,
+            project=project,
+        )  # fmt: skip
+        for row in reversed(page.rows):
+            if row["report_id"] in found:
+                found[row["report_id"]].append(row)
+    return found
+
+
+def sent(delivery: Row) -> str:
+    """Say what became of a report that was sent to a channel.
+
+    >>> sent({"channel": "team", "kind": "smtp", "delivered": 1, "message": None, "sent_at": "2026-11-21T06:00:00Z"})
+    'team (smtp) delivered 2026-11-21T06:00:00Z'
+    """
+    done = "delivered" if delivery["delivered"] else "not delivered"
+    reason = f": {delivery['message']}" if delivery["message"] else ""
+    return f"{delivery['channel']} ({delivery['kind']}) {done} {delivery['sent_at']}{reason}"
 
 
 def _number(number: int | str) -> str:

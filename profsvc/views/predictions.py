@@ -1,5 +1,6 @@
 """What was foretold, and what came of it: recorded when two runs are compared, scored over all of them."""
 
+import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
@@ -7,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from profsvc import store
+from profsvc.analysis.changed_kernels import COUNTED, LAUNCHED, Build, Kernel, Verdict, changed
 from profsvc.analysis.matching import MAPPED
 from profsvc.errors import NotFoundError
 from profsvc.formulas import accuracy as formula
@@ -23,6 +25,8 @@ SCORES = (
 OVERALL = "overall"
 KINDS = ("overall", "ceiling", "criterion", "model", "global", "local")
 SAME_THREADS = "threads"
+LEFT_OUT = ("not comparable", *store.UNCHANGED)
+TRAITS = (*LAUNCHED, *COUNTED)
 # A criterion that rose by less was hardly worked on.
 ACTED = 0.05
 
@@ -38,16 +42,43 @@ def record(engine: "Engine", view: Row) -> dict[str, Any]:
     told = [row for row in store.foretold(engine, before) if row["kernel"] in pairs]
     works = [store.work_of_kernels(engine, run_id) for run_id in (before, after)] if told else [{}, {}]
     values = store.criteria_of_kernels(engine, after) if told else {}
+    verdicts = _verdicts(engine, view, pairs) if told else {}
     judged = {
         name: _judged(
-            pair, _work(works[0], name, view["before"]), _work(works[1], pair["kernel_after_full"], view["after"])
+            pair,
+            _work(works[0], name, view["before"]),
+            _work(works[1], pair["kernel_after_full"], view["after"]),
+            verdicts[name],
         )
         for name, pair in pairs.items()
+        if told
     }
     rows = [_prediction(row, pairs[row["kernel"]], judged[row["kernel"]], values) for row in told]
     store.save_predictions(engine, before, after, rows)
-    reasons = list(dict.fromkeys(f"{row['kernel_after']}: {row['reason']}" for row in rows if row["reason"]))
-    return {"recorded": len(rows), "scored": sum(row["scored"] for row in rows), "reasons": reasons}
+    left_out = [row for row in rows if not (row["scored"] and row["changed"])]
+    reasons = dict.fromkeys(f"{row['kernel_after']}: {row['reason'] or row['changed_because']}" for row in left_out)
+    return {"recorded": len(rows), "scored": len(rows) - len(left_out), "reasons": list(reasons)}
+
+
+def _verdicts(engine: "Engine", view: Row, pairs: Mapping[str, Row]) -> dict[str, Verdict]:
+    """Return of each kernel whether it is another one in the run after."""
+    runs = view["before"], view["after"]
+    builds = _build(runs[0]), _build(runs[1])
+    traits = [store.traits_of_kernels(engine, run["run_id"], TRAITS) for run in runs]
+
+    def kernel(number: int, name: str) -> Kernel:
+        return Kernel(name, *traits[number].get(name, (0, {})))
+
+    return {
+        name: changed(
+            kernel(0, name), kernel(1, pair["kernel_after_full"]), builds, mapped=pair["matched_by"] == MAPPED
+        )
+        for name, pair in pairs.items()
+    }
+
+
+def _build(run: Row) -> Build:
+    return Build(json.loads(run["tags"]).get(store.BINARY), run["commit_id"])
 
 
 def _prediction(told: Row, pair: Row, judged: Row, values: Mapping[tuple[str, str], float]) -> dict[str, Any]:
@@ -78,8 +109,10 @@ def _is_pair(row: Row, *, same_run: bool) -> bool:
     return row["speedup"] is not None and not (same_run and row["kernel_before_full"] == row["kernel_after_full"])
 
 
-def _judged(pair: Row, old: Row, new: Row) -> dict[str, Any]:
-    """Why both do the same work, and why a prediction of the pair does not count; None where it does."""
+def _judged(pair: Row, old: Row, new: Row, verdict: Verdict) -> dict[str, Any]:
+    """Why both do the same work, and why a prediction of the pair cannot be compared; None where it can. What is known
+    of whether the kernel changed stands beside it.
+    """
     same = MAPPED if pair["matched_by"] == MAPPED else SAME_THREADS if _threads(old) == _threads(new) else None
     if same == SAME_THREADS and _threads(old) is None:
         same = None
@@ -94,8 +127,14 @@ def _judged(pair: Row, old: Row, new: Row) -> dict[str, Any]:
             f"nothing says that both do the same work: a launch has {threads[0]} before and {threads[1]} after; "
             "where it is the same, say so with --map OLD=NEW"
         )
-    return {"same_work": same, "device": old["device"], "scored": int(not said),
-            "reason": "; ".join(said) or None}  # fmt: skip
+    return {
+        "same_work": same,
+        "device": old["device"],
+        "scored": int(not said),
+        "reason": "; ".join(said) or None,
+        "changed": None if verdict.changed is None else int(verdict.changed),
+        "changed_because": verdict.because,
+    }
 
 
 def _threads(one: Row) -> tuple[float, float] | None:
@@ -117,16 +156,25 @@ def _names(one: Row, what: str) -> set[str]:
 
 
 def accuracy(
-    engine: "Engine", project: str | None = None, source: str | None = None, *, acted: bool = False, best: bool = False
+    engine: "Engine",
+    project: str | None = None,
+    source: str | None = None,
+    *,
+    acted: bool = False,
+    best: bool = False,
+    unchanged: bool = False,
 ) -> dict[str, Any]:
     """Score the predictions that count: a row for each source, kind and criterion in ``scores``.
 
-    With ``acted`` only those of a criterion that the change improved by 0.05 or more, where that is known; with
-    ``best`` of several runs after one only the fastest. ``common`` compares the overall predictions of all sources on
-    the pairs that each of them foretold. A row with too few pairs has its number and a reason, and no scores.
+    Those of kernels that did not change, or of which nothing says so, count with ``unchanged`` alone; ``left_out`` says
+    how many do not count, by why. With ``acted`` only those of a criterion that the change improved by 0.05 or more,
+    where that is known; with ``best`` of several runs after one only the fastest. ``common`` compares the overall
+    predictions of all sources on the pairs that each of them foretold. A row with too few pairs has its number and a
+    reason, and no scores.
     ``pairs`` are the overall predictions that were scored.
     """
-    counted, recorded = store.scored_predictions(engine, project, source)
+    counted, numbers = store.scored_predictions(engine, project, source, unchanged=unchanged)
+    recorded = sum(numbers.values())
     if source is not None and not recorded and source not in (named := store.sources_of_predictions(engine)):
         raise NotFoundError.near("source of predictions", source, named)
     rows: list[Row] = [row for row in counted if not acted or _improved(row)]
@@ -137,7 +185,9 @@ def accuracy(
         "source": source,
         "acted": acted,
         "best": best,
+        "unchanged": unchanged,
         "recorded": recorded,
+        "left_out": {why: numbers.get(why, 0) for why in LEFT_OUT if not (unchanged and why in store.UNCHANGED)},
         "counted": len(counted),
         "scored": len(rows),
         "truncated": len(counted) == store.MOST_PREDICTIONS,

@@ -37,6 +37,9 @@ UNITS: Mapping[str, Mapping[str, float]] = {
 OPTIONS = {"sms": "sms", "warps": "warps", "frequency_hz": "frequency", "bandwidth_bytes_per_s": "bandwidth"}
 EXAMPLES = {"sms": "66 or x0.5", "warps": "32 or x0.5", "frequency_hz": "1200MHz, 1.2GHz or x0.8",
             "bandwidth_bytes_per_s": "2000 (GB/s), 2TB/s or x1.5"}  # fmt: skip
+ALLOWED = {"sms": "a whole number of SMs or a share", "warps": "a whole number of warps or a share",
+           "frequency_hz": "a frequency with its unit or a share", "bandwidth_bytes_per_s": "a bandwidth or a share",
+           }  # fmt: skip
 # What is asked where nobody says what: one thing at a time.
 ALONE = {"sms": (0.25, 0.5, 0.75), "warps": (0.5, 2.0), "frequency_hz": (0.6, 0.8),
          "bandwidth_bytes_per_s": (0.5, 1.5, 2.0)}  # fmt: skip
@@ -162,7 +165,7 @@ def _values(name: str, texts: Sequence[str], now: Mapping[str, Any]) -> list[flo
         if name in WHOLE and match and match[1] and 0 < value < math.inf:
             value = max(1.0, math.floor(value))
         if not (math.isfinite(value) and value > 0) or (name in WHOLE and value != int(value)):
-            raise UsageError(f"{OPTIONS[name]} {text!r} is none; write {EXAMPLES[name]}")
+            raise UsageError(f"{OPTIONS[name]} {text!r} must be {ALLOWED[name]}, such as {EXAMPLES[name]}")
         found.append(value)
     return found
 

@@ -57,7 +57,9 @@ def _report(request: Request) -> Response:
     if form in FORMS:
         written = forms.in_form(document, FORMS[form]).encode("utf-8", "backslashreplace")
         return Response(written, 200, LOCKED, MEDIA[form])
-    return success(request, {"report": document})
+    number = document["report_id"]
+    sent = nightly.deliveries(site_of(request).engine, [number], grant_of(request).project)[number]
+    return success(request, {"report": document, "deliveries": sent})
 
 
 async def make(request: Request) -> Response:

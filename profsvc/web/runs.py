@@ -96,14 +96,12 @@ async def accuracy(request: Request) -> Response:
 def _accuracy(request: Request) -> Response:
     asked = Asked(request)
     project, source = asked.text("project") or None, asked.text("source") or None
-    acted, best = asked.flag("acted"), asked.flag("best")
+    chosen = {name: asked.flag(name) for name in ("acted", "best", "unchanged")}
     asked.done()
     own = grant_of(request).project
     if own is not None and project not in (None, own):
         raise AccessError(f"the token is for the project {own!r} alone")
-    return success(
-        request, predictions.accuracy(site_of(request).engine, own or project, source, acted=acted, best=best)
-    )
+    return success(request, predictions.accuracy(site_of(request).engine, own or project, source, **chosen))
 
 
 async def explain(request: Request) -> Response:
@@ -155,6 +153,7 @@ def register(app: FastAPI) -> None:
         asks("source", "string", "only those of profsvc, or of a tool such as ncu"),
         asks("acted", "string", "1: of criteria, only those that the change improved", enum=["0", "1"]),
         asks("best", "string", "1: of several runs after one, only the one that achieved most", enum=["0", "1"]),
+        asks("unchanged", "string", "1: pairs too of which nothing says that the kernel changed", enum=["0", "1"]),
     ]
     add(app, "/v1/accuracy", accuracy, "read", name="accuracy", takes=takes, tag="runs")
     name = in_path("name", "a criterion, a counter, a metric, or potential", "divergence")

@@ -8,6 +8,7 @@ import pytest
 
 from profsvc import store
 from profsvc.web.site import Site
+from tests.conftest import ROOT
 from tests.web.conftest import running
 
 MAPPED = ("compare", "h200", "h200", "--map", "reduce_v1_divergent=reduce_v7_multielement")
@@ -58,6 +59,19 @@ def test_a_picture_and_a_wrong_question(own, tmp_path):
     assert own("report", "accuracy", "--source", "nobody").code == 3
 
 
+def test_a_run_of_an_unchanged_program_does_not_count_unless_asked(own):
+    assert own("upload", ROOT / "fixtures" / "ncu_raw" / "h200_three_launches.csv.gz", "--run", "again").code == 0
+    compared = json.loads(own("compare", "h200", "again", "-o", "json").out)["predictions"]
+    assert compared["recorded"] > 8
+    assert compared["scored"] == 0
+    assert all("it executes as many instructions" in reason for reason in compared["reasons"])
+    page = own("report", "accuracy").out
+    assert f"left out: {compared['recorded']}, of kernels that are the same in both runs" in page
+    view = json.loads(own("report", "accuracy", "--unchanged", "-o", "json").out)
+    assert (view["counted"], view["left_out"]) == (compared["recorded"], {"not comparable": 0})
+    assert {pair["achieved"] for pair in view["pairs"]} == {1.0}
+
+
 @pytest.fixture
 def closed(demo, tmp_path):
     """A service that needs tokens, on another copy of the store."""
@@ -80,10 +94,10 @@ def test_a_service_records_where_the_token_may_write(cli, own, closed, monkeypat
     monkeypatch.setenv("PROFSVC_TOKEN", tokens["upload"])
     written = cli(*MAPPED, "-o", "json")
     assert (written.code, written.err) == (0, "")
-    there = json.loads(cli("report", "accuracy", "--best", "-o", "json").out)
+    there = json.loads(cli("report", "accuracy", "--best", "--unchanged", "-o", "json").out)
     monkeypatch.delenv("PROFSVC_URL")
     assert json.loads(own(*MAPPED, "-o", "json").out)["predictions"] == json.loads(written.out)["predictions"]
-    here = json.loads(own("report", "accuracy", "--best", "-o", "json").out)
+    here = json.loads(own("report", "accuracy", "--best", "--unchanged", "-o", "json").out)
     for view in (here, there):
         assert {row.pop("prediction_id") for row in view["pairs"]}
     assert here == there

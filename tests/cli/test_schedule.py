@@ -1,5 +1,6 @@
 """Schedules and channels as a person has them: added, listed, run, sent; ``scheduler`` and ``serve`` as processes."""
 
+import getpass
 import json
 import os
 import re
@@ -93,6 +94,16 @@ def test_a_report_is_sent_as_it_is_made(cli, channels) -> None:
     bad = cli("report", "nightly", "--channel", "bad", "--channel", "archive")
     assert (bad.code, "stored, but was not delivered to bad" in bad.err) == (5, True)
     assert "archive: delivered:" in bad.err
+    listed = cli("report", "nightly", "--list")
+    assert (listed.code, listed.err) == (0, "")
+    assert "  all  report 1: " in listed.out
+    assert listed.out.count("archive (file) delivered 20") == 2
+    assert "bad (file) not delivered 20" in listed.out
+    (report,) = json.loads(cli("report", "nightly", "--list", "-o", "json").out)["reports"]
+    assert [(one["channel"], one["delivered"]) for one in report["deliveries"]] == [
+        ("archive", 1), ("bad", 0), ("archive", 1)]  # fmt: skip
+    assert {one["sent_by"] for one in report["deliveries"]} == {getpass.getuser()}
+    assert cli("report", "nightly", "--list", "-o", "md").code == 2
     assert cli("report", "nightly", "--channel", "nobody").code == 3
     assert cli("report", "nightly", "--channel", "archive", "--dry-run").code == 2
 

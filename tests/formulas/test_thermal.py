@@ -88,7 +88,7 @@ def test_fits_of_nothing_say_so() -> None:
     assert (
         fit_rise(t, np.full(100, 50.0)).refusal == "the temperature changes by 0.0 degC; a time constant needs 3 degC"
     )
-    assert fit_rise(t[:9], warm[:9]).refusal == "there are 9 readings; a time constant needs 20"
+    assert fit_rise(t[:9], warm[:9]).refusal == "a time constant needs 20 readings; there are 9"
     assert fit_decay(t, warm).refusal.endswith("the wrong way")
     rng = np.random.default_rng(2)
     assert fit_rise(t, 50 + 3 * rng.standard_normal(100)).refusal

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from profsvc.channels import load
+from profsvc.channels import deliver, load
 from profsvc.pipeline import delivery
 from tests.channels.sinks import mail_server, web_server
 from tests.reports.test_nightly import HOSTILE, Page, document
@@ -34,7 +34,7 @@ def test_hostile_names_stay_names_in_every_channel(made, tmp_path: Path, monkeyp
         text += f'[folder]\nkind = "file"\nfolder = "{tmp_path}/out"\n[mail]\nkind = "smtp"\nhost = "127.0.0.1"\n'
         text += f'port = {box.port}\nsecurity = "none"\nsender = "a@lab.example"\nto = ["b@lab.example"]\n'
         (tmp_path / "c.toml").write_text(text)
-        done = delivery.deliver(made, load(tmp_path / "c.toml").values())
+        done = deliver(delivery.message_of(made), load(tmp_path / "c.toml").values())
     assert [one.delivered for one in done] == [True] * 5, done
     (mail,) = box.mails()
     assert mail["subject"].isprintable()

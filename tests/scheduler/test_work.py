@@ -292,7 +292,7 @@ def test_backups_are_made_and_the_oldest_go(house: House, clock: Clock, tmp_path
         assert worked(house) == "done"
     names = sorted(path.name for path in (tmp_path / "b").iterdir() if path.suffix == ".sqlite")
     assert names == ["profsvc-2026-03-30T0600Z.sqlite", "profsvc-2026-03-31T0600Z.sqlite", "profsvc-mine.sqlite"]
-    assert slots(house)[-1]["message"].endswith("1 older copies removed")
+    assert slots(house)[-1]["message"].endswith("1 older copy removed")
     assert store.state(store.connect(str(tmp_path / "b" / names[0]))) == "current"
 
 
@@ -307,7 +307,7 @@ def test_old_runs_are_pruned_and_vacuumed(house: House, clock: Clock, stored) ->
         slot = take(house, row)
         assert slot
         assert perform(house, row, slot) == "done"
-    assert slots(house)[0]["message"][:14] == "1 runs deleted"
+    assert slots(house)[0]["message"].startswith("1 run deleted, ")
     assert len(store.runs(house.engine)) == 0
     assert store.deleted_uploads(house.engine) == []
 
@@ -317,9 +317,10 @@ def test_a_night_is_reported_and_sent_once(house, clock, monkeypatch, tmp_path) 
 
     def report(engine, project, date, zone):
         asked.append((project, str(date), zone))
-        return {"one_line": "nothing changed", "report_id": 1}
+        return {"one_line": "nothing changed", "report_id": number}
 
     forms = {"txt": "t", "md": "m", "html": "h", "json": "{}"}
+    number = night.report_of_night(house.engine)["report_id"]
     monkeypatch.setattr(night, "report_of_night", report)
     monkeypatch.setattr(delivery, "message_of", lambda _: Message("s", [], forms, "all-2026-03-29", "k"))
     blocked = tmp_path / "blocked"
@@ -341,5 +342,8 @@ def test_a_night_is_reported_and_sent_once(house, clock, monkeypatch, tmp_path) 
     assert worked(house) == "done"
     (slot,) = slots(house)
     assert (slot["message"], slot["deliveries"].count("delivered 20")) == ("nothing changed", 2)
+    sent = [(row["channel"], row["delivered"], row["sent_by"]) for row in store.select(house.engine, "v1_deliveries")]
+    by = f"schedule {slot['schedule_id']}"
+    assert sent == [("bad", 0, by), ("good", 1, by), ("bad", 1, by)]
     assert (blocked / "all-2026-03-29.md").exists()
     assert (tmp_path / "good" / "all-2026-03-29.html").stat().st_mtime_ns == stamp

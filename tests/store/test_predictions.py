@@ -4,10 +4,14 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from alembic import command
+from alembic.config import Config
 from sqlalchemy import Engine
 
 from profsvc import store
 from profsvc.errors import AccessError, NotFoundError
+from profsvc.store import migrate
+from tests.conftest import COUNTERS
 from tests.store.conftest import KERNELS, batches, info
 
 FIRST, SECOND, THIRD = 1_000_000_001, 1_000_000_002, 1_000_000_003
@@ -51,7 +55,7 @@ def prediction(**changes: Any) -> dict[str, Any]:
         "kernel_before": KERNELS[0], "kernel_after": KERNELS[1], "device": "NVIDIA H200", "source": "profsvc",
         "kind": "criterion", "criterion": "divergence", "predicted": 2.0, "achieved": 1.5, "value_before": 0.5,
         "value_after": 0.75, "before_ns": 1250.0, "after_ns": 833.0, "matched_by": "map", "same_work": "map",
-        "scored": 1, "reason": None, "analysis_version": "7",
+        "scored": 1, "reason": None, "analysis_version": "7", "changed": 1, "changed_because": "it was said",
     } | changes  # fmt: skip
 
 
@@ -114,12 +118,71 @@ def test_a_pair_made_anew_replaces_what_it_had(pair: Engine) -> None:
 def test_those_that_count_come_newest_last(pair: Engine) -> None:
     store.save_predictions(pair, 1, 2, [prediction(), prediction(source="ncu"), prediction(scored=0)])
     rows, recorded = store.scored_predictions(pair)
-    assert ([row["source"] for row in rows], recorded) == (["profsvc", "ncu"], 3)
+    assert ([row["source"] for row in rows], recorded) == (["profsvc", "ncu"], {None: 2, "not comparable": 1})
     rows, recorded = store.scored_predictions(pair, most=1)
-    assert ([row["source"] for row in rows], recorded) == (["ncu"], 3)
-    assert store.scored_predictions(pair, "lab", "ncu")[1] == 1
-    assert store.scored_predictions(pair, "other")[1] == 0
+    assert ([row["source"] for row in rows], recorded) == (["ncu"], {None: 2, "not comparable": 1})
+    assert store.scored_predictions(pair, "lab", "ncu")[1] == {None: 1}
+    assert store.scored_predictions(pair, "other")[1] == {}
     assert store.sources_of_predictions(pair) == ["ncu", "profsvc"]
+
+
+def test_the_view_says_why_a_pair_does_not_count(pair: Engine) -> None:
+    cases = {
+        None: {}, "not comparable": {"scored": 0, "reason": "other work", "changed": 0},
+        "unchanged": {"changed": 0, "changed_because": "the same"},
+        "unknown": {"changed": None, "changed_because": "nothing says"},
+    }  # fmt: skip
+    store.save_predictions(pair, 1, 2, [prediction(source=why or "counts", **more) for why, more in cases.items()])
+    found = {row["left_out"]: row for row in store.select(pair, "v1_predictions")}
+    assert {why: (row["source"], row["scored"], row["changed"], row["reason"]) for why, row in found.items()} == {
+        None: ("counts", 1, 1, None), "not comparable": ("not comparable", 0, 0, "other work"),
+        "unchanged": ("unchanged", 0, 0, "the same"), "unknown": ("unknown", 0, None, "nothing says"),
+    }  # fmt: skip
+    rows, recorded = store.scored_predictions(pair, unchanged=True)
+    assert {row["source"] for row in rows} == {"counts", "unchanged", "unknown"}
+    assert recorded == dict.fromkeys(cases, 1)
+
+
+def test_the_traits_of_a_kernel_are_the_ends_of_its_launches(pair: Engine) -> None:
+    counted = {"launch_id": [FIRST, THIRD, SECOND], "counter": ["inst_executed_warp"] * 3,
+               "value": [9.0, 7.0, None], "expression": ["inst", "rounded", "inst"]}  # fmt: skip
+    store.save_results(pair, 1, [{"counters": pd.DataFrame(counted)}], "8")
+    traits = store.traits_of_kernels(pair, 1, ["inst_executed_warp", "l2_bytes"])
+    known = {("inst_executed_warp", "inst"): (9, 9), ("inst_executed_warp", "rounded"): (7, 7), ("grid_x", ""): (1, 1),
+             ("block_z", ""): (1, 1)}  # fmt: skip
+    assert {name: number for name, (number, _) in traits.items()} == dict.fromkeys(KERNELS, 2)
+    assert known.items() <= traits[KERNELS[0]][1].items()
+    assert not {name for name, _ in traits[KERNELS[1]][1]} & {"inst_executed_warp", "registers_per_thread"}
+
+
+def rows_of(engine: Engine) -> list[dict[str, Any]]:
+    return [{name: row[name] for name in ("run_before", "run_after", "kernel_after", "left_out", "changed")}
+            for row in store.select(engine, "v1_predictions")]  # fmt: skip
+
+
+def test_predictions_of_an_older_schema_are_looked_at(pair: Engine) -> None:
+    for name, more in (("c", {"tags": {"binary": "x"}}), ("d", {"tags": {"binary": "x"}}), ("e", {"commit_id": "1"}),
+                       ("f", {"commit_id": "2"})):  # fmt: skip
+        store.write_upload(pair, info(name), store.RunInfo(name=name, project="lab", **more), batches())
+    executed = {1: 64.0, 2: 64.0, 3: 48.0}
+    for run_id, value in executed.items():
+        counted = {"launch_id": [run_id * 10**9 + 1], "counter": ["inst_executed_warp"], "value": [value],
+                   "expression": ["inst"]}  # fmt: skip
+        store.save_results(pair, run_id, [{"counters": pd.DataFrame(counted)}], "8")
+    same = {"kernel_after": KERNELS[0], "matched_by": "name"}
+    expected = {(1, 2): 1, (3, 4): 0, (4, 3): 0, (5, 6): 1, (5, 5): 0, (4, 6): None, (3, 1): 1}
+    for runs, changed in expected.items():
+        store.save_predictions(pair, *runs, [prediction(**same, changed=changed)])
+    store.save_predictions(pair, 2, 1, [prediction(changed=1)])  # by --map, to another kernel
+    before = rows_of(pair)
+    config = Config()
+    config.set_main_option("script_location", str(migrate.folder()))
+    with migrate.changing_schema(pair) as connection:
+        config.attributes["connection"] = connection
+        command.downgrade(config, "0014")
+    assert migrate.upgrade(pair, COUNTERS) == store.head()
+    assert rows_of(pair) == before
+    assert all(row["changed_because"] for row in store.select(pair, "v1_predictions"))
 
 
 def test_predictions_go_with_what_they_came_from(pair: Engine) -> None:

@@ -6,6 +6,7 @@ import pytest
 from scipy.stats import spearmanr
 
 from profsvc import pipeline, store
+from profsvc.analysis.changed_kernels import Verdict
 from profsvc.errors import NotFoundError
 from profsvc.reports import accuracy_text, comparison, model_plots
 from profsvc.views import compare as side_by_side
@@ -85,6 +86,53 @@ def test_the_same_pair_again_changes_nothing(held, became, recorded):
     assert rows() == before
 
 
+@pytest.fixture(scope="module")
+def again(held, recorded, tmp_path_factory):
+    """The same program profiled once more on another board, and what the same source becomes with fast arithmetic."""
+    file = tmp_path_factory.mktemp("again") / "store.sqlite"
+    store.backup(held, file)
+    engine = store.open_store(str(file))
+    for name in ("again", "fast_math"):
+        with (HELD_OUT / f"ncu_raw_base_{name}.csv.gz").open("rb") as stream:
+            pipeline.ingest(engine, stream, name, store.RunInfo(name=name))
+    yield engine
+    engine.dispose()
+
+
+def test_a_run_again_of_the_same_program_is_no_attempt(again):
+    view = side_by_side.compare(again, "held", "again")
+    made = predictions.record(again, view)
+    assert (made["scored"], len(made["reasons"])) == (0, 61)
+    assert made["recorded"] > 61
+    rows = store.select(again, "v1_predictions", name_after="again")
+    assert {(row["scored"], row["changed"], row["left_out"]) for row in rows} == {(0, 0, "unchanged")}
+    assert {row["reason"] for row in rows} == {
+        "it executes as many instructions and moves as much in both runs, and is launched alike"
+    }
+    # The profiler's own noise is all that came of it.
+    assert all(0.9 < row["achieved"] < 1.1 for row in rows)
+    before, after = (predictions.accuracy(again, unchanged=unchanged) for unchanged in (False, True))
+    assert before["left_out"] == {"not comparable": 0, "unchanged": len(rows), "unknown": 0}
+    assert before["recorded"] - before["counted"] == len(rows)
+    assert after["left_out"] == {"not comparable": 0}
+    assert after["counted"] == after["recorded"]
+    page = accuracy_text.accuracy(before)
+    assert f"left out: {len(rows)}, of kernels that are the same in both runs, which is no attempt" in page
+    assert "left out" not in (page := accuracy_text.accuracy(after))
+    assert page.startswith("predictions: whether or not the kernel changed\n")
+
+
+def test_of_a_program_that_changed_the_kernels_count_that_did(again):
+    view = side_by_side.compare(again, "held", "fast_math")
+    predictions.record(again, view)
+    rows = store.select(again, "v1_predictions", name_after="fast_math", criterion="overall", source="profsvc")
+    moved = {row["kernel_after"].partition("(")[0] for row in rows if row["scored"]}
+    # Those that divide, take roots, exponentials or logarithms, or round doubles to floats.
+    assert moved == {"softmax_naive", "softmax_warp", "softmax_online_f4", "divide_precise", "divide_fast",
+                     "fp64_literals", "nbody_global", "nbody_shared", "nbody_shared_u4"}  # fmt: skip
+    assert {row["left_out"] for row in rows if not row["scored"]} == {"unchanged"}
+
+
 def test_a_run_beside_itself_foretells_nothing(demo):
     found = predictions.record(demo, side_by_side.compare(demo, "h200", "h200"))
     assert found == {"recorded": 0, "scored": 0, "reasons": []}
@@ -158,14 +206,15 @@ OLD = {"least_threads": 64.0, "most_threads": 64.0, "unknown": 0, "device": "A",
     ],
 )
 def test_only_the_same_work_on_the_same_device_counts(by, changes, same, reason):
-    judged = predictions._judged({"matched_by": by}, OLD, OLD | changes)
+    judged = predictions._judged({"matched_by": by}, OLD, OLD | changes, Verdict(True, "why"))
     assert (judged["same_work"], judged["scored"], judged["device"]) == (same, int(reason is None), "A")
     assert judged["reason"] is None if reason is None else reason in judged["reason"]
 
 
 def test_kernels_whose_work_is_unknown_in_both_do_not_count():
     work = predictions._work({}, "k", {"device": None})
-    judged = predictions._judged({"matched_by": "name"}, work, work)
+    judged = predictions._judged({"matched_by": "name"}, work, work, Verdict(None, "nothing says"))
+    assert (judged["changed"], judged["changed_because"]) == (None, "nothing says")
     assert (judged["same_work"], judged["scored"]) == (None, 0)
     assert "an unknown number of threads before and an unknown number of threads after" in judged["reason"]
 

@@ -57,7 +57,8 @@ def test_a_grid_has_each_combination(demo):
     ],
 )
 def test_what_is_no_value_is_refused(demo, axis, text):
-    with pytest.raises(UsageError, match=f"{what_if.OPTIONS[axis]} .* is none; write {what_if.EXAMPLES[axis][:2]}"):
+    said = f"^{what_if.OPTIONS[axis]} .* must be a .* or a share, such as {what_if.EXAMPLES[axis][:2]}"
+    with pytest.raises(UsageError, match=said):
         what_if.what_if(demo, "h200", "saxpy", {axis: [text]})
 
 

@@ -49,6 +49,16 @@ COLUMNS = [
     Column("made_at", "Made (UTC)", "when"),
 ]
 
+OUTCOMES = {True: "delivered", False: "not delivered"}
+SENT = [
+    Column("channel", "Channel", "name", width=40),
+    Column("kind", "Kind"),
+    Column("outcome", "Outcome"),
+    Column("message", "Why not", "name", width=80),
+    Column("sent_by", "Sent by", "name", width=30),
+    Column("sent_at", "When (UTC)", "when"),
+]
+
 
 def show(request: Request) -> Response:
     """List the reports, the newest night first."""
@@ -83,6 +93,8 @@ def one(request: Request) -> Response:
     Asked(request).done()
     document = nightly.report(site_of(request).engine, request.path_params["report"], grant_of(request).project)
     number = document["report_id"]
+    sent = nightly.deliveries(site_of(request).engine, [number], grant_of(request).project)[number]
+    sent = [dict(row) | {"outcome": OUTCOMES[bool(row["delivered"])]} for row in sent]
     first, *others = head(document)
     forms = {"HTML": "html", "Markdown": "md", "Text": "txt"}
     return page(
@@ -91,6 +103,7 @@ def one(request: Request) -> Response:
         forms={title: path_to(request, f"/v1/reports/{number}.{form}") for title, form in forms.items()},
         tone=_tone(document), parts=parts(document), pictures=_pictures(document), tags=TAGS,
         numbered=_numbered(parts(document)), explain=EXPLAINED,
+        deliveries=sent, sent=SENT,
     )  # fmt: skip
 
 

@@ -174,6 +174,18 @@ def test_a_report_leads_to_its_findings_and_forms(service, told):
         path = f"/v1/reports/{told[1]['report']}.{form}"
         assert f'href="{path}"' in shown
         assert service.http.get(service.url + path).status_code == 200
+    assert "Sent to" not in shown
+    sent = store.Delivered(
+        told[1]["report"], "te<a>m", "smtp", False, "no such user", "schedule 3", "2026-01-16T06:00:00Z"
+    )
+    store.keep_delivery(told[0], sent)
+    shown = page(service, f"/reports/{told[1]['report']}")
+    assert "Sent to" in shown
+    assert "te&lt;a&gt;m" in shown
+    assert all(words in shown for words in ("smtp", "not delivered", "no such user", "schedule 3"))
+    (kept,) = service.ok(f"/v1/reports/{told[1]['report']}")["deliveries"]
+    assert (kept["channel"], kept["delivered"], kept["message"]) == ("te<a>m", 0, "no such user")
+    assert service.ok("/v1/deliveries")["rows"][0]["sent_by"] == "schedule 3"
     assert "Night of 2026-01-15" in page(service, "/reports/newest")
     page(service, "/reports/odd", 404)
 
