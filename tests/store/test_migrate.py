@@ -195,7 +195,7 @@ def test_postgres_understands_the_schema() -> None:
 def test_an_upgrade_waits_a_little_for_readers_and_gives_up(
     engine: Engine, stored: store.Stored, newer: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(migrate, "LOCK_SECONDS", 0.1)
+    monkeypatch.setattr(server, "LOCK_SECONDS", 0.1)
     monkeypatch.setattr(server, "WAITS", (0.01,))
     with reading(engine) as connection:
         connection.execute(text("SELECT * FROM v1_runs"))
