@@ -29,7 +29,6 @@ _TELL: ContextVar[Tell | None] = ContextVar("tell", default=None)
 
 # A file that was read again, or deleted and had back, is another row than the one that was seen.
 _SEEN = {"postgresql": "CAST(u.xmin AS text)", "sqlite": "''"}
-_STAYS = {"postgresql": " FOR KEY SHARE OF u", "sqlite": ""}
 _DONE = "EXISTS (SELECT 1 FROM filled f WHERE f.upload_id = u.upload_id AND f.seen = {seen})"
 _WAITING = f"SELECT min(u.upload_id), sum(u.launches + u.samples) FROM uploads u WHERE NOT {_DONE}"
 _NEXT = f"""
@@ -37,16 +36,16 @@ _NEXT = f"""
     FROM uploads u WHERE u.upload_id >= :low ORDER BY u.upload_id LIMIT {FILES_AT_ONCE}
 """
 _FORGET = "DELETE FROM filled WHERE upload_id BETWEEN :low AND :high"
-_NOTE = "INSERT INTO filled SELECT u.upload_id, {seen} FROM uploads u WHERE u.upload_id BETWEEN :low AND :high{stays}"
+_NOTE = "INSERT INTO filled SELECT u.upload_id, {seen} FROM uploads u WHERE u.upload_id BETWEEN :low AND :high"
 _GONE = "SELECT f.upload_id FROM filled f WHERE f.upload_id NOT IN (SELECT u.upload_id FROM uploads u)"
 
 
 class Fill(NamedTuple):
     """What a migration makes of the rows of files, but not in ``uploads`` itself.
 
-    ``expand`` makes the tables and columns to be filled, which nobody reads as yet. The statements are about the
-    uploads from ``:low`` to ``:high``, whose rows have numbers from ``:first`` to below ``:end``: ``clear`` removes
-    what was made of them, ``make`` makes it.
+    ``expand`` makes the tables and columns to be filled, which nobody reads as yet and which refer to none in use, for
+    that would wait for who writes. The statements are about the uploads from ``:low`` to ``:high``, whose rows have
+    numbers from ``:first`` to below ``:end``: ``clear`` removes what was made of them, ``make`` makes it.
     """
 
     revision: str
@@ -125,8 +124,7 @@ def _work(fill: Fill, total: int, next_part: Callable[[], Part | None]) -> None:
 
 
 def _spelled(connection: Connection, query: str) -> str:
-    kind = connection.dialect.name
-    return query.replace("{seen}", _SEEN[kind]).replace("{stays}", _STAYS[kind])
+    return query.replace("{seen}", _SEEN[connection.dialect.name])
 
 
 def _left(connection: Connection) -> tuple[int | None, int]:
@@ -138,8 +136,8 @@ def _left(connection: Connection) -> tuple[int | None, int]:
 def _fill_part(connection: Connection, fill: Fill) -> Part | None:
     """Fill in the next part; return None if there is none.
 
-    First it is noted as what the uploads are seen, and none of them can go: what is read after is that or newer, and
-    what changed since is seen to be another and done again.
+    First it is noted as what the uploads are seen: what is read after is that or newer, and what changed meanwhile is
+    seen to be another and done again.
     """
     low, _ = _left(connection)
     if low is None:
