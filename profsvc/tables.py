@@ -290,7 +290,8 @@ def _array(kind: str, length: int, given: Any) -> Any:
             return given
         return pd.arrays.IntegerArray(np.full(length, given or 0, np.int64), np.full(length, given is None))
     if kind == "text":
-        texts = given if isinstance(given, np.ndarray) else np.full(length, given, object)
+        # One cell stands for all rows where they are alike: no row of it can be written.
+        texts = given if isinstance(given, np.ndarray) else np.broadcast_to(np.array([given], object), length)
         return pd.Series(texts, dtype=object, copy=False)
     return given if isinstance(given, np.ndarray) else np.full(length, np.nan if given is None else given)
 

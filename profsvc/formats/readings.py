@@ -10,10 +10,11 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from profsvc.errors import BrokenInputError
+from profsvc.formats.channels import Channel as Sensor
+from profsvc.formats.channels import Readings, Sensors
 from profsvc.formats.meter_clock import ELAPSED, Stamp
 from profsvc.formats.numbers import NOT_NUMBERS, Numbers
-from profsvc.formats.sensors import Channel as Sensor
-from profsvc.formats.sensors import Column, Readings, Sensors
+from profsvc.formats.sensors import Column
 from profsvc.specs import Unit, units
 
 TOOL = "meter"

@@ -7,17 +7,19 @@ tells the GPUs apart, turns cells into values, rejects what cannot be, and keeps
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from profsvc.errors import BrokenInputError
+from profsvc.formats.channels import Readings, Sensors
 from profsvc.formats.clock import LOCAL, Clock, Flags, Int64s
 from profsvc.formats.coded import Coded
 from profsvc.formats.ncu import Ledger
 from profsvc.formats.ncu_lines import REJECT, TEXT_LIMIT, Record
 from profsvc.formats.sensor_blocks import Part
-from profsvc.formats.sensors import TEXT, UNKNOWN, Cells, Column, Objects, Readings, Sensors, number
+from profsvc.formats.sensors import TEXT, UNKNOWN, Cells, Column, Objects, number
 from profsvc.tables import Batch, frame
 
 CHUNK_ROWS = 1 << 15
@@ -28,27 +30,67 @@ NO_GPU = -1
 Rows = list[Sequence[str]]
 
 
+@dataclass(frozen=True)
+class _Group:
+    """The rows of a chunk that are of one GPU; without ``rows`` it is all of them, and nothing is copied."""
+
+    key: object
+    rows: Int64s | None
+    lines: Int64s
+    ns: Int64s | None
+
+    @property
+    def first(self) -> int:
+        """The first of its rows."""
+        return 0 if self.rows is None else int(self.rows[0])
+
+    @property
+    def last(self) -> int:
+        """The last of its rows."""
+        return len(self.lines) - 1 if self.rows is None else int(self.rows[-1])
+
+    def of(self, values: Any) -> Any:
+        """Return its part of a column of the chunk."""
+        return values if self.rows is None or values is None else values[self.rows]
+
+
 @dataclass
 class _Chunk:
-    """Good rows, transposed: their cells column by column, lines, stamps, and which rows are of which GPU."""
+    """Good rows, transposed: their cells column by column, lines, stamps, and of which GPU each row is.
+
+    ``owners`` are places in ``keys``, which come in the order of the rows; without them all rows are of one GPU.
+    """
 
     columns: Sequence[Coded]
     lines: Int64s
     ns: Int64s | None
-    keys: Objects
+    keys: Sequence[object]
+    owners: Int64s | None = None
 
     @cached_property
-    def groups(self) -> list[tuple[object, Int64s]]:
+    def groups(self) -> list[_Group]:
         """The rows of each GPU."""
-        if not len(self.keys) or (self.keys == self.keys[0]).all():
-            return [(key, np.arange(len(self.keys))) for key in self.keys[:1].tolist()]
-        codes, keys = pd.factorize(self.keys)
-        return [(key, np.flatnonzero(codes == code)) for code, key in enumerate(keys.tolist())]
+        if self.owners is None:
+            return [_Group(self.keys[0], None, self.lines, self.ns)]
+        found = [(key, np.flatnonzero(self.owners == place)) for place, key in enumerate(self.keys)]
+        return [_Group(key, rows, self.lines[rows], None if self.ns is None else self.ns[rows]) for key, rows in found]
 
     def part(self, rows: Int64s) -> "_Chunk":
         """Return the rows at these places."""
         columns = [cells.part(rows) for cells in self.columns]
-        return _Chunk(columns, self.lines[rows], None if self.ns is None else self.ns[rows], self.keys[rows])
+        ns = None if self.ns is None else self.ns[rows]
+        if self.owners is None:
+            return _Chunk(columns, self.lines[rows], ns, self.keys)
+        return _Chunk(columns, self.lines[rows], ns, *_owned(self.keys, self.owners[rows]))
+
+
+def _owned(keys: Sequence[object], codes: Int64s) -> tuple[Sequence[object], Int64s | None]:
+    """Return the distinct keys of rows in their order, and which of them each row has, given one by its code."""
+    if (codes == codes[0]).all():
+        return [keys[int(codes[0])]], None
+    numbers = {key: place for place, key in reversed(list(enumerate(keys)))}
+    owners, kept = pd.factorize(np.array([numbers[key] for key in keys])[codes])
+    return [keys[int(place)] for place in kept], None if len(kept) == 1 else owners
 
 
 class Log:
@@ -144,46 +186,49 @@ class Log:
             ns = None if ns is None else ns[keep]
         if not rows:
             return
-        self._chunk(_Chunk([Coded(cells) for cells in zip(*rows, strict=True)], lines, ns, keys))
+        codes, distinct = pd.factorize(keys)
+        self._chunk(
+            _Chunk([Coded(cells) for cells in zip(*rows, strict=True)], lines, ns, *_owned(distinct.tolist(), codes))
+        )
 
     def take(self, part: Part, line: int) -> bool:
         """Take a block of rows, of which the first stands at ``line``; take nothing if any needs a closer look."""
         if self.clock.kind not in (None, LOCAL) or self.full:
             return False
         self.flush()
-        keys = self._part_keys(part)
-        if keys is None or self._repeats(part, keys):
+        owned = self._part_keys(part)
+        if owned is None:
+            return False
+        chunk = _Chunk(part.columns, np.arange(line, line + part.rows), part.ns, *owned)
+        if self._repeats(part.ns, chunk):
             return False
         self.clock.kind = LOCAL
         self._above = part.columns[-1][part.rows - 1]
-        self._chunk(_Chunk(part.columns, np.arange(line, line + part.rows), part.ns, keys))
+        self._chunk(chunk)
         return True
 
-    def _part_keys(self, part: Part) -> Objects | None:
-        """Return what tells the GPUs of a block apart; None if a row does not say it."""
+    def _part_keys(self, part: Part) -> tuple[Sequence[object], Int64s | None] | None:
+        """Return what tells the GPUs of a block apart, and of which each row is; None if a row does not say it."""
         for role in ("gpu", "device"):
             place = next((place for place, column in enumerate(self.columns) if column.role == role), None)
             if place is not None:
                 cells = part.columns[place]
                 read = [gpu_number(text) if role == "gpu" else text.strip() for text in cells.texts]
-                distinct = np.empty(len(read), object)
-                distinct[:] = read
-                return None if None in read else distinct[cells.codes]
-        return np.full(part.rows, NO_GPU, object)
+                return None if None in read else _owned(read, cells.codes)
+        return [NO_GPU], None
 
-    def _repeats(self, part: Part, keys: Objects) -> bool:
+    def _repeats(self, ns: Int64s, chunk: _Chunk) -> bool:
         """Tell whether two rows of a GPU may be one that was written twice, and keep the last row of each."""
-        chunk = _Chunk(part.columns, part.ns, part.ns, keys)
-        for key, rows in chunk.groups:
-            again = np.diff(part.ns[rows]) == 0
-            for cells in part.columns:
-                if again.any():
-                    values = cells.codes if cells.numbers is None else cells.numbers
-                    again &= np.diff(values[rows]) == 0
-            if again.any() or self._last.get(key) == [cells[int(rows[0])] for cells in part.columns]:
+        for group in chunk.groups:
+            stamps = group.of(ns)
+            again = stamps[1:] == stamps[:-1]
+            for cells in chunk.columns if again.any() else ():
+                values = group.of(cells.codes if cells.numbers is None else cells.numbers)
+                again &= values[1:] == values[:-1]
+            if again.any() or self._last.get(group.key) == [cells[group.first] for cells in chunk.columns]:
                 return True
-        for key, rows in chunk.groups:
-            self._last[key] = [cells[int(rows[-1])] for cells in part.columns]
+        for group in chunk.groups:
+            self._last[group.key] = [cells[group.last] for cells in chunk.columns]
         return False
 
     def _chunk(self, every: _Chunk) -> None:
@@ -208,9 +253,9 @@ class Log:
     def _take(self, column: Column, chunk: _Chunk, place: int) -> None:
         """Take the cells of a column, GPU by GPU."""
         values, reasons = self._cells.read(chunk.columns[place], column, chunk.lines)
-        whole = Readings(chunk.ns, values, reasons, chunk.lines)
-        for key, where in chunk.groups:
-            self._store(column, key, whole.part(where) if len(chunk.groups) > 1 else whole, chunk, place, where)
+        for group in chunk.groups:
+            readings = Readings(group.ns, group.of(values), group.of(reasons), group.lines)
+            self._store(column, group, readings, chunk, place)
 
     def _sorted(self, rows: Rows, lines: Int64s, gpus: Sequence[int] | None) -> tuple[Flags, Int64s | None, Objects]:
         """Return which rows hold a reading of their own, their stamps, and what tells their GPUs apart."""
@@ -268,16 +313,17 @@ class Log:
             cell = rows[row][place].strip()[:60]
             self.reject(int(lines[row]), ", ".join(rows[row]), f"{self.columns[place].name} is {cell!r}, {why}")
 
-    def _store(self, column: Column, key: object, part: Readings, chunk: _Chunk, place: int, where: Int64s) -> None:
-        gpu = key if isinstance(key, int) and key != NO_GPU else None
+    def _store(self, column: Column, group: _Group, part: Readings, chunk: _Chunk, place: int) -> None:
         if column.role != "value" and part.reasons is not None:
             # A column of words alone has no samples in which a missing one would be seen.
             wordy = part.reasons == TEXT if column.role == "open" else pd.notna(part.reasons)
-            self._note_words(column, key, chunk.columns[place], where[wordy], part.part(wordy))
+            codes = group.of(chunk.columns[place].codes)[wordy]
+            self._note_words(column, group.key, chunk.columns[place].texts, codes, part.part(wordy))
             part = part.part(~wordy)
         if column.role in ("value", "open") and len(part.values):
-            device = self._device(chunk, int(where[0]))
-            self.sensors.add(self.sensors.channel(column, gpu, device, self.line, key), part)
+            gpu = group.key if isinstance(group.key, int) and group.key != NO_GPU else None
+            device = self._device(chunk, group.first)
+            self.sensors.add(self.sensors.channel(column, gpu, device, self.line, group.key), part)
 
     def _device(self, chunk: _Chunk, row: int) -> str | None:
         for role in ("name", "device"):
@@ -286,13 +332,13 @@ class Log:
                     return cells[row].strip()
         return None
 
-    def _note_words(self, column: Column, key: object, cells: Coded, rows: Int64s, part: Readings) -> None:
+    def _note_words(self, column: Column, key: object, texts: Sequence[str], codes: Int64s, part: Readings) -> None:
         """Keep words as metrics, where they change."""
         place = (column.name, key)
         if part.reasons is None:
             return
-        for at in np.flatnonzero(np.diff(cells.codes[rows], prepend=-1)).tolist():
-            word = cells.texts[cells.codes[rows[at]]].strip()
+        for at in np.flatnonzero(np.diff(codes, prepend=-1)).tolist():
+            word = texts[codes[at]].strip()
             if self._words.get(place) != word:
                 self._words[place] = word
                 section = None if key == NO_GPU else f"GPU {key}"

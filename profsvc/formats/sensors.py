@@ -1,26 +1,20 @@
-"""What the readers of sensor logs share: cells to values, channels, their samples and what to beware of in them.
+"""What the readers of sensor logs share: the columns of a log, and their cells as values.
 
-A cell becomes a number in SI units, a state (Active is 1, 0x4 is 4), or nothing with the reason. Every channel (a
-name, of a GPU) is a sensor; its samples are handed on chunk by chunk, and the table of sensors at the end of the file,
-because only then is it known whether a value was stuck, or was polled faster than it updates.
+A cell becomes a number in SI units, a state (Active is 1, 0x4 is 4), or nothing with the reason.
 """
 
 import re
-from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
 from profsvc.errors import BrokenInputError
-from profsvc.formats.clock import UTC, Flags, Int64s
+from profsvc.formats.clock import Int64s
 from profsvc.formats.coded import Coded
 from profsvc.specs import units
-from profsvc.tables import frame, frame_of_arrays
 
 Floats = npt.NDArray[np.float64]
 Objects = npt.NDArray[np.object_]
@@ -29,12 +23,6 @@ Parsed = tuple[float, str | None]
 UNKNOWN = "unknown"
 TEXT = "text"
 ODD = "odd separators"
-MEASURED = {"power", "energy", "temperature", "clock", "utilization", "voltage", "current"}
-# Their tools print so many digits that a value seldom repeats unless the sensor has not updated.
-FINE = {"power", "energy", "voltage", "current"}
-# With fewer readings nobody can tell a stuck value from a calm one.
-FEWEST_FOR_STUCK = 10
-INTERVALS_KEPT = 1 << 16
 MEMO_SIZE = 1 << 16
 # A longer cell is no number; to look for its signs would take the square of its length.
 LONGEST = 100
@@ -209,187 +197,3 @@ class Cells:
             found = np.nan, ODD
         memo[text] = found
         return found
-
-
-@dataclass
-class Readings:
-    """Some readings of one channel: their stamps, values and places, row by row."""
-
-    ns: Int64s | None
-    values: Floats
-    reasons: Objects | None
-    lines: Int64s
-
-    def part(self, rows: Int64s | Flags) -> "Readings":
-        """Return the readings at ``rows``."""
-        ns = None if self.ns is None else self.ns[rows]
-        reasons = None if self.reasons is None else self.reasons[rows]
-        return Readings(ns, self.values[rows], reasons, self.lines[rows])
-
-
-@dataclass
-class Channel:
-    """A sensor, and what was seen of it so far; memory does not grow with its readings."""
-
-    index: int
-    column: Column
-    gpu: int | None
-    device: str | None
-    line: int
-    count: int = 0
-    valued: int = 0
-    changes: int = 0
-    backwards: int = 0
-    value: float = np.nan
-    fine: bool = False
-    polls: list[Int64s] = field(default_factory=list)
-    updates: list[Int64s] = field(default_factory=list)
-    _kept: list[int] = field(default_factory=lambda: [0, 0])
-    _last_ns: int | None = None
-    _last_change: int | None = None
-
-    def see(self, readings: Readings) -> None:
-        """Take note of readings."""
-        self.count += len(readings.values)
-        valid = ~np.isnan(readings.values)
-        every = bool(valid.all())
-        values = readings.values if every else readings.values[valid]
-        if readings.ns is not None and len(readings.ns):
-            stamps = readings.ns if self._last_ns is None else np.concatenate(([self._last_ns], readings.ns))
-            steps = np.diff(stamps)
-            self.backwards += int(np.count_nonzero(steps < 0))
-            self._keep(self.polls, 0, steps)
-            self._last_ns = int(stamps[-1])
-        if not len(values):
-            return
-        before = np.concatenate(([self.value if self.valued else values[0]], values[:-1]))
-        changed = values != before
-        self.changes += int(changed.sum())
-        self.fine = self.fine or bool((values != np.rint(values)).any())
-        if readings.ns is not None and changed.any():
-            at = (readings.ns if every else readings.ns[valid])[changed]
-            steps = np.diff(at if self._last_change is None else np.concatenate(([self._last_change], at)))
-            self._keep(self.updates, 1, steps)
-            self._last_change = int(at[-1])
-        self.valued += len(values)
-        self.value = float(values[-1])
-
-    def _keep(self, kept: list[Int64s], which: int, steps: Int64s) -> None:
-        room = INTERVALS_KEPT - self._kept[which]
-        if room and len(steps := steps[steps >= 0][:room]):
-            kept.append(steps)
-            self._kept[which] += len(steps)
-
-    def quality(self) -> str | None:
-        """Say what to beware of, with the figures."""
-        said = [self.column.note] if self.column.note else []
-        if self.valued < self.count:
-            said.append(f"{self.count - self.valued} of {self.count} readings have no value")
-        if self.column.quantity in MEASURED:
-            said += self._repeats()
-        if self.backwards:
-            said.append(f"the time goes back {self.backwards} times")
-        return "; ".join(said) or None
-
-    def _repeats(self) -> list[str]:
-        if not self.changes:
-            return [f"stuck at {self.value:.10g} in all {self.valued} readings"] * (self.valued >= FEWEST_FOR_STUCK)
-        repeats = self.valued - 1 - self.changes
-        # Whole numbers repeat because they are coarse, whatever the polling.
-        if self.column.quantity not in FINE or not self.fine:
-            return []
-        if not self.updates or not self.polls or repeats * 10 < self.valued:
-            return []
-        kept = np.concatenate(self.polls) / 1e6, np.concatenate(self.updates) / 1e6
-        kind, (poll, update) = "medians", (float(np.median(steps)) for steps in kept)
-        if update < 1.5 * poll:
-            kind, (poll, update) = "means", (float(np.mean(steps)) for steps in kept)
-        return [
-            f"polled every {poll:.4g} ms but updated every {update:.4g} ms ({kind}): "
-            f"{repeats} of {self.valued} readings repeat the one before"
-        ]
-
-
-class Sensors:
-    """The channels of a file and the samples gathered since the last batch."""
-
-    def __init__(self) -> None:
-        """Begin a file."""
-        self.channels: dict[tuple[str, object], Channel] = {}
-        self.first_ns: int | None = None
-        self.readings = 0
-        self._parts: list[tuple[int, int, Readings]] = []
-
-    def channel(self, column: Column, gpu: int | None, device: str | None, line: int, key: object = None) -> Channel:
-        """Return the channel of ``column`` of a GPU, which ``key`` tells from the others where its index does not."""
-        place = (column.name, gpu if key is None else key)
-        found = self.channels.get(place)
-        if found is None:
-            found = self.channels[place] = Channel(len(self.channels), column, gpu, device, line)
-        return found
-
-    def add(self, channel: Channel, readings: Readings) -> None:
-        """Gather readings of a channel."""
-        self._parts.append((channel.index, channel.count, readings))
-        channel.see(readings)
-        self.readings += len(readings.values)
-
-    def take(self, clock: str | None) -> dict[str, pd.DataFrame]:
-        """Return the samples gathered, and begin anew; ``clock`` is what their stamps stand on."""
-        parts, self._parts = self._parts, []
-        if not parts:
-            return {}
-        sizes = [len(readings.values) for *_, readings in parts]
-        ns = np.concatenate([_or(r.ns, size, 0) for size, (*_, r) in zip(sizes, parts, strict=True)])
-        stamped: Any = None
-        if any(readings.ns is not None for *_, readings in parts):
-            known = np.repeat([readings.ns is not None for *_, readings in parts], sizes)
-            stamped = ns if known.all() else integers(ns, known)
-        reasons: Any = None
-        if any(readings.reasons is not None for *_, readings in parts):
-            reasons = np.concatenate([_or(r.reasons, size, None) for size, (*_, r) in zip(sizes, parts, strict=True)])
-        columns = {
-            "sensor_index": np.repeat(np.array([index for index, *_ in parts], np.int64), sizes),
-            "sample_index": np.concatenate(
-                [np.arange(count, count + size) for size, (_, count, _) in zip(sizes, parts, strict=True)]
-            ),
-            "time_ns": stamped if clock == UTC else None,
-            "local_ns": None if clock in (UTC, None) else stamped,
-            "elapsed_ns": None if stamped is None else stamped - (self.first_ns or 0),
-            "value": np.concatenate([readings.values for *_, readings in parts]),
-            "reason": reasons,
-            "line": np.concatenate([readings.lines for *_, readings in parts]),
-        }
-        return {"samples": frame_of_arrays("samples", len(ns), columns)}
-
-    def table(self) -> dict[str, pd.DataFrame]:
-        """Return the table of sensors, at the end of the file."""
-        channels = list(self.channels.values())
-        if not channels:
-            return {}
-        names = Counter((channel.column.name, channel.gpu, channel.device) for channel in channels)
-        for (name, key), channel in self.channels.items():
-            # Boards of one name and no index are told apart by what the log does tell: UUID or bus address.
-            if isinstance(key, str) and (channel.device is None or names[name, channel.gpu, channel.device] > 1):
-                channel.device = key
-        rows: dict[str, Sequence[object]] = {
-            "sensor_index": [channel.index for channel in channels],
-            "quantity": [channel.column.quantity for channel in channels],
-            "name": [channel.column.name for channel in channels],
-            "unit": [channel.column.unit for channel in channels],
-            "gpu_index": [channel.gpu for channel in channels],
-            "device": [channel.device for channel in channels],
-            "quality": [channel.quality() for channel in channels],
-            "line": [channel.line for channel in channels],
-        }
-        return {"sensors": frame("sensors", rows)}
-
-
-def _or(values: Any, size: int, filler: int | None) -> Any:
-    """Return the values of a part, or as many times what stands for them."""
-    return np.full(size, filler, np.int64 if filler == 0 else object) if values is None else values
-
-
-def integers(values: Int64s, known: Flags) -> pd.arrays.IntegerArray:
-    """Return a nullable column of whole numbers without a detour over Python objects or floats."""
-    return pd.arrays.IntegerArray(np.where(known, values, 0), ~known)

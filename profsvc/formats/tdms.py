@@ -10,12 +10,13 @@ from typing import IO, Any, BinaryIO, cast
 import numpy as np
 
 from profsvc.errors import BrokenInputError
+from profsvc.formats.channels import Readings, Sensors
 from profsvc.formats.clock import UTC, Int64s
 from profsvc.formats.meter_clock import ELAPSED, LARGEST
 from profsvc.formats.ncu import Ledger
 from profsvc.formats.ncu_lines import REJECT, Record
 from profsvc.formats.readings import Channel, channel, labelled, reason_of, settled, unit_of
-from profsvc.formats.sensors import Column, Readings, Sensors
+from profsvc.formats.sensors import Column
 from profsvc.formats.tdms_file import guarded, passed_over, raw_values, reader_of, scaled, scaling_of, walk
 from profsvc.tables import Batch
 

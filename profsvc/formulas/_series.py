@@ -49,6 +49,14 @@ def lengths(series: Series) -> Index:
     return series.stop - series.start
 
 
+def cut(series: Series, start: Index, stop: Index) -> Series:
+    """Return stretches of the flat values as series of their own; they may overlap."""
+    n = stop - start
+    until = np.cumsum(n)
+    take = np.arange(n.sum()) + np.repeat(start - (until - n), n)
+    return Series(series.x[take], series.error[take], series.place[take], until - n, until)
+
+
 def codes_of(series: Series) -> NDArray[Any]:
     """Return the series of each value, in the narrowest type: narrow keys sort faster."""
     n = series.start.size

@@ -293,8 +293,8 @@ def tonight(
     .. math:: \text{found} = (p \le \alpha) \land (\tilde p \le q) \land \text{material}
 
     p is that of `newest_step`, its adjusted value that of `false_discovery` over all series of the night. A series
-    that is not found, but whose step or newest value is improbable, wants a re-run: two or three more values tell a
-    change from a spike the same night, where waiting takes one a night.
+    that is not found, but whose newest value is improbable, or whose step is though it may hang on one value, wants a
+    re-run: two or three more values tell a change from a spike the same night, where waiting takes one a night.
 
     Source: own model.
 
@@ -328,7 +328,7 @@ def tonight(
     family = false_discovery(p, share)
     material = effect(step.before, step.after, relative, absolute).material
     found = (p <= alpha) & family.found & material
-    rerun = ~found & ((newest_p <= RERUN) | ((p <= RERUN) & material))
+    rerun = ~found & ((newest_p <= RERUN) | ((np.atleast_1d(step.p_suspected) <= RERUN) & material))
     one = step.p.ndim == 0
     shaped = [x[0] if one else x for x in (found, rerun, family.adjusted)]
     return Night(

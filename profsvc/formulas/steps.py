@@ -1,6 +1,5 @@
 """Steps in the level of a series: how surely there is one, where, and from what to what."""
 
-import math
 from typing import NamedTuple
 
 import numpy as np
@@ -11,20 +10,18 @@ from profsvc.formulas._series import (
     Index,
     Series,
     Sums,
-    autocorrelation,
     codes_of,
+    cut,
     gather,
     in_units_of_sd,
     lengths,
-    mean_variance,
     medians,
     read,
     running,
-    stretch,
-    widening,
     without_spikes,
 )
-from profsvc.formulas._tails import normal_scores, normal_tail, student_tail
+from profsvc.formulas._tails import normal_scores, student_tail
+from profsvc.formulas._two_levels import noise_tail, ranks, side, student, without_each
 from profsvc.formulas.flags import Flag
 
 MIN_SEGMENT = 3  # values that make a level; one or two may be a spike
@@ -32,19 +29,21 @@ MIN_HISTORY = 5  # values before a step
 ALPHA = 0.01
 
 # Numbers of newest values that are held against all before them, and the share of the error that each may make. Most
-# goes to five: a change shall be known within a week of nights. Long ones need little, for they have much evidence.
+# goes to five: a change shall be known within a week of nights. Long ones need little, for they have much evidence. The
+# shares add up to 1.3, for what no single value may bring about makes the whole err less: half of what they say.
 WINDOWS = (
-    (3, 0.13), (4, 0.05), (5, 0.61), (6, 0.02), (7, 0.02), (8, 0.05), (13, 0.03), (21, 0.02), (34, 0.02), (55, 0.015),
+    (3, 0.13), (4, 0.05), (5, 0.9), (6, 0.01), (7, 0.01), (8, 0.05), (13, 0.04), (21, 0.03), (34, 0.025), (55, 0.02),
     (89, 0.015), (144, 0.01), (233, 0.005), (377, 0.0025), (610, 0.0025),
 )  # fmt: skip
 VIEWS = (0, 5, 8, 13, 21, 34, 55, 89, 144, 233, 377, 610)  # newest values left out, to see what was taken back later
-GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0  # its multiples, modulo 1, are spread most evenly
+REST = 5.0  # times as improbable as alpha may the step be that is left without any one value
 
 
 class NewestStep(NamedTuple):
     """The surest step of each series, one entry a group."""
 
     p: Array  # probability of such a step, or a surer one, in a series without; NaN: not enough history
+    p_suspected: Array  # the same, though it may hang on a single value
     at: NDArray[np.int64]  # place in the argument of the first value after it, -1: none
     before: Array  # median since the series began
     after: Array  # median since the step
@@ -66,6 +65,7 @@ class Steps(NamedTuple):
 
 class _Best(NamedTuple):
     p: Array
+    p_suspected: Array
     up: Bools
     split: Index  # position in the flat series
 
@@ -75,14 +75,19 @@ def newest_step(
 ) -> NewestStep:
     r"""How surely the level of a series changed, with the weight on the newest values.
 
-    .. math:: p = \min_m \frac{p_m}{w_m}, \qquad
+    .. math:: p = \max\left(\min_m \frac{p_m}{w_m},\ \frac15 \max_i \frac{p_{m,-i}}{w_m}\right), \qquad
               t_m = \frac{\bar a_m - \bar a_n}{s \sqrt{(1/m + 1/n)\, W(\hat\rho, m, n)}}
 
-    The newest m values are held against the n before them, for m = 3, 5, 8, 13, ...; the bound of Bonferroni with
-    weights w sums them up. a are normal scores of the ranks in the whole series, so that neither heavy tails nor
-    one wild value make a step; ties are broken by place. Where all m values lie beyond all n the ranks can say no
-    more, and t is taken of the values themselves. s^2 and the degrees of freedom n_eff - 2 of the tail allow for the
-    autocorrelation rho, W widens the difference of means for it.
+    The newest m values are held against the n before them, for m = 3, 5, 8, 13, ..., with weights w. a are normal
+    scores of the ranks in the whole series, so that neither heavy tails nor one wild value make a step; ties are broken
+    by place. Where all m values lie beyond all n the ranks can say no more, and t is taken of the values themselves.
+    s^2 and the degrees of freedom n_eff - 2 of the tail allow for the autocorrelation rho, W widens the difference of
+    means for it.
+
+    No step hangs on one value: the surest window is judged again without each of its values in turn, as if that one had
+    never come, and what is left must still be improbable, if five times less so. Where the others show nothing at 5 %,
+    no single value whatever makes a finding at 1 %. More cannot be had: value by value any series turns into any
+    other, so some value is the last that is needed; it is so only where the others are suspicious by themselves.
 
     Values that tower above both neighbours are spikes and left out; so is the newest one while it does, until the
     next value shows whether it lasts. Where a standard error is known (of the value, or the noise floor of runs of
@@ -124,9 +129,11 @@ def newest_step(
     split = np.where(known, best.split, series.start)
     sides = 2 * codes_of(series) + (np.arange(series.x.size) >= split[codes_of(series)])
     levels = medians(series.x, sides, 2 * n.size).reshape(-1, 2)
-    p = np.where(known & (levels[:, 0] == levels[:, 1]), 1.0, best.p)  # one wild value in a constant series
+    wild = known & (levels[:, 0] == levels[:, 1])  # one wild value in a constant series
+    p = np.where(wild, 1.0, best.p)
     results = (
         p,
+        np.where(wild, 1.0, best.p_suspected),
         np.where(known, np.append(series.place, -1)[split], -1),
         np.where(known, levels[:, 0], np.nan),
         np.where(known, levels[:, 1], np.nan),
@@ -202,11 +209,9 @@ def all_steps(
 def _step_at_any_end(series: Series, start: Index, stop: Index) -> tuple[Index, Array]:
     """Split and p of the surest step in each part, as seen from its end or from earlier nights."""
     cuts = np.array(VIEWS)
-    part, cut = np.nonzero((stop - start)[:, np.newaxis] - cuts >= MIN_SEGMENT + MIN_HISTORY)
-    n = stop[part] - cuts[cut] - start[part]
-    until = np.cumsum(n)
-    take = np.arange(n.sum()) + np.repeat(start[part] - (until - n), n)
-    seen = Series(series.x[take], series.error[take], series.place[take], until - n, until)
+    part, view = np.nonzero((stop - start)[:, np.newaxis] - cuts >= MIN_SEGMENT + MIN_HISTORY)
+    n = stop[part] - cuts[view] - start[part]
+    seen = cut(series, start[part], start[part] + n)
     best = _best_step(in_units_of_sd(seen))
     looks = np.bincount(part, minlength=start.size)
     order = np.lexsort((best.p, part))
@@ -221,30 +226,24 @@ def _best_step(series: Series) -> _Best:
     """Return the surest step of each series, which is in units of sd."""
     N = lengths(series)
     if not series.x.size or N.max() < MIN_SEGMENT + MIN_HISTORY:
-        return _Best(np.full(N.size, np.nan), np.zeros(N.size, dtype=np.bool_), series.start)
+        unknown = np.full(N.size, np.nan)
+        return _Best(unknown, unknown, np.zeros(N.size, dtype=np.bool_), series.start)
     ranked = tuple(running(_scores(series, sign)) for sign in (1.0, -1.0))
-    p, clear = _p_of_windows(series, ranked)
+    p, clear, window = _p_of_windows(series, ranked)
     up = p[0] <= p[1]
-    p_best = np.where(N >= MIN_SEGMENT + MIN_HISTORY, np.minimum(p[0], p[1]), np.nan)
-    return _Best(p_best, up, _likeliest(series, ranked, up, np.where(up, clear[0], clear[1])))
+    suspected = np.where(N >= MIN_SEGMENT + MIN_HISTORY, np.minimum(p[0], p[1]), np.nan)
+    upheld = _upheld(series, suspected, up, np.where(up, window[0], window[1]))
+    return _Best(upheld, suspected, up, _likeliest(series, ranked, up, np.where(up, clear[0], clear[1])))
 
 
 def _scores(series: Series, sign: float) -> Array:
-    """Normal scores of the ranks in each series; equal values are ranked by a key that only their place decides.
-
-    Such a key keeps the test valid, which ties in common ranks would not: two of three nights with a value that one in
-    twenty has would pass for a change.
-    """
-    x, n = sign * series.x, lengths(series)
-    place = np.arange(float(x.size)) - np.repeat(series.start, n)
-    order = np.lexsort((place * GOLDEN % 1.0, x, codes_of(series)))
-    rank = np.empty(x.size)
-    rank[order] = place + 1.0
-    return normal_scores(rank / (np.repeat(n, n) + 1))
+    """Normal scores of the ranks in each series."""
+    n = np.repeat(lengths(series), lengths(series))
+    return normal_scores((ranks(series._replace(x=sign * series.x)) + 1.0) / (n + 1))
 
 
-def _p_of_windows(series: Series, ranked: tuple[Sums, ...]) -> tuple[Array, Bools]:
-    """Weighted p of a step up and of one down, of shape (2, series), and whether the values alone make it clear."""
+def _p_of_windows(series: Series, ranked: tuple[Sums, ...]) -> tuple[Array, Bools, Index]:
+    """Weighted p of a step up and of one down, of shape (2, series), whether values alone make it clear, its window."""
     windows = [(m, w) for m, w in WINDOWS[::-1] if m + MIN_HISTORY <= lengths(series).max()]
     width = np.array([m for m, _ in windows])  # widest first: so the starts of the windows ascend
     weight = np.array([w for _, w in windows])
@@ -253,34 +252,34 @@ def _p_of_windows(series: Series, ranked: tuple[Sums, ...]) -> tuple[Array, Bool
     k = np.where(fits, b - width, a + 1)  # those that do not fit yield what is not used
     short = b - a < 2
     a, k, b = (np.where(short, edge, x) for edge, x in ((0, a), (1, k), (2, b)))
-    t, df, noise = _student(running(series.x), running(series.error**2).total, a, k, b)
-    p, clear = [], []
-    for sign, sums, beyond in zip((1.0, -1.0), ranked, _beyond(series.x, a, np.where(fits, k, a)), strict=True):
-        t_ranked, df_ranked, _ = _student(sums, None, a, k, b)
+    sums, error = running(series.x), running(series.error**2).total
+    sides = side(sums, a, k), side(sums, k, b)
+    t, df = student(*sides)
+    noise = noise_tail(*sides, error[k] - error[a], error[b] - error[k])
+    p, clear, best = [], [], []
+    for sign, scores, beyond in zip((1.0, -1.0), ranked, _beyond(series.x, a, np.where(fits, k, a)), strict=True):
+        t_ranked, df_ranked = student(side(scores, a, k), side(scores, k, b))
         one_sided = student_tail(np.where(beyond, sign * t, t_ranked), np.where(beyond, df, df_ranked))
-        p.append(np.where(fits, np.minimum(2 * np.fmax(one_sided, noise) / weight, 1.0), 1.0).min(axis=1))
+        each = np.where(fits, np.minimum(2 * np.fmax(one_sided, noise) / weight, 1.0), 1.0)
+        p.append(each.min(axis=1))
         clear.append((beyond & fits).any(axis=1))
-    return np.array(p), np.array(clear)
+        best.append(len(windows) - 1 - each.argmin(axis=1))
+    return np.array(p), np.array(clear), np.array(best)
 
 
-def _student(sums: Sums, error: Array | None, a: Index, k: Index, b: Index) -> tuple[Array, Array, Array]:
-    """t and degrees of freedom of the step at k in a to b - 1, and the tail that errors of measurement alone have."""
-    m, n = (b - k).astype(np.float64), (k - a).astype(np.float64)
-    after, square_after, product_after = stretch(sums, k, b)
-    before, square_before, product_before = stretch(sums, a, k)
-    square = square_after + square_before
-    rho = autocorrelation(product_after + product_before, square, m + n, 2)
-    # Of n values about their own mean the sum of squares expects n minus n times the variance of the mean.
-    free = m + n - m * mean_variance(rho, m) - n * mean_variance(rho, n)
-    with np.errstate(all="ignore"):
-        t = (after - before) / np.sqrt(square / free * (1 / m + 1 / n) * widening(rho, m, n))
-    df = np.maximum((m + n) * (1 - rho) / (1 + rho) - 2, 1.0)
-    if error is None:
-        return t, df, np.zeros(())
-    variance = (error[b] - error[k]) / m**2 + (error[k] - error[a]) / n**2
-    with np.errstate(all="ignore"):
-        z = np.where(variance > 0, np.abs(after - before) / np.sqrt(variance), np.inf)
-    return t, df, normal_tail(z)
+def _upheld(series: Series, p: Array, up: Bools, window: Index) -> Array:
+    """Return p, or more where too little is left of the step without the value that it needs most."""
+    asked = np.flatnonzero(p < 1 / REST)  # of the others p is the larger one anyway
+    if not asked.size:
+        return p
+    width, weight = (np.array(column)[window[asked]] for column in zip(*WINDOWS, strict=True))
+    part = cut(series, series.start[asked], series.stop[asked])
+    upward = part._replace(x=part.x * np.repeat(np.where(up[asked], 1.0, -1.0), lengths(part)))
+    tails = without_each(upward, part.stop - width)
+    left = np.minimum(2 * np.maximum.reduceat(tails, part.start) / weight, 1.0)
+    out = p.copy()
+    out[asked] = np.maximum(p[asked], left / REST)
+    return out
 
 
 def _beyond(x: Array, a: Index, k: Index) -> tuple[Bools, Bools]:

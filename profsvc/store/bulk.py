@@ -45,6 +45,9 @@ def factorized(column: "pd.Series[Any]") -> tuple[npt.NDArray[np.intp], list[Any
     (array([ 0, -1,  1,  0]), ['b', 'a'])
     """
     texts = column.to_numpy(dtype=object)
+    if not any(texts.strides) and len(texts):  # one cell that stands for all
+        missing = texts[0] is None
+        return np.full(len(texts), -1 if missing else 0), [] if missing else [texts[0]]
     codes, found = pd.factorize(pointers(texts))
     if len(found) == 1 and texts[0] is None:
         return np.full(len(texts), -1), []

@@ -169,7 +169,7 @@ def _write(
         run_id, upload_id = _begin(connection, upload, run)
         with (
             _direct(connection) as sink,
-            closing(_Loading(Encoder(connection, sink, upload_id, run.device))) as loading,
+            closing(_Loading(connection, sink, upload_id, run)) as loading,
         ):
             loading.read(batches)
             loading.finish(connection, run, run_id, upload.upload_id is not None)
@@ -193,7 +193,7 @@ def _stage(
     if prepare is None and (known := find_upload(engine, upload.sha256)):
         return known
     upload_id = upload.upload_id or reserve(engine)
-    with staging(engine) as staged, closing(_Loading(Encoder(engine, staged, upload_id, run.device))) as loading:
+    with staging(engine) as staged, behind(staged) as sink, closing(_Loading(engine, sink, upload_id, run)) as loading:
         loading.read(batches)
         with writing(engine, staged.files) as connection:
             if known := _prepared(connection, upload, prepare):
@@ -271,9 +271,9 @@ def _begin(connection: Connection, upload: UploadInfo, run: RunInfo, number: int
 class _Loading:
     """An upload on its way into the store."""
 
-    def __init__(self, encoder: Encoder) -> None:
-        self.encoder = encoder
-        self.upload_id = encoder.upload_id
+    def __init__(self, at: Connection | Engine, sink: Sink, upload_id: int, run: RunInfo) -> None:
+        self.encoder = Encoder(at, sink, upload_id, run.device)
+        self.upload_id = upload_id
         self.facts: dict[str, str] = {}
         self.message = ""
         self.lines = dict.fromkeys(LINES, 0)

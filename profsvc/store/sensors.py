@@ -9,7 +9,7 @@ import pandas as pd
 from sqlalchemy import Connection, text
 
 from profsvc.errors import DomainError, InputError
-from profsvc.store.bulk import values
+from profsvc.store.bulk import Integers, integers, values
 from profsvc.store.names import refuse_nul
 from profsvc.store.schema import STEP
 from profsvc.store.staging import Sink
@@ -52,33 +52,38 @@ class Sensors:
         begin = self.first + self.samples.total() + 1
         if begin + len(table) > self.first + STEP:
             raise InputError(f"a file may have {STEP - 1:,} samples; split it")
-        shifts = {f"{clock}_shift_ns": self._shift(table, clock) for clock in ("time", "local")}
-        frame = table[["elapsed_ns", "value"]].assign(reason_id=reasons, **shifts)
-        sensors = table["sensor_index"].to_numpy(np.int64)
-        counting = {name: table[name].to_numpy(np.int64) for name in ("sample_index", "line")}
-        if (np.diff(sensors) < 0).any():
+        plain: dict[str, Any] = {
+            "elapsed_ns": table["elapsed_ns"].array,
+            "value": table["value"].to_numpy(),
+            "reason_id": reasons,
+            **{f"{clock}_shift_ns": self._shift(table, clock) for clock in ("time", "local")},
+        }
+        sensors = integers(table["sensor_index"]).values
+        counting = {name: integers(table[name]).values for name in ("sample_index", "line")}
+        if (sensors[1:] < sensors[:-1]).any():
             order = np.argsort(sensors, kind="stable")
-            sensors, frame = sensors[order], frame.iloc[order]
+            sensors, plain = sensors[order], {name: column[order] for name, column in plain.items()}
             counting = {name: column[order] for name, column in counting.items()}
-        heads = np.flatnonzero(np.diff(sensors, prepend=sensors[0] - 1))
+        heads = np.concatenate(([0], np.flatnonzero(sensors[1:] != sensors[:-1]) + 1))
         sizes = np.diff(heads, append=len(sensors))
         self._count(sensors, heads, sizes, counting["sample_index"])
-        in_block = np.arange(len(sensors)) - np.repeat(heads, sizes)
-        columns: dict[str, Any] = {
-            "sample_id": np.arange(begin, begin + len(sensors)),
-            **{str(name): frame[name] for name in frame},
-        }
+        ids = np.arange(begin, begin + len(sensors))
+        columns: dict[str, Any] = {"sample_id": ids, **plain}
         block = {"sensor_id": sensors[heads] + (self.first + 1), "first_id": begin + heads}
         block["last_id"] = block["first_id"] + sizes - 1
         for name, short in (("sample_index", "index"), ("line", "line")):
             block[f"first_{short}"] = counting[name][heads]
-            columns[f"{short}_shift"] = counting[name] - np.repeat(counting[name][heads], sizes) - in_block
+            # From an id that is one more in each row to what would be its ordinal if none were left out.
+            before = counting[name][heads] - ids[heads]
+            shift = counting[name] - ids
+            shift -= np.repeat(before, sizes)
+            columns[f"{short}_shift"] = shift
         self.sink.write("samples", columns)
         self.sink.write("sample_blocks", block)
 
     def _count(self, sensors: Ints, heads: Ints, sizes: Ints, indexes: Ints) -> None:
         """Count the samples of each sensor; refuse a reading that comes twice, or before one that it follows."""
-        falls = np.diff(indexes) <= 0
+        falls = indexes[1:] <= indexes[:-1]
         falls[heads[1:] - 1] = False
         if falls.any():
             row = int(falls.argmax()) + 1
@@ -90,21 +95,20 @@ class Sensors:
             self.last_index[sensor] = int(indexes[head + size - 1])
             self.samples[sensor] += size
 
-    def _shift(self, table: pd.DataFrame, clock: str) -> "pd.Series[Any]":
+    def _shift(self, table: pd.DataFrame, clock: str) -> pd.arrays.IntegerArray:
         """Return what a clock shows beyond its origin and ``elapsed_ns``, where it shows anything."""
-        shown = table[f"{clock}_ns"]
-        if shown.isna().all():
-            return shown
-        elapsed = table["elapsed_ns"].fillna(0)
-        first = int(shown.notna().argmax())
-        origin = self.origins.setdefault(clock, int(shown.iloc[first]) - int(elapsed.iloc[first]))
-        # 64 bits run over only where a file holds times that lie three centuries apart.
-        rough = float(origin) + elapsed.astype("float64")
-        far = (rough.abs() >= MOST_NS) | ((shown.astype("float64") - rough).abs() >= MOST_NS)
-        if abs(origin) >= MOST_NS or far.any():
+        shown, elapsed = integers(table[f"{clock}_ns"]), integers(table["elapsed_ns"])
+        if shown.missing.all():
+            return pd.arrays.IntegerArray(shown.values, shown.missing)
+        at = np.where(elapsed.missing, 0, elapsed.values) if elapsed.missing.any() else elapsed.values
+        first = int(shown.missing.argmin())
+        origin = self.origins.setdefault(clock, int(shown.values[first]) - int(at[first]))
+        if (far := _far(shown, at, origin)).any():
             line = table["line"].iloc[int(far.argmax())]
             raise InputError(f"line {line}: its time lies more than 292 years from that of other lines; correct it")
-        return shown - (elapsed + origin)
+        shift = shown.values - at
+        shift -= origin
+        return pd.arrays.IntegerArray(shift, shown.missing)
 
     def finish(self, connection: Connection) -> None:
         """Write what is known only at the end, and refuse samples of sensors that the file does not have."""
@@ -122,3 +126,14 @@ class Sensors:
             for index in sorted(self.known)
         ]
         connection.execute(query, rows)
+
+
+def _far(shown: Integers, at: Ints, origin: int) -> npt.NDArray[np.bool_]:
+    """Tell where 64 bits run over, which happens only where a file holds times that lie three centuries apart."""
+    least, most = int(at.min()) + origin, int(at.max()) + origin
+    apart = max(int(shown.values.max()) - least, most - int(shown.values.min()))
+    if max(abs(least), abs(most), apart) < MOST_NS and abs(origin) < MOST_NS:
+        return np.zeros(1, np.bool_)
+    rough = float(origin) + at.astype(np.float64)
+    far = ~shown.missing & (np.abs(shown.values - rough) >= MOST_NS)
+    return np.full(len(at), abs(origin) >= MOST_NS) | (np.abs(rough) >= MOST_NS) | far

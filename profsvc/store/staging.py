@@ -69,7 +69,8 @@ class Staged:
         self.pages = PageFile(self.files["staged_pages"], {name: statements[name] for name in PAGED})
         self.last = dict.fromkeys(PAGED, 0)
         self.waiting: dict[str, list[list[Column]]] = {table: [] for table in PAGED}
-        self.rows = sqlite3.connect(self.files["staged_rows"], isolation_level=None)
+        # Rows are written by one thread, and copied and closed by another when that is done.
+        self.rows = sqlite3.connect(self.files["staged_rows"], isolation_level=None, check_same_thread=False)
         self.in_rows: list[str] = []
         for setting in ("journal_mode = OFF", "synchronous = OFF", "foreign_keys = OFF"):
             self.rows.execute(f"PRAGMA {setting}")

@@ -122,6 +122,21 @@ def test_rows_that_were_written_twice():
     agree(log(*(row for row in rows(12) for _ in range(2))))
 
 
+def test_a_gpu_that_is_spelled_twice_is_one():
+    spelled = [
+        row.replace(f", {gpu}, GPU A", f", {name}, GPU A")
+        for row, gpu, name in (
+            (row, at % 2, ("0", "1", "GPU 0", "01")[at % 4]) for at, row in enumerate(rows(8, gpus=2))
+        )
+    ]
+    data = log(*spelled)
+    found = everything(data, one_by_one=False)
+    assert found == everything(data, one_by_one=True)
+    assert {row["gpu_index"] for row in found[0]["sensors"]} == {0, 1}
+    counts = [row["sample_index"] for row in found[0]["samples"] if row["sensor_index"] == "power.draw of 1"]
+    assert counts == list(range(8))
+
+
 CELLS = st.sampled_from(
     [" 45", " 45 W", " 0", " 1", " [N/A]", " 1.5 W", " 1.50 W", "5", " P2", "", " 12345678901 W", " x"]
 )

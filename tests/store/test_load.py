@@ -5,13 +5,14 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from sqlalchemy import Engine, text
 
 from profsvc import store
 from profsvc.errors import DomainError, InputError, NotFoundError, ProfsvcError
-from profsvc.store import load
+from profsvc.store import load, staging
 from profsvc.store.engine import reading, writing
 from profsvc.store.names import KEYS
 from profsvc.store.schema import metadata
@@ -251,6 +252,21 @@ def test_who_loads_into_a_run_that_is_being_deleted_waits(engine: Engine, stored
                 loading.result(60)
         else:
             assert loading.result(60).run_id == stored.run_id + 1
+
+
+@only_on("sqlite", "a server takes the rows as they come")
+def test_what_goes_wrong_while_rows_are_laid_out_leaves_nothing(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise InputError("no space is left")
+
+    monkeypatch.setattr(load, "SHORT", -1)
+    monkeypatch.setattr(staging.Staged, "write", full)
+    with pytest.raises(InputError, match="no space is left"):
+        store.write_upload(engine, info("b"), store.RunInfo(name="first"), batches())
+    assert left(engine) == set()
+    assert staging.left_over(Path(engine.url.database or "")) == []
 
 
 def test_what_was_deleted_meanwhile_is_not_read_again(engine: Engine, stored: store.Stored) -> None:

@@ -117,6 +117,12 @@ def test_clocks_that_64_bits_cannot_bridge_are_refused(engine: Engine, later: An
     assert store.select(engine, "v1_uploads") == []
 
 
+def test_clocks_that_agree_may_lie_far_apart(engine: Engine) -> None:
+    elapsed = (0, -4 * 10**18, 6 * 10**18)  # more than 64 bits from the first to the last
+    put(engine, "a", log((POWER,), *(sample(0, i, START + at, None, at) for i, at in enumerate(elapsed))))
+    assert clocks(engine) == [(START + at, None, at) for at in elapsed]
+
+
 def test_a_value_that_is_missing_has_a_reason(engine: Engine) -> None:
     rows = [sample(0, 0, START, None, 0, value=None, reason="[N/A]"), sample(0, 1, START, None, 0, value=float("inf"))]
     put(engine, "a", log((POWER,), *rows))
