@@ -51,7 +51,7 @@ def engine_of(context: typer.Context, *, as_it_is: bool = False) -> "Engine":
             "unset PROFSVC_URL"
         )
     asked = context.obj["store"] or str(known["store"])
-    engine = (store.connect if as_it_is else store.open_store)(asked or None)
+    engine = store.connect(asked or None) if as_it_is else store.open_store(asked or None, tell=say)
     context.call_on_close(engine.dispose)
     return engine
 

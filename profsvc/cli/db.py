@@ -22,7 +22,7 @@ def upgrade(context: typer.Context) -> None:
     from profsvc import store
 
     engine = engine_of(context, as_it_is=True)
-    say(f"{store.address(engine)}: schema {store.upgrade(engine)}")
+    say(f"{store.address(engine)}: schema {store.upgrade(engine, tell=say)}")
 
 
 @group.command()

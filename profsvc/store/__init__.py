@@ -6,7 +6,7 @@ SQL, ``query`` and ``export``.
 """
 
 import shlex
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from sqlalchemy import Engine
 
@@ -338,11 +338,14 @@ def connect(url: str | None = None) -> Engine:
     return engine
 
 
-def open_store(url: str | None = None, counter_names: Iterable[str] | None = None) -> Engine:
+def open_store(
+    url: str | None = None, counter_names: Iterable[str] | None = None, tell: Callable[[str], None] | None = None
+) -> Engine:
     """Return the engine of a store, a path or a database URL; by default a SQLite file in the user's data folder.
 
     A new SQLite file gets this program's schema, an older one is copied and brought up to date. A server's schema is
     only changed when asked. ``counter_names`` are the columns of ``v1_counters``, by default those of the program.
+    What takes long says by ``tell`` how far it is.
     """
     engine = connect(url)
     file = file_of(engine)
@@ -350,7 +353,7 @@ def open_store(url: str | None = None, counter_names: Iterable[str] | None = Non
         set_journal(engine)
     if file is None:
         _must_be_current(engine)
-    upgrade(engine, counter_names)
+    upgrade(engine, counter_names, tell=tell)
     return engine
 
 

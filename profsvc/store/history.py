@@ -20,11 +20,12 @@ MOST_POINTS = 10_000
 NEAR_RUNS = 100
 """The kernels of so many of the newest runs are looked at for a name like one that is not found."""
 
+# One row, not EXISTS, for which Postgres joins every upload and run before it looks for the first.
 _KERNELS = """
     SELECT k.kernel_id, k.kernel, k.kernel_short FROM kernels k
-    WHERE ({named}) AND EXISTS (
+    WHERE ({named}) AND (
       SELECT 1 FROM kernel_totals t JOIN uploads u ON u.upload_id = t.upload_id JOIN runs r ON r.run_id = u.run_id
-      WHERE t.kernel_id = k.kernel_id{among})
+      WHERE t.kernel_id = k.kernel_id{among} LIMIT 1) IS NOT NULL
     ORDER BY k.kernel_id
 """
 _NEAR = """

@@ -18,6 +18,7 @@ from profsvc.errors import AccessError, NotFoundError, UsageError
 from profsvc.store import sandbox_rules as rules
 from profsvc.store.engine import reading
 from profsvc.store.read import ORDER
+from profsvc.store.schema import STEP
 from profsvc.store.views import KINDS
 
 MOST_ROWS = 10_000
@@ -45,6 +46,9 @@ KEYS = {
     "v1_refusals": "refusal_id",
     "v1_deliveries": "delivery_id",
 }
+# What a row of these keys is found by -> which uploads it came in: the key is their number times `STEP` and more.
+STEPPED = {"launch_id", "transfer_id", "call_id", "range_id", "summary_id", "sensor_id", "sample_id"}
+OWNERS = {"run_id": "run_id = {}", "upload_id": "upload_id = {}", "sensor_id": f"upload_id = {{}} / {STEP}"}
 # The columns that name the runs of a row, where they are called otherwise: a project sees a row if all are its own.
 RUNS = {"v1_predictions": ("run_before", "run_after")}
 FILTERS = {
@@ -118,7 +122,8 @@ def list_view(
     place, offset = _place(after, key)
     shown = list(columns) or list(kinds_of(view))
     asked = [*shown, key[0]] if key and key[0] not in shown else shown
-    query, values = statement_of(view, only, columns=asked, order=order, project=project, place=place)
+    within = _within(key[0], only) if key and engine.dialect.name == "postgresql" else []
+    query, values = statement_of(view, only, columns=asked, order=order, project=project, place=place, within=within)
     values |= {"most": limit + 1} | ({"skipped": offset} if offset else {})
     page = " LIMIT :most" + (" OFFSET :skipped" if offset else "")
     if view in KEYS and key is None:
@@ -145,12 +150,16 @@ def statement_of(
     project: str | None = None,
     place: int | None = None,
     among: str = "",
+    within: Sequence[str] = (),
 ) -> tuple[str, dict[str, Any]]:
-    """Return the SELECT for rows of a view and the values in it; ``among`` is one for the keys that are sought."""
+    """Return the SELECT for rows of a view and the values in it; ``among`` is one for the keys that are sought.
+
+    ``within`` are conditions that follow from ``only`` and say so to a planner that does not see it.
+    """
     kinds = kinds_of(view)
     for column in columns:
         _known(view, column, kinds)
-    conditions, values = [], dict[str, Any]()
+    conditions, values = list(within), dict[str, Any]()
     for number, condition in enumerate(only):
         sql, value = _condition(view, condition, kinds, f"value_{number}")
         conditions.append(sql)
@@ -190,6 +199,20 @@ def _key_of(view: str, order: Sequence[str]) -> tuple[str, str] | None:
     if key is None or list(order) not in ([], [key], [f"-{key}"]):
         return None
     return key, "<" if list(order) == [f"-{key}"] else ">"
+
+
+def _within(key: str, only: Sequence[Condition]) -> list[str]:
+    """Return between which keys the rows of a run, a file or a sensor lie.
+
+    For a page in the order of the key Postgres walks along it, and takes the rows that are asked for to be everywhere.
+    """
+    if key not in STEPPED:
+        return []
+    owners = [
+        OWNERS[one.column].format(f":value_{n}") for n, one in enumerate(only) if not one.how and one.column in OWNERS
+    ]
+    uploads = [f"(SELECT {end}(upload_id) FROM uploads WHERE {' AND '.join(owners)})" for end in ("min", "max")]
+    return [f"{key} >= {uploads[0]} * {STEP}", f"{key} < ({uploads[1]} + 1) * {STEP}"] if owners else []
 
 
 def _place(after: str, key: tuple[str, str] | None) -> tuple[int | None, int]:

@@ -42,6 +42,11 @@ _FOUND = """
            u.lines_rejected, u.status, u.message
     FROM uploads u JOIN runs r ON r.run_id = u.run_id WHERE u.sha256 = :sha256
 """
+_LOST = {
+    table: f"SELECT min(m.{key}) FROM {table} m WHERE m.{key} > :first AND m.{key} < :end"
+    f" AND NOT EXISTS (SELECT 1 FROM launches l WHERE l.launch_id = m.{key})"
+    for table, key in (("metrics", "launch_ref"), ("rules", "launch_id"))
+}
 
 
 @dataclass(frozen=True)
@@ -357,18 +362,16 @@ class _Loading:
             settle_pages(connection, run_id)
 
     def _check_launches(self, connection: Connection) -> None:
-        """Refuse values of launches that the file does not have: `metrics` has no foreign key that would."""
+        """Refuse values and rules of launches that the file does not have: no foreign key would."""
         dense = self.highest_launch == self.launches - 1
         if dense and self.highest_subject <= self.highest_launch:
             return
         first = self.upload_id * STEP
-        query = text(
-            "SELECT min(m.launch_ref) FROM metrics m WHERE m.launch_ref > :first AND m.launch_ref < :end"
-            " AND NOT EXISTS (SELECT 1 FROM launches l WHERE l.launch_id = m.launch_ref)"
-        )
         bounds = {"first": first, "end": first + STEP}
-        if lost := connection.execute(query, bounds).scalar() or first_without_launch(connection, bounds):
-            raise DomainError(f"the reader gives metrics of launch {lost - first - 1}, but no such launch")
+        lost = {what: connection.execute(text(query), bounds).scalar() for what, query in _LOST.items()}
+        lost["metrics"] = lost["metrics"] or first_without_launch(connection, bounds)
+        for what, launch in ((what, launch) for what, launch in lost.items() if launch):
+            raise DomainError(f"the reader gives {what} of launch {launch - first - 1}, but no such launch")
 
     def _describe_run(self, connection: Connection, run: RunInfo, run_id: int, again: bool) -> None:
         """Write on the run what the user gave, else the device of its launches or measurements and their host."""

@@ -1,8 +1,9 @@
 """Bring the schema of a store to that of this program, and say which it is."""
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,10 @@ from profsvc.store.names import Names
 from profsvc.store.reader_role import grant
 from profsvc.store.views import VIEWS, check_counters, comments, sql_of
 
-LOCK_SECONDS = 3
+_UNCHECKED = """
+    SELECT quote_ident(c.relname), quote_ident(o.conname) FROM pg_constraint o JOIN pg_class c ON c.oid = o.conrelid
+    WHERE NOT o.convalidated AND c.relnamespace = CAST(current_schema() AS regnamespace) ORDER BY 1, 2
+"""
 
 
 def folder(package: Path | None = None) -> Path:
@@ -67,13 +71,21 @@ def state(engine: Engine, place: Path | None = None) -> str:
     return "new" if found is None else "current" if found == known[-1] else "old"
 
 
-def upgrade(engine: Engine, counters: Iterable[str] | None = None, place: Path | None = None) -> str:
+def upgrade(
+    engine: Engine,
+    counters: Iterable[str] | None = None,
+    place: Path | None = None,
+    tell: Callable[[str], None] | None = None,
+) -> str:
     """Bring the store to this program's schema and views; return the revision.
 
-    A SQLite file of an older schema is copied first, to ``<file>.before-<new revision>``.
+    A SQLite file of an older schema is copied first, to ``<file>.before-<new revision>``. What takes long says by
+    ``tell`` how far it is.
     """
     if state(engine, place) != "current":
-        with turn(engine):  # and then look again: another process may have had its turn first
+        from profsvc.store.backfill import telling  # needs Alembic
+
+        with turn(engine), telling(tell):  # and then look again: another process may have had its turn first
             _bring(engine, state(engine, place), place)
     refresh_views(engine, counters)
     return head(place)
@@ -86,12 +98,48 @@ def _bring(engine: Engine, found: str, place: Path | None) -> None:
     if found == "new":
         set_journal(engine)
     if found != "current":
-        server.repeated(engine, lambda: _migrate(engine, place or folder()))
+        if found == "old" and file_of(engine) is None:
+            _fill_in(engine, place or folder())
+        _migrate(engine, place or folder(), "head")
+        if file_of(engine) is None:
+            _check_rows(engine)
 
 
-def _migrate(engine: Engine, place: Path) -> None:
-    with changing_schema(engine) as connection:
-        _run_migrations(connection, place)
+def _fill_in(engine: Engine, place: Path) -> None:
+    """Do what the next migrations would do to every row, while others work; each after the migrations before it."""
+    from alembic.script import ScriptDirectory
+
+    from profsvc.store.backfill import ahead
+
+    script = ScriptDirectory(str(place))
+    waiting = [revision for revision in revisions(place) if revision > (current(engine) or "")]
+    for migration in map(script.get_revision, waiting):
+        if fill := getattr(migration.module, "FILL", None):
+            if current(engine) != migration.down_revision:
+                _migrate(engine, place, str(migration.down_revision))
+            ahead(engine, fill)
+
+
+def _migrate(engine: Engine, place: Path, revision: str) -> None:
+    def migrate() -> None:
+        with changing_schema(engine) as connection:
+            _run_migrations(connection, place, revision)
+
+    server.repeated(engine, migrate)
+
+
+def _check_rows(engine: Engine) -> None:
+    """Check the rows against constraints that migrations made without, as that may take long: others work meanwhile."""
+    with reading(engine) as connection:
+        unchecked = connection.exec_driver_sql(_UNCHECKED).all()
+
+    def check(table: str, constraint: str) -> None:
+        with writing(engine) as connection:
+            server.alone(connection, "facts")
+            connection.exec_driver_sql(f"ALTER TABLE {table} VALIDATE CONSTRAINT {constraint}")
+
+    for table, constraint in unchecked:
+        server.repeated(engine, partial(check, table, constraint))
 
 
 def _copy(engine: Engine, revision: str) -> Path:
@@ -119,20 +167,20 @@ def changing_schema(engine: Engine) -> Iterator[Connection]:
             driver.execute("PRAGMA foreign_keys = OFF")
         with connection.begin():
             if not sqlite:
-                _alone(connection, "facts")
+                server.alone(connection, "uploads", "facts")
             drop_views(connection)
             yield connection
             if sqlite and (broken := connection.exec_driver_sql("PRAGMA foreign_key_check").first()):
                 raise StoreVersionError(f"the upgrade would lose rows of {broken[0]!r}; nothing was changed")
 
 
-def _run_migrations(connection: Connection, place: Path) -> None:
+def _run_migrations(connection: Connection, place: Path, revision: str) -> None:
     from alembic import command
     from alembic.config import Config
 
     config = Config(attributes={"connection": connection})
     config.set_main_option("script_location", str(place).replace("%", "%%"))
-    command.upgrade(config, "head")
+    command.upgrade(config, revision)
 
 
 def drop_views(connection: Connection) -> None:
@@ -162,7 +210,7 @@ def refresh_views(engine: Engine, counters: Iterable[str] | None = None) -> None
 def _make_views(engine: Engine, meanings: Mapping[str, str], wanted: str) -> None:
     with writing(engine) as connection:
         if file_of(engine) is None:
-            _alone(connection, "facts")
+            server.alone(connection, "facts")
             if _views(connection) == wanted:
                 return
         drop_views(connection)
@@ -191,15 +239,3 @@ def _run(connection: Connection, statement: str) -> None:
     """Run a statement as it is: a per cent sign in it is one."""
     driver: Any = connection.connection.driver_connection
     driver.execute(statement)
-
-
-def _alone(connection: Connection, table: str) -> None:
-    """Take the schema of a Postgres store for this transaction, as the role that owns it and without a long wait.
-
-    What waits for a table holds up everybody who comes after; so it gives up soon, and is tried again.
-    """
-    connection.exec_driver_sql(f"SET LOCAL lock_timeout = '{LOCK_SECONDS}s'")
-    query = f"SELECT pg_get_userbyid(relowner) FROM pg_class WHERE oid = to_regclass('{table}')"
-    if owner := connection.exec_driver_sql(query).scalar():
-        connection.exec_driver_sql(f"SET LOCAL ROLE {connection.dialect.identifier_preparer.quote_identifier(owner)}")
-        connection.exec_driver_sql(f"LOCK TABLE {table} IN SHARE ROW EXCLUSIVE MODE")

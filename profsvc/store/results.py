@@ -42,8 +42,15 @@ COLUMNS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     ),
     "models": (("launch_id", "model", "quantity", "value"), ("unit", "form", "flags", "label", "reason")),
 }
-# Tables whose rows an upload has in one range of this key; what refers to them goes with them.
-BY_RANGE = {"metrics": "launch_ref", "samples": "sample_id", "sample_blocks": "sensor_id", "sensors": "sensor_id"}
+# Tables whose rows an upload has in one range of this key, those that others refer to behind them.
+BY_RANGE = {
+    "rules": "launch_id",
+    "counters": "launch_id",
+    "metrics": "launch_ref",
+    "samples": "sample_id",
+    "sample_blocks": "sensor_id",
+    "sensors": "sensor_id",
+}
 BY_RANGE |= {"launches": "launch_id", "wide_blocks": "first_launch", "wide_cells": "cell_id"}
 BY_RANGE |= {"wide_lists": "list_id", "wide_constants": "cell_id"}
 BY_RANGE |= {table: key for table, (key, *_) in EVENTS.items()}

@@ -9,7 +9,9 @@ How the rows are kept small and in reach without indexes on the big tables:
   without asking the database, the rows of a run are ranges of ids, and no row needs to name its upload.
   ``upload_id * STEP`` itself stands for the whole file in ``metrics.launch_ref``.
 * ``launches``, ``metrics``, ``samples`` and the tables of events have no foreign keys: checking them costs two fifths
-  of a load. `profsvc.store.load` writes only numbers that it just made, and deletes by range.
+  of a load. `profsvc.store.load` writes only numbers that it just made, and deletes by range. On Postgres nothing
+  refers to ``launches`` either: looking up what goes with each took nine tenths of a deletion. Without that
+  partitions gain nothing that loads and look-ups would not pay for: ``python -m tests.benchmarks.partitions``.
 * Cells of pages with a column a metric are kept column by column: `profsvc.store.wide` says how.
 * A launch names its place and its shape, which many launches share; only what else differs is its own.
 * The readings of a sensor that came together follow each other: ``sample_blocks`` says whose they are, and their

@@ -18,6 +18,7 @@ from profsvc.errors import (
 )
 
 OLDEST = 15
+LOCK_SECONDS = 3
 T = TypeVar("T")
 # Seconds between one try and the next; together longer than a server takes to come back from a crash.
 WAITS = (0.2, 0.5, 1.0, 2.0, 4.0)
@@ -98,6 +99,20 @@ def check(connection: Connection, where: str) -> None:
             f"{where} keeps texts as {encoding}, which lacks characters; make the database anew with: "
             "CREATE DATABASE name TEMPLATE template0 ENCODING 'UTF8'"
         )
+
+
+def alone(connection: Connection, *tables: str) -> None:
+    """Let nobody else write to these tables until the end of the transaction, as the role that owns them.
+
+    What waits for a table holds up everybody who comes after; so it gives up soon, and is tried again.
+    """
+    connection.exec_driver_sql(f"SET LOCAL lock_timeout = '{LOCK_SECONDS}s'")
+    for table in tables:
+        query = f"SELECT pg_get_userbyid(relowner) FROM pg_class WHERE oid = to_regclass('{table}')"
+        if owner := connection.exec_driver_sql(query).scalar():
+            role = connection.dialect.identifier_preparer.quote_identifier(owner)
+            connection.exec_driver_sql(f"SET LOCAL ROLE {role}")
+            connection.exec_driver_sql(f"LOCK TABLE {table} IN SHARE ROW EXCLUSIVE MODE")
 
 
 def repeated(engine: Engine, action: Callable[[], T]) -> T:

@@ -8,9 +8,10 @@ quantity is asked many times, of a kernel that each run has, of a rare one, of o
 import argparse
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 from sqlalchemy import Engine, text
@@ -78,8 +79,8 @@ ASKED = {
 }
 
 
-def fill(engine: Engine, runs: int) -> None:
-    """Write so many runs, by the same statements on both databases."""
+def fill(engine: Engine, runs: int, fewer: Mapping[str, int] = MappingProxyType({})) -> None:
+    """Write so many runs, by the same statements on both databases; ``fewer`` rows a run in some tables."""
     with writing(engine) as connection:
         for number, words in enumerate(TEXTS, FIRST_TEXT):
             connection.execute(text("INSERT INTO texts VALUES (:number, :words)"), {"number": number, "words": words})
@@ -95,7 +96,8 @@ def fill(engine: Engine, runs: int) -> None:
         connection.execute(text("INSERT INTO places (place_id, key) VALUES (1, 'key')"))
         connection.execute(text("INSERT INTO metric_names VALUES (1, 'metric', '', '')"))
         connection.execute(text("INSERT INTO unit_names VALUES (1, '', '')"))
-        for name, (rows, columns, values) in TABLES.items():
+        for name, (each, columns, values) in TABLES.items():
+            rows = fewer.get(name, each)
             made = values.replace("{groups}", str(rows)).replace("{half}", str(max(1, runs // 2)))
             only = f" WHERE {ONLY[name]}" if name in ONLY else ""
             numbers = NUMBERS.format(first=1, last=runs * rows)

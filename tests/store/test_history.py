@@ -12,7 +12,7 @@ from profsvc.store.engine import writing
 from profsvc.store.history import Asked
 from profsvc.store.power_schema import FRAMES
 from tests.benchmarks.history import fill, measured
-from tests.store.conftest import KERNELS, batches, info
+from tests.store.conftest import KERNELS, batches, info, only_on
 
 RUNS = 6
 GEMM, SAXPY = KERNELS
@@ -170,9 +170,8 @@ def test_power_is_that_of_the_loads_of_the_names(full: Engine) -> None:
     assert store.powers_of_load(full, ["gemm"], Asked()) == (history.Found({}, None), [])
 
 
+@only_on("sqlite", "a table of few rows is read whole on Postgres; `test_plans` looks at a full one")
 def test_the_newest_are_read_off_an_index(full: Engine) -> None:
-    if full.dialect.name != "sqlite":
-        pytest.skip("a table of few rows is read whole on Postgres; tests.benchmarks.history times a full one")
     seen: list[str] = []
     values = {"kernel_id": 1, "before": 9, "most": 3, "name_0": "saxpy"}
     power = history._NEWEST_POWER.replace("{loads}", history._OF_LOAD.format(name="name_0", column="load"))

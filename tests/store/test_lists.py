@@ -7,6 +7,7 @@ from profsvc.store import Condition
 from profsvc.store.lists import KEYS, bounded
 from profsvc.store.read import ORDER
 from tests.store.conftest import batches, info
+from tests.store.test_sensors import HEAT, POWER, log, sample
 
 
 @pytest.fixture
@@ -70,6 +71,24 @@ def test_conditions(filled: Engine) -> None:
     assert ids(("stream", "null", "0")) == []
     assert ids(("start_ns", "", str(2**60 + 1))) == [1]
     assert ids(("kernel", "", "'; DROP TABLE runs; --")) == []
+
+
+def test_pages_of_a_run_a_file_and_a_sensor_hold_all_of_theirs(filled: Engine) -> None:
+    moments = [sample(i % 2, i // 2, None, None, i * 10**6) for i in range(8)]
+    for number, run in enumerate(("run0", "run1", "run0")):
+        about = store.RunInfo(project="lab", name=run)
+        store.write_upload(filled, info(f"log {number}"), about, [log((POWER, HEAT), *moments)])
+    for view in ("v1_samples", "v1_sensors", "v1_launches"):
+        key = KEYS[view]
+        whole = sorted(store.select(filled, view), key=lambda row: row[key])
+        for column, value in ((c, row[c]) for row in whole for c in ("run_id", "upload_id", "sensor_id") if c in row):
+            theirs = [row[key] for row in whole if row[column] == value]
+            only = Condition(column, "", str(value))
+            assert [row[key] for row in rows(filled, view, only, columns=[key])] == theirs
+            assert [row[key] for row in rows(filled, view, only, order=[f"-{key}"])] == theirs[::-1] != []
+            assert rows(filled, view, Condition(column, "", str(2**63 - 1))) == []
+    assert len(rows(filled, "v1_samples", Condition("run_id", "", "1"), Condition("upload_id", "", "6"))) == 8
+    assert rows(filled, "v1_samples", Condition("run_id", "", "1"), Condition("upload_id", "", "5")) == []
 
 
 def test_a_project_sees_its_own_alone(filled: Engine) -> None:

@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import Engine, text
 
 from profsvc import store
-from profsvc.errors import DomainError, InputError, NotFoundError
+from profsvc.errors import DomainError, InputError, NotFoundError, ProfsvcError
 from profsvc.store import load, staging
 from profsvc.store.engine import reading, writing
 from profsvc.store.names import KEYS
@@ -164,6 +164,14 @@ def test_rules_and_rejects(engine: Engine) -> None:
 def test_a_reader_that_contradicts_itself_is_refused(engine: Engine, batch: Batch, words: str) -> None:
     with pytest.raises(DomainError, match=words):
         store.write_upload(engine, info(), store.RunInfo(), [*batches(), batch])
+    assert not left(engine)
+
+
+def test_rules_of_no_launch_are_refused(engine: Engine) -> None:
+    rule = {"launch_index": [7], "rule": ["Roofline"], "message": ["do"], "line": [3]}
+    words = "rules of launch 7, but no such launch" if engine.dialect.name == "postgresql" else "FOREIGN KEY"
+    with pytest.raises(ProfsvcError, match=words):
+        store.write_upload(engine, info(), store.RunInfo(), [*batches(), Batch({"rules": frame("rules", rule)})])
     assert not left(engine)
 
 
