@@ -154,7 +154,7 @@ def _exponential(time_s: ArrayLike, temperature_c: ArrayLike, sign: float) -> Rc
         none, none, none, none, unknown, unknown, unknown, t.size, "", mask((Flag.INPUT_SUSPECT, True))
     )  # fmt: skip
     if t.size < _segments.ENOUGH or not np.ptp(t) > 0:
-        return nothing._replace(refusal=f"a time constant needs {_segments.ENOUGH} readings; there are {t.size}")
+        return nothing._replace(refusal=f"readings: {t.size}; a time constant needs {_segments.ENOUGH}")
     r = _segments.readings_of(t - t.min(), T)
     span = float(_segments.ranges(_segments.blocks(r))[0])
     if span < LEAST_CHANGE_C:

@@ -117,7 +117,7 @@ def fit_load(
         return _nothing(T.size, "the power shows no level that lasts: nothing drives the temperature")
     keep = ~_blind(power, tT)
     if keep.sum() < _segments.ENOUGH:
-        return _nothing(T.size, f"there are {keep.sum()} readings of the temperature while the power is known")
+        return _nothing(T.size, f"readings of the temperature while the power is known: {keep.sum()}")
     jumps = np.abs(np.diff(power.level)) > JUMP * np.ptp(power.level)
     resumed = [end for _, end in power.gaps]
     steps = np.append(power.edges[1:-1][jumps], resumed)
@@ -154,7 +154,7 @@ def _useless(tp: Array, P: Array, T: Array) -> str:
     """Why there is nothing to fit, if there is nothing."""
     for name, x in (("power", P), ("temperature", T)):
         if x.size < _segments.ENOUGH:
-            return f"there are {x.size} readings of the {name}; a time constant needs {_segments.ENOUGH}"
+            return f"readings of the {name}: {x.size}; a time constant needs {_segments.ENOUGH}"
     if not (np.diff(tp) >= 0).all() or not np.ptp(tp) > 0:
         return "the stamps of the power do not ascend"
     low, high = np.quantile(T, (0.02, 0.98))

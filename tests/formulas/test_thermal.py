@@ -88,7 +88,7 @@ def test_fits_of_nothing_say_so() -> None:
     assert (
         fit_rise(t, np.full(100, 50.0)).refusal == "the temperature changes by 0.0 degC; a time constant needs 3 degC"
     )
-    assert fit_rise(t[:9], warm[:9]).refusal == "a time constant needs 20 readings; there are 9"
+    assert fit_rise(t[:9], warm[:9]).refusal == "readings: 9; a time constant needs 20"
     assert fit_decay(t, warm).refusal.endswith("the wrong way")
     rng = np.random.default_rng(2)
     assert fit_rise(t, 50 + 3 * rng.standard_normal(100)).refusal
@@ -144,7 +144,7 @@ def test_a_load_without_information_is_refused(power: np.ndarray, temperature: n
     found = fit_load(t, power, t, temperature)
     assert why in found.refusal
     assert found.rc_rise_s.size == 0
-    assert "there are 5 readings" in fit_load(t[:5], power[:5], t, temperature).refusal
+    assert ": 5; a time constant needs" in fit_load(t[:5], power[:5], t, temperature).refusal
     assert "do not ascend" in fit_load(t[::-1], power, t, 30 + t / 10).refusal
 
 
