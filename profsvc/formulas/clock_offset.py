@@ -128,8 +128,11 @@ def estimate_offset(
     >>> warm = 31 + 15 * (np.exp(-np.fmax(t - 150, 0) / 30) - np.exp(-np.fmax(t - 50, 0) / 30)) + 15 * (
     ...     np.exp(-np.fmax(t - 300, 0) / 30) - np.exp(-np.fmax(t - 220, 0) / 30))
     >>> found = estimate_offset(t, power, t + 7.0, np.round(warm))
-    >>> abs(found.offset_s - 7.0) < 0.5, found.se_s < 0.5, found.refused
-    (True, True, '')
+    >>> found.refused, found.low_s < 7.0 < found.high_s, found.more_steps
+    ('uncertain', True, 8)
+    >>> found = estimate_offset(t, power, t + 7.0, np.round(warm), within_s=0.5)
+    >>> abs(found.offset_s - 7.0) < 0.5, found.refused
+    (True, '')
     """
     tP, P, _ = _logs.readings(power_time_s=power_time_s, power_w=power_w)
     tT, T, _ = _logs.readings(temperature_time_s=temperature_time_s, temperature_c=temperature_c)

@@ -47,6 +47,8 @@ COPIED = {
     "launches": ("launch_id",), "metrics": ("launch_ref",), "rules": ("launch_id",), "counters": ("launch_id",),
     "kernel_totals": ("upload_id",), "timelines": ("upload_id",), "criteria": ("run_id", "launch_id"),
     "potential": ("run_id", "launch_id"), "models": ("run_id", "launch_id"),
+    "wide_blocks": ("first_launch", "first_cell"), "wide_cells": ("cell_id", "list_id"), "wide_lists": ("list_id",),
+    "wide_constants": ("cell_id",),
 }  # fmt: skip
 START = datetime(2020, 1, 1)
 

@@ -127,7 +127,7 @@ def test_a_defect_is_a_sentence_unless_it_is_looked_for(store_file, monkeypatch)
 
     from profsvc import store
 
-    def broken(*_: object) -> None:
+    def broken(*_: object, **_options: object) -> None:
         raise ZeroDivisionError("by zero")
 
     monkeypatch.setattr(store, "open_store", broken)

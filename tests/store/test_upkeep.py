@@ -264,10 +264,11 @@ def test_doctor_finds_what_is_unfinished(full: Engine, files: Files) -> None:
 
 @only_on("sqlite", "about a file")
 def test_doctor_finds_a_damaged_file(full: Engine, files: Files, url: str) -> None:
-    size = Path(url).stat().st_size
+    with reading(full) as connection:
+        page = connection.execute(text("SELECT rootpage FROM sqlite_schema WHERE name = 'samples'")).scalar_one()
     with Path(url).open("r+b") as file:
-        file.seek(size // 2 // 4096 * 4096)
-        file.write(os.urandom(8192))
+        file.seek((page - 1) * 4096)
+        file.write(os.urandom(4096))
     check = found(full, files)["database"]
     assert check.state == "fail"
     assert check.fix == "restore the store from a backup" or "damaged" in check.found

@@ -87,7 +87,7 @@ def fill_nights(engine: Any) -> dict[str, int]:
         runs.append(nights.put(engine, night, rng, temperature_c=40.0 + 0.4 * night, commit=f"{night:07x}", **worse))
     reports = [nights.report(engine, night) for night in range(CHANGED - 1, NIGHTS)]
     found = store.select(engine, "v1_findings", quantity="power")[0]["finding_id"]
-    telling = next(one["report_id"] for one in reports if one["findings"])
+    telling = max(reports, key=lambda one: len(one["findings"]))["report_id"]
     return {"night_before": runs[CHANGED - 1], "night": runs[-1], "finding": found, "report": telling}
 
 
