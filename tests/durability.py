@@ -71,6 +71,7 @@ def content(number: int) -> bytes:
 def drive(url: str, folder: str, ledger: str, numbers: list[int], runs: int = 0) -> None:
     """Upload files until killed, each as a run or into so many runs; write down each that is stored."""
     os.environ["PROFSVC_FILES"] = folder
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # behind ``&`` the server of forks ignores it
     try:
         engine = store.open_store(url)
         files = store.files_of(engine, folder)

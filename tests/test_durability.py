@@ -124,7 +124,6 @@ def test_a_disk_that_cannot_be_written_is_said(small_disk: Path) -> None:
     assert compare(engine, small_disk, entries) == []
 
 
-@pytest.mark.usefixtures("interruptible")
 def test_an_interrupt_leaves_the_store_whole(url: str, tmp_path: Path) -> None:
     ledger = tmp_path / "ledger"
     for wait in (0.1, 0.35):
