@@ -129,6 +129,7 @@ def check(source: BinaryIO, file_name: str, how: Reading = AS_IT_IS, progress: P
     return verdict
 
 
+@store.on_kept_connections
 def ingest(
     engine: "Engine",
     source: BinaryIO,
@@ -222,6 +223,7 @@ def _recalled(engine: "Engine", verdict: Verdict, how: Reading) -> Verdict:
     return verdict
 
 
+@store.on_kept_connections
 def reparse(engine: "Engine", files: store.Files, upload_id: int) -> tuple[Verdict, Verdict]:
     """Read the kept bytes of an upload again, with today's readers, and analyse its run; return it before and after.
 
@@ -234,6 +236,7 @@ def reparse(engine: "Engine", files: store.Files, upload_id: int) -> tuple[Verdi
     return then, _read_again(engine, files, row, store.rereading(upload_id, row["run_id"]))
 
 
+@store.on_kept_connections
 def undelete(engine: "Engine", files: store.Files, upload_id: int) -> Verdict:
     """Read the kept bytes of a deleted upload again, under its number and in its run, and analyse that."""
     row = store.deleted_upload(engine, upload_id)

@@ -26,12 +26,14 @@ DEVICE_FIGURES = (
 Progress = Callable[[int], None]
 
 
+@store.on_kept_connections
 def analyze_again(engine: "Engine", files: store.Files, run_id: int) -> int:
     """Recompute a run because somebody asks: its memory traces where they were not simulated, then all else."""
     memory_traces.simulate_traces(engine, run_id, memory_traces.kept_in(files))
     return analyze(engine, run_id, asked=True)
 
 
+@store.on_kept_connections
 def analyze(engine: "Engine", run_id: int, progress: Progress | None = None, *, asked: bool = False) -> int:
     """Recompute the counters, criteria, potential and power of a run; return how many launches it has.
 

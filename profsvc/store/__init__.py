@@ -33,7 +33,7 @@ from profsvc.store.deleted import (
     restoring,
 )
 from profsvc.store.deliveries import Delivered, keep_delivery
-from profsvc.store.engine import address, file_of, make_engine, one_state, set_journal, url_of
+from profsvc.store.engine import address, file_of, make_engine, on_kept_connections, one_state, set_journal, url_of
 from profsvc.store.health import Check, examine
 from profsvc.store.history import (
     criterion_of_kernel,
@@ -255,6 +255,7 @@ __all__ = [
     "note_deliveries",
     "note_next",
     "note_refusal",
+    "on_kept_connections",
     "one_state",
     "open_store",
     "potential",

@@ -5,9 +5,9 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import wraps
+from functools import partial, wraps
 from pathlib import Path
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 
 from sqlalchemy import URL, Connection, Engine, NullPool, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
@@ -24,6 +24,22 @@ Asked = ParamSpec("Asked")
 Answered = TypeVar("Answered")
 _SHARED: ContextVar[Connection | None] = ContextVar("shared", default=None)
 """The connection of the question that is being answered."""
+
+
+class _Kept(NamedTuple):
+    """The connections of a piece of work that nobody uses just now: those that read, and those that write."""
+
+    engine: Engine
+    reading: list[Connection]
+    writing: list[Connection]
+
+    def close(self) -> None:
+        """Close them."""
+        while idle := self.reading or self.writing:
+            idle.pop().close()
+
+
+_KEPT: ContextVar[_Kept | None] = ContextVar("kept", default=None)
 
 # File systems of one machine, where the shared memory of a write-ahead log is shared indeed.
 LOCAL = {
@@ -157,6 +173,7 @@ def _on_begin(connection: Connection) -> None:
     # not apply to it. So writers take the lock first, and readers never do.
     driver: Any = connection.connection.driver_connection
     if connection.get_execution_options().get(WRITE):
+        driver.execute(f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000}")
         driver.execute("BEGIN IMMEDIATE")
         driver.execute(f"PRAGMA busy_timeout = {COMMIT_SECONDS * 1000}")
     else:
@@ -217,8 +234,54 @@ def reading(engine: Engine) -> Iterator[Connection]:
         with plain_errors(engine):
             yield shared
         return
-    with plain_errors(engine), engine.connect() as connection, connection.begin():
+    with plain_errors(engine), _connected(engine, writes=False) as connection, connection.begin():
         yield connection
+
+
+@contextmanager
+def _connected(engine: Engine, writes: bool) -> Iterator[Connection]:
+    """Give a connection: one that the work keeps, else a new one. Where anything goes wrong, all are closed."""
+    kept = _KEPT.get()
+    if kept is None or kept.engine is not engine:
+        with _opened(engine, writes) as connection:
+            yield connection
+        return
+    idle = kept.writing if writes else kept.reading
+    connection = idle.pop() if idle else _opened(engine, writes)
+    try:
+        yield connection
+    except BaseException:
+        connection.close()
+        kept.close()
+        raise
+    idle.append(connection)
+
+
+def _opened(engine: Engine, writes: bool) -> Connection:
+    return (engine.execution_options(**{WRITE: True}) if writes else engine).connect()
+
+
+def on_kept_connections(
+    work: Callable[Concatenate[Engine, Asked], Answered],
+) -> Callable[Concatenate[Engine, Asked], Answered]:
+    """Let what a piece of work asks and writes step by step go over the same connections; its end closes them.
+
+    Each step has a transaction of its own as ever. To open a connection takes longer than most steps.
+    """
+
+    @wraps(work)
+    def worked(engine: Engine, /, *args: Asked.args, **options: Asked.kwargs) -> Answered:
+        kept = _KEPT.get()
+        if kept is not None and kept.engine is engine:
+            return work(engine, *args, **options)
+        token = _KEPT.set(kept := _Kept(engine, [], []))
+        try:
+            return work(engine, *args, **options)
+        finally:
+            _KEPT.reset(token)
+            kept.close()
+
+    return worked
 
 
 def one_state(
@@ -253,7 +316,9 @@ def writing(engine: Engine, attached: Mapping[str, Path] | None = None) -> Itera
 
     ``attached`` are SQLite files to be read from beside the store, by the name of their schema.
     """
-    with turn(engine), plain_errors(engine), _writer(engine) as connection:
+    # What is attached stays so until the connection ends.
+    connected = partial(_opened if attached else _connected, engine, writes=True)
+    with turn(engine), plain_errors(engine), connected() as connection:
         for name, path in (attached or {}).items():
             driver: Any = connection.connection.driver_connection
             driver.execute(f"ATTACH ? AS {name}", (str(path),))
@@ -261,10 +326,6 @@ def writing(engine: Engine, attached: Mapping[str, Path] | None = None) -> Itera
             driver.execute("PRAGMA main.cache_size = -4096")  # rows are only put behind the others
         with connection.begin():
             yield connection
-
-
-def _writer(engine: Engine) -> Connection:
-    return engine.execution_options(**{WRITE: True}).connect()
 
 
 @contextmanager

@@ -2,16 +2,18 @@ import os
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Engine, event
+from sqlalchemy import Engine, event, text
 
 from profsvc import store
 from profsvc.errors import ServiceError, StoreBusyError, UsageError
 from profsvc.store import engine as engines
-from profsvc.store.engine import explained, reading, wal_is_safe, writing
+from profsvc.store.engine import explained, on_kept_connections, reading, wal_is_safe, writing
 from tests.store.conftest import COUNTERS, batches, info, only_on
 
 
@@ -190,3 +192,75 @@ def wrong(engine: Engine) -> None:
 def test_the_planner_reads_the_rows_of_an_upload_by_their_range(engine: Engine) -> None:
     with reading(engine) as connection:
         assert connection.exec_driver_sql("SHOW random_page_cost").scalar_one() == "1.1"
+
+
+def opened_by(engine: Engine, work: Callable[..., object]) -> int:
+    """Return how many connections a piece of work opens; none may be left."""
+    opened: list[object] = []
+    closed: list[object] = []
+    event.listen(engine, "connect", lambda connection, _: opened.append(connection))
+    event.listen(engine, "close", lambda connection, _: closed.append(connection))
+    try:
+        on_kept_connections(lambda engine: work(engine))(engine)
+    finally:
+        assert len(closed) == len(opened)
+    return len(opened)
+
+
+def count(engine: Engine) -> int:
+    with reading(engine) as connection:
+        return int(connection.execute(text("SELECT count(*) FROM texts")).scalar_one())
+
+
+def add(engine: Engine, value: str) -> None:
+    with writing(engine) as connection:
+        connection.execute(text("INSERT INTO texts (text) VALUES (:value)"), {"value": value})
+
+
+def test_work_goes_over_few_connections_and_sees_what_others_wrote(engine: Engine) -> None:
+    other = store.connect(engine.url.render_as_string(hide_password=False))
+    seen: list[int] = []
+
+    def work(engine: Engine) -> None:
+        for step in range(3):
+            seen.append(count(engine))
+            add(engine, f"own {step}")
+            on_kept_connections(lambda engine: seen.append(count(engine)))(engine)
+            add(other, f"other {step}")
+            with writing(engine) as connection:
+                seen.append(count(engine))
+                assert connection.execute(text("SELECT count(*) FROM texts")).scalar_one() == seen[-1]
+
+    assert opened_by(engine, work) == 2
+    first = seen[0]
+    assert [number - first for number in seen] == [0, 1, 2, 2, 3, 4, 4, 5, 6]
+
+
+def add_and_fail(engine: Engine) -> None:
+    with writing(engine) as connection:
+        connection.execute(text("INSERT INTO texts (text) VALUES ('lost')"))
+        connection.execute(text("SELECT nothing FROM nowhere"))
+
+
+def test_what_goes_wrong_in_work_leaves_no_connection_to_be_used_again(engine: Engine) -> None:
+    def work(engine: Engine) -> None:
+        before = count(engine)
+        add(engine, "kept")
+        with pytest.raises(ServiceError):
+            add_and_fail(engine)
+        assert count(engine) == before + 1
+        add(engine, "after")
+        assert count(engine) == before + 2
+
+    assert opened_by(engine, work) == 4
+    with pytest.raises(ZeroDivisionError):
+        opened_by(engine, lambda engine: 1 // (count(engine) * 0))
+
+
+def test_a_thread_of_work_has_connections_of_its_own(engine: Engine) -> None:
+    def work(engine: Engine) -> None:
+        count(engine)
+        with ThreadPoolExecutor(1) as pool:
+            assert pool.submit(count, engine).result() == count(engine)
+
+    assert opened_by(engine, work) == 2

@@ -1,6 +1,6 @@
 """Every page in a real browser: light and dark, wide and narrow, without an error, a failed or a foreign request."""
 
-import pytest
+from itertools import product
 
 from profsvc import store
 from tests.web.conftest import running
@@ -8,6 +8,7 @@ from tests.web.pages.conftest import window
 from tests.web.pages.walked import WALKED
 
 WIDTHS = (1280, 400)
+COLOURS = ("light", "dark")
 # What a page has of headings, labels and names that are wrong, as a list of sentences.
 AUDIT = """() => {
   const wrong = [];
@@ -40,17 +41,27 @@ AUDIT = """() => {
 }"""
 
 
-@pytest.mark.parametrize("colours", ["light", "dark"])
-@pytest.mark.parametrize("width", WIDTHS)
-def test_every_page_is_whole(chromium, shown, shot, colours, width):
-    size = {"width": width, "height": 900}
-    with window(chromium, shown.service.url, viewport=size, color_scheme=colours) as found:
+def test_every_page_is_whole(chromium, shown, shot):
+    with window(chromium, shown.service.url, viewport={"width": WIDTHS[0], "height": 900}) as found:
+        page = found.page
         for one in WALKED:
+            page.set_viewport_size({"width": WIDTHS[0], "height": 900})
             answer = found.open(shown.path(one.path))
             assert answer.status == one.status, one.name
-            assert one.see in found.page.inner_text("main"), one.name
+            assert one.see in page.inner_text("main"), one.name
+            for width, colours in product(WIDTHS, COLOURS):
+                page.set_viewport_size({"width": width, "height": 900})
+                page.emulate_media(color_scheme=colours)
+                assert page.evaluate(AUDIT) == [], (one.name, width, colours)
+                shot(page, f"{one.name}-{colours}-{width}")
+
+
+def test_a_page_is_whole_where_it_is_opened_narrow(chromium, shown):
+    size = {"width": WIDTHS[-1], "height": 900}
+    with window(chromium, shown.service.url, viewport=size, color_scheme="dark") as found:
+        for one in [one for one in WALKED if one.status == 200][:6]:
+            found.open(shown.path(one.path))
             assert found.page.evaluate(AUDIT) == [], one.name
-            shot(found.page, f"{one.name}-{colours}-{width}")
 
 
 def test_a_dropped_file_is_stored_found_and_opened(chromium, site, tmp_path, profile):
