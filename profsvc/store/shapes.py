@@ -48,13 +48,14 @@ LAUNCHES = (
     " LEFT JOIN shapes h ON h.shape_id = l.shape_id LEFT JOIN kernels k ON k.kernel_id = h.kernel_id"
 )
 
-# A block has few launches, so the one of a launch lies in a short range of keys.
+# A block has few launches, so the one of a launch lies in a short range of keys. The launch stands first and the names
+# last: Postgres looks for the best order among the first eight tables only.
 WIDE = (
-    f"uploads u JOIN wide_blocks b ON b.first_launch / {STEP} = u.upload_id AND b.first_launch {RANGE}"
+    f"launches l JOIN wide_blocks b ON b.first_launch BETWEEN l.launch_id - {MOST_LAUNCHES - 1} AND l.launch_id{{launch}}"
+    f" JOIN uploads u ON u.upload_id = b.first_launch / {STEP} AND b.first_launch {RANGE}"
     " JOIN wide_columns c ON c.layout_id = b.layout_id"
-    " JOIN metric_names n ON n.metric_id = c.metric_id JOIN unit_names i ON i.unit_id = c.unit_id"
     " JOIN {table} w ON w.cell_id = b.first_cell + c.place{each}"
-    f" JOIN launches l ON {{launch}} AND b.first_launch BETWEEN l.launch_id - {MOST_LAUNCHES - 1} AND l.launch_id"
+    " JOIN metric_names n ON n.metric_id = c.metric_id JOIN unit_names i ON i.unit_id = c.unit_id"
     " JOIN shapes h ON h.shape_id = l.shape_id JOIN kernels k ON k.kernel_id = h.kernel_id"
 )
 _CELL = {"text": "e.value", "point": "{point}"}
@@ -321,7 +322,7 @@ SHAPES: dict[str, Shape] = {
         ),
         (
             (
-                WIDE.format(table="wide_constants", each="", launch="l.launch_id < b.first_launch + b.launches"),
+                WIDE.format(table="wide_constants", each="", launch=" AND l.launch_id < b.first_launch + b.launches"),
                 _OF_WIDE
                 | {
                     "raw_text": "w.raw_text",
@@ -333,8 +334,9 @@ SHAPES: dict[str, Shape] = {
             (
                 WIDE.format(
                     table="wide_cells",
-                    each=" JOIN wide_lists t ON t.list_id = w.list_id JOIN {cells} ON e.value <> ''",
-                    launch="l.launch_id = b.first_launch + e.key",
+                    each=" JOIN wide_lists t ON t.list_id = w.list_id"
+                    " JOIN {cells} ON e.value <> '' AND l.launch_id = b.first_launch + e.key",
+                    launch="",
                 ),
                 _OF_WIDE
                 | {
