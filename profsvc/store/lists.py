@@ -17,7 +17,7 @@ from profsvc import specs
 from profsvc.errors import AccessError, NotFoundError, UsageError
 from profsvc.store import sandbox_rules as rules
 from profsvc.store.engine import reading
-from profsvc.store.read import ORDER
+from profsvc.store.read import ORDER, UPLOAD_OF
 from profsvc.store.schema import STEP
 from profsvc.store.views import KINDS
 
@@ -161,6 +161,8 @@ def statement_of(
         _known(view, column, kinds)
     conditions, values = list(within), dict[str, Any]()
     for number, condition in enumerate(only):
+        if view == "v1_metrics" and condition.column == "launch_id" and not condition.how:
+            conditions.append(UPLOAD_OF.format(f":value_{number}"))
         sql, value = _condition(view, condition, kinds, f"value_{number}")
         conditions.append(sql)
         values |= {} if value is None else {f"value_{number}": value}

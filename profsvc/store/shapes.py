@@ -51,7 +51,8 @@ LAUNCHES = (
 # A block has few launches, so the one of a launch lies in a short range of keys. The launch stands first and the names
 # last: Postgres looks for the best order among the first eight tables only.
 WIDE = (
-    f"launches l JOIN wide_blocks b ON b.first_launch BETWEEN l.launch_id - {MOST_LAUNCHES - 1} AND l.launch_id{{launch}}"
+    "launches l JOIN wide_blocks b"
+    f" ON b.first_launch BETWEEN l.launch_id - {MOST_LAUNCHES - 1} AND l.launch_id{{launch}}"
     f" JOIN uploads u ON u.upload_id = b.first_launch / {STEP} AND b.first_launch {RANGE}"
     " JOIN wide_columns c ON c.layout_id = b.layout_id"
     " JOIN {table} w ON w.cell_id = b.first_cell + c.place{each}"

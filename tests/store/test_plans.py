@@ -25,12 +25,20 @@ MOST = 1000  # rows of a table that one of these answers may take
 BIG = {
     *("runs", "uploads", "launches", "kernel_totals", "criteria", "potential", "metrics", "counters"),
     *("sensors", "samples", "sample_blocks", "power_windows"),
+    *("wide_blocks", "wide_constants", "wide_lists", "wide_cells"),
 }
 MORE = (
     f"INSERT INTO sample_blocks SELECT sensor_id, sensor_id, sensor_id + {READINGS - 1}, 0, 1 FROM sensors",
     "INSERT INTO samples SELECT s.sensor_id + n, n, 0, 0, 1.0, NULL, 0, 0"
     f" FROM sensors s, generate_series(0, {READINGS - 1}) n",
     "INSERT INTO counters SELECT launch_id, 1002, 1.0, NULL, NULL FROM launches",
+    "INSERT INTO wide_layouts VALUES (1, 'two columns')",
+    "INSERT INTO wide_columns SELECT 1, min(metric_id), place, min(unit_id), 1.0"
+    " FROM metrics, generate_series(0, 1) place GROUP BY place",
+    "INSERT INTO wide_blocks SELECT launch_id, 1, 1, launch_id * 2 FROM launches",
+    "INSERT INTO wide_constants SELECT launch_id * 2, '1', 1.0, NULL, NULL FROM launches",
+    "INSERT INTO wide_lists SELECT launch_id, '', '2.5' FROM launches",
+    "INSERT INTO wide_cells SELECT launch_id * 2 + 1, launch_id, NULL FROM launches",
 )
 RUN = RUNS // 2  # has power
 Ask = Callable[[Engine], Any]
