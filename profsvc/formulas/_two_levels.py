@@ -90,10 +90,11 @@ def noise_tail(before: Side, after: Side, before_error: Array, after_error: Arra
     return normal_tail(z)
 
 
-def without_each(series: Series, split: Index) -> Array:
+def without_each(series: Series, split: Index) -> tuple[Array, Array]:
     """One-sided tail of the step up at ``split`` of each series without each of its values: one entry a value.
 
     It is what the series would give if that value had never come, at the cost of one pass for all of them together.
+    Beside it, how far that value lies from the mean of the others on its side, over sqrt(1 + 1/n) of these n others.
     """
     rank, n = ranks(series), np.repeat(lengths(series), lengths(series))
     with np.errstate(all="ignore"):
@@ -104,7 +105,8 @@ def without_each(series: Series, split: Index) -> Array:
     codes, error = codes_of(series), series.error**2
     later = np.arange(error.size) >= split[codes]
     errors = (np.bincount(codes, error * own, split.size)[codes] - error * own for own in (~later, later))
-    return np.fmax(student_tail(t, df), noise_tail(*sides, *errors))
+    n, mean = (np.where(later, after, before) for before, after in zip(*(side[:2] for side in sides), strict=True))
+    return np.fmax(student_tail(t, df), noise_tail(*sides, *errors)), np.abs(series.x - mean) / np.sqrt(1 + 1 / n)
 
 
 def _sides(scored: _Scored, split: Index) -> tuple[Side, Side]:

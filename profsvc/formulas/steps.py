@@ -30,13 +30,14 @@ ALPHA = 0.01
 
 # Numbers of newest values that are held against all before them, and the share of the error that each may make. Most
 # goes to five: a change shall be known within a week of nights. Long ones need little, for they have much evidence. The
-# shares add up to 1.3, for what no single value may bring about makes the whole err less: half of what they say.
+# shares add up to 1.35, for what no single value may bring about makes the whole err less: half of what they say.
 WINDOWS = (
-    (3, 0.13), (4, 0.05), (5, 0.9), (6, 0.01), (7, 0.01), (8, 0.05), (13, 0.04), (21, 0.03), (34, 0.025), (55, 0.02),
+    (3, 0.13), (4, 0.05), (5, 0.95), (6, 0.01), (7, 0.01), (8, 0.05), (13, 0.04), (21, 0.03), (34, 0.025), (55, 0.02),
     (89, 0.015), (144, 0.01), (233, 0.005), (377, 0.0025), (610, 0.0025),
 )  # fmt: skip
 VIEWS = (0, 5, 8, 13, 21, 34, 55, 89, 144, 233, 377, 610)  # newest values left out, to see what was taken back later
-REST = 5.0  # times as improbable as alpha may the step be that is left without any one value
+REST = 5.0  # times as probable as alpha allows may the step be that is left without any one value,
+APART_SD = 2.5  # but not without one that lies further than this from the others on its side
 
 
 class NewestStep(NamedTuple):
@@ -75,7 +76,7 @@ def newest_step(
 ) -> NewestStep:
     r"""How surely the level of a series changed, with the weight on the newest values.
 
-    .. math:: p = \max\left(\min_m \frac{p_m}{w_m},\ \frac15 \max_i \frac{p_{m,-i}}{w_m}\right), \qquad
+    .. math:: p = \max\left(\min_m \frac{p_m}{w_m},\ \max_i \frac{p_{m,-i}}{r_i w_m}\right), \qquad
               t_m = \frac{\bar a_m - \bar a_n}{s \sqrt{(1/m + 1/n)\, W(\hat\rho, m, n)}}
 
     The newest m values are held against the n before them, for m = 3, 5, 8, 13, ..., with weights w. a are normal
@@ -85,9 +86,11 @@ def newest_step(
     means for it.
 
     No step hangs on one value: the surest window is judged again without each of its values in turn, as if that one had
-    never come, and what is left must still be improbable, if five times less so. Where the others show nothing at 5 %,
-    no single value whatever makes a finding at 1 %. More cannot be had: value by value any series turns into any
-    other, so some value is the last that is needed; it is so only where the others are suspicious by themselves.
+    never come, and what is left must still be improbable, if r = 5 times less so. Where the others show nothing at
+    5 %, no single value whatever makes a finding at 1 %; and where a value lies more than 2.5 sd from the others on its
+    side, as a spike would, they must show the step without it (r = 1). More cannot be had: of all rules that find a
+    step of 2 sd within five values in 90 %, the one that raises fewest for a spike of 3 sd among them, which by Neyman
+    and Pearson is the ratio of likelihoods, still does in 1 %.
 
     Values that tower above both neighbours are spikes and left out; so is the newest one while it does, until the
     next value shows whether it lasts. Where a standard error is known (of the value, or the noise floor of runs of
@@ -269,16 +272,16 @@ def _p_of_windows(series: Series, ranked: tuple[Sums, ...]) -> tuple[Array, Bool
 
 def _upheld(series: Series, p: Array, up: Bools, window: Index) -> Array:
     """Return p, or more where too little is left of the step without the value that it needs most."""
-    asked = np.flatnonzero(p < 1 / REST)  # of the others p is the larger one anyway
+    asked = np.flatnonzero(p < 1 / REST)  # the others are far from a step
     if not asked.size:
         return p
     width, weight = (np.array(column)[window[asked]] for column in zip(*WINDOWS, strict=True))
     part = cut(series, series.start[asked], series.stop[asked])
     upward = part._replace(x=part.x * np.repeat(np.where(up[asked], 1.0, -1.0), lengths(part)))
-    tails = without_each(upward, part.stop - width)
-    left = np.minimum(2 * np.maximum.reduceat(tails, part.start) / weight, 1.0)
+    tails, apart = without_each(upward, part.stop - width)
+    left = np.minimum(2 * tails / weight[codes_of(part)], 1.0) / np.where(apart > APART_SD, 1.0, REST)
     out = p.copy()
-    out[asked] = np.maximum(p[asked], left / REST)
+    out[asked] = np.maximum(p[asked], np.maximum.reduceat(left, part.start))
     return out
 
 

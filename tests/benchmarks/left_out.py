@@ -4,8 +4,8 @@ import numpy as np
 from scipy import special
 
 from profsvc.formulas._arrays import Groups
-from profsvc.formulas._series import gather, without_spikes
-from profsvc.formulas.steps import MIN_HISTORY, REST, WINDOWS
+from profsvc.formulas._series import gather, in_units_of_sd, without_spikes
+from profsvc.formulas.steps import APART_SD, MIN_HISTORY, REST, WINDOWS
 
 
 def counted(x: np.ndarray) -> np.ndarray:
@@ -22,8 +22,21 @@ def p_of_others(x: np.ndarray, left_out: int) -> float:
 def p_by_definition(x: np.ndarray) -> float:
     """Return the p of the newest step of a series without spikes, value by value."""
     p, sign, m, share = _surest(x, None)
-    left = max(2 * tail_of_others(sign * x, one, x.size - m) / share for one in range(x.size))
-    return max(p, min(left, 1.0) / REST)
+    if p >= 1 / REST:
+        return p
+    left = (min(2 * tail_of_others(sign * x, one, x.size - m) / share, 1.0) for one in range(x.size))
+    in_sd = in_units_of_sd(gather(x, np.zeros(x.size), Groups(None, x.size), np.ones(x.size, dtype=np.bool_))).x
+    return max(p, *(rest / (1.0 if far > APART_SD else REST) for rest, far in zip(left, _apart(in_sd, m), strict=True)))
+
+
+def _apart(x: np.ndarray, m: int) -> list[float]:
+    """Return how far each value lies from the others of the newest m, or of those before, in sd of that distance."""
+    found = []
+    for one in range(x.size):
+        side = np.arange(x.size)[x.size - m :] if one >= x.size - m else np.arange(x.size - m)
+        others = x[side[side != one]]
+        found.append(float(abs(x[one] - others.mean()) / np.sqrt(1 + 1 / others.size)))
+    return found
 
 
 def _surest(x: np.ndarray, left_out: int | None) -> tuple[float, float, int, float]:
