@@ -362,7 +362,7 @@ class Log:
         if self.clock.kind:
             found["clock"] = self.clock.kind
         found["readings"] = str(self.rows)
-        if gpus := {key for _, key in self.sensors.channels if key != NO_GPU}:
+        if gpus := {key for *_, key in self.sensors.channels if key != NO_GPU}:
             found["gpus"] = str(len(gpus))
         if self.duplicates:
             found["duplicate_rows"] = str(self.duplicates)
