@@ -21,6 +21,7 @@ from profsvc.formats.ncu_lines import HEADER, REJECT, ROW, SKIP, TEXT_LIMIT, UNI
 from profsvc.formats.numbers import Evidence, Numbers
 from profsvc.formats.readings import ADVICE, Channel, Rows, channel, clock_fact, unit_of
 from profsvc.formats.stream import Text
+from profsvc.formats.turns import Split, Turns
 from profsvc.tables import Batch
 
 SIGNS = "\t;,"
@@ -84,7 +85,8 @@ class Times:
 class Layout:
     """Where the columns of a table stand; ``headless`` where its first line is a row already.
 
-    ``fixed`` are the places whose units a row of units does not change.
+    ``fixed`` are the places whose units a row of units does not change; ``turns`` are those of columns that may tell of
+    which GPU or sensor a row is, ``told`` those of which the user says it.
     """
 
     sign: str
@@ -95,6 +97,8 @@ class Layout:
     line: int = 0
     headless: bool = False
     fixed: frozenset[int] = frozenset()
+    turns: Mapping[int, str] = field(default_factory=dict)
+    told: Mapping[int, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -215,6 +219,7 @@ class _Survey:
     first: str | None = None
     first_line: int = 0
     numeric: set[int] = field(default_factory=set)
+    turns: Turns = field(default_factory=Turns)
     has_header: bool = False
     has_point: bool = False
     wide: int = 0
@@ -226,8 +231,11 @@ class _Survey:
             self.wide = self.wide or record.line
 
     def add(self, record: Record, layout: Layout) -> None:
+        if self.layout is None:
+            self.turns.begin(layout.turns, layout.told)
         self.layout = layout
         cells = record.cells
+        self.turns.add(cells)
         self.has_point = self.has_point or any("." in cell for cell in cells)
         for place in layout.places:
             if place not in self.numeric and is_numeric(cells[place]):
@@ -286,11 +294,13 @@ def _survey(text: Text, style: Style) -> _Survey:
     return survey
 
 
-def _chosen(survey: _Survey) -> tuple[list[int], list[Channel], list[str]]:
+def _chosen(survey: _Survey, split: Split) -> tuple[list[int], list[Channel], list[str]]:
     """Return the places and channels that hold numbers or have a unit, and the names of the other columns."""
     places, channels, left = [], [], []
     layout = survey.layout
     for place, one in zip(layout.places, layout.channels, strict=True) if layout else ():
+        if place in split.roles:
+            continue
         if place in survey.numeric or one.unit != "unknown":
             places.append(place)
             channels.append(one)
@@ -305,8 +315,10 @@ def read_table(stream: BinaryIO, style: Style) -> Iterator[Batch]:
         survey = _survey(text, style)
         number_format = survey.evidence.decide()
         layout, ledger = survey.layout, Ledger()
-        places, channels, left = _chosen(survey)
-        readings = Rows(channels, Numbers(number_format), layout.line if layout else None, style.missing)
+        split = survey.turns.decide()
+        places, channels, left = _chosen(survey, split)
+        every = [] if split.roles else channels
+        readings = Rows(every, Numbers(number_format), layout.line if layout else None, style.missing)
         time = (
             Time(layout.times, survey.first, survey.first_line, survey.dates.decide())
             if layout and survey.first
@@ -319,7 +331,8 @@ def read_table(stream: BinaryIO, style: Style) -> Iterator[Batch]:
                     shown = layout.times.text(record.cells)[:40] if layout else ""
                     record = record._replace(kind=REJECT, reason=f"its time {shown!r} cannot be read")
                 else:
-                    readings.add(record.line, stamp, [record.cells[place] for place in places])
+                    owners = split.owners(record.cells, channels, every)
+                    readings.add(record.line, stamp, [record.cells[place] for place in places], owners)
             ledger.take(record)
             if readings.full or ledger.full:
                 yield ledger.batch(readings.take())
@@ -329,6 +342,7 @@ def read_table(stream: BinaryIO, style: Style) -> Iterator[Batch]:
             "number_format": str(number_format),
             **clock_fact(readings.first),
             **({"date_order": survey.dates.decide()} if survey.dates.shown else {}),
+            **({"told_apart_by": ", ".join(layout.header[n] for n in split.roles)} if layout and split.roles else {}),
             **({"columns_left_out": ", ".join(left)[:TEXT_LIMIT]} if left else {}),
         }
         message = (

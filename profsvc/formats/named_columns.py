@@ -5,10 +5,13 @@ from dataclasses import dataclass
 
 from profsvc.errors import BrokenInputError, NotFoundError, UsageError
 from profsvc.formats.readings import SHIFTS, Channel, split_label, unit_of
+from profsvc.formats.turns import GPU, NAME
 from profsvc.specs import units
 
 TOOL = "meter"
 TIME, SKIP = "time", "skip"
+# What is no quantity: the column tells of which GPU, or of what else, each row is.
+TELLING = (GPU, NAME)
 # Quantities of sensors that share a unit with another.
 _ALSO = {"clock": "frequency", "utilization": "fraction"}
 _WITHOUT_UNIT = {"power_factor", "fraction", "humidity", "utilization"}
@@ -21,7 +24,7 @@ def quantities() -> list[str]:
     >>> {"power", "temperature", "time", "skip"} <= set(quantities())
     True
     """
-    return sorted({unit.dimension for unit in units(TOOL).values()} | {*_ALSO, TIME, SKIP})
+    return sorted({unit.dimension for unit in units(TOOL).values()} | {*_ALSO, TIME, SKIP, *TELLING})
 
 
 @dataclass(frozen=True)
@@ -41,7 +44,12 @@ class Named:
     @property
     def is_value(self) -> bool:
         """Whether the column becomes a sensor."""
-        return self.quantity not in (TIME, SKIP)
+        return self.quantity not in (TIME, SKIP, *TELLING)
+
+    @property
+    def tells(self) -> bool:
+        """Whether the column tells of which GPU, or of what else, each row is."""
+        return self.quantity in TELLING
 
     def channel(self, label: str) -> Channel:
         """Return the channel of this column, which is headed ``label``; refuse one whose unit nobody gives."""
@@ -97,7 +105,7 @@ def _read(text: str) -> Named:
         )
     if quantity not in quantities():
         raise UsageError(f"--column {text!r}: {NotFoundError.near('quantity', quantity, quantities())}")
-    if unit and (quantity == SKIP or not _fits(unit, quantity)):
+    if unit and (quantity in (SKIP, *TELLING) or not _fits(unit, quantity)):
         known = [one.token for one in units(TOOL).values() if one.dimension == _ALSO.get(quantity, quantity)]
         raise UsageError(f"--column {text!r}: {unit!r} is no unit of {quantity}; give one of {', '.join(known) or '1'}")
     return Named(label, quantity, unit or None)

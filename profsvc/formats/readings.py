@@ -67,6 +67,7 @@ class Channel:
     factor: float = 1.0
     shift: float = 0.0
     note: str = ""
+    gpu: int | None = None
 
 
 def unit_of(token: str) -> Unit | None:
@@ -114,7 +115,7 @@ def channel(name: str, printed: str | None) -> Channel:
     """Return the channel called ``name`` whose values are in the unit ``printed``.
 
     >>> channel("T1", "\u00b0F")
-    Channel(name='T1', quantity='temperature', unit='degC', factor=0.5555555555555556, shift=-32.0, note='')
+    Channel(name='T1', quantity='temperature', unit='degC', factor=0.5555555555555556, shift=-32.0, note='', gpu=None)
     """
     if not printed or not printed.strip():
         return Channel(name, note=NO_UNIT)
@@ -245,7 +246,7 @@ class Rows:
 
     def _sensor(self, one: Channel, n: int) -> Sensor:
         column = Column(one.name, quantity=one.quantity, unit=one.unit, note=one.note)
-        return self.sensors.channel(column, None, None, self.line or 1, n)
+        return self.sensors.channel(column, one.gpu, None, self.line or 1, n)
 
     def _values(self) -> tuple[NDArray[np.float64], NDArray[np.object_]]:
         owners = np.array(self._owners, dtype=np.intp)

@@ -19,6 +19,7 @@ from profsvc.formats.meter_table import (
 )
 from profsvc.formats.named_columns import TIME, Named, places_of, refusal
 from profsvc.formats.readings import Channel, channel, labelled, split_label, unit_of
+from profsvc.formats.turns import candidates
 from profsvc.tables import Batch
 
 NAME = "timeseries"
@@ -36,6 +37,9 @@ unit     in the column's name: Power (W), power_mw, Temp [\u00b0F], Watts, or in
 Where the file does not say it, say it: --column Main=power:mW --column T1=temperature:degC --column t=time:ms. Columns
 that are not named are read as always, --column Note=skip leaves one out, #2 is the second column; where all columns
 are named by numbers, the file needs no header, and other columns are left out.
+
+Where rows take turns, a row a GPU or a sensor, a column that tells it (gpu_index, Sensor, Channel) makes a sensor of
+each; where it is called otherwise, say it: --column card=gpu, --column what=name.
 
 Taken: every column of numbers as a sensor, in SI units where its name has a unit; a column without one is kept as it
 is printed, with quantity and unit "unknown". Dates without a zone are local time. 01/02/2024 is decided by the other
@@ -133,7 +137,7 @@ def _layout(sign: str, cells: list[str]) -> Layout | None:
     places = _values(named, clocks)
     if not places or any(other.layout(sign, cells) for other in _TABLES):
         return None
-    return Layout(sign, tuple(cells), times, tuple(places), _channels(named, places))
+    return Layout(sign, tuple(cells), times, tuple(places), _channels(named, places), turns=candidates(named, clocks))
 
 
 def _values(named: list[str], clocks: set[int]) -> list[int]:
@@ -179,7 +183,15 @@ class _Asked:
         plain = dict(zip(places, _channels(labels, places), strict=True))
         channels = tuple(meant[n].channel(labels[n]) if n in meant else plain[n] for n in places)
         fixed = frozenset(meant)
-        return Layout(sign, tuple(labels), times, tuple(places), channels, headless=self._headless, fixed=fixed)
+        told = {place: one.quantity for place, one in meant.items() if one.tells}
+        turns = candidates(["" if n in meant else label for n, label in enumerate(labels)], clocks)
+        return Layout(
+            *(sign, tuple(labels), times, tuple(places), channels),
+            headless=self._headless,
+            fixed=fixed,
+            turns=turns,
+            told=told,
+        )
 
     @staticmethod
     def _times(meant: Mapping[int, Named], labels: list[str]) -> tuple[Times | None, set[int]]:
