@@ -25,7 +25,7 @@ _UNIX_DAY = date(1970, 1, 1).toordinal()
 
 _DATE = re.compile(r"([0-9]{1,4})([-/.])([0-9]{1,2})\2([0-9]{1,4})")
 _TIME = re.compile(
-    r"(?:T|[ ,]+|^)([0-9]{1,5}):([0-9]{2})(?::([0-9]{2})(?:[.,]([0-9]{1,30}))?)?[ ]?([AaPp]\.?[Mm]\.?)?"
+    r"(?:T|[ ,]+|^)([0-9]{1,5}):([0-9]{2})(?::([0-9]{2})(?:[.,]([0-9]{1,30})|:([0-9]{3}))?)?[ ]?([AaPp]\.?[Mm]\.?)?"
     r"[ ]?(Z|UTC|GMT|[-+][0-9]{2}:?[0-9]{2})?$"
 )
 _NUMBER = re.compile(r"[-+]?[0-9]{1,20}(?:[.,][0-9]{0,30})?(?:[eE][-+]?[0-9]{1,2})?")
@@ -75,6 +75,7 @@ class DateEvidence:
 
     orders: set[str] = field(default_factory=lambda: set(ORDERS))
     shown: list[str] = field(default_factory=list)
+    advice: str = ""
     _seen: set[tuple[str, str, str]] = field(default_factory=set)
     _same: bool = True
 
@@ -100,8 +101,14 @@ class DateEvidence:
         what = "do not tell the day from the month" if self.orders else "contradict each other"
         raise BrokenInputError(
             f"the dates {', '.join(self.shown[:3])} {what}; write them as YYYY-MM-DD, "
-            "or add a day of the recording after the 12th"
+            f"or add a day of the recording after the 12th{self.advice if self.orders else ''}"
         )
+
+    def agree(self, order: str) -> str:
+        """Return ``order``, which the user says; raise `BrokenInputError` if a date is none in it."""
+        if order in self.orders:
+            return order
+        raise BrokenInputError(f"the dates {', '.join(self.shown[:3])} are not all {order}, as --column says")
 
 
 def count_ns(text: str, unit_ns: int) -> int | None:
@@ -132,13 +139,13 @@ def in_epoch(ns: int | None) -> bool:
 
 def _time_ns(match: re.Match[str], is_day: bool) -> int | None:
     hours, minutes, seconds = int(match[1]), int(match[2]), int(match[3] or 0)
-    if match[5]:
+    if match[6]:
         if not 1 <= hours <= 12:
             return None
-        hours = hours % 12 + (12 if match[5][0] in "pP" else 0)
+        hours = hours % 12 + (12 if match[6][0] in "pP" else 0)
     if minutes > 59 or seconds > 59 or (is_day and hours > 23):
         return None
-    fraction = int((match[4] or "")[:9].ljust(9, "0"))
+    fraction = int((match[4] or match[5] or "")[:9].ljust(9, "0"))
     return (hours * 3600 + minutes * 60 + seconds) * SECOND + fraction
 
 
@@ -190,9 +197,9 @@ class Clock:
         if match is None or time is None:
             return None
         if day is None:
-            return None if match[6] else self._turn(time)
-        if match[6]:
-            return Stamp(UTC, day * DAY + time - _zone_ns(match[6]))
+            return None if match[7] else self._turn(time)
+        if match[7]:
+            return Stamp(UTC, day * DAY + time - _zone_ns(match[7]))
         return Stamp(LOCAL, day * DAY + time)
 
     def _turn(self, time: int) -> Stamp:

@@ -28,6 +28,7 @@ SIGNS = "\t;,"
 MOST_CELLS = 5000
 PREAMBLE_LINES = 200
 HEADERS_KEPT = 32
+DATES = ", or say which it is with --column: 'NAME=time:dmy' or 'NAME=time:mdy', NAME being the column of the date"
 _NUMERIC = re.compile(r"\s*[-+]?[0-9][0-9.,'\u2019\u00a0\u202f\u2009]*(?:[eE][-+]?[0-9]+)?\s*|\s*[-+]?[.,][0-9]+\s*")
 _INTEGER = re.compile(r"[-+]?[0-9]+")
 
@@ -65,13 +66,14 @@ def sign_of(line: str) -> str:
 class Times:
     """The columns of the clock: their places, and the unit where they count; None where dates may stand.
 
-    ``utc`` where the header says that the dates are in UTC.
+    ``utc`` where the header says that the dates are in UTC, ``order`` that of their fields, where the user says it.
     """
 
     places: tuple[int, ...]
     unit: str | None = None
     millisecond: int | None = None
     utc: bool = False
+    order: str | None = None
 
     def text(self, cells: Sequence[str]) -> str:
         """Return the time of a row as one text."""
@@ -214,7 +216,7 @@ class _Survey:
     """What the first walk over a file finds out."""
 
     evidence: Evidence = field(default_factory=lambda: Evidence(advice=ADVICE))
-    dates: DateEvidence = field(default_factory=DateEvidence)
+    dates: DateEvidence = field(default_factory=lambda: DateEvidence(advice=DATES))
     layout: Layout | None = None
     first: str | None = None
     first_line: int = 0
@@ -227,7 +229,8 @@ class _Survey:
     def reject(self, record: Record, layout: Layout) -> None:
         """Keep where a row of numbers has more cells than the header: commas may mark decimals in it."""
         cells = split_row(record.text, layout.sign)
-        if layout.sign == "," and len(cells) > len(layout.header) and all(map(is_numeric, filter(None, cells))):
+        readings = [cell for place, cell in enumerate(cells) if cell and place not in layout.times.places]
+        if layout.sign == "," and len(cells) > len(layout.header) and readings and all(map(is_numeric, readings)):
             self.wide = self.wide or record.line
 
     def add(self, record: Record, layout: Layout) -> None:
@@ -246,6 +249,11 @@ class _Survey:
         if self.first is None and text:
             self.first, self.first_line = text, record.line
 
+    def order(self) -> str:
+        """Return the order of the fields of the dates, which the user or the dates tell."""
+        said = self.layout.times.order if self.layout else None
+        return self.dates.agree(said) if said else self.dates.decide()
+
 
 class Time:
     """Reads the time of each row: dates and times, or a count whose unit the header or its size tells."""
@@ -260,7 +268,7 @@ class Time:
         if unit is None and epoch is None:
             raise BrokenInputError(
                 f"line {line}: the time {first!r} is a number without a unit, and no epoch; "
-                "name the unit in the header, such as Time (s)"
+                "name the unit in the header, such as Time (s), or with --column 'NAME=time:s'"
             )
         self._unit_ns = round(unit.factor * 1e9) if unit else EPOCH_UNITS[epoch or "s"]
         is_epoch = epoch is not None and self._unit_ns == EPOCH_UNITS[epoch]
@@ -319,11 +327,8 @@ def read_table(stream: BinaryIO, style: Style) -> Iterator[Batch]:
         places, channels, left = _chosen(survey, split)
         every = [] if split.roles else channels
         readings = Rows(every, Numbers(number_format), layout.line if layout else None, style.missing)
-        time = (
-            Time(layout.times, survey.first, survey.first_line, survey.dates.decide())
-            if layout and survey.first
-            else None
-        )
+        order = survey.order()
+        time = Time(layout.times, survey.first, survey.first_line, order) if layout and survey.first else None
         for record, _ in records(text, style):
             if record.kind == ROW:
                 stamp = time.read(record.cells) if time else None
@@ -341,7 +346,7 @@ def read_table(stream: BinaryIO, style: Style) -> Iterator[Batch]:
             "encoding": text.encoding,
             "number_format": str(number_format),
             **clock_fact(readings.first),
-            **({"date_order": survey.dates.decide()} if survey.dates.shown else {}),
+            **({"date_order": order} if survey.dates.shown else {}),
             **({"told_apart_by": ", ".join(layout.header[n] for n in split.roles)} if layout and split.roles else {}),
             **({"columns_left_out": ", ".join(left)[:TEXT_LIMIT]} if left else {}),
         }

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from profsvc.errors import BrokenInputError, NotFoundError, UsageError
+from profsvc.formats.meter_clock import ORDERS
 from profsvc.formats.readings import SHIFTS, Channel, split_label, unit_of
 from profsvc.formats.turns import GPU, NAME
 from profsvc.specs import units
@@ -76,6 +77,8 @@ def _example(quantity: str) -> str:
 
 
 def _fits(token: str, quantity: str) -> bool:
+    if quantity == TIME and token in ORDERS:
+        return True
     if token == "1":
         return quantity in _WITHOUT_UNIT
     unit = unit_of(token)
@@ -107,6 +110,7 @@ def _read(text: str) -> Named:
         raise UsageError(f"--column {text!r}: {NotFoundError.near('quantity', quantity, quantities())}")
     if unit and (quantity in (SKIP, *TELLING) or not _fits(unit, quantity)):
         known = [one.token for one in units(TOOL).values() if one.dimension == _ALSO.get(quantity, quantity)]
+        known += list(ORDERS) if quantity == TIME else []
         raise UsageError(f"--column {text!r}: {unit!r} is no unit of {quantity}; give one of {', '.join(known) or '1'}")
     return Named(label, quantity, unit or None)
 

@@ -3,7 +3,7 @@
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pandas as pd
@@ -39,6 +39,7 @@ NO_UNIT = "the file names no unit: values are as printed"
 
 _BRACKETS = re.compile(r"(.*?)\s*[(\[]\s*([^()\[\]]*?)\s*[)\]]\s*", re.DOTALL)
 _DEGREES = re.compile(r"^(?:[\u00b0\u00ba\u02da\ufffd]|\u00c2\u00b0|[Dd]eg[. ]*|[Dd]egrees? )\s*(?=[CFK]$)")
+_PARTS = re.compile(r"[kMG]Hz|[kM]?Wh|[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+")
 _MICRO = re.compile("^[\u00b5\u03bc]")
 _SUFFIXES = {"w": "W", "kw": "kW", "mw": "mW", "uw": "uW", "v": "V", "mv": "mV", "a": "A", "ma": "mA", "ua": "uA"}
 _SUFFIXES |= {"j": "J", "mj": "mJ", "kj": "kJ", "wh": "Wh", "kwh": "kWh", "c": "degC", "degc": "degC", "f": "degF"}
@@ -52,6 +53,13 @@ _STEMS = {
     "frequency": ("freq",),
     "time": ("time", "elapsed", "epoch"),
 }
+# Units that are the last word of a name, whatever stands before: n1_watts, PkgWatt, clock_mhz, util_percent.
+_LAST = {"watt", "watts", "volt", "volts", "amp", "amps", "joule", "joules", "celsius", "fahrenheit", "percent", "pct"}
+_LAST |= {"mhz", "ghz", "kwh"}
+_SPELLED = {"mhz": "MHz", "ghz": "GHz", "kwh": "kWh", "percent": "%", "pct": "%"}
+# Before a unit they make another of it: tokens per joule, kilo watts.
+_NOT_BEFORE = {"per", "milli", "micro", "nano", "kilo", "mega", "giga", "m", "k", "u", "n"}
+_LIMITS = {"limit", "cap", "tdp"}
 # Column names that are units themselves; a lone letter is one only where it cannot be the name of a sensor.
 _WORDS = {"watt", "watts", "volt", "volts", "amp", "amps", "joule", "joules", "pf", "powerfactor", "costheta", "cosphi"}
 _LETTERS = {"W", "V", "VA", "Wh", "WH", "kWh", "KWH", "mW", "mV", "mA", "kW", "Hz", "VAR", "PF"}
@@ -100,6 +108,9 @@ def split_label(label: str) -> tuple[str, str | None]:
     unit = unit_of(_SUFFIXES.get(suffix.lower(), "")) if stem else None
     if unit and any(word in stem.lower() for word in _STEMS.get(unit.dimension, ())):
         return label, unit.token
+    parts = [part.lower() for part in _PARTS.findall(label)] if len(label) <= LONGEST_LABEL else []
+    if len(parts) > 1 and parts[-1] in _LAST and parts[-2] not in _NOT_BEFORE and "/" not in label:
+        return label, _SPELLED.get(parts[-1], parts[-1])
     if label in _LETTERS or _words(label) in _WORDS:
         words = _words(label)
         return label, "pf" if words in (
@@ -130,7 +141,11 @@ def channel(name: str, printed: str | None) -> Channel:
 
 def labelled(label: str) -> Channel:
     """Return the channel of a column from its label alone."""
-    return channel(*split_label(label))
+    one = channel(*split_label(label))
+    is_limit = (
+        one.unit != UNKNOWN and len(label) <= LONGEST_LABEL and _LIMITS & {*map(str.lower, _PARTS.findall(label))}
+    )
+    return replace(one, quantity="limit") if is_limit else one
 
 
 def settled(

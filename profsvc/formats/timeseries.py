@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import BinaryIO
 
-from profsvc.formats import hioki, joulescope, marks, monsoon, otii, picolog, yokogawa
+from profsvc.formats import hioki, joulescope, marks, monsoon, otii, picolog, rocm_smi, yokogawa
 from profsvc.formats.head import head_lines
 from profsvc.formats.meter_clock import ORDERS, Clock
 from profsvc.formats.meter_table import (
@@ -43,8 +44,8 @@ each; where it is called otherwise, say it: --column card=gpu, --column what=nam
 
 Taken: every column of numbers as a sensor, in SI units where its name has a unit; a column without one is kept as it
 is printed, with quantity and unit "unknown". Dates without a zone are local time. 01/02/2024 is decided by the other
-dates of the file (a field above 12), or the file is refused. A row with fewer cells than the header is rejected: its
-values have moved to other columns.
+dates of the file (a field above 12), or said: --column Date=time:dmy (mdy, ymd); else the file is refused. A row with
+fewer cells than the header is rejected: its values have moved to other columns.
 
 Example:
     Time (s),Main Avg Current (mA),Main Avg Power (mW),Board temperature (\u00b0C)
@@ -59,8 +60,8 @@ CLOCKS = {"time", "zeit", "uhrzeit", "timeofday"}
 STAMPS = {"timestamp", "timestamps", "datetime", "dateandtime", "zeitstempel", "datumzeit", "datumuhrzeit"}
 STAMPS |= {"datetimeutc", "timeutc", "utc", "utctime", "utcdatetime", "localtime", "timestamputc", "datetimestamp"}
 STAMPS |= {"epoch", "unixtime", "unixtimestamp", "epochtime", "logtime", "sampletime", "elapsed", "elapsedtime"}
-STAMPS |= {"relativetime", "runtime", "wallclocktime", "wallclocktimeutc"}
-COUNTS = {"t", "seconds", "elapsedseconds", "timeseconds", "milliseconds", "elapsedmilliseconds"}
+STAMPS |= {"systemtime", "relativetime", "runtime", "wallclocktime", "wallclocktimeutc"}
+COUNTS = {"t", "seconds", "elapsedseconds", "timeseconds", "timeofdayseconds", "milliseconds", "elapsedmilliseconds"}
 ORDINALS = {"no", "nr", "index", "record", "recordno", "sample", "sampleno", "row", "scan", "scanno", "n", "id"}
 ORDINALS |= {"count"}
 # Logs that have a reader of their own, or will not be guessed at.
@@ -114,7 +115,8 @@ def _times(cells: list[str]) -> tuple[Times, set[int]] | None:
     if dates and clocks:
         millisecond = next((place for place, word in enumerate(words) if word in ("millisecond", "milliseconds")), None)
         return Times((dates[0], clocks[0]), None, millisecond), every
-    for place in [*stamps[:1], *counts[:1], *clocks[:1], *dates[:1]]:
+    # Where other columns stand first, a column of times is a result, and no clock.
+    for place in [place for found in (stamps, counts, clocks, dates) for place in found if place < 2]:
         return Times((place,), units[place], utc=_is_utc(cells[place])), every
     return None
 
@@ -131,11 +133,10 @@ def _layout(sign: str, cells: list[str]) -> Layout | None:
     if not all(named) or any(is_numeric(cell) for cell in cells) or (found := _times(named)) is None:
         return None
     times, clocks = found
-    # Where other columns stand first, a column of times is a result, and no clock.
     if min(times.places) > 1:
         return None
     places = _values(named, clocks)
-    if not places or any(other.layout(sign, cells) for other in _TABLES):
+    if not places or rocm_smi.is_header(cells) or any(other.layout(sign, cells) for other in _TABLES):
         return None
     return Layout(sign, tuple(cells), times, tuple(places), _channels(named, places), turns=candidates(named, clocks))
 
@@ -200,8 +201,14 @@ class _Asked:
         clocks = own[1] if own else set()
         if not asked:
             return (own[0] if own else None), clocks
-        first = labels[asked[0]]
-        return Times(tuple(asked), meant[asked[0]].unit or _time_unit(first), utc=_is_utc(first)), clocks
+        first, unit = labels[asked[0]], meant[asked[0]].unit
+        order = unit if unit in ORDERS else None
+        whole = _times(labels) if order else None
+        if whole and {*asked} <= {*whole[0].places}:
+            return replace(whole[0], order=order), clocks
+        return Times(
+            tuple(asked), None if order else unit or _time_unit(first), utc=_is_utc(first), order=order
+        ), clocks
 
     def refusal(self) -> str:
         """Say why no line is the header."""

@@ -64,3 +64,14 @@ def test_more_sensors_than_any_log_has_are_refused():
     rows = [f"s{n},1.5" for n in range(2001)]
     with pytest.raises(BrokenInputError, match="2001 different names"):
         sensors("what,power_w", rows, "what=name")
+
+
+def test_a_log_of_any_script_is_none_of_amd_smi():
+    text = "timestamp,gpu,power\n" + "".join(f"{1789515524 + n // 2},{n % 2},{n}.5\n" for n in range(6))
+    reader, batches = formats.read(io.BytesIO(text.encode()))
+    assert reader.NAME == "timeseries"
+    (table,) = (batch.tables["sensors"] for batch in batches if "sensors" in batch.tables)
+    assert table[["name", "unit", "gpu_index"]].to_numpy().tolist() == [
+        ["power", "unknown", 0],
+        ["power", "unknown", 1],
+    ]
