@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import BinaryIO
 
 from profsvc.errors import BrokenInputError
-from profsvc.formats.clock import EPOCH_UNITS, LOCAL, UTC
+from profsvc.formats.clock import EPOCH_UNITS, LOCAL, SECOND, UTC
 from profsvc.formats.head import may_be_header
 from profsvc.formats.meter_clock import ELAPSED, Clock, DateEvidence, Stamp, count_ns, epoch_unit
 from profsvc.formats.ncu import Ledger, numbered
@@ -30,6 +30,7 @@ PREAMBLE_LINES = 200
 HEADERS_KEPT = 32
 DATES = ", or say which it is with --column: 'NAME=time:dmy' or 'NAME=time:mdy', NAME being the column of the date"
 _NUMERIC = re.compile(r"\s*[-+]?[0-9][0-9.,'\u2019\u00a0\u202f\u2009]*(?:[eE][-+]?[0-9]+)?\s*|\s*[-+]?[.,][0-9]+\s*")
+_COMPACT = re.compile(r"^([0-9]{4})([0-9]{2})([0-9]{2})[T _-]([0-9]{2}):?([0-9]{2}):?([0-9]{2})(?=$|[.,Z+-])")
 _INTEGER = re.compile(r"[-+]?[0-9]+")
 
 
@@ -66,13 +67,14 @@ def sign_of(line: str) -> str:
 class Times:
     """The columns of the clock: their places, and the unit where they count; None where dates may stand.
 
-    ``utc`` where the header says that the dates are in UTC, ``order`` that of their fields, where the user says it.
+    ``zone_s`` is how far the dates are ahead of UTC, where the header says it, ``order`` that of their fields, where
+    the user says it.
     """
 
     places: tuple[int, ...]
     unit: str | None = None
     millisecond: int | None = None
-    utc: bool = False
+    zone_s: int | None = None
     order: str | None = None
 
     def text(self, cells: Sequence[str]) -> str:
@@ -80,7 +82,8 @@ class Times:
         text = " ".join(cells[place] for place in self.places)
         if self.millisecond is not None and (ms := cells[self.millisecond]).isdigit() and len(ms) < 4:
             text += f".{ms.zfill(3)}"
-        return text
+        # Nothing else has eight digits and then a time of day.
+        return _COMPACT.sub(r"\1-\2-\3 \4:\5:\6", text) if text[:8].isdigit() else text
 
 
 @dataclass(frozen=True)
@@ -198,6 +201,8 @@ def _kind(layout: Layout, number: int, line: str, cells: list[str], style: Style
     if style.is_note(cells):
         return SKIP, layout
     first = cells[0] if cells else ""
+    while len(cells) > len(layout.header) and not cells[-1]:
+        cells.pop()
     if tuple(cells) == layout.header or not any(character.isdigit() for character in first):
         if tuple(cells) == layout.header:
             return HEADER, layout
@@ -279,7 +284,9 @@ class Time:
         text = self._times.text(cells)
         if not self._unit_ns:
             stamp = self._clock.read(text)
-            return Stamp(UTC, stamp.ns) if stamp is not None and stamp.kind == LOCAL and self._times.utc else stamp
+            if stamp is None or stamp.kind != LOCAL or self._times.zone_s is None:
+                return stamp
+            return Stamp(UTC, stamp.ns - self._times.zone_s * SECOND)
         ns = count_ns(text.strip(), self._unit_ns)
         return Stamp(self.kind, ns) if ns is not None else None
 

@@ -38,6 +38,8 @@ SHIFTS = {"degF": -32.0, "F": -32.0, "fahrenheit": -32.0, "K": ABSOLUTE_ZERO, "d
 NO_UNIT = "the file names no unit: values are as printed"
 
 _BRACKETS = re.compile(r"(.*?)\s*[(\[]\s*([^()\[\]]*?)\s*[)\]]\s*", re.DOTALL)
+# Temp, °C (LGR S/N: 1234)
+_AFTER_COMMA = re.compile(r"([^,]+), ([^,() ]{1,9})(?: \(.*\))?")
 _DEGREES = re.compile(r"^(?:[\u00b0\u00ba\u02da\ufffd]|\u00c2\u00b0|[Dd]eg[. ]*|[Dd]egrees? )\s*(?=[CFK]$)")
 _PARTS = re.compile(r"[kMG]Hz|[kM]?Wh|[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+")
 _MICRO = re.compile("^[\u00b5\u03bc]")
@@ -55,8 +57,10 @@ _STEMS = {
 }
 # Units that are the last word of a name, whatever stands before: n1_watts, PkgWatt, clock_mhz, util_percent.
 _LAST = {"watt", "watts", "volt", "volts", "amp", "amps", "joule", "joules", "celsius", "fahrenheit", "percent", "pct"}
-_LAST |= {"mhz", "ghz", "kwh"}
-_SPELLED = {"mhz": "MHz", "ghz": "GHz", "kwh": "kWh", "percent": "%", "pct": "%"}
+_LAST |= {"mhz", "ghz", "kwh", "wh"}
+_SPELLED = {"mhz": "MHz", "ghz": "GHz", "kwh": "kWh", "wh": "Wh", "percent": "%", "pct": "%"}
+# Units that nothing else is written as, whatever stands before: VDD_IN_mW.
+_PRINTED = {"mW", "kW", "mWh", "kWh", "Wh", "mJ", "kJ", "mA", "uA", "mV", "kV", "degC", "degF"}
 # Before a unit they make another of it: tokens per joule, kilo watts.
 _NOT_BEFORE = {"per", "milli", "micro", "nano", "kilo", "mega", "giga", "m", "k", "u", "n"}
 _LIMITS = {"limit", "cap", "tdp"}
@@ -104,7 +108,12 @@ def split_label(label: str) -> tuple[str, str | None]:
     match = _BRACKETS.fullmatch(label) if len(label) <= LONGEST_LABEL else None
     if match and unit_of(match[2]):
         return (match[1] or label), match[2]
+    comma = _AFTER_COMMA.fullmatch(label) if len(label) <= LONGEST_LABEL else None
+    if comma and unit_of(comma[2]):
+        return comma[1], comma[2]
     stem, _, suffix = label.rpartition("_")
+    if stem and suffix in _PRINTED:
+        return label, suffix
     unit = unit_of(_SUFFIXES.get(suffix.lower(), "")) if stem else None
     if unit and any(word in stem.lower() for word in _STEMS.get(unit.dimension, ())):
         return label, unit.token

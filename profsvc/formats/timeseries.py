@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import BinaryIO
 
-from profsvc.formats import hioki, joulescope, marks, monsoon, otii, picolog, rocm_smi, yokogawa
+from profsvc.formats import hioki, joulescope, marks, monsoon, otii, picolog, rocm_smi, yokogawa, zeus
 from profsvc.formats.head import head_lines
 from profsvc.formats.meter_clock import ORDERS, Clock
 from profsvc.formats.meter_table import (
@@ -75,8 +75,9 @@ _OTHERS = re.compile(
 )
 # What a program prints while a profiler runs is no log.
 _BANNER = re.compile(r"=+[0-9A-Z]+=+ ")
-_ZEUS = ["Time", "Power"]
-_UTC = re.compile(r"(?<![A-Za-z])(?:UTC|GMT)(?![A-Za-z]|[-+ ]*[0-9])", re.IGNORECASE)
+_ZONE = re.compile(
+    r"(?<![A-Za-z])(?:UTC|GMT) ?(?:([-+]) ?([0-9]{1,2})(?::?([0-9]{2}))?)?(?![A-Za-z0-9])", re.IGNORECASE
+)
 
 
 def _word(name: str) -> str:
@@ -97,15 +98,23 @@ def _time_unit(label: str) -> str | None:
     return None
 
 
-def _is_utc(label: str) -> bool:
-    """Tell whether a label says that its times are in UTC."""
-    return _UTC.search(label) is not None
+def _zone_s(*labels: str) -> int | None:
+    """Return how many seconds the times under a label are ahead of UTC; None if it does not say it.
+
+    >>> _zone_s("Date", "Time (UTC)"), _zone_s("Date Time, GMT-05:00"), _zone_s("Time")
+    (0, -18000, None)
+    """
+    match = next((found for label in labels if (found := _ZONE.search(label))), None)
+    if match is None:
+        return None
+    ahead = int(match[2] or 0) * 3600 + int(match[3] or 0) * 60
+    return -ahead if match[1] == "-" else ahead
 
 
 def _times(cells: list[str]) -> tuple[Times, set[int]] | None:
     """Return the clock of a header, and the places of all columns that are clocks."""
     # A share of the time is no time.
-    words = [_word(split_label(cell)[0]) if "%" not in cell else "" for cell in cells]
+    words = [_word(_ZONE.sub("", split_label(cell)[0])) if "%" not in cell else "" for cell in cells]
     units = [_time_unit(cell) for cell in cells]
     dates = [place for place, word in enumerate(words) if word in DATES]
     clocks = [place for place, word in enumerate(words) if word in CLOCKS and not units[place]]
@@ -114,21 +123,21 @@ def _times(cells: list[str]) -> tuple[Times, set[int]] | None:
     every = {*dates, *clocks, *stamps, *counts}
     if dates and clocks:
         millisecond = next((place for place, word in enumerate(words) if word in ("millisecond", "milliseconds")), None)
-        return Times((dates[0], clocks[0]), None, millisecond), every
+        return Times((dates[0], clocks[0]), None, millisecond, _zone_s(cells[dates[0]], cells[clocks[0]])), every
     # Where other columns stand first, a column of times is a result, and no clock.
     for place in [place for found in (stamps, counts, clocks, dates) for place in found if place < 2]:
-        return Times((place,), units[place], utc=_is_utc(cells[place])), every
+        return Times((place,), units[place], zone_s=_zone_s(cells[place])), every
     return None
 
 
 def _layout(sign: str, cells: list[str]) -> Layout | None:
-    if len(cells) < 2 or cells[-1:] == [""]:
+    while cells and not cells[-1]:
         cells = cells[:-1]
-    named = [cells[0].lstrip("# "), *cells[1:]] if cells else []
+    named = [cells[0].lstrip("# ") or cells[0], *cells[1:]] if cells else []
     # Most tables of other tools have hundreds of columns and no clock among the first two, as is asked below.
     if len(cells) < 2 or _times(named[:2]) is None:
         return None
-    if cells == _ZEUS or any(_OTHERS.fullmatch(cell) for cell in cells):
+    if any(_OTHERS.fullmatch(cell) for cell in cells):
         return None
     if not all(named) or any(is_numeric(cell) for cell in cells) or (found := _times(named)) is None:
         return None
@@ -141,9 +150,15 @@ def _layout(sign: str, cells: list[str]) -> Layout | None:
     return Layout(sign, tuple(cells), times, tuple(places), _channels(named, places), turns=candidates(named, clocks))
 
 
+def _is_ordinal(cell: str) -> bool:
+    return cell == "#" or _word(cell) in ORDINALS
+
+
 def _values(named: list[str], clocks: set[int]) -> list[int]:
     """Return the places of the columns that are neither clocks nor ordinals."""
-    return [place for place, cell in enumerate(named) if place not in clocks and _word(cell) not in ORDINALS]
+    return [
+        place for place, cell in enumerate(named) if place not in clocks and _word(cell) not in ORDINALS and cell != "#"
+    ]
 
 
 def _channels(named: list[str], places: list[int]) -> tuple[Channel, ...]:
@@ -207,7 +222,7 @@ class _Asked:
         if whole and {*asked} <= {*whole[0].places}:
             return replace(whole[0], order=order), clocks
         return Times(
-            tuple(asked), None if order else unit or _time_unit(first), utc=_is_utc(first), order=order
+            tuple(asked), None if order else unit or _time_unit(first), zone_s=_zone_s(first), order=order
         ), clocks
 
     def refusal(self) -> str:
@@ -230,7 +245,7 @@ def _is_row(layout: Layout, line: str) -> bool:
 def sniff(head: bytes) -> bool:
     """Tell whether a line in ``head`` names a clock and other columns, and one of the next two begins a row."""
     lines = [line for line in head_lines(head, PREAMBLE_LINES) if line.strip()]
-    if any(_BANNER.match(line) for line in lines):
+    if any(_BANNER.match(line) for line in lines) or zeus.sniff(head):
         return False
     for place, line in enumerate(lines):
         layout = layout_of(line, _STYLE)
