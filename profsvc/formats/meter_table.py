@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import BinaryIO
 
 from profsvc.errors import BrokenInputError
+from profsvc.formats.cell_units import CellUnits
 from profsvc.formats.clock import EPOCH_UNITS, LOCAL, SECOND, UTC
 from profsvc.formats.head import may_be_header
 from profsvc.formats.meter_clock import ELAPSED, Clock, DateEvidence, Stamp, count_ns, epoch_unit
@@ -227,6 +228,7 @@ class _Survey:
     first_line: int = 0
     numeric: set[int] = field(default_factory=set)
     turns: Turns = field(default_factory=Turns)
+    units: CellUnits = field(default_factory=CellUnits)
     has_header: bool = False
     has_point: bool = False
     wide: int = 0
@@ -245,10 +247,13 @@ class _Survey:
         cells = record.cells
         self.turns.add(cells)
         self.has_point = self.has_point or any("." in cell for cell in cells)
+        readings = []
         for place in layout.places:
-            if place not in self.numeric and is_numeric(cells[place]):
+            is_number = is_numeric(cells[place])
+            if is_number and place not in self.numeric:
                 self.numeric.add(place)
-        self.evidence.add([cells[place] for place in layout.places if not cells[place].isdigit()], record.line)
+            readings.append(cells[place] if is_number else self.units.see(place, cells[place]))
+        self.evidence.add([cell for cell in readings if not cell.isdigit()], record.line)
         text = layout.times.text(cells)
         self.dates.add(text, record.line)
         if self.first is None and text:
@@ -316,6 +321,9 @@ def _chosen(survey: _Survey, split: Split) -> tuple[list[int], list[Channel], li
     for place, one in zip(layout.places, layout.channels, strict=True) if layout else ():
         if place in split.roles:
             continue
+        token = survey.units.tokens.get(place)
+        if token and layout and place not in layout.fixed:
+            one = channel(one.name, token)
         if place in survey.numeric or one.unit != "unknown":
             places.append(place)
             channels.append(one)
@@ -344,7 +352,7 @@ def read_table(stream: BinaryIO, style: Style) -> Iterator[Batch]:
                     record = record._replace(kind=REJECT, reason=f"its time {shown!r} cannot be read")
                 else:
                     owners = split.owners(record.cells, channels, every)
-                    readings.add(record.line, stamp, [record.cells[place] for place in places], owners)
+                    readings.add(record.line, stamp, survey.units.bare(places, record.cells), owners)
             ledger.take(record)
             if readings.full or ledger.full:
                 yield ledger.batch(readings.take())

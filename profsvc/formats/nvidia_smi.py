@@ -46,7 +46,7 @@ TOOL = "nvidia-smi"
 NO_HEADER = "the log has no header: what the column is cannot be known"
 POWER_BY_DECIMALS = "the log has no header: power by its two decimals, whether draw, average or instant is not known"
 # Properties that any log may have a column of.
-ANYBODYS = {"timestamp", "index", "name", "count", "serial", "uuid"}
+ANYBODYS = {"timestamp", "time", "index", "name", "count", "serial", "uuid"}
 _POWER = re.compile(r"[0-9]+\.[0-9]{2}")
 _UNIT_CELL = re.compile(r"[0-9]+(?:\.[0-9]+)? (W|MHz|MiB|%)")
 _STAMP = re.compile(r"[0-9]{4}/[0-9]{2}/[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}")

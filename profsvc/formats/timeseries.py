@@ -33,7 +33,7 @@ separated by comma, semicolon or tab; lines before the header are skipped and co
 
 time     a column Timestamp, Time, Date/Time, or Date and Time beside each other; a date and time (YYYY-MM-DD hh:mm:ss,
          DD.MM.YYYY, DD/MM/YYYY or MM/DD/YYYY), an epoch, or a count with its unit in the header, such as Time (ms)
-unit     in the column's name: Power (W), power_mw, Temp [\u00b0F], Watts, or in a row of units
+unit     in the column's name: Power (W), power_mw, Temp [\u00b0F], Watts, in a row of units, or in each cell: 52.1 W
 
 Where the file does not say it, say it: --column Main=power:mW --column T1=temperature:degC --column t=time:ms. Columns
 that are not named are read as always, --column Note=skip leaves one out, #2 is the second column; where all columns
