@@ -21,6 +21,8 @@ class CellUnits:
 
     def see(self, place: int, cell: str) -> str:
         """Take in a cell, and return it without its unit."""
+        if self.tokens.get(place, "") is None:
+            return cell
         match = _CELL.fullmatch(cell)
         if match is None or unit_of(match[2]) is None:
             if cell.strip("[]").lower() not in NO_VALUES:

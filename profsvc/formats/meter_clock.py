@@ -13,7 +13,7 @@ from decimal import Decimal
 from typing import NamedTuple
 
 from profsvc.errors import BrokenInputError
-from profsvc.formats.clock import DAY, EPOCH_UNITS, FIRST, LAST, LOCAL, SECOND, UTC
+from profsvc.formats.clock import DAY, EPOCH_UNITS, FIRST, LAST, LOCAL, MONTHS, SECOND, UTC
 
 ELAPSED = "elapsed"
 # The differences of two such still fit 64 bits.
@@ -28,6 +28,15 @@ _TIME = re.compile(
     r"(?:T|[ ,]+|^)([0-9]{1,5}):([0-9]{2})(?::([0-9]{2})(?:[.,]([0-9]{1,30})|:([0-9]{3}))?)?[ ]?([AaPp]\.?[Mm]\.?)?"
     r"[ ]?(Z|UTC|GMT|[-+][0-9]{2}:?[0-9]{2})?$"
 )
+_COMPACT = re.compile(r"^([0-9]{4})([0-9]{2})([0-9]{2})[T _-]([0-9]{2}):?([0-9]{2}):?([0-9]{2})(?=$|[.,Z+-])")
+_MONTH = re.compile("|".join(MONTHS))
+_NAMED = re.compile(
+    r"(?:[A-Z][a-z]{2},? +)?"
+    r"(?:(?P<day>[0-9]{1,2})[- ](?P<month>[A-Z][a-z]{2})|(?P<month2>[A-Z][a-z]{2}) +(?P<day2>[0-9]{1,2}))"
+    r"(?:,?[- ](?P<year>[0-9]{4})(?P<rest>.*)|(?P<time> [0-9:.]{8,18}) (?P<year2>[0-9]{4}))"
+)
+# No stamp is longer.
+LONGEST_STAMP = 60
 _NUMBER = re.compile(r"[-+]?[0-9]{1,20}(?:[.,][0-9]{0,30})?(?:[eE][-+]?[0-9]{1,2})?")
 
 
@@ -36,6 +45,23 @@ class Stamp(NamedTuple):
 
     kind: str
     ns: int
+
+
+def numeric_date(text: str) -> str:
+    """Return a stamp with signs between the fields of its date, none of them a name; any other text as it is.
+
+    >>> numeric_date("20250729_105347"), numeric_date("29-Jul-2025 10:53:47"), numeric_date("Tue Jul 29 10:53:47 2025")
+    ('2025-07-29 10:53:47', '2025-07-29 10:53:47', '2025-07-29 10:53:47')
+    """
+    # Nothing else has eight digits and then a time of day.
+    if text[:8].isdigit():
+        return _COMPACT.sub(r"\1-\2-\3 \4:\5:\6", text, count=1)
+    match = _NAMED.fullmatch(text) if len(text) <= LONGEST_STAMP and _MONTH.search(text) else None
+    month = (match["month"] or match["month2"]) if match else None
+    if match is None or month not in MONTHS:
+        return text
+    day, year = match["day"] or match["day2"], match["year"] or match["year2"]
+    return f"{year}-{MONTHS.index(month) + 1:02}-{day:0>2}{match['rest'] or match['time'] or ''}"
 
 
 def split_date(text: str) -> tuple[tuple[str, str, str], str, str] | None:

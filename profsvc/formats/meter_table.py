@@ -16,7 +16,7 @@ from profsvc.errors import BrokenInputError
 from profsvc.formats.cell_units import CellUnits
 from profsvc.formats.clock import EPOCH_UNITS, LOCAL, SECOND, UTC
 from profsvc.formats.head import may_be_header
-from profsvc.formats.meter_clock import ELAPSED, Clock, DateEvidence, Stamp, count_ns, epoch_unit
+from profsvc.formats.meter_clock import ELAPSED, Clock, DateEvidence, Stamp, count_ns, epoch_unit, numeric_date
 from profsvc.formats.ncu import Ledger, numbered
 from profsvc.formats.ncu_lines import HEADER, REJECT, ROW, SKIP, TEXT_LIMIT, UNITS, Record
 from profsvc.formats.numbers import Evidence, Numbers
@@ -31,7 +31,6 @@ PREAMBLE_LINES = 200
 HEADERS_KEPT = 32
 DATES = ", or say which it is with --column: 'NAME=time:dmy' or 'NAME=time:mdy', NAME being the column of the date"
 _NUMERIC = re.compile(r"\s*[-+]?[0-9][0-9.,'\u2019\u00a0\u202f\u2009]*(?:[eE][-+]?[0-9]+)?\s*|\s*[-+]?[.,][0-9]+\s*")
-_COMPACT = re.compile(r"^([0-9]{4})([0-9]{2})([0-9]{2})[T _-]([0-9]{2}):?([0-9]{2}):?([0-9]{2})(?=$|[.,Z+-])")
 _INTEGER = re.compile(r"[-+]?[0-9]+")
 
 
@@ -83,8 +82,7 @@ class Times:
         text = " ".join(cells[place] for place in self.places)
         if self.millisecond is not None and (ms := cells[self.millisecond]).isdigit() and len(ms) < 4:
             text += f".{ms.zfill(3)}"
-        # Nothing else has eight digits and then a time of day.
-        return _COMPACT.sub(r"\1-\2-\3 \4:\5:\6", text) if text[:8].isdigit() else text
+        return numeric_date(text)
 
 
 @dataclass(frozen=True)

@@ -60,8 +60,18 @@ CLOCKS = {"time", "zeit", "uhrzeit", "timeofday"}
 STAMPS = {"timestamp", "timestamps", "datetime", "dateandtime", "zeitstempel", "datumzeit", "datumuhrzeit"}
 STAMPS |= {"datetimeutc", "timeutc", "utc", "utctime", "utcdatetime", "localtime", "timestamputc", "datetimestamp"}
 STAMPS |= {"epoch", "unixtime", "unixtimestamp", "epochtime", "logtime", "sampletime", "elapsed", "elapsedtime"}
-STAMPS |= {"systemtime", "relativetime", "runtime", "wallclocktime", "wallclocktimeutc"}
-COUNTS = {"t", "seconds", "elapsedseconds", "timeseconds", "timeofdayseconds", "milliseconds", "elapsedmilliseconds"}
+STAMPS |= {"systemtime", "timerelative", "relativetime", "runtime", "wallclocktime", "wallclocktimeutc"}
+COUNTS = {
+    "t",
+    "seconds",
+    "elapsedseconds",
+    "timeseconds",
+    "timeofdayseconds",
+    "millis",
+    "ms",
+    "milliseconds",
+    "elapsedmilliseconds",
+}
 ORDINALS = {"no", "nr", "index", "record", "recordno", "sample", "sampleno", "row", "scan", "scanno", "n", "id"}
 ORDINALS |= {"count"}
 # Logs that have a reader of their own, or will not be guessed at.
@@ -94,7 +104,7 @@ def _time_unit(label: str) -> str | None:
         known = stem in COUNTS | STAMPS | CLOCKS or stem.startswith(("elapsed", "timestamp", "epoch", "unix"))
         return token if known else None
     if _word(label) in COUNTS and _word(label) != "t":
-        return "ms" if "milli" in label.lower() else "s"
+        return "ms" if _word(label) == "ms" or "milli" in label.lower() else "s"
     return None
 
 
