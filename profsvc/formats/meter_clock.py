@@ -53,9 +53,9 @@ def numeric_date(text: str) -> str:
     >>> numeric_date("20250729_105347"), numeric_date("29-Jul-2025 10:53:47"), numeric_date("Tue Jul 29 10:53:47 2025")
     ('2025-07-29 10:53:47', '2025-07-29 10:53:47', '2025-07-29 10:53:47')
     """
-    # Nothing else has eight digits and then a time of day.
-    if text[:8].isdigit():
-        return _COMPACT.sub(r"\1-\2-\3 \4:\5:\6", text, count=1)
+    if text[:4].isdigit():
+        # Nothing else has eight digits and then a time of day.
+        return _COMPACT.sub(r"\1-\2-\3 \4:\5:\6", text, count=1) if text[4:8].isdigit() else text
     match = _NAMED.fullmatch(text) if len(text) <= LONGEST_STAMP and _MONTH.search(text) else None
     month = (match["month"] or match["month2"]) if match else None
     if match is None or month not in MONTHS:
