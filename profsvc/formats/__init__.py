@@ -11,6 +11,7 @@ A reader is a module with
 ``READERS`` is the whole registry. To add a format, add its file, its name here, and a fixture with its truth.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import BinaryIO, Protocol, cast
 
@@ -63,6 +64,11 @@ from profsvc.tables import Batch, check, check_wide
 HEAD_BYTES = 256 << 10
 MOST_HEAD_BYTES = 16 << 20
 SHOWN = 100
+TABLE_LINES = 5
+LOG = (
+    "; a log with a time is read where its columns are named (--column t=time:s --column P=power:W), or their places "
+    "(--column '#1=time:s')"
+)
 
 
 class Reader(Protocol):
@@ -113,10 +119,14 @@ def _only(matches: list[Reader], head: bytes, name: str | None) -> Reader:
         raise UnknownFormatError(f"{file} is empty: there is nothing to read; make it again")
     first = next((line for line in head_text(head).splitlines() if line.strip()), "")
     seen = f"begins with {first[:SHOWN]!a}{' ...' if len(first) > SHOWN else ''}"
+    lines = head_text(head).splitlines()[:TABLE_LINES]
+    is_table = any(sign in line and re.search(r"[0-9]", line) for line in lines for sign in "\t;,")
+    log = LOG if is_table else ""
     cut = "" if b"\n" in head else "; it has no end of line, so it may be cut"
     known = ", ".join(reader.NAME for reader in READERS)
     raise UnknownFormatError(
-        f"{file} {seen}, which no reader knows; there are {known}: `profsvc formats` shows how to make such files{cut}"
+        f"{file} {seen}, which no reader knows; there are {known}: `profsvc formats` shows how to make such files"
+        f"{log}{cut}"
     )
 
 

@@ -159,7 +159,7 @@ class Sensors:
 
     def __init__(self) -> None:
         """Begin a file."""
-        self.channels: dict[tuple[str, object], Channel] = {}
+        self.channels: dict[tuple[str, str, object], Channel] = {}
         self.first_ns: int | None = None
         self.readings = 0
         self._parts: list[tuple[int, int, Readings]] = []
@@ -167,7 +167,8 @@ class Sensors:
 
     def channel(self, column: Column, gpu: int | None, device: str | None, line: int, key: object = None) -> Channel:
         """Return the channel of ``column`` of a GPU, which ``key`` tells from the others where its index does not."""
-        place = (column.name, gpu if key is None else key)
+        # A board may call a temperature and a power by one name.
+        place = (column.name, column.quantity, gpu if key is None else key)
         found = self.channels.get(place)
         if found is None:
             found = self.channels[place] = Channel(len(self.channels), column, gpu, device, line)
@@ -215,7 +216,7 @@ class Sensors:
         if not channels:
             return {}
         names = Counter((channel.column.name, channel.gpu, channel.device) for channel in channels)
-        for (name, key), channel in self.channels.items():
+        for (name, _, key), channel in self.channels.items():
             # Boards of one name and no index are told apart by what the log does tell: UUID or bus address.
             if isinstance(key, str) and (channel.device is None or names[name, channel.gpu, channel.device] > 1):
                 channel.device = key

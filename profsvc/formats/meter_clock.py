@@ -13,7 +13,7 @@ from decimal import Decimal
 from typing import NamedTuple
 
 from profsvc.errors import BrokenInputError
-from profsvc.formats.clock import DAY, EPOCH_UNITS, FIRST, LAST, LOCAL, SECOND, UTC
+from profsvc.formats.clock import DAY, EPOCH_UNITS, FIRST, LAST, LOCAL, MONTHS, SECOND, UTC
 
 ELAPSED = "elapsed"
 # The differences of two such still fit 64 bits.
@@ -25,9 +25,18 @@ _UNIX_DAY = date(1970, 1, 1).toordinal()
 
 _DATE = re.compile(r"([0-9]{1,4})([-/.])([0-9]{1,2})\2([0-9]{1,4})")
 _TIME = re.compile(
-    r"(?:T|[ ,]+|^)([0-9]{1,5}):([0-9]{2})(?::([0-9]{2})(?:[.,]([0-9]{1,30}))?)?[ ]?([AaPp]\.?[Mm]\.?)?"
+    r"(?:T|[ ,]+|^)([0-9]{1,5}):([0-9]{2})(?::([0-9]{2})(?:[.,]([0-9]{1,30})|:([0-9]{3}))?)?[ ]?([AaPp]\.?[Mm]\.?)?"
     r"[ ]?(Z|UTC|GMT|[-+][0-9]{2}:?[0-9]{2})?$"
 )
+_COMPACT = re.compile(r"^([0-9]{4})([0-9]{2})([0-9]{2})[T _-]([0-9]{2}):?([0-9]{2}):?([0-9]{2})(?=$|[.,Z+-])")
+_MONTH = re.compile("|".join(MONTHS))
+_NAMED = re.compile(
+    r"(?:[A-Z][a-z]{2},? +)?"
+    r"(?:(?P<day>[0-9]{1,2})[- ](?P<month>[A-Z][a-z]{2})|(?P<month2>[A-Z][a-z]{2}) +(?P<day2>[0-9]{1,2}))"
+    r"(?:,?[- ](?P<year>[0-9]{4})(?P<rest>.*)|(?P<time> [0-9:.]{8,18}) (?P<year2>[0-9]{4}))"
+)
+# No stamp is longer.
+LONGEST_STAMP = 60
 _NUMBER = re.compile(r"[-+]?[0-9]{1,20}(?:[.,][0-9]{0,30})?(?:[eE][-+]?[0-9]{1,2})?")
 
 
@@ -36,6 +45,23 @@ class Stamp(NamedTuple):
 
     kind: str
     ns: int
+
+
+def numeric_date(text: str) -> str:
+    """Return a stamp with signs between the fields of its date, none of them a name; any other text as it is.
+
+    >>> numeric_date("20250729_105347"), numeric_date("29-Jul-2025 10:53:47"), numeric_date("Tue Jul 29 10:53:47 2025")
+    ('2025-07-29 10:53:47', '2025-07-29 10:53:47', '2025-07-29 10:53:47')
+    """
+    if text[:4].isdigit():
+        # Nothing else has eight digits and then a time of day.
+        return _COMPACT.sub(r"\1-\2-\3 \4:\5:\6", text, count=1) if text[4:8].isdigit() else text
+    match = _NAMED.fullmatch(text) if len(text) <= LONGEST_STAMP and _MONTH.search(text) else None
+    month = (match["month"] or match["month2"]) if match else None
+    if match is None or month not in MONTHS:
+        return text
+    day, year = match["day"] or match["day2"], match["year"] or match["year2"]
+    return f"{year}-{MONTHS.index(month) + 1:02}-{day:0>2}{match['rest'] or match['time'] or ''}"
 
 
 def split_date(text: str) -> tuple[tuple[str, str, str], str, str] | None:
@@ -75,6 +101,7 @@ class DateEvidence:
 
     orders: set[str] = field(default_factory=lambda: set(ORDERS))
     shown: list[str] = field(default_factory=list)
+    advice: str = ""
     _seen: set[tuple[str, str, str]] = field(default_factory=set)
     _same: bool = True
 
@@ -100,8 +127,14 @@ class DateEvidence:
         what = "do not tell the day from the month" if self.orders else "contradict each other"
         raise BrokenInputError(
             f"the dates {', '.join(self.shown[:3])} {what}; write them as YYYY-MM-DD, "
-            "or add a day of the recording after the 12th"
+            f"or add a day of the recording after the 12th{self.advice if self.orders else ''}"
         )
+
+    def agree(self, order: str) -> str:
+        """Return ``order``, which the user says; raise `BrokenInputError` if a date is none in it."""
+        if order in self.orders:
+            return order
+        raise BrokenInputError(f"the dates {', '.join(self.shown[:3])} are not all {order}, as --column says")
 
 
 def count_ns(text: str, unit_ns: int) -> int | None:
@@ -132,13 +165,13 @@ def in_epoch(ns: int | None) -> bool:
 
 def _time_ns(match: re.Match[str], is_day: bool) -> int | None:
     hours, minutes, seconds = int(match[1]), int(match[2]), int(match[3] or 0)
-    if match[5]:
+    if match[6]:
         if not 1 <= hours <= 12:
             return None
-        hours = hours % 12 + (12 if match[5][0] in "pP" else 0)
+        hours = hours % 12 + (12 if match[6][0] in "pP" else 0)
     if minutes > 59 or seconds > 59 or (is_day and hours > 23):
         return None
-    fraction = int((match[4] or "")[:9].ljust(9, "0"))
+    fraction = int((match[4] or match[5] or "")[:9].ljust(9, "0"))
     return (hours * 3600 + minutes * 60 + seconds) * SECOND + fraction
 
 
@@ -190,9 +223,9 @@ class Clock:
         if match is None or time is None:
             return None
         if day is None:
-            return None if match[6] else self._turn(time)
-        if match[6]:
-            return Stamp(UTC, day * DAY + time - _zone_ns(match[6]))
+            return None if match[7] else self._turn(time)
+        if match[7]:
+            return Stamp(UTC, day * DAY + time - _zone_ns(match[7]))
         return Stamp(LOCAL, day * DAY + time)
 
     def _turn(self, time: int) -> Stamp:

@@ -13,20 +13,23 @@ from functools import lru_cache
 from typing import BinaryIO
 
 from profsvc.errors import BrokenInputError
-from profsvc.formats.clock import EPOCH_UNITS, LOCAL, UTC
+from profsvc.formats.cell_units import CellUnits
+from profsvc.formats.clock import EPOCH_UNITS, LOCAL, SECOND, UTC
 from profsvc.formats.head import may_be_header
-from profsvc.formats.meter_clock import ELAPSED, Clock, DateEvidence, Stamp, count_ns, epoch_unit
+from profsvc.formats.meter_clock import ELAPSED, Clock, DateEvidence, Stamp, count_ns, epoch_unit, numeric_date
 from profsvc.formats.ncu import Ledger, numbered
 from profsvc.formats.ncu_lines import HEADER, REJECT, ROW, SKIP, TEXT_LIMIT, UNITS, Record
 from profsvc.formats.numbers import Evidence, Numbers
 from profsvc.formats.readings import ADVICE, Channel, Rows, channel, clock_fact, unit_of
 from profsvc.formats.stream import Text
+from profsvc.formats.turns import Split, Turns
 from profsvc.tables import Batch
 
 SIGNS = "\t;,"
 MOST_CELLS = 5000
 PREAMBLE_LINES = 200
 HEADERS_KEPT = 32
+DATES = ", or say which it is with --column: 'NAME=time:dmy' or 'NAME=time:mdy', NAME being the column of the date"
 _NUMERIC = re.compile(r"\s*[-+]?[0-9][0-9.,'\u2019\u00a0\u202f\u2009]*(?:[eE][-+]?[0-9]+)?\s*|\s*[-+]?[.,][0-9]+\s*")
 _INTEGER = re.compile(r"[-+]?[0-9]+")
 
@@ -64,27 +67,30 @@ def sign_of(line: str) -> str:
 class Times:
     """The columns of the clock: their places, and the unit where they count; None where dates may stand.
 
-    ``utc`` where the header says that the dates are in UTC.
+    ``zone_s`` is how far the dates are ahead of UTC, where the header says it, ``order`` that of their fields, where
+    the user says it.
     """
 
     places: tuple[int, ...]
     unit: str | None = None
     millisecond: int | None = None
-    utc: bool = False
+    zone_s: int | None = None
+    order: str | None = None
 
     def text(self, cells: Sequence[str]) -> str:
         """Return the time of a row as one text."""
         text = " ".join(cells[place] for place in self.places)
         if self.millisecond is not None and (ms := cells[self.millisecond]).isdigit() and len(ms) < 4:
             text += f".{ms.zfill(3)}"
-        return text
+        return numeric_date(text)
 
 
 @dataclass(frozen=True)
 class Layout:
     """Where the columns of a table stand; ``headless`` where its first line is a row already.
 
-    ``fixed`` are the places whose units a row of units does not change.
+    ``fixed`` are the places whose units a row of units does not change; ``turns`` are those of columns that may tell of
+    which GPU or sensor a row is, ``told`` those of which the user says it.
     """
 
     sign: str
@@ -95,6 +101,8 @@ class Layout:
     line: int = 0
     headless: bool = False
     fixed: frozenset[int] = frozenset()
+    turns: Mapping[int, str] = field(default_factory=dict)
+    told: Mapping[int, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -192,6 +200,8 @@ def _kind(layout: Layout, number: int, line: str, cells: list[str], style: Style
     if style.is_note(cells):
         return SKIP, layout
     first = cells[0] if cells else ""
+    while len(cells) > len(layout.header) and not cells[-1]:
+        cells.pop()
     if tuple(cells) == layout.header or not any(character.isdigit() for character in first):
         if tuple(cells) == layout.header:
             return HEADER, layout
@@ -210,11 +220,13 @@ class _Survey:
     """What the first walk over a file finds out."""
 
     evidence: Evidence = field(default_factory=lambda: Evidence(advice=ADVICE))
-    dates: DateEvidence = field(default_factory=DateEvidence)
+    dates: DateEvidence = field(default_factory=lambda: DateEvidence(advice=DATES))
     layout: Layout | None = None
     first: str | None = None
     first_line: int = 0
     numeric: set[int] = field(default_factory=set)
+    turns: Turns = field(default_factory=Turns)
+    units: CellUnits = field(default_factory=CellUnits)
     has_header: bool = False
     has_point: bool = False
     wide: int = 0
@@ -222,21 +234,33 @@ class _Survey:
     def reject(self, record: Record, layout: Layout) -> None:
         """Keep where a row of numbers has more cells than the header: commas may mark decimals in it."""
         cells = split_row(record.text, layout.sign)
-        if layout.sign == "," and len(cells) > len(layout.header) and all(map(is_numeric, filter(None, cells))):
+        readings = [cell for place, cell in enumerate(cells) if cell and place not in layout.times.places]
+        if layout.sign == "," and len(cells) > len(layout.header) and readings and all(map(is_numeric, readings)):
             self.wide = self.wide or record.line
 
     def add(self, record: Record, layout: Layout) -> None:
+        if self.layout is None:
+            self.turns.begin(layout.turns, layout.told)
         self.layout = layout
         cells = record.cells
+        self.turns.add(cells)
         self.has_point = self.has_point or any("." in cell for cell in cells)
+        readings = []
         for place in layout.places:
-            if place not in self.numeric and is_numeric(cells[place]):
+            is_number = is_numeric(cells[place])
+            if is_number and place not in self.numeric:
                 self.numeric.add(place)
-        self.evidence.add([cells[place] for place in layout.places if not cells[place].isdigit()], record.line)
+            readings.append(cells[place] if is_number else self.units.see(place, cells[place]))
+        self.evidence.add([cell for cell in readings if not cell.isdigit()], record.line)
         text = layout.times.text(cells)
         self.dates.add(text, record.line)
         if self.first is None and text:
             self.first, self.first_line = text, record.line
+
+    def order(self) -> str:
+        """Return the order of the fields of the dates, which the user or the dates tell."""
+        said = self.layout.times.order if self.layout else None
+        return self.dates.agree(said) if said else self.dates.decide()
 
 
 class Time:
@@ -252,7 +276,7 @@ class Time:
         if unit is None and epoch is None:
             raise BrokenInputError(
                 f"line {line}: the time {first!r} is a number without a unit, and no epoch; "
-                "name the unit in the header, such as Time (s)"
+                "name the unit in the header, such as Time (s), or with --column 'NAME=time:s'"
             )
         self._unit_ns = round(unit.factor * 1e9) if unit else EPOCH_UNITS[epoch or "s"]
         is_epoch = epoch is not None and self._unit_ns == EPOCH_UNITS[epoch]
@@ -263,7 +287,9 @@ class Time:
         text = self._times.text(cells)
         if not self._unit_ns:
             stamp = self._clock.read(text)
-            return Stamp(UTC, stamp.ns) if stamp is not None and stamp.kind == LOCAL and self._times.utc else stamp
+            if stamp is None or stamp.kind != LOCAL or self._times.zone_s is None:
+                return stamp
+            return Stamp(UTC, stamp.ns - self._times.zone_s * SECOND)
         ns = count_ns(text.strip(), self._unit_ns)
         return Stamp(self.kind, ns) if ns is not None else None
 
@@ -286,11 +312,16 @@ def _survey(text: Text, style: Style) -> _Survey:
     return survey
 
 
-def _chosen(survey: _Survey) -> tuple[list[int], list[Channel], list[str]]:
+def _chosen(survey: _Survey, split: Split) -> tuple[list[int], list[Channel], list[str]]:
     """Return the places and channels that hold numbers or have a unit, and the names of the other columns."""
     places, channels, left = [], [], []
     layout = survey.layout
     for place, one in zip(layout.places, layout.channels, strict=True) if layout else ():
+        if place in split.roles:
+            continue
+        token = survey.units.tokens.get(place)
+        if token and layout and place not in layout.fixed:
+            one = channel(one.name, token)
         if place in survey.numeric or one.unit != "unknown":
             places.append(place)
             channels.append(one)
@@ -305,13 +336,12 @@ def read_table(stream: BinaryIO, style: Style) -> Iterator[Batch]:
         survey = _survey(text, style)
         number_format = survey.evidence.decide()
         layout, ledger = survey.layout, Ledger()
-        places, channels, left = _chosen(survey)
-        readings = Rows(channels, Numbers(number_format), layout.line if layout else None, style.missing)
-        time = (
-            Time(layout.times, survey.first, survey.first_line, survey.dates.decide())
-            if layout and survey.first
-            else None
-        )
+        split = survey.turns.decide()
+        places, channels, left = _chosen(survey, split)
+        every = [] if split.roles else channels
+        readings = Rows(every, Numbers(number_format), layout.line if layout else None, style.missing)
+        order = survey.order()
+        time = Time(layout.times, survey.first, survey.first_line, order) if layout and survey.first else None
         for record, _ in records(text, style):
             if record.kind == ROW:
                 stamp = time.read(record.cells) if time else None
@@ -319,7 +349,8 @@ def read_table(stream: BinaryIO, style: Style) -> Iterator[Batch]:
                     shown = layout.times.text(record.cells)[:40] if layout else ""
                     record = record._replace(kind=REJECT, reason=f"its time {shown!r} cannot be read")
                 else:
-                    readings.add(record.line, stamp, [record.cells[place] for place in places])
+                    owners = split.owners(record.cells, channels, every)
+                    readings.add(record.line, stamp, survey.units.bare(places, record.cells), owners)
             ledger.take(record)
             if readings.full or ledger.full:
                 yield ledger.batch(readings.take())
@@ -328,7 +359,8 @@ def read_table(stream: BinaryIO, style: Style) -> Iterator[Batch]:
             "encoding": text.encoding,
             "number_format": str(number_format),
             **clock_fact(readings.first),
-            **({"date_order": survey.dates.decide()} if survey.dates.shown else {}),
+            **({"date_order": order} if survey.dates.shown else {}),
+            **({"told_apart_by": ", ".join(layout.header[n] for n in split.roles)} if layout and split.roles else {}),
             **({"columns_left_out": ", ".join(left)[:TEXT_LIMIT]} if left else {}),
         }
         message = (

@@ -4,11 +4,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from profsvc.errors import BrokenInputError, NotFoundError, UsageError
+from profsvc.formats.meter_clock import ORDERS
 from profsvc.formats.readings import SHIFTS, Channel, split_label, unit_of
+from profsvc.formats.turns import GPU, NAME
 from profsvc.specs import units
 
 TOOL = "meter"
 TIME, SKIP = "time", "skip"
+# What is no quantity: the column tells of which GPU, or of what else, each row is.
+TELLING = (GPU, NAME)
 # Quantities of sensors that share a unit with another.
 _ALSO = {"clock": "frequency", "utilization": "fraction"}
 _WITHOUT_UNIT = {"power_factor", "fraction", "humidity", "utilization"}
@@ -21,7 +25,7 @@ def quantities() -> list[str]:
     >>> {"power", "temperature", "time", "skip"} <= set(quantities())
     True
     """
-    return sorted({unit.dimension for unit in units(TOOL).values()} | {*_ALSO, TIME, SKIP})
+    return sorted({unit.dimension for unit in units(TOOL).values()} | {*_ALSO, TIME, SKIP, *TELLING})
 
 
 @dataclass(frozen=True)
@@ -41,7 +45,12 @@ class Named:
     @property
     def is_value(self) -> bool:
         """Whether the column becomes a sensor."""
-        return self.quantity not in (TIME, SKIP)
+        return self.quantity not in (TIME, SKIP, *TELLING)
+
+    @property
+    def tells(self) -> bool:
+        """Whether the column tells of which GPU, or of what else, each row is."""
+        return self.quantity in TELLING
 
     def channel(self, label: str) -> Channel:
         """Return the channel of this column, which is headed ``label``; refuse one whose unit nobody gives."""
@@ -68,6 +77,8 @@ def _example(quantity: str) -> str:
 
 
 def _fits(token: str, quantity: str) -> bool:
+    if quantity == TIME and token in ORDERS:
+        return True
     if token == "1":
         return quantity in _WITHOUT_UNIT
     unit = unit_of(token)
@@ -97,8 +108,9 @@ def _read(text: str) -> Named:
         )
     if quantity not in quantities():
         raise UsageError(f"--column {text!r}: {NotFoundError.near('quantity', quantity, quantities())}")
-    if unit and (quantity == SKIP or not _fits(unit, quantity)):
+    if unit and (quantity in (SKIP, *TELLING) or not _fits(unit, quantity)):
         known = [one.token for one in units(TOOL).values() if one.dimension == _ALSO.get(quantity, quantity)]
+        known += list(ORDERS) if quantity == TIME else []
         raise UsageError(f"--column {text!r}: {unit!r} is no unit of {quantity}; give one of {', '.join(known) or '1'}")
     return Named(label, quantity, unit or None)
 

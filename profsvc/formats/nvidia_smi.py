@@ -45,6 +45,8 @@ BLOCK_BYTES = 3 << 19
 TOOL = "nvidia-smi"
 NO_HEADER = "the log has no header: what the column is cannot be known"
 POWER_BY_DECIMALS = "the log has no header: power by its two decimals, whether draw, average or instant is not known"
+# Properties that any log may have a column of.
+ANYBODYS = {"timestamp", "time", "index", "name", "count", "serial", "uuid"}
 _POWER = re.compile(r"[0-9]+\.[0-9]{2}")
 _UNIT_CELL = re.compile(r"[0-9]+(?:\.[0-9]+)? (W|MHz|MiB|%)")
 _STAMP = re.compile(r"[0-9]{4}/[0-9]{2}/[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}")
@@ -62,7 +64,7 @@ def header_of(line: str) -> list[str] | None:
         return None
     cells = [cell.strip() for cell in _split(line)]
     names = [cell.split(" [")[0] for cell in cells]
-    known = sum(map(is_property, names))
+    known = sum(map(is_property, names)) if any(map(is_property, {*names} - ANYBODYS)) else 0
     # A property of a newer driver may be unknown to us, but not most of them.
     return cells if known and known * 2 >= len(cells) and names != ["timestamp"] else None
 

@@ -4,6 +4,7 @@ import itertools
 from collections.abc import Iterator
 from typing import BinaryIO
 
+from profsvc.errors import BrokenInputError
 from profsvc.formats.clock import DAY, day_time_ns
 from profsvc.formats.head import head_lines
 from profsvc.formats.ncu import numbered
@@ -33,6 +34,7 @@ Example:
 
 TOOL = "nvidia-smi dmon"
 UNIT_ROW = "Idx"
+PROCESS = "pid"
 # By the unit: quantity, and the token of units.csv if the tool means another than it prints.
 _BY_UNIT = {
     "W": ("power", "W"),
@@ -110,6 +112,11 @@ class _File:
         if UNIT_ROW not in units[:3] or len(units) != len(self.names):
             self.log.reject(number, line, f"a header names {len(self.names)} columns, but this line {len(units)} units")
             return
+        if PROCESS in self.names:
+            raise BrokenInputError(
+                f"line {self.names_line} is the header of nvidia-smi pmon, whose rows are the shares of single "
+                "processes: they tell nothing of a board; record nvidia-smi dmon -s pucvmet -o DT"
+            )
         self.log.skip()
         if self.pair == (self.names, units):
             return

@@ -27,7 +27,7 @@ Example:
 
 TOOL = "Otii"
 CLOCKS = {"Timestamp": Times((0,), "s"), "Timestamp (s)": Times((0,), "s"), "Relative time (s)": Times((0,), "s")}
-CLOCKS |= {"Wall-clock time (UTC)": Times((0,), None, utc=True)}
+CLOCKS |= {"Wall-clock time (UTC)": Times((0,), None, zone_s=0)}
 _CHANNEL = re.compile(r"(?:.{1,60} )?main (?:current|voltage|power|energy) ?\((?:A|V|W|J)\)", re.IGNORECASE)
 
 

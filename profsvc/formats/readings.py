@@ -3,7 +3,7 @@
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pandas as pd
@@ -38,7 +38,10 @@ SHIFTS = {"degF": -32.0, "F": -32.0, "fahrenheit": -32.0, "K": ABSOLUTE_ZERO, "d
 NO_UNIT = "the file names no unit: values are as printed"
 
 _BRACKETS = re.compile(r"(.*?)\s*[(\[]\s*([^()\[\]]*?)\s*[)\]]\s*", re.DOTALL)
+# Temp, °C (LGR S/N: 1234)
+_AFTER_COMMA = re.compile(r"([^,]+), ([^,() ]{1,9})(?: \(.*\))?")
 _DEGREES = re.compile(r"^(?:[\u00b0\u00ba\u02da\ufffd]|\u00c2\u00b0|[Dd]eg[. ]*|[Dd]egrees? )\s*(?=[CFK]$)")
+_PARTS = re.compile(r"[kMG]Hz|[kM]?Wh|[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+")
 _MICRO = re.compile("^[\u00b5\u03bc]")
 _SUFFIXES = {"w": "W", "kw": "kW", "mw": "mW", "uw": "uW", "v": "V", "mv": "mV", "a": "A", "ma": "mA", "ua": "uA"}
 _SUFFIXES |= {"j": "J", "mj": "mJ", "kj": "kJ", "wh": "Wh", "kwh": "kWh", "c": "degC", "degc": "degC", "f": "degF"}
@@ -52,6 +55,15 @@ _STEMS = {
     "frequency": ("freq",),
     "time": ("time", "elapsed", "epoch"),
 }
+# Units that are the last word of a name, whatever stands before: n1_watts, PkgWatt, clock_mhz, util_percent.
+_LAST = {"watt", "watts", "volt", "volts", "amp", "amps", "joule", "joules", "celsius", "fahrenheit", "percent", "pct"}
+_LAST |= {"mhz", "ghz", "kwh", "wh"}
+_SPELLED = {"mhz": "MHz", "ghz": "GHz", "kwh": "kWh", "wh": "Wh", "percent": "%", "pct": "%"}
+# Units that nothing else is written as, whatever stands before: VDD_IN_mW.
+_PRINTED = {"mW", "kW", "mWh", "kWh", "Wh", "mJ", "kJ", "mA", "uA", "mV", "kV", "degC", "degF"}
+# Before a unit they make another of it: tokens per joule, kilo watts.
+_NOT_BEFORE = {"per", "milli", "micro", "nano", "kilo", "mega", "giga", "m", "k", "u", "n"}
+_LIMITS = {"limit", "cap", "tdp"}
 # Column names that are units themselves; a lone letter is one only where it cannot be the name of a sensor.
 _WORDS = {"watt", "watts", "volt", "volts", "amp", "amps", "joule", "joules", "pf", "powerfactor", "costheta", "cosphi"}
 _LETTERS = {"W", "V", "VA", "Wh", "WH", "kWh", "KWH", "mW", "mV", "mA", "kW", "Hz", "VAR", "PF"}
@@ -67,6 +79,7 @@ class Channel:
     factor: float = 1.0
     shift: float = 0.0
     note: str = ""
+    gpu: int | None = None
 
 
 def unit_of(token: str) -> Unit | None:
@@ -95,10 +108,18 @@ def split_label(label: str) -> tuple[str, str | None]:
     match = _BRACKETS.fullmatch(label) if len(label) <= LONGEST_LABEL else None
     if match and unit_of(match[2]):
         return (match[1] or label), match[2]
+    comma = _AFTER_COMMA.fullmatch(label) if len(label) <= LONGEST_LABEL else None
+    if comma and unit_of(comma[2]):
+        return comma[1], comma[2]
     stem, _, suffix = label.rpartition("_")
+    if stem and suffix in _PRINTED:
+        return label, suffix
     unit = unit_of(_SUFFIXES.get(suffix.lower(), "")) if stem else None
     if unit and any(word in stem.lower() for word in _STEMS.get(unit.dimension, ())):
         return label, unit.token
+    parts = [part.lower() for part in _PARTS.findall(label)] if len(label) <= LONGEST_LABEL else []
+    if len(parts) > 1 and parts[-1] in _LAST and parts[-2] not in _NOT_BEFORE and "/" not in label:
+        return label, _SPELLED.get(parts[-1], parts[-1])
     if label in _LETTERS or _words(label) in _WORDS:
         words = _words(label)
         return label, "pf" if words in (
@@ -114,7 +135,7 @@ def channel(name: str, printed: str | None) -> Channel:
     """Return the channel called ``name`` whose values are in the unit ``printed``.
 
     >>> channel("T1", "\u00b0F")
-    Channel(name='T1', quantity='temperature', unit='degC', factor=0.5555555555555556, shift=-32.0, note='')
+    Channel(name='T1', quantity='temperature', unit='degC', factor=0.5555555555555556, shift=-32.0, note='', gpu=None)
     """
     if not printed or not printed.strip():
         return Channel(name, note=NO_UNIT)
@@ -129,7 +150,11 @@ def channel(name: str, printed: str | None) -> Channel:
 
 def labelled(label: str) -> Channel:
     """Return the channel of a column from its label alone."""
-    return channel(*split_label(label))
+    one = channel(*split_label(label))
+    is_limit = (
+        one.unit != UNKNOWN and len(label) <= LONGEST_LABEL and _LIMITS & {*map(str.lower, _PARTS.findall(label))}
+    )
+    return replace(one, quantity="limit") if is_limit else one
 
 
 def settled(
@@ -245,7 +270,7 @@ class Rows:
 
     def _sensor(self, one: Channel, n: int) -> Sensor:
         column = Column(one.name, quantity=one.quantity, unit=one.unit, note=one.note)
-        return self.sensors.channel(column, None, None, self.line or 1, n)
+        return self.sensors.channel(column, one.gpu, None, self.line or 1, n)
 
     def _values(self) -> tuple[NDArray[np.float64], NDArray[np.object_]]:
         owners = np.array(self._owners, dtype=np.intp)

@@ -1,7 +1,7 @@
 """Reader of the CSV output of rocm-smi and amd-smi, once or in a loop."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import BinaryIO
 
 from profsvc.formats.head import head_lines, may_be_header
@@ -55,21 +55,34 @@ _RULES = (
     (r"(max|default|min)?_?power_?(cap|limit)|max_power|power_(management|cap).*", "limit", "W"),
     (r"(average_|current_)?(socket_)?power(_usage)?", "power", "W"),
     (r"(edge|hotspot|junction|memory|mem)(_temperature)?|gpu_t|mem_t", "temperature", "C"),
-    (r"(gfx|mem|sclk|mclk|enc|dec|vclk|dclk)[_0-9]*(clk|clock)[_0-9]*(_clk)?", "clock", "MHz"),
+    (r"(gfx|mem|vclk|dclk|fclk|socclk)[_0-9]*_(min|max)_clk", "limit", "MHz"),
+    (r"(gfx|soc|mem)_voltage", "voltage", "mV"),
+    (r"(gfx|mem|sclk|mclk|fclk|socclk|enc|dec|vclk|dclk)[_0-9]*(clk|clock)[_0-9]*(_clk)?", "clock", "MHz"),
     (r"gfx%?|mem%|enc%|dec%|(gfx|umc|mm)_activity", "utilization", "%"),
     (r"(total_)?energy_consumption", "energy", "J"),
     (r"vram_(used|total|free)", "memory", "MiB"),
 )
+# Names that any script gives its columns.
+_ANYBODYS = {"power", "memory", "mem"}
 
 
 def _header(line: str) -> list[str] | None:
     cells = [cell.strip() for cell in split_cells(line.lstrip("\ufeff"))]
+    return cells if is_header(cells) else None
+
+
+def is_header(cells: Sequence[str]) -> bool:
+    """Tell whether ``cells`` are the header of a table of rocm-smi or amd-smi.
+
+    >>> is_header(["timestamp", "gpu", "socket_power"]), is_header(["timestamp", "gpu", "power"])
+    (True, False)
+    """
     lower = [cell.lower() for cell in cells]
     if len(cells) < 2 or lower[0] not in ("device", "gpu", "timestamp") or any(_is_number(cell) for cell in cells):
-        return None
+        return False
     if lower[0] == "device":
-        return cells if any(_UNIT.fullmatch(cell) or cell.endswith(":") for cell in cells[1:]) else None
-    return cells if "gpu" in lower[:2] and any(_rule(cell) for cell in lower[1:]) else None
+        return any(_UNIT.fullmatch(cell) or cell.endswith(":") for cell in cells[1:])
+    return "gpu" in lower[:2] and any(_rule(cell) for cell in lower[1:] if cell not in _ANYBODYS)
 
 
 def _is_number(cell: str) -> bool:

@@ -26,6 +26,7 @@ CHUNK_ROWS = 1 << 15
 CHUNK_CELLS = 1 << 19
 MOST_COLUMNS = 2_000
 NO_GPU = -1
+OTHERS = "; of a log that another program wrote, say what the columns are: --column 'NAME=time:mdy' (dmy, ymd, s, ms)"
 
 Rows = list[Sequence[str]]
 
@@ -110,6 +111,7 @@ class Log:
         self.duplicates = 0
         self.rejected = 0
         self.first_reason = ""
+        self.foreign = False
         self._cells = Cells(tool)
         self._most = CHUNK_ROWS
         self._rows: Rows = []
@@ -309,6 +311,7 @@ class Log:
         return repeated
 
     def _reject_all(self, rows: Rows, lines: Int64s, bad: Flags, place: int, why: str) -> None:
+        self.foreign |= bool(bad.any()) and self.columns[place].role == "time"
         for row in np.flatnonzero(bad).tolist():
             cell = rows[row][place].strip()[:60]
             self.reject(int(lines[row]), ", ".join(rows[row]), f"{self.columns[place].name} is {cell!r}, {why}")
@@ -362,14 +365,14 @@ class Log:
         if self.clock.kind:
             found["clock"] = self.clock.kind
         found["readings"] = str(self.rows)
-        if gpus := {key for _, key in self.sensors.channels if key != NO_GPU}:
+        if gpus := {key for *_, key in self.sensors.channels if key != NO_GPU}:
             found["gpus"] = str(len(gpus))
         if self.duplicates:
             found["duplicate_rows"] = str(self.duplicates)
         if not self.sensors.readings and self.rejected:
             raise BrokenInputError(
                 f"none of the {self.rejected} rows of the log can be read; {self.first_reason}; record it again with "
-                "LC_ALL=C, or take out what the tool did not write"
+                f"LC_ALL=C, or take out what the tool did not write{OTHERS if self.foreign else ''}"
             )
         if not self.sensors.readings:
             message = message or "no readings: the file holds no row below its header; record the log again"

@@ -9,7 +9,7 @@ _HEAD = re.compile(r"([a-z][a-zA-Z0-9_.]*)(?: \[([^\]]*)\])?")
 
 # The first pattern that matches a whole name decides: role, quantity, unit as printed, whether its numbers are whole.
 _RULES: tuple[tuple[str, str, str, str, bool], ...] = (
-    (r"timestamp", "time", "", "", False),
+    (r"timestamp|time", "time", "", "", False),
     (r"index", "gpu", "", "", True),
     (r"name|gpu_name", "name", "", "", False),
     (r"uuid|gpu_uuid|pci\.bus_id|gpu_bus_id|serial|gpu_serial", "device", "", "", False),

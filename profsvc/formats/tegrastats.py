@@ -23,7 +23,9 @@ A line that is the output of date is kept as a fact, not as a time, as the inter
 
 Taken: of each rail (VDD_IN 1840/1725, in mW, or 1840mW/1725mW) the present power, and the tool's running average as a
 sensor of its own; temperatures (GPU@31C); load and clock of each CPU and of GR3D, EMC; used and whole RAM and SWAP.
-A CPU that is off gives samples without value. tegrastats always says PMIC@100C; such stuck sensors are marked.
+Further figures of newer versions (VDD_IN 1840mW/1725mW/1900mW, cpu@52.9C/53.1C, GR3D_FREQ 12%@[1300,1280]) are sensors
+of their own. A CPU that is off gives samples without value, and so does a sensor without power, for which the tool
+prints -256C. tegrastats always says PMIC@100C; such stuck sensors are marked.
 
 Example:
     RAM 896/7859MB (lfb 26x4MB) CPU [4%@2035,off] EMC_FREQ 0% GR3D_FREQ 0%@1300 GPU@31C VDD_IN 1840/1840
@@ -32,6 +34,9 @@ Example:
 
 TOOL = "tegrastats"
 AVERAGE = "running average of the tool since its start"
+FURTHER = "a further figure of the tool, which does not say what it is"
+# What the tool prints of a sensor whose part of the chip has no power.
+NO_POWER = "-256"
 _LINE = re.compile(r"(?:[0-9]{2}-[0-9]{2}-[0-9]{4} [0-9:.]+ )?RAM [0-9]+/[0-9]+[kMG]?B\b")
 _STAMP = re.compile(r"([0-9]{2}-[0-9]{2}-[0-9]{4} [0-9:.]+) ")
 # Names are bounded, and nothing is nested: so a long line takes no longer than its length.
@@ -39,9 +44,9 @@ _NAME = "[A-Z][A-Z0-9_]{0,63}"
 _WORDS = re.compile(
     r"(?P<memory>RAM|SWAP|IRAM) (?P<used>[0-9]+)/(?P<total>[0-9]+)(?P<size>[kMG]?)B(?: ?\([^()]*\))?"
     r"|CPU \[(?P<cpus>[^\[\]]*)\]"
-    rf"|(?P<engine>{_NAME}) (?P<load>[0-9]+)%(?:@\[?(?P<clock>[0-9]+)[0-9,]*\]?)?"
-    r"|(?P<place>[A-Za-z][\w.-]{0,63})@(?P<degrees>-?[0-9]+(?:\.[0-9]+)?)C"
-    rf"|(?P<rail>{_NAME}) (?P<now>[0-9]+)(?:mW)?/(?P<average>[0-9]+)(?:mW)?"
+    rf"|(?P<engine>{_NAME}) (?:(?P<load>[0-9]+)%(?:@\[?(?P<clocks>[0-9][0-9,]*)\]?)?|@\[(?P<alone>[0-9][0-9,]*)\])"
+    r"|(?P<place>[A-Za-z][\w.-]{0,63})@(?P<degrees>-?[0-9]+(?:\.[0-9]+)?)C(?:/(?P<degrees2>-?[0-9]+(?:\.[0-9]+)?)C)?"
+    rf"|(?P<rail>{_NAME}) (?P<now>-?[0-9]+)(?:mW)?/(?P<average>-?[0-9]+)(?:mW)?(?:/(?P<third>-?[0-9]+)(?:mW)?)?"
     rf"|(?P<clocked>{_NAME}) (?P<only>[0-9]+)"
     rf"|MTS fg (?P<fg>[0-9]+)% bg (?P<bg>[0-9]+)%|(?P<off>{_NAME}) off"
 )
@@ -68,6 +73,10 @@ def _cpus(text: str) -> Iterator[tuple[Column, str]]:
             raise ValueError(f"CPU {cpu.strip()}")
         yield _column(f"CPU{place}", "utilization"), match["load"] or "[off]"
         yield _column(f"CPU{place} clock", "clock"), match["clock"] or "[off]"
+
+
+def _degrees(printed: str) -> str:
+    return "[off]" if printed == NO_POWER else printed
 
 
 def words_of(line: str) -> tuple[list[tuple[Column, str]], str]:
@@ -102,14 +111,20 @@ def _meaning(match: re.Match[str]) -> Iterator[tuple[Column, str]]:
     elif match["cpus"] is not None:
         yield from _cpus(match["cpus"])
     elif match["engine"]:
-        yield _column(match["engine"], "utilization"), match["load"]
-        if match["clock"]:
-            yield _column(f"{match['engine']} clock", "clock"), match["clock"]
+        if match["load"]:
+            yield _column(match["engine"], "utilization"), match["load"]
+        for place, clock in enumerate((match["clocks"] or match["alone"] or "").split(",")):
+            if clock:
+                yield _column(f"{match['engine']} clock{f' {place}' if place else ''}", "clock"), clock
     elif match["place"]:
-        yield _column(match["place"], "temperature"), match["degrees"]
+        yield _column(match["place"], "temperature"), _degrees(match["degrees"])
+        if match["degrees2"]:
+            yield _column(f"{match['place']} second", "temperature", note=FURTHER), _degrees(match["degrees2"])
     elif match["rail"]:
         yield _column(match["rail"], "power"), match["now"]
         yield _column(f"{match['rail']} average", "power", note=AVERAGE), match["average"]
+        if match["third"]:
+            yield _column(f"{match['rail']} third", "power", note=FURTHER), match["third"]
     elif match["clocked"]:
         yield _column(match["clocked"], "clock"), match["only"]
     elif match["fg"]:

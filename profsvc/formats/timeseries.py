@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import BinaryIO
 
-from profsvc.formats import hioki, joulescope, marks, monsoon, otii, picolog, yokogawa
+from profsvc.formats import hioki, joulescope, marks, monsoon, otii, picolog, rocm_smi, yokogawa, zeus
 from profsvc.formats.head import head_lines
 from profsvc.formats.meter_clock import ORDERS, Clock
 from profsvc.formats.meter_table import (
@@ -19,6 +20,7 @@ from profsvc.formats.meter_table import (
 )
 from profsvc.formats.named_columns import TIME, Named, places_of, refusal
 from profsvc.formats.readings import Channel, channel, labelled, split_label, unit_of
+from profsvc.formats.turns import candidates
 from profsvc.tables import Batch
 
 NAME = "timeseries"
@@ -31,16 +33,19 @@ separated by comma, semicolon or tab; lines before the header are skipped and co
 
 time     a column Timestamp, Time, Date/Time, or Date and Time beside each other; a date and time (YYYY-MM-DD hh:mm:ss,
          DD.MM.YYYY, DD/MM/YYYY or MM/DD/YYYY), an epoch, or a count with its unit in the header, such as Time (ms)
-unit     in the column's name: Power (W), power_mw, Temp [\u00b0F], Watts, or in a row of units
+unit     in the column's name: Power (W), power_mw, Temp [\u00b0F], Watts, in a row of units, or in each cell: 52.1 W
 
 Where the file does not say it, say it: --column Main=power:mW --column T1=temperature:degC --column t=time:ms. Columns
 that are not named are read as always, --column Note=skip leaves one out, #2 is the second column; where all columns
 are named by numbers, the file needs no header, and other columns are left out.
 
+Where rows take turns, a row a GPU or a sensor, a column that tells it (gpu_index, Sensor, Channel) makes a sensor of
+each; where it is called otherwise, say it: --column card=gpu, --column what=name.
+
 Taken: every column of numbers as a sensor, in SI units where its name has a unit; a column without one is kept as it
 is printed, with quantity and unit "unknown". Dates without a zone are local time. 01/02/2024 is decided by the other
-dates of the file (a field above 12), or the file is refused. A row with fewer cells than the header is rejected: its
-values have moved to other columns.
+dates of the file (a field above 12), or said: --column Date=time:dmy (mdy, ymd); else the file is refused. A row with
+fewer cells than the header is rejected: its values have moved to other columns.
 
 Example:
     Time (s),Main Avg Current (mA),Main Avg Power (mW),Board temperature (\u00b0C)
@@ -55,8 +60,18 @@ CLOCKS = {"time", "zeit", "uhrzeit", "timeofday"}
 STAMPS = {"timestamp", "timestamps", "datetime", "dateandtime", "zeitstempel", "datumzeit", "datumuhrzeit"}
 STAMPS |= {"datetimeutc", "timeutc", "utc", "utctime", "utcdatetime", "localtime", "timestamputc", "datetimestamp"}
 STAMPS |= {"epoch", "unixtime", "unixtimestamp", "epochtime", "logtime", "sampletime", "elapsed", "elapsedtime"}
-STAMPS |= {"relativetime", "runtime", "wallclocktime", "wallclocktimeutc"}
-COUNTS = {"t", "seconds", "elapsedseconds", "timeseconds", "milliseconds", "elapsedmilliseconds"}
+STAMPS |= {"systemtime", "timerelative", "relativetime", "runtime", "wallclocktime", "wallclocktimeutc"}
+COUNTS = {
+    "t",
+    "seconds",
+    "elapsedseconds",
+    "timeseconds",
+    "timeofdayseconds",
+    "millis",
+    "ms",
+    "milliseconds",
+    "elapsedmilliseconds",
+}
 ORDINALS = {"no", "nr", "index", "record", "recordno", "sample", "sampleno", "row", "scan", "scanno", "n", "id"}
 ORDINALS |= {"count"}
 # Logs that have a reader of their own, or will not be guessed at.
@@ -70,8 +85,9 @@ _OTHERS = re.compile(
 )
 # What a program prints while a profiler runs is no log.
 _BANNER = re.compile(r"=+[0-9A-Z]+=+ ")
-_ZEUS = ["Time", "Power"]
-_UTC = re.compile(r"(?<![A-Za-z])(?:UTC|GMT)(?![A-Za-z]|[-+ ]*[0-9])", re.IGNORECASE)
+_ZONE = re.compile(
+    r"(?<![A-Za-z])(?:UTC|GMT) ?(?:([-+]) ?([0-9]{1,2})(?::?([0-9]{2}))?)?(?![A-Za-z0-9])", re.IGNORECASE
+)
 
 
 def _word(name: str) -> str:
@@ -88,19 +104,27 @@ def _time_unit(label: str) -> str | None:
         known = stem in COUNTS | STAMPS | CLOCKS or stem.startswith(("elapsed", "timestamp", "epoch", "unix"))
         return token if known else None
     if _word(label) in COUNTS and _word(label) != "t":
-        return "ms" if "milli" in label.lower() else "s"
+        return "ms" if _word(label) == "ms" or "milli" in label.lower() else "s"
     return None
 
 
-def _is_utc(label: str) -> bool:
-    """Tell whether a label says that its times are in UTC."""
-    return _UTC.search(label) is not None
+def _zone_s(*labels: str) -> int | None:
+    """Return how many seconds the times under a label are ahead of UTC; None if it does not say it.
+
+    >>> _zone_s("Date", "Time (UTC)"), _zone_s("Date Time, GMT-05:00"), _zone_s("Time")
+    (0, -18000, None)
+    """
+    match = next((found for label in labels if (found := _ZONE.search(label))), None)
+    if match is None:
+        return None
+    ahead = int(match[2] or 0) * 3600 + int(match[3] or 0) * 60
+    return -ahead if match[1] == "-" else ahead
 
 
 def _times(cells: list[str]) -> tuple[Times, set[int]] | None:
     """Return the clock of a header, and the places of all columns that are clocks."""
     # A share of the time is no time.
-    words = [_word(split_label(cell)[0]) if "%" not in cell else "" for cell in cells]
+    words = [_word(_ZONE.sub("", split_label(cell)[0])) if "%" not in cell else "" for cell in cells]
     units = [_time_unit(cell) for cell in cells]
     dates = [place for place, word in enumerate(words) if word in DATES]
     clocks = [place for place, word in enumerate(words) if word in CLOCKS and not units[place]]
@@ -109,36 +133,42 @@ def _times(cells: list[str]) -> tuple[Times, set[int]] | None:
     every = {*dates, *clocks, *stamps, *counts}
     if dates and clocks:
         millisecond = next((place for place, word in enumerate(words) if word in ("millisecond", "milliseconds")), None)
-        return Times((dates[0], clocks[0]), None, millisecond), every
-    for place in [*stamps[:1], *counts[:1], *clocks[:1], *dates[:1]]:
-        return Times((place,), units[place], utc=_is_utc(cells[place])), every
+        return Times((dates[0], clocks[0]), None, millisecond, _zone_s(cells[dates[0]], cells[clocks[0]])), every
+    # Where other columns stand first, a column of times is a result, and no clock.
+    for place in [place for found in (stamps, counts, clocks, dates) for place in found if place < 2]:
+        return Times((place,), units[place], zone_s=_zone_s(cells[place])), every
     return None
 
 
 def _layout(sign: str, cells: list[str]) -> Layout | None:
-    if len(cells) < 2 or cells[-1:] == [""]:
+    while cells and not cells[-1]:
         cells = cells[:-1]
-    named = [cells[0].lstrip("# "), *cells[1:]] if cells else []
+    named = [cells[0].lstrip("# ") or cells[0], *cells[1:]] if cells else []
     # Most tables of other tools have hundreds of columns and no clock among the first two, as is asked below.
     if len(cells) < 2 or _times(named[:2]) is None:
         return None
-    if cells == _ZEUS or any(_OTHERS.fullmatch(cell) for cell in cells):
+    if any(_OTHERS.fullmatch(cell) for cell in cells):
         return None
     if not all(named) or any(is_numeric(cell) for cell in cells) or (found := _times(named)) is None:
         return None
     times, clocks = found
-    # Where other columns stand first, a column of times is a result, and no clock.
     if min(times.places) > 1:
         return None
     places = _values(named, clocks)
-    if not places or any(other.layout(sign, cells) for other in _TABLES):
+    if not places or rocm_smi.is_header(cells) or any(other.layout(sign, cells) for other in _TABLES):
         return None
-    return Layout(sign, tuple(cells), times, tuple(places), _channels(named, places))
+    return Layout(sign, tuple(cells), times, tuple(places), _channels(named, places), turns=candidates(named, clocks))
+
+
+def _is_ordinal(cell: str) -> bool:
+    return cell == "#" or _word(cell) in ORDINALS
 
 
 def _values(named: list[str], clocks: set[int]) -> list[int]:
     """Return the places of the columns that are neither clocks nor ordinals."""
-    return [place for place, cell in enumerate(named) if place not in clocks and _word(cell) not in ORDINALS]
+    return [
+        place for place, cell in enumerate(named) if place not in clocks and _word(cell) not in ORDINALS and cell != "#"
+    ]
 
 
 def _channels(named: list[str], places: list[int]) -> tuple[Channel, ...]:
@@ -179,7 +209,15 @@ class _Asked:
         plain = dict(zip(places, _channels(labels, places), strict=True))
         channels = tuple(meant[n].channel(labels[n]) if n in meant else plain[n] for n in places)
         fixed = frozenset(meant)
-        return Layout(sign, tuple(labels), times, tuple(places), channels, headless=self._headless, fixed=fixed)
+        told = {place: one.quantity for place, one in meant.items() if one.tells}
+        turns = candidates(["" if n in meant else label for n, label in enumerate(labels)], clocks)
+        return Layout(
+            *(sign, tuple(labels), times, tuple(places), channels),
+            headless=self._headless,
+            fixed=fixed,
+            turns=turns,
+            told=told,
+        )
 
     @staticmethod
     def _times(meant: Mapping[int, Named], labels: list[str]) -> tuple[Times | None, set[int]]:
@@ -188,8 +226,14 @@ class _Asked:
         clocks = own[1] if own else set()
         if not asked:
             return (own[0] if own else None), clocks
-        first = labels[asked[0]]
-        return Times(tuple(asked), meant[asked[0]].unit or _time_unit(first), utc=_is_utc(first)), clocks
+        first, unit = labels[asked[0]], meant[asked[0]].unit
+        order = unit if unit in ORDERS else None
+        whole = _times(labels) if order else None
+        if whole and {*asked} <= {*whole[0].places}:
+            return replace(whole[0], order=order), clocks
+        return Times(
+            tuple(asked), None if order else unit or _time_unit(first), zone_s=_zone_s(first), order=order
+        ), clocks
 
     def refusal(self) -> str:
         """Say why no line is the header."""
@@ -211,7 +255,7 @@ def _is_row(layout: Layout, line: str) -> bool:
 def sniff(head: bytes) -> bool:
     """Tell whether a line in ``head`` names a clock and other columns, and one of the next two begins a row."""
     lines = [line for line in head_lines(head, PREAMBLE_LINES) if line.strip()]
-    if any(_BANNER.match(line) for line in lines):
+    if any(_BANNER.match(line) for line in lines) or zeus.sniff(head):
         return False
     for place, line in enumerate(lines):
         layout = layout_of(line, _STYLE)

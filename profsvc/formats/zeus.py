@@ -54,8 +54,16 @@ def _header(line: str) -> list[str] | None:
 
 
 def sniff(head: bytes) -> bool:
-    """Tell whether ``head`` begins with a header of Zeus."""
-    return _header(head_lines(head)[0]) is not None
+    """Tell whether ``head`` begins with a header of Zeus, and its times are those that Zeus writes."""
+    lines = head_lines(head, 2)
+    header = _header(lines[0])
+    # Anybody heads a log Time,Power, and means watts.
+    return header is not None and (header != POWER_HEADER or len(lines) < 2 or is_time(lines[1].split(",")[0]))
+
+
+def is_time(text: str) -> bool:
+    """Tell whether ``text`` is a date and a time with nine decimals, as Zeus writes them."""
+    return re.fullmatch(r"[0-9-]{10} [0-9:]{8}\.[0-9]{9}", text.strip()) is not None
 
 
 def nanoseconds(text: str) -> int | None:

@@ -54,6 +54,7 @@ def test_good_file(path, read_all, count_lines):
     assert content.facts == truth["facts"]
     assert content.message == truth["message"]
     assert content.sensors[["name", "quantity", "unit"]].to_numpy().tolist() == truth["sensors"]
+    assert nullable(content.sensors["gpu_index"]) == truth.get("gpus", [None] * len(truth["sensors"]))
     assert content.sensors["sensor_index"].tolist() == list(range(len(truth["sensors"])))
     samples = content.samples.merge(content.sensors[["sensor_index", "name"]], on="sensor_index")
     assert len(samples) == len(content.samples)

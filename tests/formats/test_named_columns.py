@@ -2,6 +2,7 @@
 
 import io
 
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -160,3 +161,30 @@ def test_places_are_put_on_the_channels_they_name():
 def test_an_odd_place_is_a_wrong_question(text):
     with pytest.raises(UsageError, match="must look like CHANNEL=X,Y in mm"):
         read_positions([text])
+
+
+@pytest.mark.parametrize(("order", "first"), [("dmy", "2021-03-04"), ("mdy", "2021-04-03")])
+def test_the_order_of_dates_may_be_named(order, first):
+    text = "Date,Time,P (W)\n04-03-2021,13:32:39,1.5\n04-03-2021,13:32:40,2.5\n"
+    found, elapsed, batches = read(text, f"Date=time:{order}")
+    assert (found, elapsed) == ({"P": ["power", "W", [1.5, 2.5]]}, [0, 10**9])
+    assert batches[-1].facts["date_order"] == order
+    stamp = int(batches[-1].tables["samples"]["local_ns"].iloc[0])
+    assert stamp == pd.Timestamp(f"{first} 13:32:39").value
+
+
+def test_an_order_that_the_dates_contradict_is_refused():
+    text = "Date,Time,P (W)\n04-23-2021,13:32:39,1.5\n"
+    with pytest.raises(BrokenInputError, match="are not all dmy, as --column says"):
+        read(text, "Date=time:dmy")
+    with pytest.raises(UsageError, match="ymd, dmy, mdy"):
+        read_columns(["Date=time:ydm"])
+
+
+def test_a_time_that_another_program_wrote_into_a_log_of_a_tool_is_named():
+    text = "timestamp, power.draw [W]\n03-11-2026 15:13:16, 75.5\n"
+    with pytest.raises(BrokenInputError, match="--column 'NAME=time:mdy'"):
+        list(formats.read(io.BytesIO(text.encode()))[1])
+    found, _, batches = read(text, "timestamp=time:mdy")
+    assert found == {"power.draw": ["power", "W", [75.5]]}
+    assert int(batches[-1].tables["samples"]["local_ns"].iloc[0]) == pd.Timestamp("2026-03-11 15:13:16").value

@@ -61,7 +61,7 @@ def sensor_of(content, wanted):
     found = [
         row
         for row in rows_of(content.sensors)
-        if row["name"] == wanted["name"]
+        if (row["name"], row["quantity"]) == (wanted["name"], wanted["quantity"])
         and row["gpu_index"] == wanted["gpu_index"]
         and wanted.get("device") in (None, row["device"])
     ]
