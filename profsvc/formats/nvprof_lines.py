@@ -36,7 +36,8 @@ _PROCESS = re.compile(r"==(?P<pid>[0-9]+)== (?:Profiling application: (?P<comman
 _TYPE = re.compile(r"={6,} (?P<only>[^:]+):\s*|==[0-9]+== (?P<type>[^:]+):\s*")
 _TOTAL = re.compile(r"(Total (?:CPU|GPU|[Rr]emote) [A-Za-z ]+): ([0-9]\S*)\s*")
 _TEXT_ROW = re.compile(r"\s*(?:[A-Z][\w ()]*:\s+)?[0-9][0-9.,]*(?:[numKMG]?s|%)\s")
-_CSV_ROW = re.compile(rf'"|[0-9][0-9.{SPACES}{APOSTROPHES}]*(?:e[-+][0-9]+)?,|,')
+# A plain space behind a number is rather the program's own output.
+_CSV_ROW = re.compile(rf'"|[0-9][0-9.{SPACES[1:]}{APOSTROPHES}]*(?:e[-+][0-9]+)?,|,')
 # With as many cells as columns, a row may begin with a number in any form.
 _NUMBER_FIRST = re.compile(r"[ \t]*[-+]?[0-9.]+(?:[eE][-+]?[0-9]+)?[ \t]*,")
 _GAP = re.compile(r" {2,}|\t+")
