@@ -116,6 +116,7 @@ NOT_PRINTED = {
     "ncu_text/summary_2021",
     "ncu_text/summary_per_gpu",
     "ncu_text/summary_per_nvtx_raw",
+    "nvprof_text/one_blank",  # numbers are looked for behind two blanks
     "rocprof/counter_collection",  # a dispatch begins at its first row that can be read
     "rocprof/stats",  # several tables, whose fixed columns differ
 }
