@@ -40,7 +40,7 @@ _RULE = re.compile(r" {2,}(?:OPT|INF|WRN|ERR) ")
 # Labels of tables, warnings and ranges are words; a row of a table, torn from it, has gaps between its cells.
 _WORDS = re.compile(r" {2,}\S+(?: \S+)*\s*")
 _DETAIL = re.compile(r" {10}|(?: {4}-[- ]*$)| {2,}<|(?: {4,}(?:NVTX |RGB: |Warning: ))")
-# Until 2021 a table had no names of columns, but always these widths.
+# Until 2021 a table had no names of columns, but these widths.
 _OLD_WIDTHS = [70, 15, 30]
 
 
@@ -114,7 +114,7 @@ class Scanner:
             return self._dashes(text)
         if COLUMNS.fullmatch(text):
             self.state = NAMES
-        elif self.state == BEGUN and [end - start for start, end in self.spans] != _OLD_WIDTHS:
+        elif self.state == BEGUN and not self._is_old(text):
             self.state = OTHER
         elif self.state in (BEGUN, ROWS):
             self.state = ROWS
@@ -122,6 +122,13 @@ class Scanner:
         elif self.state != OTHER and not _DETAIL.match(text) and not _WORDS.fullmatch(text):
             return REJECT, []
         return SKIP, []
+
+    def _is_old(self, text: str) -> bool:
+        """Tell whether a table without names of columns holds metrics; somebody may have made its columns narrower."""
+        if [end - start for start, end in self.spans] == _OLD_WIDTHS:
+            return True
+        row = self._row(text) if len(self.spans) == len(_OLD_WIDTHS) else None
+        return row is not None and row[0] == METRIC and row[1][-1][:1].isdigit()
 
     def _dashes(self, text: str) -> tuple[str, list[str]]:
         spans = [match.span() for match in re.finditer("-+", text)]
