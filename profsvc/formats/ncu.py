@@ -224,10 +224,12 @@ class Ledger:
     rejects: list[Record] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
     facts: dict[str, str] = field(default_factory=dict)
+    first_reason: str = ""
 
     def take(self, record: Record) -> None:
         """Account for ``record``."""
         if record.kind == REJECT:
+            self.first_reason = self.first_reason or f"line {record.line}: {record.reason}"
             self.rejected += record.lines
             self.rejects.append(record)
         elif record.kind == SKIP:
@@ -286,6 +288,8 @@ class Ledger:
         errors = "; ".join(self.errors)
         if not launches:
             found = "banners and program output only" if page == "text" else "a header but no whole row"
+            if page == "text" and self.first_reason:
+                found = f"no metric that can be taken; {self.first_reason}"
             message = f"no launches: {errors or f'the file holds {found}'}; profile or export again"
         elif errors:
             message = f"{errors}; {message}" if message else errors

@@ -41,14 +41,14 @@ _AGAIN = {"details": "--page details", "summary": "--print-summary per-kernel"}
 
 _BANNER = re.compile(r"==[A-Z0-9]+== ?")
 # A quoted header has quoted rows: a bare number at the start of a line is then the program's own output.
-_QUOTED_ROW = re.compile(r'"[0-9]+",')
+_QUOTED_ROW = re.compile(r'[ \t]*"[0-9]+",')
 _PLAIN_ROW = re.compile(r"[0-9]+,")
-_NEW_QUOTED_ROW = re.compile(r'"[0-9]+","[0-9]*",')
+_NEW_QUOTED_ROW = re.compile(r'[ \t]*"[0-9]+","[0-9]*",')
 _NEW_PLAIN_ROW = re.compile(r"[0-9]+,[0-9]+,")
 # A summary names no launch: its rows begin with a process, or with the domain of a range.
-_NEW_QUOTED_SUMMARY = re.compile(r'"[0-9]+","')
+_NEW_QUOTED_SUMMARY = re.compile(r'[ \t]*"[0-9]+","')
 _DOMAIN_ROW = re.compile(r'"?[^",]+"?,')
-_UNITS = re.compile(r'(?:""|),(?:""|),')
+_UNITS = re.compile(r'[ \t]*(?:""|),(?:""|),')
 _QUOTED_HEADERS = ('"ID","Process ID"', '"Process ID","', '"Domain","')
 # Pages without launches, as CSV or as text: a table of attributes; a table of instructions or lines of source. Most
 # files are neither, and a word that each must hold is found sooner.
@@ -115,7 +115,7 @@ def header_of(line: str) -> list[str] | None:
     if "Kernel Name" not in line or ("Process ID" not in line and "Invocations" not in line):
         return None
     start = next((place for begin in _QUOTED_HEADERS if (place := line.find(begin)) >= 0), 0)
-    cells = split_cells(line[start:]) if line.count('"', start) % 2 == 0 else []
+    cells = split_cells(line[start:].rstrip()) if line.count('"', start) % 2 == 0 else []
     if not cells or "Kernel Name" not in cells:
         return None
     of_launches = cells[0] == "ID" and "Process ID" in cells
@@ -231,7 +231,8 @@ class Scanner:
 
     def _row(self, line: int, lines: int, text: str) -> Iterator[Record]:
         assert self.header is not None
-        cells = split_cells(text)
+        # A table that was copied may be indented, and filled up with blanks.
+        cells = split_cells(text.strip())
         if len(cells) == len(self.header) + 1 and not cells[-1]:
             cells.pop()
         if text.endswith(",") and cells and not cells[-1]:  # the file ends here: the next cell is not empty, but lost
@@ -254,7 +255,7 @@ class Scanner:
 
     def _other(self, number: int, line: str) -> Iterator[Record]:
         if self.page == "raw" and _UNITS.match(line):
-            cells = split_cells(line)
+            cells = split_cells(line.strip())
             fits = len(cells) == len(self.header or [])
             reason = "" if fits else f"the row of units has {len(cells)} cells but the header {len(self.header or [])}"
             yield Record(UNITS if fits else REJECT, number, 1, line if fits else line[:TEXT_LIMIT], cells, reason)

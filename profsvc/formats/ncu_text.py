@@ -41,6 +41,7 @@ Example:
 BATCH_ROWS = 50_000
 _BANNERS = re.compile(r"^==(?:PROF|WARNING|ERROR)==", re.MULTILINE)
 _SECTION = re.compile(r"^ {4,6}Section: \S", re.MULTILINE)
+_LAUNCH = re.compile(r", Context [0-9]+, Stream [0-9]+(?:, Device [0-9]+, CC [0-9.]+)?\r?$", re.MULTILINE)
 _LAUNCH_CELLS = ("Kernel Name", "Grid Size", "Block Size", "Context", "Stream", "Device", "CC")
 _PROCESS_CELLS = ("Process ID", "Process Name", "Host Name")
 
@@ -51,6 +52,8 @@ def sniff(head: bytes) -> bool:
         return False
     text = head_text(head)
     if ("==" in text and _BANNERS.search(text)) or ("Section: " in text and _SECTION.search(text)):
+        return True
+    if "Context " in text and _LAUNCH.search(text):
         return True
     return "Metric Name" in text and any(map(COLUMNS.fullmatch, head_lines(head)))
 

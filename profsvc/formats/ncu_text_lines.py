@@ -19,17 +19,28 @@ _SIZES = r"\([0-9]+, [0-9]+, [0-9]+\)"
 _NAME = rf"(?P<kernel>\S.*?)(?: (?P<grid>{_SIZES})x(?P<block>{_SIZES}))?"
 _PLACE = r"(?:, Device (?P<device>[0-9]+))?(?:, CC (?P<cc>[0-9.]+))?"
 _LAUNCH = re.compile(
-    rf"  {_NAME}(?:, [0-9]{{4}}-\S+ [0-9:]+)?, Context (?P<context>[0-9]+)(?:, Stream (?P<stream>[0-9]+))?{_PLACE}"
+    rf" *{_NAME}(?:, [0-9]{{4}}-\S+ [0-9:]+)?, Context (?P<context>[0-9]+)(?:, Stream (?P<stream>[0-9]+))?{_PLACE}"
 )
-_KERNEL = re.compile(rf" {{2,4}}{_NAME}{_PLACE}, Invocations (?P<invocations>[0-9]+)")
+_KERNEL = re.compile(rf" *{_NAME}{_PLACE}, Invocations (?P<invocations>[0-9]+)")
+_OLD_KERNEL = re.compile(
+    r" *(?P<kernel>\S.*), Block Size (?P<block>[0-9]+), Grid Size (?P<grid>[0-9]+), Device (?P<device>[0-9]+), "
+    r"(?P<invocations>[0-9]+) invocations *"
+)
 _DEVICE = re.compile(r"  (?P<device>Device [0-9]+), CC [0-9.]+")
-_SECTION = re.compile(r" {4,6}Section: (?P<section>.+)")
+_HEADS = (
+    (LAUNCH, _LAUNCH, ("kernel", "grid", "block", "context", "stream", "device", "cc")),
+    (KERNEL, _KERNEL, ("kernel", "grid", "block", "device", "cc", "invocations")),
+    (KERNEL, _OLD_KERNEL, ("kernel", "grid", "block", "device", "cc", "invocations")),
+    (DEVICE, _DEVICE, ("device",)),
+)
+# What was copied out of a terminal may have lost some of its indentation.
+_SECTION = re.compile(r" {2,}Section: (?P<section>.+)")
 _DASHES = re.compile(r" *-+(?: -+)+ *")
-_RULE = re.compile(r" {4}(?:OPT|INF|WRN|ERR) ")
+_RULE = re.compile(r" {2,}(?:OPT|INF|WRN|ERR) ")
 # Labels of tables, warnings and ranges are words; a row of a table, torn from it, has gaps between its cells.
 _WORDS = re.compile(r" {2,}\S+(?: \S+)*\s*")
 _DETAIL = re.compile(r" {10}|(?: {4}-[- ]*$)| {2,}<|(?: {4,}(?:NVTX |RGB: |Warning: ))")
-# Until 2021 a table had no names of columns, but always these widths.
+# Until 2021 a table had no names of columns, but these widths.
 _OLD_WIDTHS = [70, 15, 30]
 
 
@@ -42,15 +53,19 @@ class Scanner:
         self.section = ""
         self.spans: list[tuple[int, int]] = []
         self.state = OUTSIDE
-        self.begun = False
+        self.begun = self.named = False
         self.full: list[bool] = []
 
     def sort(self, number: int, line: str) -> Record:
         """Return the record of a line: its kind and the cells that this kind has."""
         text = line.rstrip("\r\n")
         kind, cells = self._kind(text)
+        if kind == REJECT and not self.named:
+            kind = SKIP
         cut = "" if line.endswith("\n") or kind == SKIP else "the file ends inside this line"
         reason = cut or ("not a line of a text page" if kind == REJECT else "")
+        if kind in (METRIC, MORE) and not self.named:
+            reason = "no line above names the launch or the kernel that it is of"
         return Record(REJECT if reason else kind, number, 1, line[:TEXT_LIMIT], cells, reason)
 
     def _kind(self, text: str) -> tuple[str, list[str]]:
@@ -60,25 +75,27 @@ class Scanner:
             self.process, self.state = list(match.groups()), OUTSIDE
         elif head := self._head(text):
             return head
+        elif match := _SECTION.fullmatch(text):
+            self.section, self.state, self.begun = match["section"], OUTSIDE, True
         elif not self.begun or not text.startswith(" ") or not text.strip():
             if not text.strip() and self.state != NAMES:
                 self.state = OUTSIDE
             return self._beside_indented(text)
-        elif match := _SECTION.fullmatch(text):
-            self.section, self.state = match["section"], OUTSIDE
         else:
             return self._in_table(text)
         return SKIP, []
 
     def _head(self, text: str) -> tuple[str, list[str]] | None:
         """Recognise the line that names a launch, a kernel or a device."""
-        for kind, pattern in ((LAUNCH, _LAUNCH), (KERNEL, _KERNEL), (DEVICE, _DEVICE)):
+        if not any(word in text for word in (", Context ", "nvocations", ", CC ")):
+            return None
+        for kind, pattern, names in _HEADS:
             if match := pattern.fullmatch(text):
                 if kind == DEVICE and not self.process[0]:
                     return None
-                self.section, self.state, self.begun = "", OUTSIDE, True
-                known = dict(zip(("Process ID", "Process Name", "Host Name"), self.process, strict=True))
-                return kind, [*known.values(), *(cell or "" for cell in match.groups())]
+                self.section, self.state, self.begun, self.named = "", OUTSIDE, True, True
+                cells = match.groupdict()
+                return kind, [*self.process, *(cells.get(name) or "" for name in names)]
         return None
 
     def _beside_indented(self, text: str) -> tuple[str, list[str]]:
@@ -97,7 +114,7 @@ class Scanner:
             return self._dashes(text)
         if COLUMNS.fullmatch(text):
             self.state = NAMES
-        elif self.state == BEGUN and [end - start for start, end in self.spans] != _OLD_WIDTHS:
+        elif self.state == BEGUN and not self._is_old(text):
             self.state = OTHER
         elif self.state in (BEGUN, ROWS):
             self.state = ROWS
@@ -105,6 +122,13 @@ class Scanner:
         elif self.state != OTHER and not _DETAIL.match(text) and not _WORDS.fullmatch(text):
             return REJECT, []
         return SKIP, []
+
+    def _is_old(self, text: str) -> bool:
+        """Tell whether a table without names of columns holds metrics; somebody may have made its columns narrower."""
+        if [end - start for start, end in self.spans] == _OLD_WIDTHS:
+            return True
+        row = self._row(text) if len(self.spans) == len(_OLD_WIDTHS) else None
+        return row is not None and row[0] == METRIC and row[1][-1][:1].isdigit()
 
     def _dashes(self, text: str) -> tuple[str, list[str]]:
         spans = [match.span() for match in re.finditer("-+", text)]

@@ -38,7 +38,7 @@ _DASHES = re.compile(r" *-{2,}(?: +-{2,})+ *\r?\n?")
 _BORDER = re.compile(r" *\+(?:-{2,}\+){2,} *\r?\n?")
 _RUN = re.compile(r"-+")
 _TITLE = re.compile(
-    r"(?P<old>[A-Z][A-Za-z /-]+ (?:Statistics|Summary|Trace))(?: \((?P<unit>[^()]*)\))?:?\s*$"
+    r"(?P<old>[A-Z][A-Za-z /-]+ (?:Statistics|Summary|Trace))(?: \((?:by size in )?(?P<unit>[^()]*)\))?:?\s*$"
     r"|Generating |SKIPPED: |Processing "
 )
 _ROW_BEGINS = "0123456789-+|"

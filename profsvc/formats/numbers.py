@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from profsvc.errors import BrokenInputError
 
-SPACES = "\u00a0\u202f\u2009"
+# C++ prints the narrow space of a locale such as French as a plain one.
+SPACES = " \u00a0\u202f\u2009"
 APOSTROPHES = "'\u2019"
 NOT_NUMBERS = {
     "": "empty",

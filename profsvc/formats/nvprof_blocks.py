@@ -38,6 +38,7 @@ MOST_BYTES = 2.0**62
 # Below it a time in ns may have digits behind the sixth decimal, which no tool prints: the dust of a product.
 DUSTY_NS = 2.0**33
 _COPY = re.compile(r"\[CUDA (?:memcpy )?(.+)\]")
+_PADDED = re.compile(rb"[ \t]\r?\n")
 _BLANKED = re.compile(r" \[\0+\]$")
 
 
@@ -94,7 +95,7 @@ def parse(block: Block, plan: Plan) -> Part | None:
 def _split(block: Block, plan: Plan) -> pa.RecordBatch:
     kinds = ((pa.int64(), WHOLE), (pa.float64(), [*SIZES, *TIMES]), (pa.dictionary(pa.int32(), pa.string()), TEXTS))
     types = {name: kind for kind, names in kinds for name in names if plan.has(name)} | {"Name": pa.string()}
-    must(block[-1:] == b"\n")
+    must(block[-1:] == b"\n" and not _PADDED.search(block))
     table = pyarrow.csv.read_csv(
         pa.py_buffer(block),
         pyarrow.csv.ReadOptions(use_threads=False, block_size=len(block) + 1, column_names=plan.layout.columns),

@@ -26,9 +26,9 @@ MEMORY_COLUMNS = ("Count", "Avg Size", "Min Size", "Max Size", "Total Size", "To
 LAUNCH_COLUMNS = ("Device", "Context", "Stream", "Kernel")
 SYSTEM_COLUMNS = ("", "Device", "Count", "Avg", "Min", "Max")
 
-BANNER = re.compile(r"={6,} |==[0-9]+== ")
+BANNER = re.compile(r"[ \t]*(?:={6,} |==[0-9]+== )")
 IS_NVPROF = re.compile(
-    r"^(?:={6,}|==[0-9]+==) (?:NVPROF is profiling process [0-9]|Profiling (?:application|result):"
+    r"^[ \t]*(?:={6,}|==[0-9]+==) (?:NVPROF is profiling process [0-9]|Profiling (?:application|result):"
     r"|CPU profiling result \()",
     re.MULTILINE,
 )
@@ -36,7 +36,8 @@ _PROCESS = re.compile(r"==(?P<pid>[0-9]+)== (?:Profiling application: (?P<comman
 _TYPE = re.compile(r"={6,} (?P<only>[^:]+):\s*|==[0-9]+== (?P<type>[^:]+):\s*")
 _TOTAL = re.compile(r"(Total (?:CPU|GPU|[Rr]emote) [A-Za-z ]+): ([0-9]\S*)\s*")
 _TEXT_ROW = re.compile(r"\s*(?:[A-Z][\w ()]*:\s+)?[0-9][0-9.,]*(?:[numKMG]?s|%)\s")
-_CSV_ROW = re.compile(rf'"|[0-9][0-9.{SPACES}{APOSTROPHES}]*(?:e[-+][0-9]+)?,|,')
+# A plain space behind a number is rather the program's own output.
+_CSV_ROW = re.compile(rf'"|[0-9][0-9.{SPACES[1:]}{APOSTROPHES}]*(?:e[-+][0-9]+)?,|,')
 # With as many cells as columns, a row may begin with a number in any form.
 _NUMBER_FIRST = re.compile(r"[ \t]*[-+]?[0-9.]+(?:[eE][-+]?[0-9]+)?[ \t]*,")
 _GAP = re.compile(r" {2,}|\t+")
@@ -120,6 +121,9 @@ def text_columns(line: str) -> list[str] | None:
         return None
     if "," in line or '"' in line:
         return None
+    # Pages of the web print one blank where there were many; a summary can do without.
+    if kind_of(words := line.split()) == SUMMARY:
+        return words
     columns = [_TEXT_NAMES.get(name, name) for name in _GAP.split(line.strip())]
     return columns if len(columns) > 1 and kind_of(columns) else None
 
@@ -154,7 +158,7 @@ class Scanner(ABC):
         """Yield the records that end with ``line``, and those that it decides."""
         if BANNER.match(line):
             yield from self.settle(SKIP)
-            self._banner(line)
+            self._banner(line.lstrip())
             yield Record(SKIP, number, 1, line, [])
         elif columns := self.header(number, line):
             yield from self.settle(SKIP)
@@ -265,7 +269,8 @@ class CsvScanner(Scanner):
         assert self.layout is not None
         wanted, fresh, self.fresh = len(self.layout.columns), self.fresh, False
         row_like = bool(_CSV_ROW.match(line))
-        cells = split_cells(line) if line.count('"') % 2 == 0 else []
+        # A table that was copied out of a terminal may be filled up with blanks.
+        cells = split_cells(line.rstrip()) if line.count('"') % 2 == 0 else []
         whole = len(cells) == wanted and line.endswith("\n")
         if fresh and whole and any(cells) and all(cell in units("nvprof") for cell in cells):
             self.layout.units = cells
@@ -341,7 +346,8 @@ class TextScanner(Scanner):
             if found and rest.startswith(" ") and not kind[:1].isdigit():
                 self.type, text = kind, rest.strip()
             before = [self.type]
-        cells = before + _GAP.split(text, wanted - len(before) - 1)
+        most = wanted - len(before) - 1
+        cells = before + (text.split(None, most) if layout.kind == SUMMARY else _GAP.split(text, most))
         if len(cells) != wanted or not cells[len(before)][:1].isdigit():
             return None
         return ["" if cell == "-" else cell for cell in cells]

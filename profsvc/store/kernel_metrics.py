@@ -8,13 +8,15 @@ from sqlalchemy import Engine, text
 from profsvc.store.engine import reading
 from profsvc.store.schema import STEP
 
+TOOL = "nvprof"
 SHAPE = ("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z", "registers_per_thread",
          "shared_mem_static_bytes", "shared_mem_dynamic_bytes")  # fmt: skip
 _METRICS = text(
     "SELECT u.upload_id, m.kernel_id, k.kernel, k.kernel_short, n.section, n.metric, n.statistic, m.invocations,"
     " m.value FROM uploads u JOIN metrics m ON m.launch_ref = u.upload_id * :step JOIN kernels k ON"
     " k.kernel_id = m.kernel_id JOIN metric_names n ON n.metric_id = m.metric_id"
-    " WHERE u.run_id = :run_id AND n.statistic = 'avg' AND m.value IS NOT NULL ORDER BY u.upload_id, m.item"
+    " WHERE u.run_id = :run_id AND u.tool = :tool AND n.statistic = 'avg' AND m.value IS NOT NULL"
+    " ORDER BY u.upload_id, m.item"
 )
 _TRACED = text(
     "SELECT kernel, kernel_id, sum(launches) AS launches, sum(total_ns) / NULLIF(sum(timed), 0) AS mean_ns,"
@@ -32,11 +34,12 @@ _SHAPES = text(
 
 
 def kernel_metrics(engine: Engine, run_id: int) -> pd.DataFrame:
-    """Return the means by kernel of a run, in the order of its files; ``section`` is the device as the tool names it.
+    """Return the means by kernel that nvprof gives of a run, in the order of its files; ``section`` is the device.
 
+    In the summaries of other tools a section is a section, and their metrics have other names.
     Columns: upload_id, kernel_id, kernel, kernel_short, section, metric, statistic, invocations, value (SI).
     """
-    return _frame(engine, _METRICS, run_id=run_id, step=STEP)
+    return _frame(engine, _METRICS, run_id=run_id, step=STEP, tool=TOOL)
 
 
 def kernel_times(engine: Engine, run_id: int) -> pd.DataFrame:

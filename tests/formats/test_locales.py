@@ -28,6 +28,7 @@ LOCALES = {
     "de without groups": Signs("", ","),
     "fr": Signs("\u202f", ","),
     "fr, old": Signs("\u00a0", ","),
+    "fr, printed by C++": Signs(" ", ","),
     "ch": Signs("'", "."),
     "ch, typographic": Signs("\u2019", "."),
 }
@@ -112,8 +113,10 @@ UNREAD = {
 NOT_PRINTED = {
     "ncu_summary/broken_rows",  # its rows are shifted, so the columns that no locale changes are
     "ncu_text/raw_page",  # a longer number would move the columns of its table, and so it would in the next ones
+    "ncu_text/summary_2021",
     "ncu_text/summary_per_gpu",
     "ncu_text/summary_per_nvtx_raw",
+    "nvprof_text/one_blank",  # numbers are looked for behind two blanks
     "rocprof/counter_collection",  # a dispatch begins at its first row that can be read
     "rocprof/stats",  # several tables, whose fixed columns differ
 }

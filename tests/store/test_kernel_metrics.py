@@ -1,6 +1,7 @@
 """Means by kernel, out of both databases."""
 
 import io
+from pathlib import Path
 
 import pandas as pd
 from sqlalchemy import Engine
@@ -37,6 +38,16 @@ def test_means_are_those_over_launches_and_nothing_else(engine: Engine) -> None:
     assert dict(zip(found["metric"], found["value"], strict=True)) == {"sm_efficiency": 0.85, "inst_executed": 100.0}
     assert found["section"].unique().tolist() == ["Tesla K40c (0)"]
     assert found["invocations"].tolist() == [3, 3]
+
+
+def test_sections_of_nsight_computes_summaries_are_no_devices(engine: Engine) -> None:
+    summary = Path(__file__).parents[2] / "fixtures" / "ncu_summary" / "per_kernel.csv"
+    run_id = stored(engine, summary.read_text(encoding="utf-8"))
+    assert store.kernel_metrics(engine, run_id).empty
+    assert means_of_run(engine, run_id) is None
+    both = stored(engine, METRICS)
+    assert both == run_id
+    assert means_of_run(engine, both).kernels["device"].tolist() == ["Tesla K40c"]
 
 
 def test_a_trace_tells_times_and_what_launches_have_in_common(engine: Engine) -> None:
