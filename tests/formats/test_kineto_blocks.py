@@ -87,6 +87,12 @@ def test_a_long_trace_gives_the_same_both_ways():
     assert (len(found[0]["launches"]), len(found[0]["metrics"]), found[1]) == (300, 600, [300, 2, 0])
 
 
+def test_all_of_a_long_trace_is_taken_at_once(monkeypatch):
+    monkeypatch.setattr(kineto._File, "add", None)
+    batches = list(kineto.read(io.BytesIO(trace(events(700)))))
+    assert sum(len(batch.tables.get("launches", ())) for batch in batches) == 100
+
+
 @pytest.mark.parametrize("pack", [gzip.compress, zstandard.ZstdCompressor().compress])
 def test_a_compressed_trace_gives_the_same(pack):
     data = trace(events(50))
