@@ -5,7 +5,7 @@ block is read so only if each value that is asked for is of the kind that it sho
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import partial, reduce
@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute
 import pyarrow.json
 
+from profsvc.formats.arrow_columns import Texts, Wholes, chosen, first_of, halves, known_of, meanings, wholes
 from profsvc.formats.blocks import WORD, NotPlainError, must
 from profsvc.formats.clock import Flags, Int64s
 from profsvc.formats.json_blocks import Objects
@@ -25,7 +26,6 @@ from profsvc.formats.json_stream import clean
 from profsvc.formats.kineto_events import DEVICE, KINDS, LARGEST, METRICS, transfer
 
 Columns = dict[str, Any]
-Texts = npt.NDArray[np.object_]
 Floats = npt.NDArray[np.float64]
 Devices = Mapping[int, tuple[str | None, str | None]]
 
@@ -133,73 +133,26 @@ def _parsed(text: bytes, schema: pa.Schema) -> pa.RecordBatch:
 
 def _tables_of(events: pa.RecordBatch) -> Texts:
     """Return the table of each event; None for those of no table."""
-    found = _texts(events.column("cat"), lambda cat: _TABLES.get(KINDS.get(cat.lower(), "")))
-    found[_texts(events.column("ph")) != "X"] = None
+    found = meanings(events.column("cat"), lambda cat: _TABLES.get(KINDS.get(cat.lower(), "")))
+    found[meanings(events.column("ph")) != "X"] = None
     return found
-
-
-class _Numbers(NamedTuple):
-    """A column of whole numbers, and which of them there are."""
-
-    values: Int64s
-    known: Flags
-
-    def array(self) -> pd.arrays.IntegerArray:
-        """Return the column of a tidy table."""
-        return pd.arrays.IntegerArray(self.values, ~self.known)
-
-
-def _first(first: _Numbers, second: _Numbers) -> _Numbers:
-    return _Numbers(np.where(first.known, first.values, second.values), first.known | second.known)
 
 
 def _argument(events: pa.RecordBatch, name: str) -> pa.Array:
     return pyarrow.compute.struct_field(events.column("args"), name)
 
 
-def _known(column: pa.Array) -> Flags:
-    return np.asarray(column.is_valid().to_numpy(zero_copy_only=False))
-
-
-def _whole(column: pa.Array) -> _Numbers:
-    values = column.fill_null(0).to_numpy()
-    must(bool(values.min() >= -LARGEST))
-    return _Numbers(values, _known(column))
-
-
-def _objects(distinct: Sequence[object], codes: npt.NDArray[np.signedinteger]) -> Texts:
-    array = np.empty(len(distinct), object)
-    array[:] = distinct
-    chosen: Texts = array[codes]
-    return chosen
-
-
-def _texts(column: pa.Array, meaning: Callable[[str], object] = str) -> Texts:
-    """Return what each value of a column means; None where there is none."""
-    encoded = column.dictionary_encode(null_encoding="encode")
-    distinct = [None if value is None else meaning(value) for value in encoded.dictionary.to_pylist()]
-    codes: npt.NDArray[np.int32] = encoded.indices.to_numpy()
-    return _objects(distinct, codes)
-
-
-def _halves(column: pa.Array) -> tuple[Int64s, Int64s]:
-    """Return the lower and the upper 64 bits of decimals, none of which is missing."""
-    must(column.null_count == 0)
-    words = np.frombuffer(column.buffers()[1], np.int64)[2 * column.offset :][: 2 * len(column)]
-    return words[::2], words[1::2]
-
-
 def _ns(column: pa.Array) -> Int64s:
     """Return microseconds as whole nanoseconds, half of one to the even."""
     rounded = pyarrow.compute.round(column, 3, "half_to_even").cast(pa.decimal128(38, 3))
-    values, upper = _halves(rounded)
+    values, upper = halves(rounded)
     must(bool((upper == values >> 63).all() and values.min() > -MOST_NS and values.max() < MOST_NS))
     return values
 
 
 def _durations(column: pa.Array) -> Floats:
     """Return microseconds as nanoseconds: quotients of whole numbers that doubles hold, so they are rounded once."""
-    values, upper = _halves(column)
+    values, upper = halves(column)
     must(bool((upper == 0).all() and values.min() >= 0 and values.max() < MOST_WHOLE))
     return values / 10.0 ** (DECIMALS - 3)
 
@@ -213,7 +166,7 @@ class _Block(NamedTuple):
 
     def measured(self, name: str) -> tuple[Texts, Floats, Flags]:
         """Return an argument of all events: as it came, its value, and whether there is one. Arrow keeps no digits."""
-        known = _known(_argument(self.events, name))
+        known = known_of(_argument(self.events, name))
         raw, values = np.full(len(known), None, object), np.full(len(known), np.nan)
         if not known.any():
             return raw, values, known
@@ -221,9 +174,9 @@ class _Block(NamedTuple):
         must(len(matches) == np.count_nonzero(known))
         cells = [match[1] for match in matches if match]
         must(len(cells) == len(matches))
-        meanings = {cell: _number(cell.decode()) for cell in set(cells)}
-        raw[known] = [meanings[cell][0] for cell in cells]
-        values[known] = [meanings[cell][1] for cell in cells]
+        printed = {cell: _number(cell.decode()) for cell in set(cells)}
+        raw[known] = [printed[cell][0] for cell in cells]
+        values[known] = [printed[cell][1] for cell in cells]
         return raw, values, known
 
 
@@ -236,17 +189,17 @@ class _Rows:
     block: _Block
     where: Flags
 
-    def own(self, name: str) -> _Numbers:
+    def own(self, name: str) -> Wholes:
         """Return a whole number of each event."""
-        return _whole(self.events.column(name))
+        return wholes(self.events.column(name))
 
     def argument(self, name: str) -> pa.Array:
         """Return an argument of each event."""
         return _argument(self.events, name)
 
-    def whole(self, *names: str) -> _Numbers:
+    def whole(self, *names: str) -> Wholes:
         """Return the first of some whole arguments of each event."""
-        return reduce(_first, [_whole(self.argument(name)) for name in names])
+        return reduce(first_of, [wholes(self.argument(name)) for name in names])
 
     def common(self) -> Columns:
         """Return the columns that rows of all tables have."""
@@ -266,24 +219,24 @@ class _Rows:
             must(bool(name))
             return meaning(clean(name))
 
-        return _texts(names, cleaned)
+        return meanings(names, cleaned)
 
     def kinds(self) -> Texts:
         """Return the kinds of the events."""
-        return _texts(self.events.column("cat"), lambda cat: KINDS[cat.lower()])
+        return meanings(self.events.column("cat"), lambda cat: KINDS[cat.lower()])
 
     def place(self, devices: Devices) -> tuple[Columns, Texts]:
         """Return the columns that rows of a device have, and its compute capability."""
-        index = _first(self.whole("device"), self.own("pid"))
+        index = first_of(self.whole("device"), self.own("pid"))
         found, codes = np.unique(index.values, return_inverse=True)
         known = [devices.get(number, (None, None)) for number in found.tolist()]
-        name, capability = (_objects(each, codes) for each in zip(*known, strict=True))
+        name, capability = (chosen(each, codes) for each in zip(*known, strict=True))
         name[~index.known], capability[~index.known] = None, None
         columns = {
             "device_index": index.array(),
             "device": name,
             "context": self.whole("context").array(),
-            "stream": _first(self.whole("stream"), self.own("tid")).array(),
+            "stream": first_of(self.whole("stream"), self.own("tid")).array(),
         }
         return columns, capability
 
@@ -303,8 +256,8 @@ class _Rows:
             for place, axis in enumerate("xyz"):
                 values, known = np.zeros(len(full), np.int64), np.zeros(len(full), np.bool_)
                 if len(lists):
-                    values[full], known[full] = _whole(lists[place::3])
-                columns[f"{part}_{axis}"] = _Numbers(values, known & (values >= 0)).array()
+                    values[full], known[full] = wholes(lists[place::3])
+                columns[f"{part}_{axis}"] = Wholes(values, known & (values >= 0)).array()
         return columns
 
     def metrics(self) -> Columns:
@@ -316,17 +269,17 @@ class _Rows:
         units, divisors = zip(*METRICS.values(), strict=True)
         return {
             "launch_index": launches,
-            "metric": _objects(names, places),
+            "metric": chosen(names, places),
             "raw_text": np.column_stack([each[0] for each in found])[known],
             "value": np.column_stack([each[1] / divisor for each, divisor in zip(found, divisors, strict=True)])[known],
-            "si_unit": _objects(units, places),
+            "si_unit": chosen(units, places),
             "line": self.lines[launches],
         }
 
     def _counted(self, name: str) -> tuple[Texts, Floats, Flags]:
         column = self.argument(name)
-        values, known = _whole(column)
-        return _texts(column), values.astype(np.float64), known
+        values, known = wholes(column)
+        return meanings(column), values.astype(np.float64), known
 
     def _measured(self, name: str) -> tuple[Texts, Floats, Flags]:
         raw, values, known = self.block.measured(name)
@@ -388,7 +341,7 @@ def _api_calls(rows: _Rows, _: Devices) -> dict[str, Columns]:
 
 
 def _ranges(rows: _Rows, _: Devices) -> dict[str, Columns]:
-    return {"ranges": _host(rows) | {"domain": _texts(rows.events.column("cat"))}}
+    return {"ranges": _host(rows) | {"domain": meanings(rows.events.column("cat"))}}
 
 
 _MADE: dict[str, dict[str, Callable[[_Rows, Devices], dict[str, Columns]]]] = {

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.csv
 
+from profsvc.formats.arrow_columns import halves
 from profsvc.formats.blocks import Block, NotPlainError, must
 from profsvc.formats.clock import FRACTION_DIGITS, Int64s
 from profsvc.formats.lvm_lines import Segment
@@ -60,7 +61,6 @@ def _part(block: bytes, segment: Segment, sign: str, decimal: str) -> Part:
 
 
 def _ns(column: pa.Array) -> Int64s:
-    words = np.frombuffer(column.buffers()[1], np.int64)[: 2 * len(column)]
-    lower, upper = words[::2].copy(), words[1::2]
+    lower, upper = halves(column)
     must(bool((upper == lower >> 63).all() and lower.min() >= -LARGEST and lower.max() <= LARGEST))
-    return lower
+    return np.ascontiguousarray(lower)
