@@ -33,12 +33,16 @@ def first_of(first: Wholes, second: Wholes) -> Wholes:
 
 def known_of(column: pa.Array) -> Flags:
     """Return which values of a column there are."""
+    if column.null_count in (0, len(column)):
+        return np.full(len(column), column.null_count == 0)
     return np.asarray(column.is_valid().to_numpy(zero_copy_only=False))
 
 
 def wholes(column: pa.Array) -> Wholes:
     """Return a column of whole numbers; not plain is one that has no opposite in 64 bits."""
-    values = column.fill_null(0).to_numpy()
+    if column.null_count == len(column):
+        return Wholes(np.zeros(len(column), np.int64), known_of(column))
+    values = (column.fill_null(0) if column.null_count else column).to_numpy()
     must(bool(values.min() >= -LARGEST))
     return Wholes(values, known_of(column))
 

@@ -39,7 +39,8 @@ class Objects:
         """Find them in the UTF-8 ``text``."""
         self.text = text
         marked = text.replace(b"\\\\", b"__").replace(b'\\"', b"__") if b"\\" in text else text
-        self.letters = np.frombuffer(marked, np.uint8)
+        # Behind the text are NULs, so that some letters can be taken from any place.
+        self.letters = np.frombuffer(marked + bytes(LONGEST_DECIMAL), np.uint8)
         places = np.flatnonzero(np.frombuffer(marked.translate(_MARKS), np.bool_))
         signs = self.letters[places]
         quotes = signs == QUOTE
@@ -94,8 +95,7 @@ class Objects:
 
     def words(self, places: Int64s) -> npt.NDArray[np.uint64]:
         """Return the eight letters from each place as one word; behind the last letter are NULs."""
-        padded = np.concatenate((self.letters, np.zeros(WORD, np.uint8)))
-        words: npt.NDArray[np.uint64] = np.ndarray(len(self.letters) + 1, "<u8", padded, 0, (1,))[places]
+        words: npt.NDArray[np.uint64] = np.ndarray(len(self.letters) - WORD + 1, "<u8", self.letters, 0, (1,))[places]
         return words
 
     def must_be_decimals(self, name: str) -> None:
@@ -104,7 +104,7 @@ class Objects:
         Parsers may take a number from a text, or lose the digits of small ones.
         """
         places = self.values(name)[1]
-        letters = self.letters.take(places[:, None] + np.arange(LONGEST_DECIMAL), mode="clip")
+        letters = np.lib.stride_tricks.sliding_window_view(self.letters, LONGEST_DECIMAL)[places]
         others = ~_DIGITS.take(letters)
         ends = others.argmax(axis=1)
         behind = letters[np.arange(len(places)), ends]

@@ -139,7 +139,8 @@ def _tables_of(events: pa.RecordBatch) -> Texts:
 
 
 def _argument(events: pa.RecordBatch, name: str) -> pa.Array:
-    return pyarrow.compute.struct_field(events.column("args"), name)
+    # Where an event has no arguments, each of them is null as well.
+    return events.column("args").field(name)
 
 
 def _ns(column: pa.Array) -> Int64s:
