@@ -9,9 +9,11 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Generic, Protocol, TypeVar
 
+import numpy as np
 import pandas as pd
 
 from profsvc.errors import BrokenInputError
+from profsvc.formats.clock import Flags, Int64s
 from profsvc.formats.head import header_lines
 from profsvc.formats.ncu import Ledger
 from profsvc.formats.ncu_lines import HEADER, RECORD_LIMIT, REJECT, ROW, SKIP, TEXT_LIMIT, Record, split_cells
@@ -251,6 +253,19 @@ class Account:
             self.ledger.rejects.append(self.reject)
         before = last - first - 1 + (not shared) if last > first else 0
         self.reject = reject._replace(lines=before)
+
+    def spans(self, firsts: Int64s, lasts: Int64s, stored: Flags) -> None:
+        """Account for spans that follow each other, stored or skipped; the last line may be shared as well."""
+        begins, ends, line, last = firsts[stored], lasts[stored], self.last, int(lasts[-1])
+        if (begins <= line).any():
+            self.kind = ROW
+        if last > line:
+            self._close()
+            begins = np.maximum(begins, np.concatenate(([line], ends))[:-1] + 1)
+            between = int(np.maximum(np.minimum(ends, last - 1) - begins + 1, 0).sum())
+            self._count(ROW, between)
+            self._count(SKIP, last - line - 1 - between)
+            self.last, self.kind = last, ROW if len(ends) and ends[-1] == last else SKIP
 
     def finish(self, lines: int) -> None:
         """Account for the rest of the file."""

@@ -114,6 +114,16 @@ class Json:
         self._step(error.pos)
         raise self.broken(error.msg)
 
+    def ahead(self, size: int) -> str:
+        """Return the text that follows, of at least ``size`` characters if there are so many."""
+        while len(self._buffer) - self._place < size and not self._ended:
+            self._more()
+        return self._buffer[self._place : self._place + size]
+
+    def skip(self, size: int) -> None:
+        """Step over values that were read in what is `ahead`."""
+        self._step(self._place + size)
+
     def members(self) -> Iterator[str]:
         """Yield the keys of the object that begins here; the caller reads each value."""
         self.take("{")

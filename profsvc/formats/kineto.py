@@ -5,15 +5,18 @@ from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from typing import BinaryIO, cast
 
+import pandas as pd
+
 from profsvc.errors import BrokenInputError
 from profsvc.formats.clock import FIRST, LAST, SECOND, UTC
 from profsvc.formats.csv_tables import Account, Rows
 from profsvc.formats.head import head_text
 from profsvc.formats.json_stream import CutError, Json, clean
+from profsvc.formats.kineto_blocks import Part, parse
+from profsvc.formats.kineto_events import KINDS, LARGEST, METRICS, MOST_MICROSECONDS, transfer
 from profsvc.formats.ncu_lines import REJECT, ROW, SKIP, TEXT_LIMIT, Record
-from profsvc.formats.nsys import copy_kind
 from profsvc.formats.stream import Text
-from profsvc.tables import Batch
+from profsvc.tables import Batch, frame_of_arrays
 
 NAME = "kineto"
 PAGE = """\
@@ -39,26 +42,12 @@ Example:
 """
 
 TOOL = "PyTorch profiler"
-LARGEST = 2**63 - 1
-# Microseconds since 1970 reach this in the year 5138; nanoseconds passed it in 1973.
-MOST_MICROSECONDS = 10**17
-_BASE = re.compile(r'(?<!\\)"baseTimeNanoseconds"\s*:\s*(-?[0-9]{1,19})(?![0-9.eE])')
+BLOCK, SMALL_BLOCK = 2 << 20, 1 << 15
+# So many events are read one by one where a small block cannot be read at once.
+SINGLES = 100
+_BASE_KEY = '"baseTimeNanoseconds"'
+_BASE = re.compile(rf"(?<!\\){_BASE_KEY}\s*:\s*(-?[0-9]{{1,19}})(?![0-9.eE])")
 _OVERLAP = 200
-_GPU = {"kernel": "kernel", "gpu_memcpy": "copy", "memcpy": "copy", "gpu_memset": "set", "memset": "set"}
-_HOST = {
-    **dict.fromkeys(("cuda_runtime", "cuda_driver", "hip_runtime", "hip_driver", "runtime"), "call"),
-    **dict.fromkeys(("cpu_op", "operator", "user_annotation"), "range"),
-}
-_KINDS: Mapping[str, str] = {**_GPU, **_HOST}
-_METRICS = {
-    "registers per thread": ("register/thread", 1),
-    "shared memory": ("byte/block", 1),
-    "blocks per SM": ("block", 1),
-    "warps per SM": ("warp", 1),
-    "est. achieved occupancy %": ("1", 100),
-}
-_COPY = re.compile(r"(?:Memcpy|Memset)(?: (?P<kind>\w+))? ?\((?P<source>[^()]*?)(?: -> (?P<target>[^()]*))?\)")
-_COPY_ROCM = re.compile(r"Copy(Host|Device|Peer)To(Host|Device|Peer)")
 
 
 def sniff(head: bytes) -> bool:
@@ -130,27 +119,11 @@ class _Event:
 
 
 def _metrics(event: _Event) -> Iterator[dict[str, object]]:
-    for name, (unit, divisor) in _METRICS.items():
+    for name, (unit, divisor) in METRICS.items():
         value = event.args.get(name)
         if isinstance(value, int | Decimal) and not isinstance(value, bool) and -LARGEST <= value <= LARGEST:
             number = float(value) / divisor
             yield {"metric": f"args:'{name}'", "raw_text": str(value), "value": number, "si_unit": unit}
-
-
-def _transfer(name: str, is_set: bool) -> dict[str, object]:
-    """Return kind and memories of a copy or memset from its name."""
-    match = _COPY.match(name)
-    if is_set:
-        return {"kind": "memset", "target_memory": match["source"] if match else None}
-    if rocm := _COPY_ROCM.match(name):
-        return {"kind": f"{rocm[1][0]}to{rocm[2][0]}", "source_memory": rocm[1], "target_memory": rocm[2]}
-    if match is None:
-        return {"kind": copy_kind(name)}
-    return {
-        "kind": copy_kind(match["kind"] or name),
-        "source_memory": match["source"] or None,
-        "target_memory": match["target"] or None,
-    }
 
 
 class _File:
@@ -180,7 +153,7 @@ class _File:
         """Take in an event; return what becomes of it. Raise `ValueError` with the reason to reject it."""
         if not isinstance(values, dict):
             raise ValueError("the event is no object")
-        kind = _KINDS.get(str(values.get("cat")).lower()) if values.get("ph") == "X" else None
+        kind = KINDS.get(str(values.get("cat")).lower()) if values.get("ph") == "X" else None
         if kind is None:
             return SKIP
         event = _Event(values, self.base)
@@ -190,8 +163,27 @@ class _File:
         else:
             self._device(kind, event, common)
         self.taken += 1
-        self.since_1970 = self.since_1970 and FIRST * SECOND <= cast("int", common["start_ns"]) < LAST * SECOND
+        start = cast("int", common["start_ns"])
+        self._date(start, start)
         return ROW
+
+    def _date(self, first: int, last: int) -> None:
+        self.since_1970 = self.since_1970 and first >= FIRST * SECOND and last < LAST * SECOND
+
+    def add_block(self, part: Part, line: int) -> dict[str, pd.DataFrame]:
+        """Take in a block of events that begins on ``line``; return its tables."""
+        tables = {}
+        for name, columns in part.tables.items():
+            columns["line"] = columns["line"] + line
+            if "launch_index" in columns:
+                columns["launch_index"] = columns["launch_index"] + self.rows.launches
+            tables[name] = frame_of_arrays(name, len(columns["line"]), columns)
+            if "start_ns" in columns:
+                starts = columns["start_ns"]
+                self.taken += len(starts)
+                self._date(int(starts.min()), int(starts.max()))
+        self.rows.launches += len(tables.get("launches", ()))
+        return tables
 
     def _host(self, kind: str, event: _Event, common: Mapping[str, object]) -> None:
         row = {**common, "name": event.name(), "process_id": event.own("pid"), "thread_id": event.own("tid")}
@@ -219,28 +211,58 @@ class _File:
             launch["source_id"] = None if outside is None else str(outside)
             self.rows.add_launch({**launch, "compute_capability": capability}, list(_metrics(event)))
         else:
-            moved = _transfer(event.name(), kind == "set")
+            moved = transfer(event.name(), kind == "set")
             self.rows.add("transfers", {**row, **moved, "bytes": event.whole("bytes", "Bytes")})
+
+
+def _base_in(text: str) -> re.Match[str] | None:
+    # To look for the word first is much faster, and most texts do not hold it.
+    return _BASE.search(text) if _BASE_KEY in text else None
 
 
 def _survey(text: Text) -> tuple[int, int]:
     """Return the base of the clock, which stands behind the events, and the number of lines."""
     base, lines, tail, last = 0, 0, "", "\n"
     for piece in text.pieces():
-        if match := _BASE.search(tail + piece):
+        between = _base_in(tail + piece[:_OVERLAP])
+        match = between if between and between.start() < len(tail) else _base_in(piece)
+        if match:
             base = int(match[1])
         lines += piece.count("\n")
         tail, last = piece[-_OVERLAP:], piece[-1:] or last
     return base, lines + (last != "\n")
 
 
+class _Blocks:
+    """Reads ahead of the events, block by block; where that fails, smaller ones, then some events one by one."""
+
+    def __init__(self, json: Json, file: _File) -> None:
+        self.json, self.file = json, file
+        self.size, self.singles = BLOCK, 0
+
+    def next(self) -> Part | None:
+        """Read the block that begins here and step over it; None if the next event is to be read by itself."""
+        if self.singles:
+            self.singles -= 1
+            return None
+        while self.size >= SMALL_BLOCK:
+            if part := parse(self.json.ahead(self.size), self.file.base, self.file.devices):
+                self.json.skip(part.size)
+                self.size = min(2 * self.size, BLOCK)
+                return part
+            self.size //= 2
+        self.size, self.singles = SMALL_BLOCK, SINGLES
+        return None
+
+
 def _events(json: Json, file: _File) -> Iterator[tuple[int, object]]:
-    """Yield the events and their first lines; hand the other members to ``file``."""
+    """Yield the events, or blocks of them, and their first lines; hand the other members to ``file``."""
+    blocks = _Blocks(json, file)
     for key in json.members():
         if key == "traceEvents" and json.peek() == "[":
             for _ in json.items():
                 line = json.line if json.peek() else 0
-                yield line, json.value()
+                yield line, blocks.next() or json.value()
         else:
             file.learn(key, json.value())
     if sign := json.peek():
@@ -255,6 +277,12 @@ def read(stream: BinaryIO) -> Iterator[Batch]:
         account, message = Account(file.rows), ""
         try:
             for first, values in _events(json, file):
+                if isinstance(values, Part):
+                    if file.rows.count:
+                        yield file.rows.batch()
+                    account.spans(first + values.first_lines, first + values.last_lines, values.taken)
+                    yield file.rows.ledger.batch(file.add_block(values, first))
+                    continue
                 try:
                     account.span(file.add(values, first), first, json.line)
                 except ValueError as error:

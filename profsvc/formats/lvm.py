@@ -5,9 +5,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import BinaryIO
 
+import numpy as np
+
 from profsvc.errors import BrokenInputError
-from profsvc.formats.clock import LOCAL, SECOND, UTC
+from profsvc.formats.clock import LOCAL, SECOND, UTC, Int64s
 from profsvc.formats.head import head_lines
+from profsvc.formats.lvm_blocks import parse
 from profsvc.formats.lvm_lines import COLUMNS, Segment, records
 from profsvc.formats.meter_clock import ELAPSED, LARGEST, Clock, DateEvidence, Stamp, count_ns
 from profsvc.formats.ncu import Ledger
@@ -49,6 +52,7 @@ MOST_COMMENTS = 10
 # Seconds from 1904, where LabVIEW's clock begins, to 1970; the day itself stands for a date that was never set.
 EPOCH_1904_S = 2_082_844_800
 UNSET_YEAR = "1904"
+_SHOWN = {"decimal_dot": ".", "decimal_comma": ","}
 
 
 def sniff(head: bytes) -> bool:
@@ -95,6 +99,15 @@ class _Survey:
             )
         for date in segment.values("Date"):
             self.dates.add(date, segment.line)
+
+    def take(self, block: bytes, line: int, segment: Segment, sign: str) -> int:
+        """Return the number of rows of a block, if they are plain and can say nothing new about the signs of numbers.
+
+        Once a cell has shown which sign marks decimals, cells with that sign alone, or none, change nothing.
+        """
+        found = [decimal for name, decimal in _SHOWN.items() if name in self.evidence.found]
+        part = parse(block, segment, sign, found[0]) if len(found) == 1 else None
+        return part.rows if part else 0
 
     def number_format(self) -> NumberFormat:
         """Return what the header says; else what the numbers say. Refuse where they contradict."""
@@ -150,6 +163,20 @@ class _Origins:
             return Stamp(UTC, x - EPOCH_1904_S * SECOND)
         return Stamp(ELAPSED, x) if start is None else Stamp(LOCAL, start + x)
 
+    def stamps(self, x: Int64s | None, rows: int) -> tuple[str, Int64s] | None:
+        """Return the clock and the times of the first channel in the rows that follow; None if they are not plain."""
+        start = self.starts[0] if self.starts else None
+        if x is None:
+            step, x0 = (self.step[0] if self.step else None), (self.x0[0] if self.x0 else 0)
+            if step is None or abs(x0) + abs(step) * (self.rows + rows) > LARGEST:
+                return None
+            x = x0 + step * np.arange(self.rows, self.rows + rows)
+        if start is not None and max(abs(start + int(x.min())), abs(start + int(x.max()))) > LARGEST:
+            return None
+        if (absolute := x >= EPOCH_1904_S * SECOND).any():
+            return (UTC, x - EPOCH_1904_S * SECOND) if absolute.all() else None
+        return (ELAPSED, x) if start is None else (LOCAL, start + x)
+
 
 def _add(readings: Rows, segment: Segment, origins: _Origins, record: Record) -> str:
     """Add a row; return the reason if it cannot be one."""
@@ -178,7 +205,9 @@ def _add(readings: Rows, segment: Segment, origins: _Origins, record: Record) ->
 def _survey(text: Text) -> _Survey:
     survey = _Survey()
     last: Segment | None = None
-    for record, segment in records(text):
+    for record, segment in records(text, survey.take):
+        if isinstance(record, int):
+            continue
         if segment is not None and segment is not last:
             survey.enter(segment)
             last = segment
@@ -187,24 +216,57 @@ def _survey(text: Text) -> _Survey:
     return survey
 
 
+@dataclass
+class _Walk:
+    """The second walk over a file: its readings, and where it stands."""
+
+    readings: Rows
+    ledger: Ledger
+    numbers: Numbers
+    order: str
+    origins: _Origins | None = None
+    segment: Segment | None = None
+    comments: Counter[str] = field(default_factory=Counter)
+
+    def enter(self, segment: Segment) -> None:
+        """Begin a segment, if it is another one."""
+        if segment is not self.segment:
+            self.origins, self.segment = _Origins(segment, self.order, self.numbers), segment
+
+    def record(self, record: Record) -> None:
+        """Take a record of the segment."""
+        if record.kind == ROW and self.segment is not None and self.origins is not None:
+            if reason := _add(self.readings, self.segment, self.origins, record):
+                record = record._replace(kind=REJECT, reason=reason)
+            comment = self.segment.comment(record.cells)
+            if comment and (comment in self.comments or len(self.comments) < MOST_COMMENTS):
+                self.comments[comment] += 1
+        self.ledger.take(record)
+
+    def take(self, block: bytes, line: int, segment: Segment, sign: str) -> int:
+        """Take the rows of a block at once, if they are plain; return how many."""
+        part = parse(block, segment, sign, self.numbers.number_format.decimal)
+        stamps = self.origins.stamps(part.x_ns, part.rows) if part and self.origins else None
+        if part is None or stamps is None or not self.readings.add_block(line, *stamps, part.values):
+            return 0
+        assert self.origins is not None
+        self.origins.rows += part.rows
+        self.ledger.stored += part.rows
+        return part.rows
+
+
 def read(stream: BinaryIO) -> Iterator[Batch]:
     """Read a measurement file in two walks: numbers and dates decide their form only at its end."""
     with Text(stream) as text:
         survey = _survey(text)
         numbers, order = Numbers(survey.number_format()), survey.dates.decide()
         readings, ledger = Rows(survey.channels, numbers, survey.first.line if survey.first else None), Ledger()
-        origins, last = None, None
-        comments: Counter[str] = Counter()
-        for record, segment in records(text):
-            if segment is not None and segment is not last:
-                origins, last = _Origins(segment, order, numbers), segment
-            if record.kind == ROW and segment is not None and origins is not None:
-                if reason := _add(readings, segment, origins, record):
-                    record = record._replace(kind=REJECT, reason=reason)
-                comment = segment.comment(record.cells)
-                if comment and (comment in comments or len(comments) < MOST_COMMENTS):
-                    comments[comment] += 1
-            ledger.take(record)
+        walk = _Walk(readings, ledger, numbers, order)
+        for record, segment in records(text, walk.take):
+            if segment is not None:
+                walk.enter(segment)
+            if not isinstance(record, int):
+                walk.record(record)
             if readings.full or ledger.full:
                 yield ledger.batch(readings.take())
         facts = {
@@ -213,7 +275,11 @@ def read(stream: BinaryIO) -> Iterator[Batch]:
             "number_format": str(survey.number_format()),
             **clock_fact(readings.first),
             "segments": str(survey.segments),
-            **({"comments": ", ".join(f"{c} ({n})" for c, n in comments.items())[:TEXT_LIMIT]} if comments else {}),
+            **(
+                {"comments": ", ".join(f"{c} ({n})" for c, n in walk.comments.items())[:TEXT_LIMIT]}
+                if walk.comments
+                else {}
+            ),
         }
         message = "" if readings.count else "no samples: the file holds no whole row of values; record again"
         yield ledger.batch(readings.last(), facts, message)

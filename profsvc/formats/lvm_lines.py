@@ -1,10 +1,10 @@
 """The lines of a LabVIEW measurement file, sorted into records: header keys, column names, rows, special blocks."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from profsvc.formats.blocks import cut, lines_of
 from profsvc.formats.meter_table import split_row
-from profsvc.formats.ncu import numbered
 from profsvc.formats.ncu_lines import HEADER, REJECT, ROW, SKIP, TEXT_LIMIT, Record
 from profsvc.formats.stream import Text
 
@@ -14,6 +14,7 @@ END = "***End_of_Header***"
 SPECIAL_BEGINS, SPECIAL_ENDS = "***Start_Special***", "***End_Special***"
 SEPARATORS = {"tab": "\t", "comma": ",", "semicolon": ";"}
 DECIMALS = (",", ".")
+BLOCK, SMALL_BLOCK = 1 << 20, 1 << 14
 
 
 @dataclass(frozen=True)
@@ -100,6 +101,11 @@ class _Scanner:
         decimal = "".join(keys.get("Decimal_Separator", [""])[:1])
         return Segment(line, tuple(cells), keys, tuple(x_places), y_places, decimal if decimal in DECIMALS else "")
 
+    @property
+    def in_rows(self) -> bool:
+        """Whether the next line may be a row."""
+        return self.segment is not None and not self.in_header and not self.special
+
     def _row(self, number: int, line: str, cells: list[str]) -> Record:
         segment = self.segment
         assert segment is not None
@@ -115,9 +121,27 @@ class _Scanner:
         return Record(REJECT if reason else ROW, number, 1, line[:TEXT_LIMIT], [] if reason else cells, reason)
 
 
-def records(text: Text) -> Iterator[tuple[Record, Segment | None]]:
-    """Sort the lines of a file into records, each with the segment it belongs to."""
-    scanner = _Scanner()
-    for number, line in numbered(text):
-        record = scanner.feed(number, line)
-        yield record, scanner.segment
+Take = Callable[[bytes, int, Segment, str], int]
+
+
+def records(text: Text, take: Take) -> Iterator[tuple[Record | int, Segment | None]]:
+    """Sort the lines of a file into records, each with the segment it belongs to, or into numbers of rows.
+
+    Blocks of lines below a line of columns are shown to ``take``, with the number of their first line, their segment
+    and its separator: it returns how many rows it has taken at once, or 0 to leave them to the lines.
+    """
+    scanner, number = _Scanner(), 1
+    for whole in text.blocks(BLOCK, SMALL_BLOCK):
+        waiting = [bytes(whole)]
+        while waiting:
+            block = waiting.pop()
+            rows = take(block, number, scanner.segment, scanner.sign) if scanner.segment and scanner.in_rows else 0
+            if rows:
+                yield rows, scanner.segment
+                number += rows
+            elif (middle := cut(block, halve=True, small=SMALL_BLOCK)) < len(block):
+                waiting += [block[middle:], block[:middle]]
+            else:
+                for line in lines_of(block):
+                    yield scanner.feed(number, line), scanner.segment
+                    number += 1

@@ -214,6 +214,7 @@ class Rows:
     _cells: list[str] = field(default_factory=list)
     _owners: list[int] = field(default_factory=list)
     _sizes: list[int] = field(default_factory=list)
+    _at_once: int = 0
 
     def __post_init__(self) -> None:
         """Refuse a table with more columns than any log."""
@@ -237,13 +238,37 @@ class Rows:
         self._sizes.append(len(cells))
         self.count += 1
 
+    def add_block(self, line: int, kind: str, ns: NDArray[np.int64], read: NDArray[np.float64]) -> bool:
+        """Add rows from ``line`` on, a column of ``read`` numbers for each channel; tell whether that can be done.
+
+        It cannot where a number is none of its channel, or where the stamps are not of the clock of the first of them.
+        """
+        if self.first is None or self.first.kind != kind or self.missing:
+            return False
+        factors, shifts = (np.array([getattr(one, name) for one in self.channels]) for name in ("factor", "shift"))
+        values, bad = settled(read, factors, shifts, np.array([one.unit == "degC" for one in self.channels]))
+        if bad.any():
+            return False
+        self._gather()
+        lines = np.arange(line, line + len(ns))
+        for n, one in enumerate(self.channels):
+            self.sensors.add(self._sensor(one, n), Readings(ns, np.ascontiguousarray(values[:, n]), None, lines))
+        self.count += len(ns)
+        self._at_once += read.size
+        return True
+
     @property
     def full(self) -> bool:
         """Whether the readings should be handed on."""
-        return len(self._cells) >= BATCH_READINGS or len(self._rows) >= BATCH_READINGS
+        return len(self._cells) + self._at_once >= BATCH_READINGS or len(self._rows) >= BATCH_READINGS
 
     def take(self) -> dict[str, pd.DataFrame]:
         """Return the samples gathered, and begin anew."""
+        self._gather()
+        self._at_once = 0
+        return self.sensors.take(self.first.kind if self.first and self.first.kind != ELAPSED else None)
+
+    def _gather(self) -> None:
         if self._cells:
             values, reasons = self._values()
             rows = np.repeat(np.arange(len(self._rows)), self._sizes)
@@ -259,7 +284,6 @@ class Rows:
                     if chosen.any():
                         self.sensors.add(self._sensor(one, n), readings.part(chosen))
         self._rows, self._cells, self._owners, self._sizes = [], [], [], []
-        return self.sensors.take(self.first.kind if self.first and self.first.kind != ELAPSED else None)
 
     def last(self) -> dict[str, pd.DataFrame]:
         """Return the rest of the samples, and the sensors: only now it is known what to beware of in them."""

@@ -1,8 +1,8 @@
 """How fast the readers are, each beside a named peer that reads the same file in the same run.
 
 Run it with ``python -m tests.benchmarks.reading``. It generates a gpu-trace of nvprof, a log of nvidia-smi and a wide
-raw page of Nsight Compute (5 million rows, 10 million rows, 2000 kernels of 800 metrics), and traces and a log that
-are read row by row (500,000 rows each; ``--scale 0.1`` makes a tenth of everything), and reads each without a store,
+raw page of Nsight Compute (5 million rows, 10 million rows, 2000 kernels of 800 metrics), and other traces and a log
+(500,000 rows each; ``--scale 0.1`` makes a tenth of everything), and reads each without a store,
 alternating with its peer. A ratio above 1 means that profsvc is the faster.
 Times are without the imports; the memory is the highest of the process.
 """
