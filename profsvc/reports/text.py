@@ -315,4 +315,5 @@ def _step(row: Row) -> str:
     if row.get("metric"):
         return f"        {row['metric']} = {row['raw_text']}   ({row['file']} line {row['line']})"
     value = cell(row.get("value")) or "unknown"
-    return f"  #{row['launch']} {row['name']} = {value} {row.get('unit') or ''}   {row['from']}"
+    unit = "" if value == "unknown" or row.get("unit") in (None, "", "1") else f" {row['unit']}"
+    return f"  #{row['launch']} {row['name']} = {value}{unit}   {row['from']}"
