@@ -63,6 +63,9 @@ from profsvc.tables import Batch, check, check_wide
 HEAD_BYTES = 256 << 10
 MOST_HEAD_BYTES = 16 << 20
 SHOWN = 100
+HOW = "profsvc formats lists the formats and how to make each; a log with a time column is read with --column"
+PACKED = {b"\xfd7zXZ\0": "xz", b"BZh": "bzip2", b"PK\x03\x04": "zip", b"7z\xbc\xaf\x27\x1c": "7z"}
+"""How files begin that hold others and are not unpacked here -> what they are."""
 
 
 class Reader(Protocol):
@@ -114,10 +117,12 @@ def _only(matches: list[Reader], head: bytes, name: str | None) -> Reader:
     first = next((line for line in head_text(head).splitlines() if line.strip()), "")
     seen = f"begins with {first[:SHOWN]!a}{' ...' if len(first) > SHOWN else ''}"
     cut = "" if b"\n" in head else "; it has no end of line, so it may be cut"
-    known = ", ".join(reader.NAME for reader in READERS)
-    raise UnknownFormatError(
-        f"{file} {seen}, which no reader knows; there are {known}: `profsvc formats` shows how to make such files{cut}"
-    )
+    how = f"unpack it from {packed[0]} first" if (packed := _packed(head)) else HOW
+    raise UnknownFormatError(f"{file} {seen}, which no reader knows; {how}{cut}")
+
+
+def _packed(head: bytes) -> list[str]:
+    return [name for magic, name in PACKED.items() if head.startswith(magic)]
 
 
 def detect(head: bytes, name: str | None = None) -> Reader:
