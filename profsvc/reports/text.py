@@ -123,7 +123,7 @@ def run(view: Mapping[str, Any], width: int | None = None) -> str:
             f"potential {bounded(whole['speedup'], whole['flags'])} "
             f"({whole['ideal_ns'] / 1e6:.4g} ms), ceiling {times(whole['speedup_ceiling']) or 'unknown'}",
         ]
-    lines += [f"  {r['criterion']}: {cell(r['value']) or r['reason']}" for r in view["criteria"]]
+    lines += _of_run(view["criteria"])
     by_means = {row["kernel_full"] for row in view["means"]}
     if unknown := [r for r in view["launches"] if r["potential"] is None and r["kernel_full"] not in by_means]:
         shown = " of those shown" if view["truncated"] else ""
@@ -139,6 +139,15 @@ def run(view: Mapping[str, Any], width: int | None = None) -> str:
         f"open one: profsvc show {info['run_id']} --kernel {which}; where a number comes from: profsvc explain NAME",
     ]
     return _written(lines)
+
+
+def _of_run(criteria: Iterable[Row]) -> list[str]:
+    """The criteria of the whole run, those together that have no value for one reason."""
+    said: dict[tuple[str, str], list[str]] = {}
+    for row in criteria:
+        value = cell(row["value"])
+        said.setdefault((row["criterion"], value) if value else ("", str(row["reason"])), []).append(row["criterion"])
+    return [f"  {', '.join(names)}: {text}" for (_, text), names in said.items()]
 
 
 def _kernels(view: Mapping[str, Any], width: int | None) -> list[str]:
