@@ -94,6 +94,23 @@ def test_the_details_page_with_all_metrics_gives_the_same_potential(pages: Engin
     assert np.median(abs(np.log(speedups[0] / speedups[1]))) < 0.05
 
 
+def test_a_page_that_lacks_counts_says_what_its_potential_is_a_bound_of(pages: Engine) -> None:
+    full, least = (
+        pd.DataFrame(store.select(pages, "v1_potential", run_id=store.find_run(pages, page))[1:])
+        for page in ("ncu_raw_base", "ncu_details_min")
+    )
+    flags = least["flags"].fillna("").str.split().map(set)
+    assert not full["flags"].any()
+    assert flags.map(len).all()
+    # The two print figures of other precision.
+    is_floor, is_ceiling = flags.map({"LOWER_BOUND"}.__eq__), flags.map({"UPPER_BOUND"}.__eq__)
+    assert is_floor.sum() > 10
+    assert (least["speedup"] <= 1.01 * full["speedup"])[is_floor].all()
+    assert (1.01 * least["speedup"] >= full["speedup"])[is_ceiling].all()
+    assert least["speedup_ceiling"].max() < 1.1 * full["speedup_ceiling"].max()
+    assert least["speedup_ceiling"].isna().any()
+
+
 def test_a_live_run_holds_three_launches(tmp_path: Path) -> None:
     engine = store.open_store(str(tmp_path / "s.sqlite"))
     with (CAPTURES / "ncu_live_stdout.csv").open("rb") as stream:

@@ -101,7 +101,7 @@ def test_a_trace_beside_metrics_changes_no_launch_and_keeps_its_time(engine: Eng
     whole = store.select(engine, "v1_potential", launch_id=None)[0]
     run = store.select(engine, "v1_runs")[0]
     assert whole["duration_ns"] == pytest.approx(run["gpu_time_ns"], rel=1e-12)
-    assert "UPPER_BOUND" in whole["flags"]
+    assert whole["flags"] == "LOWER_BOUND"
     shown = {row["launch_id"]: row for row in store.select(engine, "v1_potential") if row["launch_id"] is not None}
     assert len(shown) == 3
     rest = run["gpu_time_ns"] - sum(row["duration_ns"] for row in shown.values())

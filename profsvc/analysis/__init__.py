@@ -48,7 +48,7 @@ __all__ = [
     "of_run",
 ]
 
-VERSION = "3"
+VERSION = "4"
 """Raised when any number changes for the same input."""
 
 

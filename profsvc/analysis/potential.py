@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from profsvc.analysis.useful_time import UNITS, Counts, busy, useful_times
+from profsvc.analysis.useful_time import UNITS, Counts, busy, taken_whole, useful_times
 from profsvc.formulas.flags import Flag
 from profsvc.formulas.speedup import potential_speedup
 from profsvc.formulas.useful_work import joint_bound, latency_saving, waste_saving
@@ -56,6 +56,17 @@ def _published(c: Counts, figures: pd.DataFrame, measured: Mapping[str, float]) 
     return np.asarray(result.speedup, dtype="float64")
 
 
+@np.errstate(all="ignore")
+def _most_unknown(c: Counts, times: pd.DataFrame, share: np.ndarray, T: np.ndarray) -> np.ndarray:
+    """Return the longest useful time that a unit may have whose own is not known, in ns; 0 where it is.
+
+    No unit is busier than the tool says of the busiest on its side, memory or SM.
+    """
+    sides = {True: c["sol_memory_fraction"], False: c["sol_sm_fraction"]}
+    busiest = np.column_stack([np.nan_to_num(sides[unit in MEMORY], nan=1.0) for unit in UNITS])
+    return np.where(times.isna(), busiest * T[:, None] / share, 0.0)
+
+
 def potential(
     counters: pd.DataFrame,
     figures: pd.DataFrame,
@@ -76,8 +87,15 @@ def potential(
         ratio[name] = part.ideal / T
     roof = joint_bound(T, ramp, times[list(ROOFLINE)].to_numpy(), np.array([attainable[u] for u in ROOFLINE]))
     arithmetic = times[["fp32", "fp64", "tensor"]].fillna(0.0).max(axis=1).to_numpy()
+    most = _most_unknown(c, times, share, T)
+    hides_roof = most[:, [UNITS.index(unit) for unit in ROOFLINE]].max(axis=1) > roof.ideal
     has_roof = (arithmetic > TRACE * T) | (times["dram"].fillna(0.0).to_numpy() > TRACE * T)
-    flags = np.where(times.isna().any(axis=1), int(Flag.UPPER_BOUND), 0) * (joint.unit >= 0)
+    is_drain_known = (c["sm_active_cycles_max"] >= 0) & (c["sm_elapsed_cycles_avg"] > 0)
+    drain = np.where(is_drain_known, ramp, T)
+    flags = np.where(np.fmin(T, drain + most.max(axis=1)) > joint.ideal, int(Flag.UPPER_BOUND), 0)
+    # Only the unit that sets the ideal time matters: what the others need at most is less than what it needs.
+    is_floor = taken_whole(c).to_numpy(dtype=bool)[np.arange(len(T)), joint.unit]
+    flags = (flags + np.where(is_floor, int(Flag.LOWER_BOUND), 0)) * (joint.unit >= 0)
     rows = pd.DataFrame(
         {
             "bound": bounds_of(c),
@@ -86,7 +104,7 @@ def potential(
             "arith_throughput_ratio": ratio["arith"],
             "speedup": joint.speedup,
             "speedup_as_published": _published(c, figures, measured or {}),
-            "speedup_ceiling": np.where(has_roof, roof.speedup, joint.speedup),
+            "speedup_ceiling": np.where(hides_roof, np.nan, np.where(has_roof, roof.speedup, joint.speedup)),
             "ideal_ns": joint.ideal,
             "duration_ns": T,
             "flags": flags.astype("int64"),
@@ -117,7 +135,7 @@ def of_run(launches: pd.DataFrame, others: int = 0, others_ns: float = 0.0) -> d
     """Potential of all launches together: the sum of times over the sum of ideal times.
 
     Launches without a bound keep their time, as do ``others``, which are not among ``launches`` and took
-    ``others_ns``; the flag UPPER_BOUND says that there were some.
+    ``others_ns``; the flag LOWER_BOUND says that there were some, or that the ideal time of some is a bound.
     """
     T = launches["duration_ns"].to_numpy(dtype="float64")
     ideal = launches["ideal_ns"].to_numpy(dtype="float64")
@@ -125,6 +143,9 @@ def of_run(launches: pd.DataFrame, others: int = 0, others_ns: float = 0.0) -> d
     nothing: dict[str, object] = {"bound": None, "speedup": None, "reason": "no launch of the run has a bound"}
     if not known.any():
         return nothing
+    # Unknown for the run as soon as it is for one launch with a bound.
+    least = np.where(known, T / launches["speedup_ceiling"].to_numpy(dtype="float64"), np.nan_to_num(T))
+    rests = int(Flag.LOWER_BOUND) if others or (~known).any() else 0
     total, rest = float(np.nansum(T)) + others_ns, float(np.nansum(np.where(known, ideal, T))) + others_ns
 
     def heaviest(column: str, weight: np.ndarray) -> str | None:
@@ -141,10 +162,10 @@ def of_run(launches: pd.DataFrame, others: int = 0, others_ns: float = 0.0) -> d
         "arith_throughput_ratio": weighted("arith_throughput_ratio"),
         "speedup": total / rest,
         "speedup_as_published": None,
-        "speedup_ceiling": total / (float(np.nansum(np.where(known, T / launches["speedup_ceiling"], T))) + others_ns),
+        "speedup_ceiling": total / (float(least.sum()) + others_ns),
         "ideal_ns": rest,
         "duration_ns": total,
-        "flags": int(Flag.UPPER_BOUND) if others or (~known).any() else 0,
+        "flags": int(np.bitwise_or.reduce(launches["flags"].to_numpy(dtype="int64")[known])) | rests,
         "reason": None,
     }
 

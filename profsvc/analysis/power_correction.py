@@ -10,6 +10,7 @@ from profsvc.analysis.power_logs import Floats
 from profsvc.analysis.power_sensor import Measured, Options
 from profsvc.analysis.power_sums import inside, slopes
 from profsvc.analysis.power_windows import IDLE, RUN
+from profsvc.errors import counted
 from profsvc.formulas.coefficient import Coefficient, fit_coefficient
 from profsvc.formulas.correction import correct_to_reference, corrected_mean
 from profsvc.formulas.flags import Flag
@@ -119,9 +120,19 @@ def _fitted(
     if np.isfinite(fit.published_w_per_c):
         rows.append(common | published | {"coefficient_w_per_c": fit.published_w_per_c})
     if fit.segments_left_out:
-        words = f"{fit.segments_left_out} windows at {clock / 1e6:.0f} MHz are too short or unsteady for a coefficient"
+        words = left_out(fit.segments_left_out, clock)
         own.beware("segments_left_out", words, float(fit.segments_left_out), "1")
     return fit
+
+
+def left_out(windows: int, clock_hz: float) -> str:
+    """Say how many windows are not fit for a coefficient; the clock is NaN where the log has none.
+
+    >>> left_out(1, 1.98e9), left_out(7, float("nan"))[:28]
+    ('1 window at 1980 MHz too short or unsteady for a coefficient', '7 windows too short or unste')
+    """
+    where = f" at {clock_hz / 1e6:.0f} MHz" if np.isfinite(clock_hz) else ""
+    return f"{counted(windows, 'window')}{where} too short or unsteady for a coefficient"
 
 
 def _fan(own: Measured, at: npt.NDArray[np.intp]) -> dict[str, Any]:

@@ -26,6 +26,7 @@ class Counts:
     def __init__(self, counters: pd.DataFrame) -> None:
         """Take a table with a row a launch and a column a counter."""
         self._counters = counters
+        self.index = counters.index
 
     def __getitem__(self, name: str) -> Array:
         """Return one counter over the launches."""
@@ -158,6 +159,38 @@ def _memory(c: Counts, used: dict[str, Array], loads: Array, stores: Array) -> d
     }
 
 
+def is_uncounted(c: Counts) -> NDArray[np.bool_]:
+    """Whether nobody counted the arithmetic of a launch, so that none of it can be told from book-keeping."""
+    fp32, fp64 = (arithmetic_per_cycle(c, kind) for kind in ("fp32", "fp64"))
+    threads = np.fmax(c["inst_fp32_thread"], c["inst_fp64_thread"])
+    return np.isnan(np.fmax(np.fmax(fp32, fp64), threads)) | np.isnan(operations(c)[0])
+
+
+def taken_whole(c: Counts) -> pd.DataFrame:
+    """Tell of which units of `UNITS` the useful work was not counted, and all that kept them busy is taken as useful.
+
+    A row a launch, a column a unit; true means that the unit's useful time may be shorter than `useful_times` says.
+    """
+    asked = sum(requested_bytes(c)) + c["dram_read_bytes"] + c["dram_write_bytes"]
+    arithmetic = {kind: np.isnan(arithmetic_per_cycle(c, kind)) for kind in ("fp32", "fp64")}
+    unread = np.isnan(c["warp_nonpred_execution_efficiency_fraction"])
+    uncounted = is_uncounted(c)
+    loads, stores = memory_wavefronts(c, operations(c)[1])
+    accesses = np.isnan(loads + stores)
+    return pd.DataFrame(
+        {
+            "dram": np.isnan(asked),
+            "l2": np.isnan(c["l2_utilization_fraction"] + c["global_theoretical_sectors_ideal"]),
+            "l1": accesses | uncounted,
+            **arithmetic,
+            "tensor": False,
+            **dict.fromkeys(("xu", "integer"), uncounted | unread),
+            "issue": uncounted | accesses | unread | np.isnan(c["inst_executed_warp"]),
+        },
+        c.index,
+    )
+
+
 @np.errstate(all="ignore")
 def useful_times(counters: pd.DataFrame, figures: pd.DataFrame) -> pd.DataFrame:
     """Return a row a launch and a column a unit of `UNITS`: ns of useful work at peak rate, NaN where unknown.
@@ -180,7 +213,9 @@ def useful_times(counters: pd.DataFrame, figures: pd.DataFrame) -> pd.DataFrame:
     # A special result that no arithmetic consumes is book-keeping, such as a division of indices.
     executed = used["xu"] * f["sfu_per_sm"] / 32 * cycles
     consumed = np.where(executed > 0, np.minimum(1.0, count / executed), 1.0)
-    share["xu"] = used["xu"] * np.where(count > 0, np.where(np.isnan(consumed), 1.0, consumed), on)
+    share["xu"] = used["xu"] * np.where(
+        count > 0, np.where(np.isnan(consumed), 1.0, consumed), np.where(is_uncounted(c), 1.0, on)
+    )
     share["integer"] = np.where(count > 0, 0.0, used["integer"] * on)
     payload = payload_instructions(c["inst_executed_warp"], lanes, count, np.nansum([loads, stores], axis=0))
     issued = payload / (f["schedulers_per_sm"] * cycles)

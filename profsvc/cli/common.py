@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 WIDTH = 160
 WARNINGS = 5
+PAIRS = {"--tag": "KEY=VALUE, such as branch=main", "--map": "OLD=NEW, such as reduce_v1=reduce_v7",
+         "--param": "KEY=VALUE, such as kernel=saxpy", "--set": "KEY=VALUE, such as folder=/backups"}  # fmt: skip
 
 
 def _form(text: str) -> str:
@@ -109,7 +111,7 @@ def pairs(option: str, texts: Sequence[str]) -> dict[str, str]:
     """
     for text in texts:
         if not text.partition("=")[0] or "=" not in text:
-            raise UsageError(f"{option} {text!r} must look like key=value, such as {option} branch=main")
+            raise UsageError(f"{option} {text!r} must look like {PAIRS.get(option, 'KEY=VALUE')}")
     return dict(text.split("=", 1) for text in texts)
 
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from profsvc.cli.common import Output, engine_of, pairs, put, put_json, say, service_of, width
-from profsvc.errors import AccessError, ServiceError
+from profsvc.errors import AccessError, NotFoundError, ServiceError
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -39,6 +39,8 @@ def compare(
     What was foretold of the run before is recorded with what the run after achieved, in place of what this pair of runs
     has; it counts for profsvc report accuracy where both do the same work, as many threads a launch or by --map, and
     the kernel changed.
+
+    A limit of --fail-on by which nothing could be judged, as the runs have nothing of that name in common, ends with 3.
 
     Examples:
 
@@ -77,6 +79,8 @@ def compare(
     if broken := side_by_side.failures(view, limits):
         say("\n".join(broken))
         raise typer.Exit(1)
+    if unjudged:
+        raise typer.Exit(NotFoundError.exit_code)
 
 
 def _recorded(engine: "Engine", view: dict[str, Any]) -> dict[str, Any] | None:
@@ -99,7 +103,8 @@ def _asked(service: "Client", before: str, after: str, became: dict[str, str], r
             raise
         view = service.compare(before, after, became)
         say(f"what was foretold is not recorded: {error}")
-    del view["failures"]  # they are found here, in the same way
+    for name in ("failures", "unjudged"):  # they are found here, in the same way
+        view.pop(name, None)
     return view
 
 

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from profsvc.cli.common import Output, engine_of, put, put_json, service_of, width
+from profsvc.cli.common import Output, engine_of, put, put_json, say, service_of, width
 from profsvc.errors import NotFoundError, UsageError
 
 if TYPE_CHECKING:
@@ -16,6 +16,7 @@ CRITERIA = (
 )  # fmt: skip
 TRACE = ("launch", "name", "value", "unit", "from", "metric", "raw_text", "file", "line")
 MOST_OF_SERVICE = 10_000
+NO_RUN = "the store holds no run yet; make one with: profsvc upload FILE"
 DEFINITIONS = ("name", "unit", "meaning", "ncu", "nvprof", "nsys")
 
 
@@ -38,6 +39,8 @@ def runs(
     rows = sorted(found, key=lambda r: -r["run_id"])
     columns = ["run_id", "project", "name", "device", "launches", "gpu_time_ns", "started_at", "commit_id", "tags"]
     put(columns, rows, output)
+    if not rows:
+        say(f"no run of project {project!r}" if project else NO_RUN)
 
 
 def show(
@@ -82,7 +85,7 @@ def show(
 
 def _newest(runs: "Sequence[Mapping[str, Any]]") -> str:
     if not runs:
-        raise NotFoundError("the store holds no run yet; make one with: profsvc upload FILE")
+        raise NotFoundError(NO_RUN)
     return str(runs[0]["run_id"])
 
 

@@ -3,7 +3,7 @@
 import dataclasses
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, BinaryIO
@@ -33,10 +33,17 @@ def _files(paths: Sequence[str]) -> list[str]:
         path = Path(text)
         if text != "-" and not path.exists():
             raise NotFoundError(f"no file {text!r}; give an existing file, a folder, or - for stdin")
-        files += sorted(str(p) for p in path.rglob("*") if p.is_file()) if path.is_dir() else [text]
+        files += sorted(map(str, _inside(path))) if path.is_dir() else [text]
     if not files:
         raise NotFoundError(f"no files in {', '.join(paths)}")
     return files
+
+
+def _inside(folder: Path) -> Iterator[Path]:
+    """The files of a folder, as a shell's * shows them: without hidden ones and what hidden folders hold."""
+    for path in folder.rglob("*"):
+        if path.is_file() and not any(part.startswith(".") for part in path.relative_to(folder).parts):
+            yield path
 
 
 def one(text: str, work: "Work") -> "Verdict | None":

@@ -69,6 +69,9 @@ LOG = (
     "; a log with a time is read where its columns are named (--column t=time:s --column P=power:W), or their places "
     "(--column '#1=time:s')"
 )
+HOW = "profsvc formats lists the formats and how to make each"
+PACKED = {b"\xfd7zXZ\0": "xz", b"BZh": "bzip2", b"PK\x03\x04": "zip", b"7z\xbc\xaf\x27\x1c": "7z"}
+"""How files begin that hold others and are not unpacked here -> what they are."""
 
 
 class Reader(Protocol):
@@ -123,11 +126,12 @@ def _only(matches: list[Reader], head: bytes, name: str | None) -> Reader:
     is_table = any(sign in line and re.search(r"[0-9]", line) for line in lines for sign in "\t;,")
     log = LOG if is_table else ""
     cut = "" if b"\n" in head else "; it has no end of line, so it may be cut"
-    known = ", ".join(reader.NAME for reader in READERS)
-    raise UnknownFormatError(
-        f"{file} {seen}, which no reader knows; there are {known}: `profsvc formats` shows how to make such files"
-        f"{log}{cut}"
-    )
+    how = f"unpack it from {packed[0]} first" if (packed := _packed(head)) else HOW + log
+    raise UnknownFormatError(f"{file} {seen}, which no reader knows; {how}{cut}")
+
+
+def _packed(head: bytes) -> list[str]:
+    return [name for magic, name in PACKED.items() if head.startswith(magic)]
 
 
 def detect(head: bytes, name: str | None = None) -> Reader:

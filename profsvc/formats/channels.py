@@ -137,7 +137,8 @@ class Channel:
 
     def _repeats(self) -> list[str]:
         if not self.changes:
-            return [f"stuck at {self.value:.10g} in all {self.valued} readings"] * (self.valued >= FEWEST_FOR_STUCK)
+            value = f"{self.value:.10g} {self.column.unit}".removesuffix(" 1")
+            return [f"stuck at {value} in all {self.valued} readings"] * (self.valued >= FEWEST_FOR_STUCK)
         repeats = self.valued - 1 - self.changes
         # Whole numbers repeat because they are coarse, whatever the polling.
         if self.column.quantity not in FINE or not self.fine:

@@ -25,6 +25,7 @@ class Flag(enum.IntFlag):
     TAIL_EFFECT = 1 << 7  # a quantisation the formula ignores: fractional wave, partly filled warp
     CASE_AMBIGUOUS = 1 << 8  # the published and the consistent rule choose different cases
     OVERLAP = 1 << 9  # time intervals overlapped (several streams)
+    LOWER_BOUND = 1 << 10  # what of a unit's work is useful was not counted and all was taken: the speedup is a floor
 
 
 def flag_names(mask: SupportsInt) -> list[str]:
@@ -46,6 +47,26 @@ def flag_names(mask: SupportsInt) -> list[str]:
     """
     bits = int(mask)
     return [str(flag.name) for flag in Flag if bits & flag]
+
+
+def flag_mask(names: str) -> int:
+    """Return the mask of flags given by name, with a space between; the inverse of `flag_names`.
+
+    Source: the conventions of `profsvc.formulas`; no paper.
+
+    Args:
+        names: Names of flags with spaces between, in any order.
+
+    Returns: the mask.
+
+    Range: 0 for an empty text.
+
+    Errors: KeyError for a name that is no flag.
+
+    >>> flag_mask("RAW_OUT_OF_RANGE CLIPPED")
+    12
+    """
+    return int(sum(Flag[name] for name in set(names.split())))
 
 
 def flag_names_each(masks: ArrayLike) -> list[list[str]]:

@@ -113,6 +113,6 @@ def _cell(row: Mapping[str, Any], name: str) -> Any:
     if name in ("before", "after"):
         return row[f"mean_{name}_us"]
     if name == "limit":
-        old, new = row["bound_before"] or "", row["bound_after"] or ""
+        old, new = row["limit_before"] or "", row["limit_after"] or ""
         return old if old == new else f"{old or '?'} -> {new or '?'}"
     return times(row[name])

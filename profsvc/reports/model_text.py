@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from profsvc.errors import counted
 from profsvc.reports.rows import cell
 
 Row = Mapping[str, Any]
@@ -39,7 +40,7 @@ def models(rows: Sequence[Row]) -> Iterable[str]:
     for model in names:
         own = [row for row in rows if row["model"] == model]
         told = [row for row in own if row["low"] is not None or row["value"] is None] or own[:MOST]
-        more = f" (and {len(own) - len(told)} more figures: -o json)" if len(own) > len(told) else ""
+        more = f" (and {counted(len(own) - len(told), 'more figure')}: -o json)" if len(own) > len(told) else ""
         yield f"  {model.replace('_', ' ')}{more}"
         yield from map(figure, told)
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from profsvc.errors import counted
 from profsvc.reports.rows import cell, visible
 
 Row = Mapping[str, Any]
@@ -199,7 +200,8 @@ def came_true(predicted: float, achieved: float) -> str:
 
 def _uncorrected(document: Row) -> Part:
     words = [
-        f"{row['windows']} windows of power of {row['runs']} runs are not corrected: {short(row['reason'], 200)}"
+        f"{counted(row['windows'], 'window')} of power of {counted(row['runs'], 'run')} not corrected: "
+        f"{short(row['reason'], 200)}"
         for row in document["uncorrected"][:FEW]
     ]
     return Part("Power as measured only", words=words)

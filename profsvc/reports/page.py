@@ -6,7 +6,7 @@ from typing import Any
 
 from profsvc.errors import counted
 from profsvc.reports.rows import cell
-from profsvc.reports.text import KERNELS, cut, times
+from profsvc.reports.text import KERNELS, bounded, cut, times
 
 STYLE = """
 :root { color-scheme: light dark; --ink: #1b1f24; --soft: #57606a; --line: #d0d7de; --fill: #0969da; --back: #fff; }
@@ -65,7 +65,7 @@ def _summary(rows: Iterable[Mapping[str, Any]]) -> str:
                 share(r["compute_pct"]),
                 share(r["memory_pct"]),
                 _text(r["bound"] or r["reason"]),
-                times(r["potential"]),
+                bounded(r["potential"], r["flags"]),
                 times(r["ceiling"]),
                 _text(r["first"]),
             ]
@@ -133,7 +133,7 @@ def _vendor(rules: Iterable[Mapping[str, Any]]) -> str:
 def _hints(advice: Iterable[Mapping[str, Any]]) -> str:
     out = []
     for hint in advice:
-        saved = "limit" if hint["kind"] == "limit" else f"-{100 * hint['saving_fraction']:.0f} %"
+        saved = hint["kind"] if hint["kind"] in ("limit", "uncounted") else f"-{100 * hint['saving_fraction']:.0f} %"
         out.append(f"<li><b>{saved}</b> {_text(hint['title'])}: {_text(hint['hint'])}</li>")
     return "".join(out)
 

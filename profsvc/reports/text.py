@@ -27,6 +27,9 @@ KERNELS = {
     "kernel_short": "kernel", "launches": "launches", "total_ms": "total ms", "share_pct": "share %",
     "mean_us": "mean us", "p95_us": "p95 us", "max_us": "max us",
 }  # fmt: skip
+# What stands before a potential of which not all is known.
+SIGNS = {(): "", ("LOWER_BOUND",): "≥ ", ("UPPER_BOUND",): "≤ ", ("LOWER_BOUND", "UPPER_BOUND"): "~ "}
+NOT_ALL = "≥ at least, ≤ at most, ~ either: the export does not count all of it; collect it with: ncu --set full"
 MEANS = {"kernel": "kernel", "launches": "launches", "duration_us": "mean us"}
 MEANS |= {name: SUMMARY[name] for name in ("bound", "potential", "ceiling", "first")}
 ALL_KERNELS = "select * from v1_kernel_totals where run_id = {} order by total_ns desc"
@@ -71,6 +74,16 @@ def times(value: float | None) -> str:
     return "" if value is None else f"{value:.2f}x" if value < 100 else f"{value:.0f}x"
 
 
+def bounded(speedup: float | None, flags: str | None) -> str:
+    """Write a potential, with a sign where it is only a bound, or neither of the two.
+
+    >>> bounded(1.5, None), bounded(1.5, "LOWER_BOUND"), bounded(1.5, "UPPER_BOUND LOWER_BOUND"), bounded(None, None)
+    ('1.50x', '≥ 1.50x', '~ 1.50x', '')
+    """
+    sign = SIGNS[tuple(sorted(set((flags or "").split()) & {"LOWER_BOUND", "UPPER_BOUND"}))]
+    return f"{sign}{times(speedup)}" if speedup is not None else ""
+
+
 def _written(lines: Iterable[str]) -> str:
     """Join lines into a page; what an upload put into them cannot begin a line nor act on the terminal."""
     return "\n".join(visible(line) for line in lines) + "\n"
@@ -84,12 +97,14 @@ def run(view: Mapping[str, Any], width: int | None = None) -> str:
         lines += _upload(upload)
     rows = [
         {
-            SUMMARY[k]: middle(str(v), 28) if k == "kernel" else times(v) if k in {"potential", "ceiling"} else v
+            SUMMARY[k]: middle(str(v), 28) if k == "kernel" else times(v) if k == "ceiling" else v
             for k, v in row.items()
             if k in SUMMARY
         }
+        | {SUMMARY["potential"]: bounded(row["potential"], row["flags"])}
         for row in view["launches"]
     ]
+    is_bound = any("_BOUND" in (row["flags"] or "") for row in [*view["launches"], *view["means"]])
     lines += _kernels(view, width)
     if rows:
         lines += ["", *str(render(list(SUMMARY.values()), rows, "table", width=width)).splitlines()]
@@ -104,10 +119,11 @@ def run(view: Mapping[str, Any], width: int | None = None) -> str:
     if whole and whole["speedup"] is not None:
         lines += [
             "",
-            f"whole run: {whole['duration_ns'] / 1e6:.4g} ms of kernels, potential {times(whole['speedup'])} "
+            f"whole run: {whole['duration_ns'] / 1e6:.4g} ms of kernels, "
+            f"potential {bounded(whole['speedup'], whole['flags'])} "
             f"({whole['ideal_ns'] / 1e6:.4g} ms), ceiling {times(whole['speedup_ceiling']) or 'unknown'}",
         ]
-    lines += [f"  {r['criterion']}: {cell(r['value']) or r['reason']}" for r in view["criteria"]]
+    lines += _of_run(view["criteria"])
     by_means = {row["kernel_full"] for row in view["means"]}
     if unknown := [r for r in view["launches"] if r["potential"] is None and r["kernel_full"] not in by_means]:
         shown = " of those shown" if view["truncated"] else ""
@@ -119,9 +135,19 @@ def run(view: Mapping[str, Any], width: int | None = None) -> str:
         "",
         *cut(view),
         "potential: all waste removed, same algorithm; ceiling: only DRAM traffic and arithmetic remain.",
+        *([NOT_ALL] if is_bound else []),
         f"open one: profsvc show {info['run_id']} --kernel {which}; where a number comes from: profsvc explain NAME",
     ]
     return _written(lines)
+
+
+def _of_run(criteria: Iterable[Row]) -> list[str]:
+    """The criteria of the whole run, those together that have no value for one reason."""
+    said: dict[tuple[str, str], list[str]] = {}
+    for row in criteria:
+        value = cell(row["value"])
+        said.setdefault((row["criterion"], value) if value else ("", str(row["reason"])), []).append(row["criterion"])
+    return [f"  {', '.join(names)}: {text}" for (_, text), names in said.items()]
 
 
 def _kernels(view: Mapping[str, Any], width: int | None) -> list[str]:
@@ -139,10 +165,12 @@ def _means(kernels: Sequence[Row], width: int | None) -> list[str]:
     """The kernels that are known by means over their launches, the longest in all first."""
     if not kernels:
         return []
-    rows = [{title: row[name] for name, title in MEANS.items()} for row in kernels]
+    rows = [
+        {title: row[name] for name, title in MEANS.items()} | {"potential": bounded(row["potential"], row["flags"])}
+        for row in kernels
+    ]
     for row in rows:
-        row |= {"kernel": middle(str(row["kernel"]), 28), "potential": times(row["potential"]),
-                "ceiling": times(row["ceiling"])}  # fmt: skip
+        row |= {"kernel": middle(str(row["kernel"]), 28), "ceiling": times(row["ceiling"])}
     table = str(render(list(MEANS.values()), rows, "table", width=width)).splitlines()
     lacking = [f"  {row['kernel']}: {row['reason']}" for row in kernels if row["potential"] is None]
     return ["", "means over the launches of a kernel", *table, *lacking]
@@ -224,7 +252,7 @@ def _heading(one: Row) -> Iterable[str]:
         now, then = (titles.get(bound[name], bound[name]) for name in ("bound", "ideal_bound"))
         ideal = f"ideal {bound['ideal_ns'] / 1e3:.4g} us, limited by {then}"
         yield (
-            f"   limited by {now}; potential {times(bound['speedup'])} ({ideal}), "
+            f"   limited by {now}; potential {bounded(bound['speedup'], bound['flags'])} ({ideal}), "
             f"ceiling {times(bound['speedup_ceiling']) or 'unknown'}, "
             f"as published {times(bound['speedup_as_published']) or 'unknown'}"
         )
@@ -246,7 +274,7 @@ def _advice(advice: Sequence[Row]) -> Iterable[str]:
     if advice:
         yield "   what to do first"
     for number, hint in enumerate(advice, 1):
-        saved = "limit" if hint["kind"] == "limit" else f"-{100 * hint['saving_fraction']:.0f} %"
+        saved = hint["kind"] if hint["kind"] in ("limit", "uncounted") else f"-{100 * hint['saving_fraction']:.0f} %"
         capped = " (capped by the potential)" if hint["capped"] else ""
         yield f"   {number}. [{saved}{capped}] {hint['title']}: {hint['hint']}"
 
@@ -296,4 +324,5 @@ def _step(row: Row) -> str:
     if row.get("metric"):
         return f"        {row['metric']} = {row['raw_text']}   ({row['file']} line {row['line']})"
     value = cell(row.get("value")) or "unknown"
-    return f"  #{row['launch']} {row['name']} = {value} {row.get('unit') or ''}   {row['from']}"
+    unit = "" if value == "unknown" or row.get("unit") in (None, "", "1") else f" {row['unit']}"
+    return f"  #{row['launch']} {row['name']} = {value}{unit}   {row['from']}"

@@ -119,18 +119,16 @@ def times_of(cron: str, zone: str = "UTC") -> Times:
     """
     place = zone_of(zone)
     fields = cron.lower().split()
-    if len(fields) != 5 or not all(form.fullmatch(field) for form, field in zip(FORMS, fields, strict=True)):
+    if len(fields) != 5:
         raise UsageError(
             f"--cron {cron!r} must have five fields: minute, hour, day of the month, month, day of the week, such as "
             "'0 6 * * *' for 6 o'clock"
         )
-    if "*" not in (fields[2][0], fields[4][0]):
-        raise UsageError(
-            f"--cron {cron!r} names days of the month and of the week; give one of them and a * for the other"
-        )
     given = dict(zip(FIELDS, fields, strict=True))
-    for name, field in given.items():
+    for form, (name, field) in zip(FORMS, given.items(), strict=True):
         try:
+            if not form.fullmatch(field):
+                raise ValueError(field)
             given[name] = _days(field) if name == "day_of_week" else field
             CronTrigger(timezone=UTC, **{name: given[name]})
         except (ValueError, KeyError):
@@ -139,6 +137,10 @@ def times_of(cron: str, zone: str = "UTC") -> Times:
                 f"--cron {cron!r}: the {name.replace('_of_', ' of the ')} {field!r} is not one of {allowed}; such as "
                 "'0 6 * * *' for 6 o'clock"
             ) from None
+    if "*" not in (fields[2][0], fields[4][0]):
+        raise UsageError(
+            f"--cron {cron!r} names days of the month and of the week; give one of them and a * for the other"
+        )
     trigger = CronTrigger(timezone=UTC, **given)
     times = Times(trigger, place, fields[1].startswith("*"))
     if times.after(datetime.now(UTC)) is None:

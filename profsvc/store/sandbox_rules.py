@@ -98,7 +98,7 @@ def no_view(name: str, views: Sequence[str]) -> UsageError:
     """Return the error of a query that reads what is not one of ``views``."""
     near = difflib.get_close_matches(f"v1_{name.removeprefix('v1_')}", views, n=1, cutoff=0.5)
     hint = f"; did you mean {near[0]}?" if near else ""
-    return UsageError(f"{name!r} cannot be read, only the views can: {', '.join(views)}{hint}")
+    return UsageError(f"{name!r} cannot be read, only the views can{hint or ': ' + ', '.join(views)}")
 
 
 def no_function(name: str) -> UsageError:

@@ -34,6 +34,7 @@ FLAGS = (
     "TAIL_EFFECT",
     "CASE_AMBIGUOUS",
     "OVERLAP",
+    "LOWER_BOUND",
 )
 
 FLAG_NAMES = "rtrim({})".format(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from profsvc import analysis, formats, specs, store
 from profsvc.analysis.advice import advice
 from profsvc.errors import NotFoundError
+from profsvc.formulas.flags import flag_mask
 from profsvc.views import kernel_means, memory_traces
 from profsvc.views.models import side_by_side
 
@@ -18,7 +19,12 @@ LIMIT = 40
 
 SUMMARY = (
     "launch", "kernel", "duration_us", "compute_pct", "memory_pct", "bound", "potential", "ceiling", "first",
+    "flags",
 )  # fmt: skip
+
+
+LAST_HINT = {"limit": "at its limit", "uncounted": "useful work not counted"}
+"""How the hint begins that no saving goes with, by its kind."""
 
 
 def texts() -> dict[str, dict[str, Any]]:
@@ -141,6 +147,7 @@ def _summaries(
                 "bound": words[bound["bound"]]["title"] if bound.get("bound") else None,
                 "potential": bound.get("speedup"),
                 "ceiling": bound.get("speedup_ceiling"),
+                "flags": bound.get("flags"),
                 "reason": bound["reason"] if bound else why_no_result(tools[launch["upload_id"]], ()),
                 "first": _first(advice(by_launch.get(key, []), waste.get(key, []), bound, words)),
                 "criteria": {row["criterion"]: row["value"] for row in by_launch.get(key, [])},
@@ -165,9 +172,9 @@ def once(
     for one in launches:
         groups.setdefault(one["same_as"] or one["launch_id"], []).append(one)
 
-    def doubt(one: dict[str, Any]) -> tuple[bool, str, int]:
+    def doubt(one: dict[str, Any]) -> tuple[bool, int, int]:
         row = potential.get(one["launch_id"], {})
-        return row.get("speedup") is None, row.get("flags") or "", one["launch_id"]
+        return row.get("speedup") is None, flag_mask(row.get("flags") or ""), one["launch_id"]
 
     return [(min(group, key=doubt), [one["launch_id"] for one in group]) for group in groups.values()]
 
@@ -176,8 +183,8 @@ def _first(hints: list[dict[str, Any]]) -> str:
     if not hints:
         return ""
     top = hints[0]
-    if top["kind"] == "limit":
-        return f"at its limit: {top['title']}"
+    if top["kind"] in LAST_HINT:
+        return f"{LAST_HINT[top['kind']]}: {top['title']}"
     return f"{top['title']}: -{100 * top['saving_fraction']:.0f} % time"
 
 

@@ -1,6 +1,7 @@
 """Two runs beside each other: kernels that are the same, what became of them, and what was foretold."""
 
 import math
+import sys
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -8,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from profsvc import store
 from profsvc.analysis.matching import match_kernels
 from profsvc.errors import UsageError
-from profsvc.views import compare_power
+from profsvc.views import compare_power, texts
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -21,7 +22,8 @@ CRITERIA = ("kernel_before", "kernel_after", "criterion", "before", "after", "ch
 # Clocks further apart than this make another time by themselves.
 SAME_CLOCK = 0.02
 # What --fail-on takes beside the criteria: the greatest relative increase that passes.
-RELATIVE = ("duration", "power", "energy")
+POWERS = ("power", "energy")
+RELATIVE = ("duration", *POWERS)
 
 
 @store.one_state
@@ -39,12 +41,12 @@ def compare(
     olds, news = (store.kernels_of_run(engine, run_id) for run_id in ids)
     matches = match_kernels(list(olds), list(news), mapped)
     labels = _labels(olds), _labels(news)
-    kernels, criteria = [], []
+    kernels, criteria, words = [], [], texts()
     for match in matches:
         old, new = olds[match.before], news[match.after]
         pair = {"kernel_before": labels[0][match.before], "kernel_after": labels[1][match.after]}
         full = {"kernel_before_full": match.before, "kernel_after_full": match.after}
-        kernels.append(pair | _kernel(old, new) | {"matched_by": match.by} | full)
+        kernels.append(pair | _kernel(old, new, words) | {"matched_by": match.by} | full)
         criteria += [pair | row for row in _criteria(old["criteria"], new["criteria"])]
     power, alone = compare_power.compared(*(compare_power.windows_of(engine, name) for name in (before, after)))
     return {
@@ -60,7 +62,7 @@ def compare(
     }
 
 
-def _kernel(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
+def _kernel(old: Mapping[str, Any], new: Mapping[str, Any], words: Mapping[str, Any]) -> dict[str, Any]:
     timed = old["mean_ns"] is not None and new["mean_ns"]
     return {
         "launches_before": old["launches"],
@@ -74,6 +76,10 @@ def _kernel(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
         "estimate": old["estimate"],
         "bound_before": old["bound"],
         "bound_after": new["bound"],
+        **{
+            f"limit_{when}": words[one["bound"]]["title"] if one["bound"] else None
+            for when, one in (("before", old), ("after", new))
+        },
     }
 
 
@@ -153,7 +159,7 @@ def failures(view: Mapping[str, Any], limits: Sequence[str]) -> list[str]:
             for row in view["criteria"]
             if row["criterion"] == name and -row["change"] > most
         ]
-        for row in view.get("power", ()) if name in ("power", "energy") else ():
+        for row in view.get("power", ()) if name in POWERS else ():
             change = row[f"{name}_change"]
             if change is not None and change > most:
                 said.append(f"{row['window']}: {name} up {100 * change:.1f} %, allowed {100 * most:g} %")
@@ -161,12 +167,15 @@ def failures(view: Mapping[str, Any], limits: Sequence[str]) -> list[str]:
 
 
 def unjudged(view: Mapping[str, Any], limits: Sequence[str]) -> list[str]:
-    """Return a sentence for each limit of power or energy that nothing in the two runs can break."""
-    names = dict.fromkeys(name for name, _ in map(_limit, limits) if name in ("power", "energy"))
+    """Return a sentence for each limit that nothing in the two runs can break: it was not held, only not looked at."""
+    judged = {row["criterion"] for row in view["criteria"]}
+    judged |= {"duration" for row in view["kernels"] if row["speedup"] is not None}
+    judged |= {name for name in POWERS for row in view.get("power", ()) if row[f"{name}_change"] is not None}
     return [
-        f"--fail-on {name}: nothing to judge, the two runs have no window of {name} in common"
-        for name in names
-        if all(row[f"{name}_change"] is None for row in view["power"])
+        f"--fail-on {name}: nothing to judge, the two runs have no "
+        f"{f'window of {name}' if name in POWERS else f'kernel with a {name}'} in common"
+        for name in dict.fromkeys(name for name, _ in map(_limit, limits))
+        if name not in judged
     ]
 
 
@@ -177,11 +186,13 @@ def _limit(text: str) -> tuple[str, float]:
     name, _, figure = text.partition("=")
     try:
         most = float(figure.removesuffix("%")) / (100 if figure.endswith("%") else 1)
-        if name in allowed and 0 <= most < math.inf:
+        # A bare 5 means 500 %: a limit that nothing ever breaks, and hardly what was meant.
+        largest = sys.float_info.max if figure.endswith("%") and name in RELATIVE else 1
+        if name in allowed and 0 <= most <= largest:
             return name, most
     except ValueError:
         pass
     raise UsageError(
-        f"--fail-on {text!r} is no limit; write NAME=FIGURE, such as duration=5% or divergence=0.05, with a name of "
-        f"{', '.join(allowed)}"
+        f"--fail-on {text!r} is no limit; write NAME=FIGURE, such as duration=5% (or 0.05) or divergence=0.05, with a "
+        f"name of {', '.join(allowed)}"
     )

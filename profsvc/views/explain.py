@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Container, Mapping
+from collections.abc import Container, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from profsvc import analysis, specs, store
@@ -15,6 +15,7 @@ from profsvc.views import (
     explain_models,
     kernel_means,
     launches_of,
+    once,
     quantities,
     texts,
     why_no_result,
@@ -109,7 +110,23 @@ def _traces(
     chosen, truncated = launches_of(engine, run, kernel, LIMIT, may_lack=bool(means))
     if means:  # launches that only a trace tells of have nothing that the mean has not
         chosen = [one for one in chosen if store.select(engine, "v1_counter_values", launch_id=one["launch_id"])]
-    return means + [row for launch in chosen for row in _of_launch(engine, launch, view)], truncated
+    run_id = store.find_run(engine, run)
+    potential = store.select_of(engine, "v1_potential", run_id, [one["launch_id"] for one in chosen])
+    by_id, rows = {one["launch_id"]: one for one in chosen}, means
+    for standing, pages in once(chosen, {row["launch_id"]: row for row in potential}):
+        walks = (_of_launch(engine, by_id[key], view) for key in sorted(pages, key=standing["launch_id"].__ne__))
+        rows = rows + first_known(walks)
+    return rows, truncated
+
+
+def first_known(walks: Iterable[list[dict[str, Any]]]) -> list[dict[str, Any]]:
+    """Return the first walk that comes to a value, else the first: another page of a report may have what one lacks."""
+    walked: list[list[dict[str, Any]]] = []
+    for walk in walks:
+        if any(row.get("value") is not None for row in walk):
+            return walk
+        walked.append(walk)
+    return walked[0]
 
 
 def _of_traces(engine: "Engine", run_id: int) -> list[dict[str, Any]]:

@@ -45,6 +45,7 @@ def summaries(engine: "Engine", run_id: int, words: dict[str, Row]) -> list[Row]
                 "bound": words[bound["bound"]]["title"] if bound.get("bound") else None,
                 "potential": bound.get("speedup"),
                 "ceiling": bound.get("speedup_ceiling"),
+                "flags": bound.get("flags"),
                 "reason": bound.get("reason"),
                 "advice": advice(own, waste, bound, words),
                 "criteria": {row["criterion"]: row["value"] for row in own},

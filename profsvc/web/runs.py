@@ -85,7 +85,8 @@ def _compare(request: Request) -> Response:
     view = side_by_side.compare(engine, old, new, mapped)
     if request.method == "POST":
         view["predictions"] = predictions.record(engine, view)
-    return success(request, view | {"failures": side_by_side.failures(view, limits)})
+    found = {"failures": side_by_side.failures(view, limits), "unjudged": side_by_side.unjudged(view, limits)}
+    return success(request, view | found)
 
 
 async def accuracy(request: Request) -> Response:
@@ -143,7 +144,8 @@ def register(app: FastAPI) -> None:
         asks("before", "string", f"the {RUN}", "h200", required=True),
         asks("after", "string", f"the {RUN}", "h200", required=True),
         asks("map", "array", "OLD=NEW, which kernel became which; repeatable", items={"type": "string"}),
-        asks("fail_on", "array", "duration=5%, divergence=0.05: what goes beyond is in `failures`; repeatable",
+        asks("fail_on", "array", "duration=5%, divergence=0.05: what goes beyond is in `failures`, "
+             "what nothing could be judged by in `unjudged`; repeatable",
              items={"type": "string"}),
     ]  # fmt: skip
     add(app, "/v1/compare", compare, "read", name="compare_runs", takes=takes, tag="runs")

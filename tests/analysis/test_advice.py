@@ -18,3 +18,9 @@ def test_the_largest_saving_comes_first_and_none_passes_the_potential() -> None:
 
 def test_less_than_a_per_cent_is_no_hint() -> None:
     assert advice([{"criterion": "a", "value": 0.999, "speedup": 1.005}], [], {}, TEXTS) == []
+
+
+def test_a_unit_whose_useful_work_nobody_counted_is_not_called_used_up() -> None:
+    hints = advice([], [], {"ideal_bound": "dram", "speedup": 1.0, "flags": "UPPER_BOUND LOWER_BOUND"}, TEXTS)
+    assert [(hint["kind"], hint["name"]) for hint in hints] == [("uncounted", "dram")]
+    assert "at least" in hints[0]["hint"]

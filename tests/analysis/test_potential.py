@@ -1,5 +1,7 @@
 """The joint bound on real kernels, and under any counters."""
 
+import re
+
 import numpy as np
 import pandas as pd
 from hypothesis import given, settings
@@ -11,6 +13,7 @@ from profsvc.analysis import attainable_shares
 from profsvc.analysis.peaks import peaks
 from profsvc.analysis.potential import of_run, potential, waste
 from profsvc.analysis.useful_time import UNITS, Counts, busy, useful_times
+from profsvc.formulas.flags import Flag, flag_names
 
 SHARES = dict.fromkeys(UNITS, 0.8)
 H200 = specs.figures("NVIDIA H200", "9.0")
@@ -61,18 +64,36 @@ def test_a_launch_without_counters_has_no_potential_but_a_reason() -> None:
     assert "duration" in found["reason"][1]
 
 
+COUNTED = (
+    "global_load_bytes_requested", "global_store_bytes_requested", "global_load_inst_warp", "global_store_inst_warp",
+    "shared_load_inst_warp", "shared_store_inst_warp", "shared_wavefronts_ideal", "inst_fp32_thread",
+    "inst_fp64_thread",
+)  # fmt: skip
+
+
+def test_a_potential_without_counts_of_what_was_useful_is_a_floor(demo: Engine) -> None:
+    table = store.counters(demo, 1)
+    lacking = table.drop(columns=[name for name in table if name in COUNTED or re.match("fp(32|64)_|flop_", name)])
+    full, bare = (potential(one, peaks(one, H200)[0], SHARES)[0] for one in (table, lacking))
+    is_floor = bare["flags"] & int(Flag.LOWER_BOUND) > 0
+    assert (full["flags"] == 0).all()
+    assert is_floor.sum() > 20
+    assert (bare["speedup"] <= full["speedup"] * (1 + 1e-9))[is_floor].all()
+    assert (full["speedup"] > 2 * bare["speedup"])[is_floor].any()
+
+
 def test_the_whole_run_keeps_the_time_of_launches_without_a_bound() -> None:
     launches = pd.DataFrame(
         {
             "duration_ns": [100.0, 300.0], "ideal_ns": [50.0, np.nan],
             "bound": ["dram", None], "ideal_bound": ["dram", None],
             "mem_throughput_ratio": [0.5, np.nan], "arith_throughput_ratio": [0.1, np.nan],
-            "speedup_ceiling": [2.0, np.nan],
+            "speedup_ceiling": [2.0, np.nan], "flags": [int(Flag.UPPER_BOUND), 0],
         }
     )  # fmt: skip
     whole = of_run(launches)
     assert whole["speedup"] == 400 / 350
-    assert whole["flags"] != 0
+    assert flag_names(whole["flags"]) == ["UPPER_BOUND", "LOWER_BOUND"]
 
 
 def test_useful_work_is_never_more_than_a_unit_did(demo: Engine) -> None:

@@ -184,7 +184,8 @@ def test_show_says_why_launches_of_a_trace_have_no_criteria(cli, fixtures):
     cli("upload", fixtures / "nvprof" / "gpu_trace.csv", "--run", "trace")
     shown = cli("show", "trace").out
     why = "metrics that criteria are computed from; collect them with: nvprof --print-gpu-trace --metrics all"
-    assert f"divergence: no launch of the run has {why}" in shown
+    assert ", divergence, " in shown
+    assert f": no launch of the run has {why}" in shown
     assert "None" not in shown
     opened = cli("show", "trace", "--kernel", "0").out
     why = "the export has no metrics of this launch that criteria are computed from; collect them with: nvprof"
@@ -203,3 +204,17 @@ def test_compare_prints_both_runs_and_fails_only_when_asked(on_demo):
     assert (worse.code, worse.err) == (1, "reduce_v1_divergent: duration up 892.2 %, allowed 5 %\n")
     assert on_demo("compare", "h200", "h200", "--fail-on", "speed").code == 2
     assert on_demo("compare", "h200", "nothing").code == 3
+
+
+def test_a_list_without_runs_says_so(cli, on_demo):
+    empty, other = cli("runs"), on_demo("runs", "--project", "nope", "-o", "csv")
+    assert (empty.code, empty.err) == (0, "the store holds no run yet; make one with: profsvc upload FILE\n")
+    assert other.err == "no run of project 'nope'\n"
+    assert on_demo("runs").err == ""
+
+
+def test_criteria_that_lack_for_one_reason_share_a_line(cli, fixtures):
+    cli("upload", fixtures / "ncu_raw" / "plain.csv", "--run", "r")
+    lines = cli("show", "r").out.splitlines()
+    (alike,) = [line for line in lines if line.endswith("no launch of the run has it")]
+    assert alike.count(",") > 1

@@ -124,9 +124,9 @@ def test_two_runs_are_compared_window_by_window(cli, file):
     assert json.loads(compare("-o", "json").out)["power"][0]["window"] == "run"
 
 
-def test_a_limit_that_nothing_can_break_says_so(on_demo):
+def test_a_limit_that_nothing_can_break_does_not_pass(on_demo):
     result = on_demo("compare", "h200", "h200", "--fail-on", "power=3%")
     assert (result.code, result.err) == (
-        0, "--fail-on power: nothing to judge, the two runs have no window of power in common\n",
+        3, "--fail-on power: nothing to judge, the two runs have no window of power in common\n",
     )  # fmt: skip
     assert "have no window of power in common; profsvc power RUN" in on_demo("compare", "h200", "h200", "--power").out

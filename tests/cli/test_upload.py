@@ -95,7 +95,7 @@ def test_verdicts_are_data_when_asked_for(cli, fixtures):
 def test_a_tag_without_a_key_is_a_wrong_question(cli, fixtures, store_file, tag):
     result = cli("upload", fixtures / PLAIN, "--tag", tag)
     assert result.code == 2
-    assert result.err == f"Error: --tag {tag!r} must look like key=value, such as --tag branch=main\n"
+    assert result.err == f"Error: --tag {tag!r} must look like KEY=VALUE, such as branch=main\n"
     assert not store_file.exists()
 
 
@@ -213,3 +213,19 @@ def test_marks_are_told_by_their_phases(cli, fixtures, tmp_path):
     assert "no launches" not in checked.err + stored.err
     (tmp_path / "one.csv").write_text("name,begin,end\nmix,1795180576,1795180586\n", encoding="utf-8")
     assert "; 1 phase; of 2 lines" in cli("upload", tmp_path / "one.csv").err
+
+
+def test_hidden_files_of_a_folder_are_left_alone(cli, fixtures, store_file, tmp_path):
+    (tmp_path / ".cache").mkdir()
+    for place in (".cache/seen.csv", ".hidden.csv", "seen.csv"):
+        shutil.copy(fixtures / PLAIN, tmp_path / place)
+    result = cli("upload", tmp_path)
+    assert result.code == 0
+    assert result.err.count("stored as upload") == 1
+    assert "seen.csv" in result.err
+    assert cli("upload", tmp_path / ".hidden.csv").code == 0
+
+
+def test_a_pair_that_is_none_is_refused_in_the_words_of_its_option(cli):
+    assert "--tag 'x' must look like KEY=VALUE, such as branch=main" in cli("upload", "x.csv", "--tag", "x").err
+    assert "--map 'x' must look like OLD=NEW" in cli("compare", "a", "b", "--map", "x").err

@@ -41,7 +41,8 @@ def test_detect(head, reader):
         (b"\n\x1b[31mhello\n", r"run.csv begins with '\x1b[31mhello', which no reader knows"),
         (RAW[:20], "it has no end of line, so it may be cut"),
         (b"x" * 500, f"run.csv begins with '{'x' * 100}' ..., which"),
-        (b"ID,time\n1,2\n", "there are ncu-raw, ncu-details, ncu-text"),
+        (b"ID,time\n1,2\n", "profsvc formats lists the formats and how to make each"),
+        (b"\xfd7zXZ\x00\x00\x04\n", "which no reader knows; unpack it from xz first"),
     ],
 )
 def test_unknown_format(head, seen):

@@ -128,7 +128,7 @@ def test_details_of_public_logs(read_all):
     tegra = read_all(SMI / f"{TEGRA}log.txt")
     assert samples_of(tegra, "GPU")["value"].mean() == pytest.approx(35.3194, abs=1e-4)
     quality = tegra.sensors.set_index("name")["quality"]
-    assert quality["PMIC"] == "stuck at 100 in all 432 readings"
+    assert quality["PMIC"] == "stuck at 100 degC in all 432 readings"
     assert samples_of(read_all(SMI / f"{YANG}TR_4090_gpudata.csv"), "power.draw")["value"].max() == 391.79
     assert samples_of(read_all(SMI / f"{YQG}period_lgc.csv"), "power.draw.instant")["value"].max() == 437.37
 

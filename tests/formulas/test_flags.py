@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from profsvc.formulas.flags import Flag, check_form, flag_names, flag_names_each
+from profsvc.formulas.flags import Flag, check_form, flag_mask, flag_names, flag_names_each
 
 
 def test_bits_are_those_that_stored_masks_hold() -> None:
@@ -16,6 +16,7 @@ def test_bits_are_those_that_stored_masks_hold() -> None:
         "TAIL_EFFECT",
         "CASE_AMBIGUOUS",
         "OVERLAP",
+        "LOWER_BOUND",
     ]
     assert {flag.name: int(flag) for flag in Flag} == {name: 2**bit for bit, name in enumerate(names)}
 
@@ -42,3 +43,10 @@ def test_masks_are_integers() -> None:
 def test_unknown_form_lists_the_allowed() -> None:
     with pytest.raises(ValueError, match="no form 'x'; allowed: 'as_published', 'consistent', 'issue'"):
         check_form("x", ("as_published", "consistent", "issue"))
+
+
+def test_a_mask_of_names_is_that_which_gave_them() -> None:
+    for mask in (0, 1, 12, 1 << 6 | 1 << 10):
+        assert flag_mask(" ".join(flag_names(mask))) == mask
+    with pytest.raises(KeyError, match="FLOOR"):
+        flag_mask("FLOOR")

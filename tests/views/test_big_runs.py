@@ -13,7 +13,7 @@ from profsvc import pipeline, store, views
 from profsvc.cli import app
 from profsvc.errors import NotFoundError
 from profsvc.reports import page, text
-from profsvc.views.explain import explain
+from profsvc.views.explain import explain, first_known
 from tests.benchmarks.reading import gpu_trace
 
 ROWS, LAUNCHES = 150, 120
@@ -154,3 +154,21 @@ def fixtures_of_pages() -> list:
     from tests.store.test_same_report import DETAILS, RAW
 
     return [DETAILS, RAW]
+
+
+def test_an_explanation_walks_the_page_that_stands_for_a_launch(tmp_path, fixtures_of_pages: list) -> None:
+    engine = store.open_store(str(tmp_path / "pages.sqlite"))
+    for path in fixtures_of_pages:
+        with path.open("rb") as stream:
+            pipeline.ingest(engine, stream, path.name, store.RunInfo(name="pages"))
+    shown = {row["launch"]: row["potential"] for row in views.run(engine, "pages")["launches"]}
+    walked = [row for row in explain(engine, "potential", "pages", None)["trace"] if row["name"] == "potential"]
+    assert {row["launch"]: row["value"] for row in walked} == shown
+    assert len(walked) == len(shown)
+    engine.dispose()
+
+
+def test_an_explanation_turns_to_the_page_that_knows() -> None:
+    lacking, known = [{"name": "x", "from": "not in this export"}], [{"name": "x", "value": 0.0}]
+    assert first_known(iter([lacking, known])) == known
+    assert first_known(iter([lacking, []])) == lacking

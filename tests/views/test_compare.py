@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from profsvc import pipeline, store
+from profsvc import pipeline, store, views
 from profsvc.errors import UsageError
 from profsvc.views import compare as side_by_side
 
@@ -64,9 +64,18 @@ def test_a_run_beside_itself_says_so_and_keeps_what_was_foretold(demo):
             assert row["predicted"] == pytest.approx(of_launch[row["kernel_before_full"]])
 
 
+def test_what_limits_a_kernel_is_said_in_the_words_of_its_run(demo):
+    rows = side_by_side.compare(demo, "h200", "h200")["kernels"]
+    said = {one["kernel_full"]: one["bound"] for one in views.run(demo, "h200")["launches"]}
+    alone = [row for row in rows if row["launches_before"] == 1]
+    assert [row["limit_before"] for row in alone] == [said[row["kernel_before_full"]] for row in alone]
+    assert {"DRAM", "Issue slots"} < {row["limit_after"] for row in rows}
+
+
 def test_limits_that_are_broken_are_named(pair):
     view = side_by_side.compare(pair, "old", "new")
     assert side_by_side.failures(view, ["duration=25%"]) == []
+    assert side_by_side.unjudged(view, ["duration=5%"]) == side_by_side.failures(view, ["duration=200%"]) == []
     assert side_by_side.failures(view, ["duration=5%"]) == ["saxpy: duration up 20.0 %, allowed 5 %"]
     fell = {"kernel_after": "k", "criterion": "divergence", "before": 0.9, "after": 0.5, "change": -0.4}
     view = {"kernels": [], "criteria": [fell]}
@@ -74,7 +83,20 @@ def test_limits_that_are_broken_are_named(pair):
     assert side_by_side.failures(view, ["divergence=0.5", "l1_granularity=0"]) == []
 
 
-@pytest.mark.parametrize("text", ["duration", "duration=", "duration=-1", "speed=5%", "duration=inf", "divergence=x"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "duration",
+        "duration=",
+        "duration=-1",
+        "speed=5%",
+        "duration=inf",
+        "divergence=x",
+        "duration=5",
+        "divergence=5",
+        "divergence=200%",
+    ],
+)
 def test_a_limit_that_is_none_is_refused(text):
     with pytest.raises(UsageError, match="is no limit; write NAME=FIGURE"):
         side_by_side.failures({"kernels": [], "criteria": []}, [text])

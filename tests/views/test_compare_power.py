@@ -162,6 +162,8 @@ def test_the_page_says_at_which_temperature(engine: Engine) -> None:
 def test_runs_without_power_have_none(engine: Engine) -> None:
     assert windows_of(engine, "no such run") == []
     view: dict[str, Any] = {"power": [], "kernels": [], "criteria": []}
-    assert side_by_side.unjudged(view, ["power=3%", "duration=1%"]) == [
-        "--fail-on power: nothing to judge, the two runs have no window of power in common"
+    assert side_by_side.unjudged(view, ["power=3%", "duration=1%", "divergence=0.1"]) == [
+        "--fail-on power: nothing to judge, the two runs have no window of power in common",
+        "--fail-on duration: nothing to judge, the two runs have no kernel with a duration in common",
+        "--fail-on divergence: nothing to judge, the two runs have no kernel with a divergence in common",
     ]

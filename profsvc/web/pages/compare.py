@@ -107,7 +107,7 @@ def _facts(view: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def _kernel(row: Row, view: Mapping[str, Any]) -> dict[str, Any]:
     names = [str(row[f"kernel_{when}"]) for when in ("before", "after")]
-    bounds = [row[f"bound_{when}"] for when in ("before", "after")]
+    bounds = [row[f"limit_{when}"] for when in ("before", "after")]
     changed = bounds[0] != bounds[1] and any(bounds)
     came = None
     if row["speedup"] and row["predicted"]:
