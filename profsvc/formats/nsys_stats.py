@@ -6,7 +6,8 @@ from typing import BinaryIO
 
 from profsvc.formats.csv_tables import header_in, records
 from profsvc.formats.ncu_lines import SKIP, split_cells
-from profsvc.formats.nsys_reports import Layout, Records, Reports, begun, layout_of, number_format_of
+from profsvc.formats.nsys_layouts import Layout, begun, layout_of
+from profsvc.formats.nsys_reports import Records, Reports, number_format_of
 from profsvc.formats.stream import Text
 from profsvc.tables import Batch
 
