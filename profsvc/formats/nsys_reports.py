@@ -126,6 +126,11 @@ def held(value: object) -> int | None:
     return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < LARGEST else None
 
 
+def is_copy(name: str) -> bool:
+    """Tell whether a row without a grid is a copy or a memset, by its name."""
+    return name.startswith("[CUDA ") and "mem" in name.lower()
+
+
 def _gpu_trace(row: _Row, rows: Rows) -> None:
     name, duration = row.text("Name"), row.length()
     device, index = device_of(row.text("Device"))
@@ -148,7 +153,7 @@ def _gpu_trace(row: _Row, rows: Rows) -> None:
         own = {METRICS[name][1]: held(metric["value"]) for name, metric in metrics.items()}
         launch = {**common, **shape, **own, "kernel": name, "correlation_id": row.whole("CorrId")}
         rows.add_launch(launch, metrics.values())
-    elif name.startswith("[CUDA ") and "mem" in name.lower():
+    elif is_copy(name):
         kind, copied = copy_kind(name), _copied_bytes(row, duration)
         source, target = row.text("SrcMemKd"), row.text("DstMemKd")
         if kind == "memset":  # The memory that was set is printed in the first of the two columns.
@@ -248,13 +253,18 @@ _TAKE: Mapping[str, Take] = {
 Records = Iterable[tuple[Record, Layout | None]]
 
 
+def show(evidence: Evidence, record: Record, layout: Layout | None) -> None:
+    """Show the numbers of a record to ``evidence``."""
+    if record.kind == ROW and layout is not None:
+        cells = record.cells
+        weigh(evidence, [cells[n] for n in layout.numeric], [cells[n] for n in layout.integers], record.line)
+
+
 def number_format_of(found: Records) -> NumberFormat:
     """Return the number format of a file of reports."""
     evidence = Evidence()
     for record, layout in found:
-        if record.kind == ROW and layout is not None:
-            cells = record.cells
-            weigh(evidence, [cells[n] for n in layout.numeric], [cells[n] for n in layout.integers], record.line)
+        show(evidence, record, layout)
     return evidence.decide()
 
 
@@ -263,10 +273,15 @@ class Reports:
 
     def __init__(self, number_format: NumberFormat) -> None:
         """Begin with nothing taken."""
-        self.rows, self.format, self.numbers = Rows(), number_format, Numbers(number_format)
+        self.rows = Rows()
+        self.read_as(number_format)
         self.reports: dict[str, None] = {}
         self.others: dict[str, None] = {}
         self.stored = 0
+
+    def read_as(self, number_format: NumberFormat) -> None:
+        """Read what follows in a number format."""
+        self.format, self.numbers = number_format, Numbers(number_format)
 
     def begin(self, layout: Layout, line: int) -> None:
         """Take in the header of a report."""

@@ -17,7 +17,7 @@ import pandas as pd
 import pyarrow as pa
 
 from profsvc.formats import block_columns
-from profsvc.formats.block_columns import Codes, Numbers, at, no_quotes, numbers, objects, plain_texts, split
+from profsvc.formats.block_columns import Codes, Numbers, at, closed, numbers, objects, plain_texts, split
 from profsvc.formats.blocks import WORD, Block, NotPlainError, blank, letters_of, must, trailing_numbers, words_before
 from profsvc.formats.clock import Flags, Int64s
 from profsvc.formats.nvprof_lines import TRACE, Layout, device_of
@@ -240,7 +240,7 @@ def _part(batch: pa.RecordBatch, plan: Plan) -> Part:
     is_copy = names.letters[names.starts] == ord("[")
     is_launch = _numbers(batch.column("Grid X")).known & ~is_copy if plan.has("Grid X") else nothing
     for name in filter(plan.has, UNREAD):
-        no_quotes(batch.column(name))
+        closed(batch.column(name))
     every = _Cells(batch, plan, names, None)
     has_device = every.texts("Device", bool)
     is_call = ~is_copy & ~is_launch

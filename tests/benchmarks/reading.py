@@ -136,10 +136,16 @@ def nsys_trace(rows: int) -> Iterator[str]:
     draw, start = random.Random(4), 10**9
     for row in range(rows):
         start += draw.randrange(1, 10**5)
-        yield (
-            f"{start},{draw.randrange(10**3, 10**6)},{row},{draw.randrange(1, 4096)},1,1,256,1,1,32,0.000,0.000,,,,,"
-            f'NVIDIA H200 (0),1,,7,"{KERNELS[draw.randrange(60)]}"\n'
-        )
+        duration = draw.randrange(10**3, 10**6)
+        if row % 5 == 4:
+            size = draw.randrange(1, 1 << 26)
+            middle = f",,,,,,,,,{size / 1e6:.3f},{size * (10**9 // duration) / 1e6:.3f},Pageable,Device"
+            name = "[CUDA memcpy Host-to-Device]"
+        else:
+            resources = f"{draw.randrange(16, 128)},{draw.choice((0, 4, 16)) / 1e3:.3f},0.000"
+            middle = f"{draw.randrange(1, 4096)},1,1,256,1,1,{resources},,,,"
+            name = f'"{KERNELS[draw.randrange(60)]}"'
+        yield f"{start},{duration},{row},{middle},NVIDIA H200 (0),1,,7,{name}\n"
 
 
 def kineto(rows: int) -> Iterator[str]:

@@ -110,6 +110,7 @@ def test_plain_rows_are_read_at_once():
         ROW.replace(",4,", ',"0X4",'),
         COPY.replace("8000.0", '"8000.0\n"'),
         COPY.replace("8000.0", '8000.0"'),
+        COPY.replace("8000.0", '"8000.0\n'),
         ROW.replace("saxpy(float*, int) [123]", ""),
         ROW.replace("saxpy(float*, int) [123]", " [123]"),
         ROW.replace("saxpy(float*, int)", "f"),
