@@ -8,11 +8,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 import pyarrow as pa
 import pyarrow.compute
 import pyarrow.csv
 
-from profsvc.formats.blocks import Block, letters_of, must
+from profsvc.formats.blocks import Block, Letters, letters_of, must
 from profsvc.formats.clock import Flags, Int64s
 
 Codes = npt.NDArray[np.int32]
@@ -20,6 +21,7 @@ Objects = npt.NDArray[np.object_]
 WHOLE, REAL, TEXT = pa.int64(), pa.float64(), pa.string()
 CODED = pa.dictionary(pa.int32(), TEXT)
 
+MOST_CODES = 1 << 24
 _ZERO, _LINE_FEED = b"0\n"
 _DIGITS = np.zeros(256, np.bool_)
 _DIGITS[[*b"0123456789"]] = True
@@ -54,6 +56,13 @@ def split(
     # A cell in quotes may hold the end of a line.
     must(table.num_rows == np.count_nonzero(letters == _LINE_FEED))
     return table.to_batches()[0]
+
+
+class Cells(NamedTuple):
+    """Texts of several columns, as `profsvc.tables.Wide` has them."""
+
+    letters: Letters
+    bounds: npt.NDArray[np.int32]
 
 
 class Numbers(NamedTuple):
@@ -140,3 +149,38 @@ def objects(distinct: Sequence[object], codes: Codes) -> Objects:
     array = np.empty(len(distinct), object)
     array[:] = distinct
     return array[codes]
+
+
+def combinations(columns: Sequence[tuple[int, Codes]]) -> tuple[Codes, Int64s]:
+    """Return which combination of codes each row has, and the first row of each; a column has so many codes.
+
+    >>> which, first = combinations([(2, np.array([0, 1, 0])), (3, np.array([2, 2, 2]))])
+    >>> which.tolist(), first.tolist()
+    ([0, 1, 0], [0, 1])
+    """
+    joint = np.zeros(1, np.int64)
+    for count, codes in columns:
+        joint, distinct = pd.factorize(joint * count + codes)
+        must(len(distinct) * MOST_CODES < 2**62)
+    which, distinct = pd.factorize(joint)
+    first = np.empty(len(distinct), np.int64)
+    first[which[::-1]] = np.arange(len(which))[::-1]
+    return which.astype(np.int32), first
+
+
+def cells_of(columns: Sequence[tuple[Sequence[str], Codes]]) -> Cells | None:
+    """Return the texts of columns, which are in ASCII, by their distinct ones; None if all are empty.
+
+    >>> cells = cells_of([(["32"], np.array([0, 0])), (["", "4.5"], np.array([1, 0]))])
+    >>> cells.letters.tobytes(), cells.bounds.tolist()
+    (b'324.532', [[[0, 2], [2, 5]], [[5, 7], [7, 7]]])
+    """
+    which, first = combinations([(len(texts), codes) for texts, codes in columns])
+    rows = [[texts[code] for code in codes[first].tolist()] for texts, codes in columns]
+    joined = ["".join(cells) for cells in zip(*rows, strict=True)]
+    if not any(joined):
+        return None
+    letters, starts, _ = letters_of(pa.array(joined).take(pa.array(which)))
+    within = np.cumsum([[0] * len(joined), *([len(text) for text in column] for column in rows)], axis=0).T
+    ends = within[which] + starts[:, None]
+    return Cells(letters, np.stack([ends[:, :-1], ends[:, 1:]], axis=2).astype(np.int32))

@@ -23,13 +23,14 @@ from profsvc.formats.block_columns import (
     Decimals,
     Objects,
     at,
+    cells_of,
     closed,
     decimals,
     numbers,
     objects,
     plain_texts,
 )
-from profsvc.formats.blocks import Block, Letters, NotPlainError, letters_of, must
+from profsvc.formats.blocks import Block, Letters, NotPlainError, must
 from profsvc.formats.clock import Flags, Int64s
 from profsvc.formats.csv_tables import LARGEST
 from profsvc.formats.nsys import copy_kind, factor_of
@@ -52,7 +53,6 @@ _SCALES = {"s": 9, "ms": 6, "us": 3, "ns": 0}
 _POWERS = 10 ** np.arange(19)
 _READ = {*WHOLE, *TIMES, *METRICS, *SIZES}
 MOST_DECIMALS = 6
-MOST_TEXTS = 1 << 20
 EXACT = 2**53
 MOST = 2**62
 # Quotients of whole numbers that are not halves stay apart from them in the 28 digits of a decimal number.
@@ -287,23 +287,8 @@ def _metrics(cells: _Cells) -> tuple[Columns, Metrics | None]:
         of = [metric_of(layout, name, text, cells.plan.numbers)["value"] if text else None for text in texts]
         own[METRICS[name][1]] = pd.array([held(value) for value in of], dtype="Int64").take(codes)
         values[name] = np.array([np.nan if value is None else value for value in of], np.float64)[codes]
-    # Few combinations of cells come again and again.
-    joint = np.zeros(1, np.int64)
-    for texts, codes in columns.values():
-        must(len(texts) < MOST_TEXTS)
-        joint = joint * len(texts) + codes
-    which, distinct = pd.factorize(joint)
-    first = np.empty(len(distinct), np.int64)
-    first[which[::-1]] = np.arange(len(which))[::-1]
-    rows = [[texts[code] for code in codes[first].tolist()] for texts, codes in columns.values()]
-    joined = ["".join(cells) for cells in zip(*rows, strict=True)]
-    if not any(joined):
-        return own, None
-    letters, starts, _ = letters_of(pa.array(joined).take(pa.array(which)))
-    within = np.cumsum([[0] * len(joined), *([len(text) for text in column] for column in rows)], axis=0).T
-    ends = within[which] + starts[:, None]
-    bounds = np.stack([ends[:, :-1], ends[:, 1:]], axis=2).astype(np.int32)
-    return own, Metrics(letters, bounds, np.stack(list(values.values()), axis=1))
+    cells_shown = cells_of(list(columns.values()))
+    return own, Metrics(*cells_shown, np.stack(list(values.values()), axis=1)) if cells_shown else None
 
 
 def _transfers(cells: _Cells) -> Columns:
