@@ -1,6 +1,6 @@
 """Columns of Arrow as columns of tidy tables: whole numbers that may be missing, texts and what they mean, decimals."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -8,11 +8,11 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
+from profsvc.formats.block_columns import Objects, objects
 from profsvc.formats.blocks import must
 from profsvc.formats.clock import Flags, Int64s
 
 LARGEST = 2**63 - 1
-Texts = npt.NDArray[np.object_]
 
 
 class Wholes(NamedTuple):
@@ -47,20 +47,12 @@ def wholes(column: pa.Array) -> Wholes:
     return Wholes(values, known_of(column))
 
 
-def chosen(distinct: Sequence[object], codes: npt.NDArray[np.signedinteger]) -> Texts:
-    """Return which of the ``distinct`` values the ``codes`` stand for."""
-    array = np.empty(len(distinct), object)
-    array[:] = distinct
-    values: Texts = array[codes]
-    return values
-
-
-def meanings(column: pa.Array, meaning: Callable[[str], object] = str) -> Texts:
+def meanings(column: pa.Array, meaning: Callable[[str], object] = str) -> Objects:
     """Return what each value of a column means; None where there is none."""
     encoded = column.dictionary_encode(null_encoding="encode")
     distinct = [None if value is None else meaning(value) for value in encoded.dictionary.to_pylist()]
     codes: npt.NDArray[np.int32] = encoded.indices.to_numpy()
-    return chosen(distinct, codes)
+    return objects(distinct, codes)
 
 
 def halves(column: pa.Array) -> tuple[Int64s, Int64s]:

@@ -83,6 +83,40 @@ def cut(block: bytes, halve: bool, small: int) -> int:
     return block.find(b"\n", max(len(block) // 2 if halve else 0, small)) + 1 or len(block)
 
 
+def apart(
+    blocks: Iterator[Block], plan_of: Callable[[], Any], parse: Callable[[Block, Any], T | None], small: int
+) -> Iterator[T | list[str]]:
+    """Yield what blocks hold, in order: parts that were read at once, and the lines between them, a few at a time.
+
+    The lines must be taken before the next of them are asked for, as what stands in them may change the plan. ``small``
+    is about how many bytes of lines are read one by one where a row is not plain.
+    """
+    for block, plan, part in ahead(blocks, plan_of, parse):
+        tried = plan is not None and plan == plan_of()
+        if part is not None and tried:
+            yield part
+        else:
+            yield from _closer(bytes(block), plan_of, parse, small, tried)
+
+
+def _closer(
+    block: bytes, plan_of: Callable[[], Any], parse: Callable[[Block, Any], T | None], small: int, tried: bool
+) -> Iterator[T | list[str]]:
+    """Read what is plain of a block at once, and the rest of it line by line; ``tried`` if all of it is not."""
+    while block:
+        plan = plan_of()
+        if plan is not None and not tried and (part := parse(block, plan)) is not None:
+            yield part
+            return
+        tried = False
+        end = cut(block, halve=plan is not None, small=small)
+        if plan is not None and end < len(block):
+            yield from _closer(block[:end], plan_of, parse, small, tried=False)
+        else:
+            yield lines_of(block[:end])
+        block = block[end:]
+
+
 def letters_of(texts: pa.StringArray) -> tuple[Letters, Int64s, Int64s]:
     """Return the bytes of all texts, and where each begins and ends; there must be a byte at all."""
     _, offsets, data = texts.buffers()

@@ -37,17 +37,24 @@ Ends = Callable[[str], object]
 Split = Callable[[str], list[str]]
 
 
-class _Scanner(Generic[L]):
-    """Sorts lines into records."""
+class Scanner(Generic[L]):
+    """Sorts lines into records; ``layout`` is that of the table in which it is, None outside of one."""
 
-    def __init__(self, begins: Begins[L], ends: Ends, split: Split) -> None:
+    def __init__(self, begins: Begins[L], ends: Ends, split: Split = split_cells) -> None:
+        """Begin before the first line; `records` says what the functions do."""
         self.begins, self.ends, self.split = begins, ends, split
         self.layout: L | None = None
         self.gap = False
         self.open: list[str] = []
         self.open_line = self.open_size = 0
 
+    @property
+    def in_cell(self) -> bool:
+        """Whether a cell in quotes was opened and not closed yet."""
+        return bool(self.open)
+
     def feed(self, number: int, line: str) -> Iterator[Record]:
+        """Yield the records that end with line ``number``."""
         if self.open:
             if not self._interrupts(line):
                 yield from self._extend(line)
@@ -106,6 +113,7 @@ class _Scanner(Generic[L]):
         return Record(REJECT, line, lines, text[:TEXT_LIMIT], [], reason)
 
     def finish(self) -> Iterator[Record]:
+        """Yield what waits at the end of the file."""
         if self.open:
             yield self._give_up("the file ends inside a quoted cell")
 
@@ -118,7 +126,7 @@ def records(
     ``begins`` gives the layout of a line that is a header, else None; ``ends`` tells a line that ends a table;
     ``split`` gives the cells of a line.
     """
-    scanner = _Scanner(begins, ends, split)
+    scanner = Scanner(begins, ends, split)
     for number, line in enumerate(lines, 1):
         for record in scanner.feed(number, line):
             yield record, scanner.layout

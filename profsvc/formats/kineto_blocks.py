@@ -18,7 +18,8 @@ import pyarrow as pa
 import pyarrow.compute
 import pyarrow.json
 
-from profsvc.formats.arrow_columns import Texts, Wholes, chosen, first_of, halves, known_of, meanings, wholes
+from profsvc.formats import block_columns
+from profsvc.formats.arrow_columns import Wholes, first_of, halves, known_of, meanings, wholes
 from profsvc.formats.blocks import WORD, NotPlainError, must
 from profsvc.formats.clock import Flags, Int64s
 from profsvc.formats.json_blocks import Objects
@@ -131,7 +132,7 @@ def _parsed(text: bytes, schema: pa.Schema) -> pa.RecordBatch:
     return table.to_batches()[0]
 
 
-def _tables_of(events: pa.RecordBatch) -> Texts:
+def _tables_of(events: pa.RecordBatch) -> block_columns.Objects:
     """Return the table of each event; None for those of no table."""
     found = meanings(events.column("cat"), lambda cat: _TABLES.get(KINDS.get(cat.lower(), "")))
     found[meanings(events.column("ph")) != "X"] = None
@@ -165,7 +166,7 @@ class _Block(NamedTuple):
     text: bytes
     base: int
 
-    def measured(self, name: str) -> tuple[Texts, Floats, Flags]:
+    def measured(self, name: str) -> tuple[block_columns.Objects, Floats, Flags]:
         """Return an argument of all events: as it came, its value, and whether there is one. Arrow keeps no digits."""
         known = known_of(_argument(self.events, name))
         raw, values = np.full(len(known), None, object), np.full(len(known), np.nan)
@@ -211,7 +212,7 @@ class _Rows:
             "line": self.lines,
         }
 
-    def names(self, meaning: Callable[[str], object] = str) -> Texts:
+    def names(self, meaning: Callable[[str], object] = str) -> block_columns.Objects:
         """Return what the names mean; there must be one for each event."""
         names = self.events.column("name")
         must(names.null_count == 0)
@@ -222,16 +223,16 @@ class _Rows:
 
         return meanings(names, cleaned)
 
-    def kinds(self) -> Texts:
+    def kinds(self) -> block_columns.Objects:
         """Return the kinds of the events."""
         return meanings(self.events.column("cat"), lambda cat: KINDS[cat.lower()])
 
-    def place(self, devices: Devices) -> tuple[Columns, Texts]:
+    def place(self, devices: Devices) -> tuple[Columns, block_columns.Objects]:
         """Return the columns that rows of a device have, and its compute capability."""
         index = first_of(self.whole("device"), self.own("pid"))
         found, codes = np.unique(index.values, return_inverse=True)
         known = [devices.get(number, (None, None)) for number in found.tolist()]
-        name, capability = (chosen(each, codes) for each in zip(*known, strict=True))
+        name, capability = (block_columns.objects(each, codes) for each in zip(*known, strict=True))
         name[~index.known], capability[~index.known] = None, None
         columns = {
             "device_index": index.array(),
@@ -241,10 +242,10 @@ class _Rows:
         }
         return columns, capability
 
-    def outside(self) -> Texts:
+    def outside(self) -> block_columns.Objects:
         """Return the number of the call of the host, as a text."""
         values, known = self.whole("external id", "External id")
-        found: Texts = pa.array(values, mask=~known).cast(pa.string()).to_numpy(zero_copy_only=False)
+        found: block_columns.Objects = pa.array(values, mask=~known).cast(pa.string()).to_numpy(zero_copy_only=False)
         return found
 
     def shape(self) -> Columns:
@@ -270,19 +271,19 @@ class _Rows:
         units, divisors = zip(*METRICS.values(), strict=True)
         return {
             "launch_index": launches,
-            "metric": chosen(names, places),
+            "metric": block_columns.objects(names, places),
             "raw_text": np.column_stack([each[0] for each in found])[known],
             "value": np.column_stack([each[1] / divisor for each, divisor in zip(found, divisors, strict=True)])[known],
-            "si_unit": chosen(units, places),
+            "si_unit": block_columns.objects(units, places),
             "line": self.lines[launches],
         }
 
-    def _counted(self, name: str) -> tuple[Texts, Floats, Flags]:
+    def _counted(self, name: str) -> tuple[block_columns.Objects, Floats, Flags]:
         column = self.argument(name)
         values, known = wholes(column)
         return meanings(column), values.astype(np.float64), known
 
-    def _measured(self, name: str) -> tuple[Texts, Floats, Flags]:
+    def _measured(self, name: str) -> tuple[block_columns.Objects, Floats, Flags]:
         raw, values, known = self.block.measured(name)
         return raw[self.where], values[self.where], known[self.where]
 

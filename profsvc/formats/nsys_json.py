@@ -11,7 +11,8 @@ from profsvc.formats.csv_tables import Account
 from profsvc.formats.head import head_lines, head_text
 from profsvc.formats.json_stream import CutError, Json, clean
 from profsvc.formats.ncu_lines import REJECT, ROW, SKIP, TEXT_LIMIT, Record
-from profsvc.formats.nsys_reports import Layout, Reports, begun, layout_of
+from profsvc.formats.nsys_layouts import Layout, begun, layout_of
+from profsvc.formats.nsys_reports import Reports
 from profsvc.formats.numbers import NumberFormat
 from profsvc.formats.stream import Text
 from profsvc.tables import Batch

@@ -1,90 +1,28 @@
 """The reports of ``nsys stats`` in whatever form they are printed: the columns of each, and what is taken from it."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
 
-from profsvc.errors import BrokenInputError
 from profsvc.formats.csv_tables import LARGEST, Rows, scaled, weigh, whole
 from profsvc.formats.ncu_lines import HEADER, REJECT, ROW, TEXT_LIMIT, Record
 from profsvc.formats.nsys import TOOL, copy_kind, factor_of
+from profsvc.formats.nsys_layouts import API_TRACE, GPU_TRACE, NVTX_TRACE, TIMES, Layout
 from profsvc.formats.numbers import Evidence, NumberFormat, Numbers
 from profsvc.tables import Batch
 
-_UNIT = re.compile(r"(.*?) ?\(([^()]*)\)")
-_BEGUN = re.compile(
-    r"(?:# )?(?:Processing \[[^\]]*\] with|Running) \[(?:[^\] ]*[/\\])?(?P<script>[A-Za-z0-9_]+)"
-    r"|\[[0-9]{1,4}/[0-9]{1,4}\] Executing '(?P<executed>[A-Za-z0-9_]+)"
-    r"|\s*\*\* .*\((?P<titled>[a-z0-9_]+)(?::[^()]*)?\):\s*$"
-)
-_ALIASES = {
-    "Average": "Avg",
-    "Minimum": "Min",
-    "Maximum": "Max",
-    "Operations": "Count",
-    "Num Calls": "Calls",
-    "CorrID": "CorrId",
-    "Pid": "PID",
-    "Tid": "TID",
-}
 _DEVICE = re.compile(r"(.*\S) \(([0-9]{1,9})\)")
 _NANO = Decimal(10**9)
-_WHOLE = {"CorrId", "GrdX", "GrdY", "GrdZ", "BlkX", "BlkY", "BlkZ", "Reg/Trd", "Ctx", "Strm", "PID", "TID"} | {
-    "Instances",
-    "Count",
-    "Calls",
-}
-_NUMBERS = (
-    _WHOLE
-    | {"Start", "End", "Duration", "Total Time", "Total", "Time", "Avg", "Min", "Max", "Med", "StdDev"}
-    | {
-        "StcSMem",
-        "DymSMem",
-        "Bytes",
-        "Throughput",
-    }
-)
 
 
-_OF_THE_UNIT = ("Total Time", "Total", "Avg", "Med", "Min", "Max", "StdDev")
+def device_of(cell: str | None) -> tuple[str | None, int | None]:
+    """Split a device into its name and its number, where it has one.
 
-
-@dataclass
-class Layout:
-    """The columns of one report: where each stands, and its unit; ``unit`` is that of a title above the header."""
-
-    header: list[str]
-    unit: str = ""
-    report: str = ""
-    places: dict[str, int] = field(default_factory=dict)
-    units: dict[str, str] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        """Find the columns."""
-        for place, cell in enumerate(self.header):
-            match = _UNIT.fullmatch(cell.strip())
-            name = (match[1] if match else cell).strip()
-            name = _ALIASES.get(name, name)
-            self.places.setdefault(name, place)
-            if match:
-                self.units.setdefault(name, match[2])
-        if self.unit:
-            self.units |= {name: self.unit for name in _OF_THE_UNIT if name in self.places and name not in self.units}
-        self.report = next((name for name, needs, _ in _REPORTS if needs <= set(self.places)), "")
-        self.numeric = sorted(self.places[name] for name in _NUMBERS if name in self.places)
-        exact = [name for name in ("Start", "End", "Duration", "Total Time") if self.units.get(name) == "ns"]
-        self.integers = sorted({self.places[name] for name in (*_WHOLE, *exact) if name in self.places})
-
-    def check(self, line: int) -> None:
-        """Refuse a report whose times have no unit that we know."""
-        needed = [name for name in ("Start", "Duration", "Total Time") if name in self.places]
-        for name in needed:
-            if factor_of(self.units.get(name), "s") is None:
-                raise BrokenInputError(
-                    f"line {line}: the header is {self.header[self.places[name]]!r}, without a unit of time that is "
-                    "known (ns, us, ms or s), so its values could be anything; export again with a newer nsys stats"
-                )
+    >>> device_of("NVIDIA H200 (0)"), device_of("CPU"), device_of("")
+    (('NVIDIA H200', 0), ('CPU', None), (None, None))
+    """
+    match = _DEVICE.fullmatch(cell or "")
+    return (match[1], int(match[2])) if match else (cell or None, None)
 
 
 class _Row:
@@ -112,7 +50,7 @@ class _Row:
         if factor is None:
             return None
         cell = self.text(name) or ""
-        if self.layout.units[name] == "ns" and name in ("Start", "End", "Duration"):
+        if self.layout.units[name] == "ns" and name in TIMES:
             value = whole(cell, self.numbers, name, self.line)
             return None if value is None else Decimal(value)
         return scaled(cell, factor * _NANO, self.numbers, name)
@@ -147,7 +85,7 @@ def _copied_bytes(row: _Row, duration: float | None) -> int | None:
     passed = scaled(row.text("Throughput") or "", rate, row.numbers, "Throughput") if rate else None
     number = row.numbers.exact(cell)
     exponent = number.as_tuple().exponent if number is not None else None
-    if passed and duration and duration <= 1e9 and isinstance(exponent, int):
+    if passed and duration and 1 <= duration <= 1e9 and isinstance(exponent, int):
         found = round(passed / (10**9 // int(duration)))
         half = (factor_of(row.layout.units["Bytes"], "byte") or 0) * Decimal(5).scaleb(exponent - 1)
         if abs(found - printed) <= half:
@@ -156,41 +94,51 @@ def _copied_bytes(row: _Row, duration: float | None) -> int | None:
 
 
 # Columns of the page that are metrics: the unit of each, and the column of the launch that holds it too.
-_METRICS = {
+METRICS = {
     "Reg/Trd": ("register/thread", "registers_per_thread"),
     "StcSMem": ("byte/block", "shared_mem_static_bytes"),
     "DymSMem": ("byte/block", "shared_mem_dynamic_bytes"),
 }
 
 
-def _launch_metrics(row: _Row) -> Iterator[tuple[str, dict[str, object]]]:
-    for name, (si_unit, column) in _METRICS.items():
-        cell, unit = row.text(name), row.layout.units.get(name)
-        factor = Decimal(1) if name == "Reg/Trd" else factor_of(unit, "byte")
-        if cell is not None:
-            value = scaled(cell, factor, row.numbers, name) if factor is not None else None
-            known = value is not None
-            yield (
-                column,
-                {
-                    "metric": f"trace:'{row.layout.header[row.layout.places[name]]}'",
-                    "raw_text": cell,
-                    "unit": unit,
-                    "value": float(value) if value is not None else None,
-                    "si_unit": si_unit if known else None,
-                    "reason": None if known else "no unit",
-                },
-            )
+def metric_factor(layout: Layout, name: str) -> Decimal | None:
+    """Return what the cells of a column of `METRICS` are multiplied with; None if its unit is not known."""
+    return Decimal(1) if name == "Reg/Trd" else factor_of(layout.units.get(name), "byte")
+
+
+def metric_of(layout: Layout, name: str, cell: str, numbers: Numbers) -> dict[str, object]:
+    """Return what a cell of a column of `METRICS` says as a metric; `ValueError` if it is no number."""
+    factor = metric_factor(layout, name)
+    value = scaled(cell, factor, numbers, name) if factor is not None else None
+    known = value is not None
+    return {
+        "metric": f"trace:'{layout.header[layout.places[name]]}'",
+        "raw_text": cell,
+        "unit": layout.units.get(name),
+        "value": float(value) if value is not None else None,
+        "si_unit": METRICS[name][0] if known else None,
+        "reason": None if known else "no unit",
+    }
+
+
+def held(value: object) -> int | None:
+    """Return the value of a metric as the column of the launch holds it; None if it is no whole number."""
+    return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < LARGEST else None
+
+
+def is_copy(name: str) -> bool:
+    """Tell whether a row without a grid is a copy or a memset, by its name."""
+    return name.startswith("[CUDA ") and "mem" in name.lower()
 
 
 def _gpu_trace(row: _Row, rows: Rows) -> None:
     name, duration = row.text("Name"), row.length()
-    match = _DEVICE.fullmatch(row.text("Device") or "")
+    device, index = device_of(row.text("Device"))
     common: dict[str, object] = {
         "start_ns": row.start(),
         "duration_ns": duration,
-        "device_index": int(match[2]) if match else None,
-        "device": match[1] if match else row.text("Device"),
+        "device_index": index,
+        "device": device,
         "context": row.whole("Ctx"),
         "stream": row.whole("Strm"),
         "line": row.line,
@@ -200,12 +148,12 @@ def _gpu_trace(row: _Row, rows: Rows) -> None:
     if row.text("GrdX") is not None:
         shape = {f"grid_{axis.lower()}": row.whole(f"Grd{axis}") for axis in "XYZ"}
         shape |= {f"block_{axis.lower()}": row.whole(f"Blk{axis}") for axis in "XYZ"}
-        metrics = dict(_launch_metrics(row))
-        sizes = {column: metric["value"] for column, metric in metrics.items()}
-        own = {c: int(n) for c, n in sizes.items() if isinstance(n, float) and n.is_integer() and abs(n) < LARGEST}
+        cells = {name: cell for name in METRICS if (cell := row.text(name)) is not None}
+        metrics = {name: metric_of(row.layout, name, cell, row.numbers) for name, cell in cells.items()}
+        own = {METRICS[name][1]: held(metric["value"]) for name, metric in metrics.items()}
         launch = {**common, **shape, **own, "kernel": name, "correlation_id": row.whole("CorrId")}
         rows.add_launch(launch, metrics.values())
-    elif name.startswith("[CUDA ") and "mem" in name.lower():
+    elif is_copy(name):
         kind, copied = copy_kind(name), _copied_bytes(row, duration)
         source, target = row.text("SrcMemKd"), row.text("DstMemKd")
         if kind == "memset":  # The memory that was set is printed in the first of the two columns.
@@ -281,71 +229,42 @@ def _mixed(row: _Row, rows: Rows) -> None:
 
 
 Take = Callable[[_Row, Rows], None]
-_REPORTS: list[tuple[str, set[str], Take]] = [
-    ("cuda_gpu_trace", {"Start", "Duration", "CorrId", "GrdX", "BlkX", "Strm", "Name"}, _gpu_trace),
-    ("cuda_api_trace", {"Start", "Duration", "Name", "Result", "CorrId", "PID", "TID"}, _call),
-    ("nvtx_trace", {"Start", "End", "Duration", "Name", "PID", "RangeId"}, _range),
-    ("nvtx_trace", {"Start", "End", "Duration", "Name", "PID", "NumChild"}, _range),
-    ("nvtx_trace", {"Start", "End", "Duration", "Name", "PID", "StartTID"}, _range),
-    ("cuda_gpu_sum", {"Total Time", "Instances", "Category", "Operation", "Avg"}, _mixed),
-    (
-        "nvtx_sum",
-        {"Total Time", "Instances", "Range", "Avg"},
-        lambda r, x: _summary(r, x, "range", "Range", "Instances"),
-    ),
-    (
-        "cuda_gpu_kern_sum",
-        {"Total Time", "Instances", "Name", "Avg"},
-        lambda r, x: _summary(r, x, "kernel", "Name", "Instances"),
-    ),
-    ("cuda_api_sum", {"Total Time", "Calls", "Name", "Avg"}, lambda r, x: _summary(r, x, "api", "Name", "Calls")),
-    (
-        "cuda_gpu_mem_time_sum",
-        {"Total Time", "Count", "Operation", "Avg"},
-        lambda r, x: _summary(r, x, "memory", "Operation", "Count"),
-    ),
-    (
-        "cuda_gpu_mem_size_sum",
-        {"Total", "Count", "Operation", "Avg"},
-        lambda r, x: _summary(r, x, "memory", "Operation", "Count"),
-    ),
-    # The console of 2019 and 2020 calls the operation Name.
-    ("gpumemtimesum", {"Total Time", "Count", "Name", "Avg"}, lambda r, x: _summary(r, x, "memory", "Name", "Count")),
-    ("gpumemsizesum", {"Total", "Count", "Name", "Avg"}, lambda r, x: _summary(r, x, "memory", "Name", "Count")),
-]
-_TAKE: Mapping[str, Take] = {name: take for name, _, take in _REPORTS}
 
 
-def layout_of(header: list[str], unit: str = "") -> Layout | None:
-    """Return the layout of the report with these columns; None if it is not one that is taken.
-
-    >>> layout_of(["Time (%)", "Total Time (ns)", "Instances", "Avg (ns)", "Name"]).report
-    'cuda_gpu_kern_sum'
-    """
-    layout = Layout(header, unit)
-    return layout if layout.report else None
+def _over(category: str, name: str, calls: str) -> Take:
+    return lambda row, rows: _summary(row, rows, category, name, calls)
 
 
-def begun(line: str) -> str | None:
-    """Return the report that a line of the tool says it begins.
-
-    >>> begun(" ** CUDA GPU Kernel Summary (cuda_gpu_kern_sum):"), begun("[5/8] Executing 'gpukernsum' stats report")
-    ('cuda_gpu_kern_sum', 'gpukernsum')
-    """
-    match = _BEGUN.match(line)
-    return match[str(match.lastgroup)] if match else None
+_TAKE: Mapping[str, Take] = {
+    GPU_TRACE: _gpu_trace,
+    API_TRACE: _call,
+    NVTX_TRACE: _range,
+    "cuda_gpu_sum": _mixed,
+    "nvtx_sum": _over("range", "Range", "Instances"),
+    "cuda_gpu_kern_sum": _over("kernel", "Name", "Instances"),
+    "cuda_api_sum": _over("api", "Name", "Calls"),
+    "cuda_gpu_mem_time_sum": _over("memory", "Operation", "Count"),
+    "cuda_gpu_mem_size_sum": _over("memory", "Operation", "Count"),
+    "gpumemtimesum": _over("memory", "Name", "Count"),
+    "gpumemsizesum": _over("memory", "Name", "Count"),
+}
 
 
 Records = Iterable[tuple[Record, Layout | None]]
+
+
+def show(evidence: Evidence, record: Record, layout: Layout | None) -> None:
+    """Show the numbers of a record to ``evidence``."""
+    if record.kind == ROW and layout is not None:
+        cells = record.cells
+        weigh(evidence, [cells[n] for n in layout.numeric], [cells[n] for n in layout.integers], record.line)
 
 
 def number_format_of(found: Records) -> NumberFormat:
     """Return the number format of a file of reports."""
     evidence = Evidence()
     for record, layout in found:
-        if record.kind == ROW and layout is not None:
-            cells = record.cells
-            weigh(evidence, [cells[n] for n in layout.numeric], [cells[n] for n in layout.integers], record.line)
+        show(evidence, record, layout)
     return evidence.decide()
 
 
@@ -354,10 +273,15 @@ class Reports:
 
     def __init__(self, number_format: NumberFormat) -> None:
         """Begin with nothing taken."""
-        self.rows, self.format, self.numbers = Rows(), number_format, Numbers(number_format)
+        self.rows = Rows()
+        self.read_as(number_format)
         self.reports: dict[str, None] = {}
         self.others: dict[str, None] = {}
         self.stored = 0
+
+    def read_as(self, number_format: NumberFormat) -> None:
+        """Read what follows in a number format."""
+        self.format, self.numbers = number_format, Numbers(number_format)
 
     def begin(self, layout: Layout, line: int) -> None:
         """Take in the header of a report."""

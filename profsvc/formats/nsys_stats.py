@@ -4,11 +4,17 @@ from collections.abc import Iterator
 from functools import partial
 from typing import BinaryIO
 
-from profsvc.formats.csv_tables import header_in, records
-from profsvc.formats.ncu_lines import SKIP, split_cells
-from profsvc.formats.nsys_reports import Layout, Records, Reports, begun, layout_of, number_format_of
+import numpy as np
+
+from profsvc.formats.blocks import BLOCK, SMALL_BLOCK, apart
+from profsvc.formats.csv_tables import Scanner, header_in
+from profsvc.formats.ncu_lines import SKIP, Record, split_cells
+from profsvc.formats.nsys_blocks import Part, Plan, parse, plan_of
+from profsvc.formats.nsys_layouts import Layout, begun, layout_of
+from profsvc.formats.nsys_reports import Reports, show
+from profsvc.formats.numbers import Evidence
 from profsvc.formats.stream import Text
-from profsvc.tables import Batch
+from profsvc.tables import Batch, Wide, frame_of_arrays
 
 NAME = "nsys-stats"
 PAGE = """\
@@ -34,6 +40,8 @@ Example:
     25.0,100000,1,100000.0,100000.0,100000,100000,0.0,fill
 """
 
+FIRST_BLOCK = 1 << 16
+
 
 def _begins(line: str) -> Layout | None:
     if "Total" not in line and "Start" not in line:
@@ -50,22 +58,104 @@ def sniff(head: bytes) -> bool:
     return header_in(head, _begins) is not None
 
 
+class _Walk:
+    """The second walk over a file, which takes its rows; the first has found its number format, as far as it goes."""
+
+    def __init__(self, text: Text, separator: str, evidence: Evidence) -> None:
+        self.text, self.separator, self.evidence = text, separator, evidence
+        self.scanner = _scanner(separator)
+        self.reports = Reports(evidence.decide())
+        self.seen = _size(evidence)
+        self.line = 1
+        self.banner = ""
+
+    def batches(self) -> Iterator[Batch]:
+        for found in apart(self.text.blocks(BLOCK), self._plan, parse, SMALL_BLOCK):
+            if isinstance(found, Part):
+                yield from self._take(found)
+                continue
+            for line in found:
+                for record in self.scanner.feed(self.line, line):
+                    self._record(record)
+                self.line += 1
+                if self.reports.rows.full:
+                    yield self.reports.rows.batch()
+        for record in self.scanner.finish():
+            self._record(record)
+        yield self.reports.last(self.text.encoding)
+
+    def _plan(self) -> Plan | None:
+        return _plan(self.scanner, self.separator, self.evidence)
+
+    def _record(self, record: Record) -> None:
+        layout = self.scanner.layout
+        show(self.evidence, record, layout)
+        if _size(self.evidence) != self.seen:
+            self.seen = _size(self.evidence)
+            self.reports.read_as(self.evidence.decide())
+        if record.kind == SKIP and (name := begun(record.text)):
+            self.banner = name
+        elif record.kind == SKIP and layout is None and self.banner and len(self.scanner.split(record.text)) > 2:
+            self.reports.others[self.banner] = None
+        self.reports.add(record, layout)
+
+    def _take(self, part: Part) -> Iterator[Batch]:
+        """Take a part as the rows that its lines are."""
+        rows, plan = self.reports.rows, self._plan()
+        assert plan is not None
+        if rows.count:
+            yield rows.batch()
+        tables, wide = {}, None
+        for name, columns in part.tables.items():
+            columns["line"] = columns["line"] + self.line
+            if name == "launches":
+                columns["launch_index"] = np.arange(len(columns["line"])) + rows.launches
+                if part.metrics:
+                    letters, bounds, values = part.metrics
+                    wide = Wide(plan.wide, rows.launches, columns["line"], letters, bounds, values)
+                rows.launches += len(columns["line"])
+            tables[name] = frame_of_arrays(name, len(columns["line"]), columns)
+        self.line += part.rows
+        self.reports.stored += part.rows
+        rows.ledger.stored += part.rows
+        yield rows.ledger.batch(tables, wide=wide)
+
+
+def _scanner(separator: str) -> Scanner[Layout]:
+    return Scanner(_begins, begun, partial(split_cells, separator=separator))
+
+
+def _plan(scanner: Scanner[Layout], separator: str, evidence: Evidence) -> Plan | None:
+    if scanner.layout is None or scanner.in_cell:
+        return None
+    return plan_of(scanner.layout, separator, evidence.decide().decimal if evidence.settled else "")
+
+
+def _size(evidence: Evidence) -> tuple[int, int]:
+    """Return what changes whenever the number format may."""
+    return len(evidence.found), len(evidence.integers)
+
+
+def _evidence_of(text: Text, separator: str) -> Evidence:
+    """Walk a file until it is known which sign marks decimals; rows with digits only say nothing of it."""
+    evidence, scanner, number = Evidence(), _scanner(separator), 1
+    for found in apart(
+        text.blocks(BLOCK, FIRST_BLOCK), lambda: _plan(scanner, separator, evidence), parse, SMALL_BLOCK
+    ):
+        if isinstance(found, Part):
+            number += found.rows
+            continue
+        for line in found:
+            for record in scanner.feed(number, line):
+                show(evidence, record, scanner.layout)
+            number += 1
+        if evidence.settled:
+            break
+    return evidence
+
+
 def read(stream: BinaryIO) -> Iterator[Batch]:
-    """Read the reports of a file; two walks over it, because its number format is known only at its end."""
+    """Read the reports of a file; two walks over it, because its number format may be known only at its end."""
     with Text(stream) as text:
-        header = next((line for line in text.lines() if _begins(line)), "")
-        split = partial(split_cells, separator=_separator(header))
-
-        def walk() -> Records:
-            return records(text.lines(), _begins, begun, split)
-
-        reports, banner = Reports(number_format_of(walk())), ""
-        for record, layout in walk():
-            if record.kind == SKIP and (name := begun(record.text)):
-                banner = name
-            elif record.kind == SKIP and layout is None and banner and len(split(record.text)) > 2:
-                reports.others[banner] = None
-            reports.add(record, layout)
-            if reports.rows.full:
-                yield reports.rows.batch()
-        yield reports.last(text.encoding)
+        separator = _separator(next((line for line in text.lines() if _begins(line)), ""))
+        yield from _Walk(text, separator, _evidence_of(text, separator)).batches()

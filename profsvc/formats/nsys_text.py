@@ -8,7 +8,8 @@ from typing import BinaryIO
 
 from profsvc.formats.head import head_lines, head_text
 from profsvc.formats.ncu_lines import HEADER, REJECT, ROW, SKIP, TEXT_LIMIT, Record
-from profsvc.formats.nsys_reports import Layout, Records, Reports, begun, layout_of, number_format_of
+from profsvc.formats.nsys_layouts import Layout, begun, layout_of
+from profsvc.formats.nsys_reports import Records, Reports, number_format_of
 from profsvc.formats.stream import Text
 from profsvc.tables import Batch
 

@@ -6,7 +6,7 @@ else `parse` returns None, and the lines go the way that every file can go.
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -15,8 +15,9 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
-import pyarrow.csv
 
+from profsvc.formats import block_columns
+from profsvc.formats.block_columns import Codes, Numbers, at, closed, numbers, objects, plain_texts, split
 from profsvc.formats.blocks import WORD, Block, NotPlainError, blank, letters_of, must, trailing_numbers, words_before
 from profsvc.formats.clock import Flags, Int64s
 from profsvc.formats.nvprof_lines import TRACE, Layout, device_of
@@ -24,7 +25,6 @@ from profsvc.formats.nvprof_values import LONGEST_S, Values
 from profsvc.specs import units
 
 Floats = npt.NDArray[np.float64]
-Codes = npt.NDArray[np.int32]
 Columns = dict[str, Any]
 
 AXES = [f"{what} {axis}" for what in ("Grid", "Block") for axis in "XYZ"]
@@ -38,7 +38,6 @@ MOST_BYTES = 2.0**62
 # Below it a time in ns may have digits behind the sixth decimal, which no tool prints: the dust of a product.
 DUSTY_NS = 2.0**33
 _COPY = re.compile(r"\[CUDA (?:memcpy )?(.+)\]")
-_PADDED = re.compile(rb"[ \t]\r?\n")
 _BLANKED = re.compile(r" \[\0+\]$")
 
 
@@ -93,51 +92,19 @@ def parse(block: Block, plan: Plan) -> Part | None:
 
 
 def _split(block: Block, plan: Plan) -> pa.RecordBatch:
-    kinds = ((pa.int64(), WHOLE), (pa.float64(), [*SIZES, *TIMES]), (pa.dictionary(pa.int32(), pa.string()), TEXTS))
-    types = {name: kind for kind, names in kinds for name in names if plan.has(name)} | {"Name": pa.string()}
-    must(block[-1:] == b"\n" and not _PADDED.search(block))
-    table = pyarrow.csv.read_csv(
-        pa.py_buffer(block),
-        pyarrow.csv.ReadOptions(use_threads=False, block_size=len(block) + 1, column_names=plan.layout.columns),
-        pyarrow.csv.ParseOptions(ignore_empty_lines=False),
-        pyarrow.csv.ConvertOptions(
-            column_types=types,
-            include_columns=list(types),
-            null_values=[""],
-            decimal_point=plan.decimal,
-            check_utf8=False,
-        ),
-        pa.system_memory_pool(),
-    )
-    return table.to_batches()[0]
+    kinds = ((block_columns.WHOLE, WHOLE), (block_columns.REAL, [*SIZES, *TIMES]), (block_columns.CODED, TEXTS))
+    types = {name: kind for kind, names in kinds for name in names if plan.has(name)}
+    types |= {name: block_columns.TEXT for name in ("Name", *UNREAD) if plan.has(name)}
+    return split(block, plan.layout.columns, types, plan.decimal)
 
 
-class _Numbers(NamedTuple):
-    """A column of numbers, and which of them there are; those that are not stand as 0."""
-
-    values: Any
-    known: Flags
-
-    def at(self, where: Int64s | None) -> "_Numbers":
-        """Return those at some rows."""
-        if where is None:
-            return self
-        return _Numbers(self.values[where], self.known[where])
-
-
-def _numbers(column: pa.Array) -> _Numbers:
-    valid, data = column.buffers()
-    known = np.ones(len(column), np.bool_)
-    if valid is not None:
-        bits = np.unpackbits(np.frombuffer(valid, np.uint8), count=len(column), bitorder="little")
-        known = bits.view(np.bool_)
-    if pa.types.is_integer(column.type):
-        whole = np.frombuffer(data, np.int64)[: len(column)]
-        must(bool(whole.min() >= 0 and whole.max() < MOST_WHOLE))
-        return _Numbers(whole, known)
-    values = np.frombuffer(data, np.float64)[: len(column)]
-    must(bool(np.isfinite(values).all()))
-    return _Numbers(values, known)
+def _numbers(column: pa.Array) -> Numbers:
+    found = numbers(column)
+    if found.values.dtype == np.int64:
+        must(bool(found.values.min() >= 0 and found.values.max() < MOST_WHOLE))
+    else:
+        must(bool(np.isfinite(found.values).all()))
+    return found
 
 
 @dataclass
@@ -149,7 +116,7 @@ class _Cells:
     names: "_Names"
     where: Int64s | None
 
-    def numbers(self, column: str) -> _Numbers:
+    def numbers(self, column: str) -> Numbers:
         """Return the numbers of a column."""
         return _numbers(self.batch.column(column)).at(self.where)
 
@@ -187,14 +154,14 @@ class _Cells:
             return None
         encoded = self.batch.column(column)
         codes = encoded.indices.to_numpy()
-        return _objects([meaning(text) for text in _plain(encoded.dictionary)], _at(codes, self.where))
+        return objects([meaning(text) for text in plain_texts(encoded.dictionary)], at(codes, self.where))
 
     def _device_indexes(self) -> pd.arrays.IntegerArray | None:
         if not self.plan.has("Device"):
             return None
         encoded = self.batch.column("Device")
-        distinct = pd.array([device_of(text)[1] for text in _plain(encoded.dictionary)], dtype="Int64")
-        return distinct.take(_at(encoded.indices.to_numpy(), self.where))
+        distinct = pd.array([device_of(text)[1] for text in plain_texts(encoded.dictionary)], dtype="Int64")
+        return distinct.take(at(encoded.indices.to_numpy(), self.where))
 
     def common(self) -> Columns:
         """Return the columns that rows of all tables have."""
@@ -215,23 +182,6 @@ class _Cells:
             "device": self.texts("Device", lambda text: device_of(text)[0]),
             "device_index": self._device_indexes(),
         }
-
-
-def _plain(dictionary: pa.StringArray) -> list[str]:
-    """Return the distinct texts of a column; a line end or a quote in one may come of quotes that are not closed."""
-    texts: list[str] = dictionary.to_pylist()
-    must(not any(sign in text for text in texts for sign in '\n\r"'))
-    return texts
-
-
-def _at(column: Any, where: Int64s | None) -> Any:
-    return column if where is None else column[where]
-
-
-def _objects(distinct: Sequence[object], codes: Codes) -> npt.NDArray[np.object_]:
-    array = np.empty(len(distinct), object)
-    array[:] = distinct
-    return array[codes]
 
 
 class _Names:
@@ -272,7 +222,7 @@ class _Names:
             blank(letters, self.starts[some], self.ends[some] - 1, digits[some])
             names = pa.StringArray.from_buffers(len(names), names.buffers()[1], pa.py_buffer(letters))
         encoded = names.dictionary_encode()
-        return [_BLANKED.sub("", name) for name in _plain(encoded.dictionary)], encoded.indices.to_numpy()
+        return [_BLANKED.sub("", name) for name in plain_texts(encoded.dictionary)], encoded.indices.to_numpy()
 
     def called(self, where: Int64s | None) -> npt.NDArray[np.object_]:
         """Return the whole names of some rows."""
@@ -281,7 +231,7 @@ class _Names:
             whole: npt.NDArray[np.object_] = names.to_numpy(zero_copy_only=False)
             return whole
         encoded = names.dictionary_encode()
-        return _objects(_plain(encoded.dictionary), encoded.indices.to_numpy())
+        return objects(plain_texts(encoded.dictionary), encoded.indices.to_numpy())
 
 
 def _part(batch: pa.RecordBatch, plan: Plan) -> Part:
@@ -289,6 +239,8 @@ def _part(batch: pa.RecordBatch, plan: Plan) -> Part:
     nothing = np.zeros(rows, np.bool_)
     is_copy = names.letters[names.starts] == ord("[")
     is_launch = _numbers(batch.column("Grid X")).known & ~is_copy if plan.has("Grid X") else nothing
+    for name in filter(plan.has, UNREAD):
+        closed(batch.column(name))
     every = _Cells(batch, plan, names, None)
     has_device = every.texts("Device", bool)
     is_call = ~is_copy & ~is_launch
@@ -298,13 +250,13 @@ def _part(batch: pa.RecordBatch, plan: Plan) -> Part:
         if flags.any():
             cells = _Cells(batch, plan, names, None if flags.all() else np.flatnonzero(flags))
             tables[name] = cells.common() | _ROWS[name](cells)
-    devices = _plain(batch.column("Device").dictionary) if plan.has("Device") else []
+    devices = plain_texts(batch.column("Device").dictionary) if plan.has("Device") else []
     return Part(rows, tables, [device for device in devices if device])
 
 
 def _correlations(cells: _Cells, strict: bool) -> pd.arrays.IntegerArray:
     """Return the numbers of calls: from their own column, else from behind the names."""
-    suffixes, digits = (_at(column, cells.where) for column in cells.names.numbers)
+    suffixes, digits = (at(column, cells.where) for column in cells.names.numbers)
     flags = digits > 0
     own = cells.whole("Correlation_ID")
     if own is None:
@@ -320,13 +272,13 @@ def _launches(cells: _Cells) -> Columns:
     sizes = {axis.replace(" ", "_").lower(): cells.whole(axis) for axis in AXES}
     must(not any(column is None or column.isna().any() for column in sizes.values()))
     kernels, codes = cells.names.encoded
-    codes = _at(codes, cells.where)
+    codes = at(codes, cells.where)
     # What looks like a call keeps its number, and is no reason to take that for its own.
     must(not any(kernels[code].endswith("])") for code in np.unique(codes).tolist()))
     return {
         **sizes,
         **cells.place(),
-        "kernel": _objects(kernels, codes),
+        "kernel": objects(kernels, codes),
         "correlation_id": _correlations(cells, strict=True),
         "registers_per_thread": cells.whole("Registers Per Thread"),
         **{SIZES[column]: cells.size(column) for column in ("Static SMem", "Dynamic SMem")},
@@ -335,12 +287,12 @@ def _launches(cells: _Cells) -> Columns:
 
 def _transfers(cells: _Cells) -> Columns:
     names, codes = cells.names.encoded
-    codes = _at(codes, cells.where)
+    codes = at(codes, cells.where)
     kinds = [match[1] if (match := _COPY.fullmatch(name)) else None for name in names]
     must(all(kinds[code] for code in np.unique(codes).tolist()))
     return {
         **cells.place(),
-        "kind": _objects(kinds, codes),
+        "kind": objects(kinds, codes),
         "bytes": cells.size("Size"),
         "source_memory": cells.texts("SrcMemType", lambda text: text or None),
         "target_memory": cells.texts("DstMemType", lambda text: text or None),

@@ -12,7 +12,7 @@ from typing import BinaryIO
 import numpy as np
 
 from profsvc.errors import BrokenInputError
-from profsvc.formats.blocks import BLOCK, SMALL_BLOCK, ahead, cut, lines_of
+from profsvc.formats.blocks import BLOCK, SMALL_BLOCK, apart, lines_of
 from profsvc.formats.ncu_lines import REJECT, ROW, SKIP, Record
 from profsvc.formats.numbers import DOT_MARKS_DECIMALS, Evidence, NumberFormat
 from profsvc.formats.nvprof_blocks import Part, Plan, parse, plan_of
@@ -130,37 +130,21 @@ class _Walk:
         self.checked: Layout | None = None
 
     def batches(self) -> Iterator[Batch]:
-        for block, plan, part in ahead(self.text.blocks(BLOCK), self._plan, parse):
-            tried = plan is not None and plan == self._plan()
-            if part and tried:
-                yield from self._take(part)
-            else:
-                yield from self._closer(bytes(block), tried)
+        for found in apart(self.text.blocks(BLOCK), self._plan, parse, SMALL_BLOCK):
+            if isinstance(found, Part):
+                yield from self._take(found)
+                continue
+            for line in found:
+                for record in self.scanner.feed(self.line, line):
+                    self._record(record)
+                self.line += 1
+                if self.page.size >= BATCH_ROWS or self.ledger.full:
+                    yield self.ledger.batch(self.page.take())
         for record in self.scanner.settle(SKIP):
             self._record(record)
 
     def _plan(self) -> Plan | None:
         return plan_of(self.scanner.layout, self.page.values) if self.is_csv and self.signs.evidence.settled else None
-
-    def _closer(self, block: bytes, tried: bool = False) -> Iterator[Batch]:
-        """Read what is plain of a block at once, and the rest of it line by line; ``tried`` if all of it is not."""
-        while block:
-            plan = self._plan()
-            if plan and not tried and (part := parse(block, plan)):
-                yield from self._take(part)
-                return
-            tried = False
-            end = cut(block, halve=plan is not None, small=SMALL_BLOCK)
-            if plan and end < len(block):
-                yield from self._closer(block[:end])
-            else:
-                for line in lines_of(block[:end]):
-                    for record in self.scanner.feed(self.line, line):
-                        self._record(record)
-                    self.line += 1
-                    if self.page.size >= BATCH_ROWS or self.ledger.full:
-                        yield self.ledger.batch(self.page.take())
-            block = block[end:]
 
     def _record(self, record: Record) -> None:
         layout = self.scanner.layout

@@ -1,9 +1,9 @@
 """How fast the readers are, each beside a named peer that reads the same file in the same run.
 
-Run it with ``python -m tests.benchmarks.reading``. It generates a gpu-trace of nvprof, a log of nvidia-smi and a wide
-raw page of Nsight Compute (5 million rows, 10 million rows, 2000 kernels of 800 metrics), and other traces and a log
-(500,000 rows each; ``--scale 0.1`` makes a tenth of everything), and reads each without a store,
-alternating with its peer. A ratio above 1 means that profsvc is the faster.
+Run it with ``python -m tests.benchmarks.reading``. It generates traces of nvprof and of nsys stats, a log of nvidia-smi
+and a wide raw page of Nsight Compute (5 million rows each, 10 million rows, 2000 kernels of 800 metrics), a trace of
+PyTorch and a log of LabVIEW (500,000 rows each; ``--scale 0.1`` makes a tenth of everything), and reads each
+without a store, alternating with its peer. A ratio above 1 means that profsvc is the faster.
 Times are without the imports; the memory is the highest of the process.
 """
 
@@ -54,6 +54,7 @@ with open(path, newline="") as stream:
 """
 PEERS = {
     "nsys gpu_trace": ("csv module, partly typed", CSV_PEER.replace("DELIMITER", repr(","))),
+    "nsys api_trace": ("csv module, partly typed", CSV_PEER.replace("DELIMITER", repr(","))),
     "LVM": ("csv module, typed", CSV_PEER.replace("DELIMITER", repr("\t"))),
     "PyTorch trace": ("json module, whole file", "import json\njson.load(open(path))"),
     "nvprof gpu-trace": (
@@ -136,10 +137,25 @@ def nsys_trace(rows: int) -> Iterator[str]:
     draw, start = random.Random(4), 10**9
     for row in range(rows):
         start += draw.randrange(1, 10**5)
-        yield (
-            f"{start},{draw.randrange(10**3, 10**6)},{row},{draw.randrange(1, 4096)},1,1,256,1,1,32,0.000,0.000,,,,,"
-            f'NVIDIA H200 (0),1,,7,"{KERNELS[draw.randrange(60)]}"\n'
-        )
+        duration = draw.randrange(10**3, 10**6)
+        if row % 5 == 4:
+            size = draw.randrange(1, 1 << 26)
+            middle = f",,,,,,,,,{size / 1e6:.3f},{size * (10**9 // duration) / 1e6:.3f},Pageable,Device"
+            name = "[CUDA memcpy Host-to-Device]"
+        else:
+            resources = f"{draw.randrange(16, 128)},{draw.choice((0, 4, 16)) / 1e3:.3f},0.000"
+            middle = f"{draw.randrange(1, 4096)},1,1,256,1,1,{resources},,,,"
+            name = f'"{KERNELS[draw.randrange(60)]}"'
+        yield f"{start},{duration},{row},{middle},NVIDIA H200 (0),1,,7,{name}\n"
+
+
+def nsys_calls(rows: int) -> Iterator[str]:
+    yield "Start (ns),Duration (ns),Name,Result,CorrID,Pid,Tid,T-Pri,Thread Name\n"
+    draw, start = random.Random(7), 10**9
+    for row in range(rows):
+        start += draw.randrange(1, 10**5)
+        name = draw.choice(("cudaLaunchKernel_v7000", "cudaMemcpyAsync_v3020", "cudaStreamSynchronize_v3020"))
+        yield f"{start},{draw.randrange(10**3, 10**6)},{name},0,{row},4711,4711,20,python\n"
 
 
 def kineto(rows: int) -> Iterator[str]:
@@ -171,7 +187,8 @@ CASES = (
     ("nvprof gpu-trace", gpu_trace, 5_000_000),
     ("nvidia-smi log", smi_log, 10_000_000),
     ("ncu raw, wide", ncu_raw, 2_000),
-    ("nsys gpu_trace", nsys_trace, 500_000),
+    ("nsys gpu_trace", nsys_trace, 5_000_000),
+    ("nsys api_trace", nsys_calls, 5_000_000),
     ("PyTorch trace", kineto, 500_000),
     ("LVM", lvm, 500_000),
 )

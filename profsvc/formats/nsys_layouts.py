@@ -1,0 +1,112 @@
+"""The reports of ``nsys stats`` that are taken: the columns that tell each, and the units of its columns."""
+
+import re
+from dataclasses import dataclass, field
+
+from profsvc.errors import BrokenInputError
+from profsvc.formats.nsys import factor_of
+
+_UNIT = re.compile(r"(.*?) ?\(([^()]*)\)")
+_BEGUN = re.compile(
+    r"(?:# )?(?:Processing \[[^\]]*\] with|Running) \[(?:[^\] ]*[/\\])?(?P<script>[A-Za-z0-9_]+)"
+    r"|\[[0-9]{1,4}/[0-9]{1,4}\] Executing '(?P<executed>[A-Za-z0-9_]+)"
+    r"|\s*\*\* .*\((?P<titled>[a-z0-9_]+)(?::[^()]*)?\):\s*$"
+)
+_ALIASES = {
+    "Average": "Avg",
+    "Minimum": "Min",
+    "Maximum": "Max",
+    "Operations": "Count",
+    "Num Calls": "Calls",
+    "CorrID": "CorrId",
+    "Pid": "PID",
+    "Tid": "TID",
+}
+WHOLE = {"CorrId", "GrdX", "GrdY", "GrdZ", "BlkX", "BlkY", "BlkZ", "Reg/Trd", "Ctx", "Strm", "PID", "TID"}
+WHOLE |= {"Instances", "Count", "Calls"}
+TIMES = ("Start", "End", "Duration")
+_NUMBERS = WHOLE | {*TIMES, "Total Time", "Total", "Time", "Avg", "Min", "Max", "Med", "StdDev"}
+_NUMBERS |= {"StcSMem", "DymSMem", "Bytes", "Throughput"}
+GPU_TRACE, API_TRACE, NVTX_TRACE = "cuda_gpu_trace", "cuda_api_trace", "nvtx_trace"
+# The first report whose columns a header has is the one that it begins.
+REPORTS: list[tuple[str, set[str]]] = [
+    (GPU_TRACE, {"Start", "Duration", "CorrId", "GrdX", "BlkX", "Strm", "Name"}),
+    (API_TRACE, {"Start", "Duration", "Name", "Result", "CorrId", "PID", "TID"}),
+    *((NVTX_TRACE, {*TIMES, "Name", "PID", own}) for own in ("RangeId", "NumChild", "StartTID")),
+    ("cuda_gpu_sum", {"Total Time", "Instances", "Category", "Operation", "Avg"}),
+    ("nvtx_sum", {"Total Time", "Instances", "Range", "Avg"}),
+    ("cuda_gpu_kern_sum", {"Total Time", "Instances", "Name", "Avg"}),
+    ("cuda_api_sum", {"Total Time", "Calls", "Name", "Avg"}),
+    ("cuda_gpu_mem_time_sum", {"Total Time", "Count", "Operation", "Avg"}),
+    ("cuda_gpu_mem_size_sum", {"Total", "Count", "Operation", "Avg"}),
+    # The console of 2019 and 2020 calls the operation Name.
+    ("gpumemtimesum", {"Total Time", "Count", "Name", "Avg"}),
+    ("gpumemsizesum", {"Total", "Count", "Name", "Avg"}),
+]
+_OF_THE_UNIT = ("Total Time", "Total", "Avg", "Med", "Min", "Max", "StdDev")
+
+
+def column_of(cell: str) -> tuple[str, str | None]:
+    """Return the name of a column, as new versions call it, and its unit, from its cell in the header.
+
+    >>> column_of("Duration (ns)"), column_of("Average")
+    (('Duration', 'ns'), ('Avg', None))
+    """
+    match = _UNIT.fullmatch(cell.strip())
+    name = (match[1] if match else cell).strip()
+    return _ALIASES.get(name, name), match[2] if match else None
+
+
+@dataclass(eq=False)
+class Layout:
+    """The columns of one report: where each stands, and its unit; ``unit`` is that of a title above the header."""
+
+    header: list[str]
+    unit: str = ""
+    report: str = ""
+    places: dict[str, int] = field(default_factory=dict)
+    units: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Find the columns."""
+        for place, cell in enumerate(self.header):
+            name, unit = column_of(cell)
+            self.places.setdefault(name, place)
+            if unit is not None:
+                self.units.setdefault(name, unit)
+        if self.unit:
+            self.units |= {name: self.unit for name in _OF_THE_UNIT if name in self.places and name not in self.units}
+        self.report = next((name for name, needs in REPORTS if needs <= set(self.places)), "")
+        self.numeric = sorted(self.places[name] for name in _NUMBERS if name in self.places)
+        exact = [name for name in (*TIMES, "Total Time") if self.units.get(name) == "ns"]
+        self.integers = sorted({self.places[name] for name in (*WHOLE, *exact) if name in self.places})
+
+    def check(self, line: int) -> None:
+        """Refuse a report whose times have no unit that we know."""
+        needed = [name for name in ("Start", "Duration", "Total Time") if name in self.places]
+        for name in needed:
+            if factor_of(self.units.get(name), "s") is None:
+                raise BrokenInputError(
+                    f"line {line}: the header is {self.header[self.places[name]]!r}, without a unit of time that is "
+                    "known (ns, us, ms or s), so its values could be anything; export again with a newer nsys stats"
+                )
+
+
+def layout_of(header: list[str], unit: str = "") -> Layout | None:
+    """Return the layout of the report with these columns; None if it is not one that is taken.
+
+    >>> layout_of(["Time (%)", "Total Time (ns)", "Instances", "Avg (ns)", "Name"]).report
+    'cuda_gpu_kern_sum'
+    """
+    layout = Layout(header, unit)
+    return layout if layout.report else None
+
+
+def begun(line: str) -> str | None:
+    """Return the report that a line of the tool says it begins.
+
+    >>> begun(" ** CUDA GPU Kernel Summary (cuda_gpu_kern_sum):"), begun("[5/8] Executing 'gpukernsum' stats report")
+    ('cuda_gpu_kern_sum', 'gpukernsum')
+    """
+    match = _BEGUN.match(line)
+    return match[str(match.lastgroup)] if match else None
