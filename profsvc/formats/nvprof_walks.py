@@ -12,7 +12,7 @@ from typing import BinaryIO
 import numpy as np
 
 from profsvc.errors import BrokenInputError
-from profsvc.formats.blocks import BLOCK, SMALL_BLOCK, ahead, cut, lines_of
+from profsvc.formats.blocks import SMALL_BLOCK, ahead, cut, lines_of
 from profsvc.formats.ncu_lines import REJECT, ROW, SKIP, Record
 from profsvc.formats.numbers import DOT_MARKS_DECIMALS, Evidence, NumberFormat
 from profsvc.formats.nvprof_blocks import Part, Plan, parse, plan_of
@@ -23,6 +23,8 @@ from profsvc.formats.stream import Text
 from profsvc.tables import Batch, frame_of_arrays
 
 BATCH_ROWS = 10_000
+# Several blocks are on their way into the store at once, each with several copies of its columns.
+BLOCK = 5 << 19
 SAID = 5
 FIRST_BLOCK = 1 << 16
 EXPORT_AGAIN = "print it again with: LC_ALL=C nvprof --csv --log-file FILE ..."
@@ -136,6 +138,7 @@ class _Walk:
                 yield from self._take(part)
             else:
                 yield from self._closer(bytes(block), tried)
+            del block, part  # they would stay until the next are there
         for record in self.scanner.settle(SKIP):
             self._record(record)
 
