@@ -97,6 +97,7 @@ def apart(
             yield part
         else:
             yield from _closer(bytes(block), plan_of, parse, small, tried)
+        del block, part  # they would stay until the next are there
 
 
 def _closer(

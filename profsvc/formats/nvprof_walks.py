@@ -12,7 +12,7 @@ from typing import BinaryIO
 import numpy as np
 
 from profsvc.errors import BrokenInputError
-from profsvc.formats.blocks import BLOCK, SMALL_BLOCK, apart, lines_of
+from profsvc.formats.blocks import SMALL_BLOCK, apart, lines_of
 from profsvc.formats.ncu_lines import REJECT, ROW, SKIP, Record
 from profsvc.formats.numbers import DOT_MARKS_DECIMALS, Evidence, NumberFormat
 from profsvc.formats.nvprof_blocks import Part, Plan, parse, plan_of
@@ -23,6 +23,8 @@ from profsvc.formats.stream import Text
 from profsvc.tables import Batch, frame_of_arrays
 
 BATCH_ROWS = 10_000
+# Several blocks are on their way into the store at once, each with several copies of its columns.
+BLOCK = 5 << 19
 SAID = 5
 FIRST_BLOCK = 1 << 16
 EXPORT_AGAIN = "print it again with: LC_ALL=C nvprof --csv --log-file FILE ..."
@@ -133,6 +135,7 @@ class _Walk:
         for found in apart(self.text.blocks(BLOCK), self._plan, parse, SMALL_BLOCK):
             if isinstance(found, Part):
                 yield from self._take(found)
+                del found  # it would stay until the next is there
                 continue
             for line in found:
                 for record in self.scanner.feed(self.line, line):

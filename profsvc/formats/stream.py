@@ -19,8 +19,8 @@ import zstandard
 from profsvc.errors import InputError, TooLargeError
 
 CHUNK = 1 << 20
-# Small pieces stay in the caches of the processor.
-LOOKED_AT = 1 << 17
+# Small pieces stay in the caches of the processor; below the buffer of a stream each would be copied once more.
+LOOKED_AT = 1 << 18
 SPOOL_BYTES = 32 << 20
 LINE_LIMIT = 16 << 20
 # A few bytes of zstd can hold 128 KiB of zeros: small pieces of input bound the output of one step.

@@ -73,20 +73,20 @@ class Arrival:
             raise _changed(number)
         return data
 
-    def block(self, number: int) -> bytes:
+    def block(self, number: int) -> bytes | memoryview:
         """Return a block of the bytes; raise `InputError` if it is not what was hashed."""
         with self._turn:
             while number >= len(self._sums):
                 self._hash_next()
             first, piece = self._fresh
             if 0 <= (number - first) * BLOCK < len(piece):
-                return piece[(number - first) * BLOCK : (number - first + 1) * BLOCK]
+                return memoryview(piece)[(number - first) * BLOCK : (number - first + 1) * BLOCK]
             data = self._read(number, 1)
         if zlib.crc32(data) != self._sums[number]:
             raise _changed(number)
         return data
 
-    def blocks(self) -> Iterator[bytes]:
+    def blocks(self) -> Iterator[bytes | memoryview]:
         """Yield the bytes from the first to the last."""
         return map(self.block, range(-(-self.size // BLOCK)))
 
@@ -101,7 +101,7 @@ class _Checked(io.RawIOBase):
     def __init__(self, arrival: Arrival) -> None:
         self._arrival = arrival
         self._place = 0
-        self._last: tuple[int, bytes] = (-1, b"")
+        self._last: tuple[int, bytes | memoryview] = (-1, b"")
 
     def readable(self) -> bool:
         return True

@@ -37,13 +37,18 @@ def copy_columns(connection: Connection, table: str, columns: Mapping[str, Colum
 
     Raises `DomainError` where a column is not of the table, columns differ in length, or a number does not fit.
     """
-    fields = [_field(table, name, column) for name, column in columns.items()]
-    if len({len(field.cells) for field in fields}) > 1:
-        raise DomainError(f"columns of {table!r} differ in length: {[len(field.cells) for field in fields]}")
+    given = {name: _field(table, name, column) for name, column in columns.items()}
+    lengths = [len(field.cells) for field in given.values()]
+    if len(set(lengths)) > 1:
+        raise DomainError(f"columns of {table!r} differ in length: {lengths}")
+    # A column that is not named is null.
+    named = {name: field for name, field in given.items() if field.there is None or field.there.any()}
+    named = named or given
+    fields = list(named.values())
     if not fields or not len(fields[0].cells):
         return
     driver: Any = connection.connection.driver_connection
-    words = f"COPY {table} ({', '.join(columns)}) FROM STDIN (FORMAT BINARY)"
+    words = f"COPY {table} ({', '.join(named)}) FROM STDIN (FORMAT BINARY)"
     with driver.cursor() as cursor, cursor.copy(words) as copy:
         copy.write(HEADER)
         for begin in range(0, len(fields[0].cells), ROWS_AT_ONCE):
@@ -103,7 +108,7 @@ def _texts(column: Sequence[str | None]) -> Field:
     return Field(coded[codes], None if there.all() else there)
 
 
-def block(fields: Sequence[Field]) -> bytes:
+def block(fields: Sequence[Field]) -> memoryview:
     """Return rows as COPY takes them.
 
     >>> block([Field(np.array([1, 2], ">i2"), np.array([True, False]))]).hex(" ", 2)
@@ -121,10 +126,10 @@ def block(fields: Sequence[Field]) -> bytes:
         rows[f"l{n}"] = field.cells.dtype.itemsize if field.there is None else -1
         if field.there is None:
             rows[f"v{n}"] = field.cells
-    return rows.tobytes()
+    return rows.view(np.uint8).data
 
 
-def _scattered(fields: Sequence[Field]) -> bytes:
+def _scattered(fields: Sequence[Field]) -> memoryview:
     """Lay rows out that differ in length: each field goes to where it begins in its row."""
     lengths = [_lengths(field) for field in fields]
     ends = np.cumsum(2 + sum(4 + np.maximum(length, 0) for length in lengths))
@@ -142,7 +147,7 @@ def _scattered(fields: Sequence[Field]) -> bytes:
         else:
             _put(out, places, cells)
         at += np.maximum(length, 0)
-    return out.tobytes()
+    return out.data
 
 
 def _lengths(field: Field) -> "np.ndarray[Any, np.dtype[np.int64]]":

@@ -144,26 +144,38 @@ class Combinations:
         """Begin with an empty cache of ``table``, one of `COMBINED`."""
         self._names = Names(store, table)
         self._hashes = np.empty(0, np.int64)
-        self._rows = np.empty((0, len(COMBINED[table])), np.int64)
+        self._rows = np.empty((len(COMBINED[table]), 0), np.int64)
         self._numbers = np.empty(0, np.int64)
-        odd = np.random.default_rng(1).integers(1 << 62, size=self._rows.shape[1], dtype=np.int64)
+        odd = np.random.default_rng(1).integers(1 << 62, size=len(self._rows), dtype=np.int64)
         self._factors = odd * 2 + 1
 
     def numbers(self, columns: Sequence[Ints]) -> Ints:
         """Return the number of each row of the columns; `NONE` stands for null."""
-        codes, first = self._factorized(columns)
-        distinct = np.stack([column[first] for column in columns], axis=1)
-        hashes = (distinct * self._factors).sum(axis=1)
-        place = np.minimum(np.searchsorted(self._hashes, hashes), max(len(self._hashes) - 1, 0))
-        known = np.zeros(len(distinct), np.bool_)
+        if all(len(column) and (column == column[0]).all() for column in columns):
+            return np.repeat(self._found([column[:1] for column in columns]), len(columns[0]))
+        return self._found(columns)
+
+    def _found(self, columns: Sequence[Ints]) -> Ints:
+        hashes = sum(column * factor for column, factor in zip(columns, self._factors, strict=True))
+        known = np.zeros(len(hashes), np.bool_)
+        numbers = np.empty(len(hashes), np.int64)
         if len(self._hashes):
-            known = (self._rows[place] == distinct).all(axis=1)
-        numbers = np.empty(len(distinct), np.int64)
-        numbers[known] = self._numbers[place[known]]
+            place = np.searchsorted(self._hashes, hashes)
+            place[place == len(self._hashes)] = 0
+            known = np.ones(len(hashes), np.bool_)
+            for own, column in zip(self._rows, columns, strict=True):
+                known &= own[place] == column
+            numbers = self._numbers[place]
         if not known.all():
-            new = distinct[~known]
-            numbers[~known] = self._names.numbers([(_text_of(row),) for row in new.tolist()])
-            self._keep(hashes[~known], new, numbers[~known])
+            new = np.flatnonzero(~known)
+            numbers[new] = self._added([column[new] for column in columns], hashes[new])
+        return numbers
+
+    def _added(self, columns: Sequence[Ints], hashes: Ints) -> Ints:
+        codes, first = self._factorized(columns)
+        distinct = np.stack([column[first] for column in columns])
+        numbers = np.array(self._names.numbers([(_text_of(row),) for row in distinct.T.tolist()]))
+        self._keep(hashes[first], distinct, numbers)
         return numbers[codes]
 
     def _factorized(self, columns: Sequence[Ints]) -> tuple[Ints, Ints]:
@@ -183,10 +195,10 @@ class Combinations:
 
     def _keep(self, hashes: Ints, rows: Ints, numbers: Ints) -> None:
         if len(self._hashes) > CACHED:
-            self._hashes, self._rows, self._numbers = self._hashes[:0], self._rows[:0], self._numbers[:0]
+            self._hashes, self._rows, self._numbers = self._hashes[:0], self._rows[:, :0], self._numbers[:0]
         order = np.argsort(together := np.concatenate((self._hashes, hashes)), kind="stable")
         self._hashes = together[order]
-        self._rows = np.concatenate((self._rows, rows))[order]
+        self._rows = np.concatenate((self._rows, rows), axis=1)[:, order]
         self._numbers = np.concatenate((self._numbers, numbers))[order]
 
 

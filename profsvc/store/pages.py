@@ -100,7 +100,7 @@ class Tree:
     def __init__(self, root: int) -> None:
         """Begin a table whose first page in the file is ``root``."""
         self.root = root
-        self.leaves: list[tuple[int, int]] = []  # page, last row id
+        self.leaves: list[Ints] = []  # a row a page: its number, its last row id
         self.only = b""
 
     def add(self, first_page: int, first_row: int, columns: Sequence[Column]) -> Bytes:
@@ -132,8 +132,8 @@ class Tree:
             heads[:, number] = cell.types
         _put(space, places, heads)
         self._pointers(space, places, page_of, firsts)
-        self.leaves += zip(range(first_page, first_page + pages), (first_row + firsts[1:] - 1).tolist(), strict=True)
-        self.only = bytes(space[:PAGE]) if len(self.leaves) == 1 else b""
+        self.only = bytes(space[:PAGE]) if pages == 1 and not self.leaves else b""
+        self.leaves.append(np.stack((first_page + np.arange(pages), first_row + firsts[1:] - 1), axis=1))
         return space[: pages * PAGE]
 
     def _pointers(self, space: Bytes, places: Ints, page_of: Ints, firsts: Ints) -> None:
@@ -150,7 +150,7 @@ class Tree:
         """Return the root, and the pages between it and the leaves, to be put at ``first_page``."""
         if self.only:  # it goes where the root is, and its own place stays free
             return self.only, b""
-        level, between = self.leaves, bytearray()
+        level, between = np.concatenate(self.leaves), bytearray()
         while True:
             pages, level = _interior(level, first_page + len(between) // PAGE)
             if len(level) == 1:
@@ -190,7 +190,7 @@ def _cut(ends: Ints) -> Ints:
     with_pointers = ends + POINTER * np.arange(1, len(ends) + 1)
     firsts, used = [0], 0
     while firsts[-1] < len(ends):
-        firsts.append(int(np.searchsorted(with_pointers, used + PAGE - LEAF_HEAD, "right")))
+        firsts.append(int(with_pointers.searchsorted(used + PAGE - LEAF_HEAD, "right")))
         used = int(with_pointers[firsts[-1] - 1])
     return np.array(firsts)
 
@@ -203,26 +203,37 @@ def _put(space: Bytes, places: Ints, rows: Bytes) -> None:
         words[places + begin] = np.ascontiguousarray(rows[:, begin : begin + WORD]).view("<u8")[:, 0]
 
 
-def _interior(children: Sequence[tuple[int, int]], first_page: int) -> tuple[bytes, list[tuple[int, int]]]:
-    """Return the pages above ``children`` (page, last row id), and the same of these pages."""
-    pages = bytearray()
-    level: list[tuple[int, int]] = []
-    fitting = (PAGE - INTERIOR_HEAD) // (POINTER + CHILD + len(_varint(children[-1][1]))) + 1
+def _interior(children: Ints, first_page: int) -> tuple[bytes, Ints]:
+    """Return the pages above ``children`` (a row each: page, last row id), and the same of these pages."""
+    pages, level = bytearray(), []
+    fitting = (PAGE - INTERIOR_HEAD) // (POINTER + CHILD + len(_varint(int(children[-1, 1])))) + 1
     parts = -(-len(children) // fitting)  # of nearly the same size: no page has less than two children
     bounds = [len(children) * part // parts for part in range(parts + 1)]
-    for begin, end in pairwise(bounds):
-        *left, last = children[begin:end]
-        cells = [struct.pack(">I", page) + _varint(row) for page, row in left]
-        places, place = [], PAGE
-        for cell in cells:
-            place -= len(cell)
-            places.append(place)
-        head = struct.pack(">BHHHBI", INTERIOR, 0, len(cells), place, 0, last[0])
-        pointers = struct.pack(f">{len(places)}H", *places)
-        body = b"".join(reversed(cells))
-        pages += head + pointers + bytes(PAGE - len(head) - len(pointers) - len(body)) + body
-        level.append((first_page + len(level), last[1]))
-    return bytes(pages), level
+    for number, (begin, end) in enumerate(pairwise(bounds)):
+        left, last = children[begin : end - 1], children[end - 1]
+        cells, lengths = _child_cells(left)
+        places = PAGE - np.cumsum(lengths)
+        head = struct.pack(">BHHHBI", INTERIOR, 0, len(left), places[-1], 0, last[0])
+        pointers = places.astype(">u2").tobytes()
+        pages += head + pointers + bytes(PAGE - len(head) - len(pointers) - len(cells)) + cells
+        level.append((first_page + number, last[1]))
+    return bytes(pages), np.array(level, np.int64)
+
+
+def _child_cells(children: Ints) -> tuple[bytes, Ints]:
+    """Return cells of a page and a row id, the last first, and how long each is, the first first.
+
+    >>> _child_cells(np.array([[2, 5], [3, 300]]))
+    (b'\\x00\\x00\\x00\\x03\\x82,\\x00\\x00\\x00\\x02\\x05', array([5, 6]))
+    """
+    shifts = 7 * np.arange(MOST_ROW_ID.bit_length() // 7 - 1, -1, -1)
+    digits = children[:, 1:] >> shifts
+    written = np.ones((len(children), CHILD + len(shifts)), np.bool_)
+    written[:, CHILD:-1] = digits[:, :-1] > 0
+    cells = np.empty(written.shape, np.uint8)
+    cells[:, :CHILD] = children[:, :1].astype(">u4").view(np.uint8)
+    cells[:, CHILD:] = digits & 0x7F | np.where(shifts, 0x80, 0)
+    return cells[::-1][written[::-1]].tobytes(), written.sum(axis=1)
 
 
 class PageFile:

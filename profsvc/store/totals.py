@@ -1,19 +1,22 @@
 """All launches of a kernel in a file, summed up: how many, how long in total, and how their durations are spread.
 
-Percentiles need every duration, so these wait in a temporary file and are sorted a few kernels at a time: the memory
-does not grow with the file, but with the launches of its busiest kernel beyond `AT_ONCE`.
+Percentiles need every duration, so these wait in a temporary file, in blocks that are sorted by kernel: a few kernels
+at a time lie in one stretch of each block, and are read and sorted together. The memory does not grow with the file,
+but with the kernels of each block, and with the launches of the busiest kernel beyond `AT_ONCE`.
 """
 
 import tempfile
 from collections.abc import Iterator
-from typing import IO, Any, NamedTuple
+from typing import IO, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
-RECORD = np.dtype([("kernel", "<i8"), ("duration", "<f8")])
 IN_MEMORY = 1 << 20
+IN_BLOCK = 1 << 17
 AT_ONCE = 1 << 19
+WIDTH = 8
 SHARES = {"p50_ns": 0.5, "p95_ns": 0.95}
 
 Floats = npt.NDArray[np.float64]
@@ -33,6 +36,13 @@ class Total(NamedTuple):
     max_ns: float | None = None
 
 
+class _Block(NamedTuple):
+    """Where the durations of kernels, in the order of their numbers, begin and end in the file."""
+
+    kernels: Ints
+    bounds: Ints
+
+
 class Totals:
     """Gathers the durations of launches, batch by batch."""
 
@@ -40,15 +50,32 @@ class Totals:
         """Begin with no launches."""
         self._file: IO[bytes] = tempfile.SpooledTemporaryFile(max_size=IN_MEMORY)  # noqa: SIM115
         self._launches: dict[int, int] = {}
+        self._waiting: list[tuple[Ints, Floats]] = []
+        self._blocks: list[_Block] = []
 
     def add(self, kernels: Ints, durations: Floats) -> None:
         """Take the kernel and the duration in ns of each launch, NaN where there is none."""
-        for kernel, count in zip(*np.unique(kernels, return_counts=True), strict=True):
-            self._launches[int(kernel)] = self._launches.get(int(kernel), 0) + int(count)
+        self._waiting.append((kernels, durations))
+        if sum(len(waiting) for waiting, _ in self._waiting) >= IN_BLOCK:
+            self._flush()
+
+    def _flush(self) -> None:
+        """Write what waits as a block."""
+        if not self._waiting:
+            return
+        kernels, durations = map(np.concatenate, zip(*self._waiting, strict=True))
+        self._waiting = []
+        codes, found = pd.factorize(kernels, sort=True)
+        for kernel, count in zip(found.tolist(), np.bincount(codes).tolist(), strict=True):
+            self._launches[kernel] = self._launches.get(kernel, 0) + count
         timed = ~np.isnan(durations)
-        records = np.empty(int(timed.sum()), RECORD)
-        records["kernel"], records["duration"] = kernels[timed], durations[timed]
-        self._file.write(records.tobytes())
+        codes, durations = codes[timed], durations[timed]
+        # Few codes are sorted by their digits, which numpy does with narrow numbers.
+        order = np.argsort(codes.astype(np.min_scalar_type(len(found))), kind="stable")
+        begin = self._blocks[-1].bounds[-1] if self._blocks else 0
+        bounds = np.concatenate(([0], np.cumsum(np.bincount(codes, minlength=len(found)))))
+        self._blocks.append(_Block(found, begin + bounds))
+        self._file.write(durations[order].tobytes())
 
     def close(self) -> None:
         """Let go of the temporary file."""
@@ -56,13 +83,13 @@ class Totals:
 
     def rows(self) -> Iterator[Total]:
         """Yield a row a kernel, in the order of their numbers."""
+        self._flush()
         for group in self._groups():
-            found = [part[(part["kernel"] >= group[0]) & (part["kernel"] <= group[-1])] for part in self._parts()]
-            records = np.concatenate(found) if found else np.empty(0, RECORD)
-            records = records[np.argsort(records["kernel"], kind="stable")]
-            bounds = np.searchsorted(records["kernel"], [*group, group[-1] + 1])
-            for kernel, begin, end in zip(group, bounds, bounds[1:], strict=False):
-                yield _total(kernel, self._launches[kernel], np.sort(records["duration"][begin:end]))
+            found: dict[int, list[Floats]] = {kernel: [] for kernel in group}
+            for kernel, durations in self._parts(group[0], group[-1]):
+                found[kernel].append(durations)
+            for kernel, parts in found.items():
+                yield _total(kernel, self._launches[kernel], np.sort(np.concatenate(parts)))
 
     def _groups(self) -> Iterator[list[int]]:
         """Yield kernels, as many at once as have few enough launches together, but at least one."""
@@ -77,10 +104,14 @@ class Totals:
         if group:
             yield group
 
-    def _parts(self) -> Iterator[npt.NDArray[Any]]:
-        self._file.seek(0)
-        while block := self._file.read(IN_MEMORY // RECORD.itemsize * RECORD.itemsize):
-            yield np.frombuffer(block, RECORD)
+    def _parts(self, first: int, last: int) -> Iterator[tuple[int, Floats]]:
+        """Yield the kernels from the first to the last with their durations, of each block."""
+        for block in self._blocks:
+            low, high = np.searchsorted(block.kernels, [first, last + 1])
+            bounds = block.bounds[low : high + 1]
+            self._file.seek(int(bounds[0]) * WIDTH)
+            durations = np.frombuffer(self._file.read(int(bounds[-1] - bounds[0]) * WIDTH))
+            yield from zip(block.kernels[low:high].tolist(), np.split(durations, bounds[1:-1] - bounds[0]), strict=True)
 
 
 def _total(kernel: int, launches: int, durations: Floats) -> Total:

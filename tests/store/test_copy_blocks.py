@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sqlalchemy import Column, Engine, Integer, SmallInteger, Table, text
 
 from profsvc import store
-from profsvc.errors import DomainError
+from profsvc.errors import DomainError, ServiceError
 from profsvc.store import copy_blocks
 from profsvc.store.bulk import insert_rows, values
 from profsvc.store.copy_blocks import copy_columns
@@ -116,3 +116,16 @@ def test_what_a_table_of_the_program_holds_goes_through(engine: Engine) -> None:
         assert there is not None
         assert [v if t else None for v, t in zip(cells.tolist(), there.tolist(), strict=True)] == values(table["a"])
     assert store.current(engine) == store.head()
+
+
+def test_a_column_of_nulls_is_not_sent(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    sent, block = [], copy_blocks.block
+    monkeypatch.setattr(copy_blocks, "block", lambda fields: sent.append(len(fields)) or block(fields))
+    columns = {"sensor_id": range(1, 3), "samples": [0, 0], "device": [None, None], "gpu_index": [None, None]}
+    columns |= {name: ["a", "b"] for name in ("quantity", "name", "unit")}
+    with writing(engine) as connection:
+        copy_columns(connection, "sensors", columns)
+    assert sent == [5]
+    assert [row[:4] for row in sensors(engine)] == [(1, "a", None, None), (2, "b", None, None)]
+    with pytest.raises(ServiceError), writing(engine) as connection:
+        copy_columns(connection, "sensors", {"sensor_id": [None]})

@@ -13,6 +13,7 @@ from tests.store.conftest import KERNELS, batches, info
 def test_totals_are_those_of_numpy(monkeypatch: pytest.MonkeyPatch, at_once: int) -> None:
     monkeypatch.setattr(totals, "AT_ONCE", at_once)
     monkeypatch.setattr(totals, "IN_MEMORY", 1024)
+    monkeypatch.setattr(totals, "IN_BLOCK", 300)
     draw = np.random.default_rng(3)
     kernels = draw.choice([5, 7, 100, 10**9], 1000)
     durations = np.where(draw.random(1000) < 0.1, np.nan, draw.lognormal(8, 2, 1000))
