@@ -99,15 +99,21 @@ def _all_steps(found: Plateaus, sharp: Steps, poll: float) -> Steps:
     return Steps(time[order], both[0][order], both[1][order], sharp.guard_s)
 
 
-def states(power: Load, rise: Array, decay: Array) -> States:
-    """Exact recurrence over the pieces, from the equilibrium with the first one."""
+def states(power: Load, rise: Array, decay: Array, held: Array | None = None) -> States:
+    """Exact recurrence over the pieces, from the equilibrium with the first one.
+
+    What each part held beside it at the begin, in the unit of power, is no part of the response, but has a say in
+    whether the part warms or cools: one that began too cold warms while the power rests.
+    """
     length, level = np.diff(power.edges)[:, np.newaxis], power.level - power.level[0]
     up, down = np.exp(-length / rise), np.exp(-length / decay)
-    begin, theta = np.empty(up.shape), np.zeros(rise.size)
+    begin, warms, theta = np.empty(up.shape), np.empty(up.shape, dtype=np.bool_), np.zeros(rise.size)
+    total = theta if held is None else held
     for s, target in enumerate(level.tolist()):
-        begin[s] = theta
-        theta = target + (theta - target) * np.where(theta < target, up[s], down[s])
-    return States(begin, np.where(begin < level[:, np.newaxis], rise, decay))
+        begin[s], warms[s] = theta, total < target
+        left = np.where(warms[s], up[s], down[s])
+        theta, total = target + (theta - target) * left, target + (total - target) * left
+    return States(begin, np.where(warms, rise, decay))
 
 
 def place(power: Load, t: Array) -> NDArray[np.intp]:

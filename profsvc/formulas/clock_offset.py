@@ -20,7 +20,6 @@ LEAST_RISE_C = 5.0  # below it the whole degrees of a sensor are all there is
 LEAST_EXPLAINED = 0.5
 LEAST_EVIDENCE = 10.0  # of the response: twice the logarithm of the likelihood
 MOST_STEPS = 1_000_000
-A_PART = 12.0  # the same of each part beyond the first
 UNLIKELY = 20.0  # and from where on a fit of least squares is not looked at again
 SAME_S = 0.01  # offsets, and
 SAME = 0.02  # logarithms of time constants of two fits that are one
@@ -80,8 +79,8 @@ def estimate_offset(
     pieces of one level, the recurrence over them is exact. Least squares from the best whole second of the search lead
     to the likeliest values of everything at once, the noise and the true places of the steps between two readings of
     the power included, for readings that the sensor has rounded: the moments at which they flip tell most. Fits with
-    fewer and more parts are averaged by their likelihood, where a part more costs what raises twice its logarithm by
-    twelve.
+    fewer and more parts, of a board that was at rest when the log began or was not, are averaged by their evidence:
+    the likelihood times the share that it leaves of what was believed of each parameter.
 
     The interval allows for correlated residuals (parts left out), for all other parameters and for what the fits differ
     by. Where it reaches farther than ``within_s`` there is no offset, but the interval is told, and how many steps more
@@ -181,7 +180,7 @@ def _doubt(told: _Likeliest, found: _offset_search.Found) -> str:
 
 
 def _likeliest(power: _heating.Load, t: Array, T: Array, found: _offset_search.Found) -> _Likeliest:
-    """Offset over fits with fewer and more parts, weighed by likelihood, and its error with what they differ by."""
+    """Offset over fits of fewer and more parts, at rest and not, weighed by evidence; what they differ by is error."""
     begun = sorted(found.fits, key=lambda fit: fit.rss)
     use = np.flatnonzero(_offset_search.usable(power, t, float(begun[0].phi[0])))
     use = use[:: max(-(-use.size // MOST_READINGS), 1)]
@@ -196,14 +195,15 @@ def _likeliest(power: _heating.Load, t: Array, T: Array, found: _offset_search.F
             if (parts == 1 or joint.resistance.min() > 0) and not joint.lost >= _lost(fits.get(parts)):
                 fits[parts] = joint
     kept = list(fits.values())
-    cost = np.array([joint.lost + A_PART * joint.resistance.size for joint in kept])
+    told = [at for joint in kept for at in joint.offsets]
+    cost = np.array([at.cost for at in told])
     weight = np.exp(-0.5 * (cost - cost.min()))
     weight = np.where(weight > LEAST_WEIGHT * weight.sum(), weight, 0.0)
     weight /= weight.sum()
-    offsets, errors = (np.array(x) for x in zip(*((j.phi[0], j.error[0]) for j in kept), strict=True))
+    offsets, errors = (np.array(x) for x in zip(*((at.offset_s, at.error_s) for at in told), strict=True))
     middle = float(weight @ offsets)
     spread = float(weight @ np.where(weight > 0, errors**2 + (offsets - middle) ** 2, 0.0))
-    return _Likeliest(middle, float(np.sqrt(spread)), kept[int(weight.argmax())])
+    return _Likeliest(middle, float(np.sqrt(spread)), kept[int(weight.argmax()) // 2])
 
 
 def _lost(joint: _joint_offset.Joint | None) -> float:

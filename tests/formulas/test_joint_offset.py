@@ -147,3 +147,56 @@ def test_the_fit_finds_what_it_was_made_from() -> None:
     assert np.exp(found.phi[1]) == pytest.approx(1.3, rel=0.05)
     np.testing.assert_allclose(found.resistance, [0.05, 0.02], rtol=0.1)
     assert found.error[0] < 0.1
+
+
+def test_a_part_that_began_cold_warms_while_the_power_rests() -> None:
+    t = np.arange(0.0, 200.0, 0.1)
+    P = np.where((t > 60.05) & (t < 130.05), 400.0, 80.0)
+    power = _heating.pieces(t, P)
+    rise, decay = np.array([20.0]), np.array([35.0])
+    for start in (-8.0, 8.0):
+        known = _heating.states(power, rise, decay, np.array([start / 0.05]))
+        own = 0.05 * _heating.response(power, known, t) + start * np.exp(-_heating.age(power, known, t))
+        true = temperature_scan(0.05 * (P - 80), 0.1, start, 20.0, 35.0)
+        assert np.abs(own[:, 0] - true).max() < 0.15
+
+
+def test_the_odds_of_rest() -> None:
+    """Worked by hand: 1 - 4.605 - 6.438; and as the ratio of two integrals over what was held."""
+    one, sure, believed = np.array([0.1]), np.array([[0.01]]), np.array([25.0**-2])
+    assert _joint_offset.at_rest(one, sure, believed) == pytest.approx(1 - 4.605 - 6.438, abs=1e-3)
+    assert _joint_offset.at_rest(5 * one, sure, believed) == pytest.approx(25 - 4.605 - 6.438, abs=1e-3)
+    h = np.linspace(-100.0, 100.0, 400_001)
+    for best in (0.1, 0.5):
+        likelihood = np.exp(-0.5 * (h - best) ** 2 / 0.01)
+        prior = np.exp(-0.5 * (h / 25) ** 2) / np.sqrt(2 * np.pi) / 25
+        free, rest = (likelihood * prior).sum() * (h[1] - h[0]), np.exp(-0.5 * best**2 / 0.01)
+        told = _joint_offset.at_rest(np.array([best]), sure, believed)
+        assert 2 * np.log(free / rest) == pytest.approx(told, abs=1e-2)
+
+
+@pytest.mark.parametrize("start", [0.0, -6.0])
+def test_a_board_is_taken_to_be_at_rest_only_where_it_was(start: float) -> None:
+    rng, t = np.random.default_rng(5), np.arange(0.0, 300.0, 0.5)
+    P = np.where((t > 40) & (t < 110) | (t > 150) & (t < 230), 400.0, 80.0)
+    T = temperature_scan(0.05 * (P - 80), 0.5, start, 20.0, 30.0)
+    read = _rounded.rounded(np.floor(40 + T + rng.normal(0, 0.3, t.size)))
+    logs = _joint_offset.Logs(_heating.pieces(t, P), t + 0.7, read)
+    free, rest = _joint_offset.fit(logs, np.array([0.5, 0.3, 3.1])).offsets
+    assert (rest.cost < free.cost) == (start == 0.0)
+    if start == 0.0:
+        assert rest.error_s <= free.error_s
+        assert rest.offset_s == pytest.approx(0.7 - 0.25, abs=3 * rest.error_s + 0.1)
+
+
+def test_a_part_that_is_not_there_is_paid_for() -> None:
+    """Evidence speaks for the one part of a board of one, and for both of a board of two."""
+    rng, t = np.random.default_rng(6), np.arange(0.0, 300.0, 0.5)
+    P = np.where((t > 40) & (t < 110) | (t > 150) & (t < 230), 400.0, 80.0)
+    for share in (0.0, 0.4):
+        parts = temperature_scan(np.array([[1 - share], [share]]) * 0.06 * (P - 80), 0.5, 0.0, [20.0, 2.0], [26.0, 2.6])
+        read = _rounded.rounded(np.floor(40 + parts.sum(axis=0) + rng.normal(0, 0.3, t.size)))
+        logs = _joint_offset.Logs(_heating.pieces(t, P), t, read)
+        one, two = (_joint_offset.fit(logs, np.array([0.0, 0.26, *tau])) for tau in ([3.0], [3.0, 0.7]))
+        assert two.lost < one.lost + 1
+        assert (two.offsets[1].cost < one.offsets[1].cost) == (share > 0)
