@@ -58,7 +58,7 @@ def test_schedules_are_added_listed_and_removed(cli, channels) -> None:
         (("nightly", "--cron", "0 6 * * *", "--zone", "Berlin"), 2, "no time zone is named"),
         (("nightly", "--cron", "0 6 * * *", "--channel", "archiv"), 3, "did you mean 'archive'"),
         (("prune", "--cron", "0 6 * * *"), 2, "prune needs older_than: --set older_than=..., how long, such as 90d"),
-        (("backup", "--cron", "0 6 * * *", "--set", "folder"), 2, "must look like key=value"),
+        (("backup", "--cron", "0 6 * * *", "--set", "folder"), 2, "must look like KEY=VALUE"),
         (("vacuum", "--cron", "0 6 * * *", "--project", "lab"), 2, "vacuum is about every project"),
     ],
 )
