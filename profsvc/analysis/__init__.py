@@ -48,7 +48,7 @@ __all__ = [
     "of_run",
 ]
 
-VERSION = "4"
+VERSION = "5"
 """Raised when any number changes for the same input."""
 
 

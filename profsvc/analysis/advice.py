@@ -7,8 +7,8 @@ from profsvc.formulas.flags import Flag
 
 NOTICEABLE = 0.01  # a hint for less than one per cent of the time is noise
 UNCOUNTED = (
-    "The export does not count how much of its work is useful, so all of it is taken to be: the potential is at least "
-    "this. Collect all counters, such as with ncu --set full."
+    "The export does not count how much of its work is useful, so all of it is taken to be, and it may need less time. "
+    "Collect all counters, such as with ncu --set full."
 )
 
 

@@ -94,7 +94,7 @@ def potential(
     drain = np.where(is_drain_known, ramp, T)
     flags = np.where(np.fmin(T, drain + most.max(axis=1)) > joint.ideal, int(Flag.UPPER_BOUND), 0)
     # Only the unit that sets the ideal time matters: what the others need at most is less than what it needs.
-    is_floor = taken_whole(c).to_numpy(dtype=bool)[np.arange(len(T)), joint.unit]
+    is_floor = taken_whole(counters, figures).to_numpy(dtype=bool)[np.arange(len(T)), joint.unit]
     flags = (flags + np.where(is_floor, int(Flag.LOWER_BOUND), 0)) * (joint.unit >= 0)
     rows = pd.DataFrame(
         {

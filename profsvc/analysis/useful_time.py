@@ -1,7 +1,7 @@
 """The time that the useful part of each unit's work needs at the unit's peak rate, from counters.
 
-`profsvc.formulas.useful_work` holds the model; here its arguments are found among the counters. A unit whose counts
-are missing falls back to its measured utilization, all of it taken as useful: the cautious reading.
+`profsvc.formulas.useful_work` holds the model; here its arguments are found among the counters. A unit of which one of
+the counts is missing falls back to its measured utilization, all of it taken as useful: the cautious reading.
 """
 
 import numpy as np
@@ -44,6 +44,11 @@ class Counts:
         parts = np.array([self[n] for n in names])
         return np.where(np.isnan(parts).all(axis=0), np.nan, np.nansum(parts, axis=0))
 
+    def lacks(self, *names: str) -> NDArray[np.bool_]:
+        """Tell of which launches one of the counters is not known."""
+        absent: NDArray[np.bool_] = np.isnan(np.array([self[name] for name in names])).any(axis=0)
+        return absent
+
 
 @np.errstate(all="ignore")
 def requested_bytes(c: Counts) -> tuple[Array, Array]:
@@ -61,10 +66,12 @@ def requested_bytes(c: Counts) -> tuple[Array, Array]:
 
 @np.errstate(all="ignore")
 def arithmetic_per_cycle(c: Counts, kind: str) -> Array:
-    """Floating-point instructions of all threads a cycle of ``kind`` fp32 or fp64, NaN where none was counted."""
-    rate = c.total(*(f"{kind}_{op}_inst_per_cycle" for op in ("add", "mul", "fma")))
+    """Floating-point instructions of all threads a cycle of ``kind`` fp32 or fp64, NaN where not all were counted."""
     letter = {"fp32": "sp", "fp64": "dp"}[kind]
-    counted = c.total(*(f"flop_count_{letter}_{op}" for op in ("add", "mul", "fma")))
+    rate, counted = (
+        c[form.format("add")] + c[form.format("mul")] + c[form.format("fma")]
+        for form in (f"{kind}_{{}}_inst_per_cycle", f"flop_count_{letter}_{{}}")
+    )
     return np.where(np.isnan(rate), counted / c["elapsed_cycles"], rate)
 
 
@@ -148,44 +155,57 @@ def _memory(c: Counts, used: dict[str, Array], loads: Array, stores: Array) -> d
     moved = read + written
     asked = useful_bytes(read, wanted_loads) + useful_bytes(written, wanted_stores)
     excess = c["global_theoretical_sectors_ideal"] / c["global_theoretical_sectors"]
-    on = np.clip(np.nan_to_num(c["warp_nonpred_execution_efficiency_fraction"], nan=1.0), 0, 1)
     wavefronts = (loads + stores) / c["sm_elapsed_cycles_sum"]
-    # Sectors are what threads ask L2 for; its other parts, busy with tags, fills or replies, follow from them.
-    sectors = np.where(np.isnan(c["l2_utilization_fraction"]), used["l2"], c["l2_utilization_fraction"])
     return {
         "dram": used["dram"] * np.where(moved > 0, asked / moved, 1.0),
-        "l2": sectors * np.where(np.isnan(excess), 1.0, np.clip(excess, 0, 1)),
-        "l1": np.where(np.isnan(wavefronts), used["l1"] * on, wavefronts),
+        # Sectors are what threads ask L2 for; its other parts, busy with tags, fills or replies, follow from them.
+        "l2": c["l2_utilization_fraction"] * np.where(np.isnan(excess), 1.0, np.clip(excess, 0, 1)),
+        "l1": wavefronts,
     }
 
 
+@np.errstate(all="ignore")
 def is_uncounted(c: Counts) -> NDArray[np.bool_]:
-    """Whether nobody counted the arithmetic of a launch, so that none of it can be told from book-keeping."""
-    fp32, fp64 = (arithmetic_per_cycle(c, kind) for kind in ("fp32", "fp64"))
-    threads = np.fmax(c["inst_fp32_thread"], c["inst_fp64_thread"])
-    return np.isnan(np.fmax(np.fmax(fp32, fp64), threads)) | np.isnan(operations(c)[0])
+    """Whether not all the arithmetic of a launch was counted, or not its loads: it cannot be told from book-keeping."""
+    cycles = c["elapsed_cycles"]
+    threads = [np.fmax(arithmetic_per_cycle(c, kind) * cycles, c[f"inst_{kind}_thread"]) for kind in ("fp32", "fp64")]
+    return c.lacks("global_load_inst_warp") | np.isnan(threads[0] + threads[1] + operations(c)[0])
 
 
-def taken_whole(c: Counts) -> pd.DataFrame:
-    """Tell of which units of `UNITS` the useful work was not counted, and all that kept them busy is taken as useful.
+def taken_whole(counters: pd.DataFrame, figures: pd.DataFrame) -> pd.DataFrame:
+    """Tell of which units of `UNITS` the useful work is not known, and all that kept them busy is taken as useful.
 
-    A row a launch, a column a unit; true means that the unit's useful time may be shorter than `useful_times` says.
+    A row a launch, a column a unit; true means that the unit's useful time may be shorter than `useful_times` says,
+    and is not longer. False means that all counts and figures which the model takes for the unit are there.
     """
-    asked = sum(requested_bytes(c)) + c["dram_read_bytes"] + c["dram_write_bytes"]
-    arithmetic = {kind: np.isnan(arithmetic_per_cycle(c, kind)) for kind in ("fp32", "fp64")}
-    unread = np.isnan(c["warp_nonpred_execution_efficiency_fraction"])
+    c, unknown = Counts(counters), figures.isna()
     uncounted = is_uncounted(c)
-    loads, stores = memory_wavefronts(c, operations(c)[1])
-    accesses = np.isnan(loads + stores)
+    shared = c.lacks("shared_load_inst_warp", "shared_store_inst_warp")
+    has_shared = ~(c.total("shared_load_inst_warp", "shared_store_inst_warp") == 0)
+    payload = (
+        uncounted
+        | c.lacks("global_load_inst_warp", "global_load_bytes_requested", "l2_to_l1_read_bytes")
+        | c.lacks("global_store_inst_warp", "global_store_bytes_requested", "l1_to_l2_write_bytes")
+        | (shared | has_shared & c.lacks("shared_wavefronts_ideal"))
+    )
+    unread = c.lacks("warp_nonpred_execution_efficiency_fraction")
     return pd.DataFrame(
         {
-            "dram": np.isnan(asked),
-            "l2": np.isnan(c["l2_utilization_fraction"] + c["global_theoretical_sectors_ideal"]),
-            "l1": accesses | uncounted,
-            **arithmetic,
+            "dram": np.isnan(sum(requested_bytes(c))) | c.lacks("dram_read_bytes", "dram_write_bytes"),
+            "l2": c.lacks("l2_utilization_fraction", "global_theoretical_sectors_ideal", "global_theoretical_sectors"),
+            "l1": payload | c.lacks("sm_elapsed_cycles_sum"),
+            **{
+                kind: np.isnan(arithmetic_per_cycle(c, kind)) | unknown[f"{kind}_lanes_per_sm"] | unknown["sms"]
+                for kind in ("fp32", "fp64")
+            },
             "tensor": False,
-            **dict.fromkeys(("xu", "integer"), uncounted | unread),
-            "issue": uncounted | accesses | unread | np.isnan(c["inst_executed_warp"]),
+            "xu": uncounted | unread | c.lacks("elapsed_cycles") | unknown["sms"],
+            "integer": uncounted | unread,
+            "issue": payload
+            | unread
+            | c.lacks("inst_executed_warp", "elapsed_cycles")
+            | unknown["schedulers_per_sm"]
+            | unknown["sms"],
         },
         c.index,
     )
@@ -207,17 +227,17 @@ def useful_times(counters: pd.DataFrame, figures: pd.DataFrame) -> pd.DataFrame:
     cycles = f["sms"] * c["elapsed_cycles"]
     share = _memory(c, used, loads, stores)
     for kind in ("fp32", "fp64"):
-        counted = arithmetic_per_cycle(c, kind) / (f[f"{kind}_lanes_per_sm"] * f["sms"])
-        share[kind] = np.where(np.isnan(counted), used[kind] * on, counted)
+        share[kind] = arithmetic_per_cycle(c, kind) / (f[f"{kind}_lanes_per_sm"] * f["sms"])
     share["tensor"] = np.where(has_tensor_work(c), used["tensor"], 0.0 * used["tensor"])
     # A special result that no arithmetic consumes is book-keeping, such as a division of indices.
     executed = used["xu"] * f["sfu_per_sm"] / 32 * cycles
     consumed = np.where(executed > 0, np.minimum(1.0, count / executed), 1.0)
-    share["xu"] = used["xu"] * np.where(
-        count > 0, np.where(np.isnan(consumed), 1.0, consumed), np.where(is_uncounted(c), 1.0, on)
-    )
+    share["xu"] = used["xu"] * np.where(count > 0, consumed, on)
     share["integer"] = np.where(count > 0, 0.0, used["integer"] * on)
-    payload = payload_instructions(c["inst_executed_warp"], lanes, count, np.nansum([loads, stores], axis=0))
-    issued = payload / (f["schedulers_per_sm"] * cycles)
-    share["issue"] = np.where(np.isnan(issued), used["issue"] * on, issued)
+    payload = payload_instructions(c["inst_executed_warp"], lanes, count, loads + stores)
+    share["issue"] = payload / (f["schedulers_per_sm"] * cycles)
+    # Lanes that were off carry no payload, whatever else is known of the instructions.
+    whole, lit = taken_whole(counters, figures), {"integer": on, "issue": on}
+    for u in UNITS:
+        share[u] = np.where(whole[u], used[u] * lit.get(u, 1.0), share[u])
     return pd.DataFrame({u: np.minimum(share[u] * T, T) for u in UNITS}, counters.index)

@@ -133,7 +133,8 @@ class _File:
     def _plain(self, piece: bytes) -> Trace:
         """Return the references of lines that are all good."""
         must(piece.endswith(b"\n") and b"#" not in piece and b'"' not in piece)
-        text = {"site", "address", "kind"}
+        # Arrow reads 0x1F as a number, also where none but an address may be written so.
+        text = set(self.header) if b"0x" in piece or b"0X" in piece else {"site", "address", "kind"}
         types = {name: pa.string() if name in text else pa.int64() for name in self.header}
         table = csv.read_csv(
             pa.BufferReader(piece),
@@ -153,7 +154,7 @@ class _File:
                 must(not pc.any(pc.equal(pc.utf8_trim_whitespace(column), "")).as_py())
                 columns[name] = _codes(column, lambda site: self.sites[site.strip()])
             else:
-                columns[name] = _addresses(column) if name == "address" else column.to_numpy(zero_copy_only=False)
+                columns[name] = _addresses(column) if name == "address" else _wholes(column)
                 must(not out_of_range(name, columns[name]).any())
         self.line += lines
         self.ledger.stored += lines
@@ -223,6 +224,16 @@ def _codes(column: pa.StringArray, meaning: Any) -> npt.NDArray[np.int64]:
     known = np.array([meaning(text) for text in coded.dictionary.to_pylist()], dtype=np.int64)
     codes: npt.NDArray[np.int64] = known[coded.indices.to_numpy(zero_copy_only=False)]
     return codes
+
+
+def _wholes(column: pa.Array) -> npt.NDArray[np.int64]:
+    """Return numbers that are not hexadecimal; Arrow has read those that are no texts."""
+    if pa.types.is_string(column.type):
+        letters = letters_of(column)[0]
+        must(not bool(((letters | 0x20) == ord("x")).any()))
+        column = pc.cast(column, pa.int64())
+    wholes: npt.NDArray[np.int64] = column.to_numpy(zero_copy_only=False)
+    return wholes
 
 
 def _addresses(column: pa.StringArray) -> npt.NDArray[np.int64]:

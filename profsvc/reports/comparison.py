@@ -51,7 +51,7 @@ def _recorded(recorded: Mapping[str, Any] | None) -> list[str]:
     ]
     reasons = recorded["reasons"]
     lines += [f"  not counted, {reason}" for reason in reasons[:FEW]]
-    return lines + ([f"  and {len(reasons) - FEW} more kernels: -o json"] if len(reasons) > FEW else [])
+    return lines + ([f"  and {len(reasons) - FEW} more: -o json"] if len(reasons) > FEW else [])
 
 
 def power_alone(view: Mapping[str, Any], width: int | None = None) -> str:

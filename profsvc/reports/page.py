@@ -85,7 +85,8 @@ def _kernels(view: Mapping[str, Any]) -> str:
 
 def _launch(one: Mapping[str, Any]) -> str:
     launch, bound = one["launch"], one["potential"] or {}
-    facts = f"{cell(launch['duration_ns']) or 'unknown'} ns, potential {times(bound.get('speedup')) or 'unknown'}"
+    potential = bounded(bound.get("speedup"), bound.get("flags")) or "unknown"
+    facts = f"{cell(launch['duration_ns']) or 'unknown'} ns, potential {potential}"
     return (
         f'<section id="launch-{launch["launch_id"]}"><h2>#{launch["launch_index"]} <code>{_text(launch["kernel"])}'
         f"</code></h2><p>{_text(facts)}</p>{_criteria(one['criteria'])}<ol>{_hints(one['advice'])}</ol>"
@@ -148,7 +149,8 @@ def run(view: Mapping[str, Any], launches: Iterable[Mapping[str, Any]]) -> str:
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{title}</title><style>{STYLE}</style></head><body><h1>{title}</h1>"
         f"<p>{counted(view['total_launches'], 'launch')}, {ms} ms; potential of the whole "
-        f"{times(whole.get('speedup')) or 'unknown'}</p>{_kernels(view)}{_summary(view['launches'])}"
+        f"{bounded(whole.get('speedup'), whole.get('flags')) or 'unknown'}</p>"
+        f"{_kernels(view)}{_summary(view['launches'])}"
         f"{''.join(_launch(one) for one in launches)}"
         '<p class="soft">potential: all waste removed, same algorithm; '
         "ceiling: only DRAM traffic and arithmetic remain.</p></body></html>\n"

@@ -80,8 +80,16 @@ def bounded(speedup: float | None, flags: str | None) -> str:
     >>> bounded(1.5, None), bounded(1.5, "LOWER_BOUND"), bounded(1.5, "UPPER_BOUND LOWER_BOUND"), bounded(None, None)
     ('1.50x', '≥ 1.50x', '~ 1.50x', '')
     """
-    sign = SIGNS[tuple(sorted(set((flags or "").split()) & {"LOWER_BOUND", "UPPER_BOUND"}))]
-    return f"{sign}{times(speedup)}" if speedup is not None else ""
+    return f"{sign_of(flags)}{times(speedup)}" if speedup is not None else ""
+
+
+def sign_of(flags: str | None) -> str:
+    """Return what stands before a potential with such flags.
+
+    >>> sign_of("LOWER_BOUND"), sign_of(None)
+    ('≥ ', '')
+    """
+    return SIGNS[tuple(sorted(set((flags or "").split()) & {"LOWER_BOUND", "UPPER_BOUND"}))]
 
 
 def _written(lines: Iterable[str]) -> str:

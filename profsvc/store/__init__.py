@@ -75,6 +75,7 @@ from profsvc.store.power import (
     sensor_readings,
     sensors_of_run,
 )
+from profsvc.store.prediction_shapes import BOUND
 from profsvc.store.predictions import (
     MOST_PREDICTIONS,
     UNCHANGED,
@@ -146,6 +147,7 @@ from profsvc.store.wide import wide_values
 __all__ = [
     "ASKED",
     "BINARY",
+    "BOUND",
     "BY_PEOPLE",
     "COUNTED",
     "EVERYTHING",

@@ -2,10 +2,12 @@
 
 from profsvc.store.shapes import Shape, text_of
 
+BOUND = -1
+"""What ``scored`` is in the base table where the pair is comparable, but what was foretold is no more than a bound."""
 # A pair of runs that can be compared counts if the kernel changed between them.
 _LEFT_OUT = (
-    "CASE WHEN c.scored = 0 THEN 'not comparable' WHEN c.changed = 0 THEN 'unchanged'"
-    " WHEN c.changed IS NULL THEN 'unknown' END"
+    f"CASE WHEN c.scored = 0 THEN 'not comparable' WHEN c.scored = {BOUND} THEN 'bound'"
+    " WHEN c.changed = 0 THEN 'unchanged' WHEN c.changed IS NULL THEN 'unknown' END"
 )
 SHAPES = {
     "v1_predictions": Shape(
@@ -55,14 +57,15 @@ SHAPES = {
                 "left_out",
                 "text",
                 _LEFT_OUT,
-                "why not, in a word: not comparable (other work, device or tool), unchanged (the kernel is the same), "
-                "unknown (nothing says whether it changed)",
+                "why not, in a word: not comparable (other work, device or tool), bound (foretold is only what it is "
+                "at least or at most), unchanged (the kernel is the same), unknown (nothing says whether it changed)",
             ),
             (
                 "reason",
                 "text",
                 text_of(
-                    "CASE WHEN c.scored = 0 THEN c.reason_id WHEN c.changed = 1 THEN NULL ELSE c.changed_because_id END"
+                    "CASE WHEN c.scored <= 0 THEN c.reason_id"
+                    " WHEN c.changed = 1 THEN NULL ELSE c.changed_because_id END"
                 ),
                 "why it does not count, in a sentence",
             ),

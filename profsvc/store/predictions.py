@@ -17,28 +17,33 @@ from profsvc.store.schema import STEP
 # Pages of one report hold a launch several times: the page whose numbers are doubted least stands for it. A speedup of
 # a kernel is that of all its time: of launches of 2 ms and 1 ms with speedups 2 and 1 it is 3 ms over 2 ms.
 _ONE = "row_number() OVER (PARTITION BY coalesce(l.same_as, l.launch_id){} ORDER BY {}.flags, {}.launch_id)"
+# On which sides its flags make a speedup a bound; of a kernel those of one of its launches do.
+_SIDE = "CASE WHEN flags LIKE '%{}_BOUND%' THEN 1 ELSE 0 END"
+_OWN_SIDES = f"{_SIDE.format('LOWER')} AS is_floor, {_SIDE.format('UPPER')} AS is_ceiling"
+_SIDES = f"max({_SIDE.format('LOWER')}) AS is_floor, max({_SIDE.format('UPPER')}) AS is_ceiling"
+_NO_SIDES = "0 AS is_floor, 0 AS is_ceiling"
 _CRITERIA = f"""
     WITH one AS (
-      SELECT l.kernel, c.criterion, c.value, c.speedup, c.analysis_version, l.duration_ns,
+      SELECT l.kernel, c.criterion, c.value, c.speedup, c.flags, c.analysis_version, l.duration_ns,
              {_ONE.format(", c.criterion", "c", "c")} AS place
       FROM v1_criteria c JOIN v1_launches l ON l.launch_id = c.launch_id
       WHERE c.run_id = :run_id AND c.launch_id IS NOT NULL AND c.speedup > 0 AND l.duration_ns > 0
     )
     SELECT kernel, 'profsvc' AS source, 'criterion' AS kind, criterion,
            sum(duration_ns) / nullif(sum(duration_ns / speedup), 0) AS predicted,
-           sum(value * duration_ns) / sum(duration_ns) AS value, max(analysis_version) AS analysis_version
+           sum(value * duration_ns) / sum(duration_ns) AS value, max(analysis_version) AS analysis_version, {_SIDES}
     FROM one WHERE place = 1 GROUP BY kernel, criterion
 """
 _POTENTIAL = f"""
     WITH one AS (
-      SELECT l.kernel, p.duration_ns, p.speedup, p.speedup_as_published, p.speedup_ceiling, p.analysis_version,
+      SELECT l.kernel, p.duration_ns, p.speedup, p.speedup_as_published, p.speedup_ceiling, p.flags, p.analysis_version,
              {_ONE.format("", "p", "p")} AS place
       FROM v1_potential p JOIN v1_launches l ON l.launch_id = p.launch_id
       WHERE p.run_id = :run_id AND p.launch_id IS NOT NULL AND p.speedup > 0 AND p.duration_ns > 0
     )
     SELECT kernel, 'profsvc' AS source, '{{kind}}' AS kind, '{{criterion}}' AS criterion,
            sum(duration_ns) / nullif(sum(duration_ns / {{speedup}}), 0) AS predicted, NULL AS value,
-           max(analysis_version) AS analysis_version
+           max(analysis_version) AS analysis_version, {{sides}}
     FROM one WHERE place = 1 AND {{speedup}} > 0 GROUP BY kernel
 """
 _MODELS = f"""
@@ -52,18 +57,18 @@ _MODELS = f"""
         AND (m.model = 'benefit' AND m.quantity IN ('speedup', 'B_itilp', 'B_memlp', 'B_fp', 'B_serial')
              OR m.model = 'roofline' AND m.quantity = 'time_ns' OR m.model = 'time_bound' AND m.quantity = 't_min_ns')
     ), one AS (
-      SELECT l.kernel, m.criterion, m.analysis_version, l.duration_ns,
+      SELECT l.kernel, m.criterion, m.flags, m.analysis_version, l.duration_ns,
              m.share_or_ns * CASE m.model WHEN 'benefit' THEN l.duration_ns ELSE 1 END AS left_ns,
              {_ONE.format(", m.criterion", "m", "m")} AS place
       FROM said m JOIN v1_launches l ON l.launch_id = m.launch_id WHERE m.share_or_ns > 0 AND l.duration_ns > 0
     )
     SELECT kernel, 'profsvc' AS source, 'model' AS kind, criterion,
            sum(duration_ns) / nullif(sum(left_ns), 0) AS predicted, NULL AS value,
-           max(analysis_version) AS analysis_version
+           max(analysis_version) AS analysis_version, {_SIDES}
     FROM one WHERE place = 1 GROUP BY kernel, criterion
 """
 # A launch on which a rule says nothing would gain nothing by it, if the tool says anything of the launch.
-_RULES = """
+_RULES = f"""
     WITH said AS (
       SELECT coalesce(l.same_as, l.launch_id) AS first, l.kernel, l.tool, max(l.duration_ns) AS duration_ns, r.kind,
              r.rule, max(r.estimated_saving_fraction) AS saving
@@ -81,7 +86,7 @@ _RULES = """
     )
     SELECT b.kernel, b.tool AS source, b.kind, b.criterion,
            max(t.duration_ns) / nullif(max(t.duration_ns) - sum(b.saved_ns), 0) AS predicted, NULL AS value,
-           NULL AS analysis_version
+           NULL AS analysis_version, {_NO_SIDES}
     FROM best b JOIN timed t ON t.kernel = b.kernel AND t.tool = b.tool GROUP BY b.kernel, b.tool, b.kind, b.criterion
 """
 # Kind and criterion of a prediction -> the column of v1_potential that holds it.
@@ -90,19 +95,23 @@ _OVERALL = {
     ("overall", "overall_as_published"): "speedup_as_published",
     ("ceiling", "ceiling"): "speedup_ceiling",
 }
+# A ceiling rests on the counts of the potential, the published form on other ones: the flags are not about it.
+_UNFLAGGED = "speedup_as_published"
 # Of some kernels only means are known: the results are theirs, and of no launch.
 _OF_MEANS = """
     SELECT kernel, 'profsvc' AS source, '{kind}' AS kind, {criterion} AS criterion, {speedup} AS predicted,
-           {value} AS value, analysis_version
+           {value} AS value, analysis_version, {sides}
     FROM {view} WHERE run_id = :run_id AND launch_id IS NULL AND kernel IS NOT NULL AND {speedup} > 0
 """
 _CRITERIA_OF_MEANS = _OF_MEANS.format(
-    kind="criterion", criterion="criterion", speedup="speedup", value="value", view="v1_criteria"
+    kind="criterion", criterion="criterion", speedup="speedup", value="value", view="v1_criteria", sides=_OWN_SIDES
 )
 OF_CRITERIA = (_CRITERIA, _CRITERIA_OF_MEANS)
 FORETOLD = (
-    *(_POTENTIAL.format(kind=kind, criterion=name, speedup=column) for (kind, name), column in _OVERALL.items()),
-    *(_OF_MEANS.format(kind=kind, criterion=f"'{name}'", speedup=column, value="NULL", view="v1_potential")
+    *(_POTENTIAL.format(kind=kind, criterion=name, speedup=column, sides=_NO_SIDES if column == _UNFLAGGED else _SIDES)
+      for (kind, name), column in _OVERALL.items()),
+    *(_OF_MEANS.format(kind=kind, criterion=f"'{name}'", speedup=column, value="NULL", view="v1_potential",
+                       sides=_NO_SIDES if column == _UNFLAGGED else _OWN_SIDES)
       for (kind, name), column in _OVERALL.items()),
     *(*OF_CRITERIA, _MODELS, _RULES),
 )  # fmt: skip
@@ -146,8 +155,9 @@ _COUNTERS = f"""
 def foretold(engine: Engine, run_id: int) -> list[dict[str, Any]]:
     """Return the speedups that were foretold of the kernels of a run, by this program and by the rules of tools.
 
-    kernel, source, kind, criterion, predicted, value (of a criterion), analysis_version (None of a tool's rules). What
-    is not known is not there.
+    kernel, source, kind, criterion, predicted, value (of a criterion), analysis_version (None of a tool's rules);
+    is_floor, is_ceiling: 1 where it is at least, or at most, what is foretold of a launch. What is not known is not
+    there.
     """
     return list(_told(engine, run_id, FORETOLD).values())
 

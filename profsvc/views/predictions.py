@@ -25,7 +25,13 @@ SCORES = (
 OVERALL = "overall"
 KINDS = ("overall", "ceiling", "criterion", "model", "global", "local")
 SAME_THREADS = "threads"
-LEFT_OUT = ("not comparable", *store.UNCHANGED)
+LEFT_OUT = ("not comparable", "bound", *store.UNCHANGED)
+# Whether what was foretold is a floor and whether it is a ceiling -> why it is no prediction.
+BOUNDS = {
+    (1, 0): "it is at least what was foretold: the run before lacks counts of its work",
+    (0, 1): "it is at most what was foretold: the run before lacks counts of its work",
+    (1, 1): "it is more or less than what was foretold: the run before lacks counts of its work",
+}
 TRAITS = (*LAUNCHED, *COUNTED)
 # A criterion that rose by less was hardly worked on.
 ACTED = 0.05
@@ -55,7 +61,7 @@ def record(engine: "Engine", view: Row) -> dict[str, Any]:
     }
     rows = [_prediction(row, pairs[row["kernel"]], judged[row["kernel"]], values) for row in told]
     store.save_predictions(engine, before, after, rows)
-    left_out = [row for row in rows if not (row["scored"] and row["changed"])]
+    left_out = [row for row in rows if not (row["scored"] == 1 and row["changed"])]
     reasons = dict.fromkeys(f"{row['kernel_after']}: {row['reason'] or row['changed_because']}" for row in left_out)
     return {"recorded": len(rows), "scored": len(rows) - len(left_out), "reasons": list(reasons)}
 
@@ -84,9 +90,11 @@ def _build(run: Row) -> Build:
 def _prediction(told: Row, pair: Row, judged: Row, values: Mapping[tuple[str, str], float]) -> dict[str, Any]:
     """Return the row of what was foretold of a kernel, with what it achieved."""
     is_criterion = told["kind"] == "criterion"
+    bound = BOUNDS.get((told["is_floor"], told["is_ceiling"])) if judged["scored"] else None
     return {
         **told,
         **judged,
+        **({"scored": store.BOUND, "reason": bound} if bound else {}),
         "kernel_before": told["kernel"],
         "kernel_after": pair["kernel_after_full"],
         "achieved": pair["speedup"],

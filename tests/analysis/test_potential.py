@@ -1,9 +1,11 @@
 """The joint bound on real kernels, and under any counters."""
 
 import re
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Engine
@@ -80,6 +82,58 @@ def test_a_potential_without_counts_of_what_was_useful_is_a_floor(demo: Engine) 
     assert is_floor.sum() > 20
     assert (bare["speedup"] <= full["speedup"] * (1 + 1e-9))[is_floor].all()
     assert (full["speedup"] > 2 * bare["speedup"])[is_floor].any()
+
+
+class Noted(Counts):
+    """Counters that note which of them were asked for."""
+
+    asked: ClassVar[set[str]] = set()
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        self.asked.add(name)
+        return super().__getitem__(name)
+
+
+# Times of the passes of one launch differ, and a pipe is busy a little longer than its instructions need.
+PASSES = 1.03
+
+
+@pytest.fixture
+def read(demo: Engine, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return the counters that the potential reads, but those without which a launch or a pipe is another one."""
+    Noted.asked.clear()
+    with monkeypatch.context() as patched:
+        for module in ("potential", "useful_time"):
+            patched.setattr(f"profsvc.analysis.{module}.Counts", Noted)
+        table = store.counters(demo, 1)
+        potential(table, peaks(table, H200)[0], SHARES)
+    names = Noted.asked & set(table) - {"duration_ns", "pipe_fmaheavy_elapsed_fraction"}
+    assert len(names) > 50
+    return sorted(names)
+
+
+def test_whatever_is_missing_the_flags_say_to_which_side_the_potential_moved(demo: Engine, read: list[str]) -> None:
+    table, rng, seen = store.counters(demo, 1), np.random.default_rng(7), dict.fromkeys(("=", ">", "<"), 0)
+    figures, _ = peaks(table, H200)
+    full = potential(table, figures, SHARES)[0]["speedup"]
+    for lacking in [*([name] for name in read), *(rng.choice(read, size) for size in (2, 3, 5, 10, 20, 30) * 5)]:
+        bare, _ = potential(table.drop(columns=set(lacking)), figures, SHARES)
+        is_floor, is_ceiling = (bare["flags"] & int(flag) > 0 for flag in (Flag.LOWER_BOUND, Flag.UPPER_BOUND))
+        ratio = bare["speedup"] / full
+        assert not (ratio > PASSES)[~is_ceiling].any(), lacking
+        assert not (ratio < 1 / PASSES)[~is_floor].any(), lacking
+        for sign, flagged in (("=", ~is_floor & ~is_ceiling), (">", is_floor), ("<", is_ceiling)):
+            seen[sign] += int((flagged & ratio.notna()).sum())
+    assert min(seen.values()) > 100
+
+
+def test_of_an_unknown_device_the_potential_is_a_floor(demo: Engine) -> None:
+    table = store.counters(demo, 1)
+    figures, _ = peaks(table, H200)
+    rates = ["schedulers_per_sm", "fp32_lanes_per_sm", "fp64_lanes_per_sm"]
+    full, bare = (potential(table, one, SHARES)[0] for one in (figures, figures.assign(**dict.fromkeys(rates, np.nan))))
+    assert (bare["speedup"] <= PASSES * full["speedup"]).all()
+    assert set(bare.loc[bare["flags"] == int(Flag.LOWER_BOUND), "ideal_bound"]) == {"fp32", "fp64", "issue"}
 
 
 def test_the_whole_run_keeps_the_time_of_launches_without_a_bound() -> None:

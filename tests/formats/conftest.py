@@ -14,6 +14,12 @@ from profsvc.formats.stream import open_stream
 from profsvc.tables import TABLES, Batch, frame, unpivoted
 
 Row = dict[str, object]
+# Cells that one reader of numbers takes and another does not, or to another value.
+ODD_NUMBERS = (
+    "0x1F", "0X1f", "-0x1F", "0x", "0b1", "007", "-0", "+5", " 5", "5 ", "5.", ".5", "1e3", "1E+3", "1e-400", "1e400",
+    "Inf", "-inf", "nan", "-NaN", "null", "1_000", "1 000", "--5", "5-", "1.5.0", "1d3", "\u0663", "5\u00a0",
+    "9223372036854775808", "-9223372036854775808", "9" * 25, "123456789012345678901234567890.5", "4.9e-324",
+)  # fmt: skip
 
 
 def long(batch: Batch) -> Batch:

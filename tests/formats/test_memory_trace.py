@@ -20,6 +20,7 @@ from profsvc.formats.references import Sites, sorted_by_warp, whole_warps
 from profsvc.formats.stream import open_stream
 from profsvc.formulas.memory_hierarchy import Trace
 from tests.benchmarks.memory_hierarchy import parts
+from tests.formats.conftest import ODD_NUMBERS
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 PARQUET = FIXTURES / "memory_trace_parquet"
@@ -77,6 +78,28 @@ cells = st.tuples(
 )
 
 
+def account(data: bytes, few: int) -> tuple[Any, ...]:
+    """What is known of each reference and line; at once, or one by one where ``few`` bytes are more than there are."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(memory_trace, "FEW_BYTES", few)
+        if few > len(data):
+            patch.setattr(memory_trace._File, "_plain", memory_trace._File._slow)
+        batches = list(memory_trace.read(io.BytesIO(data)))
+        rejects = [line for b in batches if "rejects" in b.tables for line in b.tables["rejects"]["line"]]
+        counts = [sum(getattr(b, n) for b in batches) for n in ("lines_stored", "lines_skipped", "lines_rejected")]
+        return counts, rejects, rows(data)
+
+
+@pytest.mark.parametrize("address", ["4096", "0x1000"])
+@pytest.mark.parametrize("place", [0, 1, 2, 4])
+@pytest.mark.parametrize("cell", ODD_NUMBERS)
+def test_an_odd_number_says_what_it_says_in_a_single_line(cell: str, place: int, address: str) -> None:
+    plain = ["1", "2", "3", "a.cu:1", address, "load"]
+    lines = [plain, [*plain[:place], cell, *plain[place + 1 :]], plain]
+    data = HEADER + "".join(",".join(line) + "\n" for line in lines).encode()
+    assert account(data, 1) == account(data, 1 << 20)
+
+
 @given(st.lists(st.tuples(cells, st.booleans(), st.sampled_from(["", "#", "bad", '"'])), min_size=1, max_size=30))
 def test_blocks_say_what_single_lines_say(drawn: list[tuple[Any, bool, str]]) -> None:
     text = HEADER.decode()
@@ -84,19 +107,7 @@ def test_blocks_say_what_single_lines_say(drawn: list[tuple[Any, bool, str]]) ->
         address = hex(row[4]) if is_hex else str(row[4])
         text += {"": "", "#": "# note\n", "bad": "1,2\n", '"': '"'}[odd]
         text += ",".join([str(row[0]) + ('"' if odd == '"' else ""), *map(str, row[1:4]), address, row[5]]) + "\n"
-    data = text.encode()
-
-    def account(few: int) -> tuple[Any, ...]:
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(memory_trace, "FEW_BYTES", few)
-            if few > len(data):
-                patch.setattr(memory_trace._File, "_plain", memory_trace._File._slow)
-            batches = list(memory_trace.read(io.BytesIO(data)))
-            rejects = [line for b in batches if "rejects" in b.tables for line in b.tables["rejects"]["line"]]
-            counts = [sum(getattr(b, n) for b in batches) for n in ("lines_stored", "lines_skipped", "lines_rejected")]
-            return counts, rejects, rows(data)
-
-    assert account(1) == account(1 << 20)
+    assert account(text.encode(), 1) == account(text.encode(), 1 << 20)
 
 
 def test_parquet_is_what_csv_is(read_all) -> None:

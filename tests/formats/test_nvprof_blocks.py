@@ -16,6 +16,7 @@ from profsvc.formats.nvprof_lines import TRACE, Layout
 from profsvc.formats.nvprof_values import Values
 from profsvc.formats.stream import open_stream
 from tests.benchmarks.reading import gpu_trace
+from tests.formats.conftest import ODD_NUMBERS
 
 ROOT = Path(__file__).parents[2] / "fixtures" / "nvprof"
 GOOD = [path for path in sorted(ROOT.iterdir()) if path.with_name(path.name.split(".")[0] + ".expected.json").exists()]
@@ -155,6 +156,13 @@ LINES = st.one_of(
     ),
     st.text("=19.,\"'[]() aZ\u00e9", max_size=30).map(lambda text: text + "\n"),
 )
+
+
+@pytest.mark.parametrize("cell", [*ODD_NUMBERS, "-.5", "1e0003", "1E-1000"])
+def test_an_odd_number_among_plain_ones(cell):
+    for number in ("1.25,", "2.5,", ",4,", ",1.000000,", ",128,"):
+        agree(trace(ROW, ROW.replace(number, number.replace(number.strip(","), cell), 1), ROW))
+    agree(trace(COPY, COPY.replace(",4.0,", f",{cell},"), COPY))
 
 
 @given(st.lists(LINES, max_size=25))

@@ -10,6 +10,7 @@ from sqlalchemy import Engine
 
 from profsvc import store
 from profsvc.errors import AccessError, NotFoundError
+from profsvc.formulas.flags import Flag
 from profsvc.store import migrate
 from tests.conftest import COUNTERS
 from tests.store.conftest import KERNELS, batches, info
@@ -27,7 +28,9 @@ def pair(engine: Engine) -> Engine:
         "launch_id": [FIRST, THIRD, SECOND],
         "speedup": [2.0, 4.0, None],
         "speedup_ceiling": [4.0, 8.0, None],
+        "speedup_as_published": [2.0, 3.0, None],
         "duration_ns": [1250.0, 1251.0, 1250.5],
+        "flags": [int(Flag.LOWER_BOUND), 0, int(Flag.UPPER_BOUND)],
     }
     of_launch = {"launch_id": [FIRST, SECOND], "criterion": ["divergence"] * 2, "value": [0.5, 0.25]}
     models = {
@@ -39,7 +42,7 @@ def pair(engine: Engine) -> Engine:
     }
     found = {
         "potential": pd.DataFrame(bounds),
-        "criteria": pd.DataFrame({**of_launch, "speedup": [2.0, float("inf")]}),
+        "criteria": pd.DataFrame({**of_launch, "speedup": [2.0, float("inf")], "flags": [int(Flag.UPPER_BOUND), 0]}),
         "models": pd.DataFrame(models),
     }
     store.save_results(engine, 1, [found], "7")
@@ -67,6 +70,11 @@ def test_a_speedup_of_a_kernel_is_that_of_all_its_time(pair: Engine) -> None:
     assert told[KERNELS[0], "ceiling", "ceiling"]["predicted"] == pytest.approx(2501 / (1250 / 4 + 1251 / 8))
     of_one = told[KERNELS[0], "criterion", "divergence"]
     assert (of_one["predicted"], of_one["value"]) == (2, 0.5)
+    sides = {key[1:]: (row["is_floor"], row["is_ceiling"]) for key, row in told.items()}
+    assert sides == {
+        ("overall", "overall"): (1, 0), ("ceiling", "ceiling"): (1, 0), ("overall", "overall_as_published"): (0, 0),
+        ("criterion", "divergence"): (0, 1), ("model", "roofline"): (0, 0), ("model", "B_fp"): (0, 0),
+    }  # fmt: skip
     assert told[KERNELS[0], "model", "roofline"]["predicted"] == 2
     assert told[KERNELS[0], "model", "B_fp"]["predicted"] == pytest.approx(1.25)
     assert {key[0] for key in told} == {KERNELS[0]}  # what is not known, or without end, is not there

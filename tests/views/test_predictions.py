@@ -112,9 +112,9 @@ def test_a_run_again_of_the_same_program_is_no_attempt(again):
     # The profiler's own noise is all that came of it.
     assert all(0.9 < row["achieved"] < 1.1 for row in rows)
     before, after = (predictions.accuracy(again, unchanged=unchanged) for unchanged in (False, True))
-    assert before["left_out"] == {"not comparable": 0, "unchanged": len(rows), "unknown": 0}
+    assert before["left_out"] == {"not comparable": 0, "bound": 0, "unchanged": len(rows), "unknown": 0}
     assert before["recorded"] - before["counted"] == len(rows)
-    assert after["left_out"] == {"not comparable": 0}
+    assert after["left_out"] == {"not comparable": 0, "bound": 0}
     assert after["counted"] == after["recorded"]
     page = accuracy_text.accuracy(before)
     assert f"left out: {len(rows)}, of kernels that are the same in both runs, which is no attempt" in page
@@ -131,6 +131,28 @@ def test_of_a_program_that_changed_the_kernels_count_that_did(again):
     assert moved == {"softmax_naive", "softmax_warp", "softmax_online_f4", "divide_precise", "divide_fast",
                      "fp64_literals", "nbody_global", "nbody_shared", "nbody_shared_u4"}  # fmt: skip
     assert {row["left_out"] for row in rows if not row["scored"]} == {"unchanged"}
+
+
+def test_what_is_only_a_bound_is_recorded_and_does_not_count(became, tmp_path):
+    engine = store.open_store(str(tmp_path / "store.sqlite"))
+    with (HELD_OUT / "ncu_details.csv.gz").open("rb") as stream:
+        pipeline.ingest(engine, stream, "details.csv.gz", store.RunInfo(name="details", project="bounds"))
+    flags = {row["kernel"]: row["flags"] for row in store.select(engine, "v1_potential") if row["kernel"]}
+    made = predictions.record(engine, side_by_side.compare(engine, "details", "details", became))
+    rows = store.select(engine, "v1_predictions")
+    bounds = [row for row in rows if row["left_out"] == "bound"]
+    ours = [row for row in rows if (row["source"], row["criterion"]) == ("profsvc", "overall")]
+    assert len(ours) == len(became)
+    assert all(row["scored"] == ("_BOUND" not in (flags[row["kernel_before"]] or "")) for row in ours)
+    assert 0 < len(bounds) < len(rows)
+    assert not {row["source"] for row in bounds} - {"profsvc"}
+    assert (made["recorded"], made["scored"]) == (len(rows), len(rows) - len(bounds))
+    assert all("lacks counts" in row["reason"] for row in bounds)
+    assert any("lacks counts" in reason for reason in made["reasons"])
+    view = predictions.accuracy(engine, "bounds", unchanged=True)
+    assert (view["left_out"], view["scored"]) == ({"not comparable": 0, "bound": len(bounds)}, made["scored"])
+    assert f"left out: {len(bounds)}, of which the export did not tell" in accuracy_text.accuracy(view)
+    engine.dispose()
 
 
 def test_a_run_beside_itself_foretells_nothing(demo):
@@ -236,7 +258,7 @@ def test_a_comparison_says_what_was_recorded_and_why_some_does_not_count(held, b
     reasons = [f"k{number}: another device" for number in range(7)]
     page = comparison.comparison(view | {"predictions": {"recorded": 9, "scored": 2, "reasons": reasons}})
     assert "9 predictions recorded, 2 of them count: profsvc report accuracy\n  not counted, k0: another device" in page
-    assert page.endswith("  and 2 more kernels: -o json\n")
+    assert page.endswith("  and 2 more: -o json\n")
     assert "recorded" not in comparison.comparison(view)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 from markupsafe import Markup
 
 from profsvc.reports.rows import cell, plain, visible
-from profsvc.reports.text import middle, times
+from profsvc.reports.text import middle, sign_of, times
 
 NONE = "\u2013"
 KEPT = "\n\t\u202f\u2009\xa0"
@@ -115,6 +115,15 @@ def percent(given: float | None, digits: int = 1) -> str:
     return f"{100 * given:.{digits}f}".removesuffix(f".{'0' * digits}") + " %"
 
 
+def bound_sign(flags: object) -> str:
+    """Return the sign before a potential; none where the row has no flags.
+
+    >>> bound_sign("UPPER_BOUND"), bound_sign(None)
+    ('≤ ', '')
+    """
+    return sign_of(flags) if isinstance(flags, str) else ""
+
+
 def speedup(given: float | None) -> str:
     """Return a speedup.
 
@@ -169,5 +178,5 @@ def plural(number: int, one: str, many: str = "") -> str:
 
 FILTERS = {
     "value": value, "count": count, "duration": duration, "size": size, "percent": percent, "speedup": speedup,
-    "si": si, "when": when, "name": name, "plural": plural, "room": room,
+    "bound_sign": bound_sign, "si": si, "when": when, "name": name, "plural": plural, "room": room,
 }  # fmt: skip
