@@ -100,8 +100,8 @@ def _far(old: Row, new: Row) -> str:
     if abs(away) <= FAR * new["range_c"]:
         return ""
     return (
-        f"{new['window']} of {new['sensor']} after is {away:+.1f} \u00b0C from the temperature of the run before, but its "
-        f"coefficient was seen over {new['range_c']:.1f} \u00b0C only"
+        f"{new['window']} of {new['sensor']} after is {away:+.1f} \u00b0C from the temperature of the run before, but "
+        f"its coefficient was seen over {new['range_c']:.1f} \u00b0C only"
     )
 
 
