@@ -197,6 +197,25 @@ def test_a_service_that_is_away_loses_nothing(service, tmp_path, profile, monkey
     assert [name.partition(".")[2] for name in left] == ["data", "json"]
 
 
+def test_a_service_that_is_away_is_waited_for_once_not_for_every_file(tmp_path):
+    gone = httpx.ConnectError("refused")
+    good = httpx.Response(201, json={"ok": True})
+    transport, asked = answering(gone, gone, gone, gone, good, gone, gone, gone)
+    with Client("http://a", transport=transport, spool=tmp_path, waits=(0, 0)) as client:
+        counts = []
+        for number in range(4):
+            client.submit(io.BytesIO(b"%d" % number), file_name="a.csv", spool=True)
+            counts.append(len(asked))
+        assert counts == [3, 4, 5, 8]  # three tries, one, one that is answered, and all three again
+        assert len(client.waiting()) == 3
+    transport, asked = answering(gone, gone, gone, gone)
+    with Client("http://a", transport=transport, spool=tmp_path, waits=(0, 0)) as client:
+        with pytest.raises(ServerAwayError):
+            client.sync()
+        client.submit(io.BytesIO(b"x"), file_name="a.csv", spool=True)
+        assert len(asked) == 4
+
+
 def test_what_was_sent_before_it_was_noticed_does_no_harm(service, client, profile):
     client.submit(io.BytesIO(profile), run="a")
     with Client(service.url, spool=client.spool) as other:

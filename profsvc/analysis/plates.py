@@ -81,7 +81,7 @@ def _failed(names: list[str], fit: Calibration) -> str:
     worst = int(residual.argmax())
     if residual[worst] >= RESIDUAL_LIMIT_C:
         return (
-            f"{names[worst]} is off by {residual[worst]:.2f} degC from the mean of all once settled; "
+            f"{names[worst]} is off by {residual[worst]:.2f} \u00b0C from the mean of all once settled; "
             f"less than {RESIDUAL_LIMIT_C:g} is allowed"
         )
-    return f"a gain needs two plates or more that settle at temperatures {LEAST_RANGE_C:g} degC apart"
+    return f"a gain needs two plates or more that settle at temperatures {LEAST_RANGE_C:g} \u00b0C apart"

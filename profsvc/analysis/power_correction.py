@@ -180,5 +180,7 @@ def _apply(
     table.loc[rows[~np.isfinite(at.power_w)], "reason"] = "no mean power or temperature in this window"
     far = (at.flags & np.uint32(Flag.EXTRAPOLATED)) > 0
     for label, away in zip(table["window"].iloc[places[far]], (mean - reference)[far].tolist(), strict=True):
-        words = f"{away:+.1f} degC from the reference, but the coefficient was seen over {fit.range_c:.1f} degC only"
+        words = (
+            f"{away:+.1f} \u00b0C from the reference, but the coefficient was seen over {fit.range_c:.1f} \u00b0C only"
+        )
         own.beware("extrapolated", words, away, "degC", window=label)

@@ -15,7 +15,7 @@ Ints = npt.NDArray[np.int64]
 UTC, LOCAL, ELAPSED = "utc", "local", "elapsed"
 # What the channel that goes with a power is called, the likeliest first; a name that fits none comes last.
 NAMES = {
-    "temperature": (r"temperature\.gpu$|^temp_c$|^gpu_?temp", r"gpu|core|die|junction|edge|hotspot", r"^temp"),
+    "temperature": (r"temperature\.gpu$|^temp_c$|^gpu_?temp|^gtemp$", r"gpu|core|die|junction|edge|hotspot", r"^temp"),
     "clock": (r"clocks?\.(current\.)?(sm|gr|graphics)$|^sclk|^pclk|sm.?clock", r"\bsm\b|graphics|core"),
     "energy": (r"energy",),
     "fan": (r"fan",),

@@ -27,7 +27,7 @@ FEWEST = 4
 WITHOUT_OFFSET = {
     "too_few": "fewer than 30 readings of each lie together",
     "no_step": "the power shows no step",
-    "flat_temperature": "the temperature moves by less than 5 degC",
+    "flat_temperature": "the temperature moves by less than 5 \u00b0C",
     "no_response": "the power does not explain what the temperature does",
     "ambiguous": "more than one offset explains them",
     "outside_search": "it would be 60 s or more",

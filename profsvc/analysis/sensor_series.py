@@ -84,4 +84,4 @@ def _degrees(T: Array, k: int, unit: str | None, reference_c: float | None) -> s
         T[k] = emf_to_temperature(T[k], reference_c).value
         return None
     T[k] = np.nan
-    return f"it reads {unit}, not degC; log temperatures, or give the temperature of the reference junction"
+    return f"it reads {unit}, not \u00b0C; log temperatures, or give the temperature of the reference junction"

@@ -4,6 +4,7 @@ Exit codes: 0 ok, 1 a regression or failed criterion (only with --fail-on), 2 us
 5 server or network, 6 input refused, 7 partly stored.
 """
 
+import inspect
 import io
 import os
 import sys
@@ -89,6 +90,21 @@ GROUPS = (
 )
 for group in GROUPS:
     group.register(app)
+
+
+def _tell(known: typer.Typer) -> None:
+    """Have examples stand as they are written, to be copied, and what a command does be said whole in lists."""
+    for command in known.registered_commands:
+        text = inspect.getdoc(command.callback) or ""
+        command.help = text.replace("\n\n  ", "\n\n\b\n  ")
+        command.short_help = " ".join(text.partition("\n\n")[0].split()).removesuffix(".")
+    for one in known.registered_groups:
+        assert one.typer_instance is not None
+        one.typer_instance.info.short_help = str(one.typer_instance.info.help).removesuffix(".")
+        _tell(one.typer_instance)
+
+
+_tell(app)
 
 
 def main() -> None:

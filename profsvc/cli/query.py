@@ -96,14 +96,25 @@ def _question(query: str, example: str, params: Mapping[str, str]) -> tuple[str,
     """Return the SQL that was asked for, and the values in it."""
     import sys
 
-    from profsvc import specs
+    from profsvc import specs, store
 
     if bool(query) == bool(example):
         raise UsageError("give one query, or the name of one example with --example; --examples lists them")
     if example:
         question = specs.question(example)
-        return question.sql, question.values(params)
-    return sys.stdin.read() if query == "-" else query, params
+        values = question.values(params)
+        if lacking := [name for name, value in values.items() if value == "" and name != "run"]:
+            given = " ".join(f"--param {name}=..." for name in lacking)
+            raise UsageError(f"the example {example!r} needs a value: {given}")
+        if values.get("run") == "":
+            say("of the newest run; another with --param run=NAME")
+        return question.sql, values
+    text = sys.stdin.read() if query == "-" else query
+    names = store.names_in(text)
+    if unused := [name for name in params if name not in names]:
+        there = ", ".join(f":{name}" for name in names) or "none"
+        raise UsageError(f"--param {unused[0]} is given, but the query has no :{unused[0]}; it has {there}")
+    return text, params
 
 
 def _engine(context: typer.Context) -> "Engine":

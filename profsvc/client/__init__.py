@@ -76,6 +76,7 @@ class Client:
         self.url = url.rstrip("/")
         self.spool = Path(spool) if spool else spool_folder()
         self._waits = WAITS if waits is None else tuple(waits)
+        self._away = False
         if token and not (token.isascii() and token.isprintable()):
             raise UsageError("the token holds characters that no token has; check PROFSVC_TOKEN")
         headers = {"user-agent": "profsvc"} | ({"authorization": f"Bearer {token}"} if token else {})
@@ -107,21 +108,25 @@ class Client:
         """Send a file and return the verdict on it; ``options`` are those of ``POST /v1/uploads``, such as ``run``.
 
         With ``spool`` a service that is away is no error: the file is kept, `sync` sends it later, with the options in
-        ``spool`` besides, and the answer says where it waits, as ``spooled``.
+        ``spool`` besides, and the answer says where it waits, as ``spooled``. Of an absent one every file after it
+        asks once.
         """
         with wire.opened(source) as (stream, name):
             digest = wire.digest(stream)
             params = {key: int(value) if isinstance(value, bool) else value for key, value in options.items()}
             params |= {"file_name": file_name or name, "sha256": digest}
+            kept = spool is not False and not options.get("check")
             try:
-                return self._send(stream, params, progress)
+                return self._send(stream, params, progress, once=kept and self._away)
             except (ServerAwayError, OverloadedError):
-                if spool is False or options.get("check"):
+                if not kept:
                     raise
-                params |= {} if spool is True else spool
+                params |= spool if isinstance(spool, Mapping) else {}
                 return {"ok": True, "spooled": str(self._keep(stream, params)), "file_name": params["file_name"]}
 
-    def _send(self, stream: BinaryIO, params: Params, progress: Progress | None = None) -> dict[str, Any]:
+    def _send(
+        self, stream: BinaryIO, params: Params, progress: Progress | None = None, *, once: bool = False
+    ) -> dict[str, Any]:
         size = stream.seek(0, os.SEEK_END)
         headers = {"content-type": "application/octet-stream", "content-length": str(size)}
 
@@ -132,7 +137,16 @@ class Client:
                 if progress:
                     progress(len(piece))
 
-        return self._asked("POST", "/v1/uploads", params, lambda: {"content": pieces(), "headers": headers})
+        def body() -> dict[str, Any]:
+            return {"content": pieces(), "headers": headers}
+
+        try:
+            said = self._asked("POST", "/v1/uploads", params, body, once=once)
+        except ServerAwayError:
+            self._away = True
+            raise
+        self._away = False
+        return said
 
     def _keep(self, stream: BinaryIO, params: Params) -> Path:
         """Keep a file for later: its bytes first, then what it is, which is what `sync` looks for."""
@@ -323,10 +337,16 @@ class Client:
         return self._asked("GET", f"/v1/explain/{wire.quoted(name)}", params)
 
     def _asked(
-        self, method: str, path: str, params: Params, more: Callable[[], dict[str, Any]] = dict
+        self,
+        method: str,
+        path: str,
+        params: Params,
+        more: Callable[[], dict[str, Any]] = dict,
+        *,
+        once: bool = False,
     ) -> dict[str, Any]:
-        """Ask, and ask again what was not answered; return the answer."""
-        for wait in (*self._waits, None):
+        """Ask, and unless ``once`` is enough ask again what was not answered; return the answer."""
+        for wait in (*(() if once else self._waits), None):
             try:
                 with wire.network(self.url):
                     answer = self._http.request(method, self.url + path, params=params, **more())

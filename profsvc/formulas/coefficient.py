@@ -163,7 +163,7 @@ def fit_coefficient(
     >>> round(found.coefficient_w_per_c, 1), found.refusal, found.segments
     (0.5, '', 1)
     >>> fit_coefficient(t, 300 + 0 * t, 50 + 0 * t, np.zeros(t.size, dtype=int)).refusal
-    'the temperature spans 0.0 degC within a load; a coefficient needs 5 degC'
+    'the temperature spans 0.0 °C within a load; a coefficient needs 5 °C'
     """
     check_form(law, LAWS)
     removed = _fan_choice(fan, fan_w is not None or fan_speed is not None)
@@ -188,8 +188,8 @@ def fit_coefficient(
     )  # fmt: skip
     if span.max() < LEAST_RANGE_C:
         return found._replace(
-            refusal=f"the temperature spans {span.max():.1f} degC within a load; a coefficient needs "
-            f"{LEAST_RANGE_C:g} degC"
+            refusal=f"the temperature spans {span.max():.1f} \u00b0C within a load; a coefficient needs "
+            f"{LEAST_RANGE_C:g} \u00b0C"
         )
     unseen = [*_segments.resting(r, b, step), (b.drift, offset_error_s**2)]
     noise = _wander.models(b.time, b.size, b.span)
@@ -308,7 +308,9 @@ def _told(found: Coefficient, b: Blocks, bent: bool, noise: Models, loads: Array
     watts = found.power_w if bent else 1.0
     error, refusal = (high - low) / (2 * NORMAL_95), ""
     if low <= 0 <= high:
-        refusal = f"the coefficient lies between {watts * low:.3g} and {watts * high:.3g} W/degC: its sign is not known"
+        refusal = (
+            f"the coefficient lies between {watts * low:.3g} and {watts * high:.3g} W/\u00b0C: its sign is not known"
+        )
     return found._replace(
         coefficient_w_per_c=watts * rate, low_w_per_c=watts * low, high_w_per_c=watts * high,
         standard_error_w_per_c=watts * error, rate_per_c=rate if bent else np.nan,

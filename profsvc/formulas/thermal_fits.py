@@ -114,7 +114,7 @@ def fit_decay(time_s: ArrayLike, temperature_c: ArrayLike) -> RcFit:
     >>> (found.low_s < 60) & (60 < found.high_s), found.refusal
     (array([ True]), '')
     >>> fit_decay(t, 40 + 0 * t).refusal
-    'the temperature changes by 0.0 degC; a time constant needs 3 degC'
+    'the temperature changes by 0.0 °C; a time constant needs 3 °C'
     """
     return _exponential(time_s, temperature_c, -1.0)
 
@@ -159,7 +159,7 @@ def _exponential(time_s: ArrayLike, temperature_c: ArrayLike, sign: float) -> Rc
     span = float(_segments.ranges(_segments.blocks(r))[0])
     if span < LEAST_CHANGE_C:
         return nothing._replace(
-            refusal=f"the temperature changes by {span:.1f} degC; a time constant needs {LEAST_CHANGE_C:g} degC"
+            refusal=f"the temperature changes by {span:.1f} \u00b0C; a time constant needs {LEAST_CHANGE_C:g} \u00b0C"
         )
     blocks = _relaxing.rows_of(r.time, T, np.zeros(1))
     now = _relaxed(blocks)
@@ -173,7 +173,7 @@ def _exponential(time_s: ArrayLike, temperature_c: ArrayLike, sign: float) -> Rc
     told = _relaxing.said(ends, blocks.interval, float(np.ptp(t)))
     refusal = _relaxing.refusal(now, order, ends, told)
     if sign * parts.sum() > 0:
-        refusal = f"the temperature goes from {start:.1f} to {end:.1f} degC: the wrong way"
+        refusal = f"the temperature goes from {start:.1f} to {end:.1f} \u00b0C: the wrong way"
     flags = mask((Flag.INPUT_SUSPECT, bool(refusal) or bool((~good).any())))
     value, low, high = told.T
     residual = float(np.sqrt(np.average(now.rest**2, weights=blocks.size)))

@@ -159,7 +159,7 @@ def _useless(tp: Array, P: Array, T: Array) -> str:
         return "the stamps of the power do not ascend"
     low, high = np.quantile(T, (0.02, 0.98))
     if high - low < LEAST_CHANGE_C:
-        return f"the temperature changes by {high - low:.1f} degC; a time constant needs {LEAST_CHANGE_C:g} degC"
+        return f"the temperature changes by {high - low:.1f} \u00b0C; a time constant needs {LEAST_CHANGE_C:g} \u00b0C"
     low, high = np.quantile(P, (0.02, 0.98))
     if high - low < LEAST_STEP * abs(P.mean()):
         return f"the power varies by {high - low:.1f} W, less than a tenth of it: nothing drives the temperature"

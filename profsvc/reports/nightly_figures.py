@@ -49,7 +49,7 @@ def history(row: Mapping[str, Any], form: str = "svg", *, dark: bool = False) ->
             _levels(axes, row, place[0], len(points), size, theme)
         axes.set_ylabel(unit or row["quantity"].replace("_", " "), color=theme["ink"], fontsize=8)
         axes.set_title(shown(named(row)), color=theme["ink"], fontsize=9, loc="left", parse_math=False)
-        _days(axes, points)
+        _days(axes, points, theme["soft"])
         box = axes.legend(fontsize=7, facecolor=theme["back"], edgecolor=theme["line"], loc="best")
         for words in box.get_texts():
             words.set_color(theme["ink"])
@@ -86,14 +86,17 @@ def _dress(axes: Any, theme: Mapping[str, Any]) -> None:
         side.set_color(theme["line"])
 
 
-def _days(axes: Any, points: Sequence[Mapping[str, Any]]) -> None:
-    """Name the days of a few points: runs stand one after the other, whatever the time between them."""
+def _days(axes: Any, points: Sequence[Mapping[str, Any]], color: str) -> None:
+    """Name the days of a few points, or of one day their times: runs stand one after the other, whatever is between."""
     chosen = sorted({round(place) for place in np.linspace(0, len(points) - 1, 6)})
-    axes.set_xticks(chosen, [_day(str(points[place]["at"])) for place in chosen])
+    days = [_moment(str(points[place]["at"]), "%d %b %Y") for place in chosen]
+    one_day = len(days) > 1 and len(set(days)) == 1
+    axes.set_xticks(chosen, [_moment(str(points[place]["at"]), "%H:%M:%S") for place in chosen] if one_day else days)
+    axes.set_xlabel(days[0] if one_day else "", fontsize=7, color=color)
 
 
-def _day(at: str) -> str:
+def _moment(at: str, form: str) -> str:
     try:
-        return datetime.fromisoformat(at).strftime("%d %b %Y")
+        return datetime.fromisoformat(at).strftime(form)
     except ValueError:
         return shown(at, 12)

@@ -97,10 +97,16 @@ def _written(lines: Iterable[str]) -> str:
     return "\n".join(visible(line) for line in lines) + "\n"
 
 
+def _device(view: Mapping[str, Any]) -> str:
+    """Name what a run was on: its own device, else those that its logs name."""
+    logged = dict.fromkeys(sensor["device"] for sensor in view["sensors"] if sensor["device"])
+    return view["run"]["device"] or ", ".join(logged) or "a device that no file names"
+
+
 def run(view: Mapping[str, Any], width: int | None = None) -> str:
     """Write the page of a run: what it is, a row a launch, and the whole."""
     info = view["run"]
-    lines = [f"run {info['name']} (id {info['run_id']}) of project {info['project']} on {info['device'] or '?'}"]
+    lines = [f"run {info['name']} (id {info['run_id']}) of project {info['project']} on {_device(view)}"]
     for upload in view["uploads"]:
         lines += _upload(upload)
     rows = [

@@ -267,7 +267,7 @@ def _numbered(text: str, params: Mapping[str, Any]) -> tuple[str, list[Any]]:
         if name is None:
             return found[0]
         if name not in params:
-            raise rules.wrong(f"it has no value for :{name}")
+            raise rules.no_value(name)
         if name not in names:
             names.append(name)
         return f"${names.index(name) + 1}"
@@ -327,4 +327,6 @@ def _explained(error: Exception, seconds: float, nonce: str, engine: Engine) -> 
             return rules.too_large(words)
         case psycopg.OperationalError() if error.sqlstate is None or error.sqlstate[:2] in {"08", "53", "57"}:
             return explained(str(error), engine.url.render_as_string(hide_password=True))
+    if "multiple commands" in words:
+        return UsageError(rules.ONE_SELECT)
     return rules.wrong(words)

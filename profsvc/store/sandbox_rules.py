@@ -19,6 +19,7 @@ GRACE = 0.4
 """Seconds after the time limit at which a query that has not stopped by itself is ended by force."""
 
 ONLY_SELECT = "only a SELECT is answered: nothing can be written, attached, copied or set"
+ONE_SELECT = "one SELECT is answered at a time; ask the second one by itself"
 NO_SELECT = "there is no SELECT in the query"
 
 # A name for a value outside of texts, quoted names, comments and casts.
@@ -92,6 +93,11 @@ def ending(seconds: float, end: Callable[[], object]) -> Iterator[Callable[[], b
 def late(seconds: float) -> UsageError:
     """Return the error of a query that passed its time limit."""
     return UsageError(f"the query took longer than {seconds:g} s and was stopped; ask for less, such as one run")
+
+
+def no_value(name: str) -> UsageError:
+    """Return the error of a query with a name that has no value."""
+    return wrong(f"it has no value for :{name}; give one, as with --param {name}=VALUE")
 
 
 def no_view(name: str, views: Sequence[str]) -> UsageError:

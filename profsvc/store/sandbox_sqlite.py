@@ -132,4 +132,8 @@ def _explained(kind: str, words: str, views: list[str], file: Path) -> ProfsvcEr
         return rules.no_view(found[1], views)
     if "too big" in words or "too large" in words:
         return rules.too_large(words)
+    if found := re.search(r"binding parameter :(\w+)", words):
+        return rules.no_value(found[1])
+    if "one statement at a time" in words:
+        return UsageError(rules.ONE_SELECT)
     return rules.wrong(words)

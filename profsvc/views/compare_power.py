@@ -100,8 +100,8 @@ def _far(old: Row, new: Row) -> str:
     if abs(away) <= FAR * new["range_c"]:
         return ""
     return (
-        f"{new['window']} of {new['sensor']} after is {away:+.1f} degC from the temperature of the run before, but its "
-        f"coefficient was seen over {new['range_c']:.1f} degC only"
+        f"{new['window']} of {new['sensor']} after is {away:+.1f} \u00b0C from the temperature of the run before, but "
+        f"its coefficient was seen over {new['range_c']:.1f} \u00b0C only"
     )
 
 
@@ -130,7 +130,7 @@ def uncorrected(old: Row, new: Row) -> str:
         if row["corrected_power_w"] is None or row["corrected_energy_j"] is None:
             said.append(f"{when}: {row['reason'] or 'no reason is stored'}")
     if not said and new["coefficient_w_per_c"] is None and _away_c(old, new):
-        said.append(f"after: it has no coefficient to move it by {_away_c(old, new):+.1f} degC")
+        said.append(f"after: it has no coefficient to move it by {_away_c(old, new):+.1f} \u00b0C")
     return "; ".join(said)
 
 

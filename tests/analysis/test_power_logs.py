@@ -24,6 +24,7 @@ POWER = log("power", "power.draw")
         ("temperature", ["temperature.memory", "temperature.gpu"], "temperature.gpu"),
         ("temperature", ["hbm_temp_c", "temp_c"], "temp_c"),
         ("temperature", ["memory", "junction"], "junction"),
+        ("temperature", ["mtemp", "gtemp"], "gtemp"),
         ("clock", ["clocks.current.memory", "clocks.current.sm"], "clocks.current.sm"),
         ("energy", ["total_energy_mj"], "total_energy_mj"),
     ],

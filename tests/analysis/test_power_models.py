@@ -84,4 +84,4 @@ def test_one_window_of_one_constant() -> None:
     assert falls["low"] < 30 < falls["high"]
     assert (falls["window"], falls["form"]) == ("mix", "one load, one constant")
     assert rows(own, "change_c")[0]["value"] == pytest.approx(-21, abs=1)
-    assert "changes by 0.0 degC" in flat["reason"]
+    assert "changes by 0.0 \u00b0C" in flat["reason"]

@@ -270,7 +270,7 @@ def test_a_gain_from_two_plates_in_two_files() -> None:
             log_of(settled_at(25.0, BIAS) + np.random.default_rng(1).normal(0, 1, 300) * np.eye(K)[:, 6:7]),
             "T6 is off by",
         ),
-        (log_of(settled_at(25.0, BIAS), unit="V"), "T0: it reads V, not degC"),
+        (log_of(settled_at(25.0, BIAS), unit="V"), "T0: it reads V, not \u00b0C"),
         (
             stacked(log_of(settled_at(25.0, BIAS)), log_of(settled_at(25.0, BIAS)[:3], first_id=500, upload=2)),
             "not every file has all channels once",
@@ -304,7 +304,7 @@ def test_the_difference_of_two_runs() -> None:
 
 def test_thermocouples_that_were_logged_in_volts() -> None:
     volts = (warmed() - 25) * 52e-6
-    rows = refused("it reads V, not degC", log_of(volts, quantity="voltage", unit="V"))
+    rows = refused("it reads V, not \u00b0C", log_of(volts, quantity="voltage", unit="V"))
     assert (rows["quantity"] == "steady_temperature").sum() == 16
     found = heat_map(log_of(volts, quantity="voltage", unit="V"), reference_c=25.0)
     assert quantity(found.rows, "hot_spot")["value"] == pytest.approx(63, abs=1)

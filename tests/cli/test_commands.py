@@ -1,5 +1,6 @@
 """What holds for every command: help with an example, exit codes of the process, words and data apart."""
 
+import inspect
 import json
 import os
 import re
@@ -50,6 +51,20 @@ def test_every_command_has_help_with_an_example(cli, path):
     example = rf"Examples?:\n\n\s+.*\bprofsvc .*\b{' '.join(path)}\b"
     assert re.search(example, result.out), result.out
     assert cli(*path, "-h").out == result.out
+
+
+@pytest.mark.parametrize("path", COMMANDS, ids=" ".join)
+def test_examples_stand_on_one_line_to_be_copied(cli, path):
+    paragraphs = inspect.getdoc(COMMANDS[path].callback).split("\n\n")
+    written = [line for paragraph in paragraphs if paragraph.startswith("  ") for line in paragraph.splitlines()]
+    shown = cli(*path, "--help").out.splitlines()
+    assert written
+    assert [line for line in written if f"  {line}" not in shown] == []
+
+
+def test_lists_say_what_a_command_does_to_the_end(cli):
+    for path in ((), *{path[:1] for path in COMMANDS if len(path) > 1}):
+        assert "..." not in cli(*path, "--help").out.partition("Commands:")[2], path
 
 
 @pytest.mark.parametrize(("path", "command"), COMMANDS.items(), ids=map(" ".join, COMMANDS))

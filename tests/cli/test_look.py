@@ -69,6 +69,15 @@ def test_show_without_a_name_is_the_newest_run(cli, fixtures):
     assert cli("show", "--kernel", "0").out == cli("show", "german", "--kernel", "0").out
 
 
+def test_a_log_of_a_board_names_the_device_of_its_run(cli, tmp_path):
+    head = "timestamp, index, name, power.draw [W], temperature.gpu"
+    (tmp_path / "smi.csv").write_text(f"{head}\n2026/03/04 10:00:00.000, 0, NVIDIA T4, 31.5 W, 40\n")
+    (tmp_path / "meter.csv").write_text("time,power [W]\n2026-03-04T10:00:00Z,1\n2026-03-04T10:00:01Z,2\n")
+    for name, device in (("smi", "NVIDIA T4"), ("meter", "a device that no file names")):
+        assert cli("upload", "--run", name, tmp_path / f"{name}.csv").code == 0
+        assert cli("show", name).out.splitlines()[0].endswith(f"of project default on {device}")
+
+
 def test_an_empty_store_answers(cli):
     assert cli("runs", "-o", "ndjson").out == ""
     assert cli("devices", "-o", "csv").out == "device_id,name,compute_capability,sms\n"

@@ -29,7 +29,18 @@ def test_parameters_are_values_never_sql(on_demo):
         answer = on_demo("sql", query, "--param", f"k={value}", "-o", "json")
         assert json.loads(answer.out)["rows"] == [{"n": count}]
     assert on_demo("sql", query, "--param", "k").code == 2
-    assert on_demo("sql", query).code == 2
+    assert "it has no value for :k; give one, as with --param k=VALUE" in on_demo("sql", query).err
+    spare = on_demo("sql", query, "--param", "k=saxpy", "--param", "kernel=saxpy")
+    assert (spare.code, spare.err) == (2, "Error: --param kernel is given, but the query has no :kernel; it has :k\n")
+
+
+def test_an_example_says_what_it_lacks_and_which_run_it_is_of(on_demo):
+    lacking = on_demo("sql", "--example", "kernel_ratio", "--param", "before=h200")
+    assert (lacking.code, lacking.err) == (2, "Error: the example 'kernel_ratio' needs a value: --param after=...\n")
+    newest = on_demo("sql", "--example", "top_kernels", "-o", "csv")
+    named = on_demo("sql", "--example", "top_kernels", "--param", "run=h200", "-o", "csv")
+    assert (newest.out, newest.err) == (named.out, "of the newest run; another with --param run=NAME\n")
+    assert (len(newest.out.splitlines()), named.err) == (19, "")
 
 
 @pytest.mark.parametrize(

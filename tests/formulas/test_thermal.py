@@ -86,7 +86,8 @@ def test_fits_of_nothing_say_so() -> None:
     t = np.arange(0.0, 100.0)
     warm = 40 + 20 * (1 - np.exp(-t / 30))
     assert (
-        fit_rise(t, np.full(100, 50.0)).refusal == "the temperature changes by 0.0 degC; a time constant needs 3 degC"
+        fit_rise(t, np.full(100, 50.0)).refusal
+        == "the temperature changes by 0.0 \u00b0C; a time constant needs 3 \u00b0C"
     )
     assert fit_rise(t[:9], warm[:9]).refusal == "readings: 9; a time constant needs 20"
     assert fit_decay(t, warm).refusal.endswith("the wrong way")
@@ -136,7 +137,7 @@ def test_an_offset_that_these_logs_told_is_not_known_twice() -> None:
     ("power", "temperature", "why"),
     [
         (60 + 0 * np.arange(200), 30 + 20 * np.tanh(np.arange(200) / 50), "nothing drives the temperature"),
-        (60 + 200 * (np.arange(200) > 80), 30 + 0 * np.arange(200), "the temperature changes by 0.0 degC"),
+        (60 + 200 * (np.arange(200) > 80), 30 + 0 * np.arange(200), "the temperature changes by 0.0 \u00b0C"),
     ],
 )
 def test_a_load_without_information_is_refused(power: np.ndarray, temperature: np.ndarray, why: str) -> None:

@@ -179,6 +179,15 @@ def test_the_history_of_a_finding_is_drawn(dark):
     assert "us" in nightly_figures.history(bare, "svg").decode()
 
 
+def test_runs_of_one_day_are_told_apart_by_their_times():
+    row = finding(1, "saxpy")
+    hours = [one | {"at": f"2026-03-04T{n:02}:05:06Z"} for n, one in enumerate(row["history"])]
+    drawn = nightly_figures.history(row | {"history": hours}, "svg").decode()
+    assert "00:05:06" in drawn
+    assert drawn.count("04 Mar 2026") == 1
+    assert "00:05:06" not in nightly_figures.history(row, "svg").decode()
+
+
 def test_long_lists_are_cut_loudly():
     many = [finding(n, f"k{n}") for n in range(40)]
     written = nightly.text(document(findings=many, open=many))

@@ -135,6 +135,18 @@ def test_what_looks_like_an_attack_and_is_none(guarded: Guarded, quiet: Path, sq
     assert list(quiet.iterdir()) == []
 
 
+@pytest.mark.parametrize(
+    ("sql", "words"),
+    [
+        ("SELECT :k", r"it has no value for :k; give one, as with --param k=VALUE \(line 1, column 8\)"),
+        ("SELECT 1; SELECT 2", "one SELECT is answered at a time"),
+    ],
+)
+def test_both_databases_say_the_same_of_what_is_left_out_or_too_much(guarded: Guarded, sql: str, words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        store.query(guarded.engine, sql)
+
+
 QUESTIONS = [
     ("SELECT name, launches FROM v1_runs", [("first", 4)]),
     ("SELECT name FROM v1_runs;", [("first",)]),

@@ -76,7 +76,7 @@ def test_what_one_side_cannot_correct_is_compared_as_measured() -> None:
     assert row["power_change"] == pytest.approx(12 / 203)
     assert (row["power_change_low"], row["power_beyond"], row["reference_temperature_c"]) == (None, None, None)
     without = [row | {"coefficient_w_per_c": None} for row in board(48.0)]
-    assert compared(board(40.0), without)[0][0]["reason"] == "after: it has no coefficient to move it by -8.0 degC"
+    assert compared(board(40.0), without)[0][0]["reason"] == "after: it has no coefficient to move it by -8.0 \u00b0C"
     assert compared(board(48.0), without)[0][0]["corrected"]
     blind = [row | {"coefficient_low": None} for row in board(48.0)]
     moved = compared(board(40.0), blind)[0][0]
@@ -87,8 +87,8 @@ def test_a_window_moved_too_far_says_so() -> None:
     after = [row | {"range_c": 6.0} for row in board(48.0)]
     said = compared(board(40.0), after)[1]
     assert said[0] == (
-        "mix, 132 SMs of power.draw.instant after is +10.0 degC from the temperature of the run before, but its "
-        "coefficient was seen over 6.0 degC only"
+        "mix, 132 SMs of power.draw.instant after is +10.0 \u00b0C from the temperature of the run before, but its "
+        "coefficient was seen over 6.0 \u00b0C only"
     )
     assert len(said) == 2
 
