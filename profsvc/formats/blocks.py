@@ -117,6 +117,24 @@ def _closer(
         block = block[end:]
 
 
+def at_once(blocks: Iterator[Block], take: Callable[[bytes], int], small: int) -> Iterator[int | list[str]]:
+    """Yield what blocks hold, in order: how many rows ``take`` has taken at once, and the lines between them.
+
+    ``take`` is shown a block when all that stands before it is read, and returns 0 to leave it. ``small`` is as for
+    `apart`, which reads ahead, where a row can be judged before those ahead of it are taken.
+    """
+    for whole in blocks:
+        waiting = [bytes(whole)]
+        while waiting:
+            block = waiting.pop()
+            if rows := take(block):
+                yield rows
+            elif (middle := cut(block, halve=True, small=small)) < len(block):
+                waiting += [block[middle:], block[:middle]]
+            else:
+                yield lines_of(block)
+
+
 def letters_of(texts: pa.StringArray) -> tuple[Letters, Int64s, Int64s]:
     """Return the bytes of all texts, and where each begins and ends; there must be a byte at all."""
     _, offsets, data = texts.buffers()
