@@ -1,6 +1,6 @@
 """Blocks of the rows of a meter at once: plain numbers under a plain clock, beside columns of few different texts.
 
-Anything else, a note, an empty cell or a stamp of another form, leaves the block to the lines.
+Anything else, a note, a word among numbers or a stamp of another form, leaves the block to the lines.
 """
 
 import re
@@ -63,7 +63,10 @@ class Texts(NamedTuple):
 
 
 class Part(NamedTuple):
-    """The rows of a block: their clock, numbers as printed by column, and texts by place."""
+    """The rows of a block: their clock, numbers as printed by column, and texts by place.
+
+    Where a cell is empty its number is NaN.
+    """
 
     rows: int
     counts: Decimals | None
@@ -85,7 +88,7 @@ def _part(block: bytes, plan: Plan) -> Part:
     must(b"\r" not in block or block.count(b"\r") == block.count(b"\r\n"))
     columns = _split(block, plan)
     # What does not begin with a cell of digits may be a note or another header.
-    must(0 in columns)
+    must(0 in columns and columns[0].null_count == 0)
     texts = {place: _texts(columns[place]) for place in plan.texts}
     if 0 in texts:
         must(all(_begins_row(text) for text in texts[0].distinct))
@@ -94,8 +97,8 @@ def _part(block: bytes, plan: Plan) -> Part:
         if plan.undecided is not None:
             must(pyarrow.compute.all(pyarrow.compute.match_substring_regex(columns[place], plan.undecided)).as_py())
             continue
-        read = columns[place].to_numpy()
-        must(bool(np.isfinite(read).all()))
+        read = columns[place].to_numpy(zero_copy_only=False)
+        must(int(np.isfinite(read).sum()) == len(read) - columns[place].null_count)
         numbers.append(read)
     clock = [columns[place] for place in plan.times]
     rows = len(clock[0])
@@ -124,7 +127,7 @@ def _split(block: bytes, plan: Plan) -> dict[int, pa.Array]:
         pyarrow.csv.ConvertOptions(
             column_types={str(place): kind for place, kind in types.items()},
             include_columns=[str(place) for place in types],
-            null_values=[],
+            null_values=[""],
             decimal_point=plan.decimal,
             check_utf8=False,
         ),

@@ -18,8 +18,8 @@ DATES = ", or say which it is with --column: 'NAME=time:dmy' or 'NAME=time:mdy',
 # Shapes of cells that show which sign marks decimals. Further cells with that sign alone, or none, then say no more.
 _SHOWN = {"decimal_dot": ".", "decimal_comma": ","}
 # Whole numbers say nothing of signs, and these no more than those before them.
-_WHOLE = r"^ *-?[0-9]+ *$"
-_MAYBE = r"^ *-?(?:[0-9]+|[1-9][0-9]{0,2}\.[0-9]{3}) *$"
+_WHOLE = r"^ *-?[0-9]+ *$|^$"
+_MAYBE = r"^ *-?(?:[0-9]+|[1-9][0-9]{0,2}\.[0-9]{3}) *$|^$"
 
 
 @dataclass

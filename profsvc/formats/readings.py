@@ -246,7 +246,7 @@ class Rows:
         read: NDArray[np.float64],
         owners: Callable[[], NDArray[np.int64]] | None = None,
     ) -> bool:
-        """Add rows from ``line`` on, each a row of ``read`` numbers; tell whether that can be done.
+        """Add rows from ``line`` on, each of ``read`` numbers, NaN for an empty cell; tell whether that can be done.
 
         It cannot where a number is none of its channel, or where the stamps are not of the clock of the first of them.
         ``owners`` gives the first channel of each row, where rows are of different ones that have the same units.
@@ -256,7 +256,8 @@ class Rows:
             return False
         factors, shifts = (np.array([getattr(one, name) for one in channels]) for name in ("factor", "shift"))
         values, bad = settled(read, factors, shifts, np.array([one.unit == "degC" for one in channels]))
-        if bad.any():
+        empty = np.isnan(read)
+        if (bad & ~empty).any():
             return False
         self._gather()
         lines = np.arange(line, line + len(ns))
@@ -273,8 +274,12 @@ class Rows:
     def _add_rows(self, first: int, rows: Readings) -> None:
         for n in range(rows.values.shape[1]):
             values = np.ascontiguousarray(rows.values[:, n])
+            reasons = None
+            if (empty := np.isnan(values)).any():
+                reasons = np.full(len(values), None, object)
+                reasons[empty] = NOT_NUMBERS[""]
             sensor = self._sensor(self.channels[first + n], first + n)
-            self.sensors.add(sensor, Readings(rows.ns, values, None, rows.lines))
+            self.sensors.add(sensor, Readings(rows.ns, values, reasons, rows.lines))
 
     @property
     def full(self) -> bool:

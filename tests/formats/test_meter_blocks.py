@@ -100,6 +100,10 @@ def test_plain_rows_are_read_at_once():
     assert (part.rows, [column.tolist() for column in part.numbers]) == (2, [[1.5, 7], [-2, 0.5]])
     assert (part.dated.dates, part.dated.rows.tolist()) == (["2026-03-15", "2026-03-16"], [0, 1])
     assert part.dated.times.tolist() == [86_399_500_000_000, 250_000_000]
+    assert np.isnan(parse(b"2026-03-15 10:00:00,,2\n2026-03-15 10:00:00,3,2\n", ISO).numbers[0]).tolist() == [
+        True,
+        False,
+    ]
     counts = parse(b"0.25,1.5,1e3\n17,7,5.\n", COUNTS).counts
     assert (counts.digits.tolist(), counts.decimals.tolist()) == ([25, 17], [2, 0])
 
@@ -109,7 +113,7 @@ def test_plain_rows_are_read_at_once():
     [
         b"2026-03-15 10:00:00,1.5\n",
         b"2026-03-15 10:00:00,1.5,2",
-        b"2026-03-15 10:00:00,1.5,\n",
+        b"2026-03-15 10:00:00,1.5, \n",
         b"2026-03-15 10:00:00,1.5,2,3\n",
         b"2026-03-15 10:00:00,1.5,nan\n",
         b"2026-03-15 10:00:00,1.5,1e400\n",
@@ -195,6 +199,18 @@ def test_signs(decimals, sign, decimal):
     ]
     agree(log(*lines, header=sign.join(("Time", "Power (W)", "Count"))))
     agree(log(*lines, "2026-03-16 10:00:00" + sign + "1.234,5" + sign + "7\n", header=sign.join(("Time", "P", "n"))))
+
+
+@pytest.mark.parametrize("empty", ["", " ", "N/A", "nan"])
+def test_cells_without_a_number(empty):
+    times = stamps("%Y-%m-%d %H:%M:%S", 60)
+    for lines in (
+        [f"{time},{n}.5,{empty},{empty if n % 3 else n}\n" for n, time in enumerate(times)],
+        [f"{time},{n}.5,7,{empty if n > 30 else n}\n" for n, time in enumerate(times)],
+        [f"{time},{empty if n < 30 else 8},7,{n}.123\n" for n, time in enumerate(times)],
+    ):
+        agree(log(*lines, header="Time,Power (W),Board (degC),n"))
+        agree(log(*(f"{n % 2},{line}" for n, line in enumerate(lines)), header="gpu,Time,Power (W),Board (degC),n"))
 
 
 ODD = (
