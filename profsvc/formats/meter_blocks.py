@@ -202,7 +202,8 @@ def _changes(letters: Letters, starts: Int64s, ends: Int64s) -> Int64s:
     cells = letters[np.minimum(starts[:, None] + places, len(letters) - 1)]
     if int((ends - starts).min()) < width:
         cells[places >= (ends - starts)[:, None]] = 0
-    rows = np.flatnonzero(np.concatenate(([True], (cells[1:] != cells[:-1]).any(axis=1))))
+    texts = cells.view(f"S{width}")[:, 0]
+    rows = np.flatnonzero(np.concatenate(([True], texts[1:] != texts[:-1])))
     must(len(rows) <= MOST_DATES)
     return rows
 
