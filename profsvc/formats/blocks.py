@@ -4,6 +4,7 @@ A reader tries to read a block column by column. Where that fails it halves the 
 reads one by one, so that an odd line costs no more than its surroundings.
 """
 
+import sys
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -19,6 +20,8 @@ from profsvc.formats.clock import Int64s
 BLOCK = 3 << 20
 SMALL_BLOCK = 1 << 16
 THREADS = 2
+# How much more is tried after each success, and how often in a row the lines that are left to be read double.
+FASTER, MOST_LEFT = 4, 6
 WORD = 8
 _HIGH_BITS = 0x8080808080808080
 Letters = npt.NDArray[np.uint8]
@@ -116,6 +119,30 @@ def _closer(
         else:
             yield lines_of(block[:end])
         block = block[end:]
+
+
+def at_once(blocks: Iterator[Block], take: Callable[[bytes], int], small: int) -> Iterator[int | list[str]]:
+    """Yield what blocks hold, in order: how many rows ``take`` has taken at once, and the lines between them.
+
+    ``take`` is shown lines when all that stands before them is read, and returns 0 to leave them. ``small`` is about
+    how many bytes of lines are left to be read one by one; more where it has left those before, too.
+    """
+    size, left = sys.maxsize, 0
+    for whole in blocks:
+        block, place = bytes(whole), 0
+        while place < len(block):
+            piece = block[place : block.find(b"\n", place + size) + 1 or len(block)]
+            if rows := take(piece):
+                yield rows
+                size, left = min(size * FASTER, sys.maxsize), 0
+            elif size > small and len(piece) > small:
+                size = small
+                continue
+            else:
+                piece = block[place : block.find(b"\n", place + (small << left)) + 1 or len(block)]
+                yield lines_of(piece)
+                size, left = small, min(left + 1, MOST_LEFT)
+            place += len(piece)
 
 
 def letters_of(texts: pa.StringArray) -> tuple[Letters, Int64s, Int64s]:

@@ -4,7 +4,9 @@ from collections.abc import Iterator
 from typing import BinaryIO
 
 from profsvc.formats.head import head_lines
-from profsvc.formats.meter_table import Layout, Style, Times, layout_of, read_table
+from profsvc.formats.meter_lines import Layout, Style, layout_of
+from profsvc.formats.meter_table import read_table
+from profsvc.formats.meter_time import Times
 from profsvc.formats.readings import labelled, split_label
 from profsvc.tables import Batch
 

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from profsvc.formats.blocks import cut, lines_of
-from profsvc.formats.meter_table import split_row
+from profsvc.formats.blocks import at_once
+from profsvc.formats.meter_lines import split_row
 from profsvc.formats.ncu_lines import HEADER, REJECT, ROW, SKIP, TEXT_LIMIT, Record
 from profsvc.formats.stream import Text
 
@@ -131,17 +131,15 @@ def records(text: Text, take: Take) -> Iterator[tuple[Record | int, Segment | No
     and its separator: it returns how many rows it has taken at once, or 0 to leave them to the lines.
     """
     scanner, number = _Scanner(), 1
-    for whole in text.blocks(BLOCK, SMALL_BLOCK):
-        waiting = [bytes(whole)]
-        while waiting:
-            block = waiting.pop()
-            rows = take(block, number, scanner.segment, scanner.sign) if scanner.segment and scanner.in_rows else 0
-            if rows:
-                yield rows, scanner.segment
-                number += rows
-            elif (middle := cut(block, halve=True, small=SMALL_BLOCK)) < len(block):
-                waiting += [block[middle:], block[:middle]]
-            else:
-                for line in lines_of(block):
-                    yield scanner.feed(number, line), scanner.segment
-                    number += 1
+
+    def taken(block: bytes) -> int:
+        return take(block, number, scanner.segment, scanner.sign) if scanner.segment and scanner.in_rows else 0
+
+    for found in at_once(text.blocks(BLOCK, SMALL_BLOCK), taken, SMALL_BLOCK):
+        if isinstance(found, int):
+            yield found, scanner.segment
+            number += found
+            continue
+        for line in found:
+            yield scanner.feed(number, line), scanner.segment
+            number += 1

@@ -12,8 +12,10 @@ from datetime import date
 from decimal import Decimal
 from typing import NamedTuple
 
+import numpy as np
+
 from profsvc.errors import BrokenInputError
-from profsvc.formats.clock import DAY, EPOCH_UNITS, FIRST, LAST, LOCAL, MONTHS, SECOND, UTC
+from profsvc.formats.clock import DAY, EPOCH_UNITS, FIRST, LAST, LOCAL, MONTHS, SECOND, UTC, Int64s
 
 ELAPSED = "elapsed"
 # The differences of two such still fit 64 bits.
@@ -24,7 +26,7 @@ ORDERS = {"ymd": (0, 1, 2), "dmy": (2, 1, 0), "mdy": (2, 0, 1)}
 _UNIX_DAY = date(1970, 1, 1).toordinal()
 
 _DATE = re.compile(r"([0-9]{1,4})([-/.])([0-9]{1,2})\2([0-9]{1,4})")
-_TIME = re.compile(
+TIME_OF_DAY = re.compile(
     r"(?:T|[ ,]+|^)([0-9]{1,5}):([0-9]{2})(?::([0-9]{2})(?:[.,]([0-9]{1,30})|:([0-9]{3}))?)?[ ]?([AaPp]\.?[Mm]\.?)?"
     r"[ ]?(Z|UTC|GMT|[-+][0-9]{2}:?[0-9]{2})?$"
 )
@@ -107,7 +109,7 @@ class DateEvidence:
 
     def add(self, text: str, line: int) -> None:
         """Take in a text that may begin with a date."""
-        found = split_date(text)
+        found = split_date(text.lstrip("'"))
         if found is None or found[0] in self._seen:
             return
         if len(self._seen) > MEMO_SIZE:
@@ -175,7 +177,12 @@ def _time_ns(match: re.Match[str], is_day: bool) -> int | None:
     return (hours * 3600 + minutes * 60 + seconds) * SECOND + fraction
 
 
-def _zone_ns(zone: str) -> int:
+def zone_ns(zone: str) -> int:
+    """Return how far a zone is ahead of UTC.
+
+    >>> zone_ns("Z"), zone_ns("-01:30")
+    (0, -5400000000000)
+    """
     if zone[0] not in "+-":
         return 0
     digits = zone[1:].replace(":", "")
@@ -218,14 +225,14 @@ class Clock:
             return None
         if day is not None and not rest.strip():
             return Stamp(LOCAL, day * DAY)
-        match = _TIME.match(rest)
+        match = TIME_OF_DAY.match(rest)
         time = _time_ns(match, day is not None) if match else None
         if match is None or time is None:
             return None
         if day is None:
             return None if match[7] else self._turn(time)
         if match[7]:
-            return Stamp(UTC, day * DAY + time - _zone_ns(match[7]))
+            return Stamp(UTC, day * DAY + time - zone_ns(match[7]))
         return Stamp(LOCAL, day * DAY + time)
 
     def _turn(self, time: int) -> Stamp:
@@ -234,3 +241,13 @@ class Clock:
             self._turns += 1
         self._last = time
         return Stamp(ELAPSED, self._turns * DAY + time)
+
+    def turned(self, times: Int64s) -> Int64s:
+        """Return times of day, which follow those that were read, with the days that have passed; at least one."""
+        before = np.concatenate(([self._last], times[:-1]))
+        turns = (before - times > DAY // 2) & (before < DAY)
+        return (self._turns + np.cumsum(turns)) * DAY + times
+
+    def go_on(self, last: int, turns: int) -> None:
+        """Go on behind a time of day, so many midnights behind the first."""
+        self._last, self._turns = last, turns

@@ -201,7 +201,9 @@ class Numbers(dict[str, float]):
             return np.fromiter(map(self.__getitem__, cells), np.float64, len(cells))
         for sign, plain in self._signs:
             text = text.replace(sign, plain)
-        return np.fromiter(map(float, text[:-1].split("\0")), np.float64, len(cells))
+        values = np.fromiter(map(float, text[:-1].split("\0")), np.float64, len(cells))
+        values[np.isinf(values)] = np.nan
+        return values
 
     def exact(self, cell: str) -> Decimal | None:
         """Read ``cell`` with all its digits, as timestamps need; None if it is not a number alone.

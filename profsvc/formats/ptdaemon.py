@@ -7,7 +7,7 @@ from typing import BinaryIO
 
 from profsvc.formats.head import head_lines
 from profsvc.formats.meter_clock import Clock
-from profsvc.formats.meter_table import is_numeric
+from profsvc.formats.meter_time import is_numeric
 from profsvc.formats.ncu import Ledger, numbered
 from profsvc.formats.ncu_lines import REJECT, ROW, SKIP, TEXT_LIMIT, Record
 from profsvc.formats.numbers import NumberFormat, Numbers

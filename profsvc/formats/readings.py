@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -238,24 +238,48 @@ class Rows:
         self._sizes.append(len(cells))
         self.count += 1
 
-    def add_block(self, line: int, kind: str, ns: NDArray[np.int64], read: NDArray[np.float64]) -> bool:
-        """Add rows from ``line`` on, a column of ``read`` numbers for each channel; tell whether that can be done.
+    def add_block(
+        self,
+        line: int,
+        kind: str,
+        ns: NDArray[np.int64],
+        read: NDArray[np.float64],
+        owners: Callable[[], NDArray[np.int64]] | None = None,
+    ) -> bool:
+        """Add rows from ``line`` on, each of ``read`` numbers, NaN for an empty cell; tell whether that can be done.
 
         It cannot where a number is none of its channel, or where the stamps are not of the clock of the first of them.
+        ``owners`` gives the first channel of each row, where rows are of different ones that have the same units.
         """
-        if self.first is None or self.first.kind != kind or self.missing:
+        channels = self.channels[: read.shape[1]]
+        if self.first is None or self.first.kind != kind or self.missing or len(channels) < read.shape[1]:
             return False
-        factors, shifts = (np.array([getattr(one, name) for one in self.channels]) for name in ("factor", "shift"))
-        values, bad = settled(read, factors, shifts, np.array([one.unit == "degC" for one in self.channels]))
-        if bad.any():
+        factors, shifts = (np.array([getattr(one, name) for one in channels]) for name in ("factor", "shift"))
+        values, bad = settled(read, factors, shifts, np.array([one.unit == "degC" for one in channels]))
+        empty = np.isnan(read)
+        if (bad & ~empty).any():
             return False
         self._gather()
         lines = np.arange(line, line + len(ns))
-        for n, one in enumerate(self.channels):
-            self.sensors.add(self._sensor(one, n), Readings(ns, np.ascontiguousarray(values[:, n]), None, lines))
+        if owners is None:
+            self._add_rows(0, Readings(ns, values, None, lines))
+        else:
+            firsts = owners()
+            for first in np.unique(firsts).tolist():
+                self._add_rows(first, Readings(ns, values, None, lines).part(firsts == first))
         self.count += len(ns)
         self._at_once += read.size
         return True
+
+    def _add_rows(self, first: int, rows: Readings) -> None:
+        for n in range(rows.values.shape[1]):
+            values = np.ascontiguousarray(rows.values[:, n])
+            reasons = None
+            if (empty := np.isnan(values)).any():
+                reasons = np.full(len(values), None, object)
+                reasons[empty] = NOT_NUMBERS[""]
+            sensor = self._sensor(self.channels[first + n], first + n)
+            self.sensors.add(sensor, Readings(rows.ns, values, reasons, rows.lines))
 
     @property
     def full(self) -> bool:
@@ -279,10 +303,12 @@ class Rows:
             untimed = Readings(ns=None, values=values, reasons=reasons, lines=lines)
             owners = np.array(self._owners, np.int64)
             for n, one in enumerate(self.channels):
-                mine = owners == n
-                for readings, chosen in ((every, mine & known), (untimed, mine & ~known)):
-                    if chosen.any():
-                        self.sensors.add(self._sensor(one, n), readings.part(chosen))
+                mine = np.flatnonzero(owners == n)
+                # Readings without a time stay where they stand among the others.
+                for run in np.split(mine, np.flatnonzero(np.diff(known[mine])) + 1):
+                    if len(run):
+                        readings = every if known[run[0]] else untimed
+                        self.sensors.add(self._sensor(one, n), readings.part(run))
         self._rows, self._cells, self._owners, self._sizes = [], [], [], []
 
     def last(self) -> dict[str, pd.DataFrame]:

@@ -8,16 +8,9 @@ from typing import BinaryIO
 from profsvc.formats import hioki, joulescope, marks, monsoon, otii, picolog, rocm_smi, yokogawa, zeus
 from profsvc.formats.head import head_lines
 from profsvc.formats.meter_clock import ORDERS, Clock
-from profsvc.formats.meter_table import (
-    PREAMBLE_LINES,
-    Layout,
-    Style,
-    Times,
-    is_numeric,
-    layout_of,
-    read_table,
-    split_row,
-)
+from profsvc.formats.meter_lines import PREAMBLE_LINES, Layout, Style, layout_of, split_row
+from profsvc.formats.meter_table import read_table
+from profsvc.formats.meter_time import Times, is_numeric
 from profsvc.formats.named_columns import TIME, Named, places_of, refusal
 from profsvc.formats.readings import Channel, channel, labelled, split_label, unit_of
 from profsvc.formats.turns import candidates

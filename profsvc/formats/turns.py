@@ -7,10 +7,15 @@ or a count, such as gpu, whole numbers are believed only where they come again a
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+import numpy as np
+
 from profsvc.errors import BrokenInputError
+from profsvc.formats.block_columns import combinations
+from profsvc.formats.clock import Int64s
+from profsvc.formats.meter_blocks import Texts
 from profsvc.formats.readings import MOST_CHANNELS, Channel
 from profsvc.formats.sensor_log import gpu_number
 
@@ -55,6 +60,19 @@ class _Seen:
             self.pairs[self.last, cell] += 1
         self.last = cell
 
+    def add_block(self, texts: Texts) -> None:
+        """Take in the cells of many rows, of which there are few different ones."""
+        cells = [*([self.last] if self.last is not None else []), *texts.distinct]
+        codes = texts.codes.astype(np.int64) + len(cells) - len(texts.distinct)
+        if len(cells) > len(texts.distinct):
+            codes = np.concatenate(([0], codes))
+        pairs, times = np.unique(codes[:-1] * len(cells) + codes[1:], return_counts=True)
+        for pair, count in zip(pairs.tolist(), times.tolist(), strict=True):
+            self.pairs[cells[pair // len(cells)], cells[pair % len(cells)]] += count
+        self.rows += len(texts.codes)
+        self.cells.update(texts.distinct)
+        self.last = cells[codes[-1]]
+
     @property
     def turns(self) -> bool:
         """Whether the cells come again and again in one order."""
@@ -98,6 +116,16 @@ class Turns:
         for place, seen in self._seen.items():
             seen.add(cells[place])
 
+    @property
+    def watched(self) -> list[int]:
+        """The columns of which more rows may still say something."""
+        return [place for place, seen in self._seen.items() if len(seen.cells) <= MOST_NAMES]
+
+    def add_block(self, texts: Mapping[int, Texts]) -> None:
+        """Take in many rows by the texts of their columns, all of which are watched."""
+        for place in self.watched:
+            self._seen[place].add_block(texts[place])
+
     def decide(self) -> "Split":
         """Return how the rows are told apart."""
         roles = {place: role for place, seen in self._seen.items() if (role := _role(self._words[place], seen))}
@@ -118,7 +146,23 @@ class Split:
         """
         if not self.roles:
             return None
-        key = tuple(cells[place] for place in self.roles)
+        first = self._place(tuple(cells[place] for place in self.roles), plain, every)
+        return range(first, first + len(plain))
+
+    def owners_of(
+        self, texts: Mapping[int, Texts], plain: Sequence[Channel], every: list[Channel]
+    ) -> Callable[[], Int64s]:
+        """Return what gives the place in ``every`` of the first channel of each row of a block, as `owners` does."""
+
+        def firsts() -> Int64s:
+            columns = [texts[place] for place in self.roles]
+            which, rows = combinations([(len(one.distinct), one.codes) for one in columns])
+            keys = [tuple(one.distinct[one.codes[row]] for one in columns) for row in rows.tolist()]
+            return np.array([self._place(key, plain, every) for key in keys], np.int64)[which]
+
+        return firsts
+
+    def _place(self, key: tuple[str, ...], plain: Sequence[Channel], every: list[Channel]) -> int:
         first = self._first.get(key)
         if first is None:
             first = self._first[key] = len(every)
@@ -128,7 +172,7 @@ class Split:
                     f"{len(self._first)} different {', '.join(self.roles.values())}s with {len(plain)} columns of "
                     f"readings each are more than {MOST_CHANNELS} sensors, which no log has; check the file"
                 )
-        return range(first, first + len(plain))
+        return first
 
     def _channel(self, one: Channel, key: tuple[str, ...]) -> Channel:
         for role, cell in zip(self.roles.values(), key, strict=True):

@@ -2,8 +2,9 @@
 
 Run it with ``python -m tests.benchmarks.reading``. It generates traces of nvprof and of nsys stats, a log of nvidia-smi
 and a wide raw page of Nsight Compute (5 million rows each, 10 million rows, 2000 kernels of 800 metrics), a trace of
-PyTorch and a log of LabVIEW (500,000 rows each; ``--scale 0.1`` makes a tenth of everything), and reads each
-without a store, alternating with its peer. A ratio above 1 means that profsvc is the faster.
+PyTorch and a log of LabVIEW (500,000 rows each) and a log of a meter (6 million rows, a week at 10 Hz; ``--scale 0.1``
+makes a tenth of everything), and reads each without a store, alternating with its peer. A ratio above 1 means that
+profsvc is the faster.
 Times are without the imports; the memory is the highest of the process.
 """
 
@@ -69,6 +70,12 @@ for chunk in pd.read_csv(path, skipinitialspace=True, chunksize=200_000):
     for name in chunk.columns[2:]:
         if "[" in name:
             chunk[name] = chunk[name].str.removesuffix(" " + name.split("[")[1][:-1]).astype(float)
+""",
+    ),
+    "log of a meter": (
+        "pandas with parsed times",
+        """
+for chunk in pd.read_csv(path, parse_dates=["Timestamp"], date_format="ISO8601", chunksize=200_000): pass
 """,
     ),
     "ncu raw, wide": (
@@ -183,6 +190,17 @@ def lvm(rows: int) -> Iterator[str]:
         yield f"{row * 0.001:.6f}\t" + "\t".join(f"{20 + 60 * draw.random():.6f}" for _ in range(4)) + "\n"
 
 
+def meter_log(rows: int) -> Iterator[str]:
+    yield "Timestamp,Main power (W),Main voltage (V),Main current (A),Board temperature (degC)\n"
+    draw, start = random.Random(8), datetime(2026, 3, 15)
+    for row in range(rows):
+        moment = (start + timedelta(milliseconds=100 * row)).isoformat(sep=" ", timespec="milliseconds")
+        yield (
+            f"{moment},{60 + 600 * draw.random():.2f},{12 + draw.random():.3f},{50 * draw.random():.3f},"
+            f"{30 + 50 * draw.random():.1f}\n"
+        )
+
+
 CASES = (
     ("nvprof gpu-trace", gpu_trace, 5_000_000),
     ("nvidia-smi log", smi_log, 10_000_000),
@@ -191,6 +209,7 @@ CASES = (
     ("nsys api_trace", nsys_calls, 5_000_000),
     ("PyTorch trace", kineto, 500_000),
     ("LVM", lvm, 500_000),
+    ("log of a meter", meter_log, 6_000_000),
 )
 
 

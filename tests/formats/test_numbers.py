@@ -1,5 +1,6 @@
 import math
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -122,6 +123,12 @@ def test_reason(cell, reason):
     numbers = Numbers(ENGLISH)
     assert math.isnan(numbers[cell])
     assert numbers.reason(cell) == reason
+
+
+def test_numbers_that_are_too_large_are_none_beside_any_others():
+    numbers = Numbers(NumberFormat(".", ""))
+    for cells in (["1", "1e400", "-1e400"], ["1", "1e400", "-1e400", ""]):
+        assert np.isnan(numbers.many(cells)).tolist() == [False, *[True] * (len(cells) - 1)]
 
 
 def test_memory_is_bounded():

@@ -1,0 +1,204 @@
+"""Lines of delimited tables of meters: which column is the clock, which are channels, and what stands around the table.
+
+A format gives `Style.layout`, which makes a `Layout` of the cells of its header, or None for any other line. The lines
+before the header are a preamble, repeats of the header and lines that `Style.is_note` knows are skipped; every other
+line is a row with a time, or rejected with the reason.
+"""
+
+import csv
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+
+from profsvc.errors import BrokenInputError
+from profsvc.formats.blocks import at_once
+from profsvc.formats.head import may_be_header
+from profsvc.formats.meter_time import Times, is_numeric
+from profsvc.formats.ncu_lines import HEADER, REJECT, ROW, SKIP, TEXT_LIMIT, UNITS, Record
+from profsvc.formats.readings import Channel, channel, unit_of
+from profsvc.formats.stream import Text
+
+SIGNS = "\t;,"
+MOST_CELLS = 5000
+PREAMBLE_LINES = 200
+HEADERS_KEPT = 32
+BLOCK, SMALL_BLOCK = 1 << 20, 1 << 12
+
+
+def split_row(line: str, sign: str) -> list[str]:
+    """Split a line at ``sign``, quotes undone and outer spaces gone; an odd quote gives no cells.
+
+    >>> split_row('"00:00:01";"0,5"', ";")
+    ['00:00:01', '0,5']
+    """
+    line = line.rstrip("\r\n")
+    if line.count(sign) >= MOST_CELLS:
+        return []
+    if '"' not in line:
+        return [cell.strip() for cell in line.split(sign)]
+    if line.count('"') % 2:
+        return []
+    try:
+        return [cell.strip() for cell in next(csv.reader([line], delimiter=sign, skipinitialspace=True), [])]
+    except csv.Error:
+        return []
+
+
+def sign_of(line: str) -> str:
+    """Return the sign that separates the cells of a header.
+
+    >>> sign_of("Time;Power, total (W)")
+    ';'
+    """
+    bare = re.sub(r'"[^"]*"', "", line)
+    return max(SIGNS, key=lambda sign: (bare.count(sign), -SIGNS.index(sign)))
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where the columns of a table stand; ``headless`` where its first line is a row already.
+
+    ``fixed`` are the places whose units a row of units does not change; ``turns`` are those of columns that may tell of
+    which GPU or sensor a row is, ``told`` those of which the user says it.
+    """
+
+    sign: str
+    header: tuple[str, ...]
+    times: Times
+    places: tuple[int, ...]
+    channels: tuple[Channel, ...]
+    line: int = 0
+    headless: bool = False
+    fixed: frozenset[int] = frozenset()
+    turns: Mapping[int, str] = field(default_factory=dict)
+    told: Mapping[int, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Style:
+    """What a format says about its tables.
+
+    ``refusal`` gives the words where no line is a header, if it must be one. ``any_header`` where also a line that
+    begins as a row may be the header, because the user says so.
+    """
+
+    tool: str
+    layout: Callable[[str, list[str]], Layout | None]
+    is_note: Callable[[list[str]], bool] | None = None
+    missing: Mapping[str, str] = field(default_factory=dict)
+    refusal: Callable[[], str] | None = None
+    any_header: bool = False
+
+
+def layout_of(line: str, style: Style) -> Layout | None:
+    """Return the layout of ``line`` if it is a header."""
+    if not (any(sign in line for sign in SIGNS) and (style.any_header or may_be_header(line))):
+        return None
+    sign, cells = _split_header(line)
+    return style.layout(sign, list(cells))
+
+
+# Every reader of a meter looks at the same first lines.
+@lru_cache(HEADERS_KEPT)
+def _split_header(line: str) -> tuple[str, tuple[str, ...]]:
+    sign = sign_of(line)
+    return sign, tuple(split_row(line, sign))
+
+
+def _units_row(layout: Layout, cells: Sequence[str]) -> Layout | None:
+    """Return the layout with the units of a row of units; None if ``cells`` are none."""
+    bare = [cell.strip("()[] ") for cell in cells]
+    if len(cells) != len(layout.header) or any(is_numeric(cell) for cell in cells):
+        return None
+    if not any(unit_of(bare[place]) for place in layout.places):
+        return None
+    named = [
+        channel(one.name, bare[place]) if unit_of(bare[place]) and place not in layout.fixed else one
+        for place, one in zip(layout.places, layout.channels, strict=True)
+    ]
+    times = layout.times
+    unit = unit_of(bare[times.places[0]])
+    if times.unit is None and unit and unit.dimension == "time" and times.places[0] not in layout.fixed:
+        times = replace(times, unit=bare[times.places[0]])
+    return replace(layout, channels=tuple(named), times=times)
+
+
+def _row(layout: Layout, number: int, line: str, cells: list[str]) -> Record:
+    needed = len(layout.header)
+    while len(cells) > needed and not cells[-1]:
+        cells.pop()
+    reason = ""
+    if not line.endswith("\n"):
+        reason = "the file ends inside this row"
+    elif len(cells) != needed:
+        reason = f"it has {len(cells)} cells but needs {needed}, so its values cannot be told apart"
+    return Record(REJECT if reason else ROW, number, 1, line[:TEXT_LIMIT], [] if reason else cells, reason)
+
+
+def _kind(layout: Layout, number: int, line: str, cells: list[str], style: Style, begun: bool) -> tuple[str, Layout]:
+    if style.is_note is not None and style.is_note(cells):
+        return SKIP, layout
+    first = cells[0] if cells else ""
+    while len(cells) > len(layout.header) and not cells[-1]:
+        cells.pop()
+    if tuple(cells) == layout.header or not any(character.isdigit() for character in first):
+        if tuple(cells) == layout.header:
+            return HEADER, layout
+        if not begun and (named := _units_row(layout, cells)):
+            return UNITS, named
+        if (other := layout_of(line, style)) is not None and not other.headless and other.header != layout.header:
+            raise BrokenInputError(
+                f"line {number} is the header of another table, but the file already has one on line {layout.line}; "
+                "put each table into its own file"
+            )
+    return ROW, layout
+
+
+Take = Callable[[bytes, int, Layout], int]
+
+
+def records(text: Text, style: Style, take: Take) -> Iterator[tuple[Record | int, Layout | None]]:
+    """Sort the lines of a file into records, or into numbers of rows, each with the layout of its table.
+
+    Blocks of lines below the first row are shown to ``take``, with the number of their first line and the layout: it
+    returns how many rows it has taken at once, or 0 to leave them to the lines.
+    """
+    scanner, number = _Scanner(style), 1
+
+    def taken(block: bytes) -> int:
+        return take(block, number, scanner.layout) if scanner.begun and scanner.layout else 0
+
+    for found in at_once(text.blocks(BLOCK, SMALL_BLOCK), taken, SMALL_BLOCK):
+        if isinstance(found, int):
+            yield found, scanner.layout
+            number += found
+            continue
+        for line in found:
+            yield scanner.feed(number, line), scanner.layout
+            number += 1
+
+
+@dataclass
+class _Scanner:
+    """Sorts lines into records."""
+
+    style: Style
+    layout: Layout | None = None
+    begun: bool = False
+
+    def feed(self, number: int, line: str) -> Record:
+        layout = self.layout
+        if not line.strip() or (layout is not None and line.lstrip().startswith("#")):
+            return Record(SKIP, number, 1, line[:TEXT_LIMIT], [])
+        if layout is None:
+            found = layout_of(line, self.style)
+            self.layout = layout = replace(found, line=number) if found else None
+            if layout is not None and layout.headless:
+                self.begun = True
+                return _row(layout, number, line, split_row(line, layout.sign))
+            return Record(HEADER if found else SKIP, number, 1, line[:TEXT_LIMIT], [])
+        cells = split_row(line, layout.sign)
+        kind, self.layout = _kind(layout, number, line, cells, self.style, self.begun)
+        self.begun |= kind == ROW
+        return Record(kind, number, 1, line[:TEXT_LIMIT], []) if kind != ROW else _row(layout, number, line, cells)
