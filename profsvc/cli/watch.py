@@ -13,7 +13,7 @@ import typer
 from profsvc.cli.common import describe, pairs, say
 from profsvc.cli.schedule import stopping
 from profsvc.cli.upload import one, taking
-from profsvc.errors import InputError, NotFoundError, PartlyStoredError, ServiceError, UsageError
+from profsvc.errors import InputError, NotFoundError, PartlyStoredError, ServiceError, UsageError, counted
 
 if TYPE_CHECKING:
     from profsvc.cli.upload import Take
@@ -144,9 +144,9 @@ def watch(
             _take_all(seen, ready, take, info, counts, stop)
             if once:
                 break
-    say(f"{folder}: {counts[DONE]} files stored, {counts[FAILED]} refused")
+    say(f"{folder}: {counted(counts[DONE], 'file')} stored, {counts[FAILED]} refused")
     if once and counts[FAILED]:
-        raise PartlyStoredError(f"{counts[FAILED]} files were refused; {folder / FAILED} has them, with the reasons")
+        raise PartlyStoredError(f"{counted(counts[FAILED], 'file')} refused; see {folder / FAILED}, with the reasons")
 
 
 def _take_all(

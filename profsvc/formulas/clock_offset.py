@@ -127,8 +127,8 @@ def estimate_offset(
     >>> warm = 31 + 15 * (np.exp(-np.fmax(t - 150, 0) / 30) - np.exp(-np.fmax(t - 50, 0) / 30)) + 15 * (
     ...     np.exp(-np.fmax(t - 300, 0) / 30) - np.exp(-np.fmax(t - 220, 0) / 30))
     >>> found = estimate_offset(t, power, t + 7.0, np.round(warm))
-    >>> found.refused, found.low_s < 7.0 < found.high_s, found.more_steps
-    ('uncertain', True, 8)
+    >>> found.refused, found.low_s < 7.0 < found.high_s, found.more_steps > 5
+    ('uncertain', True, True)
     >>> found = estimate_offset(t, power, t + 7.0, np.round(warm), within_s=0.5)
     >>> abs(found.offset_s - 7.0) < 0.5, found.refused
     (True, '')

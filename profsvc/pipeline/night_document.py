@@ -158,9 +158,9 @@ def _why(row: Row, least: specs.SmallestChange, commits: Sequence[Any]) -> list[
     if None not in commits:
         same = commits[0] == commits[1]
         said.append(
-            f"the binary is the same, {visible(str(commits[0]))}: look at driver, clocks and cooling"
+            f"the build is the same, {visible(str(commits[0]))}: look at driver, clocks and cooling"
             if same
-            else f"the binary changed from {visible(str(commits[0]))} to {visible(str(commits[1]))}"
+            else f"the build changed from {visible(str(commits[0]))} to {visible(str(commits[1]))}"
         )
     return said
 

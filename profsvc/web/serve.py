@@ -16,6 +16,7 @@ from profsvc.web.log import to_stderr
 from profsvc.web.protocol import patient
 from profsvc.web.site import LOCAL_NAMES, Limits, Site
 
+EVERY_ADDRESS = ("0.0.0.0", "::", "")
 BACKLOG = 1024
 # Of the files that the process may open, so many are for the store and its uploads.
 OWN_FILES = 200
@@ -129,7 +130,8 @@ def server_for(site: Site, place: Place, most_connections: int) -> uvicorn.Serve
 
 def told(site: Site, place: Place, port: int) -> Sequence[str]:
     """Return what is said at the start."""
-    host = f"[{place.host}]" if ":" in place.host else place.host
+    name = socket.gethostname() if place.host in EVERY_ADDRESS else place.host
+    host, reached = (f"[{one}]" if ":" in one else one for one in (place.host, name))
     if site.is_public or store.is_closed(site.engine):
         who = "tokens are needed: profsvc token list"
     else:
@@ -137,7 +139,7 @@ def told(site: Site, place: Place, port: int) -> Sequence[str]:
     return (
         f"profsvc serves {store.address(site.engine)} at http://{host}:{port}{place.checked().root_path}/",
         who,
-        f"point the command line at it with: export PROFSVC_URL=http://{host}:{port}{place.checked().root_path}",
+        f"point the command line at it with: export PROFSVC_URL=http://{reached}:{port}{place.checked().root_path}",
         "Ctrl-C ends it when uploads under way are done; a second one at once",
     )
 

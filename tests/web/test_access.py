@@ -241,7 +241,9 @@ def test_a_public_place_is_refused_without_a_token(engine):
     for place in others:
         site = site_for(engine, files, place, Limits())
         assert site.is_public
-        assert "tokens are needed" in told(site, place, 80)[1]
+        said = told(site, place, 80)
+        assert "tokens are needed" in said[1]
+        assert "PROFSVC_URL=http://0.0.0.0" not in said[2]
         assert site.any_address == (place.host != "127.0.0.1")
         assert set(place.allowed_hosts) <= site.hosts
 
