@@ -111,7 +111,10 @@ def _has_long_exponent(block: Block) -> bool:
     [False, True, True, False]
     """
     letters = np.frombuffer(block, np.uint8)
-    at = np.flatnonzero((letters | 0x20) == ord("e"))
+    # Names are full of this letter; from . to 9 it is an exponent's, or stands behind a slash.
+    at = 1 + np.flatnonzero(
+        ((letters[1:] | 0x20) == ord("e")) & (letters[:-1] - np.uint8(ord(".")) <= ord("9") - ord("."))
+    )
     at = at[_BEFORE_EXPONENT[letters[at - 1]] & (at < len(letters) - 1)]
     firsts = at + 1 + _SIGNS[letters[at + 1]]
     firsts = firsts[firsts < len(letters) - MOST_EXPONENT]
