@@ -3,7 +3,6 @@
 Anything else, a note, a word among numbers or a stamp of another form, leaves the block to the lines.
 """
 
-import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -21,7 +20,6 @@ from profsvc.formats.meter_clock import TIME_OF_DAY, split_date
 MOST_TEXTS, MOST_DATES, MOST_WIDTHS = 512, 256, 16
 # Longer ones are not read as counts, whatever their value.
 COUNT_DIGITS = 20
-_EXPONENT = r"[eE][-+]?[0-9]{4}"
 
 
 class Plan(NamedTuple):
@@ -116,8 +114,6 @@ def _split(block: bytes, plan: Plan) -> dict[int, pa.Array]:
     number = pa.float64() if plan.undecided is None else pa.string()
     types = {0: pa.int64(), **dict.fromkeys(plan.numbers, number)}
     types |= dict.fromkeys((*plan.times, *plan.texts, *range(plan.width, width)), pa.string())
-    if plan.undecided is None and (b"e" in block or b"E" in block):
-        must(not _has_long_exponent(block))
     batch = pyarrow.csv.read_csv(
         pa.py_buffer(block),
         pyarrow.csv.ReadOptions(
@@ -139,10 +135,6 @@ def _split(block: bytes, plan: Plan) -> dict[int, pa.Array]:
         offsets = np.frombuffer(columns[place].buffers()[1], np.int32)[: batch.num_rows + 1]
         must(bool(offsets[-1] == offsets[0]))
     return columns
-
-
-def _has_long_exponent(block: bytes) -> bool:
-    return re.search(_EXPONENT.encode(), block) is not None
 
 
 def _begins_row(text: str) -> bool:

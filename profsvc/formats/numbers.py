@@ -39,7 +39,9 @@ MEMO_SIZE = 1 << 16
 # A cell may end with the instances of a metric: "1,234 (1,000; 234)"; the number before them is the cell's value.
 _END = r"(?: \([^\0]*\))?(?![^\0])"
 _START = r"(?<![^\0])[-+]?"
-_EXPONENT = r"(?:[eE][-+]?[0-9]{1,3})?"
+_EXPONENT = r"(?:[eE][-+]?[0-9]+)?"
+# What no time has: its whole number would have more digits than there is memory for.
+_FAR = re.compile(r"[eE][-+]?0*[1-9][0-9]{3}")
 _SHAPES = {
     "group_comma": r"[0-9]{1,3}(?:(?:,[0-9]{3}){2,}|(?:,[0-9]{3})+\.[0-9]+)",
     "group_dot": r"[0-9]{1,3}(?:(?:\.[0-9]{3}){2,}|(?:\.[0-9]{3})+,[0-9]+)",
@@ -206,14 +208,14 @@ class Numbers(dict[str, float]):
         return values
 
     def exact(self, cell: str) -> Decimal | None:
-        """Read ``cell`` with all its digits, as timestamps need; None if it is not a number alone.
+        """Read ``cell`` with all its digits, as timestamps need; None if it is none alone or beyond all bounds.
 
         >>> Numbers(NumberFormat(".", ",")).exact("1,720,000,000,000,000,001.5")
         Decimal('1720000000000000001.5')
         """
         text = cell.strip()
         match = self._match(text)
-        if match is None or match[1] != text:
+        if match is None or match[1] != text or _FAR.search(text):
             return None
         for sign, plain in self._signs:
             text = text.replace(sign, plain)

@@ -34,11 +34,6 @@ TIMES = ["Start", "Duration"]
 TEXTS = ["Device", "SrcMemType", "DstMemType", "Name"]
 UNREAD = ["Throughput", "Unified Memory", "Virtual Address"]
 MOST_WHOLE = 2**53
-MOST_EXPONENT = 3
-_DIGITS, _SIGNS, _BEFORE_EXPONENT = np.zeros((3, 256), np.bool_)
-_DIGITS[[*b"0123456789"]] = True
-_SIGNS[[*b"+-"]] = True
-_BEFORE_EXPONENT[[*b"0123456789."]] = True
 MOST_BYTES = 2.0**62
 # Below it a time in ns may have digits behind the sixth decimal, which no tool prints: the dust of a product.
 DUSTY_NS = 2.0**33
@@ -100,25 +95,7 @@ def _split(block: Block, plan: Plan) -> pa.RecordBatch:
     kinds = ((block_columns.WHOLE, WHOLE), (block_columns.REAL, [*SIZES, *TIMES]), (block_columns.CODED, TEXTS))
     types = {name: kind for kind, names in kinds for name in names if plan.has(name)}
     types |= {name: block_columns.TEXT for name in ("Name", *UNREAD) if plan.has(name)}
-    must(not _has_long_exponent(block))
     return split(block, plan.layout.columns, types, plan.decimal)
-
-
-def _has_long_exponent(block: Block) -> bool:
-    """Tell whether an exponent of four digits may stand in a block: Arrow takes it, `Numbers` does not.
-
-    >>> [_has_long_exponent(cell) for cell in (b"1.5e+03,", b"1e0003,", b"1E-1000,", b"e1234,")]
-    [False, True, True, False]
-    """
-    letters = np.frombuffer(block, np.uint8)
-    # Names are full of this letter; from . to 9 it is an exponent's, or stands behind a slash.
-    at = 1 + np.flatnonzero(
-        ((letters[1:] | 0x20) == ord("e")) & (letters[:-1] - np.uint8(ord(".")) <= ord("9") - ord("."))
-    )
-    at = at[_BEFORE_EXPONENT[letters[at - 1]] & (at < len(letters) - 1)]
-    firsts = at + 1 + _SIGNS[letters[at + 1]]
-    firsts = firsts[firsts < len(letters) - MOST_EXPONENT]
-    return bool(_DIGITS[letters[firsts + np.arange(MOST_EXPONENT + 1)[:, None]]].all(axis=0).any())
 
 
 def _numbers(column: pa.Array) -> Numbers:

@@ -21,7 +21,7 @@ SAMPLES = 1000
 LONGEST_S = 1e9
 OLD_BANNER = "Warning: Some kernel(s) will be replayed"
 
-_NUMBER = r"[-+]?[0-9][0-9.,'\u2019\u00a0\u202f\u2009]*(?:[eE][-+]?[0-9]{1,3})?"
+_NUMBER = r"[-+]?[0-9][0-9.,'\u2019\u00a0\u202f\u2009]*(?:[eE][-+]?[0-9]+)?"
 _INLINE = re.compile(rf"({_NUMBER}|-?nan|-?inf)([A-Za-z%][A-Za-z/]*)?", re.IGNORECASE)
 _LEVEL = re.compile(r"(Idle|Low|Mid|High|Max) \(([0-9]|10)\)")
 _BYTES = {"byte", "byte/s"}

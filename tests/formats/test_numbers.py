@@ -83,6 +83,8 @@ def test_refusal_quotes_the_cells(cells, integers, quoted):
         (ENGLISH, "8650752.000000", 8650752.0),
         (ENGLISH, "1.5e+10", 1.5e10),
         (ENGLISH, ".5", 0.5),
+        (ENGLISH, "1.5e0003", 1500.0),
+        (ENGLISH, "1E-1000", 0.0),
         (ENGLISH, "621,543,424 (421,789,696; 59,244,544)", 621543424.0),
         (GERMAN, "1.234,5", 1234.5),
         (GERMAN, "1.234", 1234.0),
@@ -117,6 +119,7 @@ def test_value(number_format, cell, value):
         ("12,34,567", "odd separators"),
         ("1,2345", "odd separators"),
         ("1e999", "too large"),
+        ("-1e1000000000000", "too large"),
     ],
 )
 def test_reason(cell, reason):
@@ -129,6 +132,12 @@ def test_numbers_that_are_too_large_are_none_beside_any_others():
     numbers = Numbers(NumberFormat(".", ""))
     for cells in (["1", "1e400", "-1e400"], ["1", "1e400", "-1e400", ""]):
         assert np.isnan(numbers.many(cells)).tolist() == [False, *[True] * (len(cells) - 1)]
+
+
+@pytest.mark.parametrize("cell", ["1e1000", "-1.5E+0099999", "1e-1000000000000000000000", "n/a"])
+def test_no_digits_beyond_all_bounds(cell):
+    assert Numbers(ENGLISH).exact(cell) is None
+    assert Numbers(ENGLISH).exact("1e0003") == 1000
 
 
 def test_memory_is_bounded():
