@@ -339,4 +339,5 @@ def _step(row: Row) -> str:
         return f"        {row['metric']} = {row['raw_text']}   ({row['file']} line {row['line']})"
     value = cell(row.get("value")) or "unknown"
     unit = "" if value == "unknown" or row.get("unit") in (None, "", "1") else f" {row['unit']}"
-    return f"  #{row['launch']} {row['name']} = {value}{unit}   {row['from']}"
+    whose = "run" if row["launch"] is None else f"#{row['launch']}"
+    return f"  {whose} {row['name']} = {value}{unit}   {row['from']}"

@@ -13,6 +13,7 @@ from profsvc.pipeline.kernels import means_of_run
 from profsvc.views import (
     LIMIT,
     explain_models,
+    explain_runs,
     kernel_means,
     launches_of,
     once,
@@ -112,7 +113,8 @@ def _traces(
         chosen = [one for one in chosen if store.select(engine, "v1_counter_values", launch_id=one["launch_id"])]
     run_id = store.find_run(engine, run)
     potential = store.select_of(engine, "v1_potential", run_id, [one["launch_id"] for one in chosen])
-    by_id, rows = {one["launch_id"]: one for one in chosen}, means
+    whole = [] if kernel else explain_runs.of_run(engine, view["name"], run_id)
+    by_id, rows = {one["launch_id"]: one for one in chosen}, whole + means
     for standing, pages in once(chosen, {row["launch_id"]: row for row in potential}):
         walks = (_of_launch(engine, by_id[key], view) for key in sorted(pages, key=standing["launch_id"].__ne__))
         rows = rows + first_known(walks)

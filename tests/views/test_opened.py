@@ -8,6 +8,7 @@ from profsvc.errors import DomainError, NotFoundError
 from profsvc.reports import characterization_plots
 from profsvc.specs.breakdown import read_breakdown
 from profsvc.specs.computed import read_computed
+from profsvc.views import explain_runs
 from profsvc.views.breakdown import breakdown
 from profsvc.views.device import device
 from profsvc.views.explain import explain
@@ -133,3 +134,39 @@ def test_advice_of_a_run_is_ranked_by_the_time_it_saves(demo):
     assert savings == sorted(savings, reverse=True)
     assert savings
     assert found[-1]["kind"] == "limit"
+
+
+@pytest.mark.parametrize(
+    ("name", "part"), [("potential", "speedup"), ("v1_potential.speedup_ceiling", "speedup_ceiling")]
+)
+def test_a_potential_of_a_run_is_the_sum_of_its_launches(demo, name, part):
+    whole, *parts = explain_runs.of_run(demo, name, 1)
+    launches, more = explain_runs.longest(demo, name, 1)
+    assert more
+    assert len(launches) == explain_runs.LONGEST
+    stored = {row["launch_id"]: row for row in store.select(demo, "v1_potential", run_id=1)}
+    assert all(one["value"] == stored[one["launch_id"]][part] for one in launches)
+    times = [one["duration_ns"] for one in launches]
+    assert times == sorted(times, reverse=True)
+    of_launches = [row for row in stored.values() if row["launch_id"] and row[part]]
+    total = sum(row["duration_ns"] for row in of_launches)
+    assert whole["value"] == pytest.approx(total / sum(row["duration_ns"] / row[part] for row in of_launches))
+    assert [one["value"] for one in parts] == [stored[None]["duration_ns"], stored[None]["ideal_ns"]]
+
+
+def test_a_criterion_of_a_run_is_the_mean_of_its_launches(demo):
+    whole, *parts = explain_runs.of_run(demo, "divergence", 1)
+    launches, _ = explain_runs.longest(demo, "divergence", 1)
+    stored = {row["launch_id"]: row for row in store.select(demo, "v1_criteria", run_id=1, criterion="divergence")}
+    assert {one["name"]: one["value"] for one in [whole, *parts]} == {
+        "divergence": stored[None]["value"],
+        "v1_criteria.share": stored[None]["share"],
+        "v1_criteria.speedup": stored[None]["speedup"],
+    }
+    assert [one["value"] for one in launches] == [stored[one["launch_id"]]["value"] for one in launches]
+    assert explain(demo, "divergence", 1, None)["trace"][: 1 + len(parts)] == [whole, *parts]
+
+
+@pytest.mark.parametrize("name", ["host_sync", "dram_read_bytes", "mwp_cwp", "v1_runs.launches"])
+def test_what_is_no_sum_over_launches_has_no_part_of_a_run(demo, name):
+    assert explain_runs.of_run(demo, name, 1) == []

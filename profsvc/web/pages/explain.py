@@ -9,7 +9,7 @@ from starlette.responses import Response
 from profsvc.errors import NotFoundError
 from profsvc.views import device as catalogue
 from profsvc.views import explain as walk
-from profsvc.views import explain_rows
+from profsvc.views import explain_rows, explain_runs
 from profsvc.web.asked import Asked
 from profsvc.web.pages.frame import Links, page, part, path_to, run_of
 from profsvc.web.routes import add_page
@@ -47,8 +47,12 @@ def explain(request: Request) -> Response:
 def _of_run(request: Request, name: str, run: int | None, kernel: str, launch: int) -> dict[str, Any]:
     engine = site_of(request).engine
     if run is not None and not kernel and not launch:
-        # Of a whole run the meaning is told: its launches may be many, and each has an explanation of its own.
-        return walk.explain(engine, name, None, None)
+        # The launches of a whole run may be many, and each has an explanation of its own.
+        view = walk.explain(engine, name, None, None)
+        if steps := explain_runs.of_run(engine, name, run):
+            launches, more = explain_runs.longest(engine, name, run)
+            view |= {"trace": steps, "longest": launches, "more": more, "run": run}
+        return view
     try:
         return walk.explain(engine, name, run, f"id:{launch}" if launch else kernel or None)
     except NotFoundError as error:

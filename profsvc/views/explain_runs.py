@@ -1,0 +1,63 @@
+"""How a result of a whole run comes of the results of its launches."""
+
+from typing import TYPE_CHECKING, Any
+
+from profsvc import specs, store
+from profsvc.views import once
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
+Step = dict[str, Any]
+LONGEST = 10
+# Name -> the column of v1_potential, and how the run's own comes of those of its launches.
+OF_POTENTIAL = {
+    "potential": ("speedup", "sum of duration_ns / sum of ideal_ns; a launch without a potential keeps its duration"),
+    "v1_potential.speedup_ceiling": ("speedup_ceiling", "sum of duration_ns / sum of duration_ns / ceiling of each"),
+    "v1_potential.ideal_ns": ("ideal_ns", "sum; a launch without an ideal time keeps its duration"),
+}
+OF_POTENTIAL["v1_potential.speedup"] = OF_POTENTIAL["potential"]
+OF_CRITERIA = "mean over the launches that have it, weighted by their duration"
+
+
+def of_run(engine: "Engine", name: str, run_id: int) -> list[Step]:
+    """Return a result of the whole run and what it is computed from; nothing for anything else than such results."""
+    whole = {"run_id": run_id, "launch_id": None, "kernel": None}
+    if name in OF_POTENTIAL:
+        column, rule = OF_POTENTIAL[name]
+        parts = [part for part in ("duration_ns", "ideal_ns") if part != column]
+        found, view = store.select(engine, "v1_potential", **whole), "v1_potential"
+    elif name in {one["name"] for one in specs.criteria()["criterion"] if one["level"] == "launch"}:
+        column, rule, parts, view = "value", OF_CRITERIA, ["share", "speedup"], "v1_criteria"
+        found = store.select(engine, view, criterion=name, **whole)
+    else:
+        return []
+    return [
+        {"launch": None, "name": title, "value": row[of], "unit": "ns" if of.endswith("_ns") else "1", "from": said}
+        for row in found
+        for title, of, said in (
+            (name, column, row["reason"] or rule),
+            *((f"{view}.{part}", part, "of the run") for part in parts if row[part] is not None),
+        )
+    ]  # fmt: skip
+
+
+def longest(engine: "Engine", name: str, run_id: int) -> tuple[list[Step], bool]:
+    """Return the same result of the longest launches of the run, each once, and whether there are more launches."""
+    launches, more = store.list_launches(engine, run_id, limit=LONGEST)
+    ids, column = [one["launch_id"] for one in launches], OF_POTENTIAL.get(name, ("value",))[0]
+    bounds = {row["launch_id"]: row for row in store.select_of(engine, "v1_potential", run_id, ids)}
+    found = bounds
+    if name not in OF_POTENTIAL:
+        rows = store.select_of(engine, "v1_criteria", run_id, ids)
+        found = {row["launch_id"]: row for row in rows if row["criterion"] == name}
+    steps = []
+    for standing, pages in once(launches, bounds):
+        row = next((found[page] for page in pages if page in found and found[page][column] is not None), None)
+        if row is not None:
+            steps.append(
+                {"launch": standing["launch_index"], "launch_id": row["launch_id"], "name": standing["kernel_short"],
+                 "value": row[column], "unit": "ns" if column.endswith("_ns") else "1",
+                 "duration_ns": standing["duration_ns"]}
+            )  # fmt: skip
+    return steps, more
