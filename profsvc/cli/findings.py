@@ -36,7 +36,8 @@ def list_(
         engine_of(context), project=project or None, states=state or (), quantity=quantity or None,
         kernel=kernel or None, worse=True if worse else None, limit=limit,
     )  # fmt: skip
-    put(of_findings.COLUMNS, view["findings"], output, truncated=view["truncated"])
+    columns = [name for name in of_findings.COLUMNS if (output, name) != ("table", "subject")]  # the label says it
+    put(columns, view["findings"], output, truncated=view["truncated"])
 
 
 @group.command()
@@ -59,7 +60,7 @@ def show(
         return
     row = view["finding"]
     said = "".join(f"; {one['state']} by {one['said_by'] or 'the nights'}: {one['because']}" for one in view["states"])
-    say(f"finding {finding}: {row['subject']} {row['quantity']} changed in run {row['run']} ({row['unit']}){said}")
+    say(f"finding {finding}: {row['label']} {row['quantity']} changed in run {row['run']} ({row['unit']}){said}")
     put(("run_id", "run", "at", "value", "low", "high", "raw"), view["points"], output)
 
 
@@ -81,7 +82,7 @@ def set_(
     from profsvc.views import findings as of_findings
 
     row = of_findings.set_state(engine_of(context), finding, state, because, user())
-    say(f"finding {finding} ({row['subject']} {row['quantity']}) is {row['state']}")
+    say(f"finding {finding} ({row['label']} {row['quantity']}) is {row['state']}")
 
 
 def register(app: typer.Typer) -> None:

@@ -10,6 +10,7 @@ from profsvc import specs
 from profsvc.analysis.night import OPEN, Judged
 from profsvc.formulas.change import FALSE_SHARE
 from profsvc.pipeline.night_span import Span
+from profsvc.reports.kernel_names import labels, subject_label
 from profsvc.reports.nightly_parts import amount
 from profsvc.reports.rows import plain, visible
 
@@ -79,8 +80,13 @@ def document(
                     "rejected_lines": sum(int(row["lines_rejected"]) for row in looked.uploads)},
         "predictions": list(looked.predictions),
     }  # fmt: skip
+    kernels = [*looked.points["kernel"].dropna().unique(), *(row["kernel"] for row in looked.known if row["kernel"])]
+    known_as = labels(kernels)
     for part in ("findings", "moved", "open", "reruns", "explained"):
-        made[part] = [row | {name: _brief(row[name]) for name in ("kernel", "subject")} for row in made[part]]
+        made[part] = [
+            row | {name: _brief(row[name]) for name in ("kernel", "subject")} | {"label": subject_label(row, known_as)}
+            for row in made[part]
+        ]
     made["one_line"] = one_line(made)
     made["counts"] = {
         **looked.newest,
@@ -242,7 +248,7 @@ def headline(row: Mapping[str, Any]) -> str:
     >>> headline(row | {"change": 0.12})
     'saxpy duration +12.0 %'
     """
-    named = f"{visible(str(row['subject']))[:60]} {row['quantity'].replace('_', ' ')}"
+    named = f"{visible(str(row.get('label') or row['subject']))[:60]} {row['quantity'].replace('_', ' ')}"
     if specs.smallest_change(row["kind"]).relative > 0 and row["change"] is not None:
         return f"{named} {100 * row['change']:+.1f} %"
     return f"{named} {amount(row['before'], row['unit'])} -> {amount(row['after'], row['unit'])}"

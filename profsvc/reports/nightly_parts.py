@@ -72,7 +72,7 @@ def percent(row: Row, before: str = "before", after: str = "after") -> str:
 
 def named(row: Row) -> str:
     """Say what a finding is about."""
-    about = [short(row["subject"]), str(row["quantity"]).replace("_", " ")]
+    about = [short(row.get("label") or row["subject"]), str(row["quantity"]).replace("_", " ")]
     where = [short(row[name], 40) for name in ("sensor", "device") if row.get(name)]
     return " ".join(about) + (f" ({', '.join(where)})" if where else "")
 

@@ -38,6 +38,7 @@ from profsvc.store.health import Check, examine
 from profsvc.store.history import (
     criterion_of_kernel,
     durations_of_kernel,
+    kernels_alike,
     kernels_named,
     no_kernel,
     potential_of_kernel,
@@ -230,6 +231,7 @@ __all__ = [
     "kernel_metrics",
     "kernel_shapes",
     "kernel_times",
+    "kernels_alike",
     "kernels_by_time",
     "kernels_named",
     "kernels_of_run",

@@ -68,6 +68,7 @@ def test_a_finding_is_set(nights, service):
     assert done.status_code == 200
     row = done.json()["finding"]
     assert (row["state"], row["because"], row["said_by"]) == ("accepted", "wider tiles", "the service")
+    assert row.pop("label") == "gemm"
     assert service.ok("/v1/findings", state="accepted")["rows"] == [row]
     for number, body, status in (
         (2, {"state": "fixed", "because": "x"}, 404), ("x", {}, 404), (1, {"state": "fixed"}, 400),
