@@ -17,7 +17,9 @@ COLUMNS = (
     "unit", "change", "run_before", "run", "changed_at", "night", "because",
 )  # fmt: skip
 ORDER = ("-changed_at", "-finding_id")
-LIMIT = 200
+LIMIT, MOST = 200, 10_000
+WORSE = {"": None, "1": True, "0": False}
+"""What may be asked for: both, regressions, improvements."""
 
 
 def findings(
