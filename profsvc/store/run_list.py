@@ -11,6 +11,7 @@ from sqlalchemy import Connection, Engine, text
 
 from profsvc.errors import UsageError
 from profsvc.store.lists import bounded
+from profsvc.store.schema import STEP
 
 COUNTED = 10_000
 """So many runs are counted; beyond them it is said that there are more."""
@@ -33,6 +34,10 @@ ORDERS: Mapping[str, tuple[str, str]] = {
     "launches": ("o.total", _SUMS.format("launches")),
     "potential": ("o.speedup", _BOUND),
 }
+_LOGGED = (
+    "r.device_id IS NULL AND r.run_id IN"
+    f" (SELECT u.run_id FROM sensors s JOIN uploads u ON u.upload_id = s.sensor_id / {STEP} WHERE s.device {{}})"
+)
 # LIKE of SQLite passes over the case by itself. What is found of devices and tags is found once, not for each run.
 _LIKE = {"sqlite": "LIKE", "postgresql": "ILIKE"}
 _CONTAINS = (
@@ -40,11 +45,12 @@ _CONTAINS = (
     "r.project {like} :{word} ESCAPE '\\'",
     "r.commit_id {like} :{word} ESCAPE '\\'",
     "r.device_id IN (SELECT device_id FROM devices WHERE name {like} :{word} ESCAPE '\\')",
+    _LOGGED.format("{like} :{word} ESCAPE '\\'"),
     "r.run_id IN (SELECT run_id FROM run_tags WHERE key || '=' || value {like} :{word} ESCAPE '\\')",
 )
 _EXACT = {
     "project": "r.project = :project",
-    "device": "r.device_id IN (SELECT device_id FROM devices WHERE name = :device)",
+    "device": f"(r.device_id IN (SELECT device_id FROM devices WHERE name = :device) OR {_LOGGED.format('= :device')})",
     "commit": "r.commit_id = :commit",
 }
 _TAGGED = "EXISTS (SELECT 1 FROM run_tags t WHERE t.run_id = r.run_id AND {})"

@@ -43,6 +43,11 @@ FLAG_NAMES = "rtrim({})".format(
 """SQL for the names of the flags that are raised in a row of results."""
 
 RANGE = f"BETWEEN u.upload_id * {STEP} AND u.upload_id * {STEP} + {STEP - 1}"
+LOGGED = (
+    "(SELECT CASE WHEN min(s.device) = max(s.device) THEN min(s.device) END"
+    f" FROM uploads u JOIN sensors s ON s.sensor_id {RANGE} WHERE u.run_id = r.run_id)"
+)
+"""SQL for the device of a run of logs alone; null where they name several."""
 # Left joins, so that a query pays only for the tables whose columns it names.
 LAUNCHES = (
     f"launches l LEFT JOIN uploads u ON u.upload_id = l.launch_id / {STEP} AND l.launch_id {RANGE}"
@@ -74,7 +79,12 @@ SHAPES: dict[str, Shape] = {
             ("run_id", "int", "r.run_id", "the run's number"),
             ("project", "text", "r.project", "project it belongs to"),
             ("name", "text", "r.name", "its name, unique in the project"),
-            ("device", "text", "NULLIF(d.name, '')", "product name of the device, as given or as the export says"),
+            (
+                "device",
+                "text",
+                f"coalesce(NULLIF(d.name, ''), {LOGGED})",
+                "product name of the device, as given or as the export says, or the only one that its logs name",
+            ),
             ("compute_capability", "text", "NULLIF(d.compute_capability, '')", "of that device, such as 9.0"),
             ("host", "text", "r.host", "host it ran on"),
             ("commit_id", "text", "r.commit_id", "commit of the program"),
