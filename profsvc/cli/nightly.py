@@ -66,6 +66,7 @@ def nightly(
       profsvc report nightly --list
     """
     from profsvc import channels
+    from profsvc.analysis.night import OPEN
     from profsvc.pipeline.night import report_of_night
     from profsvc.reports import nightly as written
 
@@ -98,7 +99,8 @@ def nightly(
         say("tried only: nothing was stored")
     if engine is not None and to:
         _send(engine, document, to)
-    broken = [row for row in document["findings"] if fail_on == "new" or row["worse"] == 1]
+    open_ = [row for row in document["findings"] if row["state"] in OPEN]
+    broken = [row for row in open_ if fail_on == "new" or row["worse"] == 1]
     if fail_on and broken:
         raise typer.Exit(1)
 

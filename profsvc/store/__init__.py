@@ -66,6 +66,7 @@ from profsvc.store.nights import (
     series_of_finding,
     set_finding,
     states_of,
+    states_said,
 )
 from profsvc.store.power import (
     Readings,
@@ -302,6 +303,7 @@ __all__ = [
     "state",
     "statement_of",
     "states_of",
+    "states_said",
     "sweep",
     "table",
     "take_over_slot",

@@ -24,7 +24,6 @@ from profsvc.web.routes import add_page
 from profsvc.web.site import grant_of, project_of, site_of
 
 LIMIT, MOST = 200, 2000
-OPEN = ("new", "confirmed")
 
 
 def show(request: Request) -> Response:
