@@ -33,7 +33,8 @@ def compare(
     """Compare two runs: a row a kernel that both have, its criteria, and what only one of them has.
 
     ``speedup`` is the mean time before over the mean time after; beside it what was foretold for the run before, by
-    this program (``predicted``) and by the tool's own rules (``estimate``). ``mapped`` says which kernel became which.
+    this program (``predicted``; a bound where ``predicted_flags`` say so) and by the tool's own rules (``estimate``).
+    ``mapped`` says which kernel became which.
     ``power`` has a row a window that both have a log of power of.
     """
     ids = [store.find_run(engine, name) for name in (before, after)]
@@ -73,6 +74,7 @@ def _kernel(old: Mapping[str, Any], new: Mapping[str, Any], words: Mapping[str, 
         "total_after_us": _micro(new["total_ns"]),
         "speedup": old["mean_ns"] / new["mean_ns"] if timed else None,
         "predicted": old["predicted"],
+        "predicted_flags": old["predicted_flags"],
         "estimate": old["estimate"],
         "bound_before": old["bound"],
         "bound_after": new["bound"],
