@@ -375,7 +375,7 @@ def unpivoted(wide: Wide, cells: npt.NDArray[np.bool_] | None = None) -> pd.Data
     return frame_of_arrays("metrics", len(rows), columns)
 
 
-_PARAMETERS = re.compile(r"\([^()]*(?:\([^()]*\)[^()]*)*\)\s*(?:const)?\s*$")
+PARAMETERS = re.compile(r"\([^()]*(?:\([^()]*\)[^()]*)*\)\s*(?:const)?\s*$")
 
 
 def short_kernel_name(kernel: str) -> str:
@@ -387,7 +387,7 @@ def short_kernel_name(kernel: str) -> str:
     'kernel'
     """
     text = kernel.replace("(anonymous namespace)::", "")
-    text = _PARAMETERS.sub("", text)
+    text = PARAMETERS.sub("", text)
     kept, depth = [], 0
     for sign in text:
         depth += sign == "<"

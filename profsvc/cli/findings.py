@@ -1,10 +1,10 @@
 """``findings``: what nightly reports found, and what people say of it."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from profsvc.cli.common import Output, engine_of, put, put_json, say, user
+from profsvc.cli.common import Output, engine_of, put, put_json, say, service_of, user
 
 group = typer.Typer(no_args_is_help=True, help="Changes that nightly reports found, and what became of them.")
 
@@ -32,11 +32,14 @@ def list_(
     """
     from profsvc.views import findings as of_findings
 
-    view = of_findings.findings(
-        engine_of(context), project=project or None, states=state or (), quantity=quantity or None,
-        kernel=kernel or None, worse=True if worse else None, limit=limit,
-    )  # fmt: skip
-    put(of_findings.COLUMNS, view["findings"], output, truncated=view["truncated"])
+    only: dict[str, Any] = {"project": project, "quantity": quantity, "kernel": kernel}
+    only = {name: value or None for name, value in only.items()} | {"limit": limit}
+    if service := service_of(context):
+        view = service.findings(state=state or None, worse=1 if worse else None, **only)
+    else:
+        view = of_findings.findings(engine_of(context), states=state or (), worse=True if worse else None, **only)
+    columns = [name for name in of_findings.COLUMNS if (output, name) != ("table", "subject")]  # the label says it
+    put(columns, view["findings"], output, truncated=view["truncated"])
 
 
 @group.command()
@@ -53,13 +56,14 @@ def show(
     """
     from profsvc.views import findings as of_findings
 
-    view = of_findings.finding(engine_of(context), finding)
+    service = service_of(context)
+    view = service.finding(finding) if service else of_findings.finding(engine_of(context), finding)
     if output == "json":
         put_json(view)
         return
     row = view["finding"]
     said = "".join(f"; {one['state']} by {one['said_by'] or 'the nights'}: {one['because']}" for one in view["states"])
-    say(f"finding {finding}: {row['subject']} {row['quantity']} changed in run {row['run']} ({row['unit']}){said}")
+    say(f"finding {finding}: {row['label']} {row['quantity']} changed in run {row['run']} ({row['unit']}){said}")
     put(("run_id", "run", "at", "value", "low", "high", "raw"), view["points"], output)
 
 
@@ -80,8 +84,11 @@ def set_(
     """
     from profsvc.views import findings as of_findings
 
-    row = of_findings.set_state(engine_of(context), finding, state, because, user())
-    say(f"finding {finding} ({row['subject']} {row['quantity']}) is {row['state']}")
+    if service := service_of(context):
+        row = service.set_finding(finding, state, because)
+    else:
+        row = of_findings.set_state(engine_of(context), finding, state, because, user())
+    say(f"finding {finding} ({row['label']} {row['quantity']}) is {row['state']}")
 
 
 def register(app: typer.Typer) -> None:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from profsvc.cli.common import channels_of, engine_of, put_json, say, user, width
+from profsvc.cli.common import channels_of, engine_of, put_json, say, service_of, user, width
 from profsvc.errors import ServiceError, UsageError
 
 if TYPE_CHECKING:
@@ -66,6 +66,7 @@ def nightly(
       profsvc report nightly --list
     """
     from profsvc import channels
+    from profsvc.analysis.night import OPEN
     from profsvc.pipeline.night import report_of_night
     from profsvc.reports import nightly as written
 
@@ -78,16 +79,28 @@ def nightly(
         raise UsageError(f"--out {out} is a file; give a folder")
     if dry_run and channel:
         raise UsageError("--dry-run sends nothing; leave it out, or --channel")
+    service = service_of(context)
+    if service and channel:
+        raise UsageError(
+            "--channel sends from a store alone: give it with --store, or have the service send with "
+            "profsvc schedule add nightly --channel"
+        )
     to = channels.chosen(channels_of(), channel)
-    engine = engine_of(context)
-    document = report_of_night(engine, project or None, date or None, zone, dry_run=dry_run)
+    engine = None
+    if service:
+        document = service.nightly(project=project or None, date=date or None, zone=zone, dry_run=dry_run)
+    else:
+        engine = engine_of(context)
+        document = report_of_night(engine, project or None, date or None, zone, dry_run=dry_run)
     if out is not None:
         _write(document, out)
     typer.echo(written.in_form(document, output, width()), nl=False)
     if dry_run:
         say("tried only: nothing was stored")
-    _send(engine, document, to)
-    broken = [row for row in document["findings"] if fail_on == "new" or row["worse"] == 1]
+    if engine is not None and to:
+        _send(engine, document, to)
+    open_ = [row for row in document["findings"] if row["state"] in OPEN]
+    broken = [row for row in open_ if fail_on == "new" or row["worse"] == 1]
     if fail_on and broken:
         raise typer.Exit(1)
 
@@ -99,15 +112,14 @@ def _list(context: typer.Context, project: str | None, output: str) -> None:
 
     if output not in LISTS:
         raise UsageError(f"--list is written as {' or '.join(LISTS)}, not as {output}")
-    engine = engine_of(context)
-    found = of_nights.reports(engine, project)
-    sent = of_nights.deliveries(engine, [row["report_id"] for row in found["reports"]], project)
+    service = service_of(context)
+    found = service.reports(project) if service else of_nights.told(engine_of(context), project)
     if output == "json":
-        put_json(found | {"reports": [row | {"deliveries": sent[row["report_id"]]} for row in found["reports"]]})
+        put_json(found)
         return
     for row in found["reports"]:
         lines = [f"{row['night']}  {row['project'] or 'all'}  report {row['report_id']}: {row['one_line']}"]
-        lines += [f"  {of_nights.sent(one)}" for one in sent[row["report_id"]]]
+        lines += [f"  {of_nights.sent(one)}" for one in row["deliveries"]]
         typer.echo("\n".join(map(visible, lines)))
     if found["truncated"]:
         say(f"only the newest {len(found['reports'])} reports; v1_reports and v1_deliveries hold all")
@@ -117,7 +129,7 @@ def _send(engine: "Engine", document: "Mapping[str, Any]", to: "Sequence[Channel
     """Send a report to channels, and keep what became of it; one that fails keeps it from no other."""
     from profsvc.pipeline import delivery
 
-    done = delivery.deliver(engine, document, to, user()) if to else []
+    done = delivery.deliver(engine, document, to, user())
     for one in done:
         say(f"{one.channel}: {'delivered' if one.delivered else 'not delivered'}: {one.said}")
     if failed := [one.channel for one in done if not one.delivered]:

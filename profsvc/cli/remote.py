@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import typer
 
 from profsvc.cli.common import describe, say, service_of
-from profsvc.errors import PartlyStoredError, ServiceError, UsageError
+from profsvc.errors import PartlyStoredError, ServiceError, UsageError, counted
 
 if TYPE_CHECKING:
     from profsvc.client import Client
@@ -97,7 +97,8 @@ def sync(context: typer.Context) -> None:
         say(f"nothing waits for {service.url} in {service.spool}")
         return
     if refused := _report(service):
-        raise PartlyStoredError(f"{refused} of {len(waiting)} files were refused")
+        verb = "was" if refused == 1 else "were"
+        raise PartlyStoredError(f"{refused} of {counted(len(waiting), 'file')} {verb} refused")
 
 
 def register(app: typer.Typer) -> None:

@@ -126,7 +126,8 @@ def upload(
     if output:
         put(COLUMNS, [vars(v) for v in verdicts], output)
     if refused and verdicts:
-        raise PartlyStoredError(f"{refused} of {len(files)} files were refused")
+        verb = "was" if refused == 1 else "were"
+        raise PartlyStoredError(f"{refused} of {counted(len(files), 'file')} {verb} refused")
     if refused:
         raise InputError("nothing was stored")
 

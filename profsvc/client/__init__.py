@@ -336,6 +336,30 @@ class Client:
         params = {key: value for key, value in (("run", run), ("kernel", kernel)) if value is not None}
         return self._asked("GET", f"/v1/explain/{wire.quoted(name)}", params)
 
+    def findings(self, **only: Any) -> dict[str, Any]:
+        """Return what nights found; ``only`` are project, state (several), quantity, kernel, device, worse, limit."""
+        return self._asked("GET", "/v1/findings/list", wire.given(only))
+
+    def finding(self, number: int) -> dict[str, Any]:
+        """Return a finding, what was said of it, and its series."""
+        return self._asked("GET", f"/v1/findings/{number}", {})
+
+    def set_finding(self, number: int, state: str, because: str) -> dict[str, Any]:
+        """Set the state of a finding; return it."""
+        said = {"json": {"state": state, "because": because}}
+        found: dict[str, Any] = self._asked("POST", f"/v1/findings/{number}", {}, lambda: said)["finding"]
+        return found
+
+    def reports(self, project: str | None = None) -> dict[str, Any]:
+        """Return the newest nightly reports, and what became of each that was sent."""
+        return self._asked("GET", "/v1/reports/list", wire.given({"project": project}))
+
+    def nightly(self, **options: Any) -> dict[str, Any]:
+        """Make the report of a night and return it; ``options`` are project, date, zone and dry_run."""
+        said = {"json": wire.given(options)}
+        made: dict[str, Any] = self._asked("POST", "/v1/reports", {}, lambda: said)["report"]
+        return made
+
     def _asked(
         self,
         method: str,

@@ -70,6 +70,7 @@ LOG = (
     "(--column '#1=time:s')"
 )
 HOW = "profsvc formats lists the formats and how to make each"
+NO_TEXT = re.compile("[\\x00-\\x08\\x0e-\\x1a\\x1c-\\x1f\\ufffd]")  # what a text holds none of, cut or whole
 PACKED = {b"\xfd7zXZ\0": "xz", b"BZh": "bzip2", b"PK\x03\x04": "zip", b"7z\xbc\xaf\x27\x1c": "7z"}
 """How files begin that hold others and are not unpacked here -> what they are."""
 
@@ -122,10 +123,11 @@ def _only(matches: list[Reader], head: bytes, name: str | None) -> Reader:
         raise UnknownFormatError(f"{file} is empty: there is nothing to read; make it again")
     first = next((line for line in head_text(head).splitlines() if line.strip()), "")
     seen = f"begins with {first[:SHOWN]!a}{' ...' if len(first) > SHOWN else ''}"
+    is_text = not NO_TEXT.search(head_text(head))
     lines = head_text(head).splitlines()[:TABLE_LINES]
     is_table = any(sign in line and re.search(r"[0-9]", line) for line in lines for sign in "\t;,")
     log = LOG if is_table else ""
-    cut = "" if b"\n" in head else "; it has no end of line, so it may be cut"
+    cut = "" if b"\n" in head or not is_text else "; it has no end of line, so it may be cut"
     how = f"unpack it from {packed[0]} first" if (packed := _packed(head)) else HOW + log
     raise UnknownFormatError(f"{file} {seen}, which no reader knows; {how}{cut}")
 

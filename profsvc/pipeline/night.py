@@ -58,7 +58,9 @@ def report_of_night(
     before = store.report_before(engine, scope, span.night)
     looked = _looked(engine, scope, span, before)
     verdict = judged(looked.points, looked.known)
-    verdict = verdict._replace(found=sorted(verdict.found, key=severity))
+    said = store.states_said(engine, {int(row["run_id"]) for row in verdict.found})
+    found = [row | {"state": said.get((str(row["series"]), int(row["run_id"])), "new")} for row in verdict.found]
+    verdict = verdict._replace(found=sorted(found, key=severity))
     compose = partial(document, span, project, before, looked, verdict)
     if dry_run:
         return dict(compose(None, [None] * len(verdict.found)))

@@ -10,6 +10,7 @@ from profsvc import specs
 from profsvc.analysis.night import OPEN, Judged
 from profsvc.formulas.change import FALSE_SHARE
 from profsvc.pipeline.night_span import Span
+from profsvc.reports.kernel_names import labels, subject_label
 from profsvc.reports.nightly_parts import amount
 from profsvc.reports.rows import plain, visible
 
@@ -48,7 +49,7 @@ def document(
     builds = dict(zip(looked.points["run_id"], looked.points["build"], strict=True)) if len(looked.points) else {}
     names = dict(zip(looked.points["run_id"], looked.points["run"], strict=True)) if len(looked.points) else {}
     found = [
-        _told(row | {"finding_id": number, "state": "new"}, builds, names, looked.points)
+        _told(row | {"finding_id": number}, builds, names, looked.points)
         for row, number in zip(verdict.found, numbers, strict=True)
     ]
     for row in found[:PICTURED]:
@@ -79,14 +80,19 @@ def document(
                     "rejected_lines": sum(int(row["lines_rejected"]) for row in looked.uploads)},
         "predictions": list(looked.predictions),
     }  # fmt: skip
+    kernels = [*looked.points["kernel"].dropna().unique(), *(row["kernel"] for row in looked.known if row["kernel"])]
+    known_as = labels(kernels)
     for part in ("findings", "moved", "open", "reruns", "explained"):
-        made[part] = [row | {name: _brief(row[name]) for name in ("kernel", "subject")} for row in made[part]]
+        made[part] = [
+            row | {name: _brief(row[name]) for name in ("kernel", "subject")} | {"label": subject_label(row, known_as)}
+            for row in made[part]
+        ]
     made["one_line"] = one_line(made)
     made["counts"] = {
         **looked.newest,
         "runs": len(made["runs"]),
         "series": made["series"]["looked_at"],
-        "findings_new": len(found),
+        "findings_new": sum(row["state"] in OPEN for row in found),
         "findings_open": len(still),
         "reruns_wanted": len(reruns),
         "uploads_failed": len(partial) + len(looked.refused),
@@ -102,12 +108,16 @@ def _brief(name: str | None) -> str | None:
 
 
 def severity(row: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Return what findings are ordered by: the worst first, by how often the change is the least worth telling."""
+    """Return what findings are ordered by: the worst first, by how often the change is the least worth telling.
+
+    What people accepted or called fixed before the night was reported again comes last.
+    """
     least = specs.smallest_change(row["kind"])
     size = max(least.relative * abs(row["before"]), least.absolute)
     times = abs(row["after"] - row["before"]) / size if size else 0.0
     rank = {1: 0, None: 1, 0: 2}[row["worse"]]
-    return rank, -times, str(row["subject"]), str(row["quantity"]), str(row["sensor"]), str(row["series"])
+    settled = row.get("state", "new") not in OPEN
+    return settled, rank, -times, str(row["subject"]), str(row["quantity"]), str(row["sensor"]), str(row["series"])
 
 
 def _surprise(row: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -138,7 +148,9 @@ def _told(row: Row, builds: Mapping[int, Any], names: Mapping[int, Any], points:
         reason = str(own["reason"].iloc[-1]) if len(own) else "no reason is stored"
         row["why"].append(f"as measured, so the temperature may be the cause; it is not corrected: {reason}")
     number = row["finding_id"]
-    row["accept"] = None if number is None else f"profsvc findings set {number} accepted --because WHY"
+    row["accept"] = (
+        None if number is None or row["state"] not in OPEN else f"profsvc findings set {number} accepted --because WHY"
+    )
     return row
 
 
@@ -202,7 +214,7 @@ def _uncorrected(looked: Looked) -> list[Row]:
 def one_line(made: Mapping[str, Any]) -> str:
     """Say what a night brought."""
     runs, series = _several(len(made["runs"]), "run"), made["series"]
-    found, more = made["findings"], _besides(made)
+    found, more = [row for row in made["findings"] if row["state"] in OPEN], _besides(made)
     if not made["runs"]:
         since = f" since the report of {made['since']['night']}" if made["since"] else " yet"
         return f"nothing new: no runs{since}{more}"
@@ -214,9 +226,9 @@ def one_line(made: Mapping[str, Any]) -> str:
         for worse, what in ((1, "regression"), (0, "improvement"), (None, "other change"))
         if any(row["worse"] == worse for row in found)
     ]
-    fixed = [row for row in made["moved"] if row["state"] == "fixed"]
-    confirmed = [row for row in made["moved"] if row["state"] == "confirmed"]
-    words += [f"{len(rows)} {what}" for rows, what in ((fixed, "fixed"), (confirmed, "confirmed")) if rows]
+    states = [row["state"] for row in made["moved"]]
+    states += [row["state"] for row in made["findings"] if row["state"] not in OPEN]
+    words += [f"{states.count(what)} {what}" for what in ("accepted", "fixed", "confirmed") if what in states]
     worst = f"; worst: {headline(found[0])}" if found else ""
     return f"{', '.join(words)} in {runs}{worst}{more}"
 
@@ -242,7 +254,7 @@ def headline(row: Mapping[str, Any]) -> str:
     >>> headline(row | {"change": 0.12})
     'saxpy duration +12.0 %'
     """
-    named = f"{visible(str(row['subject']))[:60]} {row['quantity'].replace('_', ' ')}"
+    named = f"{visible(str(row.get('label') or row['subject']))[:60]} {row['quantity'].replace('_', ' ')}"
     if specs.smallest_change(row["kind"]).relative > 0 and row["change"] is not None:
         return f"{named} {100 * row['change']:+.1f} %"
     return f"{named} {amount(row['before'], row['unit'])} -> {amount(row['after'], row['unit'])}"

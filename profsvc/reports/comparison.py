@@ -5,7 +5,7 @@ from typing import Any
 
 from profsvc.reports.model_text import interval
 from profsvc.reports.rows import render, visible
-from profsvc.reports.text import middle, times
+from profsvc.reports.text import NOT_ALL, bounded, middle, times
 
 HEADS = {
     "kernel": "kernel", "before": "before us", "after": "after us", "speedup": "speedup", "predicted": "predicted",
@@ -25,6 +25,7 @@ def comparison(view: Mapping[str, Any], width: int | None = None) -> str:
         lines += ["", *str(render(list(HEADS.values()), rows, "table", width=width)).splitlines(), ""]
         lines.append(f"geometric mean of the speedups: {times(view['geometric_mean_speedup']) or 'unknown'}")
         lines.append("predicted and NVIDIA: what all waste removed was to bring, foretold from the run before")
+        lines += [NOT_ALL] if any(row["predicted_flags"] for row in view["kernels"]) else []
     elif view["only_before"] or view["only_after"] or not view["power"]:
         lines += ["", "the two runs have no kernel in common; say which became which with --map OLD=NEW"]
     moved = [row for row in view["criteria"] if abs(row["change"]) >= WORTH]
@@ -115,4 +116,4 @@ def _cell(row: Mapping[str, Any], name: str) -> Any:
     if name == "limit":
         old, new = row["limit_before"] or "", row["limit_after"] or ""
         return old if old == new else f"{old or '?'} -> {new or '?'}"
-    return times(row[name])
+    return bounded(row[name], row["predicted_flags"] if name == "predicted" else None)

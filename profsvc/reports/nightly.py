@@ -5,6 +5,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from profsvc.analysis.night import OPEN
 from profsvc.reports.nightly_page import html, pictures
 from profsvc.reports.nightly_parts import Part, foot, head, lines, named, parts, percent
 from profsvc.reports.rows import MARKDOWN, render, visible
@@ -87,5 +88,5 @@ def subject(document: Mapping[str, Any]) -> str:
 def short(document: Mapping[str, Any], most: int = 5) -> list[str]:
     """Return a line a finding, the worst first, as plain text without characters that act."""
     rows = document["findings"]
-    said = [f"{named(row)} {percent(row)}" for row in rows[:most]]
+    said = [f"{named(row)} {percent(row)}{'' if row['state'] in OPEN else ', ' + row['state']}" for row in rows[:most]]
     return said + ([f"and {len(rows) - most} more"] if len(rows) > most else [])

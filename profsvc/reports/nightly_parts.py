@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from profsvc.analysis.night import OPEN
 from profsvc.errors import counted
 from profsvc.reports.rows import cell, visible
 
@@ -72,9 +73,19 @@ def percent(row: Row, before: str = "before", after: str = "after") -> str:
 
 def named(row: Row) -> str:
     """Say what a finding is about."""
-    about = [short(row["subject"]), str(row["quantity"]).replace("_", " ")]
+    about = [short(row.get("label") or row["subject"]), str(row["quantity"]).replace("_", " ")]
     where = [short(row[name], 40) for name in ("sensor", "device") if row.get(name)]
     return " ".join(about) + (f" ({', '.join(where)})" if where else "")
+
+
+def judged(row: Row) -> str:
+    """Say whether a change is worse or better, or what became of it since.
+
+    >>> judged({"worse": 1}), judged({"worse": 1, "state": "accepted"}), judged({"worse": None, "state": "new"})
+    ('worse', 'accepted', '')
+    """
+    state = row.get("state", OPEN[0])
+    return JUDGED[row["worse"]] if state in OPEN else str(state)
 
 
 def parts(document: Row) -> list[Part]:
@@ -92,14 +103,14 @@ def _found(document: Row) -> Part:
     cells = [
         (
             "" if row["finding_id"] is None else str(row["finding_id"]), named(row), amount(row["before"], row["unit"]),
-            amount(row["after"], row["unit"]), percent(row), _measured(row), JUDGED[row["worse"]], short(row["run"]),
+            amount(row["after"], row["unit"]), percent(row), _measured(row), judged(row), short(row["run"]),
         )
         for row in rows[:MANY]
     ]  # fmt: skip
     told = [
         Finding(
             f"{named(row)}: {amount(row['before'], row['unit'])} -> {amount(row['after'], row['unit'])} "
-            f"({percent(row)}{', ' + JUDGED[row['worse']] if row['worse'] is not None else ''})",
+            f"({', '.join(filter(None, (percent(row), judged(row))))})",
             [visible(str(words)) for words in row["why"]],
             [command for command in (row["compare"], row["accept"]) if command],
             f"finding-{number}" if row.get("history") else None,

@@ -66,7 +66,7 @@ def _summary(rows: Iterable[Mapping[str, Any]]) -> str:
                 share(r["memory_pct"]),
                 _text(r["bound"] or r["reason"]),
                 bounded(r["potential"], r["flags"]),
-                times(r["ceiling"]),
+                bounded(r["ceiling"], r["flags"]),
                 _text(r["first"]),
             ]
             for r in rows

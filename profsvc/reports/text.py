@@ -27,6 +27,7 @@ KERNELS = {
     "kernel_short": "kernel", "launches": "launches", "total_ms": "total ms", "share_pct": "share %",
     "mean_us": "mean us", "p95_us": "p95 us", "max_us": "max us",
 }  # fmt: skip
+BOUNDED = ("potential", "ceiling")
 # What stands before a potential of which not all is known.
 SIGNS = {(): "", ("LOWER_BOUND",): "≥ ", ("UPPER_BOUND",): "≤ ", ("LOWER_BOUND", "UPPER_BOUND"): "~ "}
 NOT_ALL = "≥ at least, ≤ at most, ~ either: the export does not count all of it; collect it with: ncu --set full"
@@ -110,12 +111,8 @@ def run(view: Mapping[str, Any], width: int | None = None) -> str:
     for upload in view["uploads"]:
         lines += _upload(upload)
     rows = [
-        {
-            SUMMARY[k]: middle(str(v), 28) if k == "kernel" else times(v) if k == "ceiling" else v
-            for k, v in row.items()
-            if k in SUMMARY
-        }
-        | {SUMMARY["potential"]: bounded(row["potential"], row["flags"])}
+        {SUMMARY[k]: middle(str(v), 28) if k == "kernel" else v for k, v in row.items() if k in SUMMARY}
+        | {SUMMARY[name]: bounded(row[name], row["flags"]) for name in BOUNDED}
         for row in view["launches"]
     ]
     is_bound = any("_BOUND" in (row["flags"] or "") for row in [*view["launches"], *view["means"]])
@@ -135,7 +132,8 @@ def run(view: Mapping[str, Any], width: int | None = None) -> str:
             "",
             f"whole run: {whole['duration_ns'] / 1e6:.4g} ms of kernels, "
             f"potential {bounded(whole['speedup'], whole['flags'])} "
-            f"({whole['ideal_ns'] / 1e6:.4g} ms), ceiling {times(whole['speedup_ceiling']) or 'unknown'}",
+            f"({whole['ideal_ns'] / 1e6:.4g} ms), "
+            f"ceiling {bounded(whole['speedup_ceiling'], whole['flags']) or 'unknown'}",
         ]
     lines += _of_run(view["criteria"])
     by_means = {row["kernel_full"] for row in view["means"]}
@@ -180,11 +178,12 @@ def _means(kernels: Sequence[Row], width: int | None) -> list[str]:
     if not kernels:
         return []
     rows = [
-        {title: row[name] for name, title in MEANS.items()} | {"potential": bounded(row["potential"], row["flags"])}
+        {title: row[name] for name, title in MEANS.items()}
+        | {MEANS[name]: bounded(row[name], row["flags"]) for name in BOUNDED}
         for row in kernels
     ]
     for row in rows:
-        row |= {"kernel": middle(str(row["kernel"]), 28), "ceiling": times(row["ceiling"])}
+        row |= {"kernel": middle(str(row["kernel"]), 28)}
     table = str(render(list(MEANS.values()), rows, "table", width=width)).splitlines()
     lacking = [f"  {row['kernel']}: {row['reason']}" for row in kernels if row["potential"] is None]
     return ["", "means over the launches of a kernel", *table, *lacking]
@@ -267,7 +266,7 @@ def _heading(one: Row) -> Iterable[str]:
         ideal = f"ideal {bound['ideal_ns'] / 1e3:.4g} us, limited by {then}"
         yield (
             f"   limited by {now}; potential {bounded(bound['speedup'], bound['flags'])} ({ideal}), "
-            f"ceiling {times(bound['speedup_ceiling']) or 'unknown'}, "
+            f"ceiling {bounded(bound['speedup_ceiling'], bound['flags']) or 'unknown'}, "
             f"as published {times(bound['speedup_as_published']) or 'unknown'}"
         )
     elif bound:

@@ -38,6 +38,7 @@ from profsvc.store.health import Check, examine
 from profsvc.store.history import (
     criterion_of_kernel,
     durations_of_kernel,
+    kernels_alike,
     kernels_named,
     no_kernel,
     potential_of_kernel,
@@ -65,6 +66,7 @@ from profsvc.store.nights import (
     series_of_finding,
     set_finding,
     states_of,
+    states_said,
 )
 from profsvc.store.power import (
     Readings,
@@ -230,6 +232,7 @@ __all__ = [
     "kernel_metrics",
     "kernel_shapes",
     "kernel_times",
+    "kernels_alike",
     "kernels_by_time",
     "kernels_named",
     "kernels_of_run",
@@ -300,6 +303,7 @@ __all__ = [
     "state",
     "statement_of",
     "states_of",
+    "states_said",
     "sweep",
     "table",
     "take_over_slot",

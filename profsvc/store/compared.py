@@ -22,12 +22,14 @@ _SUMMED = """
 # Pages of one report hold a launch several times: the page whose numbers are doubted least stands for it.
 _POTENTIAL = """
     WITH one AS (
-      SELECT l.kernel, p.duration_ns, p.ideal_ns, p.bound,
+      SELECT l.kernel, p.duration_ns, p.ideal_ns, p.bound, p.flags,
              row_number() OVER (PARTITION BY coalesce(l.same_as, l.launch_id) ORDER BY p.flags, p.launch_id) AS place
       FROM v1_potential p JOIN v1_launches l ON l.launch_id = p.launch_id AND l.run_id = :run_id
       WHERE p.run_id = :run_id AND p.launch_id IS NOT NULL AND p.speedup IS NOT NULL
     )
-    SELECT kernel, sum(duration_ns) / sum(ideal_ns) AS predicted, min(bound) AS bound, max(bound) AS other_bound
+    SELECT kernel, sum(duration_ns) / sum(ideal_ns) AS predicted, min(bound) AS bound, max(bound) AS other_bound,
+           nullif(max(CASE WHEN flags LIKE '%LOWER_BOUND%' THEN 'LOWER_BOUND ' ELSE '' END)
+             || max(CASE WHEN flags LIKE '%UPPER_BOUND%' THEN 'UPPER_BOUND' ELSE '' END), '') AS predicted_flags
     FROM one WHERE place = 1 GROUP BY kernel
 """
 _CRITERIA = """
@@ -56,7 +58,8 @@ _CLOCKS = """
 def kernels_of_run(engine: Engine, run_id: int) -> dict[str, dict[str, Any]]:
     """Return the kernels of a run by name, those that took most time first, with what can be compared of each.
 
-    launches, total_ns, mean_ns, min_ns; predicted and bound (None where its launches differ) from the potential;
+    launches, total_ns, mean_ns, min_ns; predicted, predicted_flags (LOWER_BOUND, UPPER_BOUND or both, as of any of
+    its launches) and bound (None where its launches differ) from the potential;
     estimate from the tool's own rules; criteria by name, weighted by time. What a run does not hold is None.
     """
     with reading(engine) as connection:
@@ -64,11 +67,11 @@ def kernels_of_run(engine: Engine, run_id: int) -> dict[str, dict[str, Any]]:
         def rows(query: str) -> list[dict[str, Any]]:
             return [dict(row) for row in connection.execute(text(query), {"run_id": run_id}).mappings()]
 
-        blank = {"predicted": None, "bound": None, "estimate": None}
+        blank = {"predicted": None, "predicted_flags": None, "bound": None, "estimate": None}
         kernels = {row["kernel"]: row | blank | {"criteria": {}} for row in rows(_KERNELS) or rows(_SUMMED)}
         for row in rows(_POTENTIAL):
             bound = row["bound"] if row["bound"] == row["other_bound"] else None
-            kernels[row["kernel"]] |= {"predicted": row["predicted"], "bound": bound}
+            kernels[row["kernel"]] |= {name: row[name] for name in ("predicted", "predicted_flags")} | {"bound": bound}
         for row in rows(_ESTIMATES):
             kernels[row["kernel"]]["estimate"] = row["estimate"]
         for row in rows(_CRITERIA):

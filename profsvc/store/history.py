@@ -4,12 +4,13 @@ Whatever a store holds, a page of this costs what the page holds: it walks from 
 of power, to the newest runs alone, by primary keys and one index.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Engine, Result, text
+from sqlalchemy import Connection, Engine, Result, bindparam, text
 
 from profsvc.errors import NotFoundError
+from profsvc.store.engine import reading
 from profsvc.store.lists import bounded
 from profsvc.store.power_shapes import SHAPES
 from profsvc.store.schema import STEP, WHOLE
@@ -145,6 +146,16 @@ def kernels_named(engine: Engine, name: str, project: str | None = None) -> list
             if rows := [dict(row) for row in connection.execute(query, values | {"name": value}).mappings()]:
                 return rows
     return []
+
+
+def kernels_alike(engine: Engine, kernels: Collection[str]) -> list[str]:
+    """Return the full names of all kernels that share a short name with one of these."""
+    query = text(
+        "SELECT kernel FROM kernels WHERE kernel_short IN (SELECT kernel_short FROM kernels WHERE kernel IN :kernels)"
+        " ORDER BY kernel"
+    ).bindparams(bindparam("kernels", expanding=True))
+    with reading(engine) as connection:
+        return list(connection.execute(query, {"kernels": list(kernels)}).scalars())
 
 
 def no_kernel(engine: Engine, name: str, project: str | None = None) -> NotFoundError:

@@ -5,10 +5,10 @@ keep their numbers and what people said of them stays.
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Engine, text
+from sqlalchemy import Connection, Engine, bindparam, text
 
 from profsvc.errors import NotFoundError, UsageError
 from profsvc.store.engine import reading, writing
@@ -46,6 +46,14 @@ _KNOWN = """
         AND (o.report_id IS NULL OR (m.night <= :night AND NOT (m.night = :night AND m.project = :project))))
     WHERE n.night <= :night AND NOT (n.night = :night AND n.project = :project) AND :project IN ('', f.project)
     ORDER BY f.changed_at, f.finding_id
+"""
+
+
+# Of findings of these runs the newest word.
+_SAID = """
+    SELECT f.series, f.run_id, s.state FROM findings f JOIN finding_states s ON s.finding_id = f.finding_id
+      AND s.item = (SELECT max(o.item) FROM finding_states o WHERE o.finding_id = f.finding_id)
+    WHERE f.run_id IN :runs
 """
 
 
@@ -88,6 +96,14 @@ def known_findings(engine: Engine, project: str, night: str) -> list[dict[str, A
     with reading(engine) as connection:
         rows = connection.execute(text(_KNOWN), {"project": project, "night": night}).mappings()
         return [dict(row) | {"state": row["state"] or "new"} for row in rows]
+
+
+def states_said(engine: Engine, run_ids: Collection[int]) -> dict[tuple[str, int], str]:
+    """Return the states of findings that somebody or a night said a word on, by series and first run."""
+    query = text(_SAID).bindparams(bindparam("runs", expanding=True))
+    with reading(engine) as connection:
+        rows = connection.execute(query, {"runs": list(run_ids)})
+        return {(str(row.series), int(row.run_id)): str(row.state) for row in rows}
 
 
 def keep_night(

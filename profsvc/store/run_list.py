@@ -11,6 +11,7 @@ from sqlalchemy import Connection, Engine, text
 
 from profsvc.errors import UsageError
 from profsvc.store.lists import bounded
+from profsvc.store.schema import STEP
 
 COUNTED = 10_000
 """So many runs are counted; beyond them it is said that there are more."""
@@ -33,6 +34,10 @@ ORDERS: Mapping[str, tuple[str, str]] = {
     "launches": ("o.total", _SUMS.format("launches")),
     "potential": ("o.speedup", _BOUND),
 }
+_LOGGED = (
+    "r.device_id IS NULL AND r.run_id IN"
+    f" (SELECT u.run_id FROM sensors s JOIN uploads u ON u.upload_id = s.sensor_id / {STEP} WHERE s.device {{}})"
+)
 # LIKE of SQLite passes over the case by itself. What is found of devices and tags is found once, not for each run.
 _LIKE = {"sqlite": "LIKE", "postgresql": "ILIKE"}
 _CONTAINS = (
@@ -40,11 +45,12 @@ _CONTAINS = (
     "r.project {like} :{word} ESCAPE '\\'",
     "r.commit_id {like} :{word} ESCAPE '\\'",
     "r.device_id IN (SELECT device_id FROM devices WHERE name {like} :{word} ESCAPE '\\')",
+    _LOGGED.format("{like} :{word} ESCAPE '\\'"),
     "r.run_id IN (SELECT run_id FROM run_tags WHERE key || '=' || value {like} :{word} ESCAPE '\\')",
 )
 _EXACT = {
     "project": "r.project = :project",
-    "device": "r.device_id IN (SELECT device_id FROM devices WHERE name = :device)",
+    "device": f"(r.device_id IN (SELECT device_id FROM devices WHERE name = :device) OR {_LOGGED.format('= :device')})",
     "commit": "r.commit_id = :commit",
 }
 _TAGGED = "EXISTS (SELECT 1 FROM run_tags t WHERE t.run_id = r.run_id AND {})"
@@ -147,7 +153,7 @@ def _about(run_ids: Sequence[int]) -> list[str]:
     whole = f"run_id IN ({among}) AND launch_id IS NULL AND kernel IS NULL"
     return [
         f"SELECT * FROM v1_runs WHERE run_id IN ({among})",
-        f"SELECT run_id, bound, speedup, speedup_ceiling, reason FROM v1_potential WHERE {whole}",
+        f"SELECT run_id, bound, speedup, speedup_ceiling, flags, reason FROM v1_potential WHERE {whole}",
         f"SELECT run_id, criterion, value, share, speedup FROM v1_criteria WHERE {whole} AND value IS NOT NULL",
         "SELECT run_id, mean_power_w, corrected_power_w, reference_temperature_c, energy_j FROM v1_power"
         f" WHERE run_id IN ({among}) AND kind = 'run' ORDER BY run_id, corrected_power_w IS NULL, item",
@@ -172,6 +178,7 @@ def _joined(run_ids: Sequence[int], runs: Any, bounds: Any, criteria: Any, power
         found.append(
             by_run[number]
             | {"potential": bound.get("speedup"), "ceiling": bound.get("speedup_ceiling"), "bound": bound.get("bound"),
+               "flags": bound.get("flags"),
                "worst_criterion": least.get("criterion"), "worst_value": least.get("value"),
                "worst_speedup": least.get("speedup"), "mean_power_w": drawn.get("mean_power_w"),
                "corrected_power_w": drawn.get("corrected_power_w"),

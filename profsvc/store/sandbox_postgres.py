@@ -323,6 +323,8 @@ def _explained(error: Exception, seconds: float, nonce: str, engine: Engine) -> 
             if found["function"]:
                 return rules.no_function(found["function"])
             return rules.no_view((found["relation"] or found["object"]).strip('"'), list(VIEWS))
+        case errors.DivisionByZero():
+            return rules.zero(words)
         case errors.OutOfMemory() | errors.ProgramLimitExceeded():
             return rules.too_large(words)
         case psycopg.OperationalError() if error.sqlstate is None or error.sqlstate[:2] in {"08", "53", "57"}:

@@ -125,6 +125,11 @@ def no_space() -> UsageError:
     )
 
 
+def zero(words: str) -> UsageError:
+    """Return the error of a division by zero, which SQLite takes for null and Postgres refuses."""
+    return wrong(f"{words}; write a / nullif(b, 0), which is null where b is 0, on SQLite as on Postgres")
+
+
 def wrong(words: str) -> UsageError:
     """Return the error of a query that the database does not understand."""
     hint = "; `select * from VIEW limit 1` shows the columns of a view" if "column" in words else ""

@@ -2,13 +2,13 @@
 
 import math
 import sys
-from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from profsvc import store
 from profsvc.analysis.matching import match_kernels
 from profsvc.errors import UsageError
+from profsvc.reports.kernel_names import labels
 from profsvc.views import compare_power, texts
 
 if TYPE_CHECKING:
@@ -33,18 +33,19 @@ def compare(
     """Compare two runs: a row a kernel that both have, its criteria, and what only one of them has.
 
     ``speedup`` is the mean time before over the mean time after; beside it what was foretold for the run before, by
-    this program (``predicted``) and by the tool's own rules (``estimate``). ``mapped`` says which kernel became which.
+    this program (``predicted``; a bound where ``predicted_flags`` say so) and by the tool's own rules (``estimate``).
+    ``mapped`` says which kernel became which.
     ``power`` has a row a window that both have a log of power of.
     """
     ids = [store.find_run(engine, name) for name in (before, after)]
     runs = [store.select(engine, "v1_runs", run_id=run_id)[0] for run_id in ids]
     olds, news = (store.kernels_of_run(engine, run_id) for run_id in ids)
     matches = match_kernels(list(olds), list(news), mapped)
-    labels = _labels(olds), _labels(news)
+    named = labels(olds), labels(news)
     kernels, criteria, words = [], [], texts()
     for match in matches:
         old, new = olds[match.before], news[match.after]
-        pair = {"kernel_before": labels[0][match.before], "kernel_after": labels[1][match.after]}
+        pair = {"kernel_before": named[0][match.before], "kernel_after": named[1][match.after]}
         full = {"kernel_before_full": match.before, "kernel_after_full": match.after}
         kernels.append(pair | _kernel(old, new, words) | {"matched_by": match.by} | full)
         criteria += [pair | row for row in _criteria(old["criteria"], new["criteria"])]
@@ -57,8 +58,8 @@ def compare(
         "criteria": criteria,
         "power": power,
         "geometric_mean_speedup": _geometric_mean([row["speedup"] for row in kernels]),
-        "only_before": _alone(olds, {match.before for match in matches}, labels[0]),
-        "only_after": _alone(news, {match.after for match in matches}, labels[1]),
+        "only_before": _alone(olds, {match.before for match in matches}, named[0]),
+        "only_after": _alone(news, {match.after for match in matches}, named[1]),
     }
 
 
@@ -73,6 +74,7 @@ def _kernel(old: Mapping[str, Any], new: Mapping[str, Any], words: Mapping[str, 
         "total_after_us": _micro(new["total_ns"]),
         "speedup": old["mean_ns"] / new["mean_ns"] if timed else None,
         "predicted": old["predicted"],
+        "predicted_flags": old["predicted_flags"],
         "estimate": old["estimate"],
         "bound_before": old["bound"],
         "bound_after": new["bound"],
@@ -93,21 +95,12 @@ def _criteria(old: Mapping[str, float], new: Mapping[str, float]) -> list[dict[s
     return sorted(rows, key=lambda row: -abs(row["change"]))
 
 
-def _labels(kernels: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
-    """Return the short name of each kernel, or where several kernels share it the name with its template arguments."""
-    shared = Counter(one["kernel_short"] for one in kernels.values())
-    return {
-        name: one["kernel_short"] if shared[one["kernel_short"]] == 1 else name.removeprefix("void ").partition("(")[0]
-        for name, one in kernels.items()
-    }
-
-
 def _alone(
-    kernels: Mapping[str, Mapping[str, Any]], matched: Collection[str], labels: Mapping[str, str]
+    kernels: Mapping[str, Mapping[str, Any]], matched: Collection[str], named: Mapping[str, str]
 ) -> list[dict[str, Any]]:
     return [
         {
-            "kernel": labels[name],
+            "kernel": named[name],
             "kernel_full": name,
             "launches": one["launches"],
             "mean_us": _micro(one["mean_ns"]),

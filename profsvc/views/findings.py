@@ -7,16 +7,19 @@ from profsvc import specs, store
 from profsvc.errors import NotFoundError, UsageError
 from profsvc.formulas.findings import STATES
 from profsvc.pipeline.night import series_of
+from profsvc.reports.kernel_names import labels, subject_label
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
 COLUMNS = (
-    "finding_id", "state", "project", "subject", "device", "quantity", "worse", "value_before", "value_after", "unit",
-    "change", "run_before", "run", "changed_at", "night", "because",
+    "finding_id", "state", "project", "subject", "label", "device", "quantity", "worse", "value_before", "value_after",
+    "unit", "change", "run_before", "run", "changed_at", "night", "because",
 )  # fmt: skip
 ORDER = ("-changed_at", "-finding_id")
-LIMIT = 200
+LIMIT, MOST = 200, 10_000
+WORSE = {"": None, "1": True, "0": False}
+"""What may be asked for: both, regressions, improvements."""
 
 
 def findings(
@@ -43,7 +46,14 @@ def findings(
     only += [store.Condition("subject", "contains", kernel)] if kernel else []
     only += [store.Condition("state", "ne", state) for state in STATES if states and state not in states]
     page = store.list_view(engine, "v1_findings", only, order=ORDER, limit=limit)
-    return {"findings": page.rows, "truncated": page.truncated}
+    return {"findings": _labelled(engine, page.rows), "truncated": page.truncated}
+
+
+def _labelled(engine: "Engine", rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Put to each finding the ``label`` that tells its kernel apart from others of the same short name."""
+    kernels = {row["kernel"] for row in rows if row["kernel"]}
+    known = labels([*store.kernels_alike(engine, kernels), *sorted(kernels)])
+    return [row | {"label": subject_label(row, known)} for row in rows]
 
 
 @store.one_state
@@ -60,7 +70,9 @@ def finding(engine: "Engine", number: int, project: str | None = None) -> dict[s
         "states": store.states_of(engine, number),
         "smallest": {name: getattr(least, name) for name in ("relative", "absolute", "unit", "reason")},
         "points": series_of(engine, row, series),
-        "others": [one for one in store.findings_of_series(engine, series) if one["finding_id"] != number],
+        "others": _labelled(
+            engine, [one for one in store.findings_of_series(engine, series) if one["finding_id"] != number]
+        ),
     }
 
 
@@ -69,7 +81,7 @@ def found(engine: "Engine", number: int, project: str | None = None) -> dict[str
     rows: Sequence[dict[str, Any]] = store.select(engine, "v1_findings", finding_id=number)
     if not rows or project not in (None, rows[0]["project"]):
         raise NotFoundError(f"no finding has the number {number}; profsvc findings list shows those there are")
-    return rows[0]
+    return _labelled(engine, rows)[0]
 
 
 def set_state(
@@ -77,4 +89,4 @@ def set_state(
 ) -> dict[str, Any]:
     """Set the state of a finding and return its row; see `profsvc.store.set_finding`."""
     found(engine, number, project)
-    return store.set_finding(engine, number, state, because, by)
+    return _labelled(engine, [store.set_finding(engine, number, state, because, by)])[0]

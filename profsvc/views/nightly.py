@@ -29,6 +29,13 @@ def reports(engine: "Engine", project: str | None = None, limit: int = LIMIT) ->
     return {"reports": page.rows, "truncated": page.truncated}
 
 
+def told(engine: "Engine", project: str | None = None) -> dict[str, Any]:
+    """The newest reports as `reports` gives them, each with its ``deliveries``."""
+    found = reports(engine, project)
+    sent = deliveries(engine, [row["report_id"] for row in found["reports"]], project)
+    return found | {"reports": [row | {"deliveries": sent[row["report_id"]]} for row in found["reports"]]}
+
+
 def report(engine: "Engine", number: int | str, project: str | None = None) -> dict[str, Any]:
     """The document of a report, by its number or ``newest``; with a ``project`` only those on it are seen."""
     only = [] if number == NEWEST else [store.Condition("report_id", "", _number(number))]

@@ -7,14 +7,14 @@ from fastapi import FastAPI
 from starlette.requests import Request
 from starlette.responses import Response
 
-from profsvc.errors import NotFoundError, UsageError
+from profsvc.errors import UsageError
 from profsvc.store.history import MOST_POINTS
 from profsvc.store.history import Asked as Runs
 from profsvc.views import history as of_kernel
 from profsvc.web.answers import success
 from profsvc.web.asked import Asked
 from profsvc.web.routes import add, asks
-from profsvc.web.site import grant_of, site_of
+from profsvc.web.site import project_of, site_of
 
 POINTS = 500
 MOST_PLACE = 2**62
@@ -23,14 +23,12 @@ KERNEL = "a kernel by name, short name or number; of power also a load"
 
 def question(request: Request, asked: Asked) -> Runs:
     """Read which runs a request asks for, within what it may see."""
-    grant, project = grant_of(request), asked.text("project") or None
-    if grant.project is not None and project not in (None, grant.project):
-        raise NotFoundError(f"no project named {project!r}; the token is for the project {grant.project!r}")
+    project = project_of(request, asked.text("project"))
     before = asked.number("before", int, 0, "a whole number")
     if not 0 <= before <= MOST_PLACE:
         raise UsageError(f"before={before} must be from 0 to {MOST_PLACE}")
     return Runs(
-        project=grant.project or project,
+        project=project,
         device=asked.text("device") or None,
         points=asked.count("points", POINTS, MOST_POINTS),
         before=before or None,

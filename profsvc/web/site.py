@@ -9,7 +9,7 @@ from sqlalchemy import Engine
 from starlette.requests import Request
 
 from profsvc import settings, store
-from profsvc.errors import OverloadedError
+from profsvc.errors import NotFoundError, OverloadedError
 from profsvc.web.meters import Meters
 
 LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
@@ -106,3 +106,11 @@ def grant_of(request: Request) -> store.Grant:
     """Return what this request may do, as the door found it."""
     grant: store.Grant = request.scope["profsvc.grant"]
     return grant
+
+
+def project_of(request: Request, asked: str) -> str | None:
+    """Return the project that is ``asked`` for (empty: all that the request may see), or else the one of its token."""
+    own = grant_of(request).project
+    if own is not None and asked not in ("", own):
+        raise NotFoundError(f"no project named {asked!r}; the token is for the project {own!r}")
+    return own or asked or None

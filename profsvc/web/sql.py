@@ -63,6 +63,10 @@ def question_of(site: Site, sql: Any, example: Any, params: Mapping[str, Any], l
             raise UsageError(f"the value of :{name} must be a text, a number or null")
         if isinstance(value, int) and not -(2**63) <= value < 2**63:
             raise UsageError(f"the value of :{name} does not fit into 64 bits")
+    names = store.names_in(sql)
+    if unused := [name for name in params if name not in names]:
+        there = ", ".join(f":{name}" for name in names) or "none"
+        raise UsageError(f"a value of :{unused[0]} is given, but the query has no :{unused[0]}; it has {there}")
     most, longest = site.limits.sql_rows, site.limits.sql_seconds
     if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= most:
         raise UsageError(f"limit={limit!r} must be a whole number from 1 to {most}; .csv and .ndjson give all rows")

@@ -76,6 +76,8 @@ def test_a_log_of_a_board_names_the_device_of_its_run(cli, tmp_path):
     for name, device in (("smi", "NVIDIA T4"), ("meter", "a device that no file names")):
         assert cli("upload", "--run", name, tmp_path / f"{name}.csv").code == 0
         assert cli("show", name).out.splitlines()[0].endswith(f"of project default on {device}")
+    rows = json.loads(cli("runs", "-o", "json").out)["rows"]
+    assert [(row["name"], row["device"]) for row in rows] == [("meter", None), ("smi", "NVIDIA T4")]
 
 
 def test_an_empty_store_answers(cli):

@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 
 from profsvc import store
+from profsvc.web.site import Site
 from tests.nights import day, put
+from tests.web.conftest import running
 
 NIGHTS = 12
 
@@ -23,10 +25,19 @@ def nights_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return file
 
 
-@pytest.fixture
-def asked(cli, store_file, nights_file):
+@pytest.fixture(params=["store", "service"])
+def asked(request, cli, store_file, nights_file, monkeypatch):
+    """The command line on a store of nights, and on a service of one: both say the same."""
     store_file.write_bytes(nights_file.read_bytes())
-    return cli
+    if request.param == "store":
+        yield cli
+        return
+    engine = store.open_store(str(store_file))
+    with running(Site(engine, store.files_of(engine))) as service:
+        monkeypatch.setenv("PROFSVC_STORE", "nowhere/at/all")
+        monkeypatch.setenv("PROFSVC_URL", service.url)
+        yield cli
+    engine.dispose()
 
 
 def nightly(asked, night, *more):
@@ -69,6 +80,16 @@ def test_findings_are_listed_shown_and_set(asked):
     assert "wider tiles" in shown.err
     assert json.loads(asked("findings", "show", 1, "-o", "json").out)["states"][0]["because"] == "wider tiles"
     assert "gemm" in asked("findings", "list", "--worse", "--quantity", "duration", "--kernel", "GEM").out
+
+
+def test_a_service_lists_its_reports_and_sends_none_for_others(asked, monkeypatch):
+    nightly(asked, NIGHTS - 1)
+    listed = json.loads(asked("report", "nightly", "--list", "-o", "json").out)["reports"]
+    assert [(row["report_id"], row["deliveries"]) for row in listed] == [(1, [])]
+    assert asked("report", "nightly", "--list").out.startswith(f"{day(NIGHTS - 1)}  all  report 1: 1 regression")
+    monkeypatch.setenv("PROFSVC_URL", "http://127.0.0.1:9")
+    refused = asked("report", "nightly", "--channel", "team")
+    assert (refused.code, "--channel sends from a store alone" in refused.err) == (2, True)
 
 
 @pytest.mark.parametrize(

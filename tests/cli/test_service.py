@@ -111,7 +111,9 @@ def test_what_works_on_a_store_alone_is_not_done_elsewhere(cli, service, monkeyp
     store_file = tmp_path / "another.sqlite"
     monkeypatch.setenv("PROFSVC_STORE", str(store_file))
     monkeypatch.setenv("PROFSVC_URL", service.url)
-    for command in (["analyze", "--all"], ["delete", "1", "--all"], ["db", "current"], ["token", "list"], ["undelete"]):
+    commands = ("analyze --all", "delete 1 --all", "db current", "token list", "undelete", "doctor", "serve",
+                "schedule list", "schedule rest 1", "reparse --all")  # fmt: skip
+    for command in map(str.split, commands):
         refused = cli(*command)
         assert refused.code == 2
         assert "works on a store alone; give it with --store" in refused.err

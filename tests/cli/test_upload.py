@@ -147,7 +147,9 @@ def test_an_unknown_format_name_lists_the_known(cli, fixtures):
 def test_good_files_are_stored_beside_bad_ones(cli, fixtures, store_file):
     result = cli("upload", fixtures / BAD, fixtures / PLAIN)
     assert result.code == 7
-    assert result.err.endswith("Error: 1 of 2 files were refused\n")
+    assert result.err.endswith("Error: 1 of 2 files was refused\n")
+    result = cli("upload", fixtures / BAD, fixtures / BAD, fixtures / PLAIN)
+    assert result.err.endswith("Error: 2 of 3 files were refused\n")
     assert [u["file_name"] for u in select(store_file, "v1_uploads")] == ["plain.csv"]
 
 

@@ -14,6 +14,8 @@ from profsvc import store
 from profsvc.errors import NotFoundError, UsageError
 from profsvc.pipeline import night_span
 from profsvc.pipeline.night import report_of_night
+from profsvc.reports import nightly as forms
+from profsvc.reports.nightly_parts import parts
 from profsvc.views import findings as of_findings
 from profsvc.views import nightly
 from tests import nights
@@ -204,6 +206,30 @@ def test_what_people_said_stays_when_the_night_is_made_again(regressed, rng):
     assert store.select(regressed, "v1_findings")[0]["state"] == "accepted"
     put(regressed, QUIET + 3, rng)
     assert report(regressed, QUIET + 3)["moved"] == []
+
+
+def test_an_accepted_finding_leads_no_report_of_its_night(engine, rng):
+    for night in range(QUIET, QUIET + 3):
+        put(engine, night, rng, slower=(1.5, 1.1))
+    first = report(engine, QUIET + 2)
+    assert [row["subject"] for row in first["findings"]] == ["gemm", "saxpy"]
+    of_findings.set_state(engine, first["findings"][0]["finding_id"], "accepted", "wider tiles", "kim")
+    for again in (report(engine, QUIET + 2, dry_run=True), report(engine, QUIET + 2)):
+        assert [(row["subject"], row["state"]) for row in again["findings"]] == [("saxpy", "new"), ("gemm", "accepted")]
+        assert again["one_line"].startswith("1 regression, 1 accepted in ")
+        assert "worst: saxpy duration +" in again["one_line"]
+        assert again["counts"]["findings_new"] == 1
+        assert "gemm duration (ncu, NVIDIA H200)" in forms.short(again)[1]
+        assert forms.short(again)[1].endswith(", accepted")
+    of_findings.set_state(engine, first["findings"][1]["finding_id"], "accepted", "so be it", "kim")
+    last = report(engine, QUIET + 2)
+    assert last["one_line"].startswith("2 accepted in ")
+    assert "worst" not in last["one_line"]
+    told = next(part.findings for part in parts(last) if part.findings)
+    assert [len(one.commands) for one in told] == [1, 1]  # nothing is left to accept
+    assert [one.head.endswith("%, accepted)") for one in told] == [True, True]
+    of_findings.set_state(engine, first["findings"][0]["finding_id"], "new", "not so after all", "kim")
+    assert report(engine, QUIET + 2)["findings"][0]["subject"] == "gemm"
 
 
 def test_a_finding_that_is_gone_when_the_night_is_made_again_goes(regressed, rng):

@@ -8,6 +8,8 @@ import pytest
 from profsvc import pipeline, store
 from profsvc.errors import InputError
 from profsvc.pipeline.night import report_of_night
+from profsvc.reports import nightly
+from profsvc.views import findings
 from tests.conftest import ROOT
 from tests.nights import quantities
 from tests.views import power_logs
@@ -49,6 +51,27 @@ def test_exports_of_nights_become_series_and_a_slower_kernel_a_finding(engine):
     assert [one["file_name"] for one in made["uploads"]["refused"]] == ["notes.txt"]
     assert made["one_line"].endswith("; 1 file refused")
     assert report_of_night(engine) == made
+
+
+def test_kernels_that_differ_in_a_template_argument_are_told_apart(engine):
+    rng = np.random.default_rng(3)
+    name = LAUNCH.split('","')[4]
+    for night in range(NIGHTS + NEW):
+        rows = []
+        for tile in (16, 32):
+            lines = exported(rng, 1.1 if night >= NIGHTS and tile == 32 else 1.0).splitlines()[2:]
+            lines = [line.replace(name, f"void gemm_tiled<{tile}>(const float *, float *)") for line in lines]
+            rows += [f'"{tile + n}",{line.partition(",")[2]}' for n, line in enumerate(lines)]
+        upload(engine, night, "\n".join([HEAD, UNITS, *rows]) + "\n", "raw.csv")
+    made = report_of_night(engine)
+    assert [(row["subject"], row["label"]) for row in made["findings"]] == [("gemm_tiled", "gemm_tiled<32>")]
+    assert "worst: gemm_tiled<32> duration +" in made["one_line"]
+    assert "gemm_tiled<32> duration (" in nightly.text(made)
+    number = made["findings"][0]["finding_id"]
+    listed = findings.findings(engine)["findings"]
+    assert [row["label"] for row in (*listed, findings.finding(engine, number)["finding"])] == ["gemm_tiled<32>"] * 2
+    old = {name: value for name, value in made["findings"][0].items() if name != "label"}
+    assert nightly.text(made | {"findings": [old]}).count("gemm_tiled duration (") >= 1
 
 
 def test_power_that_cannot_be_corrected_is_watched_as_measured_and_says_so(engine):

@@ -1,16 +1,20 @@
 """The example queries run on both kinds of database, over a store of real exports."""
 
+import json
+import sqlite3
 import string
 from collections.abc import Iterator
 
 import pytest
-from sqlalchemy import Engine
+from sqlalchemy import Engine, text
 
 from profsvc import specs, store
+from profsvc.store.engine import reading
 from tests import postgres
 from tests.store.questions import EMPTY, PARAMS, fill
 
 NAMES = list(specs.questions())
+COUNTS = {"launches", "timed", "calls", "lines", "uploads", "readings", "samples", "begin_ns", "start_ns", "size_bytes"}
 
 
 @pytest.fixture(scope="module")
@@ -57,6 +61,48 @@ def comparable(row: tuple[object, ...]) -> str:
     """A row without the time of its upload, with nine digits of its numbers."""
     cells = (f"{float(cell):.9g}" if isinstance(cell, int | float) else str(cell) for cell in row)
     return " | ".join("a time" if cell.endswith("Z") and cell[:2] == "20" else cell for cell in cells)
+
+
+@pytest.fixture(scope="module")
+def stored_otherwise(on_sqlite: Engine) -> Iterator[dict[str, list[sqlite3.Connection]]]:
+    """The views as tables, their rows as they come and the other way round; besides with all measures alike."""
+    made = {kind: [sqlite3.connect(":memory:") for _ in range(2)] for kind in ("as they are", "all alike")}
+    with reading(on_sqlite) as connection:
+        for view in store.VIEWS:
+            result = connection.execute(text(f"SELECT * FROM {view}"))
+            columns, rows = list(result.keys()), [tuple(row) for row in result]
+            alike = [tuple(map(levelled, columns, row)) for row in rows]
+            for kind, table in (("as they are", rows), ("all alike", alike)):
+                for database, ordered in zip(made[kind], (table, table[::-1]), strict=True):
+                    database.execute(f"CREATE TABLE {view} ({', '.join(map(json.dumps, columns))})")
+                    database.executemany(f"INSERT INTO {view} VALUES ({', '.join('?' * len(columns))})", ordered)
+    yield made
+    for database in (*made["as they are"], *made["all alike"]):
+        database.close()
+
+
+def levelled(column: str, cell: object) -> object:
+    """A cell without what is measured or counted; what only says which row it is stays."""
+    if isinstance(cell, float):
+        return 1.0
+    if column.endswith("_at"):
+        return "2026-01-01T00:00:00Z" if cell else cell
+    return 1 if column in COUNTS and cell is not None else cell
+
+
+@pytest.mark.parametrize("kind", ["as they are", "all alike"])
+@pytest.mark.parametrize("name", NAMES)
+def test_an_example_has_one_order_however_its_rows_are_stored(stored_otherwise, kind: str, name: str) -> None:
+    question = specs.question(name)
+    values = question.values(PARAMS.get(name, {}))
+    answers = [database.execute(question.sql, values).fetchall() for database in stored_otherwise[kind]]
+    assert [comparable(row) for row in answers[0]] == [comparable(row) for row in answers[1]]
+
+
+def test_rows_that_tie_come_otherwise_where_nothing_orders_them(stored_otherwise) -> None:
+    query = "SELECT launch_id FROM v1_launches ORDER BY duration_ns LIMIT 5"
+    first, second = (database.execute(query).fetchall() for database in stored_otherwise["all alike"])
+    assert first != second
 
 
 @pytest.mark.parametrize("name", NAMES)

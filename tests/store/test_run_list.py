@@ -1,5 +1,7 @@
 """The list of runs: found by any word, in every order, page by page, counted up to a limit; on both databases."""
 
+import io
+
 import pytest
 from sqlalchemy import text
 
@@ -112,6 +114,26 @@ def test_a_run_is_shown_as_its_views_have_it(demo):
 def test_more_runs_than_are_counted_are_said(engine, monkeypatch):
     monkeypatch.setattr("profsvc.store.run_list.COUNTED", 3)
     assert store.list_runs(engine).total == 4
+
+
+def test_a_run_of_logs_alone_is_on_the_one_device_that_they_name(engine):
+    head = "timestamp, index, name, power.draw [W]"
+    logs = {"one": ["NVIDIA T4"], "alike": ["NVIDIA L4", "NVIDIA L4"], "two": ["NVIDIA T4", "NVIDIA L4"]}
+    made = []
+    try:
+        for run, boards in logs.items():
+            rows = [f"2026/03/04 10:00:00.000, {index}, {name}, 31.5 W" for index, name in enumerate(boards)]
+            file = io.BytesIO("\n".join([head, *rows, ""]).encode())
+            how = pipeline.Reading(zone="UTC")
+            made.append(pipeline.ingest(engine, file, "smi.csv", store.RunInfo(name=run), how).run_id)
+        found = {row["name"]: row["device"] for row in store.list_runs(engine).rows if row["run_id"] in made}
+        assert found == {"one": "NVIDIA T4", "alike": "NVIDIA L4", "two": None}
+        for only in ({"device": "NVIDIA L4"}, {"search": "l4"}):
+            page = store.list_runs(engine, store.RunFilter(**only))
+            assert {row["name"] for row in page.rows} == {"alike", "two"}
+    finally:
+        for number in made:
+            store.delete_run(engine, number)
 
 
 @pytest.mark.parametrize(

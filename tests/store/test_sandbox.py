@@ -202,6 +202,16 @@ def test_every_view_is_open(guarded: Guarded, view: str) -> None:
     assert answer.columns[: len(store.VIEWS[view][1])] == list(store.VIEWS[view][1])
 
 
+def test_a_division_by_zero_is_null_or_says_how_to_make_it_so(guarded: Guarded) -> None:
+    query = "SELECT run_id / {} AS share FROM v1_runs"
+    assert {row[0] for row in store.query(guarded.engine, query.format("nullif(0 * run_id, 0)")).rows} == {None}
+    if guarded.engine.dialect.name == "sqlite":
+        assert {row[0] for row in store.query(guarded.engine, query.format("(0 * run_id)")).rows} == {None}
+        return
+    with pytest.raises(UsageError, match=r"division by zero; write a / nullif\(b, 0\)"):
+        store.query(guarded.engine, query.format("(0 * run_id)"))
+
+
 def test_parameters_rows_and_their_limit(guarded: Guarded) -> None:
     sql = "SELECT launch_index AS i FROM v1_launches WHERE run_id = :r AND kernel_short = :k ORDER BY 1"
     values = {"r": "1", "k": "gemm"}

@@ -39,6 +39,9 @@ WHO = {
     ("GET", "/v1/reports/{report}"): "read",
     ("POST", "/v1/reports"): "admin",
     ("POST", "/v1/findings/{finding}"): "admin",
+    ("GET", "/v1/findings/{finding}"): "read",
+    ("GET", "/v1/findings/list"): "read",
+    ("GET", "/v1/reports/list"): "read",
     **{("GET", f"/v1/{name}{form}"): "read" for name in names() for form in FORMS},
 }
 QUESTIONS = {"/v1/sql": "?q=select+1+as+a", "/v1/compare": "?before=1&after=1", "/v1/history": "?kernel=saxpy"}

@@ -50,6 +50,7 @@ def test_a_report_is_made(nights, service):
     for body, status, words in (
         ({"date": "x"}, 400, "is no date"), ({"project": "no"}, 404, "no project"),
         ({"nigth": "x"}, 400, "key of the body"),
+        ({"dry_run": "yes"}, 400, "must be true or false"),
         ({"zone": 1}, 400, "must be a text"), ({"project": "a\0"}, 400, "without NUL"),
         ({"date": day(1).isoformat()}, 400, "is reported already"),
     ):  # fmt: skip
@@ -60,6 +61,22 @@ def test_a_report_is_made(nights, service):
     assert (answer.status_code, "JSON object" in error_of(answer)["message"]) == (400, True)
 
 
+def test_a_report_that_is_only_tried_is_not_stored(nights, service):
+    answer = service.http.post(f"{service.url}/v1/reports", json={"date": day(1).isoformat(), "dry_run": True})
+    assert (answer.status_code, answer.json()["report"]["report_id"]) == (200, None)
+    assert len(service.ok("/v1/reports")["rows"]) == 1
+
+
+def test_findings_are_listed_and_shown(nights, service):
+    (row,) = service.ok("/v1/findings/list", state="new", worse=1, kernel="GEM", limit=5)["findings"]
+    assert (row["label"], service.ok("/v1/findings/1")["finding"]) == ("gemm", row)
+    assert service.ok("/v1/findings/list", worse=0)["findings"] == []
+    assert len(service.ok("/v1/findings/1")["points"]) == NIGHTS
+    assert "no finding has the number" in service.refused("/v1/findings/x", 404)
+    assert "no state of a finding" in service.refused("/v1/findings/list", 400, state="odd")
+    assert "no parameter named" in service.refused("/v1/findings/1", 400, a=1)
+
+
 def test_a_finding_is_set(nights, service):
     def said(number, **body):
         return service.http.post(f"{service.url}/v1/findings/{number}", json=body)
@@ -68,6 +85,7 @@ def test_a_finding_is_set(nights, service):
     assert done.status_code == 200
     row = done.json()["finding"]
     assert (row["state"], row["because"], row["said_by"]) == ("accepted", "wider tiles", "the service")
+    assert row.pop("label") == "gemm"
     assert service.ok("/v1/findings", state="accepted")["rows"] == [row]
     for number, body, status in (
         (2, {"state": "fixed", "because": "x"}, 404), ("x", {}, 404), (1, {"state": "fixed"}, 400),
@@ -94,6 +112,12 @@ def test_a_token_of_a_project_sees_the_reports_of_that_project(nights, service):
     rows = service.http.get(f"{service.url}/v1/reports", headers=headers).json()["rows"]
     assert [row["report_id"] for row in rows] == [2]
     assert len(service.http.get(f"{service.url}/v1/findings", headers=headers).json()["rows"]) == 1
+    refused = service.http.get(f"{service.url}/v1/findings/list?project=else", headers=headers)
+    assert "for the project 'lab'" in error_of(refused)["message"]
+    found = service.http.get(f"{service.url}/v1/reports/list", headers=headers).json()["reports"]
+    assert [(row["report_id"], row["deliveries"]) for row in found] == [(2, [])]
     other = store.create_token(nights, "other", ["read"], project="other")
     headers = {"authorization": f"Bearer {other}"}
     assert service.http.get(f"{service.url}/v1/findings", headers=headers).json()["rows"] == []
+    assert service.http.get(f"{service.url}/v1/findings/list", headers=headers).json()["findings"] == []
+    assert service.http.get(f"{service.url}/v1/findings/1", headers=headers).status_code == 404

@@ -21,24 +21,22 @@ from profsvc.web.pages.frame import Links, fields, moved, page, path_to
 from profsvc.web.pages.tables import Column, Row
 from profsvc.web.reports import who
 from profsvc.web.routes import add_page
-from profsvc.web.site import grant_of, site_of
+from profsvc.web.site import grant_of, project_of, site_of
 
 LIMIT, MOST = 200, 2000
-OPEN = ("new", "confirmed")
-WORSE = {"": None, "1": True, "0": False}
 
 
 def show(request: Request) -> Response:
     """List the findings, those of the newest changes first."""
-    asked, grant = Asked(request), grant_of(request)
+    asked = Asked(request)
     states = tuple(asked.texts("state"))
     form = {name: asked.text(name) for name in ("project", "quantity", "kernel", "device")}
-    worse, limit = asked.among("worse", WORSE, ""), asked.count("limit", LIMIT, MOST)
+    worse, limit = asked.among("worse", of_findings.WORSE, ""), asked.count("limit", LIMIT, MOST)
     asked.done()
-    if grant.project is not None and form["project"] not in ("", grant.project):
-        raise NotFoundError(f"no project named {form['project']!r}; the token is for the project {grant.project!r}")
-    only = {name: value or None for name, value in form.items()} | {"project": grant.project or form["project"] or None}
-    found = of_findings.findings(site_of(request).engine, states=states, worse=WORSE[worse], limit=limit, **only)
+    only = {name: value or None for name, value in form.items()} | {"project": project_of(request, form["project"])}
+    found = of_findings.findings(
+        site_of(request).engine, states=states, worse=of_findings.WORSE[worse], limit=limit, **only
+    )
     links = Links(json=path_to(request, "/v1/findings"), csv=path_to(request, "/v1/findings.csv"),
                   sql="select finding_id, state, project, subject, quantity, value_before, value_after, change, run\n"
                       "from v1_findings order by changed_at desc")  # fmt: skip

@@ -12,7 +12,7 @@ from starlette.responses import Response
 from profsvc.errors import NotFoundError, UsageError
 from profsvc.pipeline.night import report_of_night
 from profsvc.reports import nightly_figures
-from profsvc.reports.nightly_parts import Part, foot, head, named, parts
+from profsvc.reports.nightly_parts import Part, foot, head, judged, named, parts
 from profsvc.views import nightly
 from profsvc.web.asked import Asked
 from profsvc.web.pages.figures import Figure, figure
@@ -114,7 +114,7 @@ def _sql(number: int) -> str:
 def _tone(document: Mapping[str, Any]) -> str:
     if not document["changed"]:
         return "fine"
-    return "" if any(row["worse"] for row in document["findings"]) else "mild"
+    return "" if any(judged(row) == "worse" for row in document["findings"]) else "mild"
 
 
 def _pictures(document: Mapping[str, Any]) -> dict[str, Figure]:

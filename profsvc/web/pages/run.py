@@ -66,8 +66,8 @@ LAUNCHES = (
     Column("compute", "compute", "light", "sol_sm_fraction", where),
     Column("memory", "memory", "light", "sol_memory_fraction", where),
     Column("limit", "limited by"),
-    Column("potential", "potential", "speedup", "potential", where, sort="potential"),
-    Column("ceiling", "ceiling", "speedup", "v1_potential.speedup_ceiling"),
+    Column("potential", "potential", "speedup", "potential", where, sort="potential", flags="flags"),
+    Column("ceiling", "ceiling", "speedup", "v1_potential.speedup_ceiling", flags="flags"),
     Column("first", "what to do first", explain="advice.saving"),
 )
 MEANS = (
@@ -75,8 +75,8 @@ MEANS = (
     Column("launches", "launches", "number", "run.mean_launches"),
     Column("duration_ns", "mean duration", "duration", "run.mean_duration"),
     Column("limit", "limited by"),
-    Column("potential", "potential", "speedup", "v1_potential.speedup"),
-    Column("ceiling", "ceiling", "speedup", "v1_potential.speedup_ceiling"),
+    Column("potential", "potential", "speedup", "v1_potential.speedup", flags="flags"),
+    Column("ceiling", "ceiling", "speedup", "v1_potential.speedup_ceiling", flags="flags"),
     Column("first", "what to do first", explain="advice.saving"),
 )
 CRITERIA = (

@@ -37,7 +37,7 @@ COLUMNS = (
     Column("uploads", "files", "number", "v1_runs.uploads", row_of("run_id")),
     Column("launches", "launches", "number", "v1_runs.launches", row_of("run_id"), sort="launches"),
     Column("gpu_time_ns", "GPU time", "duration", "v1_runs.gpu_time_ns", row_of("run_id"), sort="time"),
-    Column("potential", "potential", "speedup", "v1_potential.speedup", _run, sort="potential"),
+    Column("potential", "potential", "speedup", "v1_potential.speedup", _run, sort="potential", flags="flags"),
     Column("limit", "limited by"),
     Column("worst", "worst criterion", explain=lambda row: row["worst_criterion"] or ""),
     Column("mean_power_w", "power (W)", "number", "v1_power.mean_power_w"),

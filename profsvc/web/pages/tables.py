@@ -34,6 +34,8 @@ class Column(NamedTuple):
     """The word of ``?order=`` that sorts by it."""
     width: int = 48
     full: str = ""
+    flags: str = ""
+    """The key of the flags of a row that make the speedup a bound."""
 
     def explained_as(self, row: Row) -> str:
         """Return what `/explain/` is asked for of a row."""

@@ -3,8 +3,13 @@
 import re
 
 import pytest
+from sqlalchemy import text
 
 from profsvc import store
+from profsvc.reports import comparison
+from profsvc.reports.text import NOT_ALL
+from profsvc.store.engine import writing
+from profsvc.views import compare
 from tests.conftest import ROOT
 from tests.web.conftest import running
 
@@ -21,6 +26,17 @@ def test_a_potential_that_is_a_bound_has_its_sign_on_every_page(site, engine, na
         flags = [row["flags"] or "" for row in store.select(engine, "v1_potential", run_id=1) if row["launch_id"]]
         assert {"_BOUND" in one for one in flags} == {bool(is_bound)}
         launch = store.select(engine, "v1_launches", run_id=1)[0]["launch_id"]
-        for path, least in (("/runs/1", 1 + len(flags)), (f"/runs/1/launches/{launch}", 1)):
-            answer = service.http.get(service.url + path, headers={"accept": "text/html"})
-            assert len(SIGNED.findall(answer.text)) == is_bound * least, path
+        with writing(engine) as connection:  # not every export of which DRAM is not all known has a ceiling
+            connection.execute(text("UPDATE potential SET speedup_ceiling = 9 WHERE speedup_ceiling IS NULL"))
+        bounds = store.select(engine, "v1_potential", run_id=1)
+        ceilings = [row["launch_id"] for row in bounds if row["speedup_ceiling"] is not None]
+        compared = len(store.kernels_of_run(engine, 1))
+        pages = {"/runs/1": len(bounds) + len(ceilings), f"/runs/1/launches/{launch}": 1 + (launch in ceilings),
+                 "/": 1, "/compare/1...1": compared}  # fmt: skip
+        for path, signed in pages.items():
+            answer = service.http.get(service.url + path, headers={"accept": "text/html"}, follow_redirects=True)
+            assert len(SIGNED.findall(answer.text)) == is_bound * signed, path
+        assert len(ceilings) > 1
+        view = compare.compare(engine, 1, 1)
+        shown = comparison.comparison(view)
+        assert (("≥ " in shown or "≤ " in shown or "~ " in shown) and NOT_ALL in shown) == bool(is_bound)

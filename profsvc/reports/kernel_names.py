@@ -1,0 +1,89 @@
+"""Names of kernels to be read: short ones, and where several kernels share one, what tells them apart."""
+
+import hashlib
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from itertools import takewhile
+from typing import Any
+
+from profsvc.tables import PARAMETERS, short_kernel_name
+
+LONGEST = 60
+"""Signs of a label; a short name of its own may be longer."""
+_WORD_AT_END = re.compile(r"\w*$")
+_WORD_AT_START = re.compile(r"^\w*")
+
+
+def labels(kernels: Iterable[str]) -> dict[str, str]:
+    """Return a label for each full name, all of them distinct: the short name, unless several kernels share it.
+
+    These have their template arguments, of long ones only what differs; full names where these are alike too.
+
+    >>> list(labels(["void gemm<16>(float *)", "void gemm<(int)32>(float *)", "saxpy(int)"]).values())
+    ['gemm<16>', 'gemm<(int)32>', 'saxpy']
+    """
+    found: dict[str, str] = {}
+    alike = defaultdict(list)
+    for name in dict.fromkeys(kernels):
+        alike[short_kernel_name(name)].append(name)
+    for short, names in alike.items():
+        found |= {names[0]: short} if len(names) == 1 else _apart(short, names)
+    return found
+
+
+def _apart(short: str, names: list[str]) -> dict[str, str]:
+    whole = {name: _with_arguments(name) for name in names}
+    if len(set(whole.values())) < len(names):
+        whole = {name: name for name in names}
+    if max(map(len, whole.values())) > LONGEST:
+        whole = _differing(short, whole)
+    return whole
+
+
+def _with_arguments(kernel: str) -> str:
+    """Return a name with its template arguments, without return type, parameters and name spaces.
+
+    >>> _with_arguments("std::enable_if<!T7, void>::type ns::kernel<int, ns::P<4>>(T13)")
+    'kernel<int, ns::P<4>>'
+    """
+    text = PARAMETERS.sub("", kernel.replace("(anonymous namespace)::", "")).strip()
+    start = depth = 0
+    for place, sign in enumerate(text):
+        depth = max(0, depth + (sign == "<") - (sign == ">"))
+        if depth == 0 and sign in " :":
+            start = place + 1
+    return text[start:] or kernel
+
+
+def _differing(short: str, whole: Mapping[str, str]) -> dict[str, str]:
+    """Leave out what the names begin and end with alike; where that is not enough, number them by their content."""
+    texts = list(whole.values())
+    head = len(_WORD_AT_END.sub("", _begin_alike(texts)))
+    tail = len(_WORD_AT_START.sub("", _begin_alike([text[head:][::-1] for text in texts])[::-1]))
+    cut = {name: f"{short}<\u2026{text[head : len(text) - tail]}\u2026>" for name, text in whole.items()}
+    return {
+        name: text if len(text) <= LONGEST else f"{short[: LONGEST - 12]}<\u2026> {_digest(name)}"
+        for name, text in cut.items()
+    }
+
+
+def _begin_alike(texts: Iterable[str]) -> str:
+    """Return what all texts begin with."""
+    return "".join(signs[0] for signs in takewhile(lambda signs: len(set(signs)) == 1, zip(*texts, strict=False)))
+
+
+def _digest(name: str) -> str:
+    return hashlib.sha256(name.encode("utf-8", "backslashreplace")).hexdigest()[:8]
+
+
+def subject_label(row: Mapping[str, Any], known: Mapping[str, str]) -> str:
+    """Return what a finding is about, with the label that its kernel has among ``known``.
+
+    >>> row = {"kernel": "void gemm<16>(float *)", "subject": "gemm (2)"}
+    >>> subject_label(row, {row["kernel"]: "gemm<16>"})
+    'gemm<16> (2)'
+    """
+    subject, kernel = str(row["subject"]), row["kernel"]
+    short = short_kernel_name(kernel) if kernel else ""
+    return known.get(kernel, short) + subject.removeprefix(short) if short and subject.startswith(short) else subject
