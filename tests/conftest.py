@@ -1,7 +1,10 @@
 """Stores and exports that several tests look at."""
 
 import gc
+import os
+import shutil
 import signal
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,6 +24,14 @@ settings.load_profile("repeatable")
 ROOT = Path(__file__).parents[1]
 COUNTERS = ("duration_ns", "dram_read_bytes", "ipc_sm")
 DEMO = ROOT / "fixtures" / "demo" / "ncu_raw.csv.gz"
+# A file system in memory, and the bytes that must be free on it.
+MEMORY, ROOM = Path("/dev/shm"), 2 << 30
+
+
+def pytest_configure() -> None:
+    """Let stores and servers of tests lie in memory, where commits and copies wait for no disk; TMPDIR says another."""
+    if "TMPDIR" not in os.environ and MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > ROOM:
+        os.environ["TMPDIR"], tempfile.tempdir = str(MEMORY), None
 
 
 def pytest_collection_finish() -> None:
