@@ -1,7 +1,10 @@
 """Stores and exports that several tests look at."""
 
 import gc
+import os
+import shutil
 import signal
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,6 +24,18 @@ settings.load_profile("repeatable")
 ROOT = Path(__file__).parents[1]
 COUNTERS = ("duration_ns", "dram_read_bytes", "ipc_sm")
 DEMO = ROOT / "fixtures" / "demo" / "ncu_raw.csv.gz"
+# A file system in memory, and the bytes that must be free on it.
+MEMORY, ROOM = Path("/dev/shm"), 2 << 30
+
+
+def pytest_configure() -> None:
+    """Let stores and servers of tests lie in memory, where commits and copies wait for no disk; TMPDIR says another.
+
+    Workers take a core each, so their sums take one thread: those of two workers would wait for each other.
+    """
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    if "TMPDIR" not in os.environ and MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > ROOM:
+        os.environ["TMPDIR"], tempfile.tempdir = str(MEMORY), None
 
 
 def pytest_collection_finish() -> None:
@@ -46,6 +61,20 @@ def hostile_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     file = tmp_path_factory.mktemp("hostile") / "store.sqlite"
     engine = store.open_store(str(file))
     assert hostile.fill(engine) == [1, 2]
+    engine.dispose()
+    return file
+
+
+@pytest.fixture(scope="session")
+def held_out_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The file of a store with a profile of the held-out kernels and the power of each; tests only read or copy it."""
+    file = tmp_path_factory.mktemp("held_out") / "store.sqlite"
+    engine = store.open_store(str(file))
+    # The marks first: without them the log would be analysed once more, as one of unknown loads.
+    files = {"ncu_raw_base.csv.gz": "profile", "power_marks.csv": "measured", "power_smi.csv.gz": "measured"}
+    for name, run in files.items():
+        with (ROOT / "fixtures" / "held_out" / name).open("rb") as stream:
+            pipeline.ingest(engine, stream, name, store.RunInfo(name=run), pipeline.Reading(zone="UTC"))
     engine.dispose()
     return file
 

@@ -53,9 +53,9 @@ class Server:
         with psycopg.connect(plain, autocommit=True) as connection:
             yield connection
 
-    def database(self, template: str = "template1", encoding: str = "UTF8") -> str:
-        """Make a database and return its name."""
-        name = f"{self._prefix}_{next(self._count)}"
+    def database(self, template: str = "template1", encoding: str = "UTF8", name: str | None = None) -> str:
+        """Make a database, of a new name by default, and return its name."""
+        name = name or f"{self._prefix}_{next(self._count)}"
         words = sql.SQL("CREATE DATABASE {} OWNER {} TEMPLATE {} ENCODING {} STRATEGY file_copy")
         owner = self._role or self.admin.username
         with self.session() as session:

@@ -242,7 +242,8 @@ def reading(engine: Engine) -> Iterator[Connection]:
 def _connected(engine: Engine, writes: bool) -> Iterator[Connection]:
     """Give a connection: one that the work keeps, else a new one. Where anything goes wrong, all are closed."""
     kept = _KEPT.get()
-    if kept is None or kept.engine is not engine:
+    # The engine of a connection that writes is another object with its options; the pool is that of the store.
+    if kept is None or kept.engine.pool is not engine.pool:
         with _opened(engine, writes) as connection:
             yield connection
         return

@@ -16,6 +16,7 @@ from tests.conftest import COUNTERS
 
 KERNELS = ("void ns::gemm<16>(const float *, float *)", "saxpy(int, float *)")
 Make = Callable[..., Iterator[Batch]]
+Filled = Callable[..., Engine]
 
 
 def only_on(database: str, reason: str) -> pytest.MarkDecorator:
@@ -78,6 +79,50 @@ def engine(url: str, sqlite_template: Path) -> Iterator[Engine]:
     engine = store.open_store(url, COUNTERS)
     yield engine
     engine.dispose()
+
+
+@pytest.fixture(scope="module")
+def contents() -> dict[str, tuple[str, Path]]:
+    """What `filled` made in this module: a kind of store, and the file or database and the folder to be copied."""
+    return {}
+
+
+@pytest.fixture
+def filled(
+    url: str,
+    engine: Engine,
+    contents: dict[str, tuple[str, Path]],
+    request: pytest.FixtureRequest,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Filled:
+    """Fill the store of this test: the first in a module by a call, the others by a copy of what that made.
+
+    A folder that the call fills beside the store is copied with it.
+    """
+    kind, own = request.node.callspec.params["url"], str(engine.url.database)
+    server = request.getfixturevalue("postgres_server") if kind == "postgresql" else None
+
+    def fill(call: Callable[[], object], beside: Path | None = None) -> Engine:
+        if kind not in contents:
+            call()
+            assert server is None or server.left(own) == []
+            folder = tmp_path_factory.mktemp("filled")
+            found = server.database(own) if server else shutil.copy(own, folder / "store.sqlite")
+            contents[kind] = str(found), folder / "beside"
+            if beside:
+                shutil.copytree(beside, folder / "beside")
+            return engine
+        content, folder = contents[kind]
+        if server:
+            server.drop(own)
+            server.database(content, name=own)
+        else:
+            shutil.copy(content, own)
+        if beside:
+            shutil.copytree(folder, beside)
+        return engine
+
+    return fill
 
 
 def info(content: str = "a", file_name: str = "profile.csv", form: str = "ncu_raw") -> store.UploadInfo:

@@ -236,6 +236,11 @@ def test_work_goes_over_few_connections_and_sees_what_others_wrote(engine: Engin
     assert [number - first for number in seen] == [0, 1, 2, 2, 3, 4, 4, 5, 6]
 
 
+def test_an_upload_looks_its_names_up_over_the_connections_of_its_work(engine: Engine) -> None:
+    opened = opened_by(engine, lambda engine: store.write_upload(engine, info(), store.RunInfo(name="a"), batches()))
+    assert opened == (1 if engine.dialect.name == "sqlite" else 3)  # rows, and the names read and written beside them
+
+
 def add_and_fail(engine: Engine) -> None:
     with writing(engine) as connection:
         connection.execute(text("INSERT INTO texts (text) VALUES ('lost')"))

@@ -12,7 +12,7 @@ from profsvc.store.engine import writing
 from profsvc.store.history import Asked
 from profsvc.store.power_schema import FRAMES
 from tests.benchmarks.history import fill, measured
-from tests.store.conftest import KERNELS, batches, info, only_on
+from tests.store.conftest import KERNELS, Filled, batches, info, only_on
 
 RUNS = 6
 GEMM, SAXPY = KERNELS
@@ -37,10 +37,12 @@ def judge(engine: Engine, run_id: int, first: int, worse: float = 0.0) -> None:
 
 
 @pytest.fixture
-def full(engine: Engine) -> Engine:
-    for run in range(1, RUNS + 1):
-        put(engine, run)
-    return engine
+def full(engine: Engine, filled: Filled) -> Engine:
+    def fill() -> None:
+        for run in range(1, RUNS + 1):
+            put(engine, run)
+
+    return filled(fill)
 
 
 def number(engine: Engine, name: str) -> int:

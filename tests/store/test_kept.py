@@ -37,6 +37,7 @@ def lying(files: Files) -> list[str]:
     return sorted(path.relative_to(files.folder).as_posix() for path in files.folder.rglob("*") if path.is_file())
 
 
+@store.one_state
 def rows(engine: Engine) -> dict[str, list[dict]]:
     return {view: sorted(store.select(engine, view), key=repr) for view in store.VIEWS}
 

@@ -20,7 +20,7 @@ from profsvc.store import health, load, upkeep
 from profsvc.store.engine import file_system, journal_of, reading, writing
 from profsvc.store.kept import Files
 from profsvc.store.staging import staging
-from tests.store.conftest import COUNTERS, only_on
+from tests.store.conftest import COUNTERS, Filled, only_on
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 DETAILS = FIXTURES / "ncu_details" / "columns_15.csv"
@@ -39,13 +39,17 @@ def put(engine: Engine, path: Path, files: Files, run: store.RunInfo = CAMPAIGN)
 
 
 @pytest.fixture
-def full(engine: Engine, files: Files) -> Engine:
+def full(engine: Engine, files: Files, filled: Filled) -> Engine:
     """Three uploads in two runs."""
-    for path, run in ((METER, CAMPAIGN), (RAW, CAMPAIGN), (DETAILS, store.RunInfo(name="q"))):
-        put(engine, path, files, run)
-    return engine
+
+    def fill() -> None:
+        for path, run in ((METER, CAMPAIGN), (RAW, CAMPAIGN), (DETAILS, store.RunInfo(name="q"))):
+            put(engine, path, files, run)
+
+    return filled(fill, files.folder)
 
 
+@store.one_state
 def rows(engine: Engine) -> dict[str, list[dict]]:
     return {view: sorted(store.select(engine, view), key=repr) for view in store.VIEWS}
 

@@ -1,31 +1,24 @@
 """What each unit of a device draws: on kernels of an H200 whose power and counters were measured, and on too few."""
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from profsvc import pipeline, specs, store
+from profsvc import specs, store
 from profsvc.analysis.power_components import component_model
 from profsvc.cli import app
 from profsvc.errors import DomainError, NotFoundError
 from profsvc.specs.power_units import read_power_units
 from profsvc.views.power_components import components
 
-HELD_OUT = Path(__file__).parents[2] / "fixtures" / "held_out"
-
 
 @pytest.fixture(scope="module")
-def measured(tmp_path_factory):
+def measured(held_out_store):
     """Held-out kernels with a profile of each, and a log of power with marks, as two runs of one device."""
-    engine = store.open_store(str(tmp_path_factory.mktemp("components") / "store.sqlite"))
-    files = {"ncu_raw_base.csv.gz": "profile", "power_smi.csv.gz": "power", "power_marks.csv": "power"}
-    for name, run in files.items():
-        with (HELD_OUT / name).open("rb") as stream:
-            pipeline.ingest(engine, stream, name, store.RunInfo(name=run), pipeline.Reading(zone="UTC"))
+    engine = store.open_store(str(held_out_store))
     yield engine
     engine.dispose()
 

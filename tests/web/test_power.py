@@ -2,6 +2,7 @@
 
 import base64
 import json
+import shutil
 
 import pytest
 
@@ -16,7 +17,6 @@ from tests.views import power_logs, thermocouple_logs
 from tests.web.conftest import running
 
 cli, store_file = commands.cli, commands.store_file
-HELD_OUT = ROOT / "fixtures" / "held_out"
 SAME = [
     ["power", "sweep"],
     ["power", "sweep", "-o", "json"],
@@ -44,15 +44,12 @@ WRITTEN = [
 
 
 @pytest.fixture(scope="module")
-def logged(tmp_path_factory):
+def logged(tmp_path_factory, held_out_store):
     """A service on a store with logs of power and of thermocouples, and kernels whose power is known."""
-    engine = store.open_store(str(tmp_path_factory.mktemp("logged") / "store.sqlite"))
+    file = shutil.copy(held_out_store, tmp_path_factory.mktemp("logged") / "store.sqlite")
+    engine = store.open_store(str(file))
     power_logs.fill(engine)
     thermocouple_logs.fill_all(engine)
-    files = {"ncu_raw_base.csv.gz": "profile", "power_smi.csv.gz": "measured", "power_marks.csv": "measured"}
-    for name, run in files.items():
-        with (HELD_OUT / name).open("rb") as stream:
-            pipeline.ingest(engine, stream, name, store.RunInfo(name=run), pipeline.Reading(zone="UTC"))
     with (ROOT / "fixtures" / "ncu_raw" / "plain.csv").open("rb") as stream:
         pipeline.ingest(engine, stream, "plain.csv", store.RunInfo(project="p", name="power"))
     with running(Site(engine, store.files_of(engine))) as service:
