@@ -135,10 +135,12 @@ class DateEvidence:
         )
 
     def agree(self, order: str) -> str:
-        """Return ``order``, which the user says; raise `BrokenInputError` if a date is none in it."""
+        """Return ``order``, which the user or the format says; raise `BrokenInputError` if a date is none in it."""
         if order in self.orders:
             return order
-        raise BrokenInputError(f"the dates {', '.join(self.shown[:3])} are not all {order}, as --column says")
+        raise BrokenInputError(
+            f"the dates {', '.join(self.shown[:3])} are not all {order}, as --column or the format says"
+        )
 
 
 def count_ns(text: str, unit_ns: int) -> int | None:

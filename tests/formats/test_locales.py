@@ -44,9 +44,11 @@ class Shape(NamedTuple):
 
 
 SHAPES = {
+    "afterburner": Shape(),
     "characterization": Shape(),
     "dcgm": Shape(fixed="GPUId|TimeStampUs"),
     "extech": Shape(anywhere=r"(?<=[+,])"),
+    "hardware_monitor": Shape(read=True),
     "hioki": Shape(fixed="STATUS.*", read=True),
     "joulescope": Shape(read=True),
     "kineto": Shape(anywhere=r"(?<=[\[: ])"),
