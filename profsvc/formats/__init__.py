@@ -19,11 +19,13 @@ from profsvc.errors import NotFoundError, UnknownFormatError
 from profsvc.formats import (
     afterburner,
     characterization,
+    codecarbon,
     dcgm,
     extech,
     hardware_monitor,
     hioki,
     joulescope,
+    jtop,
     kineto,
     lvm,
     marks,
@@ -93,7 +95,7 @@ PROFILERS = (
     *(ncu_raw, ncu_details, ncu_text, ncu_summary, ncu_session, ncu_source),
     *(nvprof, nvprof_text, nsys_stats, nsys_text, nsys_json, nsys_sqlite, kineto, rocprof),
 )
-SENSORS = (nvidia_smi, nvidia_smi_dmon, nvidia_smi_q, dcgm, tegrastats, zeus, nvml_energy, rocm_smi)
+SENSORS = (nvidia_smi, nvidia_smi_dmon, nvidia_smi_q, dcgm, tegrastats, jtop, zeus, codecarbon, nvml_energy, rocm_smi)
 DESKTOPS = (hardware_monitor, afterburner)
 METERS = (yokogawa, hioki, joulescope, monsoon, otii, extech, ptdaemon, wattsup, tweet_a_watt)
 LOGGERS = (lvm, tdms, picolog, timeseries)
