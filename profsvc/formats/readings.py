@@ -39,6 +39,10 @@ SHIFTS = {"degF": -32.0, "F": -32.0, "fahrenheit": -32.0, "K": ABSOLUTE_ZERO, "d
 NO_UNIT = "the file names no unit: values are as printed"
 
 _BRACKETS = re.compile(r"(.*?)\s*[(\[]\s*([^()\[\]]*?)\s*[)\]]\s*", re.DOTALL)
+# Power (mW) avg, power_usage (W)/mean, GPU Pwr(W) (API)
+_INSIDE = re.compile(
+    r"(.+?)[(\[]\s*([^()\[\]]+?)\s*[)\]][\s/_-]*(\(?(?:mean|avg|average|min|max|last|rms|total|API|PCAT)\)?)"
+)
 # Temp, °C (LGR S/N: 1234)
 _AFTER_COMMA = re.compile(r"([^,]+), ([^,() ]{1,9})(?: \(.*\))?")
 # Power/W and Power mW, but not Current A, which may be a phase.
@@ -113,13 +117,16 @@ def split_label(label: str) -> tuple[str, str | None]:
 
     >>> split_label("Main Avg Power (mW)"), split_label("power_w"), split_label("Watts"), split_label("T5")
     (('Main Avg Power', 'mW'), ('power_w', 'W'), ('Watts', 'watts'), ('T5', None))
-    >>> split_label("Power/W"), split_label("Perf/W"), split_label("Current A")
-    (('Power', 'W'), ('Perf/W', None), ('Current A', None))
+    >>> split_label("Power/W"), split_label("Perf/W"), split_label("Current A"), split_label("Power (W)/mean")
+    (('Power', 'W'), ('Perf/W', None), ('Current A', None), ('Power mean', 'W'))
     """
     label = label.strip()
     match = _BRACKETS.fullmatch(label) if len(label) <= LONGEST_LABEL else None
     if match and unit_of(match[2]):
         return (match[1] or label), match[2]
+    inside = _INSIDE.fullmatch(label) if len(label) <= LONGEST_LABEL else None
+    if inside and unit_of(inside[2]):
+        return f"{inside[1].strip()} {inside[3]}", inside[2]
     comma = _AFTER_COMMA.fullmatch(label) if len(label) <= LONGEST_LABEL else None
     if comma and unit_of(comma[2]):
         return comma[1], comma[2]
