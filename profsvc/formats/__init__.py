@@ -17,11 +17,15 @@ from typing import BinaryIO, Protocol, cast
 
 from profsvc.errors import NotFoundError, UnknownFormatError
 from profsvc.formats import (
+    afterburner,
     characterization,
+    codecarbon,
     dcgm,
     extech,
+    hardware_monitor,
     hioki,
     joulescope,
+    jtop,
     kineto,
     lvm,
     marks,
@@ -92,11 +96,12 @@ PROFILERS = (
     *(ncu_raw, ncu_details, ncu_text, ncu_summary, ncu_session, ncu_source),
     *(nvprof, nvprof_text, nsys_stats, nsys_text, nsys_json, nsys_sqlite, kineto, rocprof),
 )
-SENSORS = (nvidia_smi, nvidia_smi_dmon, nvidia_smi_q, dcgm, tegrastats, zeus, nvml_energy, rocm_smi)
+SENSORS = (nvidia_smi, nvidia_smi_dmon, nvidia_smi_q, dcgm, tegrastats, jtop, zeus, codecarbon, nvml_energy, rocm_smi)
+DESKTOPS = (hardware_monitor, afterburner)
 METERS = (yokogawa, hioki, joulescope, monsoon, otii, extech, ptdaemon, wattsup, tweet_a_watt)
 LOGGERS = (lvm, tdms, picolog, timeseries)
 OWN = (marks, characterization, memory_trace)
-READERS: list[Reader] = [cast(Reader, module) for module in (*PROFILERS, *SENSORS, *METERS, *LOGGERS, *OWN)]
+READERS: list[Reader] = [cast(Reader, module) for module in (*PROFILERS, *SENSORS, *DESKTOPS, *METERS, *LOGGERS, *OWN)]
 
 
 def by_name(name: str) -> Reader:

@@ -1,18 +1,47 @@
 """Units that stand in the cells of a log, behind each number: 52.10 W, 30 %."""
 
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from profsvc.formats.readings import unit_of
+from profsvc.formats.readings import SHIFTS, unit_of
 from profsvc.formats.sensors import NO_VALUES
 
 _CELL = re.compile(r"([-+]?[0-9][0-9.,'\u2019]*(?:[eE][-+]?[0-9]+)?) ?([^\W\d_][^\W\d_]{0,9}|%|\u00b0[CF])")
 
 
+def _power(token: str, other: str) -> int | None:
+    """Return by which power of ten a unit is smaller than another; None if it is no such multiple of it.
+
+    >>> _power("W", "kW"), _power("W", "V"), _power("C", "K")
+    (3, None, None)
+    """
+    unit, larger = unit_of(token), unit_of(other)
+    if unit is None or larger is None or unit.dimension != larger.dimension:
+        return None
+    power = round(math.log10(larger.factor / unit.factor))
+    same = math.isclose(larger.factor, unit.factor * 10.0**power, rel_tol=1e-9)
+    return power if same and SHIFTS.get(unit.token) == SHIFTS.get(larger.token) else None
+
+
+def _in(cell: str, token: str) -> str:
+    """Return the number of a cell in a unit; the cell itself if it has no unit.
+
+    >>> _in("968.5 W", "W"), _in("1.02 kW", "W"), _in("N/A", "W")
+    ('968.5', '1.02e3', 'N/A')
+    """
+    bare = cell.removesuffix(token).rstrip()
+    if bare != cell and bare[-1:].isdigit():
+        return bare
+    match = _CELL.fullmatch(cell)
+    power = _power(token, match[2]) if match else None
+    return cell if match is None or power is None or "e" in match[1].lower() else f"{match[1]}e{power}"
+
+
 @dataclass
 class CellUnits:
-    """The unit of each column, by place, whose numbers all come with the same one; None where they differ.
+    """The unit of each column, by place, that its first number has; None where others are no multiples of it.
 
     A column that begins with other words has none: a note may say "5 V" once.
     """
@@ -29,7 +58,7 @@ class CellUnits:
                 self.tokens.setdefault(place, None)
             return cell
         known = self.tokens.setdefault(place, match[2])
-        if known != match[2]:
+        if known != match[2] and (known is None or _power(known, match[2]) is None):
             self.tokens[place] = None
             return cell
         return match[1]
@@ -43,6 +72,6 @@ class CellUnits:
         found = [cells[place] for place in places]
         for at, place in enumerate(places) if self.tokens else ():
             token = self.tokens.get(place)
-            if token and found[at].endswith(token):
-                found[at] = found[at].removesuffix(token).rstrip()
+            if token:
+                found[at] = _in(found[at], token)
         return found

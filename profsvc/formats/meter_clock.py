@@ -27,7 +27,9 @@ _UNIX_DAY = date(1970, 1, 1).toordinal()
 
 _DATE = re.compile(r"([0-9]{1,4})([-/.])([0-9]{1,2})\2([0-9]{1,4})")
 TIME_OF_DAY = re.compile(
-    r"(?:T|[ ,]+|^)([0-9]{1,5}):([0-9]{2})(?::([0-9]{2})(?:[.,]([0-9]{1,30})|:([0-9]{3}))?)?[ ]?([AaPp]\.?[Mm]\.?)?"
+    # HWiNFO prints 9:5:1.752 for five minutes past nine.
+    r"(?:T|[ ,]+|^)([0-9]{1,5}):([0-9]{2}|[0-9](?=:))(?::([0-9]{1,2})(?:[.,]([0-9]{1,30})|:([0-9]{3}))?)?"
+    r"[ ]?([AaPp]\.?[Mm]\.?)?"
     r"[ ]?(Z|UTC|GMT|[-+][0-9]{2}:?[0-9]{2})?$"
 )
 _COMPACT = re.compile(r"^([0-9]{4})([0-9]{2})([0-9]{2})[T _-]([0-9]{2}):?([0-9]{2}):?([0-9]{2})(?=$|[.,Z+-])")
@@ -133,10 +135,12 @@ class DateEvidence:
         )
 
     def agree(self, order: str) -> str:
-        """Return ``order``, which the user says; raise `BrokenInputError` if a date is none in it."""
+        """Return ``order``, which the user or the format says; raise `BrokenInputError` if a date is none in it."""
         if order in self.orders:
             return order
-        raise BrokenInputError(f"the dates {', '.join(self.shown[:3])} are not all {order}, as --column says")
+        raise BrokenInputError(
+            f"the dates {', '.join(self.shown[:3])} are not all {order}, as --column or the format says"
+        )
 
 
 def count_ns(text: str, unit_ns: int) -> int | None:

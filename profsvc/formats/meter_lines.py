@@ -16,6 +16,7 @@ from profsvc.formats.blocks import at_once
 from profsvc.formats.head import may_be_header
 from profsvc.formats.meter_time import Times, is_numeric
 from profsvc.formats.ncu_lines import HEADER, REJECT, ROW, SKIP, TEXT_LIMIT, UNITS, Record
+from profsvc.formats.numbers import NOT_NUMBERS
 from profsvc.formats.readings import Channel, channel, unit_of
 from profsvc.formats.stream import Text
 
@@ -124,6 +125,17 @@ def _units_row(layout: Layout, cells: Sequence[str]) -> Layout | None:
     return replace(layout, channels=tuple(named), times=times)
 
 
+def _is_remark(layout: Layout, cells: Sequence[str]) -> bool:
+    """Tell whether a line has words under the columns, and neither a time nor a number.
+
+    HWiNFO ends a log with the name of the device that each column is of.
+    """
+    if any(cell for place, cell in enumerate(cells) if place in layout.times.places):
+        return False
+    said = [cell for cell in cells if cell]
+    return bool(said) and not any(cell.lower() in NOT_NUMBERS or cell[0] in "+-.,0123456789" for cell in said)
+
+
 def _row(layout: Layout, number: int, line: str, cells: list[str]) -> Record:
     needed = len(layout.header)
     while len(cells) > needed and not cells[-1]:
@@ -142,6 +154,8 @@ def _kind(layout: Layout, number: int, line: str, cells: list[str], style: Style
     first = cells[0] if cells else ""
     while len(cells) > len(layout.header) and not cells[-1]:
         cells.pop()
+    if begun and _is_remark(layout, cells):
+        return SKIP, layout
     if tuple(cells) == layout.header or not any(character.isdigit() for character in first):
         if tuple(cells) == layout.header:
             return HEADER, layout

@@ -101,4 +101,6 @@ def read_table(stream: BinaryIO, style: Style) -> Iterator[Batch]:
         message = (
             "" if readings.count else "no samples: the file holds no whole row with a time; record or export again"
         )
+        if readings.count and not channels:
+            message = f"no samples: no column holds numbers alone; left out: {', '.join(left)[:TEXT_LIMIT]}"
         yield ledger.batch(readings.last(), facts, message)

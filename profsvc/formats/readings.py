@@ -2,6 +2,7 @@
 
 import math
 import re
+import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -38,14 +39,25 @@ SHIFTS = {"degF": -32.0, "F": -32.0, "fahrenheit": -32.0, "K": ABSOLUTE_ZERO, "d
 NO_UNIT = "the file names no unit: values are as printed"
 
 _BRACKETS = re.compile(r"(.*?)\s*[(\[]\s*([^()\[\]]*?)\s*[)\]]\s*", re.DOTALL)
+# Power (mW) avg, power_usage (W)/mean, GPU Pwr(W) (API)
+_INSIDE = re.compile(
+    r"(.+?)[(\[]\s*([^()\[\]]+?)\s*[)\]][\s/_-]*(\(?(?:mean|avg|average|min|max|last|rms|total|API|PCAT)\)?)"
+)
 # Temp, °C (LGR S/N: 1234)
 _AFTER_COMMA = re.compile(r"([^,]+), ([^,() ]{1,9})(?: \(.*\))?")
-_DEGREES = re.compile(r"^(?:[\u00b0\u00ba\u02da\ufffd]|\u00c2\u00b0|[Dd]eg[. ]*|[Dd]egrees? )\s*(?=[CFK]$)")
+# Power/W and Power mW, but not Current A, which may be a phase.
+_AFTER_SIGN = re.compile(r"([^/:]*[^/:\s])(?:\s*[/:]\s*|\s+(?=\S\S|[^\x00-\x7f]))([^\s/:]{1,9})")
+_DEGREES = re.compile(
+    r"^(?:[\u00b0\u00ba\u02da\ufffd]|\u00c2\u00b0|\u00a1\u00e3|[Dd]eg[. ]*|[Dd]egrees? )\s*(?=[CFK]$)"
+)
+_JOINED = re.compile("[\u2103\u2109\u3380-\u33df]")
+# The degree sign joined to its C, in GBK and read as Latin-1.
+GBK_CELSIUS = "\u00a1\u00e6"
 _PARTS = re.compile(r"[kMG]Hz|[kM]?Wh|[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+")
 _MICRO = re.compile("^[\u00b5\u03bc]")
 _SUFFIXES = {"w": "W", "kw": "kW", "mw": "mW", "uw": "uW", "v": "V", "mv": "mV", "a": "A", "ma": "mA", "ua": "uA"}
-_SUFFIXES |= {"j": "J", "mj": "mJ", "kj": "kJ", "wh": "Wh", "kwh": "kWh", "c": "degC", "degc": "degC", "f": "degF"}
-_SUFFIXES |= {"degf": "degF", "k": "K", "hz": "Hz", "s": "s", "ms": "ms", "us": "us", "ns": "ns"}
+_SUFFIXES |= {"j": "J", "mj": "mJ", "uj": "uJ", "kj": "kJ", "wh": "Wh", "kwh": "kWh", "c": "degC", "degc": "degC"}
+_SUFFIXES |= {"f": "degF", "degf": "degF", "k": "K", "hz": "Hz", "s": "s", "ms": "ms", "us": "us", "ns": "ns"}
 _STEMS = {
     "power": ("power", "watt", "pwr"),
     "energy": ("energy",),
@@ -85,9 +97,11 @@ class Channel:
 def unit_of(token: str) -> Unit | None:
     """Return the unit that a meter prints as ``token``; None if we do not know it.
 
-    >>> unit_of("Watt-Hour").factor, unit_of("\u00b0C").si_unit, unit_of("g")
+    >>> unit_of("Watt-Hour").factor, unit_of("\u2103").si_unit, unit_of("g")
     (3600.0, 'degC', None)
     """
+    # East Asian programs print units as one letter, such as a degree sign joined to its C.
+    token = _JOINED.sub(lambda sign: unicodedata.normalize("NFKC", sign[0]), token.replace(GBK_CELSIUS, "\u2103"))
     token = _MICRO.sub("u", _DEGREES.sub("deg", token.strip()))
     known = units(TOOL)
     # Case carries the prefix of a symbol (mW, MW), but not of a word.
@@ -103,19 +117,27 @@ def split_label(label: str) -> tuple[str, str | None]:
 
     >>> split_label("Main Avg Power (mW)"), split_label("power_w"), split_label("Watts"), split_label("T5")
     (('Main Avg Power', 'mW'), ('power_w', 'W'), ('Watts', 'watts'), ('T5', None))
+    >>> split_label("Power/W"), split_label("Perf/W"), split_label("Current A"), split_label("Power (W)/mean")
+    (('Power', 'W'), ('Perf/W', None), ('Current A', None), ('Power mean', 'W'))
     """
     label = label.strip()
     match = _BRACKETS.fullmatch(label) if len(label) <= LONGEST_LABEL else None
     if match and unit_of(match[2]):
         return (match[1] or label), match[2]
+    inside = _INSIDE.fullmatch(label) if len(label) <= LONGEST_LABEL else None
+    if inside and unit_of(inside[2]):
+        return f"{inside[1].strip()} {inside[3]}", inside[2]
     comma = _AFTER_COMMA.fullmatch(label) if len(label) <= LONGEST_LABEL else None
     if comma and unit_of(comma[2]):
         return comma[1], comma[2]
+    after = _AFTER_SIGN.fullmatch(label) if len(label) <= LONGEST_LABEL else None
+    if after and (unit := unit_of(after[2])) and _is_of(after[1], unit):
+        return after[1], after[2]
     stem, _, suffix = label.rpartition("_")
     if stem and suffix in _PRINTED:
         return label, suffix
     unit = unit_of(_SUFFIXES.get(suffix.lower(), "")) if stem else None
-    if unit and any(word in stem.lower() for word in _STEMS.get(unit.dimension, ())):
+    if unit and _is_of(stem, unit):
         return label, unit.token
     parts = [part.lower() for part in _PARTS.findall(label)] if len(label) <= LONGEST_LABEL else []
     if len(parts) > 1 and parts[-1] in _LAST and parts[-2] not in _NOT_BEFORE and "/" not in label:
@@ -129,6 +151,11 @@ def split_label(label: str) -> tuple[str, str | None]:
             "cosphi",
         ) else label if label in _LETTERS else words
     return label, None
+
+
+def _is_of(name: str, unit: Unit) -> bool:
+    """Tell whether a name says what its unit measures."""
+    return any(word in name.lower() for word in _STEMS.get(unit.dimension, ()))
 
 
 def channel(name: str, printed: str | None) -> Channel:

@@ -54,14 +54,16 @@ _WHOLE = {"clock", "memory"}
 _RULES = (
     (r"(max|default|min)?_?power_?(cap|limit)|max_power|power_(management|cap).*", "limit", "W"),
     (r"(average_|current_)?(socket_)?power(_usage)?", "power", "W"),
-    (r"(edge|hotspot|junction|memory|mem)(_temperature)?|gpu_t|mem_t", "temperature", "C"),
+    (r"(edge|hotspot|junction|memory)(_temperature)?|mem_temperature|gpu_t|mem_t", "temperature", "C"),
     (r"(gfx|mem|vclk|dclk|fclk|socclk)[_0-9]*_(min|max)_clk", "limit", "MHz"),
     (r"(gfx|soc|mem)_voltage", "voltage", "mV"),
-    (r"(gfx|mem|sclk|mclk|fclk|socclk|enc|dec|vclk|dclk)[_0-9]*(clk|clock)[_0-9]*(_clk)?", "clock", "MHz"),
-    (r"gfx%?|mem%|enc%|dec%|(gfx|umc|mm)_activity", "utilization", "%"),
+    (r"(gfx|mem|sclk|mclk|fclk|socclk|enc|dec|vclk|dclk)[_0-9]*(clk|clock)[_0-9]*(_clk)?|[vd]clock", "clock", "MHz"),
+    (r"gfx%?|mem%|enc%|dec%|encoder|decoder|(gfx|umc|mm)_activity", "utilization", "%"),
     (r"(total_)?energy_consumption", "energy", "J"),
     (r"vram_(used|total|free)", "memory", "MiB"),
 )
+# A temperature beside these in amd-smi metric, a load beside those in amd-smi monitor.
+_MEM = (({"edge", "hotspot", "junction"}, "temperature", "C"), ({"gfx", "gfx_clk", "mem_clock"}, "utilization", "%"))
 # Names that any script gives its columns.
 _ANYBODYS = {"power", "memory", "mem"}
 
@@ -98,11 +100,13 @@ def sniff(head: bytes) -> bool:
     return any(_header(line) for line in head_lines(head, 10) if may_be_header(line))
 
 
-def column_of(name: str) -> Column:
-    """Return what a column holds.
+def column_of(name: str, others: Sequence[str] = ()) -> Column:
+    """Return what a column holds that stands beside ``others``.
 
     >>> column_of("Average Graphics Package Power (W)").quantity, column_of("max_power").quantity
     ('power', 'limit')
+    >>> column_of("mem", ["hotspot", "mem"]).quantity, column_of("mem", ["gfx", "mem"]).quantity
+    ('temperature', 'utilization')
     """
     lower = name.lower()
     if lower in ("device", "gpu"):
@@ -117,7 +121,8 @@ def column_of(name: str) -> Column:
             return Column(name, "value", quantity, found[1], match[1], quantity in _WHOLE)
     if lower.endswith("clock speed:"):
         return Column(name, "value", "clock", "Hz", "MHz", whole=True)
-    if rule := _rule(lower):
+    beside = {other.lower() for other in others}
+    if rule := next((rule for names, *rule in _MEM if lower == "mem" and names & beside), _rule(lower)):
         return Column(name, "value", rule[0], str((scale(rule[1]) or (1, "1"))[1]), rule[1], rule[0] in _WHOLE)
     if " " in name or name[:1].isupper():
         return Column(name, "open")
@@ -137,7 +142,7 @@ def read(stream: BinaryIO) -> Iterator[Batch]:
             if found := _header(line):
                 if found != header:
                     tool = "rocm-smi" if found[0].lower() == "device" else "amd-smi"
-                    log.begin(list(map(column_of, found)), number)
+                    log.begin([column_of(name, found) for name in found], number)
                 header = found
                 log.skip()
             elif not line.strip() or not log.columns:

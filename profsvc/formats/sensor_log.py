@@ -19,7 +19,7 @@ from profsvc.formats.coded import Coded
 from profsvc.formats.ncu import Ledger
 from profsvc.formats.ncu_lines import REJECT, TEXT_LIMIT, Record
 from profsvc.formats.sensor_blocks import Part
-from profsvc.formats.sensors import TEXT, UNKNOWN, Cells, Column, Objects, number
+from profsvc.formats.sensors import TEXT, UNKNOWN, Cells, Column, Objects, number, told_apart
 from profsvc.tables import Batch, frame
 
 CHUNK_ROWS = 1 << 15
@@ -105,6 +105,7 @@ class Log:
         self.sensors = Sensors()
         self.facts: dict[str, str] = {}
         self.columns: list[Column] = []
+        self._named: list[Column] = []
         self.field_of: Callable[[str], Column] = Column
         self.line = 0
         self.rows = 0
@@ -135,6 +136,7 @@ class Log:
                 "check the file"
             )
         self.columns, self.line, self._above = list(columns), line, None
+        self._named = told_apart(columns)
         self._most = min(CHUNK_ROWS, CHUNK_CELLS // max(8, len(columns)))
 
     def skip(self, lines: int = 1) -> None:
@@ -239,7 +241,7 @@ class Log:
         self.rows += rows
         if every.ns is not None and self.sensors.first_ns is None:
             self.sensors.first_ns = int(every.ns[0])
-        for place, column in enumerate(self.columns):
+        for place, column in enumerate(self._named):
             if column.role == "long":
                 self._take_long(every, place)
             elif column.role not in ("time", "elapsed", "day", "gpu", "field"):

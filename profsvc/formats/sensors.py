@@ -5,7 +5,7 @@ A cell becomes a number in SI units, a state (Active is 1, 0x4 is 4), or nothing
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
@@ -91,6 +91,21 @@ class Column:
     token: str = ""
     whole: bool = False
     note: str = ""
+
+
+def told_apart(columns: Sequence[Column]) -> list[Column]:
+    """Return columns of which no two readings have one name: what was asked for twice is two sensors.
+
+    >>> [column.name for column in told_apart([Column("a"), Column("a"), Column("b")])]
+    ['a', 'a (column 2)', 'b']
+    """
+    names = {(column.name, column.quantity): place for place, column in reversed(list(enumerate(columns)))}
+    return [
+        replace(column, name=f"{column.name} (column {place + 1})")
+        if column.role in ("value", "open") and names[column.name, column.quantity] != place
+        else column
+        for place, column in enumerate(columns)
+    ]
 
 
 def number(cell: str, column: Column) -> Parsed:

@@ -19,7 +19,8 @@ A log of tegrastats on a Jetson board: power rails, temperatures, loads and cloc
 Make it with
     sudo tegrastats --interval 100 --logfile FILE
 Newer versions write the date and the time before each line (month first); without them nobody knows when a reading was.
-A line that is the output of date is kept as a fact, not as a time, as the interval is not in the file.
+A stamp that a shell puts before each line is as good: 2024-05-01T10:00:00+0200, or seconds since 1970. A line that is
+the output of date is kept as a fact, not as a time, as the interval is not in the file.
 
 Taken: of each rail (VDD_IN 1840/1725, in mW, or 1840mW/1725mW) the present power, and the tool's running average as a
 sensor of its own; temperatures (GPU@31C); load and clock of each CPU and of GR3D, EMC; used and whole RAM and SWAP.
@@ -37,8 +38,9 @@ AVERAGE = "running average of the tool since its start"
 FURTHER = "a further figure of the tool, which does not say what it is"
 # What the tool prints of a sensor whose part of the chip has no power.
 NO_POWER = "-256"
-_LINE = re.compile(r"(?:[0-9]{2}-[0-9]{2}-[0-9]{4} [0-9:.]+ )?RAM [0-9]+/[0-9]+[kMG]?B\b")
-_STAMP = re.compile(r"([0-9]{2}-[0-9]{2}-[0-9]{4} [0-9:.]+) ")
+# The tool's own stamp, or what a shell put before each line.
+_LINE = re.compile(r"(?:\[?[0-9][0-9T:,.+Z /-]{5,40}\]?:? +)?RAM [0-9]+/[0-9]+[kMG]?B\b")
+_STAMP = re.compile(r"\[?([0-9][0-9T:,.+Z /-]{5,40}?)\]?:? +(?=RAM )")
 # Names are bounded, and nothing is nested: so a long line takes no longer than its length.
 _NAME = "[A-Z][A-Z0-9_]{0,63}"
 _WORDS = re.compile(

@@ -5,7 +5,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import BinaryIO
 
-from profsvc.formats import hioki, joulescope, marks, monsoon, otii, picolog, rocm_smi, yokogawa, zeus
+from profsvc.formats import (
+    hardware_monitor,
+    hioki,
+    joulescope,
+    jtop,
+    marks,
+    monsoon,
+    otii,
+    picolog,
+    rocm_smi,
+    yokogawa,
+    zeus,
+)
 from profsvc.formats.head import head_lines
 from profsvc.formats.meter_clock import ORDERS, Clock
 from profsvc.formats.meter_lines import PREAMBLE_LINES, Layout, Style, layout_of, split_row
@@ -47,7 +59,7 @@ Example:
 """
 
 TOOL = "log"
-_TABLES = (hioki, joulescope, marks, monsoon, otii, picolog, yokogawa)
+_TABLES = (hioki, joulescope, jtop, marks, monsoon, otii, picolog, yokogawa)
 DATES = {"date", "datum"}
 CLOCKS = {"time", "zeit", "uhrzeit", "timeofday"}
 STAMPS = {"timestamp", "timestamps", "datetime", "dateandtime", "zeitstempel", "datumzeit", "datumuhrzeit"}
@@ -248,7 +260,7 @@ def _is_row(layout: Layout, line: str) -> bool:
 def sniff(head: bytes) -> bool:
     """Tell whether a line in ``head`` names a clock and other columns, and one of the next two begins a row."""
     lines = [line for line in head_lines(head, PREAMBLE_LINES) if line.strip()]
-    if any(_BANNER.match(line) for line in lines) or zeus.sniff(head):
+    if any(_BANNER.match(line) for line in lines) or zeus.sniff(head) or hardware_monitor.sniff(head):
         return False
     for place, line in enumerate(lines):
         layout = layout_of(line, _STYLE)

@@ -89,7 +89,8 @@ class _Seen:
 def _role(word: str, seen: _Seen) -> str | None:
     """Return what a column tells of its rows: of which GPU they are, or of what that has a name; None if neither."""
     told = {cell for cell in seen.cells if cell}
-    if all(gpu_number(cell) is not None for cell in told):
+    # turbostat prints a dash for the sum of all.
+    if all(gpu_number(cell) is not None for cell in told - {"-"}):
         if word in _INDICES:
             return GPU if 0 < len(told) <= MOST_GPUS else None
         return (_TURNING.get(word) or NAME) if seen.turns else None

@@ -9,15 +9,19 @@ from profsvc.errors import InputError
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 # file: how many bytes from one cut to the next
 CUTS = {
+    "afterburner/two_tables.hml": 7,
     "characterization/any_order.csv": 1,
     "characterization/plain.csv": 5,
+    "codecarbon/emissions.csv": 5,
     "dcgm/dmon.txt": 1,
     "dcgm/long.csv": 1,
     "extech/dated.txt": 2,
     "extech/display.txt": 1,
     "extech/raw.txt": 2,
+    "hardware_monitor/open.csv": 1,
     "hioki/pw3335.csv": 1,
     "joulescope/statistics.csv": 1,
+    "jtop/old.csv": 1,
     "kineto/rocm.json": 1,
     "kineto/cuda.json": 7,
     "lvm/multi_x.lvm": 5,

@@ -44,11 +44,15 @@ class Shape(NamedTuple):
 
 
 SHAPES = {
+    "afterburner": Shape(),
     "characterization": Shape(),
+    "codecarbon": Shape(),
     "dcgm": Shape(fixed="GPUId|TimeStampUs"),
     "extech": Shape(anywhere=r"(?<=[+,])"),
+    "hardware_monitor": Shape(read=True),
     "hioki": Shape(fixed="STATUS.*", read=True),
     "joulescope": Shape(read=True),
+    "jtop": Shape(read=True),
     "kineto": Shape(anywhere=r"(?<=[\[: ])"),
     "lvm": Shape("\t", read=True),
     "marks": Shape(),

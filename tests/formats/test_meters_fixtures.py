@@ -11,7 +11,7 @@ from profsvc.errors import InputError
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 FOLDERS = ("yokogawa", "hioki", "picolog", "joulescope", "ptdaemon", "wattsup", "lvm", "timeseries", "tdms")
-FOLDERS += ("monsoon", "otii", "extech", "tweet_a_watt")
+FOLDERS += ("monsoon", "otii", "extech", "tweet_a_watt", "hardware_monitor", "jtop")
 FILES = sorted(
     path
     for folder in FOLDERS

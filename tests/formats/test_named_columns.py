@@ -175,7 +175,7 @@ def test_the_order_of_dates_may_be_named(order, first):
 
 def test_an_order_that_the_dates_contradict_is_refused():
     text = "Date,Time,P (W)\n04-23-2021,13:32:39,1.5\n"
-    with pytest.raises(BrokenInputError, match="are not all dmy, as --column says"):
+    with pytest.raises(BrokenInputError, match="are not all dmy, as --column or the format says"):
         read(text, "Date=time:dmy")
     with pytest.raises(UsageError, match="ymd, dmy, mdy"):
         read_columns(["Date=time:ydm"])

@@ -9,6 +9,8 @@ import pytest
 from profsvc import formats
 from profsvc.errors import InputError
 from profsvc.formats import (
+    afterburner,
+    codecarbon,
     dcgm,
     nvidia_smi,
     nvidia_smi_dmon,
@@ -20,7 +22,18 @@ from profsvc.formats import (
     zeus,
 )
 
-MODULES = [nvidia_smi, nvidia_smi_dmon, nvidia_smi_q, dcgm, tegrastats, zeus, nvml_energy, rocm_smi]
+MODULES = [
+    nvidia_smi,
+    nvidia_smi_dmon,
+    nvidia_smi_q,
+    dcgm,
+    tegrastats,
+    zeus,
+    nvml_energy,
+    rocm_smi,
+    afterburner,
+    codecarbon,
+]
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 FOLDERS = {module.NAME.replace("-", "_") for module in MODULES}
 ALL = sorted(p for p in FIXTURES.glob("*/*") if p.is_file() and not p.name.endswith((".expected.json", ".error.txt")))
