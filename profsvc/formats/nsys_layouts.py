@@ -16,32 +16,39 @@ _ALIASES = {
     "Average": "Avg",
     "Minimum": "Min",
     "Maximum": "Max",
-    "Operations": "Count",
     "Num Calls": "Calls",
     "CorrID": "CorrId",
     "Pid": "PID",
     "Tid": "TID",
 }
-WHOLE = {"CorrId", "GrdX", "GrdY", "GrdZ", "BlkX", "BlkY", "BlkZ", "Reg/Trd", "Ctx", "Strm", "PID", "TID"}
+# Counts that tell a report by what they are called.
+_COUNTS = {"Operations": "Count"}
+WHOLE = {"CorrId", "GrdX", "GrdY", "GrdZ", "BlkX", "BlkY", "BlkZ", "Reg/Trd", "Ctx", "Strm", "PID", "TID", "DevId"}
 WHOLE |= {"Instances", "Count", "Calls"}
+KERNEL_TIMES = ("Kernel Start", "Kernel Dur", "API Start", "API Dur", "Queue Start", "Queue Dur", "Total Dur")
 TIMES = ("Start", "End", "Duration")
-_NUMBERS = WHOLE | {*TIMES, "Total Time", "Total", "Time", "Avg", "Min", "Max", "Med", "StdDev"}
+_NUMBERS = WHOLE | {*TIMES, *KERNEL_TIMES, "Total Time", "Total", "Time", "Avg", "Min", "Max", "Med", "StdDev"}
 _NUMBERS |= {"StcSMem", "DymSMem", "Bytes", "Throughput"}
 GPU_TRACE, API_TRACE, NVTX_TRACE = "cuda_gpu_trace", "cuda_api_trace", "nvtx_trace"
+EXEC_TRACE, MPI_TRACE = "cuda_kern_exec_trace", "mpi_event_trace"
 # The first report whose columns a header has is the one that it begins.
 REPORTS: list[tuple[str, set[str]]] = [
     (GPU_TRACE, {"Start", "Duration", "CorrId", "GrdX", "BlkX", "Strm", "Name"}),
     (API_TRACE, {"Start", "Duration", "Name", "Result", "CorrId", "PID", "TID"}),
     *((NVTX_TRACE, {*TIMES, "Name", "PID", own}) for own in ("RangeId", "NumChild", "StartTID")),
+    (EXEC_TRACE, {"API Start", "Kernel Start", "Kernel Dur", "DevId", "Kernel Name"}),
+    (MPI_TRACE, {*TIMES, "Event", "PID", "TID"}),
     ("cuda_gpu_sum", {"Total Time", "Instances", "Category", "Operation", "Avg"}),
     ("nvtx_sum", {"Total Time", "Instances", "Range", "Avg"}),
+    ("mpi_event_sum", {"Total Time", "Instances", "Source", "Name", "Avg"}),
     ("cuda_gpu_kern_sum", {"Total Time", "Instances", "Name", "Avg"}),
     ("cuda_api_sum", {"Total Time", "Calls", "Name", "Avg"}),
     ("cuda_gpu_mem_time_sum", {"Total Time", "Count", "Operation", "Avg"}),
     ("cuda_gpu_mem_size_sum", {"Total", "Count", "Operation", "Avg"}),
     # The console of 2019 and 2020 calls the operation Name.
-    ("gpumemtimesum", {"Total Time", "Count", "Name", "Avg"}),
-    ("gpumemsizesum", {"Total", "Count", "Name", "Avg"}),
+    ("gpumemtimesum", {"Total Time", "Operations", "Name", "Avg"}),
+    ("gpumemsizesum", {"Total", "Operations", "Name", "Avg"}),
+    ("openacc_sum or openmp_sum", {"Total Time", "Count", "Name", "Avg"}),
 ]
 _OF_THE_UNIT = ("Total Time", "Total", "Avg", "Med", "Min", "Max", "StdDev")
 
@@ -72,19 +79,21 @@ class Layout:
         for place, cell in enumerate(self.header):
             name, unit = column_of(cell)
             self.places.setdefault(name, place)
+            if name in _COUNTS:
+                self.places.setdefault(_COUNTS[name], place)
             if unit is not None:
                 self.units.setdefault(name, unit)
         if self.unit:
             self.units |= {name: self.unit for name in _OF_THE_UNIT if name in self.places and name not in self.units}
         self.report = next((name for name, needs in REPORTS if needs <= set(self.places)), "")
         self.numeric = sorted(self.places[name] for name in _NUMBERS if name in self.places)
-        exact = [name for name in (*TIMES, "Total Time") if self.units.get(name) == "ns"]
+        exact = [name for name in (*TIMES, *KERNEL_TIMES, "Total Time") if self.units.get(name) == "ns"]
         self.integers = sorted({self.places[name] for name in (*WHOLE, *exact) if name in self.places})
 
     def check(self, line: int) -> None:
         """Refuse a report whose times have no unit that we know."""
-        needed = [name for name in ("Start", "Duration", "Total Time") if name in self.places]
-        for name in needed:
+        needed = ("Start", "Duration", "Kernel Start", "Kernel Dur", "Total Time")
+        for name in filter(self.places.__contains__, needed):
             if factor_of(self.units.get(name), "s") is None:
                 raise BrokenInputError(
                     f"line {line}: the header is {self.header[self.places[name]]!r}, without a unit of time that is "

@@ -4,10 +4,20 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
 
+from profsvc.errors import BrokenInputError
 from profsvc.formats.csv_tables import LARGEST, Rows, scaled, weigh, whole
 from profsvc.formats.ncu_lines import HEADER, REJECT, ROW, TEXT_LIMIT, Record
 from profsvc.formats.nsys import TOOL, copy_kind, factor_of
-from profsvc.formats.nsys_layouts import API_TRACE, GPU_TRACE, NVTX_TRACE, TIMES, Layout
+from profsvc.formats.nsys_layouts import (
+    API_TRACE,
+    EXEC_TRACE,
+    GPU_TRACE,
+    KERNEL_TIMES,
+    MPI_TRACE,
+    NVTX_TRACE,
+    TIMES,
+    Layout,
+)
 from profsvc.formats.numbers import Evidence, NumberFormat, Numbers
 from profsvc.tables import Batch
 
@@ -50,15 +60,15 @@ class _Row:
         if factor is None:
             return None
         cell = self.text(name) or ""
-        if self.layout.units[name] == "ns" and name in TIMES:
+        if self.layout.units[name] == "ns" and name in (*TIMES, *KERNEL_TIMES):
             value = whole(cell, self.numbers, name, self.line)
             return None if value is None else Decimal(value)
         return scaled(cell, factor * _NANO, self.numbers, name)
 
-    def start(self) -> int:
-        value = self.time("Start")
+    def start(self, name: str = "Start") -> int:
+        value = self.time(name)
         if value is None:
-            raise ValueError("Start is empty")
+            raise ValueError(f"{name} is empty")
         return round(value)
 
     def length(self, name: str = "Duration") -> float | None:
@@ -177,9 +187,45 @@ def _call(row: _Row, rows: Rows) -> None:
     rows.add("api_calls", found)
 
 
-def _range(row: _Row, rows: Rows) -> None:
+def _sizes(row: _Row, part: str) -> dict[str, int]:
+    """Return the three sizes of a grid or a block, which stand in one cell."""
+    cells = (row.text(f"{part.title()}XYZ") or "").split()
+    if len(cells) != 3 or not all(cell.isascii() and cell.isdigit() for cell in cells):
+        raise ValueError(f"{part.title()}XYZ holds {len(cells)} sizes, not three whole numbers")
+    return {f"{part}_{axis}": int(cell) for axis, cell in zip("xyz", cells, strict=True)}
+
+
+def _execution(row: _Row, rows: Rows) -> None:
+    """Take a kernel and the call that launched it; how long the call took and the kernel waited are its metrics."""
+    name = row.text("Kernel Name")
+    if name is None:
+        raise ValueError("Kernel Name is empty")
+    launch = {
+        "kernel": name,
+        "start_ns": row.start("Kernel Start"),
+        "duration_ns": row.length("Kernel Dur"),
+        "process_id": row.whole("PID"),
+        "device_index": row.whole("DevId"),
+        **_sizes(row, "grid"),
+        **_sizes(row, "block"),
+        "line": row.line,
+    }
+    waits = [name for name in ("API Dur", "Queue Dur", "Total Dur") if row.text(name)]
+    metrics: list[dict[str, object]] = []
+    for name in waits:
+        value = row.time(name)
+        known = None if value is None else float(value / _NANO)
+        found = {"metric": f"trace:'{row.layout.header[row.layout.places[name]]}'", "raw_text": row.text(name)}
+        reason = "no unit" if known is None else None
+        unit = {"unit": row.layout.units.get(name), "si_unit": None if reason else "s"}
+        metrics.append({**found, **unit, "value": known, "reason": reason})
+    rows.add_launch(launch, metrics)
+
+
+def _range(row: _Row, rows: Rows, name: str = "Name", domain: str | None = None) -> None:
     found = {
-        "name": row.text("Name") or "",
+        "name": row.text(name) or "",
+        "domain": domain,
         "start_ns": row.start(),
         "duration_ns": row.length(),
         "process_id": row.whole("PID"),
@@ -239,6 +285,8 @@ _TAKE: Mapping[str, Take] = {
     GPU_TRACE: _gpu_trace,
     API_TRACE: _call,
     NVTX_TRACE: _range,
+    EXEC_TRACE: _execution,
+    MPI_TRACE: lambda row, rows: _range(row, rows, "Event", "MPI"),
     "cuda_gpu_sum": _mixed,
     "nvtx_sum": _over("range", "Range", "Instances"),
     "cuda_gpu_kern_sum": _over("kernel", "Name", "Instances"),
@@ -247,6 +295,8 @@ _TAKE: Mapping[str, Take] = {
     "cuda_gpu_mem_size_sum": _over("memory", "Operation", "Count"),
     "gpumemtimesum": _over("memory", "Name", "Count"),
     "gpumemsizesum": _over("memory", "Name", "Count"),
+    "mpi_event_sum": _over("range", "Name", "Instances"),
+    "openacc_sum or openmp_sum": _over("range", "Name", "Count"),
 }
 
 
@@ -287,6 +337,11 @@ class Reports:
         """Take in the header of a report."""
         layout.check(line)
         self.reports[layout.report] = None
+        if {GPU_TRACE, EXEC_TRACE} <= set(self.reports):
+            raise BrokenInputError(
+                f"line {line}: {layout.report} tells again of kernels that the file holds already, and each would "
+                f"count twice; print {GPU_TRACE} without {EXEC_TRACE}, or each into a run of its own"
+            )
 
     def take(self, record: Record, layout: Layout) -> None:
         """Take in a row; raise `ValueError` if it cannot be one."""

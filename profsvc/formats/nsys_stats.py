@@ -27,9 +27,12 @@ Make it from a report; several reports may stand in one file, and each report ma
 Taken, under new and old names of the reports:
     cuda_gpu_trace (gputrace)           each kernel a launch, each copy and memset a transfer
     cuda_api_trace (cudaapitrace)       calls
-    nvtx_pushpop_trace, nvtx_startend_trace    ranges
+    cuda_kern_exec_trace                each kernel a launch, with how long its call took and it waited as metrics;
+                                        not beside cuda_gpu_trace, which tells of the same kernels
+    nvtx_pushpop_trace, nvtx_startend_trace, mpi_event_trace    ranges
     cuda_gpu_kern_sum (gpukernsum), cuda_gpu_kern_gb_sum, cuda_gpu_mem_time_sum, cuda_gpu_mem_size_sum, cuda_gpu_sum,
-    cuda_api_sum, osrt_sum, nvtx_sum, nvtx_pushpop_sum, nvtx_startend_sum     summaries
+    cuda_api_sum, osrt_sum, nvtx_sum, nvtx_pushpop_sum, nvtx_startend_sum, mpi_event_sum, openacc_sum, openmp_sum
+                                        summaries; those of MPI, OpenACC and OpenMP are of ranges
 Other reports in the file are skipped, counted and named. The unit of a time must stand in its header, as in
 Duration (ns). A trace prints the bytes of a copy in MB with 3 decimals; they are made whole with its throughput.
 
