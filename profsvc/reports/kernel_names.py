@@ -3,7 +3,7 @@
 import hashlib
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import takewhile
 from typing import Any
 
@@ -30,6 +30,18 @@ def labels(kernels: Iterable[str]) -> dict[str, str]:
     for short, names in alike.items():
         found |= {names[0]: short} if len(names) == 1 else _apart(short, names)
     return found
+
+
+def labelled(
+    rows: Sequence[Mapping[str, Any]], shown: str = "kernel", full: str = "kernel_full"
+) -> list[dict[str, Any]]:
+    """Return rows that are shown together with the labels of their kernels, whose full names they have, as ``shown``.
+
+    >>> [row["kernel"] for row in labelled([{"kernel_full": f"gemm<{size}>(int)"} for size in (16, 32)])]
+    ['gemm<16>', 'gemm<32>']
+    """
+    label = labels(str(row[full]) for row in rows)
+    return [{**row, shown: label[str(row[full])]} for row in rows]
 
 
 def _apart(short: str, names: list[str]) -> dict[str, str]:

@@ -5,6 +5,7 @@ from html import escape
 from typing import Any
 
 from profsvc.errors import counted
+from profsvc.reports.kernel_names import labelled
 from profsvc.reports.rows import cell
 from profsvc.reports.text import KERNELS, bounded, cut, times
 
@@ -48,7 +49,7 @@ def _table(heads: Sequence[tuple[str, str]], rows: Iterable[Sequence[str]]) -> s
     return f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
 
 
-def _summary(rows: Iterable[Mapping[str, Any]]) -> str:
+def _summary(rows: Sequence[Mapping[str, Any]]) -> str:
     heads = [("#", "n"), ("kernel", ""), ("us", "n"), ("compute", ""), ("memory", ""), ("limited by", ""),
              ("potential", "n"), ("ceiling", "n"), ("what to do first", "")]  # fmt: skip
 
@@ -69,7 +70,7 @@ def _summary(rows: Iterable[Mapping[str, Any]]) -> str:
                 bounded(r["ceiling"], r["flags"]),
                 _text(r["first"]),
             ]
-            for r in rows
+            for r in labelled(rows)
         ),
     )
 

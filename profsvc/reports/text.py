@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from profsvc.errors import counted
+from profsvc.reports.kernel_names import labelled
 from profsvc.reports.launch_models import of_models
 from profsvc.reports.rows import cell, render, visible
 from profsvc.reports.trace_text import traces
@@ -113,7 +114,7 @@ def run(view: Mapping[str, Any], width: int | None = None) -> str:
     rows = [
         {SUMMARY[k]: middle(str(v), 28) if k == "kernel" else v for k, v in row.items() if k in SUMMARY}
         | {SUMMARY[name]: bounded(row[name], row["flags"]) for name in BOUNDED}
-        for row in view["launches"]
+        for row in labelled(view["launches"])
     ]
     is_bound = any("_BOUND" in (row["flags"] or "") for row in [*view["launches"], *view["means"]])
     lines += _kernels(view, width)
@@ -208,7 +209,7 @@ def criteria(view: Mapping[str, Any]) -> str:
     rows = [
         {"#": launch["launch"], "kernel": middle(str(launch["kernel"]), 28)}
         | {title: _digits(launch["criteria"].get(name)) for name, title in titles.items()}
-        for launch in view["launches"]
+        for launch in labelled(view["launches"])
     ]
     return str(render(["#", "kernel", *titles.values()], rows, "table", width=160))
 

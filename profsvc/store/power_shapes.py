@@ -2,7 +2,7 @@
 
 from profsvc.store.power_schema import FRAMES
 from profsvc.store.schema import STEP
-from profsvc.store.shapes import FLAG_NAMES, Shape, text_of
+from profsvc.store.shapes import DEVICE, FLAG_NAMES, Shape, text_of
 
 SENTENCES = {
     "power_windows": "Power and energy of a window of time, as read and corrected to one temperature.",
@@ -26,7 +26,7 @@ _DEVICE = (
     (
         "device",
         "text",
-        "coalesce(n.device, NULLIF(d.name, ''))",
+        f"coalesce(n.device, {DEVICE})",
         "product name or UUID of that GPU, as the log says it; else the device of the run",
     ),
 )

@@ -9,6 +9,7 @@ from starlette.responses import Response
 from profsvc import store
 from profsvc.errors import NotFoundError, ProfsvcError, UsageError
 from profsvc.reports import history_plot
+from profsvc.reports.kernel_names import labelled
 from profsvc.views import history as of_kernel
 from profsvc.web import history as answers
 from profsvc.web.asked import Asked
@@ -39,7 +40,7 @@ def show(request: Request) -> Response:
         "view": None,
     }
     if not kernel:
-        recent = store.recent_kernels(engine, runs.project)
+        recent = labelled(store.recent_kernels(engine, runs.project), "label", "kernel")
         return page(request, "history.html", "History of a kernel", **known | {"recent": recent, "columns": RECENT})
     try:
         view = of_kernel.history(engine, kernel, quantity, runs)
@@ -154,7 +155,7 @@ def _step_columns(view: dict[str, Any]) -> list[Column]:
 
 
 RECENT = [
-    Column("kernel_short", "Kernel", "name", link=lambda row: f"/history/{row['kernel_id']}", full="kernel", width=60),
+    Column("label", "Kernel", "name", link=lambda row: f"/history/{row['kernel_id']}", full="kernel", width=60),
     Column("runs", "Runs", "number", "history.runs"),
     Column("total_ns", "Time in them", "duration", "history.total_ns"),
 ]

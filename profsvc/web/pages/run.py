@@ -8,6 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from profsvc import store, views
+from profsvc.reports.kernel_names import labelled
 from profsvc.web.asked import Asked
 from profsvc.web.pages.frame import Links, moved, page, path_to, run_of
 from profsvc.web.pages.tables import Column, Row, known, row_of
@@ -36,8 +37,10 @@ def where(row: Row) -> dict[str, Any]:
 
 
 def about(row: Row) -> dict[str, Any]:
-    """Return the launch that a result is about; nothing where it is about the whole run."""
-    return {} if row["launch_id"] is None else where(row)
+    """Return the launch or the whole run that a result is about; nothing where it is about a kernel by its means."""
+    if row["launch_id"] is not None:
+        return where(row)
+    return {} if row["kernel"] else {"run": row["run_id"]}
 
 
 def _means_path(row: Row) -> str:
@@ -161,7 +164,7 @@ def launch_rows(launches: list[dict[str, Any]], run_id: int) -> list[dict[str, A
             "memory": None if row.get("memory_pct") is None else row["memory_pct"] / 100,
             "limit": row["bound"] or row["reason"],
         }
-        for row in launches
+        for row in labelled(launches)
     ]
 
 
