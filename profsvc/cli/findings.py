@@ -6,6 +6,9 @@ import typer
 
 from profsvc.cli.common import Output, engine_of, put, put_json, say, service_of, user
 
+WIDE = ("subject", "run_before", "changed_at")
+"""Columns that a table has no room for; the label says what the subject does."""
+
 group = typer.Typer(no_args_is_help=True, help="Changes that nightly reports found, and what became of them.")
 
 
@@ -38,8 +41,10 @@ def list_(
         view = service.findings(state=state or None, worse=1 if worse else None, **only)
     else:
         view = of_findings.findings(engine_of(context), states=state or (), worse=True if worse else None, **only)
-    columns = [name for name in of_findings.COLUMNS if (output, name) != ("table", "subject")]  # the label says it
+    columns = [name for name in of_findings.COLUMNS if output != "table" or name not in WIDE]
     put(columns, view["findings"], output, truncated=view["truncated"])
+    if not view["findings"]:
+        say("no finding like this is stored; nights find them: profsvc report nightly")
 
 
 @group.command()

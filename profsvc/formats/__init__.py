@@ -130,7 +130,7 @@ def _only(matches: list[Reader], head: bytes, name: str | None) -> Reader:
     seen = f"begins with {first[:SHOWN]!a}{' ...' if len(first) > SHOWN else ''}"
     is_text = not NO_TEXT.search(head_text(head))
     lines = head_text(head).splitlines()[:TABLE_LINES]
-    is_table = any(sign in line and re.search(r"[0-9]", line) for line in lines for sign in "\t;,")
+    is_table = is_text and any(sign in line and re.search(r"[0-9]", line) for line in lines for sign in "\t;,")
     log = LOG if is_table else ""
     cut = "" if b"\n" in head or not is_text else "; it has no end of line, so it may be cut"
     how = f"unpack it from {packed[0]} first" if (packed := _packed(head)) else HOW + log

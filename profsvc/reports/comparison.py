@@ -5,7 +5,7 @@ from typing import Any
 
 from profsvc.reports.model_text import interval
 from profsvc.reports.rows import render, visible
-from profsvc.reports.text import NOT_ALL, bounded, middle, times
+from profsvc.reports.text import NOT_ALL, bounded, middle, several, times
 
 HEADS = {
     "kernel": "kernel", "before": "before us", "after": "after us", "speedup": "speedup", "predicted": "predicted",
@@ -84,9 +84,7 @@ def _power(rows: Sequence[Mapping[str, Any]], width: int | None) -> Iterable[str
         if not row["corrected"]:
             reasons.setdefault(row["reason"], []).append(str(row["window"]))
     for reason, labels in reasons.items():
-        more = f" and {len(labels) - FEW} more" if len(labels) > FEW else ""
-        named = ", ".join(middle(label, 32) for label in labels[:FEW])
-        yield f"  as measured, without an interval ({named}{more}): {reason}"
+        yield f"  as measured, without an interval ({several(labels, FEW)}): {reason}"
 
 
 def _of_window(row: Mapping[str, Any]) -> Iterable[Any]:

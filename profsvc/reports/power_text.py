@@ -9,7 +9,7 @@ from profsvc.reports.heat_text import HEAT, lines_of
 from profsvc.reports.model_text import MOST, interval, models
 from profsvc.reports.page import STYLE
 from profsvc.reports.rows import render, visible
-from profsvc.reports.text import middle
+from profsvc.reports.text import middle, several
 
 Row = Mapping[str, Any]
 HEADS = ("window", "s", "W", "\u00b0C", "W corrected", "J", "J corrected", "beware")
@@ -78,8 +78,7 @@ def _corrections(windows: Sequence[Row]) -> Iterable[str]:
 def _some(labels: Sequence[str], of: int) -> str:
     if len(labels) == of:
         return "all windows" if of > 1 else labels[0]
-    more = f" and {len(labels) - MOST} more" if len(labels) > MOST else ""
-    return f"{', '.join(middle(label, 32) for label in labels[:MOST])}{more}"
+    return several(labels, MOST)
 
 
 def _coefficients(rows: Sequence[Row]) -> Iterable[str]:

@@ -55,6 +55,16 @@ def middle(text: str, width: int) -> str:
     return text[:left] + "…" + text[len(text) - (width - left - 1) :]
 
 
+def several(names: Sequence[str], most: int) -> str:
+    """Name the first of several things whose names may hold commas.
+
+    >>> several(["mem, 1 SM", "mem, 2 SMs", "idle"], 2)
+    'mem, 1 SM; mem, 2 SMs and 1 more'
+    """
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return "; ".join(middle(name, 32) for name in names[:most]) + more
+
+
 def bar(value: float | None) -> str:
     """Draw a value of [0, 1].
 
@@ -126,6 +136,7 @@ def run(view: Mapping[str, Any], width: int | None = None) -> str:
     for columns, part in ((sensors, view["sensors"]), (TRANSFERS, view["transfers"]), (SUMMARIES, view["summaries"])):
         if part:
             lines += ["", *str(render(columns, part, "table", width=width)).splitlines()]
+    lines += _logged(view)
     lines += traces(view.get("traces", ()), width)
     whole = view["potential"]
     if whole and whole["speedup"] is not None:
@@ -161,6 +172,17 @@ def _of_run(criteria: Iterable[Row]) -> list[str]:
         value = cell(row["value"])
         said.setdefault((row["criterion"], value) if value else ("", str(row["reason"])), []).append(row["criterion"])
     return [f"  {', '.join(names)}: {text}" for (_, text), names in said.items()]
+
+
+def _logged(view: Mapping[str, Any]) -> list[str]:
+    """Say where the answers to logs are: nothing of them stands on this page."""
+    run = view["run"]["run_id"]
+    ways = []
+    if any(sensor["quantity"] == "power" for sensor in view["sensors"]):
+        ways.append(f"power and energy: profsvc power {run}")
+    if any(sensor["quantity"] == "temperature" and sensor["x_mm"] is not None for sensor in view["sensors"]):
+        ways.append(f"temperatures on the die: profsvc power {run} --heat-map map.svg")
+    return ["", *ways] if ways else []
 
 
 def _kernels(view: Mapping[str, Any], width: int | None) -> list[str]:

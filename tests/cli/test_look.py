@@ -75,7 +75,10 @@ def test_a_log_of_a_board_names_the_device_of_its_run(cli, tmp_path):
     (tmp_path / "meter.csv").write_text("time,power [W]\n2026-03-04T10:00:00Z,1\n2026-03-04T10:00:01Z,2\n")
     for name, device in (("smi", "NVIDIA T4"), ("meter", "a device that no file names")):
         assert cli("upload", "--run", name, tmp_path / f"{name}.csv").code == 0
-        assert cli("show", name).out.splitlines()[0].endswith(f"of project default on {device}")
+        shown = cli("show", name).out.splitlines()
+        assert shown[0].endswith(f"of project default on {device}")
+        assert shown[-1].startswith("power and energy: profsvc power ")
+        assert cli(*shown[-1].split()[4:]).code == 0
     rows = json.loads(cli("runs", "-o", "json").out)["rows"]
     assert [(row["name"], row["device"]) for row in rows] == [("meter", None), ("smi", "NVIDIA T4")]
 

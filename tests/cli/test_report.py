@@ -72,9 +72,14 @@ def test_findings_are_listed_shown_and_set(asked):
     assert nightly(asked, NIGHTS - 1, "--fail-on", "new").code == 1
     rows = json.loads(asked("findings", "list", "-o", "json").out)["rows"]
     assert [(row["subject"], row["state"], row["worse"]) for row in rows] == [("gemm", "new", 1)]
+    listed = asked("findings", "list").out
+    assert "\u2026" not in listed
+    assert "label" in listed.splitlines()[0]
     said = asked("findings", "set", 1, "accepted", "--because", "wider tiles")
     assert (said.code, said.err) == (0, "finding 1 (gemm duration) is accepted\n")
-    assert json.loads(asked("findings", "list", "--state", "new", "-o", "json").out)["rows"] == []
+    none = asked("findings", "list", "--state", "new", "-o", "json")
+    assert json.loads(none.out)["rows"] == []
+    assert "no finding like this is stored" in none.err
     shown = asked("findings", "show", 1, "-o", "csv")
     assert len(shown.out.splitlines()) == NIGHTS + 1
     assert "wider tiles" in shown.err

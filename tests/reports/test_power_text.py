@@ -45,7 +45,7 @@ def test_windows_say_what_they_are_corrected_with_or_why_not():
     shown = page(windows=[window("mix", **known), *others])
     assert "298.0 [297.0, 299.0]" in shown
     assert "  corrected to 38 \u00b0C with 1.250 [1.000, 1.500] W/\u00b0C; intervals of 95 %\n" in shown
-    assert "  not corrected (w0, w1, w2, w3, w4 and 2 more): the range is 2 C\n" in shown
+    assert "  not corrected (w0; w1; w2; w3; w4 and 2 more): the range is 2 C\n" in shown
     assert "  not corrected (all windows): the range is 2 C\n" in page(windows=others)
 
 

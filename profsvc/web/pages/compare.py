@@ -11,6 +11,7 @@ from starlette.responses import Response
 from profsvc import specs, store, views
 from profsvc.errors import NotFoundError, UsageError
 from profsvc.reports.model_text import interval
+from profsvc.reports.text import several
 from profsvc.views import compare as side_by_side
 from profsvc.web.asked import Asked
 from profsvc.web.pages.frame import Links, moved, page, path_to, run_of
@@ -183,7 +184,7 @@ def _words(rows: Sequence[Row]) -> list[str]:
     for row in rows:
         if not row["corrected"]:
             reasons.setdefault(row["reason"], []).append(str(row["window"]))
-    said += [f"As measured ({', '.join(labels[:3])}{' and more' * (len(labels) > 3)}): {reason}"
+    said += [f"As measured ({several(labels, 3)}): {reason}"
              for reason, labels in reasons.items()]  # fmt: skip
     return list(dict.fromkeys(said))
 
