@@ -56,6 +56,23 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
 
 
 @pytest.fixture(scope="session")
+def empty(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store with nothing in it, to be copied: to make one takes longer than most tests."""
+    file = tmp_path_factory.mktemp("empty") / "store.sqlite"
+    store.open_store(str(file)).dispose()
+    return file
+
+
+@pytest.fixture
+def engine(tmp_path: Path, empty: Path) -> Iterator[Engine]:
+    """A store of this test's own."""
+    shutil.copy(empty, tmp_path / "store.sqlite")
+    engine = store.open_store(str(tmp_path / "store.sqlite"))
+    yield engine
+    engine.dispose()
+
+
+@pytest.fixture(scope="session")
 def hostile_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The file of a store whose every name attacks what shows it; tests only read it."""
     file = tmp_path_factory.mktemp("hostile") / "store.sqlite"

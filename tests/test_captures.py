@@ -111,13 +111,11 @@ def test_a_page_that_lacks_counts_says_what_its_potential_is_a_bound_of(pages: E
     assert least["speedup_ceiling"].isna().any()
 
 
-def test_a_live_run_holds_three_launches(tmp_path: Path) -> None:
-    engine = store.open_store(str(tmp_path / "s.sqlite"))
+def test_a_live_run_holds_three_launches(engine: Engine) -> None:
     with (CAPTURES / "ncu_live_stdout.csv").open("rb") as stream:
         verdict = pipeline.ingest(engine, stream, "live.csv", store.RunInfo())
     assert verdict.launches == 3
     assert verdict.lines == len((CAPTURES / "ncu_live_stdout.csv").read_text(encoding="utf-8").splitlines())
-    engine.dispose()
 
 
 # A list of time stamps and nothing else: there is no quantity to read.
@@ -125,13 +123,11 @@ REFUSED = {"JimZeyuYang__GPU_Power_Benchmark__5050_3090_timestamps.csv"}
 
 
 @pytest.mark.parametrize("path", sorted(CORPUS.glob("*/*")) if CORPUS.is_dir() else [], ids=lambda p: p.name[:60])
-def test_every_file_found_in_public_goes_all_the_way(tmp_path: Path, path: Path) -> None:
-    engine = store.open_store(str(tmp_path / "s.sqlite"))
+def test_every_file_found_in_public_goes_all_the_way(engine: Engine, path: Path) -> None:
     with path.open("rb") as stream:
         if path.name in REFUSED:
             with pytest.raises(InputError, match="which no reader knows"):
                 pipeline.ingest(engine, stream, path.name, store.RunInfo())
-            engine.dispose()
             return
         verdict = pipeline.ingest(engine, stream, path.name, store.RunInfo())
     assert verdict.lines_stored + verdict.lines_skipped + verdict.lines_rejected == verdict.lines > 0
@@ -143,4 +139,3 @@ def test_every_file_found_in_public_goes_all_the_way(tmp_path: Path, path: Path)
         assert (criteria["speedup"].dropna() >= 1).all()
         assert all(p["speedup"] is None or p["speedup"] >= 1 for p in potential)
         assert all(p["speedup"] is not None or p["reason"] for p in potential)
-    engine.dispose()

@@ -25,9 +25,7 @@ from tests.web import conftest
 from tests.web.conftest import PLAIN, running
 
 AWAY = "http://127.0.0.1:9"
-empty, engine, looked_at, profile, service, site = (
-    getattr(conftest, name) for name in ("empty", "engine", "looked_at", "profile", "service", "site")
-)
+looked_at, profile, service, site = (getattr(conftest, name) for name in ("looked_at", "profile", "service", "site"))
 
 
 @pytest.fixture

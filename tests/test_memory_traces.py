@@ -1,8 +1,6 @@
 """A memory trace from its bytes to the store and out of it: hit ratios, sites, refusals, again and deleted."""
 
 import io
-from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -22,13 +20,6 @@ from tests.benchmarks.memory_hierarchy import trace
 HEADER = "block,warp,seq,site,address,kind\n"
 DEVICE, KERNEL = "# device: NVIDIA H200\n", "# kernel: made\n"
 ON_RUN = store.RunInfo(name="r")
-
-
-@pytest.fixture
-def engine(tmp_path: Path) -> Iterator[Engine]:
-    engine = store.open_store(str(tmp_path / "store.sqlite"))
-    yield engine
-    engine.dispose()
 
 
 def csv_of(references: int, before: str = DEVICE + KERNEL) -> bytes:

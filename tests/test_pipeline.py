@@ -29,13 +29,6 @@ ACCOUNT = ("sha256", "format", "launches", "metrics", "lines", "lines_stored", "
 RUN = store.RunInfo(name="r")
 
 
-@pytest.fixture
-def engine(tmp_path: Path) -> Iterator[Engine]:
-    engine = store.open_store(str(tmp_path / "store.sqlite"))
-    yield engine
-    engine.dispose()
-
-
 def ingest(engine: Engine, path: Path, run: store.RunInfo = RUN, **options: object) -> pipeline.Verdict:
     with path.open("rb") as stream:
         return pipeline.ingest(engine, stream, path.name, run, **options)
@@ -46,6 +39,7 @@ def check(path: Path, **options: object) -> pipeline.Verdict:
         return pipeline.check(stream, path.name, **options)
 
 
+@store.one_state
 def rows(engine: Engine) -> dict[str, list[dict]]:
     return {view: store.select(engine, view) for view in store.VIEWS}
 

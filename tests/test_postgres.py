@@ -41,9 +41,13 @@ def ingest(engine: Engine, path: Path, run: str = "r") -> pipeline.Verdict:
         return pipeline.ingest(engine, stream, path.name, store.RunInfo(name=run, tags={"é": '"', "b": "\\"}))
 
 
-def rows(engine: Engine, view: str) -> list[str]:
-    found = ({k: v for k, v in row.items() if k not in OWN} for row in store.select(engine, view))
-    return sorted(json.dumps(row, sort_keys=True, default=str) for row in found)
+@store.one_state
+def rows(engine: Engine) -> dict[str, list[str]]:
+    def of(view: str) -> list[str]:
+        found = ({k: v for k, v in row.items() if k not in OWN} for row in store.select(engine, view))
+        return sorted(json.dumps(row, sort_keys=True, default=str) for row in found)
+
+    return {view: of(view) for view in store.VIEWS}
 
 
 def test_both_databases_hold_the_same_rows(tmp_path: Path, postgres_whole_url: str) -> None:
@@ -53,9 +57,10 @@ def test_both_databases_hold_the_same_rows(tmp_path: Path, postgres_whole_url: s
         assert accounts[0] == accounts[1], name
     for engine in engines:
         power_logs.fill(engine)
+    found = [rows(engine) for engine in engines]
     for view in store.VIEWS:
-        assert rows(engines[1], view) == rows(engines[0], view), view
-    empty = {view for view in store.VIEWS if not rows(engines[0], view)}
+        assert found[1][view] == found[0][view], view
+    empty = {view for view in store.VIEWS if not found[0][view]}
     assert empty == set(ELSEWHERE)
     assert all((FIXTURES.parent / "tests" / "store" / f"{test}.py").exists() for test in ELSEWHERE.values())
 

@@ -1,7 +1,6 @@
 """Runs of traces: no row of results a launch, and the same numbers as if there were."""
 
 import io
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +17,6 @@ from tests.benchmarks.reading import gpu_trace, kineto, nsys_trace
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 TRACES = {"nvprof": gpu_trace, "nsys": nsys_trace, "kineto": kineto}
 RAW = FIXTURES / "ncu_raw" / "h200_three_launches.csv.gz"
-
-
-@pytest.fixture
-def engine(tmp_path: Path) -> Iterator[Engine]:
-    engine = store.open_store(str(tmp_path / "store.sqlite"))
-    yield engine
-    engine.dispose()
 
 
 def ingest(engine: Engine, content: bytes, name: str = "trace.csv", run: str = "r") -> pipeline.Verdict:

@@ -214,8 +214,8 @@ def _make_views(engine: Engine, meanings: Mapping[str, str], wanted: str) -> Non
             if _views(connection) == wanted:
                 return
         drop_views(connection)
-        numbers = Names(connection, "texts")
-        for statement in _statements(engine.dialect.name, {name: numbers[name,] for name in meanings}, meanings):
+        numbers = Names(connection, "texts").numbers([(name,) for name in meanings])
+        for statement in _statements(engine.dialect.name, dict(zip(meanings, numbers, strict=True)), meanings):
             _run(connection, statement)
         if file_of(engine) is None:
             _run(connection, ";\n".join(comments(meanings)))

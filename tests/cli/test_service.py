@@ -15,9 +15,7 @@ from tests.web import conftest
 from tests.web.conftest import ROOT, SMI
 
 DEMO_NAME = "ncu_raw.csv.gz"
-empty, engine, looked_at, service, site = (
-    getattr(conftest, name) for name in ("empty", "engine", "looked_at", "service", "site")
-)
+looked_at, service, site = (getattr(conftest, name) for name in ("looked_at", "service", "site"))
 READS = [
     ["runs"], ["runs", "--project", "none", "-o", "json"], ["show"], ["show", "h200", "-o", "json"],
     ["show", "h200", "--limit", "2", "-o", "csv"], ["show", "1", "--kernel", "gemm", "-o", "json"],

@@ -16,7 +16,7 @@ from profsvc.cli.watch import Watch
 from tests.web import conftest
 from tests.web.conftest import PLAIN, ROOT, SMI
 
-empty, engine, service, site = (getattr(conftest, name) for name in ("empty", "engine", "service", "site"))
+service, site = (getattr(conftest, name) for name in ("service", "site"))
 
 
 @pytest.fixture

@@ -13,9 +13,9 @@ from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Engine, create_mock_engine, text
+from sqlalchemy import Engine, create_mock_engine, event, text
 
-from profsvc import store
+from profsvc import specs, store
 from profsvc.errors import DomainError, ServiceError, StoreBusyError, StoreVersionError
 from profsvc.store import migrate, server
 from profsvc.store.engine import file_of, reading
@@ -261,3 +261,13 @@ def test_what_an_older_schema_held_keeps_every_value(engine: Engine) -> None:
                 name: pytest.approx(value, rel=1e-15) for name, value in other.items() if name in {"p50_ns", "p95_ns"}
             }
             assert one == other | spread
+
+
+def test_the_names_of_all_counters_are_looked_up_together(tmp_path: Path) -> None:
+    engine = store.connect(str(tmp_path / "new.sqlite"))
+    sent: list[str] = []
+    event.listen(engine, "before_cursor_execute", lambda _connection, _cursor, words, *_: sent.append(words))
+    store.upgrade(engine)
+    engine.dispose()
+    assert len(specs.counters()) > 400
+    assert 1 < sum("FROM texts" in words for words in sent) < 10

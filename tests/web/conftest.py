@@ -1,7 +1,6 @@
 """A service on a port of this machine, as a test reaches it."""
 
 import gzip
-import shutil
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -80,22 +79,6 @@ def looked_at(demo: Engine) -> Iterator[Service]:
     """A service on the store with the run ``h200``; only for what reads."""
     with running(Site(demo, store.files_of(demo))) as service:
         yield service
-
-
-@pytest.fixture(scope="session")
-def empty(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A store with nothing in it, to be copied: to make one takes longer than most tests."""
-    file = tmp_path_factory.mktemp("empty") / "store.sqlite"
-    store.open_store(str(file)).dispose()
-    return file
-
-
-@pytest.fixture
-def engine(tmp_path: Path, empty: Path) -> Iterator[Engine]:
-    shutil.copy(empty, tmp_path / "store.sqlite")
-    engine = store.open_store(str(tmp_path / "store.sqlite"))
-    yield engine
-    engine.dispose()
 
 
 Make = Callable[..., Site]
