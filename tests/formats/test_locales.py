@@ -86,6 +86,7 @@ SHAPES = {
 }
 # Those that are not printed in C: their own signs, and what stands between their cells.
 OWN = {
+    "timeseries/letters_and_units": (Signs("", ","), ";"),
     "lvm/no_x_decimal_comma": (Signs("", ","), "\t"),
     "ncu_details/german": (Signs(".", ","), ","),
     "ncu_details/integers_in_dots": (Signs(".", ","), ","),
