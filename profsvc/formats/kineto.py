@@ -42,6 +42,10 @@ Example:
 """
 
 TOOL = "PyTorch profiler"
+NOTHING = (
+    "the trace holds no kernel, copy, call or range as PyTorch's profiler names them; traces of JAX and TensorFlow, "
+    "which name them otherwise, are not read"
+)
 BLOCK, SMALL_BLOCK = 2 << 20, 1 << 15
 # So many events are read one by one where a small block cannot be read at once.
 SINGLES = 100
@@ -300,5 +304,5 @@ def read(stream: BinaryIO) -> Iterator[Batch]:
         if file.taken and file.since_1970:
             facts["clock"] = UTC
         if not file.taken:
-            message = "; ".join(filter(None, ("the trace holds no kernel, copy, call or range", message)))
+            message = "; ".join(filter(None, (NOTHING, message)))
         yield file.rows.batch(facts, message)

@@ -41,7 +41,7 @@ _NAMED = re.compile(
 )
 # No stamp is longer.
 LONGEST_STAMP = 60
-_NUMBER = re.compile(r"[-+]?[0-9]{1,20}(?:[.,][0-9]{0,30})?(?:[eE][-+]?[0-9]{1,2})?")
+_NUMBER = re.compile(r"[-+]?(?:[0-9]{1,20}(?:[.,][0-9]{0,30})?|[.,][0-9]{1,30})(?:[eE][-+]?[0-9]{1,2})?")
 
 
 class Stamp(NamedTuple):
@@ -146,8 +146,8 @@ class DateEvidence:
 def count_ns(text: str, unit_ns: int) -> int | None:
     """Return a count of units as whole nanoseconds, exactly; None if it is none.
 
-    >>> count_ns("1718369824.263312", 10**9)
-    1718369824263312000
+    >>> count_ns("1718369824.263312", 10**9), count_ns(".5", 10**9)
+    (1718369824263312000, 500000000)
     """
     if not _NUMBER.fullmatch(text):
         return None

@@ -67,6 +67,9 @@ _STEMS = {
     "frequency": ("freq",),
     "time": ("time", "elapsed", "epoch"),
 }
+# Letters that stand for quantities, as in U1/V.
+_SYMBOLS = {"P": "power", "U": "voltage", "I": "current", "T": "temperature", "E": "energy"}
+_SYMBOL = re.compile(r"[PUITE](?:[0-9]{1,3}|rms|avg|mean|max|min|tot|sum)?")
 # Units that are the last word of a name, whatever stands before: n1_watts, PkgWatt, clock_mhz, util_percent.
 _LAST = {"watt", "watts", "volt", "volts", "amp", "amps", "joule", "joules", "celsius", "fahrenheit", "percent", "pct"}
 _LAST |= {"mhz", "ghz", "kwh", "wh"}
@@ -131,7 +134,7 @@ def split_label(label: str) -> tuple[str, str | None]:
     if comma and unit_of(comma[2]):
         return comma[1], comma[2]
     after = _AFTER_SIGN.fullmatch(label) if len(label) <= LONGEST_LABEL else None
-    if after and (unit := unit_of(after[2])) and _is_of(after[1], unit):
+    if after and (unit := unit_of(after[2])) and (_is_of(after[1], unit) or _is_symbol(after[1], unit)):
         return after[1], after[2]
     stem, _, suffix = label.rpartition("_")
     if stem and suffix in _PRINTED:
@@ -156,6 +159,11 @@ def split_label(label: str) -> tuple[str, str | None]:
 def _is_of(name: str, unit: Unit) -> bool:
     """Tell whether a name says what its unit measures."""
     return any(word in name.lower() for word in _STEMS.get(unit.dimension, ()))
+
+
+def _is_symbol(name: str, unit: Unit) -> bool:
+    """Tell whether a name is the letter of what its unit measures."""
+    return _SYMBOL.fullmatch(name) is not None and _SYMBOLS[name[0]] == unit.dimension
 
 
 def channel(name: str, printed: str | None) -> Channel:

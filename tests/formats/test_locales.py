@@ -86,6 +86,7 @@ SHAPES = {
 }
 # Those that are not printed in C: their own signs, and what stands between their cells.
 OWN = {
+    "timeseries/letters_and_units": (Signs("", ","), ";"),
     "lvm/no_x_decimal_comma": (Signs("", ","), "\t"),
     "ncu_details/german": (Signs(".", ","), ","),
     "ncu_details/integers_in_dots": (Signs(".", ","), ","),
@@ -115,6 +116,7 @@ UNREAD = {
 }
 # Files that the printing here cannot follow.
 NOT_PRINTED = {
+    "lvm/no_leading_zero",  # numbers are looked for by the digit before the point
     "ncu_summary/broken_rows",  # its rows are shifted, so the columns that no locale changes are
     "ncu_text/raw_page",  # a longer number would move the columns of its table, and so it would in the next ones
     "ncu_text/summary_2021",
