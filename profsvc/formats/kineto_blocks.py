@@ -229,7 +229,9 @@ class _Rows:
 
     def place(self, devices: Devices) -> tuple[Columns, block_columns.Objects]:
         """Return the columns that rows of a device have, and its compute capability."""
-        index = first_of(self.whole("device"), self.own("pid"))
+        process = self.own("pid")
+        on_device = process.known & np.isin(process.values, np.array(list(devices), np.int64))
+        index = first_of(self.whole("device"), Wholes(process.values, on_device))
         found, codes = np.unique(index.values, return_inverse=True)
         known = [devices.get(number, (None, None)) for number in found.tolist()]
         name, capability = (block_columns.objects(each, codes) for each in zip(*known, strict=True))
