@@ -8,7 +8,7 @@ from typing import BinaryIO, cast
 import pandas as pd
 
 from profsvc.errors import BrokenInputError
-from profsvc.formats import kineto_repairs
+from profsvc.formats import kineto_repairs, kineto_xla
 from profsvc.formats.clock import FIRST, LAST, SECOND, UTC
 from profsvc.formats.csv_tables import Account, Rows
 from profsvc.formats.head import head_text
@@ -22,17 +22,20 @@ from profsvc.tables import Batch, frame_of_arrays
 
 NAME = "kineto"
 PAGE = """\
-A trace of PyTorch's profiler (Kineto), of NVIDIA or AMD devices or of the CPU alone.
+A trace of PyTorch's profiler (Kineto), of NVIDIA, AMD or Intel devices or of the CPU alone; or of XLA's (JAX).
 
 Make it in the program:
     with torch.profiler.profile(record_shapes=True) as profile: ...
     profile.export_chrome_trace("FILE.json.gz")
+or with JAX, which writes FOLDER/plugins/profile/*/*.trace.json.gz:
+    with jax.profiler.trace("FOLDER"): ...
 
 Taken: kernels as launches, with registers, shared memory and occupancy; copies and memsets as transfers; calls of the
 runtime and the driver; operators and annotations as ranges, with their category as the domain. Everything else (flows,
 names of threads, Python functions, synchronisations, annotations repeated for the device) is skipped and counted. Where
 versions of the profiler wrote no JSON (quotes and backslashes in a name, inf, nan, N/A), the event is read as meant, or
 rejected by itself. The events may stand in a bare list, and their times in quotes.
+Of XLA's traces kernels, copies and memsets are taken, with what their details hold; their clock begins with the trace.
 Times are microseconds, with or without digits below, since 1970 or since the file's baseTimeNanoseconds, which is
 added; so starts are nanoseconds since 1970, exactly: the fact clock says UTC. A line that holds a stored event is a
 stored line.
@@ -45,7 +48,7 @@ Example:
      ]}
 """
 
-TOOL = "PyTorch profiler"
+TOOL, XLA = "PyTorch profiler", "XLA profiler"
 BLOCK, SMALL_BLOCK = 2 << 20, 1 << 15
 # So many events are read one by one where a small block cannot be read at once.
 SINGLES = 100
@@ -130,7 +133,7 @@ class _Event:
 
 
 def _metrics(event: _Event) -> Iterator[dict[str, object]]:
-    for name, (unit, divisor) in METRICS.items():
+    for name, (unit, divisor) in (METRICS | kineto_xla.METRICS).items():
         value = event.args.get(name)
         if isinstance(value, int | Decimal) and not isinstance(value, bool) and -LARGEST <= value <= LARGEST:
             number = float(value) / divisor
@@ -143,7 +146,9 @@ class _File:
     def __init__(self, base: int) -> None:
         self.base, self.rows = base, Rows()
         self.devices: dict[int, tuple[str | None, str | None]] = {}
+        self.gpus: dict[object, int] = {}
         self.taken = self.unreadable = 0
+        self.tool = TOOL
         self.since_1970 = True
 
     def learn(self, key: str, value: object) -> None:
@@ -167,6 +172,10 @@ class _File:
             raise ValueError(values.reason)
         if not isinstance(values, dict):
             raise ValueError("the event is no object")
+        if values.get("ph") == "M" and (number := kineto_xla.gpu_of(values)) is not None:
+            self.gpus[values.get("pid")] = number
+        elif (theirs := kineto_xla.event_of(values, self.gpus)) is not None:
+            values, self.tool = theirs, XLA
         kind = KINDS.get(str(values.get("cat")).lower()) if values.get("ph") == "X" else None
         if kind is None:
             return SKIP
@@ -223,6 +232,8 @@ class _File:
             launch = {**row, **event.shape(), "kernel": event.name(), "correlation_id": event.whole("correlation")}
             outside = event.whole("external id", "External id")
             launch["registers_per_thread"] = event.whole("registers per thread")
+            for kept in ("static", "dynamic"):
+                launch[f"shared_mem_{kept}_bytes"] = event.whole(f"{kept}_shared")
             launch["source_id"] = None if outside is None else str(outside)
             self.rows.add_launch({**launch, "compute_capability": capability}, list(_metrics(event)))
         else:
@@ -318,7 +329,7 @@ def read(stream: BinaryIO) -> Iterator[Batch]:
                 first = min(json.line, lines)
                 account.span(REJECT, first, lines, Record(REJECT, first, 0, "", [], "the file ends inside the trace"))
         account.finish(lines)
-        facts = {"tool": TOOL, "encoding": text.encoding, **({"base_time_ns": str(base)} if base else {})}
+        facts = {"tool": file.tool, "encoding": text.encoding, **({"base_time_ns": str(base)} if base else {})}
         if file.taken and file.since_1970:
             facts["clock"] = UTC
         nothing = "" if file.taken else "the trace holds no kernel, copy, call or range"

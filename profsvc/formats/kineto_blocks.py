@@ -39,6 +39,7 @@ _COUNTED = ("registers per thread", "shared memory")
 _MEASURED = tuple(name for name in METRICS if name not in _COUNTED)
 _SHAPE = ("grid", "block")
 _TABLES = {"kernel": "launches", "copy": "transfers", "set": "transfers", "call": "api_calls", "range": "ranges"}
+_XLA = (b"/device:GPU:", b'kernel_details"', b'memcpy_details"', b'emset_details"')
 # At most as long as Arrow's decimals.
 _NUMBER = re.compile(rb"[ \t\r\n]*:[ \t\r\n]*(-?[0-9][-+.0-9Ee]{0,37})[ \t\r\n,}]")
 
@@ -88,6 +89,8 @@ def parse(text: str, base: int, devices: Devices) -> Part | None:
 
 def _part(objects: Objects, base: int, devices: Devices) -> Part:
     must(abs(base) < MOST_NS)
+    # What XLA writes is read event by event.
+    must(not any(mark in objects.text for mark in _XLA))
     for name in ("ts", "dur"):
         objects.must_be_decimals(name)
     taken = np.zeros(len(objects), np.bool_)

@@ -88,7 +88,7 @@ def test_long_tables_are_taken_at_once(monkeypatch):
     assert {name: len(rows) for name, rows in found.items()} == {
         "launches": 120, "metrics": 360, "transfers": 240, "api_calls": 120, "ranges": 240,
     }  # fmt: skip
-    assert (lines[0], lines[2], has_wide) == (600, 0, True)
+    assert (lines[0], lines[2], has_wide) == (720, 0, True)
     launch = found["launches"][7]
     assert (launch["kernel"], launch["device"], launch["process_name"], launch["launch_index"]) == (
         *("saxpy", "GPU B", "python", 7),
