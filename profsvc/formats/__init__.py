@@ -47,8 +47,8 @@ from profsvc.formats import (
     picolog,
     ptdaemon,
     rocm_smi,
-    rocpd,
     rocprof,
+    rocprof_sqlite,
     tdms,
     tegrastats,
     timeseries,
@@ -90,7 +90,7 @@ class Reader(Protocol):
 
 PROFILERS = (
     *(ncu_raw, ncu_details, ncu_text, ncu_summary, ncu_session, ncu_source),
-    *(nvprof, nvprof_text, nsys_stats, nsys_text, nsys_json, nsys_sqlite, kineto, rocprof, rocpd),
+    *(nvprof, nvprof_text, nsys_stats, nsys_text, nsys_json, nsys_sqlite, kineto, rocprof, rocprof_sqlite),
 )
 SENSORS = (nvidia_smi, nvidia_smi_dmon, nvidia_smi_q, dcgm, tegrastats, zeus, nvml_energy, rocm_smi)
 METERS = (yokogawa, hioki, joulescope, monsoon, otii, extech, ptdaemon, wattsup, tweet_a_watt)

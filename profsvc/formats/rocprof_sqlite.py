@@ -12,7 +12,7 @@ from profsvc.formats.nsys_sqlite_rows import Row
 from profsvc.formats.sqlite_file import Database, opened, quoted
 from profsvc.tables import Batch
 
-NAME = "rocpd"
+NAME = "rocprof-sqlite"
 PAGE = """\
 The SQLite database of rocprofv3 or rocprof-sys, which is what ROCm 7 writes if no other format is asked for.
 
