@@ -39,7 +39,7 @@ _COUNTED = ("registers per thread", "shared memory")
 _MEASURED = tuple(name for name in METRICS if name not in _COUNTED)
 _SHAPE = ("grid", "block")
 _TABLES = {"kernel": "launches", "copy": "transfers", "set": "transfers", "call": "api_calls", "range": "ranges"}
-_XLA = (b"/device:GPU:", b'kernel_details"', b'memcpy_details"', b'emset_details"')
+_XLA = (b"/device:GPU:", b'_details"')
 # At most as long as Arrow's decimals.
 _NUMBER = re.compile(rb"[ \t\r\n]*:[ \t\r\n]*(-?[0-9][-+.0-9Ee]{0,37})[ \t\r\n,}]")
 
