@@ -6,6 +6,7 @@ memory is one value, of at most `VALUE_LIMIT` characters.
 
 import json
 import math
+import re
 from collections.abc import Iterator
 from decimal import Decimal, InvalidOperation
 
@@ -21,6 +22,10 @@ class CutError(Exception):
     """The text ends before its value does."""
 
 
+class BrokenValueError(BrokenInputError):
+    """A value is no JSON; the reading stands before it still."""
+
+
 def clean(text: str) -> str:
     """Replace what no database stores: halves of characters, and NUL."""
     return text.replace("\0", "\ufffd").encode("utf-8", "replace").decode()
@@ -33,6 +38,14 @@ def _fraction(text: str) -> Decimal | float:
         return math.nan
 
 
+_DECODER = json.JSONDecoder(parse_float=_fraction, strict=False)
+
+
+def loads(text: str) -> object:
+    """Return the one value that ``text`` holds, as `Json.value` does; `ValueError` if it holds none."""
+    return _DECODER.decode(text)
+
+
 class Json:
     """Where the reading stands in a JSON text; ``line`` is the line of the next character."""
 
@@ -43,7 +56,7 @@ class Json:
         self._buffer = ""
         self._place = 0
         self._ended = False
-        self._decode = json.JSONDecoder(parse_float=_fraction, strict=False).raw_decode
+        self._decode = _DECODER.raw_decode
 
     def _more(self) -> None:
         """Make the unread part of the buffer at least twice as long, or reach the end."""
@@ -88,7 +101,7 @@ class Json:
         return BrokenInputError(f"line {self.line}: {what}, so this is no JSON; write the trace again")
 
     def value(self) -> object:
-        """Read one value; raise `CutError` if the text ends inside it."""
+        """Read one value; raise `CutError` if the text ends inside it, `BrokenValueError` if it is none."""
         if not self.peek():
             raise CutError
         while True:
@@ -99,8 +112,7 @@ class Json:
                     self._step(end)
                     return value
             except json.JSONDecodeError as error:
-                if self._ended:
-                    self._judge(error)
+                self._judge(error)
             except (RecursionError, ValueError) as error:
                 raise self.broken(f"a value cannot be read ({str(error)[:100]})") from None
             if len(self._buffer) - self._place > VALUE_LIMIT:
@@ -108,11 +120,28 @@ class Json:
             self._more()
 
     def _judge(self, error: json.JSONDecodeError) -> None:
+        """Raise what a text is that cannot be read; return if more of it may help."""
         end = len(self._buffer.rstrip())
         if error.msg.startswith("Unterminated string") or error.pos >= end - _LONGEST_TOKEN:
-            raise CutError
-        self._step(error.pos)
-        raise self.broken(error.msg)
+            if self._ended:
+                raise CutError
+            return
+        line = self.line + self._buffer.count("\n", self._place, error.pos)
+        raise BrokenValueError(f"line {line}: {error.msg}, so this is no JSON; write the trace again")
+
+    def until(self, end: re.Pattern[str]) -> str:
+        """Step over the text to the end of the first match of ``end`` and return it; an empty text if none follows."""
+        while (found := end.search(self._buffer, self._place)) is None or found.end() + _LONGEST_TOKEN > len(
+            self._buffer
+        ):
+            if self._ended or len(self._buffer) - self._place > VALUE_LIMIT:
+                break
+            self._more()
+        if found is None:
+            return ""
+        text = self._buffer[self._place : found.end()]
+        self._step(found.end())
+        return text
 
     def ahead(self, size: int) -> str:
         """Return the text that follows, of at least ``size`` characters if there are so many."""

@@ -8,27 +8,34 @@ from typing import BinaryIO, cast
 import pandas as pd
 
 from profsvc.errors import BrokenInputError
+from profsvc.formats import kineto_repairs, kineto_xla
 from profsvc.formats.clock import FIRST, LAST, SECOND, UTC
 from profsvc.formats.csv_tables import Account, Rows
 from profsvc.formats.head import head_text
 from profsvc.formats.json_stream import CutError, Json, clean
 from profsvc.formats.kineto_blocks import Part, parse
 from profsvc.formats.kineto_events import KINDS, LARGEST, METRICS, MOST_MICROSECONDS, transfer
+from profsvc.formats.kineto_repairs import Unreadable
 from profsvc.formats.ncu_lines import REJECT, ROW, SKIP, TEXT_LIMIT, Record
 from profsvc.formats.stream import Text
 from profsvc.tables import Batch, frame_of_arrays
 
 NAME = "kineto"
 PAGE = """\
-A trace of PyTorch's profiler (Kineto), of NVIDIA or AMD devices or of the CPU alone.
+A trace of PyTorch's profiler (Kineto), of NVIDIA, AMD or Intel devices or of the CPU alone; or of XLA's (JAX).
 
 Make it in the program:
     with torch.profiler.profile(record_shapes=True) as profile: ...
     profile.export_chrome_trace("FILE.json.gz")
+or with JAX, which writes FOLDER/plugins/profile/*/*.trace.json.gz:
+    with jax.profiler.trace("FOLDER"): ...
 
 Taken: kernels as launches, with registers, shared memory and occupancy; copies and memsets as transfers; calls of the
 runtime and the driver; operators and annotations as ranges, with their category as the domain. Everything else (flows,
-names of threads, Python functions, synchronisations, annotations repeated for the device) is skipped and counted.
+names of threads, Python functions, synchronisations, annotations repeated for the device) is skipped and counted. Where
+versions of the profiler wrote no JSON (quotes and backslashes in a name, inf, nan, N/A), the event is read as meant, or
+rejected by itself. The events may stand in a bare list, and their times in quotes.
+Of XLA's traces kernels, copies and memsets are taken, with what their details hold; their clock begins with the trace.
 Times are microseconds, with or without digits below, since 1970 or since the file's baseTimeNanoseconds, which is
 added; so starts are nanoseconds since 1970, exactly: the fact clock says UTC. A line that holds a stored event is a
 stored line.
@@ -41,22 +48,23 @@ Example:
      ]}
 """
 
-TOOL = "PyTorch profiler"
-NOTHING = (
-    "the trace holds no kernel, copy, call or range as PyTorch's profiler names them; traces of JAX and TensorFlow, "
-    "which name them otherwise, are not read"
-)
+TOOL, XLA = "PyTorch profiler", "XLA profiler"
 BLOCK, SMALL_BLOCK = 2 << 20, 1 << 15
 # So many events are read one by one where a small block cannot be read at once.
 SINGLES = 100
 _BASE_KEY = '"baseTimeNanoseconds"'
 _BASE = re.compile(rf"(?<!\\){_BASE_KEY}\s*:\s*(-?[0-9]{{1,19}})(?![0-9.eE])")
 _OVERLAP = 200
+_LIST = re.compile(r"\[\s*\{")
+_PHASE = re.compile(r'"ph"\s*:\s*"[A-Za-z]"')
+_PLAIN = re.compile(r"[0-9]{1,20}(?:\.[0-9]{1,12})?")
 
 
 def sniff(head: bytes) -> bool:
-    """Tell whether ``head`` begins an object with a list of trace events, or with what Kineto writes before it."""
+    """Tell whether ``head`` begins a list of trace events, bare or in an object, or what Kineto writes before it."""
     text = head_text(head).lstrip(" \t\r\n\ufeff")
+    if _LIST.match(text):
+        return '"ts"' in text and bool(_PHASE.search(text))
     kineto = '"schemaVersion"' in text and '"deviceProperties"' in text
     return text.startswith("{") and ('"traceEvents"' in text or kineto)
 
@@ -76,6 +84,8 @@ class _Event:
 
     def number(self, name: str) -> Decimal:
         value = self.values.get(name)
+        if isinstance(value, str) and _PLAIN.fullmatch(value):
+            value = Decimal(value)
         if not isinstance(value, int | Decimal) or isinstance(value, bool):
             raise ValueError(f"{name} is {str(value)[:40]!r}, not a number" if name in self.values else f"no {name}")
         if not -MOST_MICROSECONDS < value < MOST_MICROSECONDS:
@@ -123,7 +133,7 @@ class _Event:
 
 
 def _metrics(event: _Event) -> Iterator[dict[str, object]]:
-    for name, (unit, divisor) in METRICS.items():
+    for name, (unit, divisor) in (METRICS | kineto_xla.METRICS).items():
         value = event.args.get(name)
         if isinstance(value, int | Decimal) and not isinstance(value, bool) and -LARGEST <= value <= LARGEST:
             number = float(value) / divisor
@@ -136,7 +146,9 @@ class _File:
     def __init__(self, base: int) -> None:
         self.base, self.rows = base, Rows()
         self.devices: dict[int, tuple[str | None, str | None]] = {}
-        self.taken = 0
+        self.gpus: dict[object, int] = {}
+        self.taken = self.unreadable = 0
+        self.tool = TOOL
         self.since_1970 = True
 
     def learn(self, key: str, value: object) -> None:
@@ -155,8 +167,15 @@ class _File:
 
     def add(self, values: object, line: int) -> str:
         """Take in an event; return what becomes of it. Raise `ValueError` with the reason to reject it."""
+        if isinstance(values, Unreadable):
+            self.unreadable += 1
+            raise ValueError(values.reason)
         if not isinstance(values, dict):
             raise ValueError("the event is no object")
+        if values.get("ph") == "M" and (number := kineto_xla.gpu_of(values)) is not None:
+            self.gpus[values.get("pid")] = number
+        elif (theirs := kineto_xla.event_of(values, self.gpus)) is not None:
+            values, self.tool = theirs, XLA
         kind = KINDS.get(str(values.get("cat")).lower()) if values.get("ph") == "X" else None
         if kind is None:
             return SKIP
@@ -197,8 +216,9 @@ class _File:
             self.rows.add("ranges", {**row, "domain": str(event.values["cat"])})
 
     def _device(self, kind: str, event: _Event, common: Mapping[str, object]) -> None:
-        index = event.whole("device")
-        index = event.own("pid") if index is None else index
+        index, process = event.whole("device"), event.own("pid")
+        # Events of a device stand under its number, if the file knows it; else that is of a process.
+        index = process if index is None and process in self.devices else index
         name, capability = self.devices.get(index, (None, None)) if index is not None else (None, None)
         stream = event.whole("stream")
         row = {
@@ -212,6 +232,8 @@ class _File:
             launch = {**row, **event.shape(), "kernel": event.name(), "correlation_id": event.whole("correlation")}
             outside = event.whole("external id", "External id")
             launch["registers_per_thread"] = event.whole("registers per thread")
+            for kept in ("static", "dynamic"):
+                launch[f"shared_mem_{kept}_bytes"] = event.whole(f"{kept}_shared")
             launch["source_id"] = None if outside is None else str(outside)
             self.rows.add_launch({**launch, "compute_capability": capability}, list(_metrics(event)))
         else:
@@ -259,16 +281,23 @@ class _Blocks:
         return None
 
 
+def _listed(json: Json, file: _File) -> Iterator[tuple[int, object]]:
+    blocks = _Blocks(json, file)
+    for _ in json.items():
+        line = json.line if json.peek() else 0
+        yield line, blocks.next() or kineto_repairs.event(json)
+
+
 def _events(json: Json, file: _File) -> Iterator[tuple[int, object]]:
     """Yield the events, or blocks of them, and their first lines; hand the other members to ``file``."""
-    blocks = _Blocks(json, file)
-    for key in json.members():
-        if key == "traceEvents" and json.peek() == "[":
-            for _ in json.items():
-                line = json.line if json.peek() else 0
-                yield line, blocks.next() or json.value()
-        else:
-            file.learn(key, json.value())
+    if json.peek() == "[":
+        yield from _listed(json, file)
+    else:
+        for key in json.members():
+            if key == "traceEvents" and json.peek() == "[":
+                yield from _listed(json, file)
+            else:
+                file.learn(key, kineto_repairs.member(json, key))
     if sign := json.peek():
         raise json.broken(f"{sign!r} stands after the end of the trace")
 
@@ -300,9 +329,9 @@ def read(stream: BinaryIO) -> Iterator[Batch]:
                 first = min(json.line, lines)
                 account.span(REJECT, first, lines, Record(REJECT, first, 0, "", [], "the file ends inside the trace"))
         account.finish(lines)
-        facts = {"tool": TOOL, "encoding": text.encoding, **({"base_time_ns": str(base)} if base else {})}
+        facts = {"tool": file.tool, "encoding": text.encoding, **({"base_time_ns": str(base)} if base else {})}
         if file.taken and file.since_1970:
             facts["clock"] = UTC
-        if not file.taken:
-            message = "; ".join(filter(None, (NOTHING, message)))
-        yield file.rows.batch(facts, message)
+        nothing = "" if file.taken else "the trace holds no kernel, copy, call or range"
+        lost = f"events that are no JSON, and were rejected: {file.unreadable}" if file.unreadable else ""
+        yield file.rows.batch(facts, "; ".join(filter(None, (nothing, lost, message))))

@@ -39,6 +39,7 @@ _COUNTED = ("registers per thread", "shared memory")
 _MEASURED = tuple(name for name in METRICS if name not in _COUNTED)
 _SHAPE = ("grid", "block")
 _TABLES = {"kernel": "launches", "copy": "transfers", "set": "transfers", "call": "api_calls", "range": "ranges"}
+_XLA = (b"/device:GPU:", b'_details"')
 # At most as long as Arrow's decimals.
 _NUMBER = re.compile(rb"[ \t\r\n]*:[ \t\r\n]*(-?[0-9][-+.0-9Ee]{0,37})[ \t\r\n,}]")
 
@@ -88,6 +89,8 @@ def parse(text: str, base: int, devices: Devices) -> Part | None:
 
 def _part(objects: Objects, base: int, devices: Devices) -> Part:
     must(abs(base) < MOST_NS)
+    # What XLA writes is read event by event.
+    must(not any(mark in objects.text for mark in _XLA))
     for name in ("ts", "dur"):
         objects.must_be_decimals(name)
     taken = np.zeros(len(objects), np.bool_)
@@ -229,7 +232,9 @@ class _Rows:
 
     def place(self, devices: Devices) -> tuple[Columns, block_columns.Objects]:
         """Return the columns that rows of a device have, and its compute capability."""
-        index = first_of(self.whole("device"), self.own("pid"))
+        process = self.own("pid")
+        on_device = process.known & np.isin(process.values, np.array(list(devices), np.int64))
+        index = first_of(self.whole("device"), Wholes(process.values, on_device))
         found, codes = np.unique(index.values, return_inverse=True)
         known = [devices.get(number, (None, None)) for number in found.tolist()]
         name, capability = (block_columns.objects(each, codes) for each in zip(*known, strict=True))

@@ -9,8 +9,9 @@ LARGEST = 2**63 - 1
 # Microseconds since 1970 reach this in the year 5138; nanoseconds passed it in 1973.
 MOST_MICROSECONDS = 10**17
 DEVICE = {"kernel": "kernel", "gpu_memcpy": "copy", "memcpy": "copy", "gpu_memset": "set", "memset": "set"}
+_MAKERS = ("cuda", "hip", "xpu", "mtia", "privateuse1")
 HOST = {
-    **dict.fromkeys(("cuda_runtime", "cuda_driver", "hip_runtime", "hip_driver", "runtime"), "call"),
+    **dict.fromkeys(["runtime", *(f"{maker}_{part}" for maker in _MAKERS for part in ("runtime", "driver"))], "call"),
     **dict.fromkeys(("cpu_op", "operator", "user_annotation"), "range"),
 }
 KINDS: Mapping[str, str] = {**DEVICE, **HOST}

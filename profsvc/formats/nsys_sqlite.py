@@ -11,7 +11,7 @@ from profsvc.formats.csv_tables import Rows
 from profsvc.formats.ncu_lines import REJECT, ROW, SKIP, TEXT_LIMIT, Record
 from profsvc.formats.nsys import TOOL
 from profsvc.formats.nsys_sqlite_blocks import WIDE, Part, taken
-from profsvc.formats.nsys_sqlite_rows import NEEDED, TAKE, USED, Names, Row, Take
+from profsvc.formats.nsys_sqlite_rows import GRAPH, NEEDED, TAKE, USED, Names, Row, Take
 from profsvc.formats.sqlite_file import Database, opened
 from profsvc.tables import Batch, Wide, frame_of_arrays
 
@@ -24,8 +24,10 @@ Make it from a report:
     nsys export --type sqlite -o FILE.sqlite REPORT.nsys-rep
 
 Taken: kernels as launches, copies and memsets as transfers, calls of the CUDA runtime and driver, and NVTX ranges and
-marks; from the tables CUPTI_ACTIVITY_KIND_KERNEL, _MEMCPY, _MEMSET, _RUNTIME and NVTX_EVENTS. A table that is not
-there holds nothing: the tool writes a table only where it has rows. The version of the export schema must be 2 or 3.
+marks; from the tables CUPTI_ACTIVITY_KIND_KERNEL, _MEMCPY, _MEMSET, _RUNTIME and NVTX_EVENTS. A CUDA graph that was
+recorded as a whole (_GRAPH_TRACE, the default of the tool) is a range, and the message says that its kernels are not in
+the file. A table that is not there holds nothing: the tool writes a table only where it has rows.
+The version of the export schema must be 2 or 3.
 
 The lines of such a file are the rows of all its tables: rows of the tables above are stored; NVTX rows that are no
 range or mark, and the rows of all other tables, are skipped. Where a line is asked for, it is the number of the row in
@@ -42,6 +44,10 @@ _MAGIC = b"SQLite format 3\0"
 _MARKS = (b"META_DATA_EXPORT", b"EXPORT_META_DATA", b"CUPTI_ACTIVITY_KIND_", b"TARGET_INFO_SYSTEM_ENV")
 _SCHEMAS = (2, 3)
 _META = "META_DATA_EXPORT"
+WHOLE_GRAPHS = (
+    "CUDA graphs were executed {} times and recorded as a whole, each a range: the kernels in them are not in the "
+    "file; profile with --cuda-graph-trace=node for them"
+)
 AT_ONCE = 16_384
 FEW = 64
 
@@ -101,6 +107,8 @@ def read(stream: BinaryIO) -> Iterator[Batch]:
         rows.ledger.skipped += sum(database.count(table) for table in database.tables if table not in TAKE)
         facts["tables"] = ", ".join(table for table in TAKE if table in database.tables)
         message = "" if facts["tables"] else "the database holds no kernel, copy, call or range"
+        if graphs := database.count(GRAPH):
+            message = WHOLE_GRAPHS.format(graphs)
         yield rows.batch(facts, message)
 
 

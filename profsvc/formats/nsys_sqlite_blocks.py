@@ -16,7 +16,21 @@ from profsvc.formats.block_columns import Cells, Codes, Objects, cells_of, combi
 from profsvc.formats.blocks import NotPlainError, must
 from profsvc.formats.clock import Flags, Int64s
 from profsvc.formats.nsys import copy_kind
-from profsvc.formats.nsys_sqlite_rows import CALL, COPY, KERNEL, METRICS, NVTX, OWN, RANGES, SET, Names, Row
+from profsvc.formats.nsys_sqlite_rows import (
+    CALL,
+    COPY,
+    GRAPH,
+    GRAPHS,
+    KERNEL,
+    METRICS,
+    NVTX,
+    OWN,
+    RANGES,
+    SET,
+    Names,
+    Row,
+    graph_name,
+)
 from profsvc.tables import WideColumns
 
 Columns = dict[str, Any]
@@ -189,12 +203,18 @@ def _ranges(rows: _Rows) -> Part:
     return Part("ranges", {**rows.span(), **found, "process_id": rows.process(), "thread_id": rows.thread()})
 
 
+def _graphs(rows: _Rows) -> Part:
+    found = {"name": rows.of(graph_name, "graphId"), "domain": objects([GRAPHS], np.zeros(len(rows.lines), np.int32))}
+    return Part("ranges", {**rows.span(), **found, "process_id": rows.process()})
+
+
 _TAKE: Mapping[str, Callable[[_Rows], Part]] = {
     KERNEL: _kernels,
     COPY: _copies,
     SET: _sets,
     CALL: _calls,
     NVTX: _ranges,
+    GRAPH: _graphs,
 }
 
 

@@ -11,19 +11,22 @@ _STRINGS = 20_000
 _NAMES = 10_000
 _PUSH_POP, _START_END, _MARK, _DOMAIN = (59, 70), (60, 71), 34, 75
 RANGES = (*_PUSH_POP, *_START_END, _MARK)
-KERNEL, COPY, SET, CALL, NVTX = (
+KERNEL, COPY, SET, CALL, NVTX, GRAPH = (
     "CUPTI_ACTIVITY_KIND_KERNEL",
     "CUPTI_ACTIVITY_KIND_MEMCPY",
     "CUPTI_ACTIVITY_KIND_MEMSET",
     "CUPTI_ACTIVITY_KIND_RUNTIME",
     "NVTX_EVENTS",
+    "CUPTI_ACTIVITY_KIND_GRAPH_TRACE",
 )
+GRAPHS = "CUDA graph"
 NEEDED: Mapping[str, Sequence[str]] = {
     KERNEL: ("start", "end", "deviceId", "demangledName", "gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ"),
     COPY: ("start", "end", "bytes", "copyKind"),
     SET: ("start", "end", "bytes"),
     CALL: ("start", "end", "nameId"),
     NVTX: ("start", "end", "eventType", "text"),
+    GRAPH: ("start", "end"),
 }
 METRICS = {
     "registersPerThread": "register/thread",
@@ -44,6 +47,7 @@ USED: Mapping[str, Sequence[str]] = {
     SET: ("deviceId", "contextId", "streamId", "globalPid", "memKind"),
     CALL: ("globalTid", "correlationId"),
     NVTX: ("textId", "domainId", "globalTid"),
+    GRAPH: ("graphId", "globalPid"),
 }
 # What the tool's own tables of names say, for exports without them.
 _COPY_LABELS = dict(
@@ -263,6 +267,18 @@ def _take_range(row: Row, names: Names, line: int, rows: Rows) -> bool:
     return True
 
 
+def graph_name(row: Row) -> str:
+    """Return the name of a row of a graph that was executed as a whole."""
+    number = row.whole("graphId")
+    return GRAPHS if number is None else f"{GRAPHS} {number}"
+
+
+def _take_graph(row: Row, names: Names, line: int, rows: Rows) -> bool:
+    found = {"name": graph_name(row), "domain": GRAPHS, "process_id": row.process(), "line": line}
+    rows.add("ranges", {**row.span(), **found})
+    return True
+
+
 Take = Callable[[Row, Names, int, Rows], bool]
 TAKE: Mapping[str, Take] = {
     KERNEL: _take_kernel,
@@ -270,4 +286,5 @@ TAKE: Mapping[str, Take] = {
     SET: _take_set,
     CALL: _take_call,
     NVTX: _take_range,
+    GRAPH: _take_graph,
 }

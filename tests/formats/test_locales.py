@@ -109,6 +109,7 @@ OWN = {
 UNREAD = {
     "lvm/date_not_set",  # LabVIEW never groups seconds
     "ncu_raw/name_with_newline",  # only its first line is printed anew
+    "nsys_stats/beside_kernels",
     "nsys_stats/several_reports",  # the fixed columns of one report are taken for those of the next
     "nvprof/unified_memory_trace",  # a column of addresses, counts and sizes says nothing about signs
     "timeseries/epoch_ms",  # nobody groups an epoch

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from profsvc.errors import InputError
 from profsvc.formats import nsys_sqlite
-from profsvc.formats.nsys_sqlite_rows import CALL, COPY, KERNEL, NEEDED, NVTX, SET, USED
+from profsvc.formats.nsys_sqlite_rows import CALL, COPY, GRAPH, KERNEL, NEEDED, NVTX, SET, USED
 from profsvc.tables import check, check_wide, unpivoted
 
 ROOT = Path(__file__).parents[2] / "fixtures" / "nsys_sqlite"
@@ -24,6 +24,7 @@ GOOD = {
     SET: (10, 20, 4096, 0, 1, 7, PID, 2),
     CALL: (10, 20, 3, TID, 5),
     NVTX: (10, 20, 59, "step", None, 1, TID),
+    GRAPH: (10, 20, 3, PID),
 }
 ODD = (None, -1, 0, 2, 3, 4, 34, 59, 75, 99, 1.0, 1.5, "1", "x", b"x", 2**63 - 1, -(2**63), PID)
 
@@ -85,9 +86,9 @@ def test_long_tables_are_taken_at_once(monkeypatch):
     data = database(**{table: [row] * 120 for table, row in GOOD.items()})
     found, lines, *_, has_wide = everything(data, few=1)
     assert {name: len(rows) for name, rows in found.items()} == {
-        "launches": 120, "metrics": 360, "transfers": 240, "api_calls": 120, "ranges": 120,
+        "launches": 120, "metrics": 360, "transfers": 240, "api_calls": 120, "ranges": 240,
     }  # fmt: skip
-    assert (lines[0], lines[2], has_wide) == (600, 0, True)
+    assert (lines[0], lines[2], has_wide) == (720, 0, True)
     launch = found["launches"][7]
     assert (launch["kernel"], launch["device"], launch["process_name"], launch["launch_index"]) == (
         *("saxpy", "GPU B", "python", 7),

@@ -25,7 +25,7 @@ def trace(*events: str) -> bytes:
         b'{"a":' * 100_000,
         trace(EVENT % ("9" * 10_000, 1)),
         trace(EVENT % ("1e999999999", 1)),
-        b"[1,2]",
+        b"12",
         b'{"traceEvents":[],"x":{"baseTimeNanoseconds": 5},"baseTimeNanoseconds": 7}',
         b'{"traceEvents":[],"baseTimeNanoseconds": 7.5}',
         b'{"traceEvents":[]} {}',
