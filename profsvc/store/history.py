@@ -150,6 +150,8 @@ def kernels_named(engine: Engine, name: str, project: str | None = None) -> list
 
 def kernels_alike(engine: Engine, kernels: Collection[str]) -> list[str]:
     """Return the full names of all kernels that share a short name with one of these."""
+    if not kernels:  # an empty list has no type on a server
+        return []
     query = text(
         "SELECT kernel FROM kernels WHERE kernel_short IN (SELECT kernel_short FROM kernels WHERE kernel IN :kernels)"
         " ORDER BY kernel"

@@ -42,7 +42,7 @@ def test_places_are_shown_only_where_there_are_any(cli, log):
     assert "x_mm" not in cli("show", "plain").out
     cli("delete", "plain", "--all", "--yes")
     cli("upload", log, *COLUMNS, "--position", "Die temp=3.5,-0.25", "--run", "placed")
-    (line,) = [line for line in cli("show", "placed").out.splitlines() if line.startswith("temperature")]
+    (line,) = [line for line in cli("show", "placed").out.splitlines() if line.startswith("temperature ")]
     assert line.split()[3:5] == ["3.5", "-0.25"]
 
 
