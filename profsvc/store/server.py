@@ -62,6 +62,8 @@ def on_connect(connection: Any, _record: Any) -> None:
     """
     connection.autocommit = True
     connection.execute("SET random_page_cost = 1.1")
+    # Compiling a plan takes longer than any page of a list.
+    connection.execute("SET jit = off")
     connection.autocommit = False
 
 

@@ -192,6 +192,7 @@ def wrong(engine: Engine) -> None:
 def test_the_planner_reads_the_rows_of_an_upload_by_their_range(engine: Engine) -> None:
     with reading(engine) as connection:
         assert connection.exec_driver_sql("SHOW random_page_cost").scalar_one() == "1.1"
+        assert connection.exec_driver_sql("SHOW jit").scalar_one() == "off"
 
 
 def opened_by(engine: Engine, work: Callable[..., object]) -> int:
