@@ -29,11 +29,8 @@ _DIGITS[[*b"0123456789"]] = True
 _BEFORE_CELL = np.frombuffer(b',;\t\n" -', np.uint8)
 
 
-def split(
-    block: Block, names: Sequence[str], types: Mapping[str, pa.DataType], decimal: str = ".", separator: str = ","
-) -> pa.RecordBatch:
-    """Return the columns of ``types`` of a block of whole rows that have the columns ``names``."""
-    letters = np.frombuffer(block, np.uint8)
+def _rows_of(letters: Letters) -> int:
+    """Return how many lines there are, if nothing in them would pass Arrow as a number that is none."""
     ends = np.flatnonzero(letters == _LINE_FEED)
     must(len(ends) > 0 and ends[-1] == len(letters) - 1)
     ends -= letters[ends - 1] == _RETURN
@@ -44,6 +41,14 @@ def split(
     hexadecimal &= letters[:-1] == _ZERO
     if hexadecimal.any():
         must(not bool(np.isin(letters[np.flatnonzero(hexadecimal) - 1], _BEFORE_CELL).any()))
+    return len(ends)
+
+
+def split(
+    block: Block, names: Sequence[str], types: Mapping[str, pa.DataType], decimal: str = ".", separator: str = ","
+) -> pa.RecordBatch:
+    """Return the columns of ``types`` of a block of whole rows that have the columns ``names``."""
+    rows = _rows_of(np.frombuffer(block, np.uint8))
     table = pyarrow.csv.read_csv(
         pa.py_buffer(block),
         pyarrow.csv.ReadOptions(use_threads=False, block_size=len(block) + 1, column_names=names),
@@ -58,7 +63,7 @@ def split(
         pa.system_memory_pool(),
     )
     # A cell in quotes may hold the end of a line.
-    must(table.num_rows == len(ends))
+    must(table.num_rows == rows)
     return table.to_batches()[0]
 
 

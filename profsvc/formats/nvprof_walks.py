@@ -24,7 +24,7 @@ from profsvc.tables import Batch, frame_of_arrays
 
 BATCH_ROWS = 10_000
 # Several blocks are on their way into the store at once, each with several copies of its columns.
-BLOCK = 5 << 19
+BLOCK = 9 << 18
 SAID = 5
 FIRST_BLOCK = 1 << 16
 EXPORT_AGAIN = "print it again with: LC_ALL=C nvprof --csv --log-file FILE ..."
