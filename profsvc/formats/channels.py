@@ -5,8 +5,8 @@ end of the file, because only then is it known whether a value was stuck, or was
 """
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +15,7 @@ import pandas as pd
 from profsvc.errors import counted
 from profsvc.formats.clock import UTC, Flags, Int64s
 from profsvc.formats.sensors import Column, Floats, Objects
-from profsvc.tables import frame, frame_of_arrays
+from profsvc.tables import Batch, frame, frame_of_arrays
 
 MEASURED = {"power", "energy", "temperature", "clock", "utilization", "voltage", "current"}
 # Their tools print so many digits that a value seldom repeats unless the sensor has not updated.
@@ -251,3 +251,11 @@ def _or(values: Any, size: int, filler: int | None) -> Any:
 def integers(values: Int64s, known: Flags) -> pd.arrays.IntegerArray:
     """Return a nullable column of whole numbers without a detour over Python objects or floats."""
     return pd.arrays.IntegerArray(np.where(known, values, 0), ~known)
+
+
+def beside(batch: Batch, name: str, rows: Sequence[Mapping[str, object]]) -> Batch:
+    """Return a batch with one more table of these rows, which all have the same columns; itself without any."""
+    if not rows:
+        return batch
+    added = frame(name, {column: [row[column] for row in rows] for column in rows[0]})
+    return replace(batch, tables={**batch.tables, name: added})

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import BinaryIO
 
+from profsvc.formats.channels import beside
 from profsvc.formats.clock import stamp
 from profsvc.formats.head import head_lines
 from profsvc.formats.ncu import numbered
@@ -11,7 +12,7 @@ from profsvc.formats.sensor_log import Log
 from profsvc.formats.sensors import Column
 from profsvc.formats.stream import Text
 from profsvc.formats.zeus import nanoseconds
-from profsvc.tables import Batch, frame
+from profsvc.tables import Batch
 
 NAME = "codecarbon"
 PAGE = """\
@@ -100,13 +101,8 @@ class _File:
 
     def batch(self) -> Batch:
         """Hand on what was gathered."""
-        batch = self.log.batch()
-        if not self.runs:
-            return batch
         rows, self.runs = self.runs, []
-        ranges = frame("ranges", {name: [row[name] for row in rows] for name in rows[0]})
-        tables = {**batch.tables, "ranges": ranges}
-        return Batch(tables, batch.lines_stored, batch.lines_skipped, batch.lines_rejected, batch.facts, batch.message)
+        return beside(self.log.batch(), "ranges", rows)
 
 
 def read(stream: BinaryIO) -> Iterator[Batch]:

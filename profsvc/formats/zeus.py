@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import BinaryIO
 
+from profsvc.formats.channels import beside
 from profsvc.formats.clock import SECOND
 from profsvc.formats.head import head_lines
 from profsvc.formats.ncu import numbered
@@ -11,7 +12,7 @@ from profsvc.formats.ncu_lines import split_cells
 from profsvc.formats.sensor_log import Log
 from profsvc.formats.sensors import Column
 from profsvc.formats.stream import Text
-from profsvc.tables import Batch, frame
+from profsvc.tables import Batch
 
 NAME = "zeus"
 PAGE = """\
@@ -131,13 +132,8 @@ class _File:
 
     def batch(self) -> Batch:
         """Hand on what was gathered."""
-        batch = self.log.batch()
-        if not self.windows:
-            return batch
         rows, self.windows = self.windows, []
-        ranges = frame("ranges", {name: [row[name] for row in rows] for name in rows[0]})
-        tables = {**batch.tables, "ranges": ranges}
-        return Batch(tables, batch.lines_stored, batch.lines_skipped, batch.lines_rejected, batch.facts, batch.message)
+        return beside(self.log.batch(), "ranges", rows)
 
     def last(self, encoding: str) -> Iterator[Batch]:
         """Hand on the rest; a sensor of a GPU says which in its name."""
