@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 STEP_S = 0.1
 WITHOUT_INFORMATION = ("constant", "small", "short", "throttled", "clock_moved", "stuck", "noise", "steady")
-KINDS = ("informative", *WITHOUT_INFORMATION)
+KINDS = ("informative", *WITHOUT_INFORMATION, "many_loads")
 
 
 class Truth(NamedTuple):
@@ -61,6 +61,8 @@ class Log(NamedTuple):
     end_s: Array
     load: NDArray[np.int64]  # which load; 0 is idle
     level_w: Array  # of each segment, cold, above idle
+    temperature_of_s: Array  # the moment of the board that each temperature shows, on the clock of the power
+    noise_c: float  # of the temperature before it is rounded
     truth: Truth
 
     def segments(self) -> NDArray[np.int64]:
@@ -90,11 +92,15 @@ def simulate(seed: int, count: int, kind: str = "informative", law: str = "linea
     assert kind in KINDS, kind
     logs: list[Log] = []
     for first in range(0, count, 100):
-        seeds = range(first, min(first + 100, count))
-        recipes = [recipe(np.random.default_rng([seed, KINDS.index(kind), n]), kind, law) for n in seeds]
-        power, temperature, fan = physics(recipes)
-        logs += [measure(r, power[k], temperature[k], fan[k]) for k, r in enumerate(recipes)]
+        drawn = recipes(seed, range(first, min(first + 100, count)), kind, law)
+        power, temperature, fan = physics(drawn)
+        logs += [measure(r, power[k], temperature[k], fan[k]) for k, r in enumerate(drawn)]
     return logs
+
+
+def recipes(seed: int, numbers: range, kind: str = "informative", law: str = "linear") -> list[Recipe]:
+    """What the logs of these numbers are made by."""
+    return [recipe(np.random.default_rng([seed, KINDS.index(kind), n]), kind, law) for n in numbers]
 
 
 def recipe(rng: np.random.Generator, kind: str, law: str) -> Recipe:
@@ -138,7 +144,8 @@ def loads(rng: np.random.Generator, kind: str) -> tuple[Array, NDArray[np.int64]
         return np.zeros(1), np.ones(1, dtype=np.int64), np.array([rng.uniform(120, 450)]), 300.0
     levels = np.concatenate([[0.0], rng.uniform(120, 450, 3)])
     plan = [(0, rng.uniform(20, 60))]
-    for _ in range(rng.integers(2, 5)):
+    few, most = (5, 9) if kind == "many_loads" else (2, 5)
+    for _ in range(rng.integers(few, most)):
         plan.append((int(rng.integers(1, 4)), rng.uniform(60, 150)))
         if rng.random() < 0.6:
             plan.append((0, rng.uniform(20, 80)))
@@ -207,7 +214,8 @@ def measure(r: Recipe, power: Array, temperature: Array, fan: Array) -> Log:
     tT = kept(rng, polls(rng, r.end_s, rng.uniform(30, 60) if slow else rng.choice([0.1, 0.5, 1.0])), slow)
     shown = last_update(rng, tT, truth.temperature_update_s)
     T = np.interp(shown - truth.lag_s, edges[1:-1], temperature)
-    T = np.floor(T + noise_of(rng, shown, 2.0 if truth.kind == "noise" else rng.uniform(0, 0.4)))
+    noise_c = 2.0 if truth.kind == "noise" else rng.uniform(0, 0.4)
+    T = np.floor(T + noise_of(rng, shown, noise_c))
     if truth.kind == "stuck":
         T = np.full_like(T, T[0])
     loaded = r.level_w[np.searchsorted(r.start_s, tp, side="right") - 1] > 0
@@ -220,7 +228,8 @@ def measure(r: Recipe, power: Array, temperature: Array, fan: Array) -> Log:
         clock = np.where(loaded, 1980 - 15 * np.round(10 + 10 * np.sin(tp / 7)), clock)
     return Log(
         tp, np.round(P, 2), clock, throttled, np.interp(seen - window / 2, edges[1:-1] + STEP_S / 2, fan),
-        tT + truth.offset_s, T, r.start_s, np.append(r.start_s[1:], r.end_s), r.load, r.level_w, truth,
+        tT + truth.offset_s, T, r.start_s, np.append(r.start_s[1:], r.end_s), r.load, r.level_w,
+        shown - truth.lag_s, noise_c, truth,
     )  # fmt: skip
 
 
