@@ -24,27 +24,59 @@ def power(view: Row, width: int | None = None) -> str:
         lines.append("  computed for this call; what is stored stays as it is")
     heat = [row for row in view["models"] if row["model"] in HEAT]
     view = {**view, "models": [row for row in view["models"] if row["model"] not in HEAT]}
+    twins = alike(view["windows"])
     ids = dict.fromkeys(row["sensor_id"] for key in PARTS for row in view[key])
     for sensor_id in ids:
         own = {key: [row for row in view[key] if row["sensor_id"] == sensor_id] for key in PARTS}
-        lines += ["", *_sensor(own, width)]
+        if not own["windows"] or sensor_id in twins:
+            lines += ["", *_sensor(own, width)]
+            lines += [f"  {_name(view, twin)} read the very same" for twin in twins.get(sensor_id, [])[1:]]
     lines += ["", *lines_of(heat, width)] if heat else []
     return "\n".join(visible(line) for line in lines) + "\n"
 
 
+def alike(windows: Sequence[Row]) -> dict[Any, list[Any]]:
+    """Sensors by number, each with those that read the very same in every window; a sensor is told of once.
+
+    A driver may give one reading two names, as ``power.draw`` and ``power.draw.average``.
+    """
+    read: dict[Any, list[Any]] = {}
+    for row in windows:
+        what = (row["gpu_index"], row["device"], row["window"], row["mean_power_w"], row["energy_j"])
+        read.setdefault(row["sensor_id"], []).append(what)
+    found: dict[Any, list[Any]] = {}
+    first: dict[Any, Any] = {}
+    for sensor_id, values in read.items():
+        told = all(power is not None for *_, power, _ in values)
+        found.setdefault(first.setdefault(tuple(values), sensor_id) if told else sensor_id, []).append(sensor_id)
+    return found
+
+
+def own_flags(window: Row, quality: Sequence[Row]) -> list[str]:
+    """Return the flags that are about this window, not about all that its sensor read."""
+    about = [row for row in quality if row["sensor_id"] == window["sensor_id"] and row["window"] == window["window"]]
+    return list(dict.fromkeys(str(row["flag"]) for row in about))
+
+
 def _sensor(own: Mapping[str, Sequence[Row]], width: int | None) -> Iterable[str]:
     first = next(row for rows in own.values() for row in rows)
-    gpu = "" if first["gpu_index"] is None else f" of GPU {first['gpu_index']}"
-    device = f" ({first['device']})" if first["device"] else ""
-    yield f"{first['sensor'] or 'the whole run'}{gpu}{device}"
+    yield _name(own, first["sensor_id"])
     if own["windows"]:
-        yield from str(render(HEADS, [_window(row) for row in own["windows"]], "table", width=width)).splitlines()
+        rows = [_window(row, own_flags(row, own["quality"])) for row in own["windows"]]
+        yield from str(render(HEADS, rows, "table", width=width)).splitlines()
         yield from _corrections(own["windows"])
     for part in (_coefficients(own["coefficients"]), models(own["models"]), _quality(own["quality"])):
         yield from part
 
 
-def _window(row: Row) -> dict[str, Any]:
+def _name(own: Mapping[str, Sequence[Row]], sensor_id: Any) -> str:
+    first = next(row for key in PARTS for row in own[key] if row["sensor_id"] == sensor_id)
+    gpu = "" if first["gpu_index"] is None else f" of GPU {first['gpu_index']}"
+    device = f" ({first['device']})" if first["device"] else ""
+    return f"{first['sensor'] or 'the whole run'}{gpu}{device}"
+
+
+def _window(row: Row, flags: Sequence[str]) -> dict[str, Any]:
     cells = (
         middle(str(row["window"]), 32),
         row["duration_s"],
@@ -53,7 +85,7 @@ def _window(row: Row) -> dict[str, Any]:
         interval(row, "corrected_power_w", "corrected_power_low_w", "corrected_power_high_w"),
         row["energy_j"],
         interval(row, "corrected_energy_j", "corrected_energy_low_j", "corrected_energy_high_j"),
-        row["quality"],
+        "; ".join(flags),
     )
     return dict(zip(HEADS, cells, strict=True))
 

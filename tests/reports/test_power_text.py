@@ -60,3 +60,24 @@ def test_equal_warnings_are_cut():
     shown = page(quality=[WARNING] * 7)
     assert shown.count("    gap: no reading for 3 s\n") == 5
     assert "    gap: and 2 more: -o json\n" in shown
+
+
+def test_a_window_names_what_is_its_own_and_the_sensor_the_rest():
+    late = WARNING | {"flag": "counter_disagrees", "window": "mix", "message": "3 % less"}
+    rows = [window("idle", quality="gap"), window("mix", quality="counter_disagrees; gap")]
+    shown = page(windows=rows, quality=[WARNING, late]).splitlines()
+    assert next(line for line in shown if line.startswith("idle")).endswith("2100")
+    assert next(line for line in shown if line.startswith("mix")).endswith("  counter_disagrees")
+    assert {"    gap: no reading for 3 s", "    counter_disagrees: mix: 3 % less"} <= set(shown)
+
+
+def test_one_reading_of_two_names_is_shown_once():
+    twin = {"sensor_id": 8, "sensor": "p.average"}
+    rows = [window("idle"), window("mix", mean_power_w=500.0)]
+    same = page(windows=rows + [row | twin for row in rows], quality=[WARNING, WARNING | twin])
+    assert same.count("\nmix") == 1
+    assert same.endswith("  p.average read the very same\n")
+    for other in (rows[1] | {"mean_power_w": 500.1}, rows[1] | {"gpu_index": 1}, rows[1] | {"energy_j": None}):
+        assert page(windows=[*rows, rows[0] | twin, other | twin]).count("\nmix") == 2
+    unknown = [window("mix", mean_power_w=None, energy_j=None)]
+    assert page(windows=unknown + [row | twin for row in unknown]).count("\nmix") == 2

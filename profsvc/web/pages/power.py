@@ -13,6 +13,7 @@ from profsvc.analysis.power import Options
 from profsvc.errors import InputError, NotFoundError
 from profsvc.reports import heat_map as of_map
 from profsvc.reports.model_text import interval
+from profsvc.reports.power_text import alike, own_flags
 from profsvc.views import heat_map, power_pictures
 from profsvc.views import power as of_power
 from profsvc.web.asked import Asked
@@ -108,23 +109,23 @@ def _map(engine: Engine, number: int) -> Figure | None:
 
 def _groups(view: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The windows and coefficients sensor by sensor, with what is said of all of them in words."""
-    ids = dict.fromkeys(row["sensor_id"] for row in view["windows"])
+    name_of = {row["sensor_id"]: row["sensor"] or "power" for row in view["windows"]}
     made = []
-    for sensor_id in ids:
-        windows = [_window(row) for row in view["windows"] if row["sensor_id"] == sensor_id]
+    for sensor_id, twins in alike(view["windows"]).items():
+        windows = [_window(row, view["quality"]) for row in view["windows"] if row["sensor_id"] == sensor_id]
         coefficients = [_coefficient(row) for row in view["coefficients"] if row["sensor_id"] == sensor_id]
         gpu = "" if windows[0]["gpu_index"] is None else f" of GPU {windows[0]['gpu_index']}"
         made.append({
-            "title": f"{windows[0]['sensor'] or 'power'}{gpu}", "windows": windows, "coefficients": coefficients,
-            "corrected": _corrected(windows), "refused": _refused(windows),
+            "title": f"{', '.join(name_of[twin] for twin in twins)}{gpu}", "windows": windows,
+            "coefficients": coefficients, "corrected": _corrected(windows), "refused": _refused(windows),
         })  # fmt: skip
     return made
 
 
-def _window(row: Row) -> dict[str, Any]:
-    """A window with its intervals as text."""
+def _window(row: Row, quality: Sequence[Row]) -> dict[str, Any]:
+    """A window with its intervals as text, and its own flags."""
     return dict(row) | {
-        "beware": (row["quality"] or "").replace("; ", " ")[:MOST_FLAGS],
+        "beware": " ".join(own_flags(row, quality))[:MOST_FLAGS],
         "corrected_w": interval(row, "corrected_power_w", "corrected_power_low_w", "corrected_power_high_w"),
         "corrected_j": interval(row, "corrected_energy_j", "corrected_energy_low_j", "corrected_energy_high_j"),
     }
