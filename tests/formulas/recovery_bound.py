@@ -1,13 +1,15 @@
-r"""How well the offset of two clocks can be known at best, from what made the logs and not from a way to estimate it.
+r"""How well offset and time constants can be known at best, from what made the logs and not from a way to estimate it.
 
-.. math:: F = \sum_i I(\mu_i, s)\, \nabla\mu_i \nabla\mu_i^T + W, \qquad \sigma_o^2 = (F^{-1})_{oo}
+.. math:: F = \sum_i I(\mu_i, s)\, \nabla\mu_i \nabla\mu_i^T + W, \qquad \sigma_d^2 = d^T F^{-1} d
 
 the bound of Cramer and Rao, with Fisher's information I of a reading in whole degrees. Known are the noise s, how many
 parts the board has, and the power but for when it stepped. Not known are the offset, the time constants, their ratio,
 the resistances, the level, what each part held at the begin, and where each step lies between two readings of the power
-(W). Who has to find out the rest from the logs as well knows the offset less well; who believes beforehand that a board
-may have been at rest when the log began, as two in three of these were, knows it somewhat better.
+(W). Who has to find out the rest from the logs as well knows them less well; who believes beforehand that a board may
+have been at rest when the log began, as two in three of these were, knows them somewhat better.
 """
+
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,17 +27,25 @@ LEAST_NOISE_C = 1e-2
 DEGREES = np.arange(-6.0, 8.0)[:, np.newaxis]
 
 
-def standard_errors(seed: int, count: int, kind: str = "informative") -> Array:
-    """Least standard error of the offset of each log that `synthetic_logs.simulate` makes of a seed [s]."""
-    errors: list[float] = []
+class Least(NamedTuple):
+    """Least standard errors: of the offset [s], and of the logarithms of the die's constants of rise and of decay."""
+
+    offset_s: float
+    rise: float
+    decay: float
+
+
+def least_errors(seed: int, count: int, kind: str = "informative") -> list[Least]:
+    """Of each log that `synthetic_logs.simulate` makes of a seed."""
+    errors: list[Least] = []
     for first in range(0, count, AT_ONCE):
         drawn = synthetic_logs.recipes(seed, range(first, min(first + AT_ONCE, count)), kind)
         power, temperature, fan = synthetic_logs.physics(drawn)
         slopes = slopes_of(drawn, power)
         for k, r in enumerate(drawn):
             log = synthetic_logs.measure(r, power[k], temperature[k], fan[k])
-            errors.append(standard_error(r, log, temperature[k], slopes[k]))
-    return np.array(errors)
+            errors.append(least_error(r, log, temperature[k], slopes[k]))
+    return errors
 
 
 def right_at_best(error_s: Array, within_s: float) -> Array:
@@ -43,7 +53,7 @@ def right_at_best(error_s: Array, within_s: float) -> Array:
     return np.asarray(erf(within_s / np.sqrt(2) / error_s))
 
 
-def standard_error(r: Recipe, log: Log, temperature: Array, slopes: Array) -> float:
+def least_error(r: Recipe, log: Log, temperature: Array, slopes: Array) -> Least:
     """Of one log, whose temperature has these slopes by the parameters of `follow`."""
     grid = STEP_S * np.arange(temperature.size)
     seen = np.unique(log.temperature_of_s)  # polls of one update tell the same
@@ -51,14 +61,17 @@ def standard_error(r: Recipe, log: Log, temperature: Array, slopes: Array) -> fl
     J = np.column_stack([*(np.interp(seen, grid, each) for each in slopes), np.ones(seen.size), -warming])
     W = np.zeros(J.shape[1])
     W[BOARD : BOARD + r.start_s.size - 1] = [unsure_s(log, at) ** -2 for at in r.start_s[1:].tolist()]
+    asked = np.zeros((3, J.shape[1]))
+    asked[0, -1] = asked[1:, 0] = asked[2, 2] = 1
     used = np.abs(J).max(axis=0) > 0
-    J, W = J[:, used], W[used]
+    J, W, asked = J[:, used], W[used], asked[:, used]
     # A flip is seen at the reading after it: no sensor without noise tells more than that.
     late = np.abs(warming) * np.diff(seen, append=seen[-1]) / np.sqrt(12)
     told = information(np.interp(seen, grid, temperature), np.maximum(np.hypot(log.noise_c, late), LEAST_NOISE_C))
     F = J.T @ (told[:, np.newaxis] * J) + np.diag(W)
     size = np.sqrt(np.diagonal(F))
-    return float(np.sqrt(np.linalg.inv(F / np.outer(size, size))[-1, -1]) / size[-1])
+    C = np.linalg.inv(F / np.outer(size, size)) / np.outer(size, size)
+    return Least(*np.sqrt(((asked @ C) * asked).sum(axis=1)).tolist())
 
 
 def slopes_of(drawn: list[Recipe], power: Array) -> Array:
