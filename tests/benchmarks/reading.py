@@ -232,9 +232,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--scale", type=float, default=1.0, help="part of the full size of each file")
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--only", choices=[title for title, _, _ in CASES], help="one of the files")
     wanted = parser.parse_args()
     print(f"{'work':18}{'rows':>10}{'MB':>7}{'profsvc s':>11}{'peer s':>9}{'ratio':>8}{'peak MB':>9}  peer")
     for title, lines, rows in CASES:
+        if wanted.only not in (None, title):
+            continue
         rows = max(int(rows * wanted.scale), 10)
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "export.csv"
