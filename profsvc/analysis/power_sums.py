@@ -133,7 +133,8 @@ def _counter(own: Measured, table: pd.DataFrame, begin: Floats, end: Floats) -> 
         own.beware("counter_reset", f"{series.name} fell {counted.resets} times: it was reset", counted.resets, "1")
     apart = ~ratio.agrees & ((ratio.high < 1) | (ratio.low > 1)) & (table["kind"] != RUN).to_numpy()
     for row in np.flatnonzero(apart):
-        words = f"power gives {100 * (ratio.ratio[row] - 1):+.1f} % of the energy that {series.name} counts"
+        away = 100 * (ratio.ratio[row] - 1)
+        words = f"power sums up to {abs(away):.1f} % {'more' if away > 0 else 'less'} energy than {series.name} counts"
         late = f"; {own.log.name} is {own.late_s:.2f} s late" if own.late_s else ""
         label = table["window"].iloc[row]
         own.beware("counter_disagrees", words + late, float(ratio.ratio[row]), "1", window=label)

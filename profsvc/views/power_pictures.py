@@ -1,6 +1,7 @@
 """The pictures of a run's power: what `profsvc.reports.power_plots` draws, out of the store."""
 
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
@@ -71,13 +72,14 @@ def drawn(engine: "Engine", view: Mapping[str, Any], form: str) -> list[Drawn]:
 def pictures(engine: "Engine", view: Mapping[str, Any]) -> list[Picture]:
     """Return the pictures of one power sensor of a view of power.
 
-    It is the first whose power is corrected, else the first with the least to beware of. The first picture has time as
-    its axis; the others are there only where a load ran on several numbers of SMs.
+    It is the first whose power is corrected, else the first with the least to beware of in its windows. The first
+    picture has time as its axis; the others are there only where a load ran on several numbers of SMs.
     """
     if not view["windows"]:
         raise NotFoundError(f"no power sensor of run {view['run']['name']!r} has readings enough for a picture")
-    rows = sorted(view["windows"], key=lambda row: (row["corrected_power_w"] is None, len(row["quality"] or "")))
-    sensor_id = rows[0]["sensor_id"]
+    doubts = Counter(row["sensor_id"] for row in view["quality"] if row["window"] is not None)
+    best = min(view["windows"], key=lambda row: (row["corrected_power_w"] is None, doubts[row["sensor_id"]]))
+    sensor_id = best["sensor_id"]
     windows = [row for row in view["windows"] if row["sensor_id"] == sensor_id]
     name = f"{windows[0]['sensor']} of run {view['run']['name']}"
     tracks, heat, bands, since = _over_time(engine, windows)

@@ -94,6 +94,18 @@ def test_the_pictures_of_a_sweep(engine: Engine) -> None:
         pictures(engine, power(engine, "sweep") | {"windows": []})
 
 
+def test_the_sensor_that_is_drawn_has_the_least_to_beware_of_in_its_windows(engine: Engine) -> None:
+    view = power(engine, "sweep")
+    own, other = (view["windows"][0][name] for name in ("sensor_id", "temperature_sensor_id"))
+    late = [row | {"sensor_id": other, "sensor": "power.draw"} for row in view["windows"]]
+    doubt = {"window": "mem, 1 SM", "flag": "counter_disagrees"}
+    told = [{"sensor_id": own, "window": None, "flag": "segments_left_out"}] * 3
+    for doubted, drawn in ((other, "power.draw.instant"), (own, "power.draw")):
+        quality = [*told, doubt | {"sensor_id": doubted}]
+        made = pictures(engine, view | {"windows": late + view["windows"], "quality": quality})
+        assert made[0].title == f"Power over time: {drawn} of run sweep"
+
+
 def test_the_corrected_power_is_drawn_where_there_is_one(engine: Engine) -> None:
     rows: list[dict[str, Any]] = [
         row | {"corrected_power_w": None, "coefficient_w_per_c": 2.0, "reference_temperature_c": 40.0}

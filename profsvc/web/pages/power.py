@@ -57,7 +57,7 @@ def show(request: Request) -> Response:
         request, "power.html", f"Power of run {name(info['name'], 60)}", links=_links(request, number, bool(sensors)),
         run=info, view=view, sensor=sensor, sensors=list(dict.fromkeys(str(one["name"]) for one in sensors)),
         pictures=_pictures(engine, view), map_of_die=map_of_die, groups=_groups(view),
-        quality=_quality(view["quality"]),
+        quality=_quality(view["quality"], alike(view["windows"])),
         models=[_spanned(row) for row in view["models"] if row["model"] != HEAT], model_columns=MODELS,
         heat=[_spanned(row) for row in view["models"] if row["model"] == HEAT], window_columns=WINDOWS,
         coefficient_columns=COEFFICIENTS,
@@ -160,13 +160,19 @@ def _refused(windows: Sequence[Row]) -> list[tuple[str, list[str]]]:
     return list(reasons.items())
 
 
-def _quality(rows: Sequence[Row]) -> list[dict[str, Any]]:
-    """What to beware of: a row a flag and message, with the windows that it is about."""
+def _quality(rows: Sequence[Row], twins: Mapping[Any, Sequence[Any]]) -> list[tuple[Row, list[Row]]]:
+    """What to beware of: of each flag of a sensor what is said first, and the rest; of sensors that are alike once."""
+    again = {twin for same in twins.values() for twin in same[1:]}
     found: dict[tuple[str, str], dict[str, Any]] = {}
     for row in rows:
+        if row["sensor_id"] in again:
+            continue
         one = found.setdefault((row["flag"], row["message"]), dict(row) | {"windows": []})
         one["windows"] += [f"{row['sensor']}, {row['window']}" if row["window"] else str(row["sensor"] or "the run")]
-    return list(found.values())
+    by_flag: dict[tuple[str, Any], list[Row]] = {}
+    for (flag, _), one in found.items():
+        by_flag.setdefault((flag, one["sensor_id"]), []).append(one)
+    return [(said[0], said[1:]) for said in by_flag.values()]
 
 
 def _power(name: str, title: str, kind: str = "number", of: str = "") -> Column:
