@@ -67,7 +67,7 @@ def _summary(rows: Sequence[Mapping[str, Any]]) -> str:
                 share(r["memory_pct"]),
                 _text(r["bound"] or r["reason"]),
                 bounded(r["potential"], r["flags"]),
-                bounded(r["ceiling"], r["flags"]),
+                bounded(r["ceiling"], r["ceiling_flags"]),
                 _text(r["first"]),
             ]
             for r in labelled(rows)

@@ -70,7 +70,7 @@ LAUNCHES = (
     Column("memory", "memory", "light", "sol_memory_fraction", where),
     Column("limit", "limited by"),
     Column("potential", "potential", "speedup", "potential", where, sort="potential", flags="flags"),
-    Column("ceiling", "ceiling", "speedup", "v1_potential.speedup_ceiling", flags="flags"),
+    Column("ceiling", "ceiling", "speedup", "v1_potential.speedup_ceiling", flags="ceiling_flags"),
     Column("first", "what to do first", explain="advice.saving"),
 )
 MEANS = (
@@ -79,7 +79,7 @@ MEANS = (
     Column("duration_ns", "mean duration", "duration", "run.mean_duration"),
     Column("limit", "limited by"),
     Column("potential", "potential", "speedup", "v1_potential.speedup", flags="flags"),
-    Column("ceiling", "ceiling", "speedup", "v1_potential.speedup_ceiling", flags="flags"),
+    Column("ceiling", "ceiling", "speedup", "v1_potential.speedup_ceiling", flags="ceiling_flags"),
     Column("first", "what to do first", explain="advice.saving"),
 )
 CRITERIA = (
