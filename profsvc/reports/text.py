@@ -191,7 +191,8 @@ def _kernels(view: Mapping[str, Any], width: int | None) -> list[str]:
     """All launches by kernel, where not all of them have a row."""
     if not view["truncated"]:
         return []
-    rows = [{title: row[name] for name, title in KERNELS.items()} for row in view["kernels"]]
+    rows = [{title: row[name] for name, title in KERNELS.items()}
+            for row in labelled(view["kernels"], "kernel_short", "kernel")]  # fmt: skip
     rows = [row | {"kernel": middle(str(row["kernel"]), 40)} for row in rows]
     more = [f'  and more kernels: profsvc sql "{ALL_KERNELS.format(view["run"]["run_id"])}"']
     table = str(render(list(KERNELS.values()), rows, "table", width=width)).splitlines()
@@ -202,6 +203,7 @@ def _means(kernels: Sequence[Row], width: int | None) -> list[str]:
     """The kernels that are known by means over their launches, the longest in all first."""
     if not kernels:
         return []
+    kernels = labelled(kernels)
     rows = [
         {title: row[name] for name, title in MEANS.items()}
         | {MEANS[name]: bounded(row[name], row[flags]) for name, flags in BOUNDED.items()}
