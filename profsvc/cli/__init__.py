@@ -50,7 +50,7 @@ class Commands(TyperGroup):
             say(f"Error: {error}")
             raise typer.Exit(error.exit_code) from None
         except BrokenPipeError:
-            sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115
+            sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115  # open to the end of the process
             raise typer.Exit(0) from None
         except Exception as error:
             if isinstance(error, (typer.Exit, typer.Abort)) or os.environ.get("PROFSVC_DEBUG"):

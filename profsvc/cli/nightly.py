@@ -41,7 +41,7 @@ def nightly(
     ] = "",
     channel: Annotated[
         list[str], typer.Option(help="Send it to this channel of the file of PROFSVC_CHANNELS; repeatable.")
-    ] = [],  # noqa: B006
+    ] = [],
     listed: Annotated[
         bool, typer.Option("--list", help="Make none: list those that are stored, and what became of each sending.")
     ] = False,

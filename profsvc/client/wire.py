@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 from urllib.parse import quote
 
 import httpx
@@ -88,7 +88,7 @@ def opened(source: str | Path | BinaryIO) -> Iterator[tuple[BinaryIO, str]]:
         return
     with tempfile.SpooledTemporaryFile(max_size=IN_MEMORY) as copy:
         shutil.copyfileobj(source, copy, PIECE)
-        yield copy, "upload"  # type: ignore[misc]
+        yield cast(BinaryIO, copy), "upload"
 
 
 def digest(stream: BinaryIO) -> str:

@@ -67,6 +67,9 @@ class RunFilter(NamedTuple):
     """``key`` or ``key=value``."""
 
 
+EVERY_RUN = RunFilter()
+
+
 class RunPage(NamedTuple):
     """A page of runs, whether more follow, and how many there are; ``COUNTED + 1`` stands for more than counted."""
 
@@ -77,7 +80,7 @@ class RunPage(NamedTuple):
 
 def list_runs(
     engine: Engine,
-    only: RunFilter = RunFilter(),  # noqa: B008
+    only: RunFilter = EVERY_RUN,
     *,
     order: str = "-run",
     skip: int = 0,
