@@ -86,7 +86,10 @@ def list_(context: typer.Context, output: Output = "table") -> None:
     """
     from profsvc import store
 
-    put(COLUMNS, store.select(engine_of(context), "v1_schedules"), output)
+    rows = store.select(engine_of(context), "v1_schedules")
+    put(COLUMNS, rows, output)
+    if not rows:
+        say('nothing is scheduled; such as: profsvc schedule add nightly --cron "0 6 * * *"')
 
 
 Number = Annotated[int, typer.Argument(help="The schedule by its number.")]

@@ -47,7 +47,10 @@ def list_(context: typer.Context, output: Output = "table") -> None:
     """
     from profsvc import store
 
-    put(COLUMNS, store.list_tokens(engine_of(context)), output)
+    rows = store.list_tokens(engine_of(context))
+    put(COLUMNS, rows, output)
+    if not rows:
+        say("there is no token, so the service answers without one, to this machine alone: profsvc token create NAME")
 
 
 @group.command()
