@@ -34,8 +34,13 @@ def given(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def quoted(name: str | int) -> str:
-    """Return the name of a run as a part of a path."""
-    return quote(str(name), safe="")
+    """Return the name of a run as a part of a path, of which the way there takes nothing for a folder.
+
+    >>> quoted("lab/today"), quoted("..")
+    ('lab%2Ftoday', '%2E%2E')
+    """
+    text = str(name)
+    return quote(text, safe="") if text.strip(".") else "%2E" * len(text)
 
 
 @contextmanager
