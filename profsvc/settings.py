@@ -3,6 +3,7 @@
 The rest of the program gets values as arguments; only the front doors read this table.
 """
 
+import importlib.metadata
 import math
 import os
 from collections.abc import Mapping
@@ -38,6 +39,14 @@ SETTINGS = (
     Setting("channels", "", "TOML file that names where reports are sent: mail, Slack, Teams, Mattermost, folders."),
     Setting("sql_rows", 10000, "Row limit of a query given by a user; a longer result is cut, loudly."),
 )
+
+
+def version() -> str:
+    """Return the version of this program; 0 where it is imported from a checkout without being installed."""
+    try:
+        return importlib.metadata.version("profsvc")
+    except importlib.metadata.PackageNotFoundError:
+        return "0"
 
 
 def load(environment: Mapping[str, str] | None = None) -> dict[str, str | bool | int | float]:

@@ -75,7 +75,7 @@ def drive(url: str, folder: str, ledger: str, numbers: list[int], runs: int = 0)
     try:
         engine = store.open_store(url)
         files = store.files_of(engine, folder)
-        with open(ledger, "ab", buffering=0) as book:  # noqa: PTH123
+        with Path(ledger).open("ab", buffering=0) as book:
             for number in numbers:
                 data = content(number)
                 load.SHORT = 100 if number % 2 else 20_000  # half of the files wait beside the store, as long ones do

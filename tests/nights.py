@@ -113,7 +113,7 @@ def _windows(rng: np.random.Generator, upload_id: int, temperature_c: float, mor
 
 def report(engine: Engine, night: int, **options: object) -> dict:
     """Report a night that is already over."""
-    return report_of_night(engine, night=day(night), **options)  # type: ignore[arg-type]
+    return report_of_night(engine, night=day(night), **options)
 
 
 def quantities(rows: Sequence[dict]) -> list[tuple[str, str]]:

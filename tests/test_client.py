@@ -132,6 +132,14 @@ def failing(status, code, **headers):
     return httpx.Response(status, json=said, headers=headers)
 
 
+@pytest.mark.parametrize("name", ["a/b", "a\nb", "a\n", "\n", "..", ".", "../b", "q?#%2F", " ä;:@&=+$,"])
+def test_a_run_is_found_by_whatever_name_it_has(client, profile, name):
+    for number, one in enumerate(("a", "b", name)):
+        client.submit(io.BytesIO(profile.replace(b"saxpy", b"saxp%d" % number)), file_name="a.csv", run=one)
+    assert client.run(name)["run"]["name"] == name
+    assert client.run(f"default/{name}")["run"]["name"] == name
+
+
 def test_what_passes_by_itself_is_tried_again():
     good = httpx.Response(200, json={"ok": True, "run": {}})
     transport, asked = answering(

@@ -48,7 +48,7 @@ __all__ = [
     "of_run",
 ]
 
-VERSION = "5"
+VERSION = "6"
 """Raised when any number changes for the same input."""
 
 

@@ -9,7 +9,7 @@ import pandas as pd
 from profsvc.analysis.useful_time import UNITS, Counts, busy, taken_whole, useful_times
 from profsvc.formulas.flags import Flag
 from profsvc.formulas.speedup import potential_speedup
-from profsvc.formulas.useful_work import joint_bound, latency_saving, waste_saving
+from profsvc.formulas.useful_work import JointBound, joint_bound, latency_saving, waste_saving
 
 MEMORY = ("dram", "l2", "l1")
 # What no rearrangement of the same arithmetic can avoid: data from DRAM, and the arithmetic itself.
@@ -67,6 +67,18 @@ def _most_unknown(c: Counts, times: pd.DataFrame, share: np.ndarray, T: np.ndarr
     return np.where(times.isna(), busiest * T[:, None] / share, 0.0)
 
 
+def _sides(bound: JointBound, most: np.ndarray, whole: pd.DataFrame) -> np.ndarray:
+    """Return the flags of a bound on the side, or the sides, that it lies on.
+
+    ``most``: time that its ideal time may be if units whose useful time is not known need the most they can, in ns;
+    ``whole``: of which units all work is taken as useful. Only the unit that sets the ideal time matters: what the
+    others need at most is less than what it needs.
+    """
+    is_floor = whole.to_numpy(dtype=bool)[np.arange(len(most)), bound.unit]
+    flags = np.where(most > bound.ideal, int(Flag.UPPER_BOUND), 0) + np.where(is_floor, int(Flag.LOWER_BOUND), 0)
+    return np.asarray(flags * (bound.unit >= 0), dtype="int64")
+
+
 def potential(
     counters: pd.DataFrame,
     figures: pd.DataFrame,
@@ -88,14 +100,18 @@ def potential(
     roof = joint_bound(T, ramp, times[list(ROOFLINE)].to_numpy(), np.array([attainable[u] for u in ROOFLINE]))
     arithmetic = times[["fp32", "fp64", "tensor"]].fillna(0.0).max(axis=1).to_numpy()
     most = _most_unknown(c, times, share, T)
-    hides_roof = most[:, [UNITS.index(unit) for unit in ROOFLINE]].max(axis=1) > roof.ideal
+    most_roof = most[:, [UNITS.index(unit) for unit in ROOFLINE]].max(axis=1)
     has_roof = (arithmetic > TRACE * T) | (times["dram"].fillna(0.0).to_numpy() > TRACE * T)
     is_drain_known = (c["sm_active_cycles_max"] >= 0) & (c["sm_elapsed_cycles_avg"] > 0)
     drain = np.where(is_drain_known, ramp, T)
-    flags = np.where(np.fmin(T, drain + most.max(axis=1)) > joint.ideal, int(Flag.UPPER_BOUND), 0)
-    # Only the unit that sets the ideal time matters: what the others need at most is less than what it needs.
-    is_floor = taken_whole(counters, figures).to_numpy(dtype=bool)[np.arange(len(T)), joint.unit]
-    flags = (flags + np.where(is_floor, int(Flag.LOWER_BOUND), 0)) * (joint.unit >= 0)
+    whole = taken_whole(counters, figures)
+    flags = _sides(joint, np.fmin(T, drain + most.max(axis=1)), whole)
+    is_roof_sure = ((times > TRACE * T[:, None]) & ~whole)[list(ROOFLINE)].any(axis=1).to_numpy()
+    roof_flags = _sides(roof, np.fmin(T, drain + most_roof), whole[list(ROOFLINE)])
+    roof_flags |= np.where(is_roof_sure, 0, int(Flag.UPPER_BOUND))
+    # Where data and arithmetic are not seen, they may be there after all and leave less to do than all units.
+    unseen = np.where(times[list(ROOFLINE)].isna().any(axis=1), int(Flag.LOWER_BOUND), 0)
+    ceiling = np.where(most_roof > roof.ideal, np.nan, np.where(has_roof, roof.speedup, joint.speedup))
     rows = pd.DataFrame(
         {
             "bound": bounds_of(c),
@@ -104,10 +120,11 @@ def potential(
             "arith_throughput_ratio": ratio["arith"],
             "speedup": joint.speedup,
             "speedup_as_published": _published(c, figures, measured or {}),
-            "speedup_ceiling": np.where(hides_roof, np.nan, np.where(has_roof, roof.speedup, joint.speedup)),
+            "speedup_ceiling": ceiling,
             "ideal_ns": joint.ideal,
             "duration_ns": T,
-            "flags": flags.astype("int64"),
+            "ceiling_flags": np.where(has_roof, roof_flags, flags | unseen) * ~np.isnan(ceiling),
+            "flags": flags,
             "reason": [_reason(t, i) for t, i in zip(T, joint.unit, strict=True)],
         },
         index=counters.index,
@@ -155,6 +172,9 @@ def of_run(launches: pd.DataFrame, others: int = 0, others_ns: float = 0.0) -> d
     def weighted(column: str) -> float:
         return float(np.nansum(launches[column].to_numpy(dtype="float64")[known] * T[known]) / np.nansum(T[known]))
 
+    def any_of(column: str) -> int:
+        return int(np.bitwise_or.reduce(launches[column].to_numpy(dtype="int64")[known])) | rests
+
     return {
         "bound": heaviest("bound", np.nan_to_num(T)),
         "ideal_bound": heaviest("ideal_bound", np.where(known, ideal, 0.0)),
@@ -165,7 +185,8 @@ def of_run(launches: pd.DataFrame, others: int = 0, others_ns: float = 0.0) -> d
         "speedup_ceiling": total / (float(least.sum()) + others_ns),
         "ideal_ns": rest,
         "duration_ns": total,
-        "flags": int(np.bitwise_or.reduce(launches["flags"].to_numpy(dtype="int64")[known])) | rests,
+        "ceiling_flags": 0 if np.isnan(least.sum()) else any_of("ceiling_flags"),
+        "flags": any_of("flags"),
         "reason": None,
     }
 

@@ -22,11 +22,12 @@ from profsvc.analysis.power_models import idle, thermal
 from profsvc.analysis.power_sensor import INSTANT, Measured, Options, measured
 from profsvc.analysis.power_sums import sums
 from profsvc.analysis.power_sweeps import sweeps
+from profsvc.analysis.power_windows import IDLE
 from profsvc.formulas.plateaus import change_points
 
 __all__ = ["FRAMES", "VERSION", "Options", "analyze_power"]
 
-VERSION = "1"
+VERSION = "2"
 """Raised when any number changes for the same input."""
 
 FRAMES = ("power_windows", "power_coefficients", "power_models", "power_quality")
@@ -81,8 +82,10 @@ def _analyzed(
     table, found = sums(own, windows)
     idle_w = idle(own, table)
     table["idle_power_w"] = idle_w
-    table["runtime_power_w"] = table["mean_power_w"] - table["idle_power_w"]
-    table["runtime_energy_j"] = table["energy_j"] - table["idle_power_w"] * table["duration_s"]
+    # Idle power is the mean over idle time: what is left of it above itself is rounding, and no load's.
+    runs = table["kind"] != IDLE
+    table["runtime_power_w"] = (table["mean_power_w"] - idle_w).where(runs)
+    table["runtime_energy_j"] = (table["energy_j"] - idle_w * table["duration_s"]).where(runs)
     table, coefficients = corrected(own, table, found, options)
     warmth = own.companions.get("temperature")
     if warmth is None or warmth.sensor_id not in followed:

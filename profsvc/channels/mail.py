@@ -78,9 +78,9 @@ def composed(message: Message, channel: Channel) -> EmailMessage:
     mail.set_content(whole(message.forms["txt"]) + (f"\n{link}\n" if link else ""))
     html, pictures = _apart(whole(message.forms["html"]), name)
     mail.add_alternative(html, subtype="html")
-    page = mail.get_payload(1)
+    _, page = mail.iter_parts()
     for number, picture in enumerate(pictures):
-        page.add_related(picture, "image", "png", cid=f"<{number}.{name}@profsvc>")  # type: ignore[union-attr]
+        page.add_related(picture, "image", "png", cid=f"<{number}.{name}@profsvc>")
     return mail
 
 

@@ -50,7 +50,7 @@ class Commands(TyperGroup):
             say(f"Error: {error}")
             raise typer.Exit(error.exit_code) from None
         except BrokenPipeError:
-            sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115
+            sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115  # open to the end of the process
             raise typer.Exit(0) from None
         except Exception as error:
             if isinstance(error, (typer.Exit, typer.Abort)) or os.environ.get("PROFSVC_DEBUG"):
@@ -75,10 +75,21 @@ app = typer.Typer(
 )
 
 
+def _tell_version(wanted: bool) -> None:
+    if wanted:
+        from profsvc import settings
+
+        typer.echo(f"profsvc {settings.version()}")
+        raise typer.Exit
+
+
 @app.callback()
 def options(
     context: typer.Context,
     store: str = typer.Option("", "--store", help="Store to use: a path or a database URL (or PROFSVC_STORE)."),
+    version: bool = typer.Option(
+        False, "--version", help="Show the version and exit.", callback=_tell_version, is_eager=True
+    ),
 ) -> None:
     """Keep the options that hold for every command."""
     context.obj = {"store": store}

@@ -71,7 +71,7 @@ def prune(
     project: Annotated[str, typer.Option(help="Only runs of this project.")] = "",
     keep_tagged: Annotated[
         list[str], typer.Option(help="KEY or KEY=VALUE, runs with this tag stay; may be repeated.")
-    ] = [],  # noqa: B006
+    ] = [],
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only list what would go.")] = False,
     yes: Sure = False,
 ) -> None:

@@ -76,7 +76,10 @@ def undelete(
 
     engine = engine_of(context)
     if not uploads:
-        put(DELETED, [{name: row[name] for name in DELETED} for row in store.deleted_uploads(engine)], output)
+        rows = store.deleted_uploads(engine)
+        put(DELETED, [{name: row[name] for name in DELETED} for row in rows], output)
+        if not rows:
+            say("no upload is deleted that could be had back")
         return
     files = files_of(engine)
     for number in uploads:

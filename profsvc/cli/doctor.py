@@ -21,10 +21,10 @@ def doctor(
 
       profsvc doctor
     """
-    from profsvc import store
+    from profsvc import analysis, store
 
     engine = engine_of(context, as_it_is=True)
-    checks = store.examine(engine, lambda: files_of(engine), deep)
+    checks = store.examine(engine, lambda: files_of(engine), deep, analysis.VERSION)
     put(store.Check._fields, [check._asdict() for check in checks], output)
     if failed := [check.check for check in checks if check.state == "fail"]:
         raise ServiceError(f"{len(failed)} of {len(checks)} checks failed: {', '.join(failed)}")

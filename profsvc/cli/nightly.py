@@ -19,12 +19,14 @@ FORMS = ("text", "md", "html", "json")
 ENDINGS = {"text": "txt"}
 FAIL_ON = ("new", "worse")
 LISTS = ("text", "json")
+ROWS = 'profsvc sql "select * from v1_reports" -o csv'
 
 
-def _form(text: str) -> str:
-    if text not in FORMS:
-        raise UsageError(f"-o {text!r} is no form of a report; choose one of {', '.join(FORMS)}")
-    return text
+def _check_form(text: str, *, listed: bool) -> None:
+    allowed, what = (LISTS, "the list of reports") if listed else (FORMS, "a report")
+    if text not in allowed:
+        rows = f"; as rows: {ROWS}" if listed else ""
+        raise UsageError(f"-o {text!r} is no form of {what}; choose one of {', '.join(allowed)}{rows}")
 
 
 def nightly(
@@ -41,12 +43,12 @@ def nightly(
     ] = "",
     channel: Annotated[
         list[str], typer.Option(help="Send it to this channel of the file of PROFSVC_CHANNELS; repeatable.")
-    ] = [],  # noqa: B006
+    ] = [],
     listed: Annotated[
         bool, typer.Option("--list", help="Make none: list those that are stored, and what became of each sending.")
     ] = False,
     output: Annotated[
-        str, typer.Option("-o", "--output", help="text, md, html or json.", metavar="FORM", callback=_form)
+        str, typer.Option("-o", "--output", help="text, md, html or json; of --list text or json.", metavar="FORM")
     ] = "text",
 ) -> None:
     """Report what changed since the last report, worst first; 'nothing changed' in one line.
@@ -70,6 +72,7 @@ def nightly(
     from profsvc.pipeline.night import report_of_night
     from profsvc.reports import nightly as written
 
+    _check_form(output, listed=listed)
     if listed:
         _list(context, project or None, output)
         return
@@ -110,8 +113,6 @@ def _list(context: typer.Context, project: str | None, output: str) -> None:
     from profsvc.reports.rows import visible
     from profsvc.views import nightly as of_nights
 
-    if output not in LISTS:
-        raise UsageError(f"--list is written as {' or '.join(LISTS)}, not as {output}")
     service = service_of(context)
     found = service.reports(project) if service else of_nights.told(engine_of(context), project)
     if output == "json":
@@ -121,6 +122,8 @@ def _list(context: typer.Context, project: str | None, output: str) -> None:
         lines = [f"{row['night']}  {row['project'] or 'all'}  report {row['report_id']}: {row['one_line']}"]
         lines += [f"  {of_nights.sent(one)}" for one in row["deliveries"]]
         typer.echo("\n".join(map(visible, lines)))
+    if not found["reports"]:
+        say("no report is stored; make one with: profsvc report nightly")
     if found["truncated"]:
         say(f"only the newest {len(found['reports'])} reports; v1_reports and v1_deliveries hold all")
 

@@ -26,7 +26,7 @@ def sql(
     query: Annotated[str, typer.Argument(help="One SELECT over the v1_ views; - reads it from stdin.")] = "",
     param: Annotated[
         list[str], typer.Option(help="k=v for :k in the query, as text: cast(:k as real) is its number; repeatable.")
-    ] = [],  # noqa: B006
+    ] = [],
     limit: Annotated[int, typer.Option(min=0, help="Row limit; 0 is PROFSVC_SQL_ROWS.")] = 0,
     out: Annotated[Path | None, typer.Option(help="Write the whole result to this file: csv, ndjson, parquet.")] = None,
     whole: Annotated[bool, typer.Option("--all", help="Write the whole result to stdout.")] = False,

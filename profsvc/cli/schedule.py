@@ -39,11 +39,11 @@ def add(
     cron: Annotated[str, typer.Option(help="Minute, hour, day of the month, month, day of the week.")],
     zone: Annotated[str, typer.Option(help="Zone whose clock it goes by, such as Europe/Berlin.")] = "UTC",
     project: Annotated[str, typer.Option(help="Only this project; nightly and prune alone.")] = "",
-    channel: Annotated[list[str], typer.Option(help="Channel that gets the nightly report; repeatable.")] = [],  # noqa: B006
+    channel: Annotated[list[str], typer.Option(help="Channel that gets the nightly report; repeatable.")] = [],
     setting: Annotated[
         list[str],
         typer.Option("--set", help="KEY=VALUE, what else the kind takes, such as folder=/backups; repeatable."),
-    ] = [],  # noqa: B006
+    ] = [],
 ) -> None:
     """Have something done again and again, by `profsvc serve` or `profsvc scheduler`, once however many of them run.
 
@@ -86,7 +86,10 @@ def list_(context: typer.Context, output: Output = "table") -> None:
     """
     from profsvc import store
 
-    put(COLUMNS, store.select(engine_of(context), "v1_schedules"), output)
+    rows = store.select(engine_of(context), "v1_schedules")
+    put(COLUMNS, rows, output)
+    if not rows:
+        say('nothing is scheduled; such as: profsvc schedule add nightly --cron "0 6 * * *"')
 
 
 Number = Annotated[int, typer.Argument(help="The schedule by its number.")]

@@ -31,10 +31,10 @@ def serve(
     root_path: Annotated[str, typer.Option(help="Path that a proxy serves it under, such as /tools/profsvc.")] = "",
     allowed_host: Annotated[
         list[str], typer.Option(help="Name that it answers to besides its own; * is any; repeatable.")
-    ] = [],  # noqa: B006
+    ] = [],
     trusted_proxy: Annotated[
         list[str], typer.Option(help="Address of a proxy whose X-Forwarded-For is believed; repeatable.")
-    ] = [],  # noqa: B006
+    ] = [],
     no_schedule: Annotated[
         bool, typer.Option("--no-schedule", help="Leave the schedules to others, such as profsvc scheduler.")
     ] = False,

@@ -16,7 +16,7 @@ def create(
     name: Annotated[str, typer.Argument(help="What it is for, such as ci.")],
     scope: Annotated[
         list[str], typer.Option(help="upload, read, sql or admin (all of them); repeatable. Default: upload and read.")
-    ] = [],  # noqa: B006
+    ] = [],
     project: Annotated[str, typer.Option(help="Only this project; then upload and read alone are possible.")] = "",
     days: Annotated[float, typer.Option(min=0, help="It holds for so many days; 0: until it is revoked.")] = 0,
 ) -> None:
@@ -47,7 +47,10 @@ def list_(context: typer.Context, output: Output = "table") -> None:
     """
     from profsvc import store
 
-    put(COLUMNS, store.list_tokens(engine_of(context)), output)
+    rows = store.list_tokens(engine_of(context))
+    put(COLUMNS, rows, output)
+    if not rows:
+        say("there is no token, so the service answers without one, to this machine alone: profsvc token create NAME")
 
 
 @group.command()

@@ -79,7 +79,7 @@ def upload(
     project: Annotated[str, typer.Option(help="Project of the run.")] = "default",
     device: Annotated[str, typer.Option(help="Device, where the files do not name it.")] = "",
     commit: Annotated[str, typer.Option(help="Commit that was measured.")] = "",
-    tag: Annotated[list[str], typer.Option(help="key=value, kept with the run; may be repeated.")] = [],  # noqa: B006
+    tag: Annotated[list[str], typer.Option(help="key=value, kept with the run; may be repeated.")] = [],
     form: Annotated[str, typer.Option("--format", help="Reader to use, instead of recognising the file.")] = "",
     timezone: Annotated[
         str, typer.Option(help="Zone of the clock of logs that name none, such as Europe/Berlin.")
@@ -91,10 +91,10 @@ def upload(
             help="NAME=QUANTITY:UNIT, what a column of a log is, such as Main=power:mW, t=time:ms, Note=skip, #2=...; "
             "may be repeated. The files are read as format timeseries."
         ),
-    ] = [],  # noqa: B006
+    ] = [],
     position: Annotated[
         list[str], typer.Option(help="CHANNEL=X,Y, where a channel sits on the die in mm; may be repeated.")
-    ] = [],  # noqa: B006
+    ] = [],
     check: Annotated[bool, typer.Option("--check", help="Only say what would be stored; nothing is written.")] = False,
     output: Output = "",
 ) -> None:

@@ -106,7 +106,7 @@ def watch(
     ] = "",
     project: Annotated[str, typer.Option(help="Project of the runs.")] = "default",
     device: Annotated[str, typer.Option(help="Device, where the files do not name it.")] = "",
-    tag: Annotated[list[str], typer.Option(help="key=value, kept with the runs; may be repeated.")] = [],  # noqa: B006
+    tag: Annotated[list[str], typer.Option(help="key=value, kept with the runs; may be repeated.")] = [],
     timezone: Annotated[str, typer.Option(help="Zone of the clock of logs that name none.")] = "",
     every: Annotated[float, typer.Option(min=0.05, help="Seconds from one look to the next.")] = 5.0,
     once: Annotated[bool, typer.Option("--once", help="Take what is there and settled, then end: for cron.")] = False,

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 from urllib.parse import quote
 
 import httpx
@@ -34,8 +34,13 @@ def given(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def quoted(name: str | int) -> str:
-    """Return the name of a run as a part of a path."""
-    return quote(str(name), safe="")
+    """Return the name of a run as a part of a path, of which the way there takes nothing for a folder.
+
+    >>> quoted("lab/today"), quoted("..")
+    ('lab%2Ftoday', '%2E%2E')
+    """
+    text = str(name)
+    return quote(text, safe="") if text.strip(".") else "%2E" * len(text)
 
 
 @contextmanager
@@ -88,7 +93,7 @@ def opened(source: str | Path | BinaryIO) -> Iterator[tuple[BinaryIO, str]]:
         return
     with tempfile.SpooledTemporaryFile(max_size=IN_MEMORY) as copy:
         shutil.copyfileobj(source, copy, PIECE)
-        yield copy, "upload"  # type: ignore[misc]
+        yield cast(BinaryIO, copy), "upload"
 
 
 def digest(stream: BinaryIO) -> str:

@@ -67,7 +67,7 @@ def _summary(rows: Sequence[Mapping[str, Any]]) -> str:
                 share(r["memory_pct"]),
                 _text(r["bound"] or r["reason"]),
                 bounded(r["potential"], r["flags"]),
-                bounded(r["ceiling"], r["flags"]),
+                bounded(r["ceiling"], r["ceiling_flags"]),
                 _text(r["first"]),
             ]
             for r in labelled(rows)
@@ -80,7 +80,8 @@ def _kernels(view: Mapping[str, Any]) -> str:
     if not view["truncated"]:
         return ""
     heads = [(title, "" if name == "kernel_short" else "n") for name, title in KERNELS.items()]
-    table = _table(heads, ([_text(row[name]) for name in KERNELS] for row in view["kernels"]))
+    named = labelled(view["kernels"], "kernel_short", "kernel")
+    table = _table(heads, ([_text(row[name]) for name in KERNELS] for row in named))
     return f"{table}<p><strong>{'<br>'.join(_text(line) for line in cut(view) if line)}</strong></p>"
 
 

@@ -28,7 +28,8 @@ KERNELS = {
     "kernel_short": "kernel", "launches": "launches", "total_ms": "total ms", "share_pct": "share %",
     "mean_us": "mean us", "p95_us": "p95 us", "max_us": "max us",
 }  # fmt: skip
-BOUNDED = ("potential", "ceiling")
+# What may be a bound -> its flags.
+BOUNDED = {"potential": "flags", "ceiling": "ceiling_flags"}
 # What stands before a potential of which not all is known.
 SIGNS = {(): "", ("LOWER_BOUND",): "≥ ", ("UPPER_BOUND",): "≤ ", ("LOWER_BOUND", "UPPER_BOUND"): "~ "}
 NOT_ALL = "≥ at least, ≤ at most, ~ either: the export does not count all of it; collect it with: ncu --set full"
@@ -123,10 +124,11 @@ def run(view: Mapping[str, Any], width: int | None = None) -> str:
         lines += _upload(upload)
     rows = [
         {SUMMARY[k]: middle(str(v), 28) if k == "kernel" else v for k, v in row.items() if k in SUMMARY}
-        | {SUMMARY[name]: bounded(row[name], row["flags"]) for name in BOUNDED}
+        | {SUMMARY[name]: bounded(row[name], row[flags]) for name, flags in BOUNDED.items()}
         for row in labelled(view["launches"])
     ]
-    is_bound = any("_BOUND" in (row["flags"] or "") for row in [*view["launches"], *view["means"]])
+    bounds = [row[flags] for row in [*view["launches"], *view["means"]] for flags in BOUNDED.values()]
+    is_bound = any(map(sign_of, bounds))
     lines += _kernels(view, width)
     if rows:
         lines += ["", *str(render(list(SUMMARY.values()), rows, "table", width=width)).splitlines()]
@@ -145,7 +147,7 @@ def run(view: Mapping[str, Any], width: int | None = None) -> str:
             f"whole run: {whole['duration_ns'] / 1e6:.4g} ms of kernels, "
             f"potential {bounded(whole['speedup'], whole['flags'])} "
             f"({whole['ideal_ns'] / 1e6:.4g} ms), "
-            f"ceiling {bounded(whole['speedup_ceiling'], whole['flags']) or 'unknown'}",
+            f"ceiling {bounded(whole['speedup_ceiling'], whole['ceiling_flags']) or 'unknown'}",
         ]
     lines += _of_run(view["criteria"])
     by_means = {row["kernel_full"] for row in view["means"]}
@@ -189,7 +191,8 @@ def _kernels(view: Mapping[str, Any], width: int | None) -> list[str]:
     """All launches by kernel, where not all of them have a row."""
     if not view["truncated"]:
         return []
-    rows = [{title: row[name] for name, title in KERNELS.items()} for row in view["kernels"]]
+    rows = [{title: row[name] for name, title in KERNELS.items()}
+            for row in labelled(view["kernels"], "kernel_short", "kernel")]  # fmt: skip
     rows = [row | {"kernel": middle(str(row["kernel"]), 40)} for row in rows]
     more = [f'  and more kernels: profsvc sql "{ALL_KERNELS.format(view["run"]["run_id"])}"']
     table = str(render(list(KERNELS.values()), rows, "table", width=width)).splitlines()
@@ -200,9 +203,10 @@ def _means(kernels: Sequence[Row], width: int | None) -> list[str]:
     """The kernels that are known by means over their launches, the longest in all first."""
     if not kernels:
         return []
+    kernels = labelled(kernels)
     rows = [
         {title: row[name] for name, title in MEANS.items()}
-        | {MEANS[name]: bounded(row[name], row["flags"]) for name in BOUNDED}
+        | {MEANS[name]: bounded(row[name], row[flags]) for name, flags in BOUNDED.items()}
         for row in kernels
     ]
     for row in rows:
@@ -289,7 +293,7 @@ def _heading(one: Row) -> Iterable[str]:
         ideal = f"ideal {bound['ideal_ns'] / 1e3:.4g} us, limited by {then}"
         yield (
             f"   limited by {now}; potential {bounded(bound['speedup'], bound['flags'])} ({ideal}), "
-            f"ceiling {bounded(bound['speedup_ceiling'], bound['flags']) or 'unknown'}, "
+            f"ceiling {bounded(bound['speedup_ceiling'], bound['ceiling_flags']) or 'unknown'}, "
             f"as published {times(bound['speedup_as_published']) or 'unknown'}"
         )
     elif bound:

@@ -97,7 +97,7 @@ class Times(NamedTuple):
             yield Due(when, when.strftime("%Y-%m-%dT%H:%MZ"))
 
 
-class Ticking(BaseTrigger):  # type: ignore[misc]
+class Ticking(BaseTrigger):  # type: ignore[misc]  # APScheduler has no types
     """The times of a schedule, as the timer asks for them."""
 
     def __init__(self, times: Times) -> None:

@@ -35,9 +35,10 @@ class Check(NamedTuple):
 Look = Callable[[Engine, Files], Iterator[Check]]
 
 
-def examine(engine: Engine, files_of: Callable[[], Files], deep: bool = False) -> list[Check]:
+def examine(engine: Engine, files_of: Callable[[], Files], deep: bool = False, version: str = "") -> list[Check]:
     """Look at everything; ``deep`` reads the whole database and all kept bytes.
 
+    ``version`` is that of today's analysis; without one results of any will do.
     ``files_of`` says where bytes are kept; of a server it is asked only if its store can be read.
     """
     file = file_of(engine)
@@ -47,7 +48,7 @@ def examine(engine: Engine, files_of: Callable[[], Files], deep: bool = False) -
     schema = next(check for check in found if check.check == "schema")
     if schema.state != "ok" or (file is not None and not file.exists()):
         return found
-    rest: list[Look] = [_whole(deep), _log, _unfinished, _unanalysed, _kept(deep), _deleted, _backup]
+    rest: list[Look] = [_whole(deep), _log, _unfinished, _analysed(version), _kept(deep), _deleted, _backup]
     if file is None:
         rest.append(_room)
     files = files_of()
@@ -159,16 +160,24 @@ def _unfinished(engine: Engine, files: Files) -> Iterator[Check]:
     yield Check("unfinished uploads", "warn" if count else "ok", words + under_way, "profsvc db prune" if count else "")
 
 
-def _unanalysed(engine: Engine, _files: Files) -> Iterator[Check]:
-    with reading(engine) as connection:
-        query = text("SELECT run_id FROM runs WHERE version_id IS NULL ORDER BY run_id")
-        numbers = [str(number) for number in connection.execute(query).scalars()]
-    if not numbers:
-        yield Check("analysis", "ok", "every run has one")
-        return
-    more = f" and {len(numbers) - SHOWN} more" if len(numbers) > SHOWN else ""
-    fix = "profsvc analyze " + ("--all" if more else " ".join(numbers))
-    yield Check("analysis", "warn", f"runs without one: {', '.join(numbers[:SHOWN])}{more}", fix)
+def _analysed(version: str) -> Look:
+    def analysis(engine: Engine, _files: Files) -> Iterator[Check]:
+        query = "SELECT r.run_id, x.text FROM runs r LEFT JOIN texts x ON x.text_id = r.version_id ORDER BY r.run_id"
+        with reading(engine) as connection:
+            rows = connection.execute(text(query)).all()
+        other = "runs whose newest is of another version than today's"
+        for what, numbers in (
+            ("runs without one", [str(number) for number, by in rows if by is None]),
+            (other, [str(number) for number, by in rows if version and by not in (None, version)]),
+        ):
+            if numbers:
+                more = f" and {len(numbers) - SHOWN} more" if len(numbers) > SHOWN else ""
+                fix = "profsvc analyze " + ("--all" if more else " ".join(numbers))
+                yield Check("analysis", "warn", f"{what}: {', '.join(numbers[:SHOWN])}{more}", fix)
+        if all(by == version or (by and not version) for _, by in rows):
+            yield Check("analysis", "ok", "every run has one")
+
+    return analysis
 
 
 def _kept(deep: bool) -> Look:

@@ -159,7 +159,7 @@ def _spooled(files: Files) -> Iterator[tuple[Path, IO[bytes]]]:
     """Give a file in the spool; its lock says that its writer lives."""
     with _disk_errors(files):
         number, name = tempfile.mkstemp(prefix=f"{os.getpid()}-", suffix=".zst", dir=files.spool)
-    out = open(number, "wb")  # noqa: PTH123, SIM115
+    out = os.fdopen(number, "wb")
     try:
         locks.free(out)
         yield Path(name), out

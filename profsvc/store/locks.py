@@ -34,7 +34,7 @@ def held(path: Path, what: str, *, shared: bool = False, seconds: float | None =
         yield
         return
     try:
-        file = open(path, "ab")  # noqa: PTH123, SIM115
+        file = path.open("ab")
     except OSError as error:
         raise ServiceError(f"{path} cannot be made: {error.strerror}; check the folder, its disk and rights") from None
     try:

@@ -18,10 +18,19 @@ from profsvc.store.schema import STEP
 # a kernel is that of all its time: of launches of 2 ms and 1 ms with speedups 2 and 1 it is 3 ms over 2 ms.
 _ONE = "row_number() OVER (PARTITION BY coalesce(l.same_as, l.launch_id){} ORDER BY {}.flags, {}.launch_id)"
 # On which sides its flags make a speedup a bound; of a kernel those of one of its launches do.
-_SIDE = "CASE WHEN flags LIKE '%{}_BOUND%' THEN 1 ELSE 0 END"
-_OWN_SIDES = f"{_SIDE.format('LOWER')} AS is_floor, {_SIDE.format('UPPER')} AS is_ceiling"
-_SIDES = f"max({_SIDE.format('LOWER')}) AS is_floor, max({_SIDE.format('UPPER')}) AS is_ceiling"
+_SIDE = "CASE WHEN {} LIKE '%{}_BOUND%' THEN 1 ELSE 0 END"
 _NO_SIDES = "0 AS is_floor, 0 AS is_ceiling"
+
+
+def _sides(of: str, flags: str | None = "flags") -> str:
+    """Return SQL for both sides by a column of flags, ``of`` one row ("{}") or of many ("max({})")."""
+    if flags is None:
+        return _NO_SIDES
+    floor, ceiling = (of.format(_SIDE.format(flags, side)) for side in ("LOWER", "UPPER"))
+    return f"{floor} AS is_floor, {ceiling} AS is_ceiling"
+
+
+_OWN, _ANY = "{}", "max({})"
 _CRITERIA = f"""
     WITH one AS (
       SELECT l.kernel, c.criterion, c.value, c.speedup, c.flags, c.analysis_version, l.duration_ns,
@@ -31,12 +40,14 @@ _CRITERIA = f"""
     )
     SELECT kernel, 'profsvc' AS source, 'criterion' AS kind, criterion,
            sum(duration_ns) / nullif(sum(duration_ns / speedup), 0) AS predicted,
-           sum(value * duration_ns) / sum(duration_ns) AS value, max(analysis_version) AS analysis_version, {_SIDES}
+           sum(value * duration_ns) / sum(duration_ns) AS value, max(analysis_version) AS analysis_version,
+           {_sides(_ANY)}
     FROM one WHERE place = 1 GROUP BY kernel, criterion
 """
 _POTENTIAL = f"""
     WITH one AS (
-      SELECT l.kernel, p.duration_ns, p.speedup, p.speedup_as_published, p.speedup_ceiling, p.flags, p.analysis_version,
+      SELECT l.kernel, p.duration_ns, p.speedup, p.speedup_as_published, p.speedup_ceiling, p.flags,
+             p.ceiling_flags, p.analysis_version,
              {_ONE.format("", "p", "p")} AS place
       FROM v1_potential p JOIN v1_launches l ON l.launch_id = p.launch_id
       WHERE p.run_id = :run_id AND p.launch_id IS NOT NULL AND p.speedup > 0 AND p.duration_ns > 0
@@ -64,7 +75,7 @@ _MODELS = f"""
     )
     SELECT kernel, 'profsvc' AS source, 'model' AS kind, criterion,
            sum(duration_ns) / nullif(sum(left_ns), 0) AS predicted, NULL AS value,
-           max(analysis_version) AS analysis_version, {_SIDES}
+           max(analysis_version) AS analysis_version, {_sides(_ANY)}
     FROM one WHERE place = 1 GROUP BY kernel, criterion
 """
 # A launch on which a rule says nothing would gain nothing by it, if the tool says anything of the launch.
@@ -89,14 +100,13 @@ _RULES = f"""
            NULL AS analysis_version, {_NO_SIDES}
     FROM best b JOIN timed t ON t.kernel = b.kernel AND t.tool = b.tool GROUP BY b.kernel, b.tool, b.kind, b.criterion
 """
-# Kind and criterion of a prediction -> the column of v1_potential that holds it.
+# Kind and criterion of a prediction -> the columns of v1_potential that hold it and its flags; those of the potential
+# are not about the published form, which rests on other counts.
 _OVERALL = {
-    ("overall", "overall"): "speedup",
-    ("overall", "overall_as_published"): "speedup_as_published",
-    ("ceiling", "ceiling"): "speedup_ceiling",
+    ("overall", "overall"): ("speedup", "flags"),
+    ("overall", "overall_as_published"): ("speedup_as_published", None),
+    ("ceiling", "ceiling"): ("speedup_ceiling", "ceiling_flags"),
 }
-# A ceiling rests on the counts of the potential, the published form on other ones: the flags are not about it.
-_UNFLAGGED = "speedup_as_published"
 # Of some kernels only means are known: the results are theirs, and of no launch.
 _OF_MEANS = """
     SELECT kernel, 'profsvc' AS source, '{kind}' AS kind, {criterion} AS criterion, {speedup} AS predicted,
@@ -104,15 +114,15 @@ _OF_MEANS = """
     FROM {view} WHERE run_id = :run_id AND launch_id IS NULL AND kernel IS NOT NULL AND {speedup} > 0
 """
 _CRITERIA_OF_MEANS = _OF_MEANS.format(
-    kind="criterion", criterion="criterion", speedup="speedup", value="value", view="v1_criteria", sides=_OWN_SIDES
+    kind="criterion", criterion="criterion", speedup="speedup", value="value", view="v1_criteria", sides=_sides(_OWN)
 )
 OF_CRITERIA = (_CRITERIA, _CRITERIA_OF_MEANS)
 FORETOLD = (
-    *(_POTENTIAL.format(kind=kind, criterion=name, speedup=column, sides=_NO_SIDES if column == _UNFLAGGED else _SIDES)
-      for (kind, name), column in _OVERALL.items()),
+    *(_POTENTIAL.format(kind=kind, criterion=name, speedup=column, sides=_sides(_ANY, flags))
+      for (kind, name), (column, flags) in _OVERALL.items()),
     *(_OF_MEANS.format(kind=kind, criterion=f"'{name}'", speedup=column, value="NULL", view="v1_potential",
-                       sides=_NO_SIDES if column == _UNFLAGGED else _OWN_SIDES)
-      for (kind, name), column in _OVERALL.items()),
+                       sides=_sides(_OWN, flags))
+      for (kind, name), (column, flags) in _OVERALL.items()),
     *(*OF_CRITERIA, _MODELS, _RULES),
 )  # fmt: skip
 MOST_PREDICTIONS = 200_000

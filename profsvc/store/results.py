@@ -37,7 +37,7 @@ COLUMNS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
                 "speedup_as_published",
                 "speedup_ceiling",
             ),
-            *("ideal_ns", "duration_ns", "flags", "reason"),
+            *("ideal_ns", "duration_ns", "ceiling_flags", "flags", "reason"),
         ),
     ),
     "models": (("launch_id", "model", "quantity", "value"), ("unit", "form", "flags", "label", "reason")),
@@ -151,7 +151,7 @@ def _columns(name: str, table: pd.DataFrame, texts: Names) -> Columns:
             codes, distinct = factorized(table[column])
             numbers = texts.numbers([(name,) for name in distinct])
             columns[NAMED[column]] = pd.array([*numbers, None], "Int64")[codes]  # null has the code -1
-        elif column in {"launch_id", "flags"}:
+        elif column in {"launch_id", "flags", "ceiling_flags"}:
             columns[column] = _whole(table[column])
         else:
             columns[column] = table[column].to_numpy("float64", na_value=np.nan)

@@ -67,6 +67,9 @@ class RunFilter(NamedTuple):
     """``key`` or ``key=value``."""
 
 
+EVERY_RUN = RunFilter()
+
+
 class RunPage(NamedTuple):
     """A page of runs, whether more follow, and how many there are; ``COUNTED + 1`` stands for more than counted."""
 
@@ -77,7 +80,7 @@ class RunPage(NamedTuple):
 
 def list_runs(
     engine: Engine,
-    only: RunFilter = RunFilter(),  # noqa: B008
+    only: RunFilter = EVERY_RUN,
     *,
     order: str = "-run",
     skip: int = 0,
@@ -153,7 +156,7 @@ def _about(run_ids: Sequence[int]) -> list[str]:
     whole = f"run_id IN ({among}) AND launch_id IS NULL AND kernel IS NULL"
     return [
         f"SELECT * FROM v1_runs WHERE run_id IN ({among})",
-        f"SELECT run_id, bound, speedup, speedup_ceiling, flags, reason FROM v1_potential WHERE {whole}",
+        f"SELECT run_id, bound, speedup, speedup_ceiling, flags, ceiling_flags, reason FROM v1_potential WHERE {whole}",
         f"SELECT run_id, criterion, value, share, speedup FROM v1_criteria WHERE {whole} AND value IS NOT NULL",
         "SELECT run_id, mean_power_w, corrected_power_w, reference_temperature_c, energy_j FROM v1_power"
         f" WHERE run_id IN ({among}) AND kind = 'run' ORDER BY run_id, corrected_power_w IS NULL, item",
@@ -178,7 +181,7 @@ def _joined(run_ids: Sequence[int], runs: Any, bounds: Any, criteria: Any, power
         found.append(
             by_run[number]
             | {"potential": bound.get("speedup"), "ceiling": bound.get("speedup_ceiling"), "bound": bound.get("bound"),
-               "flags": bound.get("flags"),
+               "flags": bound.get("flags"), "ceiling_flags": bound.get("ceiling_flags"),
                "worst_criterion": least.get("criterion"), "worst_value": least.get("value"),
                "worst_speedup": least.get("speedup"), "mean_power_w": drawn.get("mean_power_w"),
                "corrected_power_w": drawn.get("corrected_power_w"),

@@ -22,7 +22,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from itertools import islice
-from typing import Any
+from typing import Any, cast
 
 import psycopg
 from psycopg import errors, pq, sql
@@ -143,7 +143,7 @@ def _fresh(engine: Engine) -> Iterator[Driver]:
         words = str(error.orig if isinstance(error, DBAPIError) else error)
         raise explained(words, engine.url.render_as_string(hide_password=True)) from None
     try:
-        yield pooled.driver_connection  # type: ignore[misc]
+        yield cast(Driver, pooled.driver_connection)
     finally:
         pooled.invalidate()
 

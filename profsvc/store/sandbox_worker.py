@@ -88,7 +88,7 @@ class Guard:
 def taken() -> int:
     """Return the bytes of address space that this process has; 0 where the system does not say."""
     try:
-        with open("/proc/self/statm", "rb") as file:  # noqa: PTH123
+        with open("/proc/self/statm", "rb") as file:  # noqa: PTH123  # the worker imports as little as it can
             return int(file.read().split()[0]) * resource.getpagesize()
     except OSError:
         return 0
@@ -171,7 +171,7 @@ def main() -> None:
     request = marshal.load(sys.stdin.buffer)
     guard = Guard(request["seconds"])
     cap(request["seconds"])
-    with open(os.dup(1), "wb") as out:  # noqa: PTH123
+    with os.fdopen(os.dup(1), "wb") as out:
         try:
             patience = min(10.0, request["seconds"])
             opened = sqlite3.connect(request["address"], uri=True, isolation_level=None, timeout=patience)

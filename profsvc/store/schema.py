@@ -343,6 +343,7 @@ potential = _results(
     real("speedup_ceiling"),
     real("ideal_ns"),
     real("duration_ns"),
+    integer("ceiling_flags"),
 )
 models = _results(
     "models",

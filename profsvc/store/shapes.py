@@ -28,9 +28,14 @@ FLAGS = (
     "TAIL_EFFECT", "CASE_AMBIGUOUS", "OVERLAP", "LOWER_BOUND",
 )  # fmt: skip
 
-FLAG_NAMES = "rtrim({})".format(
-    " || ".join(f"CASE WHEN c.flags & {1 << bit} <> 0 THEN '{name} ' ELSE '' END" for bit, name in enumerate(FLAGS))
-)
+
+def flag_names(column: str) -> str:
+    """SQL for the names of the flags that are raised in a column of results."""
+    named = (f"CASE WHEN {column} & {1 << bit} <> 0 THEN '{name} ' ELSE '' END" for bit, name in enumerate(FLAGS))
+    return f"rtrim({' || '.join(named)})"
+
+
+FLAG_NAMES = flag_names("c.flags")
 """SQL for the names of the flags that are raised in a row of results."""
 
 RANGE = f"BETWEEN u.upload_id * {STEP} AND u.upload_id * {STEP} + {STEP - 1}"

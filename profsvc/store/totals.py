@@ -48,7 +48,7 @@ class Totals:
 
     def __init__(self) -> None:
         """Begin with no launches."""
-        self._file: IO[bytes] = tempfile.SpooledTemporaryFile(max_size=IN_MEMORY)  # noqa: SIM115
+        self._file: IO[bytes] = tempfile.SpooledTemporaryFile(max_size=IN_MEMORY)  # noqa: SIM115  # `close` closes it
         self._launches: dict[int, int] = {}
         self._waiting: list[tuple[Ints, Floats]] = []
         self._blocks: list[_Block] = []

@@ -22,7 +22,7 @@ from profsvc.store import (
     trace_shapes,
 )  # fmt: skip
 from profsvc.store.schema import STEP, WHOLE
-from profsvc.store.shapes import FLAG_NAMES, FLAGS, Shape, text_of
+from profsvc.store.shapes import FLAG_NAMES, FLAGS, Shape, flag_names, text_of
 
 # The one place where the SQL of the views differs: key-value pairs as a JSON object in text, the cells of a column,
 # and the place of the point in one.
@@ -46,6 +46,7 @@ SPELLED: Mapping[str, Mapping[str, str]] = {
 }
 
 
+CEILING_FLAGS = flag_names("c.ceiling_flags")
 _SUBJECT = (
     f" LEFT JOIN launches l ON l.launch_id = c.launch_id"
     f" AND c.run_id = (SELECT o.run_id FROM uploads o WHERE o.upload_id = l.launch_id / {STEP})"
@@ -111,8 +112,9 @@ _SHAPES: dict[str, Shape] = {
             ("speedup", "float", "c.speedup", "potential speedup, consistent form"),
             ("speedup_as_published", "float", "c.speedup_as_published", "the printed formula, literally"),
             ("speedup_ceiling", "float", "c.speedup_ceiling", "bound that no change of this code can pass"),
-            ("ideal_ns", "float", "c.ideal_ns", "time at that speedup"),
+            ("ideal_ns", "float", "c.ideal_ns", "time at the potential speedup"),
             ("duration_ns", "float", "c.duration_ns", "time it took"),
+            ("ceiling_flags", "text", CEILING_FLAGS, "what to beware of in speedup_ceiling, as flags has it"),
         ),
     ),
     **_results(

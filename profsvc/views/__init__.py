@@ -19,7 +19,7 @@ LIMIT = 40
 
 SUMMARY = (
     "launch", "kernel", "duration_us", "compute_pct", "memory_pct", "bound", "potential", "ceiling", "first",
-    "flags",
+    "flags", "ceiling_flags",
 )  # fmt: skip
 
 
@@ -148,6 +148,7 @@ def _summaries(
                 "potential": bound.get("speedup"),
                 "ceiling": bound.get("speedup_ceiling"),
                 "flags": bound.get("flags"),
+                "ceiling_flags": bound.get("ceiling_flags"),
                 "reason": bound["reason"] if bound else why_no_result(tools[launch["upload_id"]], ()),
                 "first": _first(advice(by_launch.get(key, []), waste.get(key, []), bound, words)),
                 "criteria": {row["criterion"]: row["value"] for row in by_launch.get(key, [])},

@@ -46,6 +46,7 @@ def summaries(engine: "Engine", run_id: int, words: dict[str, Row]) -> list[Row]
                 "potential": bound.get("speedup"),
                 "ceiling": bound.get("speedup_ceiling"),
                 "flags": bound.get("flags"),
+                "ceiling_flags": bound.get("ceiling_flags"),
                 "reason": bound.get("reason"),
                 "advice": advice(own, waste, bound, words),
                 "criteria": {row["criterion"]: row["value"] for row in own},

@@ -6,6 +6,7 @@ from typing import Any
 
 from starlette.requests import cookie_parser
 from starlette.routing import BaseRoute, Match
+from starlette.types import Scope
 
 from profsvc import store
 from profsvc.errors import AccessError, MethodError, NotFoundError, TokenError
@@ -23,11 +24,11 @@ def scope_of(route: BaseRoute) -> str | None:
     return said.get("x-scope")
 
 
-def route_of(routes: Sequence[BaseRoute], scope: Mapping[str, Any]) -> BaseRoute:
+def route_of(routes: Sequence[BaseRoute], scope: Scope) -> BaseRoute:
     """Return the route that will answer a request."""
     allowed: set[str] = set()
     for route in routes:
-        match, _ = route.matches(scope)  # type: ignore[arg-type]
+        match, _ = route.matches(scope)
         if match is Match.FULL:
             return route
         if match is Match.PARTIAL:

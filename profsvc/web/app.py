@@ -1,6 +1,5 @@
 """The application: every route behind the door, and the description of them all."""
 
-import importlib.metadata
 from typing import Any
 
 from fastapi import FastAPI
@@ -11,6 +10,7 @@ from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
 
+from profsvc import settings
 from profsvc.errors import NotFoundError, ProfsvcError, UsageError
 from profsvc.web import health, history, pages, plots, power, reports, runs, sql, uploads, views
 from profsvc.web.answers import tagged
@@ -26,7 +26,7 @@ WORTH_PACKING = 1000
 
 def create_app(site: Site) -> FastAPI:
     """Make the application of a service."""
-    app = FastAPI(title="profsvc", version=_version(), openapi_url=None, docs_url=None, redoc_url=None,
+    app = FastAPI(title="profsvc", version=settings.version(), openapi_url=None, docs_url=None, redoc_url=None,
                   redirect_slashes=False)  # fmt: skip
     app.state.site = site
     for group in GROUPS:
@@ -38,13 +38,6 @@ def create_app(site: Site) -> FastAPI:
     app.add_middleware(GZipMiddleware, minimum_size=WORTH_PACKING, compresslevel=4)
     app.add_middleware(Door, site=site)
     return app
-
-
-def _version() -> str:
-    try:
-        return importlib.metadata.version("profsvc")
-    except importlib.metadata.PackageNotFoundError:  # imported from a checkout
-        return "0"
 
 
 async def describe(request: Request) -> Response:

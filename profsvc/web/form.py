@@ -75,7 +75,7 @@ class Form:
         _, options = parse_options_header(self._head.get(b"content-disposition", b""))
         name, file_name = (options.get(key, b"").decode("utf-8", "replace") for key in (b"name", b"filename"))
         if b"filename" in options:
-            file = self._held.enter_context(tempfile.TemporaryFile(dir=self._spool()))  # noqa: SIM115
+            file = self._held.enter_context(tempfile.TemporaryFile(dir=self._spool()))  # noqa: SIM115  # held until the form ends
             self.files.append(Part(file_name, file))
         else:
             self._field, self._text = name, bytearray()

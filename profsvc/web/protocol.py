@@ -25,7 +25,7 @@ class Patient(HttpToolsProtocol):
     most_connections = 800
     look_seconds = 1.0
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn narrows it
         """Begin to wait."""
         super().connection_made(transport)
         self.waiting_since: float | None = self.loop.time()

@@ -9,6 +9,7 @@ from typing import Any
 
 from anyio import to_thread
 from fastapi import FastAPI
+from starlette.convertors import PathConvertor, register_url_convertor
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -37,6 +38,15 @@ ERROR = {
     },
 }
 SUCCESS = {"type": "object", "required": ["ok"], "properties": {"ok": {"const": True}}}
+
+
+class Name(PathConvertor):
+    """The rest of a path, which is a name: it may hold ends of lines, at which that of Starlette stops."""
+
+    regex = "(?s:.*)"
+
+
+register_url_convertor("path", Name())
 
 
 def rows_schema(columns: Mapping[str, Any] | None = None) -> dict[str, Any]:

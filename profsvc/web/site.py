@@ -1,9 +1,9 @@
 """What the routes share: the store, the limits, the gates and the meters of one service."""
 
 import asyncio
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from sqlalchemy import Engine
 from starlette.requests import Request
@@ -40,8 +40,8 @@ class Limits(NamedTuple):
     @classmethod
     def as_set(cls) -> "Limits":
         """Return the limits that the user set, and the others as they are."""
-        known = settings.load()
-        return cls(**{name: known[name] for name in cls._fields if name in known})  # type: ignore[arg-type]
+        known: Mapping[str, Any] = settings.load()
+        return cls(**{name: known[name] for name in cls._fields if name in known})
 
 
 class Gate:

@@ -112,14 +112,17 @@ def read(demo: Engine, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return sorted(names)
 
 
-def test_whatever_is_missing_the_flags_say_to_which_side_the_potential_moved(demo: Engine, read: list[str]) -> None:
+@pytest.mark.parametrize(("column", "flags"), [("speedup", "flags"), ("speedup_ceiling", "ceiling_flags")])
+def test_whatever_is_missing_the_flags_say_to_which_side_a_bound_moved(
+    demo: Engine, read: list[str], column: str, flags: str
+) -> None:
     table, rng, seen = store.counters(demo, 1), np.random.default_rng(7), dict.fromkeys(("=", ">", "<"), 0)
     figures, _ = peaks(table, H200)
-    full = potential(table, figures, SHARES)[0]["speedup"]
+    full = potential(table, figures, SHARES)[0][column]
     for lacking in [*([name] for name in read), *(rng.choice(read, size) for size in (2, 3, 5, 10, 20, 30) * 5)]:
         bare, _ = potential(table.drop(columns=set(lacking)), figures, SHARES)
-        is_floor, is_ceiling = (bare["flags"] & int(flag) > 0 for flag in (Flag.LOWER_BOUND, Flag.UPPER_BOUND))
-        ratio = bare["speedup"] / full
+        is_floor, is_ceiling = (bare[flags] & int(flag) > 0 for flag in (Flag.LOWER_BOUND, Flag.UPPER_BOUND))
+        ratio = bare[column] / full
         assert not (ratio > PASSES)[~is_ceiling].any(), lacking
         assert not (ratio < 1 / PASSES)[~is_floor].any(), lacking
         for sign, flagged in (("=", ~is_floor & ~is_ceiling), (">", is_floor), ("<", is_ceiling)):
@@ -142,12 +145,16 @@ def test_the_whole_run_keeps_the_time_of_launches_without_a_bound() -> None:
             "duration_ns": [100.0, 300.0], "ideal_ns": [50.0, np.nan],
             "bound": ["dram", None], "ideal_bound": ["dram", None],
             "mem_throughput_ratio": [0.5, np.nan], "arith_throughput_ratio": [0.1, np.nan],
-            "speedup_ceiling": [2.0, np.nan], "flags": [int(Flag.UPPER_BOUND), 0],
+            "speedup_ceiling": [2.0, np.nan], "flags": [int(Flag.UPPER_BOUND), 0], "ceiling_flags": [0, 0],
         }
     )  # fmt: skip
     whole = of_run(launches)
     assert whole["speedup"] == 400 / 350
     assert flag_names(whole["flags"]) == ["UPPER_BOUND", "LOWER_BOUND"]
+    assert flag_names(whole["ceiling_flags"]) == ["LOWER_BOUND"]
+    no_ceiling = of_run(launches.assign(speedup_ceiling=np.nan))
+    assert np.isnan(no_ceiling["speedup_ceiling"])
+    assert no_ceiling["ceiling_flags"] == 0
 
 
 def test_useful_work_is_never_more_than_a_unit_did(demo: Engine) -> None:

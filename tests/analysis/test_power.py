@@ -125,6 +125,16 @@ def test_the_idle_power_is_the_true_one(boards, analyzed):
     assert np.median(off) < 1.0
 
 
+def test_nothing_runs_in_idle_windows_and_so_nothing_is_above_idle(analyzed):
+    for frames in analyzed:
+        table = frames["power_windows"]
+        is_idle = table["kind"] == "idle"
+        assert is_idle.any()
+        for name in ("runtime_power_w", "runtime_energy_j"):
+            assert table.loc[is_idle, name].isna().all()
+            assert (table.loc[table["kind"] == "load", name].dropna() > 0).all()
+
+
 @pytest.mark.parametrize("kind", ["constant", "small", "noise"])
 def test_what_holds_no_information_is_refused_with_the_figure(kind):
     for one in synthetic_logs.simulate(11, 3, kind):

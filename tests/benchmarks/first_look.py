@@ -60,7 +60,7 @@ def main() -> int:
             url = next(found[1] for line in process.stderr if (found := re.search(r"PROFSVC_URL=(\S+)", line)))
             print(f"the address: {time.monotonic() - began:.1f} s")
             for what, path in WANTED.items():
-                print(f"{what}: {until(lambda path=path: has_rows(url + path), began):.1f} s")  # type: ignore[misc]
+                print(f"{what}: {until(lambda path=path: has_rows(url + path), began):.1f} s")
             shown = [_shown(url, path, words, began) for path, words in PAGES.items()]
             took = time.monotonic() - began
             process.send_signal(signal.SIGINT)

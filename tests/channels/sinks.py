@@ -22,7 +22,7 @@ class Mailbox:
         self.answers: dict[str, list[str]] = {}
 
     def mails(self) -> list[EmailMessage]:
-        return [message_from_bytes(raw, policy=default) for raw in self.raw]  # type: ignore[misc]
+        return [message_from_bytes(raw, policy=default) for raw in self.raw]
 
     def answer(self, command: str, usual: str) -> str:
         waiting = self.answers.get(command)

@@ -8,7 +8,7 @@ import pytest
 from pyarrow import parquet
 from sqlalchemy import Engine
 
-from profsvc import formats, store
+from profsvc import formats, settings, store
 
 FORMS = ["table", "csv", "json", "ndjson", "md", "parquet"]
 READING = {
@@ -232,3 +232,19 @@ def test_criteria_that_lack_for_one_reason_share_a_line(cli, fixtures):
     lines = cli("show", "r").out.splitlines()
     (alike,) = [line for line in lines if line.endswith("no launch of the run has it")]
     assert alike.count(",") > 1
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("token list", "there is no token, "), ("schedule list", "nothing is scheduled; "),
+        ("undelete", "no upload is deleted "), ("report nightly --list", "no report is stored; "),
+    ],
+)  # fmt: skip
+def test_an_empty_list_says_that_it_is(cli, command: str, said: str) -> None:
+    empty = cli(*command.split())
+    assert (empty.code, empty.err.startswith(said), empty.err.count("\n")) == (0, True, 1)
+
+
+def test_the_version_is_told(cli) -> None:
+    assert cli("--version").out == f"profsvc {settings.version()}\n"

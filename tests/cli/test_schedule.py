@@ -103,7 +103,10 @@ def test_a_report_is_sent_as_it_is_made(cli, channels) -> None:
     assert [(one["channel"], one["delivered"]) for one in report["deliveries"]] == [
         ("archive", 1), ("bad", 0), ("archive", 1)]  # fmt: skip
     assert {one["sent_by"] for one in report["deliveries"]} == {getpass.getuser()}
-    assert cli("report", "nightly", "--list", "-o", "md").code == 2
+    for form in ("md", "csv"):
+        refused = cli("report", "nightly", "--list", "-o", form)
+        assert refused.code == 2
+        assert "choose one of text, json; as rows: profsvc sql" in refused.err
     assert cli("report", "nightly", "--channel", "nobody").code == 3
     assert cli("report", "nightly", "--channel", "archive", "--dry-run").code == 2
 

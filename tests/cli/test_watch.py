@@ -118,7 +118,7 @@ def test_names_that_are_no_text_are_watched_too(cli, folder) -> None:
     done = once(cli, folder)
     assert done.code == 0, done.err
     assert "\x1b" not in done.err
-    assert os.listdir(os.fsencode(folder / "done" / "night 1")) == [b"a\xff\x1b[31m.csv"]  # noqa: PTH208
+    assert os.listdir(os.fsencode(folder / "done" / "night 1")) == [b"a\xff\x1b[31m.csv"]  # noqa: PTH208  # a name that is no text
 
 
 def test_a_folder_that_is_not_is_said(cli, tmp_path) -> None:

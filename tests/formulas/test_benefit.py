@@ -231,7 +231,7 @@ def test_contract() -> None:
         machine = Machine(**{name: k.pop(name) for name in Machine._fields})
         return benefit(**k, machine=machine)
 
-    machine = {name: float(x) for name, x in C2050._asdict().items()}  # type: ignore[arg-type]
+    machine = {name: float(x) for name, x in C2050._asdict().items()}
     good = {**KERNEL, "O_cfdiv": 10.0, "O_bank": 20.0, "amat": 300.0, **machine}
     holds(flat, good, spared={"amat": (np.nan,)})
     holds(

@@ -74,7 +74,7 @@ def test_edges() -> None:
     with pytest.raises(ValueError, match="no form 'core'; allowed: 'block', 'warp'"):
         occupancy(32, 1, 0, GTX._replace(register_allocation_scope="core"))
     with pytest.raises(TypeError, match="registers_per_thread has dtype"):
-        occupancy(32, "10", 0, GTX)  # type: ignore[arg-type]
+        occupancy(32, "10", 0, GTX)
 
 
 @given(st.integers(0, 5000), st.integers(1, 500))

@@ -61,7 +61,7 @@ def test_edges_of_the_roof() -> None:
     with pytest.raises(ValueError, match="at least one ceiling"):
         roofline(1.0, [], [1.0])
     with pytest.raises(TypeError, match="peaks has dtype"):
-        roofline(1.0, ["8"], [1.0])  # type: ignore[list-item]
+        roofline(1.0, ["8"], [1.0])
 
 
 @given(st.floats(1e-3, 1e6), st.floats(1e-3, 1e6), rate, rate)

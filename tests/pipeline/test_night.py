@@ -254,7 +254,7 @@ def test_a_state_that_cannot_be_set_is_refused(regressed, state, because):
 
 def test_findings_are_filtered(regressed):
     def count(**only: object) -> int:
-        return len(of_findings.findings(regressed, **only)["findings"])  # type: ignore[arg-type]
+        return len(of_findings.findings(regressed, **only)["findings"])
 
     assert count() == count(states=["new"]) == count(states=["new", "fixed"]) == count(worse=True) == 1
     assert count(project="lab", quantity="duration", kernel="GEM", device=DEVICE) == 1

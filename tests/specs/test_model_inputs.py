@@ -18,7 +18,7 @@ HEAD = "input,unit,expression,models,meaning,source\n"
 
 
 def required(function: object) -> set[str]:
-    parameters = inspect.signature(function).parameters.values()  # type: ignore[arg-type]
+    parameters = inspect.signature(function).parameters.values()
     return {p.name for p in parameters if p.default is inspect.Parameter.empty}
 
 

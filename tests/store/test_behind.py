@@ -73,7 +73,7 @@ def test_what_goes_wrong_there_is_raised_here(
     monkeypatch.setattr(behind, "GRACE_SECONDS", 0.01)
     slow = Slow(fails_at=0)
     slow.go.set()
-    with pytest.raises(NotFoundError, match="no such sink"), behind.behind(slow) as sink:  # noqa: PT012
+    with pytest.raises(NotFoundError, match="no such sink"), behind.behind(slow) as sink:  # noqa: PT012  # the end of the block is under test
         fill(sink, MOST_WAITING)
         act(sink)
     assert slow.closed == 0
@@ -82,7 +82,7 @@ def test_what_goes_wrong_there_is_raised_here(
 def test_an_upload_that_fails_ends_what_runs_and_drops_what_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(behind, "GRACE_SECONDS", 0.01)
     slow = Slow()
-    with pytest.raises(KeyboardInterrupt), behind.behind(slow, slow.go.set) as sink:  # noqa: PT012
+    with pytest.raises(KeyboardInterrupt), behind.behind(slow, slow.go.set) as sink:  # noqa: PT012  # the end of the block is under test
         fill(sink, MOST_WAITING)
         assert slow.begun.wait(60)
         raise KeyboardInterrupt

@@ -23,7 +23,7 @@ ms,us,,,,,,,,B,B,MB,GB/s,,,,
 1.0,20.0,64,1,1,256,1,1,11,0,0,,,"Tesla K40c (0)","1","7","scale(float*) [1]"
 2.0,40.0,64,2,1,256,1,1,11,0,0,,,"Tesla K40c (0)","1","7","scale(float*) [2]"
 3.0,10.0,1,1,1,32,1,1,8,0,0,,,"Tesla K40c (0)","1","7","other(int) [3]"
-"""  # noqa: E501
+"""  # noqa: E501  # lines as the tool writes them
 
 
 def stored(engine: Engine, *texts: str) -> int:

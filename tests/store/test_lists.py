@@ -23,7 +23,7 @@ def full(engine: Engine, filled: Filled) -> Engine:
 
 
 def rows(engine: Engine, view: str, *only: Condition, **options: object) -> list[dict]:
-    return store.list_view(engine, view, only, **options).rows  # type: ignore[arg-type]
+    return store.list_view(engine, view, only, **options).rows
 
 
 def test_every_view_is_listed_as_it_is_selected(full: Engine) -> None:

@@ -66,7 +66,7 @@ def on_postgresql(postgres_server: postgres.Server, postgres_template: str) -> I
         with postgres_server.session(name) as session:
             tables = sorted(name for (name,) in session.execute(TABLES))
             rows = " UNION ALL ".join(f"SELECT '{name}', t::text FROM {name} t" for name in tables)
-            seen = sorted(session.execute(rows)) + list(session.execute(COUNTED))  # type: ignore[call-overload]
+            seen = sorted(session.execute(rows)) + list(session.execute(COUNTED))
         return hashlib.sha256(str(seen).encode()).hexdigest()
 
     yield Guarded(engine, state)
@@ -294,6 +294,6 @@ def test_an_export_that_nobody_reads_to_the_end_is_ended(guarded: Guarded) -> No
 
 @only_on("sqlite", "a server's database cannot be unlinked")
 def test_a_store_that_has_gone(engine: Engine) -> None:
-    file_of(engine).unlink()  # type: ignore[union-attr]
+    file_of(engine).unlink()
     with pytest.raises(ServiceError, match="cannot be opened"):
         store.query(engine, "SELECT 1")

@@ -58,7 +58,7 @@ def workers() -> list[Path]:
 def test_memory_is_bounded(engine: Engine, tmp_path: Path, sql: str) -> None:
     before = set(tmp_path.iterdir())
     request = {
-        "address": f"{file_of(engine).as_uri()}?mode=ro",  # type: ignore[union-attr]
+        "address": f"{file_of(engine).as_uri()}?mode=ro",
         "sql": sql,
         "params": {},
         "seconds": 2.0,

@@ -120,7 +120,7 @@ def test_a_store_that_is_busy_is_not_waited_for(engine: Engine) -> None:
     assert store.list_tokens(engine)[0]["last_used_at"] is None
 
 
-def _busy(engine: Engine):  # type: ignore[no-untyped-def]
+def _busy(engine: Engine):
     import threading
     from contextlib import contextmanager
 

@@ -122,7 +122,7 @@ def test_rows_come_in_pieces(engine: Engine, monkeypatch: pytest.MonkeyPatch) ->
 def test_launches_with_metrics_are_told_from_those_without(engine: Engine, stored: store.Stored) -> None:
     bare = put(engine, "b", trace(ORDERED))
     half = [*batches(4)]
-    half[1].tables.pop("metrics")  # type: ignore[attr-defined]
+    half[1].tables.pop("metrics")
     part = put(engine, "c", half)
     uploads = [stored.upload_id, bare.upload_id, part.upload_id]
     launches = store.table(engine, "v1_launches").sort_values("launch_id").reset_index(drop=True)

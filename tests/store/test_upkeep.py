@@ -266,6 +266,19 @@ def test_doctor_finds_what_is_unfinished(full: Engine, files: Files) -> None:
     assert found(full, files)["unfinished uploads"].state == "ok"
 
 
+def test_results_of_another_version_are_found(full: Engine, files: Files) -> None:
+    with writing(full) as connection:
+        connection.execute(text("UPDATE runs SET version_id = (SELECT min(text_id) FROM texts)"))
+        (version,) = connection.execute(text("SELECT text FROM texts ORDER BY text_id LIMIT 1")).scalars()
+    words = "runs whose newest is of another version than today's: 1, 2"
+    for today, said in (
+        (version, ("ok", "every run has one", "")), ("", ("ok", "every run has one", "")),
+        (f"not {version}", ("warn", words, "profsvc analyze 1 2")),
+    ):  # fmt: skip
+        checks = [check for check in health.examine(full, lambda: files, version=today) if check.check == "analysis"]
+        assert [check[1:] for check in checks] == [said]
+
+
 @only_on("sqlite", "about a file")
 def test_doctor_finds_a_damaged_file(full: Engine, files: Files, url: str) -> None:
     with reading(full) as connection:

@@ -42,6 +42,15 @@ def test_the_longest_launches_have_a_row(engine: Engine) -> None:
     assert json.loads(json.dumps(view, allow_nan=False)) == view
 
 
+def test_kernels_of_one_short_name_are_told_apart(engine: Engine) -> None:
+    view = views.run(engine, "r", 7)
+    for place, row in enumerate(view["kernels"][:2]):
+        row |= {"kernel": f"void gemm<{16 << place}>(int *)", "kernel_short": "gemm"}
+    for shown in (text.run(view), page.run(view, []).replace("&lt;", "<").replace("&gt;", ">")):
+        assert "gemm<16>" in shown
+        assert "gemm<32>" in shown
+
+
 @pytest.mark.parametrize("limit", [LAUNCHES, LAUNCHES + 1, None])
 def test_all_launches_follow_each_other_where_they_are_few_enough(engine: Engine, limit: int | None) -> None:
     view = views.run(engine, "r", limit)

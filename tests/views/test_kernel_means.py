@@ -27,6 +27,14 @@ def test_a_run_of_means_alone_shows_them(engine: Engine) -> None:
     assert "scale: no duration in the export" in page
 
 
+def test_kernels_of_one_short_name_are_told_apart(engine: Engine) -> None:
+    both = METRICS + "".join(METRICS.splitlines(keepends=True)[-2:]).replace("scale(float*)", "void scale<int=4>(int*)")
+    page = text.run(views.run(engine, stored(engine, both.replace("scale(float*)", "void scale<int=2>(int*)"))))
+    assert page.count("\nscale<int=2>  ") == page.count("\nscale<int=4>  ") == 1
+    assert "  scale<int=2>: no duration" in page
+    assert "  scale<int=4>: no duration" in page
+
+
 def test_a_launch_whose_kernel_has_means_is_not_called_unknown(engine: Engine) -> None:
     page = text.run(views.run(engine, stored(engine, METRICS, TRACE)))
     assert "1 launch without potential" in page  # the other kernel

@@ -57,8 +57,11 @@ def error_of(answer: httpx.Response) -> dict[str, str]:
     return body["error"]
 
 
+LOCAL = Place()
+
+
 @contextmanager
-def running(site: Site, most_connections: int = 100, place: Place = Place()) -> Iterator[Service]:  # noqa: B008
+def running(site: Site, most_connections: int = 100, place: Place = LOCAL) -> Iterator[Service]:
     """Run a service until the end of the block; it ends by itself then, with all that was under way."""
     server = server_for(site, place, most_connections)
     with listening("127.0.0.1", 0) as line:

@@ -1,7 +1,7 @@
 """The memory parameters of a device, from the cycles an instruction took in micro-benchmarks."""
 
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -81,11 +81,11 @@ def fit_memory_parameters(
     """
     check_form(form)
     (measured,) = rows(cpi=cpi)
-    given = {**counts, **launch, **machine}
+    given: dict[str, Any] = {**counts, **launch, **machine}
 
     def predicted(log_parameters: Array) -> Array:
         values = dict(zip(PARAMETERS, np.exp(log_parameters).T[..., np.newaxis], strict=True))
-        CPI = exec_cycles(**given, **values, form=form).CPI  # type: ignore[arg-type]
+        CPI = exec_cycles(**given, **values, form=form).CPI
         with np.errstate(all="ignore"):
             return np.asarray(np.log(np.broadcast_to(CPI, (len(log_parameters), measured.size))))
 

@@ -135,7 +135,7 @@ def throughput(
     ([218.0, 361.0], [10, 10])
     """
     check_form(form)
-    given: dict[str, ArrayLike | None] = dict(  # noqa: C408
+    given: dict[str, ArrayLike | None] = dict(
         plain=plain, wide=wide, total=total, mem=mem, ilp=ilp, dep=dep, mstr=mstr, N=N, inst_latency=inst_latency,
         peak_plain=peak_plain, peak_wide=peak_wide, Mem_L=Mem_L, departure_delay=departure_delay,
         load_bytes_per_warp=load_bytes_per_warp, freq=freq, bandwidth=bandwidth, active_sms=active_sms,

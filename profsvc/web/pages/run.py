@@ -1,6 +1,7 @@
 """``/runs/{run}``: a run, what it spent its time on and what to do first, launch by launch; and its files."""
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from fastapi import FastAPI
@@ -70,7 +71,7 @@ LAUNCHES = (
     Column("memory", "memory", "light", "sol_memory_fraction", where),
     Column("limit", "limited by"),
     Column("potential", "potential", "speedup", "potential", where, sort="potential", flags="flags"),
-    Column("ceiling", "ceiling", "speedup", "v1_potential.speedup_ceiling", flags="flags"),
+    Column("ceiling", "ceiling", "speedup", "v1_potential.speedup_ceiling", flags="ceiling_flags"),
     Column("first", "what to do first", explain="advice.saving"),
 )
 MEANS = (
@@ -79,7 +80,7 @@ MEANS = (
     Column("duration_ns", "mean duration", "duration", "run.mean_duration"),
     Column("limit", "limited by"),
     Column("potential", "potential", "speedup", "v1_potential.speedup", flags="flags"),
-    Column("ceiling", "ceiling", "speedup", "v1_potential.speedup_ceiling", flags="flags"),
+    Column("ceiling", "ceiling", "speedup", "v1_potential.speedup_ceiling", flags="ceiling_flags"),
     Column("first", "what to do first", explain="advice.saving"),
 )
 CRITERIA = (
@@ -134,7 +135,7 @@ LINES = (
 )  # fmt: skip
 
 
-def criteria_rows(rows: list[dict[str, Any]], of_run: list[dict[str, Any]] = ()) -> list[dict[str, Any]]:  # type: ignore[assignment]
+def criteria_rows(rows: list[dict[str, Any]], of_run: Sequence[dict[str, Any]] = ()) -> list[dict[str, Any]]:
     """Return rows of criteria as tables show them: without a value the reason, those of one reason together."""
     shown = [(row, "") for row in rows] + [(row, "of the whole run") for row in of_run]
     alike: dict[str, list[Row]] = {}

@@ -30,7 +30,7 @@ TILED: dict[str, Any] = {
 }
 
 
-def per_warp(GHz: float, bytes: float, Mem_L: float) -> Any:  # noqa: A002
+def per_warp(GHz: float, bytes: float, Mem_L: float) -> Any:  # noqa: A002  # as the thesis calls it
     return mwp(Mem_L, 4, 200, GHz * 1e9, 1e9, bytes, 1).BW_per_warp / 1e9
 
 

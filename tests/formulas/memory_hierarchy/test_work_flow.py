@@ -28,7 +28,7 @@ def chain(kinds: list[int], n: list[float], **other: object) -> Graph:
     """Nodes one after another, between an entry and an exit."""
     last = len(kinds) + 1
     arcs = np.arange(last)
-    return Graph([ENTRY, *kinds, EXIT], [0, *n, 0], arcs, arcs + 1, np.ones(last), **other)  # type: ignore[arg-type]
+    return Graph([ENTRY, *kinds, EXIT], [0, *n, 0], arcs, arcs + 1, np.ones(last), **other)
 
 
 @given(st.integers(1, 50), st.integers(1, 20))

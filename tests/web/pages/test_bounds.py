@@ -5,8 +5,10 @@ import re
 import pytest
 from sqlalchemy import text
 
-from profsvc import store
+from profsvc import store, views
+from profsvc.formulas.flags import Flag
 from profsvc.reports import comparison
+from profsvc.reports import text as text_of
 from profsvc.reports.text import NOT_ALL
 from profsvc.store.engine import writing
 from profsvc.views import compare
@@ -28,15 +30,18 @@ def test_a_potential_that_is_a_bound_has_its_sign_on_every_page(site, engine, na
         launch = store.select(engine, "v1_launches", run_id=1)[0]["launch_id"]
         with writing(engine) as connection:  # not every export of which DRAM is not all known has a ceiling
             connection.execute(text("UPDATE potential SET speedup_ceiling = 9 WHERE speedup_ceiling IS NULL"))
-        bounds = store.select(engine, "v1_potential", run_id=1)
-        ceilings = [row["launch_id"] for row in bounds if row["speedup_ceiling"] is not None]
-        compared = len(store.kernels_of_run(engine, 1))
-        pages = {"/runs/1": len(bounds) + len(ceilings), f"/runs/1/launches/{launch}": 1 + (launch in ceilings),
-                 "/": 1, "/compare/1...1": compared}  # fmt: skip
-        for path, signed in pages.items():
-            answer = service.http.get(service.url + path, headers={"accept": "text/html"}, follow_redirects=True)
-            assert len(SIGNED.findall(answer.text)) == is_bound * signed, path
-        assert len(ceilings) > 1
+        compared, bounds = len(store.kernels_of_run(engine, 1)), len(flags) + 1
+        for ceiling in (0, 1):
+            with writing(engine) as connection:
+                connection.execute(text(f"UPDATE potential SET ceiling_flags = {ceiling * Flag.LOWER_BOUND}"))
+            pages = {"/runs/1": bounds * (is_bound + ceiling), f"/runs/1/launches/{launch}": is_bound + ceiling,
+                     "/": is_bound, "/compare/1...1": is_bound * compared}  # fmt: skip
+            for path, signed in pages.items():
+                answer = service.http.get(service.url + path, headers={"accept": "text/html"}, follow_redirects=True)
+                assert len(SIGNED.findall(answer.text)) == signed, path
+            shown = text_of.run(views.run(engine, 1))
+            assert ("ceiling ≥" in shown) == bool(ceiling)
+            assert (NOT_ALL in shown) == bool(is_bound or ceiling)
         view = compare.compare(engine, 1, 1)
         shown = comparison.comparison(view)
         assert (("≥ " in shown or "≤ " in shown or "~ " in shown) and NOT_ALL in shown) == bool(is_bound)
