@@ -1,7 +1,6 @@
 """Reader of the CSV and TSV reports of ``nsys stats``: traces and summaries, several in one file."""
 
 from collections.abc import Iterator
-from functools import partial
 from typing import BinaryIO
 
 import numpy as np
@@ -118,6 +117,7 @@ class _Walk:
                     wide = Wide(plan.wide, rows.launches, columns["line"], letters, bounds, values)
                 rows.launches += len(columns["line"])
             tables[name] = frame_of_arrays(name, len(columns["line"]), columns)
+        self.scanner.passed()
         self.line += part.rows
         self.reports.stored += part.rows
         rows.ledger.stored += part.rows
@@ -125,11 +125,11 @@ class _Walk:
 
 
 def _scanner(separator: str) -> Scanner[Layout]:
-    return Scanner(_begins, begun, partial(split_cells, separator=separator))
+    return Scanner(_begins, begun, separator)
 
 
 def _plan(scanner: Scanner[Layout], separator: str, evidence: Evidence) -> Plan | None:
-    if scanner.layout is None or scanner.in_cell:
+    if scanner.layout is None or scanner.in_cell or not scanner.spare_as_header:
         return None
     return plan_of(scanner.layout, separator, evidence.decide().decimal if evidence.settled else "")
 
@@ -146,6 +146,7 @@ def _evidence_of(text: Text, separator: str) -> Evidence:
         text.blocks(BLOCK, FIRST_BLOCK), lambda: _plan(scanner, separator, evidence), parse, SMALL_BLOCK
     ):
         if isinstance(found, Part):
+            scanner.passed()
             number += found.rows
             continue
         for line in found:

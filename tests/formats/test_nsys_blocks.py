@@ -303,3 +303,24 @@ def test_any_cells_under_other_units_give_the_same_both_ways(changes):
         cells[place] = cell
         rows += [",".join(cells) + "\n", row]
     agree((header + "".join(rows)).encode())
+
+
+@settings(max_examples=60)
+@given(
+    st.sampled_from([(GPU, KERNEL), (GPU, COPY), (API, CALL), (NVTX, RANGE)]),
+    *[st.sampled_from(["", ",", ",,"])] * 2,
+    st.lists(st.tuples(st.booleans(), st.sampled_from(["", ",", ",,", ",x"])), max_size=12),
+)
+def test_spare_cells_give_the_same_both_ways(table, of_header, of_rows, odd):
+    header, row = (line.rstrip("\n") for line in table)
+    torn = row.replace("4000", "4,000").replace("80000", "80,000").replace("2500", "2,500")
+    lines = [f"{torn if is_torn else row}{spare}\n" for is_torn, spare in odd]
+    plain = [f"{row}{of_rows}\n"] * 6
+    agree(f"{header}{of_header}\n{''.join([*plain, *lines, *plain])}".encode())
+    agree(f"{header}{of_header}\n{''.join([*lines, *plain])}".encode())
+
+
+def test_rows_with_a_spare_cell_under_a_header_with_one_are_read_at_once():
+    part = at_once(GPU.replace("\n", ",\n"), *(row.replace("\n", ",\n") for row in (KERNEL, COPY)))
+    assert part.rows == 2
+    assert at_once(GPU.replace("\n", ",\n"), KERNEL.replace("\n", ",7\n")) is None
