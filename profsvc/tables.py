@@ -119,7 +119,7 @@ TABLES: Mapping[str, tuple[Column, ...]] = {
         "line         | int | line in the file, from 1; row number in a database",
     ),
     "kernel_summaries": columns(
-        "category     | text | kernel, memory, api, range, domain: what the row sums up",
+        "category     | text | kernel, memory, api, os (calls of the system), range, domain: what the row sums up",
         "kernel       | text | name of the kernel, copy, call or range, as printed",
         "calls        | int | how many",
         "total_ns     | float? | sum of their durations; null for a row of sizes",

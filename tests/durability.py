@@ -16,6 +16,7 @@ import io
 import multiprocessing
 import os
 import random
+import re
 import signal
 import sqlite3
 import sys
@@ -62,6 +63,8 @@ def content(number: int) -> bytes:
     make, rows = KINDS[number % len(KINDS)]
     said = "" if make is smi_log else f"the program's output {number}\n"
     text = said + "".join(make(rows + number % 7))
+    if make is gpu_trace:  # a program that begins at another second
+        text = re.sub(r"(?m)^0\.", f"{number}.", text)
     if make is smi_log:
         last = datetime(2027, 1, 1) + timedelta(seconds=number)
         text += f"{last:%Y/%m/%d %H:%M:%S}.000, 0, 60.00 W, 30, 345 MHz, 0 %\n"

@@ -53,7 +53,7 @@ def rows(engine: Engine) -> dict[str, list[str]]:
 def test_both_databases_hold_the_same_rows(tmp_path: Path, postgres_whole_url: str) -> None:
     engines = [store.open_store(str(tmp_path / "s.sqlite")), store.open_store(postgres_whole_url)]
     for name in FILES:
-        accounts = [vars(ingest(engine, FIXTURES / name, name.split("/")[0])) for engine in engines]
+        accounts = [vars(ingest(engine, FIXTURES / name, name.rsplit(".", 1)[0])) for engine in engines]
         assert accounts[0] == accounts[1], name
     for engine in engines:
         power_logs.fill(engine)

@@ -148,6 +148,12 @@ def closed(texts: pa.StringArray) -> None:
         must(not any(bool((letters == sign).any()) for sign in b'\n\r"'))
 
 
+def is_empty(texts: pa.StringArray) -> bool:
+    """Tell whether all texts of a column are empty: their offsets then do not rise."""
+    offsets = np.frombuffer(texts.buffers()[1], np.int32)[texts.offset : texts.offset + len(texts) + 1]
+    return bool(offsets[-1] == offsets[0])
+
+
 def at(column: Any, where: Int64s | None) -> Any:
     """Return a column at some rows."""
     return column if where is None else column[where]

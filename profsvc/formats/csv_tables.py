@@ -7,6 +7,7 @@ rows have the width of their header, may hold line ends inside quotes, and a row
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
+from functools import partial
 from typing import Generic, Protocol, TypeVar
 
 import numpy as np
@@ -18,6 +19,7 @@ from profsvc.formats.head import header_lines
 from profsvc.formats.ncu import Ledger
 from profsvc.formats.ncu_lines import HEADER, RECORD_LIMIT, REJECT, ROW, SKIP, TEXT_LIMIT, Record, split_cells
 from profsvc.formats.numbers import Evidence, Numbers
+from profsvc.formats.spare_cells import Spare, width_of
 from profsvc.tables import Batch, frame
 
 BATCH_ROWS = 10_000
@@ -34,16 +36,17 @@ class Layout(Protocol):
 L = TypeVar("L", bound=Layout)
 Begins = Callable[[str], L | None]
 Ends = Callable[[str], object]
-Split = Callable[[str], list[str]]
 
 
 class Scanner(Generic[L]):
     """Sorts lines into records; ``layout`` is that of the table in which it is, None outside of one."""
 
-    def __init__(self, begins: Begins[L], ends: Ends, split: Split = split_cells) -> None:
+    def __init__(self, begins: Begins[L], ends: Ends, separator: str = ",") -> None:
         """Begin before the first line; `records` says what the functions do."""
-        self.begins, self.ends, self.split = begins, ends, split
+        self.begins, self.ends, self.separator = begins, ends, separator
+        self.split = partial(split_cells, separator=separator)
         self.layout: L | None = None
+        self.spare = Spare(0)
         self.gap = False
         self.open: list[str] = []
         self.open_line = self.open_size = 0
@@ -52,6 +55,17 @@ class Scanner(Generic[L]):
     def in_cell(self) -> bool:
         """Whether a cell in quotes was opened and not closed yet."""
         return bool(self.open)
+
+    @property
+    def spare_as_header(self) -> bool:
+        """Whether rows are whole that have neither more nor fewer cells than their header."""
+        spare = len(self.layout.header) - self.spare.columns if self.layout is not None else 0
+        return self.spare.count == spare or (self.spare.count is None and not spare)
+
+    def passed(self) -> None:
+        """Take note of rows that were read elsewhere, as they have the cells of their header."""
+        assert self.layout is not None
+        self.spare.settle(len(self.layout.header) - self.spare.columns)
 
     def feed(self, number: int, line: str) -> Iterator[Record]:
         """Yield the records that end with line ``number``."""
@@ -70,6 +84,7 @@ class Scanner(Generic[L]):
             yield Record(SKIP, number, 1, line, [])
         elif (layout := self.begins(line)) is not None:
             self.layout, self.gap = layout, False
+            self.spare = Spare(width_of(layout.header), self.separator)
             yield Record(HEADER, number, 1, line, layout.header)
         elif self.layout is None or (self.gap and len(self.split(line)) < 2):
             yield Record(SKIP, number, 1, line, [])
@@ -100,16 +115,14 @@ class Scanner(Generic[L]):
 
     def _row(self, line: int, lines: int, text: str) -> Record:
         assert self.layout is not None
-        cells, needed = self.split(text), len(self.layout.header)
-        if len(cells) == needed + 1 and not cells[-1]:
-            cells.pop()
-        ended = text.endswith("\n")
-        if len(cells) != needed:
+        cells, ended, needed = self.split(text), text.endswith("\n"), self.spare.columns
+        if not needed <= len(cells) <= len(self.layout.header) + 1 or any(cells[len(self.layout.header) :]):
             reason = f"{'' if ended else 'the file ends inside this row: '}it has {len(cells)} cells but needs {needed}"
         elif not ended and not text.endswith('"'):
             reason = "the file ends inside this row"
-        else:
-            return Record(ROW, line, lines, text, cells)
+        elif not (reason := self.spare.reason(cells, line)):
+            filled = cells[:needed] + [""] * (len(self.layout.header) - needed)
+            return Record(ROW, line, lines, text, filled)
         return Record(REJECT, line, lines, text[:TEXT_LIMIT], [], reason)
 
     def finish(self) -> Iterator[Record]:
@@ -119,14 +132,14 @@ class Scanner(Generic[L]):
 
 
 def records(
-    lines: Iterable[str], begins: Begins[L], ends: Ends, split: Split = split_cells
+    lines: Iterable[str], begins: Begins[L], ends: Ends, separator: str = ","
 ) -> Iterator[tuple[Record, L | None]]:
     """Sort ``lines`` into records, each with the layout of its table.
 
     ``begins`` gives the layout of a line that is a header, else None; ``ends`` tells a line that ends a table;
-    ``split`` gives the cells of a line.
+    ``separator`` stands between the cells of a line.
     """
-    scanner = Scanner(begins, ends, split)
+    scanner = Scanner(begins, ends, separator)
     for number, line in enumerate(lines, 1):
         for record in scanner.feed(number, line):
             yield record, scanner.layout

@@ -18,6 +18,7 @@ from profsvc.formats.meter_time import Times, is_numeric
 from profsvc.formats.ncu_lines import HEADER, REJECT, ROW, SKIP, TEXT_LIMIT, UNITS, Record
 from profsvc.formats.numbers import NOT_NUMBERS
 from profsvc.formats.readings import Channel, channel, unit_of
+from profsvc.formats.spare_cells import Spare, width_of
 from profsvc.formats.stream import Text
 
 SIGNS = "\t;,"
@@ -61,7 +62,7 @@ class Layout:
     """Where the columns of a table stand; ``headless`` where its first line is a row already.
 
     ``fixed`` are the places whose units a row of units does not change; ``turns`` are those of columns that may tell of
-    which GPU or sensor a row is, ``told`` those of which the user says it.
+    which GPU or sensor a row is, ``told`` those of which the user says it. Rows have ``spare`` empty cells behind them.
     """
 
     sign: str
@@ -74,6 +75,12 @@ class Layout:
     fixed: frozenset[int] = frozenset()
     turns: Mapping[int, str] = field(default_factory=dict)
     told: Mapping[int, str] = field(default_factory=dict)
+    spare: int = 0
+
+    @property
+    def width(self) -> int:
+        """How many columns have a name, or are named by their number."""
+        return max(width_of(self.header), *(place + 1 for place in self.fixed), 0)
 
 
 @dataclass(frozen=True)
@@ -136,24 +143,24 @@ def _is_remark(layout: Layout, cells: Sequence[str]) -> bool:
     return bool(said) and not any(cell.lower() in NOT_NUMBERS or cell[0] in "+-.,0123456789" for cell in said)
 
 
-def _row(layout: Layout, number: int, line: str, cells: list[str]) -> Record:
-    needed = len(layout.header)
-    while len(cells) > needed and not cells[-1]:
-        cells.pop()
-    reason = ""
+def _row(layout: Layout, spare: Spare, number: int, line: str, cells: list[str]) -> Record:
+    width = width_of(cells)
     if not line.endswith("\n"):
         reason = "the file ends inside this row"
-    elif len(cells) != needed:
-        reason = f"it has {len(cells)} cells but needs {needed}, so its values cannot be told apart"
-    return Record(REJECT if reason else ROW, number, 1, line[:TEXT_LIMIT], [] if reason else cells, reason)
+    elif len(cells) < layout.width or width > len(layout.header):
+        shown = max(width, min(len(cells), layout.width))
+        reason = f"it has {shown} cells but needs {layout.width}, so its values cannot be told apart"
+    else:
+        reason = spare.reason(cells, number)
+    filled = cells[: layout.width] + [""] * (len(layout.header) - layout.width)
+    return Record(REJECT if reason else ROW, number, 1, line[:TEXT_LIMIT], [] if reason else filled, reason)
 
 
 def _kind(layout: Layout, number: int, line: str, cells: list[str], style: Style, begun: bool) -> tuple[str, Layout]:
     if style.is_note is not None and style.is_note(cells):
         return SKIP, layout
     first = cells[0] if cells else ""
-    while len(cells) > len(layout.header) and not cells[-1]:
-        cells.pop()
+    cells = cells[: max(len(layout.header), width_of(cells))]
     if begun and _is_remark(layout, cells):
         return SKIP, layout
     if tuple(cells) == layout.header or not any(character.isdigit() for character in first):
@@ -181,7 +188,10 @@ def records(text: Text, style: Style, take: Take) -> Iterator[tuple[Record | int
     scanner, number = _Scanner(style), 1
 
     def taken(block: bytes) -> int:
-        return take(block, number, scanner.layout) if scanner.begun and scanner.layout else 0
+        rows = take(block, number, scanner.layout) if scanner.begun and scanner.layout else 0
+        if rows and scanner.layout:
+            scanner.spare.settle(scanner.layout.spare)
+        return rows
 
     for found in at_once(text.blocks(BLOCK, SMALL_BLOCK), taken, SMALL_BLOCK):
         if isinstance(found, int):
@@ -200,6 +210,7 @@ class _Scanner:
     style: Style
     layout: Layout | None = None
     begun: bool = False
+    spare: Spare = field(default_factory=lambda: Spare(0))
 
     def feed(self, number: int, line: str) -> Record:
         layout = self.layout
@@ -208,11 +219,20 @@ class _Scanner:
         if layout is None:
             found = layout_of(line, self.style)
             self.layout = layout = replace(found, line=number) if found else None
+            if layout is not None:
+                self.spare = Spare(layout.width, layout.sign)
             if layout is not None and layout.headless:
-                self.begun = True
-                return _row(layout, number, line, split_row(line, layout.sign))
+                return self._row(layout, number, line, split_row(line, layout.sign))
             return Record(HEADER if found else SKIP, number, 1, line[:TEXT_LIMIT], [])
         cells = split_row(line, layout.sign)
         kind, self.layout = _kind(layout, number, line, cells, self.style, self.begun)
-        self.begun |= kind == ROW
-        return Record(kind, number, 1, line[:TEXT_LIMIT], []) if kind != ROW else _row(layout, number, line, cells)
+        if kind != ROW:
+            return Record(kind, number, 1, line[:TEXT_LIMIT], [])
+        return self._row(layout, number, line, cells)
+
+    def _row(self, layout: Layout, number: int, line: str, cells: list[str]) -> Record:
+        self.begun = True
+        record = _row(layout, self.spare, number, line, cells)
+        if layout.spare != (self.spare.count or 0):
+            self.layout = replace(layout, spare=self.spare.count or 0)
+        return record

@@ -106,8 +106,8 @@ class Survey:
         undecided = None if signs else _MAYBE if "maybe_dot" in self.evidence.found else _WHOLE
         is_count = is_numeric(self.first)
         return Plan(
-            *(layout.sign, len(layout.header), times.places, is_count, numbers, tuple(sorted(texts))),
-            *("".join(signs) or ".", undecided),
+            *(layout.sign, layout.width, times.places, is_count, numbers, tuple(sorted(texts))),
+            *("".join(signs) or ".", undecided, layout.spare),
         )
 
     def order(self) -> str:

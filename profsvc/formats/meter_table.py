@@ -44,8 +44,9 @@ def _plan(
     if not places or layout.times.millisecond is not None or (style.is_note and len(every) < len(layout.header)):
         return None
     return Plan(
-        *(layout.sign, len(layout.header), layout.times.places, time.counts, tuple(places), tuple(split.roles)),
+        *(layout.sign, layout.width, layout.times.places, time.counts, tuple(places), tuple(split.roles)),
         number_format.decimal,
+        spare=layout.spare,
     )
 
 

@@ -26,6 +26,7 @@ from profsvc.formats.block_columns import (
     cells_of,
     closed,
     decimals,
+    is_empty,
     numbers,
     objects,
     plain_texts,
@@ -37,6 +38,7 @@ from profsvc.formats.nsys import copy_kind, factor_of
 from profsvc.formats.nsys_layouts import API_TRACE, GPU_TRACE, NVTX_TRACE, REPORTS, TIMES, WHOLE, Layout, column_of
 from profsvc.formats.nsys_reports import METRICS, device_of, held, is_copy, metric_factor, metric_of
 from profsvc.formats.numbers import NumberFormat, Numbers
+from profsvc.formats.spare_cells import width_of
 from profsvc.tables import WideColumns
 
 Floats = npt.NDArray[np.float64]
@@ -65,7 +67,8 @@ class Plan:
     """How the rows of a layout are split; ``decimal`` is empty where the sign is not known, so that none may stand.
 
     ``types`` are by the place of a column. In one of ``telling`` a header would have the name of a column; ``others``
-    hold texts that are not taken. ``wide`` says what the metrics of launches are.
+    hold texts that are not taken; those from ``columns`` on have no name, and hold nothing. ``wide`` says what the
+    metrics of launches are.
     """
 
     layout: Layout
@@ -74,6 +77,7 @@ class Plan:
     types: Mapping[str, pa.DataType]
     telling: Sequence[str]
     others: Sequence[str]
+    columns: int
     wide: WideColumns
 
     @cached_property
@@ -120,7 +124,8 @@ def plan_of(layout: Layout, separator: str, decimal: str) -> Plan | None:
     types = {str(place): _type(layout, name_of.get(place, "")) for place in range(len(layout.header))}
     # A header would have the names of its columns in cells that may hold any text.
     taken = [str(layout.places[name]) for name in TEXTS if name in layout.places]
-    others = [place for place, kind in types.items() if kind == TEXT and name_of.get(int(place)) not in _READ]
+    columns = width_of(layout.header)
+    others = [str(n) for n in range(columns) if types[str(n)] == TEXT and name_of.get(n) not in _READ]
     telling = max(0, 1 + len(taken) + len(others) - FEWEST_NEEDED)
     if telling > len(taken):
         return None
@@ -130,7 +135,7 @@ def plan_of(layout: Layout, separator: str, decimal: str) -> Plan | None:
         tuple(METRICS[name][0] for name in shown),
         np.array([float(factor or 0) for factor in factors]),
     )
-    return Plan(layout, separator, decimal, types, taken[:telling], others, wide)
+    return Plan(layout, separator, decimal, types, taken[:telling], others, columns, wide)
 
 
 def _type(layout: Layout, name: str) -> pa.DataType:
@@ -235,6 +240,7 @@ def _part(batch: pa.RecordBatch, plan: Plan) -> Part:
     every = _Cells(batch, plan)
     for place in plan.others:
         closed(batch.column(int(place)))
+    must(all(is_empty(column) for column in batch.columns[plan.columns :]))
     for place in plan.telling:
         must(not any(column_of(text)[0] in _NEEDED for text in batch.column(int(place)).dictionary.to_pylist()))
     # Numbers that are not taken may tell of the signs of numbers.

@@ -50,6 +50,23 @@ REPORTS: list[tuple[str, set[str]]] = [
     ("gpumemsizesum", {"Total", "Operations", "Name", "Avg"}),
     ("openacc_sum or openmp_sum", {"Total Time", "Count", "Name", "Avg"}),
 ]
+# Reports that are not taken, by columns that tell them; why, and the report that says the same or more.
+LEFT: list[tuple[str, set[str], str, str]] = [
+    ("nvtx_kern_sum", {"NVTX Range", "Kern Inst", "Kernel Name"},
+     "it counts a kernel once for each range around it", "cuda_gpu_kern_sum,nvtx_sum"),
+    ("nvtx_gpu_proj_sum", {"Range", "Total Proj Time", "Range Instances"},
+     "its times are of spans, in which nothing need run", "cuda_gpu_trace,nvtx_pushpop_trace"),
+    ("nvtx_gpu_proj_trace", {"Name", "Projected Start", "Projected Duration"},
+     "its times are of spans, in which nothing need run", "cuda_gpu_trace,nvtx_pushpop_trace"),
+    ("cuda_kern_exec_sum", {"Count", "QCount", "Kernel Name"},
+     "it holds means without sums", "cuda_gpu_kern_sum,cuda_api_sum"),
+    ("um_total_sum", {"Total HtoD Migration Size", "Total CPU Page Faults"},
+     "it names no copies", "cuda_gpu_mem_size_sum,cuda_gpu_mem_time_sum"),
+    ("um_sum", {"Virtual Address", "HtoD Migration Size"},
+     "it holds only the addresses with the most copies", "cuda_gpu_mem_size_sum,cuda_gpu_mem_time_sum"),
+    ("um_cpu_page_faults_sum", {"CPU Page Faults", "CPU Instruction Address"},
+     "page faults of the host are no work of the device", "cuda_gpu_mem_size_sum"),
+]  # fmt: skip
 _OF_THE_UNIT = ("Total Time", "Total", "Avg", "Med", "Min", "Max", "StdDev")
 
 
@@ -109,6 +126,19 @@ def layout_of(header: list[str], unit: str = "") -> Layout | None:
     """
     layout = Layout(header, unit)
     return layout if layout.report else None
+
+
+def left(header: list[str]) -> str | None:
+    """Return why a report with these columns is not taken, and what to print instead; None if it is not known.
+
+    >>> left(["CPU Page Faults", "CPU Instruction Address"])[:40]
+    'um_cpu_page_faults_sum is not read: page'
+    """
+    names = {column_of(cell)[0] for cell in header}
+    for report, needs, why, instead in LEFT:
+        if needs <= names:
+            return f"{report} is not read: {why}; export again with nsys stats --format csv -r {instead}"
+    return None
 
 
 def begun(line: str) -> str | None:

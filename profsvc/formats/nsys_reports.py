@@ -274,6 +274,15 @@ def _mixed(row: _Row, rows: Rows) -> None:
     _summary(row, rows, category, "Operation", "Instances")
 
 
+# Reports of calls have the same columns, whatever was called; calls of the system name no interface.
+_INTERFACE = re.compile(r"_*(?:cu|cuda|vk|gl|glX|wgl|egl|xr)[A-Z]")
+
+
+def _calls_of(row: _Row, rows: Rows) -> None:
+    category = "api" if _INTERFACE.match(row.text("Name") or "") else "os"
+    _summary(row, rows, category, "Name", "Calls")
+
+
 Take = Callable[[_Row, Rows], None]
 
 
@@ -290,7 +299,7 @@ _TAKE: Mapping[str, Take] = {
     "cuda_gpu_sum": _mixed,
     "nvtx_sum": _over("range", "Range", "Instances"),
     "cuda_gpu_kern_sum": _over("kernel", "Name", "Instances"),
-    "cuda_api_sum": _over("api", "Name", "Calls"),
+    "cuda_api_sum": _calls_of,
     "cuda_gpu_mem_time_sum": _over("memory", "Operation", "Count"),
     "cuda_gpu_mem_size_sum": _over("memory", "Operation", "Count"),
     "gpumemtimesum": _over("memory", "Name", "Count"),

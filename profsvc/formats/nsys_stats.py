@@ -1,16 +1,18 @@
 """Reader of the CSV and TSV reports of ``nsys stats``: traces and summaries, several in one file."""
 
+import re
 from collections.abc import Iterator
-from functools import partial
 from typing import BinaryIO
 
 import numpy as np
 
+from profsvc.errors import BrokenInputError
 from profsvc.formats.blocks import BLOCK, SMALL_BLOCK, apart
 from profsvc.formats.csv_tables import Scanner, header_in
+from profsvc.formats.head import header_lines
 from profsvc.formats.ncu_lines import SKIP, Record, split_cells
 from profsvc.formats.nsys_blocks import Part, Plan, parse, plan_of
-from profsvc.formats.nsys_layouts import Layout, begun, layout_of
+from profsvc.formats.nsys_layouts import Layout, begun, layout_of, left
 from profsvc.formats.nsys_reports import Reports, show
 from profsvc.formats.numbers import Evidence
 from profsvc.formats.stream import Text
@@ -32,9 +34,11 @@ Taken, under new and old names of the reports:
     nvtx_pushpop_trace, nvtx_startend_trace, mpi_event_trace    ranges
     cuda_gpu_kern_sum (gpukernsum), cuda_gpu_kern_gb_sum, cuda_gpu_mem_time_sum, cuda_gpu_mem_size_sum, cuda_gpu_sum,
     cuda_api_sum, osrt_sum, nvtx_sum, nvtx_pushpop_sum, nvtx_startend_sum, mpi_event_sum, openacc_sum, openmp_sum
-                                        summaries; those of MPI, OpenACC and OpenMP are of ranges
-Other reports in the file are skipped, counted and named. The unit of a time must stand in its header, as in
-Duration (ns). A trace prints the bytes of a copy in MB with 3 decimals; they are made whole with its throughput.
+                                        summaries; those of MPI, OpenACC and OpenMP are of ranges, osrt_sum is of
+                                        calls of the system (os), no part of those of CUDA (api)
+Other reports in the file are skipped, counted and named; a file of nothing else is refused. The unit of a time must
+stand in its header, as in Duration (ns). A trace prints the bytes of a copy in MB with 3 decimals; they are made whole
+with its throughput.
 
 Example:
     Processing [report.sqlite] with [.../reports/cuda_gpu_kern_sum.py]...
@@ -44,6 +48,8 @@ Example:
 """
 
 FIRST_BLOCK = 1 << 16
+# Few lines have one of these words, and most of those are headers.
+_LEFT_BEGINS = re.compile(r"NVTX Range|Proj|QCount|Migration Size|CPU Page Faults")
 
 
 def _begins(line: str) -> Layout | None:
@@ -58,7 +64,12 @@ def _separator(header: str) -> str:
 
 def sniff(head: bytes) -> bool:
     """Tell whether a report that is taken begins in ``head``."""
-    return header_in(head, _begins) is not None
+    return header_in(head, _begins) is not None or any(_left(line) for line in header_lines(head))
+
+
+def _left(line: str) -> str | None:
+    """Return why the report that ``line`` is the header of is not taken."""
+    return left(split_cells(line, _separator(line))) if _LEFT_BEGINS.search(line) else None
 
 
 class _Walk:
@@ -118,6 +129,7 @@ class _Walk:
                     wide = Wide(plan.wide, rows.launches, columns["line"], letters, bounds, values)
                 rows.launches += len(columns["line"])
             tables[name] = frame_of_arrays(name, len(columns["line"]), columns)
+        self.scanner.passed()
         self.line += part.rows
         self.reports.stored += part.rows
         rows.ledger.stored += part.rows
@@ -125,11 +137,11 @@ class _Walk:
 
 
 def _scanner(separator: str) -> Scanner[Layout]:
-    return Scanner(_begins, begun, partial(split_cells, separator=separator))
+    return Scanner(_begins, begun, separator)
 
 
 def _plan(scanner: Scanner[Layout], separator: str, evidence: Evidence) -> Plan | None:
-    if scanner.layout is None or scanner.in_cell:
+    if scanner.layout is None or scanner.in_cell or not scanner.spare_as_header:
         return None
     return plan_of(scanner.layout, separator, evidence.decide().decimal if evidence.settled else "")
 
@@ -146,6 +158,7 @@ def _evidence_of(text: Text, separator: str) -> Evidence:
         text.blocks(BLOCK, FIRST_BLOCK), lambda: _plan(scanner, separator, evidence), parse, SMALL_BLOCK
     ):
         if isinstance(found, Part):
+            scanner.passed()
             number += found.rows
             continue
         for line in found:
@@ -160,5 +173,8 @@ def _evidence_of(text: Text, separator: str) -> Evidence:
 def read(stream: BinaryIO) -> Iterator[Batch]:
     """Read the reports of a file; two walks over it, because its number format may be known only at its end."""
     with Text(stream) as text:
-        separator = _separator(next((line for line in text.lines() if _begins(line)), ""))
+        header = next((line for line in text.lines() if _begins(line)), "")
+        if not header and (why := next(filter(None, map(_left, text.lines())), None)):
+            raise BrokenInputError(why)
+        separator = _separator(header)
         yield from _Walk(text, separator, _evidence_of(text, separator)).batches()

@@ -15,7 +15,7 @@ import pyarrow.csv
 from profsvc.formats.blocks import WORD, Block, NotPlainError, letters_of, must, trailing_numbers, words_before
 from profsvc.formats.clock import Int64s, civil
 from profsvc.formats.coded import Coded
-from profsvc.formats.sensors import Column, scale
+from profsvc.formats.sensors import SPARE, Column, scale
 
 Floats = npt.NDArray[np.float64]
 
@@ -78,6 +78,7 @@ def _coded(texts: pa.StringArray, column: Column) -> Coded:
         except NotPlainError:
             pass
     coded = Coded(texts)
+    must(column.role != SPARE or not any(text.strip() for text in coded.texts))
     # Here, not where they are asked for, the texts are told apart beside other work.
     must(column.role == "time" or len(coded.texts) > 0)
     return coded

@@ -19,7 +19,8 @@ from profsvc.formats.coded import Coded
 from profsvc.formats.ncu import Ledger
 from profsvc.formats.ncu_lines import REJECT, TEXT_LIMIT, Record
 from profsvc.formats.sensor_blocks import Part
-from profsvc.formats.sensors import TEXT, UNKNOWN, Cells, Column, Objects, number, told_apart
+from profsvc.formats.sensors import SPARE, TEXT, UNKNOWN, Cells, Column, Objects, number, told_apart
+from profsvc.formats.spare_cells import UNNAMED, width_of
 from profsvc.tables import Batch, frame
 
 CHUNK_ROWS = 1 << 15
@@ -107,7 +108,7 @@ class Log:
         self.columns: list[Column] = []
         self._named: list[Column] = []
         self.field_of: Callable[[str], Column] = Column
-        self.line = 0
+        self.line = self._width = 0
         self.rows = 0
         self.duplicates = 0
         self.rejected = 0
@@ -135,8 +136,10 @@ class Log:
                 f"line {line} names {len(columns)} columns, more than {MOST_COLUMNS}, which no log of {self.tool} has; "
                 "check the file"
             )
-        self.columns, self.line, self._above = list(columns), line, None
-        self._named = told_apart(columns)
+        self._width = width_of([column.name for column in columns])
+        self.columns = [*columns[: self._width], *[Column("", SPARE)] * (len(columns) - self._width)]
+        self.line, self._above = line, None
+        self._named = told_apart(self.columns)
         self._most = min(CHUNK_ROWS, CHUNK_CELLS // max(8, len(columns)))
 
     def skip(self, lines: int = 1) -> None:
@@ -153,6 +156,8 @@ class Log:
         """Take a row; reject it if it has not a cell a column, or was cut at the end of the file."""
         if len(cells) != len(self.columns):
             self.reject(line, text, f"it has {len(cells)} cells, but {len(self.columns)} columns are named")
+        elif any(cell.strip() for cell in cells[self._width :]):
+            self.reject(line, text, UNNAMED)
         elif not text.endswith("\n") and not self._is_whole(cells):
             self.reject(line, text, "the file ends inside this line: its last cell may be cut")
         else:
@@ -244,7 +249,7 @@ class Log:
         for place, column in enumerate(self._named):
             if column.role == "long":
                 self._take_long(every, place)
-            elif column.role not in ("time", "elapsed", "day", "gpu", "field"):
+            elif column.role not in ("time", "elapsed", "day", "gpu", "field", SPARE):
                 self._take(column, every, place)
 
     def _take_long(self, chunk: _Chunk, place: int) -> None:
@@ -363,10 +368,9 @@ class Log:
     def last(self, encoding: str, facts: Mapping[str, str], message: str = "") -> Iterator[Batch]:
         """Hand on the rest, and the table of sensors; refuse a file of which not a single row could be read."""
         yield self.batch()
-        found = {"tool": self.tool, **facts, "encoding": encoding, **self.facts}
+        found = {"tool": self.tool, **facts, "encoding": encoding, "readings": str(self.rows), **self.facts}
         if self.clock.kind:
             found["clock"] = self.clock.kind
-        found["readings"] = str(self.rows)
         if gpus := {key for *_, key in self.sensors.channels if key != NO_GPU}:
             found["gpus"] = str(len(gpus))
         if self.duplicates:

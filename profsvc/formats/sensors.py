@@ -22,6 +22,7 @@ Parsed = tuple[float, str | None]
 
 UNKNOWN = "unknown"
 TEXT = "text"
+SPARE = "spare"
 ODD = "odd separators"
 MEMO_SIZE = 1 << 16
 # A longer cell is no number; to look for its signs would take the square of its length.
@@ -81,7 +82,8 @@ class Column:
     """A column of a log: what it measures, the SI unit of its sensor, and the unit that its header names.
 
     ``role`` is ``value`` for a sensor; ``open`` for one whose cells tell (states become sensors, words metrics);
-    ``text`` for words; ``time``, ``elapsed``, ``gpu`` and ``device`` for what the others are of.
+    ``text`` for words; ``time``, ``elapsed``, ``gpu`` and ``device`` for what the others are of;
+    ``spare`` for one without a name, in which nothing may stand.
     """
 
     name: str

@@ -89,7 +89,12 @@ SHAPES: dict[str, Shape] = {
         (
             ("summary_id", "int", "e.summary_id", "the row's number"),
             *_FILE,
-            ("category", "text", text_of("e.category_id"), "kernel, memory, api, range or domain: what is summed up"),
+            (
+                "category",
+                "text",
+                text_of("e.category_id"),
+                "what is summed up: kernel, memory, api, os (calls of the system), range or domain",
+            ),
             (
                 "kernel",
                 "text",

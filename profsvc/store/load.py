@@ -23,7 +23,8 @@ from profsvc.store.bulk import insert_rows
 from profsvc.store.encode import Encoder
 from profsvc.store.engine import file_of, reading, writing
 from profsvc.store.names import Names
-from profsvc.store.same_report import same_report, settle_pages
+from profsvc.store.same_capture import settle
+from profsvc.store.same_report import same_report
 from profsvc.store.schema import STEP, metadata
 from profsvc.store.staging import Direct, Sink, reserve, staging
 from profsvc.store.timelines import Running
@@ -358,8 +359,7 @@ class _Loading:
         assignments = ", ".join(f"{column} = :{column}" for column in row)
         connection.execute(text(f"UPDATE uploads SET {assignments} WHERE upload_id = :upload_id"), row)
         self.timeline.save(connection, self.upload_id)
-        if again:
-            settle_pages(connection, run_id)
+        settle(connection, self.upload_id, run_id, self.launches, again)
 
     def _check_launches(self, connection: Connection) -> None:
         """Refuse values and rules of launches that the file does not have: no foreign key would."""

@@ -310,3 +310,26 @@ LINES = st.one_of(
 @given(st.lists(LINES, max_size=40))
 def test_any_lines_give_the_same_both_ways(lines):
     agree(log(*rows(stamps("%Y-%m-%d %H:%M:%S", 2)), *lines))
+
+
+SPARE = st.sampled_from(["", ",", ",,"])
+READINGS = st.sampled_from(["7,1,234", "7,12,5", "7,12.5,41.5", "7,1234,5", "7,1234,", "7,1.5,2.5,x"])
+
+
+@settings(max_examples=80)
+@given(SPARE, SPARE, st.lists(st.tuples(READINGS, SPARE), max_size=12))
+def test_spare_cells_give_the_same_both_ways(of_header, of_rows, odd):
+    header = "Time (s),Power (W),Board (degC)" + of_header
+    plain = [f"{n},{n}.5,{40 + n}.25{of_rows}\n" for n in range(20)]
+    lines = [f"{row}{spare}\n" for row, spare in odd]
+    agree(log(*plain[:10], *lines, *plain[10:], header=header))
+    agree(log(*lines, *plain, header=header))
+
+
+@pytest.mark.parametrize("spare", ["", ",", ",,"])
+def test_rows_with_spare_cells_are_taken_at_once(spare, monkeypatch):
+    parts = []
+    monkeypatch.setattr(meter_table, "parse", lambda *given: parts.append(parse(*given)) or parts[-1])
+    lines = [f"{n},{n}.5,{40 + n}.25{spare}\n" for n in range(600)]
+    list(timeseries.read(io.BytesIO(log(*lines, header="Time (s),Power (W),Board (degC)"))))
+    assert sum(part.rows for part in parts if part) > 200

@@ -303,3 +303,46 @@ def test_any_cells_under_other_units_give_the_same_both_ways(changes):
         cells[place] = cell
         rows += [",".join(cells) + "\n", row]
     agree((header + "".join(rows)).encode())
+
+
+@settings(max_examples=60)
+@given(
+    st.sampled_from([(GPU, KERNEL), (GPU, COPY), (API, CALL), (NVTX, RANGE)]),
+    *[st.sampled_from(["", ",", ",,"])] * 2,
+    st.lists(st.tuples(st.booleans(), st.sampled_from(["", ",", ",,", ",x"])), max_size=12),
+)
+def test_spare_cells_give_the_same_both_ways(table, of_header, of_rows, odd):
+    header, row = (line.rstrip("\n") for line in table)
+    torn = row.replace("4000", "4,000").replace("80000", "80,000").replace("2500", "2,500")
+    lines = [f"{torn if is_torn else row}{spare}\n" for is_torn, spare in odd]
+    plain = [f"{row}{of_rows}\n"] * 6
+    agree(f"{header}{of_header}\n{''.join([*plain, *lines, *plain])}".encode())
+    agree(f"{header}{of_header}\n{''.join([*lines, *plain])}".encode())
+
+
+def test_rows_with_a_spare_cell_under_a_header_with_one_are_read_at_once():
+    part = at_once(GPU.replace("\n", ",\n"), *(row.replace("\n", ",\n") for row in (KERNEL, COPY)))
+    assert part.rows == 2
+    assert at_once(GPU.replace("\n", ",\n"), KERNEL.replace("\n", ",7\n")) is None
+
+
+@pytest.mark.parametrize(
+    ("header", "report"),
+    [
+        ("NVTX Range,NVTX Inst,Kern Inst,Total Time (ns),Kernel Name", "nvtx_kern_sum"),
+        ("Range,Style,Total Proj Time (ns),Range Instances,Total GPU Ops", "nvtx_gpu_proj_sum"),
+        ("Name,Projected Start (ns),Projected Duration (ns),Orig Start (ns)", "nvtx_gpu_proj_trace"),
+        ("PID,TID,DevId,Count,QCount,TAvg (ns),KAvg (ns),API Name,Kernel Name", "cuda_kern_exec_sum"),
+        ("Total HtoD Migration Size (MB),Total CPU Page Faults,Total GPU PageFaults", "um_total_sum"),
+        ("Virtual Address,HtoD Migration Size (MB),DtoH Migration Size (MB),CPU Page Faults", "um_sum"),
+    ],
+)
+def test_a_report_that_is_not_taken_is_refused_by_name_alone_and_skipped_beside_others(header, report):
+    alone = f"{header}\n{','.join('1' for _ in header.split(','))}\n"
+    assert nsys_stats.sniff(alone.encode())
+    said = everything(alone.encode(), one_by_one=False)
+    assert said.startswith(f"{report} is not read: ")
+    assert "nsys stats --format csv -r " in said
+    begun = BEGUN.replace("cuda_api_trace", report)
+    *_, message = agree((GPU + KERNEL * 3 + "\n" + begun + alone).encode())
+    assert report in message

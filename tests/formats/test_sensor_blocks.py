@@ -158,3 +158,10 @@ LINES = st.one_of(
 @given(st.lists(LINES, max_size=25))
 def test_any_lines_give_the_same_both_ways(lines):
     agree(log(*rows(2), *lines))
+
+
+@given(st.lists(st.sampled_from([",", ", ", ",5", "", ",,"]), max_size=12))
+def test_a_column_without_a_name_gives_the_same_both_ways(ends):
+    plain = [row.replace("\n", ",\n") for row in rows(4 + len(ends))]
+    odd = [row.replace(",\n", f"{end}\n") for row, end in zip(plain[4:], ends, strict=True)]
+    agree(log(*plain[:4], *odd, header=HEADER + ","))

@@ -129,8 +129,8 @@ def info(content: str = "a", file_name: str = "profile.csv", form: str = "ncu_ra
     return store.UploadInfo(file_name, hashlib.sha256(content.encode()).hexdigest(), len(content), form)
 
 
-def batches(launches: int = 4, per_batch: int = 2, **changes: Any) -> Iterator[Batch]:
-    """Yield an upload as a reader does: a launch and its two metrics a line."""
+def batches(launches: int = 4, per_batch: int = 2, begin_ns: int = 2**60, **changes: Any) -> Iterator[Batch]:
+    """Yield an upload as a reader does: a launch and its two metrics a line; each capture has its own start."""
     for begin in range(0, launches, per_batch):
         index = list(range(begin, min(begin + per_batch, launches)))
         both = [i for i in index for _ in range(2)]
@@ -146,7 +146,7 @@ def batches(launches: int = 4, per_batch: int = 2, **changes: Any) -> Iterator[B
                         "compute_capability": ["9.0"] * len(index),
                         "host": ["node1"] * len(index),
                         "duration_ns": [1250.0 + i / 2 for i in index],
-                        "start_ns": [2**60 + i for i in index],
+                        "start_ns": [begin_ns + i for i in index],
                         "grid_x": [i + 1 for i in index],
                         "line": line,
                     }

@@ -249,7 +249,8 @@ def test_uploads_go_on_while_a_column_is_filled_in(
             if over.is_set():
                 return
             try:
-                done = store.write_upload(engine, info(f"{writer} {number}"), store.RunInfo(name="busy"), batches(3))
+                rows = batches(3, begin_ns=10_000 * (2 * number + writer))
+                done = store.write_upload(engine, info(f"{writer} {number}"), store.RunInfo(name="busy"), rows)
                 stored.append((done.upload_id, over.is_set()))
             except Exception as error:
                 failed.append(error)

@@ -58,7 +58,7 @@ def test_a_store_without_measurements_gives_an_empty_table_of_the_same_types(eng
 def test_a_run_may_hold_launches_and_measurements(engine: Engine, stored: store.Stored) -> None:
     into = store.RunInfo(run_id=stored.run_id)
     store.write_upload(engine, info("b", form="characterization"), into, measured(("H200", "F_L2Thr", 1.0, 0.6)))
-    store.write_upload(engine, info("c"), into, batches())
+    store.write_upload(engine, info("c"), into, batches(begin_ns=7))
     assert store.uploads(engine, stored.run_id)["launches"].tolist() == [4, 0, 4]
     assert len(store.characterizations(engine)) == 1
     assert store.select(engine, "v1_runs")[0]["device"] == "NVIDIA H200"

@@ -102,12 +102,12 @@ def test_a_failure_half_way_leaves_nothing(engine: Engine, error: BaseException)
 
 
 def test_runs_by_name_number_and_file(engine: Engine, stored: store.Stored) -> None:
-    same = store.write_upload(engine, info("b"), store.RunInfo(name="first", commit_id="abc"), batches())
+    same = store.write_upload(engine, info("b"), store.RunInfo(name="first", commit_id="abc"), batches(begin_ns=7))
     assert same.run_id == stored.run_id
     assert store.select(engine, "v1_runs")[0]["commit_id"] == "abc"
     other = store.write_upload(engine, info("c"), store.RunInfo(project="p", name="first"), batches())
     assert other.run_id != stored.run_id
-    by_number = store.write_upload(engine, info("d"), store.RunInfo(run_id=other.run_id), batches())
+    by_number = store.write_upload(engine, info("d"), store.RunInfo(run_id=other.run_id), batches(begin_ns=7))
     assert by_number.run_id == other.run_id
     names = [store.write_upload(engine, info(c), store.RunInfo(), batches()).run for c in ("e", "f", "g")]
     assert names == ["profile", "profile-2", "profile-3"]
@@ -212,7 +212,7 @@ def test_two_processes_with_the_same_file_make_one_upload(engine: Engine, url: s
 
 
 def _after_the_first(go: threading.Event, begun: threading.Event) -> Iterator[Batch]:
-    first, *rest = batches()
+    first, *rest = batches(begin_ns=7)
     yield first
     begun.set()
     assert go.wait(60)
@@ -271,7 +271,7 @@ def test_what_goes_wrong_while_rows_are_laid_out_leaves_nothing(
 
 def test_what_was_deleted_meanwhile_is_not_read_again(engine: Engine, stored: store.Stored) -> None:
     again = replace(info(), upload_id=stored.upload_id)
-    store.write_upload(engine, info("b"), store.RunInfo(run_id=stored.run_id), batches())
+    store.write_upload(engine, info("b"), store.RunInfo(run_id=stored.run_id), batches(begin_ns=7))
     prepare = store.rereading(stored.upload_id, stored.run_id)
     store.delete_upload(engine, stored.upload_id)
     with pytest.raises(NotFoundError, match="no upload has the number 1"):

@@ -246,7 +246,7 @@ def test_launches_come_in_the_order_of_their_start(engine: Engine) -> None:
 
 def test_launches_of_two_pages_of_one_report_come_once(engine: Engine) -> None:
     put(engine, "a", *batches(4))
-    put(engine, "b", *batches(4))
+    put(engine, "b", *batches(4, begin_ns=7))
     with writing(engine) as connection:
         connection.execute(text("UPDATE uploads SET same_as = 1 WHERE upload_id = 2"))
     assert store.launch_times(engine, 1)["upload_id"].tolist() == [1] * 4

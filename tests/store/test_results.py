@@ -199,7 +199,7 @@ def test_a_device_is_described(analysed: Engine) -> None:
 
 
 def test_deleting_leaves_no_orphans(analysed: Engine) -> None:
-    store.write_upload(analysed, info("b"), store.RunInfo(name="first"), batches())
+    store.write_upload(analysed, info("b"), store.RunInfo(name="first"), batches(begin_ns=7))
     store.write_upload(analysed, info("c"), store.RunInfo(name="other"), batches())
     store.delete_upload(analysed, 1)
     assert store.launches(analysed, 1)["upload_id"].unique().tolist() == [2]

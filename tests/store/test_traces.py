@@ -76,7 +76,7 @@ def test_the_timeline_of_any_files(engine: Engine, files: list[Times], in_order:
     files = [sorted(times) if in_order else times for times in files]
     run = store.RunInfo(name=repr((files, in_order, per_batch)))
     for number, times in enumerate(files):
-        stored = put(engine, f"{run.name}{number}", trace(times, per_batch), run)
+        stored = put(engine, f"{run.name}{number}", trace(times, per_batch, kernel=f"k{number}"), run)
     assert_like(engine, stored.run_id, *files)
     store.delete_run(engine, stored.run_id)
 

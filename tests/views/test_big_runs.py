@@ -81,8 +81,9 @@ def test_kernels_sum_up_all_launches(engine: Engine) -> None:
 
 def test_a_kernel_of_several_files_has_no_percentile(engine: Engine, tmp_path) -> None:
     both = store.open_store(str(tmp_path / "both.sqlite"))
-    for rows in (100, 103):  # 80 and 82 launches: not two pages of one report
-        content = "".join(gpu_trace(rows)).encode()
+    lines = list(gpu_trace(203))
+    for rows in (lines[3:103], lines[103:]):  # 80 and 82 launches, of which none comes twice
+        content = "".join(lines[:3] + rows).encode()
         pipeline.ingest(both, io.BytesIO(content), "trace.csv", store.RunInfo(name="r"))
     kernels, _ = store.kernels_by_time(both, 1, 99)
     assert sum(row["launches"] for row in kernels) == 162
