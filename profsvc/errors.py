@@ -175,6 +175,15 @@ def kinds(root: type[ProfsvcError] = ProfsvcError) -> Iterator[type[ProfsvcError
         yield from kinds(kind)
 
 
+def unfit(cells: int, needed: object) -> str:
+    """Say that a row has not the cells of its table.
+
+    >>> unfit(1, 3), unfit(4, "1 or 2")
+    ('it has 1 cell but needs 3', 'it has 4 cells but needs 1 or 2')
+    """
+    return f"it has {counted(cells, 'cell')} but needs {needed}"
+
+
 def counted(count: int, what: str) -> str:
     """Return how many there are of something, as words.
 

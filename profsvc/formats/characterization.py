@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import BinaryIO
 
-from profsvc.errors import BrokenInputError, NotFoundError
+from profsvc.errors import BrokenInputError, NotFoundError, unfit
 from profsvc.formats.head import head_lines
 from profsvc.formats.ncu import Ledger, numbered
 from profsvc.formats.ncu_lines import HEADER, REJECT, ROW, SKIP, TEXT_LIMIT, Record, split_cells
@@ -141,7 +141,7 @@ class _File:
         if text.count('"') % 2:
             raise ValueError("a quote is not closed on its line")
         if len(cells) != len(self.header):
-            raise ValueError(f"it has {len(cells)} cells but needs {len(self.header)}")
+            raise ValueError(unfit(len(cells), len(self.header)))
         if self.header[-1] in ("x", "y") and not text.endswith("\n"):
             raise ValueError("it may be cut in its last number: end the file with a line end")
         row = _row(dict(zip(self.header, cells, strict=True)), self.numbers)

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import BinaryIO
 
+from profsvc.errors import unfit
 from profsvc.formats.channels import beside
 from profsvc.formats.clock import stamp
 from profsvc.formats.head import head_lines
@@ -83,7 +84,7 @@ class _File:
 
     def _run(self, number: int, line: str, cells: list[str]) -> None:
         if len(cells) != len(self.header):
-            self.log.reject(number, line, f"it has {len(cells)} cells, but {len(self.header)} columns are named")
+            self.log.reject(number, line, unfit(len(cells), len(self.header)))
             return
         cell = dict(zip(self.header, cells, strict=True))
         end, duration = stamp(cell["timestamp"]), nanoseconds(cell["duration"])

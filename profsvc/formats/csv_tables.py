@@ -13,7 +13,7 @@ from typing import Generic, Protocol, TypeVar
 import numpy as np
 import pandas as pd
 
-from profsvc.errors import BrokenInputError
+from profsvc.errors import BrokenInputError, unfit
 from profsvc.formats.clock import Flags, Int64s
 from profsvc.formats.head import header_lines
 from profsvc.formats.ncu import Ledger
@@ -117,7 +117,7 @@ class Scanner(Generic[L]):
         assert self.layout is not None
         cells, ended, needed = self.split(text), text.endswith("\n"), self.spare.columns
         if not needed <= len(cells) <= len(self.layout.header) + 1 or any(cells[len(self.layout.header) :]):
-            reason = f"{'' if ended else 'the file ends inside this row: '}it has {len(cells)} cells but needs {needed}"
+            reason = f"{'' if ended else 'the file ends inside this row: '}{unfit(len(cells), needed)}"
         elif not ended and not text.endswith('"'):
             reason = "the file ends inside this row"
         elif not (reason := self.spare.reason(cells, line)):

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from profsvc.errors import unfit
 from profsvc.formats.blocks import at_once
 from profsvc.formats.meter_lines import split_row
 from profsvc.formats.ncu_lines import HEADER, REJECT, ROW, SKIP, TEXT_LIMIT, Record
@@ -117,7 +118,7 @@ class _Scanner:
         if not line.endswith("\n"):
             reason = "the file ends inside this row"
         elif not needed <= len(cells) <= most:
-            reason = f"it has {len(cells)} cells but needs {needed}{'' if needed == most else f' to {most}'}"
+            reason = unfit(len(cells), needed if needed == most else f"{needed} to {most}")
         return Record(REJECT if reason else ROW, number, 1, line[:TEXT_LIMIT], [] if reason else cells, reason)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import BinaryIO
 
-from profsvc.errors import BrokenInputError
+from profsvc.errors import BrokenInputError, unfit
 from profsvc.formats.clock import UTC, epoch_ns, stamp
 from profsvc.formats.head import head_lines
 from profsvc.formats.ncu import Ledger, numbered, whole_number
@@ -167,7 +167,7 @@ class _File:
         own = self.header[:-1] if has_extra else self.header
         needed = max(place for place, name in enumerate(own, 1) if name not in MAY)
         if len(cells) < needed or (len(cells) > len(own) and not has_extra):
-            raise ValueError(f"it has {len(cells)} cells but needs {needed if len(cells) < needed else len(own)}")
+            raise ValueError(unfit(len(cells), needed if len(cells) < needed else len(own)))
         found = dict(zip(own, cells, strict=False))
         for cell in filter(None, cells[len(own) :]):
             key, is_one, value = cell.partition("=")

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv
 
-from profsvc.errors import BrokenInputError
+from profsvc.errors import BrokenInputError, unfit
 from profsvc.formats import trace_parquet
 from profsvc.formats.blocks import Block, NotPlainError, cut, letters_of, lines_of, must
 from profsvc.formats.head import head_lines
@@ -190,7 +190,7 @@ class _File:
 
     def _row(self, text: str, cells: list[str]) -> dict[str, int]:
         if len(cells) != len(self.header):
-            raise ValueError(f"it has {len(cells)} cells but needs {len(self.header)}")
+            raise ValueError(unfit(len(cells), len(self.header)))
         if not text.endswith("\n"):
             raise ValueError("it may be cut: end the file with a line end")
         row: dict[str, int] = {}

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
-from profsvc.errors import BrokenInputError
+from profsvc.errors import BrokenInputError, unfit
 from profsvc.formats.blocks import at_once
 from profsvc.formats.head import may_be_header
 from profsvc.formats.meter_time import Times, is_numeric
@@ -149,7 +149,7 @@ def _row(layout: Layout, spare: Spare, number: int, line: str, cells: list[str])
         reason = "the file ends inside this row"
     elif len(cells) < layout.width or width > len(layout.header):
         shown = max(width, min(len(cells), layout.width))
-        reason = f"it has {shown} cells but needs {layout.width}, so its values cannot be told apart"
+        reason = f"{unfit(shown, layout.width)}, so its values cannot be told apart"
     else:
         reason = spare.reason(cells, number)
     filled = cells[: layout.width] + [""] * (len(layout.header) - layout.width)

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from functools import cached_property
 
+from profsvc.errors import counted
 from profsvc.formats import ncu
 from profsvc.formats.ncu_details_blocks import Plan
 from profsvc.formats.ncu_lines import IDENTITY
@@ -52,5 +53,5 @@ class Layout:
         if self.rule < 0 or len(cells) <= self.rule or not cells[self.rule]:
             return "the row names neither a metric nor a rule"
         if len(cells) < self.width:
-            return f"the row of a rule has {len(cells)} cells but needs {self.width}"
+            return f"the row of a rule has {counted(len(cells), 'cell')} but needs {self.width}"
         return ""

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from profsvc.errors import BrokenInputError
+from profsvc.errors import BrokenInputError, unfit
 from profsvc.formats.head import head_lines, head_text, once
 
 SKIP, HEADER, UNITS, ROW, REJECT = "skip", "header", "units", "row", "reject"
@@ -247,10 +247,10 @@ class Scanner:
         elif self.block and lines == 1 and text.endswith("\n"):
             yield Record(SKIP, line, lines, text, [])
         else:
-            cut = "it has" if text.endswith("\n") else "the file ends inside this row: it has"
+            cut = "" if text.endswith("\n") else "the file ends inside this row: "
             most = len(self.header)
             needed = f"{most}" if self.least_cells == most else f"{self.least_cells} to {most}"
-            reason = f"{cut} {len(cells)} cells but needs {needed}"
+            reason = f"{cut}{unfit(len(cells), needed)}"
             yield Record(REJECT, line, lines, text[:TEXT_LIMIT], [], reason)
 
     def _other(self, number: int, line: str) -> Iterator[Record]:

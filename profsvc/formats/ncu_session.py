@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import BinaryIO
 
-from profsvc.errors import BrokenInputError
+from profsvc.errors import BrokenInputError, unfit
 from profsvc.formats import ncu
 from profsvc.formats.ncu_lines import HEADER, REJECT, ROW, SKIP, TEXT_LIMIT, Record, page_in, split_cells
 from profsvc.formats.ncu_values import Subject, Values
@@ -82,7 +82,7 @@ class _Scanner:
         needed = len(self.header)
         if len(cells) == needed and not cut:
             return Record(ROW, number, 1, line, cells)
-        reason = cut if len(cells) == needed else f"{cut and cut + ': '}it has {len(cells)} cells but needs {needed}"
+        reason = cut if len(cells) == needed else f"{cut and cut + ': '}{unfit(len(cells), needed)}"
         return Record(REJECT, number, 1, line[:TEXT_LIMIT], [], reason)
 
     def _cut(self, text: str) -> list[str]:

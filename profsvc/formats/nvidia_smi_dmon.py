@@ -4,7 +4,7 @@ import itertools
 from collections.abc import Iterator
 from typing import BinaryIO
 
-from profsvc.errors import BrokenInputError
+from profsvc.errors import BrokenInputError, counted
 from profsvc.formats.clock import DAY, day_time_ns
 from profsvc.formats.head import head_lines
 from profsvc.formats.ncu import numbered
@@ -110,7 +110,8 @@ class _File:
     def _units(self, number: int, line: str) -> None:
         units = split(line)
         if UNIT_ROW not in units[:3] or len(units) != len(self.names):
-            self.log.reject(number, line, f"a header names {len(self.names)} columns, but this line {len(units)} units")
+            named = f"a header names {counted(len(self.names), 'column')}"
+            self.log.reject(number, line, f"{named}, but this line {counted(len(units), 'unit')}")
             return
         if PROCESS in self.names:
             raise BrokenInputError(

@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from profsvc.errors import BrokenInputError
+from profsvc.errors import BrokenInputError, unfit
 from profsvc.formats.head import header_lines, once
 from profsvc.formats.ncu_lines import HEADER, REJECT, ROW, SKIP, TEXT_LIMIT, UNITS, Record, split_cells
 from profsvc.formats.numbers import APOSTROPHES, SPACES
@@ -280,7 +280,7 @@ class CsvScanner(Scanner):
                 cells[0] = cells[0] or self.type
             yield from self._whole(Record(ROW, number, 1, line, cells), '"')
         else:
-            reason = f"it has {len(cells)} cells but needs {wanted}" if cells else "a quote is not closed on its line"
+            reason = unfit(len(cells), wanted) if cells else "a quote is not closed on its line"
             reason = reason if row_like else "not a row of the table"
             yield from self.stray(number, line, reason, row_like and (len(cells) > 1 or not cells), cells)
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from profsvc.errors import BrokenInputError
+from profsvc.errors import BrokenInputError, unfit
 from profsvc.formats.channels import Readings, Sensors
 from profsvc.formats.clock import LOCAL, Clock, Flags, Int64s
 from profsvc.formats.coded import Coded
@@ -155,7 +155,7 @@ class Log:
     def row(self, line: int, cells: Sequence[str], text: str) -> None:
         """Take a row; reject it if it has not a cell a column, or was cut at the end of the file."""
         if len(cells) != len(self.columns):
-            self.reject(line, text, f"it has {len(cells)} cells, but {len(self.columns)} columns are named")
+            self.reject(line, text, unfit(len(cells), len(self.columns)))
         elif any(cell.strip() for cell in cells[self._width :]):
             self.reject(line, text, UNNAMED)
         elif not text.endswith("\n") and not self._is_whole(cells):
@@ -377,8 +377,8 @@ class Log:
             found["duplicate_rows"] = str(self.duplicates)
         if not self.sensors.readings and self.rejected:
             raise BrokenInputError(
-                f"none of the {self.rejected} rows of the log can be read; {self.first_reason}; record it again with "
-                f"LC_ALL=C, or take out what the tool did not write{OTHERS if self.foreign else ''}"
+                f"no row of the log can be read; {self.first_reason}; record it again with LC_ALL=C, or take out what "
+                f"the tool did not write{OTHERS if self.foreign else ''}"
             )
         if not self.sensors.readings:
             message = message or "no readings: the file holds no row below its header; record the log again"

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import BinaryIO
 
+from profsvc.errors import unfit
 from profsvc.formats.channels import beside
 from profsvc.formats.clock import SECOND
 from profsvc.formats.head import head_lines
@@ -118,7 +119,7 @@ class _File:
             return
         cells = split_cells(line)
         if len(cells) != len(self.header):
-            self.log.reject(number, line, f"it has {len(cells)} cells, but {len(self.header)} columns are named")
+            self.log.reject(number, line, unfit(len(cells), len(self.header)))
             return
         start, duration = nanoseconds(cells[0]), nanoseconds(cells[2])
         if start is None or duration is None:
