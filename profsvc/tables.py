@@ -376,6 +376,7 @@ def unpivoted(wide: Wide, cells: npt.NDArray[np.bool_] | None = None) -> pd.Data
 
 
 PARAMETERS = re.compile(r"\([^()]*(?:\([^()]*\)[^()]*)*\)\s*(?:const)?\s*$")
+BRACKETS = re.compile("([<>])")
 
 
 def short_kernel_name(kernel: str) -> str:
@@ -389,10 +390,10 @@ def short_kernel_name(kernel: str) -> str:
     text = kernel.replace("(anonymous namespace)::", "")
     text = PARAMETERS.sub("", text)
     kept, depth = [], 0
-    for sign in text:
-        depth += sign == "<"
+    for piece in BRACKETS.split(text):
+        depth += piece == "<"
         if depth == 0:
-            kept.append(sign)
-        depth = max(0, depth - (sign == ">"))
+            kept.append(piece)
+        depth = max(0, depth - (piece == ">"))
     plain = "".join(kept).strip()
     return plain.split(" ")[-1].split("::")[-1] or kernel
