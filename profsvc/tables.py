@@ -13,6 +13,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from types import NoneType
 from typing import Any
 
 import numpy as np
@@ -251,11 +252,9 @@ def frame(name: str, rows: Mapping[str, Sequence[object]]) -> pd.DataFrame:
     >>> frame("rejects", {"line": [3], "lines": [1], "reason": ["cut"], "text": ["1,2"]}).shape
     (1, 4)
     """
-    length = max((len(values) for values in rows.values()), default=0)
-    table = pd.DataFrame(
-        {column.name: _given(column.kind, length, list(rows.get(column.name, []))) for column in TABLES[name]},
-        copy=False,
-    )
+    index = pd.RangeIndex(max((len(values) for values in rows.values()), default=0))
+    cells = {column.name: _given(column.kind, index, list(rows.get(column.name, []))) for column in TABLES[name]}
+    table = pd.DataFrame(cells, index, copy=False)
     if unknown := set(rows) - set(table.columns):
         raise DomainError(f"table {name!r} has no column {sorted(unknown)}; it has {list(table.columns)}")
     return check(name, table)
@@ -270,35 +269,36 @@ def frame_of_arrays(name: str, length: int, columns: Mapping[str, Any]) -> pd.Da
     >>> table["line"].tolist(), bool(table["time_ns"].isna().all())
     ([1, 2], True)
     """
-    return pd.DataFrame(
-        {column.name: _array(column.kind, length, columns.get(column.name)) for column in TABLES[name]}, copy=False
-    )
+    index = pd.RangeIndex(length)
+    cells = {column.name: _array(column.kind, index, columns.get(column.name)) for column in TABLES[name]}
+    return pd.DataFrame(cells, index, copy=False)
 
 
-def _given(kind: str, length: int, values: list[object]) -> Any:
-    if len(values) in (0, length) and all(value is None for value in values):
-        return _array(kind, length, None)
-    if kind == "int" and len(values) == length and set(map(type, values)) == {int}:
+def _given(kind: str, index: pd.RangeIndex, values: list[object]) -> Any:
+    length, kinds = len(index), set(map(type, values))
+    if len(values) in (0, length) and kinds <= {NoneType}:
+        return _array(kind, index, None)
+    if kind == "float" and len(values) == length and kinds <= {float, NoneType}:
+        return np.array(values, np.float64)
+    if kind == "int" and len(values) == length and kinds == {int}:
         return pd.arrays.IntegerArray(np.array(values, np.int64), np.zeros(length, np.bool_))
     if kind == "text" and len(values) == length:
-        texts = np.empty(length, object)
-        texts[:] = values
-        return _array(kind, length, texts)
-    return pd.Series(values, dtype=DTYPES[kind], index=range(length))
+        return _array(kind, index, np.array([*values, None], object)[:-1])
+    return pd.Series(values, dtype=DTYPES[kind], index=index)
 
 
-def _array(kind: str, length: int, given: Any) -> Any:
+def _array(kind: str, index: pd.RangeIndex, given: Any) -> Any:
     if kind == "int":
         if isinstance(given, np.ndarray):
-            return pd.arrays.IntegerArray(given, np.zeros(length, np.bool_))
+            return pd.arrays.IntegerArray(given, np.zeros(len(index), np.bool_))
         if isinstance(given, pd.arrays.IntegerArray):
             return given
-        return pd.arrays.IntegerArray(np.full(length, given or 0, np.int64), np.full(length, given is None))
+        return pd.arrays.IntegerArray(np.full(len(index), given or 0, np.int64), np.full(len(index), given is None))
     if kind == "text":
         # One cell stands for all rows where they are alike: no row of it can be written.
-        texts = given if isinstance(given, np.ndarray) else np.broadcast_to(np.array([given], object), length)
-        return pd.Series(texts, dtype=object, copy=False)
-    return given if isinstance(given, np.ndarray) else np.full(length, np.nan if given is None else given)
+        texts = given if isinstance(given, np.ndarray) else np.broadcast_to(np.array([given], object), len(index))
+        return pd.Series(texts, index, dtype=object, copy=False)
+    return given if isinstance(given, np.ndarray) else np.full(len(index), np.nan if given is None else given)
 
 
 def check(name: str, table: pd.DataFrame) -> pd.DataFrame:
@@ -376,6 +376,7 @@ def unpivoted(wide: Wide, cells: npt.NDArray[np.bool_] | None = None) -> pd.Data
 
 
 PARAMETERS = re.compile(r"\([^()]*(?:\([^()]*\)[^()]*)*\)\s*(?:const)?\s*$")
+BRACKETS = re.compile("([<>])")
 
 
 def short_kernel_name(kernel: str) -> str:
@@ -389,10 +390,10 @@ def short_kernel_name(kernel: str) -> str:
     text = kernel.replace("(anonymous namespace)::", "")
     text = PARAMETERS.sub("", text)
     kept, depth = [], 0
-    for sign in text:
-        depth += sign == "<"
+    for piece in BRACKETS.split(text):
+        depth += piece == "<"
         if depth == 0:
-            kept.append(sign)
-        depth = max(0, depth - (sign == ">"))
+            kept.append(piece)
+        depth = max(0, depth - (piece == ">"))
     plain = "".join(kept).strip()
     return plain.split(" ")[-1].split("::")[-1] or kernel

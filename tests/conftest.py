@@ -4,6 +4,7 @@ import gc
 import os
 import shutil
 import signal
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -34,6 +35,9 @@ def pytest_configure() -> None:
     Workers take a core each, so their sums take one thread: those of two workers would wait for each other.
     """
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    # Processes that tests start take the program as this one compiled it; to compile is a sixth of their time.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    sys.dont_write_bytecode = False
     if "TMPDIR" not in os.environ and MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > ROOM:
         os.environ["TMPDIR"], tempfile.tempdir = str(MEMORY), None
 

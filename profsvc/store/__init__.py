@@ -52,7 +52,7 @@ from profsvc.store.launch_list import LAUNCH_ORDERS, list_launches
 from profsvc.store.lists import FILTERS, MOST_ROWS, Condition, Page, key_of, kinds_of, list_view, statement_of
 from profsvc.store.load import RunInfo, Stored, UploadInfo, find_upload, write_upload
 from profsvc.store.memory_traces import StoredTrace, save_trace, traces_of_run
-from profsvc.store.migrate import current, head, state, upgrade
+from profsvc.store.migrate import current, head, is_ready, state, upgrade
 from profsvc.store.nights import (
     BY_PEOPLE,
     Move,
@@ -356,11 +356,14 @@ def open_store(
     """
     engine = connect(url)
     file = file_of(engine)
-    if file is not None and file.exists():
+    counters = None if counter_names is None else list(counter_names)
+    if file is not None and not file.exists():
+        upgrade(engine, counters, tell=tell)
+    elif not is_ready(engine, counters):
+        if file is None:
+            _must_be_current(engine)
         set_journal(engine)
-    if file is None:
-        _must_be_current(engine)
-    upgrade(engine, counter_names, tell=tell)
+        upgrade(engine, counters, tell=tell)
     return engine
 
 

@@ -218,12 +218,18 @@ def set_journal(engine: Engine) -> None:
     file = file_of(engine)
     if file is None:
         return
-    wanted = journal_of(file)
     with plain_errors(engine), engine.connect() as connection:
-        driver: Any = connection.connection.driver_connection
-        if driver.execute("PRAGMA journal_mode").fetchone()[0] != wanted:
+        if not has_journal(connection):
+            driver: Any = connection.connection.driver_connection
             with turn(engine):
-                driver.execute(f"PRAGMA journal_mode = {wanted}")
+                driver.execute(f"PRAGMA journal_mode = {journal_of(file)}")
+
+
+def has_journal(connection: Connection) -> bool:
+    """Tell whether a SQLite file has the journal that `set_journal` chooses."""
+    driver: Any = connection.connection.driver_connection
+    file = Path(str(connection.engine.url.database))
+    return bool(driver.execute("PRAGMA journal_mode").fetchone()[0] == journal_of(file))
 
 
 @contextmanager

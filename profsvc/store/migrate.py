@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,18 @@ from sqlalchemy import Connection, Engine, inspect, text
 
 from profsvc.errors import ServiceError, StoreVersionError
 from profsvc.store import server
-from profsvc.store.engine import WRITE, address, file_of, plain_errors, reading, set_journal, turn, writing
+from profsvc.store.engine import (
+    WRITE,
+    address,
+    file_of,
+    has_journal,
+    one_state,
+    plain_errors,
+    reading,
+    set_journal,
+    turn,
+    writing,
+)
 from profsvc.store.names import Names
 from profsvc.store.reader_role import grant
 from profsvc.store.views import VIEWS, check_counters, comments, sql_of
@@ -69,6 +80,16 @@ def state(engine: Engine, place: Path | None = None) -> str:
             f"{known[0]} to {known[-1]}; install the newer profsvc that wrote it, or give another --store"
         )
     return "new" if found is None else "current" if found == known[-1] else "old"
+
+
+@one_state
+def is_ready(engine: Engine, counters: Iterable[str] | None = None) -> bool:
+    """Tell over one connection whether nothing is to be done to open a store: it has our schema, views and journal."""
+    if state(engine) != "current":
+        return False
+    with reading(engine) as connection:
+        made = _views(connection) == _digest(engine.dialect.name, _meanings(counters))
+        return made and (file_of(engine) is None or has_journal(connection))
 
 
 def upgrade(
@@ -195,16 +216,21 @@ def drop_views(connection: Connection) -> None:
 
 def refresh_views(engine: Engine, counters: Iterable[str] | None = None) -> None:
     """Make the views of this program if the store has others."""
+    meanings = _meanings(counters)
+    wanted = _digest(engine.dialect.name, meanings)
+    with reading(engine) as connection:
+        if _views(connection) == wanted:
+            return
+    server.repeated(engine, lambda: _make_views(engine, dict(meanings), wanted))
+
+
+def _meanings(counters: Iterable[str] | None) -> tuple[tuple[str, str], ...]:
+    """Return every counter of the views with what it means, by default those of the program."""
     from profsvc import specs
 
     known = specs.counters()
     names = check_counters(known if counters is None else counters)
-    meanings = {name: known[name].meaning if name in known else "a counter" for name in names}
-    wanted = _digest(engine.dialect.name, dict.fromkeys(names, 0), meanings)
-    with reading(engine) as connection:
-        if _views(connection) == wanted:
-            return
-    server.repeated(engine, lambda: _make_views(engine, meanings, wanted))
+    return tuple((name, known[name].meaning if name in known else "a counter") for name in names)
 
 
 def _make_views(engine: Engine, meanings: Mapping[str, str], wanted: str) -> None:
@@ -231,8 +257,11 @@ def _statements(dialect: str, counters: Mapping[str, int], meanings: Mapping[str
     return [sql_of(view, dialect, counters, meanings) for view in VIEWS]
 
 
-def _digest(dialect: str, counters: Mapping[str, int], meanings: Mapping[str, str]) -> str:
-    return hashlib.sha256("\n".join(_statements(dialect, counters, meanings)).encode()).hexdigest()
+@cache
+def _digest(dialect: str, meanings: tuple[tuple[str, str], ...]) -> str:
+    """Return what tells the views of this program from those of another, whatever the numbers of the counters."""
+    named = dict(meanings)
+    return hashlib.sha256("\n".join(_statements(dialect, dict.fromkeys(named, 0), named)).encode()).hexdigest()
 
 
 def _run(connection: Connection, statement: str) -> None:

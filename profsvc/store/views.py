@@ -188,12 +188,14 @@ def check_counters(counters: Iterable[str]) -> list[str]:
 
 def documented(counters: Mapping[str, str]) -> dict[str, tuple[str, list[tuple[str, str, str]]]]:
     """Return of every view its sentence and its columns (name, kind, meaning); ``counters`` gives those of counters."""
-    found = {
-        view: (shape.sentence, [(name, kind, says) for name, kind, _, says in shape.columns])
-        for view, shape in _SHAPES.items()
-    }
-    found["v1_counters"][1].extend((name, "float", says) for name, says in counters.items())
-    return found
+    return {view: (shape.sentence, _columns(view, counters)) for view, shape in _SHAPES.items()}
+
+
+def _columns(view: str, counters: Mapping[str, str]) -> list[tuple[str, str, str]]:
+    columns = [(name, kind, says) for name, kind, _, says in _SHAPES[view].columns]
+    if view == "v1_counters":
+        columns += [(name, "float", says) for name, says in counters.items()]
+    return columns
 
 
 def quoted(text: str) -> str:
@@ -211,7 +213,7 @@ def sql_of(view: str, dialect: str, counters: Mapping[str, int], meanings: Mappi
     SQLite keeps the statement as it is written, and so what the view and its columns mean as comments in it.
     """
     shape = _SHAPES[view]
-    sentence, columns = documented(meanings or dict.fromkeys(counters, ""))[view]
+    columns = _columns(view, meanings or dict.fromkeys(counters, ""))
     selected = [f"{sql} AS {name}" for name, _, sql, _ in shape.columns]
     if view == "v1_counters":
         # A look-up a column, not a pivot by GROUP BY: a query pays for the columns that it names, no more.
@@ -227,7 +229,7 @@ def sql_of(view: str, dialect: str, counters: Mapping[str, int], meanings: Mappi
     lines = [
         f"  {_spelled(column, dialect)}{end}{note}" for column, end, note in zip(selected, ends, notes, strict=True)
     ]
-    head = [f"CREATE VIEW {view} AS", *([f"-- {sentence}"] if dialect == "sqlite" else []), "SELECT"]
+    head = [f"CREATE VIEW {view} AS", *([f"-- {shape.sentence}"] if dialect == "sqlite" else []), "SELECT"]
     others = []
     for rows, more in shape.others:
         chosen = ", ".join(f"{more.get(name, sql)} AS {name}" for name, _, sql, _ in shape.columns)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+import typer.testing
 from sqlalchemy import Engine
 from typer.testing import CliRunner
 
@@ -22,6 +23,7 @@ class Result(NamedTuple):
 
 
 Call = Callable[..., Result]
+COMMANDS = typer.main.get_command(app)
 
 
 @pytest.fixture
@@ -43,7 +45,10 @@ def store_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def cli(store_file: Path) -> Call:
+def cli(store_file: Path, monkeypatch: pytest.MonkeyPatch) -> Call:
+    # The runner makes all commands anew for every call, which takes longer than most of them work.
+    monkeypatch.setattr(typer.testing, "_get_command", lambda _app: COMMANDS)
+
     def call(*arguments: object, stdin: bytes | str | None = None) -> Result:
         result = CliRunner().invoke(app, [str(a) for a in arguments], input=stdin, prog_name="profsvc")
         assert "Traceback" not in result.output
