@@ -119,11 +119,15 @@ def test_an_empty_folder_is_not_found(cli, tmp_path):
 
 
 def test_a_file_that_cannot_be_opened_is_refused(cli, fixtures, monkeypatch):
-    def denied(*_args: object, **_options: object) -> None:
-        raise PermissionError(13, "Permission denied")
+    denied, open_any = fixtures / PLAIN, Path.open
 
-    monkeypatch.setattr(Path, "open", denied)
-    result = cli("upload", fixtures / PLAIN)
+    def opened(path: Path, *arguments: object, **options: object) -> object:
+        if path == denied:
+            raise PermissionError(13, "Permission denied")
+        return open_any(path, *arguments, **options)
+
+    monkeypatch.setattr(Path, "open", opened)
+    result = cli("upload", denied)
     assert result.code == 6
     assert "refused: it cannot be read: Permission denied" in result.err
 
