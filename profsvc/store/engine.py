@@ -304,8 +304,11 @@ def one_state(
         shared = _SHARED.get()
         if shared is not None and shared.engine is engine:
             return question(engine, *args, **options)
-        with plain_errors(engine), engine.connect() as connection:
-            if engine.dialect.name == "postgresql":
+        server_keeps = engine.dialect.name == "postgresql"
+        # What is set for one question on a server's connection would hold for the next.
+        opened = engine.connect() if server_keeps else _connected(engine, writes=False)
+        with plain_errors(engine), opened as connection:
+            if server_keeps:
                 connection.execution_options(isolation_level="REPEATABLE READ")
             with connection.begin():
                 token = _SHARED.set(connection)

@@ -9,6 +9,7 @@ launches and from a launch to its upload by primary keys. A ``LEFT JOIN`` whose 
 join, and so a look-up, as soon as a query asks for one value of it.
 """
 
+import json
 from collections.abc import Iterable, Mapping
 
 from profsvc.errors import DomainError
@@ -223,7 +224,7 @@ def sql_of(view: str, dialect: str, counters: Mapping[str, int], meanings: Mappi
             f'{f"coalesce({value}, {own[name]})" if name in own else value} AS "{name}"'.replace("{}", str(number))
             for name, number in counters.items()
         ]
-    source = _listed(meanings or {}) if view == "v1_columns" else shape.source
+    source = _listed(meanings or {}, dialect) if view == "v1_columns" else shape.source
     ends = [*[","] * (len(selected) - 1), ""]
     notes = [f"  -- {says}" if says and dialect == "sqlite" else "" for _, _, says in columns]
     lines = [
@@ -244,14 +245,18 @@ def _spelled(sql: str, dialect: str) -> str:
     return sql
 
 
-def _listed(meanings: Mapping[str, str]) -> str:
-    """SQL for the rows of ``v1_columns``; both databases call the columns of VALUES column1 and so on."""
+def _listed(meanings: Mapping[str, str], dialect: str) -> str:
+    """SQL for the rows of ``v1_columns``, whose columns are called column1 and so on, as Postgres does those of VALUES.
+
+    Every connection to SQLite reads the statements of all views first: one long text in a third less time than VALUES.
+    """
     rows = [
-        f"({', '.join(map(quoted, (view, name, kind, says)))})"
-        for view, (_, columns) in documented(meanings).items()
-        for name, kind, says in columns
+        (view, name, kind, says) for view, (_, columns) in documented(meanings).items() for name, kind, says in columns
     ]
-    return f"(VALUES {', '.join(rows)}) v"
+    if dialect == "sqlite":
+        cells = ", ".join(f"json_extract(value, '$[{number}]') AS column{number + 1}" for number in range(4))
+        return f"(SELECT {cells} FROM json_each({quoted(json.dumps(rows, ensure_ascii=False))})) v"
+    return f"(VALUES {', '.join('(' + ', '.join(map(quoted, row)) + ')' for row in rows)}) v"
 
 
 def comments(meanings: Mapping[str, str]) -> list[str]:

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from anyio import to_thread
 from fastapi import FastAPI
 from starlette.requests import Request
 from starlette.responses import Response
@@ -14,7 +13,7 @@ from profsvc.views import history as of_kernel
 from profsvc.web.answers import success
 from profsvc.web.asked import Asked
 from profsvc.web.routes import add, asks
-from profsvc.web.site import project_of, site_of
+from profsvc.web.site import answered, project_of, site_of
 
 POINTS = 500
 MOST_PLACE = 2**62
@@ -46,7 +45,7 @@ def _history(request: Request) -> Response:
 
 async def history(request: Request) -> Response:
     """One kernel over runs: a value a run, the oldest first, and the steps in its level."""
-    return await to_thread.run_sync(_history, request)
+    return await answered(_history, request)
 
 
 def register(app: FastAPI) -> None:

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from anyio import to_thread
 from fastapi import FastAPI
 from starlette.requests import Request
 from starlette.responses import Response
@@ -16,7 +15,7 @@ from profsvc.web.answers import success
 from profsvc.web.asked import Asked
 from profsvc.web.routes import add, asks, in_path
 from profsvc.web.runs import MOST_LAUNCHES, RUN
-from profsvc.web.site import grant_of, site_of
+from profsvc.web.site import answered, grant_of, site_of
 
 # The form without an ending comes last, as its path is that of any other too.
 FORMS = {".json": "application/json", ".svg": "image/svg+xml", ".png": "image/png", "": "application/json"}
@@ -37,7 +36,7 @@ def _answer(request: Request, form: str) -> Response:
 
 def _handler(form: str) -> Callable[..., Any]:
     async def plot(request: Request) -> Response:
-        return await to_thread.run_sync(partial(_answer, request, form))
+        return await answered(partial(_answer, form=form), request)
 
     plot.__doc__ = f"A plot of models of a run: {', '.join(model_plots.KINDS)}."
     return plot

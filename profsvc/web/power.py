@@ -10,7 +10,6 @@ from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from anyio import to_thread
 from fastapi import FastAPI
 from starlette.requests import Request
 from starlette.responses import Response
@@ -20,7 +19,7 @@ from profsvc.web import runs
 from profsvc.web.answers import success
 from profsvc.web.asked import Asked
 from profsvc.web.routes import SUCCESS, add, asks, in_path
-from profsvc.web.site import grant_of, site_of
+from profsvc.web.site import answered, grant_of, site_of
 
 if TYPE_CHECKING:
     from profsvc.views.power_pictures import Drawn
@@ -152,7 +151,7 @@ def _components(request: Request) -> Response:
 async def _in_turn(work: Callable[[Request], Response], request: Request) -> Response:
     """Work in a thread, few at once: some of it is computed anew for the request."""
     async with site_of(request).asking.turn():
-        return await to_thread.run_sync(work, request)
+        return await answered(work, request)
 
 
 def _of_run(word: str, work: Callable[[Request], Response], says: str) -> Callable[[Request], Awaitable[Response]]:

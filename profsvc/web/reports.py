@@ -19,7 +19,7 @@ from profsvc.views import nightly
 from profsvc.web.answers import success
 from profsvc.web.asked import Asked, object_of
 from profsvc.web.routes import SUCCESS, add, asks, in_path
-from profsvc.web.site import Site, grant_of, project_of, site_of
+from profsvc.web.site import Site, answered, grant_of, project_of, site_of
 
 MEDIA = {"md": "text/markdown; charset=utf-8", "html": "text/html; charset=utf-8", "txt": "text/plain; charset=utf-8"}
 FORMS = {"md": "md", "html": "html", "txt": "text"}
@@ -51,7 +51,7 @@ STATE = {
 
 async def report(request: Request) -> Response:
     """One nightly report by number, or the newest: as JSON, or with .md, .html or .txt as that."""
-    return await to_thread.run_sync(_report, request)
+    return await answered(_report, request)
 
 
 def _report(request: Request) -> Response:
@@ -70,7 +70,7 @@ def _report(request: Request) -> Response:
 
 async def listed(request: Request) -> Response:
     """The newest nightly reports, and what became of each that was sent; their documents are at a path each."""
-    return await to_thread.run_sync(_listed, request)
+    return await answered(_listed, request)
 
 
 def _listed(request: Request) -> Response:
@@ -94,7 +94,7 @@ def _make(site: Site, body: Mapping[str, Any]) -> Mapping[str, Any]:
 
 async def findings(request: Request) -> Response:
     """The findings, those of the newest changes first, each with a label that tells its kernel from others."""
-    return await to_thread.run_sync(_findings, request)
+    return await answered(_findings, request)
 
 
 def _findings(request: Request) -> Response:
@@ -111,7 +111,7 @@ def _findings(request: Request) -> Response:
 
 async def finding(request: Request) -> Response:
     """One finding: what was said of it, and its series run by run."""
-    return await to_thread.run_sync(_finding, request)
+    return await answered(_finding, request)
 
 
 def _finding(request: Request) -> Response:

@@ -7,11 +7,12 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from anyio import to_thread
 from fastapi import FastAPI
 from starlette.convertors import PathConvertor, register_url_convertor
 from starlette.requests import Request
 from starlette.responses import Response
+
+from profsvc.web.site import answered
 
 ERROR = {
     "type": "object",
@@ -129,9 +130,7 @@ def add_page(
     """Add a route for people: it is not in the description of the interface. A plain function answers in a thread."""
 
     async def handler(request: Request) -> Response:
-        found = (
-            await answer(request) if inspect.iscoroutinefunction(answer) else await to_thread.run_sync(answer, request)
-        )
+        found = await (answer(request) if inspect.iscoroutinefunction(answer) else answered(answer, request))
         response: Response = found
         return response
 

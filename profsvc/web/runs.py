@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from anyio import to_thread
 from fastapi import FastAPI
 from starlette.requests import Request
 from starlette.responses import Response
@@ -16,7 +15,7 @@ from profsvc.views import what_if as otherwise
 from profsvc.web.answers import success
 from profsvc.web.asked import Asked
 from profsvc.web.routes import add, asks, in_path
-from profsvc.web.site import grant_of, site_of
+from profsvc.web.site import answered, grant_of, site_of
 
 WHAT_IF = {
     "sms": "SMs at work",
@@ -35,7 +34,7 @@ def number_of(request: Request, run: str) -> int:
 
 async def run(request: Request) -> Response:
     """Everything about one run, a row a launch; with ``kernel`` the launches of it opened."""
-    return await to_thread.run_sync(_run, request)
+    return await answered(_run, request)
 
 
 def _run(request: Request) -> Response:
@@ -49,7 +48,7 @@ def _run(request: Request) -> Response:
 
 async def what_if(request: Request) -> Response:
     """What a launch would take with other SMs, warps, clock or bandwidth, or on another device, by two models."""
-    return await to_thread.run_sync(_what_if, request)
+    return await answered(_what_if, request)
 
 
 def _what_if(request: Request) -> Response:
@@ -66,12 +65,12 @@ def _what_if(request: Request) -> Response:
 
 async def compare(request: Request) -> Response:
     """Two runs beside each other: what became of each kernel, and whether what was foretold came true."""
-    return await to_thread.run_sync(_compare, request)
+    return await answered(_compare, request)
 
 
 async def record(request: Request) -> Response:
     """Compare two runs, and keep what was foretold of the one before with what the one after achieved."""
-    return await to_thread.run_sync(_compare, request)
+    return await answered(_compare, request)
 
 
 def _compare(request: Request) -> Response:
@@ -91,7 +90,7 @@ def _compare(request: Request) -> Response:
 
 async def accuracy(request: Request) -> Response:
     """How well speedups were foretold, by this program and by the tool: scores of all predictions that count."""
-    return await to_thread.run_sync(_accuracy, request)
+    return await answered(_accuracy, request)
 
 
 def _accuracy(request: Request) -> Response:
@@ -107,7 +106,7 @@ def _accuracy(request: Request) -> Response:
 
 async def explain(request: Request) -> Response:
     """What a number means and where it comes from: formula, source, counters, metrics; with a run, file and line."""
-    return await to_thread.run_sync(_explain, request)
+    return await answered(_explain, request)
 
 
 def _explain(request: Request) -> Response:

@@ -1,12 +1,14 @@
 """What the routes share: the store, the limits, the gates and the meters of one service."""
 
 import asyncio
-from collections.abc import AsyncIterator, Collection, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
 
+from anyio import to_thread
 from sqlalchemy import Engine
 from starlette.requests import Request
+from starlette.responses import Response
 
 from profsvc import settings, store
 from profsvc.errors import NotFoundError, OverloadedError
@@ -100,6 +102,16 @@ def site_of(request: Request) -> Site:
     """Return the service that a request came to."""
     site: Site = request.app.state.site
     return site
+
+
+async def answered(work: Callable[[Request], Response], request: Request) -> Response:
+    """Answer in a thread, and let all that is read for it go over one connection to the store."""
+    return await to_thread.run_sync(_answered, site_of(request).engine, work, request)
+
+
+@store.on_kept_connections
+def _answered(_engine: Engine, work: Callable[[Request], Response], request: Request) -> Response:
+    return work(request)
 
 
 def grant_of(request: Request) -> store.Grant:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy import Engine, event, text
+from sqlalchemy.pool import Pool
 
 from profsvc import store
 from profsvc.errors import ServiceError, StoreBusyError, UsageError
@@ -181,6 +182,23 @@ def test_a_question_is_answered_from_one_state_over_one_connection(engine: Engin
     with pytest.raises(ServiceError, match=r"no such table|does not exist"):
         store.one_state(lambda engine: wrong(engine))(engine)
     assert inner(engine) == 1 + together
+
+
+def test_a_store_that_is_as_it_should_be_is_opened_over_one_connection(engine: Engine, url: str) -> None:
+    opened: list[object] = []
+
+    def note(connection: object, _: object) -> None:
+        opened.append(connection)
+
+    event.listen(Pool, "connect", note)
+    try:
+        store.open_store(url, COUNTERS).dispose()
+        assert len(opened) == 1
+        store.upgrade(engine, COUNTERS[:1])
+        store.open_store(url, COUNTERS).dispose()
+    finally:
+        event.remove(Pool, "connect", note)
+    assert list(store.table(engine, "v1_counters"))[-len(COUNTERS) :] == list(COUNTERS)
 
 
 def wrong(engine: Engine) -> None:

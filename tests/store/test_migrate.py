@@ -134,9 +134,12 @@ def test_a_newer_store_is_refused(engine: Engine, newer: Path, url: str) -> None
 
 def test_another_programs_database_is_refused(tmp_path: Path) -> None:
     with closing(sqlite3.connect(tmp_path / "other.db")) as other:
+        other.execute("PRAGMA journal_mode = wal")
         other.execute("CREATE TABLE songs (title)")
+    before = (tmp_path / "other.db").read_bytes()
     with pytest.raises(ServiceError, match="another program: it has the table 'songs'"):
         store.open_store(str(tmp_path / "other.db"), COUNTERS)
+    assert (tmp_path / "other.db").read_bytes() == before
 
 
 def test_views_follow_the_counters(engine: Engine, url: str) -> None:

@@ -75,7 +75,8 @@ OWN = {"json_object": "v1_runs", "cells": "v1_metrics", "point": "v1_metrics"}
 def test_views_are_plain_sql_for_both_databases(view: str) -> None:
     for dialect, spelled in SPELLED.items():
         text = re.sub("(?m)(  |^)-- .*$", "", sql_of(view, dialect, {"ipc_sm": 7}))
-        text = re.sub(r"\(VALUES .*\)", "", text)  # what v1_columns says is not SQL
+        if view == "v1_columns":
+            text = re.sub(r"\(VALUES .*\)|json_each\('.*'\)", "", text)  # what it says is not SQL
         for name, own in spelled.items():
             others = [other[name] for other in SPELLED.values() if other is not spelled]
             assert not any(other in text for other in others)
@@ -186,5 +187,8 @@ def test_a_database_explains_itself(engine: Engine) -> None:
 def test_a_meaning_is_one_line_and_quoted() -> None:
     for _, meanings in VIEWS.values():
         assert not [says for says in meanings.values() if "\n" in says]
-    made = sql_of("v1_columns", "sqlite", {"a": 1}, {"a": "it's 100 %"})
-    assert "('v1_counters', 'a', 'float', 'it''s 100 %')" in made
+    for dialect, row in {
+        "sqlite": """["v1_counters", "a", "float", "it''s 100 %"]""",
+        "postgresql": "('v1_counters', 'a', 'float', 'it''s 100 %')",
+    }.items():
+        assert row in sql_of("v1_columns", dialect, {"a": 1}, {"a": "it's 100 %"})

@@ -4,6 +4,7 @@ import re
 from html.parser import HTMLParser
 
 import pytest
+from sqlalchemy import event
 
 from profsvc import store
 from profsvc.reports import power_plots
@@ -114,6 +115,22 @@ def test_every_link_stays_under_the_path_of_the_proxy(shown):
             assert "/tools/profsvc/tools" not in text
         link = next(link for link in Links(text).found if "style" in link)
         assert service.http.get(service.url + link).status_code == 200
+
+
+@pytest.mark.parametrize("path", ["/runs/{run}", "/runs/{board}/power", "/v1/runs/{run}", "/v1/runs/{board}/power"])
+def test_all_of_a_page_is_read_over_one_connection(shown, path):
+    """And one says whether a token is needed."""
+    opened = []
+
+    def note(connection, _):
+        opened.append(connection)
+
+    event.listen(shown.service.site.engine, "connect", note)
+    try:
+        assert shown.service.get(shown.path(path)).status_code == 200
+    finally:
+        event.remove(shown.service.site.engine, "connect", note)
+    assert len(opened) == 2
 
 
 def test_no_link_of_the_service_is_broken(shown):
