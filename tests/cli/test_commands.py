@@ -137,6 +137,26 @@ except SystemExit as end:
     assert done.returncode == 0, done.stderr.decode()
 
 
+@pytest.mark.parametrize("asked", [None, "2"])
+def test_small_sums_take_one_thread_unless_more_are_asked_for(asked):
+    code = """
+import os, sys
+from profsvc.cli import main
+sys.argv = ["profsvc", "--version"]
+try:
+    main()
+except SystemExit:
+    import numpy
+    print(os.environ["OPENBLAS_NUM_THREADS"], len(os.listdir("/proc/self/task")))
+"""
+    environment = {name: value for name, value in os.environ.items() if name != "OPENBLAS_NUM_THREADS"}
+    environment |= {} if asked is None else {"OPENBLAS_NUM_THREADS": asked}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, cwd=ROOT, env=environment, check=True)
+    wanted, threads = done.stdout.decode().split()[-2:]
+    assert wanted == (asked or "1")
+    assert asked or threads == "1"
+
+
 def test_a_defect_is_a_sentence_unless_it_is_looked_for(store_file, monkeypatch):
     from typer.testing import CliRunner
 
