@@ -130,6 +130,9 @@ def say(text: str) -> None:
     typer.echo("\n".join(map(visible, text.split("\n"))), err=True)
 
 
+REJECTS = 'profsvc sql "select line, reason, text from v1_rejects where upload_id = {}"'
+
+
 def describe(verdict: "Verdict", checked: bool) -> str:
     """Say in one sentence what became of a file."""
     counts = {"launch": verdict.launches, "sample": verdict.samples, "phase": verdict.phases}
@@ -152,6 +155,8 @@ def describe(verdict: "Verdict", checked: bool) -> str:
     else:
         text = f"{verdict.file_name}: {verdict.format} stored as upload {verdict.upload_id} of {where}; {account}"
     text += f"\n  note: {verdict.message}" if verdict.message else ""
+    if verdict.lines_rejected and not checked:
+        text += f"\n  why lines were rejected: {REJECTS.format(verdict.upload_id)}"
     more = len(verdict.warnings) - WARNINGS
     shown = [*verdict.warnings[:WARNINGS], *([f"and {more} more channels: profsvc show"] if more > 0 else [])]
     return "".join([text, *(f"\n  beware: {warning}" for warning in shown)])

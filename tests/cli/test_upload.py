@@ -3,6 +3,7 @@
 import gzip
 import io
 import json
+import shlex
 import shutil
 import sys
 from collections.abc import Callable
@@ -235,3 +236,12 @@ def test_hidden_files_of_a_folder_are_left_alone(cli, fixtures, store_file, tmp_
 def test_a_pair_that_is_none_is_refused_in_the_words_of_its_option(cli):
     assert "--tag 'x' must look like KEY=VALUE, such as branch=main" in cli("upload", "x.csv", "--tag", "x").err
     assert "--map 'x' must look like OLD=NEW" in cli("compare", "a", "b", "--map", "x").err
+
+
+def test_rejected_lines_come_with_the_question_why(cli, fixtures):
+    said = cli("upload", fixtures / "characterization" / "rejects.csv").err
+    command = said.partition("why lines were rejected: profsvc ")[2].splitlines()[0]
+    head, *rows = cli(*shlex.split(command)).out.splitlines()
+    assert head.split() == ["line", "reason", "text"]
+    assert rows
+    assert "why lines" not in cli("upload", fixtures / PLAIN).err
