@@ -48,7 +48,7 @@ __all__ = [
     "of_run",
 ]
 
-VERSION = "6"
+VERSION = "7"
 """Raised when any number changes for the same input."""
 
 

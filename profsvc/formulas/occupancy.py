@@ -137,14 +137,14 @@ def occupancy(
 
 
 def _by_registers(r: Array, warps: Array, limits: Limits) -> Array:
-    """Blocks that the registers allow, which are handed out by block, or by warp in each part of the SM."""
-    granularity, unit = limits.warp_allocation_granularity, limits.register_allocation_unit
-    taken = _up(warps, granularity)
+    """Blocks that the registers allow, given out by block, or warp by warp in each part of the SM."""
+    parts, unit = limits.warp_allocation_granularity, limits.register_allocation_unit
     if limits.register_allocation_scope == "block":
-        blocks = np.floor(limits.registers_per_sm / _up(r * limits.warp_size * taken, unit))
+        blocks = np.floor(limits.registers_per_sm / _up(r * limits.warp_size * _up(warps, parts), unit))
     else:
-        of_a_part = np.floor(limits.registers_per_sm / granularity / _up(r * limits.warp_size, unit))
-        blocks = np.floor(of_a_part * granularity / taken)
+        # A block may put its warps in any part: the warps that fit are rounded down by part, those of a block not up.
+        of_a_part = np.floor(limits.registers_per_sm / parts / _up(r * limits.warp_size, unit))
+        blocks = np.floor(of_a_part * parts / warps)
     return np.where(r == 0, np.inf, blocks)
 
 

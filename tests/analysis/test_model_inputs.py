@@ -126,4 +126,5 @@ def test_the_counters_of_a_profiler_are_enough_for_every_input(tool: str, capabi
              if specs.counters()[name].kind == "number" and "tensor" not in name}  # fmt: skip
     figures = specs.figures(device, capability)
     inputs = model_inputs(pd.DataFrame(given | {name: [2.0] for name in OWN}), figures, {})
-    assert [name for name, found in inputs.values.items() if np.isnan(found).any()] == []
+    lacking = [name for name, found in inputs.values.items() if np.isnan(found).any()]
+    assert [name for name in lacking if not (tool == "nvprof" and name.startswith("exported_limit_"))] == []

@@ -40,6 +40,22 @@ def test_what_is_resident_fits(T: int, r: int, s: int) -> None:
         assert bool(got.flags & Flag.INPUT_SUSPECT) == (got.blocks == 0)
 
 
+@pytest.mark.parametrize(
+    ("T", "r", "blocks"),
+    [(32, 64, 32), (32, 32, 64), (64, 64, 16), (96, 64, 10), (160, 168, 2), (352, 168, 1), (416, 168, 0)],
+)
+def test_warps_of_a_block_take_registers_one_by_one_in_any_part_of_the_sm(T: int, r: int, blocks: int) -> None:
+    """A part of 16384 registers holds 8 warps of 64 registers, 3 of 168; four parts hold 32 and 12 of any blocks."""
+    assert occupancy(T, r, 0, GH100).allowed[RESOURCES.index("registers")] == blocks
+
+
+@given(st.integers(1, 32), st.integers(1, 255))
+def test_by_registers_fit_all_warps_of_the_parts_and_no_more(warps: int, r: int) -> None:
+    allowed = occupancy(32 * warps, r, 0, GH100).allowed[RESOURCES.index("registers")]
+    of_sm = 4 * (16384 // (-(-r * 32 // 256) * 256))
+    assert allowed * warps <= of_sm < (allowed + 1) * warps
+
+
 @given(threads, registers, shared)
 def test_more_of_anything_never_holds_more(T: int, r: int, s: int) -> None:
     for limits in (GTX, GH100):

@@ -45,7 +45,8 @@ def test_every_model_has_inputs_and_every_input_a_use() -> None:
     assert all(inputs_of(model) for model in MODELS)
     used = {name for one in model_inputs().values() for name in one.expression.names}
     assert [name for name, one in model_inputs().items() if not one.models and name not in used] == [
-        "shared_mem_config_bytes"  # of the limits of an SM
+        "shared_mem_config_bytes",  # of the limits of an SM
+        *("exported_limit_blocks", "exported_limit_warps", "exported_limit_registers", "exported_limit_shared"),
     ]
     assert set(MODELS) - {"machine"} == set(models()) - {"amdahl", "agreement"}
 

@@ -5,9 +5,10 @@ from typing import Any
 import numpy as np
 
 from profsvc.analysis.model_inputs import Values
-from profsvc.analysis.models.answer import Answer, coded
+from profsvc.analysis.models.answer import Answer, Array, coded
 from profsvc.analysis.models.timing import BOUNDS
 from profsvc.formulas import estimates
+from profsvc.formulas.flags import Flag
 from profsvc.formulas.latency import exposed, warps_for_hiding
 from profsvc.formulas.occupancy import RESOURCES, Limits, staircase
 from profsvc.formulas.occupancy import occupancy as fitting
@@ -19,6 +20,8 @@ LEVELS = ("dram", "l2", "l1")
 PEAKS = ("peak", "mix of instructions")
 CEILINGS = dict(enumerate((*PEAKS, *LEVELS)))
 LIMITERS = dict(enumerate(RESOURCES))
+SHARED = RESOURCES.index("shared")
+HALF_OF_LAST_DIGIT = 5.0  # bytes, of a number of Kbyte with two decimals
 
 
 def roofline(v: Values) -> list[Answer]:
@@ -78,13 +81,39 @@ def ryoo(v: Values) -> list[Answer]:
 
 
 def occupancy(v: Values, limits: Limits) -> list[Answer]:
-    """Share of the warp slots that can be taken, the blocks that fit, and the resource that keeps out the next one."""
-    r = fitting(v["threads_per_block"], v["registers_per_thread"], v["shared_bytes_per_block"], limits)
-    return [
-        Answer("occupancy", r.occupancy, "1", r.flags),
-        Answer("blocks", r.blocks, "block/SM"),
-        Answer("limiter", coded(r.limiter), names=LIMITERS),
+    """Share of the warp slots that can be taken, the blocks that fit, and the resource that keeps out the next one.
+
+    Where the export has limits of its own and they differ: INPUT_SUSPECT, and both numbers of the resource.
+    """
+    exported = np.stack(np.broadcast_arrays(*(v[f"exported_limit_{name}"] for name in RESOURCES)), axis=-1)
+    shape = (v["threads_per_block"], v["registers_per_thread"])
+    r = fitting(*shape, _unrounded(shape, v["shared_bytes_per_block"], limits, exported[..., SHARED]), limits)
+    # A tool gives a resource that is not used the blocks that the SM has slots for.
+    unused = np.isinf(r.allowed) & (exported >= limits.max_blocks_per_sm)
+    differs = ~np.isnan(exported) & ~np.isnan(r.allowed) & (r.allowed != exported) & ~unused
+    suspicious = np.where(differs.any(axis=-1), int(Flag.INPUT_SUSPECT), 0)
+    both = [
+        Answer(f"limit_{name}{suffix}", np.where(differs, side, np.nan)[..., place], "block/SM", suspicious)
+        for place, name in enumerate(RESOURCES)
+        for suffix, side in (("", r.allowed), ("_exported", exported))
     ]
+    return [
+        Answer("occupancy", r.occupancy, "1", r.flags | suspicious),
+        Answer("blocks", r.blocks, "block/SM", suspicious),
+        Answer("limiter", coded(r.limiter), "1", suspicious, names=LIMITERS),
+        *both,
+    ]
+
+
+def _unrounded(shape: tuple[Array, Array], printed: Array, limits: Limits, exported: Array) -> Array:
+    """Shared memory of a block, within the rounding of a page, with which the limit is the exported one; else as is.
+
+    A details page prints two decimals of a Kbyte: 2.05 is 2045 to 2055 bytes, on either side of an allocation step.
+    """
+    rounded = (printed >= 1000) & (np.abs(printed - 10 * np.rint(printed / 10)) < 1e-6)
+    tries = [printed + np.where(rounded, side * HALF_OF_LAST_DIGIT, 0.0) for side in (0, -1, 1)]
+    fits = [fitting(*shape, one, limits).allowed[..., SHARED] == exported for one in tries]
+    return np.select(fits, tries, default=printed)
 
 
 def latency_hiding(v: Values) -> list[Answer]:
