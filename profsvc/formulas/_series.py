@@ -57,15 +57,19 @@ def cut(series: Series, start: Index, stop: Index) -> Series:
     return Series(series.x[take], series.error[take], series.place[take], until - n, until)
 
 
-def codes_of(series: Series) -> NDArray[Any]:
-    """Return the series of each value, in the narrowest type: narrow keys sort faster."""
-    n = series.start.size
-    return np.repeat(np.arange(n, dtype=np.min_scalar_type(n)), lengths(series))
+def codes_of(series: Series) -> Index:
+    """Return the series of each value."""
+    return np.repeat(np.arange(series.start.size), lengths(series))
 
 
-def medians(x: Array, codes: NDArray[Any], n: int) -> Array:
+def narrow(codes: Index, n: int) -> NDArray[Any]:
+    """Return codes below n as keys to sort by, and for nothing else: narrow ones sort faster, but sums of them wrap."""
+    return codes.astype(np.min_scalar_type(n))
+
+
+def medians(x: Array, codes: Index, n: int) -> Array:
     """Median of each of n series; NaN where it is empty."""
-    ordered = x[np.lexsort((x, codes))]
+    ordered = x[np.lexsort((x, narrow(codes, n)))]
     count = np.bincount(codes, minlength=n)
     first = np.cumsum(count) - count
     filled = count > 0

@@ -13,6 +13,7 @@ from profsvc.formulas._series import (
     codes_of,
     lengths,
     mean_variance,
+    narrow,
     stretch,
     widening,
 )
@@ -54,7 +55,8 @@ def ranks(series: Series) -> Index:
     twenty has would pass for a change.
     """
     place = np.arange(series.x.size) - np.repeat(series.start, lengths(series))
-    order = np.lexsort((place * GOLDEN % 1.0, series.x, codes_of(series)))
+    keys = narrow(codes_of(series), series.start.size)
+    order = np.lexsort((place * GOLDEN % 1.0, series.x, keys))
     rank = np.empty(order.size, dtype=np.intp)
     rank[order] = place
     return rank

@@ -197,7 +197,7 @@ def noise_floor(value: ArrayLike, binary: ArrayLike, group: ArrayLike | None = N
     ids = np.broadcast_to(numbers("binary", binary), x.shape)
     keep = ~np.isnan(x)
     series = gather(x, np.zeros(x.size), groups, keep)
-    codes = codes_of(series).astype(np.int64)
+    codes = codes_of(series)
     binaries, runs = np.unique(np.stack((codes, np.unique(ids, return_inverse=True)[1].ravel()[series.place])), axis=1,
                                return_inverse=True)  # fmt: skip
     count = np.bincount(runs, minlength=binaries.shape[1])

@@ -209,6 +209,33 @@ def test_series_beside_each_other_are_judged_alone(function: Callable[..., Any],
         np.testing.assert_allclose(getattr(together, field)[one], getattr(alone, field), rtol=1e-6)
 
 
+@pytest.mark.parametrize("series", [1, 127, 128, 200, 255, 256, 257, 300, 32_767, 32_768, 40_000])
+def test_however_many_series_there_are_each_is_judged_as_if_alone(series: int, rng: np.random.Generator) -> None:
+    """Many are some few again and again, so that those can be judged one at a time."""
+    few = simulated.white(rng, min(series, 20), 16)
+    few[::2, -4:] += 9.0
+    which = np.arange(series) % len(few)
+    value, group = simulated.flat(few[which] + 50.0)
+    built = np.tile(np.repeat(np.arange(8), 2), series)
+    sd = noise_floor(value, built, group).sd
+    for function in (newest_step, newest_value, tonight):
+        together, alone = function(value, group), [function(x + 50.0) for x in few]
+        for field in together._fields:
+            wanted = np.array([getattr(one, field) for one in alone])[which]
+            if field == "at":
+                wanted = np.where(wanted < 0, -1, wanted + 16 * np.arange(series))
+            if field != "adjusted" and not (function is tonight and field in ("found", "rerun_wanted")):
+                np.testing.assert_allclose(getattr(together, field), wanted, rtol=1e-6, atol=1e-9, err_msg=field)
+    np.testing.assert_allclose(sd, np.array([noise_floor(x, built[:16]).sd for x in few])[which], rtol=1e-6)
+    steps = all_steps(value, group)
+    single = [all_steps(x + 50.0) for x in few]
+    assert steps.group.size == sum(single[k].at.size for k in which)
+    first = {int(g): k for k, g in reversed(list(enumerate(steps.group)))}
+    for g, k in first.items():
+        one = single[which[g]]
+        assert (steps.before[k], steps.after[k]) == (one.before[0], one.after[0])
+
+
 @pytest.mark.parametrize("function", OF_SERIES)
 def test_the_same_bits_again_and_arguments_stay(function: Callable[..., Any], rng: np.random.Generator) -> None:
     value, group = simulated.flat(simulated.stepped(simulated.white(rng, 20, 30), 5, 3.0))

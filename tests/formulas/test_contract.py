@@ -241,6 +241,18 @@ def test_integers_and_no_rows(function: Callable[..., Any]) -> None:
         assert x.size == 0
 
 
+@names
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint16", "int32", "uint32"])
+def test_narrow_integers_do_not_wrap(function: Callable[..., Any], dtype: str) -> None:
+    required, optional = CASES[function]
+    largest = np.iinfo(dtype).max
+    given = {name: np.array([largest, largest // 2 + 1], dtype=dtype) for name in {**required, **optional}}
+    narrow = fields(function(**given))
+    wide = fields(function(**{name: x.astype(np.float64) for name, x in given.items()}))
+    for name, x in narrow.items():
+        np.testing.assert_array_equal(x, wide[name], err_msg=name)
+
+
 @with_form
 @pytest.mark.parametrize("form", FORMS)
 def test_percent_is_suspected(function: Callable[..., Any], form: str) -> None:
