@@ -5,6 +5,7 @@ from typing import Any
 
 from profsvc.formulas.flags import Flag
 
+KERNELS, WALL = "kernel time", "wall time"
 NOTICEABLE = 0.01  # a hint for less than one per cent of the time is noise
 UNCOUNTED = (
     "The export does not count how much of its work is useful, so all of it is taken to be, and it may need less time. "
@@ -18,36 +19,62 @@ def advice(
     potential: Mapping[str, Any],
     texts: Mapping[str, Mapping[str, Any]],
 ) -> list[dict[str, Any]]:
-    """Return hints for one launch, most time saved first.
+    """Return hints for one launch, or for a whole run, most time saved first.
 
-    Savings are alternatives, never to be added or multiplied, and none may promise more than the overall potential of
-    the launch: each is capped by it. The last hint names the unit that limits the ideal version; where nobody counted
-    what of that unit's work is useful, the hint says so instead, with the kind ``uncounted``.
+    A saving is a share of one of two budgets, and ``budget`` says of which: of the time in kernels, or of the wall time
+    from the first start to the last end, which holds idle time too. Savings are alternatives, never to be added or
+    multiplied, and none of the time in kernels may promise more than the overall potential: each is capped by it. What
+    kernels can save says nothing of idle time. The last hint names the unit that limits the ideal version; where nobody
+    counted what of that unit's work is useful, the hint says so instead, with the kind ``uncounted``.
 
     ``criteria`` are rows with ``criterion, value, speedup``; ``waste`` rows with ``quantity, value`` (a share of the
     time); ``potential`` has ``ideal_bound, speedup, duration_ns, flags``; ``texts`` maps a name to its ``title`` and
-    ``hint``.
+    ``hint``, and a criterion of a whole run to the ``level`` run.
     """
     overall, duration = potential.get("speedup"), potential.get("duration_ns")
-    most = 1.0 if overall is None else 1.0 - 1.0 / overall
+    most = {KERNELS: 1.0 if overall is None else 1.0 - 1.0 / overall, WALL: 1.0}
     claims = [(row["criterion"], 1 - 1 / row["speedup"]) for row in criteria if (row.get("speedup") or 0) > 1]
     claims += [(row["quantity"], row["value"]) for row in waste]
-    hints = [
-        _hint("saving", name, texts[name], min(saving, most), duration, saving > most)
-        for name, saving in claims
-        if min(saving, most) >= NOTICEABLE
-    ]
-    hints.sort(key=lambda h: (-h["saving_fraction"], h["name"]))
+    busy, lasted = _wall(criteria, duration, texts)
+    shares, hints = {KERNELS: busy, WALL: 1.0}, []
+    for name, claimed in claims:
+        budget = _budget(texts[name])
+        saving = min(claimed, most[budget])
+        if saving >= NOTICEABLE:
+            takes = duration if budget == KERNELS else lasted
+            hints.append(_hint("saving", name, texts[name], saving, takes, claimed > most[budget], budget))
+    hints.sort(key=lambda h: (-h["saving_fraction"] * shares[h["budget"]], h["name"]))
     bound = potential.get("ideal_bound")
     if bound is not None and Flag.LOWER_BOUND.name in (potential.get("flags") or ""):
-        hints.append(_hint("uncounted", bound, {**texts[bound], "hint": UNCOUNTED}, 0.0, duration, False))
+        hints.append(_hint("uncounted", bound, {**texts[bound], "hint": UNCOUNTED}, 0.0, duration))
     elif bound is not None:
-        hints.append(_hint("limit", bound, texts[bound], 0.0, duration, False))
+        hints.append(_hint("limit", bound, texts[bound], 0.0, duration))
     return hints
 
 
+def _budget(text: Mapping[str, Any]) -> str:
+    return WALL if text.get("level") == "run" else KERNELS
+
+
+def _wall(
+    criteria: Sequence[Mapping[str, Any]], duration: float | None, texts: Mapping[str, Mapping[str, Any]]
+) -> tuple[float, float | None]:
+    """Return the share of the wall time in which a kernel runs, 1 if unknown, and the wall time, None if unknown."""
+    for row in criteria:
+        if _budget(texts[row["criterion"]]) == WALL and row["value"]:
+            overlap = Flag.OVERLAP.name in (row.get("flags") or "")
+            return row["value"], None if duration is None or overlap else duration / row["value"]
+    return 1.0, None
+
+
 def _hint(
-    kind: str, name: str, text: Mapping[str, Any], saving: float, duration: float | None, capped: bool
+    kind: str,
+    name: str,
+    text: Mapping[str, Any],
+    saving: float,
+    duration: float | None,
+    capped: bool = False,
+    budget: str = KERNELS,
 ) -> dict[str, Any]:
     return {
         "kind": kind,
@@ -55,6 +82,7 @@ def _hint(
         "title": text["title"],
         "saving_fraction": saving,
         "saving_ns": None if duration is None else saving * duration,
+        "budget": budget,
         "capped": capped,
         "hint": text["hint"],
     }

@@ -136,7 +136,9 @@ def _vendor(rules: Iterable[Mapping[str, Any]]) -> str:
 def _hints(advice: Iterable[Mapping[str, Any]]) -> str:
     out = []
     for hint in advice:
-        saved = hint["kind"] if hint["kind"] in ("limit", "uncounted") else f"-{100 * hint['saving_fraction']:.0f} %"
+        saved = hint["kind"]
+        if saved == "saving":
+            saved = f"-{100 * hint['saving_fraction']:.0f} % of the {hint['budget']}"
         out.append(f"<li><b>{saved}</b> {_text(hint['title'])}: {_text(hint['hint'])}</li>")
     return "".join(out)
 

@@ -314,7 +314,9 @@ def _advice(advice: Sequence[Row]) -> Iterable[str]:
     if advice:
         yield "   what to do first"
     for number, hint in enumerate(advice, 1):
-        saved = hint["kind"] if hint["kind"] in ("limit", "uncounted") else f"-{100 * hint['saving_fraction']:.0f} %"
+        saved = hint["kind"]
+        if saved == "saving":
+            saved = f"-{100 * hint['saving_fraction']:.0f} % of the {hint['budget']}"
         capped = " (capped by the potential)" if hint["capped"] else ""
         yield f"   {number}. [{saved}{capped}] {hint['title']}: {hint['hint']}"
 
