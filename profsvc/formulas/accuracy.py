@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from profsvc.formulas._arrays import Array, Bools, Mask, arrays, mask, rows
+from profsvc.formulas._arrays import Array, Bools, Mask, arrays, floats, mask, rows
 from profsvc.formulas._regression import ordinary, t_quantile
 from profsvc.formulas.flags import Flag
 
@@ -84,6 +84,35 @@ def accuracy(predicted: ArrayLike, achieved: ArrayLike) -> Accuracy:
         np.array([_mean(far <= share) for share in SHARES]), _mean(a > PASSED * p), constant,
         _median(np.abs(np.log(constant / a))), flags,
     ))  # fmt: skip
+
+
+def saving_achieved(predicted: ArrayLike, achieved: ArrayLike) -> Array:
+    r"""Share of the time that was to be saved which was saved.
+
+    .. math:: \frac{1 - 1/a}{1 - 1/p}
+
+    Source: definition. The ratio a / p credits what does nothing with 1 / p.
+
+    Args:
+        predicted: Speedup foretold, p [1].
+        achieved: Speedup achieved, a [1].
+
+    Returns: the share [1].
+
+    Range: 1 or less where no more came than was foretold; 0 for a change that does nothing, negative for one that made
+    it slower. NaN where nothing was foretold (p of 1 or less), or a number is not above 0 or not finite.
+
+    Errors: TypeError for a wrong dtype, ValueError for shapes that do not broadcast.
+
+    From 100 us to 80 where 50 were foretold, then a change that does nothing, then one that made it slower:
+
+    >>> saving_achieved(2.0, [1.25, 1.0, 0.8]).round(3).tolist()
+    [0.4, 0.0, -0.5]
+    """
+    p, a = floats(predicted=predicted, achieved=achieved)
+    with np.errstate(all="ignore"):
+        share = (1 - 1 / a) / (1 - 1 / p)
+    return np.where(np.isfinite(p) & np.isfinite(a) & (p > 1) & (a > 0), share, np.nan)
 
 
 def _median(x: Array) -> float:

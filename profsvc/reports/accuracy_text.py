@@ -8,7 +8,10 @@ from profsvc.reports.rows import render, visible
 from profsvc.reports.text import times
 
 Row = Mapping[str, Any]
-HEADS = ("pairs", "rank corr.", "error", "bias", "within 10/25/50 %", "slope", "passed", "constant guess")
+HEADS = (
+    "pairs", "rank corr.", "error", "bias", "within 10/25/50 %", "slope", "passed", "of it achieved", "regressions",
+    "constant guess",
+)  # fmt: skip
 TITLES = {
     "overall": "the whole potential, which nothing but the best version can achieve",
     "ceiling": "ceilings, which no version of the code may pass",
@@ -67,7 +70,7 @@ def _table(rows: Sequence[Row], width: int | None) -> list[str]:
 def _cells(row: Row) -> Iterable[Any]:
     yield from (row["source"], row["criterion"], row["n"])
     if row["reason"]:
-        yield from ("too few", *[""] * (len(HEADS) - 2))
+        yield from ("too few", *[""] * (len(HEADS) - 4), row["regressions"], "")
         return
     yield _two(row["rank_correlation"])
     yield f"x{row['median_factor']:.2f}"
@@ -78,6 +81,8 @@ def _cells(row: Row) -> Iterable[Any]:
         "" if row["slope"] is None else _two(row["slope"]) + ("" if None in ends else " [{:.2f}, {:.2f}]".format(*ends))
     )
     yield f"{100 * row['passed']:.0f} %"
+    yield "" if row["median_share"] is None else f"{100 * row['median_share']:.0f} %"
+    yield row["regressions"]
     yield f"{times(row['constant'])}: x{_factor(row['constant_log_error']):.2f}"
 
 
@@ -92,6 +97,7 @@ def _factor(log: float) -> float:
 def _notes() -> Iterable[str]:
     yield "error: the factor by which half of the predictions are further off; bias: how far they are too high"
     yield "within: share of the predictions that lie so close; passed: more was achieved than 1.05 times the prediction"
+    yield "of it achieved: half of the pairs saved less of the time that was to be saved; regressions: became slower"
     yield "slope: of achieved over predicted, as powers, with 95 %; 1 where large ones come true as well as small ones"
     yield "constant guess: who always says the median of what is achieved, which nobody knows before"
     yield WIDER

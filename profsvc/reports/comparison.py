@@ -3,13 +3,14 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from profsvc.analysis.outcomes import REGRESSION
 from profsvc.reports.model_text import interval
 from profsvc.reports.rows import render, visible
 from profsvc.reports.text import NOT_ALL, bounded, middle, several, times
 
 HEADS = {
     "kernel": "kernel", "before": "before us", "after": "after us", "speedup": "speedup", "predicted": "predicted",
-    "estimate": "NVIDIA", "limit": "limited by",
+    "share": "of it achieved", "estimate": "NVIDIA", "limit": "limited by",
 }  # fmt: skip
 POWER_HEADS = ("window", "sensor", "W before", "W after", "change", "J before", "J after", "J change", "beyond")
 # A criterion that moved less is not worth a line here; all of them are in the other forms.
@@ -25,6 +26,9 @@ def comparison(view: Mapping[str, Any], width: int | None = None) -> str:
         lines += ["", *str(render(list(HEADS.values()), rows, "table", width=width)).splitlines(), ""]
         lines.append(f"geometric mean of the speedups: {times(view['geometric_mean_speedup']) or 'unknown'}")
         lines.append("predicted and NVIDIA: what all waste removed was to bring, foretold from the run before")
+        lines.append(
+            "of it achieved: the time saved as a share of the time that was to be saved; 0 % where nothing changed"
+        )
         lines += [NOT_ALL] if any(row["predicted_flags"] for row in view["kernels"]) else []
     elif view["only_before"] or view["only_after"] or not view["power"]:
         lines += ["", "the two runs have no kernel in common; say which became which with --map OLD=NEW"]
@@ -40,6 +44,15 @@ def comparison(view: Mapping[str, Any], width: int | None = None) -> str:
     lines += ["", *_power(view["power"], width)] if view["power"] else []
     lines += _recorded(view.get("predictions"))
     return "\n".join(visible(line) for line in lines) + "\n"
+
+
+def achieved(outcome: str | None, share: float | None) -> str:
+    """Say how much came of what was foretold; a regression is one, whatever was foretold.
+
+    >>> achieved("faster", 0.254), achieved("no change", 0.0), achieved("regression", -0.1), achieved("faster", None)
+    ('25 %', '0 %', 'regression', '')
+    """
+    return REGRESSION if outcome == REGRESSION else "" if share is None else f"{100 * share:.0f} %"
 
 
 def _recorded(recorded: Mapping[str, Any] | None) -> list[str]:
@@ -111,6 +124,8 @@ def _cell(row: Mapping[str, Any], name: str) -> Any:
         return middle(old, 32) if old == new else f"{middle(old, 24)} -> {middle(new, 24)}"
     if name in ("before", "after"):
         return row[f"mean_{name}_us"]
+    if name == "share":
+        return achieved(row["outcome"], row["achieved_share"])
     if name == "limit":
         old, new = row["limit_before"] or "", row["limit_after"] or ""
         return old if old == new else f"{old or '?'} -> {new or '?'}"

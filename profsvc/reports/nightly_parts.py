@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from profsvc.analysis.night import OPEN
+from profsvc.analysis.outcomes import NO_CHANGE, REGRESSION, outcomes
 from profsvc.errors import counted
 from profsvc.reports.rows import cell, visible
 
@@ -190,7 +191,7 @@ def _predictions(document: Row) -> Part:
     rows = [
         (
             short(one["kernel_after"]), str(one["source"]), str(one["criterion"]).replace("_", " "),
-            f"{one['predicted']:.2f}x", f"{one['achieved']:.2f}x", came_true(one["predicted"], one["achieved"]),
+            f"{one['predicted']:.2f}x", f"{one['achieved']:.2f}x", came_true(one),
         )
         for one in sorted(known, key=lambda one: -abs(one["achieved"] - 1))[:FEW]
     ]  # fmt: skip
@@ -199,13 +200,22 @@ def _predictions(document: Row) -> Part:
     return Part("What was foretold", heads, rows, words)
 
 
-def came_true(predicted: float, achieved: float) -> str:
-    """Say whether a prediction came true.
+def came_true(row: Row) -> str:
+    """Say whether a prediction came true, in what a kernel became.
 
-    >>> came_true(1.5, 1.45), came_true(2.0, 1.0), came_true(1.0, 1.3)
-    ('came true', 'less came', 'more came')
+    >>> [came_true({"predicted": p, "achieved": a}) for p, a in ((1.5, 1.45), (1.05, 0.95), (1.05, 1.0), (1.0, 1.3))]
+    ['came true', 'regression', 'nothing came', 'more came']
     """
-    ratio = achieved / predicted
+    # An old report does not know the times, which say what is below the smallest change.
+    before, after = (row.get(name) for name in ("before_ns", "after_ns"))
+    if not (before and after):
+        before, after = 1e9 * row["achieved"], 1e9
+    (made,) = outcomes([before], [after], [row["predicted"]])
+    if made.word == REGRESSION:
+        return REGRESSION
+    if made.word == NO_CHANGE and made.share is not None:
+        return "nothing came"
+    ratio = row["achieved"] / row["predicted"]
     return "came true" if 1 / NEAR <= ratio <= NEAR else "less came" if ratio < 1 else "more came"
 
 

@@ -128,7 +128,7 @@ FORETOLD = (
 MOST_PREDICTIONS = 200_000
 OF_SCORE = (
     "prediction_id", "run_before", "run_after", "kernel_before", "kernel_after", "source", "kind", "criterion",
-    "predicted", "achieved", "value_before", "value_after",
+    "predicted", "achieved", "value_before", "value_after", "before_ns", "after_ns",
 )  # fmt: skip
 # Why a prediction does not count, of those that would if all pairs did of which nothing says that the kernel changed.
 UNCHANGED = ("unchanged", "unknown")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from profsvc import store
 from profsvc.analysis.matching import match_kernels
+from profsvc.analysis.outcomes import outcomes
 from profsvc.errors import UsageError
 from profsvc.reports.kernel_names import labels
 from profsvc.views import compare_power, texts
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 KERNELS = (
     "kernel_before", "kernel_after", "matched_by", "launches_before", "launches_after", "mean_before_us",
-    "mean_after_us", "speedup", "predicted", "estimate", "bound_before", "bound_after",
+    "mean_after_us", "speedup", "predicted", "estimate", "bound_before", "bound_after", "outcome", "achieved_share",
 )  # fmt: skip
 CRITERIA = ("kernel_before", "kernel_after", "criterion", "before", "after", "change")
 # Clocks further apart than this make another time by themselves.
@@ -34,6 +35,8 @@ def compare(
 
     ``speedup`` is the mean time before over the mean time after; beside it what was foretold for the run before, by
     this program (``predicted``; a bound where ``predicted_flags`` say so) and by the tool's own rules (``estimate``).
+    ``outcome`` is regression, no change or faster; ``achieved_share`` that of the time which was to be saved: 0 where
+    nothing changed, negative for a regression, None where nothing was foretold.
     ``mapped`` says which kernel became which.
     ``power`` has a row a window that both have a log of power of.
     """
@@ -54,7 +57,7 @@ def compare(
         "before": runs[0],
         "after": runs[1],
         "warnings": _warnings(engine, runs) + alone,
-        "kernels": kernels,
+        "kernels": _with_outcomes(kernels),
         "criteria": criteria,
         "power": power,
         "geometric_mean_speedup": _geometric_mean([row["speedup"] for row in kernels]),
@@ -83,6 +86,15 @@ def _kernel(old: Mapping[str, Any], new: Mapping[str, Any], words: Mapping[str, 
             for when, one in (("before", old), ("after", new))
         },
     }
+
+
+def _with_outcomes(kernels: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    before, after = (
+        [None if row[name] is None else 1e3 * row[name] for row in kernels]
+        for name in ("mean_before_us", "mean_after_us")
+    )
+    came = outcomes(before, after, [row["predicted"] for row in kernels])
+    return [{**row, "outcome": one.word, "achieved_share": one.share} for row, one in zip(kernels, came, strict=True)]
 
 
 def _criteria(old: Mapping[str, float], new: Mapping[str, float]) -> list[dict[str, Any]]:

@@ -10,6 +10,7 @@ import numpy as np
 from profsvc import store
 from profsvc.analysis.changed_kernels import COUNTED, LAUNCHED, Build, Kernel, Verdict, changed
 from profsvc.analysis.matching import MAPPED
+from profsvc.analysis.outcomes import REGRESSION, outcomes
 from profsvc.errors import NotFoundError
 from profsvc.formulas import accuracy as formula
 
@@ -20,7 +21,7 @@ Row = Mapping[str, Any]
 SCORES = (
     "source", "kind", "criterion", "n", "runs", "rank_correlation", "median_log_error", "median_factor", "bias",
     "slope", "slope_low", "slope_high", "within_10", "within_25", "within_50", "passed", "constant",
-    "constant_log_error", "reason",
+    "constant_log_error", "regressions", "median_share", "reason",
 )  # fmt: skip
 OVERALL = "overall"
 KINDS = ("overall", "ceiling", "criterion", "model", "global", "local")
@@ -178,15 +179,16 @@ def accuracy(
     how many do not count, by why. With ``acted`` only those of a criterion that the change improved by 0.05 or more,
     where that is known; with ``best`` of several runs after one only the fastest. ``common`` compares the overall
     predictions of all sources on the pairs that each of them foretold. A row with too few pairs has its number and a
-    reason, and no scores.
-    ``pairs`` are the overall predictions that were scored.
+    reason, and no scores but the number of ``regressions`` among them. ``median_share`` is how much of the time that
+    was to be saved was saved.
+    ``pairs`` are the overall predictions that were scored, each with its ``outcome``.
     """
     counted, numbers = store.scored_predictions(engine, project, source, unchanged=unchanged)
     recorded = sum(numbers.values())
     if source is not None and not recorded and source not in (named := store.sources_of_predictions(engine)):
         raise NotFoundError.near("source of predictions", source, named)
     rows: list[Row] = [row for row in counted if not acted or _improved(row)]
-    rows = sorted(_fastest(rows) if best else rows, key=_group)
+    rows = sorted(_with_outcomes(_fastest(rows) if best else rows), key=_group)
     scores = [_score(group, list(own)) for group, own in groupby(rows, _group)]
     return {
         "project": project,
@@ -234,14 +236,24 @@ def _score(group: Sequence[str], rows: Sequence[Row]) -> dict[str, Any]:
     scored: dict[str, Any] = dict.fromkeys(SCORES)
     scored |= dict(zip(("source", "kind", "criterion"), group, strict=True))
     scored |= {"n": int(made.n), "runs": len({(row["run_before"], row["run_after"]) for row in rows})}
+    scored["regressions"] = sum(row["outcome"] == REGRESSION for row in rows)
     if made.n < formula.LEAST:
         return scored | {"reason": f"{int(made.n)} of the {formula.LEAST} pairs that a score needs"}
     numbers = {name: float(value) for name, value in made._asdict().items() if value.ndim == 0}
     numbers |= {"median_log_error": numbers["log_error"], "median_factor": float(np.exp(numbers["log_error"]))}
     numbers |= {f"within_{share * 100:.0f}": float(x) for share, x in zip(formula.SHARES, made.within, strict=True)}
-    return scored | {
+    scored |= {
         name: None if np.isnan(value) else value for name, value in numbers.items() if name in SCORES and name != "n"
     }
+    shares = [row["achieved_share"] for row in rows if row["achieved_share"] is not None]
+    return scored | {"median_share": float(np.median(shares)) if shares else None}
+
+
+def _with_outcomes(rows: Sequence[Row]) -> list[Row]:
+    """Add what each kernel became, and how much of the saving that was foretold it is."""
+    before, after, predicted = ([row[name] for row in rows] for name in ("before_ns", "after_ns", "predicted"))
+    came = outcomes(before, after, predicted)
+    return [{**row, "outcome": one.word, "achieved_share": one.share} for row, one in zip(rows, came, strict=True)]
 
 
 def _common(rows: Collection[Row]) -> list[dict[str, Any]]:

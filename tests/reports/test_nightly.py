@@ -107,6 +107,17 @@ def test_a_change_is_told_with_its_unit_the_raw_value_and_why(form):
         assert words in written, words
 
 
+def test_what_was_foretold_of_a_kernel_that_became_slower_did_not_come_true():
+    (told,) = document()["predictions"]
+    words = {}
+    for achieved in (0.95, 1.0, 1.003):
+        times = {"before_ns": achieved * 2e6, "after_ns": 2e6}
+        made = document(predictions=[told | {"predicted": 1.05, "achieved": achieved} | times])
+        (part,) = [part for part in parts(made) if part.title == "What was foretold"]
+        words[achieved] = part.rows[0][-1]
+    assert words == {0.95: "regression", 1.0: "nothing came", 1.003: "nothing came"}
+
+
 def test_a_quiet_night_is_short():
     empty: dict[str, Any] = {
         "findings": [], "moved": [], "open": [], "reruns": [], "explained": [], "uncorrected": [], "predictions": [],

@@ -6,6 +6,7 @@ import pytest
 
 from profsvc import pipeline, store, views
 from profsvc.errors import UsageError
+from profsvc.reports import comparison
 from profsvc.views import compare as side_by_side
 
 
@@ -70,6 +71,31 @@ def test_what_limits_a_kernel_is_said_in_the_words_of_its_run(demo):
     alone = [row for row in rows if row["launches_before"] == 1]
     assert [row["limit_before"] for row in alone] == [said[row["kernel_before_full"]] for row in alone]
     assert {"DRAM", "Issue slots"} < {row["limit_after"] for row in rows}
+
+
+def test_what_does_nothing_achieved_nothing_and_a_regression_is_one(pair, monkeypatch):
+    told = {"gemm": 1.5, "saxpy": 1.34}
+    of_run = store.kernels_of_run
+
+    def foretold(engine, run_id):
+        return {
+            name: row | {"predicted": told.get(row["kernel_short"])} for name, row in of_run(engine, run_id).items()
+        }
+
+    monkeypatch.setattr(store, "kernels_of_run", foretold)
+    view = side_by_side.compare(pair, "old", "new")
+    assert [(row["outcome"], row["achieved_share"]) for row in view["kernels"]] == [
+        ("faster", pytest.approx(0.5 / (1 - 1 / 1.5))),
+        ("regression", pytest.approx(-0.2 / (1 - 1 / 1.34))),
+    ]
+    text = comparison.comparison(view, 200)
+    assert "150 %" in text
+    assert "regression" in text
+    same = side_by_side.compare(pair, "old", "old")
+    assert {(row["outcome"], row["achieved_share"]) for row in same["kernels"]} == {
+        ("no change", 0.0), ("no change", None)
+    }  # fmt: skip
+    assert "0 %" in comparison.comparison(same, 200)
 
 
 def test_limits_that_are_broken_are_named(pair):

@@ -122,6 +122,20 @@ def test_a_run_again_of_the_same_program_is_no_attempt(again):
     assert page.startswith("predictions: whether or not the kernel changed\n")
 
 
+def test_regressions_are_counted_and_a_share_of_nothing_is_nothing(again):
+    predictions.record(again, side_by_side.compare(again, "held", "again"))
+    view = predictions.accuracy(again, unchanged=True)
+    (ours,) = [row for row in view["scores"] if (row["source"], row["criterion"]) == ("profsvc", "overall")]
+    slower = [row for row in view["pairs"] if row["source"] == "profsvc" and row["outcome"] == "regression"]
+    assert ours["regressions"] == len(slower)
+    assert all(row["after_ns"] > row["before_ns"] and row["achieved"] < 1 for row in slower)
+    assert all(row["achieved_share"] is None or row["achieved_share"] < 0 for row in slower)
+    still = [row for row in view["pairs"] if row["outcome"] == "no change"]
+    assert still
+    assert {row["achieved_share"] for row in still} <= {0.0, None}
+    assert "regressions" in accuracy_text.accuracy(view)
+
+
 def test_of_a_program_that_changed_the_kernels_count_that_did(again):
     view = side_by_side.compare(again, "held", "fast_math")
     predictions.record(again, view)
@@ -180,7 +194,7 @@ def test_few_pairs_get_no_score(held, recorded):
     assert few
     for row in few:
         assert row["reason"] == f"{row['n']} of the 8 pairs that a score needs"
-        scores = set(predictions.SCORES) - {"source", "kind", "criterion", "n", "runs", "reason"}
+        scores = set(predictions.SCORES) - {"source", "kind", "criterion", "n", "runs", "regressions", "reason"}
         assert {row[name] for name in scores} == {None}
 
 

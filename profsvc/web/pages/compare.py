@@ -10,6 +10,7 @@ from starlette.responses import Response
 
 from profsvc import specs, store, views
 from profsvc.errors import NotFoundError, UsageError
+from profsvc.reports.comparison import achieved
 from profsvc.reports.model_text import interval
 from profsvc.reports.text import several
 from profsvc.views import compare as side_by_side
@@ -110,16 +111,13 @@ def _kernel(row: Row, view: Mapping[str, Any]) -> dict[str, Any]:
     names = [str(row[f"kernel_{when}"]) for when in ("before", "after")]
     bounds = [row[f"limit_{when}"] for when in ("before", "after")]
     changed = bounds[0] != bounds[1] and any(bounds)
-    came = None
-    if row["speedup"] and row["predicted"]:
-        came = row["speedup"] / row["predicted"]
     return dict(row) | {
         "name": names[0] if names[0] == names[1] else f"{names[0]} \u2192 {names[1]}",
         "full": row["kernel_before_full"],
         "before_ns": _ns(row["mean_before_us"]),
         "after_ns": _ns(row["mean_after_us"]),
         "limit": f"{bounds[0] or '?'} \u2192 {bounds[1] or '?'}" if changed else bounds[0],
-        "share": came,
+        "share": achieved(row["outcome"], row["achieved_share"]),
         "kernel": row["kernel_after_full"],
     }
 
@@ -150,7 +148,7 @@ def _kernel_columns(old: int, new: int) -> list[Column]:
         Column("speedup", "Achieved", "speedup", "compare.speedup"),
         Column("predicted", "Foretold", "speedup", explain="potential", where=lambda _: {"run": old},
                flags="predicted_flags"),
-        Column("share", "Achieved of it", "percent", "compare.share"),
+        Column("share", "Achieved of it", "number", "compare.share"),
         Column("estimate", "NVIDIA foretold", "speedup", explain="v1_rules.estimated_speedup",
                where=lambda _: {"run": old}),
         Column("limit", "Limited by"),
