@@ -3,6 +3,7 @@
 ``power_logs``        which sensor goes with which
 ``power_sensor``      a power log made ready: cleaned, its own period and averaging found, its companions joined
 ``power_windows``     the windows: marks, kernels, levels
+``power_rest``        which of them are idle time
 ``power_sums``        what was measured in each
 ``power_correction``  what it would be at one temperature, or why that cannot be said
 ``power_models``      idle power, rise and decay of the temperature
@@ -19,6 +20,7 @@ from profsvc.analysis import power_windows
 from profsvc.analysis.power_correction import corrected
 from profsvc.analysis.power_logs import UTC, Log, named
 from profsvc.analysis.power_models import idle, thermal
+from profsvc.analysis.power_rest import resting
 from profsvc.analysis.power_sensor import INSTANT, Measured, Options, measured
 from profsvc.analysis.power_sums import sums
 from profsvc.analysis.power_sweeps import sweeps
@@ -27,7 +29,7 @@ from profsvc.formulas.plateaus import change_points
 
 __all__ = ["FRAMES", "VERSION", "Options", "analyze_power"]
 
-VERSION = "2"
+VERSION = "3"
 """Raised when any number changes for the same input."""
 
 FRAMES = ("power_windows", "power_coefficients", "power_models", "power_quality")
@@ -122,8 +124,10 @@ def _windows(own: Measured, marks: pd.DataFrame, launches: pd.DataFrame) -> pd.D
     if found.empty:
         levels = change_points(own.time_s[own.fresh], own.power_w[own.fresh])
         steady = levels.steady
-        begin, end = (own.origin_ns + np.round(edge[steady] * 1e9).astype(np.int64) for edge in levels[:2])
-        found = power_windows.of_levels(begin, end, levels.level_w[steady])
+        begin, end = (edge[steady] for edge in levels[:2])
+        rests = resting(own, begin, end, levels.level_w[steady], levels.level_w)
+        begin_ns, end_ns = (own.origin_ns + np.round(edge * 1e9).astype(np.int64) for edge in (begin, end))
+        found = power_windows.of_levels(begin_ns, end_ns, rests)
     if len(found) > MOST_WINDOWS:
         words = f"{len(found)} windows were found; the longest {MOST_WINDOWS} are kept"
         own.beware("windows_cut", words, len(found), "1")

@@ -162,7 +162,8 @@ def _apply(
         return
     error = table["power_sd_w"].to_numpy(np.float64)[places] / np.sqrt(np.maximum(found.readings[places], 1))
     mean = table["mean_temperature_c"].to_numpy(np.float64)[places]
-    power = table["mean_power_w"].to_numpy(np.float64)[places]
+    settled = table["settled_power_w"].notna().to_numpy()[places]
+    power = np.where(settled, table["mean_power_w"].to_numpy(np.float64)[places], np.nan)
     at = correct_to_reference(power, mean, fit, reference, power_error_w=np.nan_to_num(error))
     duration = table["duration_s"].to_numpy(np.float64)[places]
     one = corrected_mean(at, duration, np.arange(len(places)))
@@ -177,7 +178,9 @@ def _apply(
     edges = found.mean_begin_s[places], found.mean_end_s[places]
     slope, se = slopes(own.time_s[own.fresh], readings[own.fresh], *edges)
     table.loc[rows, WINDOW[10]], table.loc[rows, WINDOW[11]] = slope, se
-    table.loc[rows[~np.isfinite(at.power_w)], "reason"] = "no mean power or temperature in this window"
+    table.loc[rows[~np.isfinite(at.power_w)], "reason"] = (
+        "the power did not settle in this window, or it has no temperature"
+    )
     far = (at.flags & np.uint32(Flag.EXTRAPOLATED)) > 0
     for label, away in zip(table["window"].iloc[places[far]], (mean - reference)[far].tolist(), strict=True):
         words = (

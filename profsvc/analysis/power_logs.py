@@ -19,7 +19,10 @@ NAMES = {
     "clock": (r"clocks?\.(current\.)?(sm|gr|graphics)$|^sclk|^pclk|sm.?clock", r"\bsm\b|graphics|core"),
     "energy": (r"energy",),
     "fan": (r"fan",),
+    "utilization": (r"utilization\.gpu$|^gpu_?util(ization)?$|^gputl$|^sm$|^gfx", r"gpu|gr3d|gfx"),
 }
+# Of these, one that is called by none of its names is something else.
+BY_NAME_ALONE = ("utilization",)
 # Bits of NVML's clock event reasons that take the clock down from what was asked for.
 SLOWED = 0x4 | 0x8 | 0x20 | 0x40 | 0x80
 REASONS = re.compile(r"clocks_(event|throttle)_reasons\.active")
@@ -76,6 +79,10 @@ def companion(power: Log, logs: Sequence[Log], quantity: str) -> Choice:
     able = [log for log in logs if log.quantity == quantity and len(log.value) and _same_gpu(power, log)]
     if not able:
         return Choice(None, f"no {quantity} sensor with readings goes with {power.name}")
+    if quantity in BY_NAME_ALONE:
+        able = [log for log in able if _place(log.name, quantity) < len(NAMES[quantity])]
+    if not able:
+        return Choice(None, f"no {quantity} sensor that goes with {power.name} is called as one of the whole GPU is")
     ranks = [(log.upload_id != power.upload_id, _place(log.name, quantity)) for log in able]
     best = [log for log, rank in zip(able, ranks, strict=True) if rank == min(ranks)]
     if len(best) > 1:

@@ -7,9 +7,10 @@ import numpy as np
 import pandas as pd
 
 from profsvc.analysis.power_logs import Floats
+from profsvc.analysis.power_rest import meeting, quiet
 from profsvc.analysis.power_sensor import Measured, Series
 from profsvc.analysis.power_sums import seconds
-from profsvc.analysis.power_windows import IDLE, RUN
+from profsvc.analysis.power_windows import IDLE, LEVELS, RUN
 from profsvc.formulas.idle import fit_idle, idle_windows
 from profsvc.formulas.thermal_fits import PROMISED, fit_decay, fit_rise, known_within
 from profsvc.formulas.thermal_load import fit_load
@@ -18,24 +19,36 @@ THERMAL = "thermal"
 # Shorter windows do not show a time constant; of longer lists the longest windows are fitted.
 SHORTEST_S = 20.0
 MOST_WINDOWS = 4
+NO_REST = (
+    "nothing says that the board rested at any level of the log: log utilization.gpu beside the power, or mark the "
+    "idle time"
+)
 
 
 def idle(own: Measured, table: pd.DataFrame) -> float:
     """Return the idle power [W] from the time in which no load ran and the board was cold; NaN where it never was."""
     begin, end = seconds(own, table)
+    rest = (table["kind"] == IDLE).to_numpy()
     load = ~table["kind"].isin([RUN, IDLE]).to_numpy()
-    if not load.any():
-        own.model("idle", "idle_power_w", None, "W", reason="no load is known, so no idle time either")
+    begin_s, end_s, reason = _cold(own, table, (begin[load], end[load]), (begin[rest], end[rest]))
+    if reason:
+        own.model("idle", "idle_power_w", None, "W", reason=reason)
         return float("nan")
     series = own.companions.get("temperature")
-    cold = idle_windows(begin[load], end[load], float(own.time_s[0]), float(own.time_s[-1]), guard_s=own.late_s)
     temperatures = (None, None) if series is None else (series.time_s, series.value)
-    rest = (table["kind"] == IDLE).to_numpy()
-    begin_s, end_s = _meeting((cold.begin_s, cold.end_s), (begin[rest], end[rest])) if rest.any() else cold
     found = fit_idle(own.time_s[own.fresh], own.power_w[own.fresh], begin_s, end_s, *temperatures)
     more = {"flags": int(found.flags)}
     if not np.isfinite(found.power_w):
         own.model("idle", "idle_power_w", None, "W", reason="the log holds no time in which the board was cold", **more)
+        return float("nan")
+    lighter = table.loc[load & (table["settled_power_w"] < found.power_w).to_numpy()]
+    if len(lighter):
+        first = lighter.iloc[0]
+        reason = (
+            f"the time without a load draws {found.power_w:.4g} W, but {first['window']} draws "
+            f"{first['settled_power_w']:.4g} W: a load ran in it that nothing marks"
+        )
+        own.model("idle", "idle_power_w", None, "W", reason=reason, **more)
         return float("nan")
     own.model("idle", "idle_power_w", found.power_w, "W", low=found.low_w, high=found.high_w, **more)
     if np.isfinite(found.temperature_c):
@@ -44,15 +57,28 @@ def idle(own: Measured, table: pd.DataFrame) -> float:
     return found.power_w
 
 
-def _meeting(some: tuple[Floats, Floats], others: tuple[Floats, Floats]) -> tuple[Floats, Floats]:
-    """Stretches that lie in one of each kind.
+def _cold(
+    own: Measured, table: pd.DataFrame, loads: tuple[Floats, Floats], rests: tuple[Floats, Floats]
+) -> tuple[Floats, Floats, str]:
+    """Stretches in which nothing ran and the board had cooled down, and why there are none, if none are known.
 
-    >>> _meeting((np.array([0.0, 9.0]), np.array([5.0, 12.0])), (np.array([4.0]), np.array([10.0])))
-    (array([4., 9.]), array([ 5., 10.]))
+    What lies between marked loads is idle time, unless the board says that it was busy. What lies between the levels
+    of a log is not: the power may just not have stayed anywhere.
     """
-    begin = np.maximum(some[0][:, np.newaxis], others[0]).ravel()
-    end = np.minimum(some[1][:, np.newaxis], others[1]).ravel()
-    return begin[begin < end], end[begin < end]
+    nothing = np.empty(0)
+    by_level = (table["source"] == LEVELS).any()
+    if by_level or not loads[0].size:
+        if not rests[0].size:
+            return nothing, nothing, NO_REST if by_level else "no load is known, so no idle time either"
+        edges = float(own.time_s[0]), float(own.time_s[-1])
+        loads = np.append(edges[0], rests[1]), np.append(rests[0], edges[1])
+        some = loads[1] > loads[0]
+        loads = loads[0][some], loads[1][some]
+    cold = idle_windows(*loads, float(own.time_s[0]), float(own.time_s[-1]), guard_s=own.late_s)
+    if rests[0].size:
+        return *meeting(cold, rests), ""
+    silent = quiet(own)
+    return (*cold, "") if silent is None else (*meeting(cold, silent), "")
 
 
 def thermal(own: Measured, table: pd.DataFrame) -> None:

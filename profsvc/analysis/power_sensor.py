@@ -114,7 +114,7 @@ def measured(power: Log, logs: Sequence[Log], options: Options) -> "Measured | d
         own.model("sensor", "update_period_s", period.period_s, "s")
     _stretches(own)
     _averaging(own, logs)
-    for quantity in ("temperature", "clock", "energy", "fan"):
+    for quantity in ("temperature", "clock", "energy", "fan", "utilization"):
         _join(own, logs, quantity, options)
     if (slow := slowed(power, logs)) is not None:
         own.companions["slowed"] = _series(own, slow)

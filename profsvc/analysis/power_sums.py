@@ -1,5 +1,8 @@
 """Power, energy, temperature and clock of each window of a power log: what was measured, before any correction."""
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
@@ -42,7 +45,8 @@ def sums(own: Measured, windows: pd.DataFrame) -> tuple[pd.DataFrame, WindowEner
     table = windows.assign(
         sensor_id=own.log.sensor_id,
         duration_s=end - begin,
-        mean_power_w=found.mean_w,
+        mean_power_w=_over_time(found),
+        settled_power_w=found.mean_w,
         power_sd_w=found.sd_w,
         energy_j=np.where(found.covered_s >= WHOLE * (end - begin), found.energy_j, np.nan),
     )
@@ -73,16 +77,22 @@ def slopes(time_s: Floats, power_w: Floats, begin_s: Floats, end_s: Floats) -> t
     return slope, se
 
 
+def _over_time(found: WindowEnergy) -> Floats:
+    """Mean of what was read: its integral over the time that the readings cover, and so the energy over the time."""
+    with np.errstate(all="ignore"):
+        return np.asarray(np.where(found.covered_s > 0, found.energy_j / found.covered_s, np.nan))
+
+
 def _mean(series: Series, begin: Floats, end: Floats) -> Floats:
     """Mean of a companion over each window, weighted by time."""
-    return window_energy(series.time_s, series.value, begin, end).mean_w
+    return _over_time(window_energy(series.time_s, series.value, begin, end))
 
 
-def _median(series: Series, begin: Floats, end: Floats) -> Floats:
-    """Median of a companion over each window: what it was most of the time, whatever it came from."""
+def each(series: Series, begin: Floats, end: Floats, over: Callable[[Floats], Any]) -> Floats:
+    """Return a figure over the readings of each window; NaN where there is none."""
     places, window = inside(series.time_s, begin, end)
     parts = np.split(series.value[places], np.searchsorted(window, np.arange(1, len(begin))))
-    return np.array([np.median(part) if part.size else np.nan for part in parts])
+    return np.array([over(part) if part.size else np.nan for part in parts])
 
 
 def _temperatures(own: Measured, table: pd.DataFrame, begin: Floats, end: Floats) -> None:
@@ -107,7 +117,7 @@ def _clocks(own: Measured, table: pd.DataFrame, begin: Floats, end: Floats) -> N
     series = own.companions.get("clock")
     if series is not None:
         table["mean_clock_hz"] = _mean(series, begin, end)
-        table["clock_hz"] = _median(series, begin, end)
+        table["clock_hz"] = each(series, begin, end, np.median)
     slow = own.companions.get("slowed")
     if slow is None:
         return
@@ -147,5 +157,5 @@ def _partly(own: Measured, table: pd.DataFrame, found: WindowEnergy, duration: F
         own.beware("part_of_window", words, float(found.covered_s[row]), "s", window=table["window"].iloc[row])
     for row in np.flatnonzero(~np.isfinite(found.mean_w) & (found.covered_s >= WHOLE * duration)):
         before = own.averaging_s + own.lag_s
-        words = f"{duration[row]:.3g} s are too short for a mean: {before:.3g} s of them are still of before"
+        words = f"{duration[row]:.3g} s are too short to settle: {before:.3g} s of their mean are still of before"
         own.beware("too_short", words, float(duration[row]), "s", window=table["window"].iloc[row])

@@ -22,7 +22,9 @@ def sweeps(own: Measured, windows: pd.DataFrame, idle_w: float | None) -> None:
     A load is what has one ``load`` name; its windows differ in ``active_sms``. The corrected power is taken where all
     its windows have one, else the measured power, and the form says which.
     """
-    rows = windows[~windows["kind"].isin([IDLE, RUN]) & windows["active_sms"].notna() & windows["mean_power_w"].notna()]
+    rows = windows[
+        ~windows["kind"].isin([IDLE, RUN]) & windows["active_sms"].notna() & windows["settled_power_w"].notna()
+    ]
     for load, group in rows.groupby("load", sort=False):
         levels = group["active_sms"].nunique()
         if levels < 2:
@@ -33,7 +35,8 @@ def sweeps(own: Measured, windows: pd.DataFrame, idle_w: float | None) -> None:
             own.model(MODEL, "law", None, "", window=label, reason=reason)
             continue
         corrected = bool(group["corrected_power_w"].notna().all())
-        power = group["corrected_power_w" if corrected else "mean_power_w"].to_numpy(np.float64)
+        moved = group["corrected_power_w"] - group["mean_power_w"] if corrected else 0.0
+        power = (group["settled_power_w"] + moved).to_numpy(np.float64)
         sms = group["active_sms"].to_numpy(np.float64)
         _laws(own, label, sms, power, idle_w, "corrected power" if corrected else "power as measured")
         _best(own, label, sms, power, group)

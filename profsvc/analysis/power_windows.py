@@ -9,16 +9,16 @@ from collections import Counter
 from collections.abc import Iterable
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
-from profsvc.analysis.power_logs import Floats, Ints
+from profsvc.analysis.power_logs import Ints
 from profsvc.tables import short_kernel_name
 
 COLUMNS = ("window", "load", "kind", "source", "kernel", "active_sms", "launches", "begin_ns", "end_ns")
 RUN, IDLE, LOAD, KERNEL = "run", "idle", "load", "kernel"
 RESTING = re.compile(r"idle|rest|pause|sleep|cool", re.IGNORECASE)
-# A level so little above the lowest is a pause, in shares of the highest above it.
-IDLE_SHARE = 0.1
+LEVELS = "change_points"
 
 
 def windows(rows: list[dict[str, object]]) -> pd.DataFrame:
@@ -93,22 +93,18 @@ def _stretches(codes: Ints, start: Ints, end: Ints, least_s: float, gap_s: float
     return zip(*(column[long].tolist() for column in columns), strict=True)
 
 
-def of_levels(begin_ns: Ints, end_ns: Ints, level_w: Floats) -> pd.DataFrame:
-    """Return a window for each level of the power; those near the lowest are idle."""
-    if not len(level_w):
-        return windows([])
-    low, high = float(np.min(level_w)), float(np.max(level_w))
-    resting = level_w <= low + IDLE_SHARE * (high - low)
+def of_levels(begin_ns: Ints, end_ns: Ints, rests: npt.NDArray[np.bool_]) -> pd.DataFrame:
+    """Return a window for each level of the power: idle where the board rested, else a load."""
     return windows(
         [
             {
-                "window": f"level {number}" if not rest else IDLE,
-                "load": f"level {number}" if not rest else IDLE,
-                "kind": IDLE if rest and high > low else LOAD,
-                "source": "change_points",
+                "window": IDLE if rest else f"level {number}",
+                "load": IDLE if rest else f"level {number}",
+                "kind": IDLE if rest else LOAD,
+                "source": LEVELS,
                 "begin_ns": begin,
                 "end_ns": end,
             }
-            for number, (begin, end, rest) in enumerate(zip(begin_ns, end_ns, resting, strict=True), 1)
+            for number, (begin, end, rest) in enumerate(zip(begin_ns, end_ns, rests, strict=True), 1)
         ]
     )

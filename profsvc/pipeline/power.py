@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Engine
 
 # What goes with a power; other sensors of a run are not read for it.
-QUANTITIES = {"power", "temperature", "energy", "clock", "fan", "state"}
+QUANTITIES = {"power", "temperature", "energy", "clock", "fan", "state", "utilization"}
 AS_IT_IS = power.Options()
 # Longer logs are analysed when somebody asks for it: an upload of them would take several times as long.
 MOST_AT_UPLOAD = 1_000_000

@@ -12,7 +12,7 @@ from profsvc.reports.rows import render, visible
 from profsvc.reports.text import middle, several
 
 Row = Mapping[str, Any]
-HEADS = ("window", "s", "W", "\u00b0C", "W corrected", "J", "J corrected", "beware")
+HEADS = ("window", "s", "W", "W settled", "\u00b0C", "W corrected", "J", "J corrected", "beware")
 PARTS = ("windows", "coefficients", "models", "quality")
 
 
@@ -81,6 +81,7 @@ def _window(row: Row, flags: Sequence[str]) -> dict[str, Any]:
         middle(str(row["window"]), 32),
         row["duration_s"],
         row["mean_power_w"],
+        row["settled_power_w"],
         row["mean_temperature_c"],
         interval(row, "corrected_power_w", "corrected_power_low_w", "corrected_power_high_w"),
         row["energy_j"],

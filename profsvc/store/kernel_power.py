@@ -8,9 +8,11 @@ from sqlalchemy import Engine, bindparam, text
 from profsvc.store.engine import reading
 
 _POWER = """
-    SELECT run_id, run, project, device, sensor, "window", load, kernel, active_sms, mean_power_w, corrected_power_w,
+    SELECT run_id, run, project, device, sensor, "window", load, kernel, active_sms,
+           settled_power_w AS mean_power_w,
+           settled_power_w + corrected_power_w - mean_power_w AS corrected_power_w,
            reference_temperature_c, idle_power_w, duration_s, quality
-    FROM v1_power WHERE kind IN ('load', 'kernel') AND mean_power_w IS NOT NULL
+    FROM v1_power WHERE kind IN ('load', 'kernel') AND settled_power_w IS NOT NULL
     ORDER BY run_id, sensor_id, item
 """
 _RATES = """
@@ -22,7 +24,10 @@ _RATES = """
 
 
 def powers_of_loads(engine: Engine) -> pd.DataFrame:
-    """Return every window of a load or a kernel that has a mean power, in the order of the runs."""
+    """Return every window of a load or a kernel in which the sensor settled, in the order of the runs.
+
+    Its powers are those of the settled part: what the sensor still averages with the time before is no kernel's.
+    """
     with reading(engine) as connection:
         result = connection.execute(text(_POWER))
         return pd.DataFrame(result.all(), columns=list(result.keys()))

@@ -21,8 +21,9 @@ NAMES = {"power_windows": "windows", "power_coefficients": "coefficients", "powe
          "power_quality": "quality"}  # fmt: skip
 VIEWS = {name: "v1_power" if name == "power_windows" else f"v1_{name}" for name in NAMES}
 WINDOWS = (
-    "window", "kind", "sensor", "gpu_index", "duration_s", "mean_power_w", "mean_temperature_c", "corrected_power_w",
-    "corrected_power_low_w", "corrected_power_high_w", "reference_temperature_c", "coefficient_w_per_c",
+    "window", "kind", "sensor", "gpu_index", "duration_s", "mean_power_w", "settled_power_w", "mean_temperature_c",
+    "corrected_power_w", "corrected_power_low_w", "corrected_power_high_w", "reference_temperature_c",
+    "coefficient_w_per_c",
     "coefficient_low", "coefficient_high", "energy_j", "corrected_energy_j", "corrected_energy_low_j",
     "corrected_energy_high_j", "runtime_energy_j", "energy_per_launch_j", "quality", "reason",
 )  # fmt: skip

@@ -144,7 +144,7 @@ def _swept(windows: Sequence[Row]) -> dict[str, list[Row]]:
     """Return the windows of the loads that ran on several numbers of SMs."""
     loads: dict[str, list[Row]] = {}
     for row in windows:
-        if row["kind"] not in ("run", "idle") and row["active_sms"] and row["mean_power_w"] is not None:
+        if row["kind"] not in ("run", "idle") and row["active_sms"] and row["settled_power_w"] is not None:
             loads.setdefault(str(row["load"]), []).append(row)
     return {load: rows for load, rows in loads.items() if len({row["active_sms"] for row in rows}) > 1}
 
@@ -152,8 +152,9 @@ def _swept(windows: Sequence[Row]) -> dict[str, list[Row]]:
 def _fitted(rows: Sequence[Row]) -> tuple[Floats, Floats, float, SweepFit]:
     """Return the SMs and the power of a load, the SMs of its device, and the law through them."""
     sms = np.array([row["active_sms"] for row in rows], np.float64)
-    column = "mean_power_w" if any(row["corrected_power_w"] is None for row in rows) else "corrected_power_w"
-    power = np.array([row[column] for row in rows], np.float64)
+    read, settled = (np.array([row[f"{name}_power_w"] for row in rows], np.float64) for name in ("mean", "settled"))
+    corrected = np.array([row["corrected_power_w"] for row in rows], np.float64)
+    power = settled + (0.0 if np.isnan(corrected).any() else corrected - read)
     total = _sms_of(rows[0]["device"]) or float(sms.max())
     return sms, power, total, fit_active_sms(sms, power, total, rows[0]["idle_power_w"])
 

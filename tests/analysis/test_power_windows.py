@@ -62,13 +62,13 @@ def test_kernels_that_take_turns_too_fast_are_one_busy_stretch():
     assert power_windows.of_kernels(table.iloc[:0], 1.0, 0.1).empty
 
 
-def test_the_lowest_levels_are_idle_unless_there_is_one_level_only():
+def test_levels_at_which_the_board_rested_are_idle():
     begin, end = np.arange(4) * 10 * S, np.arange(1, 5) * 10 * S
-    found = power_windows.of_levels(begin, end, np.array([80.0, 530.0, 82.0, 300.0]))
+    found = power_windows.of_levels(begin, end, np.array([True, False, True, False]))
     assert found["window"].tolist() == ["idle", "level 2", "idle (2)", "level 4"]
+    assert found["load"].tolist() == ["idle", "level 2", "idle", "level 4"]
     assert found["kind"].tolist() == ["idle", "load", "idle", "load"]
-    assert power_windows.of_levels(begin[:1], end[:1], np.array([80.0]))["kind"].tolist() == ["load"]
-    assert power_windows.of_levels(begin[:0], end[:0], np.array([])).empty
+    assert power_windows.of_levels(begin[:0], end[:0], np.zeros(0, bool)).empty
 
 
 def test_the_whole_log_is_a_window():

@@ -85,9 +85,9 @@ def _sweep(engine: Engine) -> None:
     rows = store.table(engine, "v1_power")
     idle = store.table(engine, "v1_power_models")
     print(f"\n{'sensor':22}{'law':10}{'left out W':>11}{'132 SMs W':>10}{'measured':>9}{'off':>8}  (fit: 1 to 99 SMs)")
-    for sensor, own in rows[(rows["load"] == "mem") & rows["mean_power_w"].notna()].groupby("sensor"):
+    for sensor, own in rows[(rows["load"] == "mem") & rows["settled_power_w"].notna()].groupby("sensor"):
         own_idle = idle[(idle["sensor"] == sensor) & (idle["quantity"] == "idle_power_w")]["value"].iloc[0]
-        sms, power = (own[name].to_numpy(np.float64) for name in ("active_sms", "mean_power_w"))
+        sms, power = (own[name].to_numpy(np.float64) for name in ("active_sms", "settled_power_w"))
         part = sms < WHOLE
         fit = fit_active_sms(sms[part], power[part], WHOLE, float(own_idle))
         measured = float(power[sms == WHOLE][0])

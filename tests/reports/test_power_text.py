@@ -22,7 +22,14 @@ def page(**parts):
 def window(label, **more):
     names = ("corrected_power", "corrected_energy")
     row = {f"{name}{end}": None for name in names for end in ("_low_w", "_high_w", "_low_j", "_high_j", "_w", "_j")}
-    row |= {"window": label, "duration_s": 7.0, "mean_power_w": 300.0, "mean_temperature_c": 40.0, "energy_j": 2100.0}
+    row |= {
+        "window": label,
+        "duration_s": 7.0,
+        "mean_power_w": 300.0,
+        "settled_power_w": 301.0,
+        "mean_temperature_c": 40.0,
+        "energy_j": 2100.0,
+    }
     row |= {"coefficient_w_per_c": None, "coefficient_low": None, "coefficient_high": None}
     return SENSOR | row | {"reference_temperature_c": None, "quality": None, "reason": None} | more
 

@@ -37,7 +37,9 @@ def test_an_upload_has_its_power_analysed(engine: Engine) -> None:
     assert view["stored"]
     assert list(rows) == ["run", "idle", *(f"mem, {n} SM{'s' * (n > 1)}" for n in power_logs.SMS)]
     assert rows["idle"]["mean_power_w"] == pytest.approx(80.01, abs=0.01)
-    assert rows["mem, 66 SMs"]["mean_power_w"] == pytest.approx(80.01 + 60 + 2 * 66, abs=0.01)
+    load = rows["mem, 66 SMs"]
+    assert load["settled_power_w"] == pytest.approx(80.01 + 60 + 2 * 66, abs=0.01)
+    assert load["mean_power_w"] == pytest.approx(load["energy_j"] / load["duration_s"], rel=1e-12)
     assert rows["mem, 66 SMs"]["energy_j"] == pytest.approx(2720, rel=0.03)
     assert (rows["mem, 66 SMs"]["launches"], rows["mem, 66 SMs"]["load"]) == (6600, "mem")
     assert set(WINDOWS) <= set(view["windows"][0])

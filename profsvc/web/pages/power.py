@@ -194,6 +194,7 @@ WINDOWS = [
     Column("kind", "Kind"),
     _power("duration_s", "s"),
     _power("mean_power_w", "W measured"),
+    _power("settled_power_w", "W settled"),
     _power("mean_temperature_c", "\u00b0C"),
     _power("corrected_w", "W corrected", of="corrected_power_w"),
     _power("energy_j", "J measured"),
