@@ -35,7 +35,7 @@ SETTINGS = (
     Setting("upload_bytes", 4 << 30, "Largest upload that the service takes, in bytes."),
     Setting("unpacked_bytes", 16 << 30, "Most that an upload to the service may hold when decompressed, in bytes."),
     Setting("uploads_at_once", 2, "Uploads that the service reads at the same time; others wait."),
-    Setting("sql_at_once", 4, "Queries that the service answers at the same time; others wait."),
+    Setting("sql_at_once", 2, "Queries that the service answers at the same time; others wait."),
     Setting("channels", "", "TOML file that names where reports are sent: mail, Slack, Teams, Mattermost, folders."),
     Setting("sql_rows", 10000, "Row limit of a query given by a user; a longer result is cut, loudly."),
 )

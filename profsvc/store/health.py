@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import Engine, text
 
 from profsvc.errors import ProfsvcError, counted
-from profsvc.store import kept, upkeep
+from profsvc.store import kept, sandbox, upkeep
 from profsvc.store.engine import LOCAL, file_of, file_system, journal_of, plain_errors, reading, wal_is_safe
 from profsvc.store.kept import Files
 from profsvc.store.migrate import head, state
@@ -48,7 +48,7 @@ def examine(engine: Engine, files_of: Callable[[], Files], deep: bool = False, v
     schema = next(check for check in found if check.check == "schema")
     if schema.state != "ok" or (file is not None and not file.exists()):
         return found
-    rest: list[Look] = [_whole(deep), _log, _unfinished, _analysed(version), _kept(deep), _deleted, _backup]
+    rest: list[Look] = [_sql, _whole(deep), _log, _unfinished, _analysed(version), _kept(deep), _deleted, _backup]
     if file is None:
         rest.append(_room)
     files = files_of()
@@ -130,6 +130,12 @@ def _schema(engine: Engine, _files: Files) -> Iterator[Check]:
     else:
         words = {"new": "the database is empty", "old": f"older than {head()}, the program's"}
         yield Check("schema", "fail", words[found], "profsvc db upgrade")
+
+
+def _sql(engine: Engine, _files: Files) -> Iterator[Check]:
+    """Ask as a user does: the schema may be right, and yet no SQL be answered."""
+    sandbox.query(engine, "SELECT count(*) FROM v1_runs")
+    yield Check("sql", "ok", "a question of a user is answered")
 
 
 def _whole(deep: bool) -> Look:

@@ -189,6 +189,8 @@ def close_doors(connection: Connection, role: str) -> None:
     _allowed(connection, f"REVOKE CREATE ON SCHEMA {schema} FROM PUBLIC")
     for setting, value in FIRM_LIMITS.items():
         _allowed(connection, f"ALTER ROLE {quoted(connection, role)} SET {setting} = '{value}'")
+        # The owner answers SQL of users in its own session, where settings of the reader's are not taken.
+        _allowed(connection, f"GRANT SET ON PARAMETER {setting} TO {owner}")
     if connection.execute(text("SELECT rolsuper FROM pg_roles WHERE rolname = current_user")).scalar_one():
         functions = ", ".join(connection.execute(text(_FUNCTIONS), {"closed": CLOSED}).scalars())
         connection.exec_driver_sql(f"GRANT EXECUTE ON FUNCTION {functions} TO {owner}")

@@ -11,9 +11,11 @@ Three things stand between a query and the store, and each holds without the oth
 
 A user who is that role itself may make no view; then the role's rights are looked at instead.
 
-A value can have 1 GB inside the server, which no setting changes; it does not leave it, for a row must be small.
+A value can have 1 GB inside the server, which no setting changes; it does not leave it, for a row must be small. How
+much memory a query takes there is held by `profsvc.store.sandbox_memory`, as far as can be.
 """
 
+import math
 import os
 import re
 import secrets
@@ -32,6 +34,7 @@ from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError
 
 from profsvc.errors import ProfsvcError, ServiceError, UsageError
+from profsvc.store import sandbox_memory as memory
 from profsvc.store import sandbox_rules as rules
 from profsvc.store.engine import explained
 from profsvc.store.reader_role import CLOSED as CLOSED_TO_READERS
@@ -41,9 +44,13 @@ from profsvc.store.views import VIEWS
 class _Number(Loader):
     """An exact number as the nearest that a spreadsheet, JSON and SQLite have."""
 
-    def load(self, data: Buffer) -> int | float:
+    def load(self, data: Buffer) -> int | float | str:
         text = bytes(data).decode()
-        return int(text) if text.lstrip("-").isdigit() else float(text)
+        if len(text) < MOST_DIGITS and text.lstrip("-").isdigit() and -(2**63) <= (whole := int(text)) < 2**63:
+            return whole
+        number = float(text)
+        # What no float holds stays as it is printed.
+        return text if math.isinf(number) and "Infinity" not in text else number
 
 
 Driver = psycopg.Connection[tuple[Any, ...]]
@@ -62,16 +69,30 @@ OPEN = r"""(?x)^(
     | generate_series | random | random_normal | gen_random_uuid
 )$"""
 # Functions that may not be called though they are immutable: they make a large value of a small question, or parse XML.
-CLOSED = r"^(repeat|lpad|rpad|array_fill|xml.*|xpath.*)$"
+CLOSED = r"^(repeat|lpad|rpad|array_fill|xml.*|xpath.*|range_agg)$"
 CLOSED_NODES = {"XMLEXPR": "xmlparse", "TABLEFUNC": "xmltable"}
+# Types that a query may use, and arrays of them. Others tell names of what is hidden (regclass), make a large value of
+# a small question (bit(80000000), polygon(30000000, ...)), or are of no use for what the views hold.
+TYPES = (
+    *("bool", "bytea", "char", "name", "text", "varchar", "uuid", "json", "jsonb", "jsonpath", "record", "unknown"),
+    *("int2", "int4", "int8", "oid", "float4", "float8", "numeric", "int4range", "int8range", "numrange", "daterange"),
+    *("date", "time", "timetz", "timestamp", "timestamptz", "interval", "tsrange", "tstzrange"),
+)
+# pg_typeof, whose answer alone may be a name of a type.
+_TYPE_OF = ":funcid 1619 :funcresulttype 2206"
 _FUNCTION = re.compile(r":(?:funcid|opfuncid|aggfnoid|winfnoid|tsmhandler) (\d+)")
 _RELATION = re.compile(r":relid (\d+)")
-_TYPE = re.compile(r":(?:consttype|resulttype) (\d+)")
+# Every field of a node that names types has it in its own name, one or a list; what limits a type is no type.
+_TYPE = re.compile(r":(?!\w*typmod)\w*(?i:typ)\w* (?:\(o )?(\d+(?: \d+)*)")
+_RECURSIVE = ":cterecursive true"
+_KEEPS_ALL = ":setOperations {SETOPERATIONSTMT :op 1 :all false "
 _NODE = re.compile(r"\{([A-Z]+) ")
 
 SETTINGS = {
     "lock_timeout": "1s",
     "work_mem": "16MB",
+    "hash_mem_multiplier": "1.0",
+    "max_parallel_workers_per_gather": "0",  # each worker would take the same memory again
     "jit": "off",  # compiling a plan is not interrupted
     "cursor_tuple_fraction": "1.0",
     "client_connection_check_interval": "1s",
@@ -79,6 +100,7 @@ SETTINGS = {
 SPILL = "256MB"
 FETCH = 1024
 """Rows that the server gathers at once."""
+MOST_DIGITS = 21
 CURSOR = "profsvc_answer"
 CHECK = "profsvc_check"
 _NAMED = re.compile(
@@ -106,7 +128,17 @@ _FOREIGN = """
         (p.provolatile = 'i' AND p.proname !~ %s OR p.proname ~ %s))
     ORDER BY p.oid LIMIT 1
 """
-_TYPES = "SELECT typname FROM pg_type WHERE oid = ANY(%s) AND typname ~ '^(reg.*|xml)$' ORDER BY oid LIMIT 1"
+_TREE = f"""
+    SELECT ev_class::oid::bigint, ev_action::text FROM pg_rewrite WHERE ev_class = 'pg_temp.{CHECK}'::regclass
+"""
+# The rows of the views themselves are types too.
+_TYPES = """
+    SELECT coalesce(e.typname, t.typname) FROM pg_type t
+    LEFT JOIN pg_type e ON e.oid = t.typelem AND t.typcategory = 'A'
+    WHERE t.oid = ANY(%s) AND coalesce(e.typrelid, t.typrelid) <> ALL(%s) AND NOT (
+        t.typnamespace = 'pg_catalog'::regnamespace AND coalesce(e.typname, t.typname) = ANY(%s)
+    ) ORDER BY t.oid LIMIT 1
+"""
 # What a role that may make no view must not be able to do.
 _SEALED = """
     SELECT p.proname FROM pg_proc p WHERE p.pronamespace = 'pg_catalog'::regnamespace AND p.prokind = 'f'
@@ -122,9 +154,15 @@ def opened(engine: Engine, text: str, params: Mapping[str, Any], seconds: float,
     text = text.strip().removesuffix(";")
     deadline, nonce = time.monotonic() + seconds, secrets.token_hex(8)
     # A connection of its own, dropped at the end: nothing that a query changes in a session outlives it.
-    with _fresh(engine) as driver, rules.ending(seconds, lambda: _cut(driver)) as ended:
+    with (
+        _fresh(engine) as driver,
+        memory.bounded(driver) as swollen,
+        rules.ending(seconds, lambda: _cut(driver)) as ended,
+    ):
 
         def error(seen: Exception) -> ProfsvcError:
+            if swollen():
+                return rules.spent()
             return rules.late(seconds) if ended() else _explained(seen, seconds, nonce, engine)
 
         try:
@@ -181,17 +219,20 @@ def _check(driver: Driver, text: str, params: Mapping[str, Any], seconds: float)
         driver.execute(view.encode(), binary=True)  # binary: the protocol that takes one statement and no more
     except errors.SyntaxError:  # whole by itself, yet nothing to select from
         raise UsageError(rules.ONLY_SELECT) from None
-    (tree,) = _one(driver, f"SELECT ev_action::text FROM pg_rewrite WHERE ev_class = 'pg_temp.{CHECK}'::regclass")
-    _judge(driver, tree)
+    own, tree = _one(driver, _TREE)
+    _judge(driver, tree, own)
     driver.rollback()
 
 
-def _judge(driver: Driver, tree: str) -> None:
-    """Refuse the tree of a query by the first thing in it that is not allowed."""
+def _judge(driver: Driver, tree: str, own: int) -> None:
+    """Refuse the tree of a query by the first thing in it that is not allowed.
+
+    ``own`` is the number of the view that was made of the query: up to Postgres 15 its tree names it too.
+    """
     named = driver.execute("SELECT v, to_regclass(v)::oid::bigint FROM unnest(%s::text[]) v", (list(VIEWS),))
     views = {number for _, number in named}
     for number in _numbers(_RELATION, tree):
-        if number not in views:
+        if number not in views | {own}:
             (name,) = _one(driver, "SELECT relname FROM pg_class WHERE oid = %s", number)
             raise rules.no_view(name, list(VIEWS))
     nodes = set(_NODE.findall(tree))
@@ -199,12 +240,17 @@ def _judge(driver: Driver, tree: str) -> None:
         raise rules.no_function(made)
     if found := driver.execute(_FOREIGN, (_numbers(_FUNCTION, tree), CLOSED, OPEN)).fetchone():
         raise rules.no_function(found[0])
-    if found := driver.execute(_TYPES, (_numbers(_TYPE, tree),)).fetchone():
+    known, types = [number for number in views if number is not None], _numbers(_TYPE, tree.replace(_TYPE_OF, ""))
+    if found := driver.execute(_TYPES, (types, known, list(TYPES))).fetchone():
         raise UsageError(f"the type {found[0]!r} is not allowed")
+    if _RECURSIVE in tree and _KEEPS_ALL in tree:
+        raise UsageError(
+            "a recursive query with UNION keeps all its rows in memory; write UNION ALL, with a condition that ends it"
+        )
 
 
 def _numbers(pattern: re.Pattern[str], tree: str) -> list[int]:
-    return sorted({int(number) for number in pattern.findall(tree)} - {0})
+    return sorted({int(number) for found in pattern.findall(tree) for number in found.split()} - {0})
 
 
 def _declare(driver: Driver, text: str, params: Mapping[str, Any], seconds: float, nonce: str) -> list[str]:
@@ -221,7 +267,11 @@ def _declare(driver: Driver, text: str, params: Mapping[str, Any], seconds: floa
         f" WHERE CASE WHEN pg_column_size(q.*) <= {rules.MAX_VALUE} THEN true"
         f" ELSE CAST('{nonce} ' || pg_column_size(q.*) AS boolean) END"
     )
-    psycopg.RawCursor(driver).execute(query.encode(), values, binary=True)
+    cursor = psycopg.RawCursor(driver)
+    ((plans,),) = cursor.execute(f"EXPLAIN (FORMAT JSON, VERBOSE) {query.partition(' FOR ')[2]}".encode(), values)
+    if memory.gathered(plans[0]["Plan"]) > memory.GATHERED:
+        raise rules.spent()
+    cursor.execute(query.encode(), values, binary=True)
     columns = driver.execute(f"FETCH 0 FROM {CURSOR}").description or []
     for column in columns:
         if column.type_code not in PLAIN:
@@ -325,7 +375,9 @@ def _explained(error: Exception, seconds: float, nonce: str, engine: Engine) -> 
             return rules.no_view((found["relation"] or found["object"]).strip('"'), list(VIEWS))
         case errors.DivisionByZero():
             return rules.zero(words)
-        case errors.OutOfMemory() | errors.ProgramLimitExceeded():
+        case errors.OutOfMemory():
+            return rules.spent()
+        case errors.ProgramLimitExceeded():
             return rules.too_large(words)
         case psycopg.OperationalError() if error.sqlstate is None or error.sqlstate[:2] in {"08", "53", "57"}:
             return explained(str(error), engine.url.render_as_string(hide_password=True))

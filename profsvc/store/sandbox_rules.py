@@ -95,6 +95,11 @@ def late(seconds: float) -> UsageError:
     return UsageError(f"the query took longer than {seconds:g} s and was stopped; ask for less, such as one run")
 
 
+def spent() -> UsageError:
+    """Return the error of a query that would take, or took, more memory or time of a processor than it may."""
+    return UsageError("the query needs more memory or time than allowed and was stopped; ask for less, such as one run")
+
+
 def no_value(name: str) -> UsageError:
     """Return the error of a query with a name that has no value."""
     return wrong(f"it has no value for :{name}; give one, as with --param {name}=VALUE")

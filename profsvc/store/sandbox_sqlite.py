@@ -93,14 +93,8 @@ def _frame(pipe: IO[bytes], ended: Callable[[], bool], seconds: float) -> tuple[
     length = int.from_bytes(pipe.read(8), "big")
     body = pipe.read(length)
     if not body or len(body) < length:
-        raise rules.late(seconds) if ended() else _spent()
+        raise rules.late(seconds) if ended() else rules.spent()
     return tuple(marshal.loads(body))
-
-
-def _spent() -> UsageError:
-    return UsageError(
-        "the query needed more memory or time than allowed and was stopped; ask for less, such as one run"
-    )
 
 
 def _failure(frame: tuple[Any, ...], file: Path, seconds: float) -> ProfsvcError:
@@ -115,7 +109,7 @@ def _failure(frame: tuple[Any, ...], file: Path, seconds: float) -> ProfsvcError
         case ("late",):
             return rules.late(seconds)
         case ("memory",):
-            return _spent()
+            return rules.spent()
         case ("empty",):
             return UsageError(rules.NO_SELECT)
         case ("error", str(kind), str(words), list(views)):

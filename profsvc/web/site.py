@@ -23,7 +23,7 @@ class Limits(NamedTuple):
     upload_bytes: int = 4 << 30
     unpacked_bytes: int = 16 << 30
     uploads_at_once: int = 2
-    sql_at_once: int = 4
+    sql_at_once: int = 2
     sql_rows: int = 10_000
     sql_seconds: float = 10.0
     sql_export_seconds: float = 600.0

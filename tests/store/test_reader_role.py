@@ -87,6 +87,20 @@ def test_a_reader_reads_the_views_and_nothing_else(as_superuser: Engine, stored:
 
 
 @ON_POSTGRES
+def test_the_owner_can_hold_the_temporary_files_of_queries_that_it_answers(
+    as_superuser: Engine, engine: Engine, reader: str
+) -> None:
+    create_reader(as_superuser, reader)
+    may = "SELECT has_parameter_privilege('temp_file_limit', 'SET')"
+    with engine.connect() as connection:
+        assert connection.exec_driver_sql(may).scalar() is True
+    # Two columns of 400 MB are sorted, which go to the disk.
+    wide = "SELECT i, md5(i::text) || md5(i::text) AS x FROM generate_series(1, (SELECT 6000000 OFFSET 0)) i ORDER BY x"
+    with pytest.raises(UsageError, match="more temporary space than allowed"):
+        store.query(engine, wide, max_rows=1, seconds=60)
+
+
+@ON_POSTGRES
 def test_making_it_again_sets_it_right_and_keeps_the_password(
     as_superuser: Engine, engine: Engine, postgres_server: Server, reader: str
 ) -> None:
@@ -134,6 +148,7 @@ def test_what_only_a_superuser_can_close_is_said(
 ) -> None:
     with postgres_server.session() as session:
         session.execute(f"ALTER ROLE {engine.url.username} CREATEROLE")
+        session.execute(f"REVOKE SET ON PARAMETER temp_file_limit FROM {engine.url.username}")
     try:
         left = create_reader(engine, reader).open_doors
     finally:

@@ -1,16 +1,20 @@
 """Through which role a user's SQL is answered on a Postgres store, and through which not."""
 
+import os
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 from sqlalchemy import Engine, make_url
 
 from profsvc import store
 from profsvc.errors import ServiceError, UsageError
-from profsvc.store import sandbox_postgres
+from profsvc.store import sandbox_memory, sandbox_postgres
 from profsvc.store.engine import writing
 from profsvc.store.migrate import drop_views
 from profsvc.store.reader_role import create_reader
@@ -146,3 +150,61 @@ def test_a_lock_does_not_hold_a_query(engine: Engine, stored: store.Stored) -> N
         with pytest.raises(UsageError):
             store.query(engine, "SELECT name FROM v1_runs", seconds=2)
         assert time.perf_counter() - started < 2.5
+
+
+def test_a_number_that_no_float_holds_comes_as_it_is_printed(engine: Engine) -> None:
+    ((large, small, infinite, least),) = store.query(
+        engine, "SELECT 10::numeric ^ 100000, 12345678901234567890123::numeric, 'inf'::numeric, (-2)::numeric ^ 63"
+    ).rows
+    assert str(large).startswith("1000")
+    assert (small, infinite, least) == (1.2345678901234568e22, float("inf"), -(2**63))
+
+
+GROWING = [
+    "SELECT count(*) FROM v1_columns WHERE 5 NOT IN (SELECT generate_series(10, (SELECT 1000000000 OFFSET 0)))",
+    "SELECT count(*) FROM (SELECT generate_series(1, (SELECT 1000000000 OFFSET 0)) EXCEPT SELECT 5) x",
+    "SELECT length(replace((SELECT replace('" + "a" * 40000 + "', 'a', '" + "b" * 4000 + "') OFFSET 0), 'b', 'ccccc'))",
+]
+
+
+@pytest.mark.parametrize("sql", GROWING)
+def test_what_takes_more_memory_than_it_was_foretold_is_stopped(
+    engine: Engine, sql: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No estimate sees these coming; the process of the server is looked at from outside, as it is on this machine."""
+    monkeypatch.setattr(sandbox_memory, "MEMORY", 64 << 20)
+    seen: list[int] = []
+    measured = sandbox_memory._bytes
+
+    def watched(pid: int, field: str) -> int | None:
+        seen.append(found := measured(pid, field) or 0)
+        return found
+
+    monkeypatch.setattr(sandbox_memory, "_bytes", watched)
+    with pytest.raises(UsageError, match="more memory or time than allowed"):
+        store.query(engine, sql, seconds=30)
+    assert max(seen) < 600 << 20
+
+
+def test_a_process_of_another_machine_is_not_looked_at(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its number is anyone's here."""
+    with sandbox_postgres._fresh(engine) as driver:
+        own = driver.info.backend_pid
+        assert sandbox_memory._is_here(driver, own)
+        assert not sandbox_memory._is_here(driver, os.getpid())
+        monkeypatch.setattr(sandbox_memory, "PROCESSES", Path("/nowhere"))
+        assert not sandbox_memory._is_here(driver, own)
+
+
+def test_a_limit_of_the_system_holds_a_process(engine: Engine) -> None:
+    """Where the server is run by who asks, the system refuses it more memory."""
+    grow = "import sys; sys.stdin.read(1); bytearray(400 << 20)"
+    with subprocess.Popen([sys.executable, "-c", grow], stdin=subprocess.PIPE, stderr=subprocess.PIPE) as child:
+        assert child.stdin
+        assert child.stderr
+        held = sandbox_memory._limit(child.pid, 300 << 20)
+        child.stdin.write(b"x")
+        child.stdin.close()
+        said = child.stderr.read()
+    assert held
+    assert b"MemoryError" in said
