@@ -23,6 +23,8 @@ from profsvc.store.views import KINDS
 
 MOST_ROWS = 10_000
 """Rows of a page at most."""
+MOST_CONDITIONS = 100
+"""Conditions of one question: SQLite nests them, and gives up at 1000."""
 MOST_OFFSET = 2**53
 # The number of its own that each row of a view has, whose order is that of the view.
 KEYS = {
@@ -161,6 +163,11 @@ def statement_of(
     ``within`` are conditions that follow from ``only`` and say so to a planner that does not see it.
     """
     kinds = kinds_of(view)
+    if len(only) > MOST_CONDITIONS:
+        raise UsageError(f"{len(only)} filters are given; {MOST_CONDITIONS} are taken at most; ask in parts, or by SQL")
+    for what, names in (("columns", columns), ("order", order)):
+        if len(names) > len(kinds):
+            raise UsageError(f"{what} names {len(names)} columns, but {view} has {len(kinds)}; name each once")
     for column in columns:
         _known(view, column, kinds)
     conditions, values = list(within), dict[str, Any]()

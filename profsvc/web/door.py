@@ -8,6 +8,7 @@ import asyncio
 import secrets
 import time
 from collections.abc import MutableMapping
+from pathlib import Path
 from typing import Any
 
 from anyio import to_thread
@@ -17,7 +18,7 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from profsvc import store
-from profsvc.errors import ProfsvcError, SlowClientError, TooLargeError
+from profsvc.errors import ProfsvcError, ServiceError, SlowClientError, TooLargeError
 from profsvc.web import access
 from profsvc.web.log import LOG
 from profsvc.web.pages.failed import refusal
@@ -35,6 +36,18 @@ HEADERS = {
     "vary": "Authorization, Cookie, Accept, Accept-Encoding",
 }
 DEFECT = "this is a defect of profsvc; its log holds the traceback under this request_id"
+
+
+def placeless(error: ProfsvcError, site: Site) -> ProfsvcError:
+    """Return an error that names no folder and no server of the service: these are for its log alone."""
+    if not isinstance(error, ServiceError):
+        return error
+    said = str(error)
+    file = str(site.engine.url.database) if site.engine.dialect.name == "sqlite" else ""
+    files = [str(Path(file).absolute()), file] if file else []
+    for place in (store.address(site.engine), str(site.files.folder), *files):
+        said = said.replace(place, "the store")
+    return error if said == str(error) else type(error)(said)
 
 
 class Door:
@@ -168,7 +181,7 @@ class Passage:
         if self.status:
             return
         await self._drain()
-        response = refusal(Request(scope), error, self.request_id)
+        response = refusal(Request(scope), placeless(error, self.site), self.request_id)
         await self.send(
             {"type": "http.response.start", "status": response.status_code, "headers": response.raw_headers}
         )

@@ -8,6 +8,7 @@ import httpx
 import pytest
 
 from profsvc import specs, store, views
+from profsvc.errors import ServiceError
 from profsvc.reports.rows import plain
 from profsvc.views import compare, explain
 from profsvc.web.site import Limits
@@ -233,3 +234,22 @@ def test_runs_launches_comparisons_and_explanations_are_those_of_the_command_lin
         explain.explain(engine, "divergence", "h200", "0"),
     )
     assert looked_at.ok("/v1/formats")["formats"] == views.readers()
+
+
+@pytest.mark.parametrize("name", ["run_id__gte", "columns", "order"])
+def test_more_filters_and_columns_than_a_database_takes_are_refused(looked_at, name):
+    many = [(name, "1" if name.startswith("run") else "run_id")] * 3000
+    for form in ("", ".csv"):
+        answer = looked_at.http.get(f"{looked_at.url}/v1/runs{form}", params=many)
+        assert answer.status_code == 400
+        assert "3000" in error_of(answer)["message"]
+
+
+def test_a_failure_of_the_store_tells_nobody_where_it_lies(looked_at, monkeypatch):
+    engine = looked_at.site.engine
+
+    def fails(*_, **__):
+        raise ServiceError(f"{store.address(engine)}: {engine.url.database} in {looked_at.site.files.folder}: away")
+
+    monkeypatch.setattr(store, "list_view", fails)
+    assert looked_at.refused("/v1/runs", 503) == "the store: the store in the store: away"
