@@ -3,6 +3,8 @@
 ``attributes``     what a session page says of a device -> metrics of its launches
 ``counters``       metrics of a tool -> canonical counters
 ``peaks``          what the device can do: its own word first, then the catalogue
+``counts``         counters of launches as arrays
+``tensor``         operations of the tensor pipe by type, and their least time
 ``useful_time``    useful work of each unit
 ``potential``      overall potential: joint bound, published form, ceiling
 ``criteria``       the nine criteria

@@ -9,9 +9,9 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from profsvc.analysis.characterized import Characterization
+from profsvc.analysis.counts import Counts
 from profsvc.analysis.lacking import alike
 from profsvc.analysis.timeline import Timeline
-from profsvc.analysis.useful_time import Counts
 from profsvc.formulas import criteria as formula
 from profsvc.formulas.speedup import application_speedup
 from profsvc.formulas.time_shares import OPERATIONS, UNITS, time_shares

@@ -13,7 +13,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from profsvc import specs
-from profsvc.analysis.useful_time import Counts, has_tensor_work
+from profsvc.analysis.counts import Counts
+from profsvc.analysis.peaks import peaks
+from profsvc.analysis.tensor import has_tensor_work, tensor_operations, tensor_time
 from profsvc.formulas.occupancy import Limits, occupancy
 from profsvc.specs.expression import Alternative
 
@@ -22,8 +24,6 @@ Values = Mapping[str, Any]
 BLOCK = 16_384
 """Launches whose inputs and answers are computed together: few enough for the caches of a processor."""
 
-# Of launches that multiply matrices the counts of arithmetic would lack most of it, and so are unknown.
-OF_ARITHMETIC = ("plain", "wide")
 # Inputs that a formula takes under other names.
 ALIASES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "benefit": {"n_sync": ("sync_insts",)},
@@ -32,7 +32,7 @@ ALIASES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "warp": ("warp_size",),
     },
     "throughput": {
-        "insts_all": ("total",), "mem_insts": ("mem",), "avg_inst_lat": ("inst_latency",),
+        "slots": ("total",), "wide_slots": ("wide",), "mem_insts": ("mem",), "avg_inst_lat": ("inst_latency",),
         "request_bytes": ("load_bytes_per_warp",),
     },
 }  # fmt: skip
@@ -95,7 +95,7 @@ def model_inputs(
     """
     known = _of_device(figures, memory or {}, measured or {})
     counts = Counts(counters)
-    matrices = has_tensor_work(counts)
+    known |= _of_tensor(counters, counts, figures)
     table: dict[str, Array] = {}
     used: dict[str, NDArray[np.int8]] = {}
     with np.errstate(all="ignore"):
@@ -115,11 +115,19 @@ def model_inputs(
                 found = np.where(open_, value, found)
                 if not np.isnan(found).any():
                     break
-            if name in OF_ARITHMETIC and matrices.any():
-                found, place = np.where(matrices, np.nan, found), np.where(matrices, np.int8(-1), place)
             known[name] = table[name] = found
             used[name] = place
     return Inputs(len(counters), table, used)
+
+
+def _of_tensor(counters: pd.DataFrame, counts: Counts, figures: Mapping[str, object]) -> dict[str, Array]:
+    """Return the work of the tensor pipe and its least time, 0 of launches without; NaN where nobody counted it."""
+    matrices = has_tensor_work(counts)
+    if not matrices.any():
+        return {"tensor.ops": np.asarray(0.0), "tensor.seconds": np.asarray(0.0)}
+    seconds = tensor_time(counts, peaks(counters, figures)[0])[0]
+    done = {"tensor.ops": np.where(np.isnan(seconds), np.nan, tensor_operations(counts)), "tensor.seconds": seconds}
+    return {name: np.where(matrices, value, 0.0) for name, value in done.items()}
 
 
 def _of_device(

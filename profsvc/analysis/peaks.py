@@ -8,6 +8,8 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
+from profsvc.analysis.tensor import TYPES
+
 # figure -> (counter of the export that holds it, key of the catalogue)
 FIGURES: Mapping[str, tuple[str, str]] = {
     "sms": ("sm_count", "sms"),
@@ -22,6 +24,8 @@ FIGURES: Mapping[str, tuple[str, str]] = {
     "fp32_lanes_per_sm": ("", "fp32_lanes_per_sm"),
     "fp64_lanes_per_sm": ("", "fp64_lanes_per_sm"),
     "sfu_per_sm": ("", "sfu_per_sm"),
+    "tensor_sparsity_factor": ("", "tensor_sparsity_factor"),
+    **{f"tensor_{kind}_peak_op_per_s": (f"tensor_{kind}_peak_op_per_s", "") for kind in TYPES},
 }
 
 
@@ -44,6 +48,10 @@ def peaks(counters: pd.DataFrame, catalogue: Mapping[str, object] | None) -> tup
     for kind in ("fp32", "fp64"):
         measured = figures[f"{kind}_peak_flop_per_s"] / (2 * rate)
         figures[f"{kind}_lanes_per_sm"] = measured.fillna(figures[f"{kind}_lanes_per_sm"])
+    for kind in TYPES:
+        value = (catalogue or {}).get(f"tensor_{kind}_op_per_sm_cycle")
+        of_sm = float(value) if isinstance(value, int | float) else np.nan
+        figures[f"tensor_{kind}_peak_op_per_s"] = figures[f"tensor_{kind}_peak_op_per_s"].fillna(rate * of_sm)
     figures["sfu_per_sm"] = figures["sfu_per_sm"].fillna(16.0)
     figures["warp_size"] = figures["warp_size"].fillna(32.0)
     return figures, origin

@@ -6,7 +6,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from profsvc.analysis.useful_time import UNITS, Counts, busy, taken_whole, useful_times
+from profsvc.analysis.counts import Counts
+from profsvc.analysis.tensor import tensor_time
+from profsvc.analysis.useful_time import UNITS, busy, may_need_less, useful_times
 from profsvc.formulas.flags import Flag
 from profsvc.formulas.speedup import potential_speedup
 from profsvc.formulas.useful_work import JointBound, joint_bound, latency_saving, waste_saving
@@ -42,10 +44,11 @@ def _throughput_ratios(
         flop = np.where(np.isnan(parts).all(axis=0), np.nan, np.nansum(parts, axis=0))
         peak = figures[f"{kind}_peak_flop_per_s"].to_numpy(dtype="float64")
         rates[kind] = flop / seconds / (peak * measured.get(kind, 1.0))
+    rates["tensor"] = tensor_time(c, figures)[0] / seconds / measured.get("tensor", 1.0)
     with np.errstate(invalid="ignore", divide="ignore"):
         memory = c["dram_bytes"] / seconds / figures["dram_peak_bytes_per_s"].to_numpy(dtype="float64")
         memory = np.where(np.isnan(memory), c["dram_throughput_fraction"], memory)
-        return memory / measured.get("dram", 1.0), np.fmax(rates["fp32"], rates["fp64"])
+        return memory / measured.get("dram", 1.0), np.fmax.reduce(list(rates.values()))
 
 
 def _published(c: Counts, figures: pd.DataFrame, measured: Mapping[str, float]) -> np.ndarray:
@@ -71,7 +74,7 @@ def _sides(bound: JointBound, most: np.ndarray, whole: pd.DataFrame) -> np.ndarr
     """Return the flags of a bound on the side, or the sides, that it lies on.
 
     ``most``: time that its ideal time may be if units whose useful time is not known need the most they can, in ns;
-    ``whole``: of which units all work is taken as useful. Only the unit that sets the ideal time matters: what the
+    ``whole``: of which units less may be needed. Only the unit that sets the ideal time matters: what the
     others need at most is less than what it needs.
     """
     is_floor = whole.to_numpy(dtype=bool)[np.arange(len(most)), bound.unit]
@@ -97,21 +100,21 @@ def potential(
     for name, members in (("mem", MEMORY), ("arith", [u for u in UNITS if u not in MEMORY])):
         part = joint_bound(T, ramp, times[list(members)].to_numpy(), np.array([attainable[u] for u in members]))
         ratio[name] = part.ideal / T
-    roof = joint_bound(T, ramp, times[list(ROOFLINE)].to_numpy(), np.array([attainable[u] for u in ROOFLINE]))
+    # At the peak itself: what a unit usually sustains has been passed by code that experts tuned.
+    roof = joint_bound(T, ramp, times[list(ROOFLINE)].to_numpy(), np.ones(len(ROOFLINE)))
     arithmetic = times[["fp32", "fp64", "tensor"]].fillna(0.0).max(axis=1).to_numpy()
     most = _most_unknown(c, times, share, T)
-    most_roof = most[:, [UNITS.index(unit) for unit in ROOFLINE]].max(axis=1)
+    most_roof = (most * share)[:, [UNITS.index(unit) for unit in ROOFLINE]].max(axis=1)
     has_roof = (arithmetic > TRACE * T) | (times["dram"].fillna(0.0).to_numpy() > TRACE * T)
     is_drain_known = (c["sm_active_cycles_max"] >= 0) & (c["sm_elapsed_cycles_avg"] > 0)
     drain = np.where(is_drain_known, ramp, T)
-    whole = taken_whole(counters, figures)
+    whole = may_need_less(counters, figures)
     flags = _sides(joint, np.fmin(T, drain + most.max(axis=1)), whole)
     is_roof_sure = ((times > TRACE * T[:, None]) & ~whole)[list(ROOFLINE)].any(axis=1).to_numpy()
     roof_flags = _sides(roof, np.fmin(T, drain + most_roof), whole[list(ROOFLINE)])
     roof_flags |= np.where(is_roof_sure, 0, int(Flag.UPPER_BOUND))
-    # Where data and arithmetic are not seen, they may be there after all and leave less to do than all units.
-    unseen = np.where(times[list(ROOFLINE)].isna().any(axis=1), int(Flag.LOWER_BOUND), 0)
-    ceiling = np.where(most_roof > roof.ideal, np.nan, np.where(has_roof, roof.speedup, joint.speedup))
+    # Of next to no data and arithmetic nothing follows: what else the launch does, another version need not do.
+    ceiling = np.where((most_roof > roof.ideal) | ~has_roof, np.nan, roof.speedup)
     rows = pd.DataFrame(
         {
             "bound": bounds_of(c),
@@ -123,7 +126,7 @@ def potential(
             "speedup_ceiling": ceiling,
             "ideal_ns": joint.ideal,
             "duration_ns": T,
-            "ceiling_flags": np.where(has_roof, roof_flags, flags | unseen) * ~np.isnan(ceiling),
+            "ceiling_flags": roof_flags * ~np.isnan(ceiling),
             "flags": flags,
             "reason": [_reason(t, i) for t, i in zip(T, joint.unit, strict=True)],
         },
@@ -160,8 +163,11 @@ def of_run(launches: pd.DataFrame, others: int = 0, others_ns: float = 0.0) -> d
     nothing: dict[str, object] = {"bound": None, "speedup": None, "reason": "no launch of the run has a bound"}
     if not known.any():
         return nothing
-    # Unknown for the run as soon as it is for one launch with a bound.
-    least = np.where(known, T / launches["speedup_ceiling"].to_numpy(dtype="float64"), np.nan_to_num(T))
+    # A launch without a ceiling may take no time at all: that of the run holds, and is higher than it might be.
+    own = T / launches["speedup_ceiling"].to_numpy(dtype="float64")
+    least = np.where(known, np.nan_to_num(own), np.nan_to_num(T))
+    loose = int(Flag.UPPER_BOUND) if (known & np.isnan(own)).any() else 0
+    has_ceiling = bool((known & ~np.isnan(own)).any())
     rests = int(Flag.LOWER_BOUND) if others or (~known).any() else 0
     total, rest = float(np.nansum(T)) + others_ns, float(np.nansum(np.where(known, ideal, T))) + others_ns
 
@@ -182,10 +188,10 @@ def of_run(launches: pd.DataFrame, others: int = 0, others_ns: float = 0.0) -> d
         "arith_throughput_ratio": weighted("arith_throughput_ratio"),
         "speedup": total / rest,
         "speedup_as_published": None,
-        "speedup_ceiling": total / (float(least.sum()) + others_ns),
+        "speedup_ceiling": total / (float(least.sum()) + others_ns) if has_ceiling else np.nan,
         "ideal_ns": rest,
         "duration_ns": total,
-        "ceiling_flags": 0 if np.isnan(least.sum()) else any_of("ceiling_flags"),
+        "ceiling_flags": any_of("ceiling_flags") | loose if has_ceiling else 0,
         "flags": any_of("flags"),
         "reason": None,
     }

@@ -8,6 +8,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from profsvc.analysis.counts import Counts
+from profsvc.analysis.tensor import has_tensor_work, tensor_operations, tensor_time
 from profsvc.formulas.useful_work import operand_limited, payload_instructions, useful_bytes
 
 Array = NDArray[np.float64]
@@ -16,51 +18,28 @@ WAVEFRONT_BYTES = 128
 SECTOR_BYTES = 32
 # Less arithmetic than one instruction for four elements loaded is no evidence that arithmetic is the payload.
 OPERATIONS_PER_LOAD = 0.25
-# Where no counter tells, the tensor pipe must be this busy to be taken for work.
-TENSOR_NOISE = 0.05
 
 
-class Counts:
-    """The counters of launches as float64 arrays; what is absent, negative or infinite reads as NaN."""
-
-    def __init__(self, counters: pd.DataFrame) -> None:
-        """Take a table with a row a launch and a column a counter."""
-        self._counters = counters
-        self.index = counters.index
-
-    def __getitem__(self, name: str) -> Array:
-        """Return one counter over the launches."""
-        if name not in self._counters:
-            return np.full(len(self._counters), np.nan)
-        values = self._counters[name].to_numpy(dtype="float64", na_value=np.nan)
-        return np.where((values >= 0) & np.isfinite(values), values, np.nan)
-
-    def has(self, name: str) -> bool:
-        """Tell whether there is a column for a counter."""
-        return name in self._counters
-
-    def total(self, *names: str) -> Array:
-        """Sum of counters, NaN only where all are."""
-        parts = np.array([self[n] for n in names])
-        return np.where(np.isnan(parts).all(axis=0), np.nan, np.nansum(parts, axis=0))
-
-    def lacks(self, *names: str) -> NDArray[np.bool_]:
-        """Tell of which launches one of the counters is not known."""
-        absent: NDArray[np.bool_] = np.isnan(np.array([self[name] for name in names])).any(axis=0)
-        return absent
+@np.errstate(all="ignore")
+def local_bytes(c: Counts) -> tuple[Array, Array]:
+    """Bytes of local memory that loads brought from L2 and that stores may have sent there; NaN where not counted."""
+    missed = 1 - np.clip(np.nan_to_num(c["local_load_l1_hit_fraction"]), 0, 1)
+    return SECTOR_BYTES * c["local_load_sectors"] * missed, SECTOR_BYTES * c["local_store_sectors"]
 
 
 @np.errstate(all="ignore")
 def requested_bytes(c: Counts) -> tuple[Array, Array]:
     """Bytes that threads asked to load and to store, NaN where other paths to memory were not counted.
 
-    Asynchronous copies, textures, atomics and spills have no count of requested bytes: what crossed between L1 and
-    L2 beyond the plain global accesses is taken as requested.
+    Asynchronous copies, textures and atomics have no count of requested bytes: what crossed between L1 and L2 beyond
+    the plain global accesses is taken as requested, but not local memory: a thread keeps there what no register held.
     """
+    local_loads, local_stores = np.nan_to_num(local_bytes(c))
     by_loads = SECTOR_BYTES * np.fmin(c["global_load_l1_miss_sectors"], c["global_load_sectors"])
     by_loads = np.where(np.isnan(by_loads), SECTOR_BYTES * c["global_load_sectors"], by_loads)
-    other_loads = np.clip(c["l2_to_l1_read_bytes"] - by_loads, 0, None)
-    other_stores = np.clip(c["l1_to_l2_write_bytes"] - SECTOR_BYTES * c["global_store_sectors"], 0, None)
+    other_loads = np.clip(c["l2_to_l1_read_bytes"] - by_loads - local_loads, 0, None)
+    by_stores = SECTOR_BYTES * c["global_store_sectors"]
+    other_stores = np.clip(c["l1_to_l2_write_bytes"] - by_stores - local_stores, 0, None)
     return c["global_load_bytes_requested"] + other_loads, c["global_store_bytes_requested"] + other_stores
 
 
@@ -76,30 +55,21 @@ def arithmetic_per_cycle(c: Counts, kind: str) -> Array:
 
 
 @np.errstate(all="ignore")
-def has_tensor_work(c: Counts) -> NDArray[np.bool_]:
-    """Whether matrices were multiplied. Constant moves of other kernels also keep that pipe busy, a little."""
-    counted = c.total(
-        "inst_tensor_warp", *(f"tensor_ops_{kind}" for kind in ("fp16", "bf16", "tf32", "fp64", "fp8", "int8"))
-    )
-    pipe = np.fmax(c["pipe_tensor_elapsed_fraction"], c["fu_tensor_utilization_fraction"])
-    return np.where(np.isnan(counted), np.nan_to_num(pipe) > TENSOR_NOISE, np.nan_to_num(counted) > 0)
-
-
-@np.errstate(all="ignore")
 def operations(c: Counts) -> tuple[Array, Array]:
-    """Arithmetic warp instructions with all lanes on: floating point plus tensor, and the same in 4-byte operands.
+    """Floating-point warp instructions with all lanes on, and the same in 4-byte operands.
 
-    Zero where the arithmetic is too little beside the loads to be what the kernel is for; NaN where there is tensor
-    work but nobody counted its instructions.
+    Zero where there is too little arithmetic beside the loads to be what the kernel is for; NaN where there is tensor
+    work that nobody counted. A matrix instruction keeps its own pipe longer than it keeps an issue slot: its time is
+    that of the tensor pipe, and here it only tells that there is arithmetic.
     """
     cycles = c["elapsed_cycles"] / 32
     fp32 = np.fmax(arithmetic_per_cycle(c, "fp32") * cycles, c["inst_fp32_thread"] / 32)
     fp64 = np.fmax(arithmetic_per_cycle(c, "fp64") * cycles, c["inst_fp64_thread"] / 32)
     matrices = has_tensor_work(c)
-    tensor = np.where(matrices, c["inst_tensor_warp"], 0.0)
-    count = np.nansum([fp32, fp64], axis=0) + tensor
+    count = np.nansum([fp32, fp64], axis=0)
     enough = ~(count < OPERATIONS_PER_LOAD * np.nan_to_num(c["global_load_inst_warp"]))
-    count = np.where(enough, count, 0.0)
+    uncounted = np.isnan(tensor_operations(c)) & np.isnan(c["inst_tensor_warp"])
+    count = np.where(matrices, np.where(uncounted, np.nan, np.fmax(count, 1.0)), np.where(enough, count, 0.0))
     # A tensor instruction eats whole fragments: its operands set no limit that these counters could show.
     operands = np.where(matrices, np.inf, np.nansum([fp32, 2 * fp64], axis=0))
     return count, np.where(count > 0, operands, 0.0)
@@ -155,11 +125,12 @@ def _memory(c: Counts, used: dict[str, Array], loads: Array, stores: Array) -> d
     moved = read + written
     asked = useful_bytes(read, wanted_loads) + useful_bytes(written, wanted_stores)
     excess = c["global_theoretical_sectors_ideal"] / c["global_theoretical_sectors"]
+    local = np.clip(np.nan_to_num(sum(local_bytes(c)) / SECTOR_BYTES / c["l2_tex_sectors"]), 0, 1)
     wavefronts = (loads + stores) / c["sm_elapsed_cycles_sum"]
     return {
         "dram": used["dram"] * np.where(moved > 0, asked / moved, 1.0),
         # Sectors are what threads ask L2 for; its other parts, busy with tags, fills or replies, follow from them.
-        "l2": c["l2_utilization_fraction"] * np.where(np.isnan(excess), 1.0, np.clip(excess, 0, 1)),
+        "l2": c["l2_utilization_fraction"] * np.where(np.isnan(excess), 1.0, np.clip(excess, 0, 1)) * (1 - local),
         "l1": wavefronts,
     }
 
@@ -172,11 +143,20 @@ def is_uncounted(c: Counts) -> NDArray[np.bool_]:
     return c.lacks("global_load_inst_warp") | np.isnan(threads[0] + threads[1] + operations(c)[0])
 
 
+@np.errstate(all="ignore")
+def _may_be_local(c: Counts) -> NDArray[np.bool_]:
+    """Whether bytes that are taken as requested may be those of local memory, which nobody counted."""
+    loads, stores = requested_bytes(c)
+    plain = c["global_load_bytes_requested"], c["global_store_bytes_requested"]
+    more = useful_bytes(c["dram_read_bytes"], loads) > useful_bytes(c["dram_read_bytes"], plain[0])
+    more |= useful_bytes(c["dram_write_bytes"], stores) > useful_bytes(c["dram_write_bytes"], plain[1])
+    return np.asarray(more & c.lacks("local_load_sectors", "local_store_sectors"), dtype=np.bool_)
+
+
 def taken_whole(counters: pd.DataFrame, figures: pd.DataFrame) -> pd.DataFrame:
     """Tell of which units of `UNITS` the useful work is not known, and all that kept them busy is taken as useful.
 
-    A row a launch, a column a unit; true means that the unit's useful time may be shorter than `useful_times` says,
-    and is not longer. False means that all counts and figures which the model takes for the unit are there.
+    A row a launch, a column a unit.
     """
     c, unknown = Counts(counters), figures.isna()
     uncounted = is_uncounted(c)
@@ -198,7 +178,7 @@ def taken_whole(counters: pd.DataFrame, figures: pd.DataFrame) -> pd.DataFrame:
                 kind: np.isnan(arithmetic_per_cycle(c, kind)) | unknown[f"{kind}_lanes_per_sm"] | unknown["sms"]
                 for kind in ("fp32", "fp64")
             },
-            "tensor": False,
+            "tensor": has_tensor_work(c) & np.isnan(tensor_time(c, figures)[0]),
             "xu": uncounted | unread | c.lacks("elapsed_cycles") | unknown["sms"],
             "integer": uncounted | unread,
             "issue": payload
@@ -208,6 +188,19 @@ def taken_whole(counters: pd.DataFrame, figures: pd.DataFrame) -> pd.DataFrame:
             | unknown["sms"],
         },
         c.index,
+    )
+
+
+def may_need_less(counters: pd.DataFrame, figures: pd.DataFrame) -> pd.DataFrame:
+    """Tell of which units of `UNITS` the useful time may be shorter than `useful_times` says, and is not longer.
+
+    A row a launch, a column a unit. False means that all counts and figures which the model takes for the unit are
+    there; true, that all its work is taken as useful, its operations as dense, or bytes of local memory as asked for.
+    """
+    c = Counts(counters)
+    whole = taken_whole(counters, figures)
+    return whole.assign(
+        dram=whole["dram"] | _may_be_local(c), tensor=whole["tensor"] | has_tensor_work(c) & tensor_time(c, figures)[1]
     )
 
 
@@ -228,7 +221,9 @@ def useful_times(counters: pd.DataFrame, figures: pd.DataFrame) -> pd.DataFrame:
     share = _memory(c, used, loads, stores)
     for kind in ("fp32", "fp64"):
         share[kind] = arithmetic_per_cycle(c, kind) / (f[f"{kind}_lanes_per_sm"] * f["sms"])
-    share["tensor"] = np.where(has_tensor_work(c), used["tensor"], 0.0 * used["tensor"])
+    multiplied = tensor_time(c, figures)[0] / (T * 1e-9)
+    idle = 0.0 * np.where(np.isnan(multiplied), used["tensor"], 0.0)
+    share["tensor"] = np.where(has_tensor_work(c), multiplied, idle)
     # A special result that no arithmetic consumes is book-keeping, such as a division of indices.
     executed = used["xu"] * f["sfu_per_sm"] / 32 * cycles
     consumed = np.where(executed > 0, np.minimum(1.0, count / executed), 1.0)

@@ -11,9 +11,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from profsvc.analysis.counts import Counts
 from profsvc.analysis.model_inputs import Values, arguments, model_inputs
 from profsvc.analysis.models.timing import CASES, throughput_time
-from profsvc.analysis.useful_time import Counts, has_tensor_work
+from profsvc.analysis.tensor import has_tensor_work
 from profsvc.formulas.core_count import optimal_cores_closed
 from profsvc.formulas.mwp_cwp import exec_cycles
 from profsvc.formulas.throughput import suggest_cores, suggest_frequency, suggest_warps, throughput

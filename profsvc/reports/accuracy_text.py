@@ -14,7 +14,7 @@ HEADS = (
 )  # fmt: skip
 TITLES = {
     "overall": "the whole potential, which nothing but the best version can achieve",
-    "ceiling": "ceilings, which no version of the code may pass",
+    "ceiling": "ceilings, which only another algorithm, type of numbers or unit may pass",
     "criterion": "single criteria: what repairing one of them alone would bring",
     "model": "models",
     "global": "single rules of the tool, as shares of the kernel's time",

@@ -61,6 +61,15 @@ class Device:
     tensor_fp8_op_per_s: float | None = None
     tensor_int8_op_per_s: float | None = None
     tensor_fp64_op_per_s: float | None = None
+    tensor_fp16_op_per_sm_cycle: float | None = None
+    tensor_bf16_op_per_sm_cycle: float | None = None
+    tensor_tf32_op_per_sm_cycle: float | None = None
+    tensor_fp64_op_per_sm_cycle: float | None = None
+    tensor_fp8_op_per_sm_cycle: float | None = None
+    tensor_int8_op_per_sm_cycle: float | None = None
+    tensor_int4_op_per_sm_cycle: float | None = None
+    tensor_int1_op_per_sm_cycle: float | None = None
+    tensor_sparsity_factor: float | None = None
 
     @property
     def cores_fp32_per_sm(self) -> int:

@@ -24,7 +24,7 @@ MODELS = (
 MEASURED, DERIVED, DEVICE, CHARACTERIZED, ASSUMED = "measured", "derived", "device", "characterized", "assumed"
 ORIGINS = (MEASURED, DERIVED, DEVICE, CHARACTERIZED, ASSUMED)
 # What the models compute for each other before it is an input.
-COMPUTED = {"occupancy.blocks"}
+COMPUTED = {"occupancy.blocks", "tensor.ops", "tensor.seconds"}
 
 
 @dataclass(frozen=True)

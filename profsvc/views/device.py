@@ -19,15 +19,15 @@ POINTS = 120
 COST = "k_"
 # End of a figure's name -> its unit; the first that fits counts.
 UNITS = (
-    ("_bytes_per_s", "byte/s"), ("_flop_per_s", "flop/s"), ("_op_per_s", "op/s"), ("_hz", "Hz"), ("_bytes", "byte"),
-    ("_w", "W"), ("_mm", "mm"), ("_bits", "bit"),
+    ("_bytes_per_s", "byte/s"), ("_flop_per_s", "flop/s"), ("_op_per_s", "op/s"), ("_op_per_sm_cycle", "op/cycle"),
+    ("_hz", "Hz"), ("_bytes", "byte"), ("_w", "W"), ("_mm", "mm"), ("_bits", "bit"),
 )  # fmt: skip
 # Part of a figure's name -> the source in the catalogue that speaks for it; the first that is there counts.
 SPEAKS = (
     ("clock", "clocks"), ("dram", "dram"), ("memory_bus", "dram"), ("allocation", "allocation"),
     ("granularity", "allocation"), ("reserved", "allocation"), ("lanes", "lanes"), ("sfu", "lanes"),
-    ("schedulers", "lanes"), ("l1_", "l1"), ("l2_", "l2"), ("tensor", "tensor"), ("tdp", "tdp"), ("die", "die"),
-    ("sms", "sms"), ("", "limits"),
+    ("schedulers", "lanes"), ("l1_", "l1"), ("l2_", "l2"), ("_per_sm_cycle", "tensor_rate"),
+    ("sparsity", "tensor_rate"), ("tensor", "tensor"), ("tdp", "tdp"), ("die", "die"), ("sms", "sms"), ("", "limits"),
 )  # fmt: skip
 WORDS = ("key", "name", "match", "source", "register_allocation_scope", "l1_unified_with_shared_mem")
 

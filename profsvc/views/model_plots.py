@@ -10,6 +10,7 @@ import numpy as np
 
 from profsvc import store
 from profsvc.analysis import what_if as analysis
+from profsvc.analysis.tensor import TYPES
 from profsvc.errors import NotFoundError, UsageError
 from profsvc.reports.rows import plain
 from profsvc.views import LIMIT, launches_of, memory_traces
@@ -136,9 +137,19 @@ def _roofline(engine: "Engine", run_id: int, kernel: str | None, limit: int | No
         raise NotFoundError("; ".join(notes))
     first = next(launch for launch, _ in known if launch["launch_id"] == rows[0]["launch_id"])
     lines, said_of = _ceilings(known_of(engine, first).inputs().values)
+    lines += _tensor_peaks([said for launch, said in known if launch["device"] == device])
     notes.append(f"{said_of}, those of #{first['launch_index']}; a point is placed by what it moved in DRAM")
     title = f"Roofline: {first['device'] or 'a device without a name'}"
     return {"title": title, "columns": ROOFLINE, "rows": rows, "lines": lines, "notes": notes, "truncated": truncated}
+
+
+def _tensor_peaks(every: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return the peak of each type of matrix product that a launch has; types with the same peak share a line."""
+    peaks: dict[float, list[str]] = {}
+    for kind in TYPES:
+        if found := [said[name] for said in every if said.get(name := f"tensor_{kind}_peak_op_per_s")]:
+            peaks.setdefault(max(found), []).append(kind.upper())
+    return [{"type": "compute", "label": f"tensor {', '.join(kinds)}", "value": peak} for peak, kinds in peaks.items()]
 
 
 def _ceilings(inputs: Mapping[str, Any]) -> tuple[list[dict[str, Any]], str]:

@@ -7,7 +7,7 @@ import pytest
 from profsvc import specs
 from profsvc.analysis import models
 from profsvc.analysis.model_inputs import arguments, model_inputs
-from profsvc.analysis.models import Machine, application, model_rows
+from profsvc.analysis.models import Machine, application, model_rows, unseen_work
 from profsvc.analysis.models.agreement import agreement
 from profsvc.analysis.models.answer import Answer
 from profsvc.formulas.benefit import Machine as OfMachine
@@ -136,13 +136,29 @@ def test_an_unknown_device_is_said_to_be_unknown() -> None:
     assert reason["occupancy"] == models.UNKNOWN_SM
 
 
-def test_matrix_work_is_no_work_of_models_of_operations() -> None:
+def test_matrix_work_that_nobody_counted_is_refused_by_all_models_of_time() -> None:
     found = rows(WHOLE.assign(inst_tensor_warp=[0.0, 1e4]))
     none = found[found["value"].isna()]
+    counting = {"throughput", "roofline", "time_bound", "ryoo"}
     assert set(zip(none["launch_id"], none["model"], strict=True)) == {
-        (8, model) for model in ("throughput", "roofline", "time_bound", "ryoo")
+        (8, model) for model in (*counting, *unseen_work.OF_WARPS)
     }
-    assert set(none["reason"]) == {models.MATRICES}
+    assert set(none[none["model"].isin(counting)]["reason"]) == {models.MATRICES}
+    assert set(none[~none["model"].isin(counting)]["reason"]) == {unseen_work.MATRICES}
+
+
+def test_a_model_of_warps_refuses_what_it_cannot_see() -> None:
+    crossed = 2.0**16 * unseen_work.MOST_BYTES
+    found = rows(WHOLE.assign(l2_to_l1_read_bytes=[crossed, 1.01 * crossed], l1_to_l2_write_bytes=0.0))
+    none = found[found["value"].isna()]
+    assert set(zip(none["launch_id"], none["model"], strict=True)) == {
+        (8, model) for model in ("throughput", *unseen_work.OF_WARPS)
+    }
+    assert set(none["reason"]) == {unseen_work.OTHERS}
+    bulk = rows(WHOLE.assign(tma_load_inst_warp=[0.0, 5.0], tma_load_bytes=[0.0, 5e6], l2_to_l1_read_bytes=[0.0, 5e6]))
+    none = bulk[bulk["value"].isna()]
+    assert set(zip(none["launch_id"], none["model"], strict=True)) == {(8, model) for model in unseen_work.OF_WARPS}
+    assert set(none["reason"]) == {unseen_work.BULK}
 
 
 def test_models_that_agree_have_no_spread() -> None:

@@ -1,10 +1,11 @@
 """Every performance model over launches: its answers as rows, with their inputs, and the reason where there is none.
 
-``answer``     one quantity of many launches
-``timing``     models of the run time: mwp_cwp, benefit, throughput
-``limits``     roofline, least time, mix of instructions, occupancy, latency, waves
-``agreement``  how far models of the same question lie apart
-``rows``       answers as rows
+``answer``       one quantity of many launches
+``timing``       models of the run time: mwp_cwp, benefit, throughput
+``limits``       roofline, least time, mix of instructions, occupancy, latency, waves
+``agreement``    how far models of the same question lie apart
+``unseen_work``  launches whose work a model cannot see
+``rows``         answers as rows
 
 Launches are computed in blocks that fit the caches of a processor, all operations on a block at once.
 """
@@ -14,14 +15,18 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
+from profsvc.analysis.counts import Counts
 from profsvc.analysis.model_inputs import BLOCK, Array, Values, limits_of, model_inputs
 from profsvc.analysis.models import limits, timing
 from profsvc.analysis.models.agreement import agreement
 from profsvc.analysis.models.answer import Answer
 from profsvc.analysis.models.rows import reasons, rows
+from profsvc.analysis.models.unseen_work import unseen
+from profsvc.analysis.peaks import peaks
 from profsvc.analysis.potential import MEMORY
-from profsvc.analysis.useful_time import Counts, has_tensor_work
+from profsvc.analysis.tensor import has_tensor_work
 from profsvc.formulas.speedup import amdahl
 
 __all__ = ["Answer", "Machine", "agreement", "answers", "application", "model_rows"]
@@ -31,9 +36,9 @@ MODELS = {
     "roofline": limits.roofline, "time_bound": limits.time_bound, "ryoo": limits.ryoo,
     "latency_hiding": limits.latency_hiding, "waves": limits.waves,
 }  # fmt: skip
-# Models of floating-point work, which know nothing of matrix instructions.
+# Models of operations, which answer for matrix instructions where their operations were counted.
 OF_FLOPS = ("throughput", "roofline", "time_bound", "ryoo")
-MATRICES = "matrix instructions are work that the model does not count"
+MATRICES = "the export does not count the operations of the matrix instructions, which are most of the work"
 UNKNOWN_SM = "the device table does not tell what an SM of the device holds"
 
 
@@ -63,10 +68,15 @@ def model_rows(counters: pd.DataFrame, machine: Machine, bounds: pd.DataFrame) -
     """
     for begin in range(0, len(counters), BLOCK):
         part, bound = counters.iloc[begin : begin + BLOCK], bounds.iloc[begin : begin + BLOCK]
-        matrices = has_tensor_work(Counts(part))
+        counts = Counts(part)
         inputs = model_inputs(part, machine.figures, machine.memory, machine.measured)
         found = answers(inputs.values, machine.figures)
-        refused = dict.fromkeys(OF_FLOPS, np.array([None, MATRICES], dtype=object)[matrices.astype(np.int8)])
+        if (matrices := has_tensor_work(counts)).any():
+            found["roofline"] += limits.tensor_rooflines(counts, peaks(part, machine.figures)[0])
+        uncounted = matrices & np.isnan(inputs.values["tensor_ops"])
+        refused = dict.fromkeys(OF_FLOPS, np.array([None, MATRICES], dtype=object)[uncounted.astype(np.int8)])
+        for model, said in _blind(found, counts).items():
+            refused[model] = np.where(pd.isna(said), refused.get(model, said), said)
         if limits_of(machine.figures, inputs.values) is None:
             refused["occupancy"] = np.full(len(part), UNKNOWN_SM, dtype=object)
         lacking = reasons(part, inputs, found, machine.tool, machine.capability, refused)
@@ -75,6 +85,16 @@ def model_rows(counters: pd.DataFrame, machine: Machine, bounds: pd.DataFrame) -
         yield rows(part.index.to_numpy(), inputs, found)
         if len(lacking):
             yield lacking
+
+
+def _blind(found: dict[str, list[Answer]], counts: Counts) -> dict[str, NDArray[np.object_]]:
+    """Take away the answers of models for launches whose work they cannot see; return the reasons."""
+    said = {}
+    for model, reason in unseen(counts).items():
+        none = ~pd.isna(reason)
+        found[model] = [one._replace(value=np.where(none, np.nan, one.value)) for one in found[model]]
+        said[model] = reason
+    return said
 
 
 def _voted(bound: pd.Series) -> Array:

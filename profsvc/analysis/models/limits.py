@@ -3,10 +3,13 @@
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
+from profsvc.analysis.counts import Counts
 from profsvc.analysis.model_inputs import Values
 from profsvc.analysis.models.answer import Answer, Array, coded
 from profsvc.analysis.models.timing import BOUNDS
+from profsvc.analysis.tensor import TYPES
 from profsvc.formulas import estimates
 from profsvc.formulas.flags import Flag
 from profsvc.formulas.latency import exposed, warps_for_hiding
@@ -17,11 +20,13 @@ from profsvc.formulas.roofline import roofline as below
 from profsvc.formulas.time_bound import time_bound as least_time
 
 LEVELS = ("dram", "l2", "l1")
-PEAKS = ("peak", "mix of instructions")
+PEAKS = ("peak", "mix of instructions", "tensor pipe")
 CEILINGS = dict(enumerate((*PEAKS, *LEVELS)))
 LIMITERS = dict(enumerate(RESOURCES))
 SHARED = RESOURCES.index("shared")
 HALF_OF_LAST_DIGIT = 5.0  # bytes, of a number of Kbyte with two decimals
+# Rates that differ by no more than rounding are one.
+SLACK = 1e-9
 
 
 def roofline(v: Values) -> list[Answer]:
@@ -36,7 +41,9 @@ def roofline(v: Values) -> list[Answer]:
     known, attainable = ~np.isnan(rows[0][1].attainable), np.minimum.reduce(rates)
     place = np.where(attainable == rates[0], 0, np.where(attainable == rates[1], 1, 2))
     in_memory = np.choose(place, [r.bound == MEMORY for _, r, _ in rows])
-    ceiling = np.where(in_memory, len(PEAKS) + place, np.where(v["mix_peak"] < v["fp_peak"], 1, 0))
+    by_tensor = (v["tensor_s"] > 0) & (v["tensor_s"] >= v["flop"] / peak * (1 - SLACK))
+    pipe = np.where(by_tensor, 2, np.where(v["mix_peak"] < v["fp_peak"], 1, 0))
+    ceiling = np.where(in_memory, len(PEAKS) + place, pipe)
     moving = np.fmax.reduce(np.broadcast_arrays(*(seconds for _, _, seconds in rows)))
     time_s = np.maximum(v["flop"] / peak, moving)
     return [
@@ -48,6 +55,17 @@ def roofline(v: Values) -> list[Answer]:
         Answer("bound", np.where(known, in_memory, np.nan), names=BOUNDS),
         Answer("ceiling", np.where(known, ceiling, np.nan), names=CEILINGS),
     ]
+
+
+def tensor_rooflines(c: Counts, figures: pd.DataFrame) -> list[Answer]:
+    """Rate of the operations of each type of matrix product, and the peak below which it lies; where there are any."""
+    seconds, answers = c["duration_ns"] * 1e-9, []
+    for kind in TYPES:
+        done = np.where(c[f"tensor_ops_{kind}"] > 0, c[f"tensor_ops_{kind}"], np.nan)
+        peak = figures[f"tensor_{kind}_peak_op_per_s"].to_numpy(dtype="float64")
+        answers.append(Answer(f"tensor_{kind}_op_per_s", done / seconds, "op/s"))
+        answers.append(Answer(f"tensor_{kind}_peak_op_per_s", np.where(np.isnan(done), np.nan, peak), "op/s"))
+    return answers
 
 
 def _finite(x: Any) -> Any:
@@ -68,9 +86,13 @@ def time_bound(v: Values) -> list[Answer]:
 def ryoo(v: Values) -> list[Answer]:
     """Arithmetic rate and bandwidth of a launch whose instructions issue without a pause, and the time at both."""
     lanes = v["SIMD_width"] * v["sms"]
-    shares = np.stack(np.broadcast_arrays(v["plain"] / v["insts_all"], v["wide"] / v["insts_all"]), axis=-1)
-    potential = estimates.potential_throughput(shares, [1.0, 2.0], lanes * v["freq"])
-    share = v["mem_insts"] / v["insts_all"]
+    # Matrix instructions stand in the slots that no plain one has; what they do there is the rest of the operations.
+    plain, wide = v["plain"] / v["slots"], v["wide"] / v["slots"]
+    rest = np.maximum(0.0, 1.0 - plain - wide)
+    done = np.where(v["tensor_ops"] > 0, v["tensor_ops"] / (v["warp"] * v["total_warps"] * v["slots"] * rest), 0.0)
+    shares, flops = (np.stack(np.broadcast_arrays(*x), axis=-1) for x in ((plain, wide, rest), (1.0, 2.0, done)))
+    potential = estimates.potential_throughput(shares, flops, lanes * v["freq"])
+    share = v["mem_insts"] / v["slots"]
     demand = estimates.bandwidth_demand(lanes, share, v["access_bytes"], v["freq"])
     limited = estimates.bandwidth_limited(potential.value, demand.value, v["bandwidth"])
     return [
