@@ -157,5 +157,6 @@ def run(view: Mapping[str, Any], launches: Iterable[Mapping[str, Any]]) -> str:
         f"{_kernels(view)}{_summary(view['launches'])}"
         f"{''.join(_launch(one) for one in launches)}"
         '<p class="soft">potential: all waste removed, same algorithm; '
-        "ceiling: only the arithmetic and the bytes asked of DRAM remain; another algorithm, type or unit may pass it.</p></body></html>\n"
+        "ceiling: only the arithmetic and the bytes asked of DRAM remain; another algorithm, type or unit may pass it."
+        "</p></body></html>\n"
     )

@@ -160,8 +160,8 @@ def run(view: Mapping[str, Any], width: int | None = None) -> str:
     lines += [
         "",
         *cut(view),
-        "potential: all waste removed, same algorithm; ceiling: only the arithmetic and the bytes asked of DRAM remain,",
-        "at peak rates; another algorithm, type of numbers or unit (such as tensor cores) may pass it.",
+        "potential: all waste removed, same algorithm; ceiling: only the arithmetic and the bytes asked of DRAM",
+        "remain; another algorithm, type of numbers or unit (such as tensor cores) may pass it.",
         *([NOT_ALL] if is_bound else []),
         f"open one: profsvc show {info['run_id']} --kernel {which}; where a number comes from: profsvc explain NAME",
     ]

@@ -112,7 +112,7 @@ _SHAPES: dict[str, Shape] = {
             ("arith_throughput_ratio", "float", "c.arith_throughput_ratio", "arithmetic throughput over its peak"),
             ("speedup", "float", "c.speedup", "potential speedup, consistent form"),
             ("speedup_as_published", "float", "c.speedup_as_published", "the printed formula, literally"),
-            ("speedup_ceiling", "float", "c.speedup_ceiling", "bound by arithmetic and bytes asked of DRAM at peak rates; another algorithm, type or unit may pass it"),
+            ("speedup_ceiling", "float", "c.speedup_ceiling", "no change passes it that keeps algorithm, type, units"),
             ("ideal_ns", "float", "c.ideal_ns", "time at the potential speedup"),
             ("duration_ns", "float", "c.duration_ns", "time it took"),
             ("ceiling_flags", "text", CEILING_FLAGS, "what to beware of in speedup_ceiling, as flags has it"),
