@@ -4,8 +4,9 @@
 that PROFSVC_TEST_POSTGRES names). A process uploads file after file and writes down each that was acknowledged; it is
 killed (SIGKILL) after a random time, and another goes on at the first file that was not acknowledged. At the end the
 same files are uploaded undisturbed to a second store. Wrong is an acknowledged file that is not there, a file whose
-rows are not those of the second store, one that is there twice, a row of no file, kept bytes that are missing or
-damaged, a database that fails its own check, and a file left over that ``doctor`` does not list.
+rows are not those of the second store, a run whose results are not, once what was cut short is finished, a file that is
+there twice, a row of no file, kept bytes that are missing or damaged, a database that fails its own check, and a file
+left over that ``doctor`` does not list.
 
 ``--crowd 16`` lets so many processes upload 100 files each at once, half of which others upload too.
 """
@@ -49,6 +50,9 @@ FORK.set_forkserver_preload(["profsvc.pipeline", "tests.benchmarks.reading", "te
 # Whatever an upload has rows in, and the key that says whose they are.
 TABLES = {"launches": "launch_id", "metrics": "launch_ref", "samples": "sample_id", "transfers": "transfer_id"}
 SUMS = {"launches": "duration_ns", "metrics": "line", "samples": "value", "transfers": "line"}
+
+
+RESULTS = ("v1_criteria", "v1_potential", "v1_models", "v1_power", "v1_power_quality")
 
 
 class Outcome(NamedTuple):
@@ -187,7 +191,9 @@ def crowd(url: str, folder: Path, processes: int, each: int) -> Outcome:
 def compare(engine: Engine, folder: Path, acknowledged: list[tuple[int, str, int]]) -> list[str]:
     """Hold a store against what was acknowledged and against one that was never disturbed."""
     files = store.files_of(engine, str(folder / "kept"))
+    pipeline.finish(engine, files)
     found, wrong = prints(engine), [*unowned(engine), *damaged(engine)]
+    wrong += [f"run {number} lacks {' and '.join(parts)}" for number, parts in store.unfinished(engine).items()]
     uploads = {row["sha256"]: row for row in store.select(engine, "v1_uploads")}
     candidates = {number for number, _, _ in acknowledged}
     candidates.add(max(candidates, default=-1) + 1)  # it may be stored, and killed before it was acknowledged
@@ -205,7 +211,13 @@ def compare(engine: Engine, folder: Path, acknowledged: list[tuple[int, str, int
         clean = store.open_store(str(Path(place) / "clean.sqlite"))
         for number in (numbers[sha256] for sha256 in found if sha256 in numbers):
             pipeline.ingest(clean, io.BytesIO(content(number)), f"{number}.csv", store.RunInfo(name=f"file {number}"))
-        should = prints(clean)
+        should, results = prints(clean), counted_results(clean)
+    made = counted_results(engine)
+    wrong += [
+        f"{run}: results {made[run]}, should be {should_be}"
+        for run, should_be in results.items()
+        if run in made and made[run] != should_be
+    ]
     wrong += [f"file {numbers[s]}: {found[s]}, should be {should[s]}" for s in should if found[s] != should[s]]
     wrong += [f"kept bytes of file {numbers[s]}: {bad}" for s in should if (bad := kept.damage(files, s))]
     return wrong + unlisted(engine, files)
@@ -227,6 +239,15 @@ def prints(engine: Engine) -> dict[str, Any]:
     return {sha256: (lines[sha256], *(sums[table].get(upload) for table in TABLES)) for upload, sha256 in named}
 
 
+def counted_results(engine: Engine) -> dict[str, list[int]]:
+    """Return how many rows of each kind of results every run has, by its name."""
+    with reading(engine) as connection:
+        names = connection.execute(text("SELECT run_id, name FROM runs")).all()
+        queries = [text(f"SELECT run_id, count(*) FROM {view} GROUP BY run_id") for view in RESULTS]
+        found = [dict(connection.execute(query).all()) for query in queries]
+    return {name: [counts.get(run_id, 0) for counts in found] for run_id, name in names}
+
+
 def unowned(engine: Engine) -> list[str]:
     """Return the rows that belong to no upload, and the bytes that are stored twice."""
     wrong = []
@@ -235,7 +256,7 @@ def unowned(engine: Engine) -> list[str]:
             query = f"SELECT count(*) FROM {table} WHERE {key} / {STEP} NOT IN (SELECT upload_id FROM uploads)"
             if count := connection.execute(text(query)).scalar_one():
                 wrong.append(f"{count} rows of {table} belong to no upload")
-        twice = "SELECT sha256 FROM uploads GROUP BY sha256 HAVING count(*) > 1"
+        twice = "SELECT sha256 FROM uploads GROUP BY run_id, sha256 HAVING count(*) > 1"
         wrong += [f"{sha256} is stored twice" for sha256 in connection.execute(text(twice)).scalars()]
         empty = "SELECT name FROM runs WHERE run_id NOT IN (SELECT run_id FROM uploads)"
         wrong += [f"run {name!r} has no upload" for name in connection.execute(text(empty)).scalars()]

@@ -52,7 +52,7 @@ def test_files_are_sent_from_paths_streams_and_pipes(client, tmp_path, profile):
 
     first = client.submit(PLAIN, run="today", project="lab", tag=["a=b"])
     assert (first["known"], first["run"], first["file_name"]) == (False, "today", "plain.csv")
-    again = client.submit(io.BytesIO(profile), file_name="b.csv")
+    again = client.submit(io.BytesIO(profile), file_name="b.csv", project="lab")
     assert (again["known"], again["upload_id"]) == (True, first["upload_id"])
     seen: list[int] = []
     piped = client.submit(Pipe(), run_id=first["run_id"], progress=seen.append)

@@ -52,7 +52,7 @@ def test_checking_and_storing_give_one_account(engine, monkeypatch):
         assert checked.lines == checked.lines_stored + checked.lines_skipped + checked.lines_rejected > 0
         assert (checked.upload_id, checked.run_id, checked.known, stored.known) == (None, None, False, False)
         assert stored.sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
-        recalled = ingest(engine, path)
+        recalled = ingest(engine, path, store.RunInfo(name=path.name))
         assert recalled.known
         for name in ACCOUNT:
             if name not in {"metrics", "facts"}:
@@ -94,8 +94,9 @@ def test_the_same_bytes_are_stored_once(engine):
     path = FIXTURES / "ncu_raw" / "h200_three_launches.csv.gz"
     first = ingest(engine, path)
     before = rows(engine)
-    again = ingest(engine, path, store.RunInfo(name="another", project="elsewhere", tags={"a": "b"}))
-    assert (again.known, again.upload_id, again.run_id, again.run) == (True, first.upload_id, first.run_id, "r")
+    for run in (RUN, store.RunInfo(run_id=1), store.RunInfo()):  # who names no run gets what the project has
+        again = ingest(engine, path, run)
+        assert (again.known, again.upload_id, again.run_id, again.run) == (True, first.upload_id, first.run_id, "r")
     assert rows(engine) == before
 
 
@@ -225,7 +226,7 @@ def test_a_file_that_comes_during_an_analysis_is_in_it(engine, monkeypatch):
         return done
 
     def with_power(engine, run_id, frames, version, seen):
-        assert not power(engine, run_id, frames, version, [*seen, 99])
+        assert not power(engine, run_id, frames, version, seen - 1)
         return power(engine, run_id, frames, version, seen)
 
     monkeypatch.setattr(store, "save_results", slowly)

@@ -149,9 +149,8 @@ def describe(verdict: "Verdict", checked: bool) -> str:
     if checked:
         text = f"{verdict.file_name}: {verdict.format}, would store {account}"
     elif verdict.known:
-        text = (
-            f"{verdict.file_name}: already stored as upload {verdict.upload_id} of {where}, nothing changed; {account}"
-        )
+        what = f"{', '.join(verdict.run_changed)} of the run changed" if verdict.run_changed else "nothing changed"
+        text = f"{verdict.file_name}: already stored as upload {verdict.upload_id} of {where}, {what}; {account}"
     else:
         text = f"{verdict.file_name}: {verdict.format} stored as upload {verdict.upload_id} of {where}; {account}"
     text += f"\n  note: {verdict.message}" if verdict.message else ""

@@ -60,6 +60,9 @@ def backup(
     held = ", ".join(counted(count, _one(table)) for table, count in done.rows.items() if count)
     kept = f"; {counted(done.files, 'file')} of kept bytes" if with_files else ""
     say(f"{file}: whole; {held or 'no rows'}{kept}")
+    if done.unfinished:
+        numbers = ", ".join(map(str, done.unfinished))
+        say(f"beware: the analysis of run {numbers} was under way; in a store made of the copy, doctor finishes it")
     if done.missing:
         say(f"beware: {done.missing} kept files are missing in the store itself; profsvc doctor says which")
 

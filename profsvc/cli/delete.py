@@ -1,6 +1,7 @@
 """``delete``, ``undelete`` and ``reparse``: files and runs out of the store, back into it, and read again."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -44,8 +45,7 @@ def delete(
         store.delete_run(engine, run_id)
         say(f"run {run!r} (id {run_id}) deleted with {counted(len(uploads), 'upload')}; {_way_back(list(uploads))}")
         return
-    store.delete_upload(engine, upload)
-    pipeline.analyze(engine, run_id)
+    store.delete_upload(engine, upload, partial(pipeline.analyze, engine))
     say(f"{what} {run!r} (id {run_id}) deleted; {_way_back([upload])}")
 
 
@@ -84,7 +84,8 @@ def undelete(
     files = files_of(engine)
     for number in uploads:
         verdict = pipeline.undelete(engine, files, number)
-        say(f"upload {number} ({verdict.file_name}) is back in run {verdict.run!r} (id {verdict.run_id})")
+        back = "was back already" if verdict.known else "is back"
+        say(f"upload {number} ({verdict.file_name}) {back} in run {verdict.run!r} (id {verdict.run_id})")
 
 
 def reparse(

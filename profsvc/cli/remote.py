@@ -23,8 +23,9 @@ def sending(
     service: "Client", how: "Reading", keeps: bool = True
 ) -> "Callable[[BinaryIO, str, Progress | None, RunInfo], Verdict | None]":
     """Return what sends a file to a service; None for one that has to wait, where it ``keeps`` those."""
-    # Files of a run that nobody named come together, though the service cannot say yet what it is called.
-    common = {"run": f"waited-{secrets.token_hex(4)}"}
+    # Files of a run that nobody named come together, though the service cannot say yet what it is called. One whose
+    # answer was lost is there already, in a run of its own.
+    common = {"run": f"waited-{secrets.token_hex(4)}", "anywhere": 1}
     waited = False
 
     def send(stream: BinaryIO, name: str, progress: "Progress | None", info: "RunInfo") -> "Verdict | None":

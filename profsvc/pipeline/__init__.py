@@ -35,6 +35,7 @@ __all__ = [
     "check",
     "demo_files",
     "demo_runs",
+    "finish",
     "ingest",
     "reparse",
     "undelete",
@@ -45,7 +46,10 @@ Progress = Callable[[int], None]
 
 @dataclass
 class Verdict:
-    """What a reader made of a file, whether it was stored or only checked."""
+    """What a reader made of a file, whether it was stored or only checked.
+
+    ``run_changed``: what was written on the run of a file that is ``known``, as its options say.
+    """
 
     file_name: str
     sha256: str = ""
@@ -66,6 +70,7 @@ class Verdict:
     facts: dict[str, str] = field(default_factory=dict)
     characterized: set[str] = field(default_factory=set)
     warnings: list[str] = field(default_factory=list)
+    run_changed: list[str] = field(default_factory=list)
 
 
 def _read(stream: BinaryIO, how: Reading, verdict: Verdict) -> Iterator[Batch]:
@@ -139,16 +144,18 @@ def ingest(
     progress: Progress | None = None,
     files: store.Files | None = None,
 ) -> Verdict:
-    """Store a file in one transaction, then analyse its run; the same bytes are stored once, and kept in ``files``.
+    """Store a file in one transaction, then analyse its run; a run has the same bytes once. They are kept in ``files``.
 
-    Where a server goes meanwhile, the file is read and stored again: that is safe, for its bytes are known.
+    Where a server goes meanwhile, the file is read and stored again: that is safe, for its bytes are known. What was
+    stored and not analysed, because of a kill between the two, is analysed when the bytes come again.
     """
     with store.arriving(source, partial(store.spool_of, files), progress) as arrival:
 
         def attempt() -> tuple[Verdict, store.Stored]:
             verdict = Verdict(file_name)
             # A file of another length than all in the store is none of them: it is hashed while it is read.
-            known = store.find_upload(engine, arrival.sha256) if store.has_size(engine, arrival.size) else None
+            sized = store.has_size(engine, arrival.size)
+            known = store.find_upload(engine, arrival.sha256, run) if sized else None
             stored = known or _store(engine, arrival, run, how, files, verdict)
             verdict.sha256 = arrival.sha256
             return verdict, stored
@@ -158,22 +165,36 @@ def ingest(
         except InputError as error:
             _note_refusal(engine, run, file_name, arrival.sha256, error)
             raise
-        form = store.upload(engine, stored.upload_id)["format"] if stored.known else verdict.format
-        if form == formats.memory_trace.NAME:
-            here = partial(memory_traces.this_or_kept, arrival, files)
-            store.repeated(engine, partial(memory_traces.simulate_traces, engine, stored.run_id, here))
+        here = partial(memory_traces.this_or_kept, arrival, files)
+        store.repeated(engine, partial(_finish, engine, stored.run_id, here))
     verdict.known, verdict.upload_id = stored.known, stored.upload_id
     verdict.run_id, verdict.run = stored.run_id, stored.run
     if verdict.known:
-        verdict = _recalled(engine, verdict, how)
-    # A run whose analysis was cut short is analysed when its bytes come again.
-    if not verdict.known or store.select(engine, "v1_runs", run_id=stored.run_id)[0]["analysis_version"] is None:
-        store.repeated(engine, partial(analyze, engine, stored.run_id))
+        verdict = _recalled(engine, verdict, how, run.device)
+        told = partial(store.describe_run, engine, stored.run_id, run)
+        verdict.run_changed = store.repeated(engine, told)
     if verdict.characterized:
         devices = ", ".join(sorted(verdict.characterized))
         advice = f"measured: {devices}; recompute the runs on it with: profsvc analyze --all"
         verdict.message = f"{verdict.message}; {advice}" if verdict.message else advice
     return verdict
+
+
+def _finish(engine: "Engine", run_id: int, opened: memory_traces.Opened) -> bool:
+    """Compute what is not finished of a run, whatever cut it short; tell whether there was anything."""
+    memory_traces.simulate_traces(engine, run_id, opened)
+    if wanted := run_id in store.unfinished(engine, run_id):
+        analyze(engine, run_id)
+    return wanted
+
+
+@store.on_kept_connections
+def finish(engine: "Engine", files: store.Files) -> dict[int, list[str]]:
+    """Compute what is not finished of all runs; return what that was."""
+    waiting = store.unfinished(engine)
+    for run_id in waiting:
+        store.repeated(engine, partial(_finish, engine, run_id, memory_traces.kept_in(files)))
+    return waiting
 
 
 def _note_refusal(engine: "Engine", run: store.RunInfo, file_name: str, sha256: str, error: InputError) -> None:
@@ -211,14 +232,15 @@ def _lastly(work: Callable[[], None]) -> Iterator[Batch]:
     yield from ()
 
 
-def _recalled(engine: "Engine", verdict: Verdict, how: Reading) -> Verdict:
+def _recalled(engine: "Engine", verdict: Verdict, how: Reading, device: str | None = None) -> Verdict:
     """Fill a verdict on bytes that are stored already from what was stored then."""
     row = store.upload(engine, cast("int", verdict.upload_id))
     for name in ("format", "lines", "lines_stored", "lines_skipped", "lines_rejected", "message"):
         setattr(verdict, name, row[name])
     verdict.launches = int(row["launches"])
     verdict.facts = json.loads(row["facts"])
-    if kept := _kept(verdict, how, on_a_clock=row["samples"] > 0 or row["format"] == formats.marks.NAME):
+    on_a_clock = row["samples"] > 0 or row["format"] == formats.marks.NAME
+    if kept := _kept(verdict, how, device, on_a_clock=on_a_clock):
         verdict.message = f"{verdict.message}; {kept}" if verdict.message else kept
     return verdict
 
@@ -227,20 +249,34 @@ def _recalled(engine: "Engine", verdict: Verdict, how: Reading) -> Verdict:
 def reparse(engine: "Engine", files: store.Files, upload_id: int) -> tuple[Verdict, Verdict]:
     """Read the kept bytes of an upload again, with today's readers, and analyse its run; return it before and after.
 
-    The upload, its run, its time and the options it was read with stay. If it cannot be read now, nothing changes.
+    The upload, its run, its time and the options it was read with stay. If it cannot be read now, nothing changes: its
+    rows and the results of its run are replaced in one transaction.
     """
     row = store.upload(engine, upload_id)
     same: tuple[str, ...] = ("sha256", "format", "upload_id", "run_id", "launches", "samples", "message")
     same += ("lines", "lines_stored", "lines_skipped", "lines_rejected")
     then = Verdict(row["file_name"], **{name: row[name] for name in same})
-    return then, _read_again(engine, files, row, store.rereading(upload_id, row["run_id"]))
+    clear = store.rereading(upload_id, row["run_id"])
+    return then, store.repeated(engine, partial(_read_again, engine, files, row, clear))
 
 
 @store.on_kept_connections
 def undelete(engine: "Engine", files: store.Files, upload_id: int) -> Verdict:
-    """Read the kept bytes of a deleted upload again, under its number and in its run, and analyse that."""
-    row = store.deleted_upload(engine, upload_id)
-    return _read_again(engine, files, row, store.restoring(row))
+    """Read the kept bytes of a deleted upload again, under its number and in its run, and analyse that.
+
+    All of it is one transaction. What is back already, as after a kill between two of them, stays so, and is ``known``.
+    """
+
+    def attempt() -> Verdict:
+        if store.select(engine, "v1_uploads", upload_id=upload_id):
+            row = store.upload(engine, upload_id)
+            run = store.select(engine, "v1_runs", run_id=row["run_id"])[0]["name"]
+            about = {"known": True, "upload_id": upload_id, "run_id": row["run_id"], "run": run}
+            return _recalled(engine, Verdict(row["file_name"], row["sha256"], **about), AS_IT_IS)
+        record = store.deleted_upload(engine, upload_id)
+        return _read_again(engine, files, record, store.restoring(record))
+
+    return store.repeated(engine, attempt)
 
 
 def _read_again(
@@ -257,10 +293,13 @@ def _read_again(
             *(row["upload_id"], row["received_at"]),
         )
         run = store.RunInfo(run_id=row["run_id"], device=device)
-        stored = store.write_upload(engine, upload, run, chain([first], batches), prepare)
+
+        def complete(run_id: int) -> None:
+            memory_traces.simulate_traces(engine, run_id, memory_traces.kept_in(files))
+            analyze(engine, run_id)
+
+        stored = store.write_upload(engine, upload, run, chain([first], batches), prepare, complete)
     verdict.upload_id, verdict.run_id, verdict.run = stored.upload_id, stored.run_id, stored.run
-    memory_traces.simulate_traces(engine, stored.run_id, memory_traces.kept_in(files))
-    analyze(engine, stored.run_id)
     return verdict
 
 
@@ -269,18 +308,22 @@ def _told(batch: Batch, device: str | None) -> Batch:
     return batch if device is None else replace(batch, facts={**batch.facts, "given_device": device})
 
 
-def _kept(verdict: Verdict, how: Reading, *, on_a_clock: bool) -> str:
+def _kept(verdict: Verdict, how: Reading, device: str | None, *, on_a_clock: bool) -> str:
     """Say how a stored file was read, and that it stays so where it is given with other options now."""
     then, now = ({option: facts.get(n, "") for n, option in OPTIONS.items()} for facts in (verdict.facts, how.said()))
     # Without samples or marks there is nothing that these options act on.
     other = [option for option in OPTIONS.values() if now[option] != then[option] and on_a_clock]
-    if how.form not in (None, verdict.format):
-        other.append("--format")
-        then["--format"] = verdict.format
+    for option, given, was in (
+        ("--format", how.form, verdict.format),
+        ("--device", device, verdict.facts.get("given_device", "")),
+    ):
+        if given not in (None, was):
+            other.append(option)
+            then[option] = was
     if not other:
         return ""
-    was = ", ".join(f"{option} {then[option]}" if then[option] else f"no {option}" for option in other)
+    said = ", ".join(f"{option} {then[option]}" if then[option] else f"no {option}" for option in other)
     return (
-        f"it was read with {was} and is kept as it was read then; to read it otherwise, delete it with: "
+        f"it was read with {said} and is kept as it was read then; to read it otherwise, delete it with: "
         f"profsvc delete {verdict.run_id} --upload {verdict.upload_id}, and upload it again"
     )

@@ -50,6 +50,7 @@ def analyze(engine: "Engine", run_id: int, progress: Progress | None = None, *, 
 
 def _analyze_launches(engine: "Engine", run_id: int) -> int | None:
     """Recompute what is known of the launches of a run; None where it has other files by now."""
+    changes = store.changes_of(engine, run_id)
     uploads = store.select(engine, "v1_uploads", run_id=run_id)
     tools = {upload["upload_id"]: str(upload["format"]).split("-")[0] for upload in uploads if upload["launches"]}
     launches, lent = _measured(engine, run_id, tools)
@@ -63,9 +64,9 @@ def _analyze_launches(engine: "Engine", run_id: int) -> int | None:
     results = chain(results, of_kernels)
     figures: list[pd.DataFrame] = []
     parts = chain(_noting_devices(results, launches, figures), memory_traces.rows_of_run(engine, run_id))
-    if not store.save_results(engine, run_id, parts, analysis.VERSION, [upload["upload_id"] for upload in uploads]):
+    parts = chain(parts, _describing_devices(engine, figures))
+    if not store.save_results(engine, run_id, parts, analysis.VERSION, changes):
         return None
-    _describe_devices(engine, figures)
     return sum(int(upload["launches"]) for upload in uploads)
 
 
@@ -136,9 +137,10 @@ def _noting_devices(
         yield part
 
 
-def _describe_devices(engine: "Engine", said: list[pd.DataFrame]) -> None:
-    """Keep what the export says of its devices themselves."""
+def _describing_devices(engine: "Engine", said: list[pd.DataFrame]) -> Iterator[dict[str, pd.DataFrame]]:
+    """Keep what the export says of its devices themselves, before the results count as finished; yield no results."""
     for device_id, group in pd.concat(said).groupby("device_id") if said else ():
         known = {str(name): value for name, value in group.groupby("counter")["value"].max().items()}
         sms = known.pop("sm_count", None)
         store.describe_device(engine, int(str(device_id)), None if sms is None else int(sms), known)
+    yield from ()

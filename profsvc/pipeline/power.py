@@ -57,9 +57,10 @@ def analyze_power(engine: "Engine", run_id: int, *, asked: bool = False) -> Mapp
     with it. A run with very long logs is analysed only where that was ``asked`` for; else what to do is stored.
     """
     while True:
-        seen = [upload["upload_id"] for upload in store.select(engine, "v1_uploads", run_id=run_id)]
+        seen = store.changes_of(engine, run_id)
         frames = power_of_run(engine, run_id) if asked else _waiting(engine, run_id) or power_of_run(engine, run_id)
-        if not frames or store.save_power(engine, run_id, frames, power.VERSION, seen):
+        wanted = bool(frames) or store.OF_POWER in store.unfinished(engine, run_id).get(run_id, [])
+        if not wanted or store.save_power(engine, run_id, frames, power.VERSION, seen):
             return frames
 
 

@@ -13,6 +13,7 @@ from sqlalchemy import Engine
 from profsvc.errors import ServiceError, StoreVersionError
 from profsvc.store import reader_role
 from profsvc.store.arrival import Arrival, arriving, write_out
+from profsvc.store.belonging import RunInfo, Stored, UploadInfo, describe_run, find_upload
 from profsvc.store.big import (
     count,
     kernels_by_time,
@@ -34,6 +35,7 @@ from profsvc.store.deleted import (
 )
 from profsvc.store.deliveries import Delivered, keep_delivery
 from profsvc.store.engine import address, file_of, make_engine, on_kept_connections, one_state, set_journal, url_of
+from profsvc.store.finished import OF_POWER, changes_of, unfinished
 from profsvc.store.health import Check, examine
 from profsvc.store.history import (
     criterion_of_kernel,
@@ -50,7 +52,7 @@ from profsvc.store.kernel_metrics import kernel_metrics, kernel_shapes, kernel_t
 from profsvc.store.kernel_power import mean_counters, powers_of_loads
 from profsvc.store.launch_list import LAUNCH_ORDERS, list_launches
 from profsvc.store.lists import FILTERS, MOST_ROWS, Condition, Page, key_of, kinds_of, list_view, statement_of
-from profsvc.store.load import RunInfo, Stored, UploadInfo, find_upload, write_upload
+from profsvc.store.load import write_upload
 from profsvc.store.memory_traces import StoredTrace, save_trace, traces_of_run
 from profsvc.store.migrate import current, head, is_ready, state, upgrade
 from profsvc.store.nights import (
@@ -158,6 +160,7 @@ __all__ = [
     "LAUNCH_ORDERS",
     "MOST_PREDICTIONS",
     "MOST_ROWS",
+    "OF_POWER",
     "ORDERS",
     "SCOPES",
     "UNCHANGED",
@@ -188,6 +191,7 @@ __all__ = [
     "aged_runs",
     "arriving",
     "backup",
+    "changes_of",
     "characterizations",
     "clocks_of_run",
     "column_kinds",
@@ -205,6 +209,7 @@ __all__ = [
     "deleted_upload",
     "deleted_uploads",
     "describe_device",
+    "describe_run",
     "device_attributes",
     "durations_of_kernel",
     "enable_schedule",
@@ -223,6 +228,7 @@ __all__ = [
     "head",
     "holding",
     "is_closed",
+    "is_current",
     "is_server",
     "is_server_of",
     "keep_delivery",
@@ -313,6 +319,7 @@ __all__ = [
     "traces_of_run",
     "traits_of_kernels",
     "transfers_by_kind",
+    "unfinished",
     "upgrade",
     "upload",
     "uploads",
@@ -343,6 +350,12 @@ def connect(url: str | None = None) -> Engine:
     if file is not None and not file.absolute().parent.is_dir():
         raise ServiceError(f"{file}: there is no folder {file.absolute().parent}; make it, or give another --store")
     return engine
+
+
+def is_current(engine: Engine) -> bool:
+    """Tell whether there is a store, with the schema and the views of this program; nothing is made or changed."""
+    file = file_of(engine)
+    return (file is None or file.exists()) and is_ready(engine)
 
 
 def open_store(

@@ -13,8 +13,9 @@ from typing import Any
 from sqlalchemy import Connection, Engine, bindparam, insert, text
 
 from profsvc.errors import NotFoundError, ServiceError, UsageError
-from profsvc.store.engine import reading, writing
-from profsvc.store.load import now
+from profsvc.store.belonging import RunInfo, found_upload, now
+from profsvc.store.engine import reading, within, writing
+from profsvc.store.load import Complete
 from profsvc.store.names import Names
 from profsvc.store.results import clear_results, clear_upload
 from profsvc.store.same_report import settle_pages
@@ -49,8 +50,11 @@ def _alone(connection: Connection, run_id: int) -> bool:
     return connection.execute(query, {"run_id": run_id}).first() is not None
 
 
-def delete_upload(engine: Engine, upload_id: int) -> None:
-    """Delete a file with all its rows, and the results of its run, which were computed with it."""
+def delete_upload(engine: Engine, upload_id: int, complete: Complete = lambda run_id: None) -> None:
+    """Delete a file with all its rows, and the results of its run, which were computed with it.
+
+    ``complete`` computes those of the rest in the same transaction: nobody sees the run without.
+    """
     with writing(engine) as connection:
         for row in _uploads(connection, [upload_id]):
             _alone(connection, row["run_id"])
@@ -61,6 +65,8 @@ def delete_upload(engine: Engine, upload_id: int) -> None:
         clear_upload(connection, upload_id)
         clear_results(connection, found[0]["run_id"])
         settle_pages(connection, found[0]["run_id"])
+        with within(engine, connection):
+            complete(found[0]["run_id"])
 
 
 def delete_run(engine: Engine, run_id: int) -> None:
@@ -99,19 +105,20 @@ def deleted_uploads(engine: Engine) -> list[dict[str, Any]]:
 
 
 def deleted_upload(engine: Engine, upload_id: int) -> dict[str, Any]:
-    """Return the record of a deleted file; raise `ServiceError` if its bytes were uploaded again since."""
+    """Return the record of a deleted file; raise `ServiceError` if its bytes came into its run again since."""
     records = {row["upload_id"]: row for row in deleted_uploads(engine)}
     if upload_id not in records:
         listed = ", ".join(map(str, records)) or "none"
         raise NotFoundError(f"no deleted upload has the number {upload_id}; those that can be had back: {listed}")
     row = records[upload_id]
     with reading(engine) as connection:
-        query = text("SELECT upload_id FROM uploads WHERE sha256 = :sha256")
-        if (again := connection.execute(query, row).scalar()) is not None:
-            raise ServiceError(
-                f"{row['file_name']}: its bytes were uploaded again as upload {again}; delete that one first, "
-                "or leave it as it is"
-            )
+        places = (RunInfo(run_id=row["run_id"]), RunInfo(row["project"], row["run"]))  # or a new run of that name
+        again = next(filter(None, (found_upload(connection, row["sha256"], place) for place in places)), None)
+    if again is not None:
+        raise ServiceError(
+            f"{row['file_name']}: its bytes were uploaded again as upload {again.upload_id}; delete that one first, "
+            "or leave it as it is"
+        )
     return row
 
 

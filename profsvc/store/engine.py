@@ -3,7 +3,7 @@
 import sqlite3
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from functools import partial, wraps
 from pathlib import Path
@@ -24,6 +24,8 @@ Asked = ParamSpec("Asked")
 Answered = TypeVar("Answered")
 _SHARED: ContextVar[Connection | None] = ContextVar("shared", default=None)
 """The connection of the question that is being answered."""
+_WITHIN: ContextVar[tuple[Engine, Connection] | None] = ContextVar("within", default=None)
+"""The transaction that all of a piece of work goes into."""
 
 
 class _Kept(NamedTuple):
@@ -234,7 +236,11 @@ def has_journal(connection: Connection) -> bool:
 
 @contextmanager
 def reading(engine: Engine) -> Iterator[Connection]:
-    """Give a connection in a transaction that only reads."""
+    """Give a connection in a transaction that only reads, or the one that all of a piece of work goes into."""
+    if (own := _own(engine)) is not None:
+        with plain_errors(engine):
+            yield own
+        return
     shared = _SHARED.get()
     if shared is not None and shared.engine is engine:
         with plain_errors(engine):
@@ -302,12 +308,12 @@ def one_state(
     @wraps(question)
     def answered(engine: Engine, /, *args: Asked.args, **options: Asked.kwargs) -> Answered:
         shared = _SHARED.get()
-        if shared is not None and shared.engine is engine:
+        if _own(engine) is not None or (shared is not None and shared.engine is engine):
             return question(engine, *args, **options)
         server_keeps = engine.dialect.name == "postgresql"
-        # What is set for one question on a server's connection would hold for the next.
-        opened = engine.connect() if server_keeps else _connected(engine, writes=False)
-        with plain_errors(engine), opened as connection:
+        with plain_errors(engine), ExitStack() as opened:
+            # What is set for one question on a server's connection would hold for the next.
+            connection = opened.enter_context(engine.connect() if server_keeps else _connected(engine, writes=False))
             if server_keeps:
                 connection.execution_options(isolation_level="REPEATABLE READ")
             with connection.begin():
@@ -326,6 +332,10 @@ def writing(engine: Engine, attached: Mapping[str, Path] | None = None) -> Itera
 
     ``attached`` are SQLite files to be read from beside the store, by the name of their schema.
     """
+    if (own := _own(engine)) is not None and not attached:
+        with plain_errors(engine):
+            yield own
+        return
     # What is attached stays so until the connection ends.
     connected = partial(_opened if attached else _connected, engine, writes=True)
     with turn(engine), plain_errors(engine), connected() as connection:
@@ -336,6 +346,24 @@ def writing(engine: Engine, attached: Mapping[str, Path] | None = None) -> Itera
             driver.execute("PRAGMA main.cache_size = -4096")  # rows are only put behind the others
         with connection.begin():
             yield connection
+
+
+def _own(engine: Engine) -> Connection | None:
+    within = _WITHIN.get()
+    return within[1] if within is not None and within[0] is engine else None
+
+
+@contextmanager
+def within(engine: Engine, connection: Connection) -> Iterator[None]:
+    """Let all that is read and written meanwhile go into this open transaction: all of it is kept, or nothing.
+
+    So others see rows and what was computed with them change at once, and a kill leaves both as they were.
+    """
+    token = _WITHIN.set((engine, connection))
+    try:
+        yield
+    finally:
+        _WITHIN.reset(token)
 
 
 @contextmanager

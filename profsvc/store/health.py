@@ -14,6 +14,7 @@ from sqlalchemy import Engine, text
 from profsvc.errors import ProfsvcError, counted
 from profsvc.store import kept, sandbox, upkeep
 from profsvc.store.engine import LOCAL, file_of, file_system, journal_of, plain_errors, reading, wal_is_safe
+from profsvc.store.finished import unfinished
 from profsvc.store.kept import Files
 from profsvc.store.migrate import head, state
 
@@ -171,16 +172,16 @@ def _analysed(version: str) -> Look:
         query = "SELECT r.run_id, x.text FROM runs r LEFT JOIN texts x ON x.text_id = r.version_id ORDER BY r.run_id"
         with reading(engine) as connection:
             rows = connection.execute(text(query)).all()
+        waiting = unfinished(engine)
+        cut = {str(number): f"{number} ({' and '.join(parts)})" for number, parts in waiting.items()}
+        old = {str(number): str(number) for number, by in rows if version and by not in (None, version)}
         other = "runs whose newest is of another version than today's"
-        for what, numbers in (
-            ("runs without one", [str(number) for number, by in rows if by is None]),
-            (other, [str(number) for number, by in rows if version and by not in (None, version)]),
-        ):
-            if numbers:
-                more = f" and {len(numbers) - SHOWN} more" if len(numbers) > SHOWN else ""
-                fix = "profsvc analyze " + ("--all" if more else " ".join(numbers))
-                yield Check("analysis", "warn", f"{what}: {', '.join(numbers[:SHOWN])}{more}", fix)
-        if all(by == version or (by and not version) for _, by in rows):
+        for what, runs in (("runs whose analysis is not finished", cut), (other, old)):
+            if runs:
+                more = f" and {len(runs) - SHOWN} more" if len(runs) > SHOWN else ""
+                fix = "profsvc analyze " + ("--all" if more else " ".join(runs))
+                yield Check("analysis", "warn", f"{what}: {', '.join([*runs.values()][:SHOWN])}{more}", fix)
+        if not cut and not old:
             yield Check("analysis", "ok", "every run has one")
 
     return analysis
@@ -192,14 +193,17 @@ def _kept(deep: bool) -> Look:
             yield Check("keeping", "warn", "off: what comes in now cannot be read again", "unset PROFSVC_KEEP")
         with reading(engine) as connection:
             rows = connection.execute(text("SELECT sha256, upload_id FROM uploads")).all()
-        wanted = {str(sha256): int(number) for sha256, number in rows}
+        wanted: dict[str, list[int]] = {}
+        for sha256, number in rows:
+            wanted.setdefault(str(sha256), []).append(int(number))
         lying = kept.blobs(files)
-        missing = sorted(number for sha256, number in wanted.items() if sha256 not in lying)
+        missing = sorted(number for sha256, numbers in wanted.items() if sha256 not in lying for number in numbers)
         fix = "upload these files again after: profsvc delete RUN --upload N" if missing else ""
         words = counted(len(lying), "file") + (f"; missing for {_listed('upload', missing)}" if missing else "")
         yield Check("kept bytes", "warn" if missing else "ok", words, fix)
         if deep:
-            damaged = sorted(wanted.get(s, 0) for s in lying if (wrong := kept.damage(files, s)) and wrong != "missing")
+            broken = [sha256 for sha256 in lying if kept.damage(files, sha256) not in ("", "missing")]
+            damaged = sorted(number for sha256 in broken for number in wanted.get(sha256, [0]))
             yield _damage(damaged, len(lying))
 
     return kept_bytes

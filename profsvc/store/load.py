@@ -1,27 +1,35 @@
 """Write an upload: one file, one transaction, batch by batch, so that memory does not grow with the file.
 
-An upload is known by the SHA-256 of its bytes as given. The same bytes are stored once, whoever gives them and how
-often; a file that fails half way leaves nothing behind.
+An upload is known by its run and the SHA-256 of its bytes as given. Into one run the same bytes are stored once,
+whoever gives them and how often; a file that fails half way leaves nothing behind.
 """
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from itertools import chain
-from pathlib import PurePath
 from typing import Any
 
 import pandas as pd
 from sqlalchemy import Connection, Engine, insert, text
 from sqlalchemy.exc import IntegrityError
 
-from profsvc.errors import DomainError, InputError, NotFoundError, ServiceError
+from profsvc.errors import DomainError, InputError, ServiceError
 from profsvc.store.behind import behind, cancelling
+from profsvc.store.belonging import (
+    RunInfo,
+    Stored,
+    UploadInfo,
+    alone_with,
+    describe,
+    find_upload,
+    found_upload,
+    now,
+    run_of,
+)
 from profsvc.store.bulk import insert_rows
 from profsvc.store.encode import Encoder
-from profsvc.store.engine import file_of, reading, writing
+from profsvc.store.engine import file_of, within, writing
 from profsvc.store.names import Names
 from profsvc.store.same_capture import settle
 from profsvc.store.same_report import same_report
@@ -33,16 +41,12 @@ from profsvc.store.wide import first_without_launch
 from profsvc.tables import Batch, check, check_wide
 
 Prepare = Callable[[Connection], None]
+Complete = Callable[[int], object]
 # A file of so many rows is kept in memory until it is stored.
 SHORT = 20_000
 # So many cells of a wide page weigh as a row.
 CELLS_A_ROW = 10
 LINES = ("lines_stored", "lines_skipped", "lines_rejected")
-_FOUND = """
-    SELECT u.upload_id, u.run_id, r.name AS run, u.launches, u.lines, u.lines_stored, u.lines_skipped,
-           u.lines_rejected, u.status, u.message
-    FROM uploads u JOIN runs r ON r.run_id = u.run_id WHERE u.sha256 = :sha256
-"""
 _LOST = {
     table: f"SELECT min(m.{key}) FROM {table} m WHERE m.{key} > :first AND m.{key} < :end"
     f" AND NOT EXISTS (SELECT 1 FROM launches l WHERE l.launch_id = m.{key})"
@@ -50,86 +54,28 @@ _LOST = {
 }
 
 
-@dataclass(frozen=True)
-class UploadInfo:
-    """What is known of a file before it is read; its number and time only if it was in the store before."""
-
-    file_name: str
-    sha256: str
-    size_bytes: int
-    format: str
-    upload_id: int | None = None
-    received_at: str | None = None
-
-
-@dataclass(frozen=True)
-class RunInfo:
-    """The run that a file belongs to.
-
-    ``run_id`` names a run that exists. Else ``project`` and ``name`` name one, new or not. Without a name the file
-    begins a new run that takes the name of the file. What is given replaces what the run has.
-    """
-
-    project: str = "default"
-    name: str | None = None
-    run_id: int | None = None
-    device: str | None = None
-    host: str | None = None
-    commit_id: str | None = None
-    started_at: str | None = None
-    tags: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Stored:
-    """What is in the store of a file; ``known`` if it was there before."""
-
-    upload_id: int
-    run_id: int
-    run: str
-    launches: int
-    lines: int
-    lines_stored: int
-    lines_skipped: int
-    lines_rejected: int
-    status: str
-    message: str
-    known: bool = False
-
-
-def now() -> str:
-    """Return the time, UTC, as the store writes it."""
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def find_upload(engine: Engine, sha256: str) -> Stored | None:
-    """Return the upload of these bytes, None if they are not stored."""
-    with reading(engine) as connection:
-        return _found(connection, sha256)
-
-
-def _found(connection: Connection, sha256: str, known: bool = True) -> Stored | None:
-    row = connection.execute(text(_FOUND), {"sha256": sha256}).mappings().first()
-    return Stored(**row, known=known) if row else None
-
-
 def write_upload(
-    engine: Engine, upload: UploadInfo, run: RunInfo, batches: Iterable[Batch], prepare: Prepare | None = None
+    engine: Engine,
+    upload: UploadInfo,
+    run: RunInfo,
+    batches: Iterable[Batch],
+    prepare: Prepare | None = None,
+    complete: Complete = lambda run_id: None,
 ) -> Stored:
     """Store a file: all of it, or nothing if anything goes wrong on the way, in ``batches`` too.
 
-    A file that was in the store before is given with its number, and with what must ``prepare`` the store for it in
-    the same transaction, such as to clear what was read from it then.
+    A file that was in the store before is given with its number, with what must ``prepare`` the store for it in the
+    same transaction, such as to clear what was read from it then, and with what must be ``complete`` of its run then.
     """
     waiting = iter(batches)
     first = _first(waiting)
     try:
         if file_of(engine) is None or sum(map(_rows, first)) <= SHORT:
-            return _write(engine, upload, run, chain(first, waiting), prepare)
-        return _stage(engine, upload, run, chain(first, waiting), prepare)
+            return _write(engine, upload, run, chain(first, waiting), prepare, complete)
+        return _stage(engine, upload, run, chain(first, waiting), prepare, complete)
     except ServiceError as error:
         # On a server two transactions may both find nothing; the second to insert the bytes fails, and is told.
-        if isinstance(error.__cause__, IntegrityError) and (known := find_upload(engine, upload.sha256)):
+        if isinstance(error.__cause__, IntegrityError) and (known := find_upload(engine, upload.sha256, run)):
             return known
         raise
 
@@ -150,22 +96,28 @@ def _first(batches: Iterator[Batch]) -> list[Batch]:
     return taken
 
 
-def _prepared(connection: Connection, upload: UploadInfo, prepare: Prepare | None) -> Stored | None:
-    """Do what must be done first; return the upload if its bytes are in the store already."""
+def _prepared(connection: Connection, upload: UploadInfo, run: RunInfo, prepare: Prepare | None) -> Stored | None:
+    """Do what must be done first; return the upload if its bytes are in the run already."""
+    alone_with(connection, upload.sha256)
     if prepare is not None:
         prepare(connection)
-    known = _found(connection, upload.sha256)
+    known = found_upload(connection, upload.sha256, run)
     if known and prepare is not None:
         raise ServiceError(f"{upload.file_name} was uploaded meanwhile, as upload {known.upload_id}; it stays so")
     return known
 
 
 def _write(
-    engine: Engine, upload: UploadInfo, run: RunInfo, batches: Iterable[Batch], prepare: Prepare | None
+    engine: Engine,
+    upload: UploadInfo,
+    run: RunInfo,
+    batches: Iterable[Batch],
+    prepare: Prepare | None,
+    complete: Complete,
 ) -> Stored:
     """Store a file in the transaction that reads it."""
     with writing(engine) as connection:
-        if known := _prepared(connection, upload, prepare):
+        if known := _prepared(connection, upload, run, prepare):
             return known
         run_id, upload_id = _begin(connection, upload, run)
         with (
@@ -174,7 +126,7 @@ def _write(
         ):
             loading.read(batches)
             loading.finish(connection, run, run_id, upload.upload_id is not None)
-        return _stored(_found(connection, upload.sha256, known=False))
+        return _completed(engine, connection, upload, run_id, complete)
 
 
 @contextmanager
@@ -188,72 +140,40 @@ def _direct(connection: Connection) -> Iterator[Sink]:
 
 
 def _stage(
-    engine: Engine, upload: UploadInfo, run: RunInfo, batches: Iterable[Batch], prepare: Prepare | None
+    engine: Engine,
+    upload: UploadInfo,
+    run: RunInfo,
+    batches: Iterable[Batch],
+    prepare: Prepare | None,
+    complete: Complete,
 ) -> Stored:
     """Read a file before the transaction that stores it; only the names in it are kept as they come."""
-    if prepare is None and (known := find_upload(engine, upload.sha256)):
+    if prepare is None and (known := find_upload(engine, upload.sha256, run)):
         return known
     upload_id = upload.upload_id or reserve(engine)
     with staging(engine) as staged, behind(staged) as sink, closing(_Loading(engine, sink, upload_id, run)) as loading:
         loading.read(batches)
         with writing(engine, staged.files) as connection:
-            if known := _prepared(connection, upload, prepare):
+            if known := _prepared(connection, upload, run, prepare):
                 return known
             run_id, _ = _begin(connection, upload, run, upload_id)
             staged.copy(connection)
             loading.finish(connection, run, run_id, upload.upload_id is not None)
-            return _stored(_found(connection, upload.sha256, known=False))
+            return _completed(engine, connection, upload, run_id, complete)
 
 
-def _stored(found: Stored | None) -> Stored:
+def _completed(engine: Engine, connection: Connection, upload: UploadInfo, run_id: int, complete: Complete) -> Stored:
+    """Complete the run in the transaction that stores its file; return what is stored."""
+    with within(engine, connection):
+        complete(run_id)
+    found = found_upload(connection, upload.sha256, RunInfo(run_id=run_id), known=False)
     assert found is not None, "the row was just written"
     return found
 
 
-def _run(connection: Connection, run: RunInfo, upload: UploadInfo) -> int:
-    """Find or make the run. On a server another upload may make a run of that name meanwhile: then that is found."""
-    while (run_id := _existing(connection, run)) is None and (run_id := _made(connection, run, upload)) is None:
-        pass
-    return run_id
-
-
-def _made(connection: Connection, run: RunInfo, upload: UploadInfo) -> int | None:
-    name = run.name or _free_name(connection, run.project, upload.file_name)
-    query = text(
-        "INSERT INTO runs (project, name, created_at) VALUES (:project, :name, :created_at)"
-        " ON CONFLICT DO NOTHING RETURNING run_id"
-    )
-    return connection.execute(query, {"project": run.project, "name": name, "created_at": now()}).scalar()
-
-
-def _existing(connection: Connection, run: RunInfo) -> int | None:
-    """Find the run. On a server it is not deleted from here on, or is found no more."""
-    stays = " FOR KEY SHARE" if connection.dialect.name == "postgresql" else ""
-    if run.run_id is not None:
-        query = text(f"SELECT run_id FROM runs WHERE run_id = :run_id{stays}")
-        if connection.execute(query, {"run_id": run.run_id}).first() is None:
-            raise NotFoundError(f"no run has the number {run.run_id}")
-        return run.run_id
-    if run.name is None:
-        return None
-    query = text(f"SELECT run_id FROM runs WHERE project = :project AND name = :name{stays}")
-    return connection.execute(query, {"project": run.project, "name": run.name}).scalar()
-
-
-def _free_name(connection: Connection, project: str, file_name: str) -> str:
-    """Return the file's name without folder and suffixes, with a number behind it if a run has that name."""
-    stem = PurePath(file_name).name.split(".")[0] or "run"
-    query = text("SELECT name FROM runs WHERE project = :project AND substr(name, 1, :length) = :stem")
-    taken = set(connection.execute(query, {"project": project, "stem": stem, "length": len(stem)}).scalars())
-    number = 1
-    while (name := stem if number == 1 else f"{stem}-{number}") in taken:
-        number += 1
-    return name
-
-
 def _begin(connection: Connection, upload: UploadInfo, run: RunInfo, number: int | None = None) -> tuple[int, int]:
     """Write the run and what is known of the file; return the numbers of both."""
-    run_id = _run(connection, run, upload)
+    run_id = run_of(connection, run, upload.file_name)
     row = {
         "received_at": now(),
         **{name: value for name, value in vars(upload).items() if value is not None},
@@ -383,18 +303,8 @@ class _Loading:
         named = "(SELECT d.device_id FROM devices d WHERE d.device_id = runs.device_id AND d.name <> '')"
         told = run.device and not again
         replace = "coalesce(:device_id, device_id)" if told else f"coalesce({named}, :device_id, device_id)"
-        given = {name: getattr(run, name) for name in ("commit_id", "started_at")}
-        columns = "".join(f", {column} = coalesce(:{column}, {column})" for column in given)
-        query = f"UPDATE runs SET device_id = {replace}, host = coalesce(:given, host, :host){columns}"
+        query = f"UPDATE runs SET device_id = {replace}, host = coalesce(host, :host)"
+        query += ", changes = changes + 1"  # what was computed of the run has to be computed again
         found = {"device_id": device, "host": self.encoder.first_host}
-        connection.execute(
-            text(f"{query} WHERE run_id = :run_id"), {"run_id": run_id, "given": run.host, **given, **found}
-        )
-        for key, value in sorted(run.tags.items()):
-            connection.execute(
-                text(
-                    "INSERT INTO run_tags (run_id, key, value) VALUES (:run_id, :key, :value)"
-                    " ON CONFLICT (run_id, key) DO UPDATE SET value = excluded.value"
-                ),
-                {"run_id": run_id, "key": key, "value": value},
-            )
+        connection.execute(text(f"{query} WHERE run_id = :run_id"), {"run_id": run_id, **found})
+        describe(connection, run_id, run)

@@ -8,6 +8,7 @@ from sqlalchemy import Engine, insert, text
 
 from profsvc.store.bulk import insert_rows
 from profsvc.store.engine import writing
+from profsvc.store.finished import note_change
 from profsvc.store.read import select
 from profsvc.store.results import must_exist
 from profsvc.store.trace_schema import RATIOS, TRACES
@@ -35,6 +36,8 @@ def save_trace(
     with writing(engine) as connection:
         must_exist(connection, "uploads", "upload_id", upload_id)
         connection.execute(text("DELETE FROM traces WHERE upload_id = :upload_id"), {"upload_id": upload_id})
+        query = text("SELECT run_id FROM uploads WHERE upload_id = :upload_id")
+        note_change(connection, connection.execute(query, {"upload_id": upload_id}).scalar_one())
         connection.execute(insert(TRACES["traces"]).values(upload_id=upload_id, **about))
         rows = [(upload_id, number, *map(_known, draw)) for number, draw in enumerate(draws)]
         insert_rows(connection, "trace_draws", ("upload_id", "draw", *RATIOS, "dram_lines"), rows)

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, Engine, bindparam, text
 
 from profsvc.errors import NotFoundError, UsageError
+from profsvc.store.belonging import now
 from profsvc.store.engine import reading, writing
-from profsvc.store.load import now
 from profsvc.store.names import refuse_nul
 from profsvc.store.read import select
 

@@ -1,7 +1,7 @@
 """What the analysis of power and temperature reads of a run, and what it found."""
 
 import json
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,10 +12,11 @@ from sqlalchemy import Connection, Engine, text
 from profsvc.errors import DomainError, NotFoundError
 from profsvc.store.bulk import insert_rows, values
 from profsvc.store.engine import reading, writing
+from profsvc.store.finished import OF_POWER, counted_changes, mark_finished
 from profsvc.store.names import Names
 from profsvc.store.power_schema import FRAMES
 from profsvc.store.read import select, table
-from profsvc.store.results import must_exist, uploads_of
+from profsvc.store.results import must_exist
 from profsvc.store.timelines import chunks
 from profsvc.tables import Column
 
@@ -204,7 +205,7 @@ def _named(engine: Engine, kernel_ids: Iterable[int]) -> dict[int, tuple[str, st
 
 
 def save_power(
-    engine: Engine, run_id: int, frames: Mapping[str, pd.DataFrame], version: str, seen: Collection[int] | None = None
+    engine: Engine, run_id: int, frames: Mapping[str, pd.DataFrame], version: str, seen: int | None = None
 ) -> bool:
     """Write what an analysis of power found in a run, in place of what was there.
 
@@ -215,13 +216,14 @@ def save_power(
         _check(name, frame)
     with writing(engine) as connection:
         must_exist(connection, "runs", "run_id", run_id)
-        if seen is not None and uploads_of(connection, run_id) != set(seen):
+        if seen is not None and counted_changes(connection, run_id) != seen:
             return False
         texts = Names(connection, "texts")
         for name in FRAMES:
             connection.execute(text(f"DELETE FROM {name} WHERE run_id = :run_id"), {"run_id": run_id})
             if name in frames and len(frames[name]):
                 _save(connection, name, run_id, frames[name], texts, version)
+        mark_finished(connection, run_id, OF_POWER, texts[version,])
     return True
 
 

@@ -6,9 +6,9 @@ from typing import Any
 
 from sqlalchemy import Connection, Engine, bindparam, text
 
+from profsvc.store.belonging import now
 from profsvc.store.bulk import insert_rows
 from profsvc.store.engine import reading, writing
-from profsvc.store.load import now
 from profsvc.store.names import Names
 from profsvc.store.prediction_schema import TEXTS
 from profsvc.store.results import must_exist

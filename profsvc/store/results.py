@@ -3,7 +3,7 @@
 import json
 import pickle
 import tempfile
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from profsvc.errors import DomainError, NotFoundError
 from profsvc.store.bulk import factorized, values
 from profsvc.store.encode import EVENTS
 from profsvc.store.engine import writing
+from profsvc.store.finished import OF_LAUNCHES, counted_changes, mark_finished, note_change
 from profsvc.store.names import Names
 from profsvc.store.schema import POWER, RESULTS, STEP, WHOLE
 from profsvc.store.staging import Direct
@@ -62,9 +63,7 @@ Columns = dict[str, Any]
 Ints = npt.NDArray[np.int64]
 
 
-def save_results(
-    engine: Engine, run_id: int, parts: Iterable[Results], version: str, seen: Collection[int] | None = None
-) -> bool:
+def save_results(engine: Engine, run_id: int, parts: Iterable[Results], version: str, seen: int | None = None) -> bool:
     """Write the results of a run by one version of the analysis, which becomes the run's newest.
 
     They come in ``parts``, which wait outside the memory until all are there: the store is not locked meanwhile. Rows
@@ -73,7 +72,7 @@ def save_results(
     those of `COLUMNS`; beside them ``kernel`` or ``kernel_id`` may say which kernel a row is about. ``launch_id`` is
     null for rows about a kernel or about the whole run. A table without rows needs no columns.
 
-    Return whether they were written: they are not where the run has other uploads by now than those ``seen``.
+    Return whether they were written: they are not where the run has changed more often by now than was ``seen``.
     """
     with tempfile.SpooledTemporaryFile(max_size=IN_MEMORY) as waiting:
         for part in parts:
@@ -84,7 +83,7 @@ def save_results(
         waiting.seek(0)
         with writing(engine) as connection:
             must_exist(connection, "runs", "run_id", run_id)
-            if seen is not None and uploads_of(connection, run_id) != set(seen):
+            if seen is not None and counted_changes(connection, run_id) != seen:
                 return False
             texts = Names(connection, "texts")
             number = texts[version,]
@@ -93,6 +92,7 @@ def save_results(
                 _save_part(connection, run_id, pickle.load(waiting), number, texts)
             query = text("UPDATE runs SET version_id = :number WHERE run_id = :run_id")
             connection.execute(query, {"number": number, "run_id": run_id})
+            mark_finished(connection, run_id, OF_LAUNCHES, number)
     return True
 
 
@@ -227,6 +227,7 @@ def clear_results(connection: Connection, run_id: int) -> None:
     query = "DELETE FROM predictions WHERE run_before = :run_id OR run_after = :run_id"
     connection.execute(text(query), {"run_id": run_id})
     connection.execute(text("UPDATE runs SET version_id = NULL WHERE run_id = :run_id"), {"run_id": run_id})
+    note_change(connection, run_id)
 
 
 def clear_upload(connection: Connection, upload_id: int) -> None:

@@ -102,6 +102,7 @@ runs = table(
     text("created_at", nullable=False),
     ref("device_id", "devices.device_id"),
     ref("version_id", "texts.text_id"),
+    integer("changes", nullable=False, server_default="0"),
     UniqueConstraint("project", "name"),
     CheckConstraint("length(name) > 0", name="named"),
     sqlite_autoincrement=True,  # the number of a deleted run is not given again
@@ -113,12 +114,21 @@ run_tags = table(
     text("value", nullable=False),
     clustered=True,
 )
+# A part of the analysis of a run, and the count of the run's changes that it was computed at.
+finished_parts = table(
+    "finished_parts",
+    ref("run_id", "runs.run_id", cascade=True, primary_key=True),
+    text("part", primary_key=True),
+    integer("changes", nullable=False),
+    ref("version_id", "texts.text_id", nullable=False),
+    clustered=True,
+)
 uploads = table(
     "uploads",
     row_id("upload_id"),
     ref("run_id", "runs.run_id", cascade=True, nullable=False, index=True),
     text("file_name", nullable=False),
-    text("sha256", nullable=False, unique=True),
+    text("sha256", nullable=False, index=True),
     integer("size_bytes", nullable=False),
     text("format", nullable=False),
     text("tool"),
@@ -135,6 +145,7 @@ uploads = table(
     text("message", nullable=False),
     text("facts", nullable=False),
     text("received_at", nullable=False),
+    UniqueConstraint("run_id", "sha256"),
     CheckConstraint("length(sha256) = 64", name="sha256"),
     CheckConstraint("status IN ('stored', 'partial')", name="status"),
     CheckConstraint("lines = lines_stored + lines_skipped + lines_rejected", name="lines"),

@@ -115,7 +115,7 @@ SHAPES: dict[str, Shape] = {
         ),
     ),
     "v1_uploads": Shape(
-        "A file as it was uploaded, known by the SHA-256 of its bytes.",
+        "A file as it was uploaded into a run, known there by the SHA-256 of its bytes.",
         "uploads u LEFT JOIN timelines t ON t.upload_id = u.upload_id",
         tuple(
             (name, kind, TIMELINE.get(name, f"u.{name}"), meaning)

@@ -91,8 +91,8 @@ def timeline(engine: Engine, run_id: int) -> Timeline | None:
 def chunks(engine: Engine, query: str, **values: Any) -> Iterator[Sequence[Any]]:
     """Yield the rows of a query, some at a time."""
     with reading(engine) as connection:
-        streaming = connection.execution_options(stream_results=True)
-        yield from streaming.execute(text(query), values).partitions(ROWS_AT_ONCE)
+        streamed = text(query).execution_options(stream_results=True)  # set on the connection it would stay so
+        yield from connection.execute(streamed, values).partitions(ROWS_AT_ONCE)
 
 
 def _ordered(engine: Engine, upload_ids: list[int]) -> Timeline | None:

@@ -36,7 +36,8 @@ def measured_launches(engine: Engine, upload_ids: Iterable[int], *, measured: bo
             several += f" OR EXISTS ({_WIDE} BETWEEN :low AND :high)"
             some = connection.execute(text(several), bounds).first()
             if some or not measured:
-                result = connection.execution_options(stream_results=True).execute(query, {"upload_id": upload_id})
+                streamed = query.execution_options(stream_results=True)  # set on the connection it would stay so
+                result = connection.execute(streamed, {"upload_id": upload_id})
                 parts += [_typed(rows, list(kinds), kinds) for rows in result.partitions(LAUNCHES_AT_ONCE)]
     return pd.concat(parts, ignore_index=True)
 

@@ -13,9 +13,10 @@ from sqlalchemy import Connection, Engine, text
 
 from profsvc.errors import ServiceError, UsageError, counted
 from profsvc.store import kept
+from profsvc.store.belonging import now
 from profsvc.store.engine import explained, file_of, plain_errors, reading, turn, writing
+from profsvc.store.finished import unfinished
 from profsvc.store.kept import Files
-from profsvc.store.load import now
 from profsvc.store.schema import metadata
 from profsvc.store.staging import left_over
 
@@ -30,11 +31,15 @@ class Waste(NamedTuple):
 
 
 class Backup(NamedTuple):
-    """What a backup holds: rows by table, files of kept bytes, and those that should be there and are not."""
+    """What a backup holds: rows by table, files of kept bytes, those that should be there and are not.
+
+    ``unfinished`` are the runs whose analysis was under way, which the copy may lack.
+    """
 
     rows: dict[str, int]
     files: int
     missing: int
+    unfinished: list[int]
 
 
 def waste(engine: Engine, files: Files) -> Waste:
@@ -104,16 +109,22 @@ def backup(engine: Engine, target: Path, files: Files | None = None) -> Backup:
 
     With ``files`` the kept bytes go to ``<target>.files`` beside it. A server's store is written by ``pg_dump``.
     """
-    for path in (target, Path(f"{target}.files")):
+    beside = Path(f"{target}.files")
+    # What a backup that was killed brought there is whole, file by file, and is gone on with.
+    begun = files is not None and beside.is_dir() and {path.name for path in beside.iterdir()} <= {"blobs"}
+    for path in (target, *([] if begun else [beside])):
         if path.exists():
             raise UsageError(f"{path} exists; a backup replaces nothing, give another name")
-    with kept.using(files) if files else nullcontext():
-        with _arriving_at(target) as part:
-            rows = _dump(engine, part) if file_of(engine) is None else _copy(engine, part)
-        done = [] if files is None else _link(engine, files, Files(Path(f"{target.absolute()}.files")))
+    done: list[bool] = []
+    with kept.using(files) if files else nullcontext(), _arriving_at(target) as part:
+        waiting = unfinished(engine)
+        rows = _dump(engine, part) if file_of(engine) is None else _copy(engine, part)
+        waiting |= unfinished(engine)
+        if files is not None:  # before the store gets its name, which says that all is there
+            done = _link(engine, files, Files(beside.absolute()))
     with writing(engine) as connection:
         _note(connection, f"{now()} {target.absolute()}")
-    return Backup(rows, sum(done), len(done) - sum(done))
+    return Backup(rows, sum(done), len(done) - sum(done), sorted(waiting))
 
 
 @contextmanager
@@ -186,10 +197,13 @@ def _link(engine: Engine, files: Files, target: Files) -> list[bool]:
         if sha256 in lying:
             blob = target.blob(sha256)
             blob.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if blob.exists():
+                continue
             try:
                 os.link(lying[sha256], blob)  # a blob never changes, so a second name is as good as a copy
             except OSError:
-                shutil.copyfile(lying[sha256], blob)
+                shutil.copyfile(lying[sha256], part := blob.with_suffix(".part"))
+                part.replace(blob)
     getattr(os, "sync", lambda: None)()
     return done
 

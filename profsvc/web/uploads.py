@@ -1,7 +1,8 @@
 """``POST /v1/uploads``: the raw bytes of a file in, the verdict of its reader out.
 
 The body is streamed to an unnamed file in the store's spool, and read from there in a thread, a few at once. 201 means
-committed and on the disk; the same bytes give 200 and the upload they were stored as, however often they come.
+committed and on the disk; the same bytes into the same run give 200 and the upload they were stored as, however often
+they come. Of bytes that another project holds nobody is told: they are stored for this one too, and kept once.
 """
 
 import dataclasses
@@ -43,12 +44,15 @@ TAKES = (
     asks("position", "array", "CHANNEL=X,Y, where a channel sits on the die in mm; repeatable",
          items={"type": "string"}),
     asks("sha256", "string", "SHA-256 of the bytes; others are refused as damaged on the way"),
+    asks("anywhere", "string", "1: bytes that the project holds already stay where they are, whatever run is named",
+         enum=["0", "1"]),
     asks("check", "string", "1: only say what would be stored", enum=["0", "1"]),
 )  # fmt: skip
 EXAMPLE = {
     "ok": True, "known": False, "upload_id": 1, "run_id": 1, "run": "h200", "file_name": "ncu_raw.csv.gz",
     "sha256": "0" * 64, "format": "ncu-raw", "launches": 34, "metrics": 75310, "samples": 0, "lines": 36,
-    "lines_stored": 34, "lines_skipped": 2, "lines_rejected": 0, "message": "", "url": "/v1/runs/1",
+    "lines_stored": 34, "lines_skipped": 2, "lines_rejected": 0, "message": "",
+    "run_changed": [], "url": "/v1/runs/1",
 }  # fmt: skip
 
 
@@ -80,6 +84,7 @@ def wish_of(site: Site, asked: Asked, project: str | None) -> Wish:
         device=asked.text("device") or None,
         commit_id=asked.text("commit") or None,
         tags=asked.pairs("tag", "branch=main"),
+        anywhere=asked.flag("anywhere"),
     )
     how = pipeline.Reading(
         asked.text("format") or None,
@@ -116,8 +121,6 @@ async def upload(request: Request) -> Response:
                     site.meters.parse_seconds.observe(time.monotonic() - began)
         count("checked" if wish.check else "known" if verdict.known else "stored")
     body = vars(verdict) | {"characterized": sorted(verdict.characterized)}
-    if verdict.known and grant.project is not None:
-        body = seen_by(site, body, grant.project)
     if body["run_id"] is None:
         return success(request, body | {"url": None})
     url = f"{request.scope['root_path']}/v1/runs/{body['run_id']}"
@@ -169,17 +172,6 @@ def read(site: Site, file: IO[bytes], wish: Wish) -> pipeline.Verdict:
     if wish.check:
         return pipeline.check(source, wish.file_name, wish.how)
     return pipeline.ingest(site.engine, source, wish.file_name, wish.run, wish.how, files=site.files)
-
-
-def seen_by(site: Site, body: dict[str, Any], project: str) -> dict[str, Any]:
-    """Keep from a token of one project that its bytes lie in another one, and where."""
-    run = store.select(site.engine, "v1_runs", run_id=body["run_id"])[0]
-    if run["project"] == project:
-        return body
-    raise InputError(
-        f"these bytes are stored already, outside of the project {project!r}; a file is stored once, "
-        "so ask whoever runs this service to delete it there, or read it there"
-    )
 
 
 def register(app: FastAPI) -> None:

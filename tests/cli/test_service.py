@@ -82,6 +82,20 @@ def test_files_go_to_the_service(cli, service, monkeypatch, fixtures):
     assert service.ok("/v1/runs")["rows"][0]["tags"] == '{"a":"b"}'
 
 
+def test_a_file_whose_answer_was_lost_is_not_stored_again_when_it_waited(cli, service, monkeypatch, fixtures, tmp_path):
+    monkeypatch.setattr("profsvc.client.WAITS", ())
+    monkeypatch.setenv("PROFSVC_SPOOL", str(tmp_path / "spool"))
+    file = fixtures / "demo" / DEMO_NAME
+    assert service.upload(file.read_bytes(), file_name=DEMO_NAME).status_code == 201
+    monkeypatch.setenv("PROFSVC_URL", "http://127.0.0.1:9")
+    assert cli("upload", file).code == 0
+    for path in (tmp_path / "spool").glob("*.json"):
+        path.write_text(path.read_text().replace("http://127.0.0.1:9", service.url))
+    monkeypatch.setenv("PROFSVC_URL", service.url)
+    assert "already stored as upload 1" in cli("sync").err
+    assert len(service.ok("/v1/uploads")["rows"]) == 1
+
+
 def test_a_service_that_is_away_is_waited_for(cli, service, monkeypatch, fixtures, tmp_path):
     monkeypatch.setattr("profsvc.client.WAITS", ())
     monkeypatch.setenv("PROFSVC_SPOOL", str(tmp_path / "spool"))

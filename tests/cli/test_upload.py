@@ -70,7 +70,7 @@ def test_stdin_and_compressed_bytes_are_read(cli, fixtures, store_file, packed):
 def test_the_same_bytes_twice_change_nothing(cli, fixtures, rows_sha: Callable[[], str]):
     assert cli("upload", fixtures / PLAIN).code == 0
     before = rows_sha()
-    again = cli("upload", fixtures / PLAIN, "--run", "other", "--tag", "a=b")
+    again = cli("upload", fixtures / PLAIN, "--run", "plain")
     assert again.code == 0
     assert "already stored as upload 1 of run 'plain'" in again.err
     assert "2 launches; of 4 lines 2 stored, 2 skipped, 0 rejected" in again.err
@@ -245,3 +245,13 @@ def test_rejected_lines_come_with_the_question_why(cli, fixtures):
     assert head.split() == ["line", "reason", "text"]
     assert rows
     assert "why lines" not in cli("upload", fixtures / PLAIN).err
+
+
+def test_a_run_that_is_named_is_made_although_the_bytes_are_known_elsewhere(cli, fixtures):
+    file = fixtures / "ncu_raw" / "plain.csv"
+    assert cli("upload", file, "--run", "old").code == 0
+    made = cli("upload", file, "--run", "new", "--tag", "a=b")
+    assert (made.code, "stored as upload 2 of run 'new' (id 2)" in made.err) == (0, True)
+    assert cli("show", "new").code == 0
+    again = cli("upload", file, "--run", "new", "--tag", "a=c", "--commit", "c0ffee")
+    assert "already stored as upload 2 of run 'new' (id 2), commit_id, tag a of the run changed" in again.err

@@ -81,12 +81,12 @@ def test_names_are_written_once(engine: Engine, stored: store.Stored) -> None:
 
 def test_the_same_bytes_are_stored_once(engine: Engine, stored: store.Stored) -> None:
     before = rows(engine)
-    again = store.write_upload(engine, info(), store.RunInfo(name="other"), iter(()))
+    again = store.write_upload(engine, info(), store.RunInfo(run_id=stored.run_id), iter(()))
     assert again.known
     assert (again.upload_id, again.run_id, again.lines) == (stored.upload_id, stored.run_id, stored.lines)
     assert rows(engine) == before
-    assert store.find_upload(engine, info().sha256) == again
-    assert store.find_upload(engine, "0" * 64) is None
+    assert store.find_upload(engine, info().sha256, store.RunInfo(run_id=stored.run_id)) == again
+    assert store.find_upload(engine, "0" * 64, store.RunInfo()) is None
 
 
 @pytest.mark.parametrize("error", [InputError("line 7"), KeyboardInterrupt(), ZeroDivisionError()])

@@ -240,6 +240,20 @@ def test_an_old_server_is_refused(engine: Engine, monkeypatch: pytest.MonkeyPatc
         store.current(engine)
 
 
+def test_numbers_of_deleted_files_are_not_given_again_after_an_upgrade(engine: Engine) -> None:
+    for letter in "abc":
+        store.write_upload(engine, info(letter), store.RunInfo(name=letter), batches(1))
+    store.delete_upload(engine, 3)
+    config = Config()
+    config.set_main_option("script_location", str(migrate.folder()))
+    with migrate.changing_schema(engine) as connection:
+        config.attributes["connection"] = connection
+        command.downgrade(config, "0020")
+    migrate.upgrade(engine, COUNTERS)
+    assert store.write_upload(engine, info("d"), store.RunInfo(name="d"), batches(1)).upload_id == 4
+    assert not store.write_upload(engine, info("d"), store.RunInfo(name="s"), batches(1)).known
+
+
 def test_what_an_older_schema_held_keeps_every_value(engine: Engine) -> None:
     times = [sample(i % 2, i // 2 * 3, 10**18 + i // 2 * 10**7, None, i // 2 * 10**7) for i in range(8)]
     store.write_upload(engine, info(), store.RunInfo(name="a"), batches(7))

@@ -16,9 +16,10 @@ from sqlalchemy import Engine, text
 from profsvc import pipeline, store
 from profsvc.errors import NotFoundError, ServiceError, UsageError
 from profsvc.store import engine as engines
-from profsvc.store import health, load, upkeep
+from profsvc.store import health, kept, load, upkeep
 from profsvc.store.engine import file_system, journal_of, reading, writing
 from profsvc.store.kept import Files
+from profsvc.store.results import clear_results
 from profsvc.store.staging import staging
 from tests.store.conftest import COUNTERS, Filled, only_on
 
@@ -106,7 +107,7 @@ def test_a_run_whose_name_was_taken_comes_back_under_another(full: Engine, files
 
 def test_what_was_uploaded_again_is_not_had_back_twice(full: Engine, files: Files) -> None:
     store.delete_run(full, 2)
-    assert put(full, DETAILS, files) == 4
+    assert put(full, DETAILS, files, store.RunInfo(name="q")) == 4
     before = rows(full)
     with pytest.raises(ServiceError, match="its bytes were uploaded again as upload 4; delete that one first"):
         pipeline.undelete(full, files, 3)
@@ -243,6 +244,51 @@ def test_doctor_finds_nothing_in_a_good_store(full: Engine, files: Files) -> Non
     assert checks["schema"].found == store.head()
 
 
+@pytest.mark.parametrize("moment", ["before the files", "among the files", "before the name"])
+def test_a_killed_backup_can_be_repeated(full: Engine, files: Files, tmp_path: Path, monkeypatch, moment: str) -> None:
+    """Nothing has the name that was asked for before all of it is there."""
+    if full.dialect.name == "postgresql":  # whose pg_dump may be another version's than the server
+        monkeypatch.setattr(upkeep, "_dump", lambda _, part: {"bytes": part.write_bytes(b"dump")})
+    linked, real, target = [], os.link, tmp_path / "copy"
+
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    def linking(*given: object) -> None:
+        linked.append(given)
+        if len(linked) == 2:
+            raise KeyboardInterrupt
+        real(*given)
+
+    with monkeypatch.context() as patched:
+        if moment == "among the files":
+            patched.setattr(os, "link", linking)
+        else:
+            patched.setattr(upkeep, "_link", killed) if moment == "before the files" else patched.setattr(
+                Path, "rename", killed
+            )
+        with pytest.raises(KeyboardInterrupt):
+            store.backup(full, target, files)
+    assert not target.exists()
+    done = store.backup(full, target, files)
+    assert (done.files, done.missing, target.exists()) == (3, 0, True)
+    assert kept.damage(Files(Path(f"{target}.files")), store.upload(full, 1)["sha256"]) == ""
+    assert kept.damage(files, store.upload(full, 1)["sha256"]) == ""
+
+
+@only_on("sqlite", "a copy of a file is a store")
+def test_a_backup_taken_before_the_analysis_says_so_and_is_finished_by_doctor(
+    full: Engine, files: Files, tmp_path: Path
+) -> None:
+    whole = rows(full)
+    with writing(full) as connection:
+        clear_results(connection, 1)
+    assert store.backup(full, tmp_path / "copy.sqlite", files).unfinished == [1]
+    copy = store.open_store(str(tmp_path / "copy.sqlite"), COUNTERS)
+    pipeline.finish(copy, store.files_of(copy))
+    assert rows(copy) == whole
+
+
 def test_doctor_finds_what_is_unfinished(full: Engine, files: Files) -> None:
     (files.spool / "1-left.zst").write_bytes(b"y")
     files.blob(store.upload(full, 1)["sha256"]).unlink()
@@ -251,14 +297,18 @@ def test_doctor_finds_what_is_unfinished(full: Engine, files: Files) -> None:
     orphan.parent.mkdir(exist_ok=True)
     orphan.write_bytes(b"")
     with writing(full) as connection:
-        connection.execute(text("UPDATE runs SET version_id = NULL"))
+        connection.execute(text("DELETE FROM finished_parts"))
     checks = found(full, files, deep=True)
     assert checks["unfinished uploads"][1:] == (
         "warn",
         "1 leftovers in the spool, 1 kept files without an upload",
         "profsvc db prune",
     )
-    assert checks["analysis"][1:] == ("warn", "runs without one: 1, 2", "profsvc analyze 1 2")
+    assert checks["analysis"][1:] == (
+        "warn",
+        "runs whose analysis is not finished: 1 (launches and power), 2 (launches)",
+        "profsvc analyze 1 2",
+    )
     assert checks["kept bytes"].found.endswith("missing for upload 1")
     assert checks["kept bytes, read whole"][1:3] == ("fail", "damaged: uploads 0, 2")
     assert found(full, Files(files.folder, 1, keep=False))["keeping"].state == "warn"

@@ -15,7 +15,7 @@ def test_a_service_on_postgres(postgres_url, profile, tmp_path):
     files = store.files_of(engine, str(tmp_path), free_bytes=1)
     with running(Site(engine, files)) as service:
         first = service.upload(profile, run="today", project="lab")
-        assert (first.status_code, service.upload(profile).status_code) == (201, 200)
+        assert (first.status_code, service.upload(profile, project="lab").status_code) == (201, 200)
         rows = service.ok("/v1/launches", order="-duration_ns", kernel__contains="SAXPY")["rows"]
         assert rows
         text = service.get("/v1/launches.csv", columns="launch_id,kernel", duration_ns__gt="0").text

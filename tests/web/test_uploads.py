@@ -35,7 +35,7 @@ def test_an_upload_is_stored_and_found(service, profile, engine):
 
 def test_the_same_bytes_are_known_however_they_come(service, profile, packed):
     first = service.upload(profile, run="a")
-    again = service.upload(profile, run="b")
+    again = service.upload(profile, run="a")
     assert (first.status_code, again.status_code) == (201, 200)
     assert again.json()["known"] is True
     assert again.json()["upload_id"] == first.json()["upload_id"]
@@ -43,7 +43,11 @@ def test_the_same_bytes_are_known_however_they_come(service, profile, packed):
     assert (chunked.status_code, chunked.json()["upload_id"]) == (200, first.json()["upload_id"])
     other = service.upload(packed, run="packed")
     assert (other.status_code, other.json()["launches"]) == (201, first.json()["launches"])
-    assert len(service.ok("/v1/uploads")["rows"]) == 2
+    elsewhere = [service.upload(profile, run="b"), service.upload(profile, run="b", project="p")]
+    assert [(answer.status_code, answer.json()["run"]) for answer in elsewhere] == [(201, "b"), (201, "b")]
+    found = service.upload(profile, run="c", anywhere=1)
+    assert (found.status_code, found.json()["run"]) == (200, "a")
+    assert len(service.ok("/v1/uploads")["rows"]) == 4
     assert list(service.site.files.spool.iterdir()) == []
 
 

@@ -70,8 +70,6 @@ async def _stored(request: Request, fields: list[tuple[str, str]], part: Part) -
                 verdict = await to_thread.run_sync(partial(uploads.read, site, part.file, wish))
             count("known" if verdict.known else "stored")
         said = vars(verdict)
-        if verdict.known and project is not None:
-            said = await to_thread.run_sync(uploads.seen_by, site, said, project)
     except ProfsvcError as error:
         return {"file_name": part.file_name, "error": str(error), "code": error.code(), "status": error.status}
     return said | {"error": "", "status": 200}

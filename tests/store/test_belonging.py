@@ -1,0 +1,115 @@
+"""The same bytes in several runs and projects: kept once, each run's own, gone with their last user."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Engine
+
+from profsvc import pipeline, store
+from profsvc.store.kept import Files
+
+FIXTURES = Path(__file__).parents[2] / "fixtures"
+RAW, SMI = FIXTURES / "ncu_raw" / "plain.csv", FIXTURES / "nvidia_smi" / "units.csv"
+ONE, OTHER, ELSEWHERE = store.RunInfo(name="a"), store.RunInfo(name="b"), store.RunInfo("p", "a")
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Files:
+    return Files(tmp_path / "kept", free_bytes=1)
+
+
+@pytest.fixture
+def put(engine: Engine, files: Files) -> Iterator:
+    def given(run: store.RunInfo, path: Path = RAW, **how: object) -> pipeline.Verdict:
+        with path.open("rb") as stream:
+            return pipeline.ingest(engine, stream, path.name, run, pipeline.Reading(**how), files=files)  # type: ignore[arg-type]
+
+    return given
+
+
+def blobs(files: Files) -> int:
+    return len(list(files.folder.glob("blobs/??/*.zst")))
+
+
+def test_a_named_run_is_made_although_the_bytes_are_in_another(engine: Engine, files: Files, put) -> None:
+    made = [put(run) for run in (ONE, OTHER, ELSEWHERE)]
+    assert [(one.known, one.upload_id, one.run_id, one.run) for one in made] == [
+        (False, 1, 1, "a"),
+        (False, 2, 2, "b"),
+        (False, 3, 3, "a"),
+    ]
+    assert blobs(files) == 1
+    runs = {row["run_id"]: row for row in store.select(engine, "v1_runs")}
+    assert {row["launches"] for row in runs.values()} == {2}
+    assert {row["gpu_time_ns"] for row in runs.values()} == {runs[1]["gpu_time_ns"]}
+    assert (
+        len(store.select(engine, "v1_potential", run_id=3)) == len(store.select(engine, "v1_potential", run_id=1)) > 0
+    )
+
+
+def test_into_the_same_run_the_same_bytes_come_once(put) -> None:
+    first = put(ONE)
+    for run in (ONE, store.RunInfo(run_id=first.run_id), store.RunInfo()):
+        again = put(run)
+        assert (again.known, again.upload_id, again.run_id) == (True, 1, 1)
+
+
+def test_who_names_no_run_gets_what_the_own_project_has_and_nothing_of_others(put) -> None:
+    put(ONE)
+    own = put(store.RunInfo("p"))
+    assert (own.known, own.upload_id, own.run) == (False, 2, "plain")
+    assert put(store.RunInfo("p")).upload_id == 2
+
+
+def test_bytes_that_may_be_anywhere_stay_where_they_are(put) -> None:
+    put(ONE)
+    found = put(store.RunInfo(name="waited", anywhere=True))
+    assert (found.known, found.run) == (True, "a")
+    other = put(store.RunInfo("p", "waited", anywhere=True))
+    assert (other.known, other.run) == (False, "waited")
+
+
+def test_options_given_with_known_bytes_are_not_swallowed(engine: Engine, put) -> None:
+    put(ONE, SMI)
+    given = store.RunInfo(name="a", tags={"branch": "main"}, commit_id="c0ffee", device="H100")
+    again = put(given, SMI)
+    assert (again.known, again.run_changed) == (True, ["commit_id", "tag branch"])
+    assert "it was read with no --device and is kept as it was read then" in again.message
+    (run,) = store.select(engine, "v1_runs")
+    assert (run["commit_id"], run["tags"]) == ("c0ffee", '{"branch":"main"}')
+    assert put(given, SMI).run_changed == []
+    assert "--timezone" in put(ONE, SMI, zone="Europe/Berlin").message
+
+
+def test_kept_bytes_go_with_the_last_upload_of_them(engine: Engine, files: Files, put) -> None:
+    put(ONE)
+    put(OTHER)
+    store.delete_run(engine, 1)
+    store.vacuum(engine, files)
+    assert blobs(files) == 1
+    pipeline.reparse(engine, files, 2)
+    store.delete_run(engine, 2)
+    store.vacuum(engine, files)
+    assert blobs(files) == 0
+
+
+def test_a_deleted_upload_comes_back_beside_another_of_its_bytes(engine: Engine, files: Files, put) -> None:
+    put(ONE)
+    put(OTHER)
+    store.delete_upload(engine, 1)
+    assert pipeline.undelete(engine, files, 1).run == "a"
+    assert [row["upload_id"] for row in store.select(engine, "v1_uploads")] == [1, 2]
+
+
+def test_a_missing_file_is_missing_for_each_upload_of_it(engine: Engine, files: Files, put) -> None:
+    sha256 = put(ONE).sha256
+    put(OTHER)
+    checks = {check.check: check for check in store.examine(engine, lambda: files)}
+    assert checks["kept bytes"].state == "ok"
+    files.blob(sha256).write_bytes(b"broken")
+    checks = {check.check: check for check in store.examine(engine, lambda: files, deep=True)}
+    assert checks["kept bytes, read whole"].found == "damaged: uploads 1, 2"
+    files.blob(sha256).unlink()
+    checks = {check.check: check for check in store.examine(engine, lambda: files)}
+    assert checks["kept bytes"].found == "0 files; missing for uploads 1, 2"
