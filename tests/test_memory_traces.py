@@ -41,7 +41,7 @@ def test_hit_ratios_are_those_of_the_formula_on_the_caches_of_the_device(engine)
     verdict = upload(engine, csv_of(4000))
     assert (verdict.format, verdict.message) == ("memory-trace", "4,000 references of 2 sites")
     hierarchy = analysed.caches_of(specs.device("H200"), 8)
-    assert (hierarchy.sms, hierarchy.l1) == (132, Cache(512, 4))
+    assert (hierarchy.sms, hierarchy.l1) == (132, Cache(128, 16))
     want = hierarchy_mc(trace(4000), hierarchy)
     found = values(engine)
     for place, level in enumerate(("l1_load", "l1_store", "l2_load", "l2_store")):

@@ -8,17 +8,24 @@ import pandas as pd
 
 from profsvc.errors import NotFoundError
 from profsvc.formulas.flags import Flag
-from profsvc.formulas.memory_hierarchy import LEVELS, Cache, Hierarchy
+from profsvc.formulas.memory_hierarchy import HASHED, LEVELS, Cache, Hierarchy
 from profsvc.formulas.occupancy import Limits, occupancy
 from profsvc.specs.hardware import Device
 
-VERSION = "1"
+VERSION = "2"
 """Raised when any number changes for the same trace."""
 
 MODEL = "memory_hierarchy"
 LINE_BYTES = 128
-# No maker prints them; hit ratios hardly depend on them where sets are many.
-L1_WAYS, L2_WAYS = 4, 16
+SECTOR_BYTES = 32
+# No maker prints ways. On an H200, lines 33 apart fill L1 as a random function into sets of 16 does.
+L1_WAYS, L2_WAYS = 16, 16
+HASHED_FROM = (5, 0)
+"""Compute capability from which sets are hashed and L1 fills sectors [Jia2018]; before it, whole lines, by modulo."""
+FETCHED_BYTES, FETCHED_FROM = 64, (8, 0)
+"""What DRAM gives L2 at a time: the default of cudaLimitMaxL2FetchGranularity, as an H200 has it."""
+LEAST_L1 = 7 / 8
+"""Share of a unified L1 that a kernel without shared memory has at least: 224 of 256 KiB were measured on an H200."""
 MEASURES = {"": "mean", "_sd": "sd", "_p05": "p05", "_p50": "p50", "_p95": "p95"}
 COLUMNS = ("launch_id", "kernel", "model", "quantity", "value", "unit", "form", "flags", "reason")
 
@@ -34,7 +41,13 @@ def caches_of(device: Device, warps_per_block: int) -> Hierarchy:
         Cache(max(1, int(size or 0) // (ways * LINE_BYTES)), ways)
         for size, ways in zip(sizes.values(), (L1_WAYS, L2_WAYS), strict=True)
     )
-    return Hierarchy(device.sms, max(1, int(blocks)), l1, l2, LINE_BYTES)
+    known = Hierarchy(device.sms, max(1, int(blocks)), l1, l2, LINE_BYTES)
+    capability = tuple(int(part) for part in device.compute_capability.split("."))
+    if capability < HASHED_FROM:
+        return known
+    least = l1._replace(sets=max(1, int(l1.sets * LEAST_L1))) if device.l1_unified_with_shared_mem else None
+    fetched = FETCHED_BYTES if capability >= FETCHED_FROM else 0
+    return known._replace(sector_bytes=SECTOR_BYTES, fetch_bytes=fetched, placement=HASHED, l1_least=least)
 
 
 def rows(traces: Sequence[tuple[Mapping[str, Any], Sequence[Mapping[str, Any]]]]) -> pd.DataFrame:

@@ -61,9 +61,13 @@ columns in a Parquet file are a tenth of it and read several times as fast. With
 The lines of such a file are its rows.
 
 Taken: no reference is stored. The bytes are kept, and read again to simulate the caches of the device, L1 and L2 by
-the catalogue (profsvc devices --catalogue), in random orders that keep the order of each warp. Lines are of 128 bytes;
-4 lines a set in L1 and 16 in L2 are assumed, as makers print none. Hit ratios with their spread stand in v1_models
-(memory_hierarchy), what was simulated in v1_traces, each order drawn in v1_trace_draws, each site in v1_trace_sites.
+the catalogue (profsvc devices --catalogue), in random orders that keep the order of each warp. Lines have 128 bytes;
+since Maxwell they are filled by sectors of 32, and the set of a line is the result of a hash, which no maker prints. So
+the hash is drawn with the order: the spread of a hit ratio holds an even hash and random ones, and, where L1 shares its
+memory, an L1 of 7/8 of its size. Sets of 16 lines are assumed. Shared memory of the kernel is not known here: what it
+takes of L1 is not taken off. An H200 merges what several SMs ask of one line at a time before L2 counts it: there, the
+ratio of L2 is lower than the simulated one. Hit ratios with their spread stand in v1_models (memory_hierarchy), what
+was simulated in v1_traces, each order drawn in v1_trace_draws, each site in v1_trace_sites.
 Name the device with # device, or with --device. Of a trace above 20 million lines the blocks up to there are simulated,
 and the results say so.
 

@@ -75,7 +75,9 @@ def _simulate(engine: "Engine", upload: Mapping[str, Any], stream: BinaryIO) -> 
     try:
         device = _device(engine, upload, facts)
         about["device"] = device.name
-        packed = pack(memory_trace.parts(open_stream(stream), sites, facts["order"] == "by warp"), most=MOST_LINES)
+        parts = memory_trace.parts(open_stream(stream), sites, facts["order"] == "by warp")
+        sector_bytes = memory_traces.caches_of(device, 1).sector_bytes
+        packed = pack(parts, memory_traces.LINE_BYTES, MOST_LINES, sector_bytes)
         h = memory_traces.caches_of(device, int(packed.warp.max(initial=0)) + 1)
     except (NotFoundError, ValueError) as error:
         store.save_trace(engine, upload["upload_id"], {**about, "reason": str(error)})

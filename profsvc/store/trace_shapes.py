@@ -14,15 +14,15 @@ _SIZES = {
     "sms": "SMs of the device",
     "slots": "blocks that are resident on an SM together",
     "l1_sets": "sets of an L1 cache",
-    "l1_ways": "lines of a set of L1, assumed",
+    "l1_ways": "lines of a set of L1, assumed; without shared memory",
     "l2_sets": "sets of the L2 cache",
     "l2_ways": "lines of a set of L2, assumed",
     "line_bytes": "bytes of a line",
 }
 _MEANT = {
-    "l1_load_ratio": "share of the lines of loads that L1 answered",
-    "l1_store_ratio": "share of the lines of stores that were in L1, where it keeps stores",
-    "l2_load_ratio": "share of the lines of loads that reached L2 and that it answered",
+    "l1_load_ratio": "share of the sectors of loads (lines where they have none) that L1 answered",
+    "l1_store_ratio": "share of the sectors of stores that were in L1, where it keeps stores",
+    "l2_load_ratio": "share of the sectors of loads that reached L2 and that it answered",
     "l2_store_ratio": "the same of stores and atomics",
 }
 SHAPES = {
@@ -37,7 +37,7 @@ SHAPES = {
             ("lines", "int", "c.lines", "lines that its warps ask for, of each order"),
             ("blocks", "int", "c.blocks", "blocks that were simulated"),
             ("blocks_left_out", "int", "c.blocks_left_out", "blocks behind them, which were not"),
-            ("draws", "int", "c.draws", "orders that were drawn"),
+            ("draws", "int", "c.draws", "orders that were drawn, and with them the hashes of the caches"),
             *((name, "int", f"c.{name}", _SIZES[name]) for name in HIERARCHY),
             ("flags", "text", FLAG_NAMES, "what to beware of, names with a space between"),
             ("reason", "text", "c.reason", "why nothing was simulated"),
@@ -52,7 +52,7 @@ SHAPES = {
             _KERNEL,
             ("draw", "int", "c.draw", "ordinal of the order, from 0"),
             *((name, "float", f"c.{name}", _MEANT[name]) for name in RATIOS),
-            ("dram_lines", "float", "c.dram_lines", "lines that L2 did not have"),
+            ("dram_lines", "float", "c.dram_lines", "bytes that DRAM gave L2 over those of a line"),
         ),
     ),
     "v1_trace_sites": Shape(
@@ -64,7 +64,7 @@ SHAPES = {
             ("site", "text", "c.site", "the instruction, as the trace names it"),
             ("requests", "int", "c.requests", "requests of warps"),
             ("lines_per_request", "float", "c.lines_per_request", "lines of a request, in the mean"),
-            ("l1_ratio", "float", "c.l1_ratio", "share of its lines that L1 had; null where none goes to L1"),
+            ("l1_ratio", "float", "c.l1_ratio", "share of its sectors that L1 had; null where none goes to L1"),
             ("l2_ratio", "float", "c.l2_ratio", "share of those that reached L2 that it had; null where none did"),
         ),
     ),

@@ -8,6 +8,7 @@ from profsvc.formulas.memory_hierarchy._streams import RATE, UNIFORM
 from profsvc.formulas.memory_hierarchy.cache import cache_sim
 from profsvc.formulas.memory_hierarchy.order import merge_order
 from profsvc.formulas.memory_hierarchy.packed import Packed, pack
+from profsvc.formulas.memory_hierarchy.placement import set_of
 from profsvc.formulas.memory_hierarchy.simulation import (
     LEVELS,
     Distribution,
@@ -20,7 +21,9 @@ from profsvc.formulas.memory_hierarchy.trace import (
     ALLOCATE,
     AROUND,
     ATOMIC,
+    HASHED,
     LOAD,
+    MODULO,
     STORE,
     Cache,
     Hierarchy,
@@ -57,10 +60,12 @@ __all__ = [
     "ENTRY",
     "EXIT",
     "GLOBAL",
+    "HASHED",
     "ISSUE",
     "LATENCY",
     "LEVELS",
     "LOAD",
+    "MODULO",
     "RATE",
     "SHARED",
     "STORE",
@@ -83,6 +88,7 @@ __all__ = [
     "hierarchy_of",
     "merge_order",
     "pack",
+    "set_of",
     "wfg_costs",
     "wfg_evaluate",
     "wfg_visits",

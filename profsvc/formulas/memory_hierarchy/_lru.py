@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from profsvc.formulas._arrays import Bools
 
 Ints = NDArray[np.int64]
+Sectors = NDArray[np.uint8]
 FEW = 8
 
 
@@ -65,24 +66,46 @@ class Cached:
         self.ways = ways
         self.line = np.zeros(0, dtype=np.int64)
         self.place = np.zeros(0, dtype=np.int64)
+        self.filled = np.zeros(0, dtype=np.uint8)
 
-    def hits(self, line: Ints, place: Ints) -> Bools:
-        """Hits of the next references."""
+    def present(self, line: Ints, place: Ints, filled: Sectors) -> Sectors:
+        """Sectors of its line, a bit each, that each of the next references finds; it fills those of ``filled``."""
+        before = self.line.size
         lines, places = np.concatenate((self.line, line)), np.concatenate((self.place, place))
-        found = hits(lines, places, self.ways)[self.line.size :]
-        self.line, self.place = held(lines, places, self.ways)
-        return found
+        fills = np.concatenate((self.filled, filled))
+        found = present(lines, places, hits(lines, places, self.ways), fills)
+        last = held(lines, places, self.ways)
+        self.line, self.place, self.filled = lines[last], places[last], found[last] | fills[last]
+        return found[before:]
 
 
-def held(line: Ints, place: Ints, ways: int) -> tuple[Ints, Ints]:
-    """The lines that sets hold in the end, with their sets, each set from the one that was used least recently on."""
+def present(line: Ints, place: Ints, hit: Bools, filled: Sectors) -> Sectors:
+    """Sectors of its line that were filled before each reference, since the line was last brought in."""
+    if not (filled != 1).any():
+        return hit.astype(np.uint8)  # one sector is the line
+    order = by_key(line)
+    order = order[by_key(place[order])]
+    lines, places, fills = line[order], place[order], filled[order]
+    begins = ~hit[order]
+    begins[:1] = True
+    begins[1:] |= (lines[1:] != lines[:-1]) | (places[1:] != places[:-1])
+    begin = np.maximum.accumulate(np.where(begins, np.arange(line.size), 0))
+    found = np.zeros(line.size, dtype=np.uint8)
+    for bit in range(int(fills.max(initial=0)).bit_length()):
+        own = fills >> bit & 1
+        before = np.cumsum(own, dtype=np.int64) - own
+        found[order] |= ((before > before[begin]) << bit).astype(np.uint8)
+    return found
+
+
+def held(line: Ints, place: Ints, ways: int) -> Ints:
+    """Last uses of the lines that sets hold in the end, each set from the one that was used least recently on."""
     last = _last_uses(line, place)
     order = last[by_key(place[last])]
     places = place[order]
     ends = np.flatnonzero(np.r_[places[1:] != places[:-1], [True] * (places.size > 0)]) + 1
     behind = np.repeat(ends, np.diff(np.r_[0, ends])) - np.arange(places.size)
-    kept = order[behind <= ways]
-    return line[kept], place[kept]
+    return order[behind <= ways]
 
 
 def _last_uses(line: Ints, place: Ints) -> Ints:

@@ -10,21 +10,23 @@ from profsvc.formulas._arrays import Bools
 from profsvc.formulas.memory_hierarchy._lru import Ints
 from profsvc.formulas.memory_hierarchy.trace import Requests, Trace, coalesce
 
-BY_LINE = ("line", "kind", "site", "first")
+BY_LINE = ("line", "kind", "site", "first", "sectors")
 BY_PIECE = ("starts", "block", "warp", "epoch", "sm")
 
 
 class Packed(NamedTuple):
     """Lines by block, warp and order; ``first`` begins a request; ``site`` is a place in ``sites``.
 
-    A piece is what a warp asks for between two barriers, from ``starts`` on; ``block`` to ``sm`` are those of the
-    pieces, the SM -1 where it is not known. ``left_out`` are the blocks, the last ones, that did not fit.
+    ``sectors`` are those of the line that are needed, a bit each. A piece is what a warp asks for between two barriers,
+    from ``starts`` on; ``block`` to ``sm`` are those of the pieces, the SM -1 where it is not known. ``left_out`` are
+    the blocks, the last ones, that did not fit.
     """
 
     line: Ints
     kind: NDArray[np.int8]
     site: NDArray[np.int32]
     first: Bools
+    sectors: NDArray[np.uint8]
     starts: Ints
     block: Ints
     warp: Ints
@@ -34,7 +36,7 @@ class Packed(NamedTuple):
     left_out: int
 
 
-def pack(parts: Iterable[Trace], line_bytes: int = 128, most: int | None = None) -> Packed:
+def pack(parts: Iterable[Trace], line_bytes: int = 128, most: int | None = None, sector_bytes: int = 0) -> Packed:
     """Requests of a trace that comes in parts, so that no more than one part at a time takes the memory that it needs.
 
     Source: [Kim2012] section 4.2.3; [Baghsorkhi2012].
@@ -43,8 +45,9 @@ def pack(parts: Iterable[Trace], line_bytes: int = 128, most: int | None = None)
         parts: Parts of a trace, each of whole warps; blocks ascend over all of them, and warps inside a block.
         line_bytes: Bytes of a line [bytes].
         most: Lines to keep, about; the blocks behind are left out. None keeps all.
+        sector_bytes: Bytes of a sector [bytes]; 0 for whole lines.
 
-    Returns: Packed, about 14 bytes a line.
+    Returns: Packed, about 15 bytes a line.
 
     Range: at most twice as many lines as references.
 
@@ -59,10 +62,10 @@ def pack(parts: Iterable[Trace], line_bytes: int = 128, most: int | None = None)
     """
     kept: dict[str, list[NDArray[Any]]] = {name: [] for name in (*BY_LINE, *BY_PIECE)}
     codes: dict[int, int] = {}
-    _keep(kept, coalesce(Trace([], [], [], [], [], []), line_bytes), 0, codes)
+    _keep(kept, coalesce(Trace([], [], [], [], [], []), line_bytes, sector_bytes), 0, codes)
     lines, blocks, end, last = 0, 0, -1, (-1, -1)
     for given in parts:
-        r = coalesce(Trace(*given), line_bytes)
+        r = coalesce(Trace(*given), line_bytes, sector_bytes)
         first, final = _span(r, last)
         blocks += int((np.diff(r.block) > 0).sum()) + (first != last[0])
         if most is None or lines < most:
@@ -105,7 +108,7 @@ def _keep(kept: dict[str, list[NDArray[Any]]], r: Requests, before: int, codes: 
     first[1:] = r.request[1:] != r.request[:-1]
     found, place = np.unique(r.site, return_inverse=True)
     number = np.array([codes.setdefault(int(site), len(codes)) for site in found], dtype=np.int32)
-    columns: list[NDArray[Any]] = [r.line.copy(), r.kind.astype(np.int8), number[place.ravel()], first]
+    columns: list[NDArray[Any]] = [r.line.copy(), r.kind.astype(np.int8), number[place.ravel()], first, r.sectors]
     columns += [starts + before, *(x[starts].copy() for x in (r.block, r.warp, r.epoch, r.sm))]
     for name, column in zip(kept, columns, strict=True):
         kept[name].append(column)
@@ -126,7 +129,7 @@ def _without_last(of: Packed) -> Packed:
     if not piece:
         return of
     line = int(of.starts[piece])
-    cut = {name: getattr(of, name)[:line] for name in ("line", "kind", "site", "first")}
+    cut = {name: getattr(of, name)[:line] for name in BY_LINE}
     return of._replace(
         **cut, **{name: getattr(of, name)[:piece] for name in ("starts", "block", "warp", "epoch", "sm")}
     )

@@ -7,17 +7,21 @@ import numpy as np
 
 from profsvc.formulas._arrays import Array, Bools
 from profsvc.formulas.flags import Flag, check_form
-from profsvc.formulas.memory_hierarchy._lru import Cached, Ints, by_key
+from profsvc.formulas.memory_hierarchy._lru import Cached, Ints, Sectors, by_key
 from profsvc.formulas.memory_hierarchy._streams import AT_ONCE, RATE, UNIFORM, draw, sorted_by, streams
 from profsvc.formulas.memory_hierarchy.packed import Packed, pack
+from profsvc.formulas.memory_hierarchy.placement import set_of
 from profsvc.formulas.memory_hierarchy.trace import (
     ALLOCATE,
     AROUND,
+    HASHED,
     LOAD,
+    MODULO,
     STORE,
     Cache,
     Hierarchy,
     Trace,
+    check_sectors,
 )
 
 LEAST_RUNS = 30
@@ -73,8 +77,12 @@ def hierarchy_mc(
     r"""Distribution of the hit ratios of L1 and L2 over random orders of what warps do at the same time.
 
     Each run draws an order (see `merge_order`), takes the lines of each SM through its L1, and what misses there, with
-    stores that go around and atomics, through the L2. Lines of a request are one after another. A wide distribution
-    means that no order is typical, and that no mean should be trusted.
+    stores that go around and atomics, through the L2. Lines of a request are one after another. Where lines have
+    sectors, a reference brings in those that it needs, and ratios count sectors. A wide distribution means that no
+    order is typical, and that no mean should be trusted.
+
+    What is not known of the caches is drawn as well: where sets are hashed, every second run spreads lines as evenly as
+    a hash can, and the others by a random function (see `set_of`); with ``l1_least``, two runs of four have that L1.
 
     Source: [Kim2012] section 4.2.3, [Baghsorkhi2012]. The source defines neither which orders are valid nor what enters
     L2 in which order: here all of an SM's misses keep the places they had. Requests in flight are not merged and
@@ -108,7 +116,8 @@ def hierarchy_mc(
     """
     hierarchy = _known(hierarchy)
     _check(hierarchy, runs, order)
-    return hierarchy_of(pack([Trace(*trace)], hierarchy.line_bytes), hierarchy, runs, seed, order, tolerance, budget)
+    packed = pack([Trace(*trace)], hierarchy.line_bytes, sector_bytes=hierarchy.sector_bytes)
+    return hierarchy_of(packed, hierarchy, runs, seed, order, tolerance, budget)
 
 
 def hierarchy_of(
@@ -125,7 +134,7 @@ def hierarchy_of(
     Source: as `hierarchy_mc`, which says what is drawn and simulated.
 
     Args:
-        packed: Result of `pack`, with the ``line_bytes`` of the hierarchy.
+        packed: Result of `pack`, with the ``line_bytes`` and ``sector_bytes`` of the hierarchy.
         hierarchy: As in `hierarchy_mc`, like all that follow.
         runs: Orders to draw [count].
         seed: Seed of the draws.
@@ -149,15 +158,15 @@ def hierarchy_of(
     generator = np.random.Generator(np.random.Philox(seed))
     done = max(min(runs, FEWEST_RUNS), min(runs, budget // max(1, n)))
     counts = np.zeros((done, 2, 2, 2))  # run, level, load or store, reference or hit
-    per_site = np.zeros((4, packed.sites.size))
+    per_site, dram = np.zeros((4, packed.sites.size)), np.zeros(done)
     if n:
         sm = np.where(packed.sm < 0, packed.block, packed.sm) % hierarchy.sms
         of = streams(packed.starts, n, packed.block, packed.epoch, _slots(packed.block, sm, hierarchy))
         home = np.repeat(sm.astype(np.min_scalar_type(hierarchy.sms)), of.counts)
         for run in range(done):
             at = sorted_by(draw(of, generator, order))
-            _one_run(packed, home, at, hierarchy, counts[run], per_site)
-    ratios, dram, distribution = _distribution(counts, tolerance)
+            dram[run] = _one_run(packed, home, at, hierarchy, run, counts[run], per_site)
+    ratios, distribution = _distribution(counts, dram, tolerance)
     partly = done < runs or packed.left_out
     flags = Flag.NOT_APPLICABLE if not n else Flag.EXTRAPOLATED if partly else 0
     return HierarchyRuns(ratios, dram, distribution, _sites(packed, per_site), n, done, int(flags))
@@ -165,17 +174,22 @@ def hierarchy_of(
 
 def _known(hierarchy: Hierarchy) -> Hierarchy:
     known = Hierarchy(*hierarchy)
-    return known._replace(l1=Cache(*known.l1), l2=Cache(*known.l2))
+    least = None if known.l1_least is None else Cache(*known.l1_least)
+    return known._replace(l1=Cache(*known.l1), l2=Cache(*known.l2), l1_least=least)
 
 
 def _check(h: Hierarchy, runs: int, order: str) -> None:
     check_form(order, (RATE, UNIFORM))
     check_form(h.l1_stores, (AROUND, ALLOCATE))
+    check_form(h.placement, (MODULO, HASHED))
     numbers = {"sms": h.sms, "slots": h.slots, "runs": runs, "line_bytes": h.line_bytes}
-    for level, cache in (("l1", h.l1), ("l2", h.l2)):
+    for level, cache in (("l1", h.l1), ("l2", h.l2), ("l1_least", h.l1_least or h.l1)):
         numbers |= {f"{level} sets": cache.sets, f"{level} ways": cache.ways}
     if none := [f"{name} {n}" for name, n in numbers.items() if n < 1]:
         raise ValueError(f"{', '.join(none)}; allowed: 1 or more")
+    sector = check_sectors(h.line_bytes, h.sector_bytes)
+    if h.fetch_bytes % sector or h.line_bytes % (h.fetch_bytes or sector):
+        raise ValueError(f"fetch_bytes is {h.fetch_bytes}; allowed: 0, or sectors of {sector} that divide the line")
 
 
 def _slots(block: Ints, sm: Ints, h: Hierarchy) -> Ints:
@@ -189,32 +203,58 @@ def _slots(block: Ints, sm: Ints, h: Hierarchy) -> Ints:
     return np.asarray((home * h.slots + turn % h.slots)[back.ravel()])
 
 
-def _one_run(packed: Packed, home: Ints, at: Ints, h: Hierarchy, counts: Array, per_site: Array) -> None:
-    """Take one order through both levels, some lines at a time; add up references and hits, by kind and by site."""
-    l1, l2 = Cached(h.l1.ways), Cached(h.l2.ways)
+def _one_run(packed: Packed, home: Ints, at: Ints, h: Hierarchy, run: int, counts: Array, per_site: Array) -> float:
+    """Take one order through both levels, some lines at a time; add up sectors and hits, by kind and by site.
+
+    Returns the lines' worth of sectors that DRAM gave.
+    """
+    first = h.l1 if h.l1_least is None or run // 2 % 2 == 0 else h.l1_least
+    drawn = 0 if run % 2 == 0 else run
+    l1, l2 = Cached(first.ways), Cached(h.l2.ways)
+    given, whole = 0, h.line_bytes // check_sectors(h.line_bytes, h.sector_bytes)
     for begin in range(0, at.size, AT_ONCE):
         some = at[begin : begin + AT_ONCE]
         line, kind, sm, site = packed.line[some], packed.kind[some], home[some].astype(np.int64), packed.site[some]
+        needed = packed.sectors[some]
         loads = kind == LOAD
         inside = np.flatnonzero(loads | ((kind == STORE) & (h.l1_stores == ALLOCATE)))
-        found = l1.hits(line[inside], sm[inside] * h.l1.sets + line[inside] % h.l1.sets)
+        place = sm[inside] * first.sets + set_of(line[inside], first.sets, h.placement, drawn)
+        found = needed[inside] & l1.present(line[inside], place, needed[inside])
         # A store that L1 keeps still goes on to L2; only a load is answered by it.
-        served = np.zeros(some.size, dtype=np.bool_)
-        served[inside] = found & loads[inside]
-        onward = np.flatnonzero(~served)
-        again = l2.hits(line[onward], line[onward] % h.l2.sets)
-        for level, (places, hit) in enumerate(((inside, found), (onward, again))):
+        wanted = needed.copy()
+        wanted[inside] &= ~np.where(loads[inside], found, 0).astype(np.uint8)
+        onward = np.flatnonzero(wanted)
+        asked, place = wanted[onward], set_of(line[onward], h.l2.sets, h.placement, drawn)
+        fetched = _fetched(asked, h, whole)
+        there = l2.present(line[onward], place, fetched)
+        # What is fetched along with a sector that L2 has already is not fetched.
+        given += int(np.bitwise_count(_fetched(asked & ~there, h, whole) & ~there).sum())
+        levels = ((inside, needed[inside], found), (onward, asked, asked & there))
+        for level, (places, sectors, hit) in enumerate(levels):
+            asked_for, answered = np.bitwise_count(sectors), np.bitwise_count(hit)
             for load, chosen in enumerate((loads[places], ~loads[places])):
-                counts[level, load] += chosen.sum(), (chosen & hit).sum()
-            per_site[2 * level] += np.bincount(site[places], minlength=per_site.shape[1])
-            per_site[2 * level + 1] += np.bincount(site[places[hit]], minlength=per_site.shape[1])
+                counts[level, load] += asked_for[chosen].sum(dtype=float), answered[chosen].sum(dtype=float)
+            for row, values in ((0, asked_for), (1, answered)):
+                per_site[2 * level + row] += np.bincount(site[places], values, minlength=per_site.shape[1])
+    return given / whole
 
 
-def _distribution(counts: Array, tolerance: float) -> tuple[Array, Array, Distribution]:
+def _fetched(asked: Sectors, h: Hierarchy, whole: int) -> Sectors:
+    """Sectors that DRAM gives for those that are asked for."""
+    together = max(1, h.fetch_bytes * whole // h.line_bytes)
+    if together == 1:
+        return asked
+    fetched = np.zeros_like(asked)
+    group = (1 << together) - 1
+    for begin in range(0, whole, together):
+        fetched |= np.where(asked >> begin & group, group << begin, 0).astype(np.uint8)
+    return fetched
+
+
+def _distribution(counts: Array, dram: Array, tolerance: float) -> tuple[Array, Distribution]:
     runs = counts.shape[0]
     with np.errstate(all="ignore"):
         ratios = np.moveaxis(counts[..., 1] / counts[..., 0], 0, -1).reshape(4, -1)
-        dram = (counts[:, 1, :, 0] - counts[:, 1, :, 1]).sum(axis=-1)
         values = np.vstack([ratios, dram])
         width = np.quantile(values, QUANTILES, axis=-1).T
         sd = values.std(axis=-1, ddof=1) if runs > 1 else np.full(5, np.nan)
@@ -222,7 +262,7 @@ def _distribution(counts: Array, tolerance: float) -> tuple[Array, Array, Distri
         # What DRAM moves is judged against its mean, ratios as they are.
         scale = tolerance * np.where(np.arange(5) < 4, 1.0, np.maximum(mean, 1e-300))
         reliable, converged = width[:, 2] - width[:, 0] < scale, (se < scale / 10) & (runs >= LEAST_RUNS)
-    return ratios, dram, Distribution(mean, sd, se, width, reliable, converged)
+    return ratios, Distribution(mean, sd, se, width, reliable, converged)
 
 
 def _sites(packed: Packed, per_site: Array) -> Sites:

@@ -9,6 +9,9 @@ from profsvc.formulas.memory_hierarchy._lru import Ints
 
 LOAD, STORE, ATOMIC = range(3)
 AROUND, ALLOCATE = "around", "allocate"
+MODULO, HASHED = "modulo", "hashed"
+MAX_SECTORS = 8
+"""Of a line: a bit each in eight."""
 
 
 class Cache(NamedTuple):
@@ -19,7 +22,12 @@ class Cache(NamedTuple):
 
 
 class Hierarchy(NamedTuple):
-    """SMs with an L1 each and one L2; ``slots`` blocks are resident on an SM; stores go around L1 or are kept there."""
+    """SMs with an L1 each and one L2; ``slots`` blocks are resident on an SM; stores go around L1 or are kept there.
+
+    A cache keeps tags of lines and fills them by sectors, 0 bytes for whole lines; DRAM gives L2 ``fetch_bytes`` at a
+    time, 0 for a sector. The set of a line is its number modulo the sets, or the result of an unpublished hash.
+    ``l1_least`` is what shared memory may leave of L1 where that is not known.
+    """
 
     sms: int
     slots: int
@@ -27,6 +35,10 @@ class Hierarchy(NamedTuple):
     l2: Cache
     line_bytes: int = 128
     l1_stores: str = AROUND
+    sector_bytes: int = 0
+    fetch_bytes: int = 0
+    placement: str = MODULO
+    l1_least: Cache | None = None
 
 
 class Trace(NamedTuple):
@@ -48,7 +60,10 @@ class Trace(NamedTuple):
 
 
 class Requests(NamedTuple):
-    """Lines that warps asked for, by block, warp and order: one a line and instruction, which ``request`` numbers."""
+    """Lines that warps asked for, by block, warp and order: one a line and instruction, which ``request`` numbers.
+
+    Bit k of ``sectors`` stands for sector k of the line.
+    """
 
     block: Ints
     warp: Ints
@@ -58,9 +73,10 @@ class Requests(NamedTuple):
     kind: Ints
     line: Ints
     request: Ints
+    sectors: NDArray[np.uint8]
 
 
-def coalesce(trace: Trace, line_bytes: int = 128) -> Requests:
+def coalesce(trace: Trace, line_bytes: int = 128, sector_bytes: int = 0) -> Requests:
     """Lines that each instruction of a warp asks for, each once, in the order of the warp.
 
     References of threads that share block, warp, ``seq``, site and kind are one instruction. A reference across the end
@@ -71,13 +87,14 @@ def coalesce(trace: Trace, line_bytes: int = 128) -> Requests:
     Args:
         trace: Trace.
         line_bytes: Bytes of a line [bytes].
+        sector_bytes: Bytes of a sector [bytes]; 0 for the whole line.
 
     Returns: Requests.
 
     Range: at most twice the references.
 
     Errors: TypeError for numbers that are no integers, ValueError for lengths that differ, negative numbers, a size or
-    a line of no byte, or an unknown kind.
+    a line of no byte, sectors that do not divide the line into eight at most, or an unknown kind.
 
     A warp of four lanes, in one line and in four:
 
@@ -85,14 +102,25 @@ def coalesce(trace: Trace, line_bytes: int = 128) -> Requests:
     >>> one = Trace(0, 0, [0] * 4 + [1] * 4, 0, np.concatenate([4 * lanes, 128 * lanes]), LOAD)
     >>> coalesce(one).line.tolist()
     [0, 0, 1, 2, 3]
+
+    Its first instruction needs the first of four sectors; one 32 bytes further needs the second:
+
+    >>> coalesce(Trace(0, 0, [0, 1], 0, [0, 32], LOAD), 128, 32).sectors.tolist()
+    [1, 2]
     """
     t = _checked(Trace(*trace), line_bytes)
-    first, last = t["address"] // line_bytes, (t["address"] + t["size"] - 1) // line_bytes
+    sector = check_sectors(line_bytes, sector_bytes)
+    ends = t["address"] + t["size"] - 1
+    first, last = t["address"] // line_bytes, ends // line_bytes
+    begin, end = t["address"] % line_bytes // sector, ends % line_bytes // sector
+    whole = line_bytes // sector - 1
     names = ("block", "warp", "seq", "site", "kind")
     columns = {name: t[name] for name in (*names, "epoch", "sm")} | {"line": first}
+    columns["sectors"] = _bits(begin, np.where(last > first, whole, end))
     if extra := np.flatnonzero(last > first).tolist():
         columns = {name: np.concatenate([x, x[extra]]) for name, x in columns.items()}
         columns["line"][first.size :] = last[extra]
+        columns["sectors"][first.size :] = _bits(np.zeros_like(end[extra]), end[extra])
     keys = [columns[name] for name in (*names, "line")]
     if not _in_order(keys):
         order = np.lexsort(keys[::-1])
@@ -104,7 +132,26 @@ def coalesce(trace: Trace, line_bytes: int = 128) -> Requests:
     number = np.cumsum(apart) - 1
     apart[1:] |= columns["line"][1:] != columns["line"][:-1]
     columns["request"] = number
-    return Requests(*(columns[name][apart] for name in Requests._fields))
+    needed = columns.pop("sectors").astype(np.uint8)
+    together = np.bitwise_or.reduceat(needed, np.flatnonzero(apart)) if needed.size else needed
+    kept = {name: columns[name][apart] for name in Requests._fields if name != "sectors"}
+    return Requests(**kept, sectors=together)
+
+
+def check_sectors(line_bytes: int, sector_bytes: int) -> int:
+    """Return the bytes of a sector, which is the line where none are named; a line has eight at most."""
+    sector = sector_bytes or line_bytes
+    if sector < 1 or line_bytes % sector or line_bytes // sector > MAX_SECTORS:
+        raise ValueError(
+            f"sector_bytes is {sector_bytes} of lines of {line_bytes}; allowed: 0, or what divides a line into "
+            f"{MAX_SECTORS} at most"
+        )
+    return sector
+
+
+def _bits(first: Ints, last: Ints) -> Ints:
+    """Bits first to last, both included."""
+    return np.asarray((2 << last) - (1 << first))
 
 
 def _in_order(keys: list[Ints]) -> bool:

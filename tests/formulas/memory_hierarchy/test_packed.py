@@ -75,17 +75,34 @@ def test_some_lines_at_a_time_are_all_at_once(order: str, monkeypatch: pytest.Mo
             np.testing.assert_array_equal(a, b)
 
 
+def one_by_one(used: list[tuple[int, int, int]], ways: int) -> list[int]:
+    """Sectors that each reference finds in caches of three sets, each a list of lines with their sectors."""
+    caches: dict[tuple[int, int], dict[int, int]] = {}
+    found = []
+    for line, cache, sectors in used:
+        lines = caches.setdefault((cache, line % 3), {})
+        found.append(lines.get(line, 0))
+        lines[line] = lines.pop(line, 0) | sectors
+        if len(lines) > ways:
+            del lines[next(iter(lines))]
+    return found
+
+
 @given(
-    st.lists(st.tuples(st.integers(0, 12), st.integers(0, 1)), max_size=60),
+    st.lists(st.tuples(st.integers(0, 12), st.integers(0, 1), st.integers(1, 15)), max_size=60),
     st.lists(st.integers(0, 60), max_size=5),
     st.integers(1, 4),
 )
-def test_a_cache_goes_on_where_the_part_before_ended(used: list[tuple[int, int]], ends: list[int], ways: int) -> None:
+def test_a_cache_goes_on_where_the_part_before_ended(
+    used: list[tuple[int, int, int]], ends: list[int], ways: int
+) -> None:
     line, cache = (np.array([row[k] for row in used], dtype=np.int64) for k in (0, 1))
+    sectors = np.array([row[2] for row in used], dtype=np.uint8)
     place = cache * 3 + line % 3
     cached, at = Cached(ways), [0, *sorted(ends), 60]
-    found = [cached.hits(line[a:b], place[a:b]) for a, b in pairwise(at)]
-    np.testing.assert_array_equal(np.concatenate(found), hits(line, place, ways))
+    found = [cached.present(line[a:b], place[a:b], sectors[a:b]) for a, b in pairwise(at)]
+    np.testing.assert_array_equal(np.concatenate(found), one_by_one(used, ways))
+    np.testing.assert_array_equal(np.concatenate(found) > 0, hits(line, place, ways))
     assert np.bincount(cached.place, minlength=1).max() <= ways
 
 
