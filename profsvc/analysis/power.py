@@ -5,18 +5,21 @@
 ``power_windows``     the windows: marks, kernels, levels
 ``power_rest``        which of them are idle time
 ``power_sums``        what was measured in each
+``power_coefficient`` how much more a warmer board draws
 ``power_correction``  what it would be at one temperature, or why that cannot be said
 ``power_models``      idle power, rise and decay of the temperature
 ``power_sweeps``      power against the number of SMs
 """
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from profsvc.analysis import power_windows
+from profsvc.analysis.power_coefficient import NOTHING, Known
 from profsvc.analysis.power_correction import corrected
 from profsvc.analysis.power_logs import UTC, Log, named
 from profsvc.analysis.power_models import idle, thermal
@@ -27,7 +30,7 @@ from profsvc.analysis.power_sweeps import sweeps
 from profsvc.analysis.power_windows import IDLE
 from profsvc.formulas.plateaus import change_points
 
-__all__ = ["FRAMES", "VERSION", "Options", "analyze_power"]
+__all__ = ["FRAMES", "NOTHING", "VERSION", "Known", "Options", "analyze_power"]
 
 VERSION = "3"
 """Raised when any number changes for the same input."""
@@ -44,13 +47,18 @@ MOST_WINDOWS = 2000
 
 
 def analyze_power(
-    logs: Sequence[Log], marks: pd.DataFrame, launches: pd.DataFrame, options: Options = AS_IT_IS
+    logs: Sequence[Log],
+    marks: pd.DataFrame,
+    launches: pd.DataFrame,
+    options: Options = AS_IT_IS,
+    known: Mapping[int, Known] = MappingProxyType({}),
 ) -> dict[str, pd.DataFrame]:
     """Return the frames of `FRAMES` for every power sensor of a run.
 
     ``marks``: name, domain, start_ns, duration_ns, active_sms, launches, clock; ``launches``: kernel, start_ns,
-    duration_ns, clock. What stands on another clock than a power log says nothing of it, and that is said. Raise
-    `NotFoundError` where the options name a sensor that the run does not have.
+    duration_ns, clock. What stands on another clock than a power log says nothing of it, and that is said.
+    ``known``: what earlier runs of its board told of each sensor, by its number. Raise `NotFoundError` where the
+    options name a sensor that the run does not have.
     """
     powers = [log for log in logs if log.quantity == "power" and log.unit == "W"]
     if options.sensor is not None:
@@ -61,7 +69,9 @@ def analyze_power(
     for log in sorted(powers, key=lambda log: not INSTANT.search(log.name)):
         own = measured(log, logs, options)
         if isinstance(own, Measured):
-            for name, frame in _analyzed(own, marks, launches, options, followed).items():
+            for name, frame in _analyzed(
+                own, marks, launches, options, known.get(log.sensor_id, NOTHING), followed
+            ).items():
                 parts[name].append(frame)
         else:
             parts["power_quality"].append(pd.DataFrame([own]))
@@ -78,7 +88,7 @@ def _stacked(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
 
 
 def _analyzed(
-    own: Measured, marks: pd.DataFrame, launches: pd.DataFrame, options: Options, followed: set[int]
+    own: Measured, marks: pd.DataFrame, launches: pd.DataFrame, options: Options, known: Known, followed: set[int]
 ) -> Mapping[str, pd.DataFrame]:
     windows = _windows(own, marks, launches)
     table, found = sums(own, windows)
@@ -88,7 +98,7 @@ def _analyzed(
     runs = table["kind"] != IDLE
     table["runtime_power_w"] = (table["mean_power_w"] - idle_w).where(runs)
     table["runtime_energy_j"] = (table["energy_j"] - idle_w * table["duration_s"]).where(runs)
-    table, coefficients = corrected(own, table, found, options)
+    table, coefficients = corrected(own, table, found, options, known)
     warmth = own.companions.get("temperature")
     if warmth is None or warmth.sensor_id not in followed:
         thermal(own, table)

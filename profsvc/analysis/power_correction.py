@@ -6,21 +6,19 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from profsvc.analysis.power_coefficient import HOW, NOTHING, SAME_CLOCK, Known, beware_of_fan, fitted
 from profsvc.analysis.power_logs import Floats
 from profsvc.analysis.power_sensor import Measured, Options
-from profsvc.analysis.power_sums import inside, slopes
+from profsvc.analysis.power_sums import slopes
 from profsvc.analysis.power_windows import IDLE, RUN
-from profsvc.errors import counted
-from profsvc.formulas.coefficient import Coefficient, fit_coefficient
+from profsvc.formulas.coefficient import NO_SIGN, Coefficient
 from profsvc.formulas.correction import correct_to_reference, corrected_mean
 from profsvc.formulas.flags import Flag
 from profsvc.formulas.join import interpolate_at
 from profsvc.formulas.windows import WindowEnergy
 
-# Clocks that differ by less are one clock.
-SAME_CLOCK = 0.01
-# A share of a window in which the clock was held down, from which it is no constant load.
-SLOWED = 0.02
+# A share of the power that no sensor of a board is right within: what moves less needs no sign.
+NEGLIGIBLE = 0.005
 WINDOW = (
     "reference_temperature_c", "coefficient_w_per_c", "coefficient_low", "coefficient_high", "corrected_power_w",
     "corrected_power_low_w", "corrected_power_high_w", "corrected_energy_j", "corrected_energy_low_j",
@@ -29,7 +27,7 @@ WINDOW = (
 
 
 def corrected(
-    own: Measured, table: pd.DataFrame, found: WindowEnergy, options: Options
+    own: Measured, table: pd.DataFrame, found: WindowEnergy, options: Options, known: Known = NOTHING
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return the windows with their power at one temperature, and the coefficients that were fitted or refused.
 
@@ -46,8 +44,12 @@ def corrected(
     table["reference_temperature_c"] = reference
     rows: list[dict[str, Any]] = []
     for clock, places in _clocks(table):
-        fit = _fitted(own, table, temperature, places, rows, clock)
-        _apply(own, table, temperature, found, places, fit, reference)
+        for part, fit in fitted(own, table, temperature, places, clock, known, rows):
+            _apply(own, table, temperature, found, part, fit, reference)
+            if fit.refusal and (table["kind"].iloc[part] != IDLE).any():
+                own.beware("no_coefficient", f"{fit.refusal}; {HOW}")
+    if table["corrected_power_w"].notna().any():
+        beware_of_fan(own)
     whole = table["kind"] == RUN
     table.loc[whole, "reason"] = "a run holds several loads: see its windows"
     table.loc[whole, "reference_temperature_c"] = np.nan
@@ -83,69 +85,6 @@ def _clocks(table: pd.DataFrame) -> list[tuple[float, npt.NDArray[np.intp]]]:
     return [(float(np.mean(every[group])), group) for group in groups if len(group)]
 
 
-def _fitted(
-    own: Measured,
-    table: pd.DataFrame,
-    temperature: Floats,
-    places: npt.NDArray[np.intp],
-    rows: list[dict[str, Any]],
-    clock: float,
-) -> Coefficient:
-    """Fit the coefficient of one clock, and keep the rows that tell of it."""
-    chosen = places[table["slowed_share"].to_numpy(np.float64)[places] <= SLOWED]
-    begin, end = ((table[name].to_numpy(np.int64)[chosen] - own.origin_ns) / 1e9 for name in ("begin_ns", "end_ns"))
-    fresh = np.flatnonzero(own.fresh)
-    which, window = inside(own.time_s[fresh], begin + own.averaging_s + own.lag_s, end)
-    at = fresh[which]
-    loads = pd.factorize(table["load"].iloc[chosen])[0]
-    fan = _fan(own, at)
-    fit = fit_coefficient(
-        own.time_s[at], own.power_w[at], temperature[at], window, load=loads[window], offset_error_s=own.offset_se_s,
-        **fan,
-    )  # fmt: skip
-    common: dict[str, Any] = {
-        "sensor_id": own.log.sensor_id,
-        "temperature_sensor_id": own.companions["temperature"].sensor_id,
-        "clock_hz": clock,
-        "temperature_low_c": fit.temperature_low_c,
-        "temperature_high_c": fit.temperature_high_c,
-        "range_c": fit.range_c,
-        "segments": fit.segments,
-        "readings": fit.readings,
-    }
-    consistent = {"law": fit.law, "form": "consistent", "used": int(not fit.refusal), "reason": fit.refusal or None}
-    consistent |= {"coefficient_w_per_c": fit.coefficient_w_per_c, "coefficient_per_c": fit.rate_per_c}
-    rows.append(common | consistent | {"coefficient_low": fit.low_w_per_c, "coefficient_high": fit.high_w_per_c})
-    published = {"law": "endpoint", "form": "as_published", "used": 0, "reason": "the ends alone have no interval"}
-    if np.isfinite(fit.published_w_per_c):
-        rows.append(common | published | {"coefficient_w_per_c": fit.published_w_per_c})
-    if fit.segments_left_out:
-        words = left_out(fit.segments_left_out, clock)
-        own.beware("segments_left_out", words, float(fit.segments_left_out), "1")
-    return fit
-
-
-def left_out(windows: int, clock_hz: float) -> str:
-    """Say how many windows are not fit for a coefficient; the clock is NaN where the log has none.
-
-    >>> left_out(1, 1.98e9), left_out(7, float("nan"))[:28]
-    ('1 window at 1980 MHz too short or unsteady for a coefficient', '7 windows too short or unste')
-    """
-    where = f" at {clock_hz / 1e6:.0f} MHz" if np.isfinite(clock_hz) else ""
-    return f"{counted(windows, 'window')}{where} too short or unsteady for a coefficient"
-
-
-def _fan(own: Measured, at: npt.NDArray[np.intp]) -> dict[str, Any]:
-    """The speed of the fan as a regressor, where the board has one and it moved."""
-    series = own.companions.get("fan")
-    if series is None:
-        return {}
-    speed = interpolate_at(own.time_s[at], series.time_s, series.value).value
-    if not at.size or not np.isfinite(speed).all() or np.ptp(speed) == 0:
-        return {}
-    return {"fan_speed": speed, "fan": "removed"}
-
-
 def _apply(
     own: Measured,
     table: pd.DataFrame,
@@ -155,11 +94,22 @@ def _apply(
     fit: Coefficient,
     reference: float,
 ) -> None:
-    """Put the windows of one clock at the reference temperature."""
-    rows = table.index[places]
+    """Put windows at the reference temperature.
+
+    Where the sign of the coefficient is not known, those are whose power moves by next to nothing either way.
+    """
     if fit.refusal:
-        table.loc[rows, "reason"] = fit.refusal
+        reach = max(abs(fit.low_w_per_c), abs(fit.high_w_per_c)) if fit.refusal.endswith(NO_SIGN) else np.nan
+        power, mean = (table[name].to_numpy(np.float64)[places] for name in ("mean_power_w", "mean_temperature_c"))
+        most = reach * np.abs(mean - reference)
+        told = np.isfinite(most)
+        reasons = [f"{fit.refusal}; it would move this window by up to {watts:.2g} W" for watts in most.tolist()]
+        table.loc[table.index[places], "reason"] = np.where(told, np.array(reasons, object), fit.refusal)
+        places, fit = places[told & (most <= NEGLIGIBLE * power)], fit._replace(refusal="")
+        table.loc[table.index[places], "reason"] = None
+    if not len(places):
         return
+    rows = table.index[places]
     error = table["power_sd_w"].to_numpy(np.float64)[places] / np.sqrt(np.maximum(found.readings[places], 1))
     mean = table["mean_temperature_c"].to_numpy(np.float64)[places]
     settled = table["settled_power_w"].notna().to_numpy()[places]

@@ -225,3 +225,22 @@ def resting(r: Readings, b: Means, step: float) -> list[Unseen]:
         variance = step**2 / 12 * max(0.0, 1 - 4 * flicker * (1 - flicker))
         found.append((shown.astype(np.float64), variance))
     return found
+
+
+def rounding(r: Readings, b: Blocks, step: float) -> list[Unseen]:
+    """How far a rounded temperature may have moved more or less than it shows, of which the residuals see nothing.
+
+    Each end of a segment lies anywhere within a step of its reading, unless the readings flicker; every step that is
+    passed on the way pins the curve where it was passed. For every segment: its own curve, of a range of one, and the
+    variance of that range.
+    """
+    centre = medians(r.temperature, b.of_reading)[b.of_reading]
+    away = means((np.abs(r.temperature - centre) > step / 4).astype(np.float64), b.of_reading)
+    told = np.bincount(b.segment, 4 * away * (1 - away)) / np.bincount(b.segment)
+    inner = b.smooth - means(b.smooth, b.segment)[b.segment]
+    found = []
+    for k, moved in enumerate(segment_ptp(b.smooth, b.segment)):
+        passed = max(moved / step, 1.0) if step > 0 else np.inf
+        shape = np.where(b.segment == k, inner / max(moved, 1e-12), 0.0)
+        found.append((shape, step**2 / 6 * max(0.0, 1 - told[k]) / passed))
+    return found

@@ -10,7 +10,10 @@ to get right is not the line but its errors:
   offset of the two logs; its error comes in as `offset_error_s`.
 * the power wanders, so that a thousand readings are not a thousand witnesses. The interval comes from noise models
   that remember, weighed by how well they explain the rest (`profsvc.formulas._wander`).
-* where a rounded temperature comes to rest, the residuals cannot show by how much it is off; that part is added.
+* where a rounded temperature comes to rest, the residuals cannot show by how much it is off, nor how far it moved
+  where it passed few steps; these parts are added. What is left decides: no range of temperature is too small as such.
+* power that changes because the work does looks the same. An interval that leakage cannot explain is refused; the
+  rest `profsvc.formulas.repeats` checks.
 """
 
 from typing import NamedTuple
@@ -27,7 +30,9 @@ from profsvc.formulas.flags import Flag, check_form
 from profsvc.formulas.thermal import FAN, sigma
 
 LAWS = ("auto", "linear", "exponential")
-LEAST_RANGE_C = 5.0
+# Leakage at most doubles within 10 degC; a board of nothing but leakage would have this share of its power a degree.
+MOST_PER_C = float(np.log(2) / 10)
+NO_SIGN = "its sign is not known"
 WIDE_RANGE_C = 30.0  # from here on the curvature of leakage shows
 CLEARLY_BETTER = 10.0  # difference of AICc that is taken for proof
 TELLING_C = 1.0  # a load that warms by less says nothing on whether the loads agree
@@ -85,7 +90,8 @@ def given_coefficient(
 
     Returns: Coefficient, of the linear law.
 
-    Range: as given; figures that are not finite, a negative error or an empty range are refused in the result.
+    Range: as given; figures that are not finite, a negative error,
+         an empty range or a coefficient below 0 are refused.
 
     Errors: none.
 
@@ -94,13 +100,47 @@ def given_coefficient(
     """
     c, se = coefficient_w_per_c, standard_error_w_per_c
     good = np.isfinite([c, se, temperature_low_c, temperature_high_c]).all() and se >= 0
-    if not good or temperature_high_c <= temperature_low_c:
+    if not good or temperature_high_c <= temperature_low_c or c + NORMAL_95 * se < 0:
         return NOTHING._replace(refusal="the figures given are not a coefficient, its error and a range of temperature")
     return NOTHING._replace(
         coefficient_w_per_c=c, standard_error_w_per_c=se, low_w_per_c=c - NORMAL_95 * se,
         high_w_per_c=c + NORMAL_95 * se, temperature_low_c=temperature_low_c, temperature_high_c=temperature_high_c,
         range_c=temperature_high_c - temperature_low_c, flags=mask(),
     )  # fmt: skip
+
+
+def refusal_of(low_w_per_c: float, high_w_per_c: float, power_w: float) -> str:
+    r"""Why power cannot be corrected with a coefficient that lies in an interval; empty where it can.
+
+    .. math:: 0 < \sigma \le \frac{\ln 2}{10}\,P
+
+    A chip that is warmer leaks more, and at most twice as much for 10 degC: what lies outside is not leakage, but work
+    that changed while the board warmed up.
+
+    Source: [Hong2012] section 3.2.7; the upper end is this project's: a board whose power is all leakage.
+
+    Args:
+        low_w_per_c: Lower end of the interval [W/degC].
+        high_w_per_c: Upper end [W/degC].
+        power_w: Mean power of the loads [W].
+
+    Returns: the reason, with the figures.
+
+    Range: an interval that holds 0 tells no sign; one that lies below 0, or above what leakage can do, is refused.
+
+    Errors: none.
+
+    >>> refusal_of(-0.31, -0.15, 300.0)[:58]
+    'the coefficient lies between -0.31 and -0.15 W/°C: a warme'
+    >>> refusal_of(0.3, 0.5, 300.0), refusal_of(-0.1, 0.5, 300.0)[-21:]
+    ('', 'its sign is not known')
+    """
+    lies = f"the coefficient lies between {low_w_per_c:.3g} and {high_w_per_c:.3g} W/\u00b0C"
+    if high_w_per_c < 0:
+        return f"{lies}: a warmer chip does not draw less, so the work got lighter within the loads"
+    if low_w_per_c > MOST_PER_C * power_w:
+        return f"{lies}: no leakage does that at {power_w:.4g} W, so the work got heavier within the loads"
+    return f"{lies}: {NO_SIGN}" if low_w_per_c <= 0 else ""
 
 
 def fit_coefficient(
@@ -150,9 +190,8 @@ def fit_coefficient(
         one load. ``published_w_per_c`` is `sigma` from the ends, pooled over the segments.
 
     Range: refused, with the figure in ``refusal`` and INPUT_SUSPECT, where no segment has 20 readings, an unmoved
-        clock and no throttling; where segments differ in clock by more than 1 %; where no segment spans 5 degC
-        beyond the scatter of its readings; and where the interval holds 0, as a correction of unknown sign may do
-        harm. The last keeps its figures.
+        clock and no throttling; where segments differ in clock by more than 1 %; where in no segment the temperature
+        stands out from the scatter of its readings; and by `refusal_of`, which keeps the figures.
 
     Errors: TypeError for a wrong dtype; ValueError for shapes that do not fit, an unknown law or choice of fan, and
         for a fan without a choice.
@@ -163,7 +202,7 @@ def fit_coefficient(
     >>> round(found.coefficient_w_per_c, 1), found.refusal, found.segments
     (0.5, '', 1)
     >>> fit_coefficient(t, 300 + 0 * t, 50 + 0 * t, np.zeros(t.size, dtype=int)).refusal
-    'the temperature spans 0.0 °C within a load; a coefficient needs 5 °C'
+    'the temperature spans 0.0 °C within a load, no more than the scatter of its readings'
     """
     check_form(law, LAWS)
     removed = _fan_choice(fan, fan_w is not None or fan_speed is not None)
@@ -186,12 +225,11 @@ def fit_coefficient(
         range_c=float(span.max()), temperature_c=float(r.temperature.mean()), power_w=float(r.power.mean()),
         temperature_low_c=float(b.smooth.min()), temperature_high_c=float(b.smooth.max()), published_w_per_c=_ends(r),
     )  # fmt: skip
-    if span.max() < LEAST_RANGE_C:
-        return found._replace(
-            refusal=f"the temperature spans {span.max():.1f} \u00b0C within a load; a coefficient needs "
-            f"{LEAST_RANGE_C:g} \u00b0C"
-        )
-    unseen = [*_segments.resting(r, b, step), (b.drift, offset_error_s**2)]
+    if not span.max() > 0:
+        most = _segments.segment_ptp(b.smooth, b.segment).max()
+        words = f"the temperature spans {most:.1f} \u00b0C within a load, no more than the scatter of its readings"
+        return found._replace(refusal=words)
+    unseen = [*_segments.resting(r, b, step), *_segments.rounding(r, b, step), (b.drift, offset_error_s**2)]
     noise = _wander.models(b.time, b.size, b.span)
     gain = _gain(b, noise)
     proof = 0.0 if span.max() > WIDE_RANGE_C else CLEARLY_BETTER
@@ -306,11 +344,7 @@ def _told(found: Coefficient, b: Blocks, bent: bool, noise: Models, loads: Array
     hidden = _hidden(slope, design[:, :1], design[:, 1:], weight, unseen)[0, 0]
     rate, low, high = (slope + x for x in _wander.interval(fitted, 0, hidden))
     watts = found.power_w if bent else 1.0
-    error, refusal = (high - low) / (2 * NORMAL_95), ""
-    if low <= 0 <= high:
-        refusal = (
-            f"the coefficient lies between {watts * low:.3g} and {watts * high:.3g} W/\u00b0C: its sign is not known"
-        )
+    error, refusal = (high - low) / (2 * NORMAL_95), refusal_of(watts * low, watts * high, found.power_w)
     return found._replace(
         coefficient_w_per_c=watts * rate, low_w_per_c=watts * low, high_w_per_c=watts * high,
         standard_error_w_per_c=watts * error, rate_per_c=rate if bent else np.nan,

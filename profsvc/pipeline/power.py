@@ -1,6 +1,6 @@
 """Power and heat of a run: its logs out of the store, analysed, and what was found back into it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import pandas as pd
@@ -38,6 +38,26 @@ def logs_of_run(engine: "Engine", run_id: int, also: str | None = None) -> list[
     return logs
 
 
+def known_of_board(engine: "Engine", run_id: int, logs: Sequence[Log]) -> dict[int, power.Known]:
+    """Return what earlier runs of the same board told of each power sensor, by its number.
+
+    A board is known by its host, its name (or UUID) and its number in the host; one that nobody names is not known.
+    """
+    frames = store.power_of_board(engine, run_id)
+    run = store.select(engine, "v1_runs", run_id=run_id)[0]
+    known = {}
+    for log in logs:
+        device = log.device or run["device"]
+        if log.quantity != "power" or device is None:
+            continue
+        own = []
+        for frame in frames:
+            gpu = frame["gpu_index"].isna() if log.gpu_index is None else frame["gpu_index"] == log.gpu_index
+            own.append(frame[(frame["sensor"] == log.name) & (frame["device"] == device) & gpu])
+        known[log.sensor_id] = power.Known(own[0], own[1])
+    return known
+
+
 def power_of_run(engine: "Engine", run_id: int, options: power.Options = AS_IT_IS) -> Mapping[str, pd.DataFrame]:
     """Return what the analysis of power and of thermocouples finds in a run; nothing of it is stored."""
     heat = models_of_run(engine, run_id)
@@ -45,7 +65,8 @@ def power_of_run(engine: "Engine", run_id: int, options: power.Options = AS_IT_I
     if not logs:
         return {} if heat.empty else {"power_models": heat}
     marks, launches = store.marks_of_run(engine, run_id), store.launch_times(engine, run_id)
-    frames = power.analyze_power(logs, marks, launches, options)
+    known = known_of_board(engine, run_id, logs)
+    frames = power.analyze_power(logs, marks, launches, options, known)
     models = [frame for frame in (frames["power_models"], heat) if len(frame)]
     return {**frames, "power_models": pd.concat(models, ignore_index=True) if models else pd.DataFrame()}
 

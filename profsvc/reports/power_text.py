@@ -124,7 +124,9 @@ def _coefficients(rows: Sequence[Row]) -> Iterable[str]:
         used = " (used)" if row["used"] else ""
         refused = f": {row['reason']}" if row["reason"] else ""
         what = f"{value} W/\u00b0C" if value else "none"
-        yield f"    {row['law']}, {row['form']}{clock}: {what}{over}{used}{refused}"
+        load = f", {row['load']} alone" if row["load"] else ""
+        basis = f", from {row['basis']}" if row["basis"] else ""
+        yield f"    {row['law']}, {row['form']}{clock}{load}: {what}{over}{used}{basis}{refused}"
 
 
 def _quality(rows: Sequence[Row]) -> Iterable[str]:

@@ -53,6 +53,7 @@ class Device:
     l1_latency_cycles: float | None = None
     l2_latency_cycles: float | None = None
     tdp_w: float | None = None
+    has_fan: bool | None = None
     die_width_mm: float | None = None
     die_height_mm: float | None = None
     tensor_fp16_op_per_s: float | None = None

@@ -22,6 +22,7 @@ from profsvc.store.big import (
     select_of,
     transfers_by_kind,
 )
+from profsvc.store.board_power import power_of_board
 from profsvc.store.compared import clocks_of_run, kernels_of_run
 from profsvc.store.deleted import (
     aged_runs,
@@ -271,6 +272,7 @@ __all__ = [
     "open_store",
     "potential",
     "potential_of_kernel",
+    "power_of_board",
     "powers_of_load",
     "powers_of_loads",
     "predictions_of_runs",

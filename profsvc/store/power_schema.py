@@ -66,7 +66,7 @@ FRAMES: Mapping[str, tuple[Column, ...]] = {
         "sensor_id | int | the power sensor",
         "temperature_sensor_id | int? | the temperature sensor",
         "law | text | linear, exponential or endpoint",
-        "form | text | consistent, or as_published for the printed formula",
+        "form | text | consistent: of this run; pooled: with earlier runs of the board; as_published: as printed",
         "clock_hz | float? | clock of the SMs that it holds at",
         "coefficient_w_per_c | float? | power that a degree adds",
         "coefficient_low | float? | lower end of its 95 % interval",
@@ -79,6 +79,9 @@ FRAMES: Mapping[str, tuple[Column, ...]] = {
         "readings | int? | readings it was fitted on",
         "used | int | 1 for the one that the windows are corrected with, else 0",
         "reason | text? | why it is refused",
+        "load | text? | the load that it holds for alone; null: for all at this clock",
+        "basis | text? | what it rests on: windows of the run, repeats of a load, earlier runs of the board",
+        "sound | int? | 1 where it may be pooled with other runs of the board, 0 where something contradicts it",
     ),
     "power_models": columns(
         "model | text | idle, thermal, active_sms, components, performance_per_watt, join and so on",

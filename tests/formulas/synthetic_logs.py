@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 STEP_S = 0.1
-WITHOUT_INFORMATION = ("constant", "small", "short", "throttled", "clock_moved", "stuck", "noise", "steady")
-KINDS = ("informative", *WITHOUT_INFORMATION, "many_loads")
+WITHOUT_INFORMATION = ("constant", "short", "throttled", "clock_moved", "stuck", "noise")
+LITTLE_INFORMATION = ("small", "steady")  # a degree or two: the interval has to say how little
+KINDS = ("informative", *WITHOUT_INFORMATION, *LITTLE_INFORMATION, "many_loads")
 
 
 class Truth(NamedTuple):

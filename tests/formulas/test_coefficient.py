@@ -34,7 +34,31 @@ def test_a_log_without_information_is_refused_with_the_figure(kind: str) -> None
         found = coefficient_of(log, log.truth.shift_s)
         assert any(letter.isdigit() for letter in found.refusal) or kind == "short"
         assert found.flags & Flag.INPUT_SUSPECT
-        assert np.isnan(found.coefficient_w_per_c)
+
+
+def test_a_degree_or_two_tells_as_much_as_the_interval_says() -> None:
+    """No range is too small as such: what is answered holds the truth, and much of it is."""
+    answered, z = 0, []
+    for kind in synthetic_logs.LITTLE_INFORMATION:
+        for log in synthetic_logs.simulate(14, 16, kind):
+            found = coefficient_of(log, log.truth.shift_s)
+            answered += not found.refusal
+            if np.isfinite(found.low_w_per_c):
+                assert found.range_c < 4
+                z.append((found.coefficient_w_per_c - log.truth.sigma_w_per_c) / found.standard_error_w_per_c)
+    assert answered >= 12
+    assert len(z) >= 28
+    assert np.sqrt(np.mean(np.square(z))) < 1.4
+
+
+def test_work_that_gets_lighter_is_no_coefficient() -> None:
+    """Power that falls while the board warms up, and power that rises as no leakage does, are refused."""
+    fading = fit_coefficient(TIME, 300 + 0.44 * WARMING - 0.7 * (WARMING - 40) + 0.1 * NOISE, WARMING, ONE)
+    assert fading.high_w_per_c < 0
+    assert fading.refusal.endswith("a warmer chip does not draw less, so the work got lighter within the loads")
+    growing = fit_coefficient(TIME, 100 + 3 * (WARMING - 40) + 0.1 * NOISE, 40 + (WARMING - 40) / 7, ONE, law="linear")
+    assert growing.refusal.endswith("so the work got heavier within the loads")
+    assert growing.flags & Flag.INPUT_SUSPECT
 
 
 def test_without_noise_the_slope_is_exact() -> None:
@@ -178,7 +202,7 @@ def test_what_is_wrong_with_the_arguments_is_said() -> None:
         fit_coefficient(TIME, TIME, TIME, ONE, law="square")
 
 
-@pytest.mark.parametrize("wrong", [(np.nan, 0.1, 50, 70), (0.5, -0.1, 50, 70), (0.5, 0.1, 70, 70)])
+@pytest.mark.parametrize("wrong", [(np.nan, 0.1, 50, 70), (0.5, -0.1, 50, 70), (0.5, 0.1, 70, 70), (-0.5, 0.1, 50, 70)])
 def test_a_given_coefficient_has_to_be_one(wrong: tuple[float, float, float, float]) -> None:
     found = given_coefficient(*wrong)
     assert found.refusal

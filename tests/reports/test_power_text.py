@@ -10,7 +10,7 @@ MODEL = SENSOR | {
 WARNING = SENSOR | {"flag": "gap", "window": None, "message": "no reading for 3 s"}
 COEFFICIENT = SENSOR | {
     "law": "linear", "form": "consistent", "clock_hz": 1.98e9, "coefficient_w_per_c": 1.25, "coefficient_low": 1.0,
-    "coefficient_high": 1.5, "range_c": 12.0, "used": 1, "reason": None,
+    "coefficient_high": 1.5, "range_c": 12.0, "used": 1, "reason": None, "load": None, "basis": "3 windows of this run",
 }  # fmt: skip
 
 
@@ -58,9 +58,12 @@ def test_windows_say_what_they_are_corrected_with_or_why_not():
 
 def test_coefficients_say_where_they_hold():
     used = page(coefficients=[COEFFICIENT])
-    assert "linear, consistent at 1980 MHz: 1.250 [1.000, 1.500] W/\u00b0C, over 12 \u00b0C (used)\n" in used
+    said = "linear, consistent at 1980 MHz: 1.250 [1.000, 1.500] W/\u00b0C, over 12 \u00b0C (used)"
+    assert f"{said}, from 3 windows of this run\n" in used
     none = {"coefficient_w_per_c": None, "range_c": None, "clock_hz": None, "used": 0, "reason": "too few"}
-    assert "    linear, consistent: none: too few\n" in page(coefficients=[COEFFICIENT | none])
+    assert "    linear, consistent: none, from 3 windows of this run: too few\n" in page(
+        coefficients=[COEFFICIENT | none]
+    )
 
 
 def test_equal_warnings_are_cut():

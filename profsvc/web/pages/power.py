@@ -204,6 +204,7 @@ WINDOWS = [
     Column("beware", "Beware", "flags"),
 ]
 COEFFICIENTS = [
+    Column("load", "Load", "name"),
     Column("law", "Law"),
     Column("form", "Form"),
     _fitted("text", "W/\u00b0C", "coefficient_w_per_c"),
@@ -211,6 +212,7 @@ COEFFICIENTS = [
     _fitted("segments", "Loads"),
     _fitted("clock_mhz", "Clock (MHz)", "clock_hz"),
     Column("is_used", "", "flags"),
+    Column("basis", "Rests on"),
     Column("reason", "Why it is refused"),
 ]
 MODELS = [
