@@ -52,6 +52,7 @@ from profsvc.formats import (
     ptdaemon,
     rocm_smi,
     rocprof,
+    rocprof_results,
     rocprof_sqlite,
     tdms,
     tegrastats,
@@ -95,7 +96,8 @@ class Reader(Protocol):
 
 PROFILERS = (
     *(ncu_raw, ncu_details, ncu_text, ncu_summary, ncu_session, ncu_source),
-    *(nvprof, nvprof_text, nsys_stats, nsys_text, nsys_json, nsys_sqlite, kineto, rocprof, rocprof_sqlite),
+    *(nvprof, nvprof_text, nsys_stats, nsys_text, nsys_json, nsys_sqlite, kineto),
+    *(rocprof, rocprof_results, rocprof_sqlite),
 )
 SENSORS = (nvidia_smi, nvidia_smi_dmon, nvidia_smi_q, dcgm, tegrastats, jtop, zeus, codecarbon, nvml_energy, rocm_smi)
 DESKTOPS = (hardware_monitor, afterburner)

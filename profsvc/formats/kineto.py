@@ -1,20 +1,20 @@
 """Reader of the traces that PyTorch's profiler writes (Kineto): JSON in the format of Chrome's trace viewer."""
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
-from decimal import Decimal
 from typing import BinaryIO, cast
 
 import pandas as pd
 
 from profsvc.errors import BrokenInputError
-from profsvc.formats import kineto_repairs, kineto_xla
+from profsvc.formats import kineto_repairs, kineto_xla, rocprof_v1
 from profsvc.formats.clock import FIRST, LAST, SECOND, UTC
 from profsvc.formats.csv_tables import Account, Rows
 from profsvc.formats.head import head_text
 from profsvc.formats.json_stream import CutError, Json, clean
 from profsvc.formats.kineto_blocks import Part, parse
-from profsvc.formats.kineto_events import KINDS, LARGEST, METRICS, MOST_MICROSECONDS, transfer
+from profsvc.formats.kineto_events import COUNTERS, KINDS, Event, counters_of, is_passed, metrics_of, transfer
 from profsvc.formats.kineto_repairs import Unreadable
 from profsvc.formats.ncu_lines import REJECT, ROW, SKIP, TEXT_LIMIT, Record
 from profsvc.formats.stream import Text
@@ -22,20 +22,26 @@ from profsvc.tables import Batch, frame_of_arrays
 
 NAME = "kineto"
 PAGE = """\
-A trace of PyTorch's profiler (Kineto), of NVIDIA, AMD or Intel devices or of the CPU alone; or of XLA's (JAX).
+A trace of PyTorch's profiler (Kineto), of NVIDIA, AMD, Intel or MTIA devices or of the CPU alone; or of XLA's (JAX); or
+the first rocprof's results.json.
 
 Make it in the program:
     with torch.profiler.profile(record_shapes=True) as profile: ...
     profile.export_chrome_trace("FILE.json.gz")
 or with JAX, which writes FOLDER/plugins/profile/*/*.trace.json.gz:
     with jax.profiler.trace("FOLDER"): ...
+or with rocprof before rocprofv2:
+    rocprof --sys-trace -o results.csv PROGRAM                          (results.json)
 
 Taken: kernels as launches, with registers, shared memory and occupancy; copies and memsets as transfers; calls of the
 runtime and the driver; operators and annotations as ranges, with their category as the domain. Everything else (flows,
-names of threads, Python functions, synchronisations, annotations repeated for the device) is skipped and counted. Where
+names of threads, Python functions, synchronisations, annotations repeated for the device) is skipped and counted; the
+message names categories that are not known. What CUPTI counted (cuda_profiler_range) are metrics of launches without a
+time, or of the file where a range of the profile was counted: the times of these events are no times of kernels. Where
 versions of the profiler wrote no JSON (quotes and backslashes in a name, inf, nan, N/A), the event is read as meant, or
 rejected by itself. The events may stand in a bare list, and their times in quotes.
 Of XLA's traces kernels, copies and memsets are taken, with what their details hold; their clock begins with the trace.
+Of rocprof's what its tables hold is taken, in nanoseconds of its own clock.
 Times are microseconds, with or without digits below, since 1970 or since the file's baseTimeNanoseconds, which is
 added; so starts are nanoseconds since 1970, exactly: the fact clock says UTC. A line that holds a stored event is a
 stored line.
@@ -52,12 +58,17 @@ TOOL, XLA = "PyTorch profiler", "XLA profiler"
 BLOCK, SMALL_BLOCK = 2 << 20, 1 << 15
 # So many events are read one by one where a small block cannot be read at once.
 SINGLES = 100
+MOST_SECTIONS = 10_000
 _BASE_KEY = '"baseTimeNanoseconds"'
 _BASE = re.compile(rf"(?<!\\){_BASE_KEY}\s*:\s*(-?[0-9]{{1,19}})(?![0-9.eE])")
 _OVERLAP = 200
 _LIST = re.compile(r"\[\s*\{")
 _PHASE = re.compile(r'"ph"\s*:\s*"[A-Za-z]"')
-_PLAIN = re.compile(r"[0-9]{1,20}(?:\.[0-9]{1,12})?")
+_RANGE = re.compile(r"__\w+__|[0-9]+|")
+NOT_TAKEN = "events of these categories are not known and were skipped: {}"
+COUNTED_ONLY = (
+    "kernels that CUPTI counted have no times: profile once more without counters for those, into the same run"
+)
 
 
 def sniff(head: bytes) -> bool:
@@ -69,77 +80,6 @@ def sniff(head: bytes) -> bool:
     return text.startswith("{") and ('"traceEvents"' in text or kineto)
 
 
-def _whole(value: object) -> int | None:
-    """Return a whole number that a database can hold; None for anything else."""
-    return value if isinstance(value, int) and not isinstance(value, bool) and abs(value) <= LARGEST else None
-
-
-class _Event:
-    """One event; a value of a wrong kind raises `ValueError`."""
-
-    def __init__(self, values: Mapping[str, object], base: int) -> None:
-        args = values.get("args")
-        self.values, self.base = values, base
-        self.args: Mapping[str, object] = args if isinstance(args, dict) else {}
-
-    def number(self, name: str) -> Decimal:
-        value = self.values.get(name)
-        if isinstance(value, str) and _PLAIN.fullmatch(value):
-            value = Decimal(value)
-        if not isinstance(value, int | Decimal) or isinstance(value, bool):
-            raise ValueError(f"{name} is {str(value)[:40]!r}, not a number" if name in self.values else f"no {name}")
-        if not -MOST_MICROSECONDS < value < MOST_MICROSECONDS:
-            if name == "ts":
-                raise BrokenInputError(
-                    f"ts is {str(value)[:40]}, too much for microseconds since 1970, which this format counts in; "
-                    "write the trace again without changing its times"
-                )
-            raise ValueError(f"{name} is {str(value)[:40]}, out of range")
-        return Decimal(value)
-
-    def span(self) -> dict[str, object]:
-        start, duration = self.number("ts"), self.number("dur")
-        if duration < 0:
-            raise ValueError("dur is negative")
-        begin = round(start * 1000) + self.base
-        if abs(begin) > LARGEST:
-            raise ValueError("it begins out of range")
-        return {"start_ns": begin, "duration_ns": float(duration * 1000)}
-
-    def name(self) -> str:
-        name = self.values.get("name")
-        if not isinstance(name, str) or not name:
-            raise ValueError("the event has no name")
-        return clean(name)
-
-    def whole(self, *names: str) -> int | None:
-        """Return the first of the arguments that is a whole number in range."""
-        for name in names:
-            if (value := _whole(self.args.get(name))) is not None:
-                return value
-        return None
-
-    def own(self, name: str) -> int | None:
-        return _whole(self.values.get(name))
-
-    def shape(self) -> dict[str, object]:
-        found: dict[str, object] = {}
-        for part in ("grid", "block"):
-            sizes = self.args.get(part)
-            for place, axis in enumerate("xyz"):
-                number = _whole(sizes[place]) if isinstance(sizes, list) and len(sizes) == 3 else None
-                found[f"{part}_{axis}"] = number if number is not None and number >= 0 else None
-        return found
-
-
-def _metrics(event: _Event) -> Iterator[dict[str, object]]:
-    for name, (unit, divisor) in (METRICS | kineto_xla.METRICS).items():
-        value = event.args.get(name)
-        if isinstance(value, int | Decimal) and not isinstance(value, bool) and -LARGEST <= value <= LARGEST:
-            number = float(value) / divisor
-            yield {"metric": f"args:'{name}'", "raw_text": str(value), "value": number, "si_unit": unit}
-
-
 class _File:
     """What is known of the whole trace, and the rows gathered from it."""
 
@@ -147,7 +87,10 @@ class _File:
         self.base, self.rows = base, Rows()
         self.devices: dict[int, tuple[str | None, str | None]] = {}
         self.gpus: dict[object, int] = {}
-        self.taken = self.unreadable = 0
+        self.sections: dict[str, str] = {}
+        self.passed = Counter[str]()
+        self.taken = self.unreadable = self.counted = self.twice = 0
+        self.kernels_seen = False
         self.tool = TOOL
         self.since_1970 = True
 
@@ -172,14 +115,19 @@ class _File:
             raise ValueError(values.reason)
         if not isinstance(values, dict):
             raise ValueError("the event is no object")
-        if values.get("ph") == "M" and (number := kineto_xla.gpu_of(values)) is not None:
-            self.gpus[values.get("pid")] = number
+        if values.get("ph") == "M":
+            self._section(values)
+        elif (cells := values.get("args")) and values.get("ph") == "X" and "cat" not in values and "BeginNs" in cells:
+            return self._rocprof(cells, str(values.get("pid")), line)
         elif (theirs := kineto_xla.event_of(values, self.gpus)) is not None:
             values, self.tool = theirs, XLA
-        kind = KINDS.get(str(values.get("cat")).lower()) if values.get("ph") == "X" else None
+        category = str(values.get("cat")).lower() if values.get("ph") == "X" else None
+        event, kind = Event(values, self.base), KINDS.get(category or "")
+        if category == COUNTERS:
+            return self._counters(event, line)
         if kind is None:
+            self.passed.update([] if category is None or is_passed(values.get("cat")) else [str(values.get("cat"))])
             return SKIP
-        event = _Event(values, self.base)
         common: dict[str, object] = {**event.span(), "line": line}
         if kind in ("call", "range"):
             self._host(kind, event, common)
@@ -190,12 +138,62 @@ class _File:
         self._date(start, start)
         return ROW
 
+    def _section(self, values: Mapping[str, object]) -> None:
+        """Take in what an event says of the process that others stand under."""
+        args, number = values.get("args"), kineto_xla.gpu_of(values)
+        if number is not None:
+            self.gpus[values.get("pid")] = number
+        elif values.get("name") == "process_name" and isinstance(args, dict) and len(self.sections) < MOST_SECTIONS:
+            self.sections[str(values.get("pid"))] = str(args.get("name"))
+
+    def _rocprof(self, cells: Mapping[str, object], process: str, line: int) -> str:
+        """Take in an event of the first rocprof, whose arguments are a row of a table."""
+        table, self.tool, told = rocprof_v1.table_of(cells, self.sections.get(process, "")), rocprof_v1.TOOL, {**cells}
+        told = rocprof_v1.as_told(told)
+        self.kernels_seen = self.kernels_seen or table == rocprof_v1.KERNELS
+        if self.kernels_seen and table == rocprof_v1.OPS and rocprof_v1.is_kernel(table, told):
+            self.twice += 1
+            return SKIP
+        if not table or not rocprof_v1.take(table, told, line, self.rows):
+            return SKIP
+        self.taken, self.since_1970 = self.taken + 1, False
+        return ROW
+
+    def _counters(self, event: Event, line: int) -> str:
+        """Take in what CUPTI counted over a kernel, or over a range of the profile."""
+        name, metrics = event.name(), counters_of(event)
+        if not metrics:
+            raise ValueError("it holds no counter")
+        if _RANGE.fullmatch(name):
+            for metric in metrics:
+                self.rows.add("metrics", {**metric, "section": name, "line": line})
+        else:
+            process = event.own("pid")
+            device, capability = self.devices.get(-1 if process is None else process, (None, None))
+            place = {"device_index": process, "device": device, "compute_capability": capability}
+            self.rows.add_launch({**place, "kernel": name, "line": line}, metrics)
+            self.counted += 1
+        self.taken += 1
+        return ROW
+
+    def said(self) -> list[str]:
+        """Return what to tell of the whole file."""
+        most = ", ".join(f"{name} ({count})" for name, count in self.passed.most_common(5))
+        return [
+            "" if self.taken else "the trace holds no kernel, copy, call or range",
+            f"events that are no JSON, and were rejected: {self.unreadable}" if self.unreadable else "",
+            NOT_TAKEN.format(most) if most else "",
+            COUNTED_ONLY if self.counted else "",
+            rocprof_v1.TWICE.format(self.twice) if self.twice else "",
+        ]
+
     def _date(self, first: int, last: int) -> None:
         self.since_1970 = self.since_1970 and first >= FIRST * SECOND and last < LAST * SECOND
 
     def add_block(self, part: Part, line: int) -> dict[str, pd.DataFrame]:
         """Take in a block of events that begins on ``line``; return its tables."""
         tables = {}
+        self.passed.update(part.passed)
         for name, columns in part.tables.items():
             columns["line"] = columns["line"] + line
             if "launch_index" in columns:
@@ -208,14 +206,14 @@ class _File:
         self.rows.launches += len(tables.get("launches", ()))
         return tables
 
-    def _host(self, kind: str, event: _Event, common: Mapping[str, object]) -> None:
+    def _host(self, kind: str, event: Event, common: Mapping[str, object]) -> None:
         row = {**common, "name": event.name(), "process_id": event.own("pid"), "thread_id": event.own("tid")}
         if kind == "call":
             self.rows.add("api_calls", {**row, "correlation_id": event.whole("correlation")})
         else:
             self.rows.add("ranges", {**row, "domain": str(event.values["cat"])})
 
-    def _device(self, kind: str, event: _Event, common: Mapping[str, object]) -> None:
+    def _device(self, kind: str, event: Event, common: Mapping[str, object]) -> None:
         index, process = event.whole("device"), event.own("pid")
         # Events of a device stand under its number, if the file knows it; else that is of a process.
         index = process if index is None and process in self.devices else index
@@ -235,7 +233,7 @@ class _File:
             for kept in ("static", "dynamic"):
                 launch[f"shared_mem_{kept}_bytes"] = event.whole(f"{kept}_shared")
             launch["source_id"] = None if outside is None else str(outside)
-            self.rows.add_launch({**launch, "compute_capability": capability}, list(_metrics(event)))
+            self.rows.add_launch({**launch, "compute_capability": capability}, list(metrics_of(event)))
         else:
             moved = transfer(event.name(), kind == "set")
             self.rows.add("transfers", {**row, **moved, "bytes": event.whole("bytes", "Bytes")})
@@ -332,6 +330,4 @@ def read(stream: BinaryIO) -> Iterator[Batch]:
         facts = {"tool": file.tool, "encoding": text.encoding, **({"base_time_ns": str(base)} if base else {})}
         if file.taken and file.since_1970:
             facts["clock"] = UTC
-        nothing = "" if file.taken else "the trace holds no kernel, copy, call or range"
-        lost = f"events that are no JSON, and were rejected: {file.unreadable}" if file.unreadable else ""
-        yield file.rows.batch(facts, "; ".join(filter(None, (nothing, lost, message))))
+        yield file.rows.batch(facts, "; ".join(filter(None, (*file.said(), message))))

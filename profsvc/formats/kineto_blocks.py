@@ -5,6 +5,7 @@ block is read so only if each value that is asked for is of the kind that it sho
 """
 
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
@@ -24,7 +25,8 @@ from profsvc.formats.blocks import WORD, NotPlainError, must
 from profsvc.formats.clock import Flags, Int64s
 from profsvc.formats.json_blocks import Objects
 from profsvc.formats.json_stream import clean
-from profsvc.formats.kineto_events import DEVICE, KINDS, LARGEST, METRICS, transfer
+from profsvc.formats.kineto_events import COUNTERS, DEVICE, KINDS, LARGEST, METRICS, is_passed, transfer
+from profsvc.formats.rocprof_v1 import SECTIONS
 
 Columns = dict[str, Any]
 Floats = npt.NDArray[np.float64]
@@ -39,7 +41,8 @@ _COUNTED = ("registers per thread", "shared memory")
 _MEASURED = tuple(name for name in METRICS if name not in _COUNTED)
 _SHAPE = ("grid", "block")
 _TABLES = {"kernel": "launches", "copy": "transfers", "set": "transfers", "call": "api_calls", "range": "ranges"}
-_XLA = (b"/device:GPU:", b'_details"')
+# What XLA and rocprof write, and counters of CUPTI, whose names are the arguments.
+_BY_ITSELF = (b"/device:GPU:", b'_details"', b'"BeginNs"', *(f'{n}"'.encode() for n in (*SECTIONS, COUNTERS)))
 # At most as long as Arrow's decimals.
 _NUMBER = re.compile(rb"[ \t\r\n]*:[ \t\r\n]*(-?[0-9][-+.0-9Ee]{0,37})[ \t\r\n,}]")
 
@@ -66,7 +69,7 @@ class Part(NamedTuple):
     """What a block holds: where its events begin and end, which of them are rows, and by tidy table the columns.
 
     ``size`` is in characters of the text; lines count from that of the first event, the column ``line`` too, and
-    launches from the first of the block.
+    launches from the first of the block. ``passed`` counts the events that are skipped by category.
     """
 
     size: int
@@ -74,6 +77,7 @@ class Part(NamedTuple):
     last_lines: Int64s
     taken: Flags
     tables: dict[str, Columns]
+    passed: Counter[str]
 
 
 def parse(text: str, base: int, devices: Devices) -> Part | None:
@@ -89,12 +93,12 @@ def parse(text: str, base: int, devices: Devices) -> Part | None:
 
 def _part(objects: Objects, base: int, devices: Devices) -> Part:
     must(abs(base) < MOST_NS)
-    # What XLA writes is read event by event.
-    must(not any(mark in objects.text for mark in _XLA))
+    must(not any(mark in objects.text for mark in _BY_ITSELF))
     for name in ("ts", "dur"):
         objects.must_be_decimals(name)
     taken = np.zeros(len(objects), np.bool_)
     tables: dict[str, Columns] = {}
+    passed = Counter[str]()
     on_device = _on_device(objects)
     for side, group in (("device", on_device), ("host", ~on_device)):
         if not group.any():
@@ -102,7 +106,9 @@ def _part(objects: Objects, base: int, devices: Devices) -> Part:
         text = objects.joined(group)
         events = _parsed(text, _SCHEMAS[side])
         must(events.num_rows == np.count_nonzero(group))
-        names = _tables_of(events)
+        names, categories = _tables_of(events), meanings(events.column("cat"))
+        spans = pd.isna(names) & (meanings(events.column("ph")) == "X")
+        passed.update(name for name in categories[spans].tolist() if not is_passed(name))
         must(not (set(names.tolist()) - {None, *_MADE[side]}))
         taken[group] = pd.notna(names)
         lines, block = objects.first_lines[group], _Block(events, text, base)
@@ -111,7 +117,7 @@ def _part(objects: Objects, base: int, devices: Devices) -> Part:
                 tables |= made(_rows(block, lines, where), devices)
     end = int(objects.ends[-1])
     size = end if objects.text.isascii() else len(objects.text[:end].decode())
-    return Part(size, objects.first_lines, objects.last_lines, taken, tables)
+    return Part(size, objects.first_lines, objects.last_lines, taken, tables, passed)
 
 
 def _on_device(objects: Objects) -> Flags:

@@ -27,7 +27,7 @@ Taken: kernels as launches, copies and memsets as transfers, calls of the CUDA r
 marks; from the tables CUPTI_ACTIVITY_KIND_KERNEL, _MEMCPY, _MEMSET, _RUNTIME and NVTX_EVENTS. A CUDA graph that was
 recorded as a whole (_GRAPH_TRACE, the default of the tool) is a range, and the message says that its kernels are not in
 the file. A table that is not there holds nothing: the tool writes a table only where it has rows.
-The version of the export schema must be 2 or 3.
+The version of the export schema must be 1, 2 or 3 (Nsight Systems since 2022.1).
 
 The lines of such a file are the rows of all its tables: rows of the tables above are stored; NVTX rows that are no
 range or mark, and the rows of all other tables, are skipped. Where a line is asked for, it is the number of the row in
@@ -42,8 +42,9 @@ Example (what sqlite3 prints):
 
 _MAGIC = b"SQLite format 3\0"
 _MARKS = (b"META_DATA_EXPORT", b"EXPORT_META_DATA", b"CUPTI_ACTIVITY_KIND_", b"TARGET_INFO_SYSTEM_ENV")
-_SCHEMAS = (2, 3)
-_META = "META_DATA_EXPORT"
+_SCHEMAS = (1, 2, 3)
+# The second is its name in the exports of 2022.1 to 2023.2.
+_META = ("META_DATA_EXPORT", "EXPORT_META_DATA")
 WHOLE_GRAPHS = (
     "CUDA graphs were executed {} times and recorded as a whole, each a range: the kernels in them are not in the "
     "file; profile with --cuda-graph-trace=node for them"
@@ -63,14 +64,14 @@ def sniff(head: bytes) -> bool:
 
 def _facts(database: Database) -> dict[str, str]:
     """Return the versions in the database; refuse a schema that this reader was not made for."""
-    there = {str(key): str(value) for key, value in database.rows(_META, ("name", "value"))}
+    there = {str(key): str(value) for table in _META for key, value in database.rows(table, ("name", "value"))}
     version = there.get("EXPORT_SCHEMA_VERSION", "")
     major = version.split(".")[0]
-    known = " or ".join(f"{number}.x" for number in _SCHEMAS)
+    known = f"{_SCHEMAS[0]}.x to {_SCHEMAS[-1]}.x"
     if not version:
         raise BrokenInputError(
-            f"the database has no EXPORT_SCHEMA_VERSION in {_META}, so its columns could mean anything; {known} can be "
-            f"read; with a newer Nsight Systems, {_again()}"
+            f"the database has no EXPORT_SCHEMA_VERSION in {' or '.join(_META)}, so its columns could mean "
+            f"anything; {known} can be read; with a newer Nsight Systems, {_again()}"
         )
     if major not in map(str, _SCHEMAS):
         raise BrokenInputError(

@@ -9,13 +9,24 @@ import pandas as pd
 import pytest
 
 from profsvc.errors import InputError
-from profsvc.formats import READERS, kineto, nsys_json, nsys_sqlite, nsys_stats, nsys_text, rocprof, rocprof_sqlite
+from profsvc.formats import (
+    READERS,
+    kineto,
+    nsys_json,
+    nsys_sqlite,
+    nsys_stats,
+    nsys_text,
+    rocprof,
+    rocprof_results,
+    rocprof_sqlite,
+)
 from profsvc.formats.stream import open_stream, peek
 from profsvc.tables import TABLES, check, frame
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 MODULES = {
-    module.NAME: module for module in (nsys_stats, nsys_text, nsys_json, nsys_sqlite, kineto, rocprof, rocprof_sqlite)
+    module.NAME: module
+    for module in (nsys_stats, nsys_text, nsys_json, nsys_sqlite, kineto, rocprof, rocprof_results, rocprof_sqlite)
 }
 EVERY = list({reader.NAME: reader for reader in (*READERS, *MODULES.values())}.values())
 EMPTY = {name: frame(name, {}) for name in TABLES}
