@@ -64,7 +64,8 @@ from profsvc.formats import (
 )
 from profsvc.formats.head import Head, head_text
 from profsvc.formats.named_columns import Named
-from profsvc.formats.stream import open_stream, peek
+from profsvc.formats.noted_lines import Account
+from profsvc.formats.stream import LineNotes, notes_of, open_stream, peek
 from profsvc.tables import Batch, check, check_wide
 
 HEAD_BYTES = 256 << 10
@@ -165,13 +166,17 @@ def _detect_in(stream: BinaryIO, name: str | None) -> tuple[Reader, BinaryIO]:
         size *= 4
 
 
-def _checked(batches: Iterator[Batch]) -> Iterator[Batch]:
+def _checked(batches: Iterator[Batch], notes: LineNotes) -> Iterator[Batch]:
+    """Check each table, and complete the account by what the notes say of lines that the reader was not shown."""
+    account = Account(notes)
     for batch in batches:
         for name, table in batch.tables.items():
             check(name, table)
         if batch.wide is not None:
             check_wide(batch.wide)
-        yield batch
+        yield account.passed(batch)
+    if (last := account.last()) is not None:
+        yield last
 
 
 def read(
@@ -189,9 +194,9 @@ def read(
     """
     stream = open_stream(stream, limit)
     if columns:
-        return by_name(timeseries.NAME), _checked(timeseries.read(stream, columns))
+        return by_name(timeseries.NAME), _checked(timeseries.read(stream, columns), notes_of(stream))
     if format is not None:
         reader = by_name(format)
     else:
         reader, stream = _detect_in(stream, name)
-    return reader, _checked(reader.read(stream))
+    return reader, _checked(reader.read(stream), notes_of(stream))

@@ -8,7 +8,7 @@ from profsvc.formats.head import head_lines
 from profsvc.formats.ncu import Ledger, numbered
 from profsvc.formats.ncu_lines import HEADER, REJECT, ROW, SKIP, TEXT_LIMIT, Record, split_cells
 from profsvc.formats.numbers import NumberFormat, Numbers
-from profsvc.formats.stream import Text
+from profsvc.formats.stream import Text, ends_inside
 from profsvc.specs.guidance import COST, quantities
 from profsvc.tables import Batch, frame
 
@@ -142,8 +142,8 @@ class _File:
             raise ValueError("a quote is not closed on its line")
         if len(cells) != len(self.header):
             raise ValueError(unfit(len(cells), len(self.header)))
-        if self.header[-1] in ("x", "y") and not text.endswith("\n"):
-            raise ValueError("it may be cut in its last number: end the file with a line end")
+        if ends_inside(text, cells[-1]):
+            raise ValueError("the file ends inside this line")
         row = _row(dict(zip(self.header, cells, strict=True)), self.numbers)
         for name, values in self.seen.items():
             values.add(str(row[name]))

@@ -1,7 +1,8 @@
 """CSV tables that stand between other lines: the lines of a file sorted into records, each line in exactly one.
 
 A format says which line is a header, by making a layout of it, and which line ends a table. Everything else follows:
-rows have the width of their header, may hold line ends inside quotes, and a row that the file ends in is rejected.
+rows have the width of their header, may hold line ends inside quotes, and a row that the file ends in is rejected,
+unless it lacks its line end alone.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -20,6 +21,7 @@ from profsvc.formats.ncu import Ledger
 from profsvc.formats.ncu_lines import HEADER, RECORD_LIMIT, REJECT, ROW, SKIP, TEXT_LIMIT, Record, split_cells
 from profsvc.formats.numbers import Evidence, Numbers
 from profsvc.formats.spare_cells import Spare, width_of
+from profsvc.formats.stream import ends_inside
 from profsvc.tables import Batch, frame
 
 BATCH_ROWS = 10_000
@@ -118,7 +120,7 @@ class Scanner(Generic[L]):
         cells, ended, needed = self.split(text), text.endswith("\n"), self.spare.columns
         if not needed <= len(cells) <= len(self.layout.header) + 1 or any(cells[len(self.layout.header) :]):
             reason = f"{'' if ended else 'the file ends inside this row: '}{unfit(len(cells), needed)}"
-        elif not ended and not text.endswith('"'):
+        elif ends_inside(text, cells[min(len(cells), len(self.layout.header)) - 1]):
             reason = "the file ends inside this row"
         elif not (reason := self.spare.reason(cells, line)):
             filled = cells[:needed] + [""] * (len(self.layout.header) - needed)

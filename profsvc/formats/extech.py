@@ -90,9 +90,7 @@ class _File:
         elif line.strip():
             cells, stamp, reason = self._cells(line)
             wrong = [cell for cell in cells if not _NUMBER.fullmatch(cell)]
-            if not reason and not line.endswith("\n"):
-                reason = "the file ends inside this line"
-            elif not reason and wrong:
+            if not reason and wrong:
                 reason = f"{wrong[0][:40]!r} is no number: the tool did not understand the meter"
             kind = REJECT if reason else ROW
             if kind == ROW:

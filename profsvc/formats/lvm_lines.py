@@ -7,7 +7,7 @@ from profsvc.errors import unfit
 from profsvc.formats.blocks import at_once
 from profsvc.formats.meter_lines import split_row
 from profsvc.formats.ncu_lines import HEADER, REJECT, ROW, SKIP, TEXT_LIMIT, Record
-from profsvc.formats.stream import Text
+from profsvc.formats.stream import Text, ends_inside
 
 COLUMNS = "X_Value"
 COMMENT = "Comment"
@@ -115,10 +115,11 @@ class _Scanner:
         while len(cells) > most and not cells[-1]:
             cells.pop()
         reason = ""
-        if not line.endswith("\n"):
+        if not needed <= len(cells) <= most:
+            cut = "" if line.endswith("\n") else "the file ends inside this row: "
+            reason = f"{cut}{unfit(len(cells), needed if needed == most else f'{needed} to {most}')}"
+        elif ends_inside(line, cells[needed - 1]):
             reason = "the file ends inside this row"
-        elif not needed <= len(cells) <= most:
-            reason = unfit(len(cells), needed if needed == most else f"{needed} to {most}")
         return Record(REJECT if reason else ROW, number, 1, line[:TEXT_LIMIT], [] if reason else cells, reason)
 
 

@@ -9,7 +9,7 @@ from profsvc.formats.clock import UTC, epoch_ns, stamp
 from profsvc.formats.head import head_lines
 from profsvc.formats.ncu import Ledger, numbered, whole_number
 from profsvc.formats.ncu_lines import HEADER, REJECT, ROW, SKIP, TEXT_LIMIT, Record, split_cells
-from profsvc.formats.stream import Text
+from profsvc.formats.stream import Text, ends_inside
 from profsvc.tables import Batch, frame
 
 NAME = "marks"
@@ -139,8 +139,8 @@ class _File:
     def _take(self, line: int, text: str, cells: list[str]) -> None:
         if text.count('"') % 2:
             raise ValueError("a quote is not closed on its line")
-        if not text.endswith("\n"):
-            raise ValueError("it may be cut: end the file with a line end")
+        if ends_inside(text, cells[-1] if cells else ""):
+            raise ValueError("the file ends inside this line")
         found = self._named(cells)
         if not found["name"]:
             raise ValueError("it has no name")

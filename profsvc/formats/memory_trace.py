@@ -30,7 +30,7 @@ from profsvc.formats.references import (
     trace_of,
     whole_warps,
 )
-from profsvc.formats.stream import Text, peek
+from profsvc.formats.stream import Text, ends_inside, peek
 from profsvc.formulas.memory_hierarchy import Trace
 from profsvc.tables import Batch
 
@@ -195,8 +195,8 @@ class _File:
     def _row(self, text: str, cells: list[str]) -> dict[str, int]:
         if len(cells) != len(self.header):
             raise ValueError(unfit(len(cells), len(self.header)))
-        if not text.endswith("\n"):
-            raise ValueError("it may be cut: end the file with a line end")
+        if ends_inside(text, cells[-1]):
+            raise ValueError("the file ends inside this line")
         row: dict[str, int] = {}
         for name, cell in zip(self.header, cells, strict=True):
             if name == "kind" and cell.lower() in KINDS:

@@ -19,13 +19,14 @@ from profsvc.formats.ncu_lines import HEADER, REJECT, ROW, SKIP, TEXT_LIMIT, UNI
 from profsvc.formats.numbers import NOT_NUMBERS
 from profsvc.formats.readings import Channel, channel, unit_of
 from profsvc.formats.spare_cells import Spare, width_of
-from profsvc.formats.stream import Text
+from profsvc.formats.stream import Text, ends_inside
 
 SIGNS = "\t;,"
 MOST_CELLS = 5000
 PREAMBLE_LINES = 200
 HEADERS_KEPT = 32
 BLOCK, SMALL_BLOCK = 1 << 20, 1 << 12
+_DECIMAL_COMMA = re.compile(r"(?<=[0-9]),(?=[0-9])")
 
 
 def split_row(line: str, sign: str) -> list[str]:
@@ -48,13 +49,16 @@ def split_row(line: str, sign: str) -> list[str]:
 
 
 def sign_of(line: str) -> str:
-    """Return the sign that separates the cells of a header.
+    """Return the sign that separates the cells of a header, or of a row: there a comma may mark decimals.
 
-    >>> sign_of("Time;Power, total (W)")
-    ';'
+    >>> [sign_of(line) for line in ("Time;Power, total (W)", "0,1\\t21,5\\t22,25", "1,2;3,4", "1,2,3;4,5")]
+    [';', '\\t', ';', ',']
     """
     bare = re.sub(r'"[^"]*"', "", line)
-    return max(SIGNS, key=lambda sign: (bare.count(sign), -SIGNS.index(sign)))
+    others = [sign for sign in SIGNS[:-1] if sign in bare]
+    decimals = any(all(len(_DECIMAL_COMMA.findall(cell)) < 2 for cell in bare.split(sign)) for sign in others)
+    counted = _DECIMAL_COMMA.sub("", bare) if decimals else bare
+    return max(SIGNS, key=lambda sign: (counted.count(sign), -SIGNS.index(sign)))
 
 
 @dataclass(frozen=True)
@@ -145,7 +149,7 @@ def _is_remark(layout: Layout, cells: Sequence[str]) -> bool:
 
 def _row(layout: Layout, spare: Spare, number: int, line: str, cells: list[str]) -> Record:
     width = width_of(cells)
-    if not line.endswith("\n"):
+    if ends_inside(line, cells[layout.width - 1] if len(cells) >= layout.width else ""):
         reason = "the file ends inside this row"
     elif len(cells) < layout.width or width > len(layout.header):
         shown = max(width, min(len(cells), layout.width))

@@ -72,7 +72,10 @@ class _Scanner:
             return Record(SKIP, number, 1, line, [])
         quoted = text.startswith('"')
         cells = split_cells(text) if quoted else self._cut(text)
-        whole = line.endswith("\n") or (quoted and text.endswith('"') and text.count('"') % 2 == 0)
+        closed = text.endswith('"') and text.count('"') % 2 == 0
+        # Beside quotes, values end where their column does.
+        filled = bool(self.header and self.spans) and len(text) >= self.spans[-1][1]
+        whole = line.endswith("\n") or (closed if quoted else filled)
         cut = "" if whole else "the file ends inside this line"
         if not self.header:
             if len(cells) > 1 and cells[0] in _TABLES and not cut:

@@ -62,7 +62,9 @@ class Scanner:
         kind, cells = self._kind(text)
         if kind == REJECT and not self.named:
             kind = SKIP
-        cut = "" if line.endswith("\n") or kind == SKIP else "the file ends inside this line"
+        # Values end where their column does, so a last line without an end tells whether it is whole.
+        whole = line.endswith("\n") or kind == SKIP or (kind in (METRIC, MORE) and len(text) >= self.spans[-1][1])
+        cut = "" if whole else "the file ends inside this line"
         reason = cut or ("not a line of a text page" if kind == REJECT else "")
         if kind in (METRIC, MORE) and not self.named:
             reason = "no line above names the launch or the kernel that it is of"

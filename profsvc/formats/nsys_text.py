@@ -10,7 +10,7 @@ from profsvc.formats.head import head_lines, head_text
 from profsvc.formats.ncu_lines import HEADER, REJECT, ROW, SKIP, TEXT_LIMIT, Record
 from profsvc.formats.nsys_layouts import Layout, begun, layout_of
 from profsvc.formats.nsys_reports import Records, Reports, number_format_of
-from profsvc.formats.stream import Text
+from profsvc.formats.stream import Text, ends_inside
 from profsvc.tables import Batch
 
 NAME = "nsys-text"
@@ -74,10 +74,12 @@ class _Table:
     def record(self, number: int, line: str) -> Record:
         """Return the record of a row."""
         self.rows += 1
-        cells, ended = self.cells(line), line.endswith("\n")
-        if cells is not None and ended:
+        cells = self.cells(line)
+        cut = cells is None or ends_inside(line, cells[-1])
+        if cells is not None and not cut:
             return Record(ROW, number, 1, line, cells)
-        reason = "the file ends inside this row" if not ended else "its cells do not stand under those of the header"
+        cut = cut and not line.endswith("\n")
+        reason = "the file ends inside this row" if cut else "its cells do not stand under those of the header"
         return Record(REJECT, number, 1, line[:TEXT_LIMIT], [], reason)
 
 

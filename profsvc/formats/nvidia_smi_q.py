@@ -87,6 +87,17 @@ def value_of(text: str) -> tuple[str | None, float | None, str | None, str | Non
     return None, None, None, NO_VALUES.get(lower, "text")
 
 
+def _is_whole(text: str) -> bool:
+    """Tell whether a line without an end ends in a unit, or in a word that stands for a value.
+
+    >>> [_is_whole(f"  Power Draw : {cell}") for cell in ("45.12 W", "45.1", "N/A", "N")]
+    [True, False, True, False]
+    """
+    match = _PAIR.fullmatch(text)
+    unit, value, _, reason = value_of(match[3].strip()) if match else (None, None, None, "text")
+    return unit is not None or (reason is None and value is not None) or reason not in (None, "text", "odd separators")
+
+
 class _Page:
     """Walks down the indented lines and keeps the sections above."""
 
@@ -106,7 +117,7 @@ class _Page:
             self.ledger.skipped += 1
         elif not self.begun or not text.strip():
             self.ledger.skipped += 1
-        elif not line.endswith("\n"):
+        elif not line.endswith("\n") and not _is_whole(text):
             self._reject(number, line, "the file ends inside this line: its value may be cut")
         elif match := _PAIR.fullmatch(text):
             self._pair(number, len(match[1]), match[2], match[3].strip())

@@ -14,6 +14,7 @@ from profsvc.errors import BrokenInputError, unfit
 from profsvc.formats.head import header_lines, once
 from profsvc.formats.ncu_lines import HEADER, REJECT, ROW, SKIP, TEXT_LIMIT, UNITS, Record, split_cells
 from profsvc.formats.numbers import APOSTROPHES, SPACES
+from profsvc.formats.stream import ends_inside
 from profsvc.specs import units
 
 TRACE, LAUNCHES, SUMMARY, METRICS, EVENTS, MEMORY = "trace", "launches", "summary", "metrics", "events", "memory"
@@ -167,7 +168,7 @@ class Scanner(ABC):
         elif self.layout is None or not line.strip():
             yield Record(SKIP, number, 1, line, [])
         elif self.layout.kind == MEMORY and (match := _TOTAL.fullmatch(line)):
-            yield from self._whole(Record(ROW, number, 1, line, [match[1], match[2]]), '"')
+            yield from self._whole(Record(ROW, number, 1, line, [match[1], match[2]]))
         else:
             yield from self.other(number, line)
 
@@ -210,9 +211,9 @@ class Scanner(ABC):
         yield from self.settle(REJECT)
         self.said = False
 
-    def _whole(self, record: Record, ends: str) -> Iterator[Record]:
-        """Yield a row, or reject it where the file ends before its line does."""
-        if record.text.rstrip("\r").endswith(("\n", ends)):
+    def _whole(self, record: Record) -> Iterator[Record]:
+        """Yield a row, or reject it where the file ends inside it."""
+        if not ends_inside(record.text, record.cells[-1]):
             yield from self.row(record)
         else:
             cut = "the file ends inside this row"
@@ -278,7 +279,7 @@ class CsvScanner(Scanner):
         elif len(cells) == wanted and (row_like or _NUMBER_FIRST.match(line)):
             if "Type" in self.layout.columns:
                 cells[0] = cells[0] or self.type
-            yield from self._whole(Record(ROW, number, 1, line, cells), '"')
+            yield from self._whole(Record(ROW, number, 1, line, cells))
         else:
             reason = unfit(len(cells), wanted) if cells else "a quote is not closed on its line"
             reason = reason if row_like else "not a row of the table"
@@ -326,7 +327,7 @@ class TextScanner(Scanner):
             self.kernel = match[1]
             yield Record(SKIP, number, 1, line, [])
         elif cells := self._cells(line.strip()):
-            yield from self._whole(Record(ROW, number, 1, line, cells), "\n")
+            yield from self._whole(Record(ROW, number, 1, line, cells))
         else:
             yield from self.stray(number, line, "not a row of the table", bool(_TEXT_ROW.match(line)))
 

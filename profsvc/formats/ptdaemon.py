@@ -109,8 +109,6 @@ def _sort(number: int, line: str) -> tuple[Record, Mapping[str, str], str, str]:
             values, mark = _pairs(match[2])
         except ValueError as error:
             kind, reason = REJECT, str(error)
-        if not line.endswith("\n"):
-            kind, reason = REJECT, "the file ends inside this line"
     elif line.strip() and not _MESSAGE.match(line):
         kind, reason = REJECT, "it is no sample and no message of the daemon"
     return Record(kind, number, 1, line[:TEXT_LIMIT], [], reason), values, mark, time
@@ -137,6 +135,8 @@ def read(stream: BinaryIO) -> Iterator[Batch]:
         readings = Rows([_channel(key) for key in keys], Numbers(NumberFormat()), None, NOT_MEASURED)
         for number, line in numbered(text):
             record, values, mark, time = _sort(number, line)
+            if record.kind == ROW and not line.endswith("\n") and len(values) < len(keys):
+                record = record._replace(kind=REJECT, reason="the file ends inside this line")
             if record.kind == ROW:
                 stamp = clock.read(time)
                 if stamp is None:

@@ -121,7 +121,7 @@ class Log:
         self._words: dict[tuple[str, object], str] = {}
         self._metrics: list[dict[str, object]] = []
         self._last: dict[object, Sequence[str]] = {}
-        self._above: str | None = None
+        self._above = ""
 
     @property
     def full(self) -> bool:
@@ -138,7 +138,7 @@ class Log:
             )
         self._width = width_of([column.name for column in columns])
         self.columns = [*columns[: self._width], *[Column("", SPARE)] * (len(columns) - self._width)]
-        self.line, self._above = line, None
+        self.line, self._above = line, ""
         self._named = told_apart(self.columns)
         self._most = min(CHUNK_ROWS, CHUNK_CELLS // max(8, len(columns)))
 
@@ -153,24 +153,22 @@ class Log:
         self.first_reason = self.first_reason or f"line {line}: {reason}"
 
     def row(self, line: int, cells: Sequence[str], text: str) -> None:
-        """Take a row; reject it if it has not a cell a column, or was cut at the end of the file."""
+        """Take a row; reject it if it has not a cell a column, or the file ends inside it."""
         if len(cells) != len(self.columns):
             self.reject(line, text, unfit(len(cells), len(self.columns)))
         elif any(cell.strip() for cell in cells[self._width :]):
             self.reject(line, text, UNNAMED)
-        elif not text.endswith("\n") and not self._is_whole(cells):
+        elif not text.endswith("\n") and not self._is_whole(cells[self._width - 1]):
             self.reject(line, text, "the file ends inside this line: its last cell may be cut")
         else:
             self._rows.append(cells)
             self._lines.append(line)
-            self._above = cells[-1]
+            self._above = cells[self._width - 1]
 
-    def _is_whole(self, cells: Sequence[str]) -> bool:
-        """Tell whether the last cell of a line without an end ends as the one above it, in a unit or a word."""
-        if self._above is None:
-            return False
-        last, above = (cell.strip().lstrip("0123456789.+-") for cell in (cells[-1], self._above))
-        return bool(last) and last == above
+    def _is_whole(self, cell: str) -> bool:
+        """Tell whether the last cell of a line without an end is not empty, and has the unit of the one above it."""
+        last, above = (text.strip().lstrip("0123456789.+-") for text in (cell, self._above))
+        return bool(cell.strip()) and (last == above or not self._above)
 
     def waiting(self) -> tuple[Rows, list[int]]:
         """Take out the rows that wait, and their lines."""

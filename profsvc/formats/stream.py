@@ -11,8 +11,10 @@ import io
 import tempfile
 import zlib
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, BinaryIO, cast
+from weakref import WeakKeyDictionary
 
 import zstandard
 
@@ -28,6 +30,41 @@ ZSTD_CHUNK = 4 << 10
 GZIP_MAGIC = b"\x1f\x8b"
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 BYTE_ORDER_MARKS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
+# So many bytes tell UTF-16 without a mark: every other one is NUL, and none between.
+TOLD_BY, LEAST_TOLD = 64, 8
+NUL_SHOWN = 200
+
+
+@dataclass
+class LineNotes:
+    """What was found out about the lines of a stream: those that hold NULs, and whether the last has an end.
+
+    Lines with NUL bytes, which a power cut leaves in a log, are kept from the readers; here are their numbers, and what
+    else stands in them. ``unended`` is the text of a last line that has no line feed, once it has been read.
+    """
+
+    nul_lines: list[int] = field(default_factory=list)
+    nul_texts: list[str] = field(default_factory=list)
+    unended: str = ""
+
+
+_NOTES: "WeakKeyDictionary[BinaryIO, LineNotes]" = WeakKeyDictionary()
+
+
+def notes_of(stream: BinaryIO) -> LineNotes:
+    """Return the notes on the lines of a stream, which whoever has the stream shares."""
+    return _NOTES.setdefault(stream, LineNotes())
+
+
+def ends_inside(line: str, cell: str) -> bool:
+    """Tell whether the file ends inside a line: it has no end, and nothing stands in the last cell that it needs.
+
+    A last line that lacks only its end is one like the others: `LineNotes` tells of it.
+
+    >>> ends_inside("1,2.5", "2.5"), ends_inside("1,", ""), ends_inside("1,\\n", "")
+    (False, True, False)
+    """
+    return not line.endswith(("\n", "\r")) and not cell.strip()
 
 
 class _Chunks(io.RawIOBase):
@@ -151,10 +188,10 @@ def open_stream(source: str | Path | BinaryIO, limit: int | None = None) -> Bina
 def nuls_as_spaces(stream: BinaryIO) -> tuple[BinaryIO, Callable[[], int]]:
     """Return a stream with spaces for NUL bytes, which serial ports slip in, and how many it has met so far.
 
-    A UTF-16 stream, known by its mark, is left alone.
+    A UTF-16 stream is left alone.
     """
-    met = 0
-    head, stream = peek(stream, 2)
+    met, notes = 0, notes_of(stream)
+    head, stream = peek(stream, TOLD_BY)
     if marked_encoding(head):
         return stream, lambda: 0
 
@@ -164,12 +201,24 @@ def nuls_as_spaces(stream: BinaryIO) -> tuple[BinaryIO, Callable[[], int]]:
             met += chunk.count(b"\0")
             yield chunk.replace(b"\0", b" ")
 
-    return _stream(kept()), lambda: met
+    whole = _stream(kept())
+    _NOTES[whole] = notes
+    return whole, lambda: met
 
 
 def marked_encoding(head: bytes) -> str | None:
-    """Return the encoding that a byte order mark says, if there is one."""
-    return next((name for mark, name in BYTE_ORDER_MARKS.items() if head.startswith(mark)), None)
+    """Return the encoding that a byte order mark says; UTF-16 without a mark is told by its NUL bytes.
+
+    >>> [marked_encoding(head) for head in ("Zeit".encode("utf-16"), "Zeit;P (W)".encode("utf-16-le"), b"Zeit")]
+    ['utf-16', 'utf-16-le', None]
+    """
+    if name := next((name for mark, name in BYTE_ORDER_MARKS.items() if head.startswith(mark)), None):
+        return name
+    even, odd = head[:TOLD_BY:2], head[1:TOLD_BY:2]
+    if len(odd) < LEAST_TOLD or b"\0" not in head[:2]:
+        return None
+    told = {"utf-16-le": (even, odd), "utf-16-be": (odd, even)}
+    return next((name for name, (text, nuls) in told.items() if not any(nuls) and all(text)), None)
 
 
 class Text:
@@ -177,12 +226,13 @@ class Text:
 
     A stream that can seek is walked where it is; any other is copied into a spooled file first. ``encoding`` is
     ``utf-8``, ``utf-8-sig`` or ``utf-16`` where the bytes say so, else ``latin-1``. A character cut by the end of the
-    file becomes U+FFFD; a NUL is refused.
+    file becomes U+FFFD. Lines that hold a NUL are left out, and noted in ``notes``; what is not made of lines is
+    refused with one, and so is a file of which most lines hold one.
     """
 
     def __init__(self, stream: BinaryIO) -> None:
         """Look at the whole stream for its encoding."""
-        self.encoding = "utf-8"
+        self.encoding, self.notes = "utf-8", notes_of(stream)
         self._spool: IO[bytes] | None = None
         if stream.seekable():
             self._file, self._start = cast("IO[bytes]", stream), stream.tell()
@@ -216,15 +266,15 @@ class Text:
             yield chunk
 
     def _examine(self, chunks: Iterator[bytes]) -> None:
-        """Find the encoding and refuse NUL bytes; ASCII, which most chunks are, is the same in most encodings."""
-        decoder = None
+        """Find the encoding and NUL bytes; ASCII, which most chunks are, is the same in most encodings."""
+        decoder, has_nul = None, False
         for chunk in chunks:
             if decoder is None:
                 marked = marked_encoding(chunk)
                 self.encoding = marked or "utf-8"
                 decoder = codecs.getincrementaldecoder(self.encoding)("replace" if marked else "strict")
-            if self.encoding != "utf-16" and not decoder.getstate()[0] and chunk.isascii():
-                has_nul = b"\0" in chunk
+            if not self.encoding.startswith("utf-16") and not decoder.getstate()[0] and chunk.isascii():
+                has_nul = has_nul or b"\0" in chunk
             else:
                 try:
                     text = decoder.decode(chunk)
@@ -232,24 +282,33 @@ class Text:
                     self.encoding = "latin-1"
                     decoder = codecs.getincrementaldecoder(self.encoding)()
                     text = decoder.decode(chunk)
-                has_nul = "\0" in text
-            if has_nul:
-                raise InputError(
-                    f"line {self._line_of_nul()} holds a NUL byte, which no text export has; "
-                    "if the file is UTF-16 without a byte order mark, save it as UTF-8"
-                )
+                has_nul = has_nul or "\0" in text
+        if has_nul:
+            self._find_nuls()
 
-    def _line_of_nul(self) -> int:
-        line = 1
-        for text in self.pieces():
-            before, nul, _ = text.partition("\0")
-            line += before.count("\n")
-            if nul:
-                break
-        return line
+    def _find_nuls(self) -> None:
+        """Note the lines that hold a NUL."""
+        lines = 0
+        for lines, line in enumerate(self._all_lines(), 1):
+            if "\0" in line:
+                self.notes.nul_lines.append(lines)
+                self.notes.nul_texts.append(line.replace("\0", "").strip()[:NUL_SHOWN])
+        if 2 * len(self.notes.nul_lines) > lines:
+            raise self._with_nul()
+
+    def _with_nul(self) -> InputError:
+        return InputError(
+            f"line {self.notes.nul_lines[0]} holds a NUL byte, and so do {len(self.notes.nul_lines)} lines: it is no "
+            "text export; export it as text again"
+        )
 
     def pieces(self) -> Iterator[str]:
-        """Yield the text in pieces of any size, for formats that are not made of lines."""
+        """Yield the text in pieces of any size, for formats that are not made of lines; refuse NUL bytes."""
+        if self.notes.nul_lines:
+            raise self._with_nul()
+        yield from self._pieces()
+
+    def _pieces(self) -> Iterator[str]:
         self._file.seek(self._start)
         decoder = codecs.getincrementaldecoder(self.encoding)("replace")
         final = False
@@ -260,22 +319,35 @@ class Text:
 
     def lines(self) -> Iterator[str]:
         """Yield every physical line with its line end; only a line feed ends a line."""
+        if not self.notes.nul_lines:
+            yield from self._all_lines()
+            return
+        for line in self._all_lines():
+            if "\0" not in line:
+                yield line
+
+    def _all_lines(self) -> Iterator[str]:
         rest = ""
-        for text in self.pieces():
+        for text in self._pieces():
             pieces = (rest + text).split("\n")
             rest = pieces.pop()
             self._check_length(len(rest))
             for piece in pieces:
                 yield piece + "\n"
         if rest:
+            self._end(rest)
             yield rest
+
+    def _end(self, line: str) -> None:
+        """Take note of a last line that lacks its line feed."""
+        self.notes.unended = "" if "\0" in line else line
 
     def blocks(self, size: int, first: int | None = None) -> Iterator[bytes | memoryview]:
         """Yield blocks of whole lines, as UTF-8, of about ``size`` bytes each; the last may lack its line end.
 
         ``first`` is the size of the first one, of which a reader may need only the header.
         """
-        if self.encoding != "utf-8":
+        if self.encoding != "utf-8" or self.notes.nul_lines:
             yield from self._encoded_blocks(size)
             return
         place, wanted = self._start, first or size
@@ -284,6 +356,8 @@ class Text:
             piece = self._file.read(wanted)
             end = piece.rfind(b"\n") + 1
             if len(piece) < wanted:
+                if end < len(piece):
+                    self._end(piece[end:].decode("utf-8", "replace"))
                 # Views of a block are not copies of it, and most of a block is one.
                 yield from filter(len, (memoryview(piece)[:end], memoryview(piece)[end:]))
                 return
@@ -291,18 +365,20 @@ class Text:
                 yield memoryview(piece)[:end]
                 place, wanted = place + end, size
             else:
-                wanted *= 2
-                self._check_length(wanted)
+                self._check_length(len(piece))
+                wanted = min(2 * wanted, LINE_LIMIT + 1)
 
     def _encoded_blocks(self, size: int) -> Iterator[bytes]:
         block = ""
-        for text in self.pieces():
+        for text in self.lines() if self.notes.nul_lines else self._pieces():
             block += text
             if len(block) >= size and (end := block.rfind("\n") + 1):
                 yield block[:end].encode()
                 block = block[end:]
             self._check_length(len(block) - size)
         if block:
+            if not block.endswith("\n"):
+                self._end(block[block.rfind("\n") + 1 :])
             yield block.encode()
 
     @staticmethod

@@ -153,9 +153,6 @@ class _File:
             else:
                 self.log.skip()
             return
-        if not line.endswith("\n"):
-            self.log.reject(number, line, "the file ends inside this line: its last word may be cut")
-            return
         dated = _STAMP.match(text)
         words, rest = words_of(text[dated.end() :] if dated else text)
         if rest:
@@ -166,6 +163,9 @@ class _File:
         if dated:
             columns, cells = [Column("time", "time"), *columns], [dated[1], *cells]
         if columns != self.log.columns:
+            if not line.endswith("\n"):
+                self.log.reject(number, line, "the file ends inside this line: it has not the words of those above")
+                return
             self.log.begin(columns, number)
         self.log.row(number, cells, line)
 

@@ -62,8 +62,6 @@ def read(stream: BinaryIO) -> Iterator[Batch]:
                 stamp = clock.read(f"{match[1]}-{match[2]}-{match[3]} {match[4]}")
                 if stamp is None:
                     reason = "its date and time are none"
-                elif not line.endswith("\n"):
-                    reason = "the file ends inside this line"
                 elif match[5] not in meters:
                     reason = f"it is of more than {MOST_METERS} meters"
                 else:

@@ -92,8 +92,6 @@ class _File:
         other = self.form == "record" and line.endswith("\n") and _OTHER_RECORD.match(line.strip())
         if line.strip() and not other:
             cells, stamp, reason = self._cells(line)
-            if not reason and not line.endswith("\n"):
-                reason = "the file ends inside this line"
             kind = REJECT if reason else ROW
             if kind == ROW:
                 self.readings.add(number, stamp, cells)

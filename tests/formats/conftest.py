@@ -119,6 +119,10 @@ def count_lines(source: bytes | Path) -> int:
     data = open_stream(source).read() if isinstance(source, Path) else source
     if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
         data = data.decode("utf-16", errors="replace").encode()
+    elif len(data) > 15 and all(data[:64:2]) and not any(data[1:64:2]):
+        data = data.decode("utf-16-le", errors="replace").encode()
+    elif len(data) > 15 and all(data[1:64:2]) and not any(data[:64:2]):
+        data = data.decode("utf-16-be", errors="replace").encode()
     else:
         data = data.removeprefix(b"\xef\xbb\xbf")
     return data.count(b"\n") + (not data.endswith(b"\n") and data != b"")

@@ -6,7 +6,7 @@ import zstandard
 
 from profsvc.errors import InputError
 from profsvc.formats.blocks import ahead
-from profsvc.formats.stream import Text, open_stream, peek
+from profsvc.formats.stream import LINE_LIMIT, Text, notes_of, open_stream, peek
 
 WORDS = b"".join(b"line %d\n" % n for n in range(50_000))
 
@@ -107,9 +107,34 @@ def test_characters_across_chunks():
         assert [len(line) for line in text.lines()] == [700_002]
 
 
-def test_nul_is_refused_with_its_line():
-    with pytest.raises(InputError, match="line 3 holds a NUL byte"):
-        Text(io.BytesIO(b"a\nb\nc\0\n"))
+def test_lines_with_nuls_are_left_out_and_noted():
+    stream = io.BytesIO(b"a\nb\nc\0\nd\n\0\0")
+    with Text(stream) as text:
+        assert list(text.lines()) == ["a\n", "b\n", "d\n"]
+        assert b"".join(text.blocks(2)) == b"a\nb\nd\n"
+        assert (notes_of(stream).nul_lines, notes_of(stream).nul_texts) == ([3, 5], ["c", ""])
+        with pytest.raises(InputError, match="line 3 holds a NUL byte, and so do 2 lines"):
+            list(text.pieces())
+
+
+def test_what_is_mostly_nuls_is_refused():
+    with pytest.raises(InputError, match="line 2 holds a NUL byte"):
+        Text(io.BytesIO(b"a\nb\0\nc\0\n"))
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+def test_utf_16_without_a_mark_is_told_by_its_nuls(encoding):
+    with Text(io.BytesIO("Zeit;P (W)\n0;1,5\n".encode(encoding))) as text:
+        assert (list(text.lines()), text.encoding) == (["Zeit;P (W)\n", "0;1,5\n"], encoding)
+
+
+@pytest.mark.parametrize("size", [1 << 20, 3 << 20, 4 << 20])
+def test_lines_below_the_limit_are_read_whatever_the_block(size):
+    line = b"x" * (LINE_LIMIT - 1) + b"\n"
+    with Text(io.BytesIO(b"a\n" + line + b"b\n")) as text:
+        assert [len(block) for block in text.blocks(size)][-2:] == [LINE_LIMIT, 2]
+    with Text(io.BytesIO(b"x" * (LINE_LIMIT + 2))) as text, pytest.raises(InputError, match="longer than"):
+        list(text.blocks(size))
 
 
 def test_endless_line_is_refused():

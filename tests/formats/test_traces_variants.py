@@ -49,7 +49,9 @@ def test_the_json_and_the_database_of_rocprof_say_the_same():
 
 
 def test_kernels_that_rocprof_wrote_twice_count_once():
-    tables, message, _ = all_of(rocprof_results.read((FIXTURES / "rocprof_results/sys_trace.db").open("rb")))
+    tables, message, _ = all_of(
+        rocprof_results.read(io.BytesIO((FIXTURES / "rocprof_results/sys_trace.db").read_bytes()))
+    )
     assert len(tables["launches"]) == 1
     assert message.startswith("the file holds its kernels twice")
 
