@@ -1,13 +1,14 @@
 """The set of a cache that a line goes to."""
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from profsvc.formulas.flags import check_form
 from profsvc.formulas.memory_hierarchy._lru import Ints
 from profsvc.formulas.memory_hierarchy.trace import HASHED, MODULO
 
 
-def set_of(line: Ints, sets: int, placement: str = MODULO, draw: int = 0) -> Ints:
+def set_of(line: ArrayLike, sets: int, placement: str = MODULO, draw: int = 0) -> Ints:
     r"""Set of each line: its number modulo the sets, or the result of a hash.
 
     .. math:: modulo:\; l \bmod s \qquad hashed,\; draw\; 0:\; \Big(\sum_i d_i\Big) \bmod s,\; l = \sum_i d_i s^i
@@ -38,19 +39,20 @@ def set_of(line: Ints, sets: int, placement: str = MODULO, draw: int = 0) -> Int
     (1, 128)
     """
     check_form(placement, (MODULO, HASHED))
+    lines = np.asarray(line, dtype=np.int64)
     if placement == MODULO or sets == 1:
-        return line % sets
+        return np.asarray(lines % sets)
     if draw:
-        return np.asarray((_mixed(line, draw) % np.uint64(sets)).astype(np.int64))
-    rest, total = line // sets, line % sets
+        return np.asarray((_mixed(lines, draw) % np.uint64(sets)).astype(np.int64))
+    rest, total = lines // sets, lines % sets
     while rest.any():
         total, rest = total + rest % sets, rest // sets
     return np.asarray(total % sets)
 
 
-def _mixed(x: Ints, draw: int) -> "np.ndarray[tuple[int, ...], np.dtype[np.uint64]]":
+def _mixed(x: Ints, draw: int) -> NDArray[np.uint64]:
     """The finalizer of SplitMix64 over the numbers of a draw."""
     mixed = x.astype(np.uint64) + np.uint64(draw * 0x9E3779B97F4A7C15 & 0xFFFFFFFFFFFFFFFF)
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
         mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
-    return mixed ^ (mixed >> np.uint64(31))
+    return np.asarray(mixed ^ (mixed >> np.uint64(31)))
