@@ -1,7 +1,8 @@
-"""What a launch would take on other SMs, with other warps, clocks or bandwidths: two models side by side.
+"""What a launch would take on other SMs, with other grids, warps, clocks or bandwidths.
 
 What a launch does (instructions, requests, hit ratios) is held; what follows from the machine is computed anew, by the
-table of inputs. A model is believed about a change, not about the time itself.
+table of inputs. The time is expected from the latency of its warps and the load of its units
+(`profsvc.analysis.loaded_launch`); the changes of two published models stand beside it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,30 +13,41 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from profsvc.analysis.counts import Counts
-from profsvc.analysis.model_inputs import Values, arguments, model_inputs
-from profsvc.analysis.models.timing import CASES, throughput_time
+from profsvc.analysis.model_inputs import Values, arguments, limits_of, model_inputs
+from profsvc.analysis.models.timing import CASES, at_peak, throughput_time
 from profsvc.analysis.tensor import has_tensor_work
 from profsvc.formulas.core_count import optimal_cores_closed
 from profsvc.formulas.mwp_cwp import exec_cycles
+from profsvc.formulas.occupancy import occupancy
 from profsvc.formulas.throughput import suggest_cores, suggest_frequency, suggest_warps, throughput
 
 Array = NDArray[np.float64]
 # What can be asked for -> the input that it is.
-AXES = {"sms": "sms", "warps": "N", "frequency_hz": "freq", "bandwidth_bytes_per_s": "bandwidth"}
+AXES = {
+    "sms": "sms", "blocks": "blocks", "block_threads": "threads_per_block", "warps": "N", "frequency_hz": "freq",
+    "bandwidth_bytes_per_s": "bandwidth",
+}  # fmt: skip
+# Counts of a warp: of more warps, each has fewer.
+OF_A_WARP = (
+    "insts_all", "sfu_insts", "fp_single", "fp_double", "n_sync", "mem_insts", "n_uncoal", "n_coal", "n_comp",
+    "insts", "fp_insts", "plain", "wide", "loads", "periods", "local_insts",
+)  # fmt: skip
 # Inputs that are the machine's, and counters of the machine that another one does not have.
 MACHINE = (
     "sms", "freq", "bandwidth", "SIMD_width", "fp64_lanes", "SFU_width", "blocks_per_sm", "Mem_LD", "dep_coal",
-    "dep_uncoal", "hit_lat", "avg_inst_lat", "shared_mem_config_bytes",
+    "dep_uncoal", "hit_lat", "avg_inst_lat", "shared_mem_config_bytes", "schedulers", "block_rate",
+    "tensor_s",
 )  # fmt: skip
 OF_MACHINE = (
     "sm_count", "sms_used", "sm_clock_hz", "dram_peak_bytes_per_s", "fp32_peak_flop_per_s", "fp64_peak_flop_per_s",
-    "blocks_per_sm_theoretical", "shared_mem_config_bytes",
+    "blocks_per_sm_theoretical", "shared_mem_config_bytes", "schedulers_per_sm",
 )  # fmt: skip
 # What follows from the machine and the launch.
 DERIVED = (
-    "issue_cycles", "active_sms", "active_blocks_per_sm", "N", "M_Factor", "departure_delay", "Delta", "fp_lanes",
-    "dram_lat", "Mem_L", "peak_plain", "peak_wide", "fp_peak", "mix_peak", "dram_bandwidth", "l1_bandwidth",
-    "l2_bandwidth",
+    "warps_per_block", "issue_cycles", "active_sms", "active_blocks_per_sm", "N", "M_Factor", "departure_delay",
+    "Delta", "fp_lanes", "dram_lat", "Mem_L", "peak_plain", "peak_wide", "fp_peak", "mix_peak", "dram_bandwidth",
+    "l1_bandwidth", "l2_bandwidth", "dram_sustained", "tensor_slots", "wide_slots", "slots",
+    "vector_peak",
 )  # fmt: skip
 # Times of DRAM that are counted in cycles of the SMs: at a lower clock they are fewer.
 OF_DRAM = ("Mem_LD", "dep_coal", "dep_uncoal")
@@ -94,17 +106,40 @@ def moved(counters: pd.DataFrame, now: Mapping[str, Array], other: Machine) -> d
 def changed(
     counters: pd.DataFrame, now: Mapping[str, Array], machine: Machine, scenarios: Sequence[Mapping[str, float]]
 ) -> dict[str, Array]:
-    """Return the inputs of a launch as it is, then in each scenario: a value for some of `AXES`; flat arrays."""
+    """Return the inputs of a launch as it is, then in each scenario: a value for some of `AXES`; flat arrays.
+
+    The work of the launch is held, whatever its warps. Blocks of other threads are as many as make the threads there
+    are, unless the scenario says how many.
+    """
     given: dict[str, Any] = {name: value for name, value in now.items() if name not in DERIVED}
-    length = 1 + len(scenarios)
-    for axis, name in AXES.items():
-        if any(axis in scenario for scenario in scenarios):
-            given[name] = np.array([now[name][0], *(scenario.get(axis, now[name][0]) for scenario in scenarios)])
-    given |= {name: given[name] * (given["freq"] / now["freq"]) for name in OF_DRAM}
-    if "N" in given:
-        given["active_blocks_per_sm"] = given["N"] / now["warps_per_block"]
+    asked = {axis: np.array([False, *(axis in one for one in scenarios)]) for axis in AXES}
+    own = {axis: float(now[name][0]) for axis, name in AXES.items()}
+    v = {axis: np.array([own[axis], *(one.get(axis, own[axis]) for one in scenarios)]) for axis in AXES}
+    threads = v["block_threads"]
+    follow = asked["block_threads"] & ~asked["blocks"]
+    blocks = np.where(follow, np.ceil(own["blocks"] * own["block_threads"] / threads), v["blocks"])
+    warps_per_block = np.ceil(threads / now["warp"])
+    each = now["blocks"] * now["warps_per_block"] / (blocks * warps_per_block)
+    given |= {AXES[axis]: values for axis, values in v.items()} | {"blocks": blocks}
+    given |= {name: now[name] * each for name in OF_A_WARP} | {"total_warps": now["total_warps"] / each}
+    fit = np.where(asked["block_threads"], _fitting(now, machine, threads), now["blocks_per_sm"])
+    resident = np.minimum(fit, np.ceil(blocks / np.minimum(v["sms"], blocks))) * warps_per_block
+    N = np.where(asked["warps"], v["warps"], resident)
+    given |= {"blocks_per_sm": fit, "N": N, "active_blocks_per_sm": N / warps_per_block}
+    given |= {name: now[name] * (given["freq"] / now["freq"]) for name in OF_DRAM}
+    given["tensor_s"] = now["tensor_s"] * (now["sms"] * now["freq"]) / (given["sms"] * given["freq"])
     found = model_inputs(counters, machine.figures, machine.memory, machine.measured, given).values
-    return {name: np.broadcast_to(np.asarray(value).reshape(-1), (length,)) for name, value in found.items()}
+    return {
+        name: np.broadcast_to(np.asarray(value).reshape(-1), (1 + len(scenarios),)) for name, value in found.items()
+    }
+
+
+def _fitting(now: Mapping[str, Array], machine: Machine, threads: Array) -> Array:
+    """Return the blocks of other threads that fit on an SM; NaN where it is not known what an SM holds."""
+    held = limits_of(machine.figures, {"shared_mem_config_bytes": machine.figures.get("shared_mem_per_sm_bytes")})
+    if held is None:
+        return np.full(threads.shape, np.nan)
+    return occupancy(threads, now["registers_per_thread"], now["shared_bytes_per_block"], held).blocks
 
 
 def answers(values: Values) -> dict[str, Answer]:
@@ -114,8 +149,8 @@ def answers(values: Values) -> dict[str, Answer]:
         perf = throughput(**arguments("throughput", values))
         cycles = timed.cycles_with_sync
         return {
-            "mwp_cwp": Answer(np.asarray(cycles / values["freq"] * 1e9), _limiters(timed.limiter), timed),
-            "throughput": Answer(np.asarray(throughput_time(perf, values)), _limiters(perf.limiter), perf),
+            "mwp_cwp": Answer(at_peak(cycles / values["freq"] * 1e9, values)[0], _limiters(timed.limiter), timed),
+            "throughput": Answer(at_peak(throughput_time(perf, values), values)[0], _limiters(perf.limiter), perf),
         }
 
 

@@ -315,7 +315,7 @@ class Client:
         axes: Mapping[str, Sequence[str]] | None = None,
         device: str | None = None,
     ) -> dict[str, Any]:
-        """Say what a launch would take otherwise; ``axes`` are values of sms, warps, frequency and bandwidth."""
+        """Say what a launch would take otherwise; ``axes`` are values of sms, blocks, block_size, warps and so on."""
         asked = {**(axes or {}), "kernel": kernel, "device": device}
         given = {name: value for name, value in asked.items() if value}
         return self._asked("GET", f"/v1/runs/{wire.quoted(run)}/whatif", given)

@@ -7,10 +7,21 @@ from typing import Any
 from profsvc.reports.rows import cell, render, visible
 
 Row = Mapping[str, Any]
-HEADS = ("SMs", "warps", "MHz", "GB/s", "MWP-CWP", "limited by", "throughput", "limited by ", "expected us")
+HEADS = {"sms": "SMs", "blocks": "blocks", "block_threads": "threads", "warps": "warps", "frequency_mhz": "MHz",
+         "bandwidth_gb_per_s": "GB/s"}  # fmt: skip
+# Of the grid only what differs is shown.
+OF_GRID = ("blocks", "block_threads")
 TITLES = {"mwp_cwp": "MWP-CWP", "throughput": "throughput"}
+MISSING = {"expected": "the expected time", **TITLES}
 OF = {"sms": ("SMs", 1.0), "warps": ("warps", 1.0), "frequency_hz": ("MHz", 1e-6)}
+LIMITS = {
+    "latency": "latency: too few warps", "dram": "DRAM", "l2": "L2", "l1": "L1 and shared memory", "fp32": "FP32 pipe",
+    "fp64": "FP64 pipe", "tensor": "tensor pipe", "xu": "special functions", "integer": "integer pipe",
+    "issue": "issue slots", "launch": "start of blocks",
+}  # fmt: skip
 LINE = 112
+FEW_WARPS = 5
+"""Categories of the throughput model up to this one are of too few warps."""
 
 
 def what_if(view: Row, width: int | None = None) -> str:
@@ -23,21 +34,26 @@ def _lines(view: Row, width: int | None) -> Iterable[str]:
     yield f"#{launch['launch_index']} {launch['kernel_short']} on {launch['device'] or 'an unknown device'}"
     measured = view["measured_us"]
     yield f"measured {cell(measured)} us" if measured is not None else "its time was not measured"
-    for model, title in TITLES.items():
-        if now[f"{model}_us"] is not None:
-            share = f", x{now[f'{model}_us'] / measured:.2f} of it" if measured else ""
-            yield f"{title} says {cell(now[f'{model}_us'])} us{share}: believe its changes more than its times"
     for row in view["missing"]:
-        yield f"{TITLES[row['model']]} has no answer: {row['reason']}"
+        yield f"{MISSING[row['model']]} is not known: {row['reason']}"
     yield ""
     several = len({row["device"] for row in view["rows"]}) > 1
-    heads = (*(["device"] if several else []), *HEADS)
-    cells = [dict(zip(heads, _cells(row, several), strict=True)) for row in view["rows"]]
+    shown = [name for name in HEADS if name not in OF_GRID or len({row[name] for row in view["rows"]}) > 1]
+    heads = (*(["device"] if several else []), *(HEADS[name] for name in shown), "expected us", "range", "limited by",
+             *TITLES.values())  # fmt: skip
+    cells = [dict(zip(heads, _cells(row, shown, several), strict=True)) for row in view["rows"]]
     cells[0]["MWP-CWP"] = cells[0]["throughput"] = "now"
     yield from str(render(heads, cells, "table", width=width)).splitlines()
-    yield "changes are of the time; expected: the measured time with the change, by either model"
-    yield from _suggested(view["suggestions"])
-    if (number := now["category"]) is not None:
+    yield "range: warps and units overlap fully without queues, or not at all"
+    if any(now[f"{model}_us"] is not None for model in TITLES):
+        yield f"{' and '.join(TITLES.values())}: change of the time by these published models"
+    yield from _suggested(view["suggestions"], now["limited_by"])
+    waits = now["limited_by"] == "latency"
+    if waits:
+        yield ""
+        yield "latency limits it: more warps, or more independent instructions in each, would make it faster"
+    # The categories are about memory requests: enough warps for them may be too few for other latencies.
+    if (number := now["category"]) is not None and not (waits and number > FEW_WARPS):
         own = view["categories"][str(number)]
         yield from ("", f"category {number} of the throughput model: {own['verdict']}", *_wrapped(own["advice"]))
     yield ""
@@ -47,26 +63,29 @@ def _lines(view: Row, width: int | None) -> Iterable[str]:
         yield from _wrapped(note, "")
 
 
-def _cells(row: Row, several: bool) -> Iterable[Any]:
+def _cells(row: Row, shown: Iterable[str], several: bool) -> Iterable[Any]:
     if several:
         yield row["device"]
-    yield from (row["sms"], row["warps"], f"{row['frequency_mhz']:.0f}", f"{row['bandwidth_gb_per_s']:.0f}")
-    for model in TITLES:
-        change = row[f"{model}_change"]
-        yield "" if change is None else f"{100 * change:+.0f} %"
-        yield row[f"{model}_bound"] or ""
+    yield from (
+        row[name] if name not in ("frequency_mhz", "bandwidth_gb_per_s") else f"{row[name]:.0f}" for name in shown
+    )
     low, high = row["expected_low_us"], row["expected_high_us"]
+    yield "" if row["expected_us"] is None else cell(row["expected_us"])
     if low is None or high is None:
         yield ""
     else:
         yield cell(low) if high - low < 0.005 * high else f"{cell(low)} to {cell(high)}"
+    yield LIMITS.get(row["limited_by"], row["limited_by"] or "")
+    for model in TITLES:
+        change = row[f"{model}_change"]
+        yield "" if change is None else f"{100 * change:+.0f} %"
 
 
-def _suggested(rows: Iterable[Row]) -> Iterable[str]:
-    """Write the suggestions that ask for less than there is now; where none does, say so."""
+def _suggested(rows: Iterable[Row], limit: str | None) -> Iterable[str]:
+    """Write the suggestions that ask for less than there is now; where none does, say so, unless it is too few."""
     known = list(rows)
     fewer = [row for row in known if row["value"] < 0.995 * row["now"]]
-    if known and not fewer:
+    if known and not fewer and limit != "latency":
         yield ""
         yield "the models suggest to keep all SMs, all warps and the clock"
     for place, row in enumerate(fewer):

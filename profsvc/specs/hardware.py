@@ -52,6 +52,8 @@ class Device:
     arithmetic_latency_cycles: float | None = None
     l1_latency_cycles: float | None = None
     l2_latency_cycles: float | None = None
+    dram_sustained_bytes_per_s: float | None = None
+    block_launches_per_s: float | None = None
     tdp_w: float | None = None
     has_fan: bool | None = None
     die_width_mm: float | None = None

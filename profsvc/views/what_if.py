@@ -1,4 +1,4 @@
-"""What a launch would take with other SMs, warps, clock or bandwidth, or on another device, by two models."""
+"""What a launch would take with other SMs, grids, warps, clock or bandwidth, or on another device."""
 
 import math
 import re
@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from profsvc import specs, store
+from profsvc.analysis import loaded_launch
 from profsvc.analysis import what_if as analysis
+from profsvc.analysis.model_inputs import inputs_of
+from profsvc.analysis.model_inputs import missing as missing_counters
 from profsvc.errors import NotFoundError, UsageError
 from profsvc.formulas.flags import flag_names
 from profsvc.views import launches_of
@@ -24,26 +27,33 @@ OF_LAUNCH = ("run_id", "launch_id", "launch_index", "kernel", "kernel_short", "d
 MOST = 2_000
 """Scenarios of one question at most."""
 COLUMNS = (
-    "device", "sms", "warps", "frequency_mhz", "bandwidth_gb_per_s", "mwp_cwp_us", "mwp_cwp_change", "mwp_cwp_bound",
+    "device", "sms", "blocks", "block_threads", "warps", "frequency_mhz", "bandwidth_gb_per_s", "expected_us",
+    "expected_low_us", "expected_high_us", "limited_by", "peak_us", "mwp_cwp_us", "mwp_cwp_change", "mwp_cwp_bound",
     "mwp_cwp_limiter", "throughput_us", "throughput_change", "throughput_bound", "throughput_limiter", "category",
-    "expected_low_us", "expected_high_us", "flags",
+    "flags",
 )  # fmt: skip
 UNITS: Mapping[str, Mapping[str, float]] = {
     "sms": {"": 1.0},
+    "blocks": {"": 1.0},
+    "block_threads": {"": 1.0},
     "warps": {"": 1.0},
     "frequency_hz": {"hz": 1.0, "mhz": 1e6, "ghz": 1e9},
     "bandwidth_bytes_per_s": {"": 1e9, "gb/s": 1e9, "tb/s": 1e12},
 }
-OPTIONS = {"sms": "sms", "warps": "warps", "frequency_hz": "frequency", "bandwidth_bytes_per_s": "bandwidth"}
-EXAMPLES = {"sms": "66 or x0.5", "warps": "32 or x0.5", "frequency_hz": "1200MHz, 1.2GHz or x0.8",
-            "bandwidth_bytes_per_s": "2000 (GB/s), 2TB/s or x1.5"}  # fmt: skip
-ALLOWED = {"sms": "a whole number of SMs or a share", "warps": "a whole number of warps or a share",
+OPTIONS = {"sms": "sms", "blocks": "blocks", "block_threads": "block_size", "warps": "warps",
+           "frequency_hz": "frequency", "bandwidth_bytes_per_s": "bandwidth"}  # fmt: skip
+EXAMPLES = {"sms": "66 or x0.5", "blocks": "264 or x0.5", "block_threads": "128 or x0.5", "warps": "32 or x0.5",
+            "frequency_hz": "1200MHz, 1.2GHz or x0.8", "bandwidth_bytes_per_s": "2000 (GB/s), 2TB/s or x1.5",
+            }  # fmt: skip
+ALLOWED = {"sms": "a whole number of SMs or a share", "blocks": "a whole number of blocks of the grid or a share",
+           "block_threads": "a whole number of threads of a block or a share",
+           "warps": "a whole number of warps or a share",
            "frequency_hz": "a frequency with its unit or a share", "bandwidth_bytes_per_s": "a bandwidth or a share",
            }  # fmt: skip
 # What is asked where nobody says what: one thing at a time.
 ALONE = {"sms": (0.25, 0.5, 0.75), "warps": (0.5, 2.0), "frequency_hz": (0.6, 0.8),
          "bandwidth_bytes_per_s": (0.5, 1.5, 2.0)}  # fmt: skip
-WHOLE = ("sms", "warps")
+WHOLE = ("sms", "blocks", "block_threads", "warps")
 
 
 class Base(NamedTuple):
@@ -80,12 +90,15 @@ def what_if(
     """Answer for a launch as it is and in scenarios: each combination of the values of ``axes``, a row each.
 
     ``axes`` are texts such as ``66``, ``x0.5`` or ``1200MHz`` for some of `UNITS`; without them, and without another
-    ``device``, one thing at a time is changed. A change is the time then over the time now, less 1; the expected times
-    are the measured one with it, by the model that gains least and by the one that gains most.
+    ``device``, one thing at a time is changed. The expected time follows from the latency of the launch's warps and
+    the load of its units, between full overlap of both without any queue (low) and none (high). A change is that of a
+    published model: its time then over its time now, less 1. Where the export lacks the stall reasons, the expected
+    times are the measured one with these changes.
     """
     base = base_of(engine, run, kernel)
+    parts = None if loaded_launch.lacking(base.now) else loaded_launch.parts_of(base.counters, base.now)
     missing = _missing(engine, base)
-    if len(missing) == len(analysis.MODELS):
+    if parts is None and len(missing) == len(analysis.MODELS):
         raise NotFoundError(f"{_named(base)}: neither model has all its inputs; {missing[0]['reason']}")
     machine, now, counters = base.machine, base.now, base.counters
     notes = [analysis.HELD]
@@ -98,7 +111,8 @@ def what_if(
     notes += [analysis.OF_CLOCK] if any("frequency_hz" in one for one in scenarios) else []
     notes += _beyond(scenarios, now)
     values = analysis.changed(counters, now, machine, scenarios)
-    rows = _rows(base, first, values, analysis.answers(values), device)
+    _check_blocks(base, values)
+    rows = _rows(base, first, values, analysis.answers(values), device, parts)
     categories = specs.categories()
     return {
         "run": {name: base.launch[name] for name in ("run_id",)},
@@ -113,7 +127,7 @@ def what_if(
             for number in sorted({row["category"] for row in rows if row["category"]})
         },
         "assumed": _assumed(base),
-        "missing": missing,
+        "missing": [*_missing_parts(base), *missing],
         "notes": notes,
     }
 
@@ -134,6 +148,27 @@ def _missing(engine: "Engine", base: Base) -> list[dict[str, str]]:
                       "profsvc analyze")  # fmt: skip
         found.append({"model": model, "reason": reason})
     return found
+
+
+def _missing_parts(base: Base) -> list[dict[str, str]]:
+    """Say which inputs the expected time lacks, and the counters to collect for it."""
+    lacking = loaded_launch.lacking(base.now)
+    if not lacking:
+        return []
+    one = np.ones(1, dtype=np.bool_)
+    wanted = dict.fromkeys(c for name in lacking for c in missing_counters(name, base.inputs, one, base.counters))
+    reason = f"the export has no {', '.join(wanted)}" if wanted else f"unknown: {', '.join(lacking)}"
+    return [{"model": "expected", "reason": reason}]
+
+
+def _check_blocks(base: Base, values: Mapping[str, Any]) -> None:
+    """Refuse blocks that do not fit on an SM, or of which nobody knows whether they do."""
+    for fit, threads in zip(values["blocks_per_sm"], values["threads_per_block"], strict=True):
+        if np.isnan(fit) and np.isfinite(base.now["blocks_per_sm"]).all():
+            raise UsageError(f"{_named(base)}: it is not known how many blocks of {threads:g} threads fit: the "
+                             "export lacks registers or shared memory, or the device has no limits")  # fmt: skip
+        if fit < 1:
+            raise UsageError(f"{_named(base)}: a block of {threads:g} threads does not fit on an SM")
 
 
 def _moved(base: Base, device: str) -> tuple[analysis.Machine, dict[str, Any], Any, list[str]]:
@@ -211,19 +246,37 @@ def _rows(
     values: Mapping[str, Any],
     said: Mapping[str, analysis.Answer],
     device: str | None,
+    parts: loaded_launch.Parts | None,
 ) -> list[dict[str, Any]]:
     """A row for now and one a scenario; on another device one for it as it is, too."""
     measured = base.launch["duration_ns"]
-    rows = [
-        _row(
-            0, base.launch["device"], {name: base.now[name] for name in analysis.AXES.values()}, first, first, measured
-        )
-    ]
+    count = len(said["mwp_cwp"].time_ns)
+    now, own = base.now, {one: np.broadcast_to(values[one], (count,)) for one in analysis.AXES.values()}
+    known = [None if parts is None else loaded_launch.predicted(parts, now, one) for one in (now, values)]
+    first, said = (_at_peak(one, bound) for one, bound in zip((first, said), known, strict=True))
+    rows = [_row(0, base.launch["device"], now, first, first, measured, known[0])]
+    if measured is not None:
+        rows[0] |= dict.fromkeys(("expected_us", "expected_low_us", "expected_high_us"), measured / 1e3)
     begin = 1 if device is None else 0
     name = base.launch["device"] if device is None else specs.device(device).name
-    count = len(said["mwp_cwp"].time_ns)
-    own = {one: np.broadcast_to(values[one], (count,)) for one in analysis.AXES.values()}
-    return rows + [_row(place, name, own, said, first, measured) for place in range(begin, count)]
+    return rows + [_row(place, name, own, said, first, measured, known[1]) for place in range(begin, count)]
+
+
+def _at_peak(
+    said: Mapping[str, analysis.Answer], expected: loaded_launch.Predicted | None
+) -> Mapping[str, analysis.Answer]:
+    """Return answers of which none is faster than the busiest unit at its peak."""
+    if expected is None:
+        return said
+    least = expected.peak_s * 1e9
+    return {model: one._replace(time_ns=np.maximum(one.time_ns, least)) for model, one in said.items()}
+
+
+def _expected(found: loaded_launch.Predicted, place: int) -> dict[str, Any]:
+    times = {"expected_us": found.time_s, "expected_low_us": found.low_s, "expected_high_us": found.high_s,
+             "peak_us": found.peak_s}  # fmt: skip
+    row: dict[str, Any] = {name: float(values[place]) * 1e6 for name, values in times.items()}
+    return row | {"limited_by": found.bound[place]}
 
 
 def _row(
@@ -233,9 +286,11 @@ def _row(
     said: Mapping[str, analysis.Answer],
     first: Mapping[str, analysis.Answer],
     measured: float | None,
+    expected: loaded_launch.Predicted | None,
 ) -> dict[str, Any]:
     row: dict[str, Any] = dict.fromkeys(COLUMNS)
     row |= {"device": device, "sms": float(values["sms"][place]), "warps": float(values["N"][place])}
+    row |= {"blocks": float(values["blocks"][place]), "block_threads": float(values["threads_per_block"][place])}
     row |= {
         "frequency_mhz": float(values["freq"][place]) / 1e6,
         "bandwidth_gb_per_s": float(values["bandwidth"][place]) / 1e9,
@@ -253,13 +308,12 @@ def _row(
             row["category"] = int(answer.result.category[place]) or None
     if ratios and measured:
         row |= {"expected_low_us": measured * min(ratios) / 1e3, "expected_high_us": measured * max(ratios) / 1e3}
+    row |= _expected(expected, place) if expected is not None else {}
     return row | {"flags": " ".join(flag_names(flags)) or None}
 
 
 def _assumed(base: Base) -> list[str]:
     """Name the inputs that no counter and no table of the device says."""
-    from profsvc.analysis.model_inputs import inputs_of
-
     names = dict.fromkeys(name for model in analysis.MODELS for name in inputs_of(model))
     origins = {name: base.inputs.origin(name)[0] for name in names}
     return [f"{name} {float(base.now[name][0]):g}" for name, origin in origins.items() if origin == "assumed"]

@@ -19,6 +19,8 @@ from profsvc.web.site import answered, grant_of, site_of
 
 WHAT_IF = {
     "sms": "SMs at work",
+    "blocks": "blocks of the grid, the work of the launch held",
+    "block_size": "threads of a block, the work of the launch held",
     "warps": "warps resident on an SM",
     "frequency": "clock of the SMs, such as 1200MHz",
     "bandwidth": "bandwidth of DRAM in GB/s, or such as 2TB/s",
@@ -47,7 +49,7 @@ def _run(request: Request) -> Response:
 
 
 async def what_if(request: Request) -> Response:
-    """What a launch would take with other SMs, warps, clock or bandwidth, or on another device, by two models."""
+    """What a launch would take with other SMs, grids, warps, clock or bandwidth, or on another device."""
     return await answered(_what_if, request)
 
 

@@ -127,4 +127,5 @@ def test_the_counters_of_a_profiler_are_enough_for_every_input(tool: str, capabi
     figures = specs.figures(device, capability)
     inputs = model_inputs(pd.DataFrame(given | {name: [2.0] for name in OWN}), figures, {})
     lacking = [name for name, found in inputs.values.items() if np.isnan(found).any()]
-    assert [name for name in lacking if not (tool == "nvprof" and name.startswith("exported_limit_"))] == []
+    unknown = ("block_rate",) if device != "NVIDIA H200" else ()  # it was measured of one device
+    assert [name for name in lacking if not (tool == "nvprof" and name.startswith("exported_limit_"))] == [*unknown]

@@ -32,6 +32,7 @@ NAMES = (
     "heat_map",
     "latency",
     "leakage",
+    "loaded_latency",
     "max_power",
     "memory_balance",
     "memory_hierarchy",

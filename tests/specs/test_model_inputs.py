@@ -47,6 +47,7 @@ def test_every_model_has_inputs_and_every_input_a_use() -> None:
     assert [name for name, one in model_inputs().items() if not one.models and name not in used] == [
         "shared_mem_config_bytes",  # of the limits of an SM
         *("exported_limit_blocks", "exported_limit_warps", "exported_limit_registers", "exported_limit_shared"),
+        *("inst_latency", "periods", "local_insts", "schedulers", "dram_sustained", "block_rate"),  # of what-if
     ]
     assert set(MODELS) - {"machine"} == set(models()) - {"amdahl", "agreement"}
 

@@ -1,5 +1,8 @@
 """Questions of what would be: how they are read, answered and refused."""
 
+import csv
+import gzip
+import io
 import json
 from pathlib import Path
 
@@ -20,13 +23,12 @@ def test_each_thing_is_changed_alone_where_nobody_says_what(demo):
     assert view["launch"]["kernel_short"] == "saxpy"
     assert (now["sms"], now["mwp_cwp_change"], now["throughput_change"]) == (132, 0, 0)
     assert now["expected_low_us"] == now["expected_high_us"] == pytest.approx(view["measured_us"])
-    names = ("sms", "warps", "frequency_mhz", "bandwidth_gb_per_s")
+    names = ("sms", "blocks", "block_threads", "warps", "frequency_mhz", "bandwidth_gb_per_s")
     for row in rows:
         assert sum(row[name] != now[name] for name in names) == 1
-        ratio = row["mwp_cwp_us"] / now["mwp_cwp_us"]
-        assert row["mwp_cwp_change"] == pytest.approx(ratio - 1)
-        assert row["expected_low_us"] <= view["measured_us"] * ratio * (1 + 1e-9)
-        assert row["expected_high_us"] >= view["measured_us"] * ratio * (1 - 1e-9)
+        assert min(row["mwp_cwp_us"], row["throughput_us"]) >= 0.99 * row["peak_us"]
+        assert row["mwp_cwp_change"] == pytest.approx(row["mwp_cwp_us"] / now["mwp_cwp_us"] - 1)
+        assert row["peak_us"] <= row["expected_low_us"] <= row["expected_us"] <= row["expected_high_us"]
     json.dumps(plain(view))
     assert view["missing"] == []
     assert str(now["category"]) in view["categories"]
@@ -88,6 +90,50 @@ def test_a_block_that_does_not_fit_there_is_refused(demo):
         what_if.what_if(demo, "h200", "gemm_tiled<32>", None, "8800GTX")
 
 
+def test_the_grid_and_its_blocks_can_be_asked_for_and_keep_the_work(demo):
+    now, *rows = what_if.what_if(demo, "h200", "saxpy", {"blocks": ["x0.5"], "block_threads": ["128", "512"]})["rows"]
+    assert [(row["blocks"], row["block_threads"]) for row in rows] == [(528, 128), (528, 512)]
+    (same,) = what_if.what_if(demo, "h200", "saxpy", {"block_threads": ["512"]})["rows"][1:]
+    assert (same["blocks"], same["block_threads"], same["warps"]) == (528, 512, now["warps"])
+    assert same["expected_us"] == pytest.approx(now["expected_us"], rel=0.01)
+    page = what_if_text.what_if(what_if.what_if(demo, "h200", "saxpy", {"block_threads": ["512"]}))
+    assert "threads" in page.splitlines()[3]
+
+
+def test_few_warps_of_arithmetic_are_not_called_enough(demo):
+    view = what_if.what_if(demo, "h200", "fp32_fma", {"warps": ["2"]})
+    assert view["rows"][1]["limited_by"] == "latency"
+    page = what_if_text.what_if(view)
+    assert "latency limits it" not in page
+    view["rows"] = view["rows"][1:]
+    page = what_if_text.what_if(view)
+    assert "latency limits it: more warps" in page
+    assert "Enough warps" not in page
+    assert "keep all SMs" not in page
+
+
+def test_a_block_too_large_is_refused(demo):
+    with pytest.raises(UsageError, match="a block of 2048 threads does not fit on an SM"):
+        what_if.what_if(demo, "h200", "saxpy", {"block_threads": ["2048"]})
+
+
+def test_without_stall_reasons_the_published_models_answer_and_say_what_is_missing(engine):
+    held = Path(__file__).parents[2] / "fixtures" / "demo" / "ncu_raw.csv.gz"
+    text = gzip.decompress(held.read_bytes()).decode()
+    rows = list(csv.reader(io.StringIO(text)))
+    keep = [k for k, name in enumerate(rows[0]) if "average_warps_issue_stalled" not in name]
+    out = io.StringIO()
+    csv.writer(out, quoting=csv.QUOTE_ALL).writerows([[row[k] for k in keep] for row in rows[:10]])
+    pipeline.ingest(engine, io.BytesIO(out.getvalue().encode()), "cut.csv", store.RunInfo(name="cut"))
+    view = what_if.what_if(engine, "cut", "saxpy", {"sms": ["66"]})
+    assert view["missing"][0]["model"] == "expected"
+    assert "stall_barrier_cycles_per_issue" in view["missing"][0]["reason"]
+    row = view["rows"][1]
+    assert row["expected_us"] is None
+    assert view["measured_us"] < row["expected_low_us"] <= row["expected_high_us"]
+    assert "the expected time is not known: the export has no" in what_if_text.what_if(view)
+
+
 def test_a_launch_without_counters_says_why(tmp_path):
     engine = store.open_store(str(tmp_path / "store.sqlite"))
 
@@ -101,8 +147,9 @@ def test_a_launch_without_counters_says_why(tmp_path):
 def test_the_page_names_both_models_and_what_they_suggest(demo):
     page = what_if_text.what_if(what_if.what_if(demo, "h200", "saxpy"))
     assert page.startswith("#")
-    for words in ("MWP-CWP says", "throughput says", "expected us", "category", "assumed, as no counter tells"):
+    for words in ("MWP-CWP", "throughput", "expected us", "limited by", "category", "assumed, as no counter tells"):
         assert words in page
+    assert "blocks" not in page.splitlines()[3]
     view = what_if.what_if(demo, "h200", "saxpy")
     view["suggestions"] = [row | {"value": row["now"]} for row in view["suggestions"]]
     assert "keep all SMs, all warps and the clock" in what_if_text.what_if(view)

@@ -1,4 +1,7 @@
-"""Models of the run time of a launch: memory and computation warps, benefits, throughput."""
+"""Models of the run time of a launch: memory and computation warps, benefits, throughput.
+
+No predicted time is shorter than that of the work at the peaks of the device; the published forms are left as printed.
+"""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,7 +13,7 @@ from profsvc.analysis.model_inputs import Values, arguments
 from profsvc.analysis.models.answer import Answer, Array, coded
 from profsvc.formulas import benefit as of_benefit
 from profsvc.formulas import throughput as of_throughput
-from profsvc.formulas.flags import AS_PUBLISHED, CONSISTENT
+from profsvc.formulas.flags import AS_PUBLISHED, CONSISTENT, Flag
 from profsvc.formulas.mwp_cwp import exec_cycles
 
 BOUNDS = {0: "compute", 1: "memory"}
@@ -22,11 +25,29 @@ def _ns(cycles: Any, v: Values) -> Array:
     return np.asarray(cycles / v["freq"] * 1e9)
 
 
+def peak_ns(v: Values) -> Array:
+    """Time of the bytes in DRAM, of the operations and of the instructions at the peaks of the device: the longest."""
+    issued = v["insts_all"] * v["total_warps"] / (v["schedulers"] * v["sms"] * v["freq"])
+    each = (v["dram_bytes"] / v["bandwidth"], v["flop"] / v["fp_peak"], issued)
+    return np.asarray(np.fmax.reduce(np.broadcast_arrays(*each)) * 1e9)
+
+
+def at_peak(time_ns: Array, v: Values) -> tuple[Array, Array]:
+    """Return a predicted time, at least that of the work at the peaks of the device, and CLIPPED where that is more."""
+    least = np.nan_to_num(peak_ns(v))
+    return np.where(time_ns < least, least, time_ns), np.where(time_ns < least, int(Flag.CLIPPED), 0)
+
+
+def _timed(time_ns: Array, v: Values, flags: Any) -> Answer:
+    time_ns, clipped = at_peak(time_ns, v)
+    return Answer("time_ns", time_ns, "ns", flags | clipped)
+
+
 def mwp_cwp(v: Values) -> list[Answer]:
     """Cycles with barriers as a time, in both forms; the parallelism behind them and the case."""
     ours, printed = (exec_cycles(**arguments("mwp_cwp", v), form=form) for form in (CONSISTENT, AS_PUBLISHED))
     return [
-        Answer("time_ns", _ns(ours.cycles_with_sync, v), "ns", ours.flags),
+        _timed(_ns(ours.cycles_with_sync, v), v, ours.flags),
         Answer("time_ns", _ns(printed.cycles_with_sync, v), "ns", printed.flags, AS_PUBLISHED),
         Answer("MWP", ours.MWP, "warp"),
         Answer("CWP", ours.CWP, "warp"),
@@ -46,7 +67,7 @@ def benefit(v: Values) -> list[Answer]:
     shares = [Answer(f"B_{name}", chart.share[..., k]) for k, name in BENEFITS.items()]
     most = np.clip(np.fmax.reduce([chart.share[..., k] for k in BENEFITS]), 0.0, 1.0)
     return [
-        Answer("time_ns", _ns(ours.T_exec, v), "ns", ours.flags),
+        _timed(_ns(ours.T_exec, v), v, ours.flags),
         Answer("time_ns", _ns(printed.T_exec, v), "ns", printed.flags, AS_PUBLISHED),
         *(Answer(name, getattr(ours, name), "cycle") for name in parts),
         *shares,
@@ -74,7 +95,7 @@ def throughput(v: Values) -> list[Answer]:
     clock = of_throughput.suggest_frequency(np.where(np.isinf(ours.InfiN), np.nan, ours.InfiN), v["N"], v["freq"])
     kinds: Mapping[int, str] = {number: one.verdict for number, one in specs.categories().items()}
     return [
-        Answer("time_ns", throughput_time(ours, v), "ns", ours.flags),
+        _timed(throughput_time(ours, v), v, ours.flags),
         Answer("time_ns", throughput_time(printed, v), "ns", printed.flags, AS_PUBLISHED),
         Answer("flop_per_s", ours.Perf, "flop/s"),
         Answer("flop_per_s_without_memory", ours.Perf_comp, "flop/s"),
