@@ -5,6 +5,7 @@
 ``peaks``          what the device can do: its own word first, then the catalogue
 ``counts``         counters of launches as arrays
 ``tensor``         operations of the tensor pipe by type, and their least time
+``memory_traffic`` bytes that global accesses asked of a cache, and that it moved for them
 ``useful_time``    useful work of each unit
 ``potential``      overall potential: joint bound, published form, ceiling
 ``criteria``       the nine criteria

@@ -17,7 +17,8 @@ OWN = (
 # Counters that the catalogue knows of a device, under its own names, where a tool's expressions ask for them.
 OF_DEVICE = {
     "sm_count": "sms", "max_warps_per_sm": "max_warps_per_sm", "schedulers_per_sm": "schedulers_per_sm",
-    "dram_peak_bytes_per_s": "dram_peak_bytes_per_s",
+    "dram_peak_bytes_per_s": "dram_peak_bytes_per_s", "fp32_lanes_per_sm": "fp32_lanes_per_sm",
+    "fp64_lanes_per_sm": "fp64_lanes_per_sm",
 }  # fmt: skip
 
 

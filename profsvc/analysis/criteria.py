@@ -11,13 +11,12 @@ from numpy.typing import ArrayLike, NDArray
 from profsvc.analysis.characterized import Characterization
 from profsvc.analysis.counts import Counts
 from profsvc.analysis.lacking import alike
+from profsvc.analysis.memory_traffic import L1_LINE_BYTES, L2_SECTOR_BYTES, Traffic, traffic_of_l1, traffic_of_l2
 from profsvc.analysis.timeline import Timeline
 from profsvc.formulas import criteria as formula
 from profsvc.formulas.speedup import application_speedup
 from profsvc.formulas.time_shares import OPERATIONS, UNITS, time_shares
 
-L1_LINE_BYTES = 128
-L2_SECTOR_BYTES = 32
 # First operation of each unit, and the counters whose proportions part a unit's work among its operations.
 FIRST = (0, 2, 4, 6, 8)
 PARTS = (
@@ -131,24 +130,18 @@ def _load_balance_sm(i: Inputs, form: str) -> Any:
     return formula.load_balance_sm_printed(c["sm_active_cycles_avg"], c["sm_active_cycles_max"], elapsed, form)
 
 
-def _requested(c: Counts) -> np.ndarray:
-    return c.total("global_load_bytes_requested", "global_store_bytes_requested")
-
-
 def _l1_granularity(i: Inputs, form: str) -> Any:
     c = i.counts
-    requests = c.total("global_load_inst_warp", "global_store_inst_warp")
-    return formula.granularity(c["l1_tag_requests_global"], _requested(c), L1_LINE_BYTES, i.shares["l1"], form,
+    requests = c.total("global_load_inst_warp", "global_store_inst_warp", "global_ldgsts_inst_warp")
+    traffic = traffic_of_l1(c)
+    return formula.granularity(traffic.moved / L1_LINE_BYTES, traffic.asked, L1_LINE_BYTES, i.shares["l1"], form,
                                warp_insts=requests)  # fmt: skip
 
 
 def _l2_granularity(i: Inputs, form: str) -> Any:
-    c = i.counts
-    # Stores pass through L1 whether they hit or not: only loads that hit spare L2 the request.
-    hit = np.where(np.isnan(c["global_load_l1_hit_fraction"]), c["l1_hit_fraction"], c["global_load_l1_hit_fraction"])
-    loads = c["global_load_bytes_requested"] * (1.0 - np.clip(np.nan_to_num(hit), 0.0, 1.0))
-    requested = np.where(np.isnan(loads), np.nan, loads + np.nan_to_num(c["global_store_bytes_requested"]))
-    return formula.granularity(c["l2_tex_sectors"], requested, L2_SECTOR_BYTES, i.shares["l2"], form)
+    traffic = traffic_of_l2(i.counts)
+    share = i.shares["l2"] * traffic.part
+    return formula.granularity(traffic.moved / L2_SECTOR_BYTES, traffic.asked, L2_SECTOR_BYTES, share, form)
 
 
 def _shared_efficiency(i: Inputs, form: str) -> Any:
@@ -177,6 +170,10 @@ FORMULAS: Mapping[str, Callable[[Inputs, str], Any]] = {
     "shared_efficiency": _shared_efficiency,
     "throughput_occupancy": _throughput_occupancy,
 }
+
+
+# Criteria that may not be known though all their counters are there.
+UNSEEN: Mapping[str, Callable[[Counts], Traffic]] = {"l1_granularity": traffic_of_l1, "l2_granularity": traffic_of_l2}
 
 
 def of_launches(
@@ -213,10 +210,11 @@ def of_launches(
 def _reasons(c: Counts, entry: Mapping[str, Any]) -> NDArray[np.object_]:
     """For each launch, which of the needed counters the export lacks."""
     names = entry["counters"]
+    unseen = UNSEEN[entry["name"]](c).unseen if entry["name"] in UNSEEN else np.full(len(c.index), None, dtype=object)
     kinds, place = alike(np.column_stack([np.isnan(c[name]) for name in names]))
     lacking = [", ".join(compress(names, kind)) for kind in kinds.tolist()]
     words = [f"the export has no {few}" if few else "undefined: 0/0" for few in lacking]
-    return np.array(words, dtype=object)[place]
+    return np.where(pd.isna(unseen), np.array(words, dtype=object)[place], unseen)
 
 
 def of_run(rows: pd.DataFrame, durations: pd.Series) -> pd.DataFrame:

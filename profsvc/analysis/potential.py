@@ -8,7 +8,7 @@ import pandas as pd
 
 from profsvc.analysis.counts import Counts
 from profsvc.analysis.tensor import tensor_time
-from profsvc.analysis.useful_time import UNITS, busy, may_need_less, useful_times
+from profsvc.analysis.useful_time import SECTOR_BYTES, UNITS, busy, local_bytes, may_need_less, useful_times
 from profsvc.formulas.flags import Flag
 from profsvc.formulas.speedup import potential_speedup
 from profsvc.formulas.useful_work import JointBound, joint_bound, latency_saving, waste_saving
@@ -16,6 +16,9 @@ from profsvc.formulas.useful_work import JointBound, joint_bound, latency_saving
 MEMORY = ("dram", "l2", "l1")
 # What no rearrangement of the same arithmetic can avoid: data from DRAM, and the arithmetic itself.
 ROOFLINE = ("dram", "fp32", "fp64", "tensor")
+
+# Causes that share units: what local memory moved, and what else nobody asked for.
+LOCAL, EXCESS = "local_memory", "excess_traffic"
 
 # Nsight Compute calls a launch latency bound when no throughput passes 60 % of its peak.
 BUSY, LATENCY = 0.6, "latency"
@@ -197,6 +200,15 @@ def of_run(launches: pd.DataFrame, others: int = 0, others_ns: float = 0.0) -> d
     }
 
 
+@np.errstate(all="ignore")
+def _spilled(c: Counts, used: np.ndarray, useful: np.ndarray) -> np.ndarray:
+    """Share of the time that each unit spends on local memory, a column a unit: of its waste what can be that."""
+    local = np.nan_to_num(sum(local_bytes(c)))
+    moved = {"dram": c["dram_read_bytes"] + c["dram_write_bytes"], "l2": SECTOR_BYTES * c["l2_tex_sectors"]}
+    part = np.column_stack([np.clip(local / moved[u], 0, 1) if u in moved else 0.0 * local for u in UNITS])
+    return np.asarray(np.nan_to_num(np.clip(np.minimum(part * used, used - useful), 0, 1)))
+
+
 def waste(
     counters: pd.DataFrame, times: pd.DataFrame, attainable: Mapping[str, float], causes: Sequence[Mapping[str, Any]]
 ) -> pd.DataFrame:
@@ -214,8 +226,10 @@ def waste(
         wanted = useful[:, UNITS.index("l2")] / c["l2_utilization_fraction"]
         useful[:, UNITS.index("l2")] = shares["l2"] * np.where(np.isnan(wanted), 1.0, np.clip(wanted, 0, 1))
     share = np.array([attainable[u] for u in UNITS])
+    spilled = _spilled(c, used, useful)
+    left = {LOCAL: used - spilled, EXCESS: useful + spilled}
     columns = {
-        cause["name"]: waste_saving(used, useful, [u in cause["units"] for u in UNITS])
+        cause["name"]: waste_saving(used, left.get(cause["name"], useful), [u in cause["units"] for u in UNITS])
         if cause["units"]
         else latency_saving(used, share)
         for cause in causes

@@ -28,19 +28,33 @@ def local_bytes(c: Counts) -> tuple[Array, Array]:
 
 
 @np.errstate(all="ignore")
+def copies_without_size(c: Counts) -> NDArray[np.bool_]:
+    """Whether there are asynchronous copies to shared memory of which nobody counted how many bytes they asked for."""
+    copies = c.total("global_ldgsts_inst_warp", "global_ldgsts_sectors")
+    # A load touches no more than a sector a lane: what is beyond was not loaded by plain loads.
+    beyond = c["global_load_sectors"] > 32 * c["global_load_inst_warp"]
+    return np.asarray(
+        np.isnan(c["global_ldgsts_bytes_requested"]) & ((copies > 0) | np.isnan(copies) & beyond), dtype=np.bool_
+    )
+
+
+@np.errstate(all="ignore")
 def requested_bytes(c: Counts) -> tuple[Array, Array]:
     """Bytes that threads asked to load and to store, NaN where other paths to memory were not counted.
 
-    Asynchronous copies, textures and atomics have no count of requested bytes: what crossed between L1 and L2 beyond
-    the plain global accesses is taken as requested, but not local memory: a thread keeps there what no register held.
+    Textures, atomics and bulk copies have no count of requested bytes: what crossed between L1 and L2 beyond the global
+    accesses is taken as requested, but not local memory: a thread keeps there what no register held. Asynchronous
+    copies are among the global loads; where nobody counted their bytes, all that they moved is taken as requested.
     """
     local_loads, local_stores = np.nan_to_num(local_bytes(c))
     by_loads = SECTOR_BYTES * np.fmin(c["global_load_l1_miss_sectors"], c["global_load_sectors"])
     by_loads = np.where(np.isnan(by_loads), SECTOR_BYTES * c["global_load_sectors"], by_loads)
-    other_loads = np.clip(c["l2_to_l1_read_bytes"] - by_loads - local_loads, 0, None)
+    copied = np.nan_to_num(c["global_ldgsts_bytes_requested"])
+    uncounted = np.where(copies_without_size(c), by_loads, 0.0)
+    other_loads = np.clip(c["l2_to_l1_read_bytes"] - (by_loads - uncounted) - local_loads, 0, None)
     by_stores = SECTOR_BYTES * c["global_store_sectors"]
     other_stores = np.clip(c["l1_to_l2_write_bytes"] - by_stores - local_stores, 0, None)
-    return c["global_load_bytes_requested"] + other_loads, c["global_store_bytes_requested"] + other_stores
+    return c["global_load_bytes_requested"] + copied + other_loads, c["global_store_bytes_requested"] + other_stores
 
 
 @np.errstate(all="ignore")
@@ -86,6 +100,9 @@ def memory_wavefronts(c: Counts, operands: Array) -> tuple[Array, Array]:
     for side, crossing in (("load", "l2_to_l1_read_bytes"), ("store", "l1_to_l2_write_bytes")):
         wide = c[f"global_{side}_bytes_requested"] / WAVEFRONT_BYTES
         plain = np.fmax(c[f"global_{side}_inst_warp"], wide)
+        if side == "load":
+            copied = c["global_ldgsts_bytes_requested"] / WAVEFRONT_BYTES
+            plain += np.nan_to_num(np.fmax(c["global_ldgsts_inst_warp"], copied))
         accesses = np.nansum([plain, width * c[f"shared_{side}_inst_warp"]], axis=0)
         unknown = np.isnan(plain) & np.isnan(c[f"shared_{side}_inst_warp"])
         arrived = np.minimum(c[crossing] / WAVEFRONT_BYTES, accesses)

@@ -13,7 +13,10 @@ LONGEST = 10
 # Name -> the column of v1_potential, and how the run's own comes of those of its launches.
 OF_POTENTIAL = {
     "potential": ("speedup", "sum of duration_ns / sum of ideal_ns; a launch without a potential keeps its duration"),
-    "v1_potential.speedup_ceiling": ("speedup_ceiling", "sum of duration_ns / sum of duration_ns / ceiling of each"),
+    "v1_potential.speedup_ceiling": (
+        "speedup_ceiling",
+        "sum of duration_ns / sum of duration_ns / ceiling of each, 0 where a launch has no ceiling",
+    ),
     "v1_potential.ideal_ns": ("ideal_ns", "sum; a launch without an ideal time keeps its duration"),
 }
 OF_POTENTIAL["v1_potential.speedup"] = OF_POTENTIAL["potential"]
