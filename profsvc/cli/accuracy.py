@@ -13,7 +13,7 @@ def accuracy(
     project: Annotated[str, typer.Option(help="Only predictions for runs of this project.")] = "",
     source: Annotated[str, typer.Option(help="Only those of this source, such as profsvc or ncu.")] = "",
     acted: Annotated[
-        bool, typer.Option("--acted", help="Of criteria, only those that the change improved by 0.05 or more.")
+        bool, typer.Option("--acted", help="Score criteria too that the change improved by 0.05 or more.")
     ] = False,
     best: Annotated[
         bool, typer.Option("--best", help="Of several runs after one, only the one that achieved most.")

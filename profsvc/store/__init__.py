@@ -80,7 +80,7 @@ from profsvc.store.power import (
     sensor_readings,
     sensors_of_run,
 )
-from profsvc.store.prediction_shapes import BOUND
+from profsvc.store.prediction_shapes import BOUND, PART, PARTS
 from profsvc.store.predictions import (
     MOST_PREDICTIONS,
     UNCHANGED,
@@ -163,6 +163,8 @@ __all__ = [
     "MOST_ROWS",
     "OF_POWER",
     "ORDERS",
+    "PART",
+    "PARTS",
     "SCOPES",
     "UNCHANGED",
     "VIEWS",

@@ -4,9 +4,14 @@ from profsvc.store.shapes import Shape, text_of
 
 BOUND = -1
 """What ``scored`` is in the base table where the pair is comparable, but what was foretold is no more than a bound."""
-# A pair of runs that can be compared counts if the kernel changed between them.
+PARTS = ("criterion", "model", "global", "local")
+"""Kinds that claim what one mechanism, or one model's view of a launch, would bring: never the whole change."""
+PART = "it claims what one mechanism alone would bring, not what the whole change does"
+_KIND = text_of("c.kind_id")
+# A pair of runs that can be compared counts if the kernel changed between them, for what claims the whole change.
 _LEFT_OUT = (
     f"CASE WHEN c.scored = 0 THEN 'not comparable' WHEN c.scored = {BOUND} THEN 'bound'"
+    f" WHEN {_KIND} IN ({', '.join(map(repr, PARTS))}) THEN 'part'"
     " WHEN c.changed = 0 THEN 'unchanged' WHEN c.changed IS NULL THEN 'unknown' END"
 )
 SHAPES = {
@@ -58,15 +63,20 @@ SHAPES = {
                 "text",
                 _LEFT_OUT,
                 "why not, in a word: not comparable (other work, device or tool), bound (foretold is only what it is "
-                "at least or at most), unchanged (the kernel is the same), unknown (nothing says whether it changed)",
+                "at least or at most), part (a single criterion, model or rule), unchanged (the kernel is the same), "
+                "unknown (nothing says whether it changed)",
             ),
             (
                 "reason",
                 "text",
-                text_of(
+                "CASE WHEN c.scored = 1 AND "
+                + _KIND
+                + f" IN ({', '.join(map(repr, PARTS))}) THEN '{PART}' ELSE "
+                + text_of(
                     "CASE WHEN c.scored <= 0 THEN c.reason_id"
                     " WHEN c.changed = 1 THEN NULL ELSE c.changed_because_id END"
-                ),
+                )
+                + " END",
                 "why it does not count, in a sentence",
             ),
             ("analysis_version", "text", text_of("c.analysis_version_id"), "version of the analysis that foretold it"),

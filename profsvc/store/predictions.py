@@ -228,15 +228,18 @@ def scored_predictions(
     most: int = MOST_PREDICTIONS,
     *,
     unchanged: bool = False,
+    parts: bool = False,
 ) -> tuple[list[dict[str, Any]], dict[str | None, int]]:
     """Return the predictions that count, the newest ``most`` of them in the order they were made, and how many there
     are by why they are left out: None for those that count.
 
-    The columns are `OF_SCORE`, those of ``v1_predictions``. With ``unchanged`` those of `UNCHANGED` are among them.
+    The columns are `OF_SCORE`, those of ``v1_predictions``. With ``unchanged`` those of `UNCHANGED` are among them,
+    with ``parts`` those that claim but a part of the change.
     """
     asked = {name: value for name, value in (("project", project), ("source", source)) if value is not None}
     where = "".join(f" AND {name} = :{name}" for name in asked)
-    too = f" OR left_out IN ({', '.join(map(repr, UNCHANGED))})" if unchanged else ""
+    more = [*(UNCHANGED if unchanged else ()), *(("part",) if parts else ())]
+    too = f" OR left_out IN ({', '.join(map(repr, more))})" if more else ""
     with reading(engine) as connection:
         query = f"SELECT left_out, count(*) FROM v1_predictions WHERE 1 = 1{where} GROUP BY left_out"
         recorded = {name: int(number) for name, number in connection.execute(text(query), asked).all()}

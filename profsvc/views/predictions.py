@@ -23,10 +23,10 @@ SCORES = (
     "slope", "slope_low", "slope_high", "within_10", "within_25", "within_50", "passed", "constant",
     "constant_log_error", "regressions", "median_share", "reason",
 )  # fmt: skip
-OVERALL = "overall"
+OVERALL, CRITERION = "overall", "criterion"
 KINDS = ("overall", "ceiling", "criterion", "model", "global", "local")
 SAME_THREADS = "threads"
-LEFT_OUT = ("not comparable", "bound", *store.UNCHANGED)
+LEFT_OUT = ("not comparable", "bound", "part", *store.UNCHANGED)
 # Whether what was foretold is a floor and whether it is a ceiling -> why it is no prediction.
 BOUNDS = {
     (1, 0): "it is at least what was foretold: the run before lacks counts of its work",
@@ -62,9 +62,12 @@ def record(engine: "Engine", view: Row) -> dict[str, Any]:
     }
     rows = [_prediction(row, pairs[row["kernel"]], judged[row["kernel"]], values) for row in told]
     store.save_predictions(engine, before, after, rows)
-    left_out = [row for row in rows if not (row["scored"] == 1 and row["changed"])]
+    whole = [row for row in rows if row["kind"] not in store.PARTS]
+    left_out = [row for row in whole if not (row["scored"] == 1 and row["changed"])]
     reasons = dict.fromkeys(f"{row['kernel_after']}: {row['reason'] or row['changed_because']}" for row in left_out)
-    return {"recorded": len(rows), "scored": len(rows) - len(left_out), "reasons": list(reasons)}
+    if len(whole) < len(rows):
+        reasons[f"single criteria, models and rules: {store.PART}"] = None
+    return {"recorded": len(rows), "scored": len(whole) - len(left_out), "reasons": list(reasons)}
 
 
 def _verdicts(engine: "Engine", view: Row, pairs: Mapping[str, Row]) -> dict[str, Verdict]:
@@ -175,15 +178,17 @@ def accuracy(
 ) -> dict[str, Any]:
     """Score the predictions that count: a row for each source, kind and criterion in ``scores``.
 
-    Those of kernels that did not change, or of which nothing says so, count with ``unchanged`` alone; ``left_out`` says
-    how many do not count, by why. With ``acted`` only those of a criterion that the change improved by 0.05 or more,
-    where that is known; with ``best`` of several runs after one only the fastest. ``common`` compares the overall
-    predictions of all sources on the pairs that each of them foretold. A row with too few pairs has its number and a
-    reason, and no scores but the number of ``regressions`` among them. ``median_share`` is how much of the time that
-    was to be saved was saved.
+    Those of kernels that did not change, or of which nothing says so, count with ``unchanged`` alone, and those of a
+    single criterion, model or rule claim no whole change; ``left_out`` says how many do not count, by why. With
+    ``acted`` those of a criterion count too that the change improved by 0.05 or more, where that is known; with
+    ``best`` of several runs after one only the fastest. ``common`` compares the overall predictions of all sources on
+    the pairs that each of them foretold. A row with too few pairs has its number and a reason, and no scores but the
+    number of ``regressions`` among them. ``median_share`` is how much of the time that was to be saved was saved.
     ``pairs`` are the overall predictions that were scored, each with its ``outcome``.
     """
-    counted, numbers = store.scored_predictions(engine, project, source, unchanged=unchanged)
+    counted, numbers = store.scored_predictions(engine, project, source, unchanged=unchanged, parts=acted)
+    too = (*(store.UNCHANGED if unchanged else ()), *(("part",) if acted else ()))
+    counted = [row for row in counted if row["kind"] not in store.PARTS or row["kind"] == CRITERION]
     recorded = sum(numbers.values())
     if source is not None and not recorded and source not in (named := store.sources_of_predictions(engine)):
         raise NotFoundError.near("source of predictions", source, named)
@@ -197,7 +202,7 @@ def accuracy(
         "best": best,
         "unchanged": unchanged,
         "recorded": recorded,
-        "left_out": {why: numbers.get(why, 0) for why in LEFT_OUT if not (unchanged and why in store.UNCHANGED)},
+        "left_out": {why: numbers.get(why, 0) for why in LEFT_OUT if why not in too},
         "counted": len(counted),
         "scored": len(rows),
         "truncated": len(counted) == store.MOST_PREDICTIONS,

@@ -125,7 +125,9 @@ def test_a_pair_made_anew_replaces_what_it_had(pair: Engine) -> None:
 
 
 def test_those_that_count_come_newest_last(pair: Engine) -> None:
-    store.save_predictions(pair, 1, 2, [prediction(), prediction(source="ncu"), prediction(scored=0)])
+    whole = {"kind": "overall", "criterion": "overall"}
+    told = [prediction(**whole, **more) for more in ({}, {"source": "ncu"}, {"scored": 0})]
+    store.save_predictions(pair, 1, 2, told)
     rows, recorded = store.scored_predictions(pair)
     assert ([row["source"] for row in rows], recorded) == (["profsvc", "ncu"], {None: 2, "not comparable": 1})
     rows, recorded = store.scored_predictions(pair, most=1)
@@ -141,7 +143,14 @@ def test_the_view_says_why_a_pair_does_not_count(pair: Engine) -> None:
         "unchanged": {"changed": 0, "changed_because": "the same"},
         "unknown": {"changed": None, "changed_because": "nothing says"},
     }  # fmt: skip
-    store.save_predictions(pair, 1, 2, [prediction(source=why or "counts", **more) for why, more in cases.items()])
+    whole = {"kind": "overall", "criterion": "overall"}
+    told = [prediction(source=why or "counts", **whole, **more) for why, more in cases.items()]
+    store.save_predictions(pair, 1, 2, [*told, *(prediction(kind=kind, source=kind) for kind in store.PARTS)])
+    parts = store.select(pair, "v1_predictions", left_out="part")
+    assert {row["source"]: (row["scored"], row["reason"]) for row in parts} == dict.fromkeys(
+        store.PARTS, (0, store.PART)
+    )
+    store.save_predictions(pair, 1, 2, told)
     found = {row["left_out"]: row for row in store.select(pair, "v1_predictions")}
     assert {why: (row["source"], row["scored"], row["changed"], row["reason"]) for why, row in found.items()} == {
         None: ("counts", 1, 1, None), "not comparable": ("not comparable", 0, 0, "other work"),
