@@ -143,7 +143,7 @@ class Names:
         return {key: str(label) for key, label in self._pairs(table, "id", "label") if label}
 
     def _string(self, number: int) -> str:
-        row = self.database.one('SELECT "value" FROM "StringIds" WHERE "id" = ?', number)
+        row = self.database.numbered("StringIds", ("value",), number)
         if row is None or not isinstance(row[0], str):
             raise ValueError(f"it names string {number}, which StringIds does not hold")
         return row[0]

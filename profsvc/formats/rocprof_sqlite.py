@@ -9,7 +9,7 @@ from profsvc.formats.csv_tables import Rows
 from profsvc.formats.ncu_lines import REJECT, ROW, TEXT_LIMIT, Record
 from profsvc.formats.nsys import copy_kind
 from profsvc.formats.nsys_sqlite_rows import Row
-from profsvc.formats.sqlite_file import Database, opened, quoted
+from profsvc.formats.sqlite_file import Database, opened
 from profsvc.tables import Batch
 
 NAME = "rocprof-sqlite"
@@ -72,14 +72,11 @@ class _Names:
         """Return some columns of the row of a table that has a number."""
         if number is None:
             return None
-        found = next(self.database.rows(table + self.end, columns, f"WHERE id = {number}"), None)
+        found = self.database.numbered(table + self.end, columns, number)
         return None if found is None else Row(columns, found)
 
     def _one(self, table: str, column: str, number: int | None) -> object:
-        if number is None or f"{table}{self.end}" not in self.database.tables:
-            return None
-        sql = f"SELECT {quoted(column)} FROM {quoted(table + self.end)} WHERE id = ?"
-        row = self.database.one(sql, number)
+        row = None if number is None else self.database.numbered(table + self.end, (column,), number)
         return None if row is None else row[0]
 
     def _string(self, number: int | None) -> str:

@@ -2,11 +2,14 @@
 
 import io
 import sqlite3
+import subprocess
+import sys
+import time
 
 import pytest
 
-from profsvc.errors import InputError
-from profsvc.formats import kineto, nsys_sqlite
+from profsvc.errors import BrokenInputError, InputError
+from profsvc.formats import kineto, nsys_sqlite, rocprof_sqlite, sqlite_file
 
 EVENT = '{"ph":"X","cat":"kernel","name":"a","ts":%s,"dur":%s}'
 CALLS = "create table CUPTI_ACTIVITY_KIND_RUNTIME(start,end,nameId)"
@@ -111,3 +114,88 @@ def test_pages_that_point_at_each_other_are_refused(tmp_path):
     data[inner[0] + first : inner[0] + first + 4] = (inner[0] // size + 1).to_bytes(4, "big")
     with pytest.raises(InputError, match="damaged"):
         counts(bytes(data))
+
+
+SLOW = "instr(hex(zeroblob(8000000)), hex(zeroblob(4000000)) || 'x' || {})"
+GENERATED = f"create table slow(a, b generated always as ({SLOW.format('a')}) {{}} not null)"
+ROWS = "insert into slow(a) select value from json_each('[1,2,3,4,5,6,7,8]')"
+
+
+def crafted(path, table: str) -> bytes:
+    """A database of a few pages, whose table was made plain and then got another statement."""
+    data = database(path, "create table slow(a)", ROWS)
+    connection = sqlite3.connect(path)
+    connection.execute("pragma writable_schema = on")
+    connection.execute("update sqlite_master set sql = ? where name = 'slow'", (table,))
+    connection.commit()
+    connection.close()
+    assert len(data) < 40_000
+    return path.read_bytes()
+
+
+@pytest.mark.parametrize("kind", ["virtual", "stored"])
+@pytest.mark.parametrize("reader", [nsys_sqlite, rocprof_sqlite])
+def test_a_column_that_is_computed_without_end_is_refused_at_once(tmp_path, kind, reader):
+    data = crafted(tmp_path / "a", GENERATED.format(kind))
+    began = time.monotonic()
+    with pytest.raises(BrokenInputError, match="a generated column, 'b' of 'slow', which no export has"):
+        list(reader.read(io.BytesIO(data)))
+    assert time.monotonic() - began < 10
+
+
+@pytest.mark.parametrize(
+    ("statement", "words"),
+    [
+        ("create trigger t after insert on StringIds begin select 1; end", "a trigger, 't'"),
+        ("create virtual table v using fts5(x)", "a virtual table, 'v'"),
+    ],
+)
+def test_what_no_export_has_and_could_run_is_refused(tmp_path, statement, words):
+    with pytest.raises(BrokenInputError, match=words):
+        counts(database(tmp_path / "a", statement))
+
+
+def test_a_file_that_takes_too_long_is_given_up(tmp_path, monkeypatch):
+    """Whatever is found that SQLite does not come back from: who asks does not wait for it."""
+    endless = tmp_path / "endless.py"
+    endless.write_text("import time; time.sleep(600)", encoding="utf-8")
+    monkeypatch.setattr(sqlite_file, "WORKER", endless)
+    monkeypatch.setattr(sqlite_file, "BUSY", 0.05)
+    began = time.monotonic()
+    with pytest.raises(BrokenInputError, match="more memory or time than any of its size and was given up"):
+        counts(database(tmp_path / "a"))
+    assert 0.9 < time.monotonic() - began < 20
+
+
+@pytest.mark.parametrize("work", ["while True: pass", "x = bytearray(300 << 20)"])
+def test_the_system_ends_a_reader_at_its_limits(work):
+    """Also one that nobody waits for any more, as who asked was killed."""
+    worker = sqlite_file.WORKER
+    code = f"import runpy; names = runpy.run_path({str(worker)!r}); names['cap'](200 << 20, 1)\n{work}"
+    done = subprocess.run([sys.executable, "-I", "-S", "-c", code], capture_output=True, timeout=60)
+    assert done.returncode != 0
+    assert done.returncode < 0 or b"MemoryError" in done.stderr
+
+
+def test_rows_are_found_by_their_numbers_near_and_far(tmp_path):
+    numbers = "with recursive c(x) as (select 1 union all select x + 1 from c where x < 30000)"
+    rows = f"insert into StringIds {numbers} select x * 100, 's' || x from c"
+    data = database(tmp_path / "a", rows, "insert into StringIds values (-7, 'before')")
+    with sqlite_file.opened(io.BytesIO(data), str) as found:
+        for number in (100, 200, 3_000_000, -7, *range(100, 3_000_001, 29_900)):
+            want = "before" if number == -7 else f"s{number // 100}"
+            assert found.numbered("StringIds", ("value", "missing"), number) == (want, None)
+        assert found.numbered("StringIds", ("value",), 101) is None
+        assert found.numbered("StringIds", ("value",), 2**62) is None
+        assert found.numbered("META_DATA_EXPORT", ("value",), 1) is None
+        assert found.count("StringIds") == 30_001
+        some = found.rows("StringIds", ("id",))
+        assert [next(some)[0], next(some)[0]] == [100, 200]
+        assert len(list(found.rows("StringIds", ("id",)))) == 30_001
+
+
+def test_texts_of_many_megabytes_are_read_a_few_at_a_time(tmp_path):
+    rows = "insert into StringIds select value, hex(zeroblob(3000000)) from json_each('[1,2,3,4,5,6,7,8,9,10,11,12]')"
+    data = database(tmp_path / "a", rows)
+    with sqlite_file.opened(io.BytesIO(data), str) as found:
+        assert [len(text) for (text,) in found.rows("StringIds", ("value",))] == [6_000_000] * 12
