@@ -38,7 +38,7 @@ def _checks(site: Site) -> dict[str, str]:
         store.spool_of(site.files)
     except ProfsvcError as error:
         checks["disk"] = error.code()
-    if site.receiving.inside >= site.receiving.most:
+    if site.receiving.inside >= site.receiving.most or site.reading.is_full(site.limits.full_seconds):
         checks["uploads"] = "overloaded"
     return checks
 

@@ -1,9 +1,12 @@
 """How the service is started: where it listens, who may reach it, and what it says about that."""
 
 import ipaddress
+import os
 import resource
 import socket
+import threading
 from collections.abc import Callable, Sequence
+from types import FrameType
 from typing import NamedTuple
 
 import uvicorn
@@ -12,7 +15,7 @@ from sqlalchemy import Engine
 from profsvc import store
 from profsvc.errors import AccessError, ServiceError, UsageError
 from profsvc.web.app import create_app
-from profsvc.web.log import to_stderr
+from profsvc.web.log import LOG, to_stderr
 from profsvc.web.protocol import patient
 from profsvc.web.site import LOCAL_NAMES, Limits, Site
 
@@ -21,6 +24,7 @@ BACKLOG = 1024
 # Of the files that the process may open, so many are for the store and its uploads.
 OWN_FILES = 200
 MOST_CONNECTIONS = 4000
+AT_ONCE_SECONDS = 1.0
 
 
 class Place(NamedTuple):
@@ -111,7 +115,37 @@ def connections_at_most() -> int:
     return max(10, (most if soft == resource.RLIM_INFINITY else min(soft, wanted)) - OWN_FILES)
 
 
-def server_for(site: Site, place: Place, most_connections: int) -> uvicorn.Server:
+class Server(uvicorn.Server):
+    """A server that ends in time when it is told to, whatever is under way: what is broken off leaves nothing half."""
+
+    def __init__(self, config: uvicorn.Config, grace_seconds: float) -> None:
+        """Take how long what is under way may take."""
+        super().__init__(config)
+        self._grace_seconds = grace_seconds
+        self._last: threading.Timer | None = None
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Begin to end; a second signal ends at once."""
+        again = self.should_exit
+        super().handle_exit(sig, frame)
+        # A thread that is at work cannot be ended but with its process.
+        last = threading.Timer(AT_ONCE_SECONDS if again else self._grace_seconds, _break_off, (sig,))
+        last.daemon = True
+        last.start()
+        self._last = self._last or last
+
+    def settle(self) -> None:
+        """All that was under way is done: nothing is to be broken off, unless it was asked for."""
+        if self._last is not None:
+            self._last.cancel()
+
+
+def _break_off(number: int) -> None:
+    LOG.error("broken off", extra={"fields": {"why": "what was under way did not end in time"}})
+    os._exit(128 + number)
+
+
+def server_for(site: Site, place: Place, most_connections: int) -> Server:
     """Return the server of a service, not yet started."""
     config = uvicorn.Config(
         create_app(site),
@@ -125,7 +159,7 @@ def server_for(site: Site, place: Place, most_connections: int) -> uvicorn.Serve
         forwarded_allow_ips=list(place.trusted_proxies),
         backlog=BACKLOG,
     )
-    return uvicorn.Server(config)
+    return Server(config, site.limits.grace_seconds)
 
 
 def told(site: Site, place: Place, port: int) -> Sequence[str]:
@@ -140,7 +174,7 @@ def told(site: Site, place: Place, port: int) -> Sequence[str]:
         f"profsvc serves {store.address(site.engine)} at http://{host}:{port}{place.checked().root_path}/",
         who,
         f"point the command line at it with: export PROFSVC_URL=http://{reached}:{port}{place.checked().root_path}",
-        "Ctrl-C ends it when uploads under way are done; a second one at once",
+        f"Ctrl-C ends it when uploads under way are done, in {site.limits.grace_seconds:g} s at most; a second at once",
     )
 
 
@@ -151,7 +185,10 @@ def serve(engine: Engine, files: store.Files, place: Place, limits: Limits, say:
     with listening(place.host, place.port) as line:
         say("\n".join(told(site, place, line.getsockname()[1])))
         to_stderr()
+        server = server_for(site, place, most_connections)
         try:
-            server_for(site, place, most_connections).run(sockets=[line])
+            server.run(sockets=[line])
         except KeyboardInterrupt:
             say("ended")
+        finally:
+            server.settle()

@@ -1,6 +1,7 @@
 """What the routes share: the store, the limits, the gates and the meters of one service."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
@@ -36,6 +37,10 @@ class Limits(NamedTuple):
     body_seconds: float = 30.0
     """That a body may be waited for, besides what `slowest_bytes_per_s` allows for its bytes."""
     slowest_bytes_per_s: float = 16384.0
+    grace_seconds: float = 30.0
+    """That what is under way may take when the service is told to end; then it is broken off."""
+    full_seconds: float = 60.0
+    """After which a service whose every turn to read an upload is taken, and none came free, is not ready."""
     send_seconds: float = 60.0
     """That a client may take nothing of an answer."""
 
@@ -55,7 +60,14 @@ class Gate:
         self.most = at_once + waiting
         self.retry_s = retry_s
         self._what = what
+        self._at_once = at_once
         self._turns = asyncio.Semaphore(at_once)
+        self._began: list[float] = []
+
+    def is_full(self, seconds: float) -> bool:
+        """Tell whether every turn is taken, and has been for so long."""
+        began = list(self._began)
+        return len(began) == self._at_once and time.monotonic() - max(began) >= seconds
 
     @asynccontextmanager
     async def turn(self) -> AsyncIterator[None]:
@@ -65,7 +77,11 @@ class Gate:
         self.inside += 1
         try:
             async with self._turns:
-                yield
+                self._began.append(began := time.monotonic())
+                try:
+                    yield
+                finally:
+                    self._began.remove(began)
         finally:
             self.inside -= 1
 

@@ -1,0 +1,84 @@
+"""The service ends when it is told to, and says that it takes no uploads when it takes none."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import httpx
+import pytest
+
+from profsvc import store
+from profsvc.web import uploads
+from profsvc.web.site import Limits
+from tests.web.conftest import PLAIN, running
+
+ROOT = Path(__file__).parents[2]
+# A service whose reader never comes back.
+HUNG = """
+import sys, time
+from profsvc import store
+from profsvc.web import serve, uploads
+uploads.read = lambda *_: time.sleep(600)
+engine = store.open_store(sys.argv[1])
+limits = serve.Limits(grace_seconds=1.0)
+serve.serve(engine, store.files_of(engine), serve.Place(port=0), limits, lambda words: print(words, flush=True))
+"""
+
+
+@pytest.mark.parametrize(
+    "signals", [[signal.SIGTERM], [signal.SIGTERM, signal.SIGTERM], [signal.SIGINT, signal.SIGINT]]
+)
+@pytest.mark.usefixtures("interruptible")
+def test_a_service_ends_in_its_time_whatever_a_reader_does(tmp_path, signals):
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-c", HUNG, str(tmp_path / "s.sqlite")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment) as process:
+        try:
+            assert process.stdout
+            url = process.stdout.readline().decode().split(" at ")[1].strip()
+
+            def send() -> None:
+                with suppress(httpx.TransportError):
+                    httpx.post(f"{url}v1/uploads", content=PLAIN.read_bytes(), timeout=60)
+
+            sender = threading.Thread(target=send)
+            sender.start()
+            while "profsvc_queue_depth 1.0" not in httpx.get(f"{url}metrics").text:
+                time.sleep(0.05)
+            began = time.monotonic()
+            for number in signals:
+                process.send_signal(number)
+                time.sleep(0.2)
+            assert process.wait(30) == 128 + signals[0]
+            assert time.monotonic() - began < 10
+            sender.join()
+            assert process.stderr
+            assert b"broken off" in process.stderr.read()
+        finally:
+            process.kill()
+    engine = store.open_store(str(tmp_path / "s.sqlite"))
+    assert store.select(engine, "v1_uploads") == []
+    engine.dispose()
+
+
+def test_a_service_whose_every_reader_is_at_work_for_long_is_not_ready(site, profile, monkeypatch):
+    go_on, read = threading.Event(), uploads.read
+    monkeypatch.setattr(uploads, "read", lambda *given: (go_on.wait(60), read(*given))[1])
+    with running(site(limits=Limits(uploads_at_once=1, full_seconds=0.3))) as service:
+        assert service.ok("/readyz")["checks"]["uploads"] == "ok"
+        sender = threading.Thread(target=service.upload, args=(profile,))
+        sender.start()
+        try:
+            deadline = time.monotonic() + 20
+            while (answer := service.get("/readyz")).status_code == 200 and time.monotonic() < deadline:
+                time.sleep(0.05)
+            assert (answer.status_code, answer.json()["checks"]["uploads"]) == (503, "overloaded")
+        finally:
+            go_on.set()
+            sender.join()
+        assert service.ok("/readyz")["checks"]["uploads"] == "ok"
