@@ -2,9 +2,11 @@
 
 import contextlib
 import dataclasses
+import errno
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, BinaryIO, NamedTuple
 
@@ -56,6 +58,10 @@ class Watch:
         ]
         return sorted(ready, key=lambda path: (found[path].modified_ns, path))
 
+    def number(self, path: Path) -> int:
+        """Return the number that the file system gave to a file that was looked at."""
+        return self._seen[path][0].number
+
     def leave(self, path: Path) -> None:
         """Leave a file that cannot be moved where it is, until it changes."""
         self._refused[path] = self._seen[path][0]
@@ -83,19 +89,61 @@ def run_of(folder: Path, path: Path, info: "RunInfo") -> "RunInfo":
 
 
 def moved(folder: Path, path: Path, where: str, reason: str = "") -> Path:
-    """Move a file to ``done`` or ``failed``, under a name that is free, with the reason beside it."""
-    inside = path.relative_to(folder)
-    target = folder / where / inside
-    target.parent.mkdir(parents=True, exist_ok=True)
-    stem, suffixes = target.name.split(".", 1)[0], "".join(f".{part}" for part in target.name.split(".")[1:])
-    number = 1
-    while target.exists():
-        number += 1
-        target = target.with_name(f"{stem}-{number}{suffixes}")
-    if reason:
-        target.with_name(target.name + REASON).write_text(reason + "\n", encoding="utf-8", errors="backslashreplace")
-    path.rename(target)
-    return target
+    """Move a file to ``done`` or ``failed``, under a name that is free, with the reason beside it.
+
+    Whoever may put files into the folder may put links there too: nothing is written through one.
+    """
+    inside = Path(where) / path.relative_to(folder)
+    stem, *suffixes = inside.name.split(".")
+    said = {REASON: f"{reason}\n".encode("utf-8", "backslashreplace")} if reason else {}
+    with _place(folder, inside.parent.parts) as place:
+        for number in count(1):
+            name = ".".join([f"{stem}-{number}" if number > 1 else stem, *suffixes])
+            if made := _made(place, {name: b""} | {name + end: words for end, words in said.items()}):
+                break
+        try:
+            os.rename(path, name, dst_dir_fd=place)  # a `Path` knows no place but its own name
+        except OSError:
+            for one in made:
+                os.unlink(one, dir_fd=place)
+            raise
+    return folder / inside.parent / name
+
+
+@contextlib.contextmanager
+def _place(folder: Path, parts: Sequence[str]) -> Iterator[int]:
+    """Give a folder inside another, made where it is not there; one that is a link, or somebody else's, is refused."""
+    place = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        for part in parts:
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(part, dir_fd=place)
+            inner = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=place)
+            os.close(place)
+            place = inner
+            if os.fstat(place).st_uid not in (os.geteuid(), 0):
+                raise PermissionError(errno.EPERM, f"{part!a} belongs to another user")
+        yield place
+    finally:
+        os.close(place)
+
+
+def _made(place: int, contents: Mapping[str, bytes]) -> list[str]:
+    """Make files that were not there, and return their names; none if one of them was."""
+    made: list[str] = []
+    try:
+        for name, words in contents.items():
+            handle = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o644, dir_fd=place)
+            made.append(name)
+            with os.fdopen(handle, "wb") as file:
+                file.write(words)
+    except BaseException as error:
+        for name in made:
+            os.unlink(name, dir_fd=place)
+        if isinstance(error, FileExistsError):
+            return []
+        raise
+    return made
 
 
 def watch(
@@ -158,7 +206,7 @@ def _take_all(
             return
         name = str(path.relative_to(seen.folder))
         try:
-            where, reason, said = _taken(path, take, run_of(seen.folder, path, info))
+            where, reason, said = _taken(path, take, run_of(seen.folder, path, info), seen.number(path))
         except ServiceError as error:
             say(f"{name}: {error}; it stays and is tried again")
             return
@@ -171,10 +219,12 @@ def _take_all(
         counts[where] += 1
 
 
-def _taken(path: Path, take: "Take", info: "RunInfo") -> tuple[str, str, str]:
-    """Upload a file; return where it goes to, the reason if it is refused, and what to say."""
+def _taken(path: Path, take: "Take", info: "RunInfo", number: int) -> tuple[str, str, str]:
+    """Upload the file of a number; return where it goes to, the reason if it is refused, and what to say."""
 
     def work(stream: BinaryIO, name: str, progress: "Progress | None") -> "Verdict | None":
+        if os.fstat(stream.fileno()).st_ino != number:  # a link to what its owner may not read, perhaps
+            raise InputError("it was changed for a link or another file while it was looked at; put the file there")
         return take(stream, name, progress, info)
 
     try:

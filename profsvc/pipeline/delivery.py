@@ -31,11 +31,14 @@ def message_of(document: Mapping[str, Any]) -> Message:
     )  # fmt: skip
 
 
-def deliver(engine: "Engine", document: Mapping[str, Any], to: Iterable[Channel], by: str) -> list[Delivery]:
+def deliver(
+    engine: "Engine", document: Mapping[str, Any], to: Iterable[Channel], by: str, seconds: float | None = None
+) -> list[Delivery]:
     """Send a nightly report that is stored to channels, and keep and say of each what became of it."""
-    message, done = message_of(document), []
-    for channel in to:
-        (one,) = channels.deliver(message, [channel])
+    message, wanted, done = message_of(document), list(to), list[Delivery]()
+    left = channels.Time(len(wanted), seconds)
+    for channel in wanted:
+        (one,) = channels.deliver(message, [channel], seconds=left.share())
         kept = store.Delivered(
             document["report_id"], one.channel, one.kind, one.delivered, channels.told(one), by, one.at
         )

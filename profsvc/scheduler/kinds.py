@@ -82,10 +82,10 @@ def nightly(job: Job) -> str:
     wanted = channels.chosen(job.channels, job.arguments["channel"])
     document = night.report_of_night(job.engine, job.project, job.due_at.astimezone(zone_of(job.zone)).date(), job.zone)
     said, failed = dict(job.deliveries), []
-    for channel in wanted:
-        if said.get(channel.name, "").startswith(DELIVERED):
-            continue
-        (done,) = delivery.deliver(job.engine, document, [channel], job.by)
+    waiting = [channel for channel in wanted if not said.get(channel.name, "").startswith(DELIVERED)]
+    left = channels.Time(len(waiting))
+    for channel in waiting:
+        (done,) = delivery.deliver(job.engine, document, [channel], job.by, left.share())
         reason = channels.told(done)
         said[channel.name] = f"{DELIVERED if done.delivered else 'failed'} {done.at}" + (
             f": {reason}" if reason else ""

@@ -1,13 +1,20 @@
 """Messages through each kind of channel to servers on this machine, with texts that would rather be more than text."""
 
 import base64
+import re
+import socketserver
+import threading
+import time
+from contextlib import suppress
+from email import message_from_bytes
+from email.header import decode_header, make_header
 from pathlib import Path
 
 import pytest
 
 from profsvc.channels import Channel, Delivery, Message, chat, deliver, load, trial
-from profsvc.channels.mail import composed
-from profsvc.errors import UsageError
+from profsvc.channels.mail import HEAD, _checked, composed
+from profsvc.errors import ServiceError, UsageError
 from tests.channels.sinks import Hook, Mailbox, mail_server, web_server
 
 PNG = b"\x89PNG not really"
@@ -85,6 +92,61 @@ def test_no_head_comes_from_what_is_said(box: Mailbox, tmp_path: Path) -> None:
         "rcpt TO:<b@lab.example>",
     ]
     assert b"\nBcc" not in box.raw[0]
+
+
+ENCODED = [
+    "=?utf-8?q?a=0ABcc:_x@y?=",
+    "=?utf-8?q?a=0D=0ABcc:_x@y?= =?utf-8?b?Cgo8aDE+?=",
+    "=?utf-8?b?YQpCY2M6IHhAeQ==?=",
+    "\u00e9 =?utf-8?q?a=0ABcc:_x@y?=" + " long name" * 12,
+    "=?=?utf-8?q?utf-8?q?a=0ABcc:_x@y?=?=",
+    "=?utf-8?q?=3D=3Futf-8=3Fq=3Fa=0ABcc:_x=3F=3D?=",
+]
+
+
+@pytest.mark.parametrize("name", ENCODED)
+def test_a_name_that_is_encoded_as_a_head_stays_a_name(name: str, box: Mailbox, tmp_path: Path) -> None:
+    channel = mail_to(box, tmp_path)
+    mail = composed(MESSAGE._replace(subject=f"lab: {name}"), channel)
+    head = mail.as_bytes().partition(b"\r\n\r\n")[0]
+    assert not re.search(rb"(?m)^bcc", head, re.IGNORECASE)
+    raw = message_from_bytes(mail.as_bytes())
+    assert sorted(key.lower() for key in raw) == sorted(HEAD)
+    # As a reader of mails decodes it, which must find no end of a line in it either.
+    shown = str(make_header(decode_header(raw["subject"])))
+    assert "\n" not in shown.replace("\r\n ", " ")
+    assert "Bcc: x@y" not in shown
+
+
+def test_a_mail_with_another_head_than_is_meant_is_not_sent(box: Mailbox, tmp_path: Path) -> None:
+    channel = mail_to(box, tmp_path)
+    mail = composed(MESSAGE, channel)
+    mail["Bcc"] = "x@y"
+    with pytest.raises(ServiceError, match="the mail was not sent: its head would have bcc besides"):
+        _checked(mail)
+
+
+def test_all_channels_together_have_one_deadline(box: Mailbox, monkeypatch, tmp_path: Path) -> None:
+    """One that drips an answer byte by byte never passes a limit of a socket; it takes its share and no other's."""
+
+    class Drip(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            with suppress(OSError):
+                for _ in range(600):
+                    self.request.sendall(b"H")
+                    time.sleep(0.05)
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Drip) as server:
+        server.daemon_threads = server.block_on_close = False
+        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+        slow = chat_to("slack", f"http://127.0.0.1:{server.server_address[1]}/x", monkeypatch, tmp_path)
+        began = time.monotonic()
+        done = deliver(MESSAGE, [slow, mail_to(box, tmp_path), slow], (0.1, 0.1), seconds=3.0)
+        assert time.monotonic() - began < 5
+        server.shutdown()
+    assert [one.delivered for one in done] == [False, True, False]
+    assert "was not done within 1 s; it may have come all the same" in done[0].said
+    assert [type(one.said) for one in done] == [str] * 3
 
 
 def test_the_same_report_is_the_same_mail(box: Mailbox, tmp_path: Path) -> None:

@@ -98,6 +98,58 @@ def test_what_cannot_be_moved_stays_and_is_not_taken_again(cli, folder, monkeypa
     assert (folder / "a.csv").exists()
 
 
+@pytest.mark.parametrize("there", [True, False])
+@pytest.mark.parametrize("link", ["failed/bad.csv.reason.txt", "failed/bad.csv"])
+def test_nothing_is_written_through_a_link(cli, folder, tmp_path, link, there) -> None:
+    """Whoever may put files here may put links here, also to files that are not there yet."""
+    target = tmp_path / "somebody's"
+    if there:
+        target.write_text("precious")
+    (folder / "failed").mkdir()
+    (folder / link).symlink_to(target)
+    (folder / "bad.csv").write_text("nothing that anybody knows\n")
+    assert once(cli, folder).code == 7
+    assert target.exists() == there
+    assert not there or target.read_text() == "precious"
+    assert (folder / link).is_symlink()
+    assert (folder / "failed" / "bad-2.csv").read_text() == "nothing that anybody knows\n"
+    assert "no reader knows" in (folder / "failed" / "bad-2.csv.reason.txt").read_text()
+    assert not (folder / "bad.csv").exists()
+
+
+@pytest.mark.parametrize("name", ["done", "done/night 1"])
+def test_nothing_is_moved_through_a_link_to_a_folder(cli, folder, tmp_path, name) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (folder / name).parent.mkdir(exist_ok=True)
+    (folder / name).symlink_to(tmp_path / "elsewhere")
+    shutil.copy(PLAIN, folder / "night 1" / "a.csv")
+    done = once(cli, folder)
+    assert "does not take it" in done.err
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+    assert (folder / "night 1" / "a.csv").exists()
+
+
+def test_a_folder_of_somebody_else_takes_no_file(cli, folder, monkeypatch) -> None:
+    (folder / "done").mkdir()
+    shutil.copy(PLAIN, folder / "a.csv")
+    if os.geteuid() == 0:
+        os.chown(folder / "done", 65534, 65534)
+    else:
+        monkeypatch.setattr(os, "geteuid", lambda: 4711)
+    done = once(cli, folder)
+    assert "belongs to another user" in done.err
+    assert (folder / "a.csv").exists()
+
+
+def test_a_file_that_became_a_link_is_not_read(cli, folder, tmp_path, monkeypatch) -> None:
+    (tmp_path / "secret").write_text("a secret of who watches")
+    (folder / "a.csv").symlink_to(tmp_path / "secret")
+    monkeypatch.setattr(Path, "is_symlink", lambda _: False)  # it was none when it was looked at
+    done = once(cli, folder)
+    assert "it was changed for a link or another file while it was looked at" in done.err
+    assert "it was changed for a link" in (folder / "failed" / "a.csv.reason.txt").read_text()
+
+
 def test_a_service_that_is_away_is_waited_for_in_the_folder(cli, folder, service, monkeypatch, tmp_path) -> None:
     monkeypatch.setattr("profsvc.client.WAITS", ())
     monkeypatch.setenv("PROFSVC_SPOOL", str(tmp_path / "spool"))
