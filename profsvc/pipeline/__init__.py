@@ -18,6 +18,7 @@ from profsvc.formats.named_columns import read_columns
 from profsvc.formats.placed_sensors import placed_sensors, read_positions
 from profsvc.pipeline import memory_traces
 from profsvc.pipeline.analyzing import analyze, analyze_again
+from profsvc.pipeline.content import Content
 from profsvc.pipeline.demo import demo_files, demo_runs
 from profsvc.pipeline.power import analyze_power
 from profsvc.pipeline.reading import AS_IT_IS, OPTIONS, Reading
@@ -78,7 +79,8 @@ def _read(stream: BinaryIO, how: Reading, verdict: Verdict) -> Iterator[Batch]:
     reader, batches = formats.read(stream, how.form, verdict.file_name, read_columns(how.columns), how.most_bytes)
     verdict.format = reader.NAME
     zone, positions, said = None if how.zone is None else zone_of(how.zone), read_positions(how.positions), how.said()
-    for batch in _counted(verdict, batches):
+    content = Content()
+    for batch in _counted(verdict, map(content.seen, batches)):
         tables = dict(batch.tables)
         if "samples" in tables and (zone is not None or how.offset_s):
             tables["samples"] = placed(tables["samples"], zone, how.offset_s)
@@ -93,6 +95,8 @@ def _read(stream: BinaryIO, how: Reading, verdict: Verdict) -> Iterator[Batch]:
         on_clock = {"samples", "sensors"} & set(tables) or reader.NAME == formats.marks.NAME
         about = {name: text for name, text in said.items() if name == "reader" or on_clock}
         yield replace(batch, tables=tables, facts={**facts, **about})
+    if why := content.emptiness(verdict):
+        raise InputError(why)
 
 
 def _counted(verdict: Verdict, batches: Iterator[Batch]) -> Iterator[Batch]:

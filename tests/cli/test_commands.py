@@ -83,7 +83,7 @@ def test_help_lists_every_command(cli):
 
 def test_the_process_says_the_same(tmp_path):
     store, fixtures = str(tmp_path / "store.sqlite"), ROOT / "fixtures" / "ncu_raw"
-    good, bad = fixtures / "plain.csv", fixtures / "bad_nul_byte.csv"
+    good, bad = fixtures / "plain.csv", fixtures / "bad_contradicting_numbers.csv"
     for arguments, code in [
         (["--help"], 0),
         (["nonsense"], 2),

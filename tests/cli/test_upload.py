@@ -14,7 +14,7 @@ import pytest
 from profsvc import store
 
 PLAIN = "ncu_raw/plain.csv"
-BAD = "ncu_raw/bad_nul_byte.csv"
+BAD = "ncu_raw/bad_contradicting_numbers.csv"
 
 
 def select(file: Path, view: str, **only: object) -> list[dict]:
@@ -133,7 +133,9 @@ def test_a_file_that_cannot_be_opened_is_refused(cli, fixtures, monkeypatch):
     assert "refused: it cannot be read: Permission denied" in result.err
 
 
-@pytest.mark.parametrize("name", ["bad_nul_byte.csv", "bad_cut_gzip.csv.gz", "bad_undecidable_numbers.csv"])
+@pytest.mark.parametrize(
+    "name", ["bad_contradicting_numbers.csv", "bad_cut_gzip.csv.gz", "bad_undecidable_numbers.csv"]
+)
 def test_a_refused_file_is_one_sentence_and_leaves_nothing(cli, fixtures, store_file, name):
     result = cli("upload", fixtures / "ncu_raw" / name)
     assert result.code == 6
@@ -255,3 +257,33 @@ def test_a_run_that_is_named_is_made_although_the_bytes_are_known_elsewhere(cli,
     assert cli("show", "new").code == 0
     again = cli("upload", file, "--run", "new", "--tag", "a=c", "--commit", "c0ffee")
     assert "already stored as upload 2 of run 'new' (id 2), commit_id, tag a of the run changed" in again.err
+
+
+NOTHING = {
+    "no row below the header": ("timestamp, power.draw [W]\n", "no readings"),
+    "rows that are none": ("Time (s),Power (W)\nx,1\ny,2\n", "its time 'x' cannot be read"),
+    "readings without a value": (
+        "Timestamp,Power (W)\n2026-01-01 00:00:00,OL\n2026-01-01 00:00:01,OL\n",
+        "has a value",
+    ),
+    "a profile of no kernel": ('"ID","Process ID","Process Name","Kernel Name"\n"","","",""\n', "no launches"),
+}
+
+
+@pytest.mark.parametrize("name", NOTHING)
+def test_a_file_with_nothing_in_it_is_no_success_and_is_tried_again(cli, store_file, tmp_path, name):
+    text, why = NOTHING[name]
+    reader = "timeseries" if text.startswith("T") else "nvidia-smi" if text.startswith("t") else "ncu-raw"
+    (tmp_path / "a.csv").write_text(text, encoding="utf-8")
+    for _ in range(2):
+        said = cli("upload", tmp_path / "a.csv", "--format", reader)
+        assert (said.code, why in said.err, "already stored" in said.err) == (6, True, False), said.err
+        assert said.err.endswith("Error: nothing was stored\n")
+    assert cli("upload", "--check", tmp_path / "a.csv", "--format", reader).code == 6
+    assert select(store_file, "v1_uploads") == []
+
+
+def test_one_file_with_nothing_in_it_beside_another_is_partly_stored(cli, fixtures, tmp_path):
+    (tmp_path / "a.csv").write_text(NOTHING["a profile of no kernel"][0], encoding="utf-8")
+    said = cli("upload", fixtures / PLAIN, tmp_path / "a.csv")
+    assert (said.code, "1 of 2 files was refused" in said.err) == (7, True)

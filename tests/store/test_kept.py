@@ -72,7 +72,7 @@ def test_bytes_are_on_the_disk_before_the_rows_are_committed(engine: Engine, fil
 
 def test_what_is_not_stored_leaves_no_bytes(engine: Engine, files: Files) -> None:
     with pytest.raises(InputError):
-        put(engine, FIXTURES / "ncu_raw" / "bad_nul_byte.csv", files)
+        put(engine, FIXTURES / "ncu_raw" / "bad_contradicting_numbers.csv", files)
 
     def failing() -> Iterator:
         yield from batches()
