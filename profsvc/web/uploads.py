@@ -10,7 +10,7 @@ import hashlib
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import IO, Any, BinaryIO, cast
 
@@ -23,10 +23,12 @@ from profsvc import pipeline, store
 from profsvc.errors import AccessError, InputError, UsageError
 from profsvc.web.answers import success
 from profsvc.web.asked import Asked
+from profsvc.web.form import received
 from profsvc.web.routes import SUCCESS, add, asks
 from profsvc.web.site import Site, grant_of, site_of
 
 PIECE = 1 << 20
+FORM = "multipart/form-data"
 ROOM_EVERY = 64 << 20
 MOST_NAME = 500
 TAKES = (
@@ -107,24 +109,51 @@ def _storable(names: list[str | None]) -> None:
 
 
 async def upload(request: Request) -> Response:
-    """Store a file: its bytes are the body, as they are or compressed with gzip or zstd."""
+    """Store a file: its bytes are the body, as they are or compressed with gzip or zstd, or the one file of a form."""
     site, grant = site_of(request), grant_of(request)
-    with counted(site) as count:
-        wish = await to_thread.run_sync(wish_of, site, Asked(request), grant.project)
+    with counted(site) as count, ExitStack() as held:
+        is_form = request.headers.get("content-type", "").strip().lower().startswith(FORM)
         async with site.receiving.turn():
-            spool = await to_thread.run_sync(store.spool_of, site.files)
-            with tempfile.TemporaryFile(dir=spool) as file:
+            if is_form:
+                asked, file = await _of_form(site, request, held)
+                wish = await to_thread.run_sync(wish_of, site, asked, grant.project)
+                await to_thread.run_sync(_must_be, file, wish.sha256)
+            else:
+                wish = await to_thread.run_sync(wish_of, site, Asked(request), grant.project)
+                spool = await to_thread.run_sync(store.spool_of, site.files)
+                file = held.enter_context(tempfile.TemporaryFile(dir=spool))
                 await _receive(site, request, file, wish.sha256)
-                async with site.reading.turn():
-                    began = time.monotonic()
-                    verdict = await to_thread.run_sync(partial(read, site, file, wish))
-                    site.meters.parse_seconds.observe(time.monotonic() - began)
+            async with site.reading.turn():
+                began = time.monotonic()
+                verdict = await to_thread.run_sync(partial(read, site, file, wish))
+                site.meters.parse_seconds.observe(time.monotonic() - began)
         count("checked" if wish.check else "known" if verdict.known else "stored")
     body = vars(verdict) | {"characterized": sorted(verdict.characterized)}
     if body["run_id"] is None:
         return success(request, body | {"url": None})
     url = f"{request.scope['root_path']}/v1/runs/{body['run_id']}"
     return success(request, body | {"url": url}, 200 if verdict.known else 201, {"location": url})
+
+
+async def _of_form(site: Site, request: Request, held: ExitStack) -> tuple[Asked, IO[bytes]]:
+    """Take the file out of a form, as ``curl -F file=@FILE`` sends it; its fields are questions as those of the URL."""
+    form = await received(request, partial(store.spool_of, site.files), held)
+    if len(form.files) != 1:
+        raise UsageError(
+            f"the form holds {len(form.files)} files, but one is stored at a time: curl -F file=@FILE URL, "
+            "or as it is: curl --data-binary @FILE URL"
+        )
+    file = form.files[0]
+    questions = [*request.query_params.multi_items(), *((name, value) for name, value in form.fields if value)]
+    named = any(name == "file_name" for name, _ in questions)
+    return Asked(questions if named or not file.file_name else [*questions, ("file_name", file.file_name)]), file.file
+
+
+def _must_be(file: IO[bytes], sha256: str) -> None:
+    """Refuse the file of a form that is not what was sent."""
+    file.seek(0)
+    if sha256 and (found := hashlib.file_digest(cast("BinaryIO", file), "sha256").hexdigest()) != sha256:
+        raise InputError(f"the file came with the SHA-256 {found}, not {sha256}; send it again")
 
 
 @contextmanager
@@ -179,6 +208,7 @@ def register(app: FastAPI) -> None:
     body = {
         "application/octet-stream": {"schema": {"type": "string", "format": "binary"}},
         "text/csv": {"schema": {"type": "string"}},
+        FORM: {"schema": {"type": "object", "properties": {"file": {"type": "string", "format": "binary"}}}},
     }
     gives = {"application/json": {"schema": SUCCESS, "example": EXAMPLE}}
     add(

@@ -98,7 +98,7 @@ def test_the_process_says_the_same(tmp_path):
         assert b"Traceback" not in done.stderr
         assert (done.stdout != b"") == (code == 0)
     piped = process("upload", "-", "--run", "piped", "-o", "json", stdin=good.read_bytes(), PROFSVC_STORE=store)
-    assert (piped.returncode, json.loads(piped.stdout)["rows"][0]["known"]) == (0, True)
+    assert (piped.returncode, json.loads(piped.stdout)["rows"][0]["known"]) == (0, False)
 
 
 def test_output_is_utf8_whatever_the_locale(tmp_path):

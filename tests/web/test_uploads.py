@@ -193,3 +193,27 @@ def test_what_became_of_uploads_is_counted(service, profile):
         assert f'profsvc_uploads_total{{result="{result}"}} 1.0' in text
     assert "profsvc_db_up 1.0" in text
     assert "profsvc_schema_behind 0.0" in text
+
+
+def test_the_file_of_a_form_is_stored_and_not_its_envelope(service, profile):
+    url, digest = f"{service.url}/v1/uploads", hashlib.sha256(profile).hexdigest()
+    sent = service.http.post(url, files={"file": ("a.csv", profile)}, data={"run": "form", "sha256": digest})
+    assert (sent.status_code, sent.json()["sha256"]) == (201, digest), sent.text
+    assert (sent.json()["run"], sent.json()["file_name"], sent.json()["format"]) == ("form", "a.csv", "ncu-raw")
+    again = service.http.post(url, files={"anything": ("b.csv", profile)}, params={"run": "form"})
+    assert (again.status_code, again.json()["upload_id"]) == (200, sent.json()["upload_id"])
+    assert list(service.site.files.spool.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("form", "words"),
+    [
+        ({"files": [("a", ("a.csv", b"1")), ("b", ("b.csv", b"2"))]}, "the form holds 2 files"),
+        ({"files": {"a": ("a.csv", b"1")}, "data": {"sha256": "0" * 64}}, "send it again"),
+        ({"files": {"a": ("a.csv", b"1")}, "data": {"nobody": "x"}}, "nobody"),
+    ],
+)
+def test_a_form_that_is_not_one_file_is_refused_with_the_line_to_use(service, form, words):
+    answer = service.http.post(f"{service.url}/v1/uploads", **form)
+    assert answer.status_code in (400, 422)
+    assert words in error_of(answer)["message"]
