@@ -152,7 +152,7 @@ async def _of_form(site: Site, request: Request, held: ExitStack) -> tuple[Asked
 def _must_be(file: IO[bytes], sha256: str) -> None:
     """Refuse the file of a form that is not what was sent."""
     file.seek(0)
-    if sha256 and (found := hashlib.file_digest(cast("BinaryIO", file), "sha256").hexdigest()) != sha256:
+    if sha256 and (found := hashlib.file_digest(cast("Any", file), "sha256").hexdigest()) != sha256:
         raise InputError(f"the file came with the SHA-256 {found}, not {sha256}; send it again")
 
 
