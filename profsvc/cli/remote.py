@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import typer
 
 from profsvc.cli.common import describe, say, service_of
-from profsvc.errors import PartlyStoredError, ServiceError, UsageError, counted
+from profsvc.errors import PartlyStoredError, ProfsvcError, ServiceError, UsageError, counted
 
 if TYPE_CHECKING:
     from profsvc.client import Client
     from profsvc.pipeline import Progress, Reading, Verdict
     from profsvc.store import RunInfo
 
-AWAY = "the service is away, so it waits in {}; the next upload sends it, or: profsvc sync"
+WAITS = "the service is away, so it waits in {}; the next upload sends it, or: profsvc sync ({})"
 
 
 def sending(
@@ -37,12 +37,12 @@ def sending(
         said = service.submit(stream, file_name=name, spool=spool, progress=progress, **options)
         if "spooled" in said:
             waited = True
-            say(f"{name}: {AWAY.format(said['spooled'])}")
+            say(f"{name}: {WAITS.format(said['spooled'], said['because'])}")
             return None
         return _verdict(said)
 
-    if keeps and service.waiting():
-        with suppress(ServiceError):
+    if keeps:
+        with suppress(ProfsvcError):  # the file itself will be told
             _report(service)
     return send
 
@@ -72,16 +72,20 @@ def _verdict(said: dict[str, Any]) -> "Verdict":
     return Verdict(**{name: value for name, value in said.items() if name in fields})
 
 
-def _report(service: "Client") -> int:
-    """Send what waits and say what became of it; return how many were refused."""
-    refused = 0
-    for said in service.sync():
+def _report(service: "Client") -> tuple[int, int, int]:
+    """Send what waits and say what became of it; return how many there were, were refused, and go on waiting."""
+    refused = waits = 0
+    verdicts = service.sync()
+    for said in verdicts:
         if said["ok"]:
             say(describe(_verdict(said), checked=False))
+        elif "waits" in said:
+            waits += 1
+            say(f"{said['file_name']}: goes on waiting: {said['because']}")
         else:
             refused += 1
             say(f"{said['file_name']}: refused: {said['refused']}; it is kept as {said['kept']}")
-    return refused
+    return len(verdicts), refused, waits
 
 
 def sync(context: typer.Context) -> None:
@@ -94,12 +98,14 @@ def sync(context: typer.Context) -> None:
     service = service_of(context)
     if service is None:
         raise UsageError("set PROFSVC_URL to the service that the uploads wait for")
-    if not (waiting := service.waiting()):
+    every, refused, waits = _report(service)
+    if not every:
         say(f"nothing waits for {service.url} in {service.spool}")
-        return
-    if refused := _report(service):
+    if refused:
         verb = "was" if refused == 1 else "were"
-        raise PartlyStoredError(f"{refused} of {counted(len(waiting), 'file')} {verb} refused")
+        raise PartlyStoredError(f"{refused} of {counted(every, 'file')} {verb} refused")
+    if waits:
+        raise ServiceError(f"{waits} of {counted(every, 'file')} could not be sent; repeat it later")
 
 
 def register(app: typer.Typer) -> None:

@@ -13,14 +13,11 @@ Every failure is an error of `profsvc.errors`, as the command line knows it. Wha
 a while; that is safe for uploads too, since the service knows a file by its bytes.
 """
 
-import json
 import os
 import random
-import secrets
-import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, BinaryIO, Self
@@ -28,10 +25,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Self
 import httpx
 
 from profsvc.client import wire
+from profsvc.client.spool import DamagedError, Spool
 from profsvc.errors import (
-    InputError,
-    NotFoundError,
-    OverloadedError,
     ServerAwayError,
     ServiceError,
     UsageError,
@@ -75,8 +70,10 @@ class Client:
             raise UsageError(f"the address of a service begins with http:// or https://, not {url!r}")
         self.url = url.rstrip("/")
         self.spool = Path(spool) if spool else spool_folder()
+        self._spool = Spool(self.spool)
         self._waits = WAITS if waits is None else tuple(waits)
         self._away = False
+        self._heard = False  # whether anything answered what was asked last
         if token and not (token.isascii() and token.isprintable()):
             raise UsageError("the token holds characters that no token has; check PROFSVC_TOKEN")
         headers = {"user-agent": "profsvc"} | ({"authorization": f"Bearer {token}"} if token else {})
@@ -107,9 +104,9 @@ class Client:
     ) -> dict[str, Any]:
         """Send a file and return the verdict on it; ``options`` are those of ``POST /v1/uploads``, such as ``run``.
 
-        With ``spool`` a service that is away is no error: the file is kept, `sync` sends it later, with the options in
-        ``spool`` besides, and the answer says where it waits, as ``spooled``. Of an absent one every file after it
-        asks once.
+        With ``spool`` a service that is away, or has no room or time, is no error: the file is kept, `sync` sends it
+        later, with the options in ``spool`` besides, and the answer says where it waits, as ``spooled``, and why, as
+        ``because``. Of an absent one every file after it asks once.
         """
         with wire.opened(source) as (stream, name):
             digest = wire.digest(stream)
@@ -118,11 +115,12 @@ class Client:
             kept = spool is not False and not options.get("check")
             try:
                 return self._send(stream, params, progress, once=kept and self._away)
-            except (ServerAwayError, OverloadedError):
+            except ServiceError as error:  # of the service, not of the file: it may be another time
                 if not kept:
                     raise
                 params |= spool if isinstance(spool, Mapping) else {}
-                return {"ok": True, "spooled": str(self._keep(stream, params)), "file_name": params["file_name"]}
+                waits = str(self._keep(stream, params))
+                return {"ok": True, "spooled": waits, "file_name": params["file_name"], "because": str(error)}
 
     def _send(
         self, stream: BinaryIO, params: Params, progress: Progress | None = None, *, once: bool = False
@@ -149,55 +147,37 @@ class Client:
         return said
 
     def _keep(self, stream: BinaryIO, params: Params) -> Path:
-        """Keep a file for later: its bytes first, then what it is, which is what `sync` looks for."""
-        path = self.spool / f"{time.time_ns():020d}-{secrets.token_hex(4)}"
+        """Keep a file for later."""
         try:
-            self.spool.mkdir(mode=0o700, parents=True, exist_ok=True)
-            stream.seek(0)
-            with path.with_suffix(".data").open("xb") as file:
-                shutil.copyfileobj(stream, file, wire.PIECE)
-                file.flush()
-                os.fsync(file.fileno())
-            said, aside = json.dumps({"url": self.url, "params": dict(params)}), path.with_suffix(".part")
-            aside.write_text(said, encoding="utf-8")
-            aside.replace(path.with_suffix(".json"))
+            return self._spool.keep(stream, self.url, params)
         except OSError as error:
             raise ServiceError(
                 f"{self.url} is away, and {self.spool} does not take the file: {error.strerror}"
             ) from None
-        return path.with_suffix(".data")
 
     def waiting(self) -> list[Path]:
         """Return what waits for this service, oldest first."""
-        found = sorted(self.spool.glob("*.json"))
-        return [path for path in found if json.loads(path.read_text(encoding="utf-8"))["url"] == self.url]
+        found = []
+        for path in self._spool.entries():
+            with suppress(FileNotFoundError, DamagedError):  # another process has sent it, or `sync` sets it aside
+                if self._spool.read(path).url == self.url:
+                    found.append(path)
+        return found
 
     def sync(self) -> list[dict[str, Any]]:
-        """Send what waits; return the verdicts. What the service refuses is moved to ``refused``, with its words."""
-        verdicts = []
-        for path in self.waiting():
-            data = path.with_suffix(".data")
-            params = json.loads(path.read_text(encoding="utf-8"))["params"]
-            try:
-                with data.open("rb") as stream:
-                    verdicts.append(self._send(stream, params))
-            except FileNotFoundError:  # another process has sent it
-                continue
-            except (InputError, UsageError, NotFoundError) as error:
-                verdicts.append(self._put_aside(path, data, str(error)))
-                continue
-            for done in (path, data):
-                done.unlink(missing_ok=True)
-        return verdicts
+        """Send what waits and no other process sends; return the verdicts.
 
-    def _put_aside(self, path: Path, data: Path, why: str) -> dict[str, Any]:
-        aside = self.spool / "refused"
-        aside.mkdir(mode=0o700, exist_ok=True)
-        said = json.loads(path.read_text(encoding="utf-8")) | {"refused": why}
-        (aside / path.name).write_text(json.dumps(said), encoding="utf-8")
-        data.replace(aside / data.name)
-        path.unlink(missing_ok=True)
-        return {"ok": False, "file_name": said["params"]["file_name"], "refused": why, "kept": str(aside / data.name)}
+        What the service refuses is moved to ``refused``, and what is damaged to ``damaged``, with why. What it has an
+        error of its own for goes on waiting, and does not keep the next from being sent. Where the service goes away
+        before anything was sent, that is raised.
+        """
+        return self._spool.send_all(self.url, self._send, self._answers)
+
+    def _answers(self) -> bool:
+        """Tell whether the service is there, after an answer that is none of its own."""
+        with suppress(httpx.HTTPError):
+            return self._heard and self._http.get(f"{self.url}/livez", timeout=10.0).status_code == 200
+        return False
 
     def sql(self, query: str, params: Params | None = None, *, limit: int | None = None) -> "pd.DataFrame":
         """Ask with SQL; return the rows. Raise `UsageError` where they are more than the limit: nothing is cut."""
@@ -372,8 +352,10 @@ class Client:
         """Ask, and unless ``once`` is enough ask again what was not answered; return the answer."""
         for wait in (*(() if once else self._waits), None):
             try:
+                self._heard = False
                 with wire.network(self.url):
                     answer = self._http.request(method, self.url + path, params=params, **more())
+                self._heard = True
                 if answer.status_code not in AGAIN or wait is None:
                     return wire.answered(answer, self.url)
                 said = answer.headers.get("retry-after", "")
