@@ -27,6 +27,7 @@ Raise with one sentence that says what, where, what was seen, what is allowed, a
 """
 
 import difflib
+import errno
 import re
 from collections.abc import Iterable, Iterator
 
@@ -166,6 +167,23 @@ class PartlyStoredError(ProfsvcError):
 
 class DomainError(ProfsvcError):
     """A table under ``profsvc/data`` is wrong."""
+
+
+FULL = {errno.ENOSPC, errno.EDQUOT}
+OF_DISKS = {*FULL, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO}
+"""What is no defect of a program: a disk that is full, or that it may not write."""
+
+
+def disk_error(error: OSError, what: str) -> ServiceError:
+    """Return the error for what a disk said when ``what`` was to be written.
+
+    >>> str(disk_error(OSError(errno.ENOSPC, "No space left on device"), "the answer"))
+    'the answer cannot be written: no space is left on the disk; free some space and repeat'
+    """
+    if error.errno in FULL:
+        do = "no space is left on the disk; free some space and repeat"
+        return NoSpaceError(f"{what} cannot be written: {do}")
+    return ServiceError(f"{what} cannot be written: {error.strerror or error}; check the disk and your rights to it")
 
 
 def kinds(root: type[ProfsvcError] = ProfsvcError) -> Iterator[type[ProfsvcError]]:

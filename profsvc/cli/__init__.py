@@ -36,7 +36,7 @@ from profsvc.cli import (
     what_if,
 )
 from profsvc.cli.common import say
-from profsvc.errors import ProfsvcError
+from profsvc.errors import OF_DISKS, ProfsvcError, disk_error
 
 
 class Commands(TyperGroup):
@@ -45,13 +45,22 @@ class Commands(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         """Run the command; no traceback reaches a user unless PROFSVC_DEBUG is set."""
         try:
-            return super().invoke(ctx)
+            done = super().invoke(ctx)
+            sys.stdout.flush()  # else a full disk would be noticed when nobody can say so any more
+            return done
         except ProfsvcError as error:
             say(f"Error: {error}")
             raise typer.Exit(error.exit_code) from None
         except BrokenPipeError:
             sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115  # open to the end of the process
             raise typer.Exit(0) from None
+        except OSError as error:
+            if error.errno not in OF_DISKS or os.environ.get("PROFSVC_DEBUG"):
+                raise
+            sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115  # as above
+            said = disk_error(error, str(error.filename or "the output"))
+            say(f"Error: {said}")
+            raise typer.Exit(said.exit_code) from None
         except Exception as error:
             if isinstance(error, (typer.Exit, typer.Abort)) or os.environ.get("PROFSVC_DEBUG"):
                 raise

@@ -8,7 +8,6 @@ A physical line ends with a line feed; a last line without one counts as a line.
 import codecs
 import gzip
 import io
-import tempfile
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -19,11 +18,11 @@ from weakref import WeakKeyDictionary
 import zstandard
 
 from profsvc.errors import InputError, TooLargeError
+from profsvc.formats import copies
 
 CHUNK = 1 << 20
 # Small pieces stay in the caches of the processor; below the buffer of a stream each would be copied once more.
 LOOKED_AT = 1 << 18
-SPOOL_BYTES = 32 << 20
 LINE_LIMIT = 16 << 20
 # A few bytes of zstd can hold 128 KiB of zeros: small pieces of input bound the output of one step.
 ZSTD_CHUNK = 4 << 10
@@ -138,6 +137,16 @@ def _unzstd(stream: BinaryIO) -> Iterator[bytes]:
         raise InputError("the zstd stream ends inside a frame: the file is cut; compress or copy it again")
 
 
+def _has_at_most(stream: BinaryIO, limit: int) -> bool:
+    """Tell whether it is known that a stream has no more bytes than ``limit``."""
+    if not stream.seekable():
+        return False
+    start = stream.tell()
+    size = stream.seek(0, io.SEEK_END) - start
+    stream.seek(start)
+    return size <= limit
+
+
 def _limited(chunks: Iterator[bytes], limit: int) -> Iterator[bytes]:
     size = 0
     for chunk in chunks:
@@ -175,8 +184,8 @@ def open_stream(source: str | Path | BinaryIO, limit: int | None = None) -> Bina
     if isinstance(source, str | Path):
         source = _stream(_file_chunks(Path(source)))
     magic, stream = peek(source, 4)
-    if limit is None and not magic.startswith(GZIP_MAGIC) and magic != ZSTD_MAGIC:
-        return stream
+    if not magic.startswith(GZIP_MAGIC) and magic != ZSTD_MAGIC and (limit is None or _has_at_most(stream, limit)):
+        return stream  # as it is: what can seek need not be copied
     chunks = _read_chunks(stream)
     if magic.startswith(GZIP_MAGIC):
         chunks = _gunzip(stream)
@@ -239,10 +248,10 @@ class Text:
             self._examine(_read_chunks(stream, LOOKED_AT))
             return
         # The file lives as long as this object; close() or the end of a with statement removes it.
-        self._spool = self._file = tempfile.SpooledTemporaryFile(max_size=SPOOL_BYTES)  # noqa: SIM115
+        self._spool = self._file = cast("IO[bytes]", copies.spooled())
         self._start = 0
         try:
-            self._examine(self._copied(stream))
+            self._examine(copies.copied(stream, self._file))
         except BaseException:
             self._spool.close()
             raise
@@ -259,11 +268,6 @@ class Text:
         """Remove the spooled copy."""
         if self._spool is not None:
             self._spool.close()
-
-    def _copied(self, stream: BinaryIO) -> Iterator[bytes]:
-        for chunk in _read_chunks(stream):
-            self._file.write(chunk)
-            yield chunk
 
     def _examine(self, chunks: Iterator[bytes]) -> None:
         """Find the encoding and NUL bytes; ASCII, which most chunks are, is the same in most encodings."""

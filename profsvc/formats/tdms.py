@@ -1,6 +1,5 @@
 """Reader of TDMS files, which LabVIEW, FlexLogger, DAQExpress and SignalExpress write: channels of NI hardware."""
 
-import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -10,6 +9,7 @@ from typing import IO, Any, BinaryIO, cast
 import numpy as np
 
 from profsvc.errors import BrokenInputError
+from profsvc.formats import copies
 from profsvc.formats.channels import Readings, Sensors
 from profsvc.formats.clock import UTC, Int64s
 from profsvc.formats.meter_clock import ELAPSED, LARGEST
@@ -270,18 +270,11 @@ class _File:
         yield self.ledger.batch(self.sensors.table(), facts, message)
 
 
-def _spool(stream: BinaryIO, file: IO[bytes]) -> int:
-    size = 0
-    while chunk := stream.read(CHUNK):
-        file.write(chunk)
-        size += len(chunk)
-    return size
-
-
 def read(stream: BinaryIO) -> Iterator[Batch]:
     """Read the values of all channels, segment by segment."""
-    with tempfile.SpooledTemporaryFile(max_size=SPOOL_BYTES) as spool:
-        size, file = _spool(stream, spool), cast("IO[bytes]", spool)
+    with copies.spooled() as spool:
+        file = cast("IO[bytes]", spool)
+        size = copies.copy(stream, file)
         file.seek(0)
         if file.read(4) == b"TDSh":
             raise BrokenInputError("this is the index beside a TDMS file, which holds no values; upload the .tdms file")

@@ -1,6 +1,5 @@
 """The Parquet form of a memory trace: its rows some at a time, and those that are no reference."""
 
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Any, BinaryIO, cast
@@ -11,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from profsvc.errors import BrokenInputError
+from profsvc.formats import copies
 from profsvc.formats.ncu import Ledger
 from profsvc.formats.ncu_lines import REJECT, TEXT_LIMIT, Record
 from profsvc.formats.references import KINDS, Sites, check_columns, out_of_range, range_of, trace_of
@@ -36,9 +36,8 @@ def _seekable(stream: BinaryIO) -> Iterator[IO[bytes]]:
     if stream.seekable():
         yield cast("IO[bytes]", stream)
         return
-    with tempfile.SpooledTemporaryFile(max_size=SPOOL_BYTES) as file:
-        while chunk := stream.read(CHUNK):
-            file.write(chunk)
+    with copies.spooled() as file:
+        copies.copy(stream, cast("IO[bytes]", file))
         file.seek(0)
         yield cast("IO[bytes]", file)
 

@@ -14,6 +14,7 @@ from profsvc import formats, store
 from profsvc.analysis.clocks import placed, placed_ranges, zone_of
 from profsvc.errors import InputError, ServiceError
 from profsvc.formats.clock import LOCAL, UTC
+from profsvc.formats.copies import copies_in
 from profsvc.formats.named_columns import read_columns
 from profsvc.formats.placed_sensors import placed_sensors, read_positions
 from profsvc.pipeline import memory_traces
@@ -128,10 +129,16 @@ def _warnings(sensors: pd.DataFrame) -> list[str]:
     return [f"{name}{'' if pd.isna(gpu) else f' of GPU {gpu}'}: {quality}" for name, gpu, quality in named]
 
 
-def check(source: BinaryIO, file_name: str, how: Reading = AS_IT_IS, progress: Progress | None = None) -> Verdict:
-    """Read a file to its end without storing anything, and say what would be stored."""
-    verdict = Verdict(file_name)
-    with store.arriving(source, progress=progress) as arrival:
+def check(
+    source: BinaryIO,
+    file_name: str,
+    how: Reading = AS_IT_IS,
+    progress: Progress | None = None,
+    files: store.Files | None = None,
+) -> Verdict:
+    """Read a file to its end without storing anything, and say what would be stored; unpack it where ``files`` are."""
+    verdict, room = Verdict(file_name), partial(store.room_of, files)
+    with copies_in(room), store.arriving(source, room, progress=progress) as arrival:
         for _ in _read(arrival.stream(), how, verdict):
             pass
         verdict.sha256 = arrival.sha256
@@ -153,7 +160,8 @@ def ingest(
     Where a server goes meanwhile, the file is read and stored again: that is safe, for its bytes are known. What was
     stored and not analysed, because of a kill between the two, is analysed when the bytes come again.
     """
-    with store.arriving(source, partial(store.spool_of, files), progress) as arrival:
+    room = partial(store.room_of, files)
+    with copies_in(room), store.arriving(source, room, progress) as arrival:
 
         def attempt() -> tuple[Verdict, store.Stored]:
             verdict = Verdict(file_name)
@@ -288,7 +296,10 @@ def _read_again(
 ) -> Verdict:
     facts = json.loads(row["facts"])
     verdict = Verdict(row["file_name"], row["sha256"])
-    with store.kept_bytes(files, verdict.sha256, verdict.file_name) as stream:
+    with (
+        copies_in(partial(store.room_of, files)),
+        store.kept_bytes(files, verdict.sha256, verdict.file_name) as stream,
+    ):
         batches = _read(stream, Reading.as_said(facts), verdict)
         device = facts.get("given_device")
         first = _told(next(batches, Batch()), device)

@@ -48,7 +48,7 @@ from profsvc.store.history import (
     powers_of_load,
     recent_kernels,
 )
-from profsvc.store.kept import Files, files_of, keeping, kept_bytes, spool_of
+from profsvc.store.kept import Files, files_of, keeping, kept_bytes, room_of, spool_of
 from profsvc.store.kernel_metrics import kernel_metrics, kernel_shapes, kernel_times
 from profsvc.store.kernel_power import mean_counters, powers_of_loads
 from profsvc.store.launch_list import LAUNCH_ORDERS, list_launches
@@ -293,6 +293,7 @@ __all__ = [
     "rereading",
     "restoring",
     "revoke_token",
+    "room_of",
     "rules",
     "runs",
     "runs_of_nights",

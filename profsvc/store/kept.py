@@ -95,13 +95,29 @@ def ready(files: Files) -> None:
     """Make the folders, and raise `ServiceError` where too little of the disk is free."""
     _make(files)
     with _disk_errors(files):
-        disk = shutil.disk_usage(files.folder)
-    wanted = min(files.free_bytes, disk.total // SMALL_DISK)
+        _has_room(files.folder, files.free_bytes)
+
+
+def _has_room(folder: Path, free_bytes: int) -> None:
+    disk = shutil.disk_usage(folder)
+    wanted = min(free_bytes, disk.total // SMALL_DISK)
     if disk.free < wanted:
         raise NoSpaceError(
-            f"only {disk.free >> 20} MiB are free where {files.folder} lies, and {wanted >> 20} MiB must stay so; "
+            f"only {disk.free >> 20} MiB are free where {folder} lies, and {wanted >> 20} MiB must stay so; "
             "nothing was stored; free some space, or lower PROFSVC_FREE_BYTES"
         )
+
+
+def room_of(files: Files | None) -> str:
+    """Return the folder for copies of what is unpacked; raise `NoSpaceError` where too little of its disk is free.
+
+    It is the spool; where no bytes are kept, the system's own folder for such files.
+    """
+    if (spool := spool_of(files)) is not None:
+        return spool
+    place = tempfile.gettempdir()
+    _has_room(Path(place), FREE_BYTES if files is None else files.free_bytes)
+    return place
 
 
 def spool_of(files: Files | None) -> str | None:

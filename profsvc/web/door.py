@@ -18,7 +18,7 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from profsvc import store
-from profsvc.errors import ProfsvcError, ServiceError, SlowClientError, TooLargeError
+from profsvc.errors import OF_DISKS, ProfsvcError, ServiceError, SlowClientError, TooLargeError, disk_error
 from profsvc.web import access
 from profsvc.web.log import LOG
 from profsvc.web.pages.failed import refusal
@@ -71,9 +71,13 @@ class Door:
             await self.app(scope, passage.receive, passage.send)
         except ProfsvcError as seen:
             error = seen
-        except Exception:
-            LOG.exception("defect", extra={"fields": {"request_id": passage.request_id}})
-            error = ProfsvcError(DEFECT)
+        except Exception as seen:
+            if isinstance(seen, OSError) and seen.errno in OF_DISKS:
+                LOG.warning("disk", extra={"fields": {"request_id": passage.request_id, "said": str(seen)}})
+                error = disk_error(seen, "what is needed for the answer")
+            else:
+                LOG.exception("defect", extra={"fields": {"request_id": passage.request_id}})
+                error = ProfsvcError(DEFECT)
         finally:
             if error is not None:
                 await passage.refuse(error, scope)

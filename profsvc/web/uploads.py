@@ -199,7 +199,7 @@ def read(site: Site, file: IO[bytes], wish: Wish) -> pipeline.Verdict:
     file.seek(0)
     source = cast("BinaryIO", file)
     if wish.check:
-        return pipeline.check(source, wish.file_name, wish.how)
+        return pipeline.check(source, wish.file_name, wish.how, files=site.files)
     return pipeline.ingest(site.engine, source, wish.file_name, wish.run, wish.how, files=site.files)
 
 

@@ -5,6 +5,7 @@ import io
 import json
 import shlex
 import shutil
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -287,3 +288,18 @@ def test_one_file_with_nothing_in_it_beside_another_is_partly_stored(cli, fixtur
     (tmp_path / "a.csv").write_text(NOTHING["a profile of no kernel"][0], encoding="utf-8")
     said = cli("upload", fixtures / PLAIN, tmp_path / "a.csv")
     assert (said.code, "1 of 2 files was refused" in said.err) == (7, True)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no full device")
+@pytest.mark.parametrize("command", [("runs",), ("sql", "select 1 as a", "-o", "csv"), ("formats", "-o", "json")])
+def test_a_full_disk_under_the_output_is_said_as_that(cli, fixtures, store_file, command):
+    assert cli("upload", fixtures / PLAIN).code == 0
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "profsvc", "--store", store_file, *command],
+            stdout=full, stderr=subprocess.PIPE, text=True, check=False,
+        )  # fmt: skip
+    assert done.returncode == 5
+    assert (
+        done.stderr == "Error: the output cannot be written: no space is left on the disk; free some space and repeat\n"
+    )

@@ -1,9 +1,11 @@
 """The example queries run on both kinds of database, over a store of real exports."""
 
 import json
+import re
 import sqlite3
 import string
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from sqlalchemy import Engine, text
@@ -133,3 +135,15 @@ def test_what_the_examples_say_is_true(on_sqlite: Engine) -> None:
         "select duration_ns from v1_launches where kernel_short = 'saxpy' and run_id = 3 order by 1 desc",
     ).rows
     assert [row[2] for row in ask(on_sqlite, "kernel_p95").rows if row[0] == "trace"] == [durations[0][0] / 1e3]
+
+
+@pytest.mark.parametrize("engine", ["on_sqlite", "on_postgresql"])
+def test_the_sql_of_the_readme_runs_on_both(engine: str, request: pytest.FixtureRequest) -> None:
+    """Postgres refuses what SQLite takes, such as a column beside an aggregate that is not grouped by."""
+    readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```sql\n(.*?)^```", readme, re.DOTALL | re.MULTILINE)
+    commands = re.findall(r'^profsvc sql "(.*?)"', readme, re.MULTILINE)
+    queries = [query for block in blocks for query in block.split(";") if query.strip()] + commands
+    assert len(queries) > 1
+    for query in queries:
+        assert store.query(request.getfixturevalue(engine), query, {}).rows
