@@ -16,9 +16,10 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, Any, BinaryIO
+from typing import IO, Any, BinaryIO, cast
 
 from profsvc.errors import BrokenInputError
+from profsvc.formats import copies
 
 CHUNK = 1 << 20
 VALUE_LIMIT = 16 << 20
@@ -191,20 +192,11 @@ def _check_length(file: IO[bytes], size: int, again: Callable[[], str]) -> None:
         raise BrokenInputError(f"the database ends inside a page of {page} bytes: the file is cut; {again()}")
 
 
-def _spool(stream: BinaryIO, file: IO[bytes]) -> int:
-    size = 0
-    while chunk := stream.read(CHUNK):
-        file.write(chunk)
-        size += len(chunk)
-    file.flush()
-    return size
-
-
 @contextmanager
 def opened(stream: BinaryIO, again: Callable[[], str]) -> Iterator[Database]:
     """Open the database in ``stream``; any damage raises `BrokenInputError`, which ends with the words of ``again``."""
-    with tempfile.NamedTemporaryFile(prefix="profsvc-", suffix=".sqlite") as file:
-        size = _spool(stream, file)
+    with tempfile.NamedTemporaryFile(prefix="profsvc-", suffix=".sqlite", dir=copies.folder()) as file:
+        size = copies.copy(stream, cast("IO[bytes]", file))
         _check_length(file, size, again)
         seconds = LEAST_SECONDS + size // SLOWEST_BYTES_PER_S
         with _started() as process:
