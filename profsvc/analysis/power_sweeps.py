@@ -8,10 +8,14 @@ from profsvc.analysis.power_sensor import Measured
 from profsvc.analysis.power_windows import IDLE, RUN
 from profsvc.errors import NotFoundError
 from profsvc.formulas.active_sms import LEAST_LEVELS, fit_activation, fit_active_sms, predict_active_sms
+from profsvc.formulas.coefficient import NORMAL_95
 from profsvc.formulas.core_count import optimal_cores_scan
-from profsvc.formulas.flags import Flag, flag_names
+from profsvc.formulas.flags import Flag
 
 MODEL, CORES = "active_sms", "performance_per_watt"
+CATALOGUE = "catalogue"
+# What boards draw more for a degree, where neither their log nor an earlier one tells it: 0.1 to 0.5 % were measured.
+LEAKAGE_PER_C = 0.005
 # Work is not in a log of marks: each launch is taken to give each SM that works in it the same amount.
 WORK = "work: launches times SMs"
 
@@ -38,23 +42,45 @@ def sweeps(own: Measured, windows: pd.DataFrame, idle_w: float | None) -> None:
         moved = group["corrected_power_w"] - group["mean_power_w"] if corrected else 0.0
         power = (group["settled_power_w"] + moved).to_numpy(np.float64)
         sms = group["active_sms"].to_numpy(np.float64)
-        _laws(own, label, sms, power, idle_w, "corrected power" if corrected else "power as measured")
+        form = "corrected power" if corrected else "power as measured"
+        _laws(own, label, sms, power, idle_w, form, _error_of_temperature(group, power, corrected=corrected))
         _best(own, label, sms, power, group)
+
+
+def _error_of_temperature(group: pd.DataFrame, power: np.ndarray, *, corrected: bool) -> float:
+    """Standard error [W] that the temperature leaves in the powers of a sweep.
+
+    What follows the power is in the law already. What is left of the temperature moves the power by the coefficient,
+    or, once that is corrected for, by what is not known of it.
+    """
+    warmth = group["mean_temperature_c"].to_numpy(np.float64)
+    known = np.isfinite(warmth)
+    if known.sum() < LEAST_LEVELS:
+        return 0.0
+    line = np.polynomial.Polynomial.fit(power[known], warmth[known], 1)
+    left = float(np.sqrt(np.sum((warmth[known] - line(power[known])) ** 2) / (known.sum() - 2)))
+    low, high = (group[name].to_numpy(np.float64) for name in ("coefficient_low", "coefficient_high"))
+    if corrected:
+        return left * float(np.nanmax(high - low)) / (2 * NORMAL_95)
+    most = float(np.nanmax(high)) if np.isfinite(high).any() else LEAKAGE_PER_C * float(np.max(power))
+    return left * most
 
 
 def device_sms(own: Measured, sms: np.ndarray) -> tuple[float, str]:
     """Return how many SMs the device has, and where that is from: the catalogue, else the largest number tried."""
     if own.log.device is not None:
         try:
-            return float(specs.device(own.log.device).sms), "catalogue"
+            return float(specs.device(own.log.device).sms), CATALOGUE
         except NotFoundError:
             pass
     return float(np.max(sms)), "largest number tried"
 
 
-def _laws(own: Measured, label: str, sms: np.ndarray, power: np.ndarray, idle_w: float | None, form: str) -> None:
+def _laws(
+    own: Measured, label: str, sms: np.ndarray, power: np.ndarray, idle_w: float | None, form: str, error_w: float
+) -> None:
     total, source = device_sms(own, sms)
-    fit = fit_active_sms(sms, power, total, idle_w)
+    fit = fit_active_sms(sms, power, total, idle_w, error_w=error_w)
     more = {"window": label, "form": f"{form}; {fit.law} law; SMs: {source}", "flags": int(fit.flags)}
     for law in fit.laws:
         said = {"window": label, "form": f"{form}; {law.law} law", "flags": int(fit.flags)}
@@ -84,11 +110,21 @@ def _best(own: Measured, label: str, sms: np.ndarray, power: np.ndarray, group: 
     work = group["launches"].to_numpy(np.float64) * sms
     time = group["duration_s"].to_numpy(np.float64)
     error = group["power_sd_w"].to_numpy(np.float64) / np.sqrt(np.maximum(group["readings"].to_numpy(np.float64), 1))
-    scan = optimal_cores_scan(sms, time, power, work, power_se_w=np.nan_to_num(error), num_sms=device_sms(own, sms)[0])
+    total, source = device_sms(own, sms)
+    known = total if source == CATALOGUE else None
+    scan = optimal_cores_scan(sms, time, power, work, power_se_w=np.nan_to_num(error), num_sms=known)
     said = {"window": label, "form": WORK, "flags": int(scan.flags)}
-    own.model(CORES, "best_sms", float(scan.best), "SM", low=float(scan.low), high=float(scan.high), **said)
+    best, most = float(scan.best), float(np.max(sms))
+    rises = f"most work a joule was done on the largest number tried, {most:.0f}"
+    if Flag.EXTRAPOLATED & int(scan.flags):
+        of = f" of {total:.0f}" if known else ""
+        reason = f"{rises}{of}: that is no optimum, for more may do better; try more"
+        own.model(CORES, "best_sms", None, "SM", low=float(scan.low), reason=reason, **said)
+        own.beware("sweep_too_short", f"{label}: {reason}", best, "SM", window=label)
+    else:
+        own.model(CORES, "best_sms", best, "SM", low=float(scan.low), high=float(scan.high), **said)
+        if best == most:
+            words = f"{label}: {rises}: all the device has, and no optimum within"
+            own.beware("no_optimum", words, best, "SM", window=label)
     for number, value in zip(sms, scan.per_watt, strict=True):
         own.model(CORES, f"per_joule_on_{int(number)}_sms", float(value), "1/J", **said)
-    if Flag.EXTRAPOLATED & int(scan.flags):
-        words = f"{label}: the largest number of SMs tried is the best; {', '.join(flag_names(scan.flags))}"
-        own.beware("sweep_too_short", words, float(scan.best), "SM", window=label)

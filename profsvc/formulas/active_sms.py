@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike
 
 from profsvc.formulas._arrays import Array, Mask, arrays, floats, mask, rows, suspect
 from profsvc.formulas._regression import corrected_aic, ordinary, t_quantile
+from profsvc.formulas._student import f_cdf
 from profsvc.formulas.flags import Flag, check_form
 
 LAWS = ("linear", "log", "channels", "queue")
@@ -43,6 +44,7 @@ class LawFit(NamedTuple):
     residual_sd_w: Array
     aicc: Array
     left_out_rms_w: Array
+    levels: Array
 
 
 class SweepFit(NamedTuple):
@@ -55,6 +57,7 @@ class SweepFit(NamedTuple):
     num_sms: Array
     lowest_sms: Array
     highest_sms: Array
+    error_w: Array
     flags: Mask
 
 
@@ -179,7 +182,9 @@ def fit_beta(active_sms: ArrayLike, sm_power_w: ArrayLike, num_sms: float, max_s
 
 
 @np.errstate(all="ignore")
-def fit_active_sms(active_sms: ArrayLike, power_w: ArrayLike, num_sms: float, idle_w: float | None = None) -> SweepFit:
+def fit_active_sms(
+    active_sms: ArrayLike, power_w: ArrayLike, num_sms: float, idle_w: float | None = None, *, error_w: float = 0.0
+) -> SweepFit:
     r"""Fit the laws to a sweep and choose the one that best foretells a number of SMs it was not fitted to.
 
     .. math:: \min_{law} \sqrt{\tfrac{1}{m} \sum_i \bigl(P_i - \hat P_{-n_i}(n_i)\bigr)^2}
@@ -196,6 +201,7 @@ def fit_active_sms(active_sms: ArrayLike, power_w: ArrayLike, num_sms: float, id
         num_sms: SMs of the device, N [count].
         idle_w: Power at rest, from which the logarithmic law starts; None takes the mean of the rows with 0 SMs, and
             where there are none the law's base is fitted [W].
+        error_w: Standard error that all readings have besides their scatter, as by their temperature [W].
 
     Returns: SweepFit, for `predict_active_sms`. ``activation_w`` is the step from rest at the first SM.
 
@@ -214,7 +220,7 @@ def fit_active_sms(active_sms: ArrayLike, power_w: ArrayLike, num_sms: float, id
     N = float(num_sms)
     ends = (n.min(), n.max()) if n.size else (np.nan, np.nan)
     if np.unique(n).size < LEAST_LEVELS or not (np.isfinite(N) and N > 0):
-        return SweepFit("", (), *arrays(np.nan, idle, N, *ends, flags | np.uint32(Flag.INPUT_SUSPECT)))
+        return SweepFit("", (), *arrays(np.nan, idle, N, *ends, error_w, flags | np.uint32(Flag.INPUT_SUSPECT)))
     laws = tuple(_fit(law, n, P, N, None if np.isnan(idle) or law != "log" else idle) for law in LAWS)
     best = min(laws, key=lambda fit: (float(fit.left_out_rms_w), fit.parameters))
     akaike = min(laws, key=lambda fit: (float(fit.aicc), fit.parameters))
@@ -223,19 +229,22 @@ def fit_active_sms(active_sms: ArrayLike, power_w: ArrayLike, num_sms: float, id
         (Flag.CASE_AMBIGUOUS, np.isfinite(best.aicc) & (akaike.law != best.law)),
         (Flag.CLIPPED, _at_the_end(best.law, float(best.shape))),
     )
-    return SweepFit(best.law, laws, *arrays(start - idle, idle, N, *ends, flags))
+    return SweepFit(best.law, laws, *arrays(start - idle, idle, N, *ends, error_w, flags))
 
 
 @np.errstate(all="ignore")
 def predict_active_sms(fit: SweepFit, active_sms: ArrayLike, law: str | None = None) -> Predicted:
     r"""Power on any number of SMs by a law that was fitted, with the interval of a new reading.
 
-    .. math:: \hat P(n) \pm t_{0.975} \sqrt{s^2 + j(n)^T C\, j(n)}
+    .. math:: \hat P(n) \pm t_{0.975}\, k \sqrt{s^2 + j(n)^T C\, j(n)}, \qquad k^2 = \frac{\max(s, r)^2 + e^2}{s^2}
 
-    with the covariance C of the parameters, the derivatives j of the law by them and the scatter s of the sweep. The
-    interval takes the law for true.
+    with the covariance C of the parameters, the derivatives j of the law by them, the scatter s of the sweep, and the
+    error e that its readings share. Which law it is, the sweep tells only so far: every law whose error r on numbers
+    that were left out is not clearly larger than that of the law chosen (F, 5 %) may be the true one, and the interval
+    holds those of all of them. A law that is asked for by name is taken for true, and r for s.
 
-    Source: [Hong2012] section 3.2.5 for the laws; the interval is that of linear regression, at the solution.
+    Source: [Hong2012] section 3.2.5 for the laws; the interval is that of linear regression, at the
+    solution; over laws that none rules out it is the widest.
 
     Args:
         fit: Result of `fit_active_sms`.
@@ -258,25 +267,45 @@ def predict_active_sms(fit: SweepFit, active_sms: ArrayLike, law: str | None = N
     (n,) = floats(active_sms=active_sms)
     if law is not None:
         check_form(law, LAWS)
-    used = [known for known in fit.laws if known.law == (law or fit.law)]
-    if not used:
+    chosen = [known for known in fit.laws if known.law == (law or fit.law)]
+    if not chosen:
         nothing = np.full(n.shape, np.nan)
         return Predicted(nothing, nothing, nothing, np.full(n.shape, np.uint32(Flag.INPUT_SUSPECT)))
-    known, N = used[0], float(fit.num_sms)
-    bad = suspect(n)
-    at = np.where(bad, 1.0, n).ravel()
-    A, shape = float(known.amplitude_w), float(known.shape)
-    P = known.base_w + A * _curve(known.law, at, N, shape)
-    J = _jacobian(known.law, at, N, A, shape)[:, _free(known.law, known.parameters)]
-    spread = np.sqrt(known.residual_sd_w**2 + np.einsum("ij,jk,ik->i", J, known.covariance, J))
-    half = t_quantile((1 + CONFIDENCE) / 2, known.dof) * spread
-    rest, wrong = n == 0, bad
-    P, half = P.reshape(n.shape), half.reshape(n.shape)
-    value = np.where(wrong, np.nan, np.where(rest, fit.idle_w, P))
-    low, high = (np.where(wrong | rest, np.nan, P + side * half) for side in (-1, 1))
+    N, wrong = float(fit.num_sms), suspect(n)
+    at, rest = np.where(wrong, 1.0, n).ravel(), n == 0
+    P = _at(chosen[0], at, N)
+    low, high = P.copy(), P.copy()
+    for known in _possible(fit, chosen[0]) if law is None else chosen:
+        half = _half(known, at, N, float(fit.error_w), named=law is not None)
+        low, high = np.minimum(low, _at(known, at, N) - half), np.maximum(high, _at(known, at, N) + half)
+    value = np.where(wrong, np.nan, np.where(rest, fit.idle_w, P.reshape(n.shape)))
+    low, high = (np.where(wrong | rest, np.nan, end.reshape(n.shape)) for end in (np.maximum(low, 0.0), high))
     beyond = ((n < fit.lowest_sms) | (n > fit.highest_sms)) & ~rest
     flags = mask((Flag.INPUT_SUSPECT, wrong | (n > N)), (Flag.EXTRAPOLATED, beyond & ~wrong))
     return Predicted(np.asarray(value), np.asarray(low), np.asarray(high), np.asarray(flags))
+
+
+def _at(known: LawFit, n: Array, N: float) -> Array:
+    """Power by a law."""
+    return np.asarray(known.base_w + float(known.amplitude_w) * _curve(known.law, n, N, float(known.shape)))
+
+
+def _possible(fit: SweepFit, chosen: LawFit) -> list[LawFit]:
+    """Laws that foretell what was left out not clearly worse than the one chosen."""
+    levels, least = float(chosen.levels), float(chosen.left_out_rms_w)
+    ratios = [(known, (float(known.left_out_rms_w) / max(least, 1e-12)) ** 2) for known in fit.laws]
+    return [known for known, ratio in ratios if known is chosen or f_cdf(ratio, levels, levels) < CONFIDENCE]
+
+
+def _half(known: LawFit, n: Array, N: float, error_w: float, *, named: bool) -> Array:
+    """Half the interval of a new reading by a law."""
+    J = _jacobian(known.law, n, N, float(known.amplitude_w), float(known.shape))[:, _free(known.law, known.parameters)]
+    s = float(known.residual_sd_w)
+    spread = np.sqrt(s**2 + np.einsum("ij,jk,ik->i", J, known.covariance, J))
+    scatter = s if named or not np.isfinite(known.left_out_rms_w) else max(s, float(known.left_out_rms_w))
+    more = np.hypot(scatter, error_w)
+    spread = spread * more / s if s > 0 else np.full(n.shape, more)
+    return np.asarray(t_quantile((1 + CONFIDENCE) / 2, known.dof) * spread)
 
 
 def _sweep(active_sms: ArrayLike, power_w: ArrayLike, idle_w: float | None) -> tuple[Array, Array, float, Mask]:
@@ -365,4 +394,5 @@ def _fit(law: str, n: Array, P: Array, N: float, base: float | None) -> LawFit:
         errors.append(P[~kept] - c - B * _curve(law, n[~kept], N, other))
     rms = np.sqrt(np.mean(np.concatenate(errors) ** 2)) if np.unique(n).size > count else np.inf
     aicc = corrected_aic(rss, n.size, count)
-    return LawFit(law, count, line.dof, *arrays(b, A, shape, line.covariance, sd, aicc, rms))
+    levels = float(np.unique(n).size)
+    return LawFit(law, count, line.dof, *arrays(b, A, shape, line.covariance, sd, aicc, rms, levels))
