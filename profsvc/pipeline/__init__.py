@@ -1,7 +1,7 @@
 """The joiner: bytes -> tidy tables -> store -> analysis -> results. Every front door calls this one pipeline."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -12,6 +12,7 @@ import pandas as pd
 
 from profsvc import formats, store
 from profsvc.analysis.clocks import placed, placed_ranges, zone_of
+from profsvc.analysis.plausible import plausible
 from profsvc.errors import InputError, ServiceError
 from profsvc.formats.clock import LOCAL, UTC
 from profsvc.formats.copies import copies_in
@@ -73,6 +74,7 @@ class Verdict:
     characterized: set[str] = field(default_factory=set)
     warnings: list[str] = field(default_factory=list)
     run_changed: list[str] = field(default_factory=list)
+    implausible: list[str] = field(default_factory=list)
 
 
 def _read(stream: BinaryIO, how: Reading, verdict: Verdict) -> Iterator[Batch]:
@@ -81,7 +83,9 @@ def _read(stream: BinaryIO, how: Reading, verdict: Verdict) -> Iterator[Batch]:
     verdict.format = reader.NAME
     zone, positions, said = None if how.zone is None else zone_of(how.zone), read_positions(how.positions), how.said()
     content = Content()
-    for batch in _counted(verdict, map(content.seen, batches)):
+    for read in _counted(verdict, map(content.seen, batches)):
+        batch, unlikely = plausible(read)
+        verdict.implausible += unlikely
         tables = dict(batch.tables)
         if "samples" in tables and (zone is not None or how.offset_s):
             tables["samples"] = placed(tables["samples"], zone, how.offset_s)
@@ -98,6 +102,15 @@ def _read(stream: BinaryIO, how: Reading, verdict: Verdict) -> Iterator[Batch]:
         yield replace(batch, tables=tables, facts={**facts, **about})
     if why := content.emptiness(verdict):
         raise InputError(why)
+    if verdict.implausible:
+        verdict.message = "; ".join(part for part in (verdict.message, _unlikely(verdict.implausible)) if part)
+        yield Batch(message=verdict.message)
+
+
+def _unlikely(reasons: Sequence[str]) -> str:
+    """Say what of a file cannot be; the metrics of the same name keep what stood there."""
+    cells = "1 value is" if len(reasons) == 1 else f"{len(reasons)} values are"
+    return f"{cells} kept out of results, such as: {reasons[0]}"
 
 
 def _counted(verdict: Verdict, batches: Iterator[Batch]) -> Iterator[Batch]:
@@ -181,6 +194,7 @@ def ingest(
         store.repeated(engine, partial(_finish, engine, stored.run_id, here))
     verdict.known, verdict.upload_id = stored.known, stored.upload_id
     verdict.run_id, verdict.run = stored.run_id, stored.run
+    verdict.message = stored.message  # which has what is known only when all is stored
     if verdict.known:
         verdict = _recalled(engine, verdict, how, run.device)
         told = partial(store.describe_run, engine, stored.run_id, run)

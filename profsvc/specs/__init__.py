@@ -14,6 +14,7 @@
 ``components``   components.csv, instruction_units.csv: the units of a device that draw power
 ``power_units``  power_units.csv: the units that are fitted to the power of a device
 ``literature``   references.toml
+``plausible``    ranges.csv: what each quantity can be
 ``patterns``     patterns.csv: what keeps a parallel program from its least time
 ``reproduced``   reproduced.csv: published figures that the formulas were held against
 ``guidance``     criteria.toml: the nine criteria, the units and their hints
@@ -38,6 +39,7 @@ from profsvc.specs.literature import Reference, references
 from profsvc.specs.mapping import metrics
 from profsvc.specs.model_inputs import ORIGINS, Model, ModelInput, model_inputs, models
 from profsvc.specs.patterns import Pattern, patterns
+from profsvc.specs.plausible import Plausible, range_of, ranges
 from profsvc.specs.power_units import PowerUnit, power_units
 from profsvc.specs.questions import Question, question, questions
 from profsvc.specs.reproduced import Figure, reproduced
@@ -57,6 +59,7 @@ __all__ = [
     "Model",
     "ModelInput",
     "Pattern",
+    "Plausible",
     "PowerUnit",
     "Question",
     "Reference",
@@ -89,6 +92,8 @@ __all__ = [
     "power_units",
     "question",
     "questions",
+    "range_of",
+    "ranges",
     "references",
     "reproduced",
     "smallest_change",

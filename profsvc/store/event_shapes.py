@@ -12,6 +12,7 @@ _DURATION = ("duration_ns", "float", "e.duration_ns", "null where the tool print
 _PROCESS = ("process_id", "int", "e.process_id", "the process")
 _THREAD = ("thread_id", "int", "e.thread_id", "thread of that process")
 _DEVICE = "(SELECT NULLIF(d.name, '') FROM devices d WHERE d.device_id = e.device_id)"
+_OUTSIDE = "(s.value < n.plausible_low OR s.value > n.plausible_high)"
 _SENSORS = f"uploads u JOIN sensors n ON n.sensor_id / {STEP} = u.upload_id AND n.sensor_id {RANGE}"
 
 
@@ -128,6 +129,14 @@ SHAPES: dict[str, Shape] = {
             ("y_mm", "float", "n.y_mm", "place on the die"),
             ("quality", "text", "n.quality", "what to beware of, with the figure"),
             ("samples", "int", "n.samples", "how many readings it has"),
+            ("plausible_low", "float", "n.plausible_low", "the least that its readings can be; null: no limit"),
+            ("plausible_high", "float", "n.plausible_high", "the most that they can be"),
+            (
+                "implausible",
+                "int",
+                "coalesce(n.implausible, 0)",
+                "readings outside these, which are stored and kept out of all results",
+            ),
             ("line", "int", "n.line", "line that names it, from 1"),
         ),
     ),
@@ -149,8 +158,20 @@ SHAPES: dict[str, Shape] = {
             ("time_ns", "int", _clock("time"), "UTC since 1970; null where the zone of the file's clock is unknown"),
             ("local_ns", "int", _clock("local"), "the file's own clock as if it were UTC, where its zone is unknown"),
             ("elapsed_ns", "int", "s.elapsed_ns", "since the first reading of the file"),
-            ("value", "float", "s.value", "the reading; null if there is none"),
-            ("reason", "text", text_of("s.reason_id"), "why value is null"),
+            (
+                "value",
+                "float",
+                f"CASE WHEN {_OUTSIDE} THEN NULL ELSE s.value END",
+                "the reading; null if there is none that can be",
+            ),
+            (
+                "reason",
+                "text",
+                f"CASE WHEN {_OUTSIDE} THEN 'outside what is plausible: plausible_low to plausible_high of v1_sensors'"
+                f" ELSE {text_of('s.reason_id')} END",
+                "why value is null",
+            ),
+            ("as_read", "float", "s.value", "the number as it was read, plausible or not"),
             ("line", "int", _counted("line"), "line in the file, from 1"),
         ),
     ),

@@ -256,7 +256,8 @@ class _Loading:
                 f"but its rejects span {self.lines_in_rejects}"
             )
         self._check_launches(connection)
-        self.encoder.sensors.finish(connection)
+        unlikely = self.encoder.sensors.finish(connection)
+        self.message = "; ".join(part for part in (self.message, *unlikely) if part)
         totals = [(self.upload_id, *total) for total in self.encoder.totals.rows()]
         insert_rows(connection, "kernel_totals", ("upload_id", *Total._fields), totals)
         # First: on a server, uploads of one run end one after the other.

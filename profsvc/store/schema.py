@@ -268,6 +268,9 @@ sensors = table(
     integer("samples", nullable=False),
     integer("time_origin_ns"),
     integer("local_origin_ns"),
+    real("plausible_low"),
+    real("plausible_high"),
+    integer("implausible"),
 )
 samples = table(
     "samples",

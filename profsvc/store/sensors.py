@@ -1,6 +1,7 @@
 """Write the sensors of an upload and their samples, which are the longest table of all."""
 
 from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,8 @@ import numpy.typing as npt
 import pandas as pd
 from sqlalchemy import Connection, text
 
-from profsvc.errors import DomainError, InputError
+from profsvc import specs
+from profsvc.errors import DomainError, InputError, counted
 from profsvc.store.bulk import Integers, integers, values
 from profsvc.store.names import refuse_nul
 from profsvc.store.schema import STEP
@@ -16,6 +18,16 @@ from profsvc.store.staging import Sink
 
 PLAIN = ("quantity", "name", "unit", "gpu_index", "device", "x_mm", "y_mm", "quality", "line")
 MOST_NS = float(2**63)
+_OUTSIDE = text(
+    "SELECT count(*) FROM sample_blocks b CROSS JOIN samples s WHERE b.sensor_id = :sensor"
+    " AND s.sample_id BETWEEN b.first_id AND b.last_id AND (s.value < :low OR s.value > :high)"
+)
+_FLAG = text(
+    "UPDATE sensors SET implausible = :count, quality = CASE WHEN quality IS NULL THEN :words"
+    " ELSE quality || '; ' || :words END WHERE sensor_id = :sensor"
+)
+# So many sensors are named in the message of a file.
+MOST_NAMED = 3
 Ints = npt.NDArray[np.int64]
 
 
@@ -33,6 +45,8 @@ class Sensors:
         self.known: set[int] = set()
         self.samples: Counter[int] = Counter()
         self.last_index: dict[int, int] = {}
+        self.limits: dict[int, tuple[str, specs.Plausible]] = {}
+        self.extremes: dict[int, tuple[float, float]] = {}
         self.origins: dict[str, int] = {}
 
     def write_sensors(self, table: pd.DataFrame) -> None:
@@ -45,6 +59,11 @@ class Sensors:
         columns: dict[str, Any] = {"sensor_id": [self.first + index + 1 for index in indexes]}
         columns |= {name: table[name] for name in PLAIN}
         columns["samples"] = [0] * len(table)
+        limits = [_limits(row) for row in table.to_dict("records")]
+        known = zip(indexes, table["name"].tolist(), limits, strict=True)
+        self.limits.update({index: (name, one) for index, name, one in known if one is not None})
+        columns["plausible_low"] = [None if one is None else one.low for one in limits]
+        columns["plausible_high"] = [None if one is None else one.high for one in limits]
         self.sink.write("sensors", columns)
 
     def write_samples(self, table: pd.DataFrame, reasons: pd.arrays.IntegerArray) -> None:
@@ -67,6 +86,10 @@ class Sensors:
         heads = np.concatenate(([0], np.flatnonzero(sensors[1:] != sensors[:-1]) + 1))
         sizes = np.diff(heads, append=len(sensors))
         self._count(sensors, heads, sizes, counting["sample_index"])
+        low, high = (ufunc.reduceat(plain["value"], heads) for ufunc in (np.fmin, np.fmax))
+        for sensor, *ends in zip(sensors[heads].tolist(), low.tolist(), high.tolist(), strict=True):
+            least, most = self.extremes.get(sensor, (np.inf, -np.inf))
+            self.extremes[sensor] = float(np.fmin(least, ends[0])), float(np.fmax(most, ends[1]))
         ids = np.arange(begin, begin + len(sensors))
         columns: dict[str, Any] = {"sample_id": ids, **plain}
         block = {"sensor_id": sensors[heads] + (self.first + 1), "first_id": begin + heads}
@@ -110,12 +133,15 @@ class Sensors:
         shift -= origin
         return pd.arrays.IntegerArray(shift, shown.missing)
 
-    def finish(self, connection: Connection) -> None:
-        """Write what is known only at the end, and refuse samples of sensors that the file does not have."""
+    def finish(self, connection: Connection) -> list[str]:
+        """Write what is known only at the end, and refuse samples of sensors that the file does not have.
+
+        Return what to say of readings that cannot be.
+        """
         if lost := self.samples.keys() - self.known:
             raise DomainError(f"the reader gives samples of sensor {min(lost)}, but no such sensor")
         if not self.known:
-            return
+            return []
         query = text(
             "UPDATE sensors SET samples = :samples, time_origin_ns = :time, local_origin_ns = :local"
             " WHERE sensor_id = :sensor"
@@ -126,6 +152,29 @@ class Sensors:
             for index in sorted(self.known)
         ]
         connection.execute(query, rows)
+        said = [words for index, (name, limits) in sorted(self.limits.items())
+                if (words := self._outside(connection, index, name, limits))]  # fmt: skip
+        more = [f"and of {len(said) - MOST_NAMED} sensors more"] if len(said) > MOST_NAMED else []
+        return said[:MOST_NAMED] + more
+
+    def _outside(self, connection: Connection, index: int, name: str, limits: specs.Plausible) -> str:
+        """Flag a sensor with readings outside its range, and say so."""
+        least, most = self.extremes.get(index, (limits.low, limits.high))
+        if not (least < limits.low or most > limits.high):
+            return ""
+        sensor = {"sensor": self.first + index + 1}
+        count = connection.execute(_OUTSIDE, {**sensor, "low": limits.low, "high": limits.high}).scalar_one()
+        worst = most if most > limits.high else least
+        words = f"{counted(count, 'reading')} kept out of results: {limits.reason(worst)}"
+        connection.execute(_FLAG, {**sensor, "count": count, "words": words})
+        return f"{name}: {words}"
+
+
+def _limits(sensor: Mapping[Any, Any]) -> specs.Plausible | None:
+    """The range in which readings of a sensor are plausible."""
+    of_gpu = not (pd.isna(sensor["gpu_index"]) and pd.isna(sensor["device"]))
+    name = f"{sensor['name']}{' of a GPU' if of_gpu else ''}"
+    return specs.range_of(sensor["quantity"], sensor["unit"], name)
 
 
 def _far(shown: Integers, at: Ints, origin: int) -> npt.NDArray[np.bool_]:
