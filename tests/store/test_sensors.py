@@ -67,7 +67,7 @@ def test_samples_come_back_sensor_by_sensor(engine: Engine) -> None:
         "sensor_id": 10**9 + 1, "run_id": 1, "upload_id": 1, "block_id": 10**9 + 1, "sample_id": 10**9 + 2,
         "quantity": "power", "name": "power.draw.instant",
         "unit": "W", "gpu_index": 3, "sample_index": 1, "time_ns": START + 10**7, "local_ns": None,
-        "elapsed_ns": 10**7, "value": 72.25, "reason": None, "line": 3,
+        "elapsed_ns": 10**7, "value": 72.25, "reason": None, "as_read": 72.25, "line": 3,
     }  # fmt: skip
 
 
@@ -127,7 +127,11 @@ def test_a_value_that_is_missing_has_a_reason(engine: Engine) -> None:
     rows = [sample(0, 0, START, None, 0, value=None, reason="[N/A]"), sample(0, 1, START, None, 0, value=float("inf"))]
     put(engine, "a", log((POWER,), *rows))
     found = store.select(engine, "v1_samples")
-    assert [(row["value"], row["reason"]) for row in found] == [(None, "[N/A]"), (float("inf"), None)]
+    outside = "outside what is plausible: plausible_low to plausible_high of v1_sensors"
+    assert [(row["value"], row["as_read"], row["reason"]) for row in found] == [
+        (None, None, "[N/A]"),
+        (None, float("inf"), outside),
+    ]
 
 
 def test_sensors_may_come_after_their_samples(engine: Engine) -> None:
