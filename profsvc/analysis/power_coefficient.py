@@ -180,7 +180,7 @@ def _settled(
 
 def _slope(points: pd.DataFrame) -> tuple[float, float, float]:
     """Slope between repeats of one load and the ends of its interval."""
-    points = points[[what is not None for what in points["load"]]]
+    points = points[points["load"].notna()]
     codes = pd.factorize(pd.Series(points["load"].tolist(), dtype=object))[0] if len(points) else np.zeros(0)
     power, warmth, error = (points[name].to_numpy(np.float64) for name in ("power", "temperature", "error"))
     found = repeat_slope(power, warmth, codes, power_error_w=np.nan_to_num(error), temperature_error_c=ROUNDED_C)
@@ -202,7 +202,7 @@ def _earlier(
     points = pd.DataFrame({"run": past["run_id"].to_numpy(), "load": work(past), "power": past["settled_power_w"],
                            "temperature": past["mean_temperature_c"]})  # fmt: skip
     both = pd.concat([points, means[["load", "power", "temperature"]].assign(run=-1)], ignore_index=True)
-    both = both[[what is not None for what in both["load"]]].dropna(subset=["power", "temperature"])
+    both = both.dropna(subset=["load", "power", "temperature"])
     if len(both):
         # One point a load and run: what differs within a run is counted in its own coefficient.
         each = both.astype({"power": float, "temperature": float}).groupby(["load", "run"], dropna=False, sort=False)

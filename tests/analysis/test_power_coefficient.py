@@ -216,3 +216,15 @@ def test_one_load_at_another_temperature_in_each_run_tells_it():
     assert row["used"] == 1
     assert row["coefficient_low"] < SIGMA < row["coefficient_high"]
     assert "runs 3, 4, 5 of this board" in str(row["basis"])
+
+
+def test_windows_that_were_all_held_down_are_refused_and_not_stumbled_over():
+    """No window is left of which anything could be pooled."""
+    plan = [Stretch("mix", 300, 42, 54)]
+    logs = board(plan)
+    slow = made("state", "clocks_event_reasons.active", np.arange(0, 60, 0.1), np.full(600, 4.0), number=5, unit="1")
+    frames = analyze_power([*logs, slow], marks_of(plan), NO_LAUNCHES)
+    row = own_row(frames)
+    assert row["used"] == 0
+    assert row["reason"]
+    assert frames["power_windows"]["corrected_power_w"].isna().all()
