@@ -55,6 +55,7 @@ def _options(info: "RunInfo", how: "Reading") -> dict[str, Any]:
         "project": info.project,
         "device": info.device,
         "commit": info.commit_id,
+        "at": info.at,
         "tag": [f"{key}={value}" for key, value in info.tags.items()],
         "format": how.form,
         "timezone": how.zone,

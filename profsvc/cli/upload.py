@@ -80,6 +80,7 @@ def upload(
     device: Annotated[str, typer.Option(help="Device, where the files do not name it.")] = "",
     commit: Annotated[str, typer.Option(help="Commit that was measured.")] = "",
     tag: Annotated[list[str], typer.Option(help="key=value, kept with the run; may be repeated.")] = [],
+    at: Annotated[str, typer.Option(help="When it was measured, for a history: 2026-10-24T03:00:00Z, or a date.")] = "",
     form: Annotated[str, typer.Option("--format", help="Reader to use, instead of recognising the file.")] = "",
     timezone: Annotated[
         str, typer.Option(help="Zone of the clock of logs that name none, such as Europe/Berlin.")
@@ -108,6 +109,8 @@ def upload(
 
       ncu --csv --page raw -i report.ncu-rep | profsvc upload - --run today
 
+      profsvc upload --run 2026-10-24 --at 2026-10-24T03:00:00Z old/2026-10-24.csv
+
       profsvc upload --run today --timezone Europe/Berlin meter.csv
 
       profsvc upload --run today --column t=time:ms --column P=power:mW --column T1=temperature:degC mine.csv
@@ -117,7 +120,12 @@ def upload(
     from profsvc import pipeline, store
 
     info = store.RunInfo(
-        project=project, name=run or None, device=device or None, tags=pairs("--tag", tag), commit_id=commit or None
+        project=project,
+        name=run or None,
+        device=device or None,
+        tags=pairs("--tag", tag),
+        commit_id=commit or None,
+        at=store.read_at(at) if at else None,
     )
     files = _files(paths)
     how = pipeline.Reading(form or None, timezone or None, clock_offset, tuple(column), tuple(position))

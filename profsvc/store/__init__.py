@@ -13,7 +13,7 @@ from sqlalchemy import Engine
 from profsvc.errors import ServiceError, StoreVersionError
 from profsvc.store import reader_role
 from profsvc.store.arrival import Arrival, arriving, write_out
-from profsvc.store.belonging import RunInfo, Stored, UploadInfo, describe_run, find_upload
+from profsvc.store.belonging import RunInfo, Stored, UploadInfo, describe_run, find_upload, read_at
 from profsvc.store.big import (
     count,
     kernels_by_time,
@@ -55,7 +55,7 @@ from profsvc.store.launch_list import LAUNCH_ORDERS, list_launches
 from profsvc.store.lists import FILTERS, MOST_ROWS, Condition, Page, key_of, kinds_of, list_view, statement_of
 from profsvc.store.load import write_upload
 from profsvc.store.memory_traces import StoredTrace, save_trace, traces_of_run
-from profsvc.store.migrate import current, head, is_ready, state, upgrade
+from profsvc.store.migrate import current, head, is_current, is_ready, state, upgrade
 from profsvc.store.nights import (
     BY_PEOPLE,
     Move,
@@ -283,6 +283,7 @@ __all__ = [
     "query",
     "quoted",
     "read_age",
+    "read_at",
     "read_time",
     "recent_kernels",
     "refusals_between",
@@ -355,12 +356,6 @@ def connect(url: str | None = None) -> Engine:
     if file is not None and not file.absolute().parent.is_dir():
         raise ServiceError(f"{file}: there is no folder {file.absolute().parent}; make it, or give another --store")
     return engine
-
-
-def is_current(engine: Engine) -> bool:
-    """Tell whether there is a store, with the schema and the views of this program; nothing is made or changed."""
-    file = file_of(engine)
-    return (file is None or file.exists()) and is_ready(engine)
 
 
 def open_store(

@@ -12,9 +12,11 @@ from typing import Any
 
 from sqlalchemy import Connection, Engine, text
 
-from profsvc.errors import NotFoundError
+from profsvc.errors import NotFoundError, UsageError
 from profsvc.store.engine import reading, writing
 
+WRITTEN = "%Y-%m-%dT%H:%M:%SZ"
+FIRST = datetime(1970, 1, 2, tzinfo=UTC)
 _FOUND = """
     SELECT u.upload_id, u.run_id, r.name AS run, u.launches, u.lines, u.lines_stored, u.lines_skipped,
            u.lines_rejected, u.status, u.message
@@ -40,7 +42,8 @@ class RunInfo:
 
     ``run_id`` names a run that exists. Else ``project`` and ``name`` name one, new or not. Without a name the file
     begins a new run that takes the name of the file. What is given replaces what the run has. Bytes that the project
-    holds already stay where they are if no run is named, or if they may be ``anywhere``.
+    holds already stay where they are if no run is named, or if they may be ``anywhere``. ``at``, if it is not now, is
+    when it was measured: the night that it counts for.
     """
 
     project: str = "default"
@@ -52,6 +55,7 @@ class RunInfo:
     started_at: str | None = None
     tags: Mapping[str, str] = field(default_factory=dict)
     anywhere: bool = False
+    at: str | None = None
 
 
 @dataclass(frozen=True)
@@ -73,7 +77,23 @@ class Stored:
 
 def now() -> str:
     """Return the time, UTC, as the store writes it."""
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return datetime.now(UTC).strftime(WRITTEN)
+
+
+def read_at(words: str) -> str:
+    """Read when something was measured, UTC where no zone is said; return it as the store writes it.
+
+    >>> read_at("2026-03-29T03:30:00+02:00"), read_at("2026-03-29")
+    ('2026-03-29T01:30:00Z', '2026-03-29T00:00:00Z')
+    """
+    try:
+        said = datetime.fromisoformat(words)
+        when = (said if said.tzinfo else said.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise UsageError(f"{words!r} is no time; write it as {now()} or {now()[:10]}") from None
+    if not FIRST <= when <= datetime.now(UTC):
+        raise UsageError(f"{words!r} must lie between 1970 and now, which is {now()}")
+    return when.strftime(WRITTEN)
 
 
 def find_upload(engine: Engine, sha256: str, run: RunInfo) -> Stored | None:
@@ -140,7 +160,7 @@ def _free_name(connection: Connection, project: str, file_name: str) -> str:
 
 def describe_run(engine: Engine, run_id: int, run: RunInfo) -> list[str]:
     """Write on a run that is there what the user says of it; return the names of what is another by that."""
-    if not (run.tags or run.host or run.commit_id or run.started_at):
+    if not (run.tags or run.host or run.commit_id or run.started_at or run.at):
         return []
     with writing(engine) as connection:
         return describe(connection, run_id, run)
@@ -149,7 +169,8 @@ def describe_run(engine: Engine, run_id: int, run: RunInfo) -> list[str]:
 def describe(connection: Connection, run_id: int, run: RunInfo) -> list[str]:
     """Write on a run what the user says of it; return the names of what is another by that."""
     columns = ("host", "commit_id", "started_at")
-    given: dict[str, Any] = {name: value for name in columns if (value := getattr(run, name)) is not None}
+    said = {"host": run.host, "commit_id": run.commit_id, "started_at": run.started_at or run.at}
+    given: dict[str, Any] = {name: value for name, value in said.items() if value is not None}
     query = f"SELECT {', '.join(columns)} FROM runs WHERE run_id = :run_id"
     had = dict(connection.execute(text(query), {"run_id": run_id}).mappings().one())
     changed = [name for name, value in given.items() if had[name] != value]

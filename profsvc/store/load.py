@@ -175,7 +175,7 @@ def _begin(connection: Connection, upload: UploadInfo, run: RunInfo, number: int
     """Write the run and what is known of the file; return the numbers of both."""
     run_id = run_of(connection, run, upload.file_name)
     row = {
-        "received_at": now(),
+        "received_at": run.at or now(),
         **{name: value for name, value in vars(upload).items() if value is not None},
         **dict.fromkeys(("lines", *LINES, "launches", "samples"), 0),
         "run_id": run_id,

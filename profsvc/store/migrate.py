@@ -92,6 +92,12 @@ def is_ready(engine: Engine, counters: Iterable[str] | None = None) -> bool:
         return made and (file_of(engine) is None or has_journal(connection))
 
 
+def is_current(engine: Engine) -> bool:
+    """Tell whether there is a store, with the schema and the views of this program; nothing is made or changed."""
+    file = file_of(engine)
+    return (file is None or file.exists()) and is_ready(engine)
+
+
 def upgrade(
     engine: Engine,
     counters: Iterable[str] | None = None,

@@ -142,7 +142,7 @@ SHAPES: dict[str, Shape] = {
                 ("busy_ns", "float", "time of this in which at least one of them ran"),
                 ("message", "text", "a sentence about the whole file"),
                 ("facts", "text", "what else the reader found out, as a JSON object of texts"),
-                ("received_at", "text", "when it was stored, UTC, ISO 8601"),
+                ("received_at", "text", "when it was stored, or the time given with it (--at), UTC, ISO 8601"),
             )
         ),
     ),

@@ -38,6 +38,7 @@ TAKES = (
     asks("file_name", "string", "name of the file, kept with it", "ncu_raw.csv"),
     asks("device", "string", "device, where the file does not name it"),
     asks("commit", "string", "commit that was measured"),
+    asks("at", "string", "when it was measured, UTC where no zone is said; default: now", "2026-10-24T03:00:00Z"),
     asks("tag", "array", "key=value, kept with the run; repeatable", items={"type": "string"}),
     asks("format", "string", "reader to use, instead of recognising the file"),
     asks("timezone", "string", "zone of the clock of logs that name none, such as Europe/Berlin"),
@@ -87,6 +88,7 @@ def wish_of(site: Site, asked: Asked, project: str | None) -> Wish:
         commit_id=asked.text("commit") or None,
         tags=asked.pairs("tag", "branch=main"),
         anywhere=asked.flag("anywhere"),
+        at=store.read_at(at) if (at := asked.text("at")) else None,
     )
     how = pipeline.Reading(
         asked.text("format") or None,

@@ -7,6 +7,7 @@ import pytest
 from sqlalchemy import Engine
 
 from profsvc import pipeline, store
+from profsvc.errors import UsageError
 from profsvc.store.kept import Files
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
@@ -113,3 +114,24 @@ def test_a_missing_file_is_missing_for_each_upload_of_it(engine: Engine, files: 
     files.blob(sha256).unlink()
     checks = {check.check: check for check in store.examine(engine, lambda: files)}
     assert checks["kept bytes"].found == "0 files; missing for uploads 1, 2"
+
+
+def test_a_month_of_history_is_imported_as_a_month(engine: Engine, put) -> None:
+    for day in (3, 1, 2):
+        at = store.read_at(f"2026-10-0{day}T03:00:00Z")
+        put(store.RunInfo(name=f"n{day}", at=at))
+    uploads = store.select(engine, "v1_uploads")
+    assert {row["received_at"] for row in uploads} == {f"2026-10-0{day}T03:00:00Z" for day in (1, 2, 3)}
+    for last in (1, 2, 3):  # what a report of each night looks at
+        seen = store.runs_of_nights(engine, "", f"2026-10-0{last}T22:00:00Z", 0, 99)
+        assert seen["run"].tolist() == [f"n{day}" for day in range(1, last + 1)]
+    moved = put(store.RunInfo(name="n2", at="2026-10-05T00:00:00Z"))
+    assert (moved.known, moved.run_changed) == (True, ["started_at"])
+
+
+@pytest.mark.parametrize(
+    "words", ["yesterday", "2026-13-01", "2999-01-01", "1969-01-01", "0001-01-01T00:00+23:59", "1e9"]
+)
+def test_a_time_that_cannot_be_meant_is_refused(words: str) -> None:
+    with pytest.raises(UsageError, match=r"is no time|must lie between 1970 and now"):
+        store.read_at(words)

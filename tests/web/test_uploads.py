@@ -217,3 +217,11 @@ def test_a_form_that_is_not_one_file_is_refused_with_the_line_to_use(service, fo
     answer = service.http.post(f"{service.url}/v1/uploads", **form)
     assert answer.status_code in (400, 422)
     assert words in error_of(answer)["message"]
+
+
+def test_a_file_is_stored_as_of_when_it_was_measured(service, profile):
+    assert service.upload(profile, run="old", at="2026-10-24T05:00:00+02:00").status_code == 201
+    (run,), (row,) = service.ok("/v1/runs")["rows"], service.ok("/v1/uploads")["rows"]
+    assert run["started_at"] == row["received_at"] == "2026-10-24T03:00:00Z"
+    wrong = service.upload(profile, run="new", at="2999-01-01")
+    assert (wrong.status_code, "between 1970 and now" in wrong.text) == (400, True)
