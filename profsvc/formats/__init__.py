@@ -11,7 +11,6 @@ A reader is a module with
 ``READERS`` is the whole registry. To add a format, add its file, its name here, and a fixture with its truth.
 """
 
-import re
 from collections.abc import Iterator, Sequence
 from typing import BinaryIO, Protocol, cast
 
@@ -62,24 +61,16 @@ from profsvc.formats import (
     yokogawa,
     zeus,
 )
-from profsvc.formats.head import Head, head_text
+from profsvc.formats.head import Head
 from profsvc.formats.named_columns import Named
 from profsvc.formats.noted_lines import Account
 from profsvc.formats.stream import LineNotes, notes_of, open_stream, peek
+from profsvc.formats.unknown import refusal, refuse_foreign
 from profsvc.tables import Batch, check, check_wide
 
 HEAD_BYTES = 256 << 10
 MOST_HEAD_BYTES = 16 << 20
-SHOWN = 100
-TABLE_LINES = 5
-LOG = (
-    "; a log with a time is read where its columns are named (--column t=time:s --column P=power:W), or their places "
-    "(--column '#1=time:s')"
-)
-HOW = "profsvc formats lists the formats and how to make each"
-NO_TEXT = re.compile("[\\x00-\\x08\\x0e-\\x1a\\x1c-\\x1f\\ufffd]")  # what a text holds none of, cut or whole
-PACKED = {b"\xfd7zXZ\0": "xz", b"BZh": "bzip2", b"PK\x03\x04": "zip", b"7z\xbc\xaf\x27\x1c": "7z"}
-"""How files begin that hold others and are not unpacked here -> what they are."""
+FOREIGN_BYTES = 64
 
 
 class Reader(Protocol):
@@ -128,21 +119,7 @@ def _only(matches: list[Reader], head: bytes, name: str | None) -> Reader:
     if matches:
         names = " and ".join(reader.NAME for reader in matches)
         raise UnknownFormatError(f"{file} looks like {names}; say which with --format NAME")
-    if not head_text(head).strip():
-        raise UnknownFormatError(f"{file} is empty: there is nothing to read; make it again")
-    first = next((line for line in head_text(head).splitlines() if line.strip()), "")
-    seen = f"begins with {first[:SHOWN]!a}{' ...' if len(first) > SHOWN else ''}"
-    is_text = not NO_TEXT.search(head_text(head))
-    lines = head_text(head).splitlines()[:TABLE_LINES]
-    is_table = is_text and any(sign in line and re.search(r"[0-9]", line) for line in lines for sign in "\t;,")
-    log = LOG if is_table else ""
-    cut = "" if b"\n" in head or not is_text else "; it has no end of line, so it may be cut"
-    how = f"unpack it from {packed[0]} first" if (packed := _packed(head)) else HOW + log
-    raise UnknownFormatError(f"{file} {seen}, which no reader knows; {how}{cut}")
-
-
-def _packed(head: bytes) -> list[str]:
-    return [name for magic, name in PACKED.items() if head.startswith(magic)]
+    raise refusal(head, name)
 
 
 def detect(head: bytes, name: str | None = None) -> Reader:
@@ -192,6 +169,9 @@ def read(
     ``columns`` say what the columns of a log are; such a file is read as a timeseries whatever it looks like.
     More than ``limit`` bytes, decompressed, are refused where they are reached.
     """
+    if format is None:
+        begin, stream = peek(stream, FOREIGN_BYTES)
+        refuse_foreign(begin, name)
     stream = open_stream(stream, limit)
     if columns:
         return by_name(timeseries.NAME), _checked(timeseries.read(stream, columns), notes_of(stream))

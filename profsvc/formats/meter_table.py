@@ -61,7 +61,8 @@ def read_table(stream: BinaryIO, style: Style) -> Iterator[Batch]:
         every = [] if split.roles else channels
         readings = Rows(every, Numbers(number_format), layout.line if layout else None, style.missing)
         order = survey.order()
-        time = Time(layout.times, survey.first, survey.first_line, order) if layout and survey.first else None
+        label = layout.header[layout.times.places[0]] if layout else ""
+        time = Time(layout.times, survey.first, survey.first_line, order, label) if layout and survey.first else None
         plan = _plan(layout, time, places, split, number_format, style) if layout and time else None
 
         def take(block: bytes, line: int, _: Layout) -> int:

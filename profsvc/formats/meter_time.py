@@ -1,6 +1,7 @@
 """The time of the rows of a meter: which columns it stands in, and how it is read, row by row or a block at once."""
 
 import re
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -45,8 +46,8 @@ class Times:
 class Time:
     """Reads the time of each row: dates and times, or a count whose unit the header or its size tells."""
 
-    def __init__(self, times: Times, first: str, line: int, order: str) -> None:
-        """Decide by the first time of the file how all are read."""
+    def __init__(self, times: Times, first: str, line: int, order: str, label: str = "NAME") -> None:
+        """Decide by the first time of the file how all are read; ``label`` is the name of its column."""
         self._times, self._clock, self.kind, self._unit_ns = times, Clock(order), ELAPSED, 0
         if not is_numeric(first):
             return
@@ -55,7 +56,8 @@ class Time:
         if unit is None and epoch is None:
             raise BrokenInputError(
                 f"line {line}: the time {first!r} is a number without a unit, and no epoch; "
-                "name the unit in the header, such as Time (s), or with --column 'NAME=time:s'"
+                f"name the unit in the header, such as Time (s), or with --column {shlex.quote(f'{label}=time:s')} "
+                "(or ms, us, ns)"
             )
         self._unit_ns = round(unit.factor * 1e9) if unit else EPOCH_UNITS[epoch or "s"]
         is_epoch = epoch is not None and self._unit_ns == EPOCH_UNITS[epoch]

@@ -59,7 +59,8 @@ def _again() -> str:
 
 def sniff(head: bytes) -> bool:
     """Tell whether ``head`` begins a database with tables of Nsight Systems."""
-    return head.startswith(_MAGIC) and any(mark in head for mark in _MARKS)
+    # nvprof's databases have some of the tables, and their own one of names.
+    return head.startswith(_MAGIC) and any(mark in head for mark in _MARKS) and b"StringTable" not in head
 
 
 def _facts(database: Database) -> dict[str, str]:

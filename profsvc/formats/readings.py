@@ -36,7 +36,8 @@ _OPEN = {"open", "opentc", "opencircuit", "oc", "burnout", "tcopen", "sensoropen
 _BEYOND = {"ol", "over", "overload", "overrange", "outofrange", "under", "underrange", "hi", "lo"}
 # Their zero is not that of degC.
 SHIFTS = {"degF": -32.0, "F": -32.0, "fahrenheit": -32.0, "K": ABSOLUTE_ZERO, "degK": ABSOLUTE_ZERO, "kelvin": -273.15}
-NO_UNIT = "the file names no unit: values are as printed"
+AS_PRINTED = "values are as printed"
+NO_UNIT = f"the file names no unit: {AS_PRINTED}"
 
 _BRACKETS = re.compile(r"(.*?)\s*[(\[]\s*([^()\[\]]*?)\s*[)\]]\s*", re.DOTALL)
 # Power (mW) avg, power_usage (W)/mean, GPU Pwr(W) (API)
@@ -59,10 +60,11 @@ _SUFFIXES = {"w": "W", "kw": "kW", "mw": "mW", "uw": "uW", "v": "V", "mv": "mV",
 _SUFFIXES |= {"j": "J", "mj": "mJ", "uj": "uJ", "kj": "kJ", "wh": "Wh", "kwh": "kWh", "c": "degC", "degc": "degC"}
 _SUFFIXES |= {"f": "degF", "degf": "degF", "k": "K", "hz": "Hz", "s": "s", "ms": "ms", "us": "us", "ns": "ns"}
 _STEMS = {
-    "power": ("power", "watt", "pwr"),
-    "energy": ("energy",),
-    "voltage": ("volt",),
-    "current": ("curr", "amp"),
+    "power": ("power", "watt", "pwr", "consum", "draw", "leistung", "verbrauch", "puissance", "potencia"),
+    "energy": ("energ", "consum", "verbrauch"),
+    "voltage": ("volt", "spannung", "tension"),
+    "current": ("curr", "amp", "strom"),
+    "memory": ("mem", "ram", "alloc"),
     "temperature": ("temp", "thermo"),
     "frequency": ("freq",),
     "time": ("time", "elapsed", "epoch"),
@@ -186,6 +188,8 @@ def channel(name: str, printed: str | None) -> Channel:
 def labelled(label: str) -> Channel:
     """Return the channel of a column from its label alone."""
     one = channel(*split_label(label))
+    if one.unit == UNKNOWN and len(label) <= LONGEST_LABEL and (found := _BRACKETS.fullmatch(label.strip())):
+        one = replace(one, note=f"its unit {found[2][:TEXT_SHOWN]!r} is not known: {AS_PRINTED}") if found[2] else one
     is_limit = (
         one.unit != UNKNOWN and len(label) <= LONGEST_LABEL and _LIMITS & {*map(str.lower, _PARTS.findall(label))}
     )

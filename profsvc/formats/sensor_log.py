@@ -27,6 +27,7 @@ CHUNK_ROWS = 1 << 15
 CHUNK_CELLS = 1 << 19
 MOST_COLUMNS = 2_000
 NO_GPU = -1
+UNTIMED = "the log has no time, so no energy and no phases come of it; record it with one"
 OTHERS = "; of a log that another program wrote, say what the columns are: --column 'NAME=time:mdy' (dmy, ymd, s, ms)"
 
 Rows = list[Sequence[str]]
@@ -166,7 +167,7 @@ class Log:
             self._above = cells[self._width - 1]
 
     def _is_whole(self, cell: str) -> bool:
-        """Tell whether the last cell of a line without an end is not empty, and has the unit of the one above it."""
+        """Tell whether the last cell of a line without an end is there, and has the unit of the one above it."""
         last, above = (text.strip().lstrip("0123456789.+-") for text in (cell, self._above))
         return bool(cell.strip()) and (last == above or not self._above)
 
@@ -367,8 +368,7 @@ class Log:
         """Hand on the rest, and the table of sensors; refuse a file of which not a single row could be read."""
         yield self.batch()
         found = {"tool": self.tool, **facts, "encoding": encoding, "readings": str(self.rows), **self.facts}
-        if self.clock.kind:
-            found["clock"] = self.clock.kind
+        found |= {"clock": self.clock.kind} if self.clock.kind else {}
         if gpus := {key for *_, key in self.sensors.channels if key != NO_GPU}:
             found["gpus"] = str(len(gpus))
         if self.duplicates:
@@ -380,6 +380,8 @@ class Log:
             )
         if not self.sensors.readings:
             message = message or "no readings: the file holds no row below its header; record the log again"
+        if not self.clock.kind and self.sensors.readings and "elapsed" not in [c.role for c in self.columns]:
+            message = f"{message}; {UNTIMED}" if message else UNTIMED
         yield self.ledger.batch(self.sensors.table(), found, message)
 
 

@@ -165,7 +165,13 @@ def _layout(sign: str, cells: list[str]) -> Layout | None:
     return Layout(sign, tuple(cells), times, tuple(places), _channels(named, places), turns=candidates(named, clocks))
 
 
-def _is_ordinal(cell: str) -> bool:
+def is_clock(cell: str) -> bool:
+    """Tell whether the name of a column is that of a date or a time."""
+    return _word(_ZONE.sub("", split_label(cell)[0])) in DATES | CLOCKS | STAMPS
+
+
+def is_ordinal(cell: str) -> bool:
+    """Tell whether the name of a column is that of a number that counts the rows."""
     return cell == "#" or _word(cell) in ORDINALS
 
 
