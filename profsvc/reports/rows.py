@@ -2,8 +2,8 @@
 
 A cut result says so in every format that has a place for it. What a person reads (table, md) shows characters that
 would act on a terminal or turn the order of the text as escapes. csv follows RFC 4180, and a text that a spreadsheet
-would take for a formula, one that begins with ``= + - @``, a tab, a carriage return or NUL and is not a number, gets a
-``'`` in front; json, ndjson and parquet hold every text as it came.
+would take for a formula, one that begins with ``= + - @``, behind spaces or full-width too, with a tab, a carriage
+return or NUL, and is not a number, gets a ``'`` in front; json, ndjson and parquet hold every text as it came.
 """
 
 import csv
@@ -11,6 +11,7 @@ import io
 import json
 import math
 import re
+import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -22,6 +23,10 @@ from profsvc.errors import UsageError
 
 FORMATS = ("table", "csv", "json", "ndjson", "md", "parquet")
 FORMULA = ("=", "+", "-", "@", "\t", "\r", "\0")
+UNSEEN = {"\u00ad", "\u180e", "\ufeff", *map(chr, range(32)), *map(chr, range(0x200B, 0x2010))} | {
+    *map(chr, range(0x202A, 0x202F)),
+    *map(chr, range(0x2060, 0x2070)),
+}
 SIGNED = re.compile(r"[+-](?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 MARKDOWN = str.maketrans(
     {"&": "&amp;", "<": "&lt;", ">": "&gt;"} | {sign: f"\\{sign}" for sign in ("\\", "|", "`", "*", "[", "]")}
@@ -121,13 +126,25 @@ def _table(columns: Sequence[str], rows: Sequence[Row], width: int | None) -> st
 def field(value: Any, raw: bool = False) -> Any:
     """Return a value as a field of CSV that no spreadsheet takes for a formula, unless it is wanted ``raw``.
 
-    >>> field("=1+1"), field("-1.5"), field("=1+1", raw=True)
-    ("'=1+1", '-1.5', '=1+1')
+    >>> field("=1+1"), field("-1.5"), field("=1+1", raw=True), field(" \\uff1d1+1") == "' \\uff1d1+1"
+    ("'=1+1", '-1.5', '=1+1', True)
     """
     value = plain(value)
-    if not raw and isinstance(value, str) and value.startswith(FORMULA) and not SIGNED.fullmatch(value):
+    if not raw and isinstance(value, str) and _is_formula(value):
         return f"'{value}"
     return value
+
+
+def _is_formula(text: str) -> bool:
+    """Tell whether a spreadsheet may run a text: spaces, ends of lines and what is not seen do not hide its sign."""
+    if text.startswith(FORMULA[4:]):
+        return True
+    if text.isascii() and text[:1].isalnum():
+        return False
+    first = next((at for at, sign in enumerate(text) if not sign.isspace() and sign not in UNSEEN), len(text))
+    seen = text[first:]
+    # Full-width and small signs are signs too.
+    return unicodedata.normalize("NFKC", seen[:1]).startswith(FORMULA[:4]) and not SIGNED.fullmatch(seen.rstrip())
 
 
 class Lines:

@@ -13,7 +13,7 @@ from sqlalchemy import URL, Connection, Engine, NullPool, create_engine, event, 
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 
 from profsvc.errors import NoSpaceError, ServiceError, StoreBusyError, UsageError
-from profsvc.store import locks, server
+from profsvc.store import locks, rights, server
 
 BUSY_SECONDS = 10
 COMMIT_SECONDS = 60  # how long a writer waits at its end for those who still read what was before
@@ -159,6 +159,7 @@ def make_engine(url: URL) -> Engine:
         raise ServiceError(f"the database driver is missing ({error}); run: pip install 'profsvc[postgres]'") from None
     if sqlite3.sqlite_version_info < OLDEST_SQLITE:
         raise ServiceError(f"SQLite {sqlite3.sqlite_version} is too old; profsvc needs 3.37 or newer")
+    event.listen(engine, "do_connect", rights.before_connect)
     event.listen(engine, "connect", _on_connect)
     event.listen(engine, "begin", _on_begin)
     return engine

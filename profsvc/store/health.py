@@ -16,7 +16,7 @@ from profsvc.store import kept, sandbox, upkeep
 from profsvc.store.engine import LOCAL, file_of, file_system, journal_of, plain_errors, reading, wal_is_safe
 from profsvc.store.finished import unfinished
 from profsvc.store.kept import Files
-from profsvc.store.migrate import head, state
+from profsvc.store.migrate import check_views, head, state
 
 OLDEST_POSTGRES = 15
 BIG_LOG_BYTES = 64 << 20
@@ -134,7 +134,9 @@ def _schema(engine: Engine, _files: Files) -> Iterator[Check]:
 
 
 def _sql(engine: Engine, _files: Files) -> Iterator[Check]:
-    """Ask as a user does: the schema may be right, and yet no SQL be answered."""
+    """Ask as a user does: the schema may be right, and yet no SQL be answered, or a view lack its tables."""
+    with reading(engine) as connection:
+        check_views(connection)
     sandbox.query(engine, "SELECT count(*) FROM v1_runs")
     yield Check("sql", "ok", "a question of a user is answered")
 

@@ -1,6 +1,7 @@
 """Locks between our own processes: they queue on a file, and the kernel frees what a dead one held."""
 
 import logging
+import os
 import threading
 import time
 from collections.abc import Iterator
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from profsvc.errors import ServiceError, StoreBusyError
+from profsvc.store.rights import OWN
 
 fcntl: Any
 try:
@@ -34,7 +36,7 @@ def held(path: Path, what: str, *, shared: bool = False, seconds: float | None =
         yield
         return
     try:
-        file = path.open("ab")
+        file = os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, OWN), "ab")
     except OSError as error:
         raise ServiceError(f"{path} cannot be made: {error.strerror}; check the folder, its disk and rights") from None
     try:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection, Engine, inspect, text
+from sqlalchemy.exc import DBAPIError
 
 from profsvc.errors import ServiceError, StoreVersionError
 from profsvc.store import server
@@ -25,6 +26,7 @@ from profsvc.store.engine import (
 )
 from profsvc.store.names import Names
 from profsvc.store.reader_role import grant
+from profsvc.store.rights import own
 from profsvc.store.views import VIEWS, check_counters, comments, sql_of
 
 _UNCHECKED = """
@@ -174,6 +176,7 @@ def _copy(engine: Engine, revision: str) -> Path:
     file = file_of(engine)
     names = (f"{file}.before-{revision}" + (f"-{n}" if n > 1 else "") for n in range(1, 1000))
     target = next(path for path in map(Path, names) if not path.exists())
+    own(target)
     with plain_errors(engine), engine.connect() as connection:
         driver: Any = connection.connection.driver_connection
         driver.execute("VACUUM INTO ?", (str(target),))
@@ -230,6 +233,19 @@ def refresh_views(engine: Engine, counters: Iterable[str] | None = None) -> None
     server.repeated(engine, lambda: _make_views(engine, dict(meanings), wanted))
 
 
+def check_views(connection: Connection) -> None:
+    """Raise `StoreVersionError` if a view does not answer: SQLite makes views of tables that are not there."""
+    for view in VIEWS:
+        try:
+            connection.exec_driver_sql(f"SELECT * FROM {view} LIMIT 0")
+        except DBAPIError as error:
+            raise StoreVersionError(
+                f"{address(connection.engine)} says that its schema is {head()}, but {view} does not answer "
+                f"({' '.join(str(error.orig).split())}): it was made or changed by something else than the profsvc of "
+                "its schema; restore it from a backup, or give a new --store and upload the files again"
+            ) from None
+
+
 def _meanings(counters: Iterable[str] | None) -> tuple[tuple[str, str], ...]:
     """Return every counter of the views with what it means, by default those of the program."""
     from profsvc import specs
@@ -252,6 +268,7 @@ def _make_views(engine: Engine, meanings: Mapping[str, str], wanted: str) -> Non
         if file_of(engine) is None:
             _run(connection, ";\n".join(comments(meanings)))
             grant(connection)
+        check_views(connection)
         connection.execute(text("INSERT INTO facts (name, value) VALUES ('views', :wanted)"), {"wanted": wanted})
 
 

@@ -12,7 +12,9 @@ _WHAT = (
     ("project", "text", "s.project", "project that it is about; null for all"),
 )
 _ENDED = "when it ended"
-_STATES = "running, waiting for another try, done or failed"
+_STATES = "running, lost (its scheduler ended before it did), waiting for another try, done or failed"
+# Who was killed ends nothing: its lease tells.
+_STATE = "CASE WHEN t.state = 'running' AND t.lease_until < {now} THEN 'lost' ELSE t.state END"
 
 SHAPES: dict[str, Shape] = {
     "v1_schedules": Shape(
@@ -30,7 +32,7 @@ SHAPES: dict[str, Shape] = {
             ("last_due_at", "text", "t.due_at", "when it was due last, UTC; null before the first time"),
             ("last_started_at", "text", "t.started_at", "when that was begun"),
             ("last_ended_at", "text", "t.ended_at", _ENDED),
-            ("last_state", "text", "t.state", _STATES),
+            ("last_state", "text", _STATE, _STATES),
             ("last_attempts", "int", "t.attempts", "how often it was tried"),
             ("last_message", "text", "t.message", "what came of it, or why it failed"),
             (
@@ -56,7 +58,7 @@ SHAPES: dict[str, Shape] = {
             ("heartbeat_at", "text", "t.heartbeat_at", "when its owner was last known to live"),
             ("lease_until", "text", "t.lease_until", "until then it is nobody else's; null once it has ended"),
             ("ended_at", "text", "t.ended_at", _ENDED),
-            ("state", "text", "t.state", _STATES),
+            ("state", "text", _STATE, _STATES),
             ("message", "text", "t.message", "what came of it, or why it failed"),
             (
                 "deliveries",

@@ -17,6 +17,7 @@ from profsvc.store.belonging import now
 from profsvc.store.engine import explained, file_of, plain_errors, reading, turn, writing
 from profsvc.store.finished import unfinished
 from profsvc.store.kept import Files
+from profsvc.store.rights import own
 from profsvc.store.schema import metadata
 from profsvc.store.staging import left_over
 
@@ -133,6 +134,7 @@ def _arriving_at(target: Path) -> Iterator[Path]:
     part = Path(f"{target}.part")
     try:
         part.unlink(missing_ok=True)
+        own(part)
         yield part
         with part.open("rb+") as file:
             os.fsync(file.fileno())

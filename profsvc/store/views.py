@@ -31,6 +31,7 @@ SPELLED: Mapping[str, Mapping[str, str]] = {
     "sqlite": {
         "json_object": "json_group_object(t.key, t.value)",
         "point": "instr(e.value, '.')",
+        "now": "strftime('%Y-%m-%dT%H:%M:%SZ', 'now')",
         "cells": """json_each('["' || replace(t.texts, ' ', '","') || '"]') e""",
     },
     "postgresql": {
@@ -39,6 +40,7 @@ SPELLED: Mapping[str, Mapping[str, str]] = {
             " ',' ORDER BY t.key), '') || '}'"
         ),
         "point": "strpos(e.value, '.')",
+        "now": """to_char(timezone('UTC', now()), 'YYYY-MM-DD"T"HH24:MI:SS"Z"')""",
         "cells": (
             "LATERAL (SELECT x.value, x.number - 1 AS key"
             " FROM unnest(string_to_array(t.texts, ' ')) WITH ORDINALITY x(value, number)) e"

@@ -100,12 +100,17 @@ def test_an_unknown_form_lists_the_known(form):
         render(COLUMNS, ROWS, form)
 
 
-@pytest.mark.parametrize("text", ["=1+1", "+a", "-a", "@x", "\t1", "\r=1", "\0", "=", "-", "+1,5"])
+# Spreadsheets pass over what stands before the sign, and know other signs as well.
+HIDDEN = [" =1", "\n=1", "\u00a0=1", " \n\u3000@x", "\ufeff=1", "\u200b=1", "\uff1d1+1", " \uff0b1+x", "\ufe66x"]
+HIDDEN += ["\uff20x", "\uff0dx", "\x0b=1", "\u200e=1"]
+
+
+@pytest.mark.parametrize("text", ["=1+1", "+a", "-a", "@x", "\t1", "\r=1", "\0", "=", "-", "+1,5", *HIDDEN])
 def test_csv_disarms_formulas(text):
     assert read_csv(str(render([text], [{text: text}], "csv"))) == [[f"'{text}"], [f"'{text}"]]
 
 
-@pytest.mark.parametrize("text", ["-1.5", "+2", "-1e-3", "1=1", " =1", "a-b", ""])
+@pytest.mark.parametrize("text", ["-1.5", "+2", "-1e-3", "1=1", " -1.5 ", "\n a", "a-b", " ", ""])
 def test_csv_leaves_numbers_and_other_texts(text):
     assert read_csv(str(render(["a", "b"], [{"a": text, "b": -1.5}], "csv")))[1] == [text, "-1.5"]
 

@@ -209,7 +209,7 @@ def test_who_lost_the_slot_sends_nothing_more(house, clock, done, monkeypatch) -
     monkeypatch.setitem(kinds.KINDS, "note", kinds.KINDS["note"]._replace(work=slow))
     assert worked(house) == "lost"
     (slot,) = slots(house)
-    assert (slot["owner"], slot["state"], slot["deliveries"]) == ("b", "running", "{}")
+    assert (slot["owner"], slot["ended_at"], slot["deliveries"]) == ("b", None, "{}")
 
 
 def test_a_schedule_is_run_when_somebody_asks(house, done) -> None:

@@ -1,4 +1,5 @@
 import gc
+import os
 import shutil
 import sqlite3
 import time
@@ -18,7 +19,8 @@ from sqlalchemy import Engine, create_mock_engine, event, text
 from profsvc import specs, store
 from profsvc.errors import DomainError, ServiceError, StoreBusyError, StoreVersionError
 from profsvc.store import migrate, server
-from profsvc.store.engine import file_of, reading
+from profsvc.store.engine import file_of, reading, writing
+from profsvc.store.migrate import drop_views
 from profsvc.store.schema import metadata
 from tests.postgres import Server
 from tests.store.conftest import COUNTERS, batches, info, only_on
@@ -288,3 +290,45 @@ def test_the_names_of_all_counters_are_looked_up_together(tmp_path: Path) -> Non
     engine.dispose()
     assert len(specs.counters()) > 400
     assert 1 < sum("FROM texts" in words for words in sent) < 10
+
+
+@only_on("sqlite", "Postgres makes no view of a table that is not there")
+def test_an_upgrade_that_leaves_a_view_without_its_table_fails(engine: Engine) -> None:
+    """Such as a store of a schema that was put below another one later: its number is right, its tables are not."""
+    with writing(engine) as connection:
+        drop_views(connection)
+        connection.exec_driver_sql("DROP TABLE deliveries")
+    with pytest.raises(StoreVersionError, match=r"v1_deliveries does not answer .*no such table"):
+        store.upgrade(engine, COUNTERS)
+    with pytest.raises(StoreVersionError, match="v1_deliveries does not answer"):
+        store.upgrade(engine, COUNTERS)
+
+
+@only_on("sqlite", "Postgres drops no table that a view needs")
+def test_doctor_tells_of_a_view_that_does_not_answer(engine: Engine) -> None:
+    with writing(engine) as connection:
+        connection.exec_driver_sql("DROP TABLE deliveries")
+    checks = {check.check: check for check in store.examine(engine, lambda: store.files_of(engine))}
+    assert (checks["sql"].state, "v1_deliveries does not answer" in checks["sql"].found) == ("fail", True)
+
+
+def test_what_a_store_makes_is_its_owners_alone(tmp_path: Path) -> None:
+    before = os.umask(0o022)
+    try:
+        engine = store.open_store(str(tmp_path / "new.sqlite"), COUNTERS)
+        store.write_upload(engine, info(), store.RunInfo(name="first"), batches())
+        store.backup(engine, tmp_path / "copy.sqlite")
+        engine.dispose()
+    finally:
+        os.umask(before)
+    rights = {path.name: path.stat().st_mode & 0o777 for path in tmp_path.iterdir() if path.is_file()}
+    assert {"new.sqlite", "new.sqlite.lock", "copy.sqlite"} <= rights.keys()
+    assert set(rights.values()) == {0o600}
+
+
+def test_rights_that_somebody_gave_stay(tmp_path: Path) -> None:
+    file = tmp_path / "shared.sqlite"
+    file.touch()
+    file.chmod(0o660)
+    store.open_store(str(file), COUNTERS).dispose()
+    assert file.stat().st_mode & 0o777 == 0o660

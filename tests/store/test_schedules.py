@@ -2,11 +2,12 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from sqlalchemy import Engine
+from sqlalchemy import Engine, text
 
 from profsvc import store
 from profsvc.errors import NotFoundError
 from profsvc.store import schedules
+from profsvc.store.engine import writing
 
 NOW = datetime(2026, 3, 1, 6, 0, tzinfo=UTC)
 LEASE = timedelta(minutes=5)
@@ -44,7 +45,7 @@ def test_of_many_one_takes_a_slot(engine: Engine, daily: int) -> None:
         found = list(pool.map(lambda n: take(engine, daily, f"owner {n}"), range(8)))
     (slot,) = [slot for slot in found if slot]
     (row,) = store.select(engine, "v1_slots")
-    assert (row["owner"], row["state"], row["attempts"]) == (slot.owner, "running", 1)
+    assert (row["owner"], row["ended_at"], row["attempts"]) == (slot.owner, None, 1)
     assert slot.due_at == NOW
     late = NOW + LEASE + timedelta(seconds=1)
     with ThreadPoolExecutor(8) as pool:
@@ -104,3 +105,16 @@ def test_of_the_slots_that_ended_the_newest_are_remembered(
             assert store.end_slot(engine, slot, NOW, "done", "")
     store.note_next(engine, daily, NOW)
     assert [row["slot_id"] for row in store.select(engine, "v1_slots")] == [1, 4, 5, 6]
+
+
+def test_a_slot_whose_owner_was_killed_is_lost(engine: Engine, daily: int) -> None:
+    """Whether or not somebody comes to take it over: nobody may be left, or the schedule may rest."""
+    now = datetime.now(UTC)
+    assert take(engine, daily, at=now)
+    (row,), (schedule,) = store.select(engine, "v1_slots"), store.select(engine, "v1_schedules")
+    assert (row["state"], schedule["last_state"]) == ("running", "running")
+    store.enable_schedule(engine, daily, False, now)
+    with writing(engine) as connection:
+        connection.execute(text("UPDATE slots SET lease_until = :gone"), {"gone": schedules.written(now - LEASE)})
+    (row,), (schedule,) = store.select(engine, "v1_slots"), store.select(engine, "v1_schedules")
+    assert (row["state"], schedule["last_state"]) == ("lost", "lost")

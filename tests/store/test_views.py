@@ -68,7 +68,8 @@ def test_every_column_is_explained_and_typed(engine: Engine, stored: store.Store
     assert {c: str(t) for c, t in found.dtypes.items()} == {c: DTYPES[kind] for c, kind in kinds.items()}
 
 
-OWN = {"json_object": "v1_runs", "cells": "v1_metrics", "point": "v1_metrics"}
+OWN = {"json_object": ("v1_runs",), "cells": ("v1_metrics",), "point": ("v1_metrics",)}
+OWN |= {"now": ("v1_schedules", "v1_slots")}
 
 
 @pytest.mark.parametrize("view", VIEWS)
@@ -80,7 +81,7 @@ def test_views_are_plain_sql_for_both_databases(view: str) -> None:
         for name, own in spelled.items():
             others = [other[name] for other in SPELLED.values() if other is not spelled]
             assert not any(other in text for other in others)
-            assert (own in text) == (view == OWN[name])
+            assert (own in text) == (view in OWN[name])
             text = text.replace(own, "")
         assert "{" not in text
         assert '"' not in text.replace('"ipc_sm"', "")
