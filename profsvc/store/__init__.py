@@ -37,7 +37,7 @@ from profsvc.store.deleted import (
 from profsvc.store.deliveries import Delivered, keep_delivery
 from profsvc.store.engine import address, file_of, make_engine, on_kept_connections, one_state, set_journal, url_of
 from profsvc.store.finished import OF_POWER, changes_of, unfinished
-from profsvc.store.health import Check, examine
+from profsvc.store.health import Check, examine, must_be_writable
 from profsvc.store.history import (
     criterion_of_kernel,
     durations_of_kernel,
@@ -264,6 +264,7 @@ __all__ = [
     "measured_launches",
     "metrics",
     "models",
+    "must_be_writable",
     "names_in",
     "no_kernel",
     "note_deliveries",

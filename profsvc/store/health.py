@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Engine, text
 
-from profsvc.errors import ProfsvcError, counted
+from profsvc.errors import ProfsvcError, ServiceError, counted
 from profsvc.store import kept, sandbox, upkeep
 from profsvc.store.engine import LOCAL, file_of, file_system, journal_of, plain_errors, reading, wal_is_safe
 from profsvc.store.finished import unfinished
@@ -91,11 +91,28 @@ def _place(engine: Engine, _files: Files) -> Iterator[Check]:
     else:
         fix = "put the store on a disk of this machine, or on Postgres"
         yield Check("file system", "warn", f"{kind}: locks of other machines may not hold here", fix)
-    closed = [str(p) for p in (file, file.absolute().parent) if p.exists() and not os.access(p, os.W_OK)]
-    if closed:
+    if closed := _closed(file, file.absolute().parent):
         yield Check("rights", "fail", f"cannot be written: {', '.join(closed)}", f"chmod u+w {' '.join(closed)}")
     else:
         yield Check("rights", "ok", "the store and its folder can be written")
+
+
+def _closed(*paths: Path) -> list[str]:
+    return [str(path) for path in paths if path.exists() and not os.access(path, os.W_OK)]
+
+
+def must_be_writable(engine: Engine, files: Files) -> None:
+    """Raise `ServiceError` where the store or its kept bytes can only be read, or too little of their disk is free."""
+    file = file_of(engine)
+    places = [] if file is None else [file, file.absolute().parent]
+    if closed := _closed(*places, *((files.folder, files.spool) if files.keep else ())):
+        raise ServiceError(f"cannot be written: {', '.join(closed)}; check the disk and your rights to it")
+    if file is None:
+        with reading(engine) as connection:
+            query = "SELECT pg_is_in_recovery() OR current_setting('default_transaction_read_only') = 'on'"
+            if connection.exec_driver_sql(query).scalar_one():
+                raise ServiceError("the server only reads, as a standby does; use the primary one")
+    kept.spool_of(files)
 
 
 def _room(engine: Engine, files: Files) -> Iterator[Check]:

@@ -35,7 +35,7 @@ def _checks(site: Site) -> dict[str, str]:
     except ProfsvcError as error:
         checks["store"] = checks["schema"] = error.code()
     try:
-        store.spool_of(site.files)
+        store.must_be_writable(site.engine, site.files)
     except ProfsvcError as error:
         checks["disk"] = error.code()
     if site.receiving.inside >= site.receiving.most or site.reading.is_full(site.limits.full_seconds):

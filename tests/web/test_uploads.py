@@ -2,15 +2,18 @@
 
 import hashlib
 import json
+import os
 import shutil
+import subprocess
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
 from profsvc import pipeline, store
-from profsvc.web.site import Limits
+from profsvc.web.site import Limits, Site
 from tests.web.conftest import SMI, error_of, running
 
 
@@ -225,3 +228,23 @@ def test_a_file_is_stored_as_of_when_it_was_measured(service, profile):
     assert run["started_at"] == row["received_at"] == "2026-10-24T03:00:00Z"
     wrong = service.upload(profile, run="new", at="2999-01-01")
     assert (wrong.status_code, "between 1970 and now" in wrong.text) == (400, True)
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root mounts a disk")
+def test_a_store_that_can_only_be_read_answers_and_says_that_it_takes_nothing(engine, profile, tmp_path):
+    place = Path(str(engine.url.database)).parent
+    with running(Site(engine, store.files_of(engine, free_bytes=1))) as service:
+        assert service.upload(profile, run="a").status_code == 201
+        mounted = [["mount", "--bind", place, place], ["mount", "-o", "remount,ro,bind", place]]
+        if any(subprocess.run(command, capture_output=True, check=False).returncode for command in mounted):
+            pytest.skip("no file system can be mounted here")
+        try:
+            ready = service.get("/readyz")
+            assert (ready.status_code, ready.json()["checks"]["disk"]) == (503, "service")
+            assert len(service.ok("/v1/runs")["rows"]) == 1
+            refused = service.upload(profile, run="b")
+            assert (refused.status_code, "Read-only" in refused.text) == (503, True)
+            assert str(place) not in refused.text
+        finally:
+            subprocess.run(["umount", "-l", place], check=True)
+        assert service.get("/readyz").status_code == 200
