@@ -4,8 +4,8 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from profsvc.reports.ratios import factor, times
 from profsvc.reports.rows import render, visible
-from profsvc.reports.text import times
 
 Row = Mapping[str, Any]
 HEADS = (
@@ -74,7 +74,7 @@ def _cells(row: Row) -> Iterable[Any]:
         yield from ("too few", *[""] * (len(HEADS) - 4), row["regressions"], "")
         return
     yield _two(row["rank_correlation"])
-    yield f"x{row['median_factor']:.2f}"
+    yield factor(row["median_factor"])
     yield f"{100 * (_factor(row['bias']) - 1):+.0f} %"
     yield "/".join(f"{100 * row[f'within_{share}']:.0f}" for share in (10, 25, 50))
     ends = row["slope_low"], row["slope_high"]
@@ -84,7 +84,7 @@ def _cells(row: Row) -> Iterable[Any]:
     yield f"{100 * row['passed']:.0f} %"
     yield "" if row["median_share"] is None else f"{100 * row['median_share']:.0f} %"
     yield row["regressions"]
-    yield f"{times(row['constant'])}: x{_factor(row['constant_log_error']):.2f}"
+    yield f"{times(row['constant'])}: {factor(_factor(row['constant_log_error']))}"
 
 
 def _two(value: float | None) -> str:

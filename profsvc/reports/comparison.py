@@ -5,8 +5,9 @@ from typing import Any
 
 from profsvc.analysis.outcomes import REGRESSION
 from profsvc.reports.model_text import interval
+from profsvc.reports.ratios import times
 from profsvc.reports.rows import render, visible
-from profsvc.reports.text import NOT_ALL, bounded, middle, several, times
+from profsvc.reports.text import NOT_ALL, bounded, middle, several
 
 HEADS = {
     "kernel": "kernel", "before": "before us", "after": "after us", "speedup": "speedup", "predicted": "predicted",

@@ -12,6 +12,7 @@ from profsvc.reports import figures, launch_points
 from profsvc.reports.figures import shown
 from profsvc.reports.launch_points import MARKS
 from profsvc.reports.power_plots import DARK, LIGHT
+from profsvc.reports.ratios import factor
 
 Row = Mapping[str, Any]
 Plot = Mapping[str, Any]
@@ -66,7 +67,7 @@ def _series(
     said = next((row for row in scores if row["source"] == source and row["criterion"] == "overall"), None)
     words = f"\u2009{shown(source, 24)}, {len(own)} pairs"
     if said is not None and said["median_factor"] is not None:
-        words += f", half of them within x{said['median_factor']:.2f}"
+        words += f", half of them within {factor(said['median_factor'])}"
     x, y = ([row[name] for row in own] for name in ("predicted", "achieved"))
     colour = theme["lines"][number % len(theme["lines"])]
     axes.plot(x, y, MARKS[number % len(MARKS)], color=colour, markersize=5.5, markeredgecolor=theme["back"],

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 from profsvc.analysis.night import OPEN
 from profsvc.analysis.outcomes import NO_CHANGE, REGRESSION, outcomes
 from profsvc.errors import counted
+from profsvc.reports.ratios import times
 from profsvc.reports.rows import cell, visible
 
 Row = Mapping[str, Any]
@@ -191,7 +192,7 @@ def _predictions(document: Row) -> Part:
     rows = [
         (
             short(one["kernel_after"]), str(one["source"]), str(one["criterion"]).replace("_", " "),
-            f"{one['predicted']:.2f}x", f"{one['achieved']:.2f}x", came_true(one),
+            times(one["predicted"]), times(one["achieved"]), came_true(one),
         )
         for one in sorted(known, key=lambda one: -abs(one["achieved"] - 1))[:FEW]
     ]  # fmt: skip

@@ -6,8 +6,9 @@ from typing import Any
 
 from profsvc.errors import counted
 from profsvc.reports.kernel_names import labelled
+from profsvc.reports.ratios import times
 from profsvc.reports.rows import cell
-from profsvc.reports.text import KERNELS, bounded, cut, times
+from profsvc.reports.text import KERNELS, bounded, cut
 
 STYLE = """
 :root { color-scheme: light dark; --ink: #1b1f24; --soft: #57606a; --line: #d0d7de; --fill: #0969da; --back: #fff; }

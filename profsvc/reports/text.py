@@ -6,6 +6,7 @@ from typing import Any
 from profsvc.errors import counted
 from profsvc.reports.kernel_names import labelled
 from profsvc.reports.launch_models import of_models
+from profsvc.reports.ratios import times
 from profsvc.reports.rows import cell, render, visible
 from profsvc.reports.trace_text import traces
 
@@ -76,15 +77,6 @@ def bar(value: float | None) -> str:
         return " " * BAR
     full = round(max(0.0, min(1.0, value)) * BAR)
     return "█" * full + "·" * (BAR - full)
-
-
-def times(value: float | None) -> str:
-    """Write a speedup.
-
-    >>> times(1.234), times(None), times(123.4)
-    ('1.23x', '', '123x')
-    """
-    return "" if value is None else f"{value:.2f}x" if value < 100 else f"{value:.0f}x"
 
 
 def bounded(speedup: float | None, flags: str | None) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from textwrap import wrap
 from typing import Any
 
+from profsvc.reports.ratios import change
 from profsvc.reports.rows import cell, render, visible
 
 Row = Mapping[str, Any]
@@ -77,8 +78,8 @@ def _cells(row: Row, shown: Iterable[str], several: bool) -> Iterable[Any]:
         yield cell(low) if high - low < 0.005 * high else f"{cell(low)} to {cell(high)}"
     yield LIMITS.get(row["limited_by"], row["limited_by"] or "")
     for model in TITLES:
-        change = row[f"{model}_change"]
-        yield "" if change is None else f"{100 * change:+.0f} %"
+        own = row[f"{model}_change"]
+        yield "" if own is None else change(own)
 
 
 def _suggested(rows: Iterable[Row], limit: str | None) -> Iterable[str]:

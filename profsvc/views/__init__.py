@@ -9,6 +9,7 @@ from profsvc.analysis.advice import advice
 from profsvc.errors import NotFoundError
 from profsvc.formulas.flags import flag_mask
 from profsvc.views import kernel_means, memory_traces
+from profsvc.views.model_record import Record
 from profsvc.views.models import side_by_side
 
 if TYPE_CHECKING:
@@ -227,6 +228,7 @@ def _opened(
     whole = store.select(engine, "v1_criteria", run_id=run_id, criterion="host_sync", launch_id=None, kernel=None)
     of_run = _in_order(whole, "criterion")
     tools, opened = _tools(store.select(engine, "v1_uploads", run_id=run_id)), []
+    record = Record(engine)
     for one, pages in once(chosen, known):
         key = one["launch_id"]
         own, said = _in_order(criteria.get(key, []), "criterion"), models.get(key, [])
@@ -239,7 +241,13 @@ def _opened(
                 "potential": known.get(key),
                 "reason": None if own else _why(engine, one, tools[one["upload_id"]]),
                 "units": _in_order(useful, "quantity"),
-                "models": side_by_side(said, one["duration_ns"], known.get(key)),
+                "models": side_by_side(
+                    said,
+                    one["duration_ns"],
+                    known.get(key),
+                    one["device"],
+                    record.of(one["device"], one["kernel"], known.get(key, {}).get("bound")),
+                ),
                 "rules": [rule for page in pages for rule in rules.get(page, [])],
                 "advice": advice(own, waste, known.get(key, {}), words),
             }

@@ -8,6 +8,7 @@ from profsvc import store
 from profsvc.analysis.advice import advice
 from profsvc.analysis.kernels import Means, counters_of_means
 from profsvc.pipeline.kernels import means_of_run
+from profsvc.views.model_record import Record
 from profsvc.views.models import side_by_side
 
 if TYPE_CHECKING:
@@ -61,13 +62,15 @@ def opened(engine: "Engine", run_id: int, kernel: str, words: dict[str, Row]) ->
     if means is None:
         return []
     found, rows = results(engine, run_id), []
+    record = Record(engine)
     for one in chosen(means, kernel):
         bound, own, waste = _of(found, one["kernel"])
         said = found["v1_models"].get(one["kernel"], [])
         useful = [row for row in said if row["model"] == "useful_work"]
         bound["duration_ns"] = one["duration_ns"] = bound.get("duration_ns") or one["duration_ns"]
         rows.append({"launch": one, "criteria": own, "potential": bound or None, "units": useful, "rules": [],
-                     "models": side_by_side(said, one["duration_ns"], bound if "speedup" in bound else None),
+                     "models": side_by_side(said, one["duration_ns"], bound if "speedup" in bound else None,
+                                            one["device"], record.of(one["device"], one["kernel"], bound.get("bound"))),
                      "reason": one["why_not"], "advice": advice(own, waste, bound, words)})  # fmt: skip
     return rows
 

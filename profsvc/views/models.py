@@ -60,11 +60,18 @@ def known_of(engine: "Engine", launch: Row, counters: Mapping[str, float] | None
     return Known(table, figures, specs.memory_table(str(figures.get("key"))), measured)
 
 
-def side_by_side(rows: Sequence[Row], duration_ns: float | None, potential: Row | None) -> dict[str, Any]:
+def side_by_side(
+    rows: Sequence[Row],
+    duration_ns: float | None,
+    potential: Row | None,
+    device: str | None = None,
+    records: Mapping[str, Row] | None = None,
+) -> dict[str, Any]:
     """Put the models of one launch that answer the same question beside each other, from its rows of ``v1_models``.
 
-    ``times``, ``bounds`` and ``speedups`` hold a row a model; ``agreement`` says how far they lie apart, and is the
-    uncertainty of each; ``missing`` names the models without an answer, and why.
+    ``times``, ``bounds`` and ``speedups`` hold a row a model; the ``record`` of a time says how far the model was off
+    on other kernels of the device (`model_record.records`), None where too few are known. ``agreement`` says how far
+    the models lie apart, which does not measure their errors; ``missing`` names the models without an answer, and why.
     """
     titles = {name: model.title for name, model in specs.models().items()}
     ours = [row for row in rows if row["form"] == "consistent" and row["model"] in titles]
@@ -73,7 +80,9 @@ def side_by_side(rows: Sequence[Row], duration_ns: float | None, potential: Row 
     def value(model: str, quantity: str) -> Any:
         return known[model, quantity]["value"] if (model, quantity) in known else None
 
-    times = [{"model": m, "title": titles[m], "time_ns": t, "ratio": t / duration_ns if duration_ns else None}
+    known_records = records or {}
+    times = [{"model": m, "title": titles[m], "time_ns": t, "ratio": t / duration_ns if duration_ns else None,
+              "record": known_records.get(m)}
              for m in TIMES if (t := value(m, "time_ns")) is not None]  # fmt: skip
     bounds = [{"model": m, "title": titles[m], "bound": known[m, q]["label"]}
               for m, q in (("mwp_cwp", "case"), *((m, "bound") for m in BOUNDS)) if (m, q) in known]  # fmt: skip
@@ -89,6 +98,7 @@ def side_by_side(rows: Sequence[Row], duration_ns: float | None, potential: Row 
         "bounds": bounds,
         "speedups": [row for row in speedups if row["speedup"] is not None],
         "agreement": apart,
+        "device": device,
         "missing": missing,
         "assumed": assumed,
     }

@@ -1,7 +1,8 @@
 """How well the timing models foretell run times, on kernels of an H200 none of whose numbers they were fitted to.
 
-Run it with ``python -m tests.benchmarks.model_times``. Two sets: the captures of an H200, where they are at hand, and
-the 61 kernels of ``fixtures/held_out``. For each kernel it prints the time that Nsight Compute measured and that of
+Run it with ``python -m tests.benchmarks.model_times``. Four sets: the captures of an H200, where they are at hand, the
+61 kernels of ``fixtures/held_out``, the sweeps of few and many warps, blocks and threads of ``fixtures/sweep``, and the
+pairs of ``fixtures/mended``. For each kernel it prints the time that Nsight Compute measured and that of
 MWP-CWP, of the benefits and of the throughput model over it; then, a model and set, the geometric mean of the absolute
 error, as the sources quote theirs (5.4 % for micro-benchmarks, 13.3 % for the Merge suite, of MWP-CWP on devices
 without caches). It makes much of kernels that a model happens to hit: so the typical factor, exp(mean
@@ -145,6 +146,8 @@ def main() -> None:
     else:
         print(f"{SHARED} is absent: the 34 kernels of the capture are left out", file=sys.stderr)
     report("held out", HELD_OUT / "ncu_raw_base.csv.gz", None)
+    report("sweep", HELD_OUT.parent / "sweep" / "ncu_raw_base.csv.gz", None)
+    report("mended", HELD_OUT.parent / "mended" / "ncu_raw_base.csv.gz", None)
 
 
 if __name__ == "__main__":

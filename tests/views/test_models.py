@@ -37,10 +37,14 @@ def test_models_of_one_question_stand_beside_each_other(demo, opened):
     assert "ilp 1" in view["assumed"]
 
 
-def test_the_uncertainty_is_printed_beside_the_times(demo, opened):
+def test_the_agreement_of_models_is_not_called_their_uncertainty(demo, opened):
     page = text.launches(views.launch(demo, "h200", SAXPY))
     assert "models of the time, measured 219.3 us" in page
-    assert f"the times differ by a factor of {opened['models']['agreement']['time_spread']:.2f}" in page
+    assert f"agreement: the models' times differ by x{opened['models']['agreement']['time_spread']:.2f}" in page
+    assert "uncertainty" not in page
+    for row in opened["models"]["times"]:
+        assert f"typical error x{row['record']['factor']:.2f}" in page
+    assert "other kernels limited by latency on NVIDIA H200" in page or "limited by memory on NVIDIA H200" in page
     assert "bound memory (100 % of the models say memory)" in page
     assert "assumed, as no counter tells: n_sync 0" in page
 

@@ -7,13 +7,12 @@ import numpy as np
 from profsvc.analysis.model_inputs import Values
 from profsvc.analysis.models.answer import Answer, Array
 from profsvc.analysis.models.timing import CASES
+from profsvc.analysis.potential import TRACE
 from profsvc.formulas.flags import CONSISTENT
 
 TIMES = ("mwp_cwp", "benefit", "throughput")
 BOUNDS = ("benefit", "roofline", "time_bound")
 VERDICTS = {0: "compute", 1: "memory", 2: "disputed"}
-# Below this share of the time data and arithmetic are too little for a roofline to tell what there is to gain.
-TRACE = 1e-3
 Found = Mapping[str, Sequence[Answer]]
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from profsvc import specs
 from profsvc.analysis.model_inputs import Values, arguments
 from profsvc.analysis.models.answer import Answer, Array, coded
+from profsvc.analysis.potential import TRACE
 from profsvc.formulas import benefit as of_benefit
 from profsvc.formulas import throughput as of_throughput
 from profsvc.formulas.flags import AS_PUBLISHED, CONSISTENT, Flag
@@ -71,7 +72,7 @@ def benefit(v: Values) -> list[Answer]:
         Answer("time_ns", _ns(printed.T_exec, v), "ns", printed.flags, AS_PUBLISHED),
         *(Answer(name, getattr(ours, name), "cycle") for name in parts),
         *shares,
-        Answer("speedup", np.where((chart.best < 0) | (most == 1), np.nan, 1 / (1 - most))),
+        Answer("speedup", np.where((chart.best < 0) | (most > 1 - TRACE), np.nan, 1 / (1 - most))),
         Answer("bound", coded(ours.bound), names=BOUNDS),
         Answer("best", coded(chart.best), names=BENEFITS),
     ]

@@ -10,6 +10,7 @@ from starlette.responses import Response
 from profsvc import specs, store, views
 from profsvc.errors import NotFoundError
 from profsvc.reports import model_plots as drawing
+from profsvc.reports.ratios import factor
 from profsvc.reports.rows import cell
 from profsvc.views import breakdown as parts
 from profsvc.views import model_plots
@@ -67,7 +68,9 @@ MODELS = (
 TIMES = (
     Column("title", "model"),
     Column("time_ns", "foretells", "duration", _of_model),
-    Column("ratio", "of the measured", "percent", "launch.of_measured"),
+    Column("ratio", "of the measured", "speedup", "launch.of_measured"),
+    Column("typical", "typical error"),
+    Column("kernels", "over other kernels"),
 )
 BOUNDS = (Column("title", "model"), Column("bound", "limited by"))
 SPEEDUPS = (Column("title", "model"), Column("speedup", "speedup", "speedup", _of_model))
@@ -129,9 +132,20 @@ def _page(request: Request, run: dict[str, Any], one: dict[str, Any], links: Lin
         criteria=criteria_rows(one["criteria"], one["of_run"]), units=_units(one),
         rules=_rules(one["rules"]), said=[rule for rule in one["rules"] if rule["message"]],
         parts=parts.breakdown(engine, launch_id), facts=_facts(row, where),
-        models=_models(models), beside=one.get("models"), tables=TABLES,
+        models=_models(models), beside=_beside(one.get("models")), tables=TABLES,
         figures=figures_of(request, run["run_id"], launch_id),
     )  # fmt: skip
+
+
+def _beside(found: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Return models side by side, with the record of each time in words."""
+    if found is None:
+        return None
+    rows = []
+    for row in found["times"]:
+        record = row["record"] or {"factor": None, "kernels": None, "kind": None}
+        rows.append(row | {"typical": factor(record["factor"]), "kernels": record["kernels"], "kind": record["kind"]})
+    return found | {"times": rows}
 
 
 TITLES = {"roofline": "Roofline", "benefit": "Benefit chart", "warps": "Warps on an SM", "sms": "SMs at work"}

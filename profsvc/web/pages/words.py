@@ -5,8 +5,9 @@ from typing import Any
 
 from markupsafe import Markup
 
+from profsvc.reports.ratios import times
 from profsvc.reports.rows import cell, plain, visible
-from profsvc.reports.text import middle, sign_of, times
+from profsvc.reports.text import middle, sign_of
 
 NONE = "\u2013"
 KEPT = "\n\t\u202f\u2009\xa0"
