@@ -28,6 +28,8 @@ UNKNOWN, BUSY, RESTED = -1, 0, 1
 def told(own: Measured, begin_s: Floats, end_s: Floats) -> npt.NDArray[np.int64]:
     """Return what the board says of each stretch of time: it rested, it was busy, or nothing."""
     said = np.full(len(begin_s), UNKNOWN)
+    if not len(begin_s):
+        return said
     clock = own.companions.get("clock")
     if clock is not None and clock.value.size:
         median = each(clock, begin_s, end_s, np.median)
