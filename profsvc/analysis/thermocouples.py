@@ -141,7 +141,7 @@ def _map(
         error = np.hypot(error, np.max(np.where(np.isfinite(other.value), other.error, 0.0)))
         form, notes = f"difference, {form}", (*notes, *(f"of the run taken off, {note}" for note in other.notes))
     outline, is_die, note = _outline(x, y, die)
-    edges = maps.band_edges(found.temperature_c, centred=other is not None)
+    edges = maps.band_edges(found.temperature_c)
     die_map = DieMap(
         found.grid_x_mm, found.grid_y_mm, found.temperature_c, edges, tuple(map(str, run.sensors["name"])), x, y, shown,
         float(found.hot_c), float(found.hot_x_mm), float(found.hot_y_mm), other is not None, outline, is_die,

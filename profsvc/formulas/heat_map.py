@@ -226,7 +226,7 @@ def difference_map(
     return HeatMap(X, Y, difference, *_hottest(X, Y, difference), np.asarray(found, dtype=np.int8), flags)
 
 
-def band_edges(temperature_c: ArrayLike, bands: int = BANDS, *, centred: bool = False) -> Array:
+def band_edges(temperature_c: ArrayLike, bands: int = BANDS) -> Array:
     r"""Edges of the colour bands of a map: round numbers that cover it.
 
     .. math:: e_k = s k, \quad s \in \{1, 2, 2.5, 5\} \cdot 10^n \text{ the least with at most the bands asked for}
@@ -235,8 +235,7 @@ def band_edges(temperature_c: ArrayLike, bands: int = BANDS, *, centred: bool = 
 
     Args:
         temperature_c: Temperatures or differences [degC]; NaN is left out.
-        bands: Most bands, 2 or more; with ``centred`` one or two more.
-        centred: As many bands below 0 as above, for differences.
+        bands: Most bands, 2 or more.
 
     Returns: the edges, ascending; none where no temperature is known.
 
@@ -247,8 +246,8 @@ def band_edges(temperature_c: ArrayLike, bands: int = BANDS, *, centred: bool = 
 
     >>> band_edges([61.3, 70.2]).tolist()
     [61.0, 62.0, 63.0, 64.0, 65.0, 66.0, 67.0, 68.0, 69.0, 70.0, 71.0]
-    >>> band_edges([-1.0, 4.2], 6, centred=True).tolist()
-    [-6.0, -4.0, -2.0, 0.0, 2.0, 4.0, 6.0]
+    >>> band_edges([-1.0, 4.2], 6).tolist()
+    [-1.0, 0.0, 1.0, 2.0, 3.0, 4.0, 5.0]
     """
     if bands < 2:
         raise ValueError(f"bands is {bands}; allowed: 2 or more")
@@ -257,9 +256,6 @@ def band_edges(temperature_c: ArrayLike, bands: int = BANDS, *, centred: bool = 
     if not T.size:
         return np.empty(0)
     low, high = float(T.min()), float(T.max())
-    if centred:
-        high = max(abs(low), abs(high))
-        low = -high
     if high - low < SAME_PLACE_MM:
         low, high = low - 0.5, high + 0.5
     exponent = np.floor(np.log10((high - low) / bands))

@@ -57,7 +57,8 @@ def data(die_map: DieMap, title: str) -> dict[str, Any]:
 def picture(die_map: DieMap, title: str, form: str = "svg", *, dark: bool = False) -> bytes:
     """Return the map as a picture: bands of colour over the frame, sensors with what they read, the hot spot.
 
-    A difference has as many bands below 0 as above.
+    A difference with both signs has the colours of warming and cooling, as strong for one kelvin on both sides; one of a
+    single sign has all shades of a map.
     """
     theme = DARK if dark else LIGHT
 
@@ -69,10 +70,9 @@ def picture(die_map: DieMap, title: str, form: str = "svg", *, dark: bool = Fals
 
 def _draw(figure: Any, die_map: DieMap, title: str, theme: Mapping[str, str]) -> None:
     axes = figure.add_subplot(facecolor=theme["back"])
-    colours = theme["difference" if die_map.difference else "map"]
     filled = axes.contourf(
         die_map.grid_x_mm, die_map.grid_y_mm, np.ma.masked_invalid(die_map.temperature_c),
-        levels=die_map.edges_c, cmap=colours,
+        levels=die_map.edges_c, **_colours(die_map, theme),
     )  # fmt: skip
     bar = figure.colorbar(filled, ax=axes, ticks=die_map.edges_c, shrink=0.9)
     bar.ax.set_title(unit(die_map), color=theme["ink"], fontsize=9)
@@ -90,6 +90,14 @@ def _draw(figure: Any, die_map: DieMap, title: str, theme: Mapping[str, str]) ->
     axes.tick_params(colors=theme["ink"], labelsize=8)
     for side in axes.spines.values():
         side.set_visible(False)
+
+
+def _colours(die_map: DieMap, theme: Mapping[str, str]) -> dict[str, Any]:
+    edges = die_map.edges_c
+    if not (die_map.difference and edges.size and edges[0] < 0 < edges[-1]):
+        return {"cmap": theme["map"]}
+    most = float(np.abs(edges).max())
+    return {"cmap": theme["difference"], "vmin": -most, "vmax": most}
 
 
 def _frame(axes: Any, die_map: DieMap, theme: Mapping[str, str]) -> None:

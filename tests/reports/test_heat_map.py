@@ -1,6 +1,7 @@
 """Pictures of heat maps: what they show, what hostile strings do in them, and the way there from a log."""
 
 import json
+import re
 import xml.etree.ElementTree as ET
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -27,7 +28,7 @@ def die_map(names: tuple[str, ...] = ("T0", "T1", "T2", "T3"), *, difference: bo
     T = T - 63 if difference else T
     found = maps.heat_map(x, y, T, np.linspace(2, 10, 9), np.linspace(2, 10, 9))
     made = DieMap(
-        found.grid_x_mm, found.grid_y_mm, found.temperature_c, maps.band_edges(T, centred=difference), names, x, y, T,
+        found.grid_x_mm, found.grid_y_mm, found.temperature_c, maps.band_edges(T), names, x, y, T,
         float(found.hot_c), float(found.hot_x_mm), float(found.hot_y_mm), difference,
         np.array([(0.0, 0), (12, 0), (12, 12), (0, 12)]), True, (),
     )  # fmt: skip
@@ -65,9 +66,20 @@ def test_light_and_dark_differ_and_are_what_they_say(difference):
     assert report.LIGHT["back"].encode() in light
 
 
-def test_a_difference_is_centred_and_a_map_is_covered():
-    edges = die_map(difference=True).edges_c
-    assert edges[0] == -edges[-1]
+def colours(made: DieMap) -> set[str]:
+    svg = report.picture(made, "", "svg").decode()
+    return set(re.findall(r"fill: (#[0-9a-f]{6})", svg[svg.index("QuadContourSet") :].split("</g>")[0]))
+
+
+def test_a_difference_of_one_sign_has_the_shades_of_a_map_and_of_two_signs_those_of_its_bands():
+    warmed = die_map()._replace(difference=True)
+    assert colours(warmed) == colours(die_map())
+    both = die_map(difference=True)
+    assert (both.edges_c[0], both.edges_c[-1]) == (-4, 8)
+    assert len(colours(both)) == both.edges_c.size - 1
+
+
+def test_a_map_that_is_the_same_everywhere_has_a_picture():
     flat = die_map()
     flat = flat._replace(temperature_c=np.full((9, 9), 60.0), edges_c=maps.band_edges(np.full(4, 60.0)))
     assert report.picture(flat, "flat", "png")
