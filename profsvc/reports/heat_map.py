@@ -57,8 +57,8 @@ def data(die_map: DieMap, title: str) -> dict[str, Any]:
 def picture(die_map: DieMap, title: str, form: str = "svg", *, dark: bool = False) -> bytes:
     """Return the map as a picture: bands of colour over the frame, sensors with what they read, the hot spot.
 
-    A difference with both signs has the colours of warming and cooling, as strong for one kelvin on both sides; one of a
-    single sign has all shades of a map.
+    A difference with both signs has the colours of warming and cooling, as strong for a kelvin on both sides; one of
+    a single sign has all shades of a map.
     """
     theme = DARK if dark else LIGHT
 
