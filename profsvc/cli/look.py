@@ -36,7 +36,7 @@ def runs(
     only = {"project": project} if project else {}
     service = service_of(context)
     found = service.rows("runs", **only) if service else store.select(engine_of(context), "v1_runs", **only)
-    rows = sorted(found, key=lambda r: -r["run_id"])
+    rows = sorted(store.with_objects("v1_runs", found), key=lambda r: -r["run_id"])
     columns = ["run_id", "project", "name", "device", "launches", "gpu_time_ns", "started_at", "commit_id", "tags"]
     put(columns, rows, output)
     if not rows:

@@ -265,13 +265,14 @@ class Client:
         before: str | int,
         after: str | int,
         mapped: Mapping[str, str] | None = None,
-        fail_on: Sequence[str] = (),
+        fail_on: str | Sequence[str] = (),
         *,
         record: bool = False,
     ) -> dict[str, Any]:
         """Compare two runs; ``failures`` are what goes beyond ``fail_on``. ``record`` keeps what was foretold."""
         pairs = [f"{old}={new}" for old, new in (mapped or {}).items()]
-        params = {"before": before, "after": after, "map": pairs, "fail_on": list(fail_on)}
+        limits = [fail_on] if isinstance(fail_on, str) else list(fail_on)
+        params = {"before": before, "after": after, "map": pairs, "fail_on": limits}
         return self._asked("POST" if record else "GET", "/v1/compare", params)
 
     def accuracy(
@@ -292,7 +293,7 @@ class Client:
         self,
         run: str | int,
         kernel: str | None = None,
-        axes: Mapping[str, Sequence[str]] | None = None,
+        axes: Mapping[str, str | Sequence[str]] | None = None,
         device: str | None = None,
     ) -> dict[str, Any]:
         """Say what a launch would take otherwise; ``axes`` are values of sms, blocks, block_size, warps and so on."""

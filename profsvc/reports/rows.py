@@ -76,13 +76,23 @@ def visible(text: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
+def flat(value: Any) -> Any:
+    """Return ``value`` as a table holds it: an object or a list as its JSON text.
+
+    >>> flat({"branch": "main"}), flat(2.5)
+    ('{"branch": "main"}', 2.5)
+    """
+    value = plain(value)
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, dict | list) else value
+
+
 def cell(value: Any) -> str:
     """Return ``value`` as a person reads it: four significant digits, nothing for null, no character that acts.
 
     >>> cell(0.123456), cell(None), cell(1234567.0), cell(3)
     ('0.1235', '', '1234567', '3')
     """
-    value = plain(value)
+    value = flat(value)
     if value is None:
         return ""
     if isinstance(value, bool) or not isinstance(value, float):
@@ -129,7 +139,7 @@ def field(value: Any, raw: bool = False) -> Any:
     >>> field("=1+1"), field("-1.5"), field("=1+1", raw=True), field(" \\uff1d1+1") == "' \\uff1d1+1"
     ("'=1+1", '-1.5', '=1+1', True)
     """
-    value = plain(value)
+    value = flat(value)
     if not raw and isinstance(value, str) and _is_formula(value):
         return f"'{value}"
     return value
@@ -185,7 +195,7 @@ def _parquet(columns: Sequence[str], rows: Sequence[Row]) -> bytes:
         except (pyarrow.ArrowInvalid, pyarrow.ArrowTypeError):  # numbers and texts in one column
             return pyarrow.array([None if value is None else str(value) for value in values])
 
-    table = pyarrow.table({c: array([plain(r.get(c)) for r in rows]) for c in columns})
+    table = pyarrow.table({c: array([flat(r.get(c)) for r in rows]) for c in columns})
     sink = io.BytesIO()
     pyarrow.parquet.write_table(table, sink)
     return sink.getvalue()

@@ -52,7 +52,18 @@ from profsvc.store.kept import Files, files_of, keeping, kept_bytes, room_of, sp
 from profsvc.store.kernel_metrics import kernel_metrics, kernel_shapes, kernel_times
 from profsvc.store.kernel_power import mean_counters, powers_of_loads
 from profsvc.store.launch_list import LAUNCH_ORDERS, list_launches
-from profsvc.store.lists import FILTERS, MOST_ROWS, Condition, Page, key_of, kinds_of, list_view, statement_of
+from profsvc.store.lists import (
+    FILTERS,
+    JSON_COLUMNS,
+    MOST_ROWS,
+    Condition,
+    Page,
+    key_of,
+    kinds_of,
+    list_view,
+    statement_of,
+    with_objects,
+)
 from profsvc.store.load import write_upload
 from profsvc.store.memory_traces import StoredTrace, save_trace, traces_of_run
 from profsvc.store.migrate import current, head, is_current, is_ready, state, upgrade
@@ -158,6 +169,7 @@ __all__ = [
     "EVERYTHING",
     "FILTERS",
     "FLAGS",
+    "JSON_COLUMNS",
     "LAUNCH_ORDERS",
     "MOST_PREDICTIONS",
     "MOST_ROWS",
@@ -334,6 +346,7 @@ __all__ = [
     "vacuum",
     "waste",
     "wide_values",
+    "with_objects",
     "work_of_kernels",
     "write_out",
     "write_upload",

@@ -4,9 +4,10 @@ A page is found by keys where the view has a number of its own and follows it, s
 the first does; by offset otherwise. What follows a page is named by a word that only this module reads.
 """
 
+import json
 import math
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -23,6 +24,15 @@ from profsvc.store.views import KINDS
 
 MOST_ROWS = 10_000
 """Rows of a page at most."""
+JSON_COLUMNS = {
+    "v1_runs": ("tags",),
+    "v1_uploads": ("facts",),
+    "v1_devices": ("facts",),
+    "v1_reports": ("document",),
+    "v1_schedules": ("arguments", "last_deliveries"),
+    "v1_slots": ("deliveries",),
+}
+"""Columns of views that hold JSON objects as texts; SQL gives them so, everything else opens them."""
 MOST_CONDITIONS = 100
 """Conditions of one question: SQLite nests them, and gives up at 1000."""
 MOST_OFFSET = 2**53
@@ -83,6 +93,14 @@ class Page(NamedTuple):
     rows: list[dict[str, Any]]
     truncated: bool
     after: str | None
+
+
+def with_objects(view: str, rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return rows of a view with what it holds as JSON texts as objects."""
+    objects = JSON_COLUMNS.get(view, ())
+    return [
+        {**row, **{name: json.loads(row[name]) for name in objects if isinstance(row.get(name), str)}} for row in rows
+    ]
 
 
 def kinds_of(view: str) -> dict[str, str]:

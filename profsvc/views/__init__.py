@@ -70,8 +70,8 @@ def run(engine: "Engine", name: str | int, limit: int | None = LIMIT) -> dict[st
         kernel["share_pct"] = _percent(total * 1e6 / whole) if whole and total is not None else None
     whole_bound = store.select(engine, "v1_potential", run_id=run_id, launch_id=None, kernel=None)
     return {
-        "run": info,
-        "uploads": uploads,
+        "run": store.with_objects("v1_runs", [info])[0],
+        "uploads": store.with_objects("v1_uploads", uploads),
         "total_launches": info["launches"],
         "truncated": truncated,
         "kernels": kernels,
@@ -204,7 +204,8 @@ def launch(engine: "Engine", run_name: str | int, kernel: str, limit: int | None
     if means:  # launches that only a trace tells of have nothing that the mean has not
         opened = [{**one, "of_run": of_run} for one in means] + [one for one in opened if one["criteria"]]
         truncated = truncated and any(one["criteria"] for one in opened[len(means) :])
-    return {"run": store.select(engine, "v1_runs", run_id=run_id)[0], "truncated": truncated, "launches": opened}
+    info = store.with_objects("v1_runs", store.select(engine, "v1_runs", run_id=run_id))[0]
+    return {"run": info, "truncated": truncated, "launches": opened}
 
 
 def _of_id(engine: "Engine", run_id: int, launch_id: int) -> list[dict[str, Any]]:

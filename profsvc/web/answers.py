@@ -7,7 +7,7 @@ of the error's kind. Rows are ``columns``, ``rows``, ``truncated`` and ``next``.
 import hashlib
 import io
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack
 from typing import Any
 
@@ -69,9 +69,19 @@ class Streamed(StreamingResponse):
 
 
 async def streamed(
-    request: Request, form: str, query: str, values: Mapping[str, Any], name: str, *, raw: bool = False
+    request: Request,
+    form: str,
+    query: str,
+    values: Mapping[str, Any],
+    name: str,
+    *,
+    raw: bool = False,
+    objects: Collection[str] = (),
 ) -> Response:
-    """Return all rows of a query as they come. If it fails on the way, its last line says so, and it breaks off."""
+    """Return all rows of a query as they come. If it fails on the way, its last line says so, and it breaks off.
+
+    ``objects`` are columns of JSON texts whose objects are wanted.
+    """
     site = site_of(request)
     seconds = site.limits.sql_export_seconds
     async with AsyncExitStack() as sources:
@@ -81,21 +91,28 @@ async def streamed(
         asked = store.export(site.engine, query, values, seconds=seconds)
         found = await run_in_threadpool(opened.enter_context, asked)
         headers = {"content-disposition": f'attachment; filename="{name}.{form}"'}
-        chunks = _loud(_written(form, found, raw=raw), form)
+        chunks = _loud(_written(form, found, raw=raw, objects=objects), form)
         return Streamed(chunks, sources.pop_all(), media_type=FORMS[form], headers=headers)
 
 
-def _written(form: str, found: store.Rows, *, raw: bool) -> Iterator[bytes]:
+def _written(form: str, found: store.Rows, *, raw: bool, objects: Collection[str]) -> Iterator[bytes]:
     """Yield the rows as text, the names of the columns first, in pieces worth sending."""
     columns = distinct(found.columns)
     head = _text(form, columns, [], raw)
     pieces = [head]
+    places = [columns.index(name) for name in objects if name in columns]
     for part in found.chunks:
+        if places:
+            part = [_opened(row, places) for row in part]
         pieces.append(_text(form, columns, part, raw)[len(head) :])
         if sum(map(len, pieces)) >= PIECE:
             yield b"".join(pieces)
             pieces.clear()
     yield b"".join(pieces)
+
+
+def _opened(row: Sequence[Any], places: Collection[int]) -> tuple[Any, ...]:
+    return tuple(json.loads(value) if k in places and isinstance(value, str) else value for k, value in enumerate(row))
 
 
 def _text(form: str, columns: Sequence[str], part: Sequence[Any], raw: bool) -> bytes:

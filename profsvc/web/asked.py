@@ -90,6 +90,8 @@ class Asked:
         """Refuse what was given and is not known here."""
         for key, _ in self._all:
             if key not in self._taken:
+                if not self._taken:
+                    raise UsageError(f"this path takes no parameters; {key!r} is given")
                 raise UsageError(str(NotFoundError.near("parameter", key, self._taken)))
 
 

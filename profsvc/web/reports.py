@@ -18,7 +18,7 @@ from profsvc.views import findings as of_findings
 from profsvc.views import nightly
 from profsvc.web.answers import success
 from profsvc.web.asked import Asked, object_of
-from profsvc.web.routes import SUCCESS, add, asks, in_path
+from profsvc.web.routes import SUCCESS, add, asks, in_path, rows_schema
 from profsvc.web.site import Site, answered, grant_of, project_of, site_of
 
 MEDIA = {"md": "text/markdown; charset=utf-8", "html": "text/html; charset=utf-8", "txt": "text/plain; charset=utf-8"}
@@ -106,7 +106,10 @@ def _findings(request: Request) -> Response:
         limit=asked.count("limit", of_findings.LIMIT, of_findings.MOST), **only,
     )  # fmt: skip
     asked.done()
-    return success(request, found)
+    columns = [*store.VIEWS["v1_findings"][1], "label"]
+    shape = {"columns": columns, "rows": found["findings"], "next": None}
+    # ``findings`` are the rows under the name that they had before ``/v1/findings`` and this path had one shape.
+    return success(request, shape | found)
 
 
 async def finding(request: Request) -> Response:
@@ -181,7 +184,8 @@ def register(app: FastAPI) -> None:
         asks("worse", "string", "1: only regressions; 0: only improvements", enum=["0", "1"]),
         asks("limit", "integer", "so many at most", minimum=1, maximum=of_findings.MOST),
     ]
-    add(app, "/v1/findings/list", findings, "read", name="list_findings_named", takes=asked_for, tag="reports")
+    add(app, "/v1/findings/list", findings, "read", name="list_findings_named", takes=asked_for,
+        gives={"application/json": {"schema": rows_schema()}}, tag="reports")  # fmt: skip
     number = in_path("finding", "number of the finding", "1")
     add(app, "/v1/findings/{finding}", finding, "read", name="show_finding", takes=[number], tag="reports")
     add(app, "/v1/findings/{finding}", set_finding, "admin", name="set_finding", methods=["POST"], takes=[number],

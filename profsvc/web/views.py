@@ -61,10 +61,13 @@ async def _answer(request: Request, view: str, form: str) -> Response:
     said: dict[str, Any] = {"columns": columns, "order": order, "project": grant.project}
     if whole:
         query, values = store.statement_of(view, only, **said)
-        return await streamed(request, form, query, values, name, raw=raw)
+        objects = store.JSON_COLUMNS.get(view, ()) if form == "ndjson" else ()
+        return await streamed(request, form, query, values, name, raw=raw, objects=objects)
     seconds = site.limits.sql_seconds
     listed = partial(store.list_view, site.engine, view, only, limit=limit, after=after, seconds=seconds, **said)
     page = await to_thread.run_sync(listed)
+    if form != "csv":
+        page = page._replace(rows=store.with_objects(view, page.rows))
     return await to_thread.run_sync(lambda: rows(request, form, page, name, _next(request, page), raw=raw))
 
 
@@ -89,12 +92,19 @@ def _filters(view: str, meanings: dict[str, str]) -> Sequence[dict[str, Any]]:
     return [asks(column, TYPES[kinds[column]], says) for column, says in meanings.items()]
 
 
+def _columns(view: str, meanings: dict[str, str]) -> dict[str, Any]:
+    """Schema of a row: what a column holds, or null."""
+    kinds, objects = store.kinds_of(view), store.JSON_COLUMNS.get(view, ())
+    types = {column: "object" if column in objects else TYPES[kinds[column]] for column in meanings}
+    return {column: {"type": [types[column], "null"], "description": says} for column, says in meanings.items()}
+
+
 def register(app: FastAPI) -> None:
     """Add the routes of all views."""
     hows = ", ".join(f"`column__{how}` ({says})" for how, says in store.FILTERS.items() if how)
     for name, view in names().items():
         sentence, meanings = store.VIEWS[view]
-        columns = {column: {"description": says} for column, says in meanings.items()}
+        columns = _columns(view, meanings)
         takes = [*CONTROLS, *_filters(view, meanings)]
         for suffix, form in (("", "json"), *((f".{form}", form) for form in FORMS)):
             schema = rows_schema(columns) if form == "json" else {"type": "string"}

@@ -141,7 +141,7 @@ def test_json_and_ndjson_hold_every_name_as_it_came(attacked):
     assert attacked.ok("/v1/runs/1")["run"]["name"] == hostile.RUN
     rows = attacked.ok("/v1/runs", name=hostile.RUN, project=hostile.NAMES["at"])["rows"]
     assert [row["run_id"] for row in rows] == [1]
-    assert json.loads(rows[0]["tags"])[hostile.NAMES["image"]] == hostile.NAMES["crlf"]
+    assert rows[0]["tags"][hostile.NAMES["image"]] == hostile.NAMES["crlf"]
     raw = attacked.get("/v1/launches.csv", columns="kernel", formula="raw", upload_id=1).text
     assert raw.split("\n", 1)[1].startswith(hostile.NAMES["script"].replace('"', '""').join('""'))
 

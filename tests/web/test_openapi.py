@@ -66,3 +66,11 @@ def test_made_up_requests_are_answered_as_described(looked_at):
     done = schema_cases.cases(looked_at.url, CASES, lambda path: path in paths)
     assert done.cases >= len(paths)
     assert done.breaches == []
+
+
+def test_rows_of_views_have_types(described):
+    content = described["paths"]["/v1/launches"]["get"]["responses"]["200"]["content"]["application/json"]
+    columns = content["schema"]["properties"]["rows"]["items"]["properties"]
+    assert (columns["duration_ns"]["type"], columns["kernel"]["type"]) == (["number", "null"], ["string", "null"])
+    content = described["paths"]["/v1/runs"]["get"]["responses"]["200"]["content"]["application/json"]
+    assert content["schema"]["properties"]["rows"]["items"]["properties"]["tags"]["type"] == ["object", "null"]

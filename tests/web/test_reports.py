@@ -36,7 +36,7 @@ def test_a_report_is_there_in_every_form(nights, service):
     for path, words in (("/v1/reports/7", "no report has the number 7"), ("/v1/reports/x", "no report is called"),
                         ("/v1/reports/1.pdf", "no form of a report")):  # fmt: skip
         assert words in service.refused(path, 404)
-    assert "no parameter named" in service.refused("/v1/reports/1", 400, a=1)
+    assert "takes no parameters; 'a' is given" in service.refused("/v1/reports/1", 400, a=1)
 
 
 def test_a_report_is_made(nights, service):
@@ -71,10 +71,12 @@ def test_findings_are_listed_and_shown(nights, service):
     (row,) = service.ok("/v1/findings/list", state="new", worse=1, kernel="GEM", limit=5)["findings"]
     assert (row["label"], service.ok("/v1/findings/1")["finding"]) == ("gemm", row)
     assert service.ok("/v1/findings/list", worse=0)["findings"] == []
+    assert "label" in service.ok("/v1/findings/list", worse=0)["columns"]
+    assert service.ok("/v1/findings/list")["rows"] == service.ok("/v1/findings/list")["findings"]
     assert len(service.ok("/v1/findings/1")["points"]) == NIGHTS
     assert "no finding has the number" in service.refused("/v1/findings/x", 404)
     assert "no state of a finding" in service.refused("/v1/findings/list", 400, state="odd")
-    assert "no parameter named" in service.refused("/v1/findings/1", 400, a=1)
+    assert "this path takes no parameters; 'a' is given" in service.refused("/v1/findings/1", 400, a=1)
 
 
 def test_a_finding_is_set(nights, service):

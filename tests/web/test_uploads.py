@@ -65,7 +65,7 @@ def test_options_are_those_of_the_reader(service):
     answer = service.upload(SMI.read_bytes(), run="log", timezone="Europe/Berlin", clock_offset="1.5")
     assert answer.status_code == 201
     (stored,) = service.ok("/v1/uploads")["rows"]
-    facts = json.loads(stored["facts"])
+    facts = stored["facts"]
     assert (facts["timezone"], facts["clock_offset_s"]) == ("Europe/Berlin", "1.5")
     run_id = answer.json()["run_id"]
     more = service.upload(b"t,p\n" + b"".join(b"%d,%d\n" % (i, 100 + i) for i in range(20)), run_id=run_id,

@@ -29,7 +29,7 @@ def test_every_view_is_there_page_by_page_and_whole(looked_at, view):
     while path and len(rows) < 40:
         more = looked_at.get(path).json()
         rows, path = rows + more["rows"], more["next"]
-    assert rows == json.loads(json.dumps(plain(whole[: len(rows)])))
+    assert rows == json.loads(json.dumps(plain(store.with_objects(view, whole[: len(rows)]))))
 
 
 def test_no_column_is_called_as_what_steers_a_list():
@@ -57,6 +57,21 @@ def test_every_form_holds_the_same(looked_at, form):
     assert answer.headers["content-type"].startswith({"csv": "text/csv", "json": "application/json"}.get(form, "appl"))
     if form != "json":
         assert answer.headers["content-disposition"] == f'attachment; filename="launches.{form}"'
+
+
+@pytest.mark.parametrize("form", ["", ".json", ".ndjson"])
+def test_what_the_store_keeps_as_json_is_an_object(looked_at, form):
+    answer = looked_at.get(f"/v1/uploads{form}")
+    row = json.loads(answer.text.splitlines()[0]) if form == ".ndjson" else answer.json()["rows"][0]
+    assert isinstance(row["facts"], dict)
+
+
+def test_columns_of_json_are_those_whose_meaning_says_so():
+    said = {
+        view: tuple(name for name, meaning in meanings.items() if "JSON object" in meaning)
+        for view, (_, meanings) in store.VIEWS.items()
+    }
+    assert {view: columns for view, columns in said.items() if columns} == store.JSON_COLUMNS
 
 
 def test_filters_and_orders(looked_at):
@@ -134,7 +149,7 @@ def test_pages_follow_each_other(looked_at, order):
         ("/v1/compare?before=h200&after=h200&map=x", "must look like"),
         ("/v1/explain/divergence?kernel=1", "give run too"),
         ("/v1/runs/h200?limit=0", "from 1 to"),
-        ("/v1/formats?x=1", "no parameter named 'x'"),
+        ("/v1/formats?x=1", "takes no parameters; 'x' is given"),
     ],
 )  # fmt: skip
 def test_a_wrong_question_says_what_is_wrong(looked_at, path, words):

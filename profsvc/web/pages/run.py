@@ -1,6 +1,5 @@
 """``/runs/{run}``: a run, what it spent its time on and what to do first, launch by launch; and its files."""
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -216,7 +215,7 @@ def run(request: Request) -> Response:
     return page(
         request, "run.html", info["name"],
         links=_links(request, run_id, f"select * from v1_launches where run_id = {run_id} order by duration_ns desc"),
-        view=view, info=info, tags=json.loads(info["tags"] or "{}"), whole=whole,
+        view=view, info=info, tags=info["tags"] or {}, whole=whole,
         bound=words[whole["bound"]]["title"] if whole.get("bound") else None,
         advice=views.advice_of_run(view), criteria=criteria_rows(view["criteria"]),
         files=[_file_row(row) for row in view["uploads"]], kernels=kernels, more_kernels=more_kernels,
