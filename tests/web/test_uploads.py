@@ -1,7 +1,6 @@
 """Bytes in, verdict out: once, whole, within limits."""
 
 import hashlib
-import json
 import os
 import shutil
 import subprocess
