@@ -55,6 +55,9 @@ def serve(
       profsvc --store lab.sqlite serve --host 0.0.0.0 --allowed-host profsvc.lab
     """
     service = web_part()
+    from profsvc.web.memory import share_arenas
+
+    share_arenas()  # before any thread is there
     engine = engine_of(context)
     place = service.Place(host, port, root_path, tuple(allowed_host), tuple(trusted_proxy))
     files = files_of(engine)
