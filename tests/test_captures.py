@@ -94,7 +94,7 @@ def test_the_details_page_with_all_metrics_gives_the_same_potential(pages: Engin
     assert np.median(abs(np.log(speedups[0] / speedups[1]))) < 0.05
 
 
-def test_a_page_that_lacks_counts_says_what_its_potential_is_a_bound_of(pages: Engine) -> None:
+def test_a_page_that_lacks_counts_has_no_potential_and_says_what_to_collect(pages: Engine) -> None:
     full, least = (
         pd.DataFrame(store.select(pages, "v1_potential", run_id=store.find_run(pages, page))[1:])
         for page in ("ncu_raw_base", "ncu_details_min")
@@ -102,13 +102,12 @@ def test_a_page_that_lacks_counts_says_what_its_potential_is_a_bound_of(pages: E
     flags = least["flags"].fillna("").str.split().map(set)
     assert not full["flags"].any()
     assert flags.map(len).all()
-    # The two print figures of other precision.
-    is_floor, is_ceiling = flags.map({"LOWER_BOUND"}.__eq__), flags.map({"UPPER_BOUND"}.__eq__)
-    assert is_floor.sum() > 10
-    assert (least["speedup"] <= 1.01 * full["speedup"])[is_floor].all()
-    assert (1.01 * least["speedup"] >= full["speedup"])[is_ceiling].all()
-    assert least["speedup_ceiling"].max() < 1.1 * full["speedup_ceiling"].max()
-    assert least["speedup_ceiling"].isna().any()
+    # What such a page tells of a kernel that can be 7 times as fast is that it may be 1.04 times as fast, or more.
+    assert least["speedup"].isna().all()
+    assert least["reason"].str.startswith("nobody counted how much of the work of what limits it is useful").all()
+    assert least["reason"].str.endswith("; the raw page of the report may: ncu -i REPORT --csv --page raw").all()
+    assert full["reason"].isna().all()
+    assert least["speedup_ceiling"].isna().all()
 
 
 def test_a_live_run_holds_three_launches(engine: Engine) -> None:

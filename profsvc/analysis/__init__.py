@@ -8,6 +8,7 @@
 ``memory_traffic`` bytes that global accesses asked of a cache, and that it moved for them
 ``useful_time``    useful work of each unit
 ``potential``      overall potential: joint bound, published form, ceiling
+``uncounted``      launches whose potential nobody counted enough for
 ``criteria``       the nine criteria
 ``lacking``        launches that lack the same counters
 ``model_inputs``   what the models take of a launch, and where it comes from
@@ -36,6 +37,7 @@ from profsvc.analysis.counters import counters_of, feeds_criteria, metrics_used
 from profsvc.analysis.models import Machine, application, model_rows
 from profsvc.analysis.peaks import peaks
 from profsvc.analysis.timeline import Timeline
+from profsvc.analysis.uncounted import without_empty_bounds
 
 __all__ = [
     "VERSION",
@@ -89,6 +91,7 @@ def of_device(
     capability: str | None,
     domain: Mapping[str, Any],
     measured: pd.DataFrame,
+    tool: str,
 ) -> dict[str, pd.DataFrame]:
     """Return the results of launches on one device: potential, criteria, models, by the index of ``counters``."""
     figures, origin = peaks(counters, specs.figures(device, capability))
@@ -96,6 +99,7 @@ def of_device(
     shares = attainable_shares(domain, None)[0] | dict(known.sustained)
     bounds, times = potential.potential(counters, figures, shares, known.sustained)
     lost = potential.waste(counters, times, shares, domain["cause"])
+    bounds = without_empty_bounds(bounds, counters, figures, tool, capability)
     return {
         "potential": bounds.rename_axis("launch_id").reset_index(),
         "criteria": criteria.of_launches(counters, figures, known, domain["criterion"]),
@@ -140,7 +144,7 @@ def analyze(
         for (device, capability), group in own.groupby(["device", "compute_capability"], dropna=False):
             name_of, version = (part if isinstance(part, str) else None for part in (device, capability))
             part = table.loc[group.index]
-            rows = of_device(part, name_of, version, domain, measured)
+            rows = of_device(part, name_of, version, domain, measured, tool)
             bounds.append(rows["potential"])
             values.append(rows["criteria"][list(criteria.OF_RUN)])
             yield rows

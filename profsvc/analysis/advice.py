@@ -7,10 +7,7 @@ from profsvc.formulas.flags import Flag
 
 KERNELS, WALL = "kernel time", "wall time"
 NOTICEABLE = 0.01  # a hint for less than one per cent of the time is noise
-UNCOUNTED = (
-    "The export does not count how much of its work is useful, so all of it is taken to be, and it may need less time. "
-    "Collect all counters, such as with ncu --set full."
-)
+UNCOUNTED = "The export does not count how much of its work is useful: it may need less time."
 
 
 def advice(
@@ -46,7 +43,8 @@ def advice(
     hints.sort(key=lambda h: (-h["saving_fraction"] * shares[h["budget"]], h["name"]))
     bound = potential.get("ideal_bound")
     if bound is not None and Flag.LOWER_BOUND.name in (potential.get("flags") or ""):
-        hints.append(_hint("uncounted", bound, {**texts[bound], "hint": UNCOUNTED}, 0.0, duration))
+        said = potential.get("reason") or UNCOUNTED
+        hints.append(_hint("uncounted", bound, {**texts[bound], "hint": f"{said[0].upper()}{said[1:]}"}, 0.0, duration))
     elif bound is not None:
         hints.append(_hint("limit", bound, texts[bound], 0.0, duration))
     return hints

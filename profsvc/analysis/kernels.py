@@ -97,7 +97,7 @@ def analyze(
     bounds, values = [], []
     for group, table, _ in counters_of_means(means):
         device, capability = group.iloc[0][["device", "compute_capability"]]
-        rows = of_device(table, device, capability, domain, measured)
+        rows = of_device(table, device, capability, domain, measured, TOOL)
         bounds.append(rows["potential"])
         values.append(rows["criteria"][list(criteria.OF_RUN)])
         yield {name: _by_kernel(part) for name, part in rows.items()}

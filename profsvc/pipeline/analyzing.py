@@ -120,7 +120,9 @@ def _rest(engine: "Engine", run_id: int, uploads: Sequence[Mapping[str, Any]], l
             whole = upload["gpu_time_ns"] or 0.0
             time_ns += store.time_without(engine, upload["upload_id"], known) if known else whole
             number += lacking
-            advice = specs.how_to_measure(str(upload["format"]).split("-")[0])
+            devices = launches["device"].dropna()
+            device = str(devices.iloc[0]) if len(devices) else None
+            advice = specs.how_to_measure(str(upload["format"]).split("-")[0], device)
     return analysis.Rest(store.timeline(engine, run_id), number, time_ns, advice)
 
 

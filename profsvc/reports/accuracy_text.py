@@ -26,7 +26,7 @@ ASKED = {
 }  # fmt: skip
 LEFT_OUT = {
     "not comparable": "of other work, another device or another tool",
-    "bound": "of which the export did not tell more than a bound (ncu --set full counts all)",
+    "bound": "of which the export did not tell more than a bound",
     "part": "of single criteria, models and rules, which claim no whole change (--acted scores criteria that improved)",
     "unchanged": "of kernels that are the same in both runs, which is no attempt (--unchanged counts them)",
     "unknown": "where nothing says whether the kernel changed: name the binary when uploading, --tag binary=ID "

@@ -33,7 +33,7 @@ KERNELS = {
 BOUNDED = {"potential": "flags", "ceiling": "ceiling_flags"}
 # What stands before a potential of which not all is known.
 SIGNS = {(): "", ("LOWER_BOUND",): "≥ ", ("UPPER_BOUND",): "≤ ", ("LOWER_BOUND", "UPPER_BOUND"): "~ "}
-NOT_ALL = "≥ at least, ≤ at most, ~ either: the export does not count all of it; collect it with: ncu --set full"
+NOT_ALL = "≥ at least, ≤ at most, ~ either: the export does not count all of it; show --kernel says what to collect"
 MEANS = {"kernel": "kernel", "launches": "launches", "duration_us": "mean us"}
 MEANS |= {name: SUMMARY[name] for name in ("bound", "potential", "ceiling", "first")}
 ALL_KERNELS = "select * from v1_kernel_totals where run_id = {} order by total_ns desc"

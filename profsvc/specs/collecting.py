@@ -5,6 +5,7 @@ from functools import cache
 
 from profsvc.specs.expression import Alternative
 from profsvc.specs.files import capability_range
+from profsvc.specs.guidance import figures
 from profsvc.specs.mapping import metrics
 from profsvc.specs.vocabulary import read_labels
 
@@ -16,6 +17,7 @@ _WHOLE = {
     "rocprof": "criteria are computed from the metrics of NVIDIA's profilers only",
 }
 _ELSE = "collect them with: ncu --set full"
+FIRST_OF_NCU = (7, 0)
 
 
 def _leaves(alternative: Alternative, tool: str, capability: str | None) -> list[str] | None:
@@ -88,10 +90,17 @@ def how_to_collect(tool: str, counter: str, capability: str | None, known: Conta
     return _option(tool, cheapest, capability)
 
 
-def how_to_measure(tool: str) -> str:
+def how_to_measure(tool: str, device: str | None = None) -> str:
     """Return how to collect all that criteria need, for launches of which ``tool`` gave only the times.
+
+    What Nsight Compute does not know, devices before compute capability 7.0, is for nvprof.
 
     >>> how_to_measure("nvprof"), how_to_measure("kineto")
     ('collect them with: nvprof --print-gpu-trace --metrics all', 'collect them with: ncu --set full')
+    >>> how_to_measure("nsys", "Tesla P100-SXM2-16GB")
+    'collect them with: nvprof --print-gpu-trace --metrics all'
     """
+    version = figures(device, None).get("compute_capability")
+    if isinstance(version, str) and capability_range(version)[0] < FIRST_OF_NCU and tool not in _WHOLE:
+        return _WHOLE["nvprof"]
     return _WHOLE.get(tool, _ELSE)

@@ -150,7 +150,7 @@ def _summaries(
                 "ceiling": bound.get("speedup_ceiling"),
                 "flags": bound.get("flags"),
                 "ceiling_flags": bound.get("ceiling_flags"),
-                "reason": bound["reason"] if bound else why_no_result(tools[launch["upload_id"]], ()),
+                "reason": bound["reason"] if bound else why_no_result(tools[launch["upload_id"]], (), launch["device"]),
                 "first": _first(advice(by_launch.get(key, []), waste.get(key, []), bound, words)),
                 "criteria": {row["criterion"]: row["value"] for row in by_launch.get(key, [])},
             }
@@ -268,14 +268,15 @@ def _means(engine: "Engine", run_id: int, kernel: str) -> list[dict[str, Any]]:
 def _why(engine: "Engine", launch: dict[str, Any], tool: str) -> str:
     measured = analysis.feeds_criteria(tool)
     metrics = store.table(engine, "v1_metrics", launch_id=launch["launch_id"]) if measured else ()
-    return why_no_result(tool, metrics)
+    return why_no_result(tool, metrics, launch["device"])
 
 
-def why_no_result(tool: str, metrics: Collection[Any]) -> str:
+def why_no_result(tool: str, metrics: Collection[Any], device: str | None = None) -> str:
     """Why a launch of a tool has no criteria and no potential at all, not even null ones; ``metrics`` are its own."""
     if analysis.feeds_criteria(tool) and len(metrics):
         return "the run was not analysed since the file came; run: profsvc analyze"
-    return f"the export has no metrics of this launch that criteria are computed from; {specs.how_to_measure(tool)}"
+    how = specs.how_to_measure(tool, device)
+    return f"the export has no metrics of this launch that criteria are computed from; {how}"
 
 
 @store.one_state

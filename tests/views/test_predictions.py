@@ -4,11 +4,13 @@ from pathlib import Path
 
 import pytest
 from scipy.stats import spearmanr
+from sqlalchemy import text
 
 from profsvc import pipeline, store
 from profsvc.analysis.changed_kernels import Verdict
 from profsvc.errors import NotFoundError
 from profsvc.reports import accuracy_text, comparison, model_plots
+from profsvc.store.engine import writing
 from profsvc.views import compare as side_by_side
 from profsvc.views import predictions
 from tests.benchmarks.potential import family_of
@@ -156,6 +158,10 @@ def test_what_is_only_a_bound_is_recorded_and_does_not_count(became, tmp_path):
     engine = store.open_store(str(tmp_path / "store.sqlite"))
     with (HELD_OUT / "ncu_details.csv.gz").open("rb") as stream:
         pipeline.ingest(engine, stream, "details.csv.gz", store.RunInfo(name="details", project="bounds"))
+    made = predictions.record(engine, side_by_side.compare(engine, "details", "details", became))
+    assert not store.select(engine, "v1_predictions", kind="overall", source="profsvc")  # without counts no number
+    with writing(engine) as connection:  # as if a part of the work had been counted
+        connection.execute(text("UPDATE potential SET speedup = 2 WHERE speedup IS NULL"))
     flags = {row["kernel"]: row["flags"] for row in store.select(engine, "v1_potential") if row["kernel"]}
     made = predictions.record(engine, side_by_side.compare(engine, "details", "details", became))
     rows = store.select(engine, "v1_predictions")

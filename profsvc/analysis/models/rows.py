@@ -145,16 +145,16 @@ def _why(
     without = [name for name in names if np.isnan(np.broadcast_to(inputs.values[name], lacking.shape)[lacking]).any()]
     wanted = list(dict.fromkeys(c for name in without for c in missing(name, inputs, lacking, counters)))
     if wanted:
-        return f"the export has no {_listed(wanted)}{_collecting(tool, tuple(wanted), capability)}"
+        return f"the export has no {listed(wanted)}{collecting(tool, tuple(wanted), capability)}"
     if without:
         return f"neither the export nor the device table tells {', '.join(without)}"
     return "undefined: a number that the model divides by is 0, or its inputs contradict each other"
 
 
-def _listed(names: Sequence[str]) -> str:
+def listed(names: Sequence[str]) -> str:
     """Name a few; of many the first, and how many more there are.
 
-    >>> _listed(["a", "b"]), _listed(list("abcdefgh"))
+    >>> listed(["a", "b"]), listed(list("abcdefgh"))
     ('a, b', 'a, b, c and 5 more counters')
     """
     return (
@@ -163,7 +163,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 @cache
-def _collecting(tool: str, names: tuple[str, ...], capability: str | None) -> str:
+def collecting(tool: str, names: tuple[str, ...], capability: str | None) -> str:
     """Say how to collect counters: by one command, that of everything where there are many."""
     if tool not in ("ncu", "nvprof"):
         return ""

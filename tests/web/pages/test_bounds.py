@@ -28,8 +28,14 @@ def test_a_potential_that_is_a_bound_has_its_sign_on_every_page(site, engine, na
         flags = [row["flags"] or "" for row in store.select(engine, "v1_potential", run_id=1) if row["launch_id"]]
         assert {"_BOUND" in one for one in flags} == {bool(is_bound)}
         launch = store.select(engine, "v1_launches", run_id=1)[0]["launch_id"]
-        with writing(engine) as connection:  # not every export of which DRAM is not all known has a ceiling
+        with writing(engine) as connection:  # of what is not counted there is no number: as if a part of it were
             connection.execute(text("UPDATE potential SET speedup_ceiling = 9 WHERE speedup_ceiling IS NULL"))
+            assert connection.execute(text("SELECT count(*) FROM potential WHERE speedup IS NULL")).scalar() == (
+                is_bound * (len(flags) + 1)
+            )
+            some = f"speedup = 2, duration_ns = coalesce(duration_ns, 1e6), ideal_ns = 5e5, flags = {int(Flag.LOWER_BOUND)}"
+            some = f"UPDATE potential SET {some} WHERE speedup IS NULL"
+            connection.execute(text(some))
         compared, bounds = len(store.kernels_of_run(engine, 1)), len(flags) + 1
         for ceiling in (0, 1):
             with writing(engine) as connection:
