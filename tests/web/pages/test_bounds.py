@@ -33,7 +33,8 @@ def test_a_potential_that_is_a_bound_has_its_sign_on_every_page(site, engine, na
             assert connection.execute(text("SELECT count(*) FROM potential WHERE speedup IS NULL")).scalar() == (
                 is_bound * (len(flags) + 1)
             )
-            some = f"speedup = 2, duration_ns = coalesce(duration_ns, 1e6), ideal_ns = 5e5, flags = {int(Flag.LOWER_BOUND)}"
+            some = "speedup = 2, duration_ns = coalesce(duration_ns, 1e6), ideal_ns = 5e5"
+            some += f", flags = {int(Flag.LOWER_BOUND)}"
             some = f"UPDATE potential SET {some} WHERE speedup IS NULL"
             connection.execute(text(some))
         compared, bounds = len(store.kernels_of_run(engine, 1)), len(flags) + 1
