@@ -163,9 +163,11 @@ def of_run(launches: pd.DataFrame, others: int = 0, others_ns: float = 0.0) -> d
     T = launches["duration_ns"].to_numpy(dtype="float64")
     ideal = launches["ideal_ns"].to_numpy(dtype="float64")
     known = ~np.isnan(ideal)
-    nothing: dict[str, object] = {"bound": None, "speedup": None, "reason": "no launch of the run has a bound"}
     if not known.any():
-        return nothing
+        why = launches["reason"].dropna().mode() if "reason" in launches else ()
+        said = f"no launch of the run has a potential{': ' if len(why) else ''}{''.join(why[:1])}"
+        total = float(np.nansum(T)) + others_ns
+        return {"bound": None, "speedup": None, "duration_ns": total or None, "reason": said}
     # A launch without a ceiling may take no time at all: that of the run holds, and is higher than it might be.
     own = T / launches["speedup_ceiling"].to_numpy(dtype="float64")
     least = np.where(known, np.nan_to_num(own), np.nan_to_num(T))
