@@ -153,7 +153,9 @@ def _settled(
     pieces = [(fit.coefficient_w_per_c, fit.low_w_per_c, fit.high_w_per_c), again]
     alone = pool(*np.transpose(pieces))
     power_w = fit.power_w if np.isfinite(fit.power_w) else float(means["power"].mean())
-    mine, basis = _with(fit, alone, power_w, means), _windows(fit) + _repeats(means, again)
+    # Without repeats it was seen over what a load warms up by, however far apart the loads lie.
+    mine = _with(fit, alone, power_w, means) if np.isfinite(again[1]) else fit
+    basis = _windows(fit) + _repeats(means, again)
     sound = bool(np.isfinite(alone.value)) and not _impossible(alone, power_w)
     if alone.probability < CONTRADICT:
         words = (

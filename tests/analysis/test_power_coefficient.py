@@ -228,3 +228,10 @@ def test_windows_that_were_all_held_down_are_refused_and_not_stumbled_over():
     assert row["used"] == 0
     assert row["reason"]
     assert frames["power_windows"]["corrected_power_w"].isna().all()
+
+
+def test_loads_far_apart_do_not_widen_what_a_coefficient_was_seen_over():
+    """One load at 40 and another at 70 degC say nothing of what happens between."""
+    row = own_row(analyzed([Stretch("cold", 300, 40, 46), Stretch("hot", 500, 70, 76)]))
+    assert row["used"] == 1
+    assert row["range_c"] < 8
