@@ -52,15 +52,19 @@ def views_table() -> str:
     """The table of the views as the README must show it."""
     lines = ["| view | what | columns |", "|---|---|---|"]
     histories = [view for view in store.VIEWS if view.endswith("_history")]
+    of_files = [view for view in store.VIEWS if view.endswith("_all")]
     for view, (sentence, columns) in store.VIEWS.items():
         shown = ", ".join(columns)
         if view == "v1_counters":
             *others, last = columns
             shown = f"{', '.join(others)}, {last} and one column a counter"
-        if view not in histories:
+        if view not in (*histories, *of_files):
             lines.append(f"| `{view}` | {sentence.removesuffix('.')} | {shown} |")
     for view in histories:
         assert [*store.VIEWS[view.removesuffix("_history")][1], "is_current"] == list(store.VIEWS[view][1])
+    assert all(store.VIEWS[view.removesuffix("_all")][1].keys() == store.VIEWS[view][1].keys() for view in of_files)
+    named = ", ".join(f"`{view}`" for view in of_files)
+    lines.append(f"| {named} | The same with the rows of every file, also of launches that several tell of | those |")
     named = ", ".join(f"`{view}`" for view in histories)
     lines.append(f"| {named} | The same as every version of the analysis computed it | those and is_current |")
     return "\n".join(lines)

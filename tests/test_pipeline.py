@@ -53,7 +53,7 @@ def test_checking_and_storing_give_one_account(engine, monkeypatch):
             with pytest.raises(InputError, match="nothing that can be stored"):
                 ingest(engine, path, store.RunInfo(name=path.name))
             continue
-        stored = ingest(engine, path, store.RunInfo(name=path.name))
+        stored = ingest(engine, path, store.RunInfo(name=str(path)))
         assert {k: getattr(stored, k) for k in ACCOUNT} == {k: getattr(checked, k) for k in ACCOUNT}, path
         assert checked.lines == checked.lines_stored + checked.lines_skipped + checked.lines_rejected > 0
         assert (checked.upload_id, checked.run_id, checked.known, stored.known) == (None, None, False, False)

@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import Engine
 
 from profsvc import analysis, pipeline, specs, store
-from profsvc.store.shapes import OWN_COUNTERS
+from profsvc.store.launch_shapes import OWN_COUNTERS
 from profsvc.views.explain import explain
 from tests.benchmarks.reading import gpu_trace, kineto, nsys_trace
 
@@ -113,7 +113,7 @@ def test_the_numbers_are_those_of_an_analysis_of_every_launch(engine: Engine) ->
         capability = "9.0" if tool == "ncu" else None
         every = store.table(engine, "v1_metrics", upload_id=upload_id).dropna(subset=["launch_id"])
         device = None if tool == "ncu" else specs.figures(str(some["device"].iloc[0]), None)
-        counters.append((*analysis.counters_of(some, every, tool, capability, device=device), tool))
+        counters.append((*analysis.counters_of(some, every, tool, capability, device=device), tool, ()))
     rest = analysis.Rest(store.timeline(engine, 1))
     parts = list(analysis.analyze(launches, counters, store.characterizations(engine), specs.criteria(), rest))
     every = {name: pd.concat([part[name] for part in parts if name in part]) for name in ("potential", "criteria")}

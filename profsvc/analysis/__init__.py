@@ -13,6 +13,8 @@
 ``lacking``        launches that lack the same counters
 ``model_inputs``   what the models take of a launch, and where it comes from
 ``models``         every performance model: its answers as rows
+``merged``         counters of launches that several files counted
+``same_launches``  which launches of a file are those of another
 ``kernels``        kernels with means over their launches alone
 ``characterized``  what was measured of the device
 ``timeline``       times of launches that are not kept
@@ -22,7 +24,7 @@
 ``sensor_turns``   rotation and repeatability test of thermocouples
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,6 +36,7 @@ from profsvc.analysis.attributes import lend
 from profsvc.analysis.characterized import attainable_shares
 from profsvc.analysis.characterized import of_device as characterization_of
 from profsvc.analysis.counters import counters_of, feeds_criteria, metrics_used
+from profsvc.analysis.merged import Counted, beside, merged, standing
 from profsvc.analysis.models import Machine, application, model_rows
 from profsvc.analysis.peaks import peaks
 from profsvc.analysis.timeline import Timeline
@@ -41,16 +44,20 @@ from profsvc.analysis.uncounted import without_empty_bounds
 
 __all__ = [
     "VERSION",
+    "Counted",
     "Rest",
     "analyze",
     "attainable_shares",
+    "beside",
     "counters_of",
     "feeds_criteria",
     "lend",
+    "merged",
     "metrics_used",
     "of_device",
     "of_models",
     "of_run",
+    "standing",
 ]
 
 VERSION = "7"
@@ -124,22 +131,23 @@ def of_models(
 
 def analyze(
     launches: pd.DataFrame,
-    counters: Iterable[tuple[pd.DataFrame, Mapping[str, np.ndarray], str]],
+    counters: Iterable[tuple[pd.DataFrame, Mapping[str, np.ndarray], str, Sequence[Counted]]],
     measured: pd.DataFrame,
     domain: Mapping[str, Any],
     rest: Rest = NOTHING_ELSE,
 ) -> Iterator[dict[str, pd.DataFrame]]:
     """Yield the result tables of one run, those of some launches at a time: counters, criteria, potential, models.
 
-    ``launches`` are those of the run that have metrics, ``rest`` what else it has; ``counters`` are what `counters_of`
-    returned for parts of them, with the tool; ``measured`` holds characterizations (device, quantity, x, y); ``domain``
-    is criteria.toml. A row without launch_id is the run's own, and comes last.
+    ``launches`` are those of the run that have metrics, once each, ``rest`` what else it has; ``counters`` are what
+    `counters_of` returned for parts of them, with the tool, and the counters of other files that are kept beside them;
+    ``measured`` holds characterizations (device, quantity, x, y); ``domain`` is criteria.toml. A row without launch_id
+    is the run's own, and comes last.
     """
     bounds: list[pd.DataFrame] = []
     values: list[pd.DataFrame] = []
     device_of = launches.set_index("launch_id")[["device", "compute_capability"]]
-    for table, sources, tool in counters:
-        yield {"counters": _long(table, sources)}
+    for table, sources, tool, others in counters:
+        yield {"counters": pd.concat([_long(*part) for part in ((table, sources), *others)], ignore_index=True)}
         own = device_of.loc[table.index].astype(object).where(lambda d: d.notna(), None)
         for (device, capability), group in own.groupby(["device", "compute_capability"], dropna=False):
             name_of, version = (part if isinstance(part, str) else None for part in (device, capability))
@@ -163,10 +171,10 @@ def analyze(
 
 def of_run(launches: pd.DataFrame, bounds: pd.DataFrame, values: pd.DataFrame, rest: Rest) -> dict[str, pd.DataFrame]:
     """Return the rows of the whole run, from the potential and the criteria of its launches."""
-    once = _once(launches, bounds)
-    named = once.assign(kernel=once["launch_id"].map(launches.set_index("launch_id")["kernel"]))
-    whole = potential.of_run(once, rest.launches, rest.duration_ns)
-    of_run = criteria.of_run(values, once.set_index("launch_id")["duration_ns"])
+    timed = _as_they_count(launches, bounds)
+    named = timed.assign(kernel=timed["launch_id"].map(launches.set_index("launch_id")["kernel"]))
+    whole = potential.of_run(timed, rest.launches, rest.duration_ns)
+    of_run = criteria.of_run(values, timed.set_index("launch_id")["duration_ns"])
     return {
         "potential": pd.DataFrame([{"launch_id": None, **whole}]),
         "criteria": _stack(of_run, pd.DataFrame([criteria.host_sync(rest.timeline)])),
@@ -174,12 +182,19 @@ def of_run(launches: pd.DataFrame, bounds: pd.DataFrame, values: pd.DataFrame, r
     }
 
 
-def _once(launches: pd.DataFrame, bounds: pd.DataFrame) -> pd.DataFrame:
-    """Keep one row of each launch that several pages of one report hold: the one that the most is known of."""
-    first = launches.set_index("launch_id")["same_as"]
-    first = first.fillna(first.index.to_series())
-    rows = bounds.assign(first=bounds["launch_id"].map(first)).sort_values(["flags", "launch_id"], kind="stable")
-    return rows.drop_duplicates("first").drop(columns="first").sort_values("launch_id").reset_index(drop=True)
+def _as_they_count(launches: pd.DataFrame, bounds: pd.DataFrame) -> pd.DataFrame:
+    """Return the bounds of launches with the time that each counts for in the run: by a trace, where there is one.
+
+    A launch keeps its speedup; its ideal time is as long, in proportion, as the launch is.
+    """
+    rows = bounds.sort_values("launch_id").reset_index(drop=True)
+    if "time_ns" not in launches:
+        return rows
+    times = rows["launch_id"].map(launches.set_index("launch_id")["time_ns"]).to_numpy(dtype="float64")
+    own = rows["duration_ns"].to_numpy(dtype="float64")
+    with np.errstate(all="ignore"):
+        ratio = np.where((times > 0) & (own > 0), times / own, 1.0)
+    return rows.assign(duration_ns=own * ratio, ideal_ns=rows["ideal_ns"].to_numpy(dtype="float64") * ratio)
 
 
 def _stack(*tables: pd.DataFrame) -> pd.DataFrame:

@@ -111,7 +111,7 @@ def analyze(
         number = each["launch_id"].map(means.kernels.set_index("launch_id")["launches"]).astype("float64")
         total = {column: each[column] * number for column in ("duration_ns", "ideal_ns")}
         whole = pd.concat(values, ignore_index=True)
-        yield of_run(means.kernels.assign(same_as=None), each.assign(**total), whole, rest)
+        yield of_run(means.kernels, each.assign(**total), whole, rest)
 
 
 def _by_kernel(rows: pd.DataFrame) -> pd.DataFrame:

@@ -199,6 +199,8 @@ def ingest(
         verdict = _recalled(engine, verdict, how, run.device)
         told = partial(store.describe_run, engine, stored.run_id, run)
         verdict.run_changed = store.repeated(engine, told)
+    if said := store.twins.said_of_files(engine, stored.run_id, stored.upload_id):
+        verdict.message = "; ".join(filter(None, (verdict.message, *said)))
     if verdict.characterized:
         devices = ", ".join(sorted(verdict.characterized))
         advice = f"measured: {devices}; recompute the runs on it with: profsvc analyze --all"

@@ -40,6 +40,8 @@ def analyze(engine: "Engine", run_id: int, progress: Progress | None = None, *, 
     Launches without metrics get no rows of results, and none of them is read: they count by sums over their file.
     Where another file comes to the run meanwhile, it is all computed again: of two analyses no older one is the last.
     """
+    if asked:
+        store.twins.settle_run(engine, run_id)
     while (total := _analyze_launches(engine, run_id)) is None:
         continue
     analyze_power(engine, run_id, asked=asked)
@@ -53,9 +55,11 @@ def _analyze_launches(engine: "Engine", run_id: int) -> int | None:
     changes = store.changes_of(engine, run_id)
     uploads = store.select(engine, "v1_uploads", run_id=run_id)
     tools = {upload["upload_id"]: str(upload["format"]).split("-")[0] for upload in uploads if upload["launches"]}
-    launches, lent = _measured(engine, run_id, tools)
+    found, lent = _measured(engine, run_id, tools)
+    best, others = analysis.standing(found, store.twins.best_files(engine, run_id))
+    counters = _counters(engine, best, others, lent, tools)
+    launches = _as_they_count(engine, run_id, best)
     rest = _rest(engine, run_id, uploads, launches)
-    counters = _counters(engine, launches, lent, tools)
     of_kernels: Iterator[dict[str, pd.DataFrame]] = iter(())
     if means := means_of_run(engine, run_id):
         of_kernels = results_of_kernels(engine, run_id, means, rest, whole=launches.empty)
@@ -71,26 +75,59 @@ def _analyze_launches(engine: "Engine", run_id: int) -> int | None:
 
 
 def _counters(
-    engine: "Engine", launches: pd.DataFrame, lent: pd.DataFrame, tools: Mapping[int, str]
-) -> Iterator[tuple[pd.DataFrame, Mapping[str, Any], str]]:
-    """Yield the counters of launches and their tool, as many at once as have few enough metrics for the memory."""
-    for upload_id, group in launches.groupby("upload_id"):
+    engine: "Engine", best: pd.DataFrame, others: pd.DataFrame, lent: pd.DataFrame, tools: Mapping[int, str]
+) -> Iterator[tuple[pd.DataFrame, Mapping[str, Any], str, Sequence[analysis.Counted]]]:
+    """Yield the counters of launches and their tool, as many at once as have few enough metrics for the memory.
+
+    What the ``best`` file of a launch lacks is filled in from ``others`` of the same tool, whose own are kept as well.
+    """
+    for upload_id, group in best.groupby("upload_id"):
         tool = tools[int(str(upload_id))]
-        for (device, capability), same in group.groupby(["device", "compute_capability"], dropna=False):
-            name, known = (part if isinstance(part, str) else None for part in (device, capability))
-            catalogue = specs.figures(name, known) if tool == TOOL else {}
-            known = known or cast("str | None", catalogue.get("compute_capability"))
+        of_tool = others[others["upload_id"].map(tools) == tool]
+        for _, same in group.groupby(["device", "compute_capability"], dropna=False):
             begin, size = 0, LAUNCHES_AT_ONCE
             while begin < len(same):
                 some = same.iloc[begin : begin + size]
-                metrics = store.metrics(engine, int(str(upload_id)), some["launch_id"].tolist())
-                if tool == "ncu" and len(lent):  # the launch's own cells come first, and the first counts
-                    metrics = pd.concat([metrics, lent[lent["launch_id"].isin(some["launch_id"])]], ignore_index=True)
-                wide = store.wide_values(engine, some["launch_id"].tolist(), analysis.metrics_used(tool, known))
-                yield *analysis.counters_of(some, metrics, tool, known, wide, catalogue), tool
+                own, metrics = _counted(engine, some, lent, tool)
+                more = of_tool[of_tool["first_id"].isin(some["first_id"])]
+                parts = [part for _, part in more.groupby(["upload_id", "device", "compute_capability"], dropna=False)]
+                said = [_counted(engine, part, lent, tool)[0] for part in parts]
+                first = [part["first_id"] for part in parts]
+                moved = bool((some["first_id"] != some["launch_id"]).any())
+                kept = analysis.beside([*([own] if moved else []), *said], some["first_id"])
+                yield *analysis.merged(own, zip(said, first, strict=True), some["first_id"]), tool, kept
                 begin += size
                 # Launches of a trace have few metrics or none: then many of them take no more memory.
-                size = max(LAUNCHES_AT_ONCE, min(MOST_AT_ONCE, METRICS_AT_ONCE * len(some) // (len(metrics) + 1)))
+                size = max(LAUNCHES_AT_ONCE, min(MOST_AT_ONCE, METRICS_AT_ONCE * len(some) // (metrics + 1)))
+
+
+def _counted(engine: "Engine", some: pd.DataFrame, lent: pd.DataFrame, tool: str) -> tuple[analysis.Counted, int]:
+    """Return the counters of launches of one file and device, and how many metrics of them are kept as rows."""
+    upload_id, device, capability = some.iloc[0][["upload_id", "device", "compute_capability"]]
+    name, known = (part if isinstance(part, str) else None for part in (device, capability))
+    catalogue = specs.figures(name, known) if tool == TOOL else {}
+    known = known or cast("str | None", catalogue.get("compute_capability"))
+    metrics = store.metrics(engine, int(upload_id), some["launch_id"].tolist())
+    if tool == "ncu" and len(lent):  # the launch's own cells come first, and the first counts
+        metrics = pd.concat([metrics, lent[lent["launch_id"].isin(some["launch_id"])]], ignore_index=True)
+    wide = store.wide_values(engine, some["launch_id"].tolist(), analysis.metrics_used(tool, known))
+    return analysis.counters_of(some, metrics, tool, known, wide, catalogue), len(metrics)
+
+
+def _as_they_count(engine: "Engine", run_id: int, best: pd.DataFrame) -> pd.DataFrame:
+    """Return the launches as the file has them that stands for them: by its numbers, kernels and times."""
+    moved = best.loc[best["first_id"] != best["launch_id"], "first_id"].tolist()
+    first = {row["launch_id"]: row for row in store.select_of(engine, "v1_launches", run_id, moved)}
+    if not first:
+        return best
+    rows = [first.get(number) for number in best["first_id"]]
+    files = [row["upload_id"] if row else own for row, own in zip(rows, best["upload_id"], strict=True)]
+    kernel = [row["kernel"] if row else own for row, own in zip(rows, best["kernel"], strict=True)]
+    time_ns = [row["duration_ns"] if row else own for row, own in zip(rows, best["duration_ns"], strict=True)]
+    return best.assign(
+        launch_id=best["first_id"], upload_id=files, kernel=kernel,
+        time_ns=pd.to_numeric(pd.Series(time_ns), errors="coerce").to_numpy(),
+    )  # fmt: skip
 
 
 def _measured(engine: "Engine", run_id: int, tools: Mapping[int, str]) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -107,15 +144,12 @@ def _measured(engine: "Engine", run_id: int, tools: Mapping[int, str]) -> tuple[
 
 
 def _rest(engine: "Engine", run_id: int, uploads: Sequence[Mapping[str, Any]], launches: pd.DataFrame) -> analysis.Rest:
-    """Return what a run has beside ``launches``, those with metrics; launches of several pages count once."""
-    first = launches["same_as"].fillna(launches["launch_id"])
-    report_of = {upload["upload_id"]: upload["same_as"] or upload["upload_id"] for upload in uploads}
-    report = launches["upload_id"].map(report_of)
+    """Return what a run has beside ``launches``, those with metrics; what several files tell of counts once."""
     number, time_ns, advice = 0, 0.0, ""
     for upload in uploads:
         if upload["same_as"] is not None or not upload["launches"]:
             continue
-        known = first[report == upload["upload_id"]].unique().tolist()
+        known = launches.loc[launches["upload_id"] == upload["upload_id"], "launch_id"].tolist()
         if lacking := upload["launches"] - len(known):
             whole = upload["gpu_time_ns"] or 0.0
             time_ns += store.time_without(engine, upload["upload_id"], known) if known else whole

@@ -105,7 +105,7 @@ def _written(lines: Iterable[str]) -> str:
 def _device(view: Mapping[str, Any]) -> str:
     """Name what a run was on: its own device, else those that its logs name."""
     logged = dict.fromkeys(sensor["device"] for sensor in view["sensors"] if sensor["device"])
-    return view["run"]["device"] or ", ".join(logged) or "a device that no file names"
+    return view["run"]["device"] or view["run"]["devices"] or ", ".join(logged) or "a device that no file names"
 
 
 def run(view: Mapping[str, Any], width: int | None = None) -> str:
@@ -240,8 +240,9 @@ def _digits(value: float | None) -> str:
 def _upload(upload: Row) -> Iterable[str]:
     account = ", ".join(f"{upload['lines_' + what]} {what}" for what in ("stored", "skipped", "rejected"))
     yield f"  {upload['file_name']}: {upload['format']}, {counted(upload['lines'], 'line')}: {account}"
-    if upload["message"]:
-        yield f"    {upload['message']}"
+    for said in (upload["message"], upload["same_as_reason"]):
+        if said:
+            yield f"    {said}"
 
 
 def launches(view: Mapping[str, Any]) -> str:

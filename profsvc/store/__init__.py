@@ -5,16 +5,10 @@
 SQL, ``query`` and ``export``.
 """
 
+from profsvc.store import twins
 from profsvc.store.arrival import Arrival, arriving, write_out
 from profsvc.store.belonging import RunInfo, Stored, UploadInfo, describe_run, find_upload, read_at
-from profsvc.store.big import (
-    count,
-    kernels_by_time,
-    launch_numbers,
-    longest_launches,
-    select_of,
-    transfers_by_kind,
-)
+from profsvc.store.big import count, kernels_by_time, launch_numbers, longest_launches, select_of, transfers_by_kind
 from profsvc.store.board_power import power_of_board
 from profsvc.store.compared import clocks_of_run, kernels_of_run
 from profsvc.store.deleted import (
@@ -332,6 +326,7 @@ __all__ = [
     "traces_of_run",
     "traits_of_kernels",
     "transfers_by_kind",
+    "twins",
     "unfinished",
     "upgrade",
     "upload",

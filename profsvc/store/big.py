@@ -16,7 +16,7 @@ _KERNELS = """
     SELECT kernel_id, kernel, kernel_short, CAST(sum(launches) AS BIGINT) AS launches, sum(total_ns) / 1e6 AS total_ms,
            sum(total_ns) / sum(timed) / 1e3 AS mean_us, CASE WHEN count(*) = 1 THEN max(p95_ns) END / 1e3 AS p95_us,
            max(max_ns) / 1e3 AS max_us
-    FROM v1_kernel_totals WHERE run_id = :run_id AND same_as IS NULL
+    FROM v1_kernel_totals WHERE run_id = :run_id
     GROUP BY kernel_id, kernel, kernel_short
     ORDER BY coalesce(sum(total_ns), 0) DESC, sum(launches) DESC, kernel LIMIT :limit
 """
@@ -55,35 +55,27 @@ def longest_launches(
 ) -> tuple[list[dict[str, Any]], bool]:
     """Return the longest launches of a run, of those of a number or of kernels, and whether it has more.
 
-    Launches in several pages of one report count once against ``limit`` and come with all their pages. They follow
-    each other by time where there are more, else, and without a limit, as in the files.
+    Launches that several files tell of count once. They follow each other by time where there are more, else, and
+    without a limit, as in the files.
     """
     run = {"run_id": run_id}
     # The base table, for the view looks up the names of every launch before it finds the longest.
     shape = "" if kernel_ids is None else " JOIN shapes h ON h.shape_id = l.shape_id"
     source = f"uploads u JOIN launches l ON l.launch_id / {STEP} = u.upload_id AND l.launch_id {RANGE}{shape}"
-    wanted = "u.run_id = :run_id"
+    wanted = "u.run_id = :run_id AND u.same_as IS NULL"
     wanted += "" if index is None else f" AND l.launch_id = u.upload_id * {STEP} + {int(index) + 1}"
     wanted += "" if kernel_ids is None else f" AND h.kernel_id IN ({_among(kernel_ids) or 'NULL'})"
     if limit is None:
         ids = [row["launch_id"] for row in _rows(engine, f"SELECT l.launch_id FROM {source} WHERE {wanted}", **run)]
         return select_of(engine, "v1_launches", run_id, ids), False
     order = "ORDER BY l.duration_ns IS NULL, l.duration_ns DESC, l.launch_id"
-    query = f"SELECT l.launch_id FROM {source} WHERE {wanted} AND u.same_as IS NULL {order} LIMIT :most"
+    query = f"SELECT l.launch_id FROM {source} WHERE {wanted} {order} LIMIT :most"
     ids = [row["launch_id"] for row in _rows(engine, query, most=limit + 1, **run)]
-    chosen, place = ids[:limit], {number: place for place, number in enumerate(ids)}
-    pages = _rows(engine, "SELECT upload_id, same_as FROM v1_uploads WHERE run_id = :run_id", **run)
-    others = [
-        number + (page["upload_id"] - page["same_as"]) * STEP
-        for page in pages
-        if page["same_as"] is not None
-        for number in chosen
-        if number // STEP == page["same_as"]
-    ]
-    rows = select_of(engine, "v1_launches", run_id, [*chosen, *others])
+    rows = select_of(engine, "v1_launches", run_id, ids[:limit])
     if len(ids) <= limit:
         return rows, False
-    return sorted(rows, key=lambda row: (place[row["same_as"] or row["launch_id"]], row["launch_id"])), True
+    place = {number: place for place, number in enumerate(ids)}
+    return sorted(rows, key=lambda row: place[row["launch_id"]]), True
 
 
 def kernels_by_time(engine: Engine, run_id: int, limit: int) -> tuple[list[dict[str, Any]], bool]:

@@ -9,7 +9,7 @@ from profsvc.store.engine import reading
 _KERNELS = """
     SELECT kernel, kernel_short, CAST(sum(launches) AS BIGINT) AS launches, sum(total_ns) AS total_ns,
            CASE WHEN sum(timed) > 0 THEN sum(total_ns) / sum(timed) END AS mean_ns, min(min_ns) AS min_ns
-    FROM v1_kernel_totals WHERE run_id = :run_id AND same_as IS NULL
+    FROM v1_kernel_totals WHERE run_id = :run_id
     GROUP BY kernel, kernel_short ORDER BY coalesce(sum(total_ns), 0) DESC, kernel
 """
 _SUMMED = """
@@ -19,18 +19,13 @@ _SUMMED = """
     GROUP BY kernel, kernel_short ORDER BY coalesce(sum(total_ns), 0) DESC, kernel
 """
 # That a launch is of the run is said again: without it Postgres looks for the launches among those of every run.
-# Pages of one report hold a launch several times: the page whose numbers are doubted least stands for it.
 _POTENTIAL = """
-    WITH one AS (
-      SELECT l.kernel, p.duration_ns, p.ideal_ns, p.bound, p.flags,
-             row_number() OVER (PARTITION BY coalesce(l.same_as, l.launch_id) ORDER BY p.flags, p.launch_id) AS place
-      FROM v1_potential p JOIN v1_launches l ON l.launch_id = p.launch_id AND l.run_id = :run_id
-      WHERE p.run_id = :run_id AND p.launch_id IS NOT NULL AND p.speedup IS NOT NULL
-    )
-    SELECT kernel, sum(duration_ns) / sum(ideal_ns) AS predicted, min(bound) AS bound, max(bound) AS other_bound,
-           nullif(max(CASE WHEN flags LIKE '%LOWER_BOUND%' THEN 'LOWER_BOUND ' ELSE '' END)
-             || max(CASE WHEN flags LIKE '%UPPER_BOUND%' THEN 'UPPER_BOUND' ELSE '' END), '') AS predicted_flags
-    FROM one WHERE place = 1 GROUP BY kernel
+    SELECT l.kernel, sum(p.duration_ns) / sum(p.ideal_ns) AS predicted, min(p.bound) AS bound,
+           max(p.bound) AS other_bound,
+           nullif(max(CASE WHEN p.flags LIKE '%LOWER_BOUND%' THEN 'LOWER_BOUND ' ELSE '' END)
+             || max(CASE WHEN p.flags LIKE '%UPPER_BOUND%' THEN 'UPPER_BOUND' ELSE '' END), '') AS predicted_flags
+    FROM v1_potential p JOIN v1_launches l ON l.launch_id = p.launch_id AND l.run_id = :run_id
+    WHERE p.run_id = :run_id AND p.launch_id IS NOT NULL AND p.speedup IS NOT NULL GROUP BY l.kernel
 """
 _CRITERIA = """
     SELECT l.kernel, c.criterion, sum(c.value * l.duration_ns) / sum(l.duration_ns) AS value

@@ -18,8 +18,9 @@ from profsvc.store.engine import reading, within, writing
 from profsvc.store.load import Complete
 from profsvc.store.names import Names
 from profsvc.store.results import clear_results, clear_upload
-from profsvc.store.same_report import settle_pages
+from profsvc.store.run_device import settle_device
 from profsvc.store.schema import metadata
+from profsvc.store.twins import settle
 
 UNITS = {"h": "hours", "d": "days", "w": "weeks"}
 RUN_FACTS = ("host", "commit_id", "started_at", "created_at")
@@ -64,7 +65,8 @@ def delete_upload(engine: Engine, upload_id: int, complete: Complete = lambda ru
         _record(connection, found)
         clear_upload(connection, upload_id)
         clear_results(connection, found[0]["run_id"])
-        settle_pages(connection, found[0]["run_id"])
+        settle(connection, found[0]["run_id"])
+        settle_device(connection, found[0]["run_id"])
         with within(engine, connection):
             complete(found[0]["run_id"])
 

@@ -61,6 +61,7 @@ class Encoder:
         self.device = device
         self.first = upload_id * STEP
         self.first_device: int | None = None
+        self.launch_devices: set[int] = set()
         self.first_host: str | None = None
         self.measured_device: str | None = None
         self.copying_device: int | None = None
@@ -133,6 +134,7 @@ class Encoder:
     def _launches(self, table: pd.DataFrame) -> None:
         devices = self._devices(table)
         self.first_device = self.first_device or _first(devices)
+        self.launch_devices.update(devices.dropna().unique().tolist())
         self.first_host = self.first_host or next(iter(factorized(table["host"])[1]), None)
         own = {
             "device_id": devices,

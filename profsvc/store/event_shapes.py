@@ -1,7 +1,7 @@
 """The views of events beside the launches, of sums over them, and of sensors with their samples."""
 
 from profsvc.store.schema import STEP
-from profsvc.store.shapes import RANGE, Shape, text_of
+from profsvc.store.shapes import RANGE, Shape, of_every_file, text_of, told_once
 
 _FILE = (
     ("run_id", "int", "u.run_id", "its run"),
@@ -16,9 +16,24 @@ _OUTSIDE = "(s.value < n.plausible_low OR s.value > n.plausible_high)"
 _SENSORS = f"uploads u JOIN sensors n ON n.sensor_id / {STEP} = u.upload_id AND n.sensor_id {RANGE}"
 
 
-def _events(table: str, key: str, joins: str = "") -> str:
-    """Return where the rows of a table of events come from, by the file that they came in."""
-    return f"uploads u JOIN {table} e ON e.{key} / {STEP} = u.upload_id AND e.{key} {RANGE}{joins}"
+_KEYS = {"transfers": "transfer_id", "api_calls": "call_id", "ranges": "range_id", "kernel_summaries": "summary_id"}
+
+
+def _events(table: str, *, once: bool = True) -> str:
+    """Return where the rows of a table of events come from, by the file that they came in: once each, or of all."""
+    files = f" AND {told_once(table)}" if once else ""
+    names = " LEFT JOIN kernels k ON k.kernel_id = e.kernel_id" if table == "kernel_summaries" else ""
+    key = _KEYS[table]
+    return f"uploads u JOIN {table} e ON e.{key} / {STEP} = u.upload_id AND e.{key} {RANGE}{files}{names}"
+
+
+# nsys stats sums up the times of copies in one report, their sizes in another, and counts them in both.
+_SIZES_BESIDE_TIMES = (
+    "e.total_ns IS NULL AND e.total_bytes IS NOT NULL AND EXISTS ("
+    "SELECT 1 FROM uploads v JOIN kernel_summaries s"
+    f" ON s.summary_id BETWEEN v.upload_id * {STEP} AND v.upload_id * {STEP} + {STEP - 1}"
+    " WHERE v.run_id = u.run_id AND s.category_id = e.category_id AND s.name_id = e.name_id AND s.total_ns IS NOT NULL)"
+)
 
 
 def _clock(clock: str) -> str:
@@ -34,7 +49,7 @@ def _counted(what: str) -> str:
 SHAPES: dict[str, Shape] = {
     "v1_transfers": Shape(
         "A copy between memories, or a memory set.",
-        _events("transfers", "transfer_id"),
+        _events("transfers"),
         (
             ("transfer_id", "int", "e.transfer_id", "the transfer's number"),
             *_FILE,
@@ -54,7 +69,7 @@ SHAPES: dict[str, Shape] = {
     ),
     "v1_api_calls": Shape(
         "A call of the CUDA interface.",
-        _events("api_calls", "call_id"),
+        _events("api_calls"),
         (
             ("call_id", "int", "e.call_id", "the call's number"),
             *_FILE,
@@ -69,7 +84,7 @@ SHAPES: dict[str, Shape] = {
     ),
     "v1_ranges": Shape(
         "A range or a mark that the program set.",
-        _events("ranges", "range_id"),
+        _events("ranges"),
         (
             ("range_id", "int", "e.range_id", "the range's number"),
             *_FILE,
@@ -86,7 +101,7 @@ SHAPES: dict[str, Shape] = {
     ),
     "v1_kernel_summaries": Shape(
         "The sum of all launches of a kernel, or of all events of a name, from an export that holds only sums.",
-        _events("kernel_summaries", "summary_id", " LEFT JOIN kernels k ON k.kernel_id = e.kernel_id"),
+        _events("kernel_summaries"),
         (
             ("summary_id", "int", "e.summary_id", "the row's number"),
             *_FILE,
@@ -103,7 +118,12 @@ SHAPES: dict[str, Shape] = {
                 "name of the kernel, copy, call or range",
             ),
             ("kernel_short", "text", "k.kernel_short", "a kernel's name without types and parameters"),
-            ("calls", "int", "e.calls", "how many"),
+            (
+                "calls",
+                "int",
+                f"CASE WHEN {_SIZES_BESIDE_TIMES} THEN NULL ELSE e.calls END",
+                "how many; null for a row of sizes beside the row of times of the same copies, which counts them",
+            ),
             ("total_ns", "float", "e.total_ns", "sum of their durations; null for a row of sizes"),
             ("mean_ns", "float", "e.mean_ns", "mean duration"),
             ("min_ns", "float", "e.min_ns", "shortest"),
@@ -176,3 +196,5 @@ SHAPES: dict[str, Shape] = {
         ),
     ),
 }
+
+SHAPES |= {f"v1_{table}_all": of_every_file(SHAPES[f"v1_{table}"], _events(table, once=False)) for table in _KEYS}

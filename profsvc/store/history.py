@@ -74,7 +74,6 @@ _CRITERION = _REASONED.format(f"""
       AND c.criterion_id = (SELECT x.text_id FROM texts x WHERE x.text = :criterion)
       AND l.duration_ns > 0 GROUP BY u.run_id
 """)
-# Pages of one report hold a launch several times: the page whose numbers are doubted least stands for it.
 # Of exports with a mean a kernel and no launch of it, a run has a row of the kernel itself.
 _OF_MEANS = """
     SELECT r.run_id, c.{column} AS value, NULL AS low, NULL AS high, c.reason_id
@@ -88,15 +87,10 @@ _CRITERION_OF_MEANS = _REASONED.format(
 )
 _POTENTIAL_OF_MEANS = _REASONED.format(_OF_MEANS.format(column="speedup", table="potential", whole=WHOLE))
 _POTENTIAL = _REASONED.format(f"""
-    SELECT run_id, sum(CASE WHEN speedup IS NOT NULL THEN duration_ns END)
-           / sum(CASE WHEN speedup IS NOT NULL THEN ideal_ns END) AS value,
-           min(speedup) AS low, max(speedup) AS high, max(reason_id) AS reason_id
-    FROM (
-      SELECT u.run_id, c.duration_ns, c.ideal_ns, c.speedup, c.reason_id,
-             row_number() OVER (PARTITION BY l.launch_id - (u.upload_id - coalesce(u.same_as, u.upload_id)) * {STEP}
-                                ORDER BY c.speedup IS NULL, c.flags, l.launch_id) AS place
-      {_OF_LAUNCHES.format(table="potential", runs="{runs}")}
-    ) one WHERE place = 1 GROUP BY run_id
+    SELECT u.run_id, sum(CASE WHEN c.speedup IS NOT NULL THEN c.duration_ns END)
+           / sum(CASE WHEN c.speedup IS NOT NULL THEN c.ideal_ns END) AS value,
+           min(c.speedup) AS low, max(c.speedup) AS high, max(c.reason_id) AS reason_id
+    {_OF_LAUNCHES.format(table="potential", runs="{runs}")} GROUP BY u.run_id
 """)
 _NUMBERS = "(SELECT x.text_id FROM texts x WHERE x.text IN ({names}))"
 # One of these for each name: so both databases read the newest of them off the index and stop.

@@ -20,7 +20,7 @@ _METRICS = text(
 )
 _TRACED = text(
     "SELECT kernel, kernel_id, sum(launches) AS launches, sum(total_ns) / NULLIF(sum(timed), 0) AS mean_ns,"
-    " sum(total_ns) AS total_ns FROM v1_kernel_totals WHERE run_id = :run_id AND same_as IS NULL"
+    " sum(total_ns) AS total_ns FROM v1_kernel_totals WHERE run_id = :run_id"
     " GROUP BY kernel, kernel_id"
 )
 _SUMMED = text(

@@ -37,8 +37,7 @@ def list_launches(
 ) -> tuple[list[dict[str, Any]], bool]:
     """Return rows of ``v1_launches`` of a page in their order, and whether more follow.
 
-    Launches in several pages of one report count once, and come with all their pages. Raise `UsageError` after
-    ``seconds``.
+    Launches that several files tell of count once. Raise `UsageError` after ``seconds``.
     """
     name = order.removeprefix("-")
     if name not in LAUNCH_ORDERS:
@@ -60,12 +59,7 @@ def list_launches(
         ids = list(
             connection.execute(query, values | ({} if kernel_id is None else {"kernel_id": kernel_id})).scalars()
         )
-        pages = connection.execute(
-            text("SELECT upload_id, same_as FROM uploads WHERE run_id = :run_id AND same_as IS NOT NULL"),
-            {"run_id": run_id},
-        ).all()
     chosen = ids[:limit]
     place = {number: at for at, number in enumerate(chosen)}
-    others = [number + (page - same) * STEP for page, same in pages for number in chosen if number // STEP == same]
-    rows = select_of(engine, "v1_launches", run_id, [*chosen, *others])
-    return sorted(rows, key=lambda row: (place[row["same_as"] or row["launch_id"]], row["launch_id"])), len(ids) > limit
+    rows = select_of(engine, "v1_launches", run_id, chosen)
+    return sorted(rows, key=lambda row: place[row["launch_id"]]), len(ids) > limit

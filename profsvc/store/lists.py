@@ -6,6 +6,7 @@ the first does; by offset otherwise. What follows a page is named by a word that
 
 import json
 import math
+import re
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -18,9 +19,9 @@ from profsvc import specs
 from profsvc.errors import AccessError, NotFoundError, UsageError
 from profsvc.store import sandbox_rules as rules
 from profsvc.store.engine import reading
-from profsvc.store.read import ORDER, UPLOAD_OF
+from profsvc.store.read import ORDER, files_of_launch
 from profsvc.store.schema import STEP
-from profsvc.store.views import KINDS
+from profsvc.store.views import KINDS, OF_COUNTERS
 
 MOST_ROWS = 10_000
 """Rows of a page at most."""
@@ -58,6 +59,7 @@ KEYS = {
     "v1_refusals": "refusal_id",
     "v1_deliveries": "delivery_id",
 }
+KEYS |= {f"{view}_all": key for view, key in KEYS.items() if f"{view}_all" in KINDS}
 # What a row of these keys is found by -> which uploads it came in: the key is their number times `STEP` and more.
 STEPPED = {"launch_id", "transfer_id", "call_id", "range_id", "summary_id", "sensor_id", "sample_id"}
 OWNERS = {"run_id": "run_id = {}", "upload_id": "upload_id = {}", "sensor_id": f"upload_id = {{}} / {STEP}"}
@@ -107,7 +109,7 @@ def kinds_of(view: str) -> dict[str, str]:
     """Return the kind of each column of a view; those of ``v1_counters`` are the counters besides."""
     if view not in KINDS:
         raise NotFoundError.near("view", view, KINDS)
-    return KINDS[view] | (dict.fromkeys(specs.counters(), "float") if view == "v1_counters" else {})
+    return KINDS[view] | (dict.fromkeys(specs.counters(), "float") if view in OF_COUNTERS else {})
 
 
 def key_of(view: str) -> str | None:
@@ -142,7 +144,8 @@ def list_view(
     place, offset = _place(after, key)
     shown = list(columns) or list(kinds_of(view))
     asked = [*shown, key[0]] if key and key[0] not in shown else shown
-    within = _within(key[0], only) if key and engine.dialect.name == "postgresql" else []
+    within = files_of_conditions(engine, view, only)
+    within += _within(key[0], only) if key and engine.dialect.name == "postgresql" else []
     query, values = statement_of(view, only, columns=asked, order=order, project=project, place=place, within=within)
     values |= {"most": limit + 1} | ({"skipped": offset} if offset else {})
     page = " LIMIT :most" + (" OFFSET :skipped" if offset else "")
@@ -190,8 +193,6 @@ def statement_of(
         _known(view, column, kinds)
     conditions, values = list(within), dict[str, Any]()
     for number, condition in enumerate(only):
-        if view == "v1_metrics" and condition.column == "launch_id" and not condition.how:
-            conditions.append(UPLOAD_OF.format(f":value_{number}"))
         sql, value = _condition(view, condition, kinds, f"value_{number}")
         conditions.append(sql)
         values |= {} if value is None else {f"value_{number}": value}
@@ -230,6 +231,14 @@ def _key_of(view: str, order: Sequence[str]) -> tuple[str, str] | None:
     if key is None or list(order) not in ([], [key], [f"-{key}"]):
         return None
     return key, "<" if list(order) == [f"-{key}"] else ">"
+
+
+def files_of_conditions(engine: Engine, view: str, only: Sequence[Condition]) -> list[str]:
+    """Return in which files the metrics of a launch lie that conditions ask for."""
+    if view != "v1_metrics":
+        return []
+    asked = (one.value for one in only if one.column == "launch_id" and not one.how)
+    return [files_of_launch(engine, int(value)) for value in asked if re.fullmatch(r"\d{1,18}", value, re.ASCII)]
 
 
 def _within(key: str, only: Sequence[Condition]) -> list[str]:

@@ -31,12 +31,12 @@ from profsvc.store.bulk import insert_rows
 from profsvc.store.encode import Encoder
 from profsvc.store.engine import file_of, within, writing
 from profsvc.store.names import Names
-from profsvc.store.same_capture import settle
-from profsvc.store.same_report import same_report
+from profsvc.store.run_device import settle_device
 from profsvc.store.schema import STEP, metadata
 from profsvc.store.staging import Direct, Sink, reserve, staging
 from profsvc.store.timelines import Running
 from profsvc.store.totals import Total
+from profsvc.store.twins import settle
 from profsvc.store.wide import first_without_launch
 from profsvc.tables import Batch, check, check_wide
 
@@ -262,6 +262,8 @@ class _Loading:
         insert_rows(connection, "kernel_totals", ("upload_id", *Total._fields), totals)
         # First: on a server, uploads of one run end one after the other.
         self._describe_run(connection, run, run_id, again)
+        devices = [(self.upload_id, device_id) for device_id in sorted(self.encoder.launch_devices)]
+        insert_rows(connection, "upload_devices", ("upload_id", "device_id"), devices)
         facts = dict(self.facts)
         row: dict[str, Any] = {
             "upload_id": self.upload_id,
@@ -274,13 +276,13 @@ class _Loading:
             "launches": self.launches,
             "samples": self.encoder.sensors.samples.total(),
             "gpu_time_ns": self.gpu_time_ns,
-            "same_as": same_report(connection, self.upload_id, run_id, self.launches),
             "message": self.message,
         }
         assignments = ", ".join(f"{column} = :{column}" for column in row)
         connection.execute(text(f"UPDATE uploads SET {assignments} WHERE upload_id = :upload_id"), row)
         self.timeline.save(connection, self.upload_id)
-        settle(connection, self.upload_id, run_id, self.launches, again)
+        settle(connection, run_id, self.upload_id, again=again)
+        settle_device(connection, run_id)
 
     def _check_launches(self, connection: Connection) -> None:
         """Refuse values and rules of launches that the file does not have: no foreign key would."""

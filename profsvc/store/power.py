@@ -17,7 +17,7 @@ from profsvc.store.names import Names
 from profsvc.store.power_schema import FRAMES
 from profsvc.store.read import select, table
 from profsvc.store.results import must_exist
-from profsvc.store.timelines import chunks
+from profsvc.store.timelines import chunks, timed_files
 from profsvc.tables import Column
 
 UTC, LOCAL, ELAPSED, TOOL = "utc", "local", "elapsed", "tool"
@@ -156,9 +156,9 @@ def _end(connection: Connection, sensor_id: int, most: int, least_s: float) -> t
 
 
 def _clocks(engine: Engine, run_id: int) -> dict[int, str]:
-    """Return the clock of the launches and ranges of each file of a run; launches of a second page count once."""
+    """Return the clock of the launches and ranges of each file of a run."""
     uploads = select(engine, "v1_uploads", run_id=run_id)
-    facts = {row["upload_id"]: json.loads(row["facts"]) for row in uploads if row["same_as"] is None}
+    facts = {row["upload_id"]: json.loads(row["facts"]) for row in uploads}
     return {upload_id: str(said.get("clock", TOOL)).split()[0].lower() for upload_id, said in facts.items()}
 
 
@@ -178,9 +178,10 @@ def launch_times(engine: Engine, run_id: int) -> pd.DataFrame:
     """Return the launches of a run that have a start and a duration, in the order of their start.
 
     Columns: ``upload_id``, ``kernel``, ``kernel_short`` (both categories), ``start_ns``, ``duration_ns`` and the
-    ``clock`` of the file, utc or tool. Launches that several pages of one report hold come once.
+    ``clock`` of the file, utc or tool. Launches that several files tell of come once.
     """
-    parts = [_launches(engine, upload_id).assign(clock=clock) for upload_id, clock in _clocks(engine, run_id).items()]
+    clocks = _clocks(engine, run_id)
+    parts = [_launches(engine, number).assign(clock=clocks[number]) for number in timed_files(engine, run_id)]
     found = pd.concat([part for part in parts if len(part)] or [_launches(engine, -1).assign(clock="")])
     names = _named(engine, found["kernel_id"].unique().tolist())
     for place, name in enumerate(("kernel", "kernel_short")):
@@ -190,7 +191,7 @@ def launch_times(engine: Engine, run_id: int) -> pd.DataFrame:
 
 
 def _launches(engine: Engine, upload_id: int) -> pd.DataFrame:
-    query = f"SELECT kernel_id, start_ns, duration_ns FROM v1_launches WHERE upload_id = :upload_id AND {_TIMED}"
+    query = f"SELECT kernel_id, start_ns, duration_ns FROM v1_launches_all WHERE upload_id = :upload_id AND {_TIMED}"
     rows_of = chunks(engine, f"{query} ORDER BY launch_id", upload_id=upload_id)
     parts: list[list[npt.NDArray[Any]]] = [[np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0)]]
     parts += [[np.array(column) for column in zip(*rows, strict=True)] for rows in rows_of]

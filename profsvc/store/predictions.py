@@ -14,9 +14,7 @@ from profsvc.store.prediction_schema import TEXTS
 from profsvc.store.results import must_exist
 from profsvc.store.schema import STEP
 
-# Pages of one report hold a launch several times: the page whose numbers are doubted least stands for it. A speedup of
-# a kernel is that of all its time: of launches of 2 ms and 1 ms with speedups 2 and 1 it is 3 ms over 2 ms.
-_ONE = "row_number() OVER (PARTITION BY coalesce(l.same_as, l.launch_id){} ORDER BY {}.flags, {}.launch_id)"
+# A speedup of a kernel is that of all its time: of launches of 2 and 1 ms with speedups 2 and 1 it is 3 ms over 2 ms.
 # On which sides its flags make a speedup a bound; of a kernel those of one of its launches do.
 _SIDE = "CASE WHEN {} LIKE '%{}_BOUND%' THEN 1 ELSE 0 END"
 _NO_SIDES = "0 AS is_floor, 0 AS is_ceiling"
@@ -33,8 +31,7 @@ def _sides(of: str, flags: str | None = "flags") -> str:
 _OWN, _ANY = "{}", "max({})"
 _CRITERIA = f"""
     WITH one AS (
-      SELECT l.kernel, c.criterion, c.value, c.speedup, c.flags, c.analysis_version, l.duration_ns,
-             {_ONE.format(", c.criterion", "c", "c")} AS place
+      SELECT l.kernel, c.criterion, c.value, c.speedup, c.flags, c.analysis_version, l.duration_ns
       FROM v1_criteria c JOIN v1_launches l ON l.launch_id = c.launch_id
       WHERE c.run_id = :run_id AND c.launch_id IS NOT NULL AND c.speedup > 0 AND l.duration_ns > 0
     )
@@ -42,20 +39,19 @@ _CRITERIA = f"""
            sum(duration_ns) / nullif(sum(duration_ns / speedup), 0) AS predicted,
            sum(value * duration_ns) / sum(duration_ns) AS value, max(analysis_version) AS analysis_version,
            {_sides(_ANY)}
-    FROM one WHERE place = 1 GROUP BY kernel, criterion
+    FROM one GROUP BY kernel, criterion
 """
-_POTENTIAL = f"""
+_POTENTIAL = """
     WITH one AS (
       SELECT l.kernel, p.duration_ns, p.speedup, p.speedup_as_published, p.speedup_ceiling, p.flags,
-             p.ceiling_flags, p.analysis_version,
-             {_ONE.format("", "p", "p")} AS place
+             p.ceiling_flags, p.analysis_version
       FROM v1_potential p JOIN v1_launches l ON l.launch_id = p.launch_id
       WHERE p.run_id = :run_id AND p.launch_id IS NOT NULL AND p.speedup > 0 AND p.duration_ns > 0
     )
-    SELECT kernel, 'profsvc' AS source, '{{kind}}' AS kind, '{{criterion}}' AS criterion,
-           sum(duration_ns) / nullif(sum(duration_ns / {{speedup}}), 0) AS predicted, NULL AS value,
-           max(analysis_version) AS analysis_version, {{sides}}
-    FROM one WHERE place = 1 AND {{speedup}} > 0 GROUP BY kernel
+    SELECT kernel, 'profsvc' AS source, '{kind}' AS kind, '{criterion}' AS criterion,
+           sum(duration_ns) / nullif(sum(duration_ns / {speedup}), 0) AS predicted, NULL AS value,
+           max(analysis_version) AS analysis_version, {sides}
+    FROM one WHERE {speedup} > 0 GROUP BY kernel
 """
 _MODELS = f"""
     WITH said AS (
@@ -69,24 +65,23 @@ _MODELS = f"""
              OR m.model = 'roofline' AND m.quantity = 'time_ns' OR m.model = 'time_bound' AND m.quantity = 't_min_ns')
     ), one AS (
       SELECT l.kernel, m.criterion, m.flags, m.analysis_version, l.duration_ns,
-             m.share_or_ns * CASE m.model WHEN 'benefit' THEN l.duration_ns ELSE 1 END AS left_ns,
-             {_ONE.format(", m.criterion", "m", "m")} AS place
+             m.share_or_ns * CASE m.model WHEN 'benefit' THEN l.duration_ns ELSE 1 END AS left_ns
       FROM said m JOIN v1_launches l ON l.launch_id = m.launch_id WHERE m.share_or_ns > 0 AND l.duration_ns > 0
     )
     SELECT kernel, 'profsvc' AS source, 'model' AS kind, criterion,
            sum(duration_ns) / nullif(sum(left_ns), 0) AS predicted, NULL AS value,
            max(analysis_version) AS analysis_version, {_sides(_ANY)}
-    FROM one WHERE place = 1 GROUP BY kernel, criterion
+    FROM one GROUP BY kernel, criterion
 """
 # A launch on which a rule says nothing would gain nothing by it, if the tool says anything of the launch.
 _RULES = f"""
     WITH said AS (
-      SELECT coalesce(l.same_as, l.launch_id) AS first, l.kernel, l.tool, max(l.duration_ns) AS duration_ns, r.kind,
+      SELECT l.launch_id AS first, l.kernel, r.tool, max(l.duration_ns) AS duration_ns, r.kind,
              r.rule, max(r.estimated_saving_fraction) AS saving
       FROM v1_rules r JOIN v1_launches l ON l.launch_id = r.launch_id
       WHERE r.run_id = :run_id AND r.estimated_saving_fraction < 1 AND l.duration_ns > 0
         AND r.kind IN ('global', 'local')
-      GROUP BY coalesce(l.same_as, l.launch_id), l.kernel, l.tool, r.kind, r.rule
+      GROUP BY l.launch_id, l.kernel, r.tool, r.kind, r.rule
     ), timed AS (
       SELECT kernel, tool, sum(duration_ns) AS duration_ns
       FROM (SELECT DISTINCT first, kernel, tool, duration_ns FROM said) t GROUP BY kernel, tool
@@ -141,7 +136,7 @@ _WORK = """
     FROM (
       SELECT kernel, device, tool,
              CAST(grid_x AS DOUBLE PRECISION) * grid_y * grid_z * block_x * block_y * block_z AS threads
-      FROM v1_launches WHERE run_id = :run_id AND same_as IS NULL
+      FROM v1_launches WHERE run_id = :run_id
     ) l
     GROUP BY l.kernel
 """
@@ -150,7 +145,7 @@ _SHAPE = ("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z", "regist
           "shared_mem_static_bytes", "shared_mem_dynamic_bytes")  # fmt: skip
 _SHAPES = f"""
     SELECT kernel, count(*) AS launches, {", ".join(f"min({c}) AS least_{c}, max({c}) AS most_{c}" for c in _SHAPE)}
-    FROM v1_launches WHERE run_id = :run_id AND same_as IS NULL GROUP BY kernel
+    FROM v1_launches WHERE run_id = :run_id GROUP BY kernel
 """
 _COUNTERS = f"""
     SELECT k.kernel, x.text AS counter, coalesce(e.text, '') AS expression, min(c.value) AS least, max(c.value) AS most

@@ -83,11 +83,21 @@ def _typed(rows: Sequence[Sequence[Any]], columns: Sequence[str], kinds: Mapping
     return pd.DataFrame(series, columns=list(columns))
 
 
-# The file of a launch. Postgres does not find the few metrics of a launch that are kept column by column without it.
-UPLOAD_OF = f"upload_id = CAST({{}} AS BIGINT) / {STEP}"
+ORDER |= {f"{view}_all": ORDER[view] for view in ORDER if f"{view}_all" in KINDS}
 
 
-def _query(view: str, only: Mapping[str, Any]) -> str:
+def files_of_launch(engine: Engine, launch_id: int) -> str:
+    """Return the SQL condition that rows are of the files that tell of a launch.
+
+    Postgres does not find the few metrics of a launch that are kept column by column without it.
+    """
+    with reading(engine) as connection:
+        query = text(f"SELECT DISTINCT launch_id / {STEP} FROM twins WHERE first_id = :launch_id")
+        found = [launch_id // STEP, *connection.execute(query, {"launch_id": launch_id}).scalars()]
+    return f"upload_id IN ({', '.join(map(str, found))})"
+
+
+def _query(engine: Engine, view: str, only: Mapping[str, Any]) -> str:
     if view not in KINDS:
         raise NotFoundError.near("view", view, KINDS)
     for column in only:
@@ -96,7 +106,7 @@ def _query(view: str, only: Mapping[str, Any]) -> str:
     # In quotes, because a column may be called as SQL calls something else.
     asked = [f'"{c}" IS NULL' if value is None else f'"{c}" = :{c}' for c, value in only.items()]
     if view == "v1_metrics" and only.get("launch_id") is not None:
-        asked.append(UPLOAD_OF.format(":launch_id"))
+        asked.append(files_of_launch(engine, int(only["launch_id"])))
     conditions = " AND ".join(asked)
     order = f" ORDER BY {ORDER[view]}" if view in ORDER else ""
     return f"SELECT * FROM {view}{' WHERE ' * bool(conditions)}{conditions}{order}"
@@ -104,15 +114,17 @@ def _query(view: str, only: Mapping[str, Any]) -> str:
 
 def table(engine: Engine, view: str, **only: Any) -> pd.DataFrame:
     """Return the rows of a view whose columns have these values (None: is null), as a frame."""
+    query = _query(engine, view, only)
     with reading(engine) as connection:
-        result = connection.execute(text(_query(view, only)), only)
+        result = connection.execute(text(query), only)
         return _typed(result.all(), list(result.keys()), KINDS[view])
 
 
 def select(engine: Engine, view: str, **only: Any) -> list[dict[str, Any]]:
     """Return the rows of a view whose columns have these values (None: is null), as dicts with None for null."""
+    query = _query(engine, view, only)
     with reading(engine) as connection:
-        return [dict(row) for row in connection.execute(text(_query(view, only)), only).mappings()]
+        return [dict(row) for row in connection.execute(text(query), only).mappings()]
 
 
 def runs(engine: Engine, project: str | None = None) -> pd.DataFrame:
@@ -219,7 +231,8 @@ def counters(engine: Engine, run_id: int) -> pd.DataFrame:
         "SELECT c.launch_id, t.text, c.value FROM uploads u"
         f" JOIN counters c ON c.launch_id BETWEEN u.upload_id * {STEP}"
         f" AND u.upload_id * {STEP} + {STEP - 1}"
-        " JOIN texts t ON t.text_id = c.counter_id WHERE u.run_id = :run_id ORDER BY c.launch_id, c.counter_id"
+        " JOIN texts t ON t.text_id = c.counter_id WHERE u.run_id = :run_id AND u.same_as IS NULL"
+        " ORDER BY c.launch_id, c.counter_id"
     )
     with reading(engine) as connection:
         rows = connection.execute(text(query), {"run_id": run_id}).all()

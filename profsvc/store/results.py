@@ -52,7 +52,7 @@ BY_RANGE = {
     "sample_blocks": "sensor_id",
     "sensors": "sensor_id",
 }
-BY_RANGE |= {"launches": "launch_id", "wide_blocks": "first_launch", "wide_cells": "cell_id"}
+BY_RANGE |= {"launches": "launch_id", "twins": "launch_id", "wide_blocks": "first_launch", "wide_cells": "cell_id"}
 BY_RANGE |= {"wide_lists": "list_id", "wide_constants": "cell_id"}
 BY_RANGE |= {table: key for table, (key, *_) in EVENTS.items()}
 NAMED = {"counter": "counter_id", "expression": "expression_id", "reason": "reason_id", "bound": "bound_id"}

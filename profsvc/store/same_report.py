@@ -1,46 +1,88 @@
-"""Pages of one report: files of a run with the same launches, which are the same work and count once."""
+"""Files of one report: its pages, or what was written of it when it was copied; their launches have one order.
 
-from sqlalchemy import Connection, text
+All launches of the file with fewer agree with those of the same ordinals in the other in all that a page prints of
+them: pages print durations to three digits at least, traces print starts and durations by the nanosecond.
+"""
+
+from typing import NamedTuple
+
+from sqlalchemy import Connection, bindparam, text
 
 from profsvc.store.schema import STEP
 
-# All launches of two files agree in all that a page prints of them; pages print durations to three digits at least.
-_SAME_REPORT = """
-    SELECT min(o.upload_id) FROM uploads o
-    WHERE o.run_id = :run_id AND o.upload_id <> :upload_id AND o.upload_id < :before
-      AND o.launches = :launches AND o.same_as IS NULL
-      AND :launches = (
-        SELECT count(*) FROM launches a
-        JOIN launches b ON b.launch_id = a.launch_id + (:upload_id - o.upload_id) * :step
-        JOIN places p ON p.place_id = a.place_id JOIN places q ON q.place_id = b.place_id
-        JOIN shapes s ON s.shape_id = a.shape_id JOIN shapes t ON t.shape_id = b.shape_id
-        WHERE a.launch_id BETWEEN o.upload_id * :step AND o.upload_id * :step + :step - 1
-          AND (a.source_id = b.source_id OR a.correlation_id = b.correlation_id)
-          AND p.process_id = q.process_id AND s.kernel_id = t.kernel_id
-          AND a.grid_x = b.grid_x AND a.grid_y = b.grid_y AND a.grid_z = b.grid_z
-          AND s.block_x = t.block_x AND s.block_y = t.block_y AND s.block_z = t.block_z
-          AND abs(a.duration_ns - b.duration_ns) <= 0.005 * b.duration_ns)
+SAMPLES = 32
+_AGREE = """
+    SELECT count(*) FROM launches a
+    JOIN launches b ON b.launch_id = a.launch_id + :shift
+    JOIN places p ON p.place_id = a.place_id JOIN places q ON q.place_id = b.place_id
+    JOIN shapes s ON s.shape_id = a.shape_id JOIN shapes t ON t.shape_id = b.shape_id
+    WHERE a.launch_id {}
+      AND (a.source_id = b.source_id OR a.correlation_id = b.correlation_id OR a.start_ns = b.start_ns)
+      AND (p.process_id = q.process_id
+           OR p.process_id IS NULL AND q.process_id IS NULL AND a.start_ns = b.start_ns)
+      AND s.kernel_id = t.kernel_id
+      AND coalesce(a.grid_x, -1) = coalesce(b.grid_x, -1) AND coalesce(a.grid_y, -1) = coalesce(b.grid_y, -1)
+      AND coalesce(a.grid_z, -1) = coalesce(b.grid_z, -1) AND coalesce(s.block_x, -1) = coalesce(t.block_x, -1)
+      AND coalesce(s.block_y, -1) = coalesce(t.block_y, -1) AND coalesce(s.block_z, -1) = coalesce(t.block_z, -1)
+      AND (a.start_ns IS NULL OR b.start_ns IS NULL OR a.start_ns = b.start_ns)
+      AND abs(a.duration_ns - b.duration_ns)
+          <= CASE WHEN a.start_ns = b.start_ns THEN 0.5 ELSE 0.005 * b.duration_ns END
 """
+_SOME = text(_AGREE.format("IN :some")).bindparams(bindparam("some", expanding=True))
+_ALL = text(_AGREE.format("BETWEEN :first AND :last"))
+# What begins otherwise need not be looked at.
+_ALIKE = text(f"""
+    SELECT o.upload_id FROM launches a
+    JOIN shapes s ON s.shape_id = a.shape_id
+    JOIN uploads o ON o.run_id = :run_id AND o.upload_id <> :upload_id AND o.launches > 0
+    JOIN launches b ON b.launch_id = o.upload_id * {STEP} + 1
+    JOIN shapes t ON t.shape_id = b.shape_id
+    WHERE a.launch_id = :first AND s.kernel_id = t.kernel_id
+      AND abs(a.duration_ns - b.duration_ns) <= 0.005 * b.duration_ns
+""")
 
 
-def same_report(
-    connection: Connection, upload_id: int, run_id: int, launches: int, before: int | None = None
-) -> int | None:
-    """Return the first upload of the run with the same launches: another page of one report, not new work.
+class File(NamedTuple):
+    """A file of a run with launches; ``timed``: whether its first one has a start, ``metrics``: how many it has."""
 
-    Only uploads with a number below ``before`` count, if it is given.
-    """
-    if not launches:
-        return None
-    bounds = {"upload_id": upload_id, "run_id": run_id, "launches": launches, "step": STEP, "before": before or STEP}
-    found = connection.execute(text(_SAME_REPORT), bounds).scalar()
-    return None if found is None else int(found)
+    upload_id: int
+    file_name: str
+    format: str
+    launches: int
+    timed: int
+    metrics: int
+
+    @property
+    def tool(self) -> str:
+        """The tool that it is of."""
+        return self.format.split("-")[0]
+
+    @property
+    def place(self) -> tuple[int, bool, int, int]:
+        """Where it stands among files that may stand for others: that with all launches, a trace, that with most."""
+        return -self.launches, not self.timed, self.metrics if self.timed else -self.metrics, self.upload_id
+
+    @property
+    def bounds(self) -> dict[str, int]:
+        """Where its launches lie."""
+        return {"first": self.upload_id * STEP + 1, "last": self.upload_id * STEP + STEP - 1}
+
+    def __str__(self) -> str:
+        """Return how messages call it."""
+        return f"{self.file_name} (upload {self.upload_id})"
 
 
-def settle_pages(connection: Connection, run_id: int) -> None:
-    """Find anew which files of a run are pages of one report, after one of them went or came back."""
-    query = text("SELECT upload_id, launches FROM uploads WHERE run_id = :run_id ORDER BY upload_id")
-    for upload_id, launches in connection.execute(query, {"run_id": run_id}).all():
-        same = same_report(connection, upload_id, run_id, launches, upload_id)
-        assign = text("UPDATE uploads SET same_as = :same WHERE upload_id = :upload_id")
-        connection.execute(assign, {"same": same, "upload_id": upload_id})
+def alike(connection: Connection, run_id: int, upload_id: int) -> set[int]:
+    """Return the files of a run that begin with the launch that this one begins with."""
+    values = {"run_id": run_id, "upload_id": upload_id, "first": upload_id * STEP + 1}
+    return set(connection.execute(_ALIKE, values).scalars())
+
+
+def same_report(connection: Connection, few: File, many: File) -> bool:
+    """Tell whether all launches of a file are launches of the same report in another, which has no fewer."""
+    count = min(few.launches, SAMPLES)
+    shift = (many.upload_id - few.upload_id) * STEP
+    some = [few.bounds["first"] + number * few.launches // count for number in range(count)]
+    if connection.execute(_SOME, {"some": some, "shift": shift}).scalar() != count:
+        return False
+    return connection.execute(_ALL, {**few.bounds, "shift": shift}).scalar() == few.launches

@@ -44,6 +44,12 @@ from profsvc.store.wide_schema import TABLES as WIDE
 STEP = 1_000_000_000
 """The step between the ids of two uploads' rows; a file may have one less of launches, of transfers, and so on."""
 
+REPEATED = {
+    name: 1 << bit
+    for bit, name in enumerate(("transfers", "api_calls", "ranges", "kernel_summaries", "rules", "metrics"))
+}
+"""Bits of ``uploads.repeats``: what another file of the same execution tells as well, and is counted there."""
+
 WHOLE = 0
 """Stands for "the whole run" in ``launch_id`` and "every kernel" in ``kernel_id`` of results: keys hold no null."""
 
@@ -142,6 +148,8 @@ uploads = table(
     integer("samples", nullable=False),
     real("gpu_time_ns"),
     integer("same_as"),
+    text("same_as_reason"),
+    integer("repeats"),
     text("message", nullable=False),
     text("facts", nullable=False),
     text("received_at", nullable=False),
@@ -150,6 +158,13 @@ uploads = table(
     CheckConstraint("status IN ('stored', 'partial')", name="status"),
     CheckConstraint("lines = lines_stored + lines_skipped + lines_rejected", name="lines"),
     sqlite_autoincrement=True,
+)
+# The devices that launches of a file ran on, named or known by their compute capability alone.
+upload_devices = table(
+    "upload_devices",
+    ref("upload_id", "uploads.upload_id", cascade=True, primary_key=True),
+    ref("device_id", "devices.device_id", primary_key=True),
+    clustered=True,
 )
 rejects = table(
     "rejects",
@@ -213,6 +228,8 @@ launches = table(
     integer("correlation_id"),
     integer("line", nullable=False),
 )
+# Launches of files that are marked with another (``uploads.same_as``), and the launch of that one which each is.
+twins = table("twins", key("launch_id"), integer("first_id", nullable=False, index=True))
 # All launches of a kernel in a file, summed up when the file is stored.
 kernel_totals = table(
     "kernel_totals",
@@ -369,6 +386,6 @@ models = _results(
 RESULTS = {"criteria": criteria, "potential": potential, "models": models}
 
 __all__ = [
-    "EVENTS", "NIGHT", "POWER", "RESULTS", "STEP", "TRACES", "WHOLE", "WIDE", "deleted_uploads", "metadata",
+    "EVENTS", "NIGHT", "POWER", "REPEATED", "RESULTS", "STEP", "TRACES", "WHOLE", "WIDE", "deleted_uploads", "metadata",
     "predictions", "schedules", "slots", "tokens",
 ]  # fmt: skip

@@ -75,17 +75,24 @@ def _of_upload(engine: Engine, upload_id: int) -> Timeline | None:
 def timeline(engine: Engine, run_id: int) -> Timeline | None:
     """Return the timeline of all launches of a run that have a start and a duration; None if there are none.
 
-    Launches that several pages of one report hold count once, by the page that was uploaded first of those with times.
+    Launches that several files tell of count once, by the file that stands for them, else by the first with times.
     The clocks of different files are taken for one.
     """
-    timed: dict[int, tuple[int, Timeline]] = {}
-    for upload in select(engine, "v1_uploads", run_id=run_id):
-        report = upload["same_as"] or upload["upload_id"]
-        if upload["launches"] and report not in timed and (line := _of_upload(engine, upload["upload_id"])):
-            timed[report] = upload["upload_id"], line
+    timed = timed_files(engine, run_id)
     if len(timed) > 1:
-        return _ordered(engine, [upload_id for upload_id, _ in timed.values()])
-    return next((line for _, line in timed.values()), None)
+        return _ordered(engine, list(timed))
+    return next(iter(timed.values()), None)
+
+
+def timed_files(engine: Engine, run_id: int) -> dict[int, Timeline]:
+    """Return the files of a run whose launches have times, each launch in one of them, with their timelines."""
+    found: dict[int, tuple[int, Timeline]] = {}
+    uploads = select(engine, "v1_uploads", run_id=run_id)
+    for upload in sorted(uploads, key=lambda upload: (upload["same_as"] is not None, upload["upload_id"])):
+        first = upload["same_as"] or upload["upload_id"]
+        if upload["launches"] and first not in found and (line := _of_upload(engine, upload["upload_id"])):
+            found[first] = upload["upload_id"], line
+    return dict(sorted(found.values()))
 
 
 def chunks(engine: Engine, query: str, **values: Any) -> Iterator[Sequence[Any]]:
@@ -98,7 +105,9 @@ def chunks(engine: Engine, query: str, **values: Any) -> Iterator[Sequence[Any]]
 def _ordered(engine: Engine, upload_ids: list[int]) -> Timeline | None:
     """Add up the launches of uploads in the order of their start, which the database sorts."""
     line, among = None, ", ".join(str(int(number)) for number in upload_ids)
-    query = f"SELECT start_ns, duration_ns FROM v1_launches WHERE upload_id IN ({among}) AND {_TIMED} ORDER BY start_ns"
+    query = (
+        f"SELECT start_ns, duration_ns FROM v1_launches_all WHERE upload_id IN ({among}) AND {_TIMED} ORDER BY start_ns"
+    )
     for rows in chunks(engine, query):
         start, duration = zip(*rows, strict=True)
         line = extended(line, np.array(start, dtype=np.int64), np.array(duration, dtype=np.float64))

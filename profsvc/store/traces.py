@@ -1,10 +1,10 @@
 """Launches by the million: which of them have metrics, and the time of the rest, without a row of them kept."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import pandas as pd
-from sqlalchemy import Engine, text
+from sqlalchemy import Engine, bindparam, text
 
 from profsvc.store.engine import reading
 from profsvc.store.read import _typed
@@ -14,6 +14,9 @@ from profsvc.store.views import KINDS
 from profsvc.store.wide import MOST_LAUNCHES
 
 LAUNCHES_AT_ONCE = 2_000
+# So few launches are faster looked up than all others are read.
+FEW = 20_000
+AT_ONCE = 500
 _METRICS = "SELECT 1 FROM metrics m WHERE m.launch_ref"
 _WIDE = "SELECT 1 FROM wide_blocks b WHERE b.first_launch"
 _IN_BLOCK = f"BETWEEN v.launch_id - {MOST_LAUNCHES - 1} AND v.launch_id AND v.launch_id < b.first_launch + b.launches"
@@ -22,11 +25,11 @@ _IN_BLOCK = f"BETWEEN v.launch_id - {MOST_LAUNCHES - 1} AND v.launch_id AND v.la
 def measured_launches(engine: Engine, upload_ids: Iterable[int], *, measured: bool = True) -> pd.DataFrame:
     """Return the launches of uploads that have metrics, as ``v1_launches`` has them; or those that have none."""
     query = text(
-        f"SELECT * FROM v1_launches v WHERE v.upload_id = :upload_id"
+        f"SELECT * FROM v1_launches_all v WHERE v.upload_id = :upload_id"
         f" AND {'' if measured else 'NOT '}(EXISTS ({_METRICS} = v.launch_id) OR EXISTS ({_WIDE} {_IN_BLOCK}))"
         " ORDER BY v.launch_id"
     )
-    kinds = KINDS["v1_launches"]
+    kinds = KINDS["v1_launches_all"]
     parts = [_typed((), list(kinds), kinds)]
     with reading(engine) as connection:
         for upload_id in upload_ids:
@@ -45,8 +48,24 @@ def measured_launches(engine: Engine, upload_ids: Iterable[int], *, measured: bo
 def time_without(engine: Engine, upload_id: int, launch_ids: Iterable[int]) -> float:
     """Return the sum of the durations of all launches of an upload but these, in ns."""
     but, total = np.fromiter(launch_ids, dtype="int64"), 0.0
-    query = "SELECT launch_id, duration_ns FROM v1_launches WHERE upload_id = :upload_id AND duration_ns IS NOT NULL"
+    if len(but) < FEW:
+        return _time_but(engine, upload_id, but.tolist())
+    query = (
+        "SELECT launch_id, duration_ns FROM v1_launches_all WHERE upload_id = :upload_id AND duration_ns IS NOT NULL"
+    )
     for rows in chunks(engine, query, upload_id=upload_id):
         ids, durations = map(np.array, zip(*rows, strict=True))
         total += float(durations[~np.isin(ids, but)].sum())
     return total
+
+
+def _time_but(engine: Engine, upload_id: int, launch_ids: Sequence[int]) -> float:
+    """Return the same from the sum of all durations, which the upload knows, where few launches are left out."""
+    all_ns = text("SELECT coalesce(gpu_time_ns, 0) FROM uploads WHERE upload_id = :upload_id")
+    some_ns = text("SELECT coalesce(sum(duration_ns), 0) FROM launches WHERE launch_id IN :some")
+    some_ns = some_ns.bindparams(bindparam("some", expanding=True))
+    with reading(engine) as connection:
+        left = float(connection.execute(all_ns, {"upload_id": upload_id}).scalar_one())
+        for begin in range(0, len(launch_ids), AT_ONCE):
+            left -= float(connection.execute(some_ns, {"some": launch_ids[begin : begin + AT_ONCE]}).scalar_one())
+    return max(left, 0.0)

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping
 from profsvc.errors import DomainError
 from profsvc.store import (
     event_shapes,
+    launch_shapes,
     night_shapes,
     power_shapes,
     prediction_shapes,
@@ -25,11 +26,12 @@ from profsvc.store import (
 from profsvc.store.schema import STEP, WHOLE
 from profsvc.store.shapes import FLAG_NAMES, FLAGS, Shape, flag_names, text_of
 
-# The one place where the SQL of the views differs: key-value pairs as a JSON object in text, the cells of a column,
-# and the place of the point in one.
+# The one place where the SQL of the views differs: key-value pairs as a JSON object in text, names in one text, the
+# cells of a column, and the place of the point in one.
 SPELLED: Mapping[str, Mapping[str, str]] = {
     "sqlite": {
         "json_object": "json_group_object(t.key, t.value)",
+        "names": "group_concat(n.name, ' + ')",
         "point": "instr(e.value, '.')",
         "now": "strftime('%Y-%m-%dT%H:%M:%SZ', 'now')",
         "cells": """json_each('["' || replace(t.texts, ' ', '","') || '"]') e""",
@@ -39,6 +41,7 @@ SPELLED: Mapping[str, Mapping[str, str]] = {
             "'{' || coalesce(string_agg(CAST(to_json(t.key) AS text) || ':' || CAST(to_json(t.value) AS text),"
             " ',' ORDER BY t.key), '') || '}'"
         ),
+        "names": "string_agg(n.name, ' + ' ORDER BY n.name)",
         "point": "strpos(e.value, '.')",
         "now": """to_char(timezone('UTC', now()), 'YYYY-MM-DD"T"HH24:MI:SS"Z"')""",
         "cells": (
@@ -48,6 +51,9 @@ SPELLED: Mapping[str, Mapping[str, str]] = {
     },
 }
 
+
+OF_COUNTERS = ("v1_counters", "v1_counters_all")
+"""The views with a column for each counter besides."""
 
 CEILING_FLAGS = flag_names("c.ceiling_flags")
 _SUBJECT = (
@@ -91,6 +97,7 @@ def _results(sentence: str, table: str, own: Iterable[tuple[str, str, str, str]]
 
 _SHAPES: dict[str, Shape] = {
     **shapes.SHAPES,
+    **launch_shapes.SHAPES,
     **event_shapes.SHAPES,
     **_results(
         "One criterion of a launch, of a kernel or of a whole run, by the newest analysis.",
@@ -196,7 +203,7 @@ def documented(counters: Mapping[str, str]) -> dict[str, tuple[str, list[tuple[s
 
 def _columns(view: str, counters: Mapping[str, str]) -> list[tuple[str, str, str]]:
     columns = [(name, kind, says) for name, kind, _, says in _SHAPES[view].columns]
-    if view == "v1_counters":
+    if view in OF_COUNTERS:
         columns += [(name, "float", says) for name, says in counters.items()]
     return columns
 
@@ -218,10 +225,10 @@ def sql_of(view: str, dialect: str, counters: Mapping[str, int], meanings: Mappi
     shape = _SHAPES[view]
     columns = _columns(view, meanings or dict.fromkeys(counters, ""))
     selected = [f"{sql} AS {name}" for name, _, sql, _ in shape.columns]
-    if view == "v1_counters":
+    if view in OF_COUNTERS:
         # A look-up a column, not a pivot by GROUP BY: a query pays for the columns that it names, no more.
         value = "(SELECT c.value FROM counters c WHERE c.launch_id = l.launch_id AND c.counter_id = {})"
-        own = shapes.OWN_COUNTERS
+        own = launch_shapes.OWN_COUNTERS
         selected += [
             f'{f"coalesce({value}, {own[name]})" if name in own else value} AS "{name}"'.replace("{}", str(number))
             for name, number in counters.items()

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 from profsvc import analysis, formats, specs, store
 from profsvc.analysis.advice import advice
 from profsvc.errors import NotFoundError
-from profsvc.formulas.flags import flag_mask
 from profsvc.views import kernel_means, memory_traces
 from profsvc.views.model_record import Record
 from profsvc.views.models import side_by_side
@@ -131,7 +130,7 @@ def _summaries(
     by_launch = _grouped(_in_order(store.select_of(engine, "v1_criteria", run_id, ids), "criterion"))
     waste = _grouped(store.select_of(engine, "v1_models", run_id, ids, model="waste"))
     tools, rows = _tools(uploads), []
-    for launch, _ in once(launches, potential):
+    for launch in launches:
         key = launch["launch_id"]
         bound = potential.get(key, {})
         rows.append(
@@ -163,24 +162,6 @@ def _tools(uploads: list[dict[str, Any]]) -> dict[int, str]:
     return {upload["upload_id"]: str(upload["format"]).split("-")[0] for upload in uploads}
 
 
-def once(
-    launches: list[dict[str, Any]], potential: dict[Any, dict[str, Any]]
-) -> list[tuple[dict[str, Any], list[int]]]:
-    """Launches that several pages of one report hold, once each, with the ids of all its pages.
-
-    The page whose potential is known best stands for the launch.
-    """
-    groups: dict[int, list[dict[str, Any]]] = {}
-    for one in launches:
-        groups.setdefault(one["same_as"] or one["launch_id"], []).append(one)
-
-    def doubt(one: dict[str, Any]) -> tuple[bool, int, int]:
-        row = potential.get(one["launch_id"], {})
-        return row.get("speedup") is None, flag_mask(row.get("flags") or ""), one["launch_id"]
-
-    return [(min(group, key=doubt), [one["launch_id"] for one in group]) for group in groups.values()]
-
-
 def _first(hints: list[dict[str, Any]]) -> str:
     if not hints:
         return ""
@@ -209,19 +190,17 @@ def launch(engine: "Engine", run_name: str | int, kernel: str, limit: int | None
 
 
 def _of_id(engine: "Engine", run_id: int, launch_id: int) -> list[dict[str, Any]]:
-    """The launch with a number in the store, in all pages of the report that holds it."""
-    found = store.select_of(engine, "v1_launches", run_id, [launch_id]) if launch_id < 2**62 else []
-    if not found:
+    """The launch with a number in the store, or the one that it is where another file stands for its own."""
+    every = store.select_of(engine, "v1_launches_all", run_id, [launch_id]) if launch_id < 2**62 else []
+    if not every:
         raise NotFoundError(f"run {run_id} has no launch with the launch_id {launch_id}; v1_launches lists them")
-    first = found[0]["same_as"] or launch_id
-    every, _ = store.longest_launches(engine, run_id, None, index=found[0]["launch_index"])
-    return [one for one in every if first in (one["launch_id"], one["same_as"])]
+    return store.select_of(engine, "v1_launches", run_id, [every[0]["same_as"] or launch_id])
 
 
 def _opened(
     engine: "Engine", run_id: int, chosen: list[dict[str, Any]]
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """The criteria of the whole run, and these launches opened, once each."""
+    """The criteria of the whole run, and these launches opened."""
     ids, words = [one["launch_id"] for one in chosen], texts()
     known = {row["launch_id"]: row for row in store.select_of(engine, "v1_potential", run_id, ids)}
     criteria, rules = (_grouped(store.select_of(engine, view, run_id, ids)) for view in ("v1_criteria", "v1_rules"))
@@ -230,7 +209,7 @@ def _opened(
     of_run = _in_order(whole, "criterion")
     tools, opened = _tools(store.select(engine, "v1_uploads", run_id=run_id)), []
     record = Record(engine)
-    for one, pages in once(chosen, known):
+    for one in chosen:
         key = one["launch_id"]
         own, said = _in_order(criteria.get(key, []), "criterion"), models.get(key, [])
         waste, useful = ([row for row in said if row["model"] == name] for name in ("waste", "useful_work"))
@@ -244,12 +223,12 @@ def _opened(
                 "units": _in_order(useful, "quantity"),
                 "models": side_by_side(
                     said,
-                    one["duration_ns"],
+                    known.get(key, one)["duration_ns"],  # by the tool that counted
                     known.get(key),
                     one["device"],
                     record.of(one["device"], one["kernel"], known.get(key, {}).get("bound")),
                 ),
-                "rules": [rule for page in pages for rule in rules.get(page, [])],
+                "rules": rules.get(key, []),
                 "advice": advice(own, waste, known.get(key, {}), words),
             }
         )

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Mapping
 from typing import TYPE_CHECKING, Any
 
 from profsvc import analysis, specs, store
@@ -16,7 +16,6 @@ from profsvc.views import (
     explain_runs,
     kernel_means,
     launches_of,
-    once,
     quantities,
     texts,
     why_no_result,
@@ -112,23 +111,8 @@ def _traces(
     if means:  # launches that only a trace tells of have nothing that the mean has not
         chosen = [one for one in chosen if store.select(engine, "v1_counter_values", launch_id=one["launch_id"])]
     run_id = store.find_run(engine, run)
-    potential = store.select_of(engine, "v1_potential", run_id, [one["launch_id"] for one in chosen])
-    whole = [] if kernel else explain_runs.of_run(engine, view["name"], run_id)
-    by_id, rows = {one["launch_id"]: one for one in chosen}, whole + means
-    for standing, pages in once(chosen, {row["launch_id"]: row for row in potential}):
-        walks = (_of_launch(engine, by_id[key], view) for key in sorted(pages, key=standing["launch_id"].__ne__))
-        rows = rows + first_known(walks)
-    return rows, truncated
-
-
-def first_known(walks: Iterable[list[dict[str, Any]]]) -> list[dict[str, Any]]:
-    """Return the first walk that comes to a value, else the first: another page of a report may have what one lacks."""
-    walked: list[list[dict[str, Any]]] = []
-    for walk in walks:
-        if any(row.get("value") is not None for row in walk):
-            return walk
-        walked.append(walk)
-    return walked[0]
+    rows = [] if kernel else explain_runs.of_run(engine, view["name"], run_id)
+    return [*rows, *means, *(row for one in chosen for row in _of_launch(engine, one, view))], truncated
 
 
 def _of_traces(engine: "Engine", run_id: int) -> list[dict[str, Any]]:
@@ -191,8 +175,7 @@ def _counters_using(metric: str) -> list[str]:
 
 def _of_launch(engine: "Engine", launch: dict[str, Any], view: dict[str, Any]) -> list[dict[str, Any]]:
     """Rows from the result of one launch down to the cells it was read from."""
-    upload = store.upload(engine, launch["upload_id"])
-    cells, tool = _cells(engine, launch, upload["file_name"]), upload["format"].split("-")[0]
+    cells, tool = _cells(engine, launch)
     stored = store.select(engine, "v1_counter_values", launch_id=launch["launch_id"])
     counters = {c["counter"]: c for c in stored} or _counters(engine, launch, tool)
     rows = _results(engine, view, launch["launch_index"], launch_id=launch["launch_id"])
@@ -280,17 +263,25 @@ def _results(engine: "Engine", view: dict[str, Any], index: Any, **only: Any) ->
     ]  # fmt: skip
 
 
-def _cells(engine: "Engine", launch: dict[str, Any], file_name: str) -> dict[str, dict[str, Any]]:
-    """The first stored cell of each of the tool's metrics, by its name; then what a session page says of the device."""
+def _cells(engine: "Engine", launch: dict[str, Any]) -> tuple[dict[str, dict[str, Any]], str]:
+    """The first stored cell of each of a tool's metrics, by its name; then what a session page says of the device.
+
+    Beside them the tool: of several files of a launch the one with metrics whose criteria are known.
+    """
     cells: dict[str, dict[str, Any]] = {}
-    for cell in store.select(engine, "v1_metrics", launch_id=launch["launch_id"]):
+    found = store.select(engine, "v1_metrics", launch_id=launch["launch_id"])
+    files = {number: store.upload(engine, number)
+             for number in dict.fromkeys([*(cell["upload_id"] for cell in found), launch["upload_id"]])}  # fmt: skip
+    tools = {number: str(file["format"]).split("-")[0] for number, file in files.items()}
+    tool = next((tool for tool in tools.values() if analysis.feeds_criteria(tool)), tools[launch["upload_id"]])
+    for cell in found:
         name = specs.metric_of(cell["section"], cell["metric"], launch["compute_capability"])
         shown = name if name == cell["metric"] else f"{name} ({cell['metric']!r})"
-        cells.setdefault(name, _cell(cell, shown, {"file_name": file_name}))
+        cells.setdefault(name, _cell(cell, shown, files[cell["upload_id"]]))
     said = store.device_attributes(engine, launch["run_id"])
     for cell in said[said["device_index"] == launch["device_index"]].to_dict("records"):
         cells.setdefault(cell["metric"], _cell({"unit": None, **cell}, cell["metric"], cell))
-    return cells
+    return cells, tool
 
 
 def _cell(cell: Mapping[str, Any], shown: str, upload: Mapping[str, Any]) -> dict[str, Any]:

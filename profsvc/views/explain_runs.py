@@ -3,7 +3,6 @@
 from typing import TYPE_CHECKING, Any
 
 from profsvc import specs, store
-from profsvc.views import once
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -49,18 +48,11 @@ def longest(engine: "Engine", name: str, run_id: int) -> tuple[list[Step], bool]
     """Return the same result of the longest launches of the run, each once, and whether there are more launches."""
     launches, more = store.list_launches(engine, run_id, limit=LONGEST)
     ids, column = [one["launch_id"] for one in launches], OF_POTENTIAL.get(name, ("value",))[0]
-    bounds = {row["launch_id"]: row for row in store.select_of(engine, "v1_potential", run_id, ids)}
-    found = bounds
-    if name not in OF_POTENTIAL:
-        rows = store.select_of(engine, "v1_criteria", run_id, ids)
-        found = {row["launch_id"]: row for row in rows if row["criterion"] == name}
-    steps = []
-    for standing, pages in once(launches, bounds):
-        row = next((found[page] for page in pages if page in found and found[page][column] is not None), None)
-        if row is not None:
-            steps.append(
-                {"launch": standing["launch_index"], "launch_id": row["launch_id"], "name": standing["kernel_short"],
-                 "value": row[column], "unit": "ns" if column.endswith("_ns") else "1",
-                 "duration_ns": standing["duration_ns"]}
-            )  # fmt: skip
-    return steps, more
+    rows = store.select_of(engine, "v1_potential" if name in OF_POTENTIAL else "v1_criteria", run_id, ids)
+    found = {row["launch_id"]: row[column] for row in rows if name in OF_POTENTIAL or row["criterion"] == name}
+    return [
+        {"launch": one["launch_index"], "launch_id": one["launch_id"], "name": one["kernel_short"],
+         "value": found[one["launch_id"]], "unit": "ns" if column.endswith("_ns") else "1",
+         "duration_ns": one["duration_ns"]}
+        for one in launches if found.get(one["launch_id"]) is not None
+    ], more  # fmt: skip

@@ -80,12 +80,7 @@ def _answers(
             said.setdefault(row["launch_id"], {})[row["quantity"]] = row["value"]
             if row["label"] is not None:
                 said[row["launch_id"]][f"{row['quantity']}_label"] = row["label"]
-    pages: dict[int, dict[str, Any]] = {}
-    for launch in launches:  # of the pages of one report the one that the model knows most of
-        first, own = launch["same_as"] or launch["launch_id"], len(said.get(launch["launch_id"], ()))
-        if first not in pages or own > len(said.get(pages[first]["launch_id"], ())):
-            pages[first] = launch
-    chosen = [(launch, said.get(launch["launch_id"], {})) for launch in pages.values()]
+    chosen = [(launch, said.get(launch["launch_id"], {})) for launch in launches]
     known = [(launch, found) for launch, found in chosen if needed in found]
     known.sort(key=lambda pair: -(pair[0]["duration_ns"] or 0.0))
     left = [launch for launch, found in chosen if needed not in found]

@@ -15,6 +15,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from profsvc import store
+from profsvc.store.lists import files_of_conditions
 from profsvc.web.answers import FORMS, rows, streamed
 from profsvc.web.asked import Asked
 from profsvc.web.routes import add, asks, rows_schema
@@ -60,7 +61,8 @@ async def _answer(request: Request, view: str, form: str) -> Response:
     asked.done()
     said: dict[str, Any] = {"columns": columns, "order": order, "project": grant.project}
     if whole:
-        query, values = store.statement_of(view, only, **said)
+        within = await to_thread.run_sync(files_of_conditions, site.engine, view, only)
+        query, values = store.statement_of(view, only, within=within, **said)
         objects = store.JSON_COLUMNS.get(view, ()) if form == "ndjson" else ()
         return await streamed(request, form, query, values, name, raw=raw, objects=objects)
     seconds = site.limits.sql_seconds

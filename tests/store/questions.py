@@ -48,7 +48,7 @@ PARAMS: dict[str, dict[str, str]] = {
     "nvidia_came_true": PAIR,
     "top_kernels": BEFORE,
     "criterion_means": BEFORE,
-    "unknown_criteria": BEFORE,
+    "unknown_criteria": {"run": "faults"},
     "potential": BEFORE,
     "model_times": BEFORE,
     "models_without_answer": {"run": "after"},

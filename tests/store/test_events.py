@@ -154,3 +154,13 @@ def test_values_of_a_kernel_say_so(engine: Engine) -> None:
     assert {(row["invocations"], row["statistic"]) for row in of_launches} == {(None, None)}
     assert len(store.select(engine, "v1_metrics", kernel=KERNELS[0], statistic="max")) == 1
     assert store.metrics(engine, 1)["metric"].tolist() == ["dram__bytes_read.sum", "L2 Hit"] * 2
+
+
+def test_copies_that_are_summed_up_by_time_and_by_size_are_counted_once(engine: Engine) -> None:
+    copies = {"category": "memory", "kernel": "[CUDA memcpy HtoD]", "calls": 3}
+    times, sizes = copies | {"total_ns": 12.5, "line": 5}, copies | {"total_bytes": 4096.0, "line": 9}
+    put(engine, "times", batch("kernel_summaries", times))
+    put(engine, "sizes", batch("kernel_summaries", sizes))
+    put(engine, "alone", batch("kernel_summaries", sizes), run="sizes alone")
+    query = "select run_id, sum(calls), sum(total_ns), sum(total_bytes) from v1_kernel_summaries group by run_id"
+    assert store.query(engine, f"{query} order by run_id").rows == [(1, 3, 12.5, 4096.0), (2, 3, None, 4096.0)]

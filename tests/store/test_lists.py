@@ -28,7 +28,7 @@ def rows(engine: Engine, view: str, *only: Condition, **options: object) -> list
 
 def test_every_view_is_listed_as_it_is_selected(full: Engine) -> None:
     for view in store.VIEWS:
-        shown = [c for c in store.kinds_of(view) if view != "v1_counters" or c in store.VIEWS[view][1]]
+        shown = [c for c in store.kinds_of(view) if not view.startswith("v1_counters") or c in store.VIEWS[view][1]]
         page = store.list_view(full, view, columns=shown, limit=50)
         assert page.rows == [{c: row[c] for c in shown} for row in store.select(full, view)[:50]]
         assert page.columns == shown

@@ -67,6 +67,7 @@ def test_names_are_written_once(engine: Engine, stored: store.Stored) -> None:
         "metric_names": 2,
         "unit_names": 2,
         "devices": 1,
+        "upload_devices": 2,
         "runs": 2,
         "run_tags": 1,
         "uploads": 2,

@@ -13,7 +13,7 @@ from profsvc import pipeline, store, views
 from profsvc.cli import app
 from profsvc.errors import NotFoundError
 from profsvc.reports import page, text
-from profsvc.views.explain import explain, first_known
+from profsvc.views.explain import explain
 from tests.benchmarks.reading import gpu_trace
 
 ROWS, LAUNCHES = 150, 120
@@ -155,7 +155,7 @@ def test_pages_of_one_report_come_together(tmp_path, fixtures_of_pages: list) ->
     assert (len(view["launches"]), view["total_launches"], view["truncated"]) == (2, 3, True)
     assert all(row["potential"] is not None for row in view["launches"])
     found, _ = store.longest_launches(engine, 1, 2)
-    assert len(found) == 4  # each with the page that was uploaded after it
+    assert len(found) == 2
     engine.dispose()
 
 
@@ -177,9 +177,3 @@ def test_an_explanation_walks_the_page_that_stands_for_a_launch(tmp_path, fixtur
     assert {row["launch"]: row["value"] for row in walked} == shown | {None: of_run}
     assert len(walked) == len(shown) + 1
     engine.dispose()
-
-
-def test_an_explanation_turns_to_the_page_that_knows() -> None:
-    lacking, known = [{"name": "x", "from": "not in this export"}], [{"name": "x", "value": 0.0}]
-    assert first_known(iter([lacking, known])) == known
-    assert first_known(iter([lacking, []])) == lacking

@@ -166,7 +166,7 @@ def _links(request: Request, view: dict[str, Any]) -> Links:
     kernel_id = view["kernel"]["kernel_id"]
     sql = "" if kernel_id is None else (
         "select run, commit_id, started_at, p50_ns, min_ns, p95_ns, launches from v1_kernel_totals\n"
-        f"where kernel_id = {kernel_id} and same_as is null order by upload_id desc"
+        f"where kernel_id = {kernel_id} order by upload_id desc"
     )  # fmt: skip
     return Links(json=path_to(request, "/v1/history", asked), sql=sql if view["quantity"]["name"] == "duration" else "")
 

@@ -194,7 +194,7 @@ def kernel_rows(engine: Any, info: Row) -> tuple[list[dict[str, Any]], bool]:
 
 
 def _file_row(row: dict[str, Any]) -> dict[str, Any]:
-    said = "another page of the same report" if row["same_as"] else row["status"]
+    said = f"told by upload {row['same_as']}, counted there" if row["same_as"] else row["status"]
     return row | {"verdict": said}
 
 
@@ -273,7 +273,7 @@ def kernel(request: Request) -> Response:
     found = views.launch_page(
         site.engine, run_id, order=order, skip=skip, limit=limit, kernel_id=kernel_id, seconds=site.limits.sql_seconds
     )
-    whole = sum(row["launches"] for row in totals if row["same_as"] is None)
+    whole = sum(row["launches"] for row in totals)
     return page(
         request, "kernel.html", totals[0]["kernel_short"],
         links=_links(request, run_id, f"select * from v1_kernel_totals where kernel_id = {kernel_id}"),

@@ -172,7 +172,7 @@ def _schema() -> list[dict[str, Any]]:
     counters = {name: one.meaning for name, one in specs.counters().items()}
     made = []
     for view, (sentence, columns) in store.VIEWS.items():
-        named = dict(columns) | (counters if view == "v1_counters" else {})
+        named = dict(columns) | (counters if view.startswith("v1_counters") else {})
         kinds = store.kinds_of(view)
         made.append({"name": view, "sentence": sentence,
                      "columns": [(name, kinds[name], meaning) for name, meaning in named.items()]})  # fmt: skip
