@@ -87,9 +87,10 @@ def test_no_head_comes_from_what_is_said(box: Mailbox, tmp_path: Path) -> None:
     assert mail["subject"].startswith("lab: 1 finding in <!channel>")
     assert len(mail["subject"]) <= 200
     assert mail["subject"].isprintable()
-    assert [line for line in box.commands if line.startswith("rcpt")] == [
-        "rcpt TO:<a@lab.example>",
-        "rcpt TO:<b@lab.example>",
+    # Pythons differ in the case of commands, which mean the same.
+    assert [line.lower() for line in box.commands if line.lower().startswith("rcpt")] == [
+        "rcpt to:<a@lab.example>",
+        "rcpt to:<b@lab.example>",
     ]
     assert b"\nBcc" not in box.raw[0]
 
@@ -164,7 +165,7 @@ def test_a_mail_is_tried_again_where_that_may_do(box: Mailbox, tmp_path: Path) -
     box.answers, box.commands = {"MAIL": ["550 no such sender"]}, []
     done = sent(channel, (0.01, 0.01))
     assert (done.delivered, done.said) == (False, "the mail server refuses it: 550 no such sender")
-    assert sum(line.startswith("mail FROM") for line in box.commands) == 1
+    assert sum(line.lower().startswith("mail from") for line in box.commands) == 1
     box.answers = {"RCPT": ["250 ok", "550 unknown"]}
     assert sent(channel).said == "mail to a@lab.example; refused for b@lab.example"
     box.answers = {"RCPT": ["550 unknown", "550 unknown"]}
