@@ -1,5 +1,6 @@
-"""Student's t of a step in a series, from all of its values and without each of them in turn."""
+"""The tail of a step in a series, from all of its values and without each of them in turn."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -19,6 +20,8 @@ from profsvc.formulas._series import (
 )
 from profsvc.formulas._tails import normal_scores, normal_tail, student_tail
 
+# As probable beforehand each: how much neighbours share is not known of any series.
+AUTOCORRELATIONS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.975)
 GOLDEN = (np.sqrt(5.0) - 1.0) / 2.0  # its multiples, modulo 1, are spread most evenly
 ROUNDING = 1e-9  # a sum of squares about the mean that is smaller, against that about 0, is one of equal values
 
@@ -30,6 +33,11 @@ class Side(NamedTuple):
     mean: Array
     square: Array  # sum of squares about the mean
     product: Array  # sum of products of neighbours about it
+    first: Array  # first value about it
+    last: Array
+
+
+Tail = Callable[..., Array]
 
 
 class _Scored(NamedTuple):
@@ -74,10 +82,53 @@ def student(before: Side, after: Side) -> tuple[Array, Array]:
     return t, np.maximum((m + n) * (1 - rho) / (1 + rho) - 2, 1.0)
 
 
+def plain_tail(before: Side, after: Side, sign: float = 1.0) -> Array:
+    """One-sided tail of a step up (``sign`` 1) or down (-1), by the autocorrelation that is estimated as if known."""
+    t, df = student(before, after)
+    return student_tail(sign * t, df)
+
+
+def step_tail(before: Side, after: Side, sign: float = 1.0) -> Array:
+    """One-sided tail of a step up (``sign`` 1) or down (-1) between two adjoining levels with autoregressive noise.
+
+    Of each autocorrelation the tail is Student's, of the difference of the levels by generalised least squares. They
+    are weighted by how probable the residuals make each of `AUTOCORRELATIONS`: the likelihood after levels and variance
+    are integrated out (Jeffreys' prior).
+    """
+    n, m = before.n, after.n
+    square = before.square + after.square
+    product = before.product + after.product + before.last * after.first
+    ends = before.first**2 + after.last**2
+    best, total, tail = np.full(np.shape(square), -np.inf), np.zeros(np.shape(square)), np.zeros(np.shape(square))
+    with np.errstate(all="ignore"):
+        for rho in AUTOCORRELATIONS:
+            q = 1.0 - rho
+            of_before, of_after = 1.0 + (n - 1.0) * q**2, 1.0 + (m - 1.0) * q**2
+            shared = of_before * of_after - rho**2
+            jump = after.first - before.last
+            low, high = rho * (q * before.first - jump), rho * (jump + q * after.last)
+            level = (of_after * low + rho * high) / shared
+            raised = (rho * low + of_before * high) / shared
+            left = square - 2.0 * rho * product + rho**2 * (square - ends) - level * low - raised * high
+            left = np.where(square > 0, np.maximum(left, 0.0), 0.0)
+            difference = after.mean - before.mean + raised - level
+            t = difference / np.sqrt(left / (n + m - 2.0) * (of_before + of_after - 2.0 * rho) / shared)
+            likelihood = 0.5 * (np.log1p(-(rho**2)) - np.log(shared)) - 0.5 * (n + m - 2.0) * np.log(
+                np.where(left > 0, left, 1.0)
+            )
+            higher = np.maximum(best, likelihood)
+            shrink, weight = np.exp(best - higher), np.exp(likelihood - higher)
+            total = total * shrink + weight
+            tail = tail * shrink + weight * student_tail(sign * t, n + m - 2.0)
+            best = higher
+        return np.asarray(tail / total)
+
+
 def side(sums: Sums, a: Index, b: Index) -> Side:
     """Return the values a to b - 1 as a side of a step."""
     mean, square, product = stretch(sums, a, b)
-    return Side((b - a).astype(np.float64), mean, _or_none(square, sums.square[b] - sums.square[a]), product)
+    square = _or_none(square, sums.square[b] - sums.square[a])
+    return Side((b - a).astype(np.float64), mean, square, product, sums.x[a] - mean, sums.x[b - 1] - mean)
 
 
 def _or_none(square: Array, about_zero: Array) -> Array:
@@ -92,7 +143,7 @@ def noise_tail(before: Side, after: Side, before_error: Array, after_error: Arra
     return normal_tail(z)
 
 
-def without_each(series: Series, split: Index) -> tuple[Array, Array]:
+def without_each(series: Series, split: Index, tail_of: Tail = step_tail) -> tuple[Array, Array]:
     """One-sided tail of the step up at ``split`` of each series without each of its values: one entry a value.
 
     It is what the series would give if that value had never come, at the cost of one pass for all of them together.
@@ -101,14 +152,14 @@ def without_each(series: Series, split: Index) -> tuple[Array, Array]:
     rank, n = ranks(series), np.repeat(lengths(series), lengths(series))
     with np.errstate(all="ignore"):
         low, high = (np.nan_to_num(normal_scores((rank + up) / n), posinf=0.0, neginf=0.0) for up in (1.0, 0.0))
-    ranked = student(*_sides(_Scored(series, rank, low, high), split))
+    ranked = tail_of(*_sides(_Scored(series, rank, low, high), split))
     sides = _sides(_Scored(series, rank, series.x, series.x), split)
-    t, df = np.where(_beyond(series, rank, split), student(*sides), ranked)
+    tail = np.where(_beyond(series, rank, split), tail_of(*sides), ranked)
     codes, error = codes_of(series), series.error**2
     later = np.arange(error.size) >= split[codes]
     errors = (np.bincount(codes, error * own, split.size)[codes] - error * own for own in (~later, later))
     n, mean = (np.where(later, after, before) for before, after in zip(*(side[:2] for side in sides), strict=True))
-    return np.fmax(student_tail(t, df), noise_tail(*sides, *errors)), np.abs(series.x - mean) / np.sqrt(1 + 1 / n)
+    return np.fmax(tail, noise_tail(*sides, *errors)), np.abs(series.x - mean) / np.sqrt(1 + 1 / n)
 
 
 def _sides(scored: _Scored, split: Index) -> tuple[Side, Side]:
@@ -134,8 +185,9 @@ def _side(scored: _Scored, a: Index, b: Index) -> Side:
     product = _products(scored, own & (one < b - 1)) - high * (left + right) + left * right
     mean = total / count
     about = _or_none(square - count * mean**2, square)
-    ends = scored.beside(a + (one == a), one) + scored.beside(b - 1 - (one == b - 1), one)
-    return Side(count, mean, about, product - mean * (2 * total - ends) + (count - 1) * mean**2)
+    first, last = scored.beside(a + (one == a), one), scored.beside(b - 1 - (one == b - 1), one)
+    product = product - mean * (2 * total - first - last) + (count - 1) * mean**2
+    return Side(count, mean, about, product, first - mean, last - mean)
 
 
 def _summed(scored: _Scored, low: Array, high: Array) -> Array:

@@ -20,8 +20,9 @@ from profsvc.formulas._series import (
     running,
     without_spikes,
 )
-from profsvc.formulas._tails import normal_scores, student_tail
-from profsvc.formulas._two_levels import noise_tail, ranks, side, student, without_each
+from profsvc.formulas._tails import normal_scores
+from profsvc.formulas._two_levels import noise_tail, plain_tail, ranks, side, step_tail, without_each
+from profsvc.formulas._visits import last_of_all, of_visits
 from profsvc.formulas.flags import Flag
 
 MIN_SEGMENT = 3  # values that make a level; one or two may be a spike
@@ -35,8 +36,10 @@ WINDOWS = (
     (3, 0.13), (4, 0.05), (5, 0.95), (6, 0.01), (7, 0.01), (8, 0.05), (13, 0.04), (21, 0.03), (34, 0.025), (55, 0.02),
     (89, 0.015), (144, 0.01), (233, 0.005), (377, 0.0025), (610, 0.0025),
 )  # fmt: skip
+SPARED = 1.35  # the doubt about the autocorrelation makes the whole err less still, by about this
 VIEWS = (0, 5, 8, 13, 21, 34, 55, 89, 144, 233, 377, 610)  # newest values left out, to see what was taken back later
 REST = 5.0  # times as probable as alpha allows may the step be that is left without any one value,
+APART_LEVELS = 3.0  # levels further apart than this many sd are told apart value by value
 APART_SD = 2.5  # but not without one that lies further than this from the others on its side
 
 
@@ -76,14 +79,20 @@ def newest_step(
 ) -> NewestStep:
     r"""How surely the level of a series changed, with the weight on the newest values.
 
-    .. math:: p = \max\left(\min_m \frac{p_m}{w_m},\ \max_i \frac{p_{m,-i}}{r_i w_m}\right), \qquad
-              t_m = \frac{\bar a_m - \bar a_n}{s \sqrt{(1/m + 1/n)\, W(\hat\rho, m, n)}}
+    .. math:: p = \max\left(\min_m \frac{2 p_m}{w_m},\ \max_i \frac{2 p_{m,-i}}{r_i w_m},\ p_{visit}\right), \qquad
+              p_m = \sum_\rho \pi(\rho \mid a)\, T_{N-2}\!\left(\frac{\hat\delta_\rho}{s_\rho(\hat\delta_\rho)}\right)
 
     The newest m values are held against the n before them, for m = 3, 5, 8, 13, ..., with weights w. a are normal
     scores of the ranks in the whole series, so that neither heavy tails nor one wild value make a step; ties are broken
-    by place. Where all m values lie beyond all n the ranks can say no more, and t is taken of the values themselves.
-    s^2 and the degrees of freedom n_eff - 2 of the tail allow for the autocorrelation rho, W widens the difference of
-    means for it.
+    by place. Where all m values lie beyond all n the ranks can say no more, and t is taken of the values themselves;
+    but p is never below the chance that the m largest of n + m values come last. delta is the difference of the two
+    levels by generalised least squares in autoregressive noise. How much neighbours share is never known well from few
+    values, so the tail of Student's distribution T is averaged over all autocorrelations rho, as probable as the
+    residuals make them: a short series in which they may depend on each other needs a larger step, or more values.
+
+    A series that goes to another level and comes back, as clocks do, has not changed when it is there again: where the
+    new level was visited before, p is at least p_visit, the probability to be there and for as long, in a chain of two
+    states that stays as it stayed so far.
 
     No step hangs on one value: the surest window is judged again without each of its values in turn, as if that one had
     never come, and what is left must still be improbable, if r = 5 times less so. Where the others show nothing at
@@ -96,7 +105,7 @@ def newest_step(
     next value shows whether it lasts. Where a standard error is known (of the value, or the noise floor of runs of
     the same binary), a difference that it explains is no step either.
 
-    Source: own model; the bias of the autocorrelation after [MarriottPope1954].
+    Source: own model; autoregressive errors after [PraisWinsten1954], their posterior after [Zellner1971].
 
     Args:
         value: Values of the series in order, flat [any]; NaN where one is missing.
@@ -127,7 +136,9 @@ def newest_step(
     series = gather(x, error, groups, ~np.isnan(x))
     n = lengths(series)
     series = without_spikes(series)
-    best = _best_step(in_units_of_sd(series))
+    scaled = in_units_of_sd(series)
+    best = _best_step(scaled, doubt=True)
+    best = best._replace(p=_unless_visited(scaled, best))
     known = ~np.isnan(best.p)
     split = np.where(known, best.split, series.start)
     sides = 2 * codes_of(series) + (np.arange(series.x.size) >= split[codes_of(series)])
@@ -164,8 +175,8 @@ def all_steps(
 
     A part is tested by `newest_step` as it is, and as it was without its newest 5, 8, 13, ... values: so a step that
     was taken back later is seen too, unless it was so short that no view ends near it. With E such views each p is
-    multiplied by E, the bound of Bonferroni. Nights as they come need only `newest_step`, with the series since the
-    last step.
+    multiplied by E, the bound of Bonferroni. A level that was there before makes a step too: this tells what happened,
+    and not whether it is new. Nights as they come need only `newest_step`, with the series since the last step.
 
     Source: own model; binary segmentation with the test of `newest_step`.
 
@@ -215,7 +226,7 @@ def _step_at_any_end(series: Series, start: Index, stop: Index) -> tuple[Index, 
     part, view = np.nonzero((stop - start)[:, np.newaxis] - cuts >= MIN_SEGMENT + MIN_HISTORY)
     n = stop[part] - cuts[view] - start[part]
     seen = cut(series, start[part], start[part] + n)
-    best = _best_step(in_units_of_sd(seen))
+    best = _best_step(in_units_of_sd(seen), doubt=False)
     looks = np.bincount(part, minlength=start.size)
     order = np.lexsort((best.p, part))
     first = order[np.cumsum(looks)[looks > 0] - looks[looks > 0]]
@@ -225,18 +236,34 @@ def _step_at_any_end(series: Series, start: Index, stop: Index) -> tuple[Index, 
     return split, p
 
 
-def _best_step(series: Series) -> _Best:
-    """Return the surest step of each series, which is in units of sd."""
+def _best_step(series: Series, *, doubt: bool) -> _Best:
+    """Return the surest step of each series, which is in units of sd.
+
+    With ``doubt`` the autocorrelation is not taken as known, nor that the noise has a law. In histories with several
+    steps the others look like autocorrelation: there it is estimated.
+    """
     N = lengths(series)
     if not series.x.size or N.max() < MIN_SEGMENT + MIN_HISTORY:
         unknown = np.full(N.size, np.nan)
         return _Best(unknown, unknown, np.zeros(N.size, dtype=np.bool_), series.start)
     ranked = tuple(running(_scores(series, sign)) for sign in (1.0, -1.0))
-    p, clear, window = _p_of_windows(series, ranked)
+    p, clear, window = _p_of_windows(series, ranked, doubt=doubt)
     up = p[0] <= p[1]
     suspected = np.where(N >= MIN_SEGMENT + MIN_HISTORY, np.minimum(p[0], p[1]), np.nan)
-    upheld = _upheld(series, suspected, up, np.where(up, window[0], window[1]))
-    return _Best(upheld, suspected, up, _likeliest(series, ranked, up, np.where(up, clear[0], clear[1])))
+    upheld = _upheld(series, suspected, up, np.where(up, window[0], window[1]), doubt=doubt)
+    split = _likeliest(series, ranked, up, np.where(up, clear[0], clear[1]))
+    return _Best(upheld, suspected, up, split)
+
+
+def _unless_visited(series: Series, best: _Best) -> Array:
+    """Return p, or more where the series was at the new level before: the probability to be there and for as long."""
+    out = best.p.copy()
+    asked = np.flatnonzero(best.p < 1 / REST)
+    if asked.size:
+        part = cut(series, series.start[asked], series.stop[asked])
+        split = part.start + best.split[asked] - series.start[asked]
+        out[asked] = np.maximum(out[asked], of_visits(part, split, APART_LEVELS))
+    return out
 
 
 def _scores(series: Series, sign: float) -> Array:
@@ -245,11 +272,12 @@ def _scores(series: Series, sign: float) -> Array:
     return normal_scores((ranks(series._replace(x=sign * series.x)) + 1.0) / (n + 1))
 
 
-def _p_of_windows(series: Series, ranked: tuple[Sums, ...]) -> tuple[Array, Bools, Index]:
+def _p_of_windows(series: Series, ranked: tuple[Sums, ...], *, doubt: bool) -> tuple[Array, Bools, Index]:
     """Weighted p of a step up and of one down, of shape (2, series), whether values alone make it clear, its window."""
     windows = [(m, w) for m, w in WINDOWS[::-1] if m + MIN_HISTORY <= lengths(series).max()]
     width = np.array([m for m, _ in windows])  # widest first: so the starts of the windows ascend
-    weight = np.array([w for _, w in windows])
+    weight = np.array([w for _, w in windows]) * (SPARED if doubt else 1.0)
+    tail_of = step_tail if doubt else plain_tail
     a, b = series.start[:, np.newaxis], series.stop[:, np.newaxis]
     fits = b - a >= width + MIN_HISTORY
     k = np.where(fits, b - width, a + 1)  # those that do not fit yield what is not used
@@ -257,20 +285,22 @@ def _p_of_windows(series: Series, ranked: tuple[Sums, ...]) -> tuple[Array, Bool
     a, k, b = (np.where(short, edge, x) for edge, x in ((0, a), (1, k), (2, b)))
     sums, error = running(series.x), running(series.error**2).total
     sides = side(sums, a, k), side(sums, k, b)
-    t, df = student(*sides)
     noise = noise_tail(*sides, error[k] - error[a], error[b] - error[k])
+    noisy = sides[0].square + sides[1].square > 0
+    by_place = last_of_all(sides[1].n, sides[0].n)
     p, clear, best = [], [], []
     for sign, scores, beyond in zip((1.0, -1.0), ranked, _beyond(series.x, a, np.where(fits, k, a)), strict=True):
-        t_ranked, df_ranked = student(side(scores, a, k), side(scores, k, b))
-        one_sided = student_tail(np.where(beyond, sign * t, t_ranked), np.where(beyond, df, df_ranked))
+        one_sided = np.where(beyond, tail_of(*sides, sign), tail_of(side(scores, a, k), side(scores, k, b)))
         each = np.where(fits, np.minimum(2 * np.fmax(one_sided, noise) / weight, 1.0), 1.0)
+        if doubt:
+            each = np.where(beyond & fits & noisy, np.fmax(each, by_place), each)
         p.append(each.min(axis=1))
         clear.append((beyond & fits).any(axis=1))
         best.append(len(windows) - 1 - each.argmin(axis=1))
     return np.array(p), np.array(clear), np.array(best)
 
 
-def _upheld(series: Series, p: Array, up: Bools, window: Index) -> Array:
+def _upheld(series: Series, p: Array, up: Bools, window: Index, *, doubt: bool) -> Array:
     """Return p, or more where too little is left of the step without the value that it needs most."""
     asked = np.flatnonzero(p < 1 / REST)  # the others are far from a step
     if not asked.size:
@@ -278,7 +308,8 @@ def _upheld(series: Series, p: Array, up: Bools, window: Index) -> Array:
     width, weight = (np.array(column)[window[asked]] for column in zip(*WINDOWS, strict=True))
     part = cut(series, series.start[asked], series.stop[asked])
     upward = part._replace(x=part.x * np.repeat(np.where(up[asked], 1.0, -1.0), lengths(part)))
-    tails, apart = without_each(upward, part.stop - width)
+    tails, apart = without_each(upward, part.stop - width, step_tail if doubt else plain_tail)
+    weight = weight * (SPARED if doubt else 1.0)
     left = np.minimum(2 * tails / weight[codes_of(part)], 1.0) / np.where(apart > APART_SD, 1.0, REST)
     out = p.copy()
     out[asked] = np.maximum(p[asked], np.maximum.reduceat(left, part.start))

@@ -5,7 +5,7 @@ at; the same night again replaces its report and, of the same uploads, says the 
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from datetime import UTC, date
+from datetime import UTC, date, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 MOST_RUNS = 400
 """Runs of a device that its history goes back."""
+AHEAD = timedelta(hours=14)
+"""How far the clocks of the first time zone are ahead of UTC."""
 STAMP = "%Y-%m-%dT%H:%M:%SZ"
 # What the series of a kind are made of.
 FIGURES = {
@@ -50,10 +52,12 @@ def report_of_night(
     span, scope = span_of(night, zone), project or ""
     if project and project not in (known := store.projects(engine)):
         raise NotFoundError.near("project", project, known)
-    if not dry_run and (later := store.later_report(engine, scope, span.night)):
+    # Whatever zone a report is of, its night has begun by this date.
+    today = (datetime.now(UTC) + AHEAD).date().isoformat()
+    if not dry_run and (later := store.later_report(engine, scope, span.night, today)):
         raise UsageError(
             f"the night {later['night']} is reported already (report {later['report_id']}), and {span.night} is before "
-            "it; look at it with --dry-run"
+            f"it; look at it with --dry-run, or remove that report: profsvc report delete {later['report_id']}"
         )
     before = store.report_before(engine, scope, span.night)
     looked = _looked(engine, scope, span, before)

@@ -159,7 +159,7 @@ def _why(row: Row, least: specs.SmallestChange, commits: Sequence[Any]) -> list[
     sizes = {f"{100 * least.relative:g} %": least.relative, amount(least.absolute, unit): least.absolute}
     said = [
         f"p {row['p']:.2g}; of findings as sure as this {100 * row['adjusted_p']:.2g} % at most are false "
-        f"({100 * FALSE_SHARE:g} % are allowed)",
+        f"({100 * FALSE_SHARE:g} % are allowed), if the series scatters as its history shows",
         f"{row['points_before']} runs before, {row['points_after']} since; a run scatters by "
         f"{amount(row['noise'], unit)}",
         f"the least worth telling is {' and '.join(size for size, value in sizes.items() if value > 0)}",
@@ -212,25 +212,49 @@ def _uncorrected(looked: Looked) -> list[Row]:
 
 
 def one_line(made: Mapping[str, Any]) -> str:
-    """Say what a night brought."""
+    """Say what a night brought, so that it is true read alone: what is suspected, still open or not judged is in it."""
     runs, series = _several(len(made["runs"]), "run"), made["series"]
-    found, more = [row for row in made["findings"] if row["state"] in OPEN], _besides(made)
-    if not made["runs"]:
-        since = f" since the report of {made['since']['night']}" if made["since"] else " yet"
-        return f"nothing new: no runs{since}{more}"
-    if not made["changed"]:
-        short = f", {series['short']} of them too short to judge" if series["short"] else ""
-        return f"nothing changed: {runs}, {series['looked_at']} series{short}{more}"
-    words = [
-        _several(len([row for row in found if row["worse"] == worse]), what)
-        for worse, what in ((1, "regression"), (0, "improvement"), (None, "other change"))
-        if any(row["worse"] == worse for row in found)
-    ]
+    found = [row for row in made["findings"] if row["state"] in OPEN]
+    sure = _by_direction(found, ("regression", "improvement", "other change"))
     states = [row["state"] for row in made["moved"]]
     states += [row["state"] for row in made["findings"] if row["state"] not in OPEN]
-    words += [f"{states.count(what)} {what}" for what in ("accepted", "fixed", "confirmed") if what in states]
-    worst = f"; worst: {headline(found[0])}" if found else ""
-    return f"{', '.join(words)} in {runs}{worst}{more}"
+    sure += [f"{states.count(what)} {what}" for what in ("accepted", "fixed", "confirmed") if what in states]
+    suspected = [f"{_several(len(made['reruns']), 'suspected change')} (re-run wanted)"] if made["reruns"] else []
+    open_ = _still_open(made["open"])
+    of_them = f", {series['short']} of them too short to judge" if series["short"] else ""
+    looked = f"{series['looked_at']} series{of_them}"
+    if not made["runs"]:
+        since = f" since the report of {made['since']['night']}" if made["since"] else " yet"
+        words = [f"nothing new: no runs{since}"]
+    elif sure or suspected:
+        worst = f"; worst: {headline(found[0])}" if found else ""
+        worst = worst if sure else f": {_suspicion(made['reruns'][0])}"
+        lead = "" if sure else "nothing sure: "
+        words = [f"{lead}{', '.join(sure + suspected)} in {runs}{worst}"]
+    elif series["short"] and not series["tested"]:
+        needed = f", the nearest needs {_several(series['needed'], 'more run')}" if series["needed"] else ""
+        words = [f"nothing could be judged: {runs}, all {series['looked_at']} series are too short{needed}"]
+    else:
+        words = [f"nothing {'new' if open_ else 'changed'}: {runs}, {looked}"]
+    if series["short"] and (sure or suspected):
+        words.append(f"{series['short']} of {series['looked_at']} series too short to judge")
+    return "; ".join([words[0], *open_, *words[1:]]) + _besides(made)
+
+
+def _by_direction(rows: Sequence[Row], names: Sequence[str]) -> list[str]:
+    counts = [sum(row["worse"] == worse for row in rows) for worse in (1, 0, None)]
+    return [_several(count, what) for count, what in zip(counts, names, strict=True) if count]
+
+
+def _still_open(rows: Sequence[Row]) -> list[str]:
+    return [f"{words} still open" for words in _by_direction(rows, ("regression", "improvement", "other change"))]
+
+
+def _suspicion(row: Row) -> str:
+    before, after = row["expected"], row["value"]
+    return headline(
+        row | {"before": before, "after": after, "change": (after - before) / abs(before) if before else None}
+    )
 
 
 def _several(count: int, what: str) -> str:
@@ -239,10 +263,8 @@ def _several(count: int, what: str) -> str:
 
 def _besides(made: Mapping[str, Any]) -> str:
     uploads = made["uploads"]
-    counts = {"re-run wanted": len(made["reruns"]), "file refused": len(uploads["refused"]),
-              "file with lines rejected": len(uploads["partial"])}  # fmt: skip
-    plural = {"re-run wanted": "re-runs wanted", "file refused": "files refused",
-              "file with lines rejected": "files with lines rejected"}  # fmt: skip
+    counts = {"file refused": len(uploads["refused"]), "file with lines rejected": len(uploads["partial"])}
+    plural = {"file refused": "files refused", "file with lines rejected": "files with lines rejected"}
     said = [f"{count} {what if count == 1 else plural[what]}" for what, count in counts.items() if count]
     return "".join(f"; {words}" for words in said)
 

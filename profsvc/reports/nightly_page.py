@@ -40,7 +40,9 @@ def html(document: Mapping[str, Any], source: Callable[[Picture], str] | None = 
     where = source or _inside
     drawn = {one.name: f'src="{escape(where(one))}" alt="{_text(one.title)}"' for one in pictures(document)}
     first, *others = head(document)
-    colour = CALM if not document["changed"] else BAD if any(r["worse"] for r in document["findings"]) else INK
+    worse = any(row["worse"] for part in ("findings", "open") for row in document[part])
+    calm = not (document["changed"] or document["open"] or document["reruns"])
+    colour = BAD if worse else CALM if calm else INK
     body = [
         f'<h1 style="font-size:20px;margin:0 0 8px;color:{colour}">{_text(first)}</h1>',
         *(_words(words) for words in others),

@@ -258,7 +258,8 @@ def foot(document: Row) -> list[str]:
     return [
         f"{series['looked_at']} series looked at, {series['tested']} tested{short_ones if series['short'] else ''}; "
         f"{series['corrected']} of power and energy at one temperature.",
-        "A finding needs p of 0.01 at most, at most 5 % false ones among the night's, and a change worth telling.",
+        "A finding needs p of 0.01 at most, at most 5 % false ones among the night's, and a change worth telling. Both "
+        "hold for series that scatter as their history shows: a level they go to by themselves is news the first time.",
     ]
 
 

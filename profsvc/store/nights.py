@@ -31,7 +31,7 @@ REPORT = (
 )  # fmt: skip
 _LATER = """
     SELECT report_id, project, night FROM reports
-    WHERE night > :night AND (project = '' OR :project IN ('', project)) ORDER BY night DESC LIMIT 1
+    WHERE night > :night AND night <= :today AND (project = '' OR :project IN ('', project)) ORDER BY night DESC LIMIT 1
 """
 _EARLIER = """
     SELECT report_id, night, newest_upload_id, newest_refusal_id FROM reports
@@ -77,10 +77,14 @@ class Night(NamedTuple):
     seen: Mapping[int, str]
 
 
-def later_report(engine: Engine, project: str, night: str) -> dict[str, Any] | None:
-    """Return a report of a later night on the same runs, where there is one; an empty project is all of them."""
+def later_report(engine: Engine, project: str, night: str, today: str) -> dict[str, Any] | None:
+    """Return a report of a later night on the same runs, where there is one; an empty project is all of them.
+
+    One of a night after today was made while the clock stood in the future, and is none.
+    """
+    asked = {"project": project, "night": night, "today": today}
     with reading(engine) as connection:
-        row = connection.execute(text(_LATER), {"project": project, "night": night}).mappings().first()
+        row = connection.execute(text(_LATER), asked).mappings().first()
     return None if row is None else dict(row)
 
 
@@ -118,7 +122,7 @@ def keep_night(
         if connection.dialect.name == "postgresql":  # one after the other; on SQLite writers queue anyway
             connection.exec_driver_sql("LOCK TABLE reports IN SHARE ROW EXCLUSIVE MODE")
         report_id = _report_id(connection, night)
-        numbers = _keep_findings(connection, report_id, night.findings)
+        numbers = _keep_findings(connection, report_id, night)
         connection.execute(text("DELETE FROM finding_states WHERE report_id = :r"), {"r": report_id})
         for move in night.moves:
             _say(connection, move.finding_id, move.state, move.because, move.said_at, report_id=report_id)
@@ -148,13 +152,14 @@ def _inserted(connection: Connection, table: str, key: str, row: Mapping[str, An
     return int(connection.execute(query, dict(row)).scalar_one())
 
 
-def _keep_findings(connection: Connection, report_id: int, findings: Sequence[Mapping[str, Any]]) -> list[int]:
+def _keep_findings(connection: Connection, report_id: int, night: Night) -> list[int]:
     """Write what was found and return the numbers; a finding that was made before keeps its own.
 
-    What this report found before and no longer does goes, unless somebody said a word on it.
+    What this report found before and no longer does goes, unless somebody said a word on it. What a later night found
+    too, whose report was made while the clock stood in the future, is this night's.
     """
     numbers = []
-    for finding in findings:
+    for finding in night.findings:
         row = {name: finding[name] for name in FINDING}
         refuse_nul([value for value in row.values() if isinstance(value, str)])
         query = text("SELECT finding_id FROM findings WHERE series = :series AND run_id = :run_id")
@@ -164,6 +169,11 @@ def _keep_findings(connection: Connection, report_id: int, findings: Sequence[Ma
             continue
         assigned = ", ".join(f"{name} = :{name}" for name in row)
         connection.execute(text(f"UPDATE findings SET {assigned} WHERE finding_id = :own"), row | {"own": same})
+        taken = text(
+            "UPDATE findings SET report_id = :r WHERE finding_id = :own"
+            " AND report_id IN (SELECT report_id FROM reports WHERE night > :night)"
+        )
+        connection.execute(taken, {"r": report_id, "own": same, "night": night.night})
         numbers.append(int(same))
     held = text("SELECT finding_id FROM findings WHERE report_id = :r")
     for old in set(connection.execute(held, {"r": report_id}).scalars()) - set(numbers):
@@ -183,6 +193,45 @@ def _write(connection: Connection, report_id: int, zone: str, document: Mapping[
     assigned = ", ".join(f"{name} = :{name}" for name in row)
     query = text(f"UPDATE reports SET {assigned} WHERE report_id = :r AND document <> :document")
     connection.execute(query, row | {"r": report_id})
+
+
+def held_by_report(engine: Engine, report_id: int) -> dict[str, Any]:
+    """Return what goes with a report: its row of ``reports``, and how many findings, moves and sendings it holds.
+
+    ``said`` counts the findings that somebody said a word on.
+    """
+    queries = {
+        "findings": "SELECT count(*) FROM findings WHERE report_id = :r",
+        "said": "SELECT count(DISTINCT f.finding_id) FROM findings f JOIN finding_states s"
+        " ON s.finding_id = f.finding_id AND s.report_id IS NULL WHERE f.report_id = :r",
+        "moves": "SELECT count(*) FROM finding_states WHERE report_id = :r",
+        "deliveries": "SELECT count(*) FROM deliveries WHERE report_id = :r",
+    }
+    with reading(engine) as connection:
+        query = text("SELECT report_id, project, night, one_line FROM reports WHERE report_id = :r")
+        row = connection.execute(query, {"r": report_id}).mappings().first()
+        if row is None:
+            raise NotFoundError(f"no report has the number {report_id}; profsvc report nightly --list shows them")
+        counts = {name: int(connection.execute(text(one), {"r": report_id}).scalar_one())
+                  for name, one in queries.items()}  # fmt: skip
+    return dict(row) | counts
+
+
+def delete_report(engine: Engine, report_id: int) -> None:
+    """Remove a report of a night with what it found and moved; the next report looks at its runs again.
+
+    What later nights, or people, said of its findings goes with them.
+    """
+    own = "SELECT finding_id FROM findings WHERE report_id = :r"
+    with writing(engine) as connection:
+        for query in (
+            "DELETE FROM finding_states WHERE report_id = :r",
+            f"DELETE FROM finding_states WHERE finding_id IN ({own})",
+            "DELETE FROM findings WHERE report_id = :r",
+            "DELETE FROM deliveries WHERE report_id = :r",
+            "DELETE FROM reports WHERE report_id = :r",
+        ):
+            connection.execute(text(query), {"r": report_id})
 
 
 def set_finding(engine: Engine, finding_id: int, state: str, because: str, by: str) -> dict[str, Any]:

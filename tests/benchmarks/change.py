@@ -54,6 +54,26 @@ def autoregressive(rng: Rng, series: int, nights: int, rho: float) -> np.ndarray
     return x
 
 
+def two_states(rng: Rng, series: int, nights: int, up: float, down: float, height: float = 6.0) -> np.ndarray:
+    """Return noise of sd 1 about two levels, which each night leaves for the other with these probabilities."""
+    there = np.zeros((series, nights), dtype=bool)
+    there[:, 0] = rng.random(series) < up / (up + down)
+    for night in range(1, nights):
+        leaves = rng.random(series)
+        there[:, night] = np.where(there[:, night - 1], leaves >= down, leaves < up)
+    return there * height + rng.standard_normal((series, nights))
+
+
+DEPENDENT = {
+    "AR(1) 0.3": lambda rng, series, nights: autoregressive(rng, series, nights, 0.3),
+    "AR(1) 0.6": lambda rng, series, nights: autoregressive(rng, series, nights, 0.6),
+    "AR(1) 0.9": lambda rng, series, nights: autoregressive(rng, series, nights, 0.9),
+    "two states, not sticky": lambda rng, series, nights: two_states(rng, series, nights, 0.3, 0.7),
+    "two states, sticky": lambda rng, series, nights: two_states(rng, series, nights, 0.1, 0.1),
+    "Student's t, 3 degrees of freedom": lambda rng, series, nights: rng.standard_t(3, (series, nights)),
+}
+
+
 def stepped(x: np.ndarray, nights: int, height: float) -> np.ndarray:
     """Raise the newest nights of every series."""
     return np.concatenate((x[:, :-nights], x[:, -nights:] + height), axis=1)
@@ -135,9 +155,14 @@ def hangs_on(x: np.ndarray, one: int) -> bool:
     return bool(at.size) and p_of_others(x[places], int(at[0])) > REST * ALPHA * (1 + 1e-9)
 
 
-def one_night(rng: Rng, nights: int, height: float, series: int = 1000, changed: int = 10) -> tuple[int, int]:
-    """Return findings that are real, and false ones, of one night on which some series changed 5 nights ago."""
-    x = white(rng, series, nights)
+def one_night(
+    rng: Rng, nights: int, height: float, series: int = 1000, changed: int = 10, noise: Any = white
+) -> tuple[int, int]:
+    """Return findings that are real, and false ones, of one night on which some series changed 5 nights ago.
+
+    ``noise`` is that of the others.
+    """
+    x = np.concatenate((white(rng, changed, nights), noise(rng, series - changed, nights)))
     x[:changed, -5:] += height
     hits = tonight(*flat(x)).found
     return int(hits[:changed].sum()), int(hits[changed:].sum())
@@ -286,6 +311,16 @@ def every_night(rng: Rng) -> None:
               _percent(len(steps["delay"]) / 1000))  # fmt: skip
 
 
+def dependent(rng: Rng) -> None:
+    """Print how many findings are false where neighbours depend on each other, or the noise has wild values."""
+    print()
+    _line("a night of 1000 series, 10 white ones changed by 8 sd 5 nights ago", "false share", "", "real, false of 10")
+    for name, noise in DEPENDENT.items():
+        for nights in (12, 20, 40, 100):
+            real, false = np.sum([one_night(rng, nights, 8.0, noise=noise) for _ in range(10)], axis=0)
+            _line(f"{name}, {nights} nights", _percent(false / max(real + false, 1)), "", f"{real}, {false}")
+
+
 def speed(rng: Rng) -> None:
     """Print how long a night takes."""
     print()
@@ -299,7 +334,7 @@ def speed(rng: Rng) -> None:
 def main() -> None:
     """Print all tables."""
     rng = np.random.default_rng(SEED)
-    for table in (one_look, every_night, speed):
+    for table in (one_look, every_night, dependent, speed):
         table(rng)
 
 

@@ -1,11 +1,15 @@
 """What is left of a step without one value, computed anew from the others: a second method, one series at a time."""
 
+import itertools
+
 import numpy as np
 from scipy import special
 
 from profsvc.formulas._arrays import Groups
 from profsvc.formulas._series import gather, in_units_of_sd, without_spikes
-from profsvc.formulas.steps import APART_SD, MIN_HISTORY, REST, WINDOWS
+from profsvc.formulas._two_levels import AUTOCORRELATIONS
+from profsvc.formulas._visits import NEAR
+from profsvc.formulas.steps import APART_LEVELS, APART_SD, MIN_HISTORY, REST, SPARED, WINDOWS
 
 
 def counted(x: np.ndarray) -> np.ndarray:
@@ -19,14 +23,15 @@ def p_of_others(x: np.ndarray, left_out: int) -> float:
     return _surest(x, left_out)[0]
 
 
-def p_by_definition(x: np.ndarray) -> float:
-    """Return the p of the newest step of a series without spikes, value by value."""
+def p_by_definition(x: np.ndarray, split: int) -> float:
+    """Return the p of the newest step of a series without spikes, value by value; ``split`` is where it is put."""
     p, sign, m, share = _surest(x, None)
     if p >= 1 / REST:
         return p
-    left = (min(2 * tail_of_others(sign * x, one, x.size - m) / share, 1.0) for one in range(x.size))
+    left = (min(2 * tail_of_others(sign * x, one, x.size - m) / (share * SPARED), 1.0) for one in range(x.size))
     in_sd = in_units_of_sd(gather(x, np.zeros(x.size), Groups(None, x.size), np.ones(x.size, dtype=np.bool_))).x
-    return max(p, *(rest / (1.0 if far > APART_SD else REST) for rest, far in zip(left, _apart(in_sd, m), strict=True)))
+    rests = (rest / (1.0 if far > APART_SD else REST) for rest, far in zip(left, _apart(in_sd, m), strict=True))
+    return max(p, visited(x, split), *rests)
 
 
 def _apart(x: np.ndarray, m: int) -> list[float]:
@@ -41,7 +46,15 @@ def _apart(x: np.ndarray, m: int) -> list[float]:
 
 def _surest(x: np.ndarray, left_out: int | None) -> tuple[float, float, int, float]:
     return min(
-        (min(2 * tail_of_others(sign * x, left_out, x.size - m) / share, 1.0), sign, m, share)
+        (
+            max(
+                min(2 * tail_of_others(sign * x, left_out, x.size - m) / (share * SPARED), 1.0),
+                0.0 if left_out is not None or sign * (x[-1] - x[0]) < 0 else by_place(x, x.size - m),
+            ),
+            sign,
+            m,
+            share,
+        )
         for m, share in WINDOWS
         if x.size - m >= MIN_HISTORY
         for sign in (1.0, -1.0)
@@ -61,18 +74,49 @@ def tail_of_others(x: np.ndarray, left_out: int | None, split: int) -> float:
     return _tail(before, after)
 
 
+def by_place(x: np.ndarray, split: int) -> float:
+    """Return the chance that the largest of all values, or the smallest, come last, where they do; 0 without noise."""
+    before, after = x[:split], x[split:]
+    apart = after.min() > before.max() or after.max() < before.min()
+    return 1 / float(special.binom(x.size, after.size)) if apart and (before.std() or after.std()) else 0.0
+
+
 def _tail(before: np.ndarray, after: np.ndarray) -> float:
-    m, n = after.size, before.size
-    about = [part - part.mean() for part in (before, after)]
-    square = sum(part @ part for part in about)
-    rho = 0.0
-    if square > 0:
-        product = sum(part[1:] @ part[:-1] for part in about)
-        rho = float(np.clip(((m + n) * product / square + 2) / (m + n), 0.0, 0.95))
-    lag = np.abs(np.subtract.outer(np.arange(m + n), np.arange(m + n)))
-    correlation = rho**lag
-    weight = np.r_[np.full(n, -1 / n), np.full(m, 1 / m)]
-    within = (correlation[:n, :n].sum() / n, correlation[n:, n:].sum() / m)
-    with np.errstate(all="ignore"):
-        t = (after.mean() - before.mean()) / np.sqrt(square / (m + n - sum(within)) * (weight @ correlation @ weight))
-    return float(special.stdtr(max((m + n) * (1 - rho) / (1 + rho) - 2, 1.0), -t))
+    """Return the tail by matrices: of every autocorrelation by least squares, weighted by its restricted likelihood."""
+    y, N = np.concatenate((before, after)), before.size + after.size
+    later = np.arange(N) >= before.size
+    if not sum(np.sum((part - part.mean()) ** 2) for part in (before, after)) > 1e-20 * np.sum(y**2):
+        return 0.0 if after.mean() > before.mean() else 0.5 if after.mean() == before.mean() else 1.0
+    design, lag = np.stack((~later, later), axis=1) * 1.0, np.abs(np.subtract.outer(np.arange(N), np.arange(N)))
+    tails, logs = [], []
+    for rho in AUTOCORRELATIONS:
+        inverse = np.linalg.inv(rho**lag / (1 - rho**2))
+        information = design.T @ inverse @ design
+        levels = np.linalg.solve(information, design.T @ inverse @ y)
+        left = y - design @ levels
+        squares = left @ inverse @ left
+        contrast = np.array([-1.0, 1.0])
+        t = contrast @ levels / np.sqrt(squares / (N - 2) * (contrast @ np.linalg.solve(information, contrast)))
+        tails.append(special.stdtr(N - 2, -t))
+        determinants = np.linalg.slogdet(inverse)[1] - np.linalg.slogdet(information)[1]
+        logs.append(0.5 * determinants - 0.5 * (N - 2) * np.log(squares))
+    weight = np.exp(np.array(logs) - max(logs))
+    return float(weight @ np.array(tails) / weight.sum())
+
+
+def visited(x: np.ndarray, split: int) -> float:
+    """Return the probability that a series which was at the level after a step before is there for as long."""
+    before, after = x[:split], x[split:]
+    old, new = np.median(before), np.median(after)
+    same_sign = np.sign(new - old)
+    sd = 1.482602218505602 / np.sqrt(2) * np.median(np.abs(np.diff(x)))
+    if abs(new - old) < APART_LEVELS * sd:
+        return 0.0
+    runs = [[one for _, one in group] for near, group in itertools.groupby(
+        enumerate(before), lambda one: same_sign * (new - one[1]) < abs(new - old) / 2) if near]  # fmt: skip
+    runs = [run for run in runs if min(same_sign * (new - one) for one in run) <= NEAR * sd]
+    v, k, m = sum(map(len, runs)), len(runs), after.size
+    if not runs:
+        return 0.0
+    long = np.exp(special.betaln(v - k + m - 0.5, k + 0.5) - special.betaln(v - k + 0.5, k + 0.5))
+    return float((v + 0.5) / (split + 1) * long)

@@ -97,6 +97,18 @@ def test_a_service_lists_its_reports_and_sends_none_for_others(asked, monkeypatc
     assert (refused.code, "--channel sends from a store alone" in refused.err) == (2, True)
 
 
+def test_a_report_is_removed_after_it_is_listed(cli, store_file, nights_file):
+    store_file.write_bytes(nights_file.read_bytes())
+    nightly(cli, NIGHTS - 1)
+    asked_first = cli("report", "delete", 1)
+    assert (asked_first.code, "give --yes to do it" in asked_first.err) == (2, True)
+    gone = cli("report", "delete", 1, "--yes")
+    assert gone.code == 0
+    assert f"report 1 of all, night of {day(NIGHTS - 1)}, goes with:\n  1 finding, 0 of them with a word" in gone.err
+    assert cli("report", "delete", 1, "--yes").code == 3
+    assert nightly(cli, NIGHTS - 1).out.startswith("1 regression")
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [

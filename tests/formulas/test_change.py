@@ -41,6 +41,25 @@ def test_noise_raises_no_more_than_its_share(rng: np.random.Generator) -> None:
     assert simulated.found(simulated.white(rng, 2000, 12)).mean() <= at_most(0.01, 2000)
 
 
+@pytest.mark.parametrize("rho", [0.35, 0.7, 0.85])
+@pytest.mark.parametrize("nights", [12, 25, 60])
+def test_series_that_drift_about_make_no_sure_findings(rho: float, nights: int) -> None:
+    """What a night of many series takes for sure is far below 0.01, and must be rarer still."""
+    rng = np.random.default_rng(404)
+    p = newest_step(*simulated.flat(simulated.autoregressive(rng, 1500, nights, rho))).p
+    assert (p <= ALPHA).mean() <= at_most(0.025, 1500)
+    assert (p <= 0.001).mean() <= at_most(0.003, 1500)
+
+
+def test_a_level_that_was_there_before_is_no_change(rng: np.random.Generator) -> None:
+    """Six visits of a second level, and one more: as boards do that have two clocks."""
+    low, high = [0.0] * 6, [6.0] * 5
+    x = simulated.white(rng, 300, 72) + np.array((low + high) * 6 + [0.0, *high])
+    assert simulated.found(x).mean() <= 0.01
+    new = simulated.white(rng, 300, 72) + np.array([0.0] * 67 + high)
+    assert simulated.found(new).mean() > 0.97
+
+
 def test_p_is_no_smaller_than_it_says_and_not_idle(rng: np.random.Generator) -> None:
     p = newest_step(*simulated.flat(simulated.white(rng, 2000, 60))).p
     for level in (0.001, 0.01, 0.05, 0.2):
@@ -53,7 +72,7 @@ def test_p_is_no_smaller_than_it_says_and_not_idle(rng: np.random.Generator) -> 
 def test_a_step_of_two_sd_is_found_within_five(rng: np.random.Generator) -> None:
     assert simulated.found_within(simulated.stepped(simulated.white(rng, 400, 100), 5, 2.0), 5) >= 0.86
     assert simulated.found_within(simulated.stepped(simulated.white(rng, 500, 100), 3, 6.0), 1) >= 0.99
-    assert simulated.found_within(simulated.stepped(simulated.white(rng, 500, 13), 3, 12.0), 1) >= 0.8
+    assert simulated.found_within(simulated.stepped(simulated.white(rng, 500, 15), 5, 12.0), 1) >= 0.95
 
 
 def test_no_finding_hangs_on_a_spike(rng: np.random.Generator) -> None:
@@ -119,7 +138,7 @@ def test_p_is_what_its_definition_says(noise: np.ndarray, height: int, data: st.
     step = newest_step(x)
     if np.isnan(step.p) or counted(x).size < x.size:
         return
-    wanted = 1.0 if step.before == step.after else p_by_definition(x)
+    wanted = 1.0 if step.before == step.after else p_by_definition(x, int(step.at))
     assert step.p == pytest.approx(wanted, rel=1e-6, abs=1e-300)
 
 
@@ -296,7 +315,7 @@ def test_constant_and_quantised_series() -> None:
     assert (step.p, step.flags) == (0, Flag.ZERO_DENOM)
     assert newest_step([7.0] * 30 + [8.0] * 2).p > ALPHA
     assert newest_step(([7.0] * 9 + [8.0]) * 4).p > 0.5
-    assert newest_step(([7.0] * 9 + [8.0]) * 4 + [8.0] * 8).p < 1e-3
+    assert newest_step(([7.0] * 9 + [8.0]) * 4 + [8.0] * 8).p < ALPHA
 
 
 def test_rounded_noise_keeps_its_rate_and_its_steps(rng: np.random.Generator) -> None:
@@ -304,7 +323,7 @@ def test_rounded_noise_keeps_its_rate_and_its_steps(rng: np.random.Generator) ->
     coarse = np.round(simulated.white(rng, 1000, 60))
     for noise in (rare, coarse):
         assert simulated.found(noise).mean() <= at_most(0.01, 1000)
-    assert simulated.found(np.round(simulated.stepped(simulated.white(rng, 300, 60), 8, 3.0))).mean() > 0.97
+    assert simulated.found(np.round(simulated.stepped(simulated.white(rng, 300, 60), 8, 3.0))).mean() > 0.93
 
 
 def test_constant_until_now() -> None:
@@ -315,14 +334,14 @@ def test_constant_until_now() -> None:
 def test_a_trend_is_no_step_of_a_night_but_a_change_in_the_end(rng: np.random.Generator) -> None:
     drift = simulated.white(rng, 200, 60) + np.linspace(0, 6, 60)
     assert simulated.found(drift[:, :8] + 0.0).mean() <= 0.02
-    assert simulated.found(drift).mean() > 0.3
+    assert newest_step(*simulated.flat(drift)).p.mean() < 0.4  # a trend might as well be autocorrelation
 
 
 def test_known_errors_of_measurement_are_no_step() -> None:
-    value = [*STEADY, 10.6, 10.5, 10.7]
+    value = [*STEADY, 10.6, 10.5, 10.7, 10.5, 10.6]
     assert newest_step(value).p < 0.001
-    assert newest_step(value, standard_error=0.5).p > 0.05
-    assert newest_step(value, standard_error=[np.nan] * 15).p == newest_step(value).p
+    assert newest_step(value, standard_error=0.5).p > ALPHA
+    assert newest_step(value, standard_error=[np.nan] * 17).p == newest_step(value).p
     unsure = newest_value([*STEADY, 11.0], standard_error=[0.0] * 12 + [0.5])
     assert unsure.p > newest_value([*STEADY, 11.0]).p
     assert newest_value([*STEADY, 10.3], standard_error=0.4).sd > 0.4

@@ -76,8 +76,8 @@ def test_kernels_that_differ_in_a_template_argument_are_told_apart(engine):
 
 def test_power_that_cannot_be_corrected_is_watched_as_measured_and_says_so(engine):
     rng = np.random.default_rng(2)
-    for night in range(NIGHTS):
-        more_w = 15.0 * (night >= NIGHTS - NEW) + rng.normal(0, 0.3)
+    for night in range(NIGHTS + NEW):
+        more_w = 15.0 * (night >= NIGHTS - 2) + rng.normal(0, 0.3)
         upload(engine, night, power_logs.marks(str(night)), "phases.csv")
         upload(engine, night, power_logs.log(more_w), "smi.csv", zone="UTC")
     made = report_of_night(engine)
@@ -88,4 +88,4 @@ def test_power_that_cannot_be_corrected_is_watched_as_measured_and_says_so(engin
     for row in found:
         assert row["after"] - row["before"] == pytest.approx(15.0, abs=1.0)
         assert any("the temperature may be the cause" in words for words in row["why"])
-    assert sum(row["windows"] for row in made["uncorrected"]) == NIGHTS * (1 + len(power_logs.SMS))
+    assert sum(row["windows"] for row in made["uncorrected"]) == (NIGHTS + NEW) * (1 + len(power_logs.SMS))

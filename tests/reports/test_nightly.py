@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from profsvc.pipeline.night_document import one_line
 from profsvc.reports import figures, nightly, nightly_figures
 from profsvc.reports.nightly_parts import parts
 
@@ -207,3 +208,33 @@ def test_long_lists_are_cut_loudly():
     assert nightly.short(document(findings=many)) == [
         f"k{n} power (power.draw, NVIDIA H200) +3.3 %" for n in range(5)
     ] + ["and 35 more"]
+
+
+def one_line_of(**parts: Any) -> str:
+    quiet: dict[str, Any] = {"findings": [], "moved": [], "open": [], "reruns": []}
+    uploads = {"received": 1, "rejected_lines": 0, "refused": [], "partial": []}
+    return one_line(document(uploads=uploads, **(quiet | parts)))
+
+
+def test_the_subject_line_is_true_read_alone():
+    slower = finding(5, "gemm")
+    suspected = slower | {"value": 314.7, "expected": 300.0}
+    short = {"looked_at": 385, "tested": 0, "short": 385, "needed": 4, "corrected": 0}
+    said = {
+        "quiet": one_line_of(),
+        "suspected": one_line_of(reruns=[suspected]),
+        "open": one_line_of(open=[slower, slower]),
+        "short": one_line_of(series=short),
+        "no runs": one_line_of(runs=[], open=[slower]),
+        "found": one_line_of(findings=[slower], reruns=[suspected], open=[slower]),
+    }
+    assert said == {
+        "quiet": "nothing changed: 1 run, 9 series, 1 of them too short to judge",
+        "suspected": "nothing sure: 1 suspected change (re-run wanted) in 1 run: gemm power +4.9 %; "
+        "1 of 9 series too short to judge",
+        "open": "nothing new: 1 run, 9 series, 1 of them too short to judge; 2 regressions still open",
+        "short": "nothing could be judged: 1 run, all 385 series are too short, the nearest needs 4 more runs",
+        "no runs": "nothing new: no runs since the report of 2026-01-11; 1 regression still open",
+        "found": "1 regression, 1 suspected change (re-run wanted) in 1 run; worst: gemm power +3.3 %; "
+        "1 regression still open; 1 of 9 series too short to judge",
+    }

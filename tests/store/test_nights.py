@@ -1,6 +1,7 @@
 """Runs of nights, their figures, reports and findings, on every kind of database."""
 
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 
 import numpy as np
 import pandas as pd
@@ -9,6 +10,8 @@ from sqlalchemy import Engine
 
 from profsvc import store
 from profsvc.errors import InputError, NotFoundError, UsageError
+from profsvc.pipeline import night as of_night
+from profsvc.pipeline import night_span
 from profsvc.store import nights as kept
 from profsvc.views import findings as of_findings
 from profsvc.views import nightly
@@ -125,3 +128,43 @@ def test_refused_files_are_noted_up_to_a_number(engine: Engine, monkeypatch: pyt
     assert len(store.refusals_between(engine, "lab", 4, LATER)) == 1
     assert store.refusals_between(engine, "other", 0, LATER) == []
     assert store.refusals_between(engine, "lab", 0, found[0]["refused_at"]) == []
+
+
+def test_a_report_made_while_the_clock_stood_in_the_future_blocks_no_night(
+    engine: Engine, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for night in range(12):
+        put(engine, night, rng, temperature_c=None, slower=(1.0, 1.0) if night < 9 else (1.2, 1.0))
+    future = night_span.span_of("2099-01-05", "UTC", datetime(2099, 1, 6, tzinfo=UTC))
+    with monkeypatch.context() as patch:
+        patch.setattr(of_night, "span_of", lambda *_: future)
+        ahead = of_night.report_of_night(engine)
+    assert quantities(ahead["findings"]) == [("gemm", "duration")]
+    made = report(engine, 11)
+    assert quantities(made["findings"]) == [("gemm", "duration")]
+    (row,) = store.select(engine, "v1_findings")
+    assert (row["night"], row["report_id"]) == (day(11).isoformat(), made["report_id"])
+    put(engine, 12, rng, temperature_c=None, slower=(1.2, 1.0))
+    assert report(engine, 12)["findings"] == []
+    assert [one["finding_id"] for one in report(engine, 12)["open"]] == [row["finding_id"]]
+
+
+def test_a_report_is_removed_with_what_it_found_and_the_night_can_be_reported_again(
+    engine: Engine, rng: np.random.Generator
+) -> None:
+    for night in range(13):
+        put(engine, night, rng, temperature_c=None, slower=(1.0, 1.0) if night < 9 else (1.2, 1.0))
+    report(engine, 8)
+    last = report(engine, 12)
+    (row,) = last["findings"]
+    of_findings.set_state(engine, row["finding_id"], "accepted", "wider tiles", "kim")
+    with pytest.raises(UsageError, match=f"profsvc report delete {last['report_id']}"):
+        report(engine, 11)
+    held = store.held_by_report(engine, last["report_id"])
+    assert (held["findings"], held["said"], held["moves"], held["deliveries"]) == (1, 1, 0, 0)
+    store.delete_report(engine, last["report_id"])
+    assert store.select(engine, "v1_findings") == []
+    assert [one["night"] for one in store.select(engine, "v1_reports")] == [day(8).isoformat()]
+    assert quantities(report(engine, 11)["findings"]) == [("gemm", "duration")]
+    with pytest.raises(NotFoundError, match="no report has the number 99"):
+        store.delete_report(engine, store.held_by_report(engine, 99)["report_id"])
