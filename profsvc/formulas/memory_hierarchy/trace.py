@@ -139,7 +139,23 @@ def coalesce(trace: Trace, line_bytes: int = 128, sector_bytes: int = 0) -> Requ
 
 
 def check_sectors(line_bytes: int, sector_bytes: int) -> int:
-    """Return the bytes of a sector, which is the line where none are named; a line has eight at most."""
+    """Return the bytes of a sector.
+
+    Source: definition; GPUs since Maxwell fill lines of 128 bytes by sectors of 32.
+
+    Args:
+        line_bytes: Bytes of a line [bytes].
+        sector_bytes: Bytes of a sector [bytes]; 0 where a line has none.
+
+    Returns: bytes of a sector, those of the line where it has none [bytes].
+
+    Range: an eighth of the line to the whole.
+
+    Errors: ValueError for what does not divide the line into eight sectors at most.
+
+    >>> check_sectors(128, 32), check_sectors(128, 0)
+    (32, 128)
+    """
     sector = sector_bytes or line_bytes
     if sector < 1 or line_bytes % sector or line_bytes // sector > MAX_SECTORS:
         raise ValueError(
