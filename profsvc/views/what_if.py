@@ -11,8 +11,11 @@ import numpy as np
 from profsvc import specs, store
 from profsvc.analysis import loaded_launch
 from profsvc.analysis import what_if as analysis
+from profsvc.analysis.counts import Counts
 from profsvc.analysis.model_inputs import inputs_of
 from profsvc.analysis.model_inputs import missing as missing_counters
+from profsvc.analysis.models.unseen_work import unseen
+from profsvc.analysis.tensor import has_tensor_work
 from profsvc.errors import NotFoundError, UsageError
 from profsvc.formulas.flags import flag_names
 from profsvc.views import launches_of
@@ -54,6 +57,7 @@ ALLOWED = {"sms": "a whole number of SMs or a share", "blocks": "a whole number 
 ALONE = {"sms": (0.25, 0.5, 0.75), "warps": (0.5, 2.0), "frequency_hz": (0.6, 0.8),
          "bandwidth_bytes_per_s": (0.5, 1.5, 2.0)}  # fmt: skip
 WHOLE = ("sms", "blocks", "block_threads", "warps")
+NOT_VARIED = "the model does not say what becomes of matrix instructions on another machine"
 
 
 class Base(NamedTuple):
@@ -97,12 +101,13 @@ def what_if(
     """
     base = base_of(engine, run, kernel)
     parts = None if loaded_launch.lacking(base.now) else loaded_launch.parts_of(base.counters, base.now)
-    missing = _missing(engine, base)
+    blind = _unseen(base)
+    first = _without(analysis.answers(base.now), blind)
+    missing = _missing(engine, base, first, blind)
     if parts is None and len(missing) == len(analysis.MODELS):
         raise NotFoundError(f"{_named(base)}: neither model has all its inputs; {missing[0]['reason']}")
     machine, now, counters = base.machine, base.now, base.counters
     notes = [analysis.HELD]
-    first = analysis.answers(base.now)
     if device is not None:
         machine, now, counters, said = _moved(base, device)
         notes += said
@@ -112,7 +117,7 @@ def what_if(
     notes += _beyond(scenarios, now)
     values = analysis.changed(counters, now, machine, scenarios)
     _check_blocks(base, values)
-    rows = _rows(base, first, values, analysis.answers(values), device, parts)
+    rows = _rows(base, first, values, _without(analysis.answers(values), blind), device, parts)
     categories = specs.categories()
     return {
         "run": {name: base.launch[name] for name in ("run_id",)},
@@ -121,7 +126,7 @@ def what_if(
         },
         "measured_us": None if base.launch["duration_ns"] is None else base.launch["duration_ns"] / 1e3,
         "rows": rows,
-        "suggestions": analysis.suggestions(base.now, first),
+        "suggestions": [one for one in analysis.suggestions(base.now, first) if one["model"] not in blind],
         "categories": {
             str(number): {"verdict": categories[number].verdict, "advice": categories[number].advice}
             for number in sorted({row["category"] for row in rows if row["category"]})
@@ -136,12 +141,29 @@ def _named(base: Base) -> str:
     return f"launch #{base.launch['launch_index']} ({base.launch['kernel_short']})"
 
 
-def _missing(engine: "Engine", base: Base) -> list[dict[str, str]]:
-    """Name the models that lack an input, each with the reason that its analysis stored."""
-    first = analysis.answers(base.now)
+def _unseen(base: Base) -> dict[str, str]:
+    """Return the models that cannot see the work of the launch, each with the reason."""
+    counts = Counts(base.counters)
+    found = {model: reason[0] for model, reason in unseen(counts).items() if isinstance(reason[0], str)}
+    return (dict.fromkeys(("throughput",), NOT_VARIED) if has_tensor_work(counts).any() else {}) | found
+
+
+def _without(said: Mapping[str, analysis.Answer], blind: Mapping[str, str]) -> dict[str, analysis.Answer]:
+    """Return the answers without those of models that cannot see the work."""
+    none = {model: one._replace(time_ns=np.full_like(one.time_ns, np.nan)) for model, one in said.items()}
+    return {model: none[model] if model in blind else one for model, one in said.items()}
+
+
+def _missing(
+    engine: "Engine", base: Base, first: Mapping[str, analysis.Answer], blind: Mapping[str, str]
+) -> list[dict[str, str]]:
+    """Name the models without an answer, each with the reason."""
     found = []
     for model in analysis.MODELS:
         if np.isfinite(first[model].time_ns[0]):
+            continue
+        if model in blind:
+            found.append({"model": model, "reason": blind[model]})
             continue
         stored = store.select(engine, "v1_models", launch_id=base.launch["launch_id"], model=model, value=None)
         reason = next((row["reason"] for row in stored if row["reason"]), "the run was not analysed for it; run: "

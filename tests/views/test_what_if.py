@@ -153,3 +153,16 @@ def test_the_page_names_both_models_and_what_they_suggest(demo):
     view = what_if.what_if(demo, "h200", "saxpy")
     view["suggestions"] = [row | {"value": row["now"]} for row in view["suggestions"]]
     assert "keep all SMs, all warps and the clock" in what_if_text.what_if(view)
+
+
+def test_models_that_cannot_see_matrix_instructions_are_not_asked_about_them(engine):
+    profile = Path(__file__).parents[2] / "fixtures" / "tensor" / "ncu_raw_base.csv.gz"
+    pipeline.ingest(engine, io.BytesIO(profile.read_bytes()), profile.name, store.RunInfo(name="r"))
+    for kernel in ("0", "2", "17"):
+        view = what_if.what_if(engine, "r", kernel)
+        missing = {one["model"]: one["reason"] for one in view["missing"]}
+        assert "matrix instructions" in missing["mwp_cwp"]
+        assert "matrix instructions" in missing["throughput"] or "more bytes" in missing["throughput"]
+        assert all(row["mwp_cwp_us"] is None and row["throughput_us"] is None for row in view["rows"])
+        assert view["suggestions"] == []
+        assert all(row["expected_us"] for row in view["rows"])
