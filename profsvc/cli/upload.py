@@ -4,6 +4,7 @@ import dataclasses
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, BinaryIO
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     Work = Callable[[BinaryIO, str, Progress | None], Verdict | None]
     Take = Callable[[BinaryIO, str, Progress | None, RunInfo], Verdict | None]
 
+OF_FILE = "file"
 COLUMNS = (
     "file_name", "run", "run_id", "upload_id", "known", "format", "launches", "samples",
     "lines", "lines_stored", "lines_skipped", "lines_rejected", "message",
@@ -80,7 +82,13 @@ def upload(
     device: Annotated[str, typer.Option(help="Device, where the files do not name it.")] = "",
     commit: Annotated[str, typer.Option(help="Commit that was measured.")] = "",
     tag: Annotated[list[str], typer.Option(help="key=value, kept with the run; may be repeated.")] = [],
-    at: Annotated[str, typer.Option(help="When it was measured, for a history: 2026-10-24T03:00:00Z, or a date.")] = "",
+    at: Annotated[
+        str,
+        typer.Option(
+            help="When it was measured, for a history: 2026-10-24T03:00:00Z, a date, or file: when each file was last "
+            "written."
+        ),
+    ] = "",
     form: Annotated[str, typer.Option("--format", help="Reader to use, instead of recognising the file.")] = "",
     timezone: Annotated[
         str, typer.Option(help="Zone of the clock of logs that name none, such as Europe/Berlin.")
@@ -111,6 +119,8 @@ def upload(
 
       profsvc upload --run 2026-10-24 --at 2026-10-24T03:00:00Z old/2026-10-24.csv
 
+      for night in nights/*.csv; do profsvc upload --at file "$night"; done
+
       profsvc upload --run today --timezone Europe/Berlin meter.csv
 
       profsvc upload --run today --column t=time:ms --column P=power:mW --column T1=temperature:degC mine.csv
@@ -125,12 +135,14 @@ def upload(
         device=device or None,
         tags=pairs("--tag", tag),
         commit_id=commit or None,
-        at=store.read_at(at) if at else None,
+        at=store.read_at(at) if at and at != OF_FILE else None,
     )
     files = _files(paths)
+    if at == OF_FILE and "-" in files:
+        raise UsageError("--at file: stdin is no file; give the time, such as --at 2026-10-24T03:00:00Z")
     how = pipeline.Reading(form or None, timezone or None, clock_offset, tuple(column), tuple(position))
     take = taking(context, how, check)
-    verdicts, refused = _all(files, take, info, check)
+    verdicts, refused = _all(files, take, info, check, dated=at == OF_FILE)
     if output:
         put(COLUMNS, [vars(v) for v in verdicts], output)
     if refused and verdicts:
@@ -158,11 +170,22 @@ def taking(context: typer.Context, how: "Reading", check: bool = False, keeps: b
     return lambda stream, name, progress, info: pipeline.ingest(engine, stream, name, info, how, progress, kept)
 
 
-def _all(files: Sequence[str], take: "Take", info: "RunInfo", checked: bool) -> tuple[list["Verdict"], int]:
-    """Take the files; return the verdicts on those that were, and how many were refused."""
+def written_at(about: os.stat_result) -> str:
+    """Return when a file was last written, as the store writes times."""
+    from profsvc import store
+
+    return store.read_at(datetime.fromtimestamp(about.st_mtime, UTC).isoformat())
+
+
+def _all(
+    files: Sequence[str], take: "Take", info: "RunInfo", checked: bool, *, dated: bool
+) -> tuple[list["Verdict"], int]:
+    """Take the files, ``dated`` each by when it was written; return the verdicts on them, and how many were refused."""
     verdicts: list[Verdict] = []
     refused = 0
     for text in files:
+        if dated:
+            info = dataclasses.replace(info, at=written_at(Path(text).stat()))
 
         def work(stream: BinaryIO, name: str, progress: "Progress | None", info: "RunInfo" = info) -> "Verdict | None":
             return take(stream, name, progress, info)

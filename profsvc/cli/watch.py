@@ -14,7 +14,7 @@ import typer
 
 from profsvc.cli.common import describe, pairs, say
 from profsvc.cli.schedule import stopping
-from profsvc.cli.upload import one, taking
+from profsvc.cli.upload import OF_FILE, one, taking, written_at
 from profsvc.errors import InputError, NotFoundError, PartlyStoredError, ServiceError, UsageError, counted
 
 if TYPE_CHECKING:
@@ -39,9 +39,10 @@ class Seen(NamedTuple):
 class Watch:
     """What a watch knows of its folder: nothing that a new one would not find out again."""
 
-    def __init__(self, folder: Path) -> None:
-        """Take the folder whose files and whose folders' files are taken."""
+    def __init__(self, folder: Path, *, dated: bool = False) -> None:
+        """Take the folder whose files and whose folders' files are taken, ``dated`` by when each was written."""
         self.folder = folder
+        self.dated = dated
         self._seen: dict[Path, tuple[Seen, int]] = {}
         self._refused: dict[Path, Seen] = {}
 
@@ -155,6 +156,9 @@ def watch(
     project: Annotated[str, typer.Option(help="Project of the runs.")] = "default",
     device: Annotated[str, typer.Option(help="Device, where the files do not name it.")] = "",
     tag: Annotated[list[str], typer.Option(help="key=value, kept with the runs; may be repeated.")] = [],
+    at: Annotated[
+        str, typer.Option(help="file: date each file by when it was last written, not by when it is taken.")
+    ] = "",
     timezone: Annotated[str, typer.Option(help="Zone of the clock of logs that name none.")] = "",
     every: Annotated[float, typer.Option(min=0.05, help="Seconds from one look to the next.")] = 5.0,
     once: Annotated[bool, typer.Option("--once", help="Take what is there and settled, then end: for cron.")] = False,
@@ -178,9 +182,11 @@ def watch(
 
     if not folder.is_dir():
         raise NotFoundError(f"no folder {str(folder)!r}; give one that files arrive in")
+    if at not in ("", OF_FILE):
+        raise UsageError(f"--at {at!r} is one time for all files; watch takes --at file")
     info = store.RunInfo(project=project, name=run or None, device=device or None, tags=pairs("--tag", tag))
     take = taking(context, pipeline.Reading(None, timezone or None), keeps=False)
-    seen, counts = Watch(folder), {DONE: 0, FAILED: 0}
+    seen, counts = Watch(folder, dated=at == OF_FILE), {DONE: 0, FAILED: 0}
     with stopping() as stop:
         say(
             f"{folder}: "
@@ -206,7 +212,7 @@ def _take_all(
             return
         name = str(path.relative_to(seen.folder))
         try:
-            where, reason, said = _taken(path, take, run_of(seen.folder, path, info), seen.number(path))
+            where, reason, said = _taken(seen, path, take, run_of(seen.folder, path, info))
         except ServiceError as error:
             say(f"{name}: {error}; it stays and is tried again")
             return
@@ -219,13 +225,14 @@ def _take_all(
         counts[where] += 1
 
 
-def _taken(path: Path, take: "Take", info: "RunInfo", number: int) -> tuple[str, str, str]:
-    """Upload the file of a number; return where it goes to, the reason if it is refused, and what to say."""
+def _taken(seen: Watch, path: Path, take: "Take", info: "RunInfo") -> tuple[str, str, str]:
+    """Upload a file that was looked at; return where it goes to, the reason if it is refused, and what to say."""
 
     def work(stream: BinaryIO, name: str, progress: "Progress | None") -> "Verdict | None":
-        if os.fstat(stream.fileno()).st_ino != number:  # a link to what its owner may not read, perhaps
+        about = os.fstat(stream.fileno())
+        if about.st_ino != seen.number(path):  # a link to what its owner may not read, perhaps
             raise InputError("it was changed for a link or another file while it was looked at; put the file there")
-        return take(stream, name, progress, info)
+        return take(stream, name, progress, dataclasses.replace(info, at=written_at(about)) if seen.dated else info)
 
     try:
         verdict = one(str(path), work)

@@ -218,3 +218,25 @@ def test_files_of_the_watch_itself_are_not_watched(folder) -> None:
         watch.moved(folder, folder / "night 1" / "done" / "b.csv", "done").parent
         == folder / "done" / "night 1" / "done"
     )
+
+
+def test_files_are_dated_by_when_they_were_written(cli, folder) -> None:
+    shutil.copy(PLAIN, folder / "a.csv")
+    os.utime(folder / "a.csv", (1_790_000_000, 1_790_000_000))
+    assert once(cli, folder, "--at", "file").code == 0
+    (row,) = json.loads(cli("sql", "select received_at from v1_uploads", "-o", "json").out)["rows"]
+    assert row["received_at"] == "2026-09-21T14:13:20Z"
+    refused = once(cli, folder, "--at", "2026-10-24")
+    assert (refused.code, "watch takes --at file" in refused.err) == (2, True)
+
+
+def test_a_month_of_nights_is_dated_by_its_files(cli, tmp_path) -> None:
+    for night, seconds in (("n1", 1_788_000_000), ("n2", 1_788_086_400)):
+        file = tmp_path / f"{night}.csv"
+        shutil.copy(PLAIN, file)
+        os.utime(file, (seconds, seconds))
+        assert cli("upload", file, "--run", night, "--at", "file").code == 0
+    rows = json.loads(cli("sql", "select name, started_at from v1_runs order by name", "-o", "json").out)["rows"]
+    assert [row["started_at"] for row in rows] == ["2026-08-29T10:40:00Z", "2026-08-30T10:40:00Z"]
+    refused = cli("upload", "-", "--at", "file")
+    assert (refused.code, "stdin is no file" in refused.err) == (2, True)
