@@ -27,7 +27,7 @@ class Plan(NamedTuple):
 
     ``counts`` where the clock counts, ``decimal`` is the sign that marks decimals in numbers. Where ``undecided``, that
     sign is not known to do so: numbers are then not read, and must be whole or have this pattern. Behind the columns
-    stand ``spare`` empty cells.
+    stand ``spare`` empty cells; of the columns that are not asked for, those from ``least`` on may be absent.
     """
 
     sign: str
@@ -39,6 +39,7 @@ class Plan(NamedTuple):
     decimal: str
     undecided: str | None = None
     spare: int = 0
+    least: int | None = None
 
 
 class Dated(NamedTuple):
@@ -112,7 +113,8 @@ def _split(block: bytes, plan: Plan) -> dict[int, pa.Array]:
     """Return the columns that are asked for, and the first one."""
     sign = plan.sign.encode()
     width = block.count(sign, 0, block.index(b"\n")) + 1
-    must(width == plan.width + plan.spare)
+    asked = max(*plan.times, *plan.numbers, *plan.texts, (plan.least or plan.width) - 1) + 1
+    must(width == plan.width + plan.spare or asked <= width < plan.width)
     number = pa.float64() if plan.undecided is None else pa.string()
     types = {0: pa.int64(), **dict.fromkeys(plan.numbers, number)}
     types |= dict.fromkeys((*plan.times, *plan.texts, *range(plan.width, width)), pa.string())

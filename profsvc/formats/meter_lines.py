@@ -26,6 +26,8 @@ MOST_CELLS = 5000
 PREAMBLE_LINES = 200
 HEADERS_KEPT = 32
 BLOCK, SMALL_BLOCK = 1 << 20, 1 << 12
+# Columns of words, of which LabVIEW and others write no cell where there is nothing to say.
+REMARKS = {"comment", "comments", "note", "notes", "remark", "remarks", "bemerkung", "bemerkungen", "kommentar"}
 _DECIMAL_COMMA = re.compile(r"(?<=[0-9]),(?=[0-9])")
 
 
@@ -66,7 +68,8 @@ class Layout:
     """Where the columns of a table stand; ``headless`` where its first line is a row already.
 
     ``fixed`` are the places whose units a row of units does not change; ``turns`` are those of columns that may tell of
-    which GPU or sensor a row is, ``told`` those of which the user says it. Rows have ``spare`` empty cells behind them.
+    which GPU or sensor a row is, ``told`` those of which the user says it. Rows have ``spare`` empty cells behind them;
+    those of the last columns, if these are ``skipped`` or of remarks, may be absent.
     """
 
     sign: str
@@ -80,6 +83,22 @@ class Layout:
     turns: Mapping[int, str] = field(default_factory=dict)
     told: Mapping[int, str] = field(default_factory=dict)
     spare: int = 0
+    skipped: frozenset[int] = frozenset()
+
+    @property
+    def least(self) -> int:
+        """How many cells a row has at least: where a comma separates, each column has its own, as it may mark decimals.
+
+        >>> Layout("\\t", ("t", "P", "Comment"), Times((0,), None), (1,), ()).least
+        2
+        """
+        width = self.width
+        while width > 1 and self.sign != "," and width - 1 not in self.times.places:
+            is_remark = self.header[width - 1].lower() in REMARKS
+            if not is_remark and width - 1 not in self.skipped:
+                break
+            width -= 1
+        return width
 
     @property
     def width(self) -> int:
@@ -148,15 +167,15 @@ def _is_remark(layout: Layout, cells: Sequence[str]) -> bool:
 
 
 def _row(layout: Layout, spare: Spare, number: int, line: str, cells: list[str]) -> Record:
-    width = width_of(cells)
-    if ends_inside(line, cells[layout.width - 1] if len(cells) >= layout.width else ""):
+    width, own = width_of(cells), cells[: layout.width]
+    if ends_inside(line, own[-1] if own and len(cells) >= layout.least else ""):
         reason = "the file ends inside this row"
-    elif len(cells) < layout.width or width > len(layout.header):
+    elif len(cells) < layout.least or width > len(layout.header):
         shown = max(width, min(len(cells), layout.width))
         reason = f"{unfit(shown, layout.width)}, so its values cannot be told apart"
     else:
         reason = spare.reason(cells, number)
-    filled = cells[: layout.width] + [""] * (len(layout.header) - layout.width)
+    filled = own + [""] * (len(layout.header) - len(own))
     return Record(REJECT if reason else ROW, number, 1, line[:TEXT_LIMIT], [] if reason else filled, reason)
 
 

@@ -47,6 +47,7 @@ def _plan(
         *(layout.sign, layout.width, layout.times.places, time.counts, tuple(places), tuple(split.roles)),
         number_format.decimal,
         spare=layout.spare,
+        least=layout.least,
     )
 
 

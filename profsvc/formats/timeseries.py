@@ -23,7 +23,7 @@ from profsvc.formats.meter_clock import ORDERS, Clock
 from profsvc.formats.meter_lines import PREAMBLE_LINES, Layout, Style, layout_of, split_row
 from profsvc.formats.meter_table import read_table
 from profsvc.formats.meter_time import Times, is_numeric
-from profsvc.formats.named_columns import TIME, Named, places_of, refusal
+from profsvc.formats.named_columns import SKIP, TIME, Named, places_of, refusal
 from profsvc.formats.readings import Channel, channel, labelled, split_label, unit_of
 from profsvc.formats.turns import candidates
 from profsvc.tables import Batch
@@ -220,6 +220,7 @@ class _Asked:
         plain = dict(zip(places, _channels(labels, places), strict=True))
         channels = tuple(meant[n].channel(labels[n]) if n in meant else plain[n] for n in places)
         fixed = frozenset(meant)
+        skipped = frozenset(place for place, one in meant.items() if one.quantity == SKIP)
         told = {place: one.quantity for place, one in meant.items() if one.tells}
         turns = candidates(["" if n in meant else label for n, label in enumerate(labels)], clocks)
         return Layout(
@@ -228,6 +229,7 @@ class _Asked:
             fixed=fixed,
             turns=turns,
             told=told,
+            skipped=skipped,
         )
 
     @staticmethod

@@ -188,3 +188,20 @@ def test_a_time_that_another_program_wrote_into_a_log_of_a_tool_is_named():
     found, _, batches = read(text, "timestamp=time:mdy")
     assert found == {"power.draw": ["power", "W", [75.5]]}
     assert int(batches[-1].tables["samples"]["local_ns"].iloc[0]) == pd.Timestamp("2026-03-11 15:13:16").value
+
+
+@pytest.mark.parametrize("told", [(), ("Comment=skip",)])
+@pytest.mark.parametrize("rows", [60, 4000])
+def test_a_comment_that_has_no_cell_leaves_its_row_whole(told, rows):
+    text = "x\tT5\tT6\tComment\n" + "".join(f"{n / 4}\t{n % 50}.5\t\n" for n in range(rows - 1)) + "1e6\t3\t4\tdoor open"
+    found, elapsed, batches = read(text, "x=time:s", "T5=temperature:degC", *told)
+    assert found["T5"][2] == [n % 50 + 0.5 for n in range(rows - 1)] + [3]
+    assert elapsed[:2] == [0, 250_000_000]
+    assert (sum(one.lines_stored for one in batches), sum(one.lines_rejected for one in batches)) == (rows, 0)
+
+
+def test_a_column_that_is_left_out_may_lack_cells_and_another_may_not():
+    assert read("x\tP\tl\n0\t1\n1\t2\n", "x=time:s", "P=power:W", "l=skip")[0]["P"][2] == [1, 2]
+    for text in ("x\tP\tl\n0\t1\n1\t2\n", "x\tl\tP\n0\t1\n1\t2\n", "x,P,Comment\n0,1\n1,2\n"):
+        _, found = formats.read(io.BytesIO(text.encode()), columns=read_columns(["x=time:s", "P=power:W"]))
+        assert sum(one.lines_rejected for one in found) == 2
