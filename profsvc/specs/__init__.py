@@ -17,6 +17,7 @@
 ``plausible``    ranges.csv: what each quantity can be
 ``patterns``     patterns.csv: what keeps a parallel program from its least time
 ``reproduced``   reproduced.csv: published figures that the formulas were held against
+``terms``        terms.csv: what words in rows of the views mean
 ``guidance``     criteria.toml: the nine criteria, the units and their hints
 ``questions``    queries.toml: example queries over the views of the store
 ``timing``       timing.toml: parameters, instruction costs and benchmarks of the timing model
@@ -43,6 +44,7 @@ from profsvc.specs.plausible import Plausible, range_of, ranges
 from profsvc.specs.power_units import PowerUnit, power_units
 from profsvc.specs.questions import Question, question, questions
 from profsvc.specs.reproduced import Figure, reproduced
+from profsvc.specs.terms import term, terms
 from profsvc.specs.timing import MemoryParameters, memory_parameters, memory_table, timing
 from profsvc.specs.vocabulary import Counter, Unit, counters, labels, metric_of, units
 
@@ -97,6 +99,8 @@ __all__ = [
     "references",
     "reproduced",
     "smallest_change",
+    "term",
+    "terms",
     "timing",
     "units",
 ]

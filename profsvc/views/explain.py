@@ -13,7 +13,9 @@ from profsvc.pipeline.kernels import means_of_run
 from profsvc.views import (
     LIMIT,
     explain_models,
+    explain_rows,
     explain_runs,
+    explain_terms,
     kernel_means,
     launches_of,
     quantities,
@@ -58,7 +60,7 @@ HIERARCHY = {
 
 
 def explain(engine: "Engine | None", name: str, run: str | int | None, kernel: str | None) -> dict[str, Any]:
-    """Explain a criterion, a model or an input of one, a counter, a vendor's metric, a column or ``potential``.
+    """Explain a criterion, a model, an input of one, a counter, a vendor's metric, a column or a word of a view.
 
     With a run, down to lines of its files. ``reproduced`` are the published figures that the formulas were held
     against.
@@ -68,9 +70,17 @@ def explain(engine: "Engine | None", name: str, run: str | int | None, kernel: s
     view = _meaning(name)
     view["definitions"] = [_of_counter(counter) for counter in view["counters"]]
     view["trace"] = []
+    if run is not None and engine is not None and view["kind"] in quantities.KINDS:
+        run_id = store.find_run(engine, run)
+        chosen = launches_of(engine, run, kernel, LIMIT)[0] if kernel else ()
+        ids = [one["launch_id"] for one, _ in once(list(chosen), {})] if kernel else [None]
+        view["trace"] = explain_rows.of_launches(engine, name, run_id, ids)
     if run is not None and view["kind"] not in quantities.KINDS:
         if engine is None:
             raise UsageError("a run can only be walked in a store")
+        if view["kind"] == explain_terms.KIND:
+            view["trace"] = explain_terms.rows_of(engine, name, store.find_run(engine, run))
+            return view
         if name == memory_traces.MODEL:
             view["trace"] = _of_traces(engine, store.find_run(engine, run))
             return view
@@ -95,10 +105,12 @@ def _meaning(name: str) -> dict[str, Any]:
         unit = entries[name]
         own = quantities.quantity("launch.useful_ns") or {}
         return own | {"name": name, "kind": "unit", "meaning": unit["title"], "hint": unit["hint"], "counters": []}
-    if (found := quantities.quantity(name)) is not None:
+    if (found := quantities.quantity(name) or explain_terms.term(name)) is not None:
         return found
     raise NotFoundError.near(
-        "criterion, model, counter, metric or column", name, [*entries, *inputs, *known, REPRODUCED]
+        "criterion, model, counter, metric, word or column",
+        name,
+        [*entries, *inputs, *known, *specs.terms(), REPRODUCED],
     )
 
 

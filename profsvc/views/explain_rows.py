@@ -1,5 +1,6 @@
 """One number of a row of a view: its value, what else of the row is in it, and the file and line that it came from."""
 
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from profsvc import specs, store
@@ -12,8 +13,16 @@ Step = dict[str, Any]
 ITEM = "item"
 """Numbers the rows of a run where a view has no number of its own."""
 RUN = "v1_runs"
+MOST = 400
+# Number that only pages show -> the view, the rows and the column that it comes of.
+OF_PAGES: Mapping[str, tuple[str, Mapping[str, str], str]] = {
+    "launch.useful_ns": ("v1_models", {"model": "useful_work"}, "value"),
+    "launch.useful_share": ("v1_models", {"model": "useful_work"}, "value"),
+    "launch.of_measured": ("v1_models", {"quantity": "time_ns"}, "value"),
+    "advice.saving": ("v1_criteria", {}, "speedup"),
+}
 # What of a row says which one it is.
-NAMED = ("name", "file_name", "kernel_short", "window", "sensor", "model", "quantity", "kind", "law", "form")
+NAMED = ("criterion", "rule", "bound", "name", "file_name", "kernel_short", "window", "sensor", "model", "quantity", "kind", "law", "form")
 
 
 def of_row(engine: "Engine", name: str, run_id: int, number: int) -> list[Step]:
@@ -39,6 +48,28 @@ def of_row(engine: "Engine", name: str, run_id: int, number: int) -> list[Step]:
     steps = [_step(view, part, row, named) for part in own]
     steps += [_step(view, part, row, "") for part in (one.of if one else ()) if row.get(part) is not None]
     return steps + _files(engine, row, view, run_id)
+
+
+def of_launches(engine: "Engine", name: str, run_id: int, launches: Iterable[int | None]) -> list[Step]:
+    """Return the values of ``view.column`` that these launches of a run have, None being the whole run.
+
+    Nothing where the rows of the view are about something else.
+    """
+    view, _, column = name.partition(".")
+    view, only, column = OF_PAGES.get(name, (view, {}, column))
+    if view not in store.VIEWS or not {"run_id", "launch_id", column} <= set(store.VIEWS[view][1]):
+        return []
+    steps = []
+    for launch in launches:
+        of_run = {"kernel": None} if launch is None else {}
+        found = store.select(engine, view, run_id=run_id, launch_id=launch, **of_run, **only)
+        one = specs.computed().get(name) or specs.computed().get(view)
+        for row in found[: MOST - len(steps)]:
+            named = ", ".join(str(row[part]) for part in NAMED if row.get(part) not in (None, ""))
+            parts = [part for part in (one.of if one else ()) if part != column and row.get(part) is not None]
+            own = [_step(view, column, row, named), *(_step(view, part, row, "") for part in parts)]
+            steps += [{"launch": row.get("kernel_short"), **step} for step in own]
+    return steps
 
 
 def _step(view: str, column: str, row: Step, named: str) -> Step:

@@ -25,21 +25,21 @@ from profsvc.web.site import site_of
 CRITERIA = (
     Column("title", "criterion", "noted"),
     Column("value", "value", "bar", lambda row: row["criterion"], about),
-    Column("share", "share of time", "percent", "v1_criteria.share"),
-    Column("speedup", "speedup", "speedup", "v1_criteria.speedup"),
-    Column("value_as_published", "as published", "number", "v1_criteria.value_as_published"),
+    Column("share", "share of time", "percent", "v1_criteria.share", about),
+    Column("speedup", "speedup", "speedup", "v1_criteria.speedup", about),
+    Column("value_as_published", "as published", "number", "v1_criteria.value_as_published", about),
 )
 UNITS = (
     Column("title", "unit", link=lambda row: f"/explain/{row['quantity']}"),
-    Column("share", "useful, of the run time", "part", "launch.useful_share"),
-    Column("value", "useful time", "duration", "launch.useful_ns"),
+    Column("share", "useful, of the run time", "part", "launch.useful_share", about),
+    Column("value", "useful time", "duration", "launch.useful_ns", about),
     Column("form", "against"),
 )
 RULES = (
     Column("rule", "NVIDIA's rule", "name"),
     Column("kind", "kind"),
-    Column("estimated_saving_fraction", "saves", "percent", "v1_rules.estimated_saving_fraction"),
-    Column("estimated_speedup", "speedup", "speedup", "v1_rules.estimated_speedup"),
+    Column("estimated_saving_fraction", "saves", "percent", "v1_rules.estimated_saving_fraction", about),
+    Column("estimated_speedup", "speedup", "speedup", "v1_rules.estimated_speedup", about),
     Column("section", "section", "name"),
 )
 

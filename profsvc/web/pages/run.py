@@ -70,8 +70,8 @@ LAUNCHES = (
     Column("memory", "memory", "light", "sol_memory_fraction", where),
     Column("limit", "limited by"),
     Column("potential", "potential", "speedup", "potential", where, sort="potential", flags="flags"),
-    Column("ceiling", "ceiling", "speedup", "v1_potential.speedup_ceiling", flags="ceiling_flags"),
-    Column("first", "what to do first", explain="advice.saving"),
+    Column("ceiling", "ceiling", "speedup", "v1_potential.speedup_ceiling", where, flags="ceiling_flags"),
+    Column("first", "what to do first", explain="advice.saving", where=where),
 )
 MEANS = (
     Column("kernel", "kernel, by means", "name", link=_means_path, width=44, full="kernel_full"),
@@ -85,8 +85,8 @@ MEANS = (
 CRITERIA = (
     Column("title", "criterion", "noted"),
     Column("value", "value", "bar", lambda row: row["criterion"], about),
-    Column("share", "share of time", "percent", "v1_criteria.share"),
-    Column("speedup", "speedup", "speedup", "v1_criteria.speedup"),
+    Column("share", "share of time", "percent", "v1_criteria.share", about),
+    Column("speedup", "speedup", "speedup", "v1_criteria.speedup", about),
 )
 FILES = (
     Column("file_name", "file", "name", width=44),

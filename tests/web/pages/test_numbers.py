@@ -4,9 +4,11 @@ import re
 from urllib.parse import unquote
 
 import pytest
+from sqlalchemy import text
 
 from profsvc import specs, store
 from profsvc.errors import NotFoundError
+from profsvc.views.explain import explain
 from profsvc.views.explain_rows import of_row
 from tests.web.pages.numbers import Numbers, is_number
 from tests.web.pages.walked import WALKED
@@ -119,3 +121,35 @@ def test_a_view_without_runs_has_no_rows_to_explain(demo):
     steps = of_row(demo, "v1_runs.launches", 1, 1)
     assert [step.get("value") for step in steps] == [34, None]
     assert steps[1]["file"] == "ncu_raw.csv.gz"
+
+
+WORDS = {
+    "criterion", "model", "quantity", "bound", "ideal_bound", "flag", "flags", "ceiling_flags", "kind", "limit",
+    "limits", "law", "counter", "source", "status", "state", "statistic", "direction",
+}  # fmt: skip
+"""Columns of the views that hold names, not texts."""
+JOBS = {"v1_schedules", "v1_schedule_runs", "v1_deliveries"}
+
+
+def test_every_name_that_sql_prints_can_be_explained(shown):
+    engine, walked = shown.service.site.engine, set()
+    with engine.connect() as connection:
+        for view, (_, columns) in store.VIEWS.items():
+            for column in WORDS & set(columns) if view not in JOBS else ():
+                for (found,) in connection.execute(text(f"select distinct {column} from {view}")).all():
+                    walked |= set(found.split() if "flag" in column else [found]) if isinstance(found, str) else set()
+    unknown = []
+    for name in sorted(walked):
+        try:
+            assert explain(engine, name, None, None)["meaning"]
+        except NotFoundError:
+            unknown.append(name)
+    assert unknown == []
+    assert {"inputs", "waste", "hot_spot", "rc_rise_s", "segments_left_out", "UPPER_BOUND"} <= walked
+
+
+def test_a_name_of_a_power_model_leads_to_its_rows(shown):
+    engine, run = shown.service.site.engine, shown.numbers["board"]
+    rows = store.select(engine, "v1_power_models", run_id=run, quantity="rc_rise_s")
+    found = explain(engine, "rc_rise_s", run, None)["trace"]
+    assert [one["value"] for one in found] == [row["value"] for row in rows] != []

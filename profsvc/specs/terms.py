@@ -1,0 +1,40 @@
+"""Words that stand in rows of the views and are no counter, criterion or input: flags, quantities, kinds."""
+
+from collections.abc import Mapping
+from functools import cache
+from types import MappingProxyType
+
+from profsvc.specs.files import rows_of
+
+FILE = "terms.csv"
+REST = "*"
+
+
+def read_terms(text: str | None = None) -> dict[str, dict[str, str]]:
+    """Read ``terms.csv``: each word with what it means, by what it is one of."""
+    found: dict[str, dict[str, str]] = {}
+    for row in rows_of(FILE, ("term", "of", "meaning"), text):
+        if not all((row["term"], row["of"], row["meaning"])):
+            raise row.wrong("term, of and meaning must all be there")
+        if row["of"] in found.setdefault(row["term"], {}):
+            raise row.wrong(f"{row['term']!r} is already known as {row['of']}")
+        found[row["term"]][row["of"]] = row["meaning"]
+    return found
+
+
+@cache
+def terms() -> Mapping[str, Mapping[str, str]]:
+    """Return what each word means, by what it is one of; a word that ends in ``*`` stands for any end."""
+    return MappingProxyType(read_terms())
+
+
+def term(name: str) -> Mapping[str, str]:
+    """Return what a word means, by what it is one of; nothing for an unknown one.
+
+    >>> term("hot_spot"), term("per_joule_on_16_sms"), term("luck")
+    ({'quantity of power': 'the highest temperature on the die'}, {'quantity of power': 'work a joule does on this \
+number of SMs'}, {})
+    """
+    known = terms()
+    begun = [one for one in known if one.endswith(REST) and len(one) <= len(name) and name.startswith(one[:-1])]
+    return known.get(name) or (known[max(begun, key=len)] if begun and not name.endswith(REST) else {})
