@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from profsvc.analysis.kernel_names import called
 from profsvc.errors import NotFoundError
 from profsvc.tables import short_kernel_name
 
@@ -43,12 +44,11 @@ def match_kernels(before: Sequence[str], after: Sequence[str], mapped: Mapping[s
 
 def _named(name: str, kernels: Iterable[str]) -> str:
     """Return the one kernel that is called so."""
-    exact = [kernel for kernel in kernels if kernel == name]
-    shorts = [kernel for kernel in kernels if short_kernel_name(kernel) == name]
-    if len(exact or shorts) == 1:
-        return (exact or shorts)[0]
-    if shorts:
-        raise NotFoundError(f"{name!r} is the short name of {', '.join(shorts)}; give a full name")
+    found = called(name, kernels)
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise NotFoundError(f"{name!r} is the name of {len(found)} kernels, {', '.join(found)}; give a full name")
     raise NotFoundError.near("kernel", name, {short_kernel_name(kernel) for kernel in kernels})
 
 

@@ -1,13 +1,13 @@
 """Names of kernels to be read: short ones, and where several kernels share one, what tells them apart."""
 
-import hashlib
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import takewhile
 from typing import Any
 
-from profsvc.tables import PARAMETERS, short_kernel_name
+from profsvc.analysis.kernel_names import digest_of, with_arguments
+from profsvc.tables import short_kernel_name
 
 LONGEST = 60
 """Signs of a label; a short name of its own may be longer."""
@@ -45,27 +45,12 @@ def labelled(
 
 
 def _apart(short: str, names: list[str]) -> dict[str, str]:
-    whole = {name: _with_arguments(name) for name in names}
+    whole = {name: with_arguments(name) for name in names}
     if len(set(whole.values())) < len(names):
         whole = {name: name for name in names}
     if max(map(len, whole.values())) > LONGEST:
         whole = _differing(short, whole)
     return whole
-
-
-def _with_arguments(kernel: str) -> str:
-    """Return a name with its template arguments, without return type, parameters and name spaces.
-
-    >>> _with_arguments("std::enable_if<!T7, void>::type ns::kernel<int, ns::P<4>>(T13)")
-    'kernel<int, ns::P<4>>'
-    """
-    text = PARAMETERS.sub("", kernel.replace("(anonymous namespace)::", "")).strip()
-    start = depth = 0
-    for place, sign in enumerate(text):
-        depth = max(0, depth + (sign == "<") - (sign == ">"))
-        if depth == 0 and sign in " :":
-            start = place + 1
-    return text[start:] or kernel
 
 
 def _differing(short: str, whole: Mapping[str, str]) -> dict[str, str]:
@@ -75,7 +60,7 @@ def _differing(short: str, whole: Mapping[str, str]) -> dict[str, str]:
     tail = len(_WORD_AT_START.sub("", _begin_alike([text[head:][::-1] for text in texts])[::-1]))
     cut = {name: f"{short}<\u2026{text[head : len(text) - tail]}\u2026>" for name, text in whole.items()}
     return {
-        name: text if len(text) <= LONGEST else f"{short[: LONGEST - 12]}<\u2026> {_digest(name)}"
+        name: text if len(text) <= LONGEST else f"{short[: LONGEST - 12]}<\u2026> {digest_of(name)}"
         for name, text in cut.items()
     }
 
@@ -83,10 +68,6 @@ def _differing(short: str, whole: Mapping[str, str]) -> dict[str, str]:
 def _begin_alike(texts: Iterable[str]) -> str:
     """Return what all texts begin with."""
     return "".join(signs[0] for signs in takewhile(lambda signs: len(set(signs)) == 1, zip(*texts, strict=False)))
-
-
-def _digest(name: str) -> str:
-    return hashlib.sha256(name.encode("utf-8", "backslashreplace")).hexdigest()[:8]
 
 
 def subject_label(row: Mapping[str, Any], known: Mapping[str, str]) -> str:

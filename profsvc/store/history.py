@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, Engine, Result, bindparam, text
 
+from profsvc.analysis.kernel_names import begin_of, called
 from profsvc.errors import NotFoundError
 from profsvc.store.engine import reading
 from profsvc.store.lists import bounded
@@ -125,7 +126,7 @@ class Found(NamedTuple):
 
 
 def kernels_named(engine: Engine, name: str, project: str | None = None) -> list[dict[str, Any]]:
-    """Return the kernels of a number (7 or #7), of a full name, else of a short name; none if there is no such one.
+    """Return the kernels of a full name, else of a short one, a number (7 or #7), or a name as pages print it.
 
     With a ``project`` only those that its runs have.
     """
@@ -139,7 +140,13 @@ def kernels_named(engine: Engine, name: str, project: str | None = None) -> list
             query = text(_KERNELS.format(named=condition, among=among))
             if rows := [dict(row) for row in connection.execute(query, values | {"name": value}).mappings()]:
                 return rows
-    return []
+        values["begin"] = begin = begin_of(name)
+        if not begin or "\0" in begin:
+            return []
+        like = text(_KERNELS.format(named=f"substr(k.kernel_short, 1, {len(begin)}) = :begin", among=among))
+        rows = [dict(row) for row in connection.execute(like, values).mappings()]
+    meant = set(called(name, [row["kernel"] for row in rows]))
+    return [row for row in rows if row["kernel"] in meant]
 
 
 def kernels_alike(engine: Engine, kernels: Collection[str]) -> list[str]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from profsvc import analysis, formats, specs, store
 from profsvc.analysis.advice import advice
+from profsvc.analysis.kernel_names import called
 from profsvc.errors import NotFoundError
 from profsvc.views import kernel_means, memory_traces
 from profsvc.views.model_record import Record
@@ -285,7 +286,8 @@ def launches_of(
     if numbered := re.fullmatch(r"id:(\d+)", kernel, re.ASCII):
         return _of_id(engine, run_id, int(numbered[1])), False
     kernels = store.select(engine, "v1_kernel_totals", run_id=run_id)
-    exact = {one["kernel_id"] for one in kernels if kernel in (one["kernel"], one["kernel_short"])}
+    meant = set(called(kernel, [one["kernel"] for one in kernels]))
+    exact = {one["kernel_id"] for one in kernels if one["kernel"] in meant}
     if ids := exact or {one["kernel_id"] for one in kernels if kernel in one["kernel"]}:
         return store.longest_launches(engine, run_id, limit, kernel_ids=sorted(ids))
     if may_lack:

@@ -73,7 +73,7 @@ def explain(engine: "Engine | None", name: str, run: str | int | None, kernel: s
     if run is not None and engine is not None and view["kind"] in quantities.KINDS:
         run_id = store.find_run(engine, run)
         chosen = launches_of(engine, run, kernel, LIMIT)[0] if kernel else ()
-        ids = [one["launch_id"] for one, _ in once(list(chosen), {})] if kernel else [None]
+        ids = [one["launch_id"] for one in chosen] if kernel else [None]
         view["trace"] = explain_rows.of_launches(engine, name, run_id, ids)
     if run is not None and view["kind"] not in quantities.KINDS:
         if engine is None:

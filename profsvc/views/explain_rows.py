@@ -22,7 +22,21 @@ OF_PAGES: Mapping[str, tuple[str, Mapping[str, str], str]] = {
     "advice.saving": ("v1_criteria", {}, "speedup"),
 }
 # What of a row says which one it is.
-NAMED = ("criterion", "rule", "bound", "name", "file_name", "kernel_short", "window", "sensor", "model", "quantity", "kind", "law", "form")
+NAMED = (
+    "criterion",
+    "rule",
+    "bound",
+    "name",
+    "file_name",
+    "kernel_short",
+    "window",
+    "sensor",
+    "model",
+    "quantity",
+    "kind",
+    "law",
+    "form",
+)
 
 
 def of_row(engine: "Engine", name: str, run_id: int, number: int) -> list[Step]:
@@ -59,7 +73,7 @@ def of_launches(engine: "Engine", name: str, run_id: int, launches: Iterable[int
     view, only, column = OF_PAGES.get(name, (view, {}, column))
     if view not in store.VIEWS or not {"run_id", "launch_id", column} <= set(store.VIEWS[view][1]):
         return []
-    steps = []
+    steps: list[Step] = []
     for launch in launches:
         of_run = {"kernel": None} if launch is None else {}
         found = store.select(engine, view, run_id=run_id, launch_id=launch, **of_run, **only)

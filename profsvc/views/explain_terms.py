@@ -37,7 +37,7 @@ def term(name: str) -> Step | None:
 
 def rows_of(engine: "Engine", name: str, run_id: int) -> list[Step]:
     """Return the rows of a run that a word stands in, each with its value."""
-    steps = []
+    steps: list[Step] = []
     for view, column in ROWS:
         found = store.select(engine, view, run_id=run_id, **{column: name})
         steps += [_step(view, row) for row in found[: MOST - len(steps)]]
@@ -46,5 +46,6 @@ def rows_of(engine: "Engine", name: str, run_id: int) -> list[Step]:
 
 def _step(view: str, row: Mapping[str, Any]) -> Step:
     said = ", ".join(str(row[part]) for part in SAID if row.get(part) not in (None, ""))
+    said = row.get("reason") or f"{view}: {said}"
     return {"launch": row.get("kernel_short"), "name": str(row.get("quantity") or row.get("flag")),
-            "value": row.get("value"), "unit": row.get("unit"), "from": row.get("reason") or f"{view}: {said}"}  # fmt: skip
+            "value": row.get("value"), "unit": row.get("unit"), "from": said}  # fmt: skip

@@ -9,10 +9,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from profsvc import specs, store
+from profsvc.analysis.kernel_names import called
 from profsvc.errors import NotFoundError, UsageError
 from profsvc.formulas.change import effect
 from profsvc.formulas.steps import MIN_HISTORY, MIN_SEGMENT, all_steps
+from profsvc.reports.kernel_names import labels
 from profsvc.store.history import MOST_POINTS, Asked
+from profsvc.tables import short_kernel_name
 from profsvc.views.compare_power import moved, uncorrected
 from profsvc.views.power import Row
 
@@ -121,6 +124,13 @@ def kernels(engine: "Engine", name: str, project: str | None = None) -> list[Row
     raise store.no_kernel(engine, name, project)
 
 
+def label(engine: "Engine", kernel: str, project: str | None = None) -> str:
+    """Return the shortest name that means this kernel alone, as pages print it and forms take it."""
+    alike = [str(one["kernel"]) for one in store.kernels_named(engine, short_kernel_name(kernel), project)]
+    shown = labels([*alike, kernel])[kernel]
+    return shown if len(called(shown, [*alike, kernel])) == 1 else kernel
+
+
 def _subject(engine: "Engine", name: str, about: Quantity, project: str | None) -> Row:
     """Return the one kernel that is meant, with the names that windows of power may have for it."""
     found = store.kernels_named(engine, name, project)
@@ -131,13 +141,10 @@ def _subject(engine: "Engine", name: str, about: Quantity, project: str | None) 
         return found[0]
     if not found:
         raise store.no_kernel(engine, name, project)
-    listed = "; ".join(f"#{one['kernel_id']} {_cut(one['kernel'])}" for one in found[:SHOWN])
+    known = labels(str(one["kernel"]) for one in found)
+    listed = "; ".join(f"{known[one['kernel']]} (#{one['kernel_id']})" for one in found[:SHOWN])
     more = f" and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
-    raise UsageError(f"{len(found)} kernels are called {name!r}; ask for one by its number: {listed}{more}")
-
-
-def _cut(name: str, longest: int = 80) -> str:
-    return name if len(name) <= longest else f"{name[: longest - 1]}\u2026"
+    raise UsageError(f"{len(found)} kernels are called {name!r}; ask for one by its name or number: {listed}{more}")
 
 
 def _nothing(engine: "Engine", name: str, subject: Row, about: Quantity, asked: Asked) -> NotFoundError:

@@ -6,6 +6,7 @@ import pandas as pd
 
 from profsvc import store
 from profsvc.analysis.advice import advice
+from profsvc.analysis.kernel_names import called
 from profsvc.analysis.kernels import Means, counters_of_means
 from profsvc.pipeline.kernels import means_of_run
 from profsvc.views.model_record import Record
@@ -78,7 +79,8 @@ def opened(engine: "Engine", run_id: int, kernel: str, words: dict[str, Row]) ->
 def chosen(means: Means, kernel: str | None) -> list[Row]:
     """The kernels with means that a name means: exactly, or a part of it; all without a name."""
     rows = _plain(means.kernels)
-    exact = [row for row in rows if kernel in (row["kernel"], row["kernel_short"])]
+    meant = set(() if kernel is None else called(kernel, [row["kernel"] for row in rows]))
+    exact = [row for row in rows if row["kernel"] in meant]
     return exact or [row for row in rows if kernel is None or kernel in row["kernel"]]
 
 

@@ -27,5 +27,11 @@ def test_what_the_user_says_comes_first():
 def test_a_map_of_no_kernel_names_the_nearest():
     with pytest.raises(NotFoundError, match="did you mean 'saxpy'"):
         match_kernels(["saxpy(int)"], ["saxpy(int)"], {"saxpi": "saxpy"})
-    with pytest.raises(NotFoundError, match=r"short name of k<1>\(\), k<2>\(\)"):
+    with pytest.raises(NotFoundError, match=r"the name of 2 kernels, k<1>\(\), k<2>\(\)"):
         match_kernels(["k<1>()", "k<2>()"], ["a()"], {"k": "a"})
+
+
+def test_the_name_on_the_screen_is_taken_for_its_kernel():
+    before, after = ["void gemm<16>(float *)", "void gemm<(int)32>(float *)"], ["ns::fast<8>(float *)", "slow<8>()"]
+    found = match_kernels(before, after, {"gemm<32>": "fast<8>"})
+    assert [(one.before, one.after) for one in found] == [(before[1], after[0])]

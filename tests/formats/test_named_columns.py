@@ -193,7 +193,8 @@ def test_a_time_that_another_program_wrote_into_a_log_of_a_tool_is_named():
 @pytest.mark.parametrize("told", [(), ("Comment=skip",)])
 @pytest.mark.parametrize("rows", [60, 4000])
 def test_a_comment_that_has_no_cell_leaves_its_row_whole(told, rows):
-    text = "x\tT5\tT6\tComment\n" + "".join(f"{n / 4}\t{n % 50}.5\t\n" for n in range(rows - 1)) + "1e6\t3\t4\tdoor open"
+    text = "x\tT5\tT6\tComment\n" + "".join(f"{n / 4}\t{n % 50}.5\t\n" for n in range(rows - 1))
+    text += "1e6\t3\t4\tdoor open"
     found, elapsed, batches = read(text, "x=time:s", "T5=temperature:degC", *told)
     assert found["T5"][2] == [n % 50 + 0.5 for n in range(rows - 1)] + [3]
     assert elapsed[:2] == [0, 250_000_000]

@@ -46,7 +46,21 @@ def show(request: Request) -> Response:
         return page(request, "compare.html", "Compare two runs", **known | wrong)
     title = " \u2192 ".join(name(view[when]["name"], 60) for when in ("before", "after"))
     links = Links(json=path_to(request, "/v1/compare", request.query_params.multi_items()))
+    known["names"] = {when: _called(engine, names[when], view[when]) for when in names}
     return page(request, "compare.html", title, links=links, **known | {"beside": ()} | _shown(view))
+
+
+def _called(engine: Engine, asked: str, run: Mapping[str, Any]) -> str:
+    """Return what a form says of a run: its name instead of its number, where this means it alone."""
+    if asked != str(run["run_id"]):
+        return asked
+    for text in (str(run["name"]), f"{run['project']}/{run['name']}"):
+        try:
+            if store.find_run(engine, text) == run["run_id"]:
+                return text
+        except UsageError:  # several runs have this name
+            continue
+    return asked
 
 
 def of_pair(request: Request) -> Response:

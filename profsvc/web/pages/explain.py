@@ -9,7 +9,7 @@ from starlette.responses import Response
 from profsvc.errors import NotFoundError
 from profsvc.views import device as catalogue
 from profsvc.views import explain as walk
-from profsvc.views import explain_rows, explain_runs
+from profsvc.views import explain_rows, explain_runs, quantities
 from profsvc.web.asked import Asked
 from profsvc.web.pages.frame import Links, page, part, path_to, run_of
 from profsvc.web.routes import add_page
@@ -52,6 +52,8 @@ def _of_run(request: Request, name: str, run: int | None, kernel: str, launch: i
         if steps := explain_runs.of_run(engine, name, run):
             launches, more = explain_runs.longest(engine, name, run)
             view |= {"trace": steps, "longest": launches, "more": more, "run": run}
+        elif view["kind"] in quantities.KINDS:
+            view["trace"] = explain_rows.of_launches(engine, name, run, [None])
         return view
     try:
         return walk.explain(engine, name, run, f"id:{launch}" if launch else kernel or None)

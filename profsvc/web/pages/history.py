@@ -47,6 +47,9 @@ def show(request: Request) -> Response:
     except (NotFoundError, UsageError) as error:
         choices = store.kernels_named(engine, kernel, grant_of(request).project)
         return _refused(request, error, known | {"choices": choices if len(choices) > 1 else ()})
+    one = view["kernel"]
+    if one["kernel_id"] is not None and kernel.removeprefix("#") == str(one["kernel_id"]):
+        known["form"] = form | {"kernel": of_kernel.label(engine, one["kernel"], runs.project)}
     return page(request, "history.html", history_plot.title_of(view), links=_links(request, view),
                 **known | _shown(view))  # fmt: skip
 

@@ -55,6 +55,11 @@ def _of_model(row: Row) -> str:
     return str(row["model"])
 
 
+def _here(row: Row) -> Row:
+    """Return the launch whose page a row stands on."""
+    return dict(row["where"])
+
+
 MODELS = (
     Column("title", "model"),
     Column("quantity", "quantity"),
@@ -67,13 +72,13 @@ MODELS = (
 )
 TIMES = (
     Column("title", "model"),
-    Column("time_ns", "foretells", "duration", _of_model),
-    Column("ratio", "of the measured", "speedup", "launch.of_measured"),
+    Column("time_ns", "foretells", "duration", _of_model, _here),
+    Column("ratio", "of the measured", "speedup", "launch.of_measured", _here),
     Column("typical", "typical error"),
     Column("kernels", "over other kernels"),
 )
 BOUNDS = (Column("title", "model"), Column("bound", "limited by"))
-SPEEDUPS = (Column("title", "model"), Column("speedup", "speedup", "speedup", _of_model))
+SPEEDUPS = (Column("title", "model"), Column("speedup", "speedup", "speedup", _of_model, _here))
 MISSING = (Column("title", "model"), Column("reason", "why it has no answer"))
 TABLES = {
     "criteria": CRITERIA, "units": UNITS, "rules": RULES, "models": MODELS, "times": TIMES, "bounds": BOUNDS,
@@ -132,20 +137,21 @@ def _page(request: Request, run: dict[str, Any], one: dict[str, Any], links: Lin
         criteria=criteria_rows(one["criteria"], one["of_run"]), units=_units(one),
         rules=_rules(one["rules"]), said=[rule for rule in one["rules"] if rule["message"]],
         parts=parts.breakdown(engine, launch_id), facts=_facts(row, where),
-        models=_models(models), beside=_beside(one.get("models")), tables=TABLES,
+        models=_models(models), beside=_beside(one.get("models"), where), tables=TABLES,
         figures=figures_of(request, run["run_id"], launch_id),
     )  # fmt: skip
 
 
-def _beside(found: dict[str, Any] | None) -> dict[str, Any] | None:
-    """Return models side by side, with the record of each time in words."""
+def _beside(found: dict[str, Any] | None, where: Row) -> dict[str, Any] | None:
+    """Return models side by side, with the record of each time in words, and of which launch they are."""
     if found is None:
         return None
     rows = []
     for row in found["times"]:
         record = row["record"] or {"factor": None, "kernels": None, "kind": None}
-        rows.append(row | {"typical": factor(record["factor"]), "kernels": record["kernels"], "kind": record["kind"]})
-    return found | {"times": rows}
+        said = {"typical": factor(record["factor"]), "kernels": record["kernels"], "kind": record["kind"]}
+        rows.append(row | said | {"where": where})
+    return found | {"times": rows, "speedups": [row | {"where": where} for row in found["speedups"]]}
 
 
 TITLES = {"roofline": "Roofline", "benefit": "Benefit chart", "warps": "Warps on an SM", "sms": "SMs at work"}

@@ -19,6 +19,8 @@ GROUPED, LARGEST = 1e4, 1e15
 """From where to where a number is written whole."""
 _TIMES = ((1e9, "s"), (1e6, "ms"), (1e3, "\u00b5s"), (1.0, "ns"))
 _THOUSANDS = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
+COUNTED = {"bit", "op/cycle"}
+"""Units of numbers that are known whole: of lines of a bus, of operations of a unit."""
 _BYTES = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 
 
@@ -47,12 +49,16 @@ def value(given: Any) -> str:
 
     >>> value(0.123456), value(None), value("x"), value(12345678), value(12345678.9)
     ('0.1235', '\u2013', 'x', '12\u202f345\u202f678', '12\u202f345\u202f679')
+    >>> value(value(1024)) == value(1024)
+    True
     """
     if isinstance(given, int) and not isinstance(given, bool):
         return count(given)
     if isinstance(given, float) and GROUPED <= abs(given) < LARGEST:
         return count(round(given))
-    return middle(cell(given), LONGEST) or NONE
+    # A number that is written already keeps the spaces between its thousands.
+    shown = harmless(given) if isinstance(given, str) and not set(given) & set("\n\t") else cell(given)
+    return middle(shown, LONGEST) or NONE
 
 
 def count(given: int | None) -> str:
@@ -77,7 +83,7 @@ def duration(given_ns: float | None) -> str:
     return f"{cell(float(given_ns / size))} {unit}"
 
 
-def size(given_bytes: int | None) -> str:
+def size(given_bytes: float | None) -> str:
     """Return a number of bytes in the unit that fits it.
 
     >>> size(2048), size(17), size(None)
@@ -92,16 +98,25 @@ def size(given_bytes: int | None) -> str:
 def si(given: float | None, unit: str = "") -> str:
     """Return a number with its unit, by thousands.
 
+    Bytes are counted in powers of 2, as makers count capacities; rates are not.
+
+    >>> si(262144, "byte"), si(62914560, "byte"), si(1024, "op/cycle"), si(384, "bit")
+    ('256 KiB', '60 MiB', '1\u202f024 op/cycle', '384 bit')
     >>> si(1.98e9, "Hz"), si(128, ""), si(4.8143e12, "byte/s"), si(None, "W"), si(0.5, "W")
-    ('1.98 GHz', '128', '4.814 Tbyte/s', '\u2013', '0.5 W')
+    ('1.98 GHz', '128', '4.814 TB/s', '\u2013', '0.5 W')
     """
     given = plain(given)
     if given is None:
         return NONE
     if not unit:
         return value(given)
-    size, letter = next((pair for pair in _THOUSANDS if abs(given) >= pair[0]), (1.0, ""))
-    return f"{cell(float(given / size))} {letter}{unit}"
+    if unit == "byte":
+        return size(given)
+    if unit in COUNTED:
+        return f"{value(given)} {unit}"
+    unit = unit.replace("byte", "B")
+    scale, letter = next((pair for pair in _THOUSANDS if abs(given) >= pair[0]), (1.0, ""))
+    return f"{cell(float(given / scale))} {letter}{unit}"
 
 
 def percent(given: float | None, digits: int = 1) -> str:

@@ -123,6 +123,8 @@ def test_a_view_without_runs_has_no_rows_to_explain(demo):
     assert steps[1]["file"] == "ncu_raw.csv.gz"
 
 
+HEADS = re.compile(r"^/explain/(figure|run|v1_kernel_totals|v1_characterizations)\.")
+"""Titles of columns, whose numbers have no row of their own."""
 WORDS = {
     "criterion", "model", "quantity", "bound", "ideal_bound", "flag", "flags", "ceiling_flags", "kind", "limit",
     "limits", "law", "counter", "source", "status", "state", "statistic", "direction",
@@ -153,3 +155,15 @@ def test_a_name_of_a_power_model_leads_to_its_rows(shown):
     rows = store.select(engine, "v1_power_models", run_id=run, quantity="rc_rise_s")
     found = explain(engine, "rc_rise_s", run, None)["trace"]
     assert [one["value"] for one in found] == [row["value"] for row in rows] != []
+
+
+def test_numbers_of_a_launch_and_of_a_run_lead_to_their_rows(shown):
+    """A link without a run leads only to what is of no run, and one with a run tells its value there."""
+    for page in ("/runs/{run}", "/runs/{run}/launches/{launch}", "/runs/{run}/kernels/10"):
+        links = dict.fromkeys(link for link in Numbers(shown.html(page)).explained)
+        bare = {link for link in links if "?" not in link and not HEADS.search(link)}
+        assert bare == set(), page
+        for name in ("v1_potential.", "v1_criteria.", "advice.saving", "launch.useful"):
+            for link in [one for one in links if one.startswith(f"/explain/{name}")][:3]:
+                answer = shown.service.http.get(f"{shown.service.url}{link}&part=1")
+                assert 'class="trace"' in answer.text, (link, answer.text)

@@ -137,3 +137,32 @@ def test_no_question_acts(attacked, name):
         assert answer.status_code == status or status is None, (path, params, answer.text[:500])
         assert "<script>alert" not in answer.text
         assert "\x1b" not in answer.text
+
+
+def test_figures_of_a_device_are_written_as_engineers_write_them(looked_at):
+    shown = re.sub(r"<[^>]*>", "", page(looked_at, "/devices/NVIDIA%20H200"))
+    assert "\\u" not in shown
+    for text in ("1\u202f024", "256 KiB", "60 MiB", "4.814 TB/s", "6\u202f016 bit"):
+        assert text in shown, text
+
+
+def test_the_name_on_the_screen_is_taken_wherever_a_kernel_is_asked_for(looked_at, demo):
+    (one,) = store.kernels_named(demo, "gemm_tiled<32>")
+    assert "<32>" in one["kernel"]
+    run = store.find_run(demo, "h200")
+    for path, asked in (
+        ("/v1/history", {"kernel": "gemm_tiled<32>"}),
+        (f"/v1/runs/{run}", {"kernel": "gemm_tiled<32>"}),
+        ("/v1/compare", {"before": run, "after": run, "map": "gemm_tiled<32>=gemm_tiled<16>"}),
+    ):
+        answer = looked_at.get(path, **asked)
+        assert answer.status_code == 200, answer.text
+        assert "gemm_tiled<32>" in answer.text
+    refused = looked_at.get("/v1/history", kernel="gemm_tiled")
+    assert refused.status_code == 400
+    assert "gemm_tiled<16> (#" in refused.text
+    for kernel in (f"#{one['kernel_id']}", "gemm_tiled<32>"):
+        assert 'name="kernel" type="search" value="gemm_tiled&lt;32&gt;"' in page(looked_at, "/history", kernel=kernel)
+    assert 'name="before" type="search" list="newest" value="h200"' in page(
+        looked_at, "/compare", before=run, after=run
+    )
