@@ -16,7 +16,7 @@ from profsvc.reports.text import several
 from profsvc.views import compare as side_by_side
 from profsvc.web.asked import Asked
 from profsvc.web.pages.frame import Links, moved, page, path_to, run_of
-from profsvc.web.pages.history import history_of
+from profsvc.web.pages.history import LONGEST_PATH, history_of
 from profsvc.web.pages.tables import Column, Row
 from profsvc.web.pages.words import name
 from profsvc.web.routes import add_page
@@ -54,11 +54,12 @@ def _called(engine: Engine, asked: str, run: Mapping[str, Any]) -> str:
     """Return what a form says of a run: its name instead of its number, where this means it alone."""
     if asked != str(run["run_id"]):
         return asked
+    # A field holds what is sent again: no name that a page would write otherwise, or cut.
     for text in (str(run["name"]), f"{run['project']}/{run['name']}"):
         try:
-            if store.find_run(engine, text) == run["run_id"]:
+            if len(text) <= LONGEST_PATH and text.isprintable() and store.find_run(engine, text) == run["run_id"]:
                 return text
-        except UsageError:  # several runs have this name
+        except (NotFoundError, UsageError):  # several runs have this name
             continue
     return asked
 

@@ -49,7 +49,8 @@ def show(request: Request) -> Response:
         return _refused(request, error, known | {"choices": choices if len(choices) > 1 else ()})
     one = view["kernel"]
     if one["kernel_id"] is not None and kernel.removeprefix("#") == str(one["kernel_id"]):
-        known["form"] = form | {"kernel": of_kernel.label(engine, one["kernel"], runs.project)}
+        label = of_kernel.label(engine, one["kernel"], runs.project)
+        known["form"] = form | {"kernel": label if len(label) <= LONGEST_PATH and label.isprintable() else kernel}
     return page(request, "history.html", history_plot.title_of(view), links=_links(request, view),
                 **known | _shown(view))  # fmt: skip
 
