@@ -85,7 +85,9 @@ def test_columns_are_explained_with_their_formula_and_source(demo):
     found = explain(demo, "v1_criteria.speedup", 1, None)
     assert found["formula"] == "1 / (1 - share + share value)"
     assert "Amdahl" in found["source"]
-    assert found["trace"] == []
+    rows = store.select(demo, "v1_criteria", run_id=1, launch_id=None, kernel=None)
+    traced = [step["value"] for step in found["trace"] if step["name"] == "v1_criteria.speedup"]
+    assert traced == [row["speedup"] for row in rows] != []
     assert explain(None, "v1_launches.grid_x", None, None)["meaning"]
     with pytest.raises(NotFoundError):
         explain(None, "v1_launches.nothing", None, None)
