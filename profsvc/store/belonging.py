@@ -98,8 +98,18 @@ def read_at(words: str) -> str:
 
 def find_upload(engine: Engine, sha256: str, run: RunInfo) -> Stored | None:
     """Return the upload of these bytes in a run, or, where none is named, in a project; None if there is none."""
+    _must_be_text(run)
     with reading(engine) as connection:
         return found_upload(connection, sha256, run)
+
+
+def _must_be_text(run: RunInfo) -> None:
+    """Refuse names with half characters, which no database takes."""
+    for name in filter(None, (run.project, run.name, run.device, run.commit_id, *run.tags, *run.tags.values())):
+        try:
+            name.encode()
+        except UnicodeEncodeError:
+            raise UsageError(f"the name {name[:200]!r} holds what is no character; give another") from None
 
 
 def found_upload(connection: Connection, sha256: str, run: RunInfo, *, known: bool = True) -> Stored | None:

@@ -79,7 +79,7 @@ def test_files_go_to_the_service(cli, service, monkeypatch, fixtures):
     assert (checked.code, "would store" in checked.err) == (0, True)
     assert cli("upload", "-", stdin=b"nothing").code == 6
     assert len(service.ok("/v1/uploads")["rows"]) == 2
-    assert service.ok("/v1/runs")["rows"][0]["tags"] == '{"a":"b"}'
+    assert service.ok("/v1/runs")["rows"][0]["tags"] == {"a": "b"}
 
 
 def test_a_file_whose_answer_was_lost_is_not_stored_again_when_it_waited(cli, service, monkeypatch, fixtures, tmp_path):

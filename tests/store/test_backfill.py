@@ -217,7 +217,7 @@ def test_others_write_meanwhile(
         owners = "SELECT DISTINCT pg_get_userbyid(relowner) FROM pg_class WHERE relnamespace = 'public'::regnamespace"
         assert connection.exec_driver_sql(owners).scalars().all() == [engine.url.username]
         assert connection.exec_driver_sql(migrate._UNCHECKED).all() == []
-    total = {(row["upload_id"], row["kernel_short"]): row for row in store.select(engine, "v1_kernel_totals")}
+    total = {(row["upload_id"], row["kernel_short"]): row for row in store.select(engine, "v1_kernel_totals_all")}
     assert total[2, "gemm"]["total_ns"] == pytest.approx(2 * 7.0 + total[4, "gemm"]["total_ns"])
     assert sorted({upload for upload, _ in total}) == [2, 3, 4, 20, 22]
     lower(engine, "0002")
