@@ -25,6 +25,7 @@ SIGNS = "\t;,"
 MOST_CELLS = 5000
 PREAMBLE_LINES = 200
 HEADERS_KEPT = 32
+CUT_AMONG_REJECTED = "the file ends inside this row, and no row before it has the cells of the table"
 BLOCK, SMALL_BLOCK = 1 << 20, 1 << 12
 # Columns of words, of which LabVIEW and others write no cell where there is nothing to say.
 REMARKS = {"comment", "comments", "note", "notes", "remark", "remarks", "bemerkung", "bemerkungen", "kommentar"}
@@ -213,6 +214,7 @@ def records(text: Text, style: Style, take: Take) -> Iterator[tuple[Record | int
     def taken(block: bytes) -> int:
         rows = take(block, number, scanner.layout) if scanner.begun and scanner.layout else 0
         if rows and scanner.layout:
+            scanner.stored = True
             scanner.spare.settle(scanner.layout.spare)
         return rows
 
@@ -233,6 +235,8 @@ class _Scanner:
     style: Style
     layout: Layout | None = None
     begun: bool = False
+    stored: bool = False
+    rejected: bool = False
     spare: Spare = field(default_factory=lambda: Spare(0))
 
     def feed(self, number: int, line: str) -> Record:
@@ -256,6 +260,10 @@ class _Scanner:
     def _row(self, layout: Layout, number: int, line: str, cells: list[str]) -> Record:
         self.begun = True
         record = _row(layout, self.spare, number, line, cells)
+        if record.kind == ROW and self.rejected and not self.stored and not line.endswith(("\n", "\r")):
+            # Cut, a row of too many cells has the right number of them by chance.
+            record = record._replace(kind=REJECT, cells=[], reason=CUT_AMONG_REJECTED)
+        self.stored, self.rejected = self.stored or record.kind == ROW, self.rejected or record.kind == REJECT
         if layout.spare != (self.spare.count or 0):
             self.layout = replace(layout, spare=self.spare.count or 0)
         return record

@@ -19,7 +19,11 @@ def all_of(batches):
     for batch in found:
         for name, table in batch.tables.items():
             tables.setdefault(name, []).extend(table.to_dict("records"))
-    return tables, "; ".join(batch.message for batch in found if batch.message), found[-1].facts
+    return (
+        tables,
+        "; ".join(batch.message for batch in found if batch.message),
+        {name: fact for batch in found for name, fact in (batch.facts or {}).items()},
+    )
 
 
 @pytest.mark.parametrize("meta", ["META_DATA_EXPORT", "EXPORT_META_DATA"])
