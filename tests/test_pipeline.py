@@ -58,7 +58,7 @@ def test_checking_and_storing_give_one_account(engine, monkeypatch):
         assert checked.lines == checked.lines_stored + checked.lines_skipped + checked.lines_rejected > 0
         assert (checked.upload_id, checked.run_id, checked.known, stored.known) == (None, None, False, False)
         assert stored.sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
-        recalled = ingest(engine, path, store.RunInfo(name=path.name))
+        recalled = ingest(engine, path, store.RunInfo(name=str(path)))
         assert recalled.known
         for name in ACCOUNT:
             if name not in {"metrics", "facts"}:
