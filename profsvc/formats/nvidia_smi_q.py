@@ -95,7 +95,7 @@ def _is_whole(text: str) -> bool:
     """
     match = _PAIR.fullmatch(text)
     unit, value, _, reason = value_of(match[3].strip()) if match else (None, None, None, "text")
-    return unit is not None or (reason is None and value is not None) or reason not in (None, "text", "odd separators")
+    return unit is not None or reason not in (None, "text", "odd separators")
 
 
 class _Page:

@@ -124,7 +124,7 @@ def newest_step(
 
     >>> nights = [10.1, 9.9, 10.0, 10.2, 10.0, 9.8, 10.1, 9.9, 10.0, 11.1, 10.9, 11.0]
     >>> step = newest_step(nights)
-    >>> bool(step.p < 1e-3), int(step.at), float(step.before), float(step.after)
+    >>> bool(step.p < 1e-2), int(step.at), float(step.before), float(step.after)
     (True, 9, 10.0, 11.0)
 
     One wild night is no step, and four values are too few to say:

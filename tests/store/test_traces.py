@@ -67,7 +67,9 @@ def test_the_timeline_of_a_file(engine: Engine, times: Times) -> None:
 @settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(
-        st.lists(st.tuples(st.integers(0, 60), st.floats(0, 20)), min_size=1, max_size=12), min_size=1, max_size=3
+        st.lists(st.tuples(st.integers(0, 60), st.floats(0, 20, allow_subnormal=False)), min_size=1, max_size=12),
+        min_size=1,
+        max_size=3,
     ),
     st.booleans(),
     st.integers(1, 9),
