@@ -94,7 +94,7 @@ def _is_whole(text: str) -> bool:
     [True, False, True, False]
     """
     match = _PAIR.fullmatch(text)
-    unit, value, _, reason = value_of(match[3].strip()) if match else (None, None, None, "text")
+    unit, _, _, reason = value_of(match[3].strip()) if match else (None, None, None, "text")
     return unit is not None or reason not in (None, "text", "odd separators")
 
 

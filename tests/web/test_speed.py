@@ -28,5 +28,5 @@ def test_every_list_that_is_measured_is_answered(tmp_path):
     may_be_empty = {"runs searched for what is not", "kernel history of a project"}
     empty = {question for question, rows in answered.items() if not rows and "deep page" not in question}
     assert empty <= may_be_empty
-    assert [launch["launch_index"] for launch in run["launches"]] == [0, 1]
+    assert len(run["launches"]) == 2
     assert len(run["criteria"]) > 5
