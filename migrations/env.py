@@ -9,9 +9,10 @@ from alembic import context
 from sqlalchemy import Connection
 
 from profsvc.errors import UsageError
-from profsvc.store.engine import make_engine, url_of
-from profsvc.store.migrate import changing_schema
-from profsvc.store.schema import metadata
+from profsvc.store.connection.engine import make_engine
+from profsvc.store.connection.urls import url_of
+from profsvc.store.maintenance.migrations import changing_schema
+from profsvc.store.schema.tables import metadata
 
 
 def run(connection: Connection) -> None:

@@ -3,25 +3,25 @@
 ::
 
     ProfsvcError                 5  500
-    ├── UsageError               2  400  the question itself is wrong
+    ├── UsageError               2  400  bad request: wrong arguments, options or SQL
     │   └── MethodError          2  405  nothing answers this method at this path
     ├── NotFoundError            3  404  nothing of that name; the nearest names are listed
-    ├── AccessError              4  403  who asks may not do this
-    │   └── TokenError           4  401  who asks gives no token, or none that holds
+    ├── AccessError              4  403  permission denied
+    │   └── TokenError           4  401  no token, or no valid one
     ├── ServiceError             5  503  the store, the server or the network cannot answer
     │   ├── StoreBusyError       5  503  another process holds the store
-    │   ├── StoreLostError       5  503  the server of the store has gone; it may come back
-    │   ├── StoreVersionError    5  503  the store's schema is not this program's
+    │   ├── StoreLostError       5  503  lost connection to the store server; it may recover
+    │   ├── StoreVersionError    5  503  the store has another schema version
     │   ├── NoSpaceError         5  507  a disk is full
-    │   ├── OverloadedError      5  503  more is asked at once than is answered
-    │   ├── SlowClientError      5  408  what was to come in did not come in time
-    │   └── ServerAwayError      5  502  the server of profsvc cannot be reached, or broke off
-    ├── InputError               6  422  a file is refused; says the file, the line, what was seen, what to do
-    │   ├── UnknownFormatError   6  422  no reader knows these bytes, or more than one does
+    │   ├── OverloadedError      5  503  too many concurrent requests
+    │   ├── SlowClientError      5  408  the request body was too slow
+    │   └── ServerAwayError      5  502  the profsvc server is unreachable, or closed the connection
+    ├── InputError               6  422  a file is rejected; says the file, the line, what was seen, what to do
+    │   ├── UnknownFormatError   6  422  unrecognized format, or more than one format matches
     │   ├── BrokenInputError     6  422  the reader knows the format, but the content cannot be right
-    │   └── TooLargeError        6  413  more bytes than are taken
-    ├── PartlyStoredError        7  500  some files of the command were stored, others refused
-    └── DomainError              5  500  a table under profsvc/data is wrong: a defect of this program
+    │   └── TooLargeError        6  413  more bytes than the limit
+    ├── PartlyStoredError        7  500  some files were stored, others rejected
+    └── DomainError              5  500  a table under profsvc/data is invalid: an internal error
 
 Raise with one sentence that says what, where, what was seen, what is allowed, and what to do.
 """
@@ -49,7 +49,7 @@ class ProfsvcError(Exception):
 
 
 class UsageError(ProfsvcError):
-    """The question itself is wrong."""
+    """Bad request: wrong arguments, options or SQL."""
 
     exit_code = 2
     status = 400
@@ -86,14 +86,14 @@ class NotFoundError(ProfsvcError):
 
 
 class AccessError(ProfsvcError):
-    """Who asks may not do this."""
+    """Permission denied."""
 
     exit_code = 4
     status = 403
 
 
 class TokenError(AccessError):
-    """Who asks gives no token, or none that holds."""
+    """No token, or no valid one."""
 
     status = 401
 
@@ -109,7 +109,7 @@ class StoreBusyError(ServiceError):
 
 
 class StoreLostError(ServiceError):
-    """The server of the store has gone, perhaps only for a moment."""
+    """Lost connection to the store server; it may recover."""
 
 
 class StoreVersionError(ServiceError):
@@ -123,30 +123,30 @@ class NoSpaceError(ServiceError):
 
 
 class OverloadedError(ServiceError):
-    """More is asked at once than is answered."""
+    """Too many concurrent requests."""
 
 
 class SlowClientError(ServiceError):
-    """What was to come in did not come in time."""
+    """The request body was too slow."""
 
     status = 408
 
 
 class ServerAwayError(ServiceError):
-    """The server of profsvc cannot be reached, or broke off; it may come back."""
+    """The profsvc server is unreachable, or closed the connection."""
 
     status = 502
 
 
 class InputError(ProfsvcError):
-    """A file is refused."""
+    """A file is rejected."""
 
     exit_code = 6
     status = 422
 
 
 class UnknownFormatError(InputError):
-    """No reader knows these bytes, or more than one does."""
+    """Unrecognized format, or more than one format matches."""
 
 
 class BrokenInputError(InputError):
@@ -154,13 +154,13 @@ class BrokenInputError(InputError):
 
 
 class TooLargeError(InputError):
-    """More bytes than are taken."""
+    """More bytes than the limit."""
 
     status = 413
 
 
 class PartlyStoredError(ProfsvcError):
-    """Some files of the command were stored, others refused."""
+    """Some files were stored, others rejected."""
 
     exit_code = 7
 
@@ -169,34 +169,34 @@ class DomainError(ProfsvcError):
     """A table under ``profsvc/data`` is wrong."""
 
 
-FULL = {errno.ENOSPC, errno.EDQUOT}
-OF_DISKS = {*FULL, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO}
-"""What is no defect of a program: a disk that is full, or that it may not write."""
+DISK_FULL_CODES = {errno.ENOSPC, errno.EDQUOT}
+DISK_ERROR_CODES = {*DISK_FULL_CODES, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO}
+"""Errors of the disk, not of the program: full, read-only or not permitted."""
 
 
 def disk_error(error: OSError, what: str) -> ServiceError:
-    """Return the error for what a disk said when ``what`` was to be written.
+    """Return the error for a failed attempt to write ``what``.
 
     >>> str(disk_error(OSError(errno.ENOSPC, "No space left on device"), "the answer"))
     'the answer cannot be written: no space is left on the disk; free some space and repeat'
     """
-    if error.errno in FULL:
+    if error.errno in DISK_FULL_CODES:
         do = "no space is left on the disk; free some space and repeat"
         return NoSpaceError(f"{what} cannot be written: {do}")
     return ServiceError(f"{what} cannot be written: {error.strerror or error}; check the disk and your rights to it")
 
 
-def kinds(root: type[ProfsvcError] = ProfsvcError) -> Iterator[type[ProfsvcError]]:
+def error_kinds(root: type[ProfsvcError] = ProfsvcError) -> Iterator[type[ProfsvcError]]:
     """Yield every kind of error of the tree."""
     yield root
     for kind in root.__subclasses__():
-        yield from kinds(kind)
+        yield from error_kinds(kind)
 
 
-def unfit(cells: int, needed: object) -> str:
-    """Say that a row has not the cells of its table.
+def wrong_cell_count(cells: int, needed: object) -> str:
+    """Return the message that a row has a wrong number of cells.
 
-    >>> unfit(1, 3), unfit(4, "1 or 2")
+    >>> wrong_cell_count(1, 3), wrong_cell_count(4, "1 or 2")
     ('it has 1 cell but needs 3', 'it has 4 cells but needs 1 or 2')
     """
     return f"it has {counted(cells, 'cell')} but needs {needed}"

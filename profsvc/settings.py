@@ -1,44 +1,67 @@
-"""One table of settings: name, default, help. Each is read from the environment as ``PROFSVC_<NAME>``.
+"""The settings: name, default and help of each; read from the environment, else from a file, else the default.
 
-The rest of the program gets values as arguments; only the front doors read this table.
+The environment variable of a setting is ``PROFSVC_<NAME>``. In the TOML file the key is the name itself; PROFSVC_CONFIG
+names the file, by default ``config.toml`` in the user's configuration folder. Only the command line and the service
+read this table; the rest of the program gets values as arguments.
 """
 
+import difflib
 import importlib.metadata
 import math
 import os
+import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import NamedTuple
 
 from profsvc.errors import UsageError
+
+Value = str | bool | int | float
 
 
 class Setting(NamedTuple):
     """A setting; the type of the default is the type of the setting."""
 
     name: str
-    default: str | bool | int | float
+    default: Value
     help: str
+
+    @property
+    def variable(self) -> str:
+        """Its environment variable."""
+        return f"PROFSVC_{self.name.upper()}"
+
+
+class SettingValue(NamedTuple):
+    """The value of a setting, and where it comes from: environment, file or default."""
+
+    setting: Setting
+    value: Value
+    source: str
 
 
 SETTINGS = (
-    Setting("store", "", "Store to use: a path or a database URL. Empty: a SQLite file in your data folder."),
+    Setting("store", "", "Store: a path or a database URL. Empty: a SQLite file in your data folder."),
     Setting("keep", True, "Keep the bytes of uploads, so that they can be read again and deletions undone; 1 or 0."),
     Setting("files", "", "Folder for the kept bytes of a store on a server. Empty: a folder in your data folder."),
     Setting(
         "free_bytes", 1 << 30, "Refuse uploads with less free disk, in bytes, or 5 % of a disk under 20 times that."
     ),
-    Setting("sql_seconds", 10.0, "Time limit of a query given by a user, in seconds."),
+    Setting("sql_seconds", 10.0, "Time limit of a user's query, in seconds."),
     Setting("sql_export_seconds", 600.0, "Time limit of a query whose whole result is written, in seconds."),
-    Setting("url", "", "Address of a service; commands that ask and upload then speak to it instead of a store."),
-    Setting("token", "", "Token for that service, made there with: profsvc token create."),
-    Setting("spool", "", "Folder for uploads while the service is away. Empty: a folder in your state folder."),
-    Setting("upload_bytes", 4 << 30, "Largest upload that the service takes, in bytes."),
-    Setting("unpacked_bytes", 16 << 30, "Most that an upload to the service may hold when decompressed, in bytes."),
+    Setting("url", "", "Address of a service; commands then use it instead of a store."),
+    Setting("token", "", "Token for that service, created there with: profsvc token create."),
+    Setting("spool", "", "Folder for uploads while the service is unreachable. Empty: a folder in your state folder."),
+    Setting("upload_bytes", 4 << 30, "Largest upload that the service accepts, in bytes."),
+    Setting("unpacked_bytes", 16 << 30, "Largest decompressed size of an upload to the service, in bytes."),
     Setting("uploads_at_once", 2, "Uploads that the service reads at the same time; others wait."),
-    Setting("sql_at_once", 2, "Queries that the service answers at the same time; others wait."),
-    Setting("channels", "", "TOML file that names where reports are sent: mail, Slack, Teams, Mattermost, folders."),
-    Setting("sql_rows", 10000, "Row limit of a query given by a user; a longer result is cut, loudly."),
+    Setting("sql_at_once", 2, "Queries that the service runs at the same time; others wait."),
+    Setting("channels", "", "TOML file that lists where reports are sent: mail, Slack, Teams, Mattermost, folders."),
+    Setting("sql_rows", 10000, "Row limit of a user's query; a longer result is cut with a message."),
 )
+CONFIG_VARIABLE = "PROFSVC_CONFIG"
+SECRETS = {"token"}
+_PASSWORD = re.compile(r"(?<=:)[^:@/]+(?=@)")
 
 
 def version() -> str:
@@ -49,33 +72,108 @@ def version() -> str:
         return "0"
 
 
-def load(environment: Mapping[str, str] | None = None) -> dict[str, str | bool | int | float]:
-    """Return every setting by name, from ``environment`` (default: the process's) or, unset or empty, its default.
+def load(environment: Mapping[str, str] | None = None) -> dict[str, Value]:
+    """Return every setting by name, from ``environment`` (default: the process's), the file, or its default.
 
     >>> load({"PROFSVC_SQL_ROWS": "5"})["sql_rows"]
     5
     """
+    return {one.setting.name: one.value for one in resolve(environment)}
+
+
+def resolve(environment: Mapping[str, str] | None = None) -> list[SettingValue]:
+    """Return every setting with its value and source. An empty variable counts as unset.
+
+    An ``environment`` that is given names its file with PROFSVC_CONFIG, or has none.
+    """
+    file = config_file(environment)
     environment = os.environ if environment is None else environment
-    values: dict[str, str | bool | int | float] = {}
-    for name, default, _ in SETTINGS:
-        variable = f"PROFSVC_{name.upper()}"
-        text = environment.get(variable, "")
-        try:
-            values[name] = _read(text, default) if text else default
-        except (ValueError, KeyError):
-            kind = "a whole number above 0" if isinstance(default, int) else "a number above 0"
-            allowed = "1 or 0" if isinstance(default, bool) else f"{kind}, such as {default}"
-            raise UsageError(f"{variable} is {text!r} but must be {allowed}") from None
+    in_file = {} if file is None else _read_file(file)
+    found = []
+    for setting in SETTINGS:
+        if text := environment.get(setting.variable, ""):
+            found.append(SettingValue(setting, _parse(setting, text), "environment"))
+        elif setting.name in in_file:
+            found.append(SettingValue(setting, in_file[setting.name], "file"))
+        else:
+            found.append(SettingValue(setting, setting.default, "default"))
+    return found
+
+
+def config_file(environment: Mapping[str, str] | None = None) -> Path | None:
+    """Return the configuration file that is read; None where there is none."""
+    if named := (os.environ if environment is None else environment).get(CONFIG_VARIABLE, ""):
+        return Path(named)
+    usual = default_config_file()
+    return usual if environment is None and usual.is_file() else None
+
+
+def default_config_file() -> Path:
+    """Return where the configuration file is looked for without PROFSVC_CONFIG."""
+    from platformdirs import user_config_path
+
+    return Path(user_config_path("profsvc", appauthor=False)) / "config.toml"
+
+
+def shown(one: SettingValue) -> Value:
+    """Return a value for printing: secrets and passwords are masked.
+
+    >>> shown(SettingValue(SETTINGS[0], "postgresql://lab:s3cret@db/profsvc", "file"))
+    'postgresql://lab:***@db/profsvc'
+    """
+    if one.setting.name in SECRETS:
+        return "***" if one.value else ""
+    return _PASSWORD.sub("***", one.value) if isinstance(one.value, str) else one.value
+
+
+def _read_file(file: Path) -> dict[str, Value]:
+    """Return the settings in a file; raise `UsageError` for an unknown key or a wrong value."""
+    import tomllib
+
+    try:
+        table = tomllib.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UsageError(f"{file} cannot be read: {error.strerror}; check {CONFIG_VARIABLE}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"{file} is not valid TOML: {error}") from None
+    known = {setting.name: setting for setting in SETTINGS}
+    values: dict[str, Value] = {}
+    for name, value in table.items():
+        if name not in known:
+            near = difflib.get_close_matches(name.lower().removeprefix("profsvc_"), known, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(known)}"
+            raise UsageError(f"{file}: unknown setting {name!r}; {hint}")
+        default = known[name].default
+        if isinstance(default, float) and type(value) is int:
+            value = float(value)
+        if type(value) is not type(default) or not _is_in_range(value):
+            raise UsageError(f"{file}: {name} is {value!r} but must be {_allowed(default, in_file=True)}")
+        values[name] = value
     return values
 
 
-def _read(text: str, default: str | bool | int | float) -> str | bool | int | float:
-    """Read a setting as the type of its default; every number is a limit, so it is finite and above 0."""
-    if isinstance(default, str):
-        return text
+def _parse(setting: Setting, text: str) -> Value:
+    """Return the text of a variable as the type of the setting's default."""
+    default = setting.default
+    try:
+        if isinstance(default, bool):
+            return {"1": True, "0": False}[text]
+        value = type(default)(text)
+        if _is_in_range(value):
+            return value
+    except (ValueError, KeyError):
+        pass
+    raise UsageError(f"{setting.variable} is {text!r} but must be {_allowed(default)}")
+
+
+def _is_in_range(value: Value) -> bool:
+    """Tell whether a value is allowed: every number is a limit, so it is finite and above 0."""
+    return isinstance(value, str | bool) or 0 < value < math.inf
+
+
+def _allowed(default: Value, *, in_file: bool = False) -> str:
     if isinstance(default, bool):
-        return {"1": True, "0": False}[text]
-    value = type(default)(text)
-    if not 0 < value < math.inf:
-        raise ValueError(text)
-    return value
+        return "true or false" if in_file else "1 or 0"
+    if isinstance(default, str):
+        return "a text in quotes"
+    return f"{'a whole number' if isinstance(default, int) else 'a number'} above 0, such as {default}"

@@ -4,12 +4,11 @@ A reader turns bytes into `Batch` objects. A batch holds tidy tables (pandas fra
 below) and the account of the lines it consumed: every line of a file is stored, skipped or rejected.
 Units stand in the names. Missing is null, and where a value is null a ``reason`` column says why.
 
-A page with a column a metric has millions of cells: a row of ``metrics`` each would cost ten times what the cells do.
-Such cells stay together in `Wide`, which says the same as the rows that `unpivoted` makes of it. So do those of a
-page with a row a metric, where many launches have the same metrics.
+A page with one column per metric has millions of cells; a row of ``metrics`` for each would take ten times the memory.
+Such cells stay together in `Wide`; `unpivot` returns the equivalent rows. So do those of a page with one row per
+metric, where many launches have the same metrics.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -140,7 +139,7 @@ TABLES: Mapping[str, tuple[Column, ...]] = {
         "device       | text? | product name or UUID of it",
         "x_mm         | float? | place on the die",
         "y_mm         | float? | place on the die",
-        "quality      | text? | what to beware of, with the figure: stuck, polled faster than it updates, ...",
+        "quality      | text? | data-quality warning with its value: stuck, polled faster than it updates, ...",
         "line         | int? | line that names the channel, from 1",
     ),
     "samples": columns(
@@ -199,7 +198,7 @@ class WideColumns:
 
 @dataclass(frozen=True, eq=False)
 class Wide:
-    """Cells of launches that follow each other, a row a launch and a column a metric.
+    """Cells of launches that follow each other, one row per launch and one column per metric.
 
     The text of the cells, in UTF-8, lies in ``letters``: that of launch i and column k from ``bounds[i, k, 0]`` to
     ``bounds[i, k, 1]``. An empty cell was not collected and is no metric. ``values`` are the numbers in the columns'
@@ -337,13 +336,13 @@ def check_wide(wide: Wide) -> Wide:
     return wide
 
 
-def unpivoted(wide: Wide, cells: npt.NDArray[np.bool_] | None = None) -> pd.DataFrame:
+def unpivot(wide: Wide, cells: npt.NDArray[np.bool_] | None = None) -> pd.DataFrame:
     """Return the tidy table ``metrics`` that says what wide metrics do; where ``cells`` are given, only those.
 
     >>> columns = WideColumns(("cycles", "hit_rate"), ("cycle", "%"), ("cycle", "1"), np.array([1, 0.01]))
     >>> letters, bounds = np.frombuffer(b"750", np.uint8), np.array([[[0, 1], [1, 3]]], np.int32)
     >>> wide = Wide(columns, 0, np.array([3]), letters, bounds, np.array([[7, 0.5]]))
-    >>> unpivoted(wide)[["launch_index", "metric", "raw_text", "value", "si_unit"]].to_dict("tight")["data"]
+    >>> unpivot(wide)[["launch_index", "metric", "raw_text", "value", "si_unit"]].to_dict("tight")["data"]
     [[0, 'cycles', '7', 7.0, 'cycle'], [0, 'hit_rate', '50', 0.5, '1']]
     """
     shown = wide.collected if cells is None else wide.collected & cells
@@ -373,27 +372,3 @@ def unpivoted(wide: Wide, cells: npt.NDArray[np.bool_] | None = None) -> pd.Data
         "line": wide.lines[rows] + (0 if wide.offsets is None else wide.offsets[rows, places]),
     }
     return frame_of_arrays("metrics", len(rows), columns)
-
-
-PARAMETERS = re.compile(r"\([^()]*(?:\([^()]*\)[^()]*)*\)\s*(?:const)?\s*$")
-BRACKETS = re.compile("([<>])")
-
-
-def short_kernel_name(kernel: str) -> str:
-    """Return the kernel's name without return type, parameters, template arguments and name spaces.
-
-    >>> short_kernel_name("void ns::gemm_tiled<16>(const float *, float *)")
-    'gemm_tiled'
-    >>> short_kernel_name("enable_if<!T7, void>::type kernel<int, Params<int>>(T13)")
-    'kernel'
-    """
-    text = kernel.replace("(anonymous namespace)::", "")
-    text = PARAMETERS.sub("", text)
-    kept, depth = [], 0
-    for piece in BRACKETS.split(text):
-        depth += piece == "<"
-        if depth == 0:
-            kept.append(piece)
-        depth = max(0, depth - (piece == ">"))
-    plain = "".join(kept).strip()
-    return plain.split(" ")[-1].split("::")[-1] or kernel

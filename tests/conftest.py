@@ -15,7 +15,7 @@ from hypothesis import settings
 from sqlalchemy import Engine
 
 from profsvc import pipeline, store
-from profsvc.pipeline.night import report_of_night
+from profsvc.pipeline.nightly import report_of_night
 from tests import hostile, postgres
 
 # The same examples every time: a red test can be run again. Look for new ones with --hypothesis-profile=default.
@@ -96,7 +96,7 @@ def held_out_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     files = {"ncu_raw_base.csv.gz": "profile", "power_marks.csv": "measured", "power_smi.csv.gz": "measured"}
     for name, run in files.items():
         with (ROOT / "fixtures" / "held_out" / name).open("rb") as stream:
-            pipeline.ingest(engine, stream, name, store.RunInfo(name=run), pipeline.Reading(zone="UTC"))
+            pipeline.ingest(engine, stream, name, store.RunInfo(name=run), pipeline.ReadOptions(zone="UTC"))
     engine.dispose()
     return file
 

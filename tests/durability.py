@@ -34,9 +34,12 @@ from typing import Any, NamedTuple
 from sqlalchemy import Engine, text
 
 from profsvc import pipeline, store
-from profsvc.store import kept, load, upkeep
-from profsvc.store.engine import file_of, reading
-from profsvc.store.schema import STEP
+from profsvc.store.connection.transactions import reading
+from profsvc.store.connection.urls import file_of
+from profsvc.store.ingest import blob_store
+from profsvc.store.ingest import upload as load
+from profsvc.store.maintenance import cleanup
+from profsvc.store.schema.column_types import IDS_PER_UPLOAD
 from tests import postgres
 from tests.benchmarks.reading import gpu_trace, ncu_raw, smi_log
 
@@ -81,11 +84,13 @@ def drive(url: str, folder: str, ledger: str, numbers: list[int], runs: int = 0)
     signal.signal(signal.SIGINT, signal.default_int_handler)  # behind ``&`` the server of forks ignores it
     try:
         engine = store.open_store(url)
-        files = store.files_of(engine, folder)
+        files = store.blob_store_of(engine, folder)
         with Path(ledger).open("ab", buffering=0) as book:
             for number in numbers:
                 data = content(number)
-                load.SHORT = 100 if number % 2 else 20_000  # half of the files wait beside the store, as long ones do
+                load.SMALL_FILE_ROWS = (
+                    100 if number % 2 else 20_000
+                )  # half of the files wait beside the store, as long ones do
                 name = f"run {number % runs}" if runs else f"file {number}"
                 run = store.RunInfo(name=name, tags={"a": "1", "b": str(number)})
                 verdict = pipeline.ingest(engine, io.BytesIO(data), f"{number}.csv", run, files=files)
@@ -111,7 +116,9 @@ def _warm() -> float:
             began, store_file = time.perf_counter(), f"{folder}/{turn}.sqlite"
             engine = store.open_store(store_file)
             for number in range(len(KINDS)):
-                pipeline.ingest(engine, io.BytesIO(content(number)), "", store.RunInfo(), files=store.files_of(engine))
+                pipeline.ingest(
+                    engine, io.BytesIO(content(number)), "", store.RunInfo(), files=store.blob_store_of(engine)
+                )
             engine.dispose()
     return time.perf_counter() - began
 
@@ -137,7 +144,7 @@ def kills(url: str, folder: Path, count: int, seed: int = 1) -> Outcome:
     wrong = [path.read_text() for path in folder.glob("ledger.*.error")]
     engine = store.open_store(url)
     try:
-        left = store.waste(engine, store.files_of(engine, str(folder / "kept")))
+        left = store.unneeded_files(engine, store.blob_store_of(engine, str(folder / "kept")))
         wrong += compare(engine, folder, acknowledged)
     finally:
         engine.dispose()
@@ -190,8 +197,8 @@ def crowd(url: str, folder: Path, processes: int, each: int) -> Outcome:
 
 def compare(engine: Engine, folder: Path, acknowledged: list[tuple[int, str, int]]) -> list[str]:
     """Hold a store against what was acknowledged and against one that was never disturbed."""
-    files = store.files_of(engine, str(folder / "kept"))
-    pipeline.finish(engine, files)
+    files = store.blob_store_of(engine, str(folder / "kept"))
+    pipeline.analyze_unfinished(engine, files)
     found, wrong = prints(engine), [*unowned(engine), *damaged(engine)]
     wrong += [f"run {number} lacks {' and '.join(parts)}" for number, parts in store.unfinished(engine).items()]
     uploads = {row["sha256"]: row for row in store.select(engine, "v1_uploads")}
@@ -219,7 +226,7 @@ def compare(engine: Engine, folder: Path, acknowledged: list[tuple[int, str, int
         if run in made and made[run] != should_be
     ]
     wrong += [f"file {numbers[s]}: {found[s]}, should be {should[s]}" for s in should if found[s] != should[s]]
-    wrong += [f"kept bytes of file {numbers[s]}: {bad}" for s in should if (bad := kept.damage(files, s))]
+    wrong += [f"kept bytes of file {numbers[s]}: {bad}" for s in should if (bad := blob_store.blob_damage(files, s))]
     return wrong + unlisted(engine, files)
 
 
@@ -229,7 +236,8 @@ def prints(engine: Engine) -> dict[str, Any]:
         named = connection.execute(text("SELECT upload_id, sha256 FROM uploads")).all()
         sums: dict[str, dict[int, Any]] = {}
         for table, key in TABLES.items():
-            query = f"SELECT {key} / {STEP}, count(*), sum({SUMS[table]}) FROM {table} GROUP BY {key} / {STEP}"
+            query = f"SELECT {key} / {IDS_PER_UPLOAD}, count(*), sum({SUMS[table]}) FROM {table}"
+            query += f" GROUP BY {key} / {IDS_PER_UPLOAD}"
             sums[table] = {
                 upload: (count, round(float(total or 0), 3)) for upload, count, total in connection.execute(text(query))
             }
@@ -253,7 +261,9 @@ def unowned(engine: Engine) -> list[str]:
     wrong = []
     with reading(engine) as connection:
         for table, key in TABLES.items():
-            query = f"SELECT count(*) FROM {table} WHERE {key} / {STEP} NOT IN (SELECT upload_id FROM uploads)"
+            query = (
+                f"SELECT count(*) FROM {table} WHERE {key} / {IDS_PER_UPLOAD} NOT IN (SELECT upload_id FROM uploads)"
+            )
             if count := connection.execute(text(query)).scalar_one():
                 wrong.append(f"{count} rows of {table} belong to no upload")
         twice = "SELECT sha256 FROM uploads GROUP BY run_id, sha256 HAVING count(*) > 1"
@@ -274,11 +284,11 @@ def damaged(engine: Engine) -> list[str]:
     return [words for words in said if words != "ok"]
 
 
-def unlisted(engine: Engine, files: store.Files) -> list[str]:
+def unlisted(engine: Engine, files: store.BlobStore) -> list[str]:
     """Return what lies in the folder of kept bytes and is neither needed nor listed as waste."""
     with reading(engine) as connection:
         needed = {files.blob(sha256) for sha256 in connection.execute(text("SELECT sha256 FROM uploads")).scalars()}
-    known = {*needed, *(path for part in upkeep.waste(engine, files) for path in part), files.folder / "lock"}
+    known = {*needed, *(path for part in cleanup.unneeded_files(engine, files) for path in part), files.folder / "lock"}
     return [f"{path} is left over" for path in files.folder.rglob("*") if path.is_file() and path not in known]
 
 

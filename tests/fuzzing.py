@@ -3,7 +3,7 @@
 Run as ``python -m tests.fuzzing --minutes 10``. Fixtures are damaged at random and read in a worker process. Wrong is
 any exception but `InputError`, a table that is not tidy, lines that are not accounted for, a hang, and too much memory.
 Inputs with an answer never seen before are damaged further. What is wrong is made small and kept in fixtures/fuzz,
-which tests/formats/test_fuzz.py reads again for ever.
+which tests/formats/invariants/test_fuzz.py reads again for ever.
 """
 
 import argparse
@@ -31,7 +31,7 @@ from typer.testing import CliRunner
 from profsvc import formats
 from profsvc.cli import app
 from profsvc.errors import InputError
-from profsvc.formats.stream import open_stream
+from profsvc.formats.parsing.stream import open_stream
 from tests.damage import damaged
 from tests.formats.conftest import count_lines
 

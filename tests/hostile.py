@@ -111,7 +111,7 @@ def fill(engine: Engine) -> list[int]:
             (NAMES["image"], power_logs.log(float(len(salt))).encode()),
             (NAMES["script"], marks() + f"# {salt}\n".encode()),
         ):
-            pipeline.ingest(engine, io.BytesIO(data), file, same, pipeline.Reading(zone="UTC"))
+            pipeline.ingest(engine, io.BytesIO(data), file, same, pipeline.ReadOptions(zone="UTC"))
         numbers.append(run_id)
     return numbers
 

@@ -13,8 +13,8 @@ import pandas as pd
 from sqlalchemy import Engine
 
 from profsvc import store
-from profsvc.pipeline.night import report_of_night
-from profsvc.store.schema import STEP
+from profsvc.pipeline.nightly import report_of_night
+from profsvc.store.schema.column_types import IDS_PER_UPLOAD
 from profsvc.tables import Batch, frame
 
 FIRST = date(2026, 1, 1)
@@ -95,11 +95,11 @@ def _batch(rng: np.random.Generator, slower: Sequence[float], rejected: int, has
 def _windows(rng: np.random.Generator, upload_id: int, temperature_c: float, more_w: float) -> pd.DataFrame:
     raw = LOAD_W + more_w + PER_C * (temperature_c - BASE_C) + POWER_SE_W * rng.standard_normal()
     per_c = PER_C + COEFFICIENT_SE * rng.standard_normal()
-    first = upload_id * STEP + 1
+    first = upload_id * IDS_PER_UPLOAD + 1
     whole = {
         "window": "run", "kind": "run", "source": "log", "sensor_id": first, "temperature_sensor_id": first + 1,
         "begin_ns": 0, "end_ns": 10**10, "duration_s": SECONDS, "readings": 100, "mean_power_w": raw,
-        "mean_temperature_c": temperature_c + 0.2 * rng.standard_normal(), "reason": "a run holds several loads",
+        "mean_temperature_c": temperature_c + 0.2 * rng.standard_normal(), "reason": "a whole run has several loads",
     }  # fmt: skip
     at = {"reference_temperature_c": temperature_c, "coefficient_w_per_c": per_c, "reason": None}
     at |= {"coefficient_low": per_c - 1.96 * COEFFICIENT_SE, "coefficient_high": per_c + 1.96 * COEFFICIENT_SE}

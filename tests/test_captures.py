@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sqlalchemy import Engine
 
 from profsvc import pipeline, specs, store
-from profsvc.analysis.counters import values_of
+from profsvc.analysis.counters.from_metrics import metric_values
 from profsvc.errors import InputError
 
 SHARED = Path(__file__).parents[2] / "shared"
@@ -40,7 +40,7 @@ def metrics(engine: Engine, page: str) -> dict[str, NDArray[np.float64]]:
     run_id = store.find_run(engine, page)
     ids = [one["launch_id"] for one in store.select(engine, "v1_launches", run_id=run_id)]
     every = store.table(engine, "v1_metrics", run_id=run_id).dropna(subset=["launch_id"])
-    return {name: own.copy() for name, own in values_of(every, ids, "ncu", "9.0").items()}
+    return {name: own.copy() for name, own in metric_values(every, ids, "ncu", "9.0").items()}
 
 
 def test_pages_of_one_report_hold_the_same_launches(pages: Engine) -> None:
@@ -104,8 +104,12 @@ def test_a_page_that_lacks_counts_has_no_potential_and_says_what_to_collect(page
     assert flags.map(len).all()
     # What such a page tells of a kernel that can be 7 times as fast is that it may be 1.04 times as fast, or more.
     assert least["speedup"].isna().all()
-    assert least["reason"].str.startswith("nobody counted how much of the work of what limits it is useful").all()
-    assert least["reason"].str.endswith("; the raw page of the report may: ncu -i REPORT --csv --page raw").all()
+    assert least["reason"].str.startswith("useful work of the limiting unit was not counted").all()
+    assert (
+        least["reason"]
+        .str.endswith("; the raw page of the report may contain them: ncu -i REPORT --csv --page raw")
+        .all()
+    )
     assert full["reason"].isna().all()
     assert least["speedup_ceiling"].isna().all()
 
@@ -119,14 +123,14 @@ def test_a_live_run_holds_three_launches(engine: Engine) -> None:
 
 # A list of time stamps and nothing else: there is no quantity to read.
 REFUSED = {"JimZeyuYang__GPU_Power_Benchmark__5050_3090_timestamps.csv"}
-EMPTY = "nothing that can be stored"
+EMPTY = "it contains nothing to store"
 
 
 @pytest.mark.parametrize("path", sorted(CORPUS.glob("*/*")) if CORPUS.is_dir() else [], ids=lambda p: p.name[:60])
 def test_every_file_found_in_public_goes_all_the_way(engine: Engine, path: Path) -> None:
     with path.open("rb") as stream:
         if path.name in REFUSED:
-            with pytest.raises(InputError, match="which no reader knows"):
+            with pytest.raises(InputError, match="unrecognized format"):
                 pipeline.ingest(engine, stream, path.name, store.RunInfo())
             return
         try:

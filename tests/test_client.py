@@ -9,7 +9,7 @@ import pytest
 
 from profsvc import errors, store
 from profsvc.client import Client
-from profsvc.client.wire import KINDS
+from profsvc.client.protocol import ERRORS_BY_CODE
 from profsvc.errors import (
     AccessError,
     InputError,
@@ -30,7 +30,7 @@ looked_at, profile, service, site = (getattr(conftest, name) for name in ("looke
 
 @pytest.fixture
 def client(service, tmp_path):
-    with Client(service.url, spool=tmp_path / "spool", waits=(0.01,)) as client:
+    with Client(service.url, spool=tmp_path / "spool", retry_delays_s=(0.01,)) as client:
         yield client
 
 
@@ -84,7 +84,7 @@ def test_questions_are_answered_as_by_the_store(reader, demo):
 
 
 def test_a_view_comes_whole_over_its_pages(reader, demo, monkeypatch):
-    monkeypatch.setattr("profsvc.client.PAGE", 7)
+    monkeypatch.setattr("profsvc.client.client.PAGE_ROWS", 7)
     assert len(reader.table("launches")) == 34
     assert reader.rows("launches", order="-duration_ns")[0]["duration_ns"] == max(
         row["duration_ns"] for row in store.select(demo, "v1_launches"))  # fmt: skip
@@ -95,7 +95,7 @@ def test_errors_come_back_as_their_kinds(reader, client):
         reader.run("h20")
     with pytest.raises(UsageError, match="'runs' cannot be read"):
         reader.sql("select * from runs")
-    with pytest.raises(UsageError, match="the query is wrong"), reader.export("selec") as _:
+    with pytest.raises(UsageError, match="invalid query"), reader.export("selec") as _:
         pass
     with pytest.raises(InputError):
         client.submit(io.BytesIO(b"nothing"))
@@ -108,8 +108,8 @@ def test_errors_come_back_as_their_kinds(reader, client):
             Client(address)
     with pytest.raises(UsageError, match="check PROFSVC_TOKEN"):
         Client(client.url, "a\nb")
-    assert set(KINDS) == {kind.code() for kind in errors.kinds()}
-    assert len(KINDS) == len(list(errors.kinds()))
+    assert set(ERRORS_BY_CODE) == {kind.code() for kind in errors.error_kinds()}
+    assert len(ERRORS_BY_CODE) == len(list(errors.error_kinds()))
 
 
 def answering(*answers):
@@ -145,19 +145,19 @@ def test_what_passes_by_itself_is_tried_again():
     transport, asked = answering(
         httpx.ConnectError("refused"), failing(503, "overloaded", **{"retry-after": "0"}), good
     )
-    assert Client("http://a", transport=transport, waits=(0, 0)).run(1)["run"] == {}
+    assert Client("http://a", transport=transport, retry_delays_s=(0, 0)).run(1)["run"] == {}
     assert len(asked) == 3
     for status, code, kind in ((503, "overloaded", OverloadedError), (507, "no_space", errors.NoSpaceError),
                                (404, "not_found", NotFoundError), (500, "profsvc", errors.ProfsvcError),
                                (403, "access", AccessError), (599, "made_up", ServiceError)):  # fmt: skip
         transport, _ = answering(*[failing(status, code)] * 2)
         with pytest.raises(kind, match="words"):
-            Client("http://a", transport=transport, waits=(0,)).run(1)
+            Client("http://a", transport=transport, retry_delays_s=(0,)).run(1)
     for other in (httpx.Response(200, text="<html>"), httpx.Response(302), httpx.Response(404, text="nginx"),
                   httpx.Response(200, json=[1])):  # fmt: skip
         transport, _ = answering(other)
         with pytest.raises(ServerAwayError):
-            Client("http://a", transport=transport, waits=()).run(1)
+            Client("http://a", transport=transport, retry_delays_s=()).run(1)
 
 
 def test_an_upload_that_broke_off_is_sent_whole_again(profile):
@@ -169,13 +169,13 @@ def test_an_upload_that_broke_off_is_sent_whole_again(profile):
             raise httpx.ReadError("reset")
         return httpx.Response(201, json={"ok": True})
 
-    Client("http://a", transport=httpx.MockTransport(handle), waits=(0,)).submit(io.BytesIO(profile))
+    Client("http://a", transport=httpx.MockTransport(handle), retry_delays_s=(0,)).submit(io.BytesIO(profile))
     assert seen == [profile, profile]
 
 
 def test_a_service_that_is_away_loses_nothing(service, tmp_path, profile, monkeypatch):
     spool = tmp_path / "spool"
-    with Client(AWAY, "psvc_secret", spool=spool, waits=()) as away:
+    with Client(AWAY, "psvc_secret", spool=spool, retry_delays_s=()) as away:
         with pytest.raises(ServerAwayError, match="does not answer"):
             away.submit(PLAIN, run="night")
         assert not spool.exists()
@@ -189,7 +189,7 @@ def test_a_service_that_is_away_loses_nothing(service, tmp_path, profile, monkey
             away.sync()
         assert len(away.waiting()) == 4
     assert not [path for path in spool.iterdir() if b"psvc_" in path.read_bytes()]
-    with Client(service.url, spool=spool, waits=()) as back:
+    with Client(service.url, spool=spool, retry_delays_s=()) as back:
         assert back.waiting() == []  # they wait for another service
         for path in spool.glob("*.json"):
             path.write_text(json.dumps(json.loads(path.read_text()) | {"url": service.url}))
@@ -207,7 +207,7 @@ def test_a_service_that_is_away_is_waited_for_once_not_for_every_file(tmp_path):
     gone = httpx.ConnectError("refused")
     good = httpx.Response(201, json={"ok": True})
     transport, asked = answering(gone, gone, gone, gone, good, gone, gone, gone)
-    with Client("http://a", transport=transport, spool=tmp_path, waits=(0, 0)) as client:
+    with Client("http://a", transport=transport, spool=tmp_path, retry_delays_s=(0, 0)) as client:
         counts = []
         for number in range(4):
             client.submit(io.BytesIO(b"%d" % number), file_name="a.csv", spool=True)
@@ -215,7 +215,7 @@ def test_a_service_that_is_away_is_waited_for_once_not_for_every_file(tmp_path):
         assert counts == [3, 4, 5, 8]  # three tries, one, one that is answered, and all three again
         assert len(client.waiting()) == 3
     transport, asked = answering(gone, gone, gone, gone)
-    with Client("http://a", transport=transport, spool=tmp_path, waits=(0, 0)) as client:
+    with Client("http://a", transport=transport, spool=tmp_path, retry_delays_s=(0, 0)) as client:
         with pytest.raises(ServerAwayError):
             client.sync()
         client.submit(io.BytesIO(b"x"), file_name="a.csv", spool=True)
@@ -225,11 +225,15 @@ def test_a_service_that_is_away_is_waited_for_once_not_for_every_file(tmp_path):
 def test_what_was_sent_before_it_was_noticed_does_no_harm(service, client, profile):
     client.submit(io.BytesIO(profile), run="a")
     with Client(service.url, spool=client.spool) as other:
-        other._keep(io.BytesIO(profile), {"sha256": "0" * 64, "file_name": "a.csv"})
+        other._spool_upload(io.BytesIO(profile), {"sha256": "0" * 64, "file_name": "a.csv"})
         assert [v["ok"] for v in other.sync()] == [False]  # the sum is not that of the bytes
     assert len(service.ok("/v1/uploads")["rows"]) == 1
 
 
 def test_a_closed_service_says_that_a_token_is_needed(site):
-    with running(site(is_public=True)) as closed, Client(closed.url, waits=()) as client, pytest.raises(TokenError):
+    with (
+        running(site(is_public=True)) as closed,
+        Client(closed.url, retry_delays_s=()) as client,
+        pytest.raises(TokenError),
+    ):
         client.rows("runs")

@@ -7,12 +7,12 @@ import pytest
 
 from profsvc.errors import DomainError, NotFoundError, UsageError
 from profsvc.specs import counters, device, devices, labels, metrics, references, units
-from profsvc.specs.files import ANY, TOOLS, rows_of
 from profsvc.specs.hardware import read_devices
-from profsvc.specs.literature import read_references
-from profsvc.specs.mapping import read_metrics
-from profsvc.specs.mapping import references as referred
-from profsvc.specs.vocabulary import read_counters, read_labels, read_sections, read_units
+from profsvc.specs.metrics.mapping import read_metrics
+from profsvc.specs.metrics.mapping import references as referred
+from profsvc.specs.metrics.vocabulary import read_counters, read_labels, read_sections, read_units
+from profsvc.specs.references import read_references
+from profsvc.specs.table_files import ANY, TOOLS, rows_of
 
 NCU_CHIPS = ["7.0", "7.2", "7.5", "8.0", "8.6", "8.7", "8.9", "9.0", "10.0", "12.0"]
 NVPROF_CHIPS = ["3.0", "3.5", "3.7", "5.0", "5.2", "6.0", "6.1", "7.0", "7.5"]
@@ -258,14 +258,14 @@ LABELS_HEAD = "section,label,metric,min_cc,max_cc\n"
         (read_units, "tool,token\n", "units.csv line 1: needs the columns"),
         (read_units, UNITS_HEAD + "ncu,s,time,1,s\n", "units.csv line 2: needs 6 cells but has 5"),
         (read_units, UNITS_HEAD + "ncu,s,time,one,s,\n", "line 2: factor must be a number"),
-        (read_units, UNITS_HEAD + "ncu,s,time,1,s,\nncu,s,time,1,s,\n", "line 3: 's' is there twice"),
+        (read_units, UNITS_HEAD + "ncu,s,time,1,s,\nncu,s,time,1,s,\n", "line 3: 's' occurs twice"),
         (read_units, UNITS_HEAD + "ncu,s,time,1,s,60\n", "line 2: prefixes must be one of"),
         (read_counters, COUNTERS_HEAD + "a_b,1,number,Word,up,\n", "line 2: better must be one of"),
-        (read_counters, COUNTERS_HEAD + "A,1,number,Word,,\n", "'A' is no name"),
+        (read_counters, COUNTERS_HEAD + "A,1,number,Word,,\n", "'A' is not a name"),
         (read_counters, COUNTERS_HEAD + "a,,number,Word,,\n", "needs a unit"),
-        (read_counters, COUNTERS_HEAD + "a,1,number,Word,,\n" * 2, "line 3: 'a' is there twice"),
+        (read_counters, COUNTERS_HEAD + "a,1,number,Word,,\n" * 2, "line 3: 'a' occurs twice"),
         (read_labels, LABELS_HEAD + "S,L,m,9,\n", "line 2: min_cc must be a compute capability"),
-        (read_labels, LABELS_HEAD + "S,L,m,,9.0\nS,L,n,8.0,\n", "line 3: 'L' of 'S' is there twice"),
+        (read_labels, LABELS_HEAD + "S,L,m,,9.0\nS,L,n,8.0,\n", "line 3: 'L' of 'S' occurs twice"),
         (read_metrics, METRICS_HEAD + "ncu,9.0,8.0,warp_size,a,doc\n", "line 2: min_cc must not be above"),
         (read_metrics, METRICS_HEAD + "ncu,,,warp_size,a +,doc\n", "line 2: cannot read expression"),
         (read_metrics, METRICS_HEAD + "ncu,,,nothing,a,doc\n", "line 2: 'nothing' is not in counters.csv"),

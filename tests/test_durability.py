@@ -41,7 +41,7 @@ def test_many_at_once_store_every_file_once(url: str, tmp_path: Path) -> None:
 
 def test_the_harness_sees_what_is_wrong(tmp_path: Path) -> None:
     engine = store.open_store(str(tmp_path / "store.sqlite"))
-    files = store.files_of(engine)
+    files = store.blob_store_of(engine)
     entries = []
     for number in (1, 4):
         verdict = pipeline.ingest(engine, io.BytesIO(content(number)), f"{number}.csv", RUN, files=files)
@@ -74,7 +74,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", "-l", place], check=True)
 
 
-def put(engine: Engine, number: int, files: store.Files) -> pipeline.Verdict:
+def put(engine: Engine, number: int, files: store.BlobStore) -> pipeline.ImportResult:
     return pipeline.ingest(engine, io.BytesIO(content(number)), f"{number}.csv", RUN, files=files)
 
 
@@ -82,7 +82,7 @@ def put(engine: Engine, number: int, files: store.Files) -> pipeline.Verdict:
 @pytest.mark.parametrize("free_kib", [0, 8, 90])
 def test_a_full_disk_is_said_and_loses_nothing(small_disk: Path, free_kib: int) -> None:
     engine = store.open_store(str(small_disk / "store.sqlite"))
-    files = store.Files(small_disk / "store.sqlite.files", free_bytes=1)
+    files = store.BlobStore(small_disk / "store.sqlite.files", free_bytes=1)
     entries = [(number, v.sha256, int(v.upload_id or 0)) for number in (1, 0) for v in [put(engine, number, files)]]
     ballast = small_disk / "ballast"
     free = os.statvfs(small_disk).f_bavail * os.statvfs(small_disk).f_frsize
@@ -97,7 +97,7 @@ def test_a_full_disk_is_said_and_loses_nothing(small_disk: Path, free_kib: int) 
     assert all("free" in words and "nothing was" in words for words in failures)
     stored = {row["file_name"] for row in store.select(engine, "v1_uploads")}
     assert {"1.csv", "0.csv"} <= stored
-    assert store.waste(engine, files) == ([], [])
+    assert store.unneeded_files(engine, files) == ([], [])
     ballast.unlink()
     for number in (2, 3):
         verdict = put(engine, number, files)
@@ -109,14 +109,14 @@ def test_a_full_disk_is_said_and_loses_nothing(small_disk: Path, free_kib: int) 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root mounts a disk")
 def test_a_disk_that_cannot_be_written_is_said(small_disk: Path) -> None:
     engine = store.open_store(str(small_disk / "store.sqlite"))
-    files = store.Files(small_disk / "store.sqlite.files", free_bytes=1)
+    files = store.BlobStore(small_disk / "store.sqlite.files", free_bytes=1)
     first = put(engine, 1, files)
     subprocess.run(["mount", "-o", "remount,ro", small_disk], check=True)
     assert len(store.select(engine, "v1_uploads")) == 1
     for keep in (True, False):
         with pytest.raises(ServiceError, match="Read-only file system"):
-            put(engine, 4, store.Files(files.folder, 1, keep))
-    checks = {check.check: check for check in store.examine(engine, lambda: files)}
+            put(engine, 4, store.BlobStore(files.folder, 1, keep))
+    checks = {check.check: check for check in store.run_checks(engine, lambda: files)}
     assert checks["rights"].state == "fail"
     subprocess.run(["mount", "-o", "remount,rw", small_disk], check=True)
     second = put(engine, 4, files)
@@ -141,7 +141,7 @@ def test_an_interrupt_leaves_the_store_whole(url: str, tmp_path: Path) -> None:
     engine = store.open_store(url)
     try:
         assert compare(engine, tmp_path, durability.book(ledger)) == []
-        left = store.waste(engine, store.files_of(engine, str(tmp_path / "kept")))
+        left = store.unneeded_files(engine, store.blob_store_of(engine, str(tmp_path / "kept")))
         assert left.leftovers == []
     finally:
         engine.dispose()

@@ -7,14 +7,15 @@ import pytest
 from sqlalchemy import Engine
 
 from profsvc import pipeline, specs, store
-from profsvc.analysis import memory_traces as analysed
+from profsvc.analysis.launches import memory_traces as analysed
 from profsvc.errors import NotFoundError
 from profsvc.formulas.memory_hierarchy import Cache, hierarchy_mc
 from profsvc.pipeline import memory_traces
-from profsvc.reports import text
+from profsvc.reports.text import explanation
+from profsvc.reports.text import runs as run_text
 from profsvc.views import memory_traces as shown
 from profsvc.views import run as run_view
-from profsvc.views.explain import explain
+from profsvc.views.explain.numbers import explain
 from tests.benchmarks.memory_hierarchy import trace
 
 HEADER = "block,warp,seq,site,address,kind\n"
@@ -28,7 +29,7 @@ def csv_of(references: int, before: str = DEVICE + KERNEL) -> bytes:
     return (before + HEADER + "".join(",".join(map(str, row)) + "\n" for row in zip(*columns, strict=True))).encode()
 
 
-def upload(engine: Engine, data: bytes, files: store.Files | None = None, **run: str) -> pipeline.Verdict:
+def upload(engine: Engine, data: bytes, files: store.BlobStore | None = None, **run: str) -> pipeline.ImportResult:
     return pipeline.ingest(engine, io.BytesIO(data), "t.csv", store.RunInfo(name="r", **run), files=files)
 
 
@@ -40,7 +41,7 @@ def values(engine: Engine, run_id: int = 1) -> dict[str, float | None]:
 def test_hit_ratios_are_those_of_the_formula_on_the_caches_of_the_device(engine):
     verdict = upload(engine, csv_of(4000))
     assert (verdict.format, verdict.message) == ("memory-trace", "4,000 references of 2 sites")
-    hierarchy = analysed.caches_of(specs.device("H200"), 8)
+    hierarchy = analysed.device_caches(specs.device("H200"), 8)
     assert (hierarchy.sms, hierarchy.l1) == (132, Cache(128, 16))
     want = hierarchy_mc(trace(4000), hierarchy)
     found = values(engine)
@@ -90,14 +91,14 @@ def test_two_traces_of_a_run_stand_beside_each_other_and_stay_when_it_is_analyse
 
 
 def test_a_device_that_is_named_later(engine, tmp_path):
-    files = store.Files(tmp_path / "files", free_bytes=0)
+    files = store.BlobStore(tmp_path / "files", free_bytes=0)
     upload(engine, csv_of(300, ""), files)
     assert values(engine) == dict.fromkeys(
         ("l1_load_hit_ratio", "l1_store_hit_ratio", "l2_load_hit_ratio", "l2_store_hit_ratio")
     )
     (trace_of_run,) = shown.of_run(engine, 1)
     assert trace_of_run["levels"] == []
-    assert "the device is not known" in text.run(run_view(engine, "r"))
+    assert "the device is unknown" in run_text.run(run_view(engine, "r"))
     upload(engine, b"block,warp,seq,site,address,kind\n0,0,0,a,0,load\n", files, device="NVIDIA H200")
     pipeline.analyze_again(engine, files, 1)
     assert {row["device"] for row in store.select(engine, "v1_traces")} == {"NVIDIA H200"}
@@ -106,11 +107,11 @@ def test_a_device_that_is_named_later(engine, tmp_path):
 
 def test_without_kept_bytes_what_was_found_stays_and_what_was_not_is_told(engine, tmp_path):
     upload(engine, csv_of(300, ""))
-    files = store.Files(tmp_path / "files", free_bytes=0)
+    files = store.BlobStore(tmp_path / "files", free_bytes=0)
     pipeline.analyze_again(engine, files, 1)
     (row,) = store.select(engine, "v1_traces")
-    assert row["reason"].startswith("the device is not known")
-    assert memory_traces.simulate_traces(engine, 1, memory_traces.kept_in(files)) == 0
+    assert row["reason"].startswith("the device is unknown")
+    assert memory_traces.simulate_traces(engine, 1, memory_traces.open_kept_bytes(files)) == 0
 
 
 @pytest.mark.parametrize(
@@ -123,7 +124,7 @@ def test_a_device_whose_caches_are_not_known(engine, device, reason):
     assert reason in row["reason"]
     assert (row["draws"], row["references_read"]) == (0, 200)
     with pytest.raises(NotFoundError):
-        analysed.caches_of(specs.device("GTX280"), 8)
+        analysed.device_caches(specs.device("GTX280"), 8)
 
 
 def test_barriers_that_a_warp_passes_backwards_are_told(engine):
@@ -134,14 +135,14 @@ def test_barriers_that_a_warp_passes_backwards_are_told(engine):
 
 
 def test_blocks_that_do_not_fit_are_told(engine, monkeypatch):
-    monkeypatch.setattr(memory_traces, "MOST_LINES", 1000)
-    monkeypatch.setattr("profsvc.formats.memory_trace.AT_ONCE", 100)
+    monkeypatch.setattr(memory_traces, "MAX_LINES", 1000)
+    monkeypatch.setattr("profsvc.formats.native.memory_trace.PART_REFERENCES", 100)
     upload(engine, csv_of(4000))
     (row,) = store.select(engine, "v1_traces")
     assert (row["blocks"] + row["blocks_left_out"], row["flags"]) == (5, "EXTRAPOLATED")
     assert row["blocks_left_out"] > 0
-    page = text.run(run_view(engine, "r"))
-    assert f"({row['blocks_left_out']} blocks behind them left out)" in page
+    page = run_text.run(run_view(engine, "r"))
+    assert f"({row['blocks_left_out']} further blocks left out)" in page
 
 
 def test_fewer_orders_are_told(engine, monkeypatch):
@@ -149,11 +150,11 @@ def test_fewer_orders_are_told(engine, monkeypatch):
     upload(engine, csv_of(200))
     (row,) = store.select(engine, "v1_traces")
     assert (row["draws"], row["flags"]) == (3, "EXTRAPOLATED")
-    assert "200 lines in 3 random orders (a smaller trace gets 30)" in text.run(run_view(engine, "r"))
+    assert "200 lines in 3 random orders (smaller traces get 30)" in run_text.run(run_view(engine, "r"))
 
 
 def test_reparse_and_the_same_bytes_again(engine, tmp_path):
-    files = store.Files(tmp_path / "files", free_bytes=0)
+    files = store.BlobStore(tmp_path / "files", free_bytes=0)
     upload(engine, csv_of(500), files)
     before = values(engine)
     pipeline.reparse(engine, files, 1)
@@ -164,12 +165,12 @@ def test_reparse_and_the_same_bytes_again(engine, tmp_path):
 
 def test_pages(engine):
     upload(engine, csv_of(2000))
-    page = text.run(run_view(engine, "r"))
+    page = run_text.run(run_view(engine, "r"))
     assert "memory trace of upload 1, kernel made: 3 blocks, 2,000 lines in 30 random orders" in page
-    assert "L1, stores                none reach it" in page
+    assert "L1, stores                no accesses" in page
     (one,) = shown.of_run(engine, 1)
     assert [len(level["draws"]) for level in one["levels"]] == [30, 0, 30, 30]
     walked = explain(engine, "memory_hierarchy", "r", None)
     assert {row["name"] for row in walked["trace"]} == set(values(engine))
-    assert "upload 1" in text.explained(walked)
-    assert "hits of LRU caches" in text.explained(explain(None, "memory_hierarchy", None, None))
+    assert "upload 1" in explanation.explanation(walked)
+    assert "hits of LRU caches" in explanation.explanation(explain(None, "memory_hierarchy", None, None))

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from profsvc import specs
-from profsvc.analysis.models import Machine
+from profsvc.analysis.models.evaluation import Machine
 from tests.benchmarks import model_times, models
 
 MACHINE = Machine(specs.figures("NVIDIA H200", "9.0"), specs.memory_table("H200"), {}, "ncu", "9.0")
@@ -49,7 +49,7 @@ def test_times_of_held_out_kernels_are_foretold_better_than_by_a_constant() -> N
     assert len(kernels) == len(counters) == 61
     found = model_times.scores(*model_times.both(counters))
     guess = found["constant guess"][1]
-    for model in model_times.TIMES:
+    for model in model_times.TIME_MODELS:
         assert found[model][1] < min(guess, found[f"{model}, latencies of the sources"][1]), model
 
 

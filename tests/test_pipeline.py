@@ -13,8 +13,8 @@ from sqlalchemy import Engine
 
 from profsvc import analysis, pipeline, store
 from profsvc.errors import InputError
-from profsvc.store import arrival
-from profsvc.views.explain import explain
+from profsvc.store.ingest import incoming_file
+from profsvc.views.explain.numbers import explain
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 FILES = sorted(
@@ -29,28 +29,28 @@ ACCOUNT = ("sha256", "format", "launches", "metrics", "lines", "lines_stored", "
 RUN = store.RunInfo(name="r")
 
 
-def ingest(engine: Engine, path: Path, run: store.RunInfo = RUN, **options: object) -> pipeline.Verdict:
+def ingest(engine: Engine, path: Path, run: store.RunInfo = RUN, **options: object) -> pipeline.ImportResult:
     with path.open("rb") as stream:
         return pipeline.ingest(engine, stream, path.name, run, **options)
 
 
-def check(path: Path, **options: object) -> pipeline.Verdict:
+def check(path: Path, **options: object) -> pipeline.ImportResult:
     with path.open("rb") as stream:
-        return pipeline.check(stream, path.name, **options)
+        return pipeline.check_file(stream, path.name, **options)
 
 
-@store.one_state
+@store.snapshot
 def rows(engine: Engine) -> dict[str, list[dict]]:
     return {view: store.select(engine, view) for view in store.VIEWS}
 
 
 def test_checking_and_storing_give_one_account(engine, monkeypatch):
-    monkeypatch.setattr(pipeline, "analyze", lambda *_: 0)
+    monkeypatch.setattr(pipeline.ingestion, "analyze", lambda *_: 0)
     for path in FILES:
         try:
             checked = check(path)
         except InputError:
-            with pytest.raises(InputError, match="nothing that can be stored"):
+            with pytest.raises(InputError, match="it contains nothing to store"):
                 ingest(engine, path, store.RunInfo(name=path.name))
             continue
         stored = ingest(engine, path, store.RunInfo(name=str(path)))
@@ -118,7 +118,7 @@ def test_other_bytes_of_the_same_text_are_another_upload(engine):
 def test_an_analysis_cut_short_is_made_up_for_by_the_same_bytes(engine, monkeypatch):
     path = FIXTURES / "ncu_raw" / "plain.csv"
     with monkeypatch.context() as patched:
-        patched.setattr(analysis, "analyze", lambda *_: (_ for _ in ()).throw(MemoryError("cut short")))
+        patched.setattr(analysis, "analyze_launches", lambda *_: (_ for _ in ()).throw(MemoryError("cut short")))
         with pytest.raises(MemoryError):
             ingest(engine, path)
     (run,) = store.select(engine, "v1_runs")
@@ -161,7 +161,7 @@ def test_analysis_does_not_depend_on_the_order_of_files(tmp_path):
 
 @pytest.mark.parametrize("name", ["ncu_raw/plain.csv", "ncu_raw/h200_three_launches.csv.gz"])
 def test_progress_adds_up_to_the_size(engine, name, monkeypatch):
-    monkeypatch.setattr(arrival, "BLOCK", 250)
+    monkeypatch.setattr(incoming_file, "BLOCK_BYTES", 250)
     path, seen, again = FIXTURES / name, [], []
     check(path, progress=seen.append)
     ingest(engine, path, progress=again.append)
@@ -191,11 +191,11 @@ def test_a_session_page_names_the_device_of_another_page(engine: Engine, order: 
 @pytest.mark.parametrize(
     ("file", "how", "clock", "moved_s"),
     [
-        ("local", pipeline.Reading(), "local", 0),
-        ("local", pipeline.Reading(offset_s=1.5), "local", 0),
-        ("local", pipeline.Reading(zone="Europe/Berlin", offset_s=1.5), "utc", -3601.5),
-        ("h200", pipeline.Reading(zone="Europe/Berlin"), "utc", 0),
-        ("h200", pipeline.Reading(offset_s=1.5), "utc", -1.5),
+        ("local", pipeline.ReadOptions(), "local", 0),
+        ("local", pipeline.ReadOptions(offset_s=1.5), "local", 0),
+        ("local", pipeline.ReadOptions(zone="Europe/Berlin", offset_s=1.5), "utc", -3601.5),
+        ("h200", pipeline.ReadOptions(zone="Europe/Berlin"), "utc", 0),
+        ("h200", pipeline.ReadOptions(offset_s=1.5), "utc", -1.5),
     ],
 )
 def test_marks_are_placed_as_readings_are(engine, file, how, clock, moved_s):
@@ -207,9 +207,9 @@ def test_marks_are_placed_as_readings_are(engine, file, how, clock, moved_s):
 
 def test_marks_that_are_there_say_how_they_were_placed(engine):
     path = FIXTURES / "marks" / "local.csv"
-    ingest(engine, path, how=pipeline.Reading(zone="Europe/Berlin"))
-    again = ingest(engine, path, how=pipeline.Reading(zone="UTC"))
-    assert "it was read with --timezone Europe/Berlin and is kept as it was read then" in again.message
+    ingest(engine, path, how=pipeline.ReadOptions(zone="Europe/Berlin"))
+    again = ingest(engine, path, how=pipeline.ReadOptions(zone="UTC"))
+    assert "it was read with --timezone Europe/Berlin and stays as it was read" in again.message
 
 
 def test_a_run_without_a_log_of_power_has_nothing_of_it_written(engine, monkeypatch):

@@ -10,7 +10,7 @@ from sqlalchemy import Engine
 
 from profsvc import pipeline, store
 from profsvc.errors import StoreLostError
-from profsvc.store import server
+from profsvc.store.connection import postgres as server
 from profsvc.tables import Batch
 from tests import postgres
 from tests.views import power_logs
@@ -31,17 +31,17 @@ FILES = (
 
 RAW = FIXTURES / FILES[0]
 # What no upload fills -> the test of the store, on both databases, that does.
-ELSEWHERE = {"v1_predictions": "test_predictions", "v1_schedules": "test_schedules", "v1_slots": "test_schedules",
-             "v1_deliveries": "test_deliveries",
-             **dict.fromkeys(("v1_findings", "v1_reports", "v1_refusals"), "test_nights")}  # fmt: skip
+ELSEWHERE = {"v1_predictions": "results/test_predictions", "v1_schedules": "service/test_schedules",
+             "v1_slots": "service/test_schedules", "v1_deliveries": "results/test_reports",
+             **dict.fromkeys(("v1_findings", "v1_reports", "v1_refusals"), "results/test_findings")}  # fmt: skip
 
 
-def ingest(engine: Engine, path: Path, run: str = "r") -> pipeline.Verdict:
+def ingest(engine: Engine, path: Path, run: str = "r") -> pipeline.ImportResult:
     with path.open("rb") as stream:
         return pipeline.ingest(engine, stream, path.name, store.RunInfo(name=run, tags={"é": '"', "b": "\\"}))
 
 
-@store.one_state
+@store.snapshot
 def rows(engine: Engine) -> dict[str, list[str]]:
     def of(view: str) -> list[str]:
         found = ({k: v for k, v in row.items() if k not in OWN} for row in store.select(engine, view))
@@ -86,7 +86,7 @@ def engine(own_server: postgres.Server, template: str) -> Iterator[Engine]:
 
 def crashing(monkeypatch: pytest.MonkeyPatch, ours: postgres.Server, times: int) -> None:
     """Make the server crash after the first batch of a file, as often as said."""
-    reads, left = pipeline._read, iter(range(times))
+    reads, left = pipeline.ingestion.read_batches, iter(range(times))
 
     def read(*arguments: Any) -> Iterator[Batch]:
         batches = reads(*arguments)
@@ -95,8 +95,8 @@ def crashing(monkeypatch: pytest.MonkeyPatch, ours: postgres.Server, times: int)
             ours.restart()
         yield from batches
 
-    monkeypatch.setattr(pipeline, "_read", read)
-    monkeypatch.setattr(store.load, "SHORT", 0)
+    monkeypatch.setattr(pipeline.ingestion, "read_batches", read)
+    monkeypatch.setattr(store.ingest.upload, "SMALL_FILE_ROWS", 0)
 
 
 def test_a_server_that_crashes_in_the_middle_is_only_a_delay(
@@ -113,19 +113,19 @@ def test_a_server_that_crashes_in_the_middle_is_only_a_delay(
 def test_a_server_that_stays_away_is_said_and_nothing_is_stored(
     engine: Engine, own_server: postgres.Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(server, "WAITS", ())
+    monkeypatch.setattr(server, "RETRY_DELAYS_SECONDS", ())
     crashing(monkeypatch, own_server, times=1)
-    with pytest.raises(StoreLostError, match="what was not committed is undone; repeat it"):
+    with pytest.raises(StoreLostError, match="uncommitted changes were rolled back; retry"):
         ingest(engine, RAW)
     assert store.select(engine, "v1_uploads") == []
     assert not ingest(engine, RAW).known  # it works again by itself
 
 
 def test_a_lost_answer_does_not_store_a_file_twice(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server, "WAITS", (0.0,))
+    monkeypatch.setattr(server, "RETRY_DELAYS_SECONDS", (0.0,))
     write, losses = store.write_upload, iter([True])
 
-    def lossy(*arguments: Any) -> store.Stored:
+    def lossy(*arguments: Any) -> store.StoredUpload:
         stored = write(*arguments)
         if next(losses, False):
             raise StoreLostError("the connection broke after the commit")

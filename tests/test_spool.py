@@ -16,9 +16,9 @@ from profsvc import store
 from profsvc.client import Client
 from profsvc.client.spool import Spool
 from profsvc.errors import ProfsvcError, ServerAwayError, TokenError
-from profsvc.store.kept import Files
-from profsvc.web.site import Site
-from tests.web.conftest import PLAIN, Place, listening, server_for
+from profsvc.store.ingest.blob_store import BlobStore
+from profsvc.web.http.state import AppState
+from tests.web.conftest import PLAIN, Endpoint, listening_socket, server_for
 
 FORK = multiprocessing.get_context("forkserver")
 PROCESSES, EACH = 3, int(os.environ.get("PROFSVC_TEST_SPOOLED", "27")) // 3
@@ -52,10 +52,10 @@ def answering(answers: dict[str, httpx.Response | tuple[int, str]]):
 @pytest.fixture
 def filled(tmp_path: Path) -> Path:
     """A spool with the uploads a, b and c for http://a."""
-    with Client("http://a", spool=tmp_path, waits=(), transport=answering({})[0]) as client:
+    with Client("http://a", spool=tmp_path, retry_delays_s=(), transport=answering({})[0]) as client:
         for name in "abc":
             content = io.BytesIO(name.encode())
-            client._keep(content, {"file_name": name, "sha256": _sha(name.encode())})
+            client._spool_upload(content, {"file_name": name, "sha256": _sha(name.encode())})
     return tmp_path
 
 
@@ -71,23 +71,23 @@ def _sha(data: bytes) -> str:
 )
 def test_an_error_for_one_upload_does_not_block_those_behind(filled: Path, answer) -> None:
     transport, asked = answering({"a": answer})
-    with Client("http://a", spool=filled, waits=(), transport=transport) as client:
+    with Client("http://a", spool=filled, retry_delays_s=(), transport=transport) as client:
         first, *rest = client.sync()
         assert (first["ok"], first["file_name"], "waits" in first) == (False, "a", True)
         assert [one["ok"] for one in rest] == [True, True]
         assert asked == ["a", "b", "c"]
         assert len(client.waiting()) == 1
     transport, asked = answering({})
-    with Client("http://a", spool=filled, waits=(), transport=transport) as client:
+    with Client("http://a", spool=filled, retry_delays_s=(), transport=transport) as client:
         assert [one["ok"] for one in client.sync()] == [True]
     assert [path.name for path in filled.iterdir()] == []
 
 
 @pytest.mark.parametrize("answer", [(401, "token"), (503, "overloaded"), httpx.Response(502, text="proxy")])
 def test_what_all_would_be_answered_ends_the_sending_and_keeps_all(filled: Path, answer, monkeypatch) -> None:
-    monkeypatch.setattr(Client, "_answers", lambda self: False)
+    monkeypatch.setattr(Client, "_is_alive", lambda self: False)
     transport, asked = answering(dict.fromkeys("abc", answer))
-    with Client("http://a", spool=filled, waits=(), transport=transport) as client:
+    with Client("http://a", spool=filled, retry_delays_s=(), transport=transport) as client:
         with pytest.raises(TokenError if answer == (401, "token") else ProfsvcError):
             client.sync()
         assert (asked, len(client.waiting())) == (["a"], 3)
@@ -104,7 +104,7 @@ def test_a_damaged_entry_is_set_aside_and_blocks_nothing(filled: Path, how: str)
     else:
         entry.with_suffix(".data").write_bytes(b"")
     transport, asked = answering({})
-    with Client("http://a", spool=filled, waits=(), transport=transport) as client:
+    with Client("http://a", spool=filled, retry_delays_s=(), transport=transport) as client:
         client.waiting()
         first, *rest = client.sync()
         assert (first["ok"], [one["ok"] for one in rest], asked) == (False, [True, True], ["b", "c"])
@@ -128,7 +128,7 @@ def test_an_entry_reaches_the_disk_before_it_is_said_to_wait(tmp_path: Path, mon
 
 def test_who_has_no_room_or_time_now_is_tried_later(tmp_path: Path) -> None:
     transport, _ = answering({"a": (507, "no_space")})
-    with Client("http://a", spool=tmp_path, waits=(), transport=transport) as client:
+    with Client("http://a", spool=tmp_path, retry_delays_s=(), transport=transport) as client:
         found = client.submit(io.BytesIO(b"x"), file_name="a", spool=True)
         assert ("words" in found["because"], len(client.waiting())) == (True, 1)
 
@@ -137,11 +137,14 @@ def test_an_entry_that_another_process_sends_is_left_to_it(filled: Path) -> None
     spool = Spool(filled)
     entry = spool.entries()[0]
     transport, asked = answering({})
-    with spool.claimed(entry) as ours, Client("http://a", spool=filled, waits=(), transport=transport) as client:
+    with (
+        spool.claimed(entry) as ours,
+        Client("http://a", spool=filled, retry_delays_s=(), transport=transport) as client,
+    ):
         assert ours
         assert len(client.sync()) == 2
     assert asked == ["b", "c"]
-    with Client("http://a", spool=filled, waits=(), transport=transport) as client:  # it was killed
+    with Client("http://a", spool=filled, retry_delays_s=(), transport=transport) as client:  # it was killed
         assert len(client.sync()) == 1
 
 
@@ -149,7 +152,7 @@ def test_what_was_sent_by_one_that_was_killed_then_is_not_sent_again(filled: Pat
     entry = Spool(filled).entries()[0]
     entry.replace(entry.with_suffix(".sent"))
     transport, asked = answering({})
-    with Client("http://a", spool=filled, waits=(), transport=transport) as client:
+    with Client("http://a", spool=filled, retry_delays_s=(), transport=transport) as client:
         client.sync()
     assert asked == ["b", "c"]
     assert list(filled.iterdir()) == []
@@ -157,14 +160,14 @@ def test_what_was_sent_by_one_that_was_killed_then_is_not_sent_again(filled: Pat
 
 def _serve(store_file: str, port: int) -> None:
     engine = store.open_store(store_file)
-    site = Site(engine, Files(Path(f"{store_file}.files"), free_bytes=1))
-    with listening("127.0.0.1", port) as line:
-        server_for(site, Place(), 100).run(sockets=[line])
+    site = AppState(engine, BlobStore(Path(f"{store_file}.files"), free_bytes=1))
+    with listening_socket("127.0.0.1", port) as line:
+        server_for(site, Endpoint(), 100).run(sockets=[line])
 
 
 def _submit(url: str, folder: str, process: int) -> None:
     draw = random.Random(process)
-    with Client(url, spool=folder, waits=()) as client:
+    with Client(url, spool=folder, retry_delays_s=()) as client:
         for number in range(EACH):
             data = io.BytesIO(body(process * EACH + number))
             client.submit(data, file_name=f"{process}-{number}.csv", run=f"r{process}-{number}", spool=True)
@@ -181,7 +184,7 @@ def test_uploads_of_several_processes_to_a_service_that_comes_and_goes_are_each_
     """``PROFSVC_TEST_SPOOLED=500`` for many."""
     store_file, folder, draw = str(tmp_path / "store.sqlite"), str(tmp_path / "spool"), random.Random(7)
     store.open_store(store_file).dispose()
-    with listening("127.0.0.1", 0) as line:
+    with listening_socket("127.0.0.1", 0) as line:
         port = line.getsockname()[1]
     url = f"http://127.0.0.1:{port}"
     senders = [FORK.Process(target=_submit, args=(url, folder, process)) for process in range(PROCESSES)]
@@ -199,7 +202,7 @@ def test_uploads_of_several_processes_to_a_service_that_comes_and_goes_are_each_
     server = FORK.Process(target=_serve, args=(store_file, port))
     server.start()
     try:
-        with Client(url, spool=folder, waits=(0.5,) * 20) as client:
+        with Client(url, spool=folder, retry_delays_s=(0.5,) * 20) as client:
             assert all(one["ok"] for one in client.sync())
             runs = [row["name"] for row in client.rows("runs")]
             assert (len(runs), len(set(runs))) == (PROCESSES * EACH,) * 2

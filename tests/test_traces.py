@@ -10,8 +10,8 @@ import pytest
 from sqlalchemy import Engine
 
 from profsvc import analysis, pipeline, specs, store
-from profsvc.store.launch_shapes import OWN_COUNTERS
-from profsvc.views.explain import explain
+from profsvc.store.schema.launch_views import OWN_COUNTERS
+from profsvc.views.explain.numbers import explain
 from tests.benchmarks.reading import gpu_trace, kineto, nsys_trace
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
@@ -19,7 +19,7 @@ TRACES = {"nvprof": gpu_trace, "nsys": nsys_trace, "kineto": kineto}
 RAW = FIXTURES / "ncu_raw" / "h200_three_launches.csv.gz"
 
 
-def ingest(engine: Engine, content: bytes, name: str = "trace.csv", run: str = "r") -> pipeline.Verdict:
+def ingest(engine: Engine, content: bytes, name: str = "trace.csv", run: str = "r") -> pipeline.ImportResult:
     return pipeline.ingest(engine, io.BytesIO(content), name, store.RunInfo(name=run))
 
 
@@ -39,7 +39,7 @@ def test_a_trace_has_the_rows_of_the_run_alone(engine: Engine, tool: str) -> Non
     assert 0 < rows.pop("host_sync")["value"] <= 1
     (whole,) = store.select(engine, "v1_potential")
     option = "nvprof --print-gpu-trace --metrics all" if tool == "nvprof" else "ncu --set full"
-    why = f"no launch of the run has metrics that criteria are computed from; collect them with: {option}"
+    why = f"no launch of the run has the metrics that criteria need; to collect them, run: {option}"
     assert {row["reason"] for row in [*rows.values(), whole]} == {why}
     assert {row["value"] for row in rows.values()} == {whole["speedup"]} == {None}
 
@@ -47,7 +47,7 @@ def test_a_trace_has_the_rows_of_the_run_alone(engine: Engine, tool: str) -> Non
 def computed(engine: Engine, upload_id: int, tool: str) -> pd.DataFrame:
     """The counters that the analysis makes of the launches of an upload."""
     launches = store.table(engine, "v1_launches", upload_id=upload_id)
-    return analysis.counters_of(launches, store.metrics(engine, upload_id), tool, None)[0]
+    return analysis.launch_counters(launches, store.metrics(engine, upload_id), tool, None)[0]
 
 
 @pytest.mark.parametrize("tool", ["nvprof", "nsys"])
@@ -113,9 +113,9 @@ def test_the_numbers_are_those_of_an_analysis_of_every_launch(engine: Engine) ->
         capability = "9.0" if tool == "ncu" else None
         every = store.table(engine, "v1_metrics", upload_id=upload_id).dropna(subset=["launch_id"])
         device = None if tool == "ncu" else specs.figures(str(some["device"].iloc[0]), None)
-        counters.append((*analysis.counters_of(some, every, tool, capability, device=device), tool, ()))
-    rest = analysis.Rest(store.timeline(engine, 1))
-    parts = list(analysis.analyze(launches, counters, store.characterizations(engine), specs.criteria(), rest))
+        counters.append((*analysis.launch_counters(some, every, tool, capability, device=device), tool, ()))
+    rest = analysis.OtherLaunches(store.timeline(engine, 1))
+    parts = list(analysis.analyze_launches(launches, counters, store.characterizations(engine), specs.criteria(), rest))
     every = {name: pd.concat([part[name] for part in parts if name in part]) for name in ("potential", "criteria")}
     for name, value in (("potential", "speedup"), ("criteria", "value")):
         keys = ["launch_id", "criterion"][: 1 + (name == "criteria")]
@@ -128,7 +128,7 @@ def test_the_numbers_are_those_of_an_analysis_of_every_launch(engine: Engine) ->
 def test_a_launch_without_criteria_is_explained(engine: Engine) -> None:
     ingest(engine, trace("nsys", 5))
     (first, *_) = explain(engine, "divergence", "r", "0")["trace"]
-    why = "the export has no metrics of this launch that criteria are computed from; collect them with: ncu --set full"
+    why = "the export lacks the metrics for the criteria of this launch; to collect them, run: ncu --set full"
     assert first["from"] == why
     steps = explain(engine, "grid_threads", "r", "0")["trace"]
     launch = store.select(engine, "v1_launches", launch_index=0)[0]
@@ -140,6 +140,6 @@ def test_a_launch_without_criteria_is_explained(engine: Engine) -> None:
 
 
 def test_a_launch_whose_run_was_not_analysed_is_explained(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pipeline, "analyze", lambda *_: 0)
+    monkeypatch.setattr(pipeline.ingestion, "analyze", lambda *_: 0)
     ingest(engine, RAW.read_bytes(), RAW.name)
     assert explain(engine, "divergence", "r", "0")["trace"][0]["from"].endswith("run: profsvc analyze")

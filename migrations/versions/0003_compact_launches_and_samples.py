@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 from alembic import op
 
-from profsvc.store.backfill import Fill, complete
+from profsvc.store.maintenance.backfill import Fill, complete
 
 revision = "0003"
 down_revision = "0002"
@@ -120,7 +120,7 @@ def references(table: str) -> list[sa.ForeignKeyConstraint]:
 
 
 def refer() -> None:
-    """Make the foreign keys on a server; the rows are checked when the migration is over, and nobody waits for that."""
+    """Create the foreign keys on a server; their rows are validated after the migration, without blocking others."""
     for table, columns in REFERENCES.items():
         for column, target in columns.items():
             other, _, key = target.rstrip("!").partition(".")
@@ -224,7 +224,7 @@ def upgrade() -> None:
 
 
 def replace(table: str, new: list[sa.Column], key: tuple[str, ...], fill: str, **options: bool) -> None:
-    """Make a table anew, under its name and with its rows as ``fill`` gives them."""
+    """Create a table again, with the same name and the rows of ``fill``."""
     postgres = op.get_bind().dialect.name == "postgresql"
     if postgres:
         op.execute(f"ALTER TABLE {table} RENAME CONSTRAINT pk_{table} TO pk_{table}_old")

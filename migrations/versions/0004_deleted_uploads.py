@@ -1,4 +1,4 @@
-"""What was deleted and can be had back, and the name of the store by which its kept bytes are found."""
+"""Records of deleted uploads that can be restored, and the name of the store, which locates its kept bytes."""
 
 import uuid
 

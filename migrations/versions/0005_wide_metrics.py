@@ -1,4 +1,4 @@
-"""Metrics of pages with a column a metric, kept column by column."""
+"""Columnar storage for metrics of pages with one column per metric."""
 
 import sqlalchemy as sa
 from alembic import op

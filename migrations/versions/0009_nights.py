@@ -1,4 +1,4 @@
-"""Reports of nights, what was found in them and what became of it, and files that were refused."""
+"""Nightly reports, their findings and states, and refused files."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""Predictions: speedups that were foretold, beside those achieved."""
+"""Predictions: predicted and achieved speedups."""
 
 import sqlalchemy as sa
 from alembic import op

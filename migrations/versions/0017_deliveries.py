@@ -1,4 +1,4 @@
-"""What became of each report that was sent to a channel; addresses are taken out of what schedules keep of it."""
+"""Deliveries of reports to channels; addresses are removed from the slots of schedules."""
 
 import re
 

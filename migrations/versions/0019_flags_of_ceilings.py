@@ -13,7 +13,7 @@ INT = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 
 def upgrade() -> None:
     op.add_column("potential", sa.Column("ceiling_flags", INT, nullable=True))
-    # Until it is computed anew, a ceiling is as doubtful as it was said to be.
+    # Until a ceiling is computed again, it keeps its flags.
     op.execute("UPDATE potential SET ceiling_flags = flags WHERE speedup_ceiling IS NOT NULL")
 
 

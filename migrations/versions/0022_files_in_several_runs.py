@@ -32,7 +32,7 @@ def change(old: tuple[str, str], new: tuple[str, str]) -> None:
 
 
 def remake(old: tuple[str, str], new: tuple[str, str]) -> None:
-    """Make the table anew, as SQLite cannot change a constraint; numbers of deleted uploads are not given again."""
+    """Create the table again, because SQLite cannot change a constraint; deleted upload numbers are not reused."""
     bind = op.get_bind()
     about = bind.execute(sa.text("SELECT type, sql FROM sqlite_schema WHERE tbl_name = 'uploads' AND sql IS NOT NULL"))
     table, *indexes = [row.sql for row in sorted(about, key=lambda row: row.type != "table")]

@@ -43,7 +43,7 @@ def upgrade() -> None:
         sqlite_strict=True,
         sqlite_with_rowid=False,
     )
-    # A launch has results once; those of a second page are left out until its run is analysed anew.
+    # A launch has results once; those of a second page are omitted until its run is analyzed again.
     for name in ("criteria", "potential", "models"):
         op.execute(
             f"DELETE FROM {name} WHERE EXISTS (SELECT 1 FROM uploads u WHERE u.same_as IS NOT NULL"

@@ -32,7 +32,7 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}")
 ADDRESS = re.compile(r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}@[A-Za-z0-9.-]{1,255}")
 FORMS = ("html", "md", "txt", "json")
 SECURITY = ("starttls", "tls", "none")
-MOST_SECRET = 4096
+MAX_SECRET_CHARS = 4096
 
 
 class Channel(NamedTuple):
@@ -47,7 +47,7 @@ class Channel(NamedTuple):
         file, variable = self.options[f"{option}_file"], self.options[f"{option}_env"]
         where = f"the file {file}" if file else f"the environment variable {variable}"
         try:
-            said = Path(file).read_text(encoding="utf-8")[:MOST_SECRET] if file else os.environ.get(variable, "")
+            said = Path(file).read_text(encoding="utf-8")[:MAX_SECRET_CHARS] if file else os.environ.get(variable, "")
         except (OSError, UnicodeDecodeError) as error:
             raise UsageError(f"channel {self.name}: {where} of its {option} cannot be read: {error}") from None
         if not said.strip():
@@ -63,43 +63,43 @@ class Option(NamedTuple):
     words: str
 
 
-def _text(value: Any) -> bool:
+def _is_text(value: Any) -> bool:
     return isinstance(value, str) and 0 < len(value) < 1000 and value.isprintable()
 
 
-def _site(value: Any) -> bool:
-    return _text(value) and urlsplit(value).scheme in {"http", "https"} and bool(urlsplit(value).hostname)
+def _is_site(value: Any) -> bool:
+    return _is_text(value) and urlsplit(value).scheme in {"http", "https"} and bool(urlsplit(value).hostname)
 
 
-def _listed(is_right: Callable[[Any], bool]) -> Callable[[Any], bool]:
+def _is_list_of(is_right: Callable[[Any], bool]) -> Callable[[Any], bool]:
     return lambda value: isinstance(value, list) and 0 < len(value) <= 100 and all(map(is_right, value))
 
 
-def _address(value: Any) -> bool:
+def _is_address(value: Any) -> bool:
     return isinstance(value, str) and ADDRESS.fullmatch(value) is not None
 
 
-SITE = Option("", _site, "the address of the service, for links: https://profsvc.lab.example")
-SECRET = Option("", _text, "a text")
+SITE = Option("", _is_site, "the address of the service, for links: https://profsvc.lab.example")
+SECRET = Option("", _is_text, "a text")
 WEBHOOK = {"url_file": SECRET, "url_env": SECRET, "site": SITE}
 KINDS: Mapping[str, Mapping[str, Option]] = {
     "smtp": {
-        "host": Option(None, _text, "the name of the mail server"),
+        "host": Option(None, _is_text, "the name of the mail server"),
         "port": Option(587, lambda value: type(value) is int and 0 < value < 65536, "a number below 65536"),
         "security": Option("starttls", lambda value: value in SECURITY, f"one of {', '.join(SECURITY)}"),
-        "user": Option("", _text, "a text"),
+        "user": Option("", _is_text, "a text"),
         "password_file": SECRET,
         "password_env": SECRET,
-        "sender": Option(None, _address, "an address such as profsvc@lab.example"),
-        "to": Option(None, _listed(_address), 'a list of addresses such as ["gpu@lab.example"]'),
+        "sender": Option(None, _is_address, "an address such as profsvc@lab.example"),
+        "to": Option(None, _is_list_of(_is_address), 'a list of addresses such as ["gpu@lab.example"]'),
         "site": SITE,
     },
     "slack": WEBHOOK,
     "teams": WEBHOOK,
     "mattermost": WEBHOOK,
     "file": {
-        "folder": Option(None, _text, "a folder"),
-        "forms": Option(list(FORMS), _listed(lambda value: value in FORMS), f"a list of {', '.join(FORMS)}"),
+        "folder": Option(None, _is_text, "a folder"),
+        "forms": Option(list(FORMS), _is_list_of(lambda value: value in FORMS), f"a list of {', '.join(FORMS)}"),
     },
 }
 # An option of a kind that must come from elsewhere, and the kinds that cannot do without it.
@@ -117,11 +117,11 @@ def load(path: str | Path) -> dict[str, Channel]:
             f"the file of channels {path} cannot be read: {error.strerror}; see PROFSVC_CHANNELS"
         ) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"the file of channels {path} is no TOML: {error}") from None
-    return {name: _channel(f"{path}: channel {name!r}", name, table) for name, table in tables.items()}
+        raise UsageError(f"the file of channels {path} is not valid TOML: {error}") from None
+    return {name: _parse_channel(f"{path}: channel {name!r}", name, table) for name, table in tables.items()}
 
 
-def _channel(where: str, name: str, table: Any) -> Channel:
+def _parse_channel(where: str, name: str, table: Any) -> Channel:
     if not NAME.fullmatch(name):
         raise UsageError(f"{where} must be named by up to 40 letters, digits, - and _")
     if not isinstance(table, dict):
@@ -159,7 +159,7 @@ def _check_secrets(where: str, kind: str, options: Mapping[str, Any]) -> None:
         if has_password != bool(options["user"]):
             raise UsageError(f"{where}: a user needs a password, and a password a user")
         if has_password and options["security"] == "none" and not is_loopback(options["host"]):
-            raise UsageError(f'{where}: a password is not sent in the open; give security = "starttls" or "tls"')
+            raise UsageError(f'{where}: a password is never sent unencrypted; set security = "starttls" or "tls"')
 
 
 def is_loopback(host: str) -> bool:

@@ -6,7 +6,7 @@ import tempfile
 from pathlib import Path
 
 from profsvc.channels.configuration import Channel
-from profsvc.channels.message import Message, whole
+from profsvc.channels.message import Message, to_valid_unicode
 from profsvc.errors import ServiceError
 
 
@@ -18,9 +18,9 @@ def send(message: Message, channel: Channel) -> str:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name in names:
-            _write(folder, name, whole(message.forms[name.rpartition(".")[2]]))
+            _write(folder, name, to_valid_unicode(message.forms[name.rpartition(".")[2]]))
     except OSError as error:
-        raise ServiceError(f"{folder} does not take the report: {error.strerror}") from None
+        raise ServiceError(f"{folder} cannot store the report: {error.strerror}") from None
     return f"{folder}: {', '.join(names)}"
 
 

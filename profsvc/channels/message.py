@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-LONGEST = 300
-MOST_LINES = 20
+MAX_LINE_CHARS = 300
+MAX_LINES = 20
 
 
 class Message(NamedTuple):
@@ -22,13 +22,13 @@ class Message(NamedTuple):
     path: str = ""
 
 
-class PassingError(Exception):
+class TransientError(Exception):
     """A failure to send that may pass: another try may do, not before ``wait_s``. It stays among the channels."""
 
     wait_s = 0.0
 
 
-def one_line(text: str, most: int = LONGEST) -> str:
+def one_line(text: str, most: int = MAX_LINE_CHARS) -> str:
     r"""Return a text as one line that is shown as it is: no line ends, nothing that acts or turns the direction.
 
     >>> one_line("a\r\nBcc: x\u202e"), one_line("abcdef", 5)
@@ -38,17 +38,17 @@ def one_line(text: str, most: int = LONGEST) -> str:
     return shown if len(shown) <= most else shown[: most - 3] + "..."
 
 
-def lines_of(message: Message) -> list[str]:
+def chat_lines(message: Message) -> list[str]:
     """Return the lines for a chat: few enough, and each short enough."""
-    shown = [one_line(line) for line in message.lines[:MOST_LINES]]
+    shown = [one_line(line) for line in message.lines[:MAX_LINES]]
     more = len(message.lines) - len(shown)
     return [*shown, *([f"and {more} more lines in the report"] if more else [])]
 
 
-def whole(text: str) -> str:
+def to_valid_unicode(text: str) -> str:
     r"""Return a text that every encoding of Unicode can hold.
 
-    >>> whole("a\udc80b")
+    >>> to_valid_unicode("a\udc80b")
     'a?b'
     """
     return text.encode("utf-8", "replace").decode("utf-8")

@@ -1,7 +1,6 @@
-"""What every command needs: the store that was asked for, and the output in the form that was asked for."""
+"""What every command needs: the store or service, messages, and output in the requested format."""
 
 import getpass
-import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from profsvc.cli.terminal import colored, has_color, table_width
 from profsvc.errors import UsageError, counted
 
 if TYPE_CHECKING:
@@ -16,49 +16,58 @@ if TYPE_CHECKING:
 
     from profsvc.channels import Channel
     from profsvc.client import Client
-    from profsvc.pipeline import Verdict
-    from profsvc.store import Files
+    from profsvc.pipeline import ImportResult
+    from profsvc.store import BlobStore
 
-WIDTH = 160
-WARNINGS = 5
-PAIRS = {"--tag": "KEY=VALUE, such as branch=main", "--map": "OLD=NEW, such as reduce_v1=reduce_v7",
+MAX_WARNINGS = 5
+QUIET, NORMAL, VERBOSE = -1, 0, 1
+verbosity = NORMAL
+PAIR_EXAMPLES = {"--tag": "KEY=VALUE, such as branch=main", "--map": "OLD=NEW, such as reduce_v1=reduce_v7",
          "--param": "KEY=VALUE, such as kernel=saxpy", "--set": "KEY=VALUE, such as folder=/backups"}  # fmt: skip
 
 
-def _form(text: str) -> str:
-    """Refuse an unknown form before any work is done for it."""
+def _check_format(text: str) -> str:
+    """Refuse an unknown format before any work is done."""
     from profsvc.reports import rows
 
     return rows.known(text) if text else text
 
 
-Output = Annotated[
-    str, typer.Option("-o", "--output", help="table, csv, json, ndjson, md or parquet.", metavar="FORM", callback=_form)
+OutputOption = Annotated[
+    str,
+    typer.Option(
+        "-o",
+        "--output",
+        help="Output format: table, csv, json, ndjson, md or parquet.",
+        metavar="FORM",
+        callback=_check_format,
+    ),
 ]
-Sure = Annotated[bool, typer.Option("--yes", "-y", help="Do it without asking.")]
+LimitOption = Annotated[int, typer.Option(min=0, help="Maximum number of rows; 0 means all.", metavar="N")]
+YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Skip the prompt.")]
 
 
-def engine_of(context: typer.Context, *, as_it_is: bool = False) -> "Engine":
+def open_engine(context: typer.Context, *, as_it_is: bool = False) -> "Engine":
     """Return the store of this call: --store, else PROFSVC_STORE, else the file in the user's data folder.
 
-    It is made and brought up to date, unless it is wanted ``as_it_is``. Where PROFSVC_URL says that a service is meant,
-    a command that cannot speak to one works on no store by chance.
+    It is created and migrated, unless it is wanted ``as_it_is``. Where PROFSVC_URL names a service, a command that
+    needs a store refuses to pick one.
     """
     from profsvc import settings, store
 
     known = settings.load()
     if known["url"] and not context.obj["store"]:
         raise UsageError(
-            f"PROFSVC_URL is {known['url']}, and this command works on a store alone; give it with --store, or "
+            f"PROFSVC_URL is {known['url']}, but this command needs a store; give one with --store, or "
             "unset PROFSVC_URL"
         )
     asked = context.obj["store"] or str(known["store"])
-    engine = store.connect(asked or None) if as_it_is else store.open_store(asked or None, tell=say)
+    engine = store.connect(asked or None) if as_it_is else store.open_store(asked or None, tell=print_message)
     context.call_on_close(engine.dispose)
     return engine
 
 
-def service_of(context: typer.Context) -> "Client | None":
+def open_service(context: typer.Context) -> "Client | None":
     """Return the service that PROFSVC_URL names; None where a store is meant, as --store always does."""
     from profsvc import settings
 
@@ -67,74 +76,78 @@ def service_of(context: typer.Context) -> "Client | None":
         return None
     from profsvc.client import Client
 
-    client = Client(str(known["url"]), str(known["token"]) or None, spool=str(known["spool"]) or None)
+    token, spool = str(known["token"]) or None, str(known["spool"]) or None
+    client = Client(str(known["url"]), token, spool=spool, report=print_message)
     context.call_on_close(client.close)
     return client
 
 
-def files_of(engine: "Engine") -> "Files":
+def open_files(engine: "Engine") -> "BlobStore":
     """Return where this store keeps the bytes of its uploads, as the user set it."""
     from profsvc import settings, store
 
     values = settings.load()
-    return store.files_of(engine, str(values["files"]), int(values["free_bytes"]), bool(values["keep"]))
+    return store.blob_store_of(engine, str(values["files"]), int(values["free_bytes"]), bool(values["keep"]))
 
 
-def channels_of() -> "dict[str, Channel]":
+def load_channels() -> "dict[str, Channel]":
     """Return the channels that reports may be sent to, as the file of PROFSVC_CHANNELS names them."""
     from profsvc import channels, settings
 
     return channels.load(str(settings.load()["channels"]))
 
 
-def at_terminal() -> bool:
+def is_interactive() -> bool:
     """Tell whether a person can answer."""
     return sys.stdin.isatty()
 
 
-def agreed(what: str, listed: Sequence[str], yes: bool) -> None:
+def confirm_removal(what: str, listed: Sequence[str], yes: bool) -> None:
     """List what a command is about to remove; go on only if the person says so, here or with --yes."""
-    say("\n".join([f"{what}:", *(f"  {line}" for line in listed)]))
+    print_message("\n".join([f"{what}:", *(f"  {line}" for line in listed)]))
     if yes:
         return
-    if not at_terminal():
-        raise UsageError("nothing was changed; give --yes to do it")
-    if not typer.confirm("Do it?", err=True):
+    if not is_interactive():
+        raise UsageError("nothing was changed; add --yes to skip the prompt")
+    if not typer.confirm("Continue?", err=True):
         raise typer.Exit(0)
 
 
-def pairs(option: str, texts: Sequence[str]) -> dict[str, str]:
+def parse_pairs(option: str, texts: Sequence[str]) -> dict[str, str]:
     """Read the values of an option that takes key=value.
 
-    >>> pairs("--tag", ["branch=main", "note=a=b"])
+    >>> parse_pairs("--tag", ["branch=main", "note=a=b"])
     {'branch': 'main', 'note': 'a=b'}
     """
     for text in texts:
         if not text.partition("=")[0] or "=" not in text:
-            raise UsageError(f"{option} {text!r} must look like {PAIRS.get(option, 'KEY=VALUE')}")
+            raise UsageError(f"{option} {text!r} must look like {PAIR_EXAMPLES.get(option, 'KEY=VALUE')}")
     return dict(text.split("=", 1) for text in texts)
 
 
-def user() -> str:
-    """Return who asks, as far as the system says."""
+def current_user() -> str:
+    """Return the name of the user, as far as the system knows it."""
     try:
         return getpass.getuser()
     except (KeyError, OSError, ImportError):
         return "command line"
 
 
-def say(text: str) -> None:
-    """Say words to the person; never part of the data."""
+def print_message(text: str, *, kind: str = "message", only_verbose: bool = False) -> None:
+    """Print a message to stderr, where it is never part of the data; --quiet leaves only errors."""
     from profsvc.reports.rows import visible
 
-    typer.echo("\n".join(map(visible, text.split("\n"))), err=True)
+    if (kind != "error" and verbosity == QUIET) or (only_verbose and verbosity != VERBOSE):
+        return
+    lines = [visible(line) for line in text.split("\n")]
+    typer.echo("\n".join(colored(line, kind, sys.stderr) for line in lines), err=True, color=has_color(sys.stderr))
 
 
-REJECTS = 'profsvc sql "select line, reason, text from v1_rejects where upload_id = {}"'
+REJECTS_COMMAND = 'profsvc sql "select line, reason, text from v1_rejects where upload_id = {}"'
 
 
-def describe(verdict: "Verdict", checked: bool) -> str:
-    """Say in one sentence what became of a file."""
+def describe_upload(verdict: "ImportResult", checked: bool) -> str:
+    """Describe the outcome of an upload in one sentence."""
     counts = {"launch": verdict.launches, "sample": verdict.samples, "phase": verdict.phases}
     held = ", ".join(counted(count, what) for what, count in counts.items() if count)
     if not held and "references" in verdict.facts:
@@ -155,54 +168,54 @@ def describe(verdict: "Verdict", checked: bool) -> str:
         text = f"{verdict.file_name}: {verdict.format} stored as upload {verdict.upload_id} of {where}; {account}"
     text += f"\n  note: {verdict.message}" if verdict.message else ""
     if verdict.lines_rejected and not checked:
-        text += f"\n  why lines were rejected: {REJECTS.format(verdict.upload_id)}"
-    more = len(verdict.warnings) - WARNINGS
-    shown = [*verdict.warnings[:WARNINGS], *([f"and {more} more channels: profsvc show"] if more > 0 else [])]
-    return "".join([text, *(f"\n  beware: {warning}" for warning in shown)])
+        text += f"\n  why lines were rejected: {REJECTS_COMMAND.format(verdict.upload_id)}"
+    more = len(verdict.warnings) - MAX_WARNINGS
+    shown = [*verdict.warnings[:MAX_WARNINGS], *([f"and {more} more channels: profsvc show"] if more > 0 else [])]
+    return "".join([text, *(f"\n  warning: {warning}" for warning in shown)])
 
 
-def width() -> int:
-    """Return how many columns a table may take: those of the terminal, or a fixed number where there is none."""
-    return shutil.get_terminal_size((WIDTH, 24)).columns if sys.stdout.isatty() else WIDTH
-
-
-def put(
+def print_rows(
     columns: Sequence[str],
     rows: Sequence[Mapping[str, Any]],
     form: str,
     *,
     truncated: bool = False,
+    limit: int = 0,
     raw: bool = False,
 ) -> None:
-    """Print rows in the form asked for."""
+    """Print rows in the requested format, with a ``limit`` only the first of them."""
     from profsvc.reports.rows import render
 
-    out = render(columns, rows, form, truncated=truncated, width=width(), raw=raw)
+    if 0 < limit < len(rows):
+        rows, truncated = rows[:limit], True
+    out = render(columns, rows, form, truncated=truncated, width=table_width(), raw=raw)
     typer.echo(out, nl=False, color=True)  # "color" keeps what looks like one, for the text is data
     if truncated:
-        say(f"cut: only the first {counted(len(rows), 'row')} are shown; raise the limit or narrow the question")
+        print_message(
+            f"truncated: only the first {counted(len(rows), 'row')} are shown; raise the limit or narrow the query"
+        )
 
 
-def picture_form(option: str, file: Path | None) -> str:
-    """Return as what a picture is asked for by the name of its file; refuse others before any work is done."""
-    from profsvc.reports.figures import FORMS
+def picture_format(option: str, file: Path | None) -> str:
+    """Return the image format that the name of a file asks for; refuse others before any work is done."""
+    from profsvc.reports.plots.figure import FORMS
 
     form = "" if file is None else file.suffix.lower().removeprefix(".")
     if file is not None and form not in FORMS:
-        raise UsageError(f"{option} {str(file)!r} does not say how to draw: end it with .{' or .'.join(FORMS)}")
+        raise UsageError(f"{option} {str(file)!r} has no known image format: end it with .{' or .'.join(FORMS)}")
     return form
 
 
-def draw_to(file: Path, data: bytes) -> None:
+def write_picture(file: Path, data: bytes) -> None:
     """Write a picture to its file, which appears whole or not at all."""
-    from profsvc.reports.whole import new_file
+    from profsvc.reports.export import new_file
 
     with new_file(file) as stream:
         stream.write(data)
-    say(f"written: {file}")
+    print_message(f"written: {file}")
 
 
-def put_json(value: Mapping[str, Any]) -> None:
+def print_json(value: Mapping[str, Any]) -> None:
     """Print one answer as JSON."""
     import json
 

@@ -1,10 +1,19 @@
-"""``compare``: two runs beside each other."""
+"""``compare``: two runs side by side."""
 
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from profsvc.cli.common import Output, engine_of, pairs, put, put_json, say, service_of, width
+from profsvc.cli.common import (
+    OutputOption,
+    open_engine,
+    open_service,
+    parse_pairs,
+    print_json,
+    print_message,
+    print_rows,
+)
+from profsvc.cli.terminal import table_width
 from profsvc.errors import AccessError, NotFoundError, ServiceError
 
 if TYPE_CHECKING:
@@ -15,32 +24,29 @@ if TYPE_CHECKING:
 
 def compare(
     context: typer.Context,
-    before: Annotated[str, typer.Argument(help="The run before, by name or id.")],
-    after: Annotated[str, typer.Argument(help="The run after, by name or id.")],
-    mapped: Annotated[
-        list[str] | None, typer.Option("--map", help="Which kernel became which, as OLD=NEW; may be repeated.")
-    ] = None,
+    before: Annotated[str, typer.Argument(help="Run before the change, by name or id.")],
+    after: Annotated[str, typer.Argument(help="Run after the change, by name or id.")],
+    mapped: Annotated[list[str] | None, typer.Option("--map", help="Renamed kernel, as OLD=NEW; repeatable.")] = None,
     fail_on: Annotated[
         list[str] | None,
-        typer.Option(help="Exit with 1 beyond this, such as duration=5% or divergence=0.05; may be repeated."),
+        typer.Option(help="Exit with 1 beyond this limit, such as duration=5% or divergence=0.05; repeatable."),
     ] = None,
     record: Annotated[
-        bool, typer.Option("--record/--no-record", help="Keep what was foretold and achieved: profsvc report accuracy.")
+        bool,
+        typer.Option("--record/--no-record", help="Save predicted and achieved speedups for profsvc report accuracy."),
     ] = True,
-    power: Annotated[bool, typer.Option("--power", help="Only the power, window by window.")] = False,
-    output: Output = "table",
+    power: Annotated[bool, typer.Option("--power", help="Only power, one row per window.")] = False,
+    output: OutputOption = "table",
 ) -> None:
-    """Compare two runs: what became of each kernel, and whether what was foretold came true.
+    """Compare two runs kernel by kernel, with the predicted speedup.
 
-    Kernels are the same by name, or by a short name that each run has once; --map says the others. Windows of power are
-    the same by label, or by a load on as many SMs that each run has once; their power is compared at the temperature of
-    the run before.
+    Kernels are matched by name, or by a short name that is unique in each run; --map adds pairs. Power windows are
+    matched by label, or by a load on the same number of SMs. Their power is compared at the temperature of run BEFORE.
 
-    What was foretold of the run before is recorded with what the run after achieved, in place of what this pair of runs
-    has; it counts for profsvc report accuracy where both do the same work, as many threads a launch or by --map, and
-    the kernel changed.
+    The predictions for run BEFORE are saved with what run AFTER achieved. They are scored by profsvc report accuracy
+    if both runs do the same work and the kernel really changed.
 
-    A limit of --fail-on by which nothing could be judged, as the runs have nothing of that name in common, ends with 3.
+    The exit code is 3 if a --fail-on limit matches nothing that both runs have.
 
     Examples:
 
@@ -52,45 +58,45 @@ def compare(
 
       profsvc compare main branch --power --fail-on power=3% -o csv
     """
-    from profsvc.reports.comparison import comparison, power_alone
+    from profsvc.reports.text.comparison import comparison, power_alone
     from profsvc.views import compare as side_by_side
     from profsvc.views.compare_power import POWER
 
     limits = fail_on or []
-    side_by_side.failures({"kernels": [], "criteria": []}, limits)  # a wrong limit is said before any work
-    became = pairs("--map", mapped or [])
-    if service := service_of(context):
+    side_by_side.failures({"kernels": [], "criteria": []}, limits)  # a wrong limit is reported before any work
+    became = parse_pairs("--map", mapped or [])
+    if service := open_service(context):
         view = _asked(service, before, after, became, record)
     else:
-        engine = engine_of(context)
+        engine = open_engine(context)
         view = side_by_side.compare(engine, before, after, became)
         if record:
             view["predictions"] = _recorded(engine, view)
     if output == "json":
-        put_json(view)
+        print_json(view)
     elif output == "table":
-        typer.echo((power_alone if power else comparison)(view, width()), nl=False)
+        typer.echo((power_alone if power else comparison)(view, table_width()), nl=False)
     elif power:
-        put(POWER, view["power"], output)
+        print_rows(POWER, view["power"], output)
     else:
-        put(side_by_side.KERNELS, view["kernels"], output)
+        print_rows(side_by_side.KERNELS, view["kernels"], output)
     if unjudged := side_by_side.unjudged(view, limits):
-        say("\n".join(unjudged))
+        print_message("\n".join(unjudged))
     if broken := side_by_side.failures(view, limits):
-        say("\n".join(broken))
+        print_message("\n".join(broken))
         raise typer.Exit(1)
     if unjudged:
         raise typer.Exit(NotFoundError.exit_code)
 
 
 def _recorded(engine: "Engine", view: dict[str, Any]) -> dict[str, Any] | None:
-    """Keep what was foretold; a store that cannot be written to is no reason to answer nothing."""
+    """Save the predictions; a read-only store does not prevent the comparison."""
     from profsvc.views import predictions
 
     try:
         return predictions.record(engine, view)
     except ServiceError as error:
-        say(f"what was foretold is not recorded: {error}")
+        print_message(f"predictions are not saved: {error}")
         return None
 
 
@@ -102,7 +108,7 @@ def _asked(service: "Client", before: str, after: str, became: dict[str, str], r
         if not record:
             raise
         view = service.compare(before, after, became)
-        say(f"what was foretold is not recorded: {error}")
+        print_message(f"predictions are not saved: {error}")
     for name in ("failures", "unjudged"):  # they are found here, in the same way
         view.pop(name, None)
     return view

@@ -1,19 +1,19 @@
-"""``db``: the store's schema, its backup, and what is not needed any more."""
+"""``db``: schema, backups and cleanup of the store."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from profsvc.cli.common import Sure, agreed, engine_of, files_of, say
+from profsvc.cli.common import YesOption, confirm_removal, open_engine, open_files, print_message
 from profsvc.errors import UsageError, counted
 
-group = typer.Typer(no_args_is_help=True, help="The store: its schema, a backup, and what is not needed any more.")
+group = typer.Typer(no_args_is_help=True, help="The store: schema, backups and cleanup.")
 
 
 @group.command()
 def upgrade(context: typer.Context) -> None:
-    """Bring the store to this program's schema; a SQLite file is copied first.
+    """Migrate the store to the schema of this program; a SQLite file is copied first.
 
     Example:
 
@@ -21,8 +21,8 @@ def upgrade(context: typer.Context) -> None:
     """
     from profsvc import store
 
-    engine = engine_of(context, as_it_is=True)
-    say(f"{store.address(engine)}: schema {store.upgrade(engine, tell=say)}")
+    engine = open_engine(context, as_it_is=True)
+    print_message(f"{store.address(engine)}: schema {store.upgrade(engine, tell=print_message)}")
 
 
 @group.command()
@@ -35,16 +35,19 @@ def current(context: typer.Context) -> None:
     """
     from profsvc import store
 
-    typer.echo(f"store {store.current(engine_of(context, as_it_is=True)) or 'empty'}, program {store.head()}")
+    typer.echo(
+        f"store {store.schema_revision(open_engine(context, as_it_is=True)) or 'empty'},"
+        f" program {store.latest_revision()}"
+    )
 
 
 @group.command()
 def backup(
     context: typer.Context,
-    file: Annotated[Path, typer.Argument(help="Where to; a file that does not exist yet.")],
-    with_files: Annotated[bool, typer.Option("--with-files", help="Bring the kept bytes to FILE.files.")] = False,
+    file: Annotated[Path, typer.Argument(help="File to create; it must not exist yet.")],
+    with_files: Annotated[bool, typer.Option("--with-files", help="Also copy the kept bytes, to FILE.files.")] = False,
 ) -> None:
-    """Copy the store as it is at one moment, while others write, and check the copy.
+    """Back up the store at one moment, while others write, and check the copy.
 
     A copy of a SQLite store is a store: profsvc --store FILE. A server's is for pg_restore.
 
@@ -54,33 +57,31 @@ def backup(
     """
     from profsvc import store
 
-    engine = engine_of(context)
-    files = files_of(engine) if with_files else None
+    engine = open_engine(context)
+    files = open_files(engine) if with_files else None
     done = store.backup(engine, file, files)
     held = ", ".join(counted(count, _one(table)) for table, count in done.rows.items() if count)
     kept = f"; {counted(done.files, 'file')} of kept bytes" if with_files else ""
-    say(f"{file}: whole; {held or 'no rows'}{kept}")
+    print_message(f"{file}: whole; {held or 'no rows'}{kept}")
     if done.unfinished:
         numbers = ", ".join(map(str, done.unfinished))
-        say(f"beware: the analysis of run {numbers} was under way; in a store made of the copy, doctor finishes it")
+        print_message(f"warning: run {numbers} was being analyzed; profsvc doctor finishes the analysis in the copy")
     if done.missing:
-        say(f"beware: {done.missing} kept files are missing in the store itself; profsvc doctor says which")
+        print_message(f"warning: {done.missing} kept files are missing in the store itself; profsvc doctor lists them")
 
 
 @group.command()
 def prune(
     context: typer.Context,
-    older_than: Annotated[str, typer.Option(help="Delete runs without a new file for so long: 90d, 12w, 36h.")] = "",
+    older_than: Annotated[str, typer.Option(help="Delete runs without a new file for this long: 90d, 12w, 36h.")] = "",
     project: Annotated[str, typer.Option(help="Only runs of this project.")] = "",
-    keep_tagged: Annotated[
-        list[str], typer.Option(help="KEY or KEY=VALUE, runs with this tag stay; may be repeated.")
-    ] = [],
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only list what would go.")] = False,
-    yes: Sure = False,
+    keep_tagged: Annotated[list[str], typer.Option(help="Keep runs with this tag; repeatable.")] = [],
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only list what would be removed.")] = False,
+    yes: YesOption = False,
 ) -> None:
-    """Delete old runs, after listing them, and remove what uploads that were killed left behind.
+    """List and delete old runs, and remove leftovers of interrupted uploads.
 
-    The runs can be had back with ``undelete`` until ``db vacuum``.
+    Deleted runs can be restored with profsvc undelete until profsvc db vacuum.
 
     Examples:
 
@@ -91,25 +92,28 @@ def prune(
     from profsvc import store
 
     if (project or keep_tagged) and not older_than:
-        raise UsageError("--project and --keep-tagged say which old runs go; give --older-than, such as 90d, too")
-    engine = engine_of(context)
-    files = files_of(engine)
+        raise UsageError("--project and --keep-tagged need --older-than, such as --older-than 90d")
+    engine = open_engine(context)
+    files = open_files(engine)
     tags = {key: value if given else None for key, given, value in (text.partition("=") for text in keep_tagged)}
     runs = store.aged_runs(engine, store.read_age(older_than), project or None, tags) if older_than else []
-    found = store.waste(engine, files)
-    listed = [f"run {r['project']}/{r['run']} (id {r['run_id']}), {r['last_upload']}: {store.holding(r)}" for r in runs]
+    found = store.unneeded_files(engine, files)
+    listed = [
+        f"run {r['project']}/{r['run']} (id {r['run_id']}), {r['last_upload']}: {store.content_summary(r)}"
+        for r in runs
+    ]
     listed += [f"left behind: {path}" for path in (*found.leftovers, *found.orphans)]
     if not listed:
-        say("there is nothing to remove")
+        print_message("nothing to remove")
         return
-    agreed("would go" if dry_run else "this goes", listed, yes or dry_run)
+    confirm_removal("would be removed" if dry_run else "This will remove", listed, yes or dry_run)
     if dry_run:
         return
     for run in runs:
         store.delete_run(engine, run["run_id"])
-    freed = store.sweep(engine, files)
+    freed = store.remove_unneeded(engine, files)
     gone = f"{counted(len(runs), 'run')} deleted, {counted(freed, 'byte')} of leftovers removed"
-    say(f"{gone}; `profsvc db vacuum` gives the space back")
+    print_message(f"{gone}; profsvc db vacuum frees the space")
 
 
 def _one(table: str) -> str:
@@ -118,8 +122,8 @@ def _one(table: str) -> str:
 
 
 @group.command()
-def vacuum(context: typer.Context, yes: Sure = False) -> None:
-    """Remove for good what was deleted, after listing it, and give its space back.
+def vacuum(context: typer.Context, yes: YesOption = False) -> None:
+    """List and permanently remove deleted uploads, and free their space.
 
     Example:
 
@@ -127,25 +131,28 @@ def vacuum(context: typer.Context, yes: Sure = False) -> None:
     """
     from profsvc import store
 
-    engine = engine_of(context)
-    files = files_of(engine)
+    engine = open_engine(context)
+    files = open_files(engine)
     rows = store.deleted_uploads(engine)
-    listed = [f"upload {r['upload_id']} ({r['file_name']}) of run {r['run']!r}: {store.holding(r)}" for r in rows]
+    listed = [
+        f"upload {r['upload_id']} ({r['file_name']}) of run {r['run']!r}: {store.content_summary(r)}" for r in rows
+    ]
     if listed:
-        agreed("this goes for good, and can not be had back", listed, yes)
+        confirm_removal("This will permanently remove", listed, yes)
     of_files, of_database = store.vacuum(engine, files)
-    say(f"{of_files} bytes of kept files and {of_database} bytes of the database are free again")
+    print_message(f"{of_files} bytes of kept files and {of_database} bytes of the database freed")
 
 
 @group.command("create-reader")
 def create_reader(
     context: typer.Context,
     name: str = typer.Argument(help="Name of the role."),
-    rotate: bool = typer.Option(False, "--rotate", help="Give the role a new password."),
+    rotate: bool = typer.Option(False, "--rotate", help="Set a new password."),
 ) -> None:
-    """Make a role of Postgres that may read the v1_ views and nothing else; its address is printed once.
+    """Create a Postgres role that can only read the v1_ views; its address is printed once.
 
-    Run it as a superuser: some doors only they can close. Running it again sets the role right and keeps its password.
+    Run it as a superuser; some privileges only a superuser can revoke. Running it again repairs the role and keeps its
+    password.
 
     Example:
 
@@ -153,17 +160,23 @@ def create_reader(
     """
     from profsvc import store
 
-    made = store.create_reader(engine_of(context, as_it_is=True), name, rotate=rotate)
+    made = store.create_reader(open_engine(context, as_it_is=True), name, rotate=rotate)
     typer.echo(made.url)
     if made.password:
-        say("This address holds the password, which is kept nowhere and not shown again; --rotate gives a new one.")
-    else:
-        say("The role was there and is set right; its password is as it was, and --rotate gives a new one.")
-    if made.open_doors:
-        shown = (
-            [*made.open_doors[:5], f"{len(made.open_doors) - 5} more"] if len(made.open_doors) > 6 else made.open_doors
+        print_message(
+            "This address contains the password, which is not stored or shown again; --rotate sets a new one."
         )
-        say(f"Still open to it: {'; '.join(shown)}. Run the same as a superuser of the database to close them.")
+    else:
+        print_message("The role existed and was repaired; its password is unchanged. --rotate sets a new one.")
+    if made.excess_privileges:
+        shown = (
+            [*made.excess_privileges[:5], f"{len(made.excess_privileges) - 5} more"]
+            if len(made.excess_privileges) > 6
+            else made.excess_privileges
+        )
+        print_message(
+            f"It still has access to: {'; '.join(shown)}. Run the same as a superuser of the database to revoke this."
+        )
 
 
 def register(app: typer.Typer) -> None:

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from profsvc.cli.common import describe, say
-from profsvc.cli.serve import web_part
-from profsvc.errors import ProfsvcError
+from profsvc.cli.common import describe_upload, print_message
+from profsvc.cli.serve import load_web_service
+from profsvc.cli.terminal import print_lines, program_in_shell, table_width
+from profsvc.errors import ProfsvcError, UsageError
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -16,10 +17,13 @@ if TYPE_CHECKING:
 
 def demo(
     keep: Annotated[Path | None, typer.Option(help="Folder for the store and the report; default: a new one.")] = None,
-    serve: Annotated[bool, typer.Option("--serve", help="Show it in a browser, with its power and a report.")] = False,
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to serve it on; 0: any that is free.")] = 0,
+    serve: Annotated[bool, typer.Option("--serve", help="Show it in a browser, with power and a report.")] = False,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to serve it on; 0 means any free port.")] = 0,
+    exports: Annotated[
+        Path | None, typer.Option(help="Only copy the exports into this folder, to upload them yourself.")
+    ] = None,
 ) -> None:
-    """Load real exports of an NVIDIA H200 into a fresh store and print their criteria and speedups.
+    """Load real exports of an NVIDIA H200 into a new store and show where time can be saved.
 
     With --serve they are shown in a browser, with logs of that board's power, a second profile, and a nightly report.
 
@@ -28,12 +32,17 @@ def demo(
       profsvc demo
 
       profsvc demo --serve
+
+      profsvc demo --exports .
     """
     import tempfile
 
     from profsvc import store
 
-    service = web_part() if serve else None
+    if exports is not None:
+        _copy_exports(exports)
+        return
+    service = load_web_service() if serve else None
     folder = keep or Path(tempfile.mkdtemp(prefix="profsvc-demo-"))
     folder.mkdir(parents=True, exist_ok=True)
     engine = store.open_store(str(folder / "demo.sqlite"))
@@ -44,54 +53,68 @@ def demo(
     loader = threading.Thread(target=_load, args=(engine, stop))
     loader.start()
     try:
-        service.serve(engine, store.files_of(engine), service.Place(port=port), service.Limits.as_set(), say)
+        endpoint, limits = service.Endpoint(port=port), service.Limits.from_settings()
+        service.serve(engine, store.blob_store_of(engine), endpoint, limits, print_message)
     finally:
         stop.set()
         loader.join()
 
 
-def _load(engine: "Engine", stop: threading.Event) -> None:
-    """Load everything while it can be looked at already, and make the report of the night."""
-    from profsvc import pipeline, store
-    from profsvc.pipeline.night import report_of_night
+def _copy_exports(folder: Path) -> None:
+    """Copy the bundled exports into a folder; refuse to replace a file."""
+    import shutil
 
-    files = store.files_of(engine)
+    from profsvc import pipeline
+
+    folder.mkdir(parents=True, exist_ok=True)
+    files = {folder / file.name: file for _, file in pipeline.demo_runs()}
+    if present := [path.name for path in files if path.exists()]:
+        raise UsageError(f"{folder} already has a file {present[0]!r}; choose another folder")
+    for path, file in files.items():
+        shutil.copyfile(file, path)
+        print_message(f"{path.name}: {path.stat().st_size} bytes")
+
+
+def _load(engine: "Engine", stop: threading.Event) -> None:
+    """Load everything while pages are already served, and create the nightly report."""
+    from profsvc import pipeline, store
+    from profsvc.pipeline.nightly import report_of_night
+
+    files = store.blob_store_of(engine)
     try:
         for run, file in pipeline.demo_runs():
             if stop.is_set():
                 return
             info = store.RunInfo(project="demo", name=run)
             with file.open("rb") as stream:  # the clock of the board's host was UTC
-                verdict = pipeline.ingest(engine, stream, file.name, info, pipeline.Reading(zone="UTC"), files=files)
-            say(describe(verdict, checked=False).partition("\n")[0])
+                verdict = pipeline.ingest(
+                    engine, stream, file.name, info, pipeline.ReadOptions(zone="UTC"), files=files
+                )
+            print_message(describe_upload(verdict, checked=False).partition("\n")[0])
         report = report_of_night(engine, "demo")
-        say(f"report {report['report_id']}: {report['one_line']}\nthe demo is whole: look at the page again")
+        print_message(f"report {report['report_id']}: {report['one_line']}\ndemo loaded: reload the page")
     except ProfsvcError as error:
-        say(f"Error: {error}")
+        print_message(f"Error: {error}")
 
 
 def _print(engine: "Engine", folder: Path) -> None:
-    """Load the profile, print its answers and write its page."""
+    """Load the profile, print the first screen and write the HTML report."""
     from profsvc import pipeline, store, views
-    from profsvc.reports import page, text
+    from profsvc.reports import run_page
+    from profsvc.reports.text.overview import overview
 
     path = folder / "demo.sqlite"
     info = store.RunInfo(project="demo", name="h200")
     for file in pipeline.demo_files():
         with file.open("rb") as stream:
-            say(describe(pipeline.ingest(engine, stream, file.name, info, files=store.files_of(engine)), checked=False))
+            verdict = pipeline.ingest(engine, stream, file.name, info, files=store.blob_store_of(engine))
+            print_message(describe_upload(verdict, checked=False), only_verbose=True)
     view = views.run(engine, "h200")
-    typer.echo(text.run(view, 160))
-    typer.echo("criteria of each launch, 1 is nothing to gain")
-    typer.echo(text.criteria(view))
-    slowest = max(view["launches"], key=lambda r: (r["duration_us"] or 0) * (1 - 1 / (r["potential"] or 1)))
-    opened = views.launch(engine, "h200", str(slowest["launch"]))
-    typer.echo(text.launches(opened))
+    print_lines(overview(view, table_width(), program_in_shell(str(path))))
     report = folder / "report.html"
-    every = [views.launch(engine, "h200", str(r["launch"]))["launches"][0] for r in view["launches"]]
-    report.write_text(page.run(view, every), encoding="utf-8")
-    say(f"report: {report}\nstore:  {path}\ntry:    profsvc --store {path} sql "
-        '"select kernel_short, criterion, value, speedup from v1_criteria"')  # fmt: skip
+    launches = [views.launch(engine, "h200", str(row["launch"]))["launches"][0] for row in view["launches"]]
+    report.write_text(run_page.run(view, launches), encoding="utf-8")
+    print_message(f"Report: {report}")
 
 
 def register(app: typer.Typer) -> None:

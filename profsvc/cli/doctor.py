@@ -1,11 +1,11 @@
-"""``doctor``: what is wrong with the store and its machine, and what to do."""
+"""``doctor``: checks of the store and its machine."""
 
 from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from profsvc.cli.common import Output, engine_of, files_of, put, say
+from profsvc.cli.common import OutputOption, open_engine, open_files, print_message, print_rows
 from profsvc.errors import ProfsvcError, ServiceError
 
 if TYPE_CHECKING:
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 def doctor(
     context: typer.Context,
     deep: Annotated[bool, typer.Option(help="Read the whole database and all kept bytes.")] = False,
-    output: Output = "table",
+    output: OutputOption = "table",
 ) -> None:
-    """Check the store: versions, disk, schema, damage, work left unfinished; each with what to do.
+    """Check the store: versions, disk, schema, damage and unfinished work, each with what to do.
 
-    Analyses that were cut short, by a kill or a backup in between, are finished; nothing else is changed.
+    Interrupted analyses are finished; nothing else is changed.
 
     Exit code 5 if a check fails.
 
@@ -29,23 +29,23 @@ def doctor(
     """
     from profsvc import analysis, store
 
-    engine = engine_of(context, as_it_is=True)
+    engine = open_engine(context, as_it_is=True)
     _finish(engine)
-    checks = store.examine(engine, lambda: files_of(engine), deep, analysis.VERSION)
-    put(store.Check._fields, [check._asdict() for check in checks], output)
+    checks = store.run_checks(engine, lambda: open_files(engine), deep, analysis.VERSION)
+    print_rows(store.Check._fields, [check._asdict() for check in checks], output)
     if failed := [check.check for check in checks if check.state == "fail"]:
         raise ServiceError(f"{len(failed)} of {len(checks)} checks failed: {', '.join(failed)}")
 
 
 def _finish(engine: "Engine") -> None:
-    """Finish what was cut short; a store where that cannot be done is told of by the checks."""
+    """Finish interrupted analyses; the checks report a store where that fails."""
     from profsvc import pipeline, store
 
     with suppress(ProfsvcError):
         if not store.is_current(engine):
             return
-        for run_id, parts in pipeline.finish(engine, files_of(engine)).items():
-            say(f"run {run_id}: the analysis had been cut short; {' and '.join(parts)} done now")
+        for run_id, parts in pipeline.analyze_unfinished(engine, open_files(engine)).items():
+            print_message(f"run {run_id}: the analysis was interrupted; {' and '.join(parts)} done now")
 
 
 def register(app: typer.Typer) -> None:

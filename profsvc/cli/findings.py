@@ -1,15 +1,23 @@
-"""``findings``: what nightly reports found, and what people say of it."""
+"""``findings``: changes that nightly reports found, and their states."""
 
 from typing import Annotated, Any
 
 import typer
 
-from profsvc.cli.common import Output, engine_of, put, put_json, say, service_of, user
+from profsvc.cli.common import (
+    OutputOption,
+    current_user,
+    open_engine,
+    open_service,
+    print_json,
+    print_message,
+    print_rows,
+)
 
 WIDE = ("subject", "run_before", "changed_at")
-"""Columns that a table has no room for; the label says what the subject does."""
+"""Columns that are left out of the table; the label contains the subject."""
 
-group = typer.Typer(no_args_is_help=True, help="Changes that nightly reports found, and what became of them.")
+group = typer.Typer(no_args_is_help=True, help="Changes that nightly reports found, and their states.")
 
 
 @group.command("list")
@@ -20,10 +28,10 @@ def list_(
         list[str] | None, typer.Option(help="new, confirmed, accepted or fixed; repeatable. Default: all.")
     ] = None,
     quantity: Annotated[str, typer.Option(help="Only this quantity, such as duration or power.")] = "",
-    kernel: Annotated[str, typer.Option(help="Only what has this in its name.")] = "",
+    kernel: Annotated[str, typer.Option(help="Only kernels with this in their name.")] = "",
     worse: Annotated[bool, typer.Option("--worse", help="Only regressions.")] = False,
-    limit: Annotated[int, typer.Option(min=1, max=10000, help="So many at most.")] = 200,
-    output: Output = "table",
+    limit: Annotated[int, typer.Option(min=1, max=10000, help="Maximum number of rows.")] = 200,
+    output: OutputOption = "table",
 ) -> None:
     """List the findings, the newest changes first.
 
@@ -37,23 +45,23 @@ def list_(
 
     only: dict[str, Any] = {"project": project, "quantity": quantity, "kernel": kernel}
     only = {name: value or None for name, value in only.items()} | {"limit": limit}
-    if service := service_of(context):
+    if service := open_service(context):
         view = service.findings(state=state or None, worse=1 if worse else None, **only)
     else:
-        view = of_findings.findings(engine_of(context), states=state or (), worse=True if worse else None, **only)
+        view = of_findings.findings(open_engine(context), states=state or (), worse=True if worse else None, **only)
     columns = [name for name in of_findings.COLUMNS if output != "table" or name not in WIDE]
-    put(columns, view["findings"], output, truncated=view["truncated"])
+    print_rows(columns, view["findings"], output, truncated=view["truncated"])
     if not view["findings"]:
-        say("no finding like this is stored; nights find them: profsvc report nightly")
+        print_message("No findings match. Nightly reports add findings: profsvc report nightly")
 
 
 @group.command()
 def show(
     context: typer.Context,
     finding: Annotated[int, typer.Argument(help="Number of the finding.")],
-    output: Output = "table",
+    output: OutputOption = "table",
 ) -> None:
-    """Show the series of a finding, run by run; -o json besides with all that was said of it.
+    """Show the values around a finding, one row per run; --json also has its status history.
 
     Example:
 
@@ -61,25 +69,29 @@ def show(
     """
     from profsvc.views import findings as of_findings
 
-    service = service_of(context)
-    view = service.finding(finding) if service else of_findings.finding(engine_of(context), finding)
+    service = open_service(context)
+    view = service.finding(finding) if service else of_findings.finding(open_engine(context), finding)
     if output == "json":
-        put_json(view)
+        print_json(view)
         return
     row = view["finding"]
-    said = "".join(f"; {one['state']} by {one['said_by'] or 'the nights'}: {one['because']}" for one in view["states"])
-    say(f"finding {finding}: {row['label']} {row['quantity']} changed in run {row['run']} ({row['unit']}){said}")
-    put(("run_id", "run", "at", "value", "low", "high", "raw"), view["points"], output)
+    said = "".join(
+        f"; {one['state']} by {one['said_by'] or 'a nightly check'}: {one['because']}" for one in view["states"]
+    )
+    print_message(
+        f"finding {finding}: {row['label']} {row['quantity']} changed in run {row['run']} ({row['unit']}){said}"
+    )
+    print_rows(("run_id", "run", "at", "value", "low", "high", "raw"), view["points"], output)
 
 
 @group.command("set")
 def set_(
     context: typer.Context,
     finding: Annotated[int, typer.Argument(help="Number of the finding.")],
-    state: Annotated[str, typer.Argument(help="accepted, fixed, or new to take that back.")],
-    because: Annotated[str, typer.Option(help="Why; kept with it.")],
+    state: Annotated[str, typer.Argument(help="accepted, fixed, or new to reopen it.")],
+    because: Annotated[str, typer.Option(help="Reason, kept in the status history.")],
 ) -> None:
-    """Say what became of a finding: an accepted one is the new normal, a fixed one is over.
+    """Set the state of a finding: accepted (new baseline), fixed (resolved), or new (reopened).
 
     Examples:
 
@@ -89,11 +101,11 @@ def set_(
     """
     from profsvc.views import findings as of_findings
 
-    if service := service_of(context):
+    if service := open_service(context):
         row = service.set_finding(finding, state, because)
     else:
-        row = of_findings.set_state(engine_of(context), finding, state, because, user())
-    say(f"finding {finding} ({row['label']} {row['quantity']}) is {row['state']}")
+        row = of_findings.set_state(open_engine(context), finding, state, because, current_user())
+    print_message(f"finding {finding} ({row['label']} {row['quantity']}) is {row['state']}")
 
 
 def register(app: typer.Typer) -> None:

@@ -5,7 +5,8 @@ from typing import Annotated, Any
 
 import typer
 
-from profsvc.cli.common import Output, engine_of, put, put_json, say, service_of, width
+from profsvc.cli.common import OutputOption, open_engine, open_service, print_json, print_message, print_rows
+from profsvc.cli.terminal import table_width
 from profsvc.errors import UsageError
 
 FORMS = ("svg", "png")
@@ -13,22 +14,22 @@ FORMS = ("svg", "png")
 
 def history(
     context: typer.Context,
-    kernel: Annotated[str, typer.Argument(help="Kernel by name, short name or number; of power, also a load.")],
+    kernel: Annotated[str, typer.Argument(help="Kernel by name, short name or number; for power, also a load.")],
     project: Annotated[str | None, typer.Option(help="Only runs of this project.")] = None,
     device: Annotated[str | None, typer.Option(help="Only runs on this device.")] = None,
     quantity: Annotated[
         str, typer.Option(help="duration, potential, a criterion, power, energy, temperature, clock, raw_power, ...")
     ] = "duration",
-    points: Annotated[int, typer.Option(help="So many of the newest runs.")] = 500,
+    points: Annotated[int, typer.Option(help="Number of most recent runs.")] = 500,
     before: Annotated[
-        int | None, typer.Option(help="Where older runs begin, as a note of the newer ones says.")
+        int | None, typer.Option(help="Show runs older than this run id, as the note below newer ones says.")
     ] = None,
-    plot: Annotated[Path | None, typer.Option(help="Draw it: FILE.svg or FILE.png.", metavar="FILE")] = None,
-    output: Output = "table",
+    plot: Annotated[Path | None, typer.Option(help="Plot it to FILE.svg or FILE.png.", metavar="FILE")] = None,
+    output: OutputOption = "table",
 ) -> None:
-    """Show one kernel over the runs that have it: a value a run, and the steps in its level.
+    """Show one kernel over runs: one value per run, and detected changes.
 
-    Power and energy are at one temperature, that of the newest run; raw_power and raw_energy are as measured.
+    Power and energy are corrected to the temperature of the newest run; raw_power and raw_energy are as measured.
 
     Examples:
 
@@ -38,43 +39,47 @@ def history(
 
       profsvc history saxpy --quantity power --plot saxpy.svg
     """
-    from profsvc.reports import history_plot, history_text
-    from profsvc.store.history import Asked
+    from profsvc.reports.plots import history as history_plot
+    from profsvc.reports.text import history as history_text
+    from profsvc.store.query.kernel_history import HistoryFilter
     from profsvc.views import history as of_kernel
 
     form = _form(plot)
-    if service := service_of(context):
+    if service := open_service(context):
         view = service.history(kernel, quantity, project=project, device=device, points=points, before=before)
     else:
         view = of_kernel.history(
-            engine_of(context), kernel, quantity, Asked(project, device, points, before, of_kernel.PATIENT_SECONDS)
+            open_engine(context),
+            kernel,
+            quantity,
+            HistoryFilter(project, device, points, before, of_kernel.PATIENT_SECONDS),
         )
     if plot is not None:
         _write(plot, history_plot.draw(view, form))
     if output == "json":
-        put_json(view)
+        print_json(view)
     elif output == "table":
-        typer.echo(history_text.page(view, width()), nl=False)
+        typer.echo(history_text.page(view, table_width()), nl=False)
     else:
-        put(of_kernel.POINTS, view["points"], output)
+        print_rows(of_kernel.POINTS, view["points"], output)
         for words in view["notes"]:
-            say(f"note: {words}")
+            print_message(f"note: {words}")
 
 
 def _form(plot: Path | None) -> str:
     form = "svg" if plot is None else plot.suffix.lower().removeprefix(".")
     if form not in FORMS:
-        raise UsageError(f"--plot {str(plot)!r} does not say how to draw: end it with .{' or .'.join(FORMS)}")
+        raise UsageError(f"--plot {str(plot)!r} has no known image format: end it with .{' or .'.join(FORMS)}")
     return form
 
 
 def _write(plot: Path, drawn: bytes) -> None:
-    from profsvc.reports.whole import new_file
+    from profsvc.reports.export import new_file
 
     stream: Any
     with new_file(plot) as stream:
         stream.write(drawn)
-    say(f"written: {plot}")
+    print_message(f"written: {plot}")
 
 
 def register(app: typer.Typer) -> None:

@@ -1,11 +1,20 @@
-"""``plot``: what the models say of a run, as a picture or as its data."""
+"""``plot``: model results of a run, as a picture or as data."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from profsvc.cli.common import Output, draw_to, engine_of, picture_form, put, put_json, say, service_of
+from profsvc.cli.common import (
+    OutputOption,
+    open_engine,
+    open_service,
+    picture_format,
+    print_json,
+    print_message,
+    print_rows,
+    write_picture,
+)
 
 
 def plot(
@@ -13,18 +22,18 @@ def plot(
     run: Annotated[str, typer.Argument(help="Run by name or id.")],
     kind: Annotated[str, typer.Argument(help="roofline, benefit, warps, sms or hits.")],
     kernel: Annotated[str, typer.Option(help="Launch number or (part of) a kernel's name.")] = "",
-    limit: Annotated[int, typer.Option(min=1, help="Show so many launches at most, the longest.")] = 40,
+    limit: Annotated[int, typer.Option(min=1, help="Maximum number of launches, longest first.")] = 40,
     out: Annotated[
-        Path | None, typer.Option(help="Draw it: FILE.svg or FILE.png; else the data is printed.", metavar="FILE")
+        Path | None, typer.Option(help="Plot to FILE.svg or FILE.png; otherwise the data is printed.", metavar="FILE")
     ] = None,
-    dark: Annotated[bool, typer.Option("--dark", help="Light on dark.")] = False,
-    output: Output = "table",
+    dark: Annotated[bool, typer.Option("--dark", help="Dark theme.")] = False,
+    output: OutputOption = "table",
 ) -> None:
-    """Draw what the models say of the launches of a run, or print the data of the picture.
+    """Plot model results for a run, or print the data.
 
-    roofline: the rate of each launch below the ceilings of memory and arithmetic. benefit: what memory and computation
-    cost each launch, and what it would gain. warps, sms: one launch against the warps on an SM and the SMs at work,
-    with the speed per watt where the power is known. hits: hit ratios of the caches, of a memory trace.
+    roofline: arithmetic rate of each launch below the roofline. benefit: time cost of memory and computation, and the
+    possible gain. warps, sms: one launch over resident warps or active SMs, with speed per watt where power is known.
+    hits: cache hit ratios of a memory trace.
 
     Examples:
 
@@ -34,22 +43,22 @@ def plot(
 
       profsvc plot today sms --kernel 3 -o json
     """
-    from profsvc.reports import model_plots as drawing
+    from profsvc.reports.plots import models as drawing
     from profsvc.views import model_plots
 
-    form = picture_form("--out", out)
-    if service := service_of(context):
+    form = picture_format("--out", out)
+    if service := open_service(context):
         data = service.plot(run, kind, kernel or None, limit)
     else:
-        data = model_plots.plot(engine_of(context), run, kind, kernel or None, limit)
+        data = model_plots.plot(open_engine(context), run, kind, kernel or None, limit)
     if out is not None:
-        draw_to(out, drawing.draw(data, form, dark=dark))
+        write_picture(out, drawing.draw(data, form, dark=dark))
     elif output == "json":
-        put_json(data)
+        print_json(data)
     else:
-        put(data["columns"], data["rows"], output, truncated=data["truncated"])
+        print_rows(data["columns"], data["rows"], output, truncated=data["truncated"])
     if data["notes"] and (out is not None or output == "table"):
-        say("\n".join(data["notes"]))
+        print_message("\n".join(data["notes"]))
 
 
 def register(app: typer.Typer) -> None:

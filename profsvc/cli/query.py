@@ -1,4 +1,4 @@
-"""``sql``: read-only, bounded questions to the v1_ views, and whole results as files."""
+"""``sql``: read-only queries of the v1_ views, and whole results as files."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from profsvc.cli.common import Output, engine_of, pairs, put, say, service_of
+from profsvc.cli.common import OutputOption, open_engine, open_service, parse_pairs, print_message, print_rows
 from profsvc.errors import UsageError, counted
 
 if TYPE_CHECKING:
@@ -25,24 +25,27 @@ def sql(
     context: typer.Context,
     query: Annotated[str, typer.Argument(help="One SELECT over the v1_ views; - reads it from stdin.")] = "",
     param: Annotated[
-        list[str], typer.Option(help="k=v for :k in the query, as text: cast(:k as real) is its number; repeatable.")
+        list[str],
+        typer.Option(help="Value of :KEY in the query, as text (cast(:KEY as real) for a number); repeatable."),
     ] = [],
-    limit: Annotated[int, typer.Option(min=0, help="Row limit; 0 is PROFSVC_SQL_ROWS.")] = 0,
+    limit: Annotated[int, typer.Option(min=0, help="Maximum number of rows; 0 means PROFSVC_SQL_ROWS.")] = 0,
     out: Annotated[Path | None, typer.Option(help="Write the whole result to this file: csv, ndjson, parquet.")] = None,
     whole: Annotated[bool, typer.Option("--all", help="Write the whole result to stdout.")] = False,
-    seconds: Annotated[float, typer.Option(min=0, help="Time limit; 0 is that of the settings below.")] = 0,
+    seconds: Annotated[float, typer.Option(min=0, help="Time limit; 0 means the setting named above.")] = 0,
     formula: Annotated[
         str,
-        typer.Option(help="csv: safe puts a ' before what a spreadsheet would run; raw does not.", callback=_formula),
+        typer.Option(
+            help="For csv: safe puts a ' before text that a spreadsheet would run; raw does not.", callback=_formula
+        ),
     ] = "safe",
     example: Annotated[str, typer.Option(help="Run an example by its name.")] = "",
     examples: Annotated[bool, typer.Option("--examples", help="List the examples.")] = False,
-    output: Output = "",
+    output: OutputOption = "",
 ) -> None:
-    """Ask the store with SQL; nothing can be written, and time, rows and memory are limited.
+    """Run a read-only SQL query; time, rows and memory are limited.
 
-    The limits are PROFSVC_SQL_SECONDS and PROFSVC_SQL_ROWS. A whole result, with --out or --all, has no limit of rows,
-    and PROFSVC_SQL_EXPORT_SECONDS; its file appears when it is whole.
+    The limits are PROFSVC_SQL_SECONDS and PROFSVC_SQL_ROWS. With --out or --all the whole result is written without a
+    row limit, within PROFSVC_SQL_EXPORT_SECONDS. A file appears once it is complete.
 
     Examples:
 
@@ -62,14 +65,14 @@ def sql(
             {"name": q.name, "title": q.title, "params": " ".join(f"{k}={v}" for k, v in q.params.items())}
             for q in specs.questions().values()
         ]
-        put(["name", "title", "params"], rows, output or "table")
+        print_rows(["name", "title", "params"], rows, output or "table")
         return
-    text, params = _question(query, example, pairs("--param", param))
+    text, params = _question(query, example, parse_pairs("--param", param))
     values = settings.load()
-    service = service_of(context)
+    service = open_service(context)
     if out or whole:
         if limit:
-            raise UsageError("--limit cuts a result, --out and --all write the whole of it; give one of them")
+            raise UsageError("--limit truncates a result, --out and --all write all of it; give one of them")
         limit_s = seconds or float(values["sql_export_seconds"])
         if service:
             _fetch(service, text, params, out, output, raw=formula == "raw")
@@ -78,7 +81,7 @@ def sql(
         return
     if service:
         said = service.ask(text, params, limit=limit or None, seconds=seconds or None)
-        put(said["columns"], said["rows"], output or "table", truncated=said["truncated"], raw=formula == "raw")
+        print_rows(said["columns"], said["rows"], output or "table", truncated=said["truncated"], raw=formula == "raw")
         return
     answer = store.query(
         _engine(context),
@@ -89,7 +92,7 @@ def sql(
     )
     columns = distinct(answer.columns)
     found = [dict(zip(columns, row, strict=True)) for row in answer.rows]
-    put(columns, found, output or "table", truncated=answer.truncated, raw=formula == "raw")
+    print_rows(columns, found, output or "table", truncated=answer.truncated, raw=formula == "raw")
 
 
 def _question(query: str, example: str, params: Mapping[str, str]) -> tuple[str, Mapping[str, str]]:
@@ -107,10 +110,10 @@ def _question(query: str, example: str, params: Mapping[str, str]) -> tuple[str,
             given = " ".join(f"--param {name}=..." for name in lacking)
             raise UsageError(f"the example {example!r} needs a value: {given}")
         if values.get("run") == "":
-            say("of the newest run; another with --param run=NAME")
+            print_message("using the newest run; choose another with --param run=NAME")
         return question.sql, values
     text = sys.stdin.read() if query == "-" else query
-    names = store.names_in(text)
+    names = store.parameter_names(text)
     if unused := [name for name in params if name not in names]:
         there = ", ".join(f":{name}" for name in names) or "none"
         raise UsageError(f"--param {unused[0]} is given, but the query has no :{unused[0]}; it has {there}")
@@ -122,7 +125,7 @@ def _engine(context: typer.Context) -> "Engine":
     from profsvc import settings, store
 
     asked = context.obj["store"] or str(settings.load()["store"])
-    return engine_of(context, as_it_is=store.is_server(asked or None))
+    return open_engine(context, as_it_is=store.is_server(asked or None))
 
 
 def _fetch(
@@ -132,19 +135,19 @@ def _fetch(
     import sys
     from contextlib import nullcontext
 
-    from profsvc.reports import whole
+    from profsvc.reports import export
 
-    form = whole.form_of(output, out)
+    form = export.form_of(output, out)
     if form == "parquet":
-        raise UsageError("a service sends whole results as csv or ndjson; say which with -o, or give --store")
+        raise UsageError("a service sends whole results as csv or ndjson; choose one with -o, or use --store")
     with (
         service.export(text, params, form=form, raw=raw) as pieces,
-        whole.new_file(out) if out else nullcontext(sys.stdout.buffer) as file,
+        export.new_file(out) if out else nullcontext(sys.stdout.buffer) as file,
     ):
         for piece in pieces:
             file.write(piece)
     if out:
-        say(f"written to {out}")
+        print_message(f"written to {out}")
 
 
 def _write(
@@ -155,16 +158,16 @@ def _write(
     from contextlib import nullcontext
 
     from profsvc import store
-    from profsvc.reports import whole
+    from profsvc.reports import export
     from profsvc.reports.rows import distinct
 
-    form = whole.form_of(output, out)
+    form = export.form_of(output, out)
     with store.export(engine, text, params, seconds=seconds) as found:
         columns = distinct(found.columns)
-        with whole.new_file(out) if out else nullcontext(sys.stdout.buffer) as file:
-            rows = whole.write(form, columns, found.chunks, file, raw=raw, kinds=store.column_kinds())
+        with export.new_file(out) if out else nullcontext(sys.stdout.buffer) as file:
+            rows = export.write(form, columns, found.chunks, file, raw=raw, kinds=store.column_kinds())
     if out:
-        say(f"{counted(rows, 'row')} written to {out}")
+        print_message(f"{counted(rows, 'row')} written to {out}")
 
 
 def register(app: typer.Typer) -> None:

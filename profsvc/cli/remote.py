@@ -1,4 +1,4 @@
-"""Files to a service, and ``sync``: what waited for one that was away."""
+"""``sync`` and uploads to a service: queued while it is unreachable."""
 
 import dataclasses
 import secrets
@@ -8,27 +8,27 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import typer
 
-from profsvc.cli.common import describe, say, service_of
+from profsvc.cli.common import describe_upload, open_service, print_message
 from profsvc.errors import PartlyStoredError, ProfsvcError, ServiceError, UsageError, counted
 
 if TYPE_CHECKING:
     from profsvc.client import Client
-    from profsvc.pipeline import Progress, Reading, Verdict
+    from profsvc.pipeline import ImportResult, Progress, ReadOptions
     from profsvc.store import RunInfo
 
-WAITS = "the service is away, so it waits in {}; the next upload sends it, or: profsvc sync ({})"
+WAITS = "service unreachable; queued in {}; the next upload sends it, or: profsvc sync ({})"
 
 
 def sending(
-    service: "Client", how: "Reading", keeps: bool = True
-) -> "Callable[[BinaryIO, str, Progress | None, RunInfo], Verdict | None]":
-    """Return what sends a file to a service; None for one that has to wait, where it ``keeps`` those."""
-    # Files of a run that nobody named come together, though the service cannot say yet what it is called. One whose
+    service: "Client", how: "ReadOptions", keeps: bool = True
+) -> "Callable[[BinaryIO, str, Progress | None, RunInfo], ImportResult | None]":
+    """Return a function that sends a file to a service; it returns None for a queued file, where it ``keeps`` those."""
+    # Files of an unnamed run stay together although the service has not named it yet. One whose
     # answer was lost is there already, in a run of its own.
     common = {"run": f"waited-{secrets.token_hex(4)}", "anywhere": 1}
     waited = False
 
-    def send(stream: BinaryIO, name: str, progress: "Progress | None", info: "RunInfo") -> "Verdict | None":
+    def send(stream: BinaryIO, name: str, progress: "Progress | None", info: "RunInfo") -> "ImportResult | None":
         nonlocal waited
         options, unnamed = _options(info, how), not (info.name or info.run_id)
         if unnamed and waited:
@@ -37,7 +37,7 @@ def sending(
         said = service.submit(stream, file_name=name, spool=spool, progress=progress, **options)
         if "spooled" in said:
             waited = True
-            say(f"{name}: {WAITS.format(said['spooled'], said['because'])}")
+            print_message(f"{name}: {WAITS.format(said['spooled'], said['because'])}")
             return None
         return _verdict(said)
 
@@ -47,7 +47,7 @@ def sending(
     return send
 
 
-def _options(info: "RunInfo", how: "Reading") -> dict[str, Any]:
+def _options(info: "RunInfo", how: "ReadOptions") -> dict[str, Any]:
     """Return the questions of an upload, those alone that say something."""
     said: dict[str, Any] = {
         "run": None if info.run_id else info.name,
@@ -66,47 +66,47 @@ def _options(info: "RunInfo", how: "Reading") -> dict[str, Any]:
     return {name: value for name, value in said.items() if value}
 
 
-def _verdict(said: dict[str, Any]) -> "Verdict":
-    from profsvc.pipeline import Verdict
+def _verdict(said: dict[str, Any]) -> "ImportResult":
+    from profsvc.pipeline import ImportResult
 
-    fields = {field.name for field in dataclasses.fields(Verdict)}
-    return Verdict(**{name: value for name, value in said.items() if name in fields})
+    fields = {field.name for field in dataclasses.fields(ImportResult)}
+    return ImportResult(**{name: value for name, value in said.items() if name in fields})
 
 
 def _report(service: "Client") -> tuple[int, int, int]:
-    """Send what waits and say what became of it; return how many there were, were refused, and go on waiting."""
+    """Send queued uploads and report each; return how many there were, were refused, and stay queued."""
     refused = waits = 0
     verdicts = service.sync()
     for said in verdicts:
         if said["ok"]:
-            say(describe(_verdict(said), checked=False))
+            print_message(describe_upload(_verdict(said), checked=False))
         elif "waits" in said:
             waits += 1
-            say(f"{said['file_name']}: goes on waiting: {said['because']}")
+            print_message(f"{said['file_name']}: stays queued: {said['because']}")
         else:
             refused += 1
-            say(f"{said['file_name']}: refused: {said['refused']}; it is kept as {said['kept']}")
+            print_message(f"{said['file_name']}: refused: {said['refused']}; it is kept as {said['kept']}")
     return len(verdicts), refused, waits
 
 
 def sync(context: typer.Context) -> None:
-    """Send the uploads that wait for the service of PROFSVC_URL, which was away when they were made.
+    """Send uploads that were queued while the service of PROFSVC_URL was unreachable.
 
     Example:
 
       PROFSVC_URL=http://profsvc.lab:8765 profsvc sync
     """
-    service = service_of(context)
+    service = open_service(context)
     if service is None:
-        raise UsageError("set PROFSVC_URL to the service that the uploads wait for")
+        raise UsageError("set PROFSVC_URL to the service that the queued uploads are for")
     every, refused, waits = _report(service)
     if not every:
-        say(f"nothing waits for {service.url} in {service.spool}")
+        print_message(f"nothing is queued for {service.url} in {service.spool}")
     if refused:
         verb = "was" if refused == 1 else "were"
         raise PartlyStoredError(f"{refused} of {counted(every, 'file')} {verb} refused")
     if waits:
-        raise ServiceError(f"{waits} of {counted(every, 'file')} could not be sent; repeat it later")
+        raise ServiceError(f"{waits} of {counted(every, 'file')} could not be sent; try again later")
 
 
 def register(app: typer.Typer) -> None:

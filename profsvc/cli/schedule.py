@@ -1,4 +1,4 @@
-"""``schedule``, ``scheduler`` and ``channels``: what is done again and again, and where reports are sent."""
+"""``schedule``, ``scheduler`` and ``channels``: scheduled jobs, and where reports are sent."""
 
 import signal
 import threading
@@ -9,11 +9,22 @@ from typing import Annotated, Any
 
 import typer
 
-from profsvc.cli.common import Output, channels_of, engine_of, files_of, pairs, put, say
+from profsvc.cli.common import (
+    LimitOption,
+    OutputOption,
+    load_channels,
+    open_engine,
+    open_files,
+    parse_pairs,
+    print_message,
+    print_rows,
+)
 from profsvc.errors import ServiceError
 
-group = typer.Typer(no_args_is_help=True, help="What is done again and again: reports, backups, upkeep.")
-channel_group = typer.Typer(no_args_is_help=True, help="Where reports are sent: named in the file of PROFSVC_CHANNELS.")
+group = typer.Typer(no_args_is_help=True, help="Scheduled jobs: nightly reports, backups and cleanup.")
+channel_group = typer.Typer(
+    no_args_is_help=True, help="Where reports are sent: mail, chats and folders listed in PROFSVC_CHANNELS."
+)
 COLUMNS = (
     "schedule_id", "kind", "project", "cron", "zone", "arguments", "enabled", "next_at", "last_due_at", "last_state",
     "last_message",
@@ -21,8 +32,8 @@ COLUMNS = (
 CHANNEL_COLUMNS = ("channel", "kind", "to")
 
 
-def timer_part() -> ModuleType:
-    """Return the scheduler; raise `ServiceError` where what it needs is not installed."""
+def load_scheduler() -> ModuleType:
+    """Return the scheduler package; raise `ServiceError` where its dependencies are missing."""
     try:
         from profsvc import scheduler
     except ModuleNotFoundError as error:
@@ -36,18 +47,18 @@ def timer_part() -> ModuleType:
 def add(
     context: typer.Context,
     kind: Annotated[str, typer.Argument(help="nightly, prune, vacuum or backup.")],
-    cron: Annotated[str, typer.Option(help="Minute, hour, day of the month, month, day of the week.")],
-    zone: Annotated[str, typer.Option(help="Zone whose clock it goes by, such as Europe/Berlin.")] = "UTC",
-    project: Annotated[str, typer.Option(help="Only this project; nightly and prune alone.")] = "",
+    cron: Annotated[str, typer.Option(help="Five fields: minute, hour, day of month, month, day of week.")],
+    zone: Annotated[str, typer.Option(help="Time zone of the fields, such as Europe/Berlin.")] = "UTC",
+    project: Annotated[str, typer.Option(help="Only this project; for nightly and prune.")] = "",
     channel: Annotated[list[str], typer.Option(help="Channel that gets the nightly report; repeatable.")] = [],
     setting: Annotated[
         list[str],
-        typer.Option("--set", help="KEY=VALUE, what else the kind takes, such as folder=/backups; repeatable."),
+        typer.Option("--set", help="Further argument of the kind, such as folder=/backups; repeatable."),
     ] = [],
 ) -> None:
-    """Have something done again and again, by `profsvc serve` or `profsvc scheduler`, once however many of them run.
+    """Schedule a job; profsvc serve or profsvc scheduler runs it exactly once per slot.
 
-    A time that the clock skips in spring is due an hour later; of one that comes twice in autumn the first counts.
+    A time that the clock skips in spring is due an hour later; of a repeated time in autumn the first counts.
 
     Kinds: nightly [channel]; prune older_than [keep_tagged]; vacuum; backup folder [keep] [with_files].
 
@@ -59,15 +70,15 @@ def add(
     """
     from profsvc import channels
 
-    scheduler = timer_part()
-    channels.chosen(channels_of(), channel)
+    scheduler = load_scheduler()
+    channels.select_channels(load_channels(), channel)
     said = [("channel", name) for name in channel] + [
-        pair for text in setting for pair in pairs("--set", [text]).items()
+        pair for text in setting for pair in parse_pairs("--set", [text]).items()
     ]
-    engine = engine_of(context)
+    engine = open_engine(context)
     number = scheduler.add(engine, kind, cron, zone, said, project or None)
     row = _row(engine, number)
-    say(f"schedule {number}: {kind}, next at {row['next_at']}; `profsvc serve` and `profsvc scheduler` see to it")
+    print_message(f"schedule {number}: {kind}, next at {row['next_at']}; run by profsvc serve or profsvc scheduler")
 
 
 def _row(engine: Any, number: int) -> dict[str, Any]:
@@ -77,8 +88,8 @@ def _row(engine: Any, number: int) -> dict[str, Any]:
 
 
 @group.command("list")
-def list_(context: typer.Context, output: Output = "table") -> None:
-    """List the schedules: when each is due next, and how it went the last time; v1_schedules and v1_slots hold it all.
+def list_(context: typer.Context, limit: LimitOption = 0, output: OutputOption = "table") -> None:
+    """List the schedules: next time, last outcome; v1_schedules and v1_slots have the details.
 
     Example:
 
@@ -86,92 +97,103 @@ def list_(context: typer.Context, output: Output = "table") -> None:
     """
     from profsvc import store
 
-    rows = store.select(engine_of(context), "v1_schedules")
-    put(COLUMNS, rows, output)
+    rows = store.select(open_engine(context), "v1_schedules")
+    print_rows(COLUMNS, rows, output, limit=limit)
     if not rows:
-        say('nothing is scheduled; such as: profsvc schedule add nightly --cron "0 6 * * *"')
+        print_message('nothing is scheduled; add a job with: profsvc schedule add nightly --cron "0 6 * * *"')
 
 
-Number = Annotated[int, typer.Argument(help="The schedule by its number.")]
+ScheduleNumber = Annotated[
+    int, typer.Argument(help="Number of the schedule, from: profsvc schedule list.", metavar="NUMBER")
+]
+
+
+def _act_on_schedule(context: typer.Context, verb: str, schedule: int) -> None:
+    """Remove, pause or resume a schedule, and say so."""
+    from profsvc import store
+
+    part, engine = load_scheduler(), open_engine(context)
+    done = {"remove": "removed", "pause": "paused", "resume": "resumed"}
+    acts = {"remove": store.remove_schedule, "pause": part.pause, "resume": part.resume}
+    acts[verb](engine, schedule)
+    print_message(f"schedule {schedule} {done[verb]}")
 
 
 @group.command()
-def remove(context: typer.Context, schedule: Number) -> None:
+def remove(context: typer.Context, schedule: ScheduleNumber) -> None:
     """Remove a schedule and the record of its slots.
 
     Example:
 
       profsvc schedule remove 1
     """
-    from profsvc import store
-
-    store.remove_schedule(engine_of(context), schedule)
-    say(f"schedule {schedule} is removed")
+    _act_on_schedule(context, "remove", schedule)
 
 
 @group.command()
-def rest(context: typer.Context, schedule: Number) -> None:
-    """Let a schedule rest until `profsvc schedule resume`.
+def pause(context: typer.Context, schedule: ScheduleNumber) -> None:
+    """Pause a schedule until `profsvc schedule resume`.
 
     Example:
 
-      profsvc schedule rest 1
+      profsvc schedule pause 1
     """
-    timer_part().rest(engine_of(context), schedule)
-    say(f"schedule {schedule} rests")
+    _act_on_schedule(context, "pause", schedule)
+
+
+group.command("rest", hidden=True)(pause)
 
 
 @group.command()
-def resume(context: typer.Context, schedule: Number) -> None:
-    """Have a schedule done again; what it missed while it rested is not made up for.
+def resume(context: typer.Context, schedule: ScheduleNumber) -> None:
+    """Resume a paused schedule; missed runs are skipped.
 
     Example:
 
       profsvc schedule resume 1
     """
-    timer_part().resume(engine_of(context), schedule)
-    say(f"schedule {schedule} is done again")
+    _act_on_schedule(context, "resume", schedule)
 
 
 @group.command()
-def run(context: typer.Context, schedule: Number) -> None:
-    """Do what a schedule does now, besides its times.
+def run(context: typer.Context, schedule: ScheduleNumber) -> None:
+    """Run a schedule now, outside its timetable.
 
     Example:
 
       profsvc schedule run 1
     """
-    engine = engine_of(context)
-    slot = timer_part().run(engine, files_of(engine), channels_of(), schedule)
+    engine = open_engine(context)
+    slot = load_scheduler().run_now(engine, open_files(engine), load_channels(), schedule)
     if slot["state"] != "done":
-        again = "; a scheduler tries it again" if slot["state"] == "waiting" else ""
-        raise ServiceError(f"{slot['message']}{again}")
-    say(slot["message"])
+        retry = "; a scheduler will retry it" if slot["state"] == "waiting" else ""
+        raise ServiceError(f"{slot['message']}{retry}")
+    print_message(slot["message"])
 
 
 def scheduler(context: typer.Context) -> None:
-    """Work off the schedules until it is stopped; what is under way then is finished, a second Ctrl-C ends at once.
+    """Run scheduled jobs until stopped; Ctrl-C finishes the running job, twice stops now.
 
-    `profsvc serve` does so too; any number may run on one store. Its log is lines of JSON on stderr.
+    profsvc serve does so too; several schedulers may use one store. The log is JSON lines on stderr.
 
     Example:
 
       profsvc scheduler
     """
-    from profsvc.web.log import to_stderr
+    from profsvc.web.http.json_log import log_to_stderr
 
-    part = timer_part()
-    engine = engine_of(context)
-    channels = channels_of()
-    to_stderr()
-    with stopping() as stop, part.running(engine, files_of(engine), channels, say):
+    part = load_scheduler()
+    engine = open_engine(context)
+    channels = load_channels()
+    log_to_stderr()
+    with stop_on_signal() as stop, part.running(engine, open_files(engine), channels, print_message):
         while not stop.wait(1.0):
             pass
 
 
 @contextmanager
-def stopping() -> Iterator[threading.Event]:
-    """Give an event that Ctrl-C and SIGTERM set; a second one ends the process at once, as they do elsewhere."""
+def stop_on_signal() -> Iterator[threading.Event]:
+    """Yield an event that Ctrl-C and SIGTERM set; a second signal ends the process at once."""
     stop = threading.Event()
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
 
@@ -189,8 +211,8 @@ def stopping() -> Iterator[threading.Event]:
 
 
 @channel_group.command("list")
-def channels_list(output: Output = "table") -> None:
-    """List the channels that the file of PROFSVC_CHANNELS names, and where they lead; never a secret.
+def channels_list(limit: LimitOption = 0, output: OutputOption = "table") -> None:
+    """List the channels in the file of PROFSVC_CHANNELS and their targets, without secrets.
 
     Example:
 
@@ -203,18 +225,18 @@ def channels_list(output: Output = "table") -> None:
             "to": ", ".join(channel.options.get("to", []))
             or channel.options.get("folder", "the address in its secret"),
         }
-        for name, channel in channels_of().items()
+        for name, channel in load_channels().items()
     ]
-    put(CHANNEL_COLUMNS, rows, output)
+    print_rows(CHANNEL_COLUMNS, rows, output, limit=limit)
     if not rows:
-        say("PROFSVC_CHANNELS names no file with channels, so reports are sent nowhere")
+        print_message("PROFSVC_CHANNELS is not set, so reports are sent nowhere")
 
 
 @channel_group.command("test")
 def channels_test(
     channel: Annotated[list[str], typer.Argument(help="Channels by name.")],
 ) -> None:
-    """Send a message that says that it is a test.
+    """Send a test message to channels.
 
     Example:
 
@@ -223,12 +245,12 @@ def channels_test(
     from profsvc import channels
 
     failed = False
-    for one in channels.chosen(channels_of(), channel):
-        (done,) = channels.deliver(channels.trial(one.name), [one])
-        say(f"{done.channel}: {'delivered' if done.delivered else 'not delivered'}: {done.said}")
+    for one in channels.select_channels(load_channels(), channel):
+        (done,) = channels.deliver(channels.trial_message(one.name), [one])
+        print_message(f"{done.channel}: {'delivered' if done.delivered else 'not delivered'}: {done.outcome}")
         failed |= not done.delivered
     if failed:
-        raise ServiceError("not every channel took the message")
+        raise ServiceError("not every channel accepted the message")
 
 
 def register(app: typer.Typer) -> None:

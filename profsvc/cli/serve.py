@@ -6,17 +6,17 @@ from typing import Annotated
 
 import typer
 
-from profsvc.cli.common import channels_of, engine_of, files_of, say
-from profsvc.cli.schedule import stopping, timer_part
+from profsvc.cli.common import load_channels, open_engine, open_files, print_message
+from profsvc.cli.schedule import load_scheduler, stop_on_signal
 from profsvc.errors import ServiceError
 
-EXTRA = {"fastapi", "starlette", "uvicorn", "httptools", "prometheus_client"}
+EXTRA = {"fastapi", "markdown_it", "starlette", "uvicorn", "httptools", "prometheus_client"}
 
 
-def web_part() -> ModuleType:
-    """Return what serves; raise `ServiceError` where what it needs is not installed."""
+def load_web_service() -> ModuleType:
+    """Return the web server module; raise `ServiceError` where its dependencies are missing."""
     try:
-        from profsvc.web import serve as service
+        from profsvc.web import server as service
     except ModuleNotFoundError as error:
         if (error.name or "").split(".")[0] not in EXTRA:
             raise
@@ -27,23 +27,23 @@ def web_part() -> ModuleType:
 def serve(
     context: typer.Context,
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0: any that is free.")] = 8765,
-    root_path: Annotated[str, typer.Option(help="Path that a proxy serves it under, such as /tools/profsvc.")] = "",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 means any free port.")] = 8765,
+    root_path: Annotated[str, typer.Option(help="Path prefix behind a proxy, such as /tools/profsvc.")] = "",
     allowed_host: Annotated[
-        list[str], typer.Option(help="Name that it answers to besides its own; * is any; repeatable.")
+        list[str], typer.Option(help="Further host name to answer to; * means any; repeatable.")
     ] = [],
     trusted_proxy: Annotated[
-        list[str], typer.Option(help="Address of a proxy whose X-Forwarded-For is believed; repeatable.")
+        list[str], typer.Option(help="Address of a proxy whose X-Forwarded-For is trusted; repeatable.")
     ] = [],
     no_schedule: Annotated[
-        bool, typer.Option("--no-schedule", help="Leave the schedules to others, such as profsvc scheduler.")
+        bool, typer.Option("--no-schedule", help="Do not run scheduled jobs; leave them to profsvc scheduler.")
     ] = False,
 ) -> None:
-    """Serve the store over HTTP: uploads, the views, SQL, comparisons; /openapi.json describes it.
+    """Serve the store over HTTP: web pages, uploads, views and SQL; /openapi.json describes the API.
 
-    The schedules of the store are worked off beside it; PROFSVC_CHANNELS names where reports are sent.
+    It also runs the scheduled jobs of the store; PROFSVC_CHANNELS lists where reports are sent.
 
-    On 127.0.0.1 nobody needs a token. Where others reach it, by its address, a proxy or a name, everybody does.
+    On 127.0.0.1 no token is needed. Any other address, proxy or host name requires tokens.
 
     Limits: PROFSVC_UPLOAD_BYTES, PROFSVC_UNPACKED_BYTES, PROFSVC_UPLOADS_AT_ONCE, PROFSVC_SQL_AT_ONCE,
     PROFSVC_SQL_SECONDS, PROFSVC_SQL_EXPORT_SECONDS and PROFSVC_SQL_ROWS.
@@ -54,16 +54,18 @@ def serve(
 
       profsvc --store lab.sqlite serve --host 0.0.0.0 --allowed-host profsvc.lab
     """
-    service = web_part()
-    from profsvc.web.memory import share_arenas
+    service = load_web_service()
+    from profsvc.web.http.malloc import limit_arenas
 
-    share_arenas()  # before any thread is there
-    engine = engine_of(context)
-    place = service.Place(host, port, root_path, tuple(allowed_host), tuple(trusted_proxy))
-    files = files_of(engine)
-    schedules = nullcontext() if no_schedule else timer_part().running(engine, files, channels_of(), say)
-    with stopping(), schedules:  # what ends the service must not end the process while a slot is at work
-        service.serve(engine, files, place, service.Limits.as_set(), say)
+    limit_arenas()  # before any thread is there
+    engine = open_engine(context)
+    place = service.Endpoint(host, port, root_path, tuple(allowed_host), tuple(trusted_proxy))
+    files = open_files(engine)
+    schedules = (
+        nullcontext() if no_schedule else load_scheduler().running(engine, files, load_channels(), print_message)
+    )
+    with stop_on_signal(), schedules:  # a signal to the service must not end the process while a job is running
+        service.serve(engine, files, place, service.Limits.from_settings(), print_message)
 
 
 def register(app: typer.Typer) -> None:

@@ -1,28 +1,28 @@
-"""``token``: who may ask the service for what."""
+"""``token``: access to the service."""
 
 from typing import Annotated
 
 import typer
 
-from profsvc.cli.common import Output, engine_of, put, say
+from profsvc.cli.common import LimitOption, OutputOption, open_engine, print_message, print_rows
 
-group = typer.Typer(no_args_is_help=True, help="Tokens of the service: who may ask for what.")
+group = typer.Typer(no_args_is_help=True, help="Access tokens of the service.")
 COLUMNS = ("token_id", "name", "scopes", "project", "created_at", "expires_at", "last_used_at", "revoked_at", "holds")
 
 
 @group.command()
 def create(
     context: typer.Context,
-    name: Annotated[str, typer.Argument(help="What it is for, such as ci.")],
+    name: Annotated[str, typer.Argument(help="Name of the token, such as ci.")],
     scope: Annotated[
         list[str], typer.Option(help="upload, read, sql or admin (all of them); repeatable. Default: upload and read.")
     ] = [],
-    project: Annotated[str, typer.Option(help="Only this project; then upload and read alone are possible.")] = "",
-    days: Annotated[float, typer.Option(min=0, help="It holds for so many days; 0: until it is revoked.")] = 0,
+    project: Annotated[str, typer.Option(help="Only this project; allows upload and read only.")] = "",
+    days: Annotated[float, typer.Option(min=0, help="Valid for N days (0 = no expiry).")] = 0,
 ) -> None:
-    """Make a token and print it, once: the store keeps only its hash.
+    """Create a token and print it once; the store keeps only its hash.
 
-    From the first token on, the service needs one of everybody.
+    Creating the first token turns authentication on.
 
     Examples:
 
@@ -32,14 +32,14 @@ def create(
     """
     from profsvc import store
 
-    made = store.create_token(engine_of(context), name, scope or ["upload", "read"], project or None, days or None)
+    made = store.create_token(open_engine(context), name, scope or ["upload", "read"], project or None, days or None)
     typer.echo(made)
-    say("This is the only time that it is shown. Whoever uses it sets PROFSVC_TOKEN to it, and PROFSVC_URL.")
+    print_message("It is shown only now. To use it, set PROFSVC_TOKEN to it and PROFSVC_URL to the service.")
 
 
 @group.command("list")
-def list_(context: typer.Context, output: Output = "table") -> None:
-    """List the tokens; what they are is not known, only what they may do.
+def list_(context: typer.Context, limit: LimitOption = 0, output: OutputOption = "table") -> None:
+    """List tokens (secrets are not stored).
 
     Example:
 
@@ -47,17 +47,17 @@ def list_(context: typer.Context, output: Output = "table") -> None:
     """
     from profsvc import store
 
-    rows = store.list_tokens(engine_of(context))
-    put(COLUMNS, rows, output)
+    rows = store.list_tokens(open_engine(context))
+    print_rows(COLUMNS, rows, output, limit=limit)
     if not rows:
-        say("there is no token, so the service answers without one, to this machine alone: profsvc token create NAME")
+        print_message(
+            "no tokens yet: the service needs none and listens locally only; create one with: profsvc token create NAME"
+        )
 
 
 @group.command()
-def revoke(
-    context: typer.Context, token: Annotated[str, typer.Argument(help="The token by its name or number.")]
-) -> None:
-    """Take the rights of a token from now on.
+def revoke(context: typer.Context, token: Annotated[str, typer.Argument(help="Token by name or number.")]) -> None:
+    """Revoke a token.
 
     Example:
 
@@ -65,8 +65,8 @@ def revoke(
     """
     from profsvc import store
 
-    row = store.revoke_token(engine_of(context), token)
-    say(f"token {row['token_id']} ({row['name']}) holds no more")
+    row = store.revoke_token(open_engine(context), token)
+    print_message(f"token {row['token_id']} ({row['name']}) revoked")
 
 
 def register(app: typer.Typer) -> None:

@@ -1,4 +1,4 @@
-"""``upload`` and ``analyze``: files in, results recomputed."""
+"""``upload`` and ``analyze``: load files, recompute results."""
 
 import dataclasses
 import os
@@ -11,15 +11,24 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO
 
 import typer
 
-from profsvc.cli.common import Output, describe, engine_of, files_of, pairs, put, say, service_of
+from profsvc.cli.common import (
+    OutputOption,
+    describe_upload,
+    open_engine,
+    open_files,
+    open_service,
+    parse_pairs,
+    print_message,
+    print_rows,
+)
 from profsvc.errors import InputError, NotFoundError, PartlyStoredError, UsageError, counted
 
 if TYPE_CHECKING:
-    from profsvc.pipeline import Progress, Reading, Verdict
+    from profsvc.pipeline import ImportResult, Progress, ReadOptions
     from profsvc.store import RunInfo
 
-    Work = Callable[[BinaryIO, str, Progress | None], Verdict | None]
-    Take = Callable[[BinaryIO, str, Progress | None, RunInfo], Verdict | None]
+    Work = Callable[[BinaryIO, str, Progress | None], ImportResult | None]
+    Take = Callable[[BinaryIO, str, Progress | None, RunInfo], ImportResult | None]
 
 OF_FILE = "file"
 COLUMNS = (
@@ -42,13 +51,13 @@ def _files(paths: Sequence[str]) -> list[str]:
 
 
 def _inside(folder: Path) -> Iterator[Path]:
-    """The files of a folder, as a shell's * shows them: without hidden ones and what hidden folders hold."""
+    """Yield the files of a folder and its subfolders, without hidden ones."""
     for path in folder.rglob("*"):
         if path.is_file() and not any(part.startswith(".") for part in path.relative_to(folder).parts):
             yield path
 
 
-def one(text: str, work: "Work") -> "Verdict | None":
+def one(text: str, work: "Work") -> "ImportResult | None":
     """Open a file (or stdin) and hand it to ``work``, with a progress bar on a terminal."""
     if text == "-":
         return work(sys.stdin.buffer, "stdin", None)
@@ -74,40 +83,35 @@ def one(text: str, work: "Work") -> "Verdict | None":
 
 def upload(
     context: typer.Context,
-    paths: Annotated[
-        list[str], typer.Argument(help="Files or folders; - is stdin. .gz and .zst are read as they are.")
-    ],
-    run: Annotated[str, typer.Option(help="Run the files belong to; default: named after the first file.")] = "",
+    paths: Annotated[list[str], typer.Argument(help="Files or folders; - is stdin. .gz and .zst are decompressed.")],
+    run: Annotated[str, typer.Option(help="Run to add the files to; default: a run named after the first file.")] = "",
     project: Annotated[str, typer.Option(help="Project of the run.")] = "default",
-    device: Annotated[str, typer.Option(help="Device, where the files do not name it.")] = "",
+    device: Annotated[str, typer.Option(help="Device, if the files do not name it.")] = "",
     commit: Annotated[str, typer.Option(help="Commit that was measured.")] = "",
-    tag: Annotated[list[str], typer.Option(help="key=value, kept with the run; may be repeated.")] = [],
+    tag: Annotated[list[str], typer.Option(help="Tag of the run, such as branch=main; repeatable.")] = [],
     at: Annotated[
         str,
         typer.Option(
-            help="When it was measured, for a history: 2026-10-24T03:00:00Z, a date, or file: when each file was last "
-            "written."
+            help="When it was measured: 2026-10-24T03:00:00Z, a date, or 'file' for each file's modification time."
         ),
     ] = "",
-    form: Annotated[str, typer.Option("--format", help="Reader to use, instead of recognising the file.")] = "",
-    timezone: Annotated[
-        str, typer.Option(help="Zone of the clock of logs that name none, such as Europe/Berlin.")
-    ] = "",
-    clock_offset: Annotated[float, typer.Option(help="Seconds that the clock of the files was ahead.")] = 0.0,
+    form: Annotated[str, typer.Option("--format", help="Format of the files, instead of detecting it.")] = "",
+    timezone: Annotated[str, typer.Option(help="Time zone of logs that name none, such as Europe/Berlin.")] = "",
+    clock_offset: Annotated[float, typer.Option(help="Seconds by which the clock of the files was ahead.")] = 0.0,
     column: Annotated[
         list[str],
         typer.Option(
-            help="NAME=QUANTITY:UNIT, what a column of a log is, such as Main=power:mW, t=time:ms, Note=skip, #2=...; "
-            "may be repeated. The files are read as format timeseries."
+            help="Meaning of a column of a log, such as Main=power:mW, t=time:ms, Note=skip or #2=...; "
+            "repeatable. The files are read as format timeseries."
         ),
     ] = [],
     position: Annotated[
-        list[str], typer.Option(help="CHANNEL=X,Y, where a channel sits on the die in mm; may be repeated.")
+        list[str], typer.Option(help="Position of a channel on the die in mm, such as T1=3.5,12; repeatable.")
     ] = [],
-    check: Annotated[bool, typer.Option("--check", help="Only say what would be stored; nothing is written.")] = False,
-    output: Output = "",
+    check: Annotated[bool, typer.Option("--check", help="Only report what would be stored; write nothing.")] = False,
+    output: OutputOption = "",
 ) -> None:
-    """Read profiler exports, store them, and compute their criteria and potential speedups.
+    """Load profiler exports and logs, and compute criteria and potential speedups.
 
     Examples:
 
@@ -133,18 +137,18 @@ def upload(
         project=project,
         name=run or None,
         device=device or None,
-        tags=pairs("--tag", tag),
+        tags=parse_pairs("--tag", tag),
         commit_id=commit or None,
-        at=store.read_at(at) if at and at != OF_FILE else None,
+        at=store.parse_measured_at(at) if at and at != OF_FILE else None,
     )
     files = _files(paths)
     if at == OF_FILE and "-" in files:
-        raise UsageError("--at file: stdin is no file; give the time, such as --at 2026-10-24T03:00:00Z")
-    how = pipeline.Reading(form or None, timezone or None, clock_offset, tuple(column), tuple(position))
+        raise UsageError("--at file: stdin has no file time; give the time, such as --at 2026-10-24T03:00:00Z")
+    how = pipeline.ReadOptions(form or None, timezone or None, clock_offset, tuple(column), tuple(position))
     take = taking(context, how, check)
     verdicts, refused = _all(files, take, info, check, dated=at == OF_FILE)
     if output:
-        put(COLUMNS, [vars(v) for v in verdicts], output)
+        print_rows(COLUMNS, [vars(v) for v in verdicts], output)
     if refused and verdicts:
         verb = "was" if refused == 1 else "were"
         raise PartlyStoredError(f"{refused} of {counted(len(files), 'file')} {verb} refused")
@@ -152,21 +156,21 @@ def upload(
         raise InputError("nothing was stored")
 
 
-def taking(context: typer.Context, how: "Reading", check: bool = False, keeps: bool = True) -> "Take":
-    """Return what takes a file: a look at it alone, the service, or the store.
+def taking(context: typer.Context, how: "ReadOptions", check: bool = False, keeps: bool = True) -> "Take":
+    """Return the function that takes a file: a check only, the service, or the store.
 
-    With ``keeps`` a file for a service that is away is kept for later; else that is an error.
+    With ``keeps``, a file is queued while the service is unreachable; otherwise that is an error.
     """
     from profsvc import pipeline
 
     if check:
-        return lambda stream, name, progress, _: pipeline.check(stream, name, how, progress)
-    if service := service_of(context):
+        return lambda stream, name, progress, _: pipeline.check_file(stream, name, how, progress)
+    if service := open_service(context):
         from profsvc.cli.remote import sending
 
         return sending(service, how, keeps)
-    engine = engine_of(context)
-    kept = files_of(engine)
+    engine = open_engine(context)
+    kept = open_files(engine)
     return lambda stream, name, progress, info: pipeline.ingest(engine, stream, name, info, how, progress, kept)
 
 
@@ -174,34 +178,36 @@ def written_at(about: os.stat_result) -> str:
     """Return when a file was last written, as the store writes times."""
     from profsvc import store
 
-    return store.read_at(datetime.fromtimestamp(about.st_mtime, UTC).isoformat())
+    return store.parse_measured_at(datetime.fromtimestamp(about.st_mtime, UTC).isoformat())
 
 
 def _all(
     files: Sequence[str], take: "Take", info: "RunInfo", checked: bool, *, dated: bool
-) -> tuple[list["Verdict"], int]:
+) -> tuple[list["ImportResult"], int]:
     """Take the files, ``dated`` each by when it was written; return the verdicts on them, and how many were refused."""
-    verdicts: list[Verdict] = []
+    verdicts: list[ImportResult] = []
     refused = 0
     for text in files:
         if dated:
             info = dataclasses.replace(info, at=written_at(Path(text).stat()))
 
-        def work(stream: BinaryIO, name: str, progress: "Progress | None", info: "RunInfo" = info) -> "Verdict | None":
+        def work(
+            stream: BinaryIO, name: str, progress: "Progress | None", info: "RunInfo" = info
+        ) -> "ImportResult | None":
             return take(stream, name, progress, info)
 
         try:
             verdict = one(text, work)
         except InputError as error:
-            say(f"{text}: refused: {error}")
+            print_message(f"{text}: refused: {error}")
             refused += 1
             continue
-        if verdict is None:  # it waits for the service
+        if verdict is None:  # it is queued for the service
             continue
         verdicts.append(verdict)
         if info.name is None and verdict.run_id is not None:
             info = dataclasses.replace(info, run_id=verdict.run_id)  # the first file makes the run of the others
-        say(describe(verdict, checked=checked))
+        print_message(describe_upload(verdict, checked=checked))
     return verdicts, refused
 
 
@@ -210,7 +216,7 @@ def analyze(
     runs: Annotated[list[str] | None, typer.Argument(help="Runs by name or id.")] = None,
     every: Annotated[bool, typer.Option("--all", help="Every run of the store.")] = False,
 ) -> None:
-    """Recompute counters, criteria and potential from the stored metrics.
+    """Recompute counters, criteria and potential speedups from stored metrics.
 
     Examples:
 
@@ -220,13 +226,13 @@ def analyze(
     """
     from profsvc import pipeline, store
 
-    engine = engine_of(context)
+    engine = open_engine(context)
     if not runs and not every:
         raise UsageError("name the runs to recompute, or give --all")
     ids = [int(r) for r in store.runs(engine)["run_id"]] if every else [store.find_run(engine, r) for r in runs or []]
-    files = files_of(engine)
+    files = open_files(engine)
     for run_id in ids:
-        say(f"run {run_id}: {counted(pipeline.analyze_again(engine, files, run_id), 'launch')} recomputed")
+        print_message(f"run {run_id}: {counted(pipeline.analyze_again(engine, files, run_id), 'launch')} recomputed")
 
 
 def register(app: typer.Typer) -> None:

@@ -1,4 +1,4 @@
-"""``watch``: files that arrive in a folder are uploaded, and moved to ``done`` or ``failed``."""
+"""``watch``: upload the files of a folder and move them to ``done`` or ``failed``."""
 
 import contextlib
 import dataclasses
@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO, NamedTuple
 
 import typer
 
-from profsvc.cli.common import describe, pairs, say
-from profsvc.cli.schedule import stopping
+from profsvc.cli.common import describe_upload, parse_pairs, print_message
+from profsvc.cli.schedule import stop_on_signal
 from profsvc.cli.upload import OF_FILE, one, taking, written_at
 from profsvc.errors import InputError, NotFoundError, PartlyStoredError, ServiceError, UsageError, counted
 
 if TYPE_CHECKING:
     from profsvc.cli.upload import Take
-    from profsvc.pipeline import Progress, Verdict
+    from profsvc.pipeline import ImportResult, Progress
     from profsvc.store import RunInfo
 
 DONE, FAILED, REASON = "done", "failed", ".reason.txt"
-# Names of files that somebody is still writing, as editors, browsers and copying programs give them.
+# Names of unfinished files, as editors, browsers and copying programs give them.
 UNFINISHED = (".part", ".partial", ".tmp", ".temp", ".swp", ".crdownload", ".filepart", "~")
 SETTLED_POLLS = 2
 
@@ -37,7 +37,7 @@ class Seen(NamedTuple):
 
 
 class Watch:
-    """What a watch knows of its folder: nothing that a new one would not find out again."""
+    """The state of a watched folder; a new instance can rebuild all of it."""
 
     def __init__(self, folder: Path, *, dated: bool = False) -> None:
         """Take the folder whose files and whose folders' files are taken, ``dated`` by when each was written."""
@@ -47,7 +47,7 @@ class Watch:
         self._refused: dict[Path, Seen] = {}
 
     def settled(self) -> list[Path]:
-        """Look once; return the files that were the same in the last polls, oldest first."""
+        """Poll once; return the files that were stable in the last polls, oldest first."""
         found = dict(self._files())
         polls = {
             path: (seen, self._seen[path][1] + 1 if path in self._seen and self._seen[path][0] == seen else 1)
@@ -149,26 +149,23 @@ def _made(place: int, contents: Mapping[str, bytes]) -> list[str]:
 
 def watch(
     context: typer.Context,
-    folder: Annotated[Path, typer.Argument(help="Folder that files arrive in.")],
+    folder: Annotated[Path, typer.Argument(help="Folder to watch.")],
     run: Annotated[
-        str, typer.Option(help="Run of every file; default: the name of its sub-folder, else its own.")
+        str, typer.Option(help="Run of every file; default: named after its subfolder, else after the file.")
     ] = "",
     project: Annotated[str, typer.Option(help="Project of the runs.")] = "default",
     device: Annotated[str, typer.Option(help="Device, where the files do not name it.")] = "",
-    tag: Annotated[list[str], typer.Option(help="key=value, kept with the runs; may be repeated.")] = [],
-    at: Annotated[
-        str, typer.Option(help="file: date each file by when it was last written, not by when it is taken.")
-    ] = "",
-    timezone: Annotated[str, typer.Option(help="Zone of the clock of logs that name none.")] = "",
-    every: Annotated[float, typer.Option(min=0.05, help="Seconds from one look to the next.")] = 5.0,
-    once: Annotated[bool, typer.Option("--once", help="Take what is there and settled, then end: for cron.")] = False,
+    tag: Annotated[list[str], typer.Option(help="Tag of the runs, such as branch=main; repeatable.")] = [],
+    at: Annotated[str, typer.Option(help="'file': date each file by its modification time.")] = "",
+    timezone: Annotated[str, typer.Option(help="Time zone of logs that name none.")] = "",
+    every: Annotated[float, typer.Option(min=0.05, help="Seconds between two polls.")] = 5.0,
+    once: Annotated[bool, typer.Option("--once", help="Upload what is there, then exit; for cron.")] = False,
 ) -> None:
-    """Upload every file that arrives in a folder, then move it to its done, or its failed with the reason beside it.
+    """Watch a folder: upload new files, move them to done/ or failed/ (with a .reason.txt file).
 
-    A file is taken when two looks in a row find the same size and time of it; hidden files and names of unfinished ones
-    (.part, .tmp, ...) are left alone. Looking works on network file systems too. What is stopped goes on where it was
-    when it is started again: nothing is lost, for the same bytes are stored once. Files in a sub-folder are one run,
-    of its name.
+    A file is uploaded once its size and modification time are stable between two polls. Hidden and unfinished files
+    (.part, .tmp, ...) are skipped. Polling works on network file systems. If interrupted, it resumes on the next start;
+    duplicate files are ignored. The files of a subfolder become one run with its name.
 
     Examples:
 
@@ -181,16 +178,16 @@ def watch(
     from profsvc import pipeline, store
 
     if not folder.is_dir():
-        raise NotFoundError(f"no folder {str(folder)!r}; give one that files arrive in")
+        raise NotFoundError(f"no folder {str(folder)!r}; give an existing folder")
     if at not in ("", OF_FILE):
         raise UsageError(f"--at {at!r} is one time for all files; watch takes --at file")
-    info = store.RunInfo(project=project, name=run or None, device=device or None, tags=pairs("--tag", tag))
-    take = taking(context, pipeline.Reading(None, timezone or None), keeps=False)
+    info = store.RunInfo(project=project, name=run or None, device=device or None, tags=parse_pairs("--tag", tag))
+    take = taking(context, pipeline.ReadOptions(None, timezone or None), keeps=False)
     seen, counts = Watch(folder, dated=at == OF_FILE), {DONE: 0, FAILED: 0}
-    with stopping() as stop:
-        say(
+    with stop_on_signal() as stop:
+        print_message(
             f"{folder}: "
-            + ("looking once" if once else f"looking every {every:g} s; Ctrl-C ends it after the file at work")
+            + ("polling once" if once else f"polling every {every:g} s; Ctrl-C stops after the current file")
         )
         seen.settled()
         while not stop.wait(every):
@@ -198,7 +195,7 @@ def watch(
             _take_all(seen, ready, take, info, counts, stop)
             if once:
                 break
-    say(f"{folder}: {counted(counts[DONE], 'file')} stored, {counts[FAILED]} refused")
+    print_message(f"{folder}: {counted(counts[DONE], 'file')} stored, {counts[FAILED]} refused")
     if once and counts[FAILED]:
         raise PartlyStoredError(f"{counted(counts[FAILED], 'file')} refused; see {folder / FAILED}, with the reasons")
 
@@ -206,7 +203,7 @@ def watch(
 def _take_all(
     seen: Watch, ready: list[Path], take: "Take", info: "RunInfo", counts: dict[str, int], stop: threading.Event
 ) -> None:
-    """Take the files one after the other; stop between two of them, or where the store or the service is away."""
+    """Upload the files one by one; stop between two of them, or while the store or service is unreachable."""
     for path in ready:
         if stop.is_set():
             return
@@ -214,32 +211,34 @@ def _take_all(
         try:
             where, reason, said = _taken(seen, path, take, run_of(seen.folder, path, info))
         except ServiceError as error:
-            say(f"{name}: {error}; it stays and is tried again")
+            print_message(f"{name}: {error}; it stays and will be retried")
             return
-        say(said)
+        print_message(said)
         try:
             moved(seen.folder, path, where, reason)
         except OSError as error:
             seen.leave(path)
-            say(f"{name}: {seen.folder / where} does not take it ({error.strerror}), so it stays; check its rights")
+            print_message(
+                f"{name}: {seen.folder / where} cannot be written ({error.strerror}); the file stays, check permissions"
+            )
         counts[where] += 1
 
 
 def _taken(seen: Watch, path: Path, take: "Take", info: "RunInfo") -> tuple[str, str, str]:
-    """Upload a file that was looked at; return where it goes to, the reason if it is refused, and what to say."""
+    """Upload a file; return its target folder, the reason if it was refused, and the message."""
 
-    def work(stream: BinaryIO, name: str, progress: "Progress | None") -> "Verdict | None":
+    def work(stream: BinaryIO, name: str, progress: "Progress | None") -> "ImportResult | None":
         about = os.fstat(stream.fileno())
         if about.st_ino != seen.number(path):  # a link to what its owner may not read, perhaps
-            raise InputError("it was changed for a link or another file while it was looked at; put the file there")
+            raise InputError("it was replaced by a link or another file while it was read; copy the file again")
         return take(stream, name, progress, dataclasses.replace(info, at=written_at(about)) if seen.dated else info)
 
     try:
         verdict = one(str(path), work)
     except (InputError, UsageError, NotFoundError) as error:
         return FAILED, str(error), f"{path}: refused: {error}"
-    assert verdict is not None, "what has to wait is an error here"
-    return DONE, "", describe(verdict, checked=False)
+    assert verdict is not None, "files are never queued here"
+    return DONE, "", describe_upload(verdict, checked=False)
 
 
 def register(app: typer.Typer) -> None:

@@ -4,7 +4,8 @@ from typing import Annotated
 
 import typer
 
-from profsvc.cli.common import Output, engine_of, put, put_json, service_of, width
+from profsvc.cli.common import OutputOption, open_engine, open_service, print_json, print_rows
+from profsvc.cli.terminal import table_width
 
 Values = list[str] | None
 
@@ -12,22 +13,29 @@ Values = list[str] | None
 def whatif(
     context: typer.Context,
     run: Annotated[str, typer.Argument(help="Run by name or id.")],
-    kernel: Annotated[str, typer.Option(help="Launch number or (part of) a kernel's name; else the longest.")] = "",
-    sms: Annotated[Values, typer.Option(help="SMs at work, such as 33,66 or x0.5.", metavar="A,B,..")] = None,
-    blocks: Annotated[Values, typer.Option(help="Blocks of the grid; the work is held.", metavar="A,B,..")] = None,
-    block_size: Annotated[Values, typer.Option(help="Threads of a block; the work is held.", metavar="A,B,..")] = None,
-    warps: Annotated[Values, typer.Option(help="Warps resident on an SM, such as 16,32.", metavar="A,B,..")] = None,
-    frequency: Annotated[Values, typer.Option(help="Clock of the SMs: 1200MHz, x0.8.", metavar="A,B,..")] = None,
-    bandwidth: Annotated[Values, typer.Option(help="Of DRAM: 2000 (GB/s), 2TB/s, x1.5.", metavar="A,B,..")] = None,
-    device: Annotated[str | None, typer.Option(help="On this device (profsvc devices --catalogue).")] = None,
-    output: Output = "table",
+    kernel: Annotated[
+        str, typer.Option(help="Launch number or (part of) a kernel's name; default: the longest launch.")
+    ] = "",
+    sms: Annotated[Values, typer.Option(help="Active SMs, such as 33,66 or x0.5.", metavar="A,B,..")] = None,
+    blocks: Annotated[
+        Values, typer.Option(help="Blocks of the grid, with the same total work.", metavar="A,B,..")
+    ] = None,
+    block_size: Annotated[
+        Values, typer.Option(help="Threads per block, with the same total work.", metavar="A,B,..")
+    ] = None,
+    warps: Annotated[Values, typer.Option(help="Resident warps per SM, such as 16,32.", metavar="A,B,..")] = None,
+    frequency: Annotated[Values, typer.Option(help="SM clock, such as 1200MHz or x0.8.", metavar="A,B,..")] = None,
+    bandwidth: Annotated[
+        Values, typer.Option(help="DRAM bandwidth, such as 2000 (GB/s), 2TB/s or x1.5.", metavar="A,B,..")
+    ] = None,
+    device: Annotated[str | None, typer.Option(help="On this device, from: profsvc devices --catalogue.")] = None,
+    output: OutputOption = "table",
 ) -> None:
-    """Say what a launch would take on other SMs, with other grids, warps, clocks or bandwidths, or on another device.
+    """Predict a launch with other SMs, grids, warps, clocks or bandwidth, or on another device.
 
-    The expected time follows from the latency of the warps and the load of the units as they were measured. Two
-    published models answer beside it, the one of memory and computation warps and the throughput model: the change of
-    the time, what limits it then, and what they suggest. Several values of several options are combined; without any,
-    one thing at a time is changed.
+    The expected time is computed from the measured warp latency and unit load. Two published models are printed for
+    comparison: memory and computation warps, and the throughput model. Several values of several options are combined;
+    without options, one parameter at a time is changed.
 
     Examples:
 
@@ -39,22 +47,22 @@ def whatif(
 
       profsvc whatif today --device A100-SXM-80GB --frequency 1.1GHz -o json
     """
-    from profsvc.reports import what_if_text
+    from profsvc.reports.text import what_if as what_if_text
     from profsvc.views import what_if
 
     given = {"sms": sms, "blocks": blocks, "block_threads": block_size, "warps": warps, "frequency_hz": frequency,
              "bandwidth_bytes_per_s": bandwidth}  # fmt: skip
     axes = {name: [part for text in texts or [] for part in text.split(",")] for name, texts in given.items()}
-    if service := service_of(context):
+    if service := open_service(context):
         view = service.what_if(run, kernel or None, {what_if.OPTIONS[name]: axes[name] for name in axes}, device)
     else:
-        view = what_if.what_if(engine_of(context), run, kernel or None, axes, device)
+        view = what_if.what_if(open_engine(context), run, kernel or None, axes, device)
     if output == "json":
-        put_json(view)
+        print_json(view)
     elif output == "table":
-        typer.echo(what_if_text.what_if(view, width()), nl=False)
+        typer.echo(what_if_text.what_if(view, table_width()), nl=False)
     else:
-        put(what_if.COLUMNS, view["rows"], output)
+        print_rows(what_if.COLUMNS, view["rows"], output)
 
 
 def register(app: typer.Typer) -> None:

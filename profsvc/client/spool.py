@@ -1,4 +1,4 @@
-"""Uploads that wait for a service that is away: files in a folder, which several processes fill and empty at once.
+"""Uploads queued while a service is unreachable: files in a folder that several processes share.
 
 ::
 
@@ -21,7 +21,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, BinaryIO, NamedTuple
 
-from profsvc.client import wire
+from profsvc.client import protocol
 from profsvc.errors import (
     InputError,
     NotFoundError,
@@ -38,11 +38,11 @@ try:
 except ImportError:  # the service alone tells what came twice
     fcntl = None
 
-DATA, ENTRY, SENT = ".data", ".json", ".sent"
+DATA_SUFFIX, ENTRY_SUFFIX, SENT_SUFFIX = ".data", ".json", ".sent"
 Send = Callable[[BinaryIO, Mapping[str, Any]], dict[str, Any]]
 
 
-class Entry(NamedTuple):
+class SpooledUpload(NamedTuple):
     """An upload that waits: its entry in the folder, the address it goes to, and the questions of its upload."""
 
     path: Path
@@ -52,15 +52,15 @@ class Entry(NamedTuple):
     @property
     def data(self) -> Path:
         """Where its bytes are."""
-        return self.path.with_suffix(DATA)
+        return self.path.with_suffix(DATA_SUFFIX)
 
 
-class DamagedError(Exception):
+class DamagedEntryError(Exception):
     """An entry that cannot be read, or whose bytes are not those that were kept."""
 
 
 class Spool:
-    """A folder of uploads that wait."""
+    """A folder of queued uploads."""
 
     def __init__(self, folder: Path) -> None:
         """Take a folder, which need not be there."""
@@ -70,57 +70,57 @@ class Spool:
         """Keep an upload: when this returns, its bytes and what they are have reached the disk. Return the bytes."""
         new = not self.folder.is_dir()
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        path = self.folder / f"{time.time_ns():020d}-{secrets.token_hex(4)}{ENTRY}"
+        path = self.folder / f"{time.time_ns():020d}-{secrets.token_hex(4)}{ENTRY_SUFFIX}"
         stream.seek(0)
-        with path.with_suffix(DATA).open("xb") as file:
-            shutil.copyfileobj(stream, file, wire.PIECE)
-            _to_disk(file)
-        _write(path, {"url": url, "params": dict(params)})
+        with path.with_suffix(DATA_SUFFIX).open("xb") as file:
+            shutil.copyfileobj(stream, file, protocol.CHUNK_BYTES)
+            _flush(file)
+        _write_entry(path, {"url": url, "params": dict(params)})
         if new:
-            _sync(self.folder.parent)
-        return path.with_suffix(DATA)
+            _sync_folder(self.folder.parent)
+        return path.with_suffix(DATA_SUFFIX)
 
     def entries(self) -> list[Path]:
         """Return what waits, oldest first; what was sent and not yet removed, as its sender was killed, goes."""
-        for sent in self.folder.glob(f"*{SENT}"):
+        for sent in self.folder.glob(f"*{SENT_SUFFIX}"):
             _remove(sent)
-        return sorted(self.folder.glob(f"*{ENTRY}"))
+        return sorted(self.folder.glob(f"*{ENTRY_SUFFIX}"))
 
     @contextmanager
     def claimed(self, path: Path) -> Iterator[bool]:
-        """Tell whether an entry is there and no other process sends it; nobody else does until the end."""
+        """Tell whether an entry exists and no other process is sending it; it stays claimed until the end."""
         try:
             file = path.open("rb")
         except FileNotFoundError:
             yield False
             return
         with file:
-            yield _locked(file) and _is_at(file, path)
+            yield _try_lock(file) and _still_exists(file, path)
 
-    def read(self, path: Path) -> Entry:
-        """Read an entry; raise `DamagedError` if it is none."""
+    def read(self, path: Path) -> SpooledUpload:
+        """Read an entry; raise `DamagedEntryError` if it is none."""
         try:
             said = json.loads(path.read_text(encoding="utf-8"))
-            return Entry(path, str(said["url"]), dict(said["params"]))
+            return SpooledUpload(path, str(said["url"]), dict(said["params"]))
         except FileNotFoundError:
             raise
         except (OSError, ValueError, KeyError, TypeError) as error:
-            raise DamagedError(f"the entry {path.name} cannot be read ({type(error).__name__}: {error})") from None
+            raise DamagedEntryError(f"the entry {path.name} cannot be read ({type(error).__name__}: {error})") from None
 
-    def opened(self, entry: Entry) -> BinaryIO:
-        """Open the bytes of an entry; raise `DamagedError` if they are not those that were kept."""
+    def opened(self, entry: SpooledUpload) -> BinaryIO:
+        """Open the bytes of an entry; raise `DamagedEntryError` if they are not those that were kept."""
         try:
             stream = entry.data.open("rb")
         except FileNotFoundError:
-            raise DamagedError(f"the bytes of the entry {entry.path.name} are missing") from None
-        if (wanted := entry.params.get("sha256")) and wire.digest(stream) != wanted:
+            raise DamagedEntryError(f"the bytes of the entry {entry.path.name} are missing") from None
+        if (wanted := entry.params.get("sha256")) and protocol.sha256_of(stream) != wanted:
             stream.close()
-            raise DamagedError(f"the bytes of the entry {entry.path.name} are others than were kept")
+            raise DamagedEntryError(f"the bytes of the entry {entry.path.name} are others than were kept")
         return stream
 
     def done(self, path: Path) -> None:
         """Remove an entry that the service has stored."""
-        sent = path.with_suffix(SENT)
+        sent = path.with_suffix(SENT_SUFFIX)
         with suppress(FileNotFoundError):
             path.replace(sent)
         _remove(sent)
@@ -132,10 +132,10 @@ class Spool:
         try:
             entry = self.read(path)
             said: dict[str, Any] = {"url": entry.url, "params": entry.params}
-        except DamagedError:
+        except DamagedEntryError:
             said = {"entry": path.read_bytes().decode("utf-8", "replace")}
-        _write(aside / path.name, said | {where: why})
-        data = path.with_suffix(DATA)
+        _write_entry(aside / path.name, said | {where: why})
+        data = path.with_suffix(DATA_SUFFIX)
         with suppress(FileNotFoundError):
             data.replace(aside / data.name)
         path.unlink(missing_ok=True)
@@ -155,16 +155,16 @@ class Spool:
                     entry = self.read(path)
                     if entry.url == url:
                         verdicts.append(self._sent(entry, send, answers))
-                except DamagedError as error:
+                except DamagedEntryError as error:
                     verdicts.append(self._refused(path, path.name, "damaged", str(error)))
                 except (TokenError, OverloadedError, ServerAwayError) as error:
                     if not verdicts:
                         raise
-                    verdicts.append(_waits(entry, error))
+                    verdicts.append(_waiting_result(entry, error))
                     break  # all others would get the same answer
         return verdicts
 
-    def _sent(self, entry: Entry, send: Send, answers: Callable[[], bool]) -> dict[str, Any]:
+    def _sent(self, entry: SpooledUpload, send: Send, answers: Callable[[], bool]) -> dict[str, Any]:
         """Send an entry; return the verdict on it."""
         try:
             with self.opened(entry) as stream:
@@ -176,9 +176,9 @@ class Spool:
         except ServerAwayError as error:
             if not answers():
                 raise
-            return _waits(entry, error)
+            return _waiting_result(entry, error)
         except ProfsvcError as error:
-            return _waits(entry, error)
+            return _waiting_result(entry, error)
         self.done(entry.path)
         return said
 
@@ -187,11 +187,11 @@ class Spool:
         return {"ok": False, "file_name": name, "refused": why, "kept": str(kept)}
 
 
-def _waits(entry: Entry, error: ProfsvcError) -> dict[str, Any]:
+def _waiting_result(entry: SpooledUpload, error: ProfsvcError) -> dict[str, Any]:
     return {"ok": False, "file_name": entry.params.get("file_name"), "waits": str(entry.data), "because": str(error)}
 
 
-def _locked(file: IO[bytes]) -> bool:
+def _try_lock(file: IO[bytes]) -> bool:
     if fcntl is None:
         return True
     try:
@@ -203,7 +203,7 @@ def _locked(file: IO[bytes]) -> bool:
     return True
 
 
-def _is_at(file: IO[bytes], path: Path) -> bool:
+def _still_exists(file: IO[bytes], path: Path) -> bool:
     """Tell whether an open file still has its name: another process may have sent it before the lock was ours."""
     try:
         return os.path.samestat(os.fstat(file.fileno()), path.stat())
@@ -212,26 +212,26 @@ def _is_at(file: IO[bytes], path: Path) -> bool:
 
 
 def _remove(sent: Path) -> None:
-    sent.with_suffix(DATA).unlink(missing_ok=True)
+    sent.with_suffix(DATA_SUFFIX).unlink(missing_ok=True)
     sent.unlink(missing_ok=True)
 
 
-def _write(path: Path, said: Mapping[str, Any]) -> None:
+def _write_entry(path: Path, said: Mapping[str, Any]) -> None:
     """Write an entry, which appears whole, and bring its name to the disk."""
     part = path.with_suffix(".part")
     with part.open("w", encoding="utf-8") as file:
         json.dump(said, file)
-        _to_disk(file)
+        _flush(file)
     part.replace(path)
-    _sync(path.parent)
+    _sync_folder(path.parent)
 
 
-def _to_disk(file: IO[Any]) -> None:
+def _flush(file: IO[Any]) -> None:
     file.flush()
     os.fsync(file.fileno())
 
 
-def _sync(folder: Path) -> None:
+def _sync_folder(folder: Path) -> None:
     """Bring the names in a folder to the disk, where the system can."""
     with suppress(PermissionError):  # Windows opens no folder
         number = os.open(folder, os.O_RDONLY)

@@ -1,102 +1,110 @@
-"""Bytes to batches of tidy tables; one file a format; nothing is computed here.
+"""Readers of file formats: bytes to batches of tidy tables, without computing anything.
 
 A reader is a module with
 
 * ``NAME``: its name, as in ``--format NAME``;
-* ``PAGE``: help shown by ``profsvc formats NAME``: which command makes such a file, what is taken from it, an example;
-* ``sniff(head: bytes) -> bool``: does it know a file that begins with these (decompressed) bytes;
-* ``read(stream: BinaryIO) -> Iterator[Batch]``: the whole file, streaming; memory does not grow with the file;
-* ``WHOLE_FILE = True``, optional: its ``sniff`` is sure only of a whole file, as a table of another reader may follow.
+* ``PAGE``: help shown by ``profsvc formats NAME``: how to create such a file, what is stored, notes, an example;
+* ``sniff(head: bytes) -> bool``: whether a file that begins with these decompressed bytes has this format;
+* ``read(stream: BinaryIO) -> Iterator[Batch]``: reads a file in bounded memory;
+* ``WHOLE_FILE = True``, optional: ``sniff`` needs the whole file, because a table of another format may follow.
 
-``READERS`` is the whole registry. To add a format, add its file, its name here, and a fixture with its truth.
+``READERS`` is the registry. To add a format, add its module, list it here, and add a fixture with its expected content.
 """
 
 from collections.abc import Iterator, Sequence
 from typing import BinaryIO, Protocol, cast
 
 from profsvc.errors import NotFoundError, UnknownFormatError
-from profsvc.formats import (
+from profsvc.formats import generic_timeseries
+from profsvc.formats.daq import lvm, picolog, tdms
+from profsvc.formats.meters import extech, hioki, joulescope, monsoon, otii, ptdaemon, tweet_a_watt, wattsup, yokogawa
+from profsvc.formats.native import characterization, memory_trace, phase_marks
+from profsvc.formats.ncu import (
+    details as ncu_details,
+)
+from profsvc.formats.ncu import (
+    raw as ncu_raw,
+)
+from profsvc.formats.ncu import (
+    session as ncu_session,
+)
+from profsvc.formats.ncu import (
+    source as ncu_source,
+)
+from profsvc.formats.ncu import (
+    summary as ncu_summary,
+)
+from profsvc.formats.ncu import (
+    text as ncu_text,
+)
+from profsvc.formats.nsys import (
+    database as nsys_database,
+)
+from profsvc.formats.nsys import (
+    stats as nsys_stats,
+)
+from profsvc.formats.nsys import (
+    stats_json as nsys_stats_json,
+)
+from profsvc.formats.nsys import (
+    stats_text as nsys_stats_text,
+)
+from profsvc.formats.nvprof import csv_export as nvprof_csv
+from profsvc.formats.nvprof import text_export as nvprof_text
+from profsvc.formats.parsing.head import Head
+from profsvc.formats.parsing.line_account import LineCompletion
+from profsvc.formats.parsing.stream import LineNotes, line_notes, open_stream, peek
+from profsvc.formats.pytorch import trace as pytorch_trace
+from profsvc.formats.rocm import rocpd, rocprof, rocprof_v1_database
+from profsvc.formats.telemetry import (
     afterburner,
-    characterization,
     codecarbon,
     dcgm,
-    extech,
     hardware_monitor,
-    hioki,
-    joulescope,
     jtop,
-    kineto,
-    lvm,
-    marks,
-    memory_trace,
-    monsoon,
-    ncu_details,
-    ncu_raw,
-    ncu_session,
-    ncu_source,
-    ncu_summary,
-    ncu_text,
-    nsys_json,
-    nsys_sqlite,
-    nsys_stats,
-    nsys_text,
     nvidia_smi,
     nvidia_smi_dmon,
     nvidia_smi_q,
     nvml_energy,
-    nvprof,
-    nvprof_text,
-    otii,
-    picolog,
-    ptdaemon,
     rocm_smi,
-    rocprof,
-    rocprof_results,
-    rocprof_sqlite,
-    tdms,
     tegrastats,
-    timeseries,
-    tweet_a_watt,
-    wattsup,
-    yokogawa,
     zeus,
 )
-from profsvc.formats.head import Head
-from profsvc.formats.named_columns import Named
-from profsvc.formats.noted_lines import Account
-from profsvc.formats.stream import LineNotes, notes_of, open_stream, peek
-from profsvc.formats.unknown import refusal, refuse_foreign
+from profsvc.formats.timeseries.column_mapping import NamedColumn
+from profsvc.formats.unrecognized import refuse_foreign, unrecognized_error
 from profsvc.tables import Batch, check, check_wide
 
 HEAD_BYTES = 256 << 10
-MOST_HEAD_BYTES = 16 << 20
+MAX_HEAD_BYTES = 16 << 20
 FOREIGN_BYTES = 64
 
 
 class Reader(Protocol):
-    """What a reader's module offers."""
+    """The interface of a reader module."""
 
     NAME: str
     PAGE: str
 
     def sniff(self, head: bytes) -> bool:
-        """Tell whether the reader knows a file that begins with ``head``."""
+        """Tell whether a file that begins with ``head`` has this format."""
 
     def read(self, stream: BinaryIO) -> Iterator[Batch]:
-        """Read the whole decompressed file."""
+        """Read a decompressed file."""
 
 
 PROFILERS = (
     *(ncu_raw, ncu_details, ncu_text, ncu_summary, ncu_session, ncu_source),
-    *(nvprof, nvprof_text, nsys_stats, nsys_text, nsys_json, nsys_sqlite, kineto),
-    *(rocprof, rocprof_results, rocprof_sqlite),
+    *(nvprof_csv, nvprof_text, nsys_stats, nsys_stats_text, nsys_stats_json, nsys_database, pytorch_trace),
+    *(rocprof, rocprof_v1_database, rocpd),
 )
 SENSORS = (nvidia_smi, nvidia_smi_dmon, nvidia_smi_q, dcgm, tegrastats, jtop, zeus, codecarbon, nvml_energy, rocm_smi)
 DESKTOPS = (hardware_monitor, afterburner)
 METERS = (yokogawa, hioki, joulescope, monsoon, otii, extech, ptdaemon, wattsup, tweet_a_watt)
-LOGGERS = (lvm, tdms, picolog, timeseries)
-OWN = (marks, characterization, memory_trace)
-READERS: list[Reader] = [cast(Reader, module) for module in (*PROFILERS, *SENSORS, *DESKTOPS, *METERS, *LOGGERS, *OWN)]
+LOGGERS = (lvm, tdms, picolog, generic_timeseries)
+NATIVE = (phase_marks, characterization, memory_trace)
+READERS: list[Reader] = [
+    cast(Reader, module) for module in (*PROFILERS, *SENSORS, *DESKTOPS, *METERS, *LOGGERS, *NATIVE)
+]
 
 
 def by_name(name: str) -> Reader:
@@ -112,47 +120,47 @@ def _matches(head: bytes) -> list[Reader]:
     return [reader for reader in READERS if reader.sniff(head)]
 
 
-def _only(matches: list[Reader], head: bytes, name: str | None) -> Reader:
+def _single_match(matches: list[Reader], head: bytes, name: str | None) -> Reader:
     if len(matches) == 1:
         return matches[0]
     file = name or "the file"
     if matches:
         names = " and ".join(reader.NAME for reader in matches)
-        raise UnknownFormatError(f"{file} looks like {names}; say which with --format NAME")
-    raise refusal(head, name)
+        raise UnknownFormatError(f"{file} looks like {names}; choose one with --format NAME")
+    raise unrecognized_error(head, name)
 
 
 def detect(head: bytes, name: str | None = None) -> Reader:
-    """Return the one reader that knows a file beginning with the decompressed bytes ``head``.
+    """Return the reader of a file that begins with the decompressed bytes ``head``.
 
-    ``name`` is the name of the file, for the error message. Raise `UnknownFormatError` if no reader, or more than
-    one, knows it.
+    ``name`` is the name of the file, for the error message. Raise `UnknownFormatError` unless exactly one reader
+    recognizes it.
     """
-    return _only(_matches(head), head, name)
+    return _single_match(_matches(head), head, name)
 
 
 def _detect_in(stream: BinaryIO, name: str | None) -> tuple[Reader, BinaryIO]:
-    """Detect with a head that grows until a reader is sure: a table may follow megabytes of program output."""
+    """Detect the format with a growing head, because a table may follow megabytes of program output."""
     size = HEAD_BYTES
     while True:
         head, stream = peek(stream, size)
         matches = _matches(head)
-        sure = [reader for reader in matches if not getattr(reader, "WHOLE_FILE", False)]
-        if sure or len(head) < size or size >= MOST_HEAD_BYTES:
-            return _only(matches, head, name), stream
+        certain = [reader for reader in matches if not getattr(reader, "WHOLE_FILE", False)]
+        if certain or len(head) < size or size >= MAX_HEAD_BYTES:
+            return _single_match(matches, head, name), stream
         size *= 4
 
 
 def _checked(batches: Iterator[Batch], notes: LineNotes) -> Iterator[Batch]:
-    """Check each table, and complete the account by what the notes say of lines that the reader was not shown."""
-    account = Account(notes)
+    """Check each table, and complete the line counts with the lines that the reader did not see."""
+    lines = LineCompletion(notes)
     for batch in batches:
         for name, table in batch.tables.items():
             check(name, table)
         if batch.wide is not None:
             check_wide(batch.wide)
-        yield account.passed(batch)
-    if (last := account.last()) is not None:
+        yield lines.complete(batch)
+    if (last := lines.last()) is not None:
         yield last
 
 
@@ -160,23 +168,23 @@ def read(
     stream: BinaryIO,
     format: str | None = None,  # noqa: A002
     name: str | None = None,
-    columns: Sequence[Named] = (),
+    columns: Sequence[NamedColumn] = (),
     limit: int | None = None,
 ) -> tuple[Reader, Iterator[Batch]]:
-    """Read a file, compressed or not: return its reader and its batches, each table of them checked.
+    """Return the reader and the batches of a file, compressed or not; each table is checked.
 
-    ``format`` names the reader; without it the first bytes tell. ``name`` is the file's name, for error messages.
-    ``columns`` say what the columns of a log are; such a file is read as a timeseries whatever it looks like.
-    More than ``limit`` bytes, decompressed, are refused where they are reached.
+    ``format`` names the reader; without it the first bytes decide. ``name`` is the name of the file, for error
+    messages. ``columns`` map the columns of a log, which is then read as a timeseries. A file with more than
+    ``limit`` decompressed bytes is refused.
     """
     if format is None:
         begin, stream = peek(stream, FOREIGN_BYTES)
         refuse_foreign(begin, name)
     stream = open_stream(stream, limit)
     if columns:
-        return by_name(timeseries.NAME), _checked(timeseries.read(stream, columns), notes_of(stream))
+        return by_name(generic_timeseries.NAME), _checked(generic_timeseries.read(stream, columns), line_notes(stream))
     if format is not None:
         reader = by_name(format)
     else:
         reader, stream = _detect_in(stream, name)
-    return reader, _checked(reader.read(stream), notes_of(stream))
+    return reader, _checked(reader.read(stream), line_notes(stream))

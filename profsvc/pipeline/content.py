@@ -1,4 +1,4 @@
-"""Whether a file holds anything that can be stored: one that does not is refused, so that nobody takes it for kept."""
+"""Whether a file contains anything to store; a file without content is rejected."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -7,10 +7,10 @@ from profsvc.errors import counted
 from profsvc.tables import Batch
 
 # What is about other rows, and nothing by itself.
-_ABOUT = {"rejects", "sensors", "samples"}
+_SUPPORTING_TABLES = {"rejects", "sensors", "samples"}
 
 
-class Told(Protocol):
+class FileSummary(Protocol):
     """What is known of a file when it has been read."""
 
     format: str
@@ -30,7 +30,7 @@ class Content:
     def seen(self, batch: Batch) -> Batch:
         """Take note of a batch and return it."""
         for name, table in batch.tables.items():
-            self.others += 0 if name in _ABOUT else len(table)
+            self.others += 0 if name in _SUPPORTING_TABLES else len(table)
             if name == "samples":
                 self.values += int(table["value"].notna().sum())
             if name in ("samples", "rejects") and len(table) and not self.first_reason and not self.values:
@@ -38,10 +38,14 @@ class Content:
                 self.first_reason = f"line {line}: {reason}"
         return batch
 
-    def emptiness(self, told: Told) -> str:
+    def emptiness(self, told: FileSummary) -> str:
         """Say that nothing of the file can be stored, and why; nothing where something can."""
         if told.lines_stored and (self.values or self.others or not told.samples):
             return ""
-        what = f"none of its {counted(told.samples, 'sample')} has a value" if told.lines_stored else "no line fits"
+        what = (
+            f"none of its {counted(told.samples, 'sample')} has a value"
+            if told.lines_stored
+            else "no line matches the format"
+        )
         why = "; ".join(part for part in (self.first_reason, told.message) if part)
-        return f"as format {told.format} it holds nothing that can be stored: {what}{f'; {why}' if why else ''}"
+        return f"read as {told.format}, it contains nothing to store: {what}{f'; {why}' if why else ''}"

@@ -9,11 +9,11 @@ import numpy as np
 import pandas as pd
 
 from profsvc import store
-from profsvc.analysis import memory_traces
+from profsvc.analysis.launches import memory_traces
 from profsvc.errors import NotFoundError, ServiceError
-from profsvc.formats import memory_trace
-from profsvc.formats.references import Sites
-from profsvc.formats.stream import open_stream
+from profsvc.formats.native import memory_trace
+from profsvc.formats.native.memory_references import Sites
+from profsvc.formats.parsing.stream import open_stream
 from profsvc.formulas.memory_hierarchy import hierarchy_of, pack
 from profsvc.specs import Device
 from profsvc.specs import device as device_of
@@ -21,27 +21,29 @@ from profsvc.specs import device as device_of
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
-MOST_LINES = 20_000_000
-Opened = Callable[[Mapping[str, Any]], AbstractContextManager[BinaryIO]]
+MAX_LINES = 20_000_000
+OpenUpload = Callable[[Mapping[str, Any]], AbstractContextManager[BinaryIO]]
 
 
-def kept_in(files: store.Files) -> Opened:
+def open_kept_bytes(files: store.BlobStore) -> OpenUpload:
     """Return what opens the kept bytes of an upload."""
-    return lambda upload: store.kept_bytes(files, upload["sha256"], upload["file_name"])
+    return lambda upload: store.open_blob(files, upload["sha256"], upload["file_name"])
 
 
-def this_or_kept(
-    arrival: store.Arrival, files: store.Files | None, upload: Mapping[str, Any]
+def open_arriving_or_kept(
+    arrival: store.IncomingFile, files: store.BlobStore | None, upload: Mapping[str, Any]
 ) -> AbstractContextManager[BinaryIO]:
     """Open an upload that is just coming in, or whose bytes were kept."""
     if upload["sha256"] == arrival.sha256:
         return nullcontext(arrival.stream())
     if files is None:
-        raise ServiceError(f"{upload['file_name']}: its bytes are not at hand; do: profsvc analyze {upload['run_id']}")
-    return store.kept_bytes(files, upload["sha256"], upload["file_name"])
+        raise ServiceError(
+            f"{upload['file_name']}: its bytes are not available; run: profsvc analyze {upload['run_id']}"
+        )
+    return store.open_blob(files, upload["sha256"], upload["file_name"])
 
 
-def simulate_traces(engine: "Engine", run_id: int, opened: Opened) -> int:
+def simulate_traces(engine: "Engine", run_id: int, opened: OpenUpload) -> int:
     """Simulate the memory traces of a run that were not, or were by an older version; return how many were.
 
     Bytes that are not kept leave what there is, or say so.
@@ -56,7 +58,7 @@ def simulate_traces(engine: "Engine", run_id: int, opened: Opened) -> int:
                 _simulate(engine, upload, stream)
         except ServiceError as error:
             if not known:
-                store.save_trace(engine, upload["upload_id"], {**_about(upload), "reason": str(error)})
+                store.save_trace(engine, upload["upload_id"], {**_trace_header(upload), "reason": str(error)})
             continue
         count += 1
     return count
@@ -66,19 +68,19 @@ def rows_of_run(engine: "Engine", run_id: int) -> Iterator[dict[str, pd.DataFram
     """Yield the rows of results of the traces of a run, if it has any."""
     traces = store.traces_of_run(engine, run_id)
     if traces:
-        yield {"models": memory_traces.rows(traces)}
+        yield {"models": memory_traces.trace_rows(traces)}
 
 
 def _simulate(engine: "Engine", upload: Mapping[str, Any], stream: BinaryIO) -> None:
     """Simulate one trace on the caches of its device; store what was found, or why nothing could be."""
-    facts, about, sites = json.loads(upload["facts"]), _about(upload), Sites()
+    facts, about, sites = json.loads(upload["facts"]), _trace_header(upload), Sites()
     try:
         device = _device(engine, upload, facts)
         about["device"] = device.name
         parts = memory_trace.parts(open_stream(stream), sites, facts["order"] == "by warp")
-        sector_bytes = memory_traces.caches_of(device, 1).sector_bytes
-        packed = pack(parts, memory_traces.LINE_BYTES, MOST_LINES, sector_bytes)
-        h = memory_traces.caches_of(device, int(packed.warp.max(initial=0)) + 1)
+        sector_bytes = memory_traces.device_caches(device, 1).sector_bytes
+        packed = pack(parts, memory_traces.LINE_BYTES, MAX_LINES, sector_bytes)
+        h = memory_traces.device_caches(device, int(packed.warp.max(initial=0)) + 1)
     except (NotFoundError, ValueError) as error:
         store.save_trace(engine, upload["upload_id"], {**about, "reason": str(error)})
         return
@@ -92,7 +94,7 @@ def _simulate(engine: "Engine", upload: Mapping[str, Any], stream: BinaryIO) -> 
     store.save_trace(engine, upload["upload_id"], about, draws, ((names[site], *rest) for site, *rest in rows))
 
 
-def _about(upload: Mapping[str, Any]) -> dict[str, Any]:
+def _trace_header(upload: Mapping[str, Any]) -> dict[str, Any]:
     """Return what is known of a trace before it is simulated."""
     facts = json.loads(upload["facts"])
     known = {"kernel": facts.get("kernel"), "references_read": int(facts["references"])}
@@ -105,7 +107,7 @@ def _device(engine: "Engine", upload: Mapping[str, Any], facts: Mapping[str, str
     run = store.select(engine, "v1_runs", run_id=upload["run_id"])[0]
     if (named := facts.get("device") or run["device"]) is None:
         raise NotFoundError(
-            "the device is not known: name it in the trace (# device: NAME), or with --device at any upload into this "
-            f"run and then: profsvc analyze {upload['run_id']}"
+            "the device is unknown: name it in the trace (# device: NAME), or with --device in any upload to this "
+            f"run, then run: profsvc analyze {upload['run_id']}"
         )
     return device_of(named)

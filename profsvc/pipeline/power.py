@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from profsvc import store
-from profsvc.analysis import power
-from profsvc.analysis.power_logs import Log
+from profsvc.analysis.power import analyze as power_analysis
+from profsvc.analysis.power.logs import Log
 from profsvc.pipeline.thermocouples import models_of_run
 
 if TYPE_CHECKING:
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 # What goes with a power; other sensors of a run are not read for it.
 QUANTITIES = {"power", "temperature", "energy", "clock", "fan", "state", "utilization"}
-AS_IT_IS = power.Options()
+DEFAULT_OPTIONS = power_analysis.Options()
 # Longer logs are analysed when somebody asks for it: an upload of them would take several times as long.
-MOST_AT_UPLOAD = 1_000_000
+MAX_READINGS_AT_UPLOAD = 1_000_000
 
 
 def logs_of_run(engine: "Engine", run_id: int, also: str | None = None) -> list[Log]:
@@ -38,12 +38,12 @@ def logs_of_run(engine: "Engine", run_id: int, also: str | None = None) -> list[
     return logs
 
 
-def known_of_board(engine: "Engine", run_id: int, logs: Sequence[Log]) -> dict[int, power.Known]:
+def earlier_runs_of_board(engine: "Engine", run_id: int, logs: Sequence[Log]) -> dict[int, power_analysis.EarlierRuns]:
     """Return what earlier runs of the same board told of each power sensor, by its number.
 
-    A board is known by its host, its name (or UUID) and its number in the host; one that nobody names is not known.
+    A board is known by its host, its name (or UUID) and its number in the host; an unnamed board is unknown.
     """
-    frames = store.power_of_board(engine, run_id)
+    frames = store.earlier_power_of_board(engine, run_id)
     run = store.select(engine, "v1_runs", run_id=run_id)[0]
     known = {}
     for log in logs:
@@ -54,19 +54,21 @@ def known_of_board(engine: "Engine", run_id: int, logs: Sequence[Log]) -> dict[i
         for frame in frames:
             gpu = frame["gpu_index"].isna() if log.gpu_index is None else frame["gpu_index"] == log.gpu_index
             own.append(frame[(frame["sensor"] == log.name) & (frame["device"] == device) & gpu])
-        known[log.sensor_id] = power.Known(own[0], own[1])
+        known[log.sensor_id] = power_analysis.EarlierRuns(own[0], own[1])
     return known
 
 
-def power_of_run(engine: "Engine", run_id: int, options: power.Options = AS_IT_IS) -> Mapping[str, pd.DataFrame]:
+def power_of_run(
+    engine: "Engine", run_id: int, options: power_analysis.Options = DEFAULT_OPTIONS
+) -> Mapping[str, pd.DataFrame]:
     """Return what the analysis of power and of thermocouples finds in a run; nothing of it is stored."""
     heat = models_of_run(engine, run_id)
     logs = logs_of_run(engine, run_id, options.temperature)
     if not logs:
         return {} if heat.empty else {"power_models": heat}
     marks, launches = store.marks_of_run(engine, run_id), store.launch_times(engine, run_id)
-    known = known_of_board(engine, run_id, logs)
-    frames = power.analyze_power(logs, marks, launches, options, known)
+    known = earlier_runs_of_board(engine, run_id, logs)
+    frames = power_analysis.analyze_power(logs, marks, launches, options, known)
     models = [frame for frame in (frames["power_models"], heat) if len(frame)]
     return {**frames, "power_models": pd.concat(models, ignore_index=True) if models else pd.DataFrame()}
 
@@ -78,21 +80,25 @@ def analyze_power(engine: "Engine", run_id: int, *, asked: bool = False) -> Mapp
     with it. A run with very long logs is analysed only where that was ``asked`` for; else what to do is stored.
     """
     while True:
-        seen = store.changes_of(engine, run_id)
-        frames = power_of_run(engine, run_id) if asked else _waiting(engine, run_id) or power_of_run(engine, run_id)
-        wanted = bool(frames) or store.OF_POWER in store.unfinished(engine, run_id).get(run_id, [])
-        if not wanted or store.save_power(engine, run_id, frames, power.VERSION, seen):
+        seen = store.change_count(engine, run_id)
+        frames = (
+            power_of_run(engine, run_id)
+            if asked
+            else _too_long_to_analyze(engine, run_id) or power_of_run(engine, run_id)
+        )
+        wanted = bool(frames) or store.POWER_PART in store.unfinished(engine, run_id).get(run_id, [])
+        if not wanted or store.save_power(engine, run_id, frames, power_analysis.VERSION, seen):
             return frames
 
 
-def _waiting(engine: "Engine", run_id: int) -> Mapping[str, pd.DataFrame]:
+def _too_long_to_analyze(engine: "Engine", run_id: int) -> Mapping[str, pd.DataFrame]:
     """What stands in the store for a run whose logs are too long to analyse on the way; nothing for others."""
     sensors = store.sensors_of_run(engine, run_id)
     if not (sensors["quantity"] == "power").any():
         return {}
     readings = int(sensors.loc[sensors["quantity"].isin(QUANTITIES), "samples"].sum())
-    if readings <= MOST_AT_UPLOAD:
+    if readings <= MAX_READINGS_AT_UPLOAD:
         return {}
-    words = f"{readings:,} readings are too many to analyse with an upload; do it with: profsvc analyze {run_id}"
+    words = f"{readings:,} readings are too many to analyze during an upload; run: profsvc analyze {run_id}"
     row = {"flag": "not_analysed", "value": float(readings), "unit": "1", "message": words}
     return {"power_quality": pd.DataFrame([row])}

@@ -6,23 +6,23 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from profsvc import store
-from profsvc.analysis import sensor_turns, thermocouples
-from profsvc.analysis.sensor_series import Log, named, placed
-from profsvc.analysis.settled import frame, row
-from profsvc.analysis.thermocouples import Mapped
+from profsvc.analysis.thermocouples import heat_map, rotation
+from profsvc.analysis.thermocouples.heat_map import HeatMapResult
+from profsvc.analysis.thermocouples.series import Log, sensors_named, sensors_on_die
+from profsvc.analysis.thermocouples.steady_state import result_frame, result_row
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
-# A settled temperature is told by the end of a log: so many readings, which cover at least so many seconds of it.
-LAST, LEAST_S = 6000, 600.0
+# The end of a log determines the steady temperature: at most this many readings, over at least this many seconds.
+MAX_READINGS, MIN_SPAN_S = 6000, 600.0
 
 
 def log_of_run(engine: "Engine", run_id: int, names: Collection[str] | None = None) -> Log:
     """Return the sensors of a run with the last readings of those on the die, or of the channels of these names."""
     sensors = store.table(engine, "v1_sensors", run_id=run_id)
-    wanted = placed(sensors) if names is None else named(sensors, names)
-    return Log(sensors, store.last_samples(engine, [int(one) for one in wanted["sensor_id"]], LAST, LEAST_S))
+    wanted = sensors_on_die(sensors) if names is None else sensors_named(sensors, names)
+    return Log(sensors, store.last_samples(engine, [int(one) for one in wanted["sensor_id"]], MAX_READINGS, MIN_SPAN_S))
 
 
 def map_of_run(
@@ -31,45 +31,51 @@ def map_of_run(
     minus: int | None = None,
     calibration: int | None = None,
     rc_s: float | None = None,
-) -> Mapped:
+) -> HeatMapResult:
     """Return the heat map of a run with its rows, or why there is none; the other runs by number."""
     device = store.select(engine, "v1_runs", run_id=run_id)[0]["device"]
     log = log_of_run(engine, run_id)
     below = None if minus is None else log_of_run(engine, minus)
-    names = {str(name) for one in (log, below) if one is not None for name in placed(one.sensors)["name"]}
+    names = {str(name) for one in (log, below) if one is not None for name in sensors_on_die(one.sensors)["name"]}
     plates = None if calibration is None else log_of_run(engine, calibration, names)
-    found = thermocouples.heat_map(log, calibration=plates, minus=below, die=thermocouples.die_mm(device), rc_s=rc_s)
-    return found._replace(rows=_with_cut(found.rows, log, below, plates))
+    found = heat_map.heat_map(log, calibration=plates, minus=below, die=heat_map.die_mm(device), rc_s=rc_s)
+    return found._replace(rows=_note_shortened_logs(found.rows, log, below, plates))
 
 
-def turned(
+def rotation_of_runs(
     engine: "Engine", run_id: int, second: int, angle_deg: float, calibration: int | None = None,
     rc_s: float | None = None,
-) -> sensor_turns.Verdict:  # fmt: skip
+) -> rotation.RotationResult:  # fmt: skip
     """Return whether a second run, with the spacer turned or put back, shows the same chip; runs by number."""
     log = log_of_run(engine, run_id)
-    names = {str(name) for name in placed(log.sensors)["name"]}
+    names = {str(name) for name in sensors_on_die(log.sensors)["name"]}
     again = log_of_run(engine, second, names)
     plates = None if calibration is None else log_of_run(engine, calibration, names)
-    found = sensor_turns.turned(log, again, angle_deg, calibration=plates, rc_s=rc_s)
-    return found._replace(rows=_with_cut(found.rows, log, again, plates))
+    found = rotation.compare_spacer_runs(log, again, angle_deg, calibration=plates, rc_s=rc_s)
+    return found._replace(rows=_note_shortened_logs(found.rows, log, again, plates))
 
 
 def models_of_run(engine: "Engine", run_id: int) -> pd.DataFrame:
     """Return the rows of the heat map of a run and of its thermocouples; none where no sensor is on the die."""
     sensors = store.table(engine, "v1_sensors", run_id=run_id)
-    return pd.DataFrame() if placed(sensors).empty else map_of_run(engine, run_id).rows
+    return pd.DataFrame() if sensors_on_die(sensors).empty else map_of_run(engine, run_id).rows
 
 
-def _with_cut(rows: pd.DataFrame, *logs: Log | None) -> pd.DataFrame:
+def _note_shortened_logs(rows: pd.DataFrame, *logs: Log | None) -> pd.DataFrame:
     """Say where only the end of a log was looked at."""
     read = [one.sensors[one.sensors["sensor_id"].isin(one.samples["sensor_id"])] for one in logs if one is not None]
-    longest = [int(count) for sensors in read for count in sensors["samples"] if count > LAST]
+    longest = [int(count) for sensors in read for count in sensors["samples"] if count > MAX_READINGS]
     if not longest:
         return rows
     words = (
-        f"{len(longest)} sensors have more than {LAST} readings, up to {max(longest)}: of each the last {LAST} were "
-        f"looked at, or as many that cover its last {LEAST_S / 60:g} minutes"
+        f"{len(longest)} sensors have more than {MAX_READINGS} readings (up to {max(longest)}); only the last "
+        f"{MAX_READINGS} of each were used, or as many as cover its last {MIN_SPAN_S / 60:g} minutes"
     )
-    told = frame([row("heat_map", "readings_looked_at", LAST, float("nan"), "1", form="end of the log", reason=words)])
+    told = result_frame(
+        [
+            result_row(
+                "heat_map", "readings_looked_at", MAX_READINGS, float("nan"), "1", form="end of the log", reason=words
+            )
+        ]
+    )
     return pd.concat([rows, told], ignore_index=True)

@@ -1,1 +1,1 @@
-"""Results to text, HTML and files; no queries, no sums."""
+"""Rendering of results as text, HTML, plots and files, without queries and computations."""

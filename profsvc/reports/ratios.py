@@ -1,24 +1,24 @@
-"""Ratios as a person reads them: no more than a measurement can tell, and never an infinite one."""
+"""Ratios as text, limited to what a measurement can resolve, never infinite."""
 
 import math
 
-MOST = 1000
-"""A ratio beyond it rests on a thousandth of a time, which no counter resolves: it is written as that bound."""
+MAX_RATIO = 1000
+"""Larger ratios are beyond the resolution of counters and are shown as this bound."""
 
 
 def times(value: float | None) -> str:
-    """Write a speedup.
+    """Return a speedup as text.
 
     >>> times(1.234), times(None), times(123.4), times(38341.2), times(float("inf"))
     ('1.23x', '', '123x', '1000x+', '1000x+')
     """
     if value is None or math.isnan(value):
         return ""
-    return f"{MOST}x+" if value > MOST else f"{value:.2f}x" if value < 100 else f"{value:.0f}x"
+    return f"{MAX_RATIO}x+" if value > MAX_RATIO else f"{value:.2f}x" if value < 100 else f"{value:.0f}x"
 
 
 def factor(value: float | None) -> str:
-    """Write how many times as much something is as something else.
+    """Return a factor as text.
 
     >>> factor(0.6234), factor(None), factor(2.0**53)
     ('x0.62', '', 'x1000+')
@@ -28,7 +28,7 @@ def factor(value: float | None) -> str:
 
 
 def change(value: float) -> str:
-    """Write a relative change, as a factor where a percentage would be long.
+    """Return a relative change as a percentage, or as a factor if it is large.
 
     >>> change(0.256), change(-0.5), change(30.99), change(float("inf"))
     ('+26 %', '-50 %', 'x31.99', 'x1000+')

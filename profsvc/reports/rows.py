@@ -1,9 +1,8 @@
 """Rows in the formats of ``-o``: table, csv, json, ndjson, md, parquet.
 
-A cut result says so in every format that has a place for it. What a person reads (table, md) shows characters that
-would act on a terminal or turn the order of the text as escapes. csv follows RFC 4180, and a text that a spreadsheet
-would take for a formula, one that begins with ``= + - @``, behind spaces or full-width too, with a tab, a carriage
-return or NUL, and is not a number, gets a ``'`` in front; json, ndjson and parquet hold every text as it came.
+table and md show control characters and bidirectional marks as escapes. csv follows RFC 4180; a text that a spreadsheet
+would run as a formula gets a ``'`` in front: one that starts with ``= + - @`` (also full-width or after spaces), a tab,
+a carriage return or NUL, and is not a number. json, ndjson and parquet keep every text unchanged.
 """
 
 import csv
@@ -23,7 +22,7 @@ from profsvc.errors import UsageError
 
 FORMATS = ("table", "csv", "json", "ndjson", "md", "parquet")
 FORMULA = ("=", "+", "-", "@", "\t", "\r", "\0")
-UNSEEN = {"\u00ad", "\u180e", "\ufeff", *map(chr, range(32)), *map(chr, range(0x200B, 0x2010))} | {
+INVISIBLE = {"\u00ad", "\u180e", "\ufeff", *map(chr, range(32)), *map(chr, range(0x200B, 0x2010))} | {
     *map(chr, range(0x202A, 0x202F)),
     *map(chr, range(0x2060, 0x2070)),
 }
@@ -42,7 +41,7 @@ def known(form: str) -> str:
 
 
 def plain(value: Any) -> Any:
-    """Return ``value`` as JSON can hold it: NaN and infinities become null, numpy scalars Python numbers, bytes hex.
+    """Return ``value`` for JSON: NaN and infinities become null, numpy scalars Python numbers, bytes hex.
 
     >>> plain(float("nan")) is None, plain(2.5), plain({"a": [float("inf")]})
     (True, 2.5, {'a': [None]})
@@ -66,7 +65,7 @@ def plain(value: Any) -> Any:
 
 
 def visible(text: str) -> str:
-    r"""Return ``text`` with control characters, line ends and turns of the writing direction as escapes.
+    r"""Return ``text`` with control characters, line ends and bidirectional marks as escapes.
 
     >>> print(visible("saxpy\x1b[2J"))
     saxpy\x1b[2J
@@ -77,7 +76,7 @@ def visible(text: str) -> str:
 
 
 def flat(value: Any) -> Any:
-    """Return ``value`` as a table holds it: an object or a list as its JSON text.
+    """Return ``value`` for a table: an object or a list as JSON text.
 
     >>> flat({"branch": "main"}), flat(2.5)
     ('{"branch": "main"}', 2.5)
@@ -87,7 +86,7 @@ def flat(value: Any) -> Any:
 
 
 def cell(value: Any) -> str:
-    """Return ``value`` as a person reads it: four significant digits, nothing for null, no character that acts.
+    """Return ``value`` as text: four significant digits, empty for null, control characters escaped.
 
     >>> cell(0.123456), cell(None), cell(1234567.0), cell(3)
     ('0.1235', '', '1234567', '3')
@@ -103,7 +102,7 @@ def cell(value: Any) -> str:
 
 
 def distinct(names: Sequence[str]) -> list[str]:
-    """Number the names that a join gives twice, so that no column hides another.
+    """Number duplicate column names of a join.
 
     >>> distinct(["value", "value", "value_2"])
     ['value', 'value_3', 'value_2']
@@ -134,7 +133,7 @@ def _table(columns: Sequence[str], rows: Sequence[Row], width: int | None) -> st
 
 
 def field(value: Any, raw: bool = False) -> Any:
-    """Return a value as a field of CSV that no spreadsheet takes for a formula, unless it is wanted ``raw``.
+    """Return a value as a CSV field that no spreadsheet runs as a formula; unchanged if ``raw``.
 
     >>> field("=1+1"), field("-1.5"), field("=1+1", raw=True), field(" \\uff1d1+1") == "' \\uff1d1+1"
     ("'=1+1", '-1.5', '=1+1', True)
@@ -146,26 +145,26 @@ def field(value: Any, raw: bool = False) -> Any:
 
 
 def _is_formula(text: str) -> bool:
-    """Tell whether a spreadsheet may run a text: spaces, ends of lines and what is not seen do not hide its sign."""
+    """Tell whether a spreadsheet may run a text, ignoring leading spaces, line ends and invisible characters."""
     if text.startswith(FORMULA[4:]):
         return True
     if text.isascii() and text[:1].isalnum():
         return False
-    first = next((at for at, sign in enumerate(text) if not sign.isspace() and sign not in UNSEEN), len(text))
+    first = next((at for at, sign in enumerate(text) if not sign.isspace() and sign not in INVISIBLE), len(text))
     seen = text[first:]
-    # Full-width and small signs are signs too.
+    # Full-width and small signs count as well.
     return unicodedata.normalize("NFKC", seen[:1]).startswith(FORMULA[:4]) and not SIGNED.fullmatch(seen.rstrip())
 
 
 class Lines:
-    """Where `csv` writes: it quotes a carriage return only if its own lines end in one, which is taken off here."""
+    """The target of `csv`, which quotes carriage returns only if its lines end in CRLF; the CR is removed here."""
 
     def __init__(self, write: Callable[[str], object]) -> None:
-        """Hand every line to ``write``."""
+        """Pass every line to ``write``."""
         self._write = write
 
     def write(self, line: str) -> None:
-        """Take a line of `csv`."""
+        """Write a line of `csv`."""
         self._write(line.removesuffix("\r\n") + "\n")
 
 
@@ -209,7 +208,7 @@ def render(
     width: int | None = None,
     raw: bool = False,
 ) -> str | bytes:
-    """Return ``rows`` in ``form``; only the given columns, in their order; ``raw`` csv holds every text as it came.
+    """Return ``rows`` in ``form``; only the given columns in their order; ``raw`` keeps formulas in csv.
 
     >>> print(render(["kernel", "us"], [{"kernel": "k<1>", "us": 2.5}], "csv"), end="")
     kernel,us

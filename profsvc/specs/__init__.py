@@ -1,58 +1,36 @@
 """The domain as data: loads the tables under ``profsvc/data`` into frozen dataclasses.
 
-===============  ==================================================================
-``files``        opens the tables; says which file and row is wrong
-``vocabulary``   counters.csv, labels.csv, sections.csv, units.csv
-``expression``   the little language of metrics.csv
-``mapping``      metrics.csv: a tool's metrics -> our counters
-``derive``       evaluates metrics.csv over the launches of a file
-``breakdown``    breakdown.csv: what an opened launch shows of its counters
-``categories``   categories.csv: the ten categories of the throughput model, with advice
-``collecting``   metrics.csv and labels.csv -> the option of a tool that collects a counter
-``hardware``     devices.toml
-``computed``     columns.toml: how columns of the views are computed
-``components``   components.csv, instruction_units.csv: the units of a device that draw power
-``power_units``  power_units.csv: the units that are fitted to the power of a device
-``literature``   references.toml
-``plausible``    ranges.csv: what each quantity can be
-``patterns``     patterns.csv: what keeps a parallel program from its least time
-``reproduced``   reproduced.csv: published figures that the formulas were held against
-``terms``        terms.csv: what words in rows of the views mean
-``guidance``     criteria.toml: the nine criteria, the units and their hints
-``questions``    queries.toml: example queries over the views of the store
-``timing``       timing.toml: parameters, instruction costs and benchmarks of the timing model
-``model_inputs`` models.csv, model_inputs.csv: the performance models and what they take of a launch
-``changes``      changes.toml: the smallest change of a quantity that matters
-===============  ==================================================================
+There is one module per table; ``table_files`` opens them and names the file and row of an error. ``metrics`` holds the
+counters, the labels and units of tools, and the expressions that derive counters from a tool's metrics.
 """
 
-from profsvc.specs.breakdown import Shown, breakdown
+from profsvc.specs.antipatterns import Pattern, patterns
 from profsvc.specs.categories import Category, categories
 from profsvc.specs.changes import SmallestChange, changes, smallest_change
-from profsvc.specs.collecting import how_to_collect, how_to_measure
 from profsvc.specs.components import Component, components, instruction_units
-from profsvc.specs.computed import Computed, computed
-from profsvc.specs.derive import derive_counters
-from profsvc.specs.expression import Expression, parse
-from profsvc.specs.guidance import criteria, figures
+from profsvc.specs.computed import ComputedNumber, computed
+from profsvc.specs.criteria import criteria, figures
 from profsvc.specs.hardware import Device, device, devices
-from profsvc.specs.literature import Reference, references
-from profsvc.specs.mapping import metrics
+from profsvc.specs.metrics.breakdown import ShownCounter, breakdown
+from profsvc.specs.metrics.collection import how_to_collect, how_to_measure
+from profsvc.specs.metrics.derive import derive_counters
+from profsvc.specs.metrics.expression import Expression, parse
+from profsvc.specs.metrics.mapping import metrics
+from profsvc.specs.metrics.vocabulary import Counter, Unit, counters, labels, metric_of, units
 from profsvc.specs.model_inputs import ORIGINS, Model, ModelInput, model_inputs, models
-from profsvc.specs.patterns import Pattern, patterns
-from profsvc.specs.plausible import Plausible, range_of, ranges
+from profsvc.specs.plausibility import PlausibleRange, range_of, ranges
 from profsvc.specs.power_units import PowerUnit, power_units
 from profsvc.specs.questions import Question, question, questions
+from profsvc.specs.references import Reference, references
 from profsvc.specs.reproduced import Figure, reproduced
 from profsvc.specs.terms import term, terms
 from profsvc.specs.timing import MemoryParameters, memory_parameters, memory_table, timing
-from profsvc.specs.vocabulary import Counter, Unit, counters, labels, metric_of, units
 
 __all__ = [
     "ORIGINS",
     "Category",
     "Component",
-    "Computed",
+    "ComputedNumber",
     "Counter",
     "Device",
     "Expression",
@@ -61,11 +39,11 @@ __all__ = [
     "Model",
     "ModelInput",
     "Pattern",
-    "Plausible",
+    "PlausibleRange",
     "PowerUnit",
     "Question",
     "Reference",
-    "Shown",
+    "ShownCounter",
     "SmallestChange",
     "Unit",
     "breakdown",

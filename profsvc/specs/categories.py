@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
 
-from profsvc.specs.files import rows_of
-from profsvc.specs.literature import references
+from profsvc.specs.references import references
+from profsvc.specs.table_files import rows_of
 
 FILE = "categories.csv"
 NUMBERS = tuple(range(1, 11))
@@ -29,7 +29,7 @@ def read_categories(text: str | None = None) -> dict[int, Category]:
     for row in rows_of(FILE, ("category", "merit", "verdict", "advice", "source"), text):
         number = int(row.one_of("category", [str(n) for n in NUMBERS]))
         if number in known:
-            raise row.wrong(f"category {number} is there twice")
+            raise row.wrong(f"category {number} occurs twice")
         merit = int(row.one_of("merit", [str(n) for n in NUMBERS]))
         if not (row["verdict"] and row["advice"]):
             raise row.wrong(f"category {number} needs a verdict and an advice")
@@ -50,6 +50,6 @@ def categories() -> Mapping[int, Category]:
     The print repeats the verdict of category 6 for 7, whose bandwidth suffices; repaired here.
 
     >>> categories()[10].merit, categories()[5].advice
-    (1, 'More warps help for certain; until then a lower core frequency costs little.')
+    (1, 'More warps certainly help. Until then a lower core frequency costs little.')
     """
     return MappingProxyType(_categories())

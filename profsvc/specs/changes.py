@@ -1,4 +1,4 @@
-"""The smallest change of each quantity that is worth a word."""
+"""Reporting threshold of each quantity."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from functools import cache
 from types import MappingProxyType
 
 from profsvc.errors import DomainError, NotFoundError
-from profsvc.specs.files import tables_of
+from profsvc.specs.table_files import tables_of
 
 FILE = "changes.toml"
 KEYS = ("unit", "relative", "absolute", "worse", "reason")

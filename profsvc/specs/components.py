@@ -1,4 +1,4 @@
-"""What draws power on a device: its units with their MaxPower, and the units that each instruction touches."""
+"""Power consumers of a device: its units with their MaxPower, and the units that each instruction uses."""
 
 import math
 from collections.abc import Mapping
@@ -7,11 +7,11 @@ from functools import cache
 from types import MappingProxyType
 
 from profsvc.errors import NotFoundError
-from profsvc.formulas.flags import FORMS, check_form
-from profsvc.specs.files import rows_of
+from profsvc.formulas.numerics.flags import FORMS, check_form
 from profsvc.specs.hardware import device as device_of
 from profsvc.specs.hardware import devices
-from profsvc.specs.literature import references
+from profsvc.specs.references import references
+from profsvc.specs.table_files import rows_of
 
 COMPONENTS = "components.csv"
 INSTRUCTIONS = "instruction_units.csv"
@@ -21,7 +21,7 @@ RESPONSES = ("linear", "special", "constant")
 
 @dataclass(frozen=True)
 class Component:
-    """A unit that draws power: once an SM or once a board, by its access rate, a curve of it, or always."""
+    """A unit that consumes power: one per SM or per board, by its access rate, a curve of it, or constantly."""
 
     device: str
     name: str
@@ -54,7 +54,7 @@ def read_components(text: str | None = None) -> dict[str, tuple[Component, ...]]
         if row["device"] not in devices():
             raise row.wrong(f"no device {row['device']!r} in devices.toml")
         if not name or name in own:
-            raise row.wrong(f"{name!r} of {row['device']!r} is there twice" if name else "a component needs a name")
+            raise row.wrong(f"{name!r} of {row['device']!r} occurs twice" if name else "a component needs a name")
         power = row.number("max_power_w")
         if not (math.isfinite(power) and power >= 0):
             raise row.wrong(f"max_power_w must be a number of watts, not negative, but is {row['max_power_w']!r}")
@@ -72,7 +72,7 @@ def _components() -> dict[str, tuple[Component, ...]]:
 
 
 def components(device: str) -> tuple[Component, ...]:
-    """Return the units of a device by its product name or key; raise `NotFoundError` where none are published.
+    """Return the units of a device by its product name or key; raise `NotFoundError` if none was published.
 
     >>> [(c.name, c.max_power_w) for c in components("GTX280") if not c.per_sm]
     [('Global', 52.0), ('Local', 52.0)]

@@ -1,14 +1,14 @@
-"""Files that only the tool that wrote them reads: how they are told, and what makes one of them that is read."""
+"""Files that only their own tool can read: how to recognize them, and the command that converts them."""
 
 from functools import cache
 from typing import NamedTuple
 
-from profsvc.specs.files import rows_of
+from profsvc.specs.table_files import rows_of
 
 FILE = "foreign_files.csv"
 
 
-class Foreign(NamedTuple):
+class ForeignFile(NamedTuple):
     """A kind of file: how its name ends, the bytes that it begins with where they are known, what it is, what to do."""
 
     ending: str
@@ -18,11 +18,11 @@ class Foreign(NamedTuple):
 
 
 @cache
-def foreign_files() -> tuple[Foreign, ...]:
+def foreign_files() -> tuple[ForeignFile, ...]:
     """Return all kinds of files that are known and not read.
 
     >>> next(kind.what for kind in foreign_files() if kind.ending == ".ncu-rep")
-    'a report of Nsight Compute'
+    'a Nsight Compute report'
     """
     rows = rows_of(FILE, ("ending", "begins", "is", "do"))
-    return tuple(Foreign(row["ending"], bytes.fromhex(row["begins"]), row["is"], row["do"]) for row in rows)
+    return tuple(ForeignFile(row["ending"], bytes.fromhex(row["begins"]), row["is"], row["do"]) for row in rows)

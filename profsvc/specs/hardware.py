@@ -10,14 +10,14 @@ from types import MappingProxyType
 from typing import Any
 
 from profsvc.errors import DomainError, NotFoundError
-from profsvc.specs.files import capability, tables_of
+from profsvc.specs.table_files import capability, tables_of
 
 FILE = "devices.toml"
 
 
 @dataclass(frozen=True)
 class Device:
-    """A product. Lanes are thread instructions a cycle, a multiply-add counting once; None is not known."""
+    """A product. Lanes are thread instructions a cycle, a multiply-add counting once; None means unknown."""
 
     key: str
     name: str

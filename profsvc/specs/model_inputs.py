@@ -7,13 +7,13 @@ from functools import cache
 from types import MappingProxyType
 
 from profsvc.errors import DomainError
-from profsvc.specs.expression import Alternative, Expression, parse
-from profsvc.specs.files import Row, rows_of
-from profsvc.specs.guidance import criteria
+from profsvc.specs.criteria import criteria
 from profsvc.specs.hardware import Device
-from profsvc.specs.literature import references
+from profsvc.specs.metrics.expression import Alternative, Expression, parse
+from profsvc.specs.metrics.vocabulary import counters
+from profsvc.specs.references import references
+from profsvc.specs.table_files import Row, rows_of
 from profsvc.specs.timing import MemoryParameters
-from profsvc.specs.vocabulary import counters
 
 FILE = "model_inputs.csv"
 # ``machine`` is what the model of benefits takes of a device.
@@ -81,7 +81,7 @@ def _input(row: Row, before: Mapping[str, ModelInput]) -> ModelInput:
     except DomainError as error:
         raise row.wrong(str(error)) from None
     if stray := sorted(expression.names - _known(before)):
-        raise row.wrong(f"{name!r} uses {stray}, which are no counters, figures of a device or inputs above it")
+        raise row.wrong(f"{name!r} uses {stray}, which are not counters, device properties or inputs above it")
     made = ModelInput(name, row["unit"], expression, models, row["meaning"], row["source"])
     if ASSUMED in made.origins and not row["source"]:
         raise row.wrong(f"{name!r} may be assumed and needs a source")

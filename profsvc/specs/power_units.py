@@ -3,15 +3,15 @@
 from dataclasses import dataclass
 from functools import cache
 
-from profsvc.specs.files import rows_of
-from profsvc.specs.vocabulary import counters
+from profsvc.specs.metrics.vocabulary import counters
+from profsvc.specs.table_files import rows_of
 
 FILE = "power_units.csv"
 
 
 @dataclass(frozen=True)
 class PowerUnit:
-    """A unit that draws power by its rate; without a counter the rate is 1, which is what always draws."""
+    """A unit that consumes power in proportion to its rate; without a counter the rate is always 1."""
 
     name: str
     counter: str | None

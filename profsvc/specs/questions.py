@@ -7,7 +7,7 @@ from functools import cache
 from types import MappingProxyType
 
 from profsvc.errors import DomainError, NotFoundError, UsageError
-from profsvc.specs.files import tables_of
+from profsvc.specs.table_files import tables_of
 
 FILE = "queries.toml"
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-from profsvc.specs.files import rows_of
-from profsvc.specs.literature import references
+from profsvc.specs.references import references
+from profsvc.specs.table_files import rows_of
 
 FILE = "reproduced.csv"
 COLUMNS = (

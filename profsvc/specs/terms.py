@@ -1,13 +1,13 @@
-"""Words that stand in rows of the views and are no counter, criterion or input: flags, quantities, kinds."""
+"""Words in rows of the views other than counters, criteria and inputs: flags, quantities, kinds."""
 
 from collections.abc import Mapping
 from functools import cache
 from types import MappingProxyType
 
-from profsvc.specs.files import rows_of
+from profsvc.specs.table_files import rows_of
 
 FILE = "terms.csv"
-REST = "*"
+WILDCARD = "*"
 
 
 def read_terms(text: str | None = None) -> dict[str, dict[str, str]]:
@@ -32,9 +32,9 @@ def term(name: str) -> Mapping[str, str]:
     """Return what a word means, by what it is one of; nothing for an unknown one.
 
     >>> term("hot_spot"), term("per_joule_on_16_sms"), term("luck")
-    ({'quantity of power': 'the highest temperature on the die'}, {'quantity of power': 'work a joule does on this \
-number of SMs'}, {})
+    ({'quantity of power': 'highest temperature on the die'}, {'quantity of power': 'work per joule on this number \
+of SMs'}, {})
     """
     known = terms()
-    begun = [one for one in known if one.endswith(REST) and len(one) <= len(name) and name.startswith(one[:-1])]
-    return known.get(name) or (known[max(begun, key=len)] if begun and not name.endswith(REST) else {})
+    begun = [one for one in known if one.endswith(WILDCARD) and len(one) <= len(name) and name.startswith(one[:-1])]
+    return known.get(name) or (known[max(begun, key=len)] if begun and not name.endswith(WILDCARD) else {})

@@ -8,9 +8,9 @@ from types import MappingProxyType
 from typing import Any
 
 from profsvc.errors import DomainError, NotFoundError
-from profsvc.specs.files import text_of
 from profsvc.specs.hardware import devices
-from profsvc.specs.literature import references
+from profsvc.specs.references import references
+from profsvc.specs.table_files import text_of
 
 FILE = "timing.toml"
 # Source of what was measured for this table and is printed nowhere.
@@ -52,7 +52,7 @@ KEYS: Mapping[str, tuple[set[str], set[str]]] = {
     ),
     "peak": ({"device", "printed_flop_per_s", "flop_per_lane"}, set()),
 }
-WORDS = {"name", "symbol", "meaning", "unit", "obtained_from", "device", "printed", "source", "input_size"}
+TEXT_KEYS = {"name", "symbol", "meaning", "unit", "obtained_from", "device", "printed", "source", "input_size"}
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ def _check_entry(kind: str, entry: Table) -> None:
         raise DomainError(f"{where}: no reference {reference!r}")
     if "device" in entry and entry["device"] not in devices():
         raise DomainError(f"{where}: no such device in devices.toml")
-    for key in set(entry) - WORDS:
+    for key in set(entry) - TEXT_KEYS:
         if isinstance(entry[key], bool) or not isinstance(entry[key], int | float) or entry[key] < 0:
             raise DomainError(f"{where}: {key} must be a number of 0 or more but is {entry[key]!r}")
 
@@ -134,4 +134,4 @@ def memory_table(device: str | None) -> dict[str, float]:
     (450, {}, {})
     """
     entry = next((entry for entry in timing()["memory"] if entry["device"] == device), {})
-    return {name: value for name, value in entry.items() if name not in WORDS}
+    return {name: value for name, value in entry.items() if name not in TEXT_KEYS}

@@ -1,18 +1,32 @@
 """The store: the only place with SQL.
 
-``open_store`` gives the engine that every function here takes. Files go in with ``write_upload``, results with
-``save_results``; questions are answered by the functions of `profsvc.store.read` and, for a user's own
-SQL, ``query`` and ``export``.
+``open_store`` returns the engine that every function here takes. ``write_upload`` stores files and ``save_results``
+stores results. Queries are the functions of `profsvc.store.query` and, for SQL of users, ``query`` and ``export``.
 """
 
-from profsvc.store import twins
-from profsvc.store.arrival import Arrival, arriving, write_out
-from profsvc.store.belonging import RunInfo, Stored, UploadInfo, describe_run, find_upload, read_at
-from profsvc.store.big import count, kernels_by_time, launch_numbers, longest_launches, select_of, transfers_by_kind
-from profsvc.store.board_power import power_of_board
-from profsvc.store.compared import clocks_of_run, kernels_of_run
-from profsvc.store.deleted import (
+from profsvc.store.connection.postgres import retry
+from profsvc.store.connection.timestamps import parse_time
+from profsvc.store.connection.transactions import keep_connections, snapshot
+from profsvc.store.connection.urls import address
+from profsvc.store.ingest import shared_launches
+from profsvc.store.ingest.blob_store import (
+    BlobStore,
+    blob_store_of,
+    open_blob,
+    spool_folder,
+    storing_blob,
+    unpack_folder,
+)
+from profsvc.store.ingest.incoming_file import IncomingFile, open_incoming, write_chunk
+from profsvc.store.ingest.refusals import save_refusal
+from profsvc.store.ingest.runs import RunInfo, StoredUpload, UploadInfo, describe_run, find_upload, parse_measured_at
+from profsvc.store.ingest.upload import write_upload
+from profsvc.store.maintenance.backup import Backup, backup
+from profsvc.store.maintenance.checks import Check, require_writable, run_checks
+from profsvc.store.maintenance.cleanup import UnneededFiles, discard_blob, remove_unneeded, unneeded_files, vacuum
+from profsvc.store.maintenance.deletion import (
     aged_runs,
+    content_summary,
     delete_run,
     delete_upload,
     deleted_upload,
@@ -21,85 +35,14 @@ from profsvc.store.deleted import (
     rereading,
     restoring,
 )
-from profsvc.store.deliveries import Delivered, keep_delivery
-from profsvc.store.engine import address, on_kept_connections, one_state
-from profsvc.store.finished import OF_POWER, changes_of, unfinished
-from profsvc.store.health import Check, examine, must_be_writable
-from profsvc.store.history import (
-    criterion_of_kernel,
-    durations_of_kernel,
-    kernels_alike,
-    kernels_named,
-    no_kernel,
-    potential_of_kernel,
-    powers_of_load,
-    recent_kernels,
-)
-from profsvc.store.kept import Files, files_of, keeping, kept_bytes, room_of, spool_of
-from profsvc.store.kernel_metrics import kernel_metrics, kernel_shapes, kernel_times
-from profsvc.store.kernel_power import mean_counters, powers_of_loads
-from profsvc.store.launch_list import LAUNCH_ORDERS, list_launches
-from profsvc.store.lists import (
-    FILTERS,
-    JSON_COLUMNS,
-    MOST_ROWS,
-    Condition,
-    Page,
-    key_of,
-    kinds_of,
-    list_view,
-    statement_of,
-    with_objects,
-)
-from profsvc.store.load import write_upload
-from profsvc.store.memory_traces import StoredTrace, save_trace, traces_of_run
-from profsvc.store.migrate import current, head, is_current, state, upgrade
-from profsvc.store.nights import (
-    BY_PEOPLE,
-    Move,
-    Night,
-    delete_report,
-    findings_of_series,
-    held_by_report,
-    keep_night,
-    known_findings,
-    later_report,
-    note_refusal,
-    report_before,
-    series_of_finding,
-    set_finding,
-    states_of,
-    states_said,
-)
+from profsvc.store.maintenance.migrations import is_current, latest_revision, schema_revision, schema_state, upgrade
 from profsvc.store.opening import connect, create_reader, is_server, is_server_of, open_store
-from profsvc.store.power import (
-    Readings,
-    last_samples,
-    launch_times,
-    marks_of_run,
-    save_power,
-    sensor_readings,
-    sensors_of_run,
-)
-from profsvc.store.prediction_shapes import BOUND, PART, PARTS
-from profsvc.store.predictions import (
-    MOST_PREDICTIONS,
-    UNCHANGED,
-    criteria_of_kernels,
-    foretold,
-    save_predictions,
-    scored_predictions,
-    sources_of_predictions,
-    traits_of_kernels,
-    work_of_kernels,
-)
-from profsvc.store.read import (
+from profsvc.store.query.frames import (
     characterizations,
     counters,
     criteria,
     device_attributes,
     find_run,
-    has_size,
     launches,
     metrics,
     models,
@@ -108,78 +51,162 @@ from profsvc.store.read import (
     runs,
     select,
     sensors,
+    size_is_stored,
     table,
     upload,
     uploads,
 )
-from profsvc.store.results import describe_device, save_results
-from profsvc.store.run_list import COUNTED, ORDERS, RunFilter, RunPage, list_runs
-from profsvc.store.sandbox import Answer, export, query
-from profsvc.store.sandbox_rules import Rows, names_in
-from profsvc.store.schedules import (
-    ASKED,
+from profsvc.store.query.kernel_history import (
+    criterion_of_kernel,
+    durations_of_kernel,
+    kernel_not_found,
+    kernels_named,
+    kernels_with_same_short_name,
+    potential_of_kernel,
+    powers_of_load,
+    recent_kernels,
+)
+from profsvc.store.query.kernel_means import kernel_metrics, kernel_shapes, kernel_times
+from profsvc.store.query.kernel_power import mean_counters, powers_of_loads
+from profsvc.store.query.largest import (
+    count,
+    kernels_by_time,
+    launch_numbers,
+    launch_rows,
+    longest_launches,
+    transfers_by_kind,
+)
+from profsvc.store.query.launch_list import LAUNCH_ORDERS, list_launches
+from profsvc.store.query.measured_launches import measured_launches, time_without_metrics
+from profsvc.store.query.nightly_series import (
+    BINARY_TAG,
+    nightly_runs,
+    predictions_of_runs,
+    projects,
+    refusals_between,
+    series_of_runs,
+    uploads_between,
+)
+from profsvc.store.query.run_comparison import clocks_of_run, kernels_of_run
+from profsvc.store.query.run_list import MAX_COUNTED_RUNS, RUN_ORDERS, RunFilter, RunPage, list_runs
+from profsvc.store.query.timelines import timeline
+from profsvc.store.query.view_pages import (
+    FILTERS,
+    JSON_COLUMNS,
+    MAX_ROWS,
+    Condition,
+    Page,
+    column_kinds_of,
+    key_column,
+    list_view,
+    parse_json_columns,
+    select_statement,
+)
+from profsvc.store.query.wide_metrics import wide_values
+from profsvc.store.results.board_power import earlier_power_of_board
+from profsvc.store.results.findings import (
+    MANUAL_STATES,
+    StateChange,
+    findings_of_series,
+    known_findings,
+    series_of_finding,
+    set_finding,
+    state_history,
+    stored_states,
+)
+from profsvc.store.results.finished_parts import POWER_PART, change_count, unfinished
+from profsvc.store.results.memory_traces import StoredTrace, save_trace, traces_of_run
+from profsvc.store.results.power import (
+    Readings,
+    last_samples,
+    launch_times,
+    marks_of_run,
+    save_power,
+    sensor_readings,
+    sensors_of_run,
+)
+from profsvc.store.results.predictions import (
+    MAX_PREDICTIONS,
+    UNCHANGED_REASONS,
+    criteria_of_kernels,
+    kernel_properties,
+    kernel_work,
+    predicted_speedups,
+    prediction_sources,
+    save_predictions,
+    scored_predictions,
+)
+from profsvc.store.results.reports import (
+    Delivery,
+    NightlyRecord,
+    delete_report,
+    later_report,
+    report_before,
+    report_contents,
+    save_delivery,
+    save_report,
+)
+from profsvc.store.results.writer import describe_device, save_results
+from profsvc.store.sandbox.rules import Rows, parameter_names
+from profsvc.store.sandbox.user_query import Answer, export, query
+from profsvc.store.schema.catalog import VIEWS, column_kinds, quote_literal
+from profsvc.store.schema.predictions import PARTIAL_KINDS, PARTIAL_REASON, SCORED_AS_BOUND
+from profsvc.store.schema.view_definition import FLAGS
+from profsvc.store.service.schedules import (
+    MANUAL_PREFIX,
     Slot,
     add_schedule,
     enable_schedule,
     end_slot,
     list_schedules,
-    note_deliveries,
-    note_next,
-    put_off_slot,
-    read_time,
+    postpone_slot,
     remove_schedule,
     renew_slot,
+    save_next_time,
+    save_slot_deliveries,
     take_over_slot,
     take_slot,
 )
-from profsvc.store.series import (
-    BINARY,
-    figures_of_runs,
-    predictions_of_runs,
-    projects,
-    refusals_between,
-    runs_of_nights,
-    uploads_between,
+from profsvc.store.service.tokens import (
+    FULL_ACCESS,
+    SCOPES,
+    Grant,
+    create_token,
+    find_grant,
+    list_tokens,
+    requires_token,
+    revoke_token,
 )
-from profsvc.store.server import repeated
-from profsvc.store.shapes import FLAGS
-from profsvc.store.timelines import timeline
-from profsvc.store.tokens import EVERYTHING, SCOPES, Grant, create_token, grant_of, is_closed, list_tokens, revoke_token
-from profsvc.store.traces import measured_launches, time_without
-from profsvc.store.upkeep import Backup, Waste, backup, forget, holding, sweep, vacuum, waste
-from profsvc.store.views import VIEWS, column_kinds, quoted
-from profsvc.store.wide import wide_values
 
 __all__ = [
-    "ASKED",
-    "BINARY",
-    "BOUND",
-    "BY_PEOPLE",
-    "COUNTED",
-    "EVERYTHING",
+    "BINARY_TAG",
     "FILTERS",
     "FLAGS",
+    "FULL_ACCESS",
     "JSON_COLUMNS",
     "LAUNCH_ORDERS",
-    "MOST_PREDICTIONS",
-    "MOST_ROWS",
-    "OF_POWER",
-    "ORDERS",
-    "PART",
-    "PARTS",
+    "MANUAL_PREFIX",
+    "MANUAL_STATES",
+    "MAX_COUNTED_RUNS",
+    "MAX_PREDICTIONS",
+    "MAX_ROWS",
+    "PARTIAL_KINDS",
+    "PARTIAL_REASON",
+    "POWER_PART",
+    "RUN_ORDERS",
     "SCOPES",
-    "UNCHANGED",
+    "SCORED_AS_BOUND",
+    "UNCHANGED_REASONS",
     "VIEWS",
     "Answer",
-    "Arrival",
     "Backup",
+    "BlobStore",
     "Check",
     "Condition",
-    "Delivered",
-    "Files",
+    "Delivery",
     "Grant",
-    "Move",
-    "Night",
+    "IncomingFile",
+    "NightlyRecord",
     "Page",
     "Readings",
     "Rows",
@@ -187,20 +214,23 @@ __all__ = [
     "RunInfo",
     "RunPage",
     "Slot",
-    "Stored",
+    "StateChange",
     "StoredTrace",
+    "StoredUpload",
+    "UnneededFiles",
     "UploadInfo",
-    "Waste",
     "add_schedule",
     "address",
     "aged_runs",
-    "arriving",
     "backup",
-    "changes_of",
+    "blob_store_of",
+    "change_count",
     "characterizations",
     "clocks_of_run",
     "column_kinds",
+    "column_kinds_of",
     "connect",
+    "content_summary",
     "count",
     "counters",
     "create_reader",
@@ -208,7 +238,6 @@ __all__ = [
     "criteria",
     "criteria_of_kernels",
     "criterion_of_kernel",
-    "current",
     "delete_report",
     "delete_run",
     "delete_upload",
@@ -217,44 +246,37 @@ __all__ = [
     "describe_device",
     "describe_run",
     "device_attributes",
+    "discard_blob",
     "durations_of_kernel",
+    "earlier_power_of_board",
     "enable_schedule",
     "end_slot",
-    "examine",
     "export",
-    "figures_of_runs",
-    "files_of",
+    "find_grant",
     "find_run",
     "find_upload",
     "findings_of_series",
-    "foretold",
-    "forget",
-    "grant_of",
-    "has_size",
-    "head",
-    "held_by_report",
-    "holding",
-    "is_closed",
     "is_current",
     "is_server",
     "is_server_of",
-    "keep_delivery",
-    "keep_night",
-    "keeping",
-    "kept_bytes",
+    "keep_connections",
     "kernel_metrics",
+    "kernel_not_found",
+    "kernel_properties",
     "kernel_shapes",
     "kernel_times",
-    "kernels_alike",
+    "kernel_work",
     "kernels_by_time",
     "kernels_named",
     "kernels_of_run",
-    "key_of",
-    "kinds_of",
+    "kernels_with_same_short_name",
+    "key_column",
     "known_findings",
     "last_samples",
     "later_report",
+    "latest_revision",
     "launch_numbers",
+    "launch_rows",
     "launch_times",
     "launches",
     "list_launches",
@@ -268,79 +290,85 @@ __all__ = [
     "measured_launches",
     "metrics",
     "models",
-    "must_be_writable",
-    "names_in",
-    "no_kernel",
-    "note_deliveries",
-    "note_next",
-    "note_refusal",
-    "on_kept_connections",
-    "one_state",
+    "nightly_runs",
+    "open_blob",
+    "open_incoming",
     "open_store",
+    "parameter_names",
+    "parse_json_columns",
+    "parse_measured_at",
+    "parse_time",
+    "postpone_slot",
     "potential",
     "potential_of_kernel",
-    "power_of_board",
     "powers_of_load",
     "powers_of_loads",
+    "predicted_speedups",
+    "prediction_sources",
     "predictions_of_runs",
     "projects",
-    "put_off_slot",
     "query",
-    "quoted",
+    "quote_literal",
     "read_age",
-    "read_at",
-    "read_time",
     "recent_kernels",
     "refusals_between",
     "remove_schedule",
+    "remove_unneeded",
     "renew_slot",
-    "repeated",
     "report_before",
+    "report_contents",
+    "require_writable",
+    "requires_token",
     "rereading",
     "restoring",
+    "retry",
     "revoke_token",
-    "room_of",
     "rules",
+    "run_checks",
     "runs",
-    "runs_of_nights",
+    "save_delivery",
+    "save_next_time",
     "save_power",
     "save_predictions",
+    "save_refusal",
+    "save_report",
     "save_results",
+    "save_slot_deliveries",
     "save_trace",
+    "schema_revision",
+    "schema_state",
     "scored_predictions",
     "select",
-    "select_of",
+    "select_statement",
     "sensor_readings",
     "sensors",
     "sensors_of_run",
     "series_of_finding",
+    "series_of_runs",
     "set_finding",
-    "sources_of_predictions",
-    "spool_of",
-    "state",
-    "statement_of",
-    "states_of",
-    "states_said",
-    "sweep",
+    "shared_launches",
+    "size_is_stored",
+    "snapshot",
+    "spool_folder",
+    "state_history",
+    "stored_states",
+    "storing_blob",
     "table",
     "take_over_slot",
     "take_slot",
-    "time_without",
+    "time_without_metrics",
     "timeline",
     "traces_of_run",
-    "traits_of_kernels",
     "transfers_by_kind",
-    "twins",
     "unfinished",
+    "unneeded_files",
+    "unpack_folder",
     "upgrade",
     "upload",
     "uploads",
     "uploads_between",
     "vacuum",
-    "waste",
     "wide_values",
-    "with_objects",
-    "work_of_kernels",
-    "write_out",
+    "write_chunk",
     "write_upload",
 ]

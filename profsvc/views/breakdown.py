@@ -1,4 +1,4 @@
-"""What a launch spent its time on, out of its counters: speed of light, stalls, memory, pipes, occupancy."""
+"""The counters of a launch by section: speed of light, stall reasons, memory, pipes, occupancy."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -9,9 +9,9 @@ if TYPE_CHECKING:
 
 
 def breakdown(engine: "Engine", launch_id: int | None) -> dict[str, list[dict[str, Any]]]:
-    """Return the sections of `specs.breakdown` with the values of a launch; what its export lacks is left out.
+    """Return the sections of `specs.breakdown` with the values of a launch, without those missing in its export.
 
-    A kernel that is known by means has no launch, and nothing is shown of it.
+    A kernel with averages only has no launch, so its sections are empty.
     """
     stored = [] if launch_id is None else store.select(engine, "v1_counter_values", launch_id=launch_id)
     known = {row["counter"]: row["value"] for row in stored if row["value"] is not None}

@@ -1,4 +1,4 @@
-"""Two runs beside each other: kernels that are the same, what became of them, and what was foretold."""
+"""Two runs side by side: matched kernels, achieved and predicted speedups."""
 
 import math
 import sys
@@ -6,11 +6,12 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from profsvc import store
-from profsvc.analysis.matching import match_kernels
-from profsvc.analysis.outcomes import outcomes
+from profsvc.analysis.changes.kernel_matching import match_kernels
+from profsvc.analysis.changes.outcomes import kernel_outcomes
 from profsvc.errors import UsageError
 from profsvc.reports.kernel_names import labels
-from profsvc.views import compare_power, texts
+from profsvc.views import compare_power
+from profsvc.views.catalog import titles_and_hints
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -20,32 +21,31 @@ KERNELS = (
     "mean_after_us", "speedup", "predicted", "estimate", "bound_before", "bound_after", "outcome", "achieved_share",
 )  # fmt: skip
 CRITERIA = ("kernel_before", "kernel_after", "criterion", "before", "after", "change")
-# Clocks further apart than this make another time by themselves.
+# Larger relative differences of clocks affect the times.
 SAME_CLOCK = 0.02
-# What --fail-on takes beside the criteria: the greatest relative increase that passes.
+# Names of --fail-on that are not criteria: their limit is a relative increase.
 POWERS = ("power", "energy")
 RELATIVE = ("duration", *POWERS)
 
 
-@store.one_state
+@store.snapshot
 def compare(
     engine: "Engine", before: str | int, after: str | int, mapped: Mapping[str, str] | None = None
 ) -> dict[str, Any]:
-    """Compare two runs: a row a kernel that both have, its criteria, and what only one of them has.
+    """Compare two runs: one row per common kernel, its criteria, and the unmatched kernels.
 
-    ``speedup`` is the mean time before over the mean time after; beside it what was foretold for the run before, by
-    this program (``predicted``; a bound where ``predicted_flags`` say so) and by the tool's own rules (``estimate``).
-    ``outcome`` is regression, no change or faster; ``achieved_share`` that of the time which was to be saved: 0 where
-    nothing changed, negative for a regression, None where nothing was foretold.
-    ``mapped`` says which kernel became which.
-    ``power`` has a row a window that both have a log of power of.
+    ``speedup`` is the mean time before / the mean time after. ``predicted`` is the potential of the earlier run (a
+    bound if ``predicted_flags`` say so), ``estimate`` the estimate of Nsight rules. ``outcome`` is regression, no
+    change or faster. ``achieved_share`` is the share of the predicted saving: 0 without a change, negative for a
+    regression, None without a prediction. ``mapped`` has renamed kernels (old name -> new name). ``power`` has one row
+    per common window.
     """
     ids = [store.find_run(engine, name) for name in (before, after)]
     runs = [store.select(engine, "v1_runs", run_id=run_id)[0] for run_id in ids]
     olds, news = (store.kernels_of_run(engine, run_id) for run_id in ids)
     matches = match_kernels(list(olds), list(news), mapped)
     named = labels(olds), labels(news)
-    kernels, criteria, words = [], [], texts()
+    kernels, criteria, words = [], [], titles_and_hints()
     for match in matches:
         old, new = olds[match.before], news[match.after]
         pair = {"kernel_before": named[0][match.before], "kernel_after": named[1][match.after]}
@@ -93,12 +93,12 @@ def _with_outcomes(kernels: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]
         [None if row[name] is None else 1e3 * row[name] for row in kernels]
         for name in ("mean_before_us", "mean_after_us")
     )
-    came = outcomes(before, after, [row["predicted"] for row in kernels])
+    came = kernel_outcomes(before, after, [row["predicted"] for row in kernels])
     return [{**row, "outcome": one.word, "achieved_share": one.share} for row, one in zip(kernels, came, strict=True)]
 
 
 def _criteria(old: Mapping[str, float], new: Mapping[str, float]) -> list[dict[str, Any]]:
-    """The criteria of a kernel before and after, the largest change first; those that both have."""
+    """Return the common criteria of a kernel before and after, largest change first."""
     rows = [
         {"criterion": name, "before": old[name], "after": new[name], "change": new[name] - old[name]}
         for name in old
@@ -132,26 +132,26 @@ def _geometric_mean(speedups: Sequence[float | None]) -> float | None:
 
 
 def _warnings(engine: "Engine", runs: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Say what else than the kernels differs between two runs."""
+    """Return warnings about differences of two runs other than the kernels."""
     said = []
     if runs[0]["run_id"] == runs[1]["run_id"]:
-        said.append("both names are the same run")
+        said.append("both are the same run")
     for what in ("device", "host"):
         texts = [run[what] for run in runs]
         if None not in texts and texts[0] != texts[1]:
-            said.append(f"another {what}: {texts[0]} before, {texts[1]} after")
+            said.append(f"different {what}: {texts[0]} before, {texts[1]} after")
     clocks = [store.clocks_of_run(engine, run["run_id"]) for run in runs]
     for counter, title in (("sm_clock_hz", "SM clock"), ("dram_clock_hz", "memory clock")):
         old, new = (one.get(counter) for one in clocks)
         if old and new and abs(new / old - 1) > SAME_CLOCK:
-            said.append(f"another mean {title}: {old / 1e6:.0f} MHz before, {new / 1e6:.0f} MHz after")
+            said.append(f"different mean {title}: {old / 1e6:.0f} MHz before, {new / 1e6:.0f} MHz after")
     return said
 
 
 def failures(view: Mapping[str, Any], limits: Sequence[str]) -> list[str]:
     """Return a sentence for each kernel that breaks one of ``limits``, such as ``duration=5%`` or ``divergence=0.05``.
 
-    A duration may grow by that share, a criterion may fall by that much. Raise `UsageError` for a limit that is none.
+    A duration may grow by that share, a criterion may fall by that much. Raise `UsageError` for an invalid limit.
     """
     said = []
     for name, most in map(_limit, limits):
@@ -172,12 +172,12 @@ def failures(view: Mapping[str, Any], limits: Sequence[str]) -> list[str]:
 
 
 def unjudged(view: Mapping[str, Any], limits: Sequence[str]) -> list[str]:
-    """Return a sentence for each limit that nothing in the two runs can break: it was not held, only not looked at."""
+    """Return a sentence for each limit for which the runs have no common data, so it was not checked."""
     judged = {row["criterion"] for row in view["criteria"]}
     judged |= {"duration" for row in view["kernels"] if row["speedup"] is not None}
     judged |= {name for name in POWERS for row in view.get("power", ()) if row[f"{name}_change"] is not None}
     return [
-        f"--fail-on {name}: nothing to judge, the two runs have no "
+        f"--fail-on {name}: not checked: the runs have no "
         f"{f'window of {name}' if name in POWERS else f'kernel with a {name}'} in common"
         for name in dict.fromkeys(name for name, _ in map(_limit, limits))
         if name not in judged
@@ -191,13 +191,14 @@ def _limit(text: str) -> tuple[str, float]:
     name, _, figure = text.partition("=")
     try:
         most = float(figure.removesuffix("%")) / (100 if figure.endswith("%") else 1)
-        # A bare 5 means 500 %: a limit that nothing ever breaks, and hardly what was meant.
+        # A bare 5 would mean 500 %, which is hardly intended.
         largest = sys.float_info.max if figure.endswith("%") and name in RELATIVE else 1
         if name in allowed and 0 <= most <= largest:
             return name, most
     except ValueError:
         pass
     raise UsageError(
-        f"--fail-on {text!r} is no limit; write NAME=FIGURE, such as duration=5% (or 0.05) or divergence=0.05, with a "
-        f"name of {', '.join(allowed)}"
+        f"--fail-on {text!r} is not a limit; write NAME=NUMBER, such as duration=5% (or 0.05) or "
+        "divergence=0.05, with one of: "
+        f"{', '.join(allowed)}"
     )

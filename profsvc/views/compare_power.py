@@ -1,11 +1,11 @@
-"""Power of two runs beside each other: windows that both have, at the one temperature of the run before."""
+"""The power of two runs side by side: common windows, corrected to the reference temperature of the earlier run."""
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from profsvc.errors import NotFoundError
-from profsvc.formulas.correction import FAR
+from profsvc.formulas.thermal.temperature_correction import MAX_EXTRAPOLATION
 from profsvc.views.power import Row
 from profsvc.views.power import power as power_of_run
 
@@ -20,7 +20,7 @@ POWER = (
     "energy_change_low", "energy_change_high", "energy_beyond", "mean_power_before_w", "mean_power_after_w",
     "duration_before_s", "duration_after_s", "reason",
 )  # fmt: skip
-# How windows are the same, the surest first: one label, or one load on as many SMs that each run has once.
+# How windows are matched, most reliable first: same label, or same load and SMs if unique in each run.
 BY: dict[str, Callable[[Row], Hashable]] = {
     "window": lambda row: (*_where(row), row["window"]),
     "load": lambda row: (*_where(row), row["load"], row["active_sms"], row["kind"]),
@@ -38,10 +38,10 @@ class Value(NamedTuple):
 
 
 def windows_of(engine: "Engine", name: str | int) -> list[Row]:
-    """Return the windows of the power of a run; none where no power was logged.
+    """Return the power windows of a run; empty without a power log.
 
-    ``range_c`` is over which temperatures the coefficient of a window was seen. ``levels`` is how many levels a sensor
-    has where they are the windows: the third of four is not the third of five.
+    ``range_c`` is the temperature range of the coefficient. ``levels`` is the number of levels of a sensor whose
+    windows are detected levels; windows match only if it is the same.
     """
     try:
         view = power_of_run(engine, name)
@@ -60,7 +60,7 @@ def windows_of(engine: "Engine", name: str | int) -> list[Row]:
 
 
 def compared(before: Sequence[Row], after: Sequence[Row]) -> tuple[list[Row], list[str]]:
-    """Return a row a window that both runs have, and sentences on what to beware of and what one run lacks."""
+    """Return one row per common window, and warnings about extrapolation and unmatched windows."""
     olds, news = list(before), list(after)
     pairs = []
     for by, key in BY.items():
@@ -70,9 +70,9 @@ def compared(before: Sequence[Row], after: Sequence[Row]) -> tuple[list[Row], li
         olds, news = ([row for row in rows if key(row) not in met] for rows in (olds, news))
     place = {id(row): number for number, row in enumerate(before)}
     pairs.sort(key=lambda pair: place[id(pair[0])])
-    said = [_far(*pair[:2]) for pair in pairs]
-    said += [_alone(rows, when) for rows, when in ((olds, "before"), (news, "after")) if rows and before and after]
-    return [_pair(*pair) for pair in pairs], [words for words in said if words]
+    warnings = [_far(*pair[:2]) for pair in pairs]
+    warnings += [_alone(rows, when) for rows, when in ((olds, "before"), (news, "after")) if rows and before and after]
+    return [_pair(*pair) for pair in pairs], [warning for warning in warnings if warning]
 
 
 def _where(row: Row) -> tuple[Hashable, ...]:
@@ -80,7 +80,7 @@ def _where(row: Row) -> tuple[Hashable, ...]:
 
 
 def _once(rows: Sequence[Row], key: Callable[[Row], Hashable]) -> dict[Hashable, Row]:
-    """The rows by key, of those keys that come once."""
+    """Return the rows with unique keys, by key."""
     counts = Counter(map(key, rows))
     return {key(row): row for row in rows if counts[key(row)] == 1}
 
@@ -88,20 +88,20 @@ def _once(rows: Sequence[Row], key: Callable[[Row], Hashable]) -> dict[Hashable,
 def _alone(rows: Sequence[Row], when: str) -> str:
     names = list(dict.fromkeys(f"{row['window']} of {row['sensor']}" for row in rows))
     more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return f"power without a partner {when}: {', '.join(names[:SHOWN])}{more}"
+    return f"power windows only {when}: {', '.join(names[:SHOWN])}{more}"
 
 
 def _far(old: Row, new: Row) -> str:
-    """Say that a window lies further from the temperature it is moved to than its coefficient was seen over."""
+    """Return a warning if a window is corrected beyond the temperature range of its coefficient."""
     known = (new["mean_temperature_c"], new["range_c"])
     if uncorrected(old, new) or None in known or not _away_c(old, new):
         return ""
     away = new["mean_temperature_c"] - old["reference_temperature_c"]
-    if abs(away) <= FAR * new["range_c"]:
+    if abs(away) <= MAX_EXTRAPOLATION * new["range_c"]:
         return ""
     return (
-        f"{new['window']} of {new['sensor']} after is {away:+.1f} \u00b0C from the temperature of the run before, but "
-        f"its coefficient was seen over {new['range_c']:.1f} \u00b0C only"
+        f"{new['window']} of {new['sensor']} after is {away:+.1f} \u00b0C from the temperature of the earlier run, but "
+        f"its coefficient covers a range of only {new['range_c']:.1f} \u00b0C"
     )
 
 
@@ -124,13 +124,13 @@ def _pair(old: Row, new: Row, by: str) -> Row:
 
 
 def uncorrected(old: Row, new: Row) -> str:
-    """Say why two windows are not compared at one temperature; empty where they are."""
+    """Return why two windows are not compared at one temperature; empty if they are."""
     said = []
     for when, row in (("before", old), ("after", new)):
         if row["corrected_power_w"] is None or row["corrected_energy_j"] is None:
-            said.append(f"{when}: {row['reason'] or 'no reason is stored'}")
+            said.append(f"{when}: {row['reason'] or 'no reason stored'}")
     if not said and new["coefficient_w_per_c"] is None and _away_c(old, new):
-        said.append(f"after: it has no coefficient to move it by {_away_c(old, new):+.1f} \u00b0C")
+        said.append(f"after: no coefficient to correct it by {_away_c(old, new):+.1f} \u00b0C")
     return "; ".join(said)
 
 
@@ -143,9 +143,9 @@ def _raw(old: Row, new: Row, name: str) -> tuple[Value, Value]:
 
 
 def moved(old: Row, new: Row, what: str, unit: str, seconds: float) -> tuple[Value, Value]:
-    """Return the corrected values of both windows, that of the run after moved to the temperature of the run before.
+    """Return the corrected values of both windows at the reference temperature of the earlier run.
 
-    Its interval grows by that of its coefficient: both err together, so that the ends add up.
+    The interval of the later one grows by that of its coefficient; their errors are added linearly.
     """
     names = f"corrected_{what}_{unit}", f"corrected_{what}_low_{unit}", f"corrected_{what}_high_{unit}"
     first, second = (Value(*(row[name] for name in names)) for row in (old, new))
@@ -161,7 +161,7 @@ def moved(old: Row, new: Row, what: str, unit: str, seconds: float) -> tuple[Val
 
 
 def _change(what: str, unit: str, before: Value, after: Value) -> Row:
-    """Two values, the relative change and its interval, and whether the intervals of the two lie apart."""
+    """Return two values, the relative change with its interval, and whether their intervals do not overlap."""
     row: Row = {}
     for when, one in (("before", before), ("after", after)):
         for name, value in one._asdict().items():

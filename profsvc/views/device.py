@@ -1,4 +1,4 @@
-"""A device: the figures of the catalogue with their sources, and what was measured of it, as curves and costs."""
+"""A device: specifications with their sources, and its characterization as curves and costs."""
 
 import dataclasses
 from collections.abc import Mapping, Sequence
@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from profsvc import specs, store
-from profsvc.analysis.characterized import same_device
+from profsvc.analysis.launches.characterization import is_same_device
 from profsvc.errors import NotFoundError
-from profsvc.formulas.characterization import eval_characterization, fit_characterization, saturated
+from profsvc.formulas.performance.characterization import eval_characterization, fit_characterization, saturated
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 Row = dict[str, Any]
 POINTS = 120
 COST = "k_"
-# End of a figure's name -> its unit; the first that fits counts.
+# Suffix of a specification -> its unit; the first match counts.
 UNITS = (
     ("_bytes_per_s", "byte/s"), ("_flop_per_s", "flop/s"), ("_op_per_s", "op/s"), ("_op_per_sm_cycle", "op/cycle"),
     ("_hz", "Hz"), ("_bytes", "byte"), ("_w", "W"), ("_mm", "mm"), ("_bits", "bit"),
 )  # fmt: skip
-# Part of a figure's name -> the source in the catalogue that speaks for it; the first that is there counts.
-SPEAKS = (
+# Part of a specification's name -> its source in the catalogue; the first match counts.
+SOURCES = (
     ("clock", "clocks"), ("dram", "dram"), ("memory_bus", "dram"), ("allocation", "allocation"),
     ("granularity", "allocation"), ("reserved", "allocation"), ("lanes", "lanes"), ("sfu", "lanes"),
     ("schedulers", "lanes"), ("l1_", "l1"), ("l2_", "l2"), ("_per_sm_cycle", "tensor_rate"),
@@ -33,12 +33,12 @@ WORDS = ("key", "name", "match", "source", "register_allocation_scope", "l1_unif
 
 
 def device(engine: "Engine", name: str, project: str | None = None) -> dict[str, Any]:
-    """Return the figures of a device, its measured functions and its measured costs; with a ``project`` only its own.
+    """Return the specifications of a device, its measured curves and costs; with ``project``, only its measurements.
 
-    A device that neither the catalogue nor a run nor a characterization knows is not found.
+    Raise `NotFoundError` for a device unknown to the catalogue, all runs and all characterizations.
     """
     figures, sources = _figures(name)
-    measured = [row for row in _measured(engine, project) if same_device(row["device"], name)]
+    measured = [row for row in _measured(engine, project) if is_same_device(row["device"], name)]
     if not figures and not measured and name not in _named(engine, project):
         known = {one.name for one in specs.devices().values()}
         raise NotFoundError.near("device", name, known | _named(engine, project))
@@ -56,12 +56,12 @@ def device(engine: "Engine", name: str, project: str | None = None) -> dict[str,
 
 
 def figures_of(name: str) -> list[Row]:
-    """Return the figures of a device of the catalogue, each with its unit and source; none of one it does not know."""
+    """Return the specifications of a device with unit and source; empty if it is not in the catalogue."""
     return _figures(name)[0]
 
 
 def _named(engine: "Engine", project: str | None) -> set[str]:
-    """Return the names of devices of runs; of all projects only where all may be seen."""
+    """Return the device names of runs, of one project or all."""
     if project is not None:
         return {str(row["device"]) for row in store.select(engine, "v1_runs", project=project)}
     return {str(row["name"]) for row in store.select(engine, "v1_devices")}
@@ -78,7 +78,7 @@ def _figures(name: str) -> tuple[list[Row], Row]:
         if field.name in WORDS or value is None or field.name == "compute_capability":
             continue
         end, unit = next(((end, unit) for end, unit in UNITS if field.name.endswith(end)), ("", ""))
-        source = next((s for part, s in SPEAKS if part in field.name and s in known.source), "limits")
+        source = next((s for part, s in SOURCES if part in field.name and s in known.source), "limits")
         found.append(
             {"figure": field.name, "title": field.name.removesuffix(end).replace("_", " "), "value": value,
              "unit": unit, "source": known.source.get(source)}
@@ -87,17 +87,17 @@ def _figures(name: str) -> tuple[list[Row], Row]:
 
 
 def _measured(engine: "Engine", project: str | None) -> list[Row]:
-    return store.list_view(engine, "v1_characterizations", project=project, limit=store.MOST_ROWS).rows
+    return store.list_view(engine, "v1_characterizations", project=project, limit=store.MAX_ROWS).rows
 
 
 def _newest(rows: Sequence[Row]) -> list[Row]:
-    """Return the rows of the upload that came last, which count."""
+    """Return the rows of the newest upload, which replace earlier ones."""
     last = max(row["upload_id"] for row in rows)
     return [row for row in rows if row["upload_id"] == last]
 
 
 def _curve(quantity: str, rows: Sequence[Row]) -> Row:
-    """Return a function: its points, the curve through the medians of repeats, and what it saturates at."""
+    """Return a curve: its points, the fit through the medians of repeats, and its saturation level."""
     x, y = (np.array([row[name] for row in rows], dtype=np.float64) for name in "xy")
     fit = fit_characterization(x, y)
     low, high = float(fit.knots_x.min()), float(fit.knots_x.max())
@@ -118,13 +118,13 @@ def _curve(quantity: str, rows: Sequence[Row]) -> Row:
 
 
 def meaning(quantity: str) -> str:
-    """Return what a quantity of a characterization is."""
+    """Return the meaning of a quantity of a characterization."""
     name = quantity.partition(":")[0]
     return next(str(one["meaning"]) for one in specs.criteria()["characterization"] if one["name"] == name)
 
 
 def method_of(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return how a function was measured, in the words of its first row that says it."""
+    """Return the method of measurement from the first row that has one."""
     return next((str(row["method"]) for row in rows if row["method"]), "place in the sweep")
 
 

@@ -1,12 +1,12 @@
-"""What nightly reports found: the list of it, and one finding with all that was said of it and its whole series."""
+"""Findings of nightly checks: the list, and one finding with its status history and series."""
 
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from profsvc import specs, store
 from profsvc.errors import NotFoundError, UsageError
-from profsvc.formulas.findings import STATES
-from profsvc.pipeline.night import series_of
+from profsvc.formulas.change.findings import STATES
+from profsvc.pipeline.nightly import series_of
 from profsvc.reports.kernel_names import labels, subject_label
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ COLUMNS = (
 ORDER = ("-changed_at", "-finding_id")
 LIMIT, MOST = 200, 10_000
 WORSE = {"": None, "1": True, "0": False}
-"""What may be asked for: both, regressions, improvements."""
+"""Filter: both, regressions, improvements."""
 
 
 def findings(
@@ -33,13 +33,13 @@ def findings(
     worse: bool | None = None,
     limit: int = LIMIT,
 ) -> dict[str, Any]:
-    """The findings, those of the newest changes first: of a project, in some states, of a quantity, kernel or device.
+    """Return the findings, newest change first, of a project, states, quantity, kernel or device.
 
-    ``kernel`` is a part of what changed, whatever the case; ``worse`` keeps regressions (True) or improvements alone.
+    ``kernel`` is a case-insensitive part of the subject; ``worse`` selects regressions (True) or improvements (False).
     """
     for state in states:
         if state not in STATES:
-            raise UsageError(f"{state!r} is no state of a finding; there is {', '.join(STATES)}")
+            raise UsageError(f"{state!r} is not a state of a finding; choose one of {', '.join(STATES)}")
     equal = {"project": project, "quantity": quantity, "device": device}
     equal["worse"] = None if worse is None else str(int(worse))
     only = [store.Condition(name, "", value) for name, value in equal.items() if value is not None]
@@ -50,24 +50,25 @@ def findings(
 
 
 def _labelled(engine: "Engine", rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Put to each finding the ``label`` that tells its kernel apart from others of the same short name."""
+    """Add to each finding the ``label`` that distinguishes its kernel from others with the same short name."""
     kernels = {row["kernel"] for row in rows if row["kernel"]}
-    known = labels([*store.kernels_alike(engine, kernels), *sorted(kernels)])
+    known = labels([*store.kernels_with_same_short_name(engine, kernels), *sorted(kernels)])
     return [row | {"label": subject_label(row, known)} for row in rows]
 
 
-@store.one_state
+@store.snapshot
 def finding(engine: "Engine", number: int, project: str | None = None) -> dict[str, Any]:
-    """One finding, what was said of it, the least change worth telling, and the points of its series.
+    """Return one finding, its status history, the reporting threshold and the points of its series.
 
-    ``others`` are the findings of the same series, the oldest change first. With a ``project`` only its own are seen.
+    ``others`` are the findings of the same series, oldest change first. With ``project``, only its findings are
+    visible.
     """
     row = found(engine, number, project)
     series = store.series_of_finding(engine, number)
     least = specs.smallest_change(row["kind"])
     return {
         "finding": row,
-        "states": store.states_of(engine, number),
+        "states": store.state_history(engine, number),
         "smallest": {name: getattr(least, name) for name in ("relative", "absolute", "unit", "reason")},
         "points": series_of(engine, row, series),
         "others": _labelled(
@@ -77,10 +78,10 @@ def finding(engine: "Engine", number: int, project: str | None = None) -> dict[s
 
 
 def found(engine: "Engine", number: int, project: str | None = None) -> dict[str, Any]:
-    """The row of one finding."""
+    """Return the row of one finding."""
     rows: Sequence[dict[str, Any]] = store.select(engine, "v1_findings", finding_id=number)
     if not rows or project not in (None, rows[0]["project"]):
-        raise NotFoundError(f"no finding has the number {number}; profsvc findings list shows those there are")
+        raise NotFoundError(f"no finding has number {number}; list them with: profsvc findings list")
     return _labelled(engine, rows)[0]
 
 

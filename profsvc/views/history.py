@@ -1,6 +1,6 @@
-"""One kernel over runs: a point a run, and the steps between them.
+"""One kernel over runs: one point per run, and the detected changes.
 
-A series is what may be compared as it is: one project and device; of power besides one sensor and one window.
+A series has comparable values: of one project and device, and for power also of one sensor and one window.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from profsvc import specs, store
-from profsvc.analysis.kernel_names import called
 from profsvc.errors import NotFoundError, UsageError
-from profsvc.formulas.change import effect
-from profsvc.formulas.steps import MIN_HISTORY, MIN_SEGMENT, all_steps
+from profsvc.formulas.change.nightly_test import effect
+from profsvc.formulas.change.steps import MIN_HISTORY, MIN_SEGMENT, all_steps
+from profsvc.kernel_names import matching_kernels, short_kernel_name
 from profsvc.reports.kernel_names import labels
-from profsvc.store.history import MOST_POINTS, Asked
-from profsvc.tables import short_kernel_name
+from profsvc.store.query.kernel_history import MAX_POINTS, HistoryFilter
 from profsvc.views.compare_power import moved, uncorrected
 from profsvc.views.power import Row
 
@@ -28,13 +27,13 @@ POINTS = (
 )  # fmt: skip
 STEPS = ("series", "run_id", "run", "commit_id", "at", "before", "after", "change", "p", "material", "direction")
 SHOWN = 5
-NEWEST = Asked()
+NEWEST = HistoryFilter()
 PATIENT_SECONDS = 600.0
-"""That somebody may wait who asks a store of their own."""
+"""Time limit for a query of a local store."""
 
 
 class Quantity(NamedTuple):
-    """What can be followed over runs: ``kind`` is its smallest change that matters, ``column`` where it stands."""
+    """A quantity to follow over runs: ``kind`` selects its reporting threshold, ``column`` its source."""
 
     name: str
     title: str
@@ -51,11 +50,11 @@ def _of_criteria() -> Iterable[Quantity]:
         if one["level"] == "launch":
             meaning = f"mean over the kernel's launches, weighted by time; {one['formula']}"
             yield Quantity(one["name"], one["title"], "1", "criterion", "v1_criteria", "value", meaning,
-                           "least and greatest of one launch")  # fmt: skip
+                           "minimum and maximum of one launch")  # fmt: skip
 
 
 def quantities() -> dict[str, Quantity]:
-    """Return what can be followed over runs, by name.
+    """Return the quantities that can be followed over runs, by name.
 
     >>> list(quantities())[:2], quantities()["power"].unit
     (['duration', 'potential'], 'W')
@@ -65,35 +64,35 @@ def quantities() -> dict[str, Quantity]:
         Quantity("duration", "Duration", "ns", "duration", "v1_kernel_totals", "p50_ns",
                  "median duration of the kernel's launches in the run", "shortest launch to the 95th percentile"),
         Quantity("potential", "Potential speedup", "1", "potential", "v1_potential", "speedup",
-                 "time of the kernel's launches over their ideal time", "least and greatest of one launch"),
+                 "time of the kernel's launches / their ideal time", "minimum and maximum of one launch"),
         Quantity("power", "Power, corrected", "W", "power", "v1_power", "corrected_power_w",
-                 "mean power of the load, all runs at one temperature; raw is as measured", inside),
+                 "mean power of the load, corrected to one temperature; raw is uncorrected", inside),
         Quantity("energy", "Energy, corrected", "J", "energy", "v1_power", "corrected_energy_j",
-                 "energy of the load, all runs at one temperature; raw is as measured", inside),
-        Quantity("raw_power", "Power as measured", "W", "power", "v1_power", "mean_power_w",
-                 "mean power of the load at whatever temperature the board had", ""),
-        Quantity("raw_energy", "Energy as measured", "J", "energy", "v1_power", "energy_j",
-                 "energy of the load at whatever temperature the board had", ""),
+                 "energy of the load, corrected to one temperature; raw is uncorrected", inside),
+        Quantity("raw_power", "Power, uncorrected", "W", "power", "v1_power", "mean_power_w",
+                 "mean power of the load at the temperature of the board", ""),
+        Quantity("raw_energy", "Energy, uncorrected", "J", "energy", "v1_power", "energy_j",
+                 "energy of the load at the temperature of the board", ""),
         Quantity("temperature", "Temperature", "degC", "temperature", "v1_power", "mean_temperature_c",
                  "mean temperature while the load ran", "lowest and highest reading"),
         Quantity("clock", "SM clock", "Hz", "clock", "v1_power", "mean_clock_hz",
-                 "mean clock of the SMs while the load ran", ""),
+                 "mean SM clock while the load ran", ""),
     ]  # fmt: skip
     return {one.name: one for one in [*made[:2], *_of_criteria(), *made[2:]]}
 
 
-@store.one_state
-def history(engine: "Engine", kernel: str, quantity: str = "duration", asked: Asked = NEWEST) -> dict[str, Any]:
-    """Return a quantity of a kernel over the newest runs that have it, the oldest of them first.
+@store.snapshot
+def history(engine: "Engine", kernel: str, quantity: str = "duration", asked: HistoryFilter = NEWEST) -> dict[str, Any]:
+    """Return a quantity of a kernel over the newest runs that have it, oldest first.
 
-    ``points`` has a row a run and series, ``steps`` where the level of a series changed, ``series`` what they are of.
-    ``truncated`` says that there are older runs, which ``older`` leads to: `Asked.before` of the next question.
+    ``points`` has one row per run and series, ``steps`` the detected changes, ``series`` their descriptions.
+    ``truncated`` means that there are older runs; ``older`` is the value of ``before`` that continues with them.
     """
     known = quantities()
     if quantity not in known:
         raise NotFoundError.near("quantity", quantity, known)
-    if not 1 <= asked.points <= MOST_POINTS:
-        raise UsageError(f"a history has 1 to {MOST_POINTS} points, not {asked.points}")
+    if not 1 <= asked.points <= MAX_POINTS:
+        raise UsageError(f"a history has 1 to {MAX_POINTS} points, not {asked.points}")
     about = known[quantity]
     subject = _subject(engine, kernel, about, asked.project)
     gather = _of_power if about.source == "v1_power" else _of_launches
@@ -116,23 +115,23 @@ def history(engine: "Engine", kernel: str, quantity: str = "duration", asked: As
     }
 
 
-@store.one_state
+@store.snapshot
 def kernels(engine: "Engine", name: str, project: str | None = None) -> list[Row]:
-    """Return the kernels that a number, a full name or a short name may mean; raise where there is none."""
+    """Return the kernels that match a number, a full or a short name; raise `NotFoundError` if none does."""
     if found := store.kernels_named(engine, name, project):
         return found
-    raise store.no_kernel(engine, name, project)
+    raise store.kernel_not_found(engine, name, project)
 
 
 def label(engine: "Engine", kernel: str, project: str | None = None) -> str:
-    """Return the shortest name that means this kernel alone, as pages print it and forms take it."""
+    """Return the shortest unique name of a kernel, which forms accept."""
     alike = [str(one["kernel"]) for one in store.kernels_named(engine, short_kernel_name(kernel), project)]
     shown = labels([*alike, kernel])[kernel]
-    return shown if len(called(shown, [*alike, kernel])) == 1 else kernel
+    return shown if len(matching_kernels(shown, [*alike, kernel])) == 1 else kernel
 
 
 def _subject(engine: "Engine", name: str, about: Quantity, project: str | None) -> Row:
-    """Return the one kernel that is meant, with the names that windows of power may have for it."""
+    """Return the kernel with the given name, and its possible names in power windows."""
     found = store.kernels_named(engine, name, project)
     if about.source == "v1_power":
         one = found[0] if len(found) == 1 else {"kernel_id": None, "kernel": name, "kernel_short": name}
@@ -140,35 +139,37 @@ def _subject(engine: "Engine", name: str, about: Quantity, project: str | None) 
     if len(found) == 1:
         return found[0]
     if not found:
-        raise store.no_kernel(engine, name, project)
+        raise store.kernel_not_found(engine, name, project)
     known = labels(str(one["kernel"]) for one in found)
     listed = "; ".join(f"{known[one['kernel']]} (#{one['kernel_id']})" for one in found[:SHOWN])
     more = f" and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
-    raise UsageError(f"{len(found)} kernels are called {name!r}; ask for one by its name or number: {listed}{more}")
+    raise UsageError(f"{len(found)} kernels match {name!r}; give the name or number of one: {listed}{more}")
 
 
-def _nothing(engine: "Engine", name: str, subject: Row, about: Quantity, asked: Asked) -> NotFoundError:
+def _nothing(engine: "Engine", name: str, subject: Row, about: Quantity, asked: HistoryFilter) -> NotFoundError:
     where = "".join(
         f" of {what} {value!r}" for what, value in (("project", asked.project), ("device", asked.device)) if value
     )
-    older = " before that place" if asked.before else ""
+    older = " before that run" if asked.before else ""
     if about.source != "v1_power":
         return NotFoundError(f"no run{where} has the kernel {name!r}{older}")
     if subject["kernel_id"] is None and not where and not older:
         words = f"no run has the power of a load or kernel named {name!r}"
-        return NotFoundError(f"{words}; mark it: profsvc formats marks; those of a run: profsvc power RUN")
-    return NotFoundError(f"no run{where} has the power of {name!r}{older}; the loads of a run: profsvc power RUN")
+        return NotFoundError(
+            f"{words}; mark it (see profsvc formats marks), or list the loads of a run: profsvc power RUN"
+        )
+    return NotFoundError(f"no run{where} has the power of {name!r}{older}; list the loads of a run: profsvc power RUN")
 
 
 def _point(run: Row, about: Quantity, **own: Any) -> Row:
-    """A point with nothing but its run; ``at`` is when the run began, else when it came."""
+    """Return a point of a run; ``at`` is when the run started, else when it was received."""
     at = run["started_at"] or own.pop("received_at", None) or run["created_at"]
     own.pop("received_at", None)
     named = {name: run[name] for name in ("run_id", "project", "run", "device", "commit_id")}
     return dict.fromkeys(POINTS) | named | {"at": at, "unit": about.unit} | own
 
 
-def _of_launches(engine: "Engine", subject: Row, about: Quantity, asked: Asked) -> tuple[list[Row], int | None]:
+def _of_launches(engine: "Engine", subject: Row, about: Quantity, asked: HistoryFilter) -> tuple[list[Row], int | None]:
     found, spread = store.durations_of_kernel(engine, subject["kernel_id"], asked)
     runs = list(found.runs)
     values: Mapping[int, Row] = {}
@@ -186,13 +187,13 @@ def _of_launches(engine: "Engine", subject: Row, about: Quantity, asked: Asked) 
         else:
             of_run = values.get(run_id, {})
             own |= {name: of_run.get(name) for name in ("value", "low", "high")}
-            absent = "the run has no metrics that this is computed from"
+            absent = "the run lacks the metrics for this quantity"
             reason = None if own["value"] is not None else of_run.get("reason") or absent
         points.append(_point(run, about, **own, reason=reason))
     return points, found.older
 
 
-def _of_power(engine: "Engine", subject: Row, about: Quantity, asked: Asked) -> tuple[list[Row], int | None]:
+def _of_power(engine: "Engine", subject: Row, about: Quantity, asked: HistoryFilter) -> tuple[list[Row], int | None]:
     found, windows = store.powers_of_load(engine, subject["names"], asked)
     when = {run_id: run["started_at"] or run["created_at"] for run_id, run in found.runs.items()}
     windows.sort(key=lambda row: (when[row["run_id"]], row["run_id"]))
@@ -219,7 +220,7 @@ def _channel(row: Row) -> tuple[Any, ...]:
 
 
 def _at_one_temperature(row: Row, newest: Row, about: Quantity) -> Row:
-    """What a window would have drawn at the temperature that the newest of its series is corrected to."""
+    """Return the power or energy of a window at the reference temperature of the newest of its series."""
     what, unit, raw, seconds = {
         "power": ("power", "w", "mean_power_w", 1.0),
         "energy": ("energy", "j", "energy_j", row["duration_s"]),
@@ -233,7 +234,7 @@ def _at_one_temperature(row: Row, newest: Row, about: Quantity) -> Row:
 
 
 def _series(points: Sequence[Row]) -> list[Row]:
-    """Number the series by how much they hold, and write in each point which one it is of."""
+    """Number the series by their size, and set the series of each point."""
     keys = ("project", "device", "sensor", "gpu_index", "window")
     groups: dict[tuple[Any, ...], list[Row]] = {}
     for point in points:
@@ -255,7 +256,7 @@ def _series(points: Sequence[Row]) -> list[Row]:
 
 
 def _findings(engine: "Engine", subject: Row, about: Quantity, points: Sequence[Row]) -> list[Row]:
-    """Return what nights found in these series: the rows of findings about a run that is among the points."""
+    """Return the findings of nightly checks about runs among the points."""
     if about.source == "v1_power":
         names = {name: None for point in points for name in (point["window"],) if name}
         found = [row for name in names for row in store.select(engine, "v1_findings", subject=name)]
@@ -266,7 +267,7 @@ def _findings(engine: "Engine", subject: Row, about: Quantity, points: Sequence[
     return [row for row in found if row["quantity"] in alike and (row["run_id"], row["project"]) in own]
 
 
-# Nights hold energies against each other launch by launch where they know how many there were.
+# Nightly checks compare energies per launch if the number of launches is known.
 _SAME = {"energy": ("energy_per_launch",), "raw_energy": ("raw_energy_per_launch",), "duration": ("mean_duration",)}
 
 
@@ -276,7 +277,7 @@ def _smallest(kind: str) -> Row:
 
 
 def steps(points: Sequence[Row], about: Quantity) -> list[Row]:
-    """Return where the level of a series changed: at which run, from what to what, and whether it matters."""
+    """Return the detected changes of the series: run, values, significance and whether above the threshold."""
     value = np.array([np.nan if point["value"] is None else point["value"] for point in points], np.float64)
     found = all_steps(value, np.array([point["series"] for point in points], np.int64))
     least = specs.smallest_change(about.kind)
@@ -295,25 +296,28 @@ def steps(points: Sequence[Row], about: Quantity) -> list[Row]:
     return sorted(rows, key=lambda row: (row["at"], row["run_id"], row["series"]))
 
 
-def _notes(points: Sequence[Row], series: Sequence[Row], about: Quantity, asked: Asked, older: int | None) -> list[str]:
-    """Sentences on what is not shown, not known, or to be read with care."""
+def _notes(
+    points: Sequence[Row], series: Sequence[Row], about: Quantity, asked: HistoryFilter, older: int | None
+) -> list[str]:
+    """Return notes on truncation, missing values and comparability."""
     said = []
     if older is not None:
         runs = len({point["run_id"] for point in points})
-        said.append(f"only the newest {runs} runs are shown; there are older ones: ask again before {older}")
+        said.append(f"showing the newest {runs} runs; for older ones use before {older}")
     if several := sum((point["files"] or 0) > 1 for point in points):
         said.append(
-            f"{several} runs have the kernel in several files: their median and 95th percentile are of the file with "
+            f"{several} runs have the kernel in several files; their median and 95th percentile are those of the "
+            "file with "
             "most launches"
         )
     missing = [point for point in points if point["value"] is None]
     if missing:
         reasons = list(dict.fromkeys(str(point["reason"]) for point in missing))
-        more = f"; and {len(reasons) - SHOWN} other reasons" if len(reasons) > SHOWN else ""
+        more = f"; and {len(reasons) - SHOWN} more reasons" if len(reasons) > SHOWN else ""
         said.append(f"{len(missing)} of {len(points)} points have no value: {'; '.join(reasons[:SHOWN])}{more}")
     at = dict.fromkeys(one["reference_temperature_c"] for one in series if one["known"])
     said += [f"at {degrees:.4g} \u00b0C, the reference temperature of the newest run" for degrees in at if degrees]
     if short := sum(one["needed"] > 0 for one in series):
-        which = "it is" if len(series) == 1 else f"{short} of {len(series)} series are"
-        said.append(f"{which} too short for steps, which need {MIN_HISTORY} values before and {MIN_SEGMENT} after")
+        which = "" if len(series) == 1 else f" in {short} of {len(series)} series"
+        said.append(f"not enough runs to detect a change{which} (needs {MIN_HISTORY} before, {MIN_SEGMENT} after)")
     return said

@@ -1,14 +1,14 @@
-"""Kernels of which an export gives means over their launches: a row each, and one opened."""
+"""Kernels with averages over their launches: one row each, and their details."""
 
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from profsvc import store
-from profsvc.analysis.advice import advice
-from profsvc.analysis.kernel_names import called
-from profsvc.analysis.kernels import Means, counters_of_means
-from profsvc.pipeline.kernels import means_of_run
+from profsvc.analysis.kernel_means import KernelMeans, counters_of_means
+from profsvc.analysis.potential.advice import advice
+from profsvc.kernel_names import matching_kernels
+from profsvc.pipeline.kernel_means import means_of_run
 from profsvc.views.model_record import Record
 from profsvc.views.models import side_by_side
 
@@ -19,7 +19,7 @@ Row = dict[str, Any]
 
 
 def results(engine: "Engine", run_id: int) -> dict[str, dict[str, list[Row]]]:
-    """The rows of results that are about a kernel and no launch: by view, then by kernel."""
+    """Return the results of kernels without launches, by view and kernel."""
     found: dict[str, dict[str, list[Row]]] = {}
     for view in ("v1_potential", "v1_criteria", "v1_models"):
         by_kernel = found.setdefault(view, {})
@@ -30,7 +30,7 @@ def results(engine: "Engine", run_id: int) -> dict[str, dict[str, list[Row]]]:
 
 
 def summaries(engine: "Engine", run_id: int, words: dict[str, Row]) -> list[Row]:
-    """A row a kernel: how many launches its means are over, what limits it, its potential and what to do first."""
+    """Return one row per kernel with its launches, bottleneck, potential speedup and first step."""
     means = means_of_run(engine, run_id)
     if means is None:
         return []
@@ -58,7 +58,7 @@ def summaries(engine: "Engine", run_id: int, words: dict[str, Row]) -> list[Row]
 
 
 def opened(engine: "Engine", run_id: int, kernel: str, words: dict[str, Row]) -> list[Row]:
-    """The kernels of a run that a name means, and that have means: a mean launch each, with its results."""
+    """Return the details of the kernels of a run with averages that match a name."""
     means = means_of_run(engine, run_id)
     if means is None:
         return []
@@ -76,16 +76,16 @@ def opened(engine: "Engine", run_id: int, kernel: str, words: dict[str, Row]) ->
     return rows
 
 
-def chosen(means: Means, kernel: str | None) -> list[Row]:
-    """The kernels with means that a name means: exactly, or a part of it; all without a name."""
+def chosen(means: KernelMeans, kernel: str | None) -> list[Row]:
+    """Return the kernels with averages that match a name or a part of it; all without a name."""
     rows = _plain(means.kernels)
-    meant = set(() if kernel is None else called(kernel, [row["kernel"] for row in rows]))
+    meant = set(() if kernel is None else matching_kernels(kernel, [row["kernel"] for row in rows]))
     exact = [row for row in rows if row["kernel"] in meant]
     return exact or [row for row in rows if kernel is None or kernel in row["kernel"]]
 
 
-def counters(means: Means) -> dict[str, dict[str, Row]]:
-    """The counters of each kernel, by its name: value, and the expression behind it."""
+def counters(means: KernelMeans) -> dict[str, dict[str, Row]]:
+    """Return the counters of each kernel by its name, with values and expressions."""
     found: dict[str, dict[str, Row]] = {}
     for group, table, sources in counters_of_means(means):
         for place, name in enumerate(group["kernel"]):
@@ -95,14 +95,14 @@ def counters(means: Means) -> dict[str, dict[str, Row]]:
 
 
 def _of(found: dict[str, dict[str, list[Row]]], kernel: str) -> tuple[Row, list[Row], list[Row]]:
-    """The potential of a kernel, its criteria and its waste."""
+    """Return the potential, the criteria and the waste of a kernel."""
     bound = dict(next(iter(found["v1_potential"].get(kernel, [])), {}))
     waste = [row for row in found["v1_models"].get(kernel, []) if row["model"] == "waste"]
     return bound, found["v1_criteria"].get(kernel, []), waste
 
 
 def _plain(kernels: pd.DataFrame) -> list[Row]:
-    """Rows of plain values; a mean launch has no number of its own."""
+    """Return rows of plain values; an average has no launch number."""
     plain = kernels.astype(object).where(kernels.notna(), None).assign(launch_id=None, launch_index=None)
     whole = ("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z", "launches")
     rows = [{str(name): value for name, value in row.items()} for row in plain.to_dict("records")]

@@ -1,9 +1,9 @@
-"""The memory traces of a run: how often the caches answered, over random orders of the warps, and where not."""
+"""The memory traces of a run: cache hit ratios over random warp orders, and the sites with most misses."""
 
 from typing import TYPE_CHECKING, Any
 
 from profsvc import store
-from profsvc.analysis.memory_traces import spread
+from profsvc.analysis.launches.memory_traces import draw_statistics
 from profsvc.formulas.memory_hierarchy import LEVELS
 
 if TYPE_CHECKING:
@@ -19,9 +19,9 @@ WORDS = {
 
 
 def of_run(engine: "Engine", run_id: int) -> list[dict[str, Any]]:
-    """Return a dict a trace: what it is, each level's hit ratio with its spread, and the sites with most misses.
+    """Return one dict per trace: hit ratios with their spread by level, and the sites with most misses.
 
-    ``draws`` are the hit ratios of each order, for a histogram; a level that no reference reaches has none.
+    ``draws`` are the hit ratios of each order for a histogram; empty for a level without accesses.
     """
     return [_trace(engine, one) for one in store.traces_of_run(engine, run_id)]
 
@@ -31,7 +31,7 @@ def _trace(engine: "Engine", one: store.StoredTrace) -> dict[str, Any]:
     for level in LEVELS if one.draws else ():
         values = [draw[f"{level}_ratio"] for draw in one.draws]
         known = None not in values
-        measures = spread(values) if known else dict.fromkeys(("mean", "sd", "p05", "p50", "p95"))
+        measures = draw_statistics(values) if known else dict.fromkeys(("mean", "sd", "p05", "p50", "p95"))
         levels.append({"level": level, "what": WORDS[level], **measures, "draws": values if known else []})
     sites = store.select(engine, "v1_trace_sites", upload_id=one.about["upload_id"])
     missed = sorted(sites, key=lambda row: (-_to_dram(row), row["site"]))
@@ -39,7 +39,7 @@ def _trace(engine: "Engine", one: store.StoredTrace) -> dict[str, Any]:
 
 
 def _to_dram(site: dict[str, Any]) -> float:
-    """Lines of a site that no cache had, about: what never reaches L1 goes to L2."""
+    """Return the approximate number of cache lines of a site from DRAM; accesses that bypass L1 go to L2."""
     lines = site["requests"] * (site["lines_per_request"] or 0.0)
     missed = lines * (1 - (site["l1_ratio"] or 0.0))
     return float(missed * (1 - (site["l2_ratio"] or 0.0)))

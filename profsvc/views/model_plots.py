@@ -1,6 +1,6 @@
-"""What the models say of the launches of a run, as plain data that `profsvc.reports.model_plots` draws.
+"""Data of model plots, which `profsvc.reports.plots.models` draws.
 
-Every plot is a dict: kind, title, run, columns and rows (the table of what is shown), notes, and what its kind needs.
+Every plot is a dict: kind, title, run, columns and rows (its data as a table), notes, and values of its kind.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from profsvc import store
-from profsvc.analysis import what_if as analysis
-from profsvc.analysis.tensor import TYPES
-from profsvc.errors import NotFoundError, UsageError
+from profsvc.analysis.models import what_if as analysis
+from profsvc.analysis.potential.tensor_work import TENSOR_TYPES
+from profsvc.errors import NotFoundError
 from profsvc.reports.rows import plain
-from profsvc.views import LIMIT, launches_of, memory_traces
+from profsvc.views import memory_traces
+from profsvc.views.launches import LIMIT, launches_of
 from profsvc.views.models import known_of
-from profsvc.views.power_pictures import power_on_sms
+from profsvc.views.power_plots import power_on_sms
 from profsvc.views.what_if import base_of
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ ROOFLINE = (
     "reached", "bound", "ceiling",
 )  # fmt: skip
 BENEFITS = {"B_itilp": "more warps or independent instructions", "B_memlp": "more requests in flight",
-            "B_fp": "fewer instructions beside the arithmetic", "B_serial": "fewer barriers and conflicts"}  # fmt: skip
+            "B_fp": "fewer non-arithmetic instructions", "B_serial": "fewer barriers and conflicts"}  # fmt: skip
 BENEFIT = (
     "launch",
     "kernel",
@@ -46,18 +47,18 @@ SMS = ("sms", "mwp_cwp", "throughput", "power_w", "per_watt_mwp_cwp", "per_watt_
 HITS = ("level", "mean", "sd", "p05", "p50", "p95", "from_ratio", "to_ratio", "orders")
 BINS, LEAST_BIN = 12, 0.001
 MOST_WARPS = 64
-SLACK = 1e-9  # of two costs that the model computes in different orders
+SLACK = 1e-9  # relative tolerance between costs that the model computes in different orders
 
 
 def plot(
     engine: "Engine", run: str | int, kind: str, kernel: str | None = None, limit: int | None = LIMIT
 ) -> dict[str, Any]:
-    """Return one of `KINDS` of a run, of its longest ``limit`` launches, or of those of one kernel.
+    """Return one of `KINDS` of a run, of its longest ``limit`` launches or of those of one kernel.
 
-    Raise `UsageError` for another kind, `NotFoundError` with the reason where there is nothing to draw.
+    Raise `NotFoundError` for another kind, and with the reason where there is nothing to draw.
     """
     if kind not in MAKERS:
-        raise UsageError(str(NotFoundError.near("plot", kind, MAKERS)))
+        raise NotFoundError.near("plot", kind, MAKERS)
     info = store.select(engine, "v1_runs", run_id=store.find_run(engine, run))[0]
     made = MAKERS[kind](engine, info["run_id"], kernel, limit)
     about = {name: info[name] for name in ("run_id", "project", "name")}
@@ -68,12 +69,12 @@ def plot(
 def _answers(
     engine: "Engine", run_id: int, kernel: str | None, limit: int | None, model: str, needed: str
 ) -> tuple[list[tuple[dict[str, Any], dict[str, Any]]], list[str], bool]:
-    """Return launches with what a model says of each, why others are left out, and whether there are more launches."""
+    """Return launches with the results of a model, notes on excluded ones, and whether there are more launches."""
     launches, truncated = launches_of(engine, run_id, kernel, limit)
     ids = [launch["launch_id"] for launch in launches]
     said: dict[int, dict[str, Any]] = {}
     reasons: dict[int, str] = {}
-    for row in store.select_of(engine, "v1_models", run_id, ids, model=model):
+    for row in store.launch_rows(engine, "v1_models", run_id, ids, model=model):
         if row["value"] is None:
             reasons[row["launch_id"]] = row["reason"]
         elif row["form"] == "consistent":
@@ -86,19 +87,19 @@ def _answers(
     left = [launch for launch, found in chosen if needed not in found]
     notes = _left_out(left, reasons)
     if not known:
-        raise NotFoundError(notes[0] if notes else f"run {run_id} has no launches to draw")
+        raise NotFoundError(notes[0] if notes else f"run {run_id} has no launches to plot")
     return known, notes, truncated
 
 
 def _left_out(launches: Sequence[Row], reasons: Mapping[int, str]) -> list[str]:
     groups: dict[str, list[str]] = {}
     for launch in launches:
-        why = reasons.get(launch["launch_id"], "the run was not analysed for it; run: profsvc analyze")
+        why = reasons.get(launch["launch_id"], "not analysed yet; run: profsvc analyze")
         groups.setdefault(why, []).append(f"#{launch['launch_index']} {launch['kernel_short']}")
     notes = []
     for why, names in groups.items():
         more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-        notes.append(f"left out: {', '.join(names[:3])}{more}: {why}")
+        notes.append(f"excluded: {', '.join(names[:3])}{more}: {why}")
     return notes
 
 
@@ -112,7 +113,7 @@ def _roofline(engine: "Engine", run_id: int, kernel: str | None, limit: int | No
     known, notes, truncated = _answers(engine, run_id, kernel, limit, "roofline", "attainable")
     device = known[0][0]["device"]
     if others := [launch for launch, _ in known if launch["device"] != device]:
-        notes.append(f"left out: {len(others)} launches on other devices than {device}")
+        notes.append(f"excluded: {len(others)} launches on devices other than {device}")
     rows, none = [], []
     for launch, said in known:
         if launch["device"] != device:
@@ -127,33 +128,33 @@ def _roofline(engine: "Engine", run_id: int, kernel: str | None, limit: int | No
         rows.append(_head(launch) | own)
     if none:
         more = f" and {len(none) - 3} more" if len(none) > 3 else ""
-        notes.append(f"left out, without floating-point operations: {', '.join(none[:3])}{more}")
+        notes.append(f"excluded, no floating-point operations: {', '.join(none[:3])}{more}")
     if not rows:
         raise NotFoundError("; ".join(notes))
     first = next(launch for launch, _ in known if launch["launch_id"] == rows[0]["launch_id"])
     lines, said_of = _ceilings(known_of(engine, first).inputs().values)
     lines += _tensor_peaks([said for launch, said in known if launch["device"] == device])
-    notes.append(f"{said_of}, those of #{first['launch_index']}; a point is placed by what it moved in DRAM")
-    title = f"Roofline: {first['device'] or 'a device without a name'}"
+    notes.append(f"{said_of}, those of #{first['launch_index']}; points are placed by their DRAM traffic")
+    title = f"Roofline: {first['device'] or 'unknown device'}"
     return {"title": title, "columns": ROOFLINE, "rows": rows, "lines": lines, "notes": notes, "truncated": truncated}
 
 
 def _tensor_peaks(every: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return the peak of each type of matrix product that a launch has; types with the same peak share a line."""
+    """Return the peak of each tensor data type of the launches; types with the same peak share a line."""
     peaks: dict[float, list[str]] = {}
-    for kind in TYPES:
+    for kind in TENSOR_TYPES:
         if found := [said[name] for said in every if said.get(name := f"tensor_{kind}_peak_op_per_s")]:
             peaks.setdefault(max(found), []).append(kind.upper())
     return [{"type": "compute", "label": f"tensor {', '.join(kinds)}", "value": peak} for peak, kinds in peaks.items()]
 
 
 def _ceilings(inputs: Mapping[str, Any]) -> tuple[list[dict[str, Any]], str]:
-    """Return the ceilings of a launch: bandwidths of the levels, peaks of the pipes, with and without multiply-adds."""
+    """Return the ceilings of a launch: bandwidth of each level, peaks of the pipes with and without FMA."""
     v = {name: float(np.asarray(value).reshape(-1)[0]) for name, value in inputs.items()}
     rate = v["sms"] * v["freq"]
     bands = [("memory", title, v[f"{level}_bandwidth"]) for level, title in LEVELS.items()]
     single, double = v["SIMD_width"] * rate, v["fp64_lanes"] * rate
-    peaks = [("compute", "FP32", 2 * single), ("compute", "FP32 without multiply-adds", single),
+    peaks = [("compute", "FP32", 2 * single), ("compute", "FP32 without FMA", single),
              ("compute", "FP64", 2 * double)]  # fmt: skip
     lines = [
         {"type": kind, "label": label, "value": value}
@@ -162,9 +163,9 @@ def _ceilings(inputs: Mapping[str, Any]) -> tuple[list[dict[str, Any]], str]:
     ]
     if np.isclose(double, single):
         lines = [line for line in lines if line["label"] != "FP64"]
-    elif np.isclose(2 * double, single):  # one line would lie on the other
-        lines = [line | {"label": "FP64, or FP32 without multiply-adds"} if line["label"] == "FP64" else line
-                 for line in lines if line["label"] != "FP32 without multiply-adds"]  # fmt: skip
+    elif np.isclose(2 * double, single):  # both lines would coincide
+        lines = [line | {"label": "FP64, or FP32 without FMA"} if line["label"] == "FP64" else line
+                 for line in lines if line["label"] != "FP32 without FMA"]  # fmt: skip
     return lines, f"ceilings at {v['freq'] / 1e6:.0f} MHz and a DRAM bandwidth of {v['dram_bandwidth'] / 1e9:.0f} GB/s"
 
 
@@ -185,10 +186,8 @@ def _benefit(engine: "Engine", run_id: int, kernel: str | None, limit: int | Non
         zone = "memory" if said["T_mem"] > said["T_comp"] * (1 + SLACK) else "compute"
         rows.append(_head(launch) | own | {"best": BENEFITS.get(f"B_{best}"), "zone": zone})
     if not rows:
-        raise NotFoundError("; ".join(notes) or "the model of benefits has no time for these launches")
-    notes.append(
-        "costs are shares of the time that the model predicts; a ring: before both overlap, which colours the mark"
-    )
+        raise NotFoundError("; ".join(notes) or "the benefit model has no time for these launches")
+    notes.append("costs are shares of the predicted time; rings: before overlap; colours: dominant cost before overlap")
     return {"title": "Benefit chart", "columns": BENEFIT, "rows": rows, "benefits": BENEFITS, "notes": notes,
             "truncated": truncated}  # fmt: skip
 
@@ -196,16 +195,16 @@ def _benefit(engine: "Engine", run_id: int, kernel: str | None, limit: int | Non
 def _scanned(
     engine: "Engine", run_id: int, kernel: str | None, axis: str, most: Callable[[Any], int]
 ) -> tuple[Any, np.ndarray[Any, Any], dict[str, analysis.Answer], list[str]]:
-    """Return a launch, the values of an axis from 1 on, and what the models say at each, the first of now."""
+    """Return a launch, the values of an axis from 1, and the model results; the first result is the present one."""
     base = base_of(engine, run_id, kernel)
     count = most(base)
     values = np.arange(1.0, count + 1)
-    inputs = analysis.changed(base.counters, base.now, base.machine, [{axis: x} for x in values])
-    said = analysis.answers(inputs)
+    inputs = analysis.scenario_inputs(base.counters, base.now, base.machine, [{axis: x} for x in values])
+    said = analysis.scenario_answers(inputs)
     if not any(np.isfinite(answer.time_ns[0]) for answer in said.values()):
         stored = store.select(engine, "v1_models", launch_id=base.launch["launch_id"], model="throughput", value=None)
-        raise NotFoundError(stored[0]["reason"] if stored else "the models lack counters of this launch")
-    notes = [f"of launch #{base.launch['launch_index']} {base.launch['kernel_short']}", analysis.HELD]
+        raise NotFoundError(stored[0]["reason"] if stored else "the models lack counters for this launch")
+    notes = [f"of launch #{base.launch['launch_index']} {base.launch['kernel_short']}", analysis.WORK_HELD_NOTE]
     return base, values, said, notes
 
 
@@ -238,11 +237,11 @@ def _most_warps(base: Any) -> int:
 
 
 def _most_sms(base: Any) -> int:
-    """Return the SMs of the device; raise `NotFoundError` where neither the export nor the catalogue knows them."""
+    """Return the SMs of the device; raise `NotFoundError` if neither the export nor the catalogue has them."""
     sms = float(base.now["sms"][0])
     if not sms >= 1:
         device = base.launch["device"] or "the device"
-        raise NotFoundError(f"neither the export nor the catalogue says how many SMs {device} has")
+        raise NotFoundError(f"the number of SMs of {device} is neither in the export nor in the catalogue")
     return int(sms)
 
 
@@ -260,7 +259,7 @@ def _sms(engine: "Engine", run_id: int, kernel: str | None, limit: int | None) -
             }
         rows.append(row)
     notes.append(why)
-    best = [one for one in analysis.suggestions(base.now, analysis.answers(base.now)) if one["what"] == "sms"]
+    best = [one for one in analysis.suggestions(base.now, analysis.scenario_answers(base.now)) if one["what"] == "sms"]
     return {
         "title": f"SMs: {base.launch['kernel_short']}", "columns": SMS, "rows": rows, "notes": notes,
         "suggested": {one["model"]: one["value"] for one in best},
@@ -275,16 +274,18 @@ def _hits(engine: "Engine", run_id: int, kernel: str | None, limit: int | None) 
     if not traces:
         of_kernel = "" if kernel is None else f" of a kernel {kernel!r}"
         raise NotFoundError(
-            f"run {run_id} has no memory trace{of_kernel}, from which hit ratios are simulated; "
-            "profsvc formats memory-trace says how to make one"
+            f"run {run_id} has no memory trace{of_kernel} to simulate hit ratios from; "
+            "to record one, see: profsvc formats memory-trace"
         )
     notes = [f"{one['kernel'] or 'a trace'}: {one['reason']}" for one in traces if one["reason"]]
     drawn = [one for one in traces if any(level["draws"] for level in one["levels"])]
     if not drawn:
-        raise NotFoundError("; ".join(notes) or f"the memory traces of run {run_id} reach no cache")
+        raise NotFoundError("; ".join(notes) or f"the memory traces of run {run_id} do not reach any cache")
     first = drawn[0]
     if len(drawn) > 1:
-        notes.append(f"the run has {len(drawn)} traces; this is {first['kernel'] or 'the first'}: --kernel chooses")
+        notes.append(
+            f"the run has {len(drawn)} traces; showing {first['kernel'] or 'the first'}; select one with --kernel"
+        )
     rows = [
         {"level": level["what"], **{name: level[name] for name in ("mean", "sd", "p05", "p50", "p95")}, **counted}
         for level in first["levels"]
@@ -297,7 +298,7 @@ def _hits(engine: "Engine", run_id: int, kernel: str | None, limit: int | None) 
 
 
 def _counted(draws: Sequence[float]) -> list[dict[str, Any]]:
-    """Count the draws in bins of one width, a row a bin that holds any."""
+    """Return the nonempty bins of a histogram of the draws."""
     low, high = min(draws), max(draws)
     width = max((high - low) / BINS, LEAST_BIN)
     begin = min(low, max(0.0, 1.0 - width)) if high == low else low
@@ -308,11 +309,11 @@ def _counted(draws: Sequence[float]) -> list[dict[str, Any]]:
 
 
 KINDS = {
-    "roofline": "the rate of each launch against its operations a byte, below the ceilings of memory and arithmetic",
-    "benefit": "the cost of memory and of computation of each launch, before and after they overlap",
-    "warps": "the parallelism of memory and of computation of a launch, and its speed, against the warps on an SM",
-    "sms": "the speed of a launch, and its speed per watt where the power is known, against the SMs at work",
-    "hits": "hit ratios of the caches over many orders of a memory trace",
+    "roofline": "FLOP rate of each launch against its arithmetic intensity, with memory and compute ceilings",
+    "benefit": "memory and computation cost of each launch, before and after overlap",
+    "warps": "memory and computation parallelism and speed of a launch against warps per SM",
+    "sms": "speed, and speed per watt if the power is known, of a launch against active SMs",
+    "hits": "cache hit ratios over many warp orders of a memory trace",
 }
 MAKERS: Mapping[str, Callable[["Engine", int, str | None, int | None], Plot]] = {
     "roofline": _roofline, "benefit": _benefit, "warps": _warps, "sms": _sms, "hits": _hits,

@@ -1,7 +1,7 @@
-"""How far the times of models were off on a device so far: what a store holds of predicted and of measured times.
+"""The past errors of model times on a device, from predicted and measured times in the store.
 
-Models that agree with each other may all be wrong; how well they predicted the measured times of other kernels on the
-same device, of those that the same kind of unit limits, says how far to trust them.
+Models that agree may all be wrong. Their errors for other kernels on the same device with the same kind of bottleneck
+estimate their uncertainty.
 """
 
 from collections.abc import Iterable, Mapping
@@ -10,21 +10,21 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from profsvc import store
-from profsvc.analysis.models.agreement import TIMES
-from profsvc.analysis.potential import LATENCY, MEMORY
-from profsvc.formulas.accuracy import LEAST, accuracy
+from profsvc.analysis.models.agreement import TIME_MODELS
+from profsvc.analysis.potential.launch_potential import LATENCY, MEMORY_UNITS
+from profsvc.formulas.numerics.prediction_accuracy import MIN_PAIRS, accuracy
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
 Row = Mapping[str, Any]
 RUNS, LAUNCHES = 8, 60
-"""The newest runs of a device that count, and of each the longest launches."""
+"""Number of newest runs per device, and of longest launches per run."""
 ANY_KIND = "any kind"
 
 
 class Pair(NamedTuple):
-    """A predicted time and the measured one, in ns, of a kernel that a kind of unit limits."""
+    """The predicted and measured time in ns of a kernel with a kind of bottleneck."""
 
     model: str
     kernel: str
@@ -34,15 +34,15 @@ class Pair(NamedTuple):
 
 
 class Record:
-    """The records of models on devices, each device looked up once."""
+    """The error records of models by device, each loaded once."""
 
     def __init__(self, engine: "Engine") -> None:
-        """Take a store."""
+        """Use a store."""
         self._engine = engine
         self._pairs: dict[str, list[Pair]] = {}
 
     def of(self, device: str | None, kernel: str, bound: str | None) -> dict[str, dict[str, Any]]:
-        """Return the `records` of models for a kernel with a bound; none on an unknown device."""
+        """Return the `records` of models for a kernel and its bottleneck; empty for an unknown device."""
         if device is None:
             return {}
         if device not in self._pairs:
@@ -51,14 +51,14 @@ class Record:
 
 
 def kind_of(bound: str | None) -> str | None:
-    """Return what kind of unit the bound of a launch is: memory, compute or latency.
+    """Return the kind of the bottleneck of a launch: memory, compute or latency.
 
     >>> kind_of("dram"), kind_of("fp32"), kind_of("latency"), kind_of(None)
     ('memory', 'compute', 'latency', None)
     """
     if bound is None:
         return None
-    return "memory" if bound in MEMORY else LATENCY if bound == LATENCY else "compute"
+    return "memory" if bound in MEMORY_UNITS else LATENCY if bound == LATENCY else "compute"
 
 
 def pairs_of(engine: "Engine", device: str) -> list[Pair]:
@@ -68,29 +68,29 @@ def pairs_of(engine: "Engine", device: str) -> list[Pair]:
     for run_id in runs:
         launches, _ = store.longest_launches(engine, run_id, LAUNCHES)
         timed = {one["launch_id"]: one for one in launches if one["same_as"] is None and one["duration_ns"]}
-        bounds = {row["launch_id"]: row["bound"] for row in store.select_of(engine, "v1_potential", run_id, [*timed])}
-        said = store.select_of(engine, "v1_models", run_id, [*timed], quantity="time_ns", form="consistent")
+        bounds = {row["launch_id"]: row["bound"] for row in store.launch_rows(engine, "v1_potential", run_id, [*timed])}
+        said = store.launch_rows(engine, "v1_models", run_id, [*timed], quantity="time_ns", form="consistent")
         for row in said:
-            if row["model"] in TIMES and row["value"]:
+            if row["model"] in TIME_MODELS and row["value"]:
                 one, bound = timed[row["launch_id"]], bounds.get(row["launch_id"])
                 found.append(Pair(row["model"], one["kernel"], kind_of(bound), row["value"], one["duration_ns"]))
     return found
 
 
 def records(pairs: Iterable[Pair], kernel: str, kind: str | None) -> dict[str, dict[str, Any]]:
-    """Return of each model its record on kernels other than ``kernel``, of the same kind if enough are known.
+    """Return the record of each model for kernels other than ``kernel``, of the same kind if there are enough.
 
-    ``factor`` is the typical error, which half of the kernels exceed; ``low`` and ``high`` are measured over predicted
-    time, between which four of five kernels lie; ``kernels`` says how many there are.
+    ``factor`` is the median error; ``low`` and ``high`` are the 10 and 90 % quantiles of measured / predicted time;
+    ``kernels`` is the number of kernels.
     """
     found = {}
     others = [pair for pair in pairs if pair.kernel != kernel]
-    for model in TIMES:
+    for model in TIME_MODELS:
         own = [pair for pair in others if pair.model == model]
         alike = [pair for pair in own if pair.kind == kind]
         for name, chosen in ((kind, alike), (ANY_KIND, own)):
             errors = _by_kernel(chosen)
-            if name is not None and len(errors) >= LEAST:
+            if name is not None and len(errors) >= MIN_PAIRS:
                 score = accuracy(np.exp(errors), np.ones_like(errors))
                 low, high = np.exp(-np.quantile(errors, (0.9, 0.1)))
                 found[model] = {"kind": name, "kernels": len(errors), "factor": float(np.exp(score.log_error)),

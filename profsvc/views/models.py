@@ -1,4 +1,4 @@
-"""What the performance models say of a launch: side by side, and their inputs."""
+"""The results of the performance models of a launch side by side, and their inputs."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pandas as pd
 
 from profsvc import analysis, specs, store
-from profsvc.analysis.characterized import of_device
-from profsvc.analysis.model_inputs import Inputs, model_inputs
-from profsvc.analysis.models.agreement import BOUNDS, TIMES
+from profsvc.analysis.launches.characterization import device_characterization
+from profsvc.analysis.models.agreement import BOUND_MODELS, TIME_MODELS
+from profsvc.analysis.models.inputs import Inputs, model_inputs
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -18,7 +18,7 @@ INPUTS, AGREEMENT = "inputs", "agreement"
 
 
 class Known(NamedTuple):
-    """What the inputs of the models of a launch come from: its counters, and what is known of its device."""
+    """The sources of the model inputs of a launch: its counters and the data of its device."""
 
     counters: pd.DataFrame
     figures: dict[str, object]
@@ -35,15 +35,15 @@ def inputs_of(
 ) -> tuple[Inputs, dict[str, object]]:
     """Return the inputs of the models of one launch, a row of ``v1_launches``, and the figures of its device.
 
-    They are those that the rows of ``v1_models`` were computed from, as long as the store has not changed since.
-    ``counters`` are those of the launch where they are at hand; a kernel of which only means are known needs them.
+    They equal those of the rows of ``v1_models`` unless the store has changed. ``counters`` are those of the launch if
+    already loaded; required for a kernel with averages only.
     """
     known = known_of(engine, launch, counters)
     return known.inputs(), known.figures
 
 
 def known_of(engine: "Engine", launch: Row, counters: Mapping[str, float] | None = None) -> Known:
-    """Return what the inputs of the models of one launch come from; as `inputs_of`."""
+    """Return the sources of the model inputs of one launch; see `inputs_of`."""
     key = launch["launch_id"]
     if counters is None:
         found = store.select(engine, "v1_counter_values", launch_id=key)
@@ -51,11 +51,11 @@ def known_of(engine: "Engine", launch: Row, counters: Mapping[str, float] | None
     named: Any = launch
     if key is not None and launch["device"] is None:
         one = store.table(engine, "v1_launches", launch_id=key)
-        named = analysis.lend(one, store.device_attributes(engine, launch["run_id"]))[0].iloc[0]
+        named = analysis.fill_from_session(one, store.device_attributes(engine, launch["run_id"]))[0].iloc[0]
     place = (named["device"], named["compute_capability"])
     device, capability = (None if pd.isna(text) else str(text) for text in place)
     figures = specs.figures(device, capability)
-    measured = of_device(store.characterizations(engine), device, specs.criteria()).sustained
+    measured = device_characterization(store.characterizations(engine), device, specs.criteria()).sustained
     table = pd.DataFrame({name: [value] for name, value in counters.items()}, index=[0], dtype="float64")
     return Known(table, figures, specs.memory_table(str(figures.get("key"))), measured)
 
@@ -67,11 +67,11 @@ def side_by_side(
     device: str | None = None,
     records: Mapping[str, Row] | None = None,
 ) -> dict[str, Any]:
-    """Put the models of one launch that answer the same question beside each other, from its rows of ``v1_models``.
+    """Return the models of one launch grouped by their result, from its rows of ``v1_models``.
 
-    ``times``, ``bounds`` and ``speedups`` hold a row a model; the ``record`` of a time says how far the model was off
-    on other kernels of the device (`model_record.records`), None where too few are known. ``agreement`` says how far
-    the models lie apart, which does not measure their errors; ``missing`` names the models without an answer, and why.
+    ``times``, ``bounds`` and ``speedups`` have one row per model. The ``record`` of a time is its error for other
+    kernels on the device (`model_record.records`), None if there are too few. ``agreement`` is the spread of the
+    models, which is not their error. ``missing`` lists models without result, with reasons.
     """
     titles = {name: model.title for name, model in specs.models().items()}
     ours = [row for row in rows if row["form"] == "consistent" and row["model"] in titles]
@@ -81,17 +81,31 @@ def side_by_side(
         return known[model, quantity]["value"] if (model, quantity) in known else None
 
     known_records = records or {}
-    times = [{"model": m, "title": titles[m], "time_ns": t, "ratio": t / duration_ns if duration_ns else None,
-              "record": known_records.get(m)}
-             for m in TIMES if (t := value(m, "time_ns")) is not None]  # fmt: skip
-    bounds = [{"model": m, "title": titles[m], "bound": known[m, q]["label"]}
-              for m, q in (("mwp_cwp", "case"), *((m, "bound") for m in BOUNDS)) if (m, q) in known]  # fmt: skip
+    times = [
+        {
+            "model": m,
+            "title": titles[m],
+            "time_ns": t,
+            "ratio": t / duration_ns if duration_ns else None,
+            "record": known_records.get(m),
+        }
+        for m in TIME_MODELS
+        if (t := value(m, "time_ns")) is not None
+    ]
+    bounds = [
+        {"model": m, "title": titles[m], "bound": known[m, q]["label"]}
+        for m, q in (("mwp_cwp", "case"), *((m, "bound") for m in BOUND_MODELS))
+        if (m, q) in known
+    ]
     speedups = [{"model": "benefit", "title": titles["benefit"], "speedup": value("benefit", "speedup")}]
     if potential and potential["speedup"] is not None:
         speedups.insert(0, {"model": "potential", "title": "Overall potential", "speedup": potential["speedup"]})
     apart = {row["quantity"]: row["label"] or row["value"] for row in ours if row["model"] == AGREEMENT}
-    missing = [{"model": row["model"], "title": titles[row["model"]], "reason": row["reason"]}
-               for row in ours if row["value"] is None]  # fmt: skip
+    missing = [
+        {"model": row["model"], "title": titles[row["model"]], "reason": row["reason"]}
+        for row in ours
+        if row["value"] is None
+    ]
     assumed = next((row["label"] for row in rows if row["model"] == INPUTS and row["quantity"] == "assumed"), None)
     return {
         "times": times,

@@ -1,4 +1,4 @@
-"""Nightly reports as they are stored: the list of them, and the document of one."""
+"""Stored nightly reports: the list, and the document of one."""
 
 import json
 from collections.abc import Collection, Mapping
@@ -22,7 +22,7 @@ LIMIT = 100
 
 
 def reports(engine: "Engine", project: str | None = None, limit: int = LIMIT) -> dict[str, Any]:
-    """The newest reports, of every scope or of one project alone, without their documents."""
+    """Return the newest reports of all projects or of one, without their documents."""
     page = store.list_view(
         engine, "v1_reports", columns=COLUMNS, order=["-night", "-report_id"], limit=limit, project=project
     )
@@ -30,14 +30,14 @@ def reports(engine: "Engine", project: str | None = None, limit: int = LIMIT) ->
 
 
 def told(engine: "Engine", project: str | None = None) -> dict[str, Any]:
-    """The newest reports as `reports` gives them, each with its ``deliveries``."""
+    """Return the newest reports as in `reports`, each with its ``deliveries``."""
     found = reports(engine, project)
     sent = deliveries(engine, [row["report_id"] for row in found["reports"]], project)
     return found | {"reports": [row | {"deliveries": sent[row["report_id"]]} for row in found["reports"]]}
 
 
 def report(engine: "Engine", number: int | str, project: str | None = None) -> dict[str, Any]:
-    """The document of a report, by its number or ``newest``; with a ``project`` only those on it are seen."""
+    """Return the document of a report by number or ``newest``; with ``project``, only its reports are visible."""
     only = [] if number == NEWEST else [store.Condition("report_id", "", _number(number))]
     page = store.list_view(
         engine, "v1_reports", only, columns=["document"], order=["-night", "-report_id"], limit=1, project=project
@@ -45,12 +45,12 @@ def report(engine: "Engine", number: int | str, project: str | None = None) -> d
     if page.rows:
         document: dict[str, Any] = json.loads(page.rows[0]["document"])
         return document
-    what = "no report is stored yet" if number == NEWEST else f"no report has the number {number}"
-    raise NotFoundError(f"{what}; make one with: profsvc report nightly")
+    what = "there are no reports yet" if number == NEWEST else f"no report has the number {number}"
+    raise NotFoundError(f"{what}; create one with: profsvc report nightly")
 
 
 def deliveries(engine: "Engine", report_ids: Collection[int], project: str | None = None) -> dict[int, list[Row]]:
-    """Return what became of each sending of these reports, the oldest first, by the number of the report."""
+    """Return the deliveries of these reports, oldest first, by report number."""
     found: dict[int, list[Row]] = {number: [] for number in report_ids}
     if found:
         among = [store.Condition("report_id", bound, str(end)) for bound, end in
@@ -66,7 +66,7 @@ def deliveries(engine: "Engine", report_ids: Collection[int], project: str | Non
 
 
 def sent(delivery: Row) -> str:
-    """Say what became of a report that was sent to a channel.
+    """Return a delivery as text.
 
     >>> sent({"channel": "team", "kind": "smtp", "delivered": 1, "message": None, "sent_at": "2026-11-21T06:00:00Z"})
     'team (smtp) delivered 2026-11-21T06:00:00Z'
@@ -79,5 +79,5 @@ def sent(delivery: Row) -> str:
 def _number(number: int | str) -> str:
     text = str(number)
     if not (text.isascii() and text.isdigit() and len(text) < 19):
-        raise NotFoundError(f"no report is called {text[:40]!r}; give its number, or {NEWEST}")
+        raise NotFoundError(f"no report named {text[:40]!r}; give its number or {NEWEST}")
     return text

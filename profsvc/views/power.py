@@ -1,4 +1,4 @@
-"""Power of a run: its windows as measured and corrected, what they are corrected with, and what to beware of."""
+"""The power of a run: windows as measured and corrected, coefficients, models and data-quality warnings."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from profsvc import store
-from profsvc.analysis.power import VERSION, Options
+from profsvc.analysis.power.analyze import VERSION, Options
 from profsvc.errors import NotFoundError, UsageError
-from profsvc.formulas.flags import flag_names
+from profsvc.formulas.numerics.flags import flag_names
 from profsvc.pipeline.power import power_of_run
-from profsvc.store.power_schema import FRAMES
+from profsvc.store.schema.power import FRAMES
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -30,10 +30,10 @@ WINDOWS = (
 
 
 def power(engine: "Engine", name: str | int, options: Options = AS_STORED) -> dict[str, Any]:
-    """Power of a run, of all its power sensors or of one: windows, coefficients, models, and what to beware of.
+    """Return the power of a run for all power sensors or one: windows, coefficients, models and warnings.
 
-    What is stored is shown; where the options ask for more than one sensor of it, or nothing is stored yet, it is
-    computed and not stored, and ``stored`` is false.
+    Stored results are returned if the options only select a sensor. Otherwise results are computed but not stored, and
+    ``stored`` is false.
     """
     run_id = store.find_run(engine, name)
     info = store.select(engine, "v1_runs", run_id=run_id)[0]
@@ -42,14 +42,15 @@ def power(engine: "Engine", name: str | int, options: Options = AS_STORED) -> di
         heat = store.select(engine, VIEWS["power_models"], run_id=run_id, model="heat_map")
         hint = f"; for its thermocouples: profsvc power {run_id} --heat-map FILE.svg" if heat else ""
         raise NotFoundError(
-            f"run {info['name']!r} has no log of power; upload one to it: profsvc upload --run {run_id} FILE"
-            f" (nvidia-smi, DCGM, a power meter: profsvc formats){hint}"
+            f"run {info['name']!r} has no log of power; upload one (nvidia-smi, DCGM, a power meter; see profsvc "
+            "formats): "
+            f"profsvc upload --run {run_id} FILE{hint}"
         )
     if options.host_power_w is not None and options.sensor is None and len(sensors) > 1:
         names = ", ".join(dict.fromkeys(str(one["name"]) for one in sensors))
         raise UsageError(
-            f"--host-power is taken off what a wall meter reads, but run {info['name']!r} has {len(sensors)} power "
-            f"sensors: {names}; say which reads at the wall with --sensor NAME"
+            f"--host-power is subtracted from a wall meter, but run {info['name']!r} has {len(sensors)} power "
+            f"sensors: {names}; select the wall meter with --sensor NAME"
         )
     found = {key: store.select(engine, view, run_id=run_id) for key, view in VIEWS.items()}
     is_stored = options._replace(sensor=None) == AS_STORED and any(found.values())
@@ -62,7 +63,7 @@ def power(engine: "Engine", name: str | int, options: Options = AS_STORED) -> di
 
 
 def _of_sensor(found: Mapping[str, list[Row]], sensors: Sequence[Row], name: str | None) -> dict[str, list[Row]]:
-    """Keep what is about the sensors of a name or number, and about the whole run."""
+    """Return the rows of the sensors with a name or number, and of the whole run."""
     if name is None:
         return dict(found)
     ids = {one["sensor_id"] for one in sensors if name in (one["name"], str(one["sensor_id"]))}
@@ -72,7 +73,7 @@ def _of_sensor(found: Mapping[str, list[Row]], sensors: Sequence[Row], name: str
 
 
 def rows_of(table: str, frame: pd.DataFrame | None, run: Row, sensors: Sequence[Row]) -> list[Row]:
-    """Return the rows of a frame as the view of them would have them."""
+    """Return the rows of a frame in the form of its view."""
     known = {one["sensor_id"]: one for one in sensors}
     about = {"run_id": run["run_id"], "project": run["project"], "run": run["name"]}
     rows = []

@@ -1,4 +1,4 @@
-"""What each unit of a device draws, from every run of the store in which power and counters of a kernel meet."""
+"""The power of each unit of a device, fitted to all kernels with power and counters."""
 
 import re
 from typing import TYPE_CHECKING, Any
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from profsvc import specs, store
-from profsvc.analysis.power_components import Components, component_model
+from profsvc.analysis.power.components import Components, fit_component_power
 from profsvc.errors import NotFoundError, UsageError
 
 if TYPE_CHECKING:
@@ -14,31 +14,31 @@ if TYPE_CHECKING:
 
 UNITS = ("unit", "max_power_w", "low", "high", "meaning")
 KERNELS = ("run", "kernel", "mean_power_w", "predicted_w", "error_w", "constant_error_w")
-# A sensor that does not average shows short windows best.
+# Sensors without averaging are preferred for short windows.
 INSTANT = re.compile("instant")
 
 
 def components(engine: "Engine", device: str | None = None) -> dict[str, Any]:
-    """What the units of a device draw, how well that foretells the power of kernels left out, and kernel by kernel.
+    """Return the power of the units of a device, the error of the fit on kernels left out, and all kernels.
 
-    A kernel counts once a run, with one power sensor. Windows in which the board held its clock down are left out.
+    A kernel counts once per run, with one power sensor. Windows with a throttled clock are excluded.
     """
     powers, left_out = _steady(store.powers_of_loads(engine))
     names = sorted({str(name) for name in powers["device"].dropna()})
     if device is None and len(names) > 1:
-        raise UsageError(f"power was measured on {len(names)} devices: {', '.join(names)}; say which with --device")
+        raise UsageError(f"power was measured on {len(names)} devices: {', '.join(names)}; choose one with --device")
     known = specs.device(device or names[0]) if device or names else None
     if known is None:
-        raise NotFoundError("no run holds the power of a load on a device that it names; see: profsvc formats marks")
+        raise NotFoundError("no run has the power of a load on a named device; see: profsvc formats marks")
     own = powers[[name is not None and _is(str(name), known.name) for name in powers["device"]]]
     counted = [unit.counter for unit in specs.power_units() if unit.counter is not None]
     kernels = _joined(own, store.mean_counters(engine, counted))
     if kernels.empty:
         raise NotFoundError(
-            f"no kernel has both a power and counters on {known.name}; {len(own)} loads have a power: mark each with "
-            "the name of its kernel, and upload a profile of the kernels to the same run or to another on this device"
+            f"no kernel has both a power and counters on {known.name}; {len(own)} loads have a power; mark each with "
+            "the name of its kernel, and upload a profile of the kernels on this device"
         )
-    found = component_model(kernels, float(known.sms))
+    found = fit_component_power(kernels, float(known.sms))
     return {
         "device": known.name,
         "runs": len(found.kernels),
@@ -57,7 +57,7 @@ def _is(name: str, device: str) -> bool:
 
 
 def _steady(powers: pd.DataFrame) -> tuple[pd.DataFrame, int]:
-    """Windows at one clock, of one sensor a run; and how many were not."""
+    """Return windows without throttling, of one sensor per run, and the number of excluded windows."""
     held = powers["quality"].fillna("").str.contains("throttled").astype(bool)
     steady = powers[~held]
     order = steady["sensor"].map(lambda name: not INSTANT.search(str(name)))
@@ -68,7 +68,7 @@ def _steady(powers: pd.DataFrame) -> tuple[pd.DataFrame, int]:
 
 
 def _joined(powers: pd.DataFrame, rates: pd.DataFrame) -> pd.DataFrame:
-    """A row a kernel and run: its power, and its counters from the same run, else from the newest that has them."""
+    """Return one row per kernel and run: its power, and counters from the same run or else the newest with them."""
     if rates.empty or powers.empty:
         return pd.DataFrame()
     wide = rates.pivot_table(index=["run_id", "kernel", "kernel_short"], columns="counter", values="value")

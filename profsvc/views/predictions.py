@@ -1,4 +1,4 @@
-"""What was foretold, and what came of it: recorded when two runs are compared, scored over all of them."""
+"""Predicted and achieved speedups: saved when two runs are compared, scored over all saved pairs."""
 
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -8,11 +8,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from profsvc import store
-from profsvc.analysis.changed_kernels import COUNTED, LAUNCHED, Build, Kernel, Verdict, changed
-from profsvc.analysis.matching import MAPPED
-from profsvc.analysis.outcomes import REGRESSION, outcomes
+from profsvc.analysis.changes.changed_kernels import (
+    COUNTER_TRAITS,
+    LAUNCH_TRAITS,
+    Build,
+    ChangeVerdict,
+    Kernel,
+    has_changed,
+)
+from profsvc.analysis.changes.kernel_matching import MAPPED
+from profsvc.analysis.changes.outcomes import REGRESSION, kernel_outcomes
 from profsvc.errors import NotFoundError
-from profsvc.formulas import accuracy as formula
+from profsvc.formulas.numerics import prediction_accuracy as formula
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -26,30 +33,30 @@ SCORES = (
 OVERALL, CRITERION = "overall", "criterion"
 KINDS = ("overall", "ceiling", "criterion", "model", "global", "local")
 SAME_THREADS = "threads"
-LEFT_OUT = ("not comparable", "bound", "part", *store.UNCHANGED)
-# Whether what was foretold is a floor and whether it is a ceiling -> why it is no prediction.
+LEFT_OUT = ("not comparable", "bound", "part", *store.UNCHANGED_REASONS)
+# (is lower bound, is upper bound) -> why it is not scored as a prediction.
 BOUNDS = {
-    (1, 0): "it is at least what was foretold: the run before lacks counts of its work",
-    (0, 1): "it is at most what was foretold: the run before lacks counts of its work",
-    (1, 1): "it is more or less than what was foretold: the run before lacks counts of its work",
+    (1, 0): "only a lower bound was predicted: the earlier run lacks counters",
+    (0, 1): "only an upper bound was predicted: the earlier run lacks counters",
+    (1, 1): "the prediction is uncertain in both directions: the earlier run lacks counters",
 }
-TRAITS = (*LAUNCHED, *COUNTED)
-# A criterion that rose by less was hardly worked on.
+TRAITS = (*LAUNCH_TRAITS, *COUNTER_TRAITS)
+# A criterion with a smaller increase counts as not improved.
 ACTED = 0.05
 
 
 def record(engine: "Engine", view: Row) -> dict[str, Any]:
-    """Store what was foretold of the kernels of a comparison (`compare.compare`) beside what they achieved.
+    """Save predicted and achieved speedups of the kernels of a comparison (`compare.compare`).
 
-    The rows of the same pair of runs are replaced. ``recorded`` says how many there are, ``scored`` how many of them
-    count, ``reasons`` why the others do not.
+    Rows of the same pair of runs are replaced. ``recorded`` is their number, ``scored`` the number of valid ones,
+    ``reasons`` why the others are not scored.
     """
     before, after = view["before"]["run_id"], view["after"]["run_id"]
     pairs = {row["kernel_before_full"]: row for row in view["kernels"] if _is_pair(row, same_run=before == after)}
-    told = [row for row in store.foretold(engine, before) if row["kernel"] in pairs]
-    works = [store.work_of_kernels(engine, run_id) for run_id in (before, after)] if told else [{}, {}]
-    values = store.criteria_of_kernels(engine, after) if told else {}
-    verdicts = _verdicts(engine, view, pairs) if told else {}
+    predicted = [row for row in store.predicted_speedups(engine, before) if row["kernel"] in pairs]
+    works = [store.kernel_work(engine, run_id) for run_id in (before, after)] if predicted else [{}, {}]
+    values = store.criteria_of_kernels(engine, after) if predicted else {}
+    verdicts = _verdicts(engine, view, pairs) if predicted else {}
     judged = {
         name: _judged(
             pair,
@@ -58,29 +65,29 @@ def record(engine: "Engine", view: Row) -> dict[str, Any]:
             verdicts[name],
         )
         for name, pair in pairs.items()
-        if told
+        if predicted
     }
-    rows = [_prediction(row, pairs[row["kernel"]], judged[row["kernel"]], values) for row in told]
+    rows = [_prediction(row, pairs[row["kernel"]], judged[row["kernel"]], values) for row in predicted]
     store.save_predictions(engine, before, after, rows)
-    whole = [row for row in rows if row["kind"] not in store.PARTS]
+    whole = [row for row in rows if row["kind"] not in store.PARTIAL_KINDS]
     left_out = [row for row in whole if not (row["scored"] == 1 and row["changed"])]
     reasons = dict.fromkeys(f"{row['kernel_after']}: {row['reason'] or row['changed_because']}" for row in left_out)
     if len(whole) < len(rows):
-        reasons[f"single criteria, models and rules: {store.PART}"] = None
+        reasons[f"single criteria, models and rules: {store.PARTIAL_REASON}"] = None
     return {"recorded": len(rows), "scored": len(whole) - len(left_out), "reasons": list(reasons)}
 
 
-def _verdicts(engine: "Engine", view: Row, pairs: Mapping[str, Row]) -> dict[str, Verdict]:
-    """Return of each kernel whether it is another one in the run after."""
+def _verdicts(engine: "Engine", view: Row, pairs: Mapping[str, Row]) -> dict[str, ChangeVerdict]:
+    """Return for each kernel whether it changed in the later run."""
     runs = view["before"], view["after"]
     builds = _build(runs[0]), _build(runs[1])
-    traits = [store.traits_of_kernels(engine, run["run_id"], TRAITS) for run in runs]
+    traits = [store.kernel_properties(engine, run["run_id"], TRAITS) for run in runs]
 
     def kernel(number: int, name: str) -> Kernel:
         return Kernel(name, *traits[number].get(name, (0, {})))
 
     return {
-        name: changed(
+        name: has_changed(
             kernel(0, name), kernel(1, pair["kernel_after_full"]), builds, mapped=pair["matched_by"] == MAPPED
         )
         for name, pair in pairs.items()
@@ -88,17 +95,17 @@ def _verdicts(engine: "Engine", view: Row, pairs: Mapping[str, Row]) -> dict[str
 
 
 def _build(run: Row) -> Build:
-    return Build(json.loads(run["tags"]).get(store.BINARY), run["commit_id"])
+    return Build(json.loads(run["tags"]).get(store.BINARY_TAG), run["commit_id"])
 
 
 def _prediction(told: Row, pair: Row, judged: Row, values: Mapping[tuple[str, str], float]) -> dict[str, Any]:
-    """Return the row of what was foretold of a kernel, with what it achieved."""
+    """Return the row of a prediction with the achieved speedup."""
     is_criterion = told["kind"] == "criterion"
     bound = BOUNDS.get((told["is_floor"], told["is_ceiling"])) if judged["scored"] else None
     return {
         **told,
         **judged,
-        **({"scored": store.BOUND, "reason": bound} if bound else {}),
+        **({"scored": store.SCORED_AS_BOUND, "reason": bound} if bound else {}),
         "kernel_before": told["kernel"],
         "kernel_after": pair["kernel_after_full"],
         "achieved": pair["speedup"],
@@ -111,20 +118,18 @@ def _prediction(told: Row, pair: Row, judged: Row, values: Mapping[tuple[str, st
 
 
 def _work(works: Mapping[str, Row], kernel: str, run: Row) -> Row:
-    """Return what is known of the work of a kernel; of one without launches the device of its run."""
+    """Return the work of a kernel; only the device of its run if it has no launches."""
     unknown = dict.fromkeys(("least_threads", "most_threads", "tool", "other_tool"))
     return works.get(kernel) or {**unknown, "unknown": 0, "device": run["device"], "other_device": run["device"]}
 
 
 def _is_pair(row: Row, *, same_run: bool) -> bool:
-    """Tell whether something came of a kernel: both are timed, and they are not one and the same."""
+    """Tell whether a pair can be scored: both are timed, and they are not the same kernel of the same run."""
     return row["speedup"] is not None and not (same_run and row["kernel_before_full"] == row["kernel_after_full"])
 
 
-def _judged(pair: Row, old: Row, new: Row, verdict: Verdict) -> dict[str, Any]:
-    """Why both do the same work, and why a prediction of the pair cannot be compared; None where it can. What is known
-    of whether the kernel changed stands beside it.
-    """
+def _judged(pair: Row, old: Row, new: Row, verdict: ChangeVerdict) -> dict[str, Any]:
+    """Return why both kernels do the same work, why the pair is not scored (None if it is), and whether it changed."""
     same = MAPPED if pair["matched_by"] == MAPPED else SAME_THREADS if _threads(old) == _threads(new) else None
     if same == SAME_THREADS and _threads(old) is None:
         same = None
@@ -136,8 +141,8 @@ def _judged(pair: Row, old: Row, new: Row, verdict: Verdict) -> dict[str, Any]:
     if same is None:
         threads = [_words(_threads(one)) for one in (old, new)]
         said.append(
-            f"nothing says that both do the same work: a launch has {threads[0]} before and {threads[1]} after; "
-            "where it is the same, say so with --map OLD=NEW"
+            f"the work may differ: a launch has {threads[0]} before and {threads[1]} after; if it is the same, use "
+            "--map OLD=NEW"
         )
     return {
         "same_work": same,
@@ -150,7 +155,7 @@ def _judged(pair: Row, old: Row, new: Row, verdict: Verdict) -> dict[str, Any]:
 
 
 def _threads(one: Row) -> tuple[float, float] | None:
-    """Return the least and the most threads of a launch, where all are known."""
+    """Return the minimum and maximum threads of a launch; None if some are unknown."""
     if one["unknown"] or one["least_threads"] is None:
         return None
     return one["least_threads"], one["most_threads"]
@@ -176,21 +181,20 @@ def accuracy(
     best: bool = False,
     unchanged: bool = False,
 ) -> dict[str, Any]:
-    """Score the predictions that count: a row for each source, kind and criterion in ``scores``.
+    """Score the valid predictions: one row for each source, kind and criterion in ``scores``.
 
-    Those of kernels that did not change, or of which nothing says so, count with ``unchanged`` alone, and those of a
-    single criterion, model or rule claim no whole change; ``left_out`` says how many do not count, by why. With
-    ``acted`` those of a criterion count too that the change improved by 0.05 or more, where that is known; with
-    ``best`` of several runs after one only the fastest. ``common`` compares the overall predictions of all sources on
-    the pairs that each of them foretold. A row with too few pairs has its number and a reason, and no scores but the
-    number of ``regressions`` among them. ``median_share`` is how much of the time that was to be saved was saved.
-    ``pairs`` are the overall predictions that were scored, each with its ``outcome``.
+    Kernels that are not known to have changed are scored only with ``unchanged``. Predictions of a single criterion,
+    model or rule do not predict the whole change. ``left_out`` counts excluded predictions by reason. With ``acted``,
+    criteria that improved by 0.05 or more are scored as well; with ``best`` only the fastest of several later runs.
+    ``common`` compares the overall predictions of all sources on their common pairs. A row with too few pairs has only
+    their number, the ``regressions`` among them and a reason. ``median_share`` is the median share of the predicted
+    saving. ``pairs`` are the scored overall predictions with their ``outcome``.
     """
     counted, numbers = store.scored_predictions(engine, project, source, unchanged=unchanged, parts=acted)
-    too = (*(store.UNCHANGED if unchanged else ()), *(("part",) if acted else ()))
-    counted = [row for row in counted if row["kind"] not in store.PARTS or row["kind"] == CRITERION]
+    too = (*(store.UNCHANGED_REASONS if unchanged else ()), *(("part",) if acted else ()))
+    counted = [row for row in counted if row["kind"] not in store.PARTIAL_KINDS or row["kind"] == CRITERION]
     recorded = sum(numbers.values())
-    if source is not None and not recorded and source not in (named := store.sources_of_predictions(engine)):
+    if source is not None and not recorded and source not in (named := store.prediction_sources(engine)):
         raise NotFoundError.near("source of predictions", source, named)
     rows: list[Row] = [row for row in counted if not acted or _improved(row)]
     rows = sorted(_with_outcomes(_fastest(rows) if best else rows), key=_group)
@@ -205,7 +209,7 @@ def accuracy(
         "left_out": {why: numbers.get(why, 0) for why in LEFT_OUT if why not in too},
         "counted": len(counted),
         "scored": len(rows),
-        "truncated": len(counted) == store.MOST_PREDICTIONS,
+        "truncated": len(counted) == store.MAX_PREDICTIONS,
         "scores": sorted(scores, key=_place),
         "common": _common(rows),
         "pairs": [row for row in rows if row["criterion"] == OVERALL],
@@ -227,7 +231,7 @@ def _improved(row: Row) -> bool:
 
 
 def _fastest(rows: Iterable[Row]) -> list[Row]:
-    """Keep of each prediction the pair that achieved most."""
+    """Return for each prediction only the fastest pair."""
     kept: dict[Any, Row] = {}
     for row in rows:
         key = (row["run_before"], row["kernel_before"], _group(row))
@@ -242,11 +246,13 @@ def _score(group: Sequence[str], rows: Sequence[Row]) -> dict[str, Any]:
     scored |= dict(zip(("source", "kind", "criterion"), group, strict=True))
     scored |= {"n": int(made.n), "runs": len({(row["run_before"], row["run_after"]) for row in rows})}
     scored["regressions"] = sum(row["outcome"] == REGRESSION for row in rows)
-    if made.n < formula.LEAST:
-        return scored | {"reason": f"{int(made.n)} of the {formula.LEAST} pairs that a score needs"}
+    if made.n < formula.MIN_PAIRS:
+        return scored | {"reason": f"{int(made.n)} of the {formula.MIN_PAIRS} pairs required for a score"}
     numbers = {name: float(value) for name, value in made._asdict().items() if value.ndim == 0}
     numbers |= {"median_log_error": numbers["log_error"], "median_factor": float(np.exp(numbers["log_error"]))}
-    numbers |= {f"within_{share * 100:.0f}": float(x) for share, x in zip(formula.SHARES, made.within, strict=True)}
+    numbers |= {
+        f"within_{share * 100:.0f}": float(x) for share, x in zip(formula.WITHIN_SHARES, made.within, strict=True)
+    }
     scored |= {
         name: None if np.isnan(value) else value for name, value in numbers.items() if name in SCORES and name != "n"
     }
@@ -255,14 +261,14 @@ def _score(group: Sequence[str], rows: Sequence[Row]) -> dict[str, Any]:
 
 
 def _with_outcomes(rows: Sequence[Row]) -> list[Row]:
-    """Add what each kernel became, and how much of the saving that was foretold it is."""
+    """Add the outcome of each kernel, and the share of the predicted saving."""
     before, after, predicted = ([row[name] for row in rows] for name in ("before_ns", "after_ns", "predicted"))
-    came = outcomes(before, after, predicted)
+    came = kernel_outcomes(before, after, predicted)
     return [{**row, "outcome": one.word, "achieved_share": one.share} for row, one in zip(rows, came, strict=True)]
 
 
 def _common(rows: Collection[Row]) -> list[dict[str, Any]]:
-    """Score the overall predictions of all sources on the pairs that each of them foretold; none with one source."""
+    """Score the overall predictions of all sources on their common pairs; empty with one source."""
     overall = [row for row in rows if row["criterion"] == OVERALL]
     sources = sorted({row["source"] for row in overall})
     of_pair: dict[Any, set[str]] = {}

@@ -1,1 +1,1 @@
-"""The service: the store over HTTP. `create_app` makes the application, `serve` runs it."""
+"""The HTTP service: `app.create_app` makes the application, `server.serve` runs it."""

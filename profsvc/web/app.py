@@ -1,4 +1,4 @@
-"""The application: every route behind the door, and the description of them all."""
+"""The application: all routes behind the request guard, and their OpenAPI document."""
 
 from typing import Any
 
@@ -12,66 +12,74 @@ from starlette.responses import Response
 
 from profsvc import settings
 from profsvc.errors import NotFoundError, ProfsvcError, UsageError
-from profsvc.web import health, history, pages, plots, power, reports, runs, sql, uploads, views
-from profsvc.web.answers import tagged
-from profsvc.web.asked import Asked
-from profsvc.web.door import Door
-from profsvc.web.pages.failed import refusal
-from profsvc.web.routes import ERROR, add
-from profsvc.web.site import Site
+from profsvc.web import pages
+from profsvc.web.api import health, history, plots, power, reports, runs, sql, uploads, views
+from profsvc.web.http.request_args import RequestArgs
+from profsvc.web.http.responses import json_response
+from profsvc.web.http.routes import ERROR_SCHEMA, add_route
+from profsvc.web.http.state import AppState
+from profsvc.web.middleware import RequestGuard
+from profsvc.web.pages.errors import error_answer
 
-GROUPS = (uploads, views, sql, power, plots, runs, history, reports, health, pages)
-WORTH_PACKING = 1000
+ROUTE_MODULES = (uploads, views, sql, power, plots, runs, history, reports, health, pages)
+MIN_GZIP_BYTES = 1000
 
 
-def create_app(site: Site) -> FastAPI:
+def create_app(state: AppState) -> FastAPI:
     """Make the application of a service."""
     app = FastAPI(title="profsvc", version=settings.version(), openapi_url=None, docs_url=None, redoc_url=None,
                   redirect_slashes=False)  # fmt: skip
-    app.state.site = site
-    for group in GROUPS:
+    app.state.profsvc = state
+    for group in ROUTE_MODULES:
         group.register(app)
     described = {"type": "object", "required": ["openapi", "info", "paths"]}
-    add(app, "/openapi.json", describe, "read", name="describe", gives={"application/json": {"schema": described}})
-    app.add_exception_handler(HTTPException, _refused)
-    app.add_exception_handler(RequestValidationError, _refused)
-    app.add_middleware(GZipMiddleware, minimum_size=WORTH_PACKING, compresslevel=4)
-    app.add_middleware(Door, site=site)
+    add_route(
+        app,
+        "/openapi.json",
+        get_openapi_document,
+        "read",
+        name="describe",
+        gives={"application/json": {"schema": described}},
+    )
+    app.add_exception_handler(HTTPException, _framework_error)
+    app.add_exception_handler(RequestValidationError, _framework_error)
+    app.add_middleware(GZipMiddleware, minimum_size=MIN_GZIP_BYTES, compresslevel=4)
+    app.add_middleware(RequestGuard, state=state)
     return app
 
 
-async def describe(request: Request) -> Response:
-    """The description of this interface, as OpenAPI."""
-    Asked(request).done()
+async def get_openapi_document(request: Request) -> Response:
+    """The OpenAPI description of this API."""
+    RequestArgs(request).reject_unknown()
     app: FastAPI = request.app
-    described = description(app)
+    described = openapi_document(app)
     described["servers"] = [{"url": request.scope["root_path"] or "/"}]
-    return tagged(request, described)
+    return json_response(request, described)
 
 
-def description(app: FastAPI) -> dict[str, Any]:
-    """Return the OpenAPI description: what FastAPI gathers, with the one shape of errors and the tokens."""
+def openapi_document(app: FastAPI) -> dict[str, Any]:
+    """Return the OpenAPI document of FastAPI, with the error schema and the token scheme."""
     if app.openapi_schema is None:
-        made = get_openapi(title=app.title, version=app.version, routes=app.routes)
-        parts = made.setdefault("components", {})
-        parts["schemas"] = {"Error": ERROR}
+        document = get_openapi(title=app.title, version=app.version, routes=app.routes)
+        parts = document.setdefault("components", {})
+        parts["schemas"] = {"Error": ERROR_SCHEMA}
         parts["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
-        made["security"] = [{"token": []}, {}]
-        wrong = {
-            "description": "refused",
+        document["security"] = [{"token": []}, {}]
+        error = {
+            "description": "error",
             "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}},
         }
-        for operations in made["paths"].values():
+        for operations in document["paths"].values():
             for operation in operations.values():
                 operation["responses"].pop("422", None)
-                operation["responses"]["default"] = wrong
-        app.openapi_schema = made
+                operation["responses"]["default"] = error
+        app.openapi_schema = document
     return dict(app.openapi_schema)
 
 
-async def _refused(request: Request, error: Exception) -> Response:
-    """Answer what the framework refuses in the one shape of errors."""
-    said: ProfsvcError = UsageError(str(error))
+async def _framework_error(request: Request, error: Exception) -> Response:
+    """Return an error of the framework in the error schema."""
+    reported: ProfsvcError = UsageError(str(error))
     if isinstance(error, HTTPException):
-        said = (NotFoundError if error.status_code == 404 else UsageError)(str(error.detail))
-    return refusal(request, said, request.scope["profsvc.request_id"])
+        reported = (NotFoundError if error.status_code == 404 else UsageError)(str(error.detail))
+    return error_answer(request, reported, request.scope["profsvc.request_id"])

@@ -25,8 +25,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from profsvc.formulas.change import Night, newest_value, tonight
-from profsvc.formulas.steps import ALPHA, REST, all_steps, newest_step
+from profsvc.formulas.change.nightly_test import NightlyVerdict, newest_value, nightly_verdict
+from profsvc.formulas.change.steps import ALPHA, MAX_LEAVE_ONE_OUT_RATIO, all_steps, newest_step
 from tests.benchmarks.left_out import counted, p_of_others
 
 SEED = 20261121
@@ -152,7 +152,7 @@ def hangs_on(x: np.ndarray, one: int) -> bool:
     """Return whether the values of a series but one show no step at 5 %; values that are spikes do not count at all."""
     places = counted(x)
     at = np.flatnonzero(places == one)
-    return bool(at.size) and p_of_others(x[places], int(at[0])) > REST * ALPHA * (1 + 1e-9)
+    return bool(at.size) and p_of_others(x[places], int(at[0])) > MAX_LEAVE_ONE_OUT_RATIO * ALPHA * (1 + 1e-9)
 
 
 def one_night(
@@ -164,7 +164,7 @@ def one_night(
     """
     x = np.concatenate((white(rng, changed, nights), noise(rng, series - changed, nights)))
     x[:changed, -5:] += height
-    hits = tonight(*flat(x)).found
+    hits = nightly_verdict(*flat(x)).found
     return int(hits[:changed].sum()), int(hits[changed:].sum())
 
 
@@ -207,9 +207,9 @@ def season(
     return {"delay": delay, "false": false, "reruns a night": asked / (nights - start)}
 
 
-def _judge(seen: np.ndarray, since: np.ndarray, alone: bool, how: dict[str, Any]) -> Night:
+def _judge(seen: np.ndarray, since: np.ndarray, alone: bool, how: dict[str, Any]) -> NightlyVerdict:
     begun = np.arange(seen.shape[1]) >= since[:, np.newaxis]
-    verdict = tonight(*flat(np.where(begun, seen, np.nan)), **how)
+    verdict = nightly_verdict(*flat(np.where(begun, seen, np.nan)), **how)
     return verdict._replace(found=verdict.p <= how.get("alpha", ALPHA)) if alone else verdict
 
 
@@ -325,7 +325,7 @@ def speed(rng: Rng) -> None:
     """Print how long a night takes."""
     print()
     x = flat(white(rng, 1000, 365))
-    for function in (newest_step, newest_value, tonight, all_steps):
+    for function in (newest_step, newest_value, nightly_verdict, all_steps):
         started = time.perf_counter()
         function(*x)
         _line(f"{function.__name__}, 1000 series of 365 values", f"{time.perf_counter() - started:.2f} s")

@@ -17,9 +17,9 @@ import numpy as np
 from sqlalchemy import Engine, text
 
 from profsvc import store
-from profsvc.store.engine import writing
-from profsvc.store.history import Asked
-from profsvc.store.schema import STEP
+from profsvc.store.connection.transactions import writing
+from profsvc.store.query.kernel_history import HistoryFilter
+from profsvc.store.schema.column_types import IDS_PER_UPLOAD
 from profsvc.views import history
 from tests import postgres
 from tests.conftest import COUNTERS
@@ -36,7 +36,7 @@ KERNEL = (
     f"CASE WHEN (i - 1) % {GROUPS} < 2 THEN (i - 1) % {GROUPS} + 1 WHEN ({RUN}) % {EVERY_RARE} = 0 THEN 4 ELSE 3 END"
 )
 DURATION = f"(1000.0 + (i * 7919) % 50 + 200 * (({RUN}) / {{half}}))"
-LAUNCH = f"({RUN}) * {STEP} + (i - 1) % {GROUPS} + 1"
+LAUNCH = f"({RUN}) * {IDS_PER_UPLOAD} + (i - 1) % {GROUPS} + 1"
 TABLES = {
     "runs": (1, "run_id, project, name, commit_id, created_at, device_id, version_id",
              f"i, 'project ' || (i % {PROJECTS}), 'run ' || i, 'c' || (i / 3), '2026-01-01T00:00:00Z',"
@@ -50,20 +50,22 @@ TABLES = {
     "kernel_totals": (GROUPS, "kernel_id, upload_id, launches, timed, total_ns, min_ns, p50_ns, p95_ns, max_ns",
                       f"{KERNEL}, {RUN}, 1, 1, {', '.join([DURATION] * 5)}"),
     "criteria": (GROUPS * len(CRITERIA), "run_id, launch_id, kernel_id, criterion_id, version_id, value, flags",
-                 f"{RUN}, ({RUN}) * {STEP} + (i - 1) / {len(CRITERIA)} % {GROUPS} + 1, 0,"
+                 f"{RUN}, ({RUN}) * {IDS_PER_UPLOAD} + (i - 1) / {len(CRITERIA)} % {GROUPS} + 1, 0,"
                  f" (i - 1) % {len(CRITERIA)} + 1002, 1001, ((i * 31) % 100) / 100.0, 0"),
     "potential": (GROUPS, "run_id, launch_id, kernel_id, version_id, speedup, ideal_ns, duration_ns, flags",
                   f"{RUN}, {LAUNCH}, 0, 1001, 2.0, {DURATION} / 2, {DURATION}, 0"),
     "metrics": (METRICS, "launch_ref, item, kernel_id, metric_id, unit_id, raw_text, value, line",
-                f"({RUN}) * {STEP} + (i - 1) % {GROUPS} + 1, (i - 1) % {METRICS}, NULL, 1, 1, '1234.5', 1234.5, 1"),
+                f"({RUN}) * {IDS_PER_UPLOAD} + (i - 1) % {GROUPS} + 1, (i - 1) % {METRICS},"
+                f" NULL, 1, 1, '1234.5', 1234.5, 1"),
     "sensors": (1, "sensor_id, quantity, name, unit, gpu_index, samples",
-                f"i * {STEP} + 1, 'power', 'board', 'W', 0, 0"),
+                f"i * {IDS_PER_UPLOAD} + 1, 'power', 'board', 'W', 0, 0"),
     "power_windows": (1, "run_id, item, window_id, kind_id, source_id, load_id, sensor_id, begin_ns, end_ns,"
                          " duration_s, readings, mean_power_w, mean_temperature_c, reference_temperature_c,"
                          " coefficient_w_per_c, coefficient_low, coefficient_high, corrected_power_w,"
                          " corrected_power_low_w, corrected_power_high_w, energy_j, corrected_energy_j,"
                          " corrected_energy_low_j, corrected_energy_high_j, version_id",
-                      f"i, 0, 1005, 1006, 1007, 1005, i * {STEP} + 1, 0, 1000, 10.0, 100, 300 + i % 7, 50 + i % 7,"
+                      f"i, 0, 1005, 1006, 1007, 1005, i * {IDS_PER_UPLOAD} + 1, 0, 1000, 10.0, 100, 300 + i % 7,"
+                      " 50 + i % 7,"
                       " 50.0, 1.0, 0.9, 1.1, 300.0, 299.0, 301.0, 3000, 3000, 2990, 3010, 1001"),
 }  # fmt: skip
 ONLY = {"sensors": f"i % {EVERY_POWER} = 0", "power_windows": f"i % {EVERY_POWER} = 0"}
@@ -117,7 +119,7 @@ def measured(engine: Engine, runs: int, times: int) -> Iterator[tuple[str, str, 
             spent, points = [], 0
             for _ in range(times):
                 began = time.perf_counter()
-                points = len(history.history(engine, kernel, quantity, Asked(**limits))["points"])
+                points = len(history.history(engine, kernel, quantity, HistoryFilter(**limits))["points"])
                 spent.append(1e3 * (time.perf_counter() - began))
             yield what, quantity, points, float(np.median(spent)), float(np.quantile(spent, 0.95))
 

@@ -1,15 +1,22 @@
-"""What is left of a step without one value, computed anew from the others: a second method, one series at a time."""
+"""Probability of a step without one value, recomputed from the others: a second method, one series at a time."""
 
 import itertools
 
 import numpy as np
 from scipy import special
 
-from profsvc.formulas._arrays import Groups
-from profsvc.formulas._series import gather, in_units_of_sd, without_spikes
-from profsvc.formulas._two_levels import AUTOCORRELATIONS
-from profsvc.formulas._visits import NEAR
-from profsvc.formulas.steps import APART_LEVELS, APART_SD, MIN_HISTORY, REST, SPARED, WINDOWS
+from profsvc.formulas.change.level_visits import MAX_VISIT_DISTANCE_SD
+from profsvc.formulas.change.steps import (
+    DOUBT_WEIGHT_FACTOR,
+    MAX_LEAVE_ONE_OUT_RATIO,
+    MIN_HISTORY,
+    OUTLYING_SD,
+    VALUE_COMPARISON_SD,
+    WINDOWS,
+)
+from profsvc.formulas.change.two_level_test import AUTOCORRELATIONS
+from profsvc.formulas.numerics.arrays import Groups
+from profsvc.formulas.numerics.series import gather, in_units_of_sd, without_spikes
 
 
 def counted(x: np.ndarray) -> np.ndarray:
@@ -26,11 +33,16 @@ def p_of_others(x: np.ndarray, left_out: int) -> float:
 def p_by_definition(x: np.ndarray, split: int) -> float:
     """Return the p of the newest step of a series without spikes, value by value; ``split`` is where it is put."""
     p, sign, m, share = _surest(x, None)
-    if p >= 1 / REST:
+    if p >= 1 / MAX_LEAVE_ONE_OUT_RATIO:
         return p
-    left = (min(2 * tail_of_others(sign * x, one, x.size - m) / (share * SPARED), 1.0) for one in range(x.size))
+    left = (
+        min(2 * tail_of_others(sign * x, one, x.size - m) / (share * DOUBT_WEIGHT_FACTOR), 1.0) for one in range(x.size)
+    )
     in_sd = in_units_of_sd(gather(x, np.zeros(x.size), Groups(None, x.size), np.ones(x.size, dtype=np.bool_))).x
-    rests = (rest / (1.0 if far > APART_SD else REST) for rest, far in zip(left, _apart(in_sd, m), strict=True))
+    rests = (
+        rest / (1.0 if far > OUTLYING_SD else MAX_LEAVE_ONE_OUT_RATIO)
+        for rest, far in zip(left, _apart(in_sd, m), strict=True)
+    )
     return max(p, visited(x, split), *rests)
 
 
@@ -48,7 +60,7 @@ def _surest(x: np.ndarray, left_out: int | None) -> tuple[float, float, int, flo
     return min(
         (
             max(
-                min(2 * tail_of_others(sign * x, left_out, x.size - m) / (share * SPARED), 1.0),
+                min(2 * tail_of_others(sign * x, left_out, x.size - m) / (share * DOUBT_WEIGHT_FACTOR), 1.0),
                 0.0 if left_out is not None or sign * (x[-1] - x[0]) < 0 else by_place(x, x.size - m),
             ),
             sign,
@@ -110,11 +122,11 @@ def visited(x: np.ndarray, split: int) -> float:
     old, new = np.median(before), np.median(after)
     same_sign = np.sign(new - old)
     sd = 1.482602218505602 / np.sqrt(2) * np.median(np.abs(np.diff(x)))
-    if abs(new - old) < APART_LEVELS * sd:
+    if abs(new - old) < VALUE_COMPARISON_SD * sd:
         return 0.0
     runs = [[one for _, one in group] for near, group in itertools.groupby(
         enumerate(before), lambda one: same_sign * (new - one[1]) < abs(new - old) / 2) if near]  # fmt: skip
-    runs = [run for run in runs if min(same_sign * (new - one) for one in run) <= NEAR * sd]
+    runs = [run for run in runs if min(same_sign * (new - one) for one in run) <= MAX_VISIT_DISTANCE_SD * sd]
     v, k, m = sum(map(len, runs)), len(runs), after.size
     if not runs:
         return 0.0

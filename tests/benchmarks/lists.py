@@ -31,8 +31,10 @@ import httpx
 from sqlalchemy import Connection, Engine, text
 
 from profsvc import pipeline, store
-from profsvc.store.engine import make_engine, writing
-from profsvc.store.schema import STEP, metadata
+from profsvc.store.connection.engine import make_engine
+from profsvc.store.connection.transactions import writing
+from profsvc.store.schema.column_types import IDS_PER_UPLOAD
+from profsvc.store.schema.tables import metadata
 from tests.benchmarks.loading import DURABLE
 from tests.benchmarks.reading import KERNELS
 from tests.conftest import ROOT
@@ -91,7 +93,7 @@ def _copy(table: str, numbers: Sequence[str]) -> str:
     """Return the statement that copies a table's rows, those of a copy behind each other."""
     columns = [column.name for column in metadata.tables[table].columns]
     step = {"run_id": 1, "upload_id": 1}
-    found = {name: f"o.{name} + c.n * {TEMPLATES * step.get(name, STEP)}" for name in numbers}
+    found = {name: f"o.{name} + c.n * {TEMPLATES * step.get(name, IDS_PER_UPLOAD)}" for name in numbers}
     if "run_id" in numbers:  # a result of the whole run has the launch 0
         found["launch_id"] = f"CASE o.launch_id WHEN 0 THEN 0 ELSE {found['launch_id']} END"
     found |= {
@@ -174,7 +176,7 @@ def drawn(draw: Random, runs: int) -> dict[str, Any]:
     return {
         "run": run,
         "other": other,
-        "launch": run * STEP,
+        "launch": run * IDS_PER_UPLOAD,
         "project": f"project-{draw.randrange(PROJECTS)}",
         "branch": f"branch-{draw.randrange(10)}",
         "device": quote(f"NVIDIA H{100 + draw.randrange(DEVICES)}"),
@@ -217,7 +219,7 @@ def answers(url: str, runs: int, times: int = ASKED, only: str = "") -> Iterator
 
 def main() -> None:
     """Fill a database, serve it, and ask."""
-    from profsvc.web.site import Site
+    from profsvc.web.http.state import AppState
     from tests.web.conftest import running
 
     parser = argparse.ArgumentParser(description=__doc__)
@@ -248,7 +250,7 @@ def main() -> None:
                     connection.execute(text("VACUUM ANALYZE"))
             print(f"{database}: {wanted.runs} runs in {time.monotonic() - began:.0f} s")
             print(f"{'question':34}{'rows':>6}{'p50 ms':>9}{'p95 ms':>9}{'most':>9}{'p95 CPU':>9}")
-            with running(Site(engine, store.files_of(engine, free_bytes=1))) as service:
+            with running(AppState(engine, store.blob_store_of(engine, free_bytes=1))) as service:
                 for one in answers(service.url, wanted.runs, wanted.times, wanted.question):
                     columns = (statistics.median(one.ms), p95(one.ms), max(one.ms), p95(one.cpu_ms))
                     told = "".join(f"{ms:9.1f}" for ms in columns) + "  SLOW" * (p95(one.ms) >= MOST_MS)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from profsvc.formulas.memory_hierarchy import LEVELS, LOAD, STORE, Cache, Hierarchy, Trace, hierarchy_of, pack
-from profsvc.formulas.memory_hierarchy.simulation import LEAST_RUNS
+from profsvc.formulas.memory_hierarchy.simulation import MIN_RUNS
 
 LENGTH, WARPS, WARPS_AT_ONCE = 100, 8, 8_000
 H200_LIKE = Hierarchy(132, 8, Cache(512, 4), Cache(25600, 16))
@@ -56,9 +56,7 @@ def main() -> None:
     seconds, spent = time.perf_counter() - begin, time.process_time() - spent
     peak_mib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
     rate = got.lines * got.runs / (seconds - packing)
-    print(
-        f"{got.lines} lines, {got.runs} of {LEAST_RUNS} runs: {'' if got.runs == LEAST_RUNS else 'sampled, '}", end=""
-    )
+    print(f"{got.lines} lines, {got.runs} of {MIN_RUNS} runs: {'' if got.runs == MIN_RUNS else 'sampled, '}", end="")
     print(f"{seconds:.1f} s, {packing:.1f} s of them to make and pack the trace ({spent:.1f} s of processor)")
     print(f"{rate:.3g} lines/s, peak memory {peak_mib} MiB, {began_mib} MiB of it before the trace")
     found = got.distribution

@@ -21,9 +21,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from profsvc import specs
-from profsvc.analysis import models
-from profsvc.analysis.model_inputs import Inputs, model_inputs
-from profsvc.analysis.models.agreement import TIMES, value_of
+from profsvc.analysis.models import evaluation as models
+from profsvc.analysis.models.agreement import TIME_MODELS, value_of
+from profsvc.analysis.models.inputs import Inputs, model_inputs
 from tests.benchmarks.models import counters_of
 from tests.benchmarks.potential import CAPTURE, HELD_OUT, SHARED
 
@@ -57,10 +57,10 @@ class Scored(NamedTuple):
 def predicted(counters: pd.DataFrame, figures: Mapping[str, object], memory: Mapping[str, float]) -> Scored:
     """Return what the timing models say over what was measured, in both forms of each."""
     inputs = model_inputs(counters, figures, memory)
-    found = models.answers(inputs.values, figures)
+    found = models.model_answers(inputs.values, figures)
     measured = counters["duration_ns"].to_numpy(dtype="float64")
-    columns = {name: value_of(found, name, "time_ns") / measured for name in TIMES}
-    for name in TIMES:
+    columns = {name: value_of(found, name, "time_ns") / measured for name in TIME_MODELS}
+    for name in TIME_MODELS:
         printed = next(one.value for one in found[name] if one.quantity == "time_ns" and one.form == "as_published")
         columns[f"{name}_as_published"] = np.asarray(printed) / measured
     return Scored(pd.DataFrame(columns), measured / 1e3, inputs)
@@ -88,8 +88,8 @@ def report(title: str, export: Path, names: Sequence[str] | None) -> None:
     ours, old = both(counters)
     labels = list(names or kernels)
     print(f"\n{title}: {len(labels)} kernels; predicted over measured time")
-    print(f"{'kernel':34}{'us':>9}" + "".join(f"{name:>12}" for name in TIMES))
-    for label, us, row in zip(labels, ours.measured_us, ours.ratios[list(TIMES)].to_numpy(), strict=True):
+    print(f"{'kernel':34}{'us':>9}" + "".join(f"{name:>12}" for name in TIME_MODELS))
+    for label, us, row in zip(labels, ours.measured_us, ours.ratios[list(TIME_MODELS)].to_numpy(), strict=True):
         print(f"{label:34}{us:9.1f}" + "".join(f"{ratio:12.2f}" for ratio in row))
     print(f"\n{'':44}{'geometric mean error':>22}{'typical factor':>16}{'within 25 %':>13}")
     for name, (error, factor, close) in scores(ours, old).items():
@@ -105,8 +105,8 @@ def scores(ours: Scored, old: Scored) -> dict[str, tuple[float, float, float]]:
     """Return the score of each model in both forms, of the models with other latencies, and of simple guesses."""
     table = {
         **{name: ours.ratios[name] for name in ours.ratios},
-        **{f"{name}, latencies of the sources": old.ratios[name] for name in TIMES},
-        "all three, their geometric mean": np.exp(np.log(ours.ratios[list(TIMES)]).mean(axis=1)),
+        **{f"{name}, latencies of the sources": old.ratios[name] for name in TIME_MODELS},
+        "all three, their geometric mean": np.exp(np.log(ours.ratios[list(TIME_MODELS)]).mean(axis=1)),
         "constant guess": pd.Series(np.median(ours.measured_us) / ours.measured_us),
     }
     return {name: score(np.asarray(ratios, dtype="float64")) for name, ratios in table.items()}
@@ -123,7 +123,7 @@ def _classes(labels: Sequence[str], ratios: pd.DataFrame) -> None:
     print("\nby class of kernel, geometric mean of predicted over measured")
     for name, why in CLASSES.items():
         mine = [label.startswith(name) for label in labels]
-        means = np.exp(np.log(ratios.loc[mine, list(TIMES)]).mean())
+        means = np.exp(np.log(ratios.loc[mine, list(TIME_MODELS)]).mean())
         print(f"{name:10}" + "".join(f"{one:8.2f}" for one in means) + f"  {why}")
 
 

@@ -19,14 +19,14 @@ import numpy as np
 import pandas as pd
 
 from profsvc import pipeline, specs, store
-from profsvc.analysis import models
-from profsvc.analysis.model_inputs import BLOCK, model_inputs
+from profsvc.analysis.models import evaluation as models
 from profsvc.analysis.models.agreement import agreement
+from profsvc.analysis.models.inputs import LAUNCHES_PER_BLOCK, model_inputs
 
 ROOT = Path(__file__).parents[2]
 CAPTURE = ROOT.parent / "shared" / "captures" / "h200" / "ncu_raw_base.csv.gz"
 DEMO = ROOT / "fixtures" / "demo" / "ncu_raw.csv.gz"
-MADE_AT_ONCE = 8 * BLOCK
+MADE_AT_ONCE = 8 * LAUNCHES_PER_BLOCK
 JITTER = 0.2
 REPEATS = 3
 
@@ -64,7 +64,7 @@ def answered(counters: pd.DataFrame, machine: models.Machine, block: int) -> flo
     for begin in range(0, len(counters), block):
         part = counters.iloc[begin : begin + block]
         inputs = model_inputs(part, machine.figures, machine.memory, machine.measured)
-        found = models.answers(inputs.values, machine.figures)
+        found = models.model_answers(inputs.values, machine.figures)
         found["agreement"] = agreement(found, inputs.values)
         total += sum(float(np.nansum(one.value)) for answers in found.values() for one in answers[:1])
     return total
@@ -95,18 +95,18 @@ def main() -> None:
 
 def report(real: pd.DataFrame, machine: models.Machine, launches: int, with_rows: int, whole: int) -> None:
     """Measure and print: all models over ``launches``, rows for some of them, and whole columns of others."""
-    names = {name: len(answers) for name, answers in models.answers(
+    names = {name: len(answers) for name, answers in models.model_answers(
         model_inputs(real, machine.figures, machine.memory).values, machine.figures).items()}  # fmt: skip
     print(f"{len(real)} real launches, {real.shape[1]} counters; {len(specs.model_inputs())} inputs, "
-          f"{len(names)} models with {sum(names.values())} quantities, blocks of {BLOCK}")  # fmt: skip
-    seconds = timed(tiled(real, launches), lambda part: answered(part, machine, BLOCK))
+          f"{len(names)} models with {sum(names.values())} quantities, blocks of {LAUNCHES_PER_BLOCK}")  # fmt: skip
+    seconds = timed(tiled(real, launches), lambda part: answered(part, machine, LAUNCHES_PER_BLOCK))
     print(f"all models     {launches:>9} launches {seconds:8.2f} s {launches / seconds:>10.0f} launches/s {_peak()}")
     seconds = timed(tiled(real, with_rows), lambda part: _rows(part, machine))
     print(f"and their rows {with_rows:>9} launches {seconds:8.2f} s {with_rows / seconds:>10.0f} launches/s {_peak()}")
     everything = pd.concat(tiled(real, whole))
     ours, theirs = (
         min(timed(iter([everything]), partial(answered, machine=machine, block=block)) for _ in range(REPEATS))
-        for block in (BLOCK, whole)
+        for block in (LAUNCHES_PER_BLOCK, whole)
     )
     print(f"whole columns  {whole:>9} launches {theirs:8.2f} s, in blocks {ours:.2f} s: "
           f"{theirs / ours:.2f} times as fast {_peak()}")  # fmt: skip

@@ -28,9 +28,9 @@ import numpy as np
 from sqlalchemy import Engine, text
 
 from profsvc import store
-from profsvc.store.engine import reading
-from profsvc.store.migrate import changing_schema
-from profsvc.store.schema import STEP
+from profsvc.store.connection.transactions import reading
+from profsvc.store.maintenance.migrations import changing_schema
+from profsvc.store.schema.column_types import IDS_PER_UPLOAD
 from profsvc.tables import Batch, frame, frame_of_arrays
 from tests import postgres
 from tests.benchmarks.querying import KERNELS, RANKED
@@ -67,7 +67,7 @@ def parted(engine: Engine, runs: int, parts: int) -> None:
             connection.execute(text("DROP TABLE plain"))
             connection.execute(text(f"ALTER TABLE {table} ADD PRIMARY KEY ({key})"))
             for part, (low, high) in enumerate(pairwise(edges)):
-                words = f"FOR VALUES FROM ({low * STEP}) TO ({high * STEP})"
+                words = f"FOR VALUES FROM ({low * IDS_PER_UPLOAD}) TO ({high * IDS_PER_UPLOAD})"
                 connection.execute(text(f"CREATE TABLE {table}_{part} PARTITION OF {table} {words}"))
             connection.execute(text(f"CREATE TABLE {table}_more PARTITION OF {table} DEFAULT"))
     store.upgrade(engine, COUNTERS)

@@ -15,8 +15,8 @@ import pandas as pd
 from sqlalchemy import Engine
 
 from profsvc import pipeline, store
-from profsvc.formulas.active_sms import fit_active_sms, predict_active_sms
-from profsvc.reports.component_text import components as in_words
+from profsvc.formulas.power.active_sms import fit_active_sms, predict_active_sms
+from profsvc.reports.text.power_components import components as in_words
 from profsvc.views.power_components import components
 
 ROOT = Path(__file__).parents[2]
@@ -32,7 +32,7 @@ def uploaded(folder: str, files: Sequence[Path]) -> Engine:
     engine = store.open_store(str(Path(folder) / "store.sqlite"))
     for file in files:
         with file.open("rb") as stream:
-            pipeline.ingest(engine, stream, file.name, store.RunInfo(name="h200"), pipeline.Reading(zone="UTC"))
+            pipeline.ingest(engine, stream, file.name, store.RunInfo(name="h200"), pipeline.ReadOptions(zone="UTC"))
     return engine
 
 

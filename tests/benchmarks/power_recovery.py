@@ -1,12 +1,12 @@
 """How well the thermal formulas find what is known: logs made from a truth, seen through every defect at once.
 
 Run it with ``python -m tests.benchmarks.power_recovery [logs]``. Printed are, over 1000 logs of boards drawn at random
-(`tests.formulas.synthetic_logs`): in how many the offset of the two clocks is claimed, how many of these are right, and
-whether the intervals hold, where it is not claimed as well; how often the interval of 95 % of the temperature
-coefficient holds the truth and how wide it is, beside the published form; the same of the time constants; and whether
-logs without information are refused. The clocks are aligned by the estimate, or, where that is refused, by the truth
-with an error of 0.05 s. Beside the offsets stands what the logs allow at best (`tests.formulas.recovery_bound`), and
-both once more for logs of 5 to 8 loads in place of 2 to 4.
+(`tests.formulas.thermal.synthetic_logs`): in how many the offset of the two clocks is claimed, how many of these are
+right, and whether the intervals hold, where it is not claimed as well; how often the interval of 95 % of the
+temperature coefficient holds the truth and how wide it is, beside the published form; the same of the time constants;
+and whether logs without information are refused. The clocks are aligned by the estimate, or, where that is refused, by
+the truth with an error of 0.05 s. Beside the offsets stands what the logs allow at best
+(`tests.formulas.thermal.recovery_bound`), and both once more for logs of 5 to 8 loads in place of 2 to 4.
 """
 
 import sys
@@ -17,14 +17,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from profsvc.formulas.clock_offset import INTERVAL, Offset, estimate_offset
-from profsvc.formulas.coefficient import Coefficient, fit_coefficient
-from profsvc.formulas.join import interpolate_at
-from profsvc.formulas.thermal_fits import known_within
-from profsvc.formulas.thermal_load import LoadFit, fit_load
-from tests.formulas import synthetic_logs
-from tests.formulas.recovery_bound import Least, least_errors, right_at_best
-from tests.formulas.synthetic_logs import Log, Truth
+from profsvc.formulas.sensors.resampling import interpolate_at
+from profsvc.formulas.thermal.clock_offset import INTERVAL_STANDARD_ERRORS, Offset, estimate_offset
+from profsvc.formulas.thermal.rc_fit_under_load import LoadFit, fit_load
+from profsvc.formulas.thermal.rc_fits import is_known_within
+from profsvc.formulas.thermal.temperature_coefficient import Coefficient, fit_coefficient
+from tests.formulas.thermal import synthetic_logs
+from tests.formulas.thermal.recovery_bound import Least, least_errors, right_at_best
+from tests.formulas.thermal.synthetic_logs import Log, Truth
 
 SEED = 20
 AT_ONCE = 50
@@ -97,7 +97,7 @@ def report_offset(found: list[Found]) -> None:
     claimed = np.array([not f.offset.refused for f in told])
     more = np.array([f.offset.more_steps for f in told])[~claimed]
     least = np.array([f.least.offset_s for f in told])
-    allows = INTERVAL * least < WITHIN_S
+    allows = INTERVAL_STANDARD_ERRORS * least < WITHIN_S
     right = np.abs(error) < WITHIN_S
     print(f"offset of the clocks: claimed in {claimed.sum()} of {len(found)} logs, {claimed.sum() / len(found):.1%}")
     print(f"  claimed, right within {WITHIN_S} s             {np.mean(right[claimed]):.1%}   (aim: 95 %)")
@@ -107,7 +107,7 @@ def report_offset(found: list[Found]) -> None:
     print(f"  intervals of 95 % that hold the truth   {np.mean(np.abs(error) < half):.1%}   (aim: 93 to 97 %)")
     print(f"  of those claimed                        {np.mean((np.abs(error) < half)[claimed]):.1%}")
     print(f"  half width of all, median               {np.median(half):.3f} s")
-    print(f"  the same at best, by the bound          {INTERVAL * np.median(least):.3f} s")
+    print(f"  the same at best, by the bound          {INTERVAL_STANDARD_ERRORS * np.median(least):.3f} s")
     print(f"  error, root mean square, claimed        {np.sqrt(np.mean(error[claimed] ** 2)):.3f} s")
     print(f"  steps more that the others ask for      {np.median(more):.0f}, median")
 
@@ -140,7 +140,7 @@ def report_constants(found: list[Found]) -> None:
         two = np.mean([f.constants.rc_rise_s.size == 2 for f in given])
         for name in ("rise", "decay"):
             value, low, high, truth = np.array([main_constant(f, name) for f in given]).T
-            claimed, near = known_within(value, low, high), np.abs(value / truth - 1) < WITHIN
+            claimed, near = is_known_within(value, low, high), np.abs(value / truth - 1) < WITHIN
             best = np.mean(right_at_best(np.array([getattr(f.least, name) for f in here]), WITHIN))
             print(
                 f"  {kind:16}{name:6}{len(here):6}{len(given):10}{two:11.1%}{claimed.sum() / len(here):10.1%}"

@@ -27,11 +27,17 @@ from sqlalchemy import Engine, text
 
 from profsvc import store
 from profsvc.errors import ProfsvcError
-from profsvc.scheduler import kinds
-from profsvc.scheduler.cron import Due, times_of
-from profsvc.scheduler.kinds import Job, Kind
-from profsvc.scheduler.work import House, owner_name, perform, take, wanted
-from profsvc.store.engine import reading
+from profsvc.scheduler import jobs
+from profsvc.scheduler.cron import Due, parse_cron
+from profsvc.scheduler.execution import (
+    SchedulerContext,
+    is_due,
+    owner_name,
+    run_job,
+    take_slot,
+)
+from profsvc.scheduler.jobs import Job, JobKind
+from profsvc.store.connection.transactions import reading
 from tests import postgres
 
 PROCESSES = 5
@@ -70,12 +76,14 @@ def crew(url: str, clock: Any, ledger: Path, seed: int) -> None:
     engine, rng = store.connect(url), random.Random(seed)
     _note_kind(ledger, rng)
     owner = owner_name()
-    house = House(engine, store.files_of(engine), {}, owner, lambda: _at(clock), LEASE, beat_s=3600)
+    context = SchedulerContext(
+        engine, store.blob_store_of(engine), {}, owner, lambda: _at(clock), LEASE, heartbeat_s=3600
+    )
     while True:
         try:
             for row in store.list_schedules(engine):
-                if wanted(house, row) and (slot := take(house, row)):
-                    perform(house, row, slot)
+                if is_due(context, row) and (slot := take_slot(context, row)):
+                    run_job(context, row, slot)
         except ProfsvcError:
             pass  # the store was busy: as a scheduler, look again
         time.sleep(rng.uniform(0.005, 0.03))
@@ -95,8 +103,8 @@ def _note_kind(ledger: Path, rng: random.Random) -> None:
         line(ledger, f"end {what}")
         return "worked off"
 
-    name = kinds.Argument(None, str, "a name")
-    kinds.KINDS = {**kinds.KINDS, "prove": Kind("Proves.", work, {"name": name})}
+    name = jobs.Argument(None, str, "a name")
+    jobs.KINDS = {**jobs.KINDS, "prove": JobKind("Proves.", work, {"name": name})}
 
 
 def line(ledger: Path, words: str) -> None:
@@ -151,7 +159,7 @@ def prove(
     since = begin.astimezone(UTC)
     every: dict[str, list[Due]] = {}
     for cron in CRONS:
-        times = times_of(cron, ZONE)
+        times = parse_cron(cron, ZONE)
         store.add_schedule(engine, "prove", cron, ZONE, {"name": cron.replace(" ", "_")}, next_at=None, now=since)
         every[cron] = times.between(since, since + timedelta(days=slots // len(CRONS) + 1))
     due = sorted((one.at, cron, one.key) for cron, found in every.items() for one in found)[:slots]

@@ -66,7 +66,7 @@ def cases(url: str, most: int, wanted: Callable[[str], bool] = lambda path: True
 def main() -> None:
     """Serve the demo and ask it."""
     from profsvc import pipeline, store
-    from profsvc.web.site import Site
+    from profsvc.web.http.state import AppState
     from tests.conftest import DEMO
     from tests.web.conftest import running
 
@@ -75,7 +75,7 @@ def main() -> None:
         engine = store.open_store(str(Path(folder) / "store.sqlite"))
         with DEMO.open("rb") as stream:
             pipeline.ingest(engine, stream, DEMO.name, store.RunInfo(name="h200", project="demo"))
-        with running(Site(engine, store.files_of(engine))) as service:
+        with running(AppState(engine, store.blob_store_of(engine))) as service:
             began = time.monotonic()
             done = cases(service.url, most)
         engine.dispose()

@@ -70,12 +70,14 @@ def rounds(page: str, megabytes: float, folder: Path, most: int = ROUNDS) -> Ite
 
     from profsvc import pipeline, store
     from profsvc.client import Client
-    from profsvc.web.site import Site
+    from profsvc.web.http.state import AppState
     from tests.web.conftest import running
 
     served, beside = (store.open_store(str(folder / f"{page}-{name}.sqlite")) for name in ("served", "beside"))
-    site = Site(served, store.files_of(served, free_bytes=1))
-    ingest = partial(pipeline.ingest, beside, run=store.RunInfo(name="r"), files=store.files_of(beside, free_bytes=1))
+    site = AppState(served, store.blob_store_of(served, free_bytes=1))
+    ingest = partial(
+        pipeline.ingest, beside, run=store.RunInfo(name="r"), files=store.blob_store_of(beside, free_bytes=1)
+    )
     with running(site) as service, Client(service.url) as client:
         for number in range(most):
             body, cpu = export(megabytes, 1000 + number, page), time.process_time()
@@ -83,7 +85,7 @@ def rounds(page: str, megabytes: float, folder: Path, most: int = ROUNDS) -> Ite
             said, stored = timed(sent)
             _, shown = timed(partial(client.run, said["run_id"]))
             cpu = time.process_time() - cpu
-            _, read = timed(partial(pipeline.check, io.BytesIO(body), "page.csv"))
+            _, read = timed(partial(pipeline.check_file, io.BytesIO(body), "page.csv"))
             kept, ingested = timed(partial(ingest, io.BytesIO(body), "page.csv"))
             _, analysed = timed(partial(pipeline.analyze, beside, kept.run_id))
             store.delete_run(beside, kept.run_id)

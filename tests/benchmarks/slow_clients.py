@@ -62,16 +62,16 @@ def attack(port: int, count: int, begin: bytes) -> list[socket.socket]:
 def main() -> None:
     """Serve an empty store and attack it."""
     from profsvc import store
-    from profsvc.web.serve import connections_at_most
-    from profsvc.web.site import Site
+    from profsvc.web.http.state import AppState
+    from profsvc.web.server import max_connections
     from tests.web.conftest import running
 
     logging.disable(logging.CRITICAL)
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 1100
-    connections_at_most()
+    max_connections()
     with tempfile.TemporaryDirectory() as folder:
         engine = store.open_store(str(Path(folder) / "store.sqlite"))
-        with running(Site(engine, store.files_of(engine, free_bytes=1)), most_connections=800) as service:
+        with running(AppState(engine, store.blob_store_of(engine, free_bytes=1)), connections=800) as service:
             told("idle", honest(service.url))
             for what, begin, many in (("heads", BEGUN, count), ("bodies", BODY, 50)):
                 lines = attack(service.port, many, begin)

@@ -13,7 +13,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from profsvc.formats.stream import open_stream
+from profsvc.formats.parsing.stream import open_stream
 from tests.benchmarks.reading import ROOT, ncu_raw, write
 
 UPLOAD = """

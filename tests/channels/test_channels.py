@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from profsvc.channels import Channel, Delivery, Message, chat, deliver, load, trial
-from profsvc.channels.mail import HEAD, _checked, composed
+from profsvc.channels import Channel, Delivery, Message, chat, deliver, load, trial_message
+from profsvc.channels.mail import EXPECTED_HEADERS, _require_expected_headers, compose_mail
 from profsvc.errors import ServiceError, UsageError
 from tests.channels.sinks import Hook, Mailbox, mail_server, web_server
 
@@ -57,15 +57,15 @@ def chat_to(kind: str, url: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     return load(tmp_path / "c.toml")["c"]
 
 
-def sent(channel: Channel, waits: tuple[float, ...] = ()) -> Delivery:
-    (done,) = deliver(MESSAGE, [channel], waits)
+def sent(channel: Channel, retry_delays_s: tuple[float, ...] = ()) -> Delivery:
+    (done,) = deliver(MESSAGE, [channel], retry_delays_s)
     assert done.channel == channel.name
     return done
 
 
 def test_a_mail_has_text_page_and_picture(box: Mailbox, tmp_path: Path) -> None:
     done = sent(mail_to(box, tmp_path))
-    assert (done.delivered, done.said) == (True, "mail to a@lab.example, b@lab.example")
+    assert (done.delivered, done.outcome) == (True, "mail to a@lab.example, b@lab.example")
     (mail,) = box.mails()
     assert (mail["to"], mail["from"]) == ("a@lab.example, b@lab.example", "p@lab.example")
     text, page = mail.get_body(("plain",)), mail.get_body(("html",))
@@ -108,11 +108,11 @@ ENCODED = [
 @pytest.mark.parametrize("name", ENCODED)
 def test_a_name_that_is_encoded_as_a_head_stays_a_name(name: str, box: Mailbox, tmp_path: Path) -> None:
     channel = mail_to(box, tmp_path)
-    mail = composed(MESSAGE._replace(subject=f"lab: {name}"), channel)
+    mail = compose_mail(MESSAGE._replace(subject=f"lab: {name}"), channel)
     head = mail.as_bytes().partition(b"\r\n\r\n")[0]
     assert not re.search(rb"(?m)^bcc", head, re.IGNORECASE)
     raw = message_from_bytes(mail.as_bytes())
-    assert sorted(key.lower() for key in raw) == sorted(HEAD)
+    assert sorted(key.lower() for key in raw) == sorted(EXPECTED_HEADERS)
     # As a reader of mails decodes it, which must find no end of a line in it either.
     shown = str(make_header(decode_header(raw["subject"])))
     assert "\n" not in shown.replace("\r\n ", " ")
@@ -121,10 +121,10 @@ def test_a_name_that_is_encoded_as_a_head_stays_a_name(name: str, box: Mailbox, 
 
 def test_a_mail_with_another_head_than_is_meant_is_not_sent(box: Mailbox, tmp_path: Path) -> None:
     channel = mail_to(box, tmp_path)
-    mail = composed(MESSAGE, channel)
+    mail = compose_mail(MESSAGE, channel)
     mail["Bcc"] = "x@y"
-    with pytest.raises(ServiceError, match="the mail was not sent: its head would have bcc besides"):
-        _checked(mail)
+    with pytest.raises(ServiceError, match="the mail was not sent: its head would also have bcc"):
+        _require_expected_headers(mail)
 
 
 def test_all_channels_together_have_one_deadline(box: Mailbox, monkeypatch, tmp_path: Path) -> None:
@@ -146,13 +146,13 @@ def test_all_channels_together_have_one_deadline(box: Mailbox, monkeypatch, tmp_
         assert time.monotonic() - began < 5
         server.shutdown()
     assert [one.delivered for one in done] == [False, True, False]
-    assert "was not done within 1 s; it may have come all the same" in done[0].said
-    assert [type(one.said) for one in done] == [str] * 3
+    assert "was not done within 1 s; it may have been delivered" in done[0].outcome
+    assert [type(one.outcome) for one in done] == [str] * 3
 
 
 def test_the_same_report_is_the_same_mail(box: Mailbox, tmp_path: Path) -> None:
     channel = mail_to(box, tmp_path)
-    first, again, other = (composed(message, channel) for message in (MESSAGE, MESSAGE, MESSAGE._replace(key="8")))
+    first, again, other = (compose_mail(message, channel) for message in (MESSAGE, MESSAGE, MESSAGE._replace(key="8")))
     assert first["message-id"] == again["message-id"] != other["message-id"]
 
 
@@ -161,24 +161,24 @@ def test_a_mail_is_tried_again_where_that_may_do(box: Mailbox, tmp_path: Path) -
     box.answers = {"MAIL": ["451 come back", "hang up", "250 ok"]}
     assert sent(channel, (0.01, 0.01)).delivered
     box.answers = {"MAIL": ["451 come back", "451 come back"]}
-    assert sent(channel, (0.01,)).said == "the mail server refuses it: 451 come back"
+    assert sent(channel, (0.01,)).outcome == "the mail server refuses it: 451 come back"
     box.answers, box.commands = {"MAIL": ["550 no such sender"]}, []
     done = sent(channel, (0.01, 0.01))
-    assert (done.delivered, done.said) == (False, "the mail server refuses it: 550 no such sender")
+    assert (done.delivered, done.outcome) == (False, "the mail server refuses it: 550 no such sender")
     assert sum(line.lower().startswith("mail from") for line in box.commands) == 1
     box.answers = {"RCPT": ["250 ok", "550 unknown"]}
-    assert sent(channel).said == "mail to a@lab.example; refused for b@lab.example"
+    assert sent(channel).outcome == "mail to a@lab.example; refused for b@lab.example"
     box.answers = {"RCPT": ["550 unknown", "550 unknown"]}
-    assert sent(channel).said == "the mail server refuses it: 550 unknown"
+    assert sent(channel).outcome == "the mail server refuses it: 550 unknown"
 
 
 def test_a_mail_waits_for_no_server_that_is_away_or_lacks_what_it_needs(box: Mailbox, tmp_path: Path) -> None:
     away = mail_to(box, tmp_path)._replace(name="away")
     away = away._replace(options={**away.options, "port": 9})
-    assert "the mail server 127.0.0.1 does not answer" in sent(away).said
+    assert "the mail server 127.0.0.1 does not answer" in sent(away).outcome
     plain = mail_to(box, tmp_path)
     open_one = plain._replace(options={**plain.options, "security": "starttls"})
-    assert "STARTTLS" in sent(open_one).said
+    assert "STARTTLS" in sent(open_one).outcome
     both = deliver(MESSAGE, [away, plain], ())
     assert [(done.channel, done.delivered) for done in both] == [("away", False), ("team", True)]
 
@@ -186,7 +186,7 @@ def test_a_mail_waits_for_no_server_that_is_away_or_lacks_what_it_needs(box: Mai
 @pytest.mark.parametrize("kind", ["slack", "teams", "mattermost"])
 def test_a_chat_gets_text_and_nothing_that_acts(kind, hook: Hook, monkeypatch, tmp_path) -> None:
     done = sent(chat_to(kind, hook.url, monkeypatch, tmp_path))
-    assert (done.delivered, done.said) == (True, f"{kind} at 127.0.0.1")
+    assert (done.delivered, done.outcome) == (True, f"{kind} at 127.0.0.1")
     (body,) = hook.bodies
     texts = list(strings(body))
     assert not [text for text in texts if "\u202e" in text or "\u0007" in text or "\r" in text]
@@ -221,24 +221,24 @@ def test_a_chat_is_tried_again_where_that_may_do(hook: Hook, monkeypatch, tmp_pa
     hook.answers = [(503, {}, b"away"), (429, {"retry-after": "0"}, b"")]
     assert sent(channel, (0.01, 0.01)).delivered
     hook.answers = [(503, {}, b"a\nway"), (503, {}, b"a\nway")]
-    assert sent(channel, (0.01,)).said == "127.0.0.1 answered 503: a way"
+    assert sent(channel, (0.01,)).outcome == "127.0.0.1 answered 503: a way"
     hook.answers, hook.bodies = [(400, {}, b"invalid_payload")], []
-    assert sent(channel, (0.01, 0.01)).said == "127.0.0.1 answered 400: invalid_payload"
+    assert sent(channel, (0.01, 0.01)).outcome == "127.0.0.1 answered 400: invalid_payload"
     assert len(hook.bodies) == 1
 
 
 def test_a_chat_is_followed_nowhere_and_its_address_is_told_nobody(hook: Hook, monkeypatch, tmp_path) -> None:
     channel = chat_to("slack", hook.url, monkeypatch, tmp_path)
     hook.answers = [(302, {"location": "http://169.254.169.254/"}, b"")]
-    assert sent(channel).said == "127.0.0.1 answered 302; redirects are not followed"
+    assert sent(channel).outcome == "127.0.0.1 answered 302; redirects are not followed"
     assert len(hook.bodies) == 1
     hook.answers = [(200, {}, b"x" * (1 << 20))]
     assert sent(channel).delivered
     away = chat_to("slack", "http://127.0.0.1:9/hooks/s3cret", monkeypatch, tmp_path)
-    assert sent(away).said == "127.0.0.1 does not answer (ConnectError)"
+    assert sent(away).outcome == "127.0.0.1 does not answer (ConnectError)"
     for url in ("http://chat.lab.example/s3cret", "ftp://127.0.0.1/s3cret", "https:///s3cret", "http://[::1/s3cret"):
         with pytest.raises(UsageError, match="must begin with https://") as refused:
-            chat.checked(url, "c")
+            chat.require_safe_url(url, "c")
         assert "s3cret" not in str(refused.value)
         assert not sent(chat_to("slack", url, monkeypatch, tmp_path)).delivered
 
@@ -246,17 +246,17 @@ def test_a_chat_is_followed_nowhere_and_its_address_is_told_nobody(hook: Hook, m
 def test_a_folder_gets_every_form_once(tmp_path: Path) -> None:
     channel = Channel("f", "file", {"folder": str(tmp_path / "out" / "reports"), "forms": ["html", "txt"]})
     for _ in range(2):
-        assert sent(channel).said.endswith("out/reports: lab-2026-03-29.html, lab-2026-03-29.txt")
+        assert sent(channel).outcome.endswith("out/reports: lab-2026-03-29.html, lab-2026-03-29.txt")
     files = sorted((tmp_path / "out" / "reports").iterdir())
     assert [file.name for file in files] == ["lab-2026-03-29.html", "lab-2026-03-29.txt"]
     assert files[1].read_text() == "whole? text\n"
     (tmp_path / "file").write_text("")
     refused = sent(channel._replace(options={**channel.options, "folder": str(tmp_path / "file")}))
-    assert (refused.delivered, "does not take the report" in refused.said) == (False, True)
+    assert (refused.delivered, "cannot store the report" in refused.outcome) == (False, True)
 
 
 def test_a_trial_says_that_it_is_one(tmp_path: Path) -> None:
-    message = trial("a<b")
+    message = trial_message("a<b")
     channel = Channel("f", "file", {"folder": str(tmp_path), "forms": ["html"]})
     assert deliver(message, [channel])[0].delivered
     assert "a test of the channel 'a&lt;b'" in (tmp_path / "test-of-a-b.html").read_text()

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from profsvc.channels import Channel, chosen, load
+from profsvc.channels import Channel, load, select_channels
 from profsvc.errors import NotFoundError, UsageError
 
 GOOD = """
@@ -38,16 +38,16 @@ def test_a_file_names_channels(tmp_path: Path) -> None:
     }
     assert (channels["team"].options["port"], channels["team"].options["security"]) == (587, "starttls")
     assert channels["archive"].options["forms"] == ["html", "md", "txt", "json"]
-    assert [channel.name for channel in chosen(channels, ["chat", "team", "chat"])] == ["chat", "team"]
+    assert [channel.name for channel in select_channels(channels, ["chat", "team", "chat"])] == ["chat", "team"]
     with pytest.raises(NotFoundError, match=r"did you mean 'chat'.; channels are named in the file"):
-        chosen(channels, ["chatt"])
+        select_channels(channels, ["chatt"])
     assert load("") == {}
 
 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("[a", "is no TOML"),
+        ("[a", "is not valid TOML"),
         ("a = 1", "must be a table"),
         ("[a]", "has the kind ''; it must be one of smtp, slack"),
         ('[a]\nkind = "irc"', "has the kind 'irc'"),
@@ -60,7 +60,7 @@ def test_a_file_names_channels(tmp_path: Path) -> None:
         (f'[a]\n{MAIL}security = "ssl"', "security is 'ssl' but must be one of starttls"),
         (f'[a]\n{MAIL}user = "x"', "a user needs a password"),
         (f'[a]\n{MAIL}password = "x"', "password is a secret; give password_file or password_env"),
-        (f'[a]\n{MAIL}user="x"\npassword_env="P"\nsecurity="none"', "not sent in the open"),
+        (f'[a]\n{MAIL}user="x"\npassword_env="P"\nsecurity="none"', "never sent unencrypted"),
         (MAIL.replace("b@lab.example", "b@lab.example\\nBcc: c@d.example").join(["[a]\n", ""]), "to is .* but must be"),
         (MAIL.replace("a@lab", "a b@lab").join(["[a]\n", ""]), "sender is .* but must be an address"),
         ('[a]\nkind = "slack"', "give one of url_file and url_env"),

@@ -52,7 +52,7 @@ def cli(store_file: Path, monkeypatch: pytest.MonkeyPatch) -> Call:
     def call(*arguments: object, stdin: bytes | str | None = None) -> Result:
         result = CliRunner().invoke(app, [str(a) for a in arguments], input=stdin, prog_name="profsvc")
         assert "Traceback" not in result.output
-        assert "defect of profsvc" not in result.output
+        assert "Error: internal error" not in result.output
         return Result(result.exit_code, result.stdout, result.stderr, result.stdout_bytes)
 
     return call

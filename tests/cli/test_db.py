@@ -21,9 +21,12 @@ def test_a_server_is_brought_up_only_when_asked(cli: Call, postgres_server: Serv
     assert "profsvc --store 'postgresql://" in refused.err
     assert refused.err.rstrip().endswith(" db upgrade")
     assert f":{postgres_server.url(empty).password}@" not in refused.err
-    assert cli("--store", url, "db", "current").out == f"store empty, program {store.head()}\n"
+    assert cli("--store", url, "db", "current").out == f"store empty, program {store.latest_revision()}\n"
     assert cli("--store", url, "db", "upgrade").code == 0
-    assert cli("--store", url, "db", "current").out == f"store {store.head()}, program {store.head()}\n"
+    assert (
+        cli("--store", url, "db", "current").out
+        == f"store {store.latest_revision()}, program {store.latest_revision()}\n"
+    )
     assert cli("--store", url, "runs").code == 0
     assert postgres_server.left(empty) == []
 
@@ -34,12 +37,12 @@ def test_a_reader_is_made_and_told_how_to_come_in(cli: Call, postgres_server: Se
     try:
         made = cli("--store", url, "db", "create-reader", name)
         assert (made.code, made.out.count("\n")) == (0, 1)
-        assert "not shown again" in made.err
-        assert "Still open" not in made.err
+        assert "not stored or shown again" in made.err
+        assert "It still has access" not in made.err
         with psycopg.connect(made.out.strip()) as session:
             assert session.execute("SELECT count(*) FROM v1_runs").fetchone() == (0,)
         again = cli("--store", url, "db", "create-reader", name)
-        assert "its password is as it was" in again.err
+        assert "its password is unchanged" in again.err
         assert again.out != made.out
     finally:
         with postgres_server.session(admin.database) as session:

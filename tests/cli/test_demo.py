@@ -18,7 +18,7 @@ def test_every_file_of_the_demo_is_read() -> None:
     formats = []
     for _, path in runs:
         with path.open("rb") as stream:
-            verdict = pipeline.check(stream, path.name)
+            verdict = pipeline.check_file(stream, path.name)
         formats.append(verdict.format)
         assert verdict.lines_rejected == 0
     assert sorted(formats) == ["marks", "ncu-raw", "ncu-raw", "nvidia-smi", "nvml-energy"]
@@ -30,9 +30,9 @@ def test_the_demo_is_served_while_it_loads(cli: Call, tmp_path, monkeypatch: pyt
     seen = {}
 
     def serve(engine, files, place, limits, say) -> None:
-        from profsvc.web.site import Site
+        from profsvc.web.http.state import AppState
 
-        with running(Site(engine, files)) as service:
+        with running(AppState(engine, files)) as service:
             until = time.monotonic() + 30
             while not service.ok("/v1/reports")["rows"] and time.monotonic() < until:
                 time.sleep(0.05)
@@ -42,8 +42,8 @@ def test_the_demo_is_served_while_it_loads(cli: Call, tmp_path, monkeypatch: pyt
             seen["phases"] = service.ok("/v1/uploads", format="marks")["rows"]
         seen["place"] = place
 
-    part = SimpleNamespace(serve=serve, Place=dict, Limits=SimpleNamespace(as_set=lambda: None))
-    monkeypatch.setattr(demo, "web_part", lambda: part)
+    part = SimpleNamespace(serve=serve, Endpoint=dict, Limits=SimpleNamespace(from_settings=lambda: None))
+    monkeypatch.setattr(demo, "load_web_service", lambda: part)
     shown = cli("demo", "--serve", "--keep", tmp_path / "demo")
     assert shown.code == 0, shown.err
     assert seen["runs"] == ["h200", "h200-live"]
@@ -51,5 +51,5 @@ def test_the_demo_is_served_while_it_loads(cli: Call, tmp_path, monkeypatch: pyt
     assert (seen["report"]["project"], seen["report"]["runs"]) == ("demo", 2)
     assert len(seen["phases"]) == 1
     assert seen["place"] == {"port": 0}
-    assert "the demo is whole" in shown.err
-    assert store.current(store.connect(str(tmp_path / "demo" / "demo.sqlite"))) == store.head()
+    assert "demo loaded" in shown.err
+    assert store.schema_revision(store.connect(str(tmp_path / "demo" / "demo.sqlite"))) == store.latest_revision()

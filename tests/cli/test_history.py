@@ -34,7 +34,7 @@ def test_the_page_shows_each_run_and_the_step(on_nights):
     assert "duration (\u00b5s)" in page
     assert "  at run night 7 (commit 0000003): 100" in page
     steady = on_nights("other").out
-    assert "no step in the level" in steady
+    assert "no change detected" in steady
 
 
 def test_every_form_holds_every_run(on_nights):
@@ -46,7 +46,7 @@ def test_every_form_holds_every_run(on_nights):
     assert [step["run"] for step in answer["steps"]] == ["night 7"]
     cut = on_nights("saxpy", "--points", "3", "-o", "csv")
     assert len(cut.out.splitlines()) == 4
-    assert "note: only the newest 3 runs are shown; there are older ones" in cut.err
+    assert "note: showing the newest 3 runs; for older ones use before 9" in cut.err
 
 
 def test_a_picture_is_written_whole_or_not_at_all(on_nights, tmp_path):

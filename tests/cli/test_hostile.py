@@ -8,7 +8,7 @@ import pyarrow.parquet
 import pytest
 
 from profsvc import store, views
-from profsvc.reports import page
+from profsvc.reports import run_page
 from tests import hostile
 
 KERNELS = list(hostile.NAMES.values())
@@ -83,9 +83,9 @@ def test_data_forms_hold_every_name_as_it_came(on_hostile, tmp_path):
 
 def shorts(names):
     """What is left of each name without its types and parameters."""
-    from profsvc.store.names import DERIVED
+    from profsvc.store.ingest.dictionaries import DERIVED_COLUMNS
 
-    return [DERIVED["kernels"][1]((name,))[0] for name in names]
+    return [DERIVED_COLUMNS["kernels"][1]((name,))[0] for name in names]
 
 
 def test_files_are_named_and_refused_as_text(cli, fixtures, tmp_path):
@@ -112,7 +112,7 @@ def test_files_are_named_and_refused_as_text(cli, fixtures, tmp_path):
 def test_pages_and_pictures_show_names_as_text(on_hostile, hostile_store, tmp_path):
     engine = store.open_store(str(hostile_store))
     view = views.run(engine, 1, None)
-    html = page.run(view, [views.launch(engine, 1, str(n))["launches"][0] for n in range(20)])
+    html = run_page.run(view, [views.launch(engine, 1, str(n))["launches"][0] for n in range(20)])
     engine.dispose()
     hostile.html(html)
     assert "&lt;script&gt;alert(1)&lt;/script&gt;,&quot;=cmd|x&quot;&amp;\\u202e" in html

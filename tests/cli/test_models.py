@@ -60,17 +60,17 @@ def test_pictures_come_as_files_and_over_http_alike(on_demo, looked_at, tmp_path
 
 def test_wrong_questions_are_refused(on_demo, looked_at, tmp_path):
     for code, said, *words in (
-        (2, "no plot named 'roofs'; did you mean 'roofline'?", "plot", "h200", "roofs"),
+        (3, "no plot named 'roofs'; did you mean 'roofline'?", "plot", "h200", "roofs"),
         (2, "end it with .svg or .png", "plot", "h200", "roofline", "--out", tmp_path / "a.pdf"),
         (3, "has no memory trace", "plot", "h200", "hits"),
-        (2, "frequency '1200' must be a frequency with its unit or a share", "whatif", "h200", "--frequency", "1200"),
+        (2, "frequency '1200' must be a frequency with its unit or a factor", "whatif", "h200", "--frequency", "1200"),
         (3, "no device named 'H20'", "whatif", "h200", "--device", "H20"),
         (3, "no run named 'h20'", "whatif", "h20"),
     ):
         result = on_demo(*words)
         assert (result.code, said in result.err) == (code, True), result.err
-    assert "sms '0' must be a whole number of SMs or a share, such as 66" in looked_at.refused(
+    assert "sms '0' must be a whole number of SMs or a factor, such as 66" in looked_at.refused(
         "/v1/runs/h200/whatif", 400, sms="0"
     )
-    assert "no plot named" in looked_at.refused("/v1/runs/h200/plots/roofs", 400)
+    assert "no plot named" in looked_at.refused("/v1/runs/h200/plots/roofs", 404)
     assert "parameter" in looked_at.refused("/v1/runs/h200/whatif", 400, smss="1")

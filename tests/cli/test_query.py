@@ -29,7 +29,7 @@ def test_parameters_are_values_never_sql(on_demo):
         answer = on_demo("sql", query, "--param", f"k={value}", "-o", "json")
         assert json.loads(answer.out)["rows"] == [{"n": count}]
     assert on_demo("sql", query, "--param", "k").code == 2
-    assert "it has no value for :k; give one, as with --param k=VALUE" in on_demo("sql", query).err
+    assert "no value for :k; add --param k=VALUE" in on_demo("sql", query).err
     spare = on_demo("sql", query, "--param", "k=saxpy", "--param", "kernel=saxpy")
     assert (spare.code, spare.err) == (2, "Error: --param kernel is given, but the query has no :kernel; it has :k\n")
 
@@ -39,7 +39,7 @@ def test_an_example_says_what_it_lacks_and_which_run_it_is_of(on_demo):
     assert (lacking.code, lacking.err) == (2, "Error: the example 'kernel_ratio' needs a value: --param after=...\n")
     newest = on_demo("sql", "--example", "top_kernels", "-o", "csv")
     named = on_demo("sql", "--example", "top_kernels", "--param", "run=h200", "-o", "csv")
-    assert (newest.out, newest.err) == (named.out, "of the newest run; another with --param run=NAME\n")
+    assert (newest.out, newest.err) == (named.out, "using the newest run; choose another with --param run=NAME\n")
     assert (len(newest.out.splitlines()), named.err) == (19, "")
 
 
@@ -72,7 +72,7 @@ def test_a_cut_result_says_so(on_demo, monkeypatch):
     query = "select launch_id from v1_launches"
     cut = on_demo("sql", query, "--limit", "5", "-o", "json")
     assert (len(json.loads(cut.out)["rows"]), json.loads(cut.out)["truncated"]) == (5, True)
-    assert cut.err == "cut: only the first 5 rows are shown; raise the limit or narrow the question\n"
+    assert cut.err == "truncated: only the first 5 rows are shown; raise the limit or narrow the query\n"
     exact = on_demo("sql", query, "--limit", "34", "-o", "json")
     assert (json.loads(exact.out)["truncated"], exact.err) == (False, "")
     assert on_demo("sql", query, "--limit", "-1").code == 2
@@ -99,12 +99,12 @@ def test_bytes_and_mixed_types_have_a_form(on_demo, form):
 
 
 def test_current_changes_nothing_and_upgrade_makes_the_schema(cli, store_file):
-    assert cli("db", "current").out == f"store empty, program {store.head()}\n"
+    assert cli("db", "current").out == f"store empty, program {store.latest_revision()}\n"
     assert not store_file.exists() or store_file.stat().st_size == 0
     upgraded = cli("db", "upgrade")
     assert (upgraded.code, upgraded.out) == (0, "")
-    assert upgraded.err == f"sqlite:///{store_file}: schema {store.head()}\n"
-    assert cli("db", "current").out == f"store {store.head()}, program {store.head()}\n"
+    assert upgraded.err == f"sqlite:///{store_file}: schema {store.latest_revision()}\n"
+    assert cli("db", "current").out == f"store {store.latest_revision()}, program {store.latest_revision()}\n"
 
 
 def test_upgrade_reaches_a_server_whose_schema_is_old(cli, monkeypatch):
@@ -122,7 +122,11 @@ def test_a_file_of_another_kind_is_not_taken_for_a_store(cli, store_file):
 
 def test_examples_are_listed_and_run(on_demo):
     listed = json.loads(on_demo("sql", "--examples", "-o", "json").out)["rows"]
-    assert {"name": "top_kernels", "title": "The kernels that took most of a run's time", "params": "run="} in listed
+    assert {
+        "name": "top_kernels",
+        "title": "Kernels with the largest share of a run's time",
+        "params": "run=",
+    } in listed
     result = on_demo("sql", "--example", "top_kernels", "-o", "csv")
     assert (result.code, result.out.splitlines()[0]) == (0, "kernel_short,launches,total_ms,percent")
     assert len(result.out.splitlines()) > 5
@@ -139,8 +143,8 @@ def test_examples_are_listed_and_run(on_demo):
         ([], 2, "--examples lists them"),
         (["select 1", "--formula", "no"], 2, "it can be safe or raw"),
         (["select 1", "--all", "--limit", "5"], 2, "give one of them"),
-        (["select 1", "--all", "-o", "table"], 2, "written as csv, ndjson, parquet"),
-        (["select 1", "--out", "x.xlsx"], 2, "written as csv, ndjson, parquet"),
+        (["select 1", "--all", "-o", "table"], 2, "choose a format with -o: csv, ndjson, parquet"),
+        (["select 1", "--out", "x.xlsx"], 2, "choose a format with -o: csv, ndjson, parquet"),
         (["select 1", "--out", "nowhere/x.csv"], 5, "cannot be written: No such file"),
         (["select * from runs", "--out", "x.csv"], 2, "only the views can"),
     ],

@@ -42,9 +42,11 @@ def test_schedules_are_added_listed_and_removed(cli, channels) -> None:
     first, second = rows(cli, "schedule", "list")
     assert (first["project"], json.loads(first["arguments"])) == ("lab", {"channel": ["archive"]})
     assert json.loads(second["arguments"]) == {"folder": "/b", "keep": 3, "with_files": False}
-    assert cli("schedule", "rest", 1).code == 0
+    assert cli("schedule", "pause", 1).code == 0
     assert rows(cli, "schedule", "list")[0]["enabled"] == 0
     assert cli("schedule", "resume", 1).code == 0
+    assert cli("schedule", "rest", 1).err == "schedule 1 paused\n"  # the name of this command before 0.9
+    assert "rest" not in cli("schedule", "--help").out
     assert cli("schedule", "remove", 1).code == 0
     assert [row["schedule_id"] for row in rows(cli, "schedule", "list")] == [2]
     assert cli("schedule", "remove", 1).code == 3
@@ -59,7 +61,7 @@ def test_schedules_are_added_listed_and_removed(cli, channels) -> None:
         (("nightly", "--cron", "0 6 * * *", "--channel", "archiv"), 3, "did you mean 'archive'"),
         (("prune", "--cron", "0 6 * * *"), 2, "prune needs older_than: --set older_than=..., how long, such as 90d"),
         (("backup", "--cron", "0 6 * * *", "--set", "folder"), 2, "must look like KEY=VALUE"),
-        (("vacuum", "--cron", "0 6 * * *", "--project", "lab"), 2, "vacuum is about every project"),
+        (("vacuum", "--cron", "0 6 * * *", "--project", "lab"), 2, "vacuum always covers every project"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(cli, channels, command, code, said) -> None:
@@ -74,13 +76,13 @@ def test_a_night_is_reported_to_its_channels_when_somebody_asks(cli, channels, s
     cli("schedule", "add", "nightly", "--cron", "0 6 * * *", "--channel", "archive")
     ran = cli("schedule", "run", 1)
     assert ran.code == 0, ran.err
-    assert "nothing could be judged" in ran.err
+    assert "no series could be judged" in ran.err
     assert len(list(channels.iterdir())) == 4
     cli("schedule", "add", "nightly", "--cron", "0 6 * * *", "--channel", "bad", "--channel", "archive")
     failed = cli("schedule", "run", 2)
     assert failed.code == 5
     assert "was not delivered to bad:" in failed.err
-    assert "a scheduler tries it again" in failed.err
+    assert "a scheduler will retry it" in failed.err
     last = rows(cli, "sql", "select last_state, last_deliveries from v1_schedules where schedule_id = 2")[0]
     assert last["last_state"] == "waiting"
     assert json.loads(last["last_deliveries"])["archive"].startswith("delivered 20")
@@ -144,7 +146,7 @@ def started(store_file: Path, *command: str) -> "subprocess.Popen[str]":
 
 def missed(engine: Engine) -> None:
     """Let the schedule of the store have missed its times since a year ago."""
-    from profsvc.store.engine import writing
+    from profsvc.store.connection.transactions import writing
 
     with writing(engine) as connection:
         connection.exec_driver_sql("UPDATE schedules SET since = '2025-01-01T00:00:00Z'")

@@ -17,7 +17,7 @@ from tests.web.conftest import ROOT, SMI
 DEMO_NAME = "ncu_raw.csv.gz"
 looked_at, service, site = (getattr(conftest, name) for name in ("looked_at", "service", "site"))
 READS = [
-    ["runs"], ["runs", "--project", "none", "-o", "json"], ["show"], ["show", "h200", "-o", "json"],
+    ["runs"], ["runs", "--project", "none", "-o", "json"], ["show", "--all"], ["show", "h200", "-o", "json"],
     ["show", "h200", "--limit", "2", "-o", "csv"], ["show", "1", "--kernel", "gemm", "-o", "json"],
     ["compare", "h200", "1", "--fail-on", "duration=5%"], ["compare", "h200", "1", "-o", "json"],
     ["explain", "divergence", "--run", "h200", "--kernel", "0"], ["explain", "divergence"], ["devices", "-o", "md"],
@@ -83,7 +83,7 @@ def test_files_go_to_the_service(cli, service, monkeypatch, fixtures):
 
 
 def test_a_file_whose_answer_was_lost_is_not_stored_again_when_it_waited(cli, service, monkeypatch, fixtures, tmp_path):
-    monkeypatch.setattr("profsvc.client.WAITS", ())
+    monkeypatch.setattr("profsvc.client.client.RETRY_DELAYS_S", ())
     monkeypatch.setenv("PROFSVC_SPOOL", str(tmp_path / "spool"))
     file = fixtures / "demo" / DEMO_NAME
     assert service.upload(file.read_bytes(), file_name=DEMO_NAME).status_code == 201
@@ -97,13 +97,13 @@ def test_a_file_whose_answer_was_lost_is_not_stored_again_when_it_waited(cli, se
 
 
 def test_a_service_that_is_away_is_waited_for(cli, service, monkeypatch, fixtures, tmp_path):
-    monkeypatch.setattr("profsvc.client.WAITS", ())
+    monkeypatch.setattr("profsvc.client.client.RETRY_DELAYS_S", ())
     monkeypatch.setenv("PROFSVC_SPOOL", str(tmp_path / "spool"))
     monkeypatch.setenv("PROFSVC_URL", "http://127.0.0.1:9")
     files = [fixtures / "demo" / DEMO_NAME, SMI]
     waits = cli("upload", *files)
     assert waits.code == 0, waits.err
-    assert waits.err.count("the service is away, so it waits in") == 2
+    assert waits.err.count("service unreachable; queued in") == 2
     assert cli("sync").code == 5
     assert cli("runs").code == 5
     for path in (tmp_path / "spool").glob("*.json"):
@@ -114,7 +114,7 @@ def test_a_service_that_is_away_is_waited_for(cli, service, monkeypatch, fixture
     assert sent.err.count("stored as upload") == 2
     (run,) = service.ok("/v1/runs")["rows"]  # files of one command stay together
     assert run["uploads"] == 2
-    assert "nothing waits" in cli("sync").err
+    assert "nothing is queued" in cli("sync").err
     monkeypatch.delenv("PROFSVC_URL")
     assert cli("sync").code == 2
 
@@ -128,7 +128,7 @@ def test_what_works_on_a_store_alone_is_not_done_elsewhere(cli, service, monkeyp
     for command in map(str.split, commands):
         refused = cli(*command)
         assert refused.code == 2
-        assert "works on a store alone; give it with --store" in refused.err
+        assert "needs a store; give one with --store" in refused.err
     assert not store_file.exists()
     assert cli("--store", store_file, "runs").code == 0
 
@@ -137,7 +137,7 @@ def test_tokens_are_made_listed_and_revoked(cli, store_file):
     made = cli("token", "create", "ci", "--project", "lab", "--days", "30")
     assert made.code == 0
     assert re.fullmatch(r"psvc_[0-9a-f]{64}\n", made.out)
-    assert "the only time that it is shown" in made.err
+    assert "It is shown only now" in made.err
     listed = cli("token", "list", "-o", "json")
     (row,) = json.loads(listed.out)["rows"]
     assert (row["name"], row["scopes"], row["project"], row["holds"]) == ("ci", "upload read", "lab", 1)
@@ -164,7 +164,7 @@ def test_serve_says_where_it_is_and_ends_when_it_is_told(store_file, tmp_path):
         try:
             url = re.search(r"export PROFSVC_URL=(\S+)", "".join(said))
             assert url, said
-            assert "no token is needed" in said[1]
+            assert "no token needed" in said[1]
             assert httpx.get(f"{url[1]}/readyz", timeout=20).json()["ok"] is True
             line = json.loads(process.stderr.readline())
             assert (line["event"], line["path"], line["status"]) == ("request", "/readyz", 200)
@@ -172,4 +172,4 @@ def test_serve_says_where_it_is_and_ends_when_it_is_told(store_file, tmp_path):
             process.send_signal(signal.SIGINT)
         assert process.wait(20) in {0, 1, 130, -signal.SIGINT}
         assert "Traceback" not in process.stderr.read()
-    assert store.current(store.connect(str(store_file))) == store.head()
+    assert store.schema_revision(store.connect(str(store_file))) == store.latest_revision()

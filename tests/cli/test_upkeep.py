@@ -20,9 +20,9 @@ def test_nothing_goes_without_being_asked_for(stored, rows_sha, monkeypatch):
     for command in (("delete", "r", "--all"), ("delete", "r", "--upload", "1")):
         result = stored(*command)
         assert result.code == 2
-        assert "goes:\n  upload 1 (plain.csv): 2 launches, 603 bytes\n" in result.err
-        assert result.err.endswith("Error: nothing was changed; give --yes to do it\n")
-    monkeypatch.setattr(common, "at_terminal", lambda: True)
+        assert "will be deleted:\n  upload 1 (plain.csv): 2 launches, 603 bytes\n" in result.err
+        assert result.err.endswith("Error: nothing was changed; add --yes to skip the prompt\n")
+    monkeypatch.setattr(common, "is_interactive", lambda: True)
     monkeypatch.setattr(common.typer, "confirm", lambda *_, **__: False)
     assert stored("delete", "r", "--all").code == 0
     assert rows_sha() == before
@@ -33,23 +33,26 @@ def test_nothing_goes_without_being_asked_for(stored, rows_sha, monkeypatch):
 
 def test_a_deletion_is_undone_until_it_is_for_good(stored, rows_sha):
     before = stored("show", "r").out
-    assert "can be had back with: profsvc undelete 1 2\n" in stored("delete", "r", "--all", "--yes").err
+    assert (
+        "to restore it before the next profsvc db vacuum: profsvc undelete 1 2\n"
+        in stored("delete", "r", "--all", "--yes").err
+    )
     listed = json.loads(stored("undelete", "-o", "json").out)["rows"]
     assert [(row["upload_id"], row["run"], row["file_name"]) for row in listed] == [
         (1, "r", "plain.csv"),
         (2, "r", "pw3335.csv"),
     ]
     result = stored("undelete", "1", "2")
-    assert (result.code, result.err.splitlines()[0]) == (0, "upload 1 (plain.csv) is back in run 'r' (id 1)")
+    assert (result.code, result.err.splitlines()[0]) == (0, "upload 1 (plain.csv) is restored in run 'r' (id 1)")
     assert stored("show", "r").out == before
     stored("delete", "r", "--upload", "1", "--yes")
-    kept = rows_sha()
+    blob_store = rows_sha()
     result = stored("db", "vacuum")
     assert result.code == 2
-    assert "for good" in result.err
-    assert rows_sha() == kept
+    assert "permanently" in result.err
+    assert rows_sha() == blob_store
     assert re.search(
-        r"[1-9]\d* bytes of kept files and \d+ bytes of the database are free", stored("db", "vacuum", "--yes").err
+        r"[1-9]\d* bytes of kept files and \d+ bytes of the database freed", stored("db", "vacuum", "--yes").err
     )
     result = stored("undelete", "1")
     assert (result.code, "no deleted upload has the number 1" in result.err) == (3, True)
@@ -64,7 +67,7 @@ def test_reparse_says_what_changed(stored, store_file):
     next(store_file.with_name("store.sqlite.files").rglob("*.zst")).unlink()
     result = stored("reparse", "--all")
     assert result.code == 5
-    assert result.err.count("stays as it was: ") == 1
+    assert result.err.count("unchanged: ") == 1
     assert result.err.endswith("Error: 1 of 2 uploads could not be read again\n")
 
 
@@ -73,16 +76,18 @@ def test_without_keeping_there_is_no_way_back(cli, fixtures, store_file, monkeyp
     assert cli("upload", fixtures / "ncu_raw" / "plain.csv", "--run", "r").code == 0
     assert not store_file.with_name("store.sqlite.files").exists()
     assert "keeping" in cli("doctor").out
-    assert "with PROFSVC_KEEP=0, or before bytes were kept; nothing was changed" in cli("reparse", "r").err
+    assert (
+        "with PROFSVC_KEEP=0, or by a version that did not keep bytes); nothing was changed" in cli("reparse", "r").err
+    )
     monkeypatch.setenv("PROFSVC_KEEP", "no")
     assert cli("upload", fixtures / "ncu_raw" / "plain.csv").err == "Error: PROFSVC_KEEP is 'no' but must be 1 or 0\n"
 
 
 def test_a_full_disk_is_said_before_anything(cli, fixtures, monkeypatch):
     monkeypatch.setenv("PROFSVC_FREE_BYTES", str(10**18))
-    from profsvc.store import kept
+    from profsvc.store.ingest import blob_store
 
-    monkeypatch.setattr(kept, "SMALL_DISK", 1)
+    monkeypatch.setattr(blob_store, "MAX_RESERVED_DISK_PART", 1)
     result = cli("upload", fixtures / "ncu_raw" / "plain.csv")
     assert result.code == 5
     assert "nothing was stored; free some space, or lower PROFSVC_FREE_BYTES" in result.err
@@ -91,7 +96,7 @@ def test_a_full_disk_is_said_before_anything(cli, fixtures, monkeypatch):
 
 def test_old_runs_are_listed_and_deleted(stored, rows_sha):
     before = rows_sha()
-    assert stored("db", "prune", "--older-than", "1h").err == "there is nothing to remove\n"
+    assert stored("db", "prune", "--older-than", "1h").err == "nothing to remove\n"
     for words, code in (("soon", 2), ("0d", 0)):
         result = stored("db", "prune", "--older-than", words, "--dry-run")
         assert result.code == code
@@ -102,7 +107,7 @@ def test_old_runs_are_listed_and_deleted(stored, rows_sha):
 def test_what_was_left_behind_is_removed(stored, store_file):
     left = store_file.with_name("store.sqlite.files") / "spool" / "1-x.zst"
     left.write_bytes(b"12345")
-    assert f"would go:\n  left behind: {left}\n" in stored("db", "prune", "--dry-run").err
+    assert f"would be removed:\n  left behind: {left}\n" in stored("db", "prune", "--dry-run").err
     assert left.exists()
     assert stored("db", "prune").code == 2
     assert "0 runs deleted, 5 bytes of leftovers removed" in stored("db", "prune", "--yes").err
@@ -117,7 +122,7 @@ def test_a_backup_says_what_it_holds(stored, tmp_path):
         f"{target}: whole; 1 run, 2 uploads, 2 launches, 8 samples; 2 files of kept bytes\n",
     )
     assert stored("db", "backup", target).code == 2
-    assert stored("--store", target, "show", "r").out == stored("show", "r").out
+    assert stored("--store", target, "show", "r", "--all").out == stored("show", "r", "--all").out
     assert stored("--store", target, "doctor", "--deep").code == 0
 
 

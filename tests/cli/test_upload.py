@@ -262,7 +262,7 @@ def test_a_run_that_is_named_is_made_although_the_bytes_are_known_elsewhere(cli,
 
 NOTHING = {
     "no row below the header": ("timestamp, power.draw [W]\n", "no readings"),
-    "rows that are none": ("Time (s),Power (W)\nx,1\ny,2\n", "its time 'x' cannot be read"),
+    "rows that are none": ("Time (s),Power (W)\nx,1\ny,2\n", "line 2: time 'x' cannot be read"),
     "readings without a value": (
         "Timestamp,Power (W)\n2026-01-01 00:00:00,OL\n2026-01-01 00:00:01,OL\n",
         "has a value",

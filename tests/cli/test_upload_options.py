@@ -39,17 +39,17 @@ def test_what_the_user_says_is_stored_and_kept(cli, log, store_file):
 
 def test_places_are_shown_only_where_there_are_any(cli, log):
     cli("upload", log, *COLUMNS, "--run", "plain")
-    assert "x_mm" not in cli("show", "plain").out
+    assert "x_mm" not in cli("show", "plain", "--all").out
     cli("delete", "plain", "--all", "--yes")
     cli("upload", log, *COLUMNS, "--position", "Die temp=3.5,-0.25", "--run", "placed")
-    (line,) = [line for line in cli("show", "placed").out.splitlines() if line.startswith("temperature ")]
+    (line,) = [line for line in cli("show", "placed", "--all").out.splitlines() if line.startswith("temperature ")]
     assert line.split()[3:5] == ["3.5", "-0.25"]
 
 
 def test_checking_and_storing_warn_of_the_same(cli, log):
     for options in (("--check",), ()):
         result = cli("upload", log, *COLUMNS, *options)
-        assert "\n  beware: Die temp: 1 of 2 readings have no value\n" in result.err
+        assert "\n  warning: Die temp: 1 of 2 readings have no value\n" in result.err
 
 
 def test_only_the_first_warnings_are_told(cli, tmp_path):
@@ -57,20 +57,20 @@ def test_only_the_first_warnings_are_told(cli, tmp_path):
     rows = [",".join(["Time (s)", *names]), ",".join(["0", *["OPEN"] * 8]), ",".join(["1", *["20"] * 8])]
     (tmp_path / "many.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
     result = cli("upload", tmp_path / "many.csv", "--check")
-    assert result.err.count("beware: T") == 5
-    assert result.err.endswith("beware: and 3 more channels: profsvc show\n")
+    assert result.err.count("warning: T") == 5
+    assert result.err.endswith("warning: and 3 more channels: profsvc show\n")
 
 
 @pytest.mark.parametrize(
     ("again", "words"),
     [
         (COLUMNS, ""),
-        ((), "it was read with --column t0=time:ms P=power:mW 'Die temp=temperature:degC' and is kept as it was"),
+        ((), "it was read with --column t0=time:ms P=power:mW 'Die temp=temperature:degC' and stays as it was"),
         ((*COLUMNS[:4],), "it was read with --column t0=time:ms P=power:mW"),
-        ((*COLUMNS, "--timezone", "UTC"), "it was read with no --timezone and is kept as it was read then"),
-        ((*COLUMNS, "--clock-offset", "2"), "it was read with no --clock-offset and is kept"),
-        ((*COLUMNS, "--position", "P=1,2"), "it was read with no --position and is kept"),
-        (("--format", "hioki"), "--format timeseries and is kept as it was read then; to read it otherwise, delete it"),
+        ((*COLUMNS, "--timezone", "UTC"), "it was read with no --timezone and stays as it was read"),
+        ((*COLUMNS, "--clock-offset", "2"), "it was read with no --clock-offset and stays"),
+        ((*COLUMNS, "--position", "P=1,2"), "it was read with no --position and stays"),
+        (("--format", "hioki"), "--format timeseries and stays as it was read; to read it differently, delete it"),
     ],
 )
 def test_the_same_bytes_with_other_options_are_not_silent(cli, log, rows_sha, again, words):
@@ -90,7 +90,7 @@ def test_the_zone_of_a_stored_log_is_changed_by_deleting_it(cli, fixtures, store
     cli("upload", meter, "--timezone", "Europe/Berlin", "--run", "r")
     first = [row["time_ns"] for row in select(store_file, "v1_samples")]
     told = cli("upload", meter, "--timezone", "UTC", "--run", "r").err
-    assert "it was read with --timezone Europe/Berlin and is kept as it was read then" in told
+    assert "it was read with --timezone Europe/Berlin and stays as it was read" in told
     assert [row["time_ns"] for row in select(store_file, "v1_samples")] == first
     assert "\nupload 1 (pw3335.csv) of run 'r' (id 1) deleted;" in cli("delete", "r", "--upload", "1", "--yes").err
     assert select(store_file, "v1_samples") == []
@@ -115,7 +115,7 @@ def test_a_place_of_no_channel_is_refused(cli, log, store_file):
     [
         (("--column", "P"), "--column 'P' must look like NAME=QUANTITY"),
         (("--position", "P"), "--position 'P' must look like CHANNEL=X,Y in mm"),
-        ((*COLUMNS, "--format", "hioki"), "--column says what the columns of a log are, but hioki knows its own"),
+        ((*COLUMNS, "--format", "hioki"), "--column names the columns of a log, but hioki defines its own"),
     ],
 )
 def test_odd_options_are_refused_before_any_file(cli, log, store_file, options, words):

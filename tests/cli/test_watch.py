@@ -40,7 +40,7 @@ def test_files_are_stored_and_moved(cli, folder) -> None:
     done = once(cli, folder, "--project", "lab", "--tag", "branch=main")
     assert done.code == 7, done.err
     assert names(folder) == ["done/a.csv", "done/night 1/smi.csv", "failed/bad.csv", "failed/bad.csv.reason.txt"]
-    assert "no reader knows" in (folder / "failed" / "bad.csv.reason.txt").read_text()
+    assert "unrecognized format" in (folder / "failed" / "bad.csv.reason.txt").read_text()
     assert "2 files stored, 1 refused" in done.err
     runs = json.loads(cli("runs", "-o", "json").out)["rows"]
     assert {(run["project"], run["name"]) for run in runs} == {("lab", "a"), ("lab", "night 1")}
@@ -94,7 +94,7 @@ def test_what_cannot_be_moved_stays_and_is_not_taken_again(cli, folder, monkeypa
     shutil.copy(PLAIN, folder / "a.csv")
     (folder / "done").write_text("a file where a folder must be")
     done = once(cli, folder)
-    assert "does not take it" in done.err
+    assert "cannot be written" in done.err
     assert (folder / "a.csv").exists()
 
 
@@ -113,7 +113,7 @@ def test_nothing_is_written_through_a_link(cli, folder, tmp_path, link, there) -
     assert not there or target.read_text() == "precious"
     assert (folder / link).is_symlink()
     assert (folder / "failed" / "bad-2.csv").read_text() == "nothing that anybody knows\n"
-    assert "no reader knows" in (folder / "failed" / "bad-2.csv.reason.txt").read_text()
+    assert "unrecognized format" in (folder / "failed" / "bad-2.csv.reason.txt").read_text()
     assert not (folder / "bad.csv").exists()
 
 
@@ -124,7 +124,7 @@ def test_nothing_is_moved_through_a_link_to_a_folder(cli, folder, tmp_path, name
     (folder / name).symlink_to(tmp_path / "elsewhere")
     shutil.copy(PLAIN, folder / "night 1" / "a.csv")
     done = once(cli, folder)
-    assert "does not take it" in done.err
+    assert "cannot be written" in done.err
     assert list((tmp_path / "elsewhere").iterdir()) == []
     assert (folder / "night 1" / "a.csv").exists()
 
@@ -146,17 +146,17 @@ def test_a_file_that_became_a_link_is_not_read(cli, folder, tmp_path, monkeypatc
     (folder / "a.csv").symlink_to(tmp_path / "secret")
     monkeypatch.setattr(Path, "is_symlink", lambda _: False)  # it was none when it was looked at
     done = once(cli, folder)
-    assert "it was changed for a link or another file while it was looked at" in done.err
-    assert "it was changed for a link" in (folder / "failed" / "a.csv.reason.txt").read_text()
+    assert "it was replaced by a link or another file while it was read" in done.err
+    assert "it was replaced by a link" in (folder / "failed" / "a.csv.reason.txt").read_text()
 
 
 def test_a_service_that_is_away_is_waited_for_in_the_folder(cli, folder, service, monkeypatch, tmp_path) -> None:
-    monkeypatch.setattr("profsvc.client.WAITS", ())
+    monkeypatch.setattr("profsvc.client.client.RETRY_DELAYS_S", ())
     monkeypatch.setenv("PROFSVC_SPOOL", str(tmp_path / "spool"))
     shutil.copy(PLAIN, folder / "night 1" / "a.csv")
     monkeypatch.setenv("PROFSVC_URL", "http://127.0.0.1:9")
     away = once(cli, folder)
-    assert (away.code, "it stays and is tried again" in away.err) == (0, True)
+    assert (away.code, "it stays and will be retried" in away.err) == (0, True)
     assert names(folder) == ["night 1/a.csv"]
     assert not (tmp_path / "spool").exists()
     monkeypatch.setenv("PROFSVC_URL", service.url)
@@ -239,4 +239,4 @@ def test_a_month_of_nights_is_dated_by_its_files(cli, tmp_path) -> None:
     rows = json.loads(cli("sql", "select name, started_at from v1_runs order by name", "-o", "json").out)["rows"]
     assert [row["started_at"] for row in rows] == ["2026-08-29T10:40:00Z", "2026-08-30T10:40:00Z"]
     refused = cli("upload", "-", "--at", "file")
-    assert (refused.code, "stdin is no file" in refused.err) == (2, True)
+    assert (refused.code, "stdin has no file time" in refused.err) == (2, True)

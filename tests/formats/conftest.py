@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 
 from profsvc import formats
-from profsvc.formats.stream import open_stream
-from profsvc.tables import TABLES, Batch, frame, unpivoted
+from profsvc.formats.parsing.stream import open_stream
+from profsvc.tables import TABLES, Batch, frame, unpivot
 
 Row = dict[str, object]
 # Cells that one reader of numbers takes and another does not, or to another value.
@@ -26,7 +26,7 @@ def long(batch: Batch) -> Batch:
     """A batch whose metrics all stand in its table of metrics."""
     if batch.wide is None:
         return batch
-    parts = [table for name, table in batch.tables.items() if name == "metrics"] + [unpivoted(batch.wide)]
+    parts = [table for name, table in batch.tables.items() if name == "metrics"] + [unpivot(batch.wide)]
     metrics = pd.concat(parts, ignore_index=True).sort_values("line", kind="stable", ignore_index=True)
     return replace(batch, tables={**batch.tables, "metrics": metrics}, wide=None)
 

@@ -6,7 +6,9 @@ import pytest
 
 from profsvc import formats
 from profsvc.errors import DomainError, NotFoundError, UnknownFormatError
-from profsvc.formats import ncu_details, ncu_raw, ncu_text
+from profsvc.formats.ncu import details as ncu_details
+from profsvc.formats.ncu import raw as ncu_raw
+from profsvc.formats.ncu import text as ncu_text
 from profsvc.tables import Batch
 
 RAW = (
@@ -39,11 +41,11 @@ def test_detect(head, reader):
     [
         (b"", "run.csv is empty"),
         (b"\n\n", "run.csv is empty"),
-        (b"\n\x1b[31mhello\n", r"run.csv begins with '\x1b[31mhello', which no reader knows"),
-        (RAW[:20], "it has no end of line, so it may be cut"),
-        (b"x" * 500, f"run.csv begins with '{'x' * 100}' ..., which"),
-        (b"ID,time\n1,2\n", "profsvc formats lists the formats and how to make each"),
-        (b"\xfd7zXZ\x00\x00\x04\n", "which no reader knows; unpack it from xz first"),
+        (b"\n\x1b[31mhello\n", r"unrecognized format: run.csv begins with '\x1b[31mhello'; "),
+        (RAW[:20], "it has no line end, so it may be cut"),
+        (b"x" * 500, f"run.csv begins with '{'x' * 100}' ...; "),
+        (b"ID,time\n1,2\n", "list the formats with: profsvc formats"),
+        (b"\xfd7zXZ\x00\x00\x04\n", "unrecognized format: run.csv is compressed with xz; decompress it first"),
     ],
 )
 def test_unknown_format(head, seen):
@@ -56,14 +58,14 @@ def test_unknown_format(head, seen):
     "head", [b"\xfd7zXZ\x00\x00\x04\xe6", b"\x00\x01\x02\x03", b"\x93NUMPY\x01\x00v", b"\x7fELF\x02\x01,1;2\n"]
 )
 def test_what_is_no_text_is_not_called_a_cut_one(head):
-    with pytest.raises(UnknownFormatError, match="which no reader knows") as caught:
+    with pytest.raises(UnknownFormatError, match="unrecognized format") as caught:
         formats.detect(head, "run.csv")
     assert not re.search("cut|--column", str(caught.value))
 
 
 def test_two_readers_match(monkeypatch):
     monkeypatch.setattr(ncu_text, "sniff", lambda head: True)
-    with pytest.raises(UnknownFormatError, match="the file looks like ncu-raw and ncu-text; say which with --format"):
+    with pytest.raises(UnknownFormatError, match="the file looks like ncu-raw and ncu-text; choose one with --format"):
         formats.detect(RAW)
 
 

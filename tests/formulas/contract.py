@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from profsvc.formulas.flags import Flag
+from profsvc.formulas.numerics.flags import Flag
 
 WRONG = (np.nan, np.inf, -np.inf, -1.0)
 

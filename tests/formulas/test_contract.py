@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from profsvc.formulas.core_count import gating_saving, perf_per_watt
 from profsvc.formulas.criteria import (
     device_sync,
     divergence,
@@ -19,7 +18,18 @@ from profsvc.formulas.criteria import (
     shared_efficiency,
     throughput_occupancy,
 )
-from profsvc.formulas.energy import (
+from profsvc.formulas.numerics.flags import FORMS, Flag
+from profsvc.formulas.performance.speedup import (
+    amdahl,
+    attained_ratio,
+    bottleneck_speedup,
+    cap,
+    potential_speedup,
+    remaining_potential,
+)
+from profsvc.formulas.power.component_power import access_rate, gpu_power, warps_per_sm
+from profsvc.formulas.power.core_count import gating_saving, perf_per_watt
+from profsvc.formulas.power.energy import (
     dyn_power,
     efficiency,
     energy,
@@ -28,18 +38,8 @@ from profsvc.formulas.energy import (
     frequency_optimum,
     rate,
 )
-from profsvc.formulas.energy_split import split
-from profsvc.formulas.flags import FORMS, Flag
-from profsvc.formulas.leakage import static_power
-from profsvc.formulas.power import access_rate, gpu_power, warps_per_sm
-from profsvc.formulas.speedup import (
-    amdahl,
-    attained_ratio,
-    bottleneck_speedup,
-    cap,
-    potential_speedup,
-    remaining_potential,
-)
+from profsvc.formulas.power.energy_split import split
+from profsvc.formulas.power.leakage import static_power
 
 # Good arguments of each; those after the bar are optional, where NaN is "unknown" and no fault.
 CASES: dict[Callable[..., Any], tuple[dict[str, list[float]], dict[str, list[float]]]] = {
@@ -180,7 +180,7 @@ def test_arguments_stay_as_they_are(function: Callable[..., Any]) -> None:
 
 @names
 @pytest.mark.parametrize("wrong", [np.nan, np.inf, -np.inf, -1.0])
-def test_a_wrong_number_makes_nan_and_spares_the_neighbour(function: Callable[..., Any], wrong: float) -> None:
+def test_a_wrong_number_makes_nan_and_leaves_the_next_one_unchanged(function: Callable[..., Any], wrong: float) -> None:
     required, _ = CASES[function]
     good = fields(function(**arguments(function)))
     for name in required:

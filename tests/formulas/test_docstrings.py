@@ -1,5 +1,6 @@
 """Every public formula says where it comes from, what it returns and in which range, and shows a worked example."""
 
+import ast
 import doctest
 import importlib
 import inspect
@@ -12,22 +13,45 @@ import pytest
 
 import profsvc.formulas
 
+STEPS = {  # modules with parts of formulas, which are documented where the formula is
+    "profsvc.formulas.change.level_visits",
+    "profsvc.formulas.change.two_level_test",
+    "profsvc.formulas.memory_hierarchy.lru",
+    "profsvc.formulas.memory_hierarchy.warp_streams",
+    "profsvc.formulas.numerics.arrays",
+    "profsvc.formulas.numerics.distributions",
+    "profsvc.formulas.numerics.regression",
+    "profsvc.formulas.numerics.series",
+    "profsvc.formulas.sensors.logs",
+    "profsvc.formulas.sensors.power_steps",
+    "profsvc.formulas.thermal.autocorrelated_fit",
+    "profsvc.formulas.thermal.constant_load_segments",
+    "profsvc.formulas.thermal.joint_offset_fit",
+    "profsvc.formulas.thermal.offset_search",
+    "profsvc.formulas.thermal.quantization",
+    "profsvc.formulas.thermal.relaxation",
+    "profsvc.formulas.thermal.step_response",
+}
+
 
 def public_functions() -> dict[str, Callable[..., Any]]:
     found: dict[str, Callable[..., Any]] = {}
     for info in pkgutil.walk_packages(profsvc.formulas.__path__, "profsvc.formulas."):
         module = importlib.import_module(info.name)
         for name, function in inspect.getmembers(module, inspect.isfunction):
-            if not name.startswith("_") and function.__module__ == info.name and "._" not in info.name:
+            if not name.startswith("_") and function.__module__ == info.name and info.name not in STEPS:
                 found[f"{info.name}.{name}"] = function
     return found
 
 
 FUNCTIONS = public_functions()
+PACKAGES = [info.name for info in pkgutil.iter_modules(profsvc.formulas.__path__)]
 
 
 def test_the_walk_finds_nested_modules() -> None:
-    assert {"profsvc.formulas.speedup.amdahl", "profsvc.formulas.criteria.memory.granularity"} <= set(FUNCTIONS)
+    assert {"profsvc.formulas.performance.speedup.amdahl", "profsvc.formulas.criteria.memory.granularity"} <= set(
+        FUNCTIONS
+    )
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
@@ -40,3 +64,24 @@ def test_sections(name: str) -> None:
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_worked_example(name: str) -> None:
     assert doctest.DocTestParser().get_examples(inspect.getdoc(FUNCTIONS[name]) or ""), f"{name}: no >>> example"
+
+
+@pytest.mark.parametrize("package", ["", *(f".{name}" for name in PACKAGES)])
+def test_packages_hold_no_logic_and_list_their_modules(package: str) -> None:
+    module = importlib.import_module(f"profsvc.formulas{package}")
+    tree = ast.parse(inspect.getsource(module)).body
+    assert all(isinstance(node, ast.Expr | ast.ImportFrom | ast.Assign) for node in tree)
+    listed = re.findall(r"^    (\w+)  ", (module.__doc__ or "").split("::\n")[-1], re.MULTILINE)
+    assert sorted(listed) == sorted(info.name for info in pkgutil.iter_modules(module.__path__))
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_public_names_of_a_package(package: str) -> None:
+    """A package offers all public functions of its modules, in sorted order, or none."""
+    module = importlib.import_module(f"profsvc.formulas.{package}")
+    names: list[str] = getattr(module, "__all__", [])
+    assert names == sorted(names, key=lambda name: (not name.isupper(), name[0].islower(), name))
+    assert all(hasattr(module, name) for name in names)
+    offered = {name for name in names if inspect.isfunction(getattr(module, name))}
+    public = {name.rpartition(".")[2] for name in FUNCTIONS if name.startswith(f"profsvc.formulas.{package}.")}
+    assert offered in (set(), public - {"check_sectors"})  # a check of arguments

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from profsvc.formulas import active_sms, core_count, energy, energy_split, leakage, max_power, power
+from profsvc.formulas.power import active_sms, component_power, core_count, energy, energy_split, leakage, max_power
 
 NUMBERS = np.array([0, 1, -1, np.nan, np.inf, -np.inf, 1e300, 1e-300, 0.5, 2, 3, 4, 13, 14, 15, 16, 30])
 WORDS: dict[str, tuple[Any, ...]] = {
@@ -23,7 +23,7 @@ BY_UNIT = {
 SWITCHES = {"touches", "special", "per_sm"}
 FUNCTIONS = [
     function
-    for module in (active_sms, core_count, energy, energy_split, leakage, max_power, power)
+    for module in (active_sms, core_count, energy, energy_split, leakage, max_power, component_power)
     for _, function in inspect.getmembers(module, inspect.isfunction)
     if function.__module__ == module.__name__ and not function.__name__.startswith("_")
 ]
@@ -37,7 +37,7 @@ def some(function: Callable[..., Any], name: str, rng: np.random.Generator) -> A
         return rng.random(BY_UNIT[name]) > 0.5
     if name in ONE and function.__module__ == active_sms.__name__:
         return float(rng.choice(NUMBERS))
-    shape = BY_UNIT.get(name, (4,)) if function.__module__ in (power.__name__, max_power.__name__) else (4,)
+    shape = BY_UNIT.get(name, (4,)) if function.__module__ in (component_power.__name__, max_power.__name__) else (4,)
     return rng.choice(NUMBERS, shape)
 
 

@@ -24,7 +24,7 @@ FIGURES = {figure.name: figure for figure in specs.reproduced()}
 
 
 def same(got: Any, printed: str, tolerance: float, relative: float = 0.0) -> None:
-    """Hold a figure against another; what is no number is compared as text."""
+    """Compare two figures; text is compared as text."""
     try:
         wanted = float(printed)
     except ValueError:

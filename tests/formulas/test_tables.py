@@ -9,14 +9,14 @@ import pytest
 
 from profsvc import specs
 from profsvc.formulas.benefit import benefit
-from profsvc.formulas.energy_split import best_split, share_errors
-from profsvc.formulas.estimates import gpu_share_speedup
 from profsvc.formulas.mwp_cwp import exec_cycles, m_factor, mem_latency
-from profsvc.formulas.occupancy import Limits, occupancy, resource_demand
-from profsvc.formulas.placement import rank_placements, tpc_effect, tpc_of_core
-from profsvc.formulas.roofline import intensity, peak_rate
-from profsvc.formulas.speedup import amdahl
-from profsvc.formulas.thermal import max_rise, temperature
+from profsvc.formulas.performance.occupancy import Limits, occupancy, resource_demand
+from profsvc.formulas.performance.peak_estimates import gpu_share_speedup
+from profsvc.formulas.performance.roofline import intensity, peak_rate
+from profsvc.formulas.performance.speedup import amdahl
+from profsvc.formulas.power.energy_split import best_split, share_errors
+from profsvc.formulas.power.placement import rank_placements, tpc_effect, tpc_of_core
+from profsvc.formulas.thermal.rc_model import max_rise, temperature
 
 TABLES = Path(__file__).parents[3] / "shared" / "spec" / "tables"
 pytestmark = pytest.mark.skipif(not TABLES.is_dir(), reason="the printed tables are not beside this checkout")

@@ -9,7 +9,7 @@ import pytest
 from profsvc.channels import deliver, load
 from profsvc.pipeline import delivery
 from tests.channels.sinks import mail_server, web_server
-from tests.reports.test_nightly import HOSTILE, Page, document
+from tests.reports.nightly.test_formats import HOSTILE, Page, document
 
 CHATS = ("slack", "teams", "mattermost")
 

@@ -7,8 +7,8 @@ import pytest
 
 from profsvc import pipeline, store
 from profsvc.errors import InputError
-from profsvc.pipeline.night import report_of_night
-from profsvc.reports import nightly
+from profsvc.pipeline.nightly import report_of_night
+from profsvc.reports.nightly import formats as nightly_formats
 from profsvc.views import findings
 from tests.conftest import ROOT
 from tests.nights import quantities
@@ -27,7 +27,7 @@ def engine(tmp_path):
 
 def upload(engine, night, text, name, **how):
     run = store.RunInfo(name=f"n{night}", started_at=f"2026-02-{night + 1:02}T02:00:00Z", commit_id=f"c{night // 7}")
-    return pipeline.ingest(engine, io.BytesIO(text.encode()), name, run, pipeline.Reading(**how))
+    return pipeline.ingest(engine, io.BytesIO(text.encode()), name, run, pipeline.ReadOptions(**how))
 
 
 def exported(rng, slower):
@@ -66,12 +66,12 @@ def test_kernels_that_differ_in_a_template_argument_are_told_apart(engine):
     made = report_of_night(engine)
     assert [(row["subject"], row["label"]) for row in made["findings"]] == [("gemm_tiled", "gemm_tiled<32>")]
     assert "worst: gemm_tiled<32> duration +" in made["one_line"]
-    assert "gemm_tiled<32> duration (" in nightly.text(made)
+    assert "gemm_tiled<32> duration (" in nightly_formats.text(made)
     number = made["findings"][0]["finding_id"]
     listed = findings.findings(engine)["findings"]
     assert [row["label"] for row in (*listed, findings.finding(engine, number)["finding"])] == ["gemm_tiled<32>"] * 2
     old = {name: value for name, value in made["findings"][0].items() if name != "label"}
-    assert nightly.text(made | {"findings": [old]}).count("gemm_tiled duration (") >= 1
+    assert nightly_formats.text(made | {"findings": [old]}).count("gemm_tiled duration (") >= 1
 
 
 def test_power_that_cannot_be_corrected_is_watched_as_measured_and_says_so(engine):

@@ -8,9 +8,9 @@ import pytest
 from sqlalchemy import Engine
 
 from profsvc import pipeline, specs, store
-from profsvc.analysis.plausible import plausible
+from profsvc.analysis.plausibility import without_implausible_values
 from profsvc.errors import DomainError
-from profsvc.specs.plausible import read_ranges
+from profsvc.specs.plausibility import read_ranges
 from profsvc.tables import Batch, Wide, WideColumns, frame
 
 LOG = """timestamp, index, name, power.draw.instant [W], temperature.gpu, clocks.current.sm [MHz], utilization.gpu [%]
@@ -41,9 +41,9 @@ def engine(request: pytest.FixtureRequest, tmp_path) -> Iterator[Engine]:
     made.dispose()
 
 
-def ingest(engine: Engine, name: str, text: str, **how: object) -> pipeline.Verdict:
+def ingest(engine: Engine, name: str, text: str, **how: object) -> pipeline.ImportResult:
     return pipeline.ingest(
-        engine, io.BytesIO(text.encode()), name, store.RunInfo(name=name), pipeline.Reading(zone="UTC")
+        engine, io.BytesIO(text.encode()), name, store.RunInfo(name=name), pipeline.ReadOptions(zone="UTC")
     )
 
 
@@ -55,9 +55,8 @@ def sql(engine: Engine, query: str) -> list[dict[str, object]]:
 
 def test_readings_that_cannot_be_are_no_readings_but_can_be_read(engine: Engine) -> None:
     verdict = ingest(engine, "smi.csv", LOG)
-    assert (
-        "power.draw.instant: 1 reading kept out of results: 8051 W is not plausible: 0 to 4000 W is" in verdict.message
-    )
+    reason = "8051 W is implausible; the range is 0 to 4000 W"
+    assert f"power.draw.instant: 1 reading kept out of results: {reason}" in verdict.message
     power = sql(engine, "select max(value) as most, count(value) as n, count(*) as every from v1_samples"
                         " where quantity = 'power'")  # fmt: skip
     assert power == [{"most": 303.0, "n": 5, "every": 6}]
@@ -68,7 +67,7 @@ def test_readings_that_cannot_be_are_no_readings_but_can_be_read(engine: Engine)
     assert all("plausible" in str(row["reason"]) for row in odd)
     flagged = sql(engine, "select quantity, implausible, quality from v1_sensors order by quantity")
     assert [row["implausible"] for row in flagged] == [1, 1, 1, 1]
-    assert "2300 degC is not plausible: -60 to 150 degC is" in str(flagged[2]["quality"])
+    assert "2300 degC is implausible; the range is -60 to 150 degC" in str(flagged[2]["quality"])
     windows = sql(engine, "select mean_power_w, highest_temperature_c from v1_power where kind = 'run'")
     assert 300 <= windows[0]["mean_power_w"] <= 303
     assert windows[0]["highest_temperature_c"] == 46
@@ -80,8 +79,8 @@ def test_readings_that_cannot_be_are_no_readings_but_can_be_read(engine: Engine)
 def test_durations_that_cannot_be_are_kept_as_what_stood_there(engine: Engine) -> None:
     verdict = ingest(engine, "page.csv", PAGE)
     assert verdict.launches == 3
-    assert "values are kept out of results, such as: " in verdict.message
-    assert "is not plausible" in verdict.message
+    assert "values are implausible and excluded from results, for example: " in verdict.message
+    assert "is implausible" in verdict.message
     launches = sql(engine, "select launch_id, kernel_short, duration_ns from v1_launches order by launch_index")
     assert [row["duration_ns"] for row in launches] == [None, 2e6, None]
     kept = sql(engine, "select launch_id, raw_text, value, unit, reason from v1_metrics"
@@ -89,7 +88,7 @@ def test_durations_that_cannot_be_are_kept_as_what_stood_there(engine: Engine) -
     assert [row["launch_id"] for row in kept] == [launches[0]["launch_id"], launches[2]["launch_id"]]
     assert [float(str(row["raw_text"])) for row in kept] == [-5e6, pytest.approx(1e32)]
     assert [row["value"] for row in kept] == [None, None]
-    assert all("is not plausible: 0 to 2.7e+15 ns is" in str(row["reason"]) for row in kept)
+    assert all("is implausible; the range is 0 to 2.7e+15 ns" in str(row["reason"]) for row in kept)
     assert sql(engine, "select gpu_time_ns from v1_runs") == [{"gpu_time_ns": 2e6}]
 
 
@@ -99,7 +98,7 @@ def test_times_of_a_page_of_metrics_that_cannot_be_have_no_value() -> None:
     wide = Wide(columns, 0, np.array([3]), letters, bounds, np.array([[-5.0, 5.0]]))
     table = frame("metrics", {"metric": ["t", "n"], "raw_text": ["1e20", "-3"], "value": [1e20, -3.0],
                               "si_unit": ["s", "1"], "line": [1, 2]})  # fmt: skip
-    kept, reasons = plausible(Batch({"metrics": table}, wide=wide))
+    kept, reasons = without_implausible_values(Batch({"metrics": table}, wide=wide))
     assert len(reasons) == 2
     assert kept.tables["metrics"]["value"].isna().tolist() == [True, False]
     assert kept.tables["metrics"]["reason"].notna().tolist() == [True, False]
@@ -111,7 +110,7 @@ def test_times_of_a_page_of_metrics_that_cannot_be_have_no_value() -> None:
 def test_what_can_be_passes_as_it_is() -> None:
     batch = Batch({"metrics": frame("metrics", {"metric": ["t"], "raw_text": ["1"], "value": [1.0], "si_unit": ["s"],
                                                 "line": [1]})})  # fmt: skip
-    kept, reasons = plausible(batch)
+    kept, reasons = without_implausible_values(batch)
     assert reasons == []
     assert kept.tables["metrics"] is batch.tables["metrics"]
 

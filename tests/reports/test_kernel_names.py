@@ -2,7 +2,7 @@
 
 import pytest
 
-from profsvc.reports.kernel_names import LONGEST, labels, subject_label
+from profsvc.reports.kernel_names import MAX_LABEL_CHARS, labels, subject_label
 
 TILE = "void cutlass::device_kernel<cutlass::gemm::Gemm<cutlass::half_t, cutlass::Shape<{}, 128, 32>, Sm90, Tma>>(P)"
 GREAT = "void fold<{}, " + ", ".join(f"Layer<{n}>" for n in range(30)) + ", {}>(float *)"
@@ -29,7 +29,7 @@ def test_labels_are_short_and_distinct_even_where_names_differ_at_both_ends():
     kernels = [GREAT.format(first, last) for first in (1, 2) for last in (1, 2)]
     shown = labels(kernels)
     assert len(set(shown.values())) == len(kernels)
-    assert max(map(len, shown.values())) <= LONGEST
+    assert max(map(len, shown.values())) <= MAX_LABEL_CHARS
     assert all(label.startswith("fold<") for label in shown.values())
 
 

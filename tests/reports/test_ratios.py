@@ -6,13 +6,16 @@ import numpy as np
 import pytest
 
 from profsvc.analysis.models.timing import benefit
-from profsvc.reports import ratios, text
-from profsvc.reports.accuracy_text import accuracy
-from profsvc.reports.launch_models import of_models
-from profsvc.reports.what_if_text import what_if as what_if_text
+from profsvc.reports import ratios
+from profsvc.reports.text import cells
+from profsvc.reports.text import launches as launch_text
+from profsvc.reports.text import runs as run_text
+from profsvc.reports.text.accuracy import accuracy
+from profsvc.reports.text.launch_models import of_models
+from profsvc.reports.text.what_if import what_if as what_if_text
 from profsvc.views import compare, launch, run
 from profsvc.views import what_if as views
-from profsvc.web.pages.words import speedup
+from profsvc.web.pages.rendering.filters import speedup
 
 ABSURD = (2.0**53, float("inf"), 38341.0, 1e300)
 FORBIDDEN = re.compile(r"inf(x|\u00d7|\b)|nan|[0-9]{5,}(\.[0-9]+)?[x\u00d7]|x[0-9]{5,}")
@@ -21,7 +24,7 @@ FORBIDDEN = re.compile(r"inf(x|\u00d7|\b)|nan|[0-9]{5,}(\.[0-9]+)?[x\u00d7]|x[0-
 @pytest.mark.parametrize("value", ABSURD)
 def test_no_writer_prints_a_ratio_that_cannot_be_true(value):
     written = [ratios.times(value), ratios.factor(value), ratios.change(value), speedup(value),
-               text.bounded(value, "LOWER_BOUND")]  # fmt: skip
+               cells.bounded(value, "LOWER_BOUND")]  # fmt: skip
     assert [one for one in written if FORBIDDEN.search(one)] == []
     assert all("1000" in one for one in written[:3])
 
@@ -37,7 +40,7 @@ def test_pages_of_launches_and_models_print_none(demo, value):
     for row in one["models"]["times"]:
         row |= {"ratio": value, "record": {"factor": value, "kernels": 9, "kind": "memory"}}
     one["models"]["agreement"] |= {"time_spread": value, "speedup_low": value, "speedup_high": value}
-    page = text.launches(view)
+    page = launch_text.launches(view)
     assert "1000x+" in page
     assert not FORBIDDEN.search(page)
     assert not FORBIDDEN.search("\n".join(of_models(one["models"], 1.0)))
@@ -48,7 +51,7 @@ def test_pages_of_runs_what_ifs_and_accuracies_print_none(demo, value):
     view = run(demo, "h200")
     for row in view["kernels"]:
         row |= {"potential": value, "ceiling": value}
-    assert not FORBIDDEN.search(text.run(view))
+    assert not FORBIDDEN.search(run_text.run(view))
     asked = views.what_if(demo, "h200", "saxpy")
     for row in asked["rows"]:
         row |= {"mwp_cwp_change": value, "throughput_change": value}

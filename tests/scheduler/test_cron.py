@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from profsvc.errors import UsageError
-from profsvc.scheduler.cron import times_of
+from profsvc.scheduler.cron import parse_cron
 
 BERLIN = ZoneInfo("Europe/Berlin")
 YEAR = (datetime(2025, 12, 31, 23, 59, tzinfo=BERLIN), datetime(2026, 12, 31, 23, 59, tzinfo=BERLIN))
@@ -14,7 +14,7 @@ SPRING, AUTUMN = date(2026, 3, 29), date(2026, 10, 25)
 
 
 def days(cron: str) -> list[date]:
-    return [due.at.astimezone(BERLIN).date() for due in times_of(cron, "Europe/Berlin").between(*YEAR)]
+    return [due.at.astimezone(BERLIN).date() for due in parse_cron(cron, "Europe/Berlin").between(*YEAR)]
 
 
 @pytest.mark.parametrize(
@@ -26,18 +26,18 @@ def test_a_daily_schedule_is_due_once_on_every_day_of_a_year(cron: str) -> None:
 
 
 def test_the_hour_that_comes_twice_and_the_one_that_does_not_come() -> None:
-    times = times_of("30 2 * * *", "Europe/Berlin")
+    times = parse_cron("30 2 * * *", "Europe/Berlin")
     at = {due.at.astimezone(BERLIN).date(): due for due in times.between(*YEAR)}
     assert at[SPRING].at == datetime(2026, 3, 29, 1, 30, tzinfo=UTC)  # half past three there
     assert at[AUTUMN].at == datetime(2026, 10, 25, 0, 30, tzinfo=UTC)  # the first of the two
     assert at[AUTUMN].key == "2026-10-25T02:30"
-    second = times.newest(datetime(2026, 10, 25, 2, 0, tzinfo=UTC), datetime(2026, 10, 1, tzinfo=UTC))
+    second = times.latest(datetime(2026, 10, 25, 2, 0, tzinfo=UTC), datetime(2026, 10, 1, tzinfo=UTC))
     assert second == at[AUTUMN]
     assert times.after(at[AUTUMN].at) == datetime(2026, 10, 26, 1, 30, tzinfo=UTC)
 
 
 def test_an_hourly_schedule_goes_on_in_both_nights() -> None:
-    times = times_of("30 * * * *", "Europe/Berlin")
+    times = parse_cron("30 * * * *", "Europe/Berlin")
     for day, hours in ((SPRING, 23), (AUTUMN, 25), (date(2026, 6, 1), 24)):
         begin = datetime(day.year, day.month, day.day, tzinfo=BERLIN)
         found = times.between(begin, datetime.combine(day + timedelta(days=1), begin.timetz()))
@@ -46,16 +46,16 @@ def test_an_hourly_schedule_goes_on_in_both_nights() -> None:
 
 
 def test_midnight_after_the_short_night_is_not_stepped_over() -> None:
-    times = times_of("0 0 1 4 *", "Europe/Berlin")
+    times = parse_cron("0 0 1 4 *", "Europe/Berlin")
     assert times.after(datetime(2026, 3, 28, 23, 0, 1, tzinfo=UTC)) == datetime(2026, 3, 31, 22, tzinfo=UTC)
-    daily = times_of("0 0 * * *", "Europe/Berlin")
+    daily = parse_cron("0 0 * * *", "Europe/Berlin")
     assert daily.after(datetime(2026, 3, 28, 23, tzinfo=UTC)) == datetime(2026, 3, 29, 22, tzinfo=UTC)
 
 
 @pytest.mark.parametrize("zone", ["Europe/Berlin", "America/St_Johns", "Australia/Lord_Howe", "Asia/Kolkata", "UTC"])
 @pytest.mark.parametrize("cron", ["*/30 * * * *", "*/20 0-3 * * *", "15 0,1,2,3,23 * * *"])
 def test_step_by_step_comes_to_the_same_as_at_once(zone: str, cron: str) -> None:
-    times = times_of(cron, zone)
+    times = parse_cron(cron, zone)
     for month, day in ((3, 7), (3, 28), (4, 4), (10, 3), (10, 24), (10, 31)):
         begin = datetime(2026, month, day, 12, tzinfo=UTC)
         want = sorted({due.at for due in times.between(begin, begin + timedelta(days=2))})
@@ -81,7 +81,7 @@ def test_days_of_the_week_are_those_of_cron() -> None:
         ("0-7", set(range(7))),
         ("5-7", {5, 6, 0}),
     ):
-        times = times_of(f"0 6 * * {field}")
+        times = parse_cron(f"0 6 * * {field}")
         begin = datetime(monday.year, monday.month, monday.day, tzinfo=UTC)
         found = {due.at.isoweekday() % 7 for due in times.between(begin, begin + timedelta(days=7))}
         assert found == wanted, field
@@ -92,16 +92,16 @@ def test_days_of_the_week_are_those_of_cron() -> None:
     st.sampled_from(["30 2 * * *", "*/20 * * * *", "0 6 1 * *", "15 2,14 * * 0", "0 3 29 2 *"]),
 )
 def test_the_newest_time_is_the_last_of_those_before(now: datetime, cron: str) -> None:
-    times = times_of(cron, "Europe/Berlin")
+    times = parse_cron(cron, "Europe/Berlin")
     since = datetime(2020, 1, 1, tzinfo=UTC)
-    found = times.newest(now, since)
+    found = times.latest(now, since)
     assert found
     assert found.at <= now
     assert times.after(found.at) is not None
     following = times.after(found.at)
     assert following is None or following > now
-    assert times.newest(now, found.at) is None
-    assert times.newest(now, now) is None
+    assert times.latest(now, found.at) is None
+    assert times.latest(now, now) is None
 
 
 @pytest.mark.parametrize(
@@ -129,9 +129,9 @@ def test_the_newest_time_is_the_last_of_those_before(now: datetime, cron: str) -
 )
 def test_what_is_no_cron_is_refused(cron: str, said: str) -> None:
     with pytest.raises(UsageError, match=said):
-        times_of(cron)
+        parse_cron(cron)
 
 
 def test_a_zone_that_is_not_is_refused() -> None:
     with pytest.raises(UsageError, match="no time zone is named 'Berlin'"):
-        times_of("0 6 * * *", "Berlin")
+        parse_cron("0 6 * * *", "Berlin")

@@ -23,7 +23,7 @@ def test_all_ten_and_the_order_of_the_source() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (HEAD + ROW + ROW, "line 3: category 1 is there twice"),
+        (HEAD + ROW + ROW, "line 3: category 1 occurs twice"),
         (HEAD + ROW.replace("1,", "11,", 1), "line 2: category must be one of"),
         (HEAD + ROW.replace("7", "best"), "line 2: merit must be one of"),
         (HEAD + ROW.replace("better", ""), "line 2: category 1 needs a verdict and an advice"),

@@ -72,7 +72,7 @@ MAP = "instruction,as_published,consistent\n"
     ("read", "text", "message"),
     [
         (read_components, HEAD + "GTX999,FP,1,sm,linear,[Hong2012]\n", "line 2: no device 'GTX999' in devices.toml"),
-        (read_components, HEAD + "GTX280,FP,1,sm,linear,[Hong2012]\n" * 2, "line 3: 'FP' of 'GTX280' is there twice"),
+        (read_components, HEAD + "GTX280,FP,1,sm,linear,[Hong2012]\n" * 2, "line 3: 'FP' of 'GTX280' occurs twice"),
         (read_components, HEAD + "GTX280,,1,sm,linear,[Hong2012]\n", "line 2: a component needs a name"),
         (read_components, HEAD + "GTX280,FP,-1,sm,linear,[Hong2012]\n", "line 2: max_power_w must be a number of"),
         (read_components, HEAD + "GTX280,FP,nan,sm,linear,[Hong2012]\n", "line 2: max_power_w must be a number of"),

@@ -4,14 +4,14 @@ import inspect
 
 import pytest
 
-from profsvc.analysis.model_inputs import arguments, inputs_of
+from profsvc.analysis.models.inputs import formula_arguments, input_names
 from profsvc.errors import DomainError
 from profsvc.formulas.benefit import Machine, benefit
 from profsvc.formulas.mwp_cwp import exec_cycles
-from profsvc.formulas.occupancy import occupancy
+from profsvc.formulas.performance.occupancy import occupancy
 from profsvc.formulas.throughput import throughput
 from profsvc.specs import model_inputs, models
-from profsvc.specs.expression import parse
+from profsvc.specs.metrics.expression import parse
 from profsvc.specs.model_inputs import MODELS, ORIGINS, origin, read_model_inputs, read_models
 
 HEAD = "input,unit,expression,models,meaning,source\n"
@@ -32,17 +32,17 @@ def required(function: object) -> set[str]:
     ],
 )
 def test_the_inputs_of_a_model_are_the_arguments_of_its_formula(model, formula, others) -> None:
-    given = set(arguments(model, dict.fromkeys(model_inputs(), 1.0)))
+    given = set(formula_arguments(model, dict.fromkeys(model_inputs(), 1.0)))
     assert required(formula) - others <= given
     assert given <= set(inspect.signature(formula).parameters)
 
 
 def test_the_inputs_of_a_machine_are_its_fields() -> None:
-    assert set(arguments("machine", dict.fromkeys(model_inputs(), 1.0))) == set(Machine._fields)
+    assert set(formula_arguments("machine", dict.fromkeys(model_inputs(), 1.0))) == set(Machine._fields)
 
 
 def test_every_model_has_inputs_and_every_input_a_use() -> None:
-    assert all(inputs_of(model) for model in MODELS)
+    assert all(input_names(model) for model in MODELS)
     used = {name for one in model_inputs().values() for name in one.expression.names}
     assert [name for name, one in model_inputs().items() if not one.models and name not in used] == [
         "shared_mem_config_bytes",  # of the limits of an SM
@@ -69,7 +69,7 @@ def test_an_input_says_where_each_way_to_it_comes_from() -> None:
         ("a,,@sm_count,,x,", "line 2: 'a' needs a unit"),
         ("a,1,@sm_count,cpi,x,", "line 2: models must be among"),
         ("a,1,@sm_count +,,x,", "line 2: cannot read expression '@sm_count \\+' at character 11"),
-        ("a,1,@sms,,x,", r"line 2: 'a' uses \['@sms'\], which are no counters"),
+        ("a,1,@sms,,x,", r"line 2: 'a' uses \['@sms'\], which are not counters"),
         ("a,1,b,,x,\nb,1,@sm_count,,x,", r"line 2: 'a' uses \['b'\]"),
         ("a,1,device.cores,,x,", r"line 2: 'a' uses \['device.cores'\]"),
         ("a,1,@sm_count | 4,,x,", "line 2: 'a' may be assumed and needs a source"),

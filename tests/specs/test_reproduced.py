@@ -6,9 +6,9 @@ import pytest
 
 from profsvc import specs
 from profsvc.errors import DomainError
-from profsvc.reports import text
+from profsvc.reports.text import explanation
 from profsvc.specs.reproduced import COLUMNS, read_reproduced
-from profsvc.views.explain import explain
+from profsvc.views.explain.numbers import explain
 
 GOOD = {"figure": "a", "source": "Hong2012", "computed": "1", "reproduced": "yes", "inputs": "{}"}
 
@@ -41,9 +41,9 @@ def test_a_name_stands_once() -> None:
 def test_every_figure_is_shown_with_its_verdict() -> None:
     view = explain(None, "reproduced", None, None)
     json.dumps(view, allow_nan=False)
-    shown = text.explained(view)
+    shown = explanation.explanation(view)
     counts = [sum(one.reproduced == verdict for one in specs.reproduced()) for verdict in ("yes", "no", "cannot")]
-    assert f"of {sum(counts)} published figures the formulas reproduce {counts[0]}; {counts[1]} " in shown
+    assert f"the formulas reproduce {counts[0]} of {sum(counts)} published figures; {counts[1]} " in shown
     for one in specs.reproduced():
         assert f"  {one.reproduced:6}  {one.name}: " in shown
         assert one.why in shown

@@ -7,8 +7,8 @@ import pytest
 
 from profsvc.errors import DomainError, NotFoundError
 from profsvc.formulas.mwp_cwp import Execution, exec_cycles, m_factor
-from profsvc.specs.files import text_of
 from profsvc.specs.hardware import device
+from profsvc.specs.table_files import text_of
 from profsvc.specs.timing import memory_parameters, memory_table, read_timing, timing
 
 TEXT = text_of("timing.toml")

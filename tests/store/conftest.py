@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import Engine
 
 from profsvc import store
-from profsvc.store import load, staging
+from profsvc.store.ingest import staging, upload
 from profsvc.tables import Batch, frame
 from tests.conftest import COUNTERS
 
@@ -26,7 +26,10 @@ def only_on(database: str, reason: str) -> pytest.MarkDecorator:
 
 
 # Tests of these modules store files in the way of the long ones as well.
-STAGED = {"test_characterizations", "test_events", "test_load", "test_same_report", "test_sensors", "test_wide"}
+STAGED = {
+    "test_characterizations", "test_events", "test_report_pages", "test_samples", "test_upload", "test_wide_metrics",
+}  # fmt: skip
+assert all(any(Path(__file__).parent.rglob(f"{name}.py")) for name in STAGED)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -47,8 +50,8 @@ def url(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Monk
         yield request.getfixturevalue("postgres_url")
         return
     if request.param == "staged":
-        monkeypatch.setattr(load, "SHORT", -1)
-        monkeypatch.setattr(staging, "WORTH_PAGES", 1)
+        monkeypatch.setattr(upload, "SMALL_FILE_ROWS", -1)
+        monkeypatch.setattr(staging, "MIN_ROWS_FOR_PAGES", 1)
     file = tmp_path / "store.sqlite"
     yield str(file)
     assert open_files(file) == []
@@ -174,5 +177,5 @@ def batches(launches: int = 4, per_batch: int = 2, begin_ns: int = 2**60, **chan
 
 
 @pytest.fixture
-def stored(engine: Engine) -> store.Stored:
+def stored(engine: Engine) -> store.StoredUpload:
     return store.write_upload(engine, info(), store.RunInfo(name="first", tags={"branch": "main"}), batches())

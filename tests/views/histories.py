@@ -9,8 +9,8 @@ import pandas as pd
 from sqlalchemy import Engine, text
 
 from profsvc import store
-from profsvc.store.engine import writing
-from profsvc.store.power_schema import FRAMES
+from profsvc.store.connection.transactions import writing
+from profsvc.store.schema.power import FRAMES
 from profsvc.tables import Batch, frame
 
 KERNEL, OTHER = "void saxpy<float>(int, float *)", "void other(int)"

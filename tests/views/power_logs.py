@@ -49,7 +49,7 @@ def fill(engine: Engine, run: str = "sweep", more_w: float = 0.0) -> int:
     """Upload both as one run; return its number."""
     run_id = 0
     for name, text in (("smi.csv", log(more_w)), ("phases.csv", marks(run))):
-        how = pipeline.Reading(zone="UTC")
+        how = pipeline.ReadOptions(zone="UTC")
         verdict = pipeline.ingest(engine, io.BytesIO(text.encode()), name, store.RunInfo(name=run), how)
         run_id = verdict.run_id or 0
     return run_id

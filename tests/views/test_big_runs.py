@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 from collections import defaultdict
 from collections.abc import Iterator
 
@@ -11,9 +12,13 @@ from typer.testing import CliRunner
 
 from profsvc import pipeline, store, views
 from profsvc.cli import app
+from profsvc.cli import show as show_module
 from profsvc.errors import NotFoundError
-from profsvc.reports import page, text
-from profsvc.views.explain import explain
+from profsvc.reports import run_page
+from profsvc.reports.text import explanation
+from profsvc.reports.text import launches as launch_text
+from profsvc.reports.text import runs as run_text
+from profsvc.views.explain.numbers import explain
 from tests.benchmarks.reading import gpu_trace
 
 ROWS, LAUNCHES = 150, 120
@@ -46,7 +51,7 @@ def test_kernels_of_one_short_name_are_told_apart(engine: Engine) -> None:
     view = views.run(engine, "r", 7)
     for place, row in enumerate(view["kernels"][:2]):
         row |= {"kernel": f"void gemm<{16 << place}>(int *)", "kernel_short": "gemm"}
-    for shown in (text.run(view), page.run(view, []).replace("&lt;", "<").replace("&gt;", ">")):
+    for shown in (run_text.run(view), run_page.run(view, []).replace("&lt;", "<").replace("&gt;", ">")):
         assert "gemm<16>" in shown
         assert "gemm<32>" in shown
 
@@ -56,7 +61,7 @@ def test_all_launches_follow_each_other_where_they_are_few_enough(engine: Engine
     view = views.run(engine, "r", limit)
     assert [row["launch"] for row in view["launches"]] == list(range(LAUNCHES))
     assert (view["truncated"], view["kernels"]) == (False, [])
-    assert "CUT" not in text.run(view)
+    assert "TRUNCATED" not in run_text.run(view)
 
 
 def test_kernels_sum_up_all_launches(engine: Engine) -> None:
@@ -93,16 +98,29 @@ def test_a_kernel_of_several_files_has_no_percentile(engine: Engine, tmp_path) -
 
 def test_what_is_not_shown_is_said_loudly(engine: Engine) -> None:
     out, _ = show(engine, "--limit", "7")
-    assert "CUT: the 7 longest of 120 launches have a row here, 113 have none." in out
+    assert "TRUNCATED: showing the 7 longest of 120 launches; 113 are not shown." in out
     assert "profsvc show 1 --all" in out
-    assert "and more kernels: profsvc sql" in out
+    assert "more kernels: profsvc sql" in out
     assert out.index("total ms") < out.index("what to do first")
-    html = page.run(views.run(engine, "r", 7), [])
+    html = run_page.run(views.run(engine, "r", 7), [])
     assert "120 launches" in html
-    assert "CUT: the 7 longest of 120 launches" in html
-    assert "CUT" in show(engine)[0]
+    assert "TRUNCATED: showing the 7 longest of 120 launches; 113 are not shown." in html
+    for output in ("csv", "ndjson"):
+        assert "truncated: only the first 40 rows are shown" in show(engine, "-o", output)[1]
     everything, _ = show(engine, "--all")
-    assert "CUT" not in everything
+    assert "TRUNCATED" not in everything
+
+
+def test_the_first_screen_says_which_launches_it_is_about(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = store.select(engine, "v1_launches")
+    longest = sorted(rows, key=lambda row: -row["duration_ns"])[:5]
+    only = "Only the 7 longest of 120 launches are considered here"
+    for limit, said in ((show_module.OVERVIEW_LAUNCHES, False), (7, True)):
+        monkeypatch.setattr(show_module, "OVERVIEW_LAUNCHES", limit)
+        out, _ = show(engine)
+        assert (only in out) is said
+        listed = out.partition("Longest launches\n")[2].partition("\n\n")[0]
+        assert re.findall(r"\(#(\d+)\)", listed) == [str(row["launch_index"]) for row in longest]
 
 
 def test_machines_are_told_too(engine: Engine) -> None:
@@ -110,7 +128,7 @@ def test_machines_are_told_too(engine: Engine) -> None:
     assert (view["truncated"], len(view["launches"]), view["total_launches"]) == (True, 40, LAUNCHES)
     out, err = show(engine, "--limit", "7", "-o", "csv")
     assert out.count("\n") == 8
-    assert "cut: only the first 7 rows are shown" in err
+    assert "truncated: only the first 7 rows are shown" in err
     out, err = show(engine, "--all", "-o", "ndjson")
     assert (out.count("\n"), err) == (LAUNCHES, "")
 
@@ -127,14 +145,14 @@ def test_launches_of_a_kernel_are_bounded_too(engine: Engine) -> None:
     assert more
     opened = views.launch(engine, "r", name, 2)
     assert (len(opened["launches"]), opened["truncated"]) == (2, True)
-    assert "CUT: more launches answer" in text.launches(opened)
+    assert "TRUNCATED: showing the longest launches" in launch_text.launches(opened)
     walked = explain(engine, "duration_ns", "r", None)
     assert walked["truncated"]
     assert len({step["launch"] for step in walked["trace"]}) == views.LIMIT
-    assert "CUT: more launches answer" in text.explained(walked)
-    with pytest.raises(NotFoundError, match="its launches are #0 to #119"):
+    assert "TRUNCATED: showing the longest launches" in explanation.explanation(walked)
+    with pytest.raises(NotFoundError, match="it has launches #0 to #119"):
         views.launches_of(engine, "r", "120")
-    with pytest.raises(NotFoundError, match="its launches are #0 to #119"):
+    with pytest.raises(NotFoundError, match="it has launches #0 to #119"):
         views.launches_of(engine, "r", "9" * 30)
 
 
@@ -161,7 +179,7 @@ def test_pages_of_one_report_come_together(tmp_path, fixtures_of_pages: list) ->
 
 @pytest.fixture
 def fixtures_of_pages() -> list:
-    from tests.store.test_same_report import DETAILS, RAW
+    from tests.store.ingest.test_report_pages import DETAILS, RAW
 
     return [DETAILS, RAW]
 

@@ -6,7 +6,7 @@ import pytest
 
 from profsvc import pipeline, store, views
 from profsvc.errors import UsageError
-from profsvc.reports import comparison
+from profsvc.reports.text import comparison
 from profsvc.views import compare as side_by_side
 
 
@@ -53,7 +53,7 @@ def test_a_map_pairs_what_has_another_name(pair):
 
 def test_a_run_beside_itself_says_so_and_keeps_what_was_foretold(demo):
     view = side_by_side.compare(demo, "h200", "h200")
-    assert view["warnings"] == ["both names are the same run"]
+    assert view["warnings"] == ["both are the same run"]
     assert {row["speedup"] for row in view["kernels"]} == {1.0}
     assert {row["change"] for row in view["criteria"]} == {0.0}
     names = [row["kernel_before"] for row in view["kernels"]]
@@ -124,5 +124,5 @@ def test_limits_that_are_broken_are_named(pair):
     ],
 )
 def test_a_limit_that_is_none_is_refused(text):
-    with pytest.raises(UsageError, match="is no limit; write NAME=FIGURE"):
+    with pytest.raises(UsageError, match="is not a limit; write NAME=NUMBER"):
         side_by_side.failures({"kernels": [], "criteria": []}, [text])

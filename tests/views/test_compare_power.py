@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import Engine
 
 from profsvc import pipeline, store
-from profsvc.reports.comparison import comparison, power_alone
+from profsvc.reports.text.comparison import comparison, power_alone
 from profsvc.views import compare as side_by_side
 from profsvc.views.compare_power import POWER, compared, windows_of
 from tests.views import power_logs
@@ -76,7 +76,7 @@ def test_what_one_side_cannot_correct_is_compared_as_measured() -> None:
     assert row["power_change"] == pytest.approx(12 / 203)
     assert (row["power_change_low"], row["power_beyond"], row["reference_temperature_c"]) == (None, None, None)
     without = [row | {"coefficient_w_per_c": None} for row in board(48.0)]
-    assert compared(board(40.0), without)[0][0]["reason"] == "after: it has no coefficient to move it by -8.0 \u00b0C"
+    assert compared(board(40.0), without)[0][0]["reason"] == "after: no coefficient to correct it by -8.0 \u00b0C"
     assert compared(board(48.0), without)[0][0]["corrected"]
     blind = [row | {"coefficient_low": None} for row in board(48.0)]
     moved = compared(board(40.0), blind)[0][0]
@@ -87,8 +87,8 @@ def test_a_window_moved_too_far_says_so() -> None:
     after = [row | {"range_c": 6.0} for row in board(48.0)]
     said = compared(board(40.0), after)[1]
     assert said[0] == (
-        "mix, 132 SMs of power.draw.instant after is +10.0 \u00b0C from the temperature of the run before, but its "
-        "coefficient was seen over 6.0 \u00b0C only"
+        "mix, 132 SMs of power.draw.instant after is +10.0 \u00b0C from the temperature of the earlier run, but its "
+        "coefficient covers a range of only 6.0 \u00b0C"
     )
     assert len(said) == 2
 
@@ -106,8 +106,8 @@ def test_windows_meet_by_label_then_by_load() -> None:
     rows, said = compared(board(40.0), after)
     assert [row["window"] for row in rows] == ["mem, 132 SMs"]
     assert said == [
-        "power without a partner before: mix, 132 SMs of power.draw.instant",
-        "power without a partner after: mix on all SMs of power.draw.instant",
+        "power windows only before: mix, 132 SMs of power.draw.instant",
+        "power windows only after: mix on all SMs of power.draw.instant",
     ]
     other = [row | {"sensor": "module"} for row in after]
     assert compared(board(40.0), other)[0] == []
@@ -123,7 +123,7 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
     for run, more_w in (("old", 0.0), ("new", 10.0)):
         smi = "\n".join(power_logs.log(more_w).split("\n")[:132]) + "\n"  # the idle board and the first load
         for name, text in (("phases.csv", power_logs.marks(run)), ("smi.csv", smi)):
-            how = pipeline.Reading(zone="UTC")
+            how = pipeline.ReadOptions(zone="UTC")
             pipeline.ingest(engine, io.BytesIO(text.encode()), name, store.RunInfo(name=run), how)
     yield engine
     engine.dispose()
@@ -143,7 +143,7 @@ def test_two_runs_of_a_store(engine: Engine) -> None:
     assert side_by_side.unjudged(view, ["power=5%", "energy=5%"]) == []
     page = comparison(view, 160)
     assert "no kernel in common" not in page
-    assert "as measured, without an interval (run): before: a run holds several loads" in page
+    assert "not corrected, without interval (run): before: a whole run contains several loads" in page
     assert page.endswith(power_alone(view, 160).partition("\n\n")[2])
 
 
@@ -155,16 +155,16 @@ def test_the_page_says_at_which_temperature(engine: Engine) -> None:
     assert lines[4].split()[:3] == ["mix,", "132", "SMs"]
     assert "200.0 [199.0, 201.0]  209.0 [207.2, 210.8]  +4.5 %" in lines[4]
     assert lines[4].endswith("power and energy")
-    at = "  power.draw.instant: corrected to 40 \u00b0C, that of the run before; "
-    assert lines[-1] == f"{at}intervals of 95 %, beyond: they lie apart"
-    assert "have no window of power in common" in power_alone({**view, "power": []})
+    at = "  power.draw.instant: corrected to 40 \u00b0C, the reference temperature of the earlier run; "
+    assert lines[-1] == f"{at}95 % confidence intervals; significant: they do not overlap"
+    assert "the runs have no power window in common" in power_alone({**view, "power": []})
 
 
 def test_runs_without_power_have_none(engine: Engine) -> None:
     assert windows_of(engine, "no such run") == []
     view: dict[str, Any] = {"power": [], "kernels": [], "criteria": []}
     assert side_by_side.unjudged(view, ["power=3%", "duration=1%", "divergence=0.1"]) == [
-        "--fail-on power: nothing to judge, the two runs have no window of power in common",
-        "--fail-on duration: nothing to judge, the two runs have no kernel with a duration in common",
-        "--fail-on divergence: nothing to judge, the two runs have no kernel with a divergence in common",
+        "--fail-on power: not checked: the runs have no window of power in common",
+        "--fail-on duration: not checked: the runs have no kernel with a duration in common",
+        "--fail-on divergence: not checked: the runs have no kernel with a divergence in common",
     ]

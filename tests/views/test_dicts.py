@@ -7,7 +7,7 @@ from sqlalchemy import Engine
 
 from profsvc import specs, store, views
 from profsvc.errors import NotFoundError, UsageError
-from profsvc.views.explain import explain
+from profsvc.views.explain.numbers import explain
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +30,7 @@ def test_a_run_has_every_launch_in_order_with_what_the_views_say(demo, run):
         assert (row["kernel"], row["kernel_full"]) == (launch["kernel_short"], launch["kernel"])
         assert (row["potential"], row["ceiling"]) == (bound["speedup"], bound["speedup_ceiling"])
         assert row["reason"] is None
-        assert row["bound"] == views.texts()[bound["bound"]]["title"]
+        assert row["bound"] == views.titles_and_hints()[bound["bound"]]["title"]
         assert row["first"]
 
 
@@ -59,7 +59,7 @@ def test_an_opened_launch_has_what_the_views_say(demo, run, index):
     assert {row["criterion"]: row["value"] for row in one["criteria"]} == {r["criterion"]: r["value"] for r in criteria}
     assert [row["criterion"] for row in one["of_run"]] == ["host_sync"]
     assert len(one["criteria"]) == len(criteria)
-    order = list(views.texts())
+    order = list(views.titles_and_hints())
     assert [row["criterion"] for row in one["criteria"]] == sorted(
         (row["criterion"] for row in criteria), key=order.index
     )
@@ -82,7 +82,7 @@ def test_names_choose_launches_exact_before_partial(demo):
 
 
 def test_explain_answers_for_every_name_it_may_meet(demo):
-    for name in [*views.texts(), "potential", *specs.counters()]:
+    for name in [*views.titles_and_hints(), "potential", *specs.counters()]:
         view = explain(None, name, None, None)
         assert view["name"] in {name, "exposed_latency"}
         assert view["meaning"]

@@ -12,7 +12,7 @@ from sqlalchemy import Engine
 from profsvc import pipeline, store
 from profsvc.errors import InputError, NotFoundError
 from profsvc.pipeline import thermocouples
-from profsvc.store.views import KINDS
+from profsvc.store.schema.catalog import KINDS
 from profsvc.views.heat_map import ROWS, heat_map, rotated
 from profsvc.views.power import power
 from tests.views import power_logs
@@ -54,7 +54,7 @@ def test_an_upload_stores_the_same_rows(engine: Engine) -> None:
     # A map that cannot be made is a row as well, with the reason.
     lost = store.select(engine, "v1_power_models", run_id=store.find_run(engine, "drifting"), quantity="hot_spot")
     assert [(row["value"], row["flags"]) for row in lost] == [(None, "INPUT_SUSPECT")]
-    assert lost[0]["reason"].startswith("9 of 9 sensors have not settled; the worst is T")
+    assert lost[0]["reason"].startswith("9 of 9 sensors are not steady; the worst is T")
     assert store.table(engine, "v1_power_models", run_id=store.find_run(engine, "nowhere")).empty
 
 
@@ -87,22 +87,23 @@ def test_a_spacer_that_was_turned(engine: Engine) -> None:
     assert rotated(engine, "spacer", "turned", 90)["passed"] is True
     back = rotated(engine, "spacer", "turned", 0)
     assert (back["passed"], back["rotated"]["name"], back["angle_deg"]) == (False, "turned", 0)
-    assert back["reason"].startswith("the hot spot moves by 12.7 mm, less than 9 is allowed")
+    assert back["reason"].startswith("the hot spot moves by 12.7 mm; the limit is 9 mm")
     assert figures(back["models"], "passed") == {None: 0}
 
 
 def test_what_makes_no_map_is_refused_with_the_figure(engine: Engine) -> None:
-    with pytest.raises(InputError, match=r"run 'drifting' has no heat map: 9 of 9 sensors have not settled; .* \+1\.2"):
+    with pytest.raises(InputError, match=r"run 'drifting' has no heat map: 9 of 9 sensors are not steady; .* \+1\.2"):
         heat_map(engine, "drifting")
-    with pytest.raises(NotFoundError, match="run 'nowhere' has no heat map: none of the 9 channels of temperature"):
+    with pytest.raises(NotFoundError, match="run 'nowhere' has no heat map: none of the 9 temperature channels"):
         heat_map(engine, "nowhere")
-    with pytest.raises(InputError, match=r"the run taken off: none of the 9 channels"):
+    with pytest.raises(InputError, match=r"the subtracted run: none of the 9 temperature channels has a position"):
         heat_map(engine, "spacer", "nowhere")
     with pytest.raises(InputError, match=r"calibration run cannot be used: it has no channel 'T0', 'T1'"):
         heat_map(engine, "spacer", calibration="both")
-    with pytest.raises(InputError, match=r"'spacer' and 'drifting' tell nothing of the spacer: the second run: 9 of 9"):
+    said = "rotation test of runs {} not possible: {}"
+    with pytest.raises(InputError, match=said.format("'spacer' and 'drifting'", "the second run: 9 of 9")):
         rotated(engine, "spacer", "drifting", 90)
-    with pytest.raises(NotFoundError, match=r"'nowhere' and 'spacer' tell nothing of the spacer: none of the 9"):
+    with pytest.raises(NotFoundError, match=said.format("'nowhere' and 'spacer'", "none of the 9")):
         rotated(engine, "nowhere", "spacer", 90)
     with pytest.raises(NotFoundError, match="did you mean 'idle'"):
         heat_map(engine, "spacer", "idel")
@@ -121,14 +122,16 @@ def test_a_time_constant_settles_a_short_run(engine: Engine) -> None:
 def test_only_the_end_of_a_long_log_is_looked_at(
     engine: Engine, monkeypatch: pytest.MonkeyPatch, least_s: float, first_s: int, each_s: int
 ) -> None:
-    monkeypatch.setattr(thermocouples, "LAST", 100)
-    monkeypatch.setattr(thermocouples, "LEAST_S", least_s)
+    monkeypatch.setattr(thermocouples, "MAX_READINGS", 100)
+    monkeypatch.setattr(thermocouples, "MIN_SPAN_S", least_s)
     elapsed = thermocouples.log_of_run(engine, 1).samples.groupby("sensor_id")["elapsed_ns"].agg(list)
     assert [sorted(times) for times in elapsed] == [[s * 10**9 for s in range(first_s, 240, each_s)]] * 9
     found = heat_map(engine, "spacer").view["models"]
     told = [row for row in found if row["quantity"] == "readings_looked_at"]
     assert [row["value"] for row in told] == [100]
-    assert told[0]["reason"].startswith("9 sensors have more than 100 readings, up to 240: of each the last 100 were ")
+    assert told[0]["reason"].startswith(
+        "9 sensors have more than 100 readings (up to 240); only the last 100 of each were used"
+    )
     assert figures(found, "steady_temperature") == pytest.approx(logs.field(), abs=0.02)
 
 
@@ -137,7 +140,7 @@ def test_an_hour_of_24_thermocouples_costs_little(engine: Engine) -> None:
     values = 50 + np.arange(24) + np.random.default_rng(3).normal(0, 0.02, (3600, 24))
     lines = [",".join(["t", *names]), *(f"{t}," + ",".join(f"{v:.2f}" for v in row) for t, row in enumerate(values))]
     columns = ("t=time:s", *(f"{name}=temperature:degC" for name in names))
-    how = pipeline.Reading(columns=columns, positions=tuple(f"{n}={k % 6},{k // 6}" for k, n in enumerate(names)))
+    how = pipeline.ReadOptions(columns=columns, positions=tuple(f"{n}={k % 6},{k // 6}" for k, n in enumerate(names)))
     run = store.RunInfo(name="hour")
     verdict = pipeline.ingest(engine, io.BytesIO("\n".join(lines).encode()), "hour.csv", run, how)
     begin = time.process_time()

@@ -4,7 +4,7 @@ import pytest
 
 from profsvc import store
 from profsvc.errors import NotFoundError, UsageError
-from profsvc.store.history import Asked
+from profsvc.store.query.kernel_history import HistoryFilter
 from profsvc.views import history as of_kernel
 from tests.views import histories
 
@@ -56,14 +56,12 @@ def test_raw_power_follows_the_room_and_corrected_power_does_not(stepped):
 
 
 def test_a_page_says_that_there_are_older_runs(stepped):
-    view = of_kernel.history(stepped, "saxpy", asked=Asked(points=4))
+    view = of_kernel.history(stepped, "saxpy", asked=HistoryFilter(points=4))
     assert [point["run"] for point in view["points"]] == ["night 8", "night 9", "night 10", "night 11"]
     assert view["truncated"]
-    assert (
-        view["notes"][0] == f"only the newest 4 runs are shown; there are older ones: ask again before {view['older']}"
-    )
-    assert "it is too short for steps, which need 5 values before and 3 after" in view["notes"]
-    older = of_kernel.history(stepped, "saxpy", asked=Asked(points=4, before=view["older"]))
+    assert view["notes"][0] == f"showing the newest 4 runs; for older ones use before {view['older']}"
+    assert "not enough runs to detect a change (needs 5 before, 3 after)" in view["notes"]
+    older = of_kernel.history(stepped, "saxpy", asked=HistoryFilter(points=4, before=view["older"]))
     assert [point["run"] for point in older["points"]] == ["night 4", "night 5", "night 6", "night 7"]
 
 
@@ -74,7 +72,7 @@ def test_what_cannot_be_compared_is_a_series_of_its_own(tmp_path):
     view = of_kernel.history(engine, "saxpy")
     assert [(one["series"], one["project"], one["points"]) for one in view["series"]] == [(0, "a", 2), (1, "b", 1)]
     assert {point["series"] for point in view["points"] if point["project"] == "b"} == {1}
-    assert len(of_kernel.history(engine, "saxpy", asked=Asked(project="b"))["series"]) == 1
+    assert len(of_kernel.history(engine, "saxpy", asked=HistoryFilter(project="b"))["series"]) == 1
     engine.dispose()
 
 
@@ -87,7 +85,7 @@ def test_a_value_that_is_missing_says_why(tmp_path):
     assert "1 of 3 points have no value: the export has no durations" in view["notes"]
     for name in ("divergence", "potential"):
         told = of_kernel.history(engine, "saxpy", name)
-        assert {point["reason"] for point in told["points"]} == {"the run has no metrics that this is computed from"}
+        assert {point["reason"] for point in told["points"]} == {"the run lacks the metrics for this quantity"}
     # What is not corrected stays out of the line, and is shown as it was measured.
     gone = dict.fromkeys(("corrected_power_w", "corrected_energy_j", "coefficient_w_per_c"))
     histories.power(engine, runs[0], 300.0, 50.0)
@@ -105,16 +103,14 @@ def test_what_is_not_there_is_refused_with_the_names_that_are(stepped, demo):
     with pytest.raises(NotFoundError, match="no quantity named 'durations'; did you mean 'duration'"):
         of_kernel.history(stepped, "saxpy", "durations")
     with pytest.raises(NotFoundError, match="no run of project 'nightly' of device 'y' has the kernel 'saxpy'"):
-        of_kernel.history(stepped, "saxpy", asked=Asked(device="y", project="nightly"))
+        of_kernel.history(stepped, "saxpy", asked=HistoryFilter(device="y", project="nightly"))
     with pytest.raises(NotFoundError, match="no run has the power of a load or kernel named 'elsewhere'; mark it"):
         of_kernel.history(stepped, "elsewhere", "power")
     with pytest.raises(NotFoundError, match="no run of device 'y' has the power of 'saxpy'"):
-        of_kernel.history(stepped, "saxpy", "power", Asked(device="y"))
+        of_kernel.history(stepped, "saxpy", "power", HistoryFilter(device="y"))
     with pytest.raises(UsageError, match="a history has 1 to 10000 points, not 0"):
-        of_kernel.history(stepped, "saxpy", asked=Asked(points=0))
-    with pytest.raises(
-        UsageError, match=r"2 kernels are called 'gemm_tiled'; ask for one by its name or number: \w+<16> \(#"
-    ):
+        of_kernel.history(stepped, "saxpy", asked=HistoryFilter(points=0))
+    with pytest.raises(UsageError, match=r"2 kernels match 'gemm_tiled'; give the name or number of one: \w+<16> \(#"):
         of_kernel.history(demo, "gemm_tiled")
     assert len(of_kernel.kernels(demo, "gemm_tiled")) == 2
     with pytest.raises(NotFoundError, match="no kernel named 'nothing'"):
@@ -123,7 +119,7 @@ def test_what_is_not_there_is_refused_with_the_names_that_are(stepped, demo):
 
 def test_every_quantity_says_what_it_is_and_where_it_stands(demo):
     for name, about in of_kernel.quantities().items():
-        assert about.column in store.kinds_of(about.source), name
+        assert about.column in store.column_kinds_of(about.source), name
         assert about.meaning
         if about.source != "v1_power":
             (point,) = of_kernel.history(demo, "saxpy", name)["points"]

@@ -7,9 +7,10 @@ from sqlalchemy import Engine
 
 from profsvc import pipeline, store, views
 from profsvc.errors import NotFoundError
-from profsvc.reports import text
-from profsvc.views.explain import explain
-from tests.store.test_kernel_metrics import METRICS, TRACE, stored
+from profsvc.reports.text import launches as launch_text
+from profsvc.reports.text import runs as run_text
+from profsvc.views.explain.numbers import explain
+from tests.store.query.test_kernel_means import METRICS, TRACE, stored
 
 CORPUS = Path(__file__).parents[3] / "shared" / "corpus" / "1_nvprof"
 
@@ -22,21 +23,21 @@ def engine(tmp_path: Path) -> Engine:
 def test_a_run_of_means_alone_shows_them(engine: Engine) -> None:
     view = views.run(engine, stored(engine, METRICS))
     assert [(row["kernel"], row["launches"], row["duration_us"]) for row in view["means"]] == [("scale", 3, None)]
-    page = text.run(view)
-    assert "means over the launches of a kernel" in page
-    assert "scale: no duration in the export" in page
+    page = run_text.run(view)
+    assert "kernel averages" in page
+    assert "  scale: the export has no duration" in page
 
 
 def test_kernels_of_one_short_name_are_told_apart(engine: Engine) -> None:
     both = METRICS + "".join(METRICS.splitlines(keepends=True)[-2:]).replace("scale(float*)", "void scale<int=4>(int*)")
-    page = text.run(views.run(engine, stored(engine, both.replace("scale(float*)", "void scale<int=2>(int*)"))))
+    page = run_text.run(views.run(engine, stored(engine, both.replace("scale(float*)", "void scale<int=2>(int*)"))))
     assert page.count("\nscale<int=2>  ") == page.count("\nscale<int=4>  ") == 1
-    assert "  scale<int=2>: no duration" in page
-    assert "  scale<int=4>: no duration" in page
+    assert "  scale<int=2>: the export has no duration" in page
+    assert "  scale<int=4>: the export has no duration" in page
 
 
 def test_a_launch_whose_kernel_has_means_is_not_called_unknown(engine: Engine) -> None:
-    page = text.run(views.run(engine, stored(engine, METRICS, TRACE)))
+    page = run_text.run(views.run(engine, stored(engine, METRICS, TRACE)))
     assert "1 launch without potential" in page  # the other kernel
 
 
@@ -44,7 +45,7 @@ def test_a_kernel_opens_as_a_mean_launch(engine: Engine) -> None:
     run_id = stored(engine, METRICS, TRACE)
     view = views.launch(engine, run_id, "scale")
     assert [one["launch"]["launches"] for one in view["launches"]] == [2]
-    assert "mean of 2 launches of scale(float*)" in text.launches(view)
+    assert "mean of 2 launches of scale(float*)" in launch_text.launches(view)
     assert len(views.launch(engine, run_id, "other")["launches"]) == 1
     with pytest.raises(NotFoundError, match="no kernel"):
         views.launch(engine, run_id, "nothing of it")

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from profsvc import pipeline, store
-from profsvc.errors import NotFoundError, UsageError
-from profsvc.reports import model_plots as drawing
-from profsvc.reports.launch_points import engineering
+from profsvc.errors import NotFoundError
+from profsvc.reports.plots import models as drawing
+from profsvc.reports.plots.launches import engineering
 from profsvc.views import model_plots
-from profsvc.views.power_pictures import power_on_sms
-from tests.reports.test_power_plots import HOSTILE, words
+from profsvc.views.power_plots import power_on_sms
+from tests.reports.plots.test_power import HOSTILE, words
 from tests.views import power_logs
 
 TRACE = Path(__file__).parents[2] / "fixtures" / "nvprof" / "gpu_trace.csv"
@@ -56,9 +56,9 @@ def test_the_roofline_is_that_of_the_analysis(demo, plots):
     assert bands["DRAM"] < bands["L2"] < bands["L1"]
     with_work = [one for one in stored.values() if one.get("flop_per_s")]
     assert len(data["rows"]) == min(len(with_work), 40)
-    assert any("without floating-point operations" in note for note in data["notes"])
+    assert any("no floating-point operations" in note for note in data["notes"])
     shown = words(drawing.draw(data))
-    assert {"intensity: operations a byte of DRAM", "limited by memory"} <= set(shown)
+    assert {"arithmetic intensity (flop/byte of DRAM)", "memory-bound"} <= set(shown)
 
 
 def test_marks_say_which_launch_they_are(plots):
@@ -106,7 +106,7 @@ def test_the_scan_of_sms_begins_at_one_and_ends_now(plots):
     speeds = np.array([row["mwp_cwp"] for row in data["rows"]])
     assert (np.diff(speeds) >= -1e-9).all()
     assert data["rows"][0]["power_w"] is None
-    assert any("performance per watt is not known: the run has no log of power" in note for note in data["notes"])
+    assert any("performance per watt unknown: the run has no power log" in note for note in data["notes"])
     assert not [text for text in words(drawing.draw(data)) if "per watt" in text]
 
 
@@ -115,7 +115,7 @@ def test_speed_per_watt_is_drawn_where_the_power_is_known(plots):
     for row in data["rows"]:
         row |= {"power_w": 100.0 + row["sms"], "per_watt_mwp_cwp": row["mwp_cwp"] * 232 / (100 + row["sms"]),
                 "per_watt_throughput": row["throughput"]}  # fmt: skip
-    assert "speed per watt, 1 is all SMs" in words(drawing.draw(data))
+    assert "relative speed per watt (all SMs = 1)" in words(drawing.draw(data))
 
 
 def test_power_on_sms_is_the_law_through_the_loads(tmp_path):
@@ -133,7 +133,7 @@ def test_power_on_sms_is_the_law_through_the_loads(tmp_path):
 
 
 def test_hit_ratios_of_a_trace_are_counted_and_without_one_refused(demo, tmp_path):
-    with pytest.raises(NotFoundError, match="run 1 has no memory trace, from which hit ratios are simulated"):
+    with pytest.raises(NotFoundError, match="run 1 has no memory trace to simulate hit ratios from"):
         model_plots.plot(demo, "h200", "hits")
     rng = np.random.default_rng(3)
     lines = ["# device: NVIDIA H200", "# kernel: spmv", "block,warp,seq,site,address,kind"]
@@ -162,7 +162,7 @@ def test_hit_ratios_of_a_trace_are_counted_and_without_one_refused(demo, tmp_pat
 
 
 def test_what_cannot_be_drawn_says_why(demo, tmp_path):
-    with pytest.raises(UsageError, match="no plot named 'roof'; did you mean 'roofline'"):
+    with pytest.raises(NotFoundError, match="no plot named 'roof'; did you mean 'roofline'"):
         model_plots.plot(demo, "h200", "roof")
     with pytest.raises(NotFoundError, match="no kernel named"):
         model_plots.plot(demo, "h200", "roofline", "nothing")

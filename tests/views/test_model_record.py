@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from profsvc import store, views
-from profsvc.reports.launch_models import of_models
-from profsvc.views.model_record import LEAST, Pair, Record, kind_of, pairs_of, records
+from profsvc.reports.text.launch_models import of_models
+from profsvc.views.model_record import MIN_PAIRS, Pair, Record, kind_of, pairs_of, records
 from profsvc.views.models import side_by_side
 
 MODEL = "mwp_cwp"
@@ -17,7 +17,7 @@ def pairs(count, off, kind="memory", first=0):
 
 def test_models_that_agree_with_each_other_and_are_wrong_have_a_large_typical_error():
     """Three models at 39.4 us for a measured 368 us agree within 1 %; the record says how far off they are."""
-    found = records(pairs(LEAST, 9.3), "another", "memory")
+    found = records(pairs(MIN_PAIRS, 9.3), "another", "memory")
     assert found[MODEL]["factor"] == pytest.approx(9.3)
     assert found[MODEL]["low"] == pytest.approx(9.3)
     rows = [{"model": name, "quantity": "time_ns", "form": "consistent", "value": 39.4e3, "label": None, "reason": None}
@@ -26,25 +26,25 @@ def test_models_that_agree_with_each_other_and_are_wrong_have_a_large_typical_er
     page = "\n".join(of_models(side_by_side(rows, 368e3, None, "a board", found), 368e3))
     assert "39.4 us    x0.11" in page
     assert "typical error x9.30" in page
-    assert "agreement: the models' times differ by x1.01" in page
+    assert "agreement: the predicted times differ by x1.01" in page
     assert "uncertainty" not in page
 
 
 def test_a_kernel_does_not_vouch_for_itself_and_counts_once_however_often_it_ran():
-    many = [*pairs(LEAST, 2.0), *[Pair(MODEL, "k0", "memory", 100.0, 5000.0)] * 50]
+    many = [*pairs(MIN_PAIRS, 2.0), *[Pair(MODEL, "k0", "memory", 100.0, 5000.0)] * 50]
     assert records(many, "k0", "memory") == {}
     found = records([*many, Pair(MODEL, "new", "memory", 100.0, 200.0)], "k0", "memory")[MODEL]
-    assert (found["kernels"], found["factor"]) == (LEAST, pytest.approx(2.0))
+    assert (found["kernels"], found["factor"]) == (MIN_PAIRS, pytest.approx(2.0))
 
 
 def test_kernels_of_the_same_kind_count_where_there_are_enough():
-    both = [*pairs(LEAST, 2.0), *pairs(LEAST - 1, 8.0, "compute", 100)]
+    both = [*pairs(MIN_PAIRS, 2.0), *pairs(MIN_PAIRS - 1, 8.0, "compute", 100)]
     assert records(both, "x", "memory")[MODEL]["kind"] == "memory"
     mixed = records(both, "x", "compute")[MODEL]
-    assert (mixed["kind"], mixed["kernels"]) == ("any kind", 2 * LEAST - 1)
+    assert (mixed["kind"], mixed["kernels"]) == ("any kind", 2 * MIN_PAIRS - 1)
     assert mixed["low"] <= mixed["high"]
     assert records(both, "x", None)[MODEL]["kind"] == "any kind"
-    assert records(pairs(LEAST - 1, 2.0), "x", "memory") == {}
+    assert records(pairs(MIN_PAIRS - 1, 2.0), "x", "memory") == {}
 
 
 def test_with_too_few_other_kernels_the_uncertainty_is_said_to_be_unknown(demo):

@@ -7,11 +7,11 @@ import pytest
 from sqlalchemy import Engine
 
 from profsvc import specs, store, views
-from profsvc.analysis.model_inputs import arguments
+from profsvc.analysis.models.inputs import formula_arguments
 from profsvc.formulas.mwp_cwp import exec_cycles
-from profsvc.reports import text
-from profsvc.reports.launch_models import of_models
-from profsvc.views.explain import explain
+from profsvc.reports.text import launches as launch_text
+from profsvc.reports.text.launch_models import of_models
+from profsvc.views.explain.numbers import explain
 from profsvc.views.models import inputs_of, side_by_side
 
 SAXPY = "7"
@@ -38,15 +38,15 @@ def test_models_of_one_question_stand_beside_each_other(demo, opened):
 
 
 def test_the_agreement_of_models_is_not_called_their_uncertainty(demo, opened):
-    page = text.launches(views.launch(demo, "h200", SAXPY))
-    assert "models of the time, measured 219.3 us" in page
-    assert f"agreement: the models' times differ by x{opened['models']['agreement']['time_spread']:.2f}" in page
+    page = launch_text.launches(views.launch(demo, "h200", SAXPY))
+    assert "predicted time, measured 219.3 us" in page
+    assert f"agreement: the predicted times differ by x{opened['models']['agreement']['time_spread']:.2f}" in page
     assert "uncertainty" not in page
     for row in opened["models"]["times"]:
         assert f"typical error x{row['record']['factor']:.2f}" in page
     assert "other kernels limited by latency on NVIDIA H200" in page or "limited by memory on NVIDIA H200" in page
-    assert "bound memory (100 % of the models say memory)" in page
-    assert "assumed, as no counter tells: n_sync 0" in page
+    assert "all models say memory-bound" in page
+    assert "assumed (no counter available): n_sync 0" in page
 
 
 def test_a_launch_without_models_prints_nothing_about_them():
@@ -57,7 +57,7 @@ def test_a_model_without_an_answer_prints_why(demo):
     rows = store.select(demo, "v1_models", model="mwp_cwp")[:1]
     rows[0] |= {"value": None, "reason": "the export has no x", "form": "consistent"}
     assert list(of_models(side_by_side(rows, 1.0, None), 1.0)) == [
-        "   models of the time: none",
+        "   predicted time: none",
         "   Memory and computation warps: the export has no x",
     ]
 
@@ -65,7 +65,7 @@ def test_a_model_without_an_answer_prints_why(demo):
 def test_inputs_of_a_launch_give_its_rows_again(demo, opened):
     inputs, figures = inputs_of(demo, opened["launch"])
     assert figures["key"] == "H200"
-    cycles = exec_cycles(**arguments("mwp_cwp", inputs.values)).cycles_with_sync
+    cycles = exec_cycles(**formula_arguments("mwp_cwp", inputs.values)).cycles_with_sync
     time_ns = float(np.ravel(cycles / inputs.values["freq"] * 1e9)[0])
     assert time_ns == pytest.approx(opened["models"]["times"][0]["time_ns"], rel=1e-12)
     stored = store.select(demo, "v1_models", launch_id=opened["launch"]["launch_id"], model="inputs")
@@ -91,7 +91,7 @@ def test_an_answer_is_walked_to_its_inputs_counters_and_lines(demo):
     assert named["Mem_LD"] | {"launch": 7} == {
         "launch": 7, "name": "Mem_LD", "value": 689.0, "unit": "cycle", "from": "device: memory.Mem_LD",
     }  # fmt: skip
-    assert named["n_sync"]["from"] == "assumed: 0 (without a count of barriers the models know of none)"
+    assert named["n_sync"]["from"] == "assumed: 0 (assumed 0 when barriers are not counted)"
     assert named["inst_executed_warp"]["from"] == "smsp__inst_executed.sum"
     cells = [row for row in rows if row.get("metric") == "smsp__inst_executed.sum"]
     assert cells[0]["line"] > 2

@@ -11,11 +11,11 @@ import pytest
 from sqlalchemy import Engine
 
 from profsvc import pipeline, store
-from profsvc.analysis.power import Options
+from profsvc.analysis.power.analyze import Options
 from profsvc.errors import NotFoundError, UsageError
-from profsvc.store.views import KINDS
+from profsvc.store.schema.catalog import KINDS
 from profsvc.views.power import NAMES, VIEWS, WINDOWS, power
-from profsvc.views.power_pictures import _over_time, pictures
+from profsvc.views.power_plots import _over_time, pictures
 from tests.views import power_logs
 
 
@@ -46,7 +46,8 @@ def test_an_upload_has_its_power_analysed(engine: Engine) -> None:
 
 
 def test_a_run_without_a_log_of_power_says_how_to_get_one(engine: Engine) -> None:
-    with pytest.raises(NotFoundError, match=r"run 'profile' has no log of power; upload one to it: profsvc up"):
+    said = r"run 'profile' has no log of power; upload one .*: profsvc upload --run \d+ FILE"
+    with pytest.raises(NotFoundError, match=said):
         power(engine, "profile")
     assert store.table(engine, "v1_power", run_id=store.find_run(engine, "profile")).empty
 
@@ -92,7 +93,7 @@ def test_the_pictures_of_a_sweep(engine: Engine) -> None:
     assert made[0].title == "Power over time: power.draw.instant of run sweep"
     for one in made:
         assert one.draw().startswith(b"<?xml")
-    with pytest.raises(NotFoundError, match="no power sensor of run 'sweep' has readings enough for a picture"):
+    with pytest.raises(NotFoundError, match="no power sensor of run 'sweep' has enough readings for a plot"):
         pictures(engine, power(engine, "sweep") | {"windows": []})
 
 
@@ -130,8 +131,9 @@ def test_the_host_is_taken_off_one_sensor_only(tmp_path: Path) -> None:
     engine = store.open_store(str(tmp_path / "store.sqlite"))
     power_logs.fill(engine)
     wall = power_logs.log().replace("power.draw.instant", "power.draw").encode()
-    pipeline.ingest(engine, io.BytesIO(wall), "wall.csv", store.RunInfo(name="sweep"), pipeline.Reading(zone="UTC"))
-    with pytest.raises(UsageError, match=r"has 2 power sensors: power\.draw\.instant, power\.draw; say which"):
+    pipeline.ingest(engine, io.BytesIO(wall), "wall.csv", store.RunInfo(name="sweep"), pipeline.ReadOptions(zone="UTC"))
+    said = r"has 2 power sensors: power\.draw\.instant, power\.draw; select the wall meter with --sensor NAME"
+    with pytest.raises(UsageError, match=said):
         power(engine, "sweep", Options(host_power_w=20.0))
     assert power(engine, "sweep", Options(host_power_w=20.0, sensor="power.draw"))["windows"]
     engine.dispose()

@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import Engine
 
 from profsvc import pipeline, store
-from profsvc.reports.power_text import power as in_words
+from profsvc.reports.text.power import power as in_words
 from profsvc.views.power import power
 
 BEGIN = datetime(2026, 11, 20, 8, 0, 0, tzinfo=UTC)
@@ -39,7 +39,7 @@ def log(plan: tuple[tuple[float, float, float], ...], device: str = "NVIDIA H200
 def upload(engine: Engine, run: str, files: tuple[str, str], **about: str) -> None:
     for name, text in zip(("smi.csv", "phases.csv"), files, strict=True):
         given = store.RunInfo(name=run, **about)
-        pipeline.ingest(engine, io.BytesIO(text.encode()), f"{run}_{name}", given, pipeline.Reading(zone="UTC"))
+        pipeline.ingest(engine, io.BytesIO(text.encode()), f"{run}_{name}", given, pipeline.ReadOptions(zone="UTC"))
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from profsvc import specs, store
-from profsvc.analysis.power_components import component_model
+from profsvc.analysis.power.components import fit_component_power
 from profsvc.cli import app
 from profsvc.errors import DomainError, NotFoundError
 from profsvc.specs.power_units import read_power_units
@@ -44,7 +44,7 @@ def test_the_command_line_prints_units_and_kernels(measured):
 
     plain = call()
     assert plain.exit_code == 0
-    assert "of guessing the mean of the others:" in plain.output
+    assert "of the mean of the others:" in plain.output
     assert "condition number" in plain.output
     assert "rowsum_warp" in call("--kernels").output
     assert json.loads(call("-o", "json").output)["beats_constant"] is True
@@ -53,7 +53,7 @@ def test_the_command_line_prints_units_and_kernels(measured):
 
 
 def test_a_store_without_power_says_what_is_missing(demo):
-    with pytest.raises(NotFoundError, match="no run holds the power of a load"):
+    with pytest.raises(NotFoundError, match="no run has the power of a load"):
         components(demo)
 
 
@@ -75,7 +75,7 @@ def kernels(count: int, seed: int = 3) -> pd.DataFrame:
 
 
 def test_units_that_draw_are_found_and_others_are_not_invented():
-    found = component_model(kernels(30), 132)
+    found = fit_component_power(kernels(30), 132)
     drawn = found.units.set_index("unit")["max_power_w"]
     assert drawn.to_dict() == pytest.approx({"always": 60.0, "fma": 200.0, "dram": 300.0}, rel=0.15)
     assert found.beats_constant
@@ -83,16 +83,16 @@ def test_units_that_draw_are_found_and_others_are_not_invented():
 
 
 def test_few_kernels_or_noise_may_claim_nothing():
-    few = component_model(kernels(6), 132)
-    assert few.verdict == "6 kernels: too few to claim anything; 10 are needed"
+    few = fit_component_power(kernels(6), 132)
+    assert few.verdict == "6 kernels: not enough to fit component power; 10 are needed"
     noise = kernels(20).assign(mean_power_w=np.random.default_rng(5).normal(300, 30, 20))
-    assert component_model(noise, 132).verdict.endswith("claim nothing")
+    assert fit_component_power(noise, 132).verdict.endswith("do not use these values")
 
 
 def test_a_kernel_that_lacks_a_counter_is_left_out():
     table = kernels(20)
     table.loc[0, "dram_throughput_fraction"] = None
-    assert len(component_model(table, 132).kernels) == 19
+    assert len(fit_component_power(table, 132).kernels) == 19
 
 
 @pytest.mark.parametrize(

@@ -7,14 +7,16 @@ from scipy.stats import spearmanr
 from sqlalchemy import text
 
 from profsvc import pipeline, store
-from profsvc.analysis.changed_kernels import Verdict
+from profsvc.analysis.changes.changed_kernels import ChangeVerdict
 from profsvc.errors import NotFoundError
-from profsvc.reports import accuracy_text, comparison, model_plots
-from profsvc.store.engine import writing
+from profsvc.reports.plots import models as model_plots
+from profsvc.reports.text import accuracy as accuracy_text
+from profsvc.reports.text import comparison
+from profsvc.store.connection.transactions import writing
 from profsvc.views import compare as side_by_side
 from profsvc.views import predictions
 from tests.benchmarks.potential import family_of
-from tests.reports.test_power_plots import words
+from tests.reports.plots.test_power import words
 
 HELD_OUT = Path(__file__).parents[2] / "fixtures" / "held_out"
 
@@ -54,7 +56,7 @@ def test_all_that_was_foretold_is_recorded_ours_and_the_tools(held, became, reco
     rows = store.select(held, "v1_predictions")
     whole = [row for row in rows if row["kind"] in ("overall", "ceiling")]
     assert (recorded["recorded"], recorded["scored"]) == (len(rows), len(whole))
-    assert recorded["reasons"] == [f"single criteria, models and rules: {store.PART}"]
+    assert recorded["reasons"] == [f"single criteria, models and rules: {store.PARTIAL_REASON}"]
     kinds = {(row["source"], row["kind"]) for row in rows}
     assert {("profsvc", "overall"), ("profsvc", "ceiling"), ("profsvc", "criterion"), ("ncu", "overall"),
             ("ncu", "global"), ("ncu", "local")} <= kinds  # fmt: skip
@@ -109,10 +111,10 @@ def test_a_run_again_of_the_same_program_is_no_attempt(again):
     assert (made["scored"], len(made["reasons"])) == (0, 61 + 1)
     assert made["recorded"] > 61
     rows = store.select(again, "v1_predictions", name_after="again")
-    whole = [row for row in rows if row["kind"] not in store.PARTS]
+    whole = [row for row in rows if row["kind"] not in store.PARTIAL_KINDS]
     assert {(row["scored"], row["changed"], row["left_out"]) for row in whole} == {(0, 0, "unchanged")}
     assert {row["reason"] for row in whole} == {
-        "it executes as many instructions and moves as much in both runs, and is launched alike"
+        "instructions, traffic and launch configuration are the same in both runs"
     }
     # The profiler's own noise is all that came of it.
     assert all(0.9 < row["achieved"] < 1.1 for row in rows)
@@ -123,10 +125,10 @@ def test_a_run_again_of_the_same_program_is_no_attempt(again):
     assert after["left_out"] == {"not comparable": 0, "bound": 0, "part": parts}
     assert after["counted"] == after["recorded"] - parts
     page = accuracy_text.accuracy(before)
-    assert f"left out: {len(whole)}, of kernels that are the same in both runs, which is no attempt" in page
-    assert "of kernels that are the same" not in (page := accuracy_text.accuracy(after))
-    assert f"left out: {parts}, of single criteria, models and rules" in page
-    assert page.startswith("predictions: whether or not the kernel changed\n")
+    assert f"excluded: {len(whole)} of kernels that are identical in both runs (--unchanged counts them)" in page
+    assert "of kernels that are identical" not in (page := accuracy_text.accuracy(after))
+    assert f"excluded: {parts} of single criteria, models and rules" in page
+    assert page.startswith("predictions: also unchanged kernels\n")
 
 
 def test_regressions_are_counted_and_a_share_of_nothing_is_nothing(again):
@@ -172,14 +174,14 @@ def test_what_is_only_a_bound_is_recorded_and_does_not_count(became, tmp_path):
     assert 0 < len(bounds) < len(rows)
     assert not {row["source"] for row in bounds} - {"profsvc"}
     parts = [row for row in rows if row["left_out"] == "part"]
-    assert {row["reason"] for row in parts} == {store.PART}
+    assert {row["reason"] for row in parts} == {store.PARTIAL_REASON}
     assert (made["recorded"], made["scored"]) == (len(rows), len(rows) - len(bounds) - len(parts))
-    assert all("lacks counts" in row["reason"] for row in bounds)
-    assert any("lacks counts" in reason for reason in made["reasons"])
+    assert all("lacks counters" in row["reason"] for row in bounds)
+    assert any("lacks counters" in reason for reason in made["reasons"])
     view = predictions.accuracy(engine, "bounds", unchanged=True)
     left_out = {"not comparable": 0, "bound": len(bounds), "part": len(parts)}
     assert (view["left_out"], view["scored"]) == (left_out, made["scored"])
-    assert f"left out: {len(bounds)}, of which the export did not tell" in accuracy_text.accuracy(view)
+    assert f"excluded: {len(bounds)} where the export gives only a bound\n" in accuracy_text.accuracy(view)
     engine.dispose()
 
 
@@ -209,7 +211,7 @@ def test_few_pairs_get_no_score(held, recorded):
     few = [row for row in view["scores"] if row["n"] < 8]
     assert few
     for row in few:
-        assert row["reason"] == f"{row['n']} of the 8 pairs that a score needs"
+        assert row["reason"] == f"{row['n']} of the 8 pairs required for a score"
         scores = set(predictions.SCORES) - {"source", "kind", "criterion", "n", "runs", "regressions", "reason"}
         assert {row[name] for name in scores} == {None}
 
@@ -258,14 +260,14 @@ OLD = {"least_threads": 64.0, "most_threads": 64.0, "unknown": 0, "device": "A",
     ],
 )
 def test_only_the_same_work_on_the_same_device_counts(by, changes, same, reason):
-    judged = predictions._judged({"matched_by": by}, OLD, OLD | changes, Verdict(True, "why"))
+    judged = predictions._judged({"matched_by": by}, OLD, OLD | changes, ChangeVerdict(True, "why"))
     assert (judged["same_work"], judged["scored"], judged["device"]) == (same, int(reason is None), "A")
     assert judged["reason"] is None if reason is None else reason in judged["reason"]
 
 
 def test_kernels_whose_work_is_unknown_in_both_do_not_count():
     work = predictions._work({}, "k", {"device": None})
-    judged = predictions._judged({"matched_by": "name"}, work, work, Verdict(None, "nothing says"))
+    judged = predictions._judged({"matched_by": "name"}, work, work, ChangeVerdict(None, "nothing says"))
     assert (judged["changed"], judged["changed_because"]) == (None, "nothing says")
     assert (judged["same_work"], judged["scored"]) == (None, 0)
     assert "an unknown number of threads before and an unknown number of threads after" in judged["reason"]
@@ -273,13 +275,13 @@ def test_kernels_whose_work_is_unknown_in_both_do_not_count():
 
 def test_the_page_says_what_the_scores_mean(held, recorded):
     page = accuracy_text.accuracy(predictions.accuracy(held, acted=True))
-    assert "side by side, on the pairs that all of them foretold" in page
+    assert "comparison on the pairs that all sources predicted" in page
     assert "too few" in page
     assert page.count("\n") > 20
     nothing = accuracy_text.accuracy(predictions.accuracy(held, "nothing", "ncu", acted=True, best=True))
     assert nothing.splitlines() == [
         "predictions: project nothing, source ncu, criteria that improved, best version of each",
-        "none is recorded; compare a run with one after a change: profsvc compare BEFORE AFTER",
+        "no predictions saved; compare a run with one after a change: profsvc compare BEFORE AFTER",
     ]
 
 
@@ -287,17 +289,17 @@ def test_a_comparison_says_what_was_recorded_and_why_some_does_not_count(held, b
     view = side_by_side.compare(held, "held", "held", became)
     reasons = [f"k{number}: another device" for number in range(7)]
     page = comparison.comparison(view | {"predictions": {"recorded": 9, "scored": 2, "reasons": reasons}})
-    assert "9 predictions recorded, 2 of them count: profsvc report accuracy\n  not counted, k0: another device" in page
+    assert "9 predictions saved; 2 scored: profsvc report accuracy\n  not scored: k0: another device" in page
     assert page.endswith("  and 2 more: -o json\n")
-    assert "recorded" not in comparison.comparison(view)
+    assert "predictions saved" not in comparison.comparison(view)
 
 
 def test_the_picture_shows_the_sources_with_their_error(held, recorded):
     view = predictions.accuracy(held)
     svg = model_plots.calibration(view)
     shown = words(svg)
-    assert {"speedup predicted", "speedup achieved"} <= set(shown)
-    assert any("profsvc, 42 pairs, half of them within x1.12" in text for text in shown)
+    assert {"predicted speedup", "achieved speedup"} <= set(shown)
+    assert any("profsvc, 42 pairs, median error x1.12" in text for text in shown)
     assert svg == model_plots.calibration(view)
     assert model_plots.calibration(view, dark=True) != svg
     assert words(model_plots.calibration(predictions.accuracy(held, "nothing")))

@@ -10,8 +10,8 @@ import pytest
 
 from profsvc import pipeline, store
 from profsvc.errors import NotFoundError, UsageError
-from profsvc.reports import what_if_text
 from profsvc.reports.rows import plain
+from profsvc.reports.text import what_if as what_if_text
 from profsvc.views import what_if
 
 TRACE = Path(__file__).parents[2] / "fixtures" / "nvprof" / "gpu_trace.csv"
@@ -59,28 +59,28 @@ def test_a_grid_has_each_combination(demo):
     ],
 )
 def test_what_is_no_value_is_refused(demo, axis, text):
-    said = f"^{what_if.OPTIONS[axis]} .* must be a .* or a share, such as {what_if.EXAMPLES[axis][:2]}"
+    said = f"^{what_if.OPTIONS[axis]} .* must be a .* or a factor, such as {what_if.EXAMPLES[axis][:2]}"
     with pytest.raises(UsageError, match=said):
         what_if.what_if(demo, "h200", "saxpy", {axis: [text]})
 
 
 def test_too_many_scenarios_are_refused(demo):
     axes = {"sms": [str(n) for n in range(1, 101)], "warps": [str(n) for n in range(1, 31)]}
-    with pytest.raises(UsageError, match="that are 3000 scenarios; ask for 2000 at most"):
+    with pytest.raises(UsageError, match="3000 scenarios requested; at most 2000 are allowed"):
         what_if.what_if(demo, "h200", "saxpy", axes)
 
 
 def test_what_goes_beyond_the_device_is_said(demo):
     notes = what_if.what_if(demo, "h200", "saxpy", {"warps": ["4096"], "sms": ["500"]})["notes"]
-    assert sum("beware: only" in note for note in notes) == 2
-    assert not [note for note in what_if.what_if(demo, "h200", "saxpy")["notes"] if "beware" in note]
+    assert sum("warning: only" in note for note in notes) == 2
+    assert not [note for note in what_if.what_if(demo, "h200", "saxpy")["notes"] if "warning" in note]
 
 
 def test_another_device_has_a_row_of_its_own_and_names_what_is_assumed(demo):
     view = what_if.what_if(demo, "h200", "saxpy", {"sms": ["x0.5"]}, "A100-SXM-80GB")
     assert [row["device"] for row in view["rows"]] == ["NVIDIA H200", *["NVIDIA A100 SXM4 80GB"] * 2]
     assert [row["sms"] for row in view["rows"]] == [132, 108, 54]
-    assert any("latencies of its memory are not known" in note for note in view["notes"])
+    assert any("memory latencies unknown" in note for note in view["notes"])
     with pytest.raises(NotFoundError, match="no device named"):
         what_if.what_if(demo, "h200", "saxpy", None, "A101")
 
@@ -104,12 +104,12 @@ def test_few_warps_of_arithmetic_are_not_called_enough(demo):
     view = what_if.what_if(demo, "h200", "fp32_fma", {"warps": ["2"]})
     assert view["rows"][1]["limited_by"] == "latency"
     page = what_if_text.what_if(view)
-    assert "latency limits it" not in page
+    assert "limited by latency" not in page
     view["rows"] = view["rows"][1:]
     page = what_if_text.what_if(view)
-    assert "latency limits it: more warps" in page
+    assert "limited by latency: more warps" in page
     assert "Enough warps" not in page
-    assert "keep all SMs" not in page
+    assert "keeping all SMs" not in page
 
 
 def test_a_block_too_large_is_refused(demo):
@@ -131,7 +131,7 @@ def test_without_stall_reasons_the_published_models_answer_and_say_what_is_missi
     row = view["rows"][1]
     assert row["expected_us"] is None
     assert view["measured_us"] < row["expected_low_us"] <= row["expected_high_us"]
-    assert "the expected time is not known: the export has no" in what_if_text.what_if(view)
+    assert "the expected time is unknown: the export lacks" in what_if_text.what_if(view)
 
 
 def test_a_launch_without_counters_says_why(tmp_path):
@@ -139,7 +139,7 @@ def test_a_launch_without_counters_says_why(tmp_path):
 
     with TRACE.open("rb") as stream:
         pipeline.ingest(engine, stream, TRACE.name, store.RunInfo(name="trace"))
-    with pytest.raises(NotFoundError, match="neither model has all its inputs"):
+    with pytest.raises(NotFoundError, match="both models lack inputs"):
         what_if.what_if(engine, "trace")
     engine.dispose()
 
@@ -147,12 +147,12 @@ def test_a_launch_without_counters_says_why(tmp_path):
 def test_the_page_names_both_models_and_what_they_suggest(demo):
     page = what_if_text.what_if(what_if.what_if(demo, "h200", "saxpy"))
     assert page.startswith("#")
-    for words in ("MWP-CWP", "throughput", "expected us", "limited by", "category", "assumed, as no counter tells"):
+    for words in ("MWP-CWP", "throughput", "expected us", "limited by", "category", "assumed (no counter available)"):
         assert words in page
     assert "blocks" not in page.splitlines()[3]
     view = what_if.what_if(demo, "h200", "saxpy")
     view["suggestions"] = [row | {"value": row["now"]} for row in view["suggestions"]]
-    assert "keep all SMs, all warps and the clock" in what_if_text.what_if(view)
+    assert "keeping all SMs, all warps and the clock" in what_if_text.what_if(view)
 
 
 def test_models_that_cannot_see_matrix_instructions_are_not_asked_about_them(engine):

@@ -35,11 +35,11 @@ def log(values: dict[str, float], seconds: int = SECONDS, drift_c_per_s: float =
     return ("\n".join(rows) + "\n").encode()
 
 
-def how(placed: bool = True) -> pipeline.Reading:
+def how(placed: bool = True) -> pipeline.ReadOptions:
     """What a user says of such a log."""
     columns = ("t=time:s", *(f"{name}=temperature:degC" for name in PLACES))
     places = tuple(f"{name}={x:g},{y:g}" for name, (x, y) in PLACES.items()) if placed else ()
-    return pipeline.Reading(columns=columns, positions=places)
+    return pipeline.ReadOptions(columns=columns, positions=places)
 
 
 def fill(engine: Engine, run: str, data: bytes, placed: bool = True) -> int:

@@ -12,8 +12,8 @@ import pytest
 from sqlalchemy import Engine
 
 from profsvc import store
-from profsvc.web.serve import Place, listening, server_for
-from profsvc.web.site import Limits, Site
+from profsvc.web.http.state import AppState, Limits
+from profsvc.web.server import Endpoint, listening_socket, server_for
 
 ROOT = Path(__file__).parents[2]
 PLAIN = ROOT / "fixtures" / "ncu_raw" / "plain.csv"
@@ -25,7 +25,7 @@ class Service(NamedTuple):
 
     url: str
     port: int
-    site: Site
+    site: AppState
     http: httpx.Client
 
     def get(self, path: str, **params: Any) -> httpx.Response:
@@ -57,14 +57,14 @@ def error_of(answer: httpx.Response) -> dict[str, str]:
     return body["error"]
 
 
-LOCAL = Place()
+LOCAL = Endpoint()
 
 
 @contextmanager
-def running(site: Site, most_connections: int = 100, place: Place = LOCAL) -> Iterator[Service]:
+def running(site: AppState, connections: int = 100, endpoint: Endpoint = LOCAL) -> Iterator[Service]:
     """Run a service until the end of the block; it ends by itself then, with all that was under way."""
-    server = server_for(site, place, most_connections)
-    with listening("127.0.0.1", 0) as line:
+    server = server_for(site, endpoint, connections)
+    with listening_socket("127.0.0.1", 0) as line:
         port = line.getsockname()[1]
         thread = threading.Thread(target=server.run, kwargs={"sockets": [line]})
         thread.start()
@@ -80,19 +80,19 @@ def running(site: Site, most_connections: int = 100, place: Place = LOCAL) -> It
 @pytest.fixture(scope="session")
 def looked_at(demo: Engine) -> Iterator[Service]:
     """A service on the store with the run ``h200``; only for what reads."""
-    with running(Site(demo, store.files_of(demo))) as service:
+    with running(AppState(demo, store.blob_store_of(demo))) as service:
         yield service
 
 
-Make = Callable[..., Site]
+Make = Callable[..., AppState]
 
 
 @pytest.fixture
 def site(engine: Engine) -> Make:
     """Make a service on a store of this test's own."""
 
-    def make(*, limits: Limits | None = None, **options: Any) -> Site:
-        return Site(engine, store.files_of(engine, free_bytes=1), limits=limits, **options)
+    def make(*, limits: Limits | None = None, **options: Any) -> AppState:
+        return AppState(engine, store.blob_store_of(engine, free_bytes=1), limits=limits, **options)
 
     return make
 

@@ -13,8 +13,8 @@ import httpx
 import pytest
 
 from profsvc import store
-from profsvc.web import uploads
-from profsvc.web.site import Limits
+from profsvc.web.api import uploads
+from profsvc.web.http.state import Limits
 from tests.web.conftest import PLAIN, running
 
 ROOT = Path(__file__).parents[2]
@@ -22,11 +22,13 @@ ROOT = Path(__file__).parents[2]
 HUNG = """
 import sys, time
 from profsvc import store
-from profsvc.web import serve, uploads
-uploads.read = lambda *_: time.sleep(600)
+from profsvc.web import server
+from profsvc.web.api import uploads
+uploads.store_or_check = lambda *_: time.sleep(600)
 engine = store.open_store(sys.argv[1])
-limits = serve.Limits(grace_seconds=1.0)
-serve.serve(engine, store.files_of(engine), serve.Place(port=0), limits, lambda words: print(words, flush=True))
+limits = server.Limits(grace_seconds=1.0)
+files = store.blob_store_of(engine)
+server.serve(engine, files, server.Endpoint(port=0), limits, lambda words: print(words, flush=True))
 """
 
 
@@ -58,7 +60,7 @@ def test_a_service_ends_in_its_time_whatever_a_reader_does(tmp_path, signals):
             assert time.monotonic() - began < 10
             sender.join()
             assert process.stderr
-            assert b"broken off" in process.stderr.read()
+            assert b"running requests did not finish in time" in process.stderr.read()
         finally:
             process.kill()
     engine = store.open_store(str(tmp_path / "s.sqlite"))
@@ -67,8 +69,8 @@ def test_a_service_ends_in_its_time_whatever_a_reader_does(tmp_path, signals):
 
 
 def test_a_service_whose_every_reader_is_at_work_for_long_is_not_ready(site, profile, monkeypatch):
-    go_on, read = threading.Event(), uploads.read
-    monkeypatch.setattr(uploads, "read", lambda *given: (go_on.wait(60), read(*given))[1])
+    go_on, read = threading.Event(), uploads.store_or_check
+    monkeypatch.setattr(uploads, "store_or_check", lambda *given: (go_on.wait(60), read(*given))[1])
     with running(site(limits=Limits(uploads_at_once=1, full_seconds=0.3))) as service:
         assert service.ok("/readyz")["checks"]["uploads"] == "ok"
         sender = threading.Thread(target=service.upload, args=(profile,))

@@ -12,10 +12,10 @@ from urllib.parse import quote
 import pytest
 
 from profsvc import store
+from profsvc.web.api.views import view_names
 from profsvc.web.app import create_app
-from profsvc.web.log import LOG, Lines
-from profsvc.web.site import Site
-from profsvc.web.views import names
+from profsvc.web.http.json_log import LOG, JsonFormatter
+from profsvc.web.http.state import AppState
 from tests import hostile
 from tests.web.conftest import running
 
@@ -34,6 +34,8 @@ PAGES = {
     "/devices": ["/devices"],
     "/devices/{name:path}": ["/devices/%3Cscript%3E"],
     "/upload": ["/upload?run=%3Cscript%3E"],
+    "/docs": ["/docs"],
+    "/docs/{name:path}": ["/docs/reference/formats", "/docs/%3Cscript%3E", "/docs/pictures/%3Cscript%3E.svg"],
     "/explain/{name:path}": ["/explain/divergence?run=1", "/explain/duration_ns?run=1"],
     "/compare": ["/compare", "/compare?before=1&after=2"],
     "/compare/{pair:path}": [],
@@ -77,7 +79,7 @@ OTHERS = {
 def attacked(hostile_store):
     """A service on a store whose every name is hostile; only for what reads."""
     engine = store.open_store(str(hostile_store))
-    with running(Site(engine, store.files_of(engine, free_bytes=1))) as service:
+    with running(AppState(engine, store.blob_store_of(engine, free_bytes=1))) as service:
         yield service
     engine.dispose()
 
@@ -104,7 +106,7 @@ def held(answer):
 
 
 def test_every_list_goes_out_as_text(attacked):
-    for name in names():
+    for name in view_names():
         for form in ("", ".csv", ".ndjson"):
             answer = attacked.get(f"/v1/{name}{form}", limit=60)
             assert answer.status_code == 200, answer.text[:300]
@@ -112,7 +114,7 @@ def test_every_list_goes_out_as_text(attacked):
 
 
 def test_every_other_route_goes_out_as_text(attacked):
-    listed = {f"/v1/{name}{form}" for name in names() for form in FORMS}
+    listed = {f"/v1/{name}{form}" for name in view_names() for form in FORMS}
     routes = {route.path for route in create_app(attacked.site).routes if "GET" in route.methods}
     assert routes - listed == set(OTHERS) | set(PAGES), "a new route says here what it is asked"
     for path in [one for asked in OTHERS.values() for one in asked]:
@@ -158,7 +160,7 @@ def test_the_page_of_power_holds_no_element_of_theirs(attacked):
 def test_uploads_under_any_name_are_answered_and_logged_as_text(service):
     sink = io.StringIO()
     handler = logging.StreamHandler(sink)
-    handler.setFormatter(Lines())
+    handler.setFormatter(JsonFormatter())
     LOG.addHandler(handler)
     level = LOG.level
     LOG.setLevel(logging.INFO)

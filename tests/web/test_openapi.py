@@ -3,10 +3,10 @@
 import pytest
 
 from profsvc import store
-from profsvc.web.uploads import EXAMPLE
+from profsvc.web.api.uploads import EXAMPLE_RESPONSE
 from tests.benchmarks import schema_cases
 from tests.conftest import DEMO
-from tests.web.test_access import WHO
+from tests.web.http.test_authorization import WHO
 
 CASES = 2
 
@@ -55,9 +55,11 @@ def test_the_examples_are_answers(looked_at, described):
 
 def test_the_example_of_an_upload_is_one(service):
     found = service.upload(DEMO.read_bytes(), run="h200", file_name=DEMO.name).json()
-    assert set(EXAMPLE) <= set(found)
-    assert {key: type(value) for key, value in EXAMPLE.items()} == {key: type(found[key]) for key in EXAMPLE}
-    assert found | EXAMPLE == found | {"sha256": EXAMPLE["sha256"]}
+    assert set(EXAMPLE_RESPONSE) <= set(found)
+    assert {key: type(value) for key, value in EXAMPLE_RESPONSE.items()} == {
+        key: type(found[key]) for key in EXAMPLE_RESPONSE
+    }
+    assert found | EXAMPLE_RESPONSE == found | {"sha256": EXAMPLE_RESPONSE["sha256"]}
 
 
 def test_made_up_requests_are_answered_as_described(looked_at):

@@ -5,15 +5,15 @@ import io
 import json
 
 from profsvc import store
-from profsvc.web.site import Site
+from profsvc.web.http.state import AppState
 from tests.conftest import COUNTERS
 from tests.web.conftest import error_of, running
 
 
 def test_a_service_on_postgres(postgres_url, profile, tmp_path):
     engine = store.open_store(postgres_url, COUNTERS)
-    files = store.files_of(engine, str(tmp_path), free_bytes=1)
-    with running(Site(engine, files)) as service:
+    files = store.blob_store_of(engine, str(tmp_path), free_bytes=1)
+    with running(AppState(engine, files)) as service:
         first = service.upload(profile, run="today", project="lab")
         assert (first.status_code, service.upload(profile, project="lab").status_code) == (201, 200)
         rows = service.ok("/v1/launches", order="-duration_ns", kernel__contains="SAXPY")["rows"]

@@ -3,7 +3,7 @@
 import pytest
 
 from profsvc import store
-from profsvc.web.site import Site
+from profsvc.web.http.state import AppState
 from tests.benchmarks import lists, serving
 from tests.web.conftest import running
 
@@ -20,7 +20,7 @@ def test_a_page_is_sent_stored_and_shown(page, tmp_path):
 def test_every_list_that_is_measured_is_answered(tmp_path):
     engine = store.open_store(str(tmp_path / "store.sqlite"))
     lists.fill(engine, engine, 60)
-    with running(Site(engine, store.files_of(engine, free_bytes=1))) as service:
+    with running(AppState(engine, store.blob_store_of(engine, free_bytes=1))) as service:
         answered = {one.question: one.rows for one in lists.answers(service.url, 60, 1)}
         run = service.ok("/v1/runs/59")
     engine.dispose()

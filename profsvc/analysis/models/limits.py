@@ -5,28 +5,28 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from profsvc.analysis.counts import Counts
-from profsvc.analysis.model_inputs import Values
-from profsvc.analysis.models.answer import Answer, Array, coded
+from profsvc.analysis.counters.arrays import Counts
+from profsvc.analysis.models.answer import Answer, Array, decode
+from profsvc.analysis.models.inputs import Values
 from profsvc.analysis.models.timing import BOUNDS
-from profsvc.analysis.tensor import TYPES
-from profsvc.formulas import estimates
-from profsvc.formulas.flags import Flag
-from profsvc.formulas.latency import exposed, warps_for_hiding
-from profsvc.formulas.occupancy import RESOURCES, Limits, staircase
-from profsvc.formulas.occupancy import occupancy as fitting
-from profsvc.formulas.roofline import MEMORY, intensity
-from profsvc.formulas.roofline import roofline as below
-from profsvc.formulas.time_bound import time_bound as least_time
+from profsvc.analysis.potential.tensor_work import TENSOR_TYPES
+from profsvc.formulas.numerics.flags import Flag
+from profsvc.formulas.performance import peak_estimates
+from profsvc.formulas.performance.latency import exposed, warps_for_hiding
+from profsvc.formulas.performance.occupancy import RESOURCES, Limits, staircase
+from profsvc.formulas.performance.occupancy import occupancy as fitting
+from profsvc.formulas.performance.roofline import MEMORY, intensity
+from profsvc.formulas.performance.roofline import roofline as below
+from profsvc.formulas.performance.time_bound import time_bound as least_time
 
 LEVELS = ("dram", "l2", "l1")
 PEAKS = ("peak", "mix of instructions", "tensor pipe")
 CEILINGS = dict(enumerate((*PEAKS, *LEVELS)))
 LIMITERS = dict(enumerate(RESOURCES))
-SHARED = RESOURCES.index("shared")
+SHARED_MEMORY = RESOURCES.index("shared")
 HALF_OF_LAST_DIGIT = 5.0  # bytes, of a number of Kbyte with two decimals
 # Rates that differ by no more than rounding are one.
-SLACK = 1e-9
+RELATIVE_TOLERANCE = 1e-9
 
 
 def roofline(v: Values) -> list[Answer]:
@@ -41,7 +41,7 @@ def roofline(v: Values) -> list[Answer]:
     known, attainable = ~np.isnan(rows[0][1].attainable), np.minimum.reduce(rates)
     place = np.where(attainable == rates[0], 0, np.where(attainable == rates[1], 1, 2))
     in_memory = np.choose(place, [r.bound == MEMORY for _, r, _ in rows])
-    by_tensor = (v["tensor_s"] > 0) & (v["tensor_s"] >= v["flop"] / peak * (1 - SLACK))
+    by_tensor = (v["tensor_s"] > 0) & (v["tensor_s"] >= v["flop"] / peak * (1 - RELATIVE_TOLERANCE))
     pipe = np.where(by_tensor, 2, np.where(v["mix_peak"] < v["fp_peak"], 1, 0))
     ceiling = np.where(in_memory, len(PEAKS) + place, pipe)
     moving = np.fmax.reduce(np.broadcast_arrays(*(seconds for _, _, seconds in rows)))
@@ -60,7 +60,7 @@ def roofline(v: Values) -> list[Answer]:
 def tensor_rooflines(c: Counts, figures: pd.DataFrame) -> list[Answer]:
     """Rate of the operations of each type of matrix product, and the peak below which it lies; where there are any."""
     seconds, answers = c["duration_ns"] * 1e-9, []
-    for kind in TYPES:
+    for kind in TENSOR_TYPES:
         done = np.where(c[f"tensor_ops_{kind}"] > 0, c[f"tensor_ops_{kind}"], np.nan)
         peak = figures[f"tensor_{kind}_peak_op_per_s"].to_numpy(dtype="float64")
         answers.append(Answer(f"tensor_{kind}_op_per_s", done / seconds, "op/s"))
@@ -79,7 +79,7 @@ def time_bound(v: Values) -> list[Answer]:
         Answer("t_min_ns", r.t_min * 1e9, "ns", r.flags),
         Answer("t_delta_ns", r.t_delta * 1e9, "ns"),
         Answer("unexplained_ns", r.unexplained * 1e9, "ns"),
-        Answer("bound", coded(r.bound), names=BOUNDS),
+        Answer("bound", decode(r.bound), names=BOUNDS),
     ]
 
 
@@ -91,10 +91,10 @@ def ryoo(v: Values) -> list[Answer]:
     rest = np.maximum(0.0, 1.0 - plain - wide)
     done = np.where(v["tensor_ops"] > 0, v["tensor_ops"] / (v["warp"] * v["total_warps"] * v["slots"] * rest), 0.0)
     shares, flops = (np.stack(np.broadcast_arrays(*x), axis=-1) for x in ((plain, wide, rest), (1.0, 2.0, done)))
-    potential = estimates.potential_throughput(shares, flops, lanes * v["freq"])
+    potential = peak_estimates.potential_throughput(shares, flops, lanes * v["freq"])
     share = v["mem_insts"] / v["slots"]
-    demand = estimates.bandwidth_demand(lanes, share, v["access_bytes"], v["freq"])
-    limited = estimates.bandwidth_limited(potential.value, demand.value, v["bandwidth"])
+    demand = peak_estimates.bandwidth_demand(lanes, share, v["access_bytes"], v["freq"])
+    limited = peak_estimates.bandwidth_limited(potential.value, demand.value, v["bandwidth"])
     return [
         Answer("potential_flop_per_s", potential.value, "flop/s", potential.flags),
         Answer("demand_bytes_per_s", demand.value, "byte/s", demand.flags),
@@ -109,7 +109,7 @@ def occupancy(v: Values, limits: Limits) -> list[Answer]:
     """
     exported = np.stack(np.broadcast_arrays(*(v[f"exported_limit_{name}"] for name in RESOURCES)), axis=-1)
     shape = (v["threads_per_block"], v["registers_per_thread"])
-    r = fitting(*shape, _unrounded(shape, v["shared_bytes_per_block"], limits, exported[..., SHARED]), limits)
+    r = fitting(*shape, _unrounded(shape, v["shared_bytes_per_block"], limits, exported[..., SHARED_MEMORY]), limits)
     # A tool gives a resource that is not used the blocks that the SM has slots for.
     unused = np.isinf(r.allowed) & (exported >= limits.max_blocks_per_sm)
     differs = ~np.isnan(exported) & ~np.isnan(r.allowed) & (r.allowed != exported) & ~unused
@@ -122,7 +122,7 @@ def occupancy(v: Values, limits: Limits) -> list[Answer]:
     return [
         Answer("occupancy", r.occupancy, "1", r.flags | suspicious),
         Answer("blocks", r.blocks, "block/SM", suspicious),
-        Answer("limiter", coded(r.limiter), "1", suspicious, names=LIMITERS),
+        Answer("limiter", decode(r.limiter), "1", suspicious, names=LIMITERS),
         *both,
     ]
 
@@ -134,7 +134,7 @@ def _unrounded(shape: tuple[Array, Array], printed: Array, limits: Limits, expor
     """
     rounded = (printed >= 1000) & (np.abs(printed - 10 * np.rint(printed / 10)) < 1e-6)
     tries = [printed + np.where(rounded, side * HALF_OF_LAST_DIGIT, 0.0) for side in (0, -1, 1)]
-    fits = [fitting(*shape, one, limits).allowed[..., SHARED] == exported for one in tries]
+    fits = [fitting(*shape, one, limits).allowed[..., SHARED_MEMORY] == exported for one in tries]
     return np.select(fits, tries, default=printed)
 
 

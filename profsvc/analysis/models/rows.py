@@ -1,7 +1,6 @@
 """Answers of models as rows, and why a model has none."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -9,22 +8,20 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from profsvc import specs
-from profsvc.analysis.lacking import alike
-from profsvc.analysis.model_inputs import Inputs, inputs_of, missing
+from profsvc.analysis.counters.missing import collection_hint, group_identical_rows, list_counters
 from profsvc.analysis.models.answer import Answer
+from profsvc.analysis.models.inputs import Inputs, input_names, missing_counters
 from profsvc.specs.model_inputs import ASSUMED, DEVICE, MEASURED
 
 COLUMNS = ("launch_id", "model", "quantity", "value", "unit", "form", "flags", "label", "reason")
 INPUTS = "inputs"
-# Of more counters than these the first few are named.
-MOST, FIRST = 6, 3
-TAKES = {"benefit": ("benefit", "machine")}
+INPUT_MODELS = {"benefit": ("benefit", "machine")}
 
 
 def _part(ids: NDArray[Any], model: str, one: Answer) -> dict[str, Any]:
     value = np.broadcast_to(np.asarray(one.value, dtype=np.float64), ids.shape)
     known = np.isfinite(value)
-    labels = _words(one.names)[value[known].astype(np.intp)] if one.names else None
+    labels = _code_names(one.names)[value[known].astype(np.intp)] if one.names else None
     return {
         "launch_id": ids[known],
         "value": value[known],
@@ -34,10 +31,10 @@ def _part(ids: NDArray[Any], model: str, one: Answer) -> dict[str, Any]:
     }
 
 
-def _words(names: Mapping[int, str]) -> NDArray[np.object_]:
+def _code_names(names: Mapping[int, str]) -> NDArray[np.object_]:
     """Return the word of each code at its place.
 
-    >>> _words({1: "memory"}).tolist()
+    >>> _code_names({1: "memory"}).tolist()
     [None, 'memory']
     """
     return np.array([names.get(code) for code in range(max(names) + 1)], dtype=object)
@@ -60,7 +57,7 @@ def _stacked(parts: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     return pd.DataFrame(columns | said, columns=list(COLUMNS))
 
 
-def _of_inputs(ids: NDArray[Any], inputs: Inputs) -> Iterator[dict[str, Any]]:
+def _input_parts(ids: NDArray[Any], inputs: Inputs) -> Iterator[dict[str, Any]]:
     """Yield the inputs that models take, with the expression behind each in place of a form.
 
     What a single counter gives is a row of the counters. What the device table or the source gives is the same in
@@ -84,13 +81,13 @@ def _of_inputs(ids: NDArray[Any], inputs: Inputs) -> Iterator[dict[str, Any]]:
         yield _part(ids, INPUTS, Answer(origin, count, names={len(names): ", ".join(names)}, form=""))
 
 
-def rows(ids: NDArray[Any], inputs: Inputs, found: Mapping[str, Sequence[Answer]]) -> pd.DataFrame:
-    """Return a row a launch and quantity, of those that are known; inputs are rows of the model ``inputs``."""
+def answer_rows(ids: NDArray[Any], inputs: Inputs, found: Mapping[str, Sequence[Answer]]) -> pd.DataFrame:
+    """Return one row per launch and quantity, of those that are known; inputs are rows of the model ``inputs``."""
     parts = [_part(ids, model, one) for model, answers in found.items() for one in answers]
-    return _stacked([*parts, *_of_inputs(ids, inputs)])
+    return _stacked([*parts, *_input_parts(ids, inputs)])
 
 
-def reasons(
+def missing_answer_rows(
     counters: pd.DataFrame,
     inputs: Inputs,
     found: Mapping[str, Sequence[Answer]],
@@ -98,7 +95,7 @@ def reasons(
     capability: str | None,
     refused: Mapping[str, NDArray[Any]],
 ) -> pd.DataFrame:
-    """Return a row a launch and model without an answer, whose value is null, with the reason.
+    """Return one row per launch and model without an answer, whose value is null, with the reason.
 
     ``refused`` holds for some models the reason of each launch for which the model does not hold at all, or None.
     """
@@ -109,8 +106,8 @@ def reasons(
         if not none.any():
             continue
         why = np.full(inputs.launches, None, dtype=object)
-        for lacking in _alike(model, inputs, none):
-            why[lacking] = _why(model, inputs, lacking, counters, tool, capability)
+        for lacking in _groups_lacking_inputs(model, inputs, none):
+            why[lacking] = _missing_reason(model, inputs, lacking, counters, tool, capability)
         said = refused.get(model)
         why = why if said is None else np.where(pd.isna(said), why, said)
         part = pd.DataFrame({"launch_id": counters.index[none], "value": np.nan, "flags": 0, "reason": why[none]})
@@ -119,20 +116,20 @@ def reasons(
     return pd.concat(parts, ignore_index=True)[list(COLUMNS)] if parts else empty
 
 
-def _alike(model: str, inputs: Inputs, none: NDArray[np.bool_]) -> Iterator[NDArray[np.bool_]]:
+def _groups_lacking_inputs(model: str, inputs: Inputs, none: NDArray[np.bool_]) -> Iterator[NDArray[np.bool_]]:
     """Yield the launches ``none`` in groups that lack the same inputs."""
-    names = [name for part in TAKES.get(model, (model,)) for name in inputs_of(part)]
+    names = [name for part in INPUT_MODELS.get(model, (model,)) for name in input_names(part)]
     lacks = np.column_stack(
         [np.broadcast_to(np.isnan(inputs.values[name]), none.shape) for name in names] or [np.zeros_like(none)]
     )
-    kinds, place = alike(lacks[none])
+    kinds, place = group_identical_rows(lacks[none])
     for number in range(len(kinds)):
         group = np.zeros_like(none)
         group[none] = place == number
         yield group
 
 
-def _why(
+def _missing_reason(
     model: str,
     inputs: Inputs,
     lacking: NDArray[np.bool_],
@@ -141,39 +138,11 @@ def _why(
     capability: str | None,
 ) -> str:
     """Say which counters a model lacks for launches, and how to collect them."""
-    names = [name for part in TAKES.get(model, (model,)) for name in inputs_of(part)]
+    names = [name for part in INPUT_MODELS.get(model, (model,)) for name in input_names(part)]
     without = [name for name in names if np.isnan(np.broadcast_to(inputs.values[name], lacking.shape)[lacking]).any()]
-    wanted = list(dict.fromkeys(c for name in without for c in missing(name, inputs, lacking, counters)))
+    wanted = list(dict.fromkeys(c for name in without for c in missing_counters(name, inputs, lacking, counters)))
     if wanted:
-        return f"the export has no {listed(wanted)}{collecting(tool, tuple(wanted), capability)}"
+        return f"the export has no {list_counters(wanted)}{collection_hint(tool, tuple(wanted), capability)}"
     if without:
-        return f"neither the export nor the device table tells {', '.join(without)}"
-    return "undefined: a number that the model divides by is 0, or its inputs contradict each other"
-
-
-def listed(names: Sequence[str]) -> str:
-    """Name a few; of many the first, and how many more there are.
-
-    >>> listed(["a", "b"]), listed(list("abcdefgh"))
-    ('a, b', 'a, b, c and 5 more counters')
-    """
-    return (
-        ", ".join(names) if len(names) <= MOST else f"{', '.join(names[:FIRST])} and {len(names) - FIRST} more counters"
-    )
-
-
-@cache
-def collecting(tool: str, names: tuple[str, ...], capability: str | None) -> str:
-    """Say how to collect counters: by one command, that of everything where there are many."""
-    if tool not in ("ncu", "nvprof"):
-        return ""
-    ways = [specs.how_to_collect(tool, name, capability) for name in names]
-    if len(names) > MOST or None in ways:
-        return f"; {specs.how_to_measure(tool)}"
-    asked: dict[str, dict[str, None]] = {}
-    for way in filter(None, ways):
-        option, _, what = way.removeprefix(f"{tool} ").partition(" ")
-        asked.setdefault(option, {}).update(dict.fromkeys(what.split(",")))
-    sections = [f"--section {name}" for name in asked.pop("--section", {})]
-    others = [f"{option} {','.join(what)}".strip() for option, what in asked.items()]
-    return f"; collect with: {tool} {' '.join([*sections, *others])}"
+        return f"neither the export nor the device table contains {', '.join(without)}"
+    return "undefined: division by zero in the model, or contradictory inputs"

@@ -6,6 +6,14 @@ All times and overheads are SM cycles of an average SM that works; seconds are c
 where to look: ``B_itilp`` asks for more warps or instruction-level parallelism, ``B_memlp`` for more requests in flight
 or better locality, ``B_fp`` for fewer instructions beside the arithmetic (never all of it: data has to be moved),
 ``B_serial`` for fewer barriers, special functions, divergence and bank conflicts.
+
+Modules::
+
+    chart            benefit chart: a kernel as a point of memory and computation cost
+    execution        time of a kernel and its four potential benefits
+    overheads        cost of barriers, special functions, divergence and bank conflicts
+    result           parameters of the machine, and results
+    synchronization  cost of a barrier from measured times
 """
 
 from profsvc.formulas.benefit.chart import BENEFITS, COMPUTE, MEMORY, BenefitChart, benefit_chart

@@ -5,8 +5,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from profsvc.formulas._arrays import Array, Mask, arrays, lowest
 from profsvc.formulas.benefit.result import Benefit
+from profsvc.formulas.numerics.arrays import Array, Mask, arrays, smallest_with_index
 
 COMPUTE, MEMORY = 0, 1
 BENEFITS = ("itilp", "memlp", "fp", "serial")
@@ -63,6 +63,6 @@ def benefit_chart(result: Benefit) -> BenefitChart:
     with np.errstate(all="ignore"):
         share = np.where((T == 0) & (B == 0), 0.0, B / T)
     zone = np.where(np.isnan(T_comp + T_mem), -1, np.where(T_mem > T_comp, MEMORY, COMPUTE)).astype(np.int8)
-    best = np.where(unknown, -1, lowest(-B)[1]).astype(np.int8)
+    best = np.where(unknown, -1, smallest_with_index(-B)[1]).astype(np.int8)
     points = (np.stack([x, T_comp], axis=-1) for x in (T_mem, T_mem - result.T_overlap))
     return BenefitChart(*arrays(*points, zone, share, T - B, best, np.asarray(result.flags, dtype=np.uint32)))

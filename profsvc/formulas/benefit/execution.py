@@ -5,12 +5,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from profsvc.formulas._arrays import SLACK, Array, Bools, arrays, floats, mask, suspect
 from profsvc.formulas.benefit.chart import COMPUTE, MEMORY
 from profsvc.formulas.benefit.overheads import serial_overheads
 from profsvc.formulas.benefit.result import Benefit, Machine
-from profsvc.formulas.flags import AS_PUBLISHED, CONSISTENT, Flag, check_form
 from profsvc.formulas.mwp_cwp import ComputationParallelism, MemoryParallelism, cwp, mwp
+from profsvc.formulas.numerics.arrays import RELATIVE_TOLERANCE, Array, Bools, arrays, floats, is_implausible, mask
+from profsvc.formulas.numerics.flags import AS_PUBLISHED, CONSISTENT, Flag, check_form
 
 BYTES, REQUESTS = "bytes", "requests_per_sm"
 DRAM, AMAT = "dram", "amat"
@@ -50,7 +50,7 @@ class _Given(NamedTuple):
 
 
 class _Parallelism(NamedTuple):
-    """How much is under way at a time."""
+    """Numbers of requests and instructions in flight."""
 
     lat: Array
     AMAT: Array
@@ -94,7 +94,7 @@ def benefit(
               B_{serial} = W_{serial}, \quad B_{fp} = T_{comp} - T_{fp} - B_{itilp} - B_{serial}, \quad
               B_{memlp} = \max(T_{mem} - T_{overlap} - T_{mem\,min}, 0)
 
-    with w warps an SM over the kernel and zeta = 1 where CWP <= MWP.
+    with w warps per SM over the kernel and zeta = 1 where CWP <= MWP.
 
     Source: [Kim2012] equations 4.1 to 4.30 and tables 4.1 and 4.2; [Sim2012].
 
@@ -153,7 +153,7 @@ def benefit(
         miss_ratio=miss_ratio, size_of_data=size_of_data, O_cfdiv=O_cfdiv, O_bank=O_bank, amat=amat,
         **Machine(*machine)._asdict(),
     ))  # fmt: skip
-    bad = suspect(*k._replace(amat=np.where(np.isnan(k.amat), 0.0, k.amat)))
+    bad = is_implausible(*k._replace(amat=np.where(np.isnan(k.amat), 0.0, k.amat)))
     zero = ((k.N == 0) | (k.sms == 0) | (k.ilp == 0) | (k.mlp == 0) | (k.SIMD_width == 0) | (k.warp_size == 0)) & ~bad
     with np.errstate(all="ignore"):
         at = _parallelism(k, latency, form)
@@ -202,16 +202,16 @@ def _result(k: _Given, at: _Parallelism, bad: Bools, zero: Bools, size_unit: str
     bound = np.where(bad | zero, -1, np.where(T_mem > T_comp, MEMORY, COMPUTE)).astype(np.int8)
     rounds = k.warps / (k.sms * k.N)
     flags = lost.flags | at.W.flags & ~np.uint32(Flag.NOT_APPLICABLE) | mask(
-        (Flag.INPUT_SUSPECT, bad | _odd(k)),
+        (Flag.INPUT_SUSPECT, bad | _is_implausible(k)),
         (Flag.ZERO_DENOM, zero),
         (Flag.NOT_APPLICABLE, (k.mem == 0) & ~bad),
-        (Flag.TAIL_EFFECT, (np.abs(rounds - np.round(rounds)) > SLACK * rounds) & ~bad),
-        (Flag.RAW_OUT_OF_RANGE, B_fp < -SLACK * T_comp),
+        (Flag.TAIL_EFFECT, (np.abs(rounds - np.round(rounds)) > RELATIVE_TOLERANCE * rounds) & ~bad),
+        (Flag.RAW_OUT_OF_RANGE, B_fp < -RELATIVE_TOLERANCE * T_comp),
     )  # fmt: skip
     return Benefit(*arrays(*numbers, bound, flags))
 
 
-def _odd(k: _Given) -> Bools:
-    """Where numbers contradict each other or what they are."""
+def _is_implausible(k: _Given) -> Bools:
+    """Return where inputs contradict each other or their unit."""
     less_than_one = (k.mem > 0) & ((k.trans < 1) | (k.mlp < 1))
     return np.asarray((k.mem > k.insts) | (k.fp > k.insts) | (k.miss > 1) | (k.ilp < 1) | less_than_one)

@@ -1,12 +1,12 @@
-"""What barriers and special functions cost."""
+"""Cost of barriers, special functions, divergence and bank conflicts."""
 
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from profsvc.formulas._arrays import Array, Mask, arrays, floats, mask, suspect
-from profsvc.formulas.flags import Flag
+from profsvc.formulas.numerics.arrays import Array, Mask, arrays, floats, is_implausible, mask
+from profsvc.formulas.numerics.flags import Flag
 
 
 class Overheads(NamedTuple):
@@ -37,7 +37,7 @@ def serial_overheads(
               O_{SFU} = w\, n_{SFU} \frac{warp}{width_{SFU}} F_{SFU}, \quad
               F_{SFU} = \min\Bigl(\max\Bigl(\frac{n_{SFU}}{n} - \frac{width_{SFU}}{width_{SIMD}}, 0\Bigr), 1\Bigr)
 
-    with w warps an SM over the whole kernel.
+    with w warps per SM over the whole kernel.
 
     Source: [Kim2012] equations 4.7 to 4.10; [Sim2012].
 
@@ -71,7 +71,7 @@ def serial_overheads(
         insts=insts, mem_insts=mem_insts, sync_insts=sync_insts, sfu_insts=sfu_insts, warps_per_sm=warps_per_sm,
         avg_DRAM_lat=avg_DRAM_lat, SIMD_width=SIMD_width, SFU_width=SFU_width, warp_size=warp_size, Gamma=Gamma,
     )  # fmt: skip
-    bad = suspect(n, m, s, f, w, lat, simd, sfu, warp, g)
+    bad = is_implausible(n, m, s, f, w, lat, simd, sfu, warp, g)
     zero = (((sfu == 0) & (f > 0)) | (simd == 0)) & ~bad
     with np.errstate(all="ignore"):
         F_sync = g * lat * _ratio(m, n)

@@ -1,11 +1,11 @@
-"""What the model takes of a machine, and what it returns."""
+"""Parameters of the machine, and results of the model."""
 
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from profsvc.formulas._arrays import Array, Mask
+from profsvc.formulas.numerics.arrays import Array, Mask
 
 
 class Machine(NamedTuple):

@@ -3,9 +3,9 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
-from profsvc.formulas._arrays import arrays, floats, mask, suspect
 from profsvc.formulas.benefit.result import GammaFit
-from profsvc.formulas.flags import Flag
+from profsvc.formulas.numerics.arrays import arrays, floats, is_implausible, mask
+from profsvc.formulas.numerics.flags import Flag
 
 
 def fit_gamma(T_exec: ArrayLike, sync_insts: ArrayLike, barrier: ArrayLike) -> GammaFit:
@@ -38,7 +38,7 @@ def fit_gamma(T_exec: ArrayLike, sync_insts: ArrayLike, barrier: ArrayLike) -> G
     T, s, b = floats(T_exec=T_exec, sync_insts=sync_insts, barrier=barrier)
     if T.ndim == 0:
         raise ValueError("T_exec has no axis; allowed: the versions on the last axis")
-    bad = suspect(T, s, b)
+    bad = is_implausible(T, s, b)
     n = (~bad).sum(axis=-1).astype(np.float64)
     x, y = (np.where(bad, 0.0, v) for v in (s * b, T))
     with np.errstate(all="ignore"):

@@ -12,6 +12,13 @@ A criterion lies in [0, 1]; 1 means that there is nothing to gain. ::
     H  throughput / occupancy    throughput_occupancy
 
 Their speedups are alternatives under one ceiling, `speedup.potential_speedup`; never multiply them.
+
+Modules::
+
+    balance          criteria C, D and E: balance of lanes, warps and SMs
+    memory           criteria F, G and H: use of caches, shared memory and DRAM
+    result           result of most criteria
+    synchronization  criteria A and B: time between kernels, and at barriers
 """
 
 from profsvc.formulas.criteria.balance import (

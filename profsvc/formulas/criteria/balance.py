@@ -5,22 +5,22 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from profsvc.formulas._arrays import (
-    SLACK,
+from profsvc.formulas.criteria.result import Criterion, _consistent, _published
+from profsvc.formulas.numerics.arrays import (
+    RELATIVE_TOLERANCE,
     Array,
     Bools,
     Groups,
     Mask,
     Share,
-    clip01,
+    clip_to_unit,
+    flat_floats,
     floats,
+    is_implausible,
     known_share,
     mask,
-    rows,
-    suspect,
 )
-from profsvc.formulas.criteria.result import Criterion, _consistent, _published
-from profsvc.formulas.flags import AS_PUBLISHED, CONSISTENT, Flag, check_form
+from profsvc.formulas.numerics.flags import AS_PUBLISHED, CONSISTENT, Flag, check_form
 
 WARP = 32
 
@@ -60,7 +60,7 @@ def divergence(
         potential: Instructions that could have been: 32 a warp instruction [count].
         F: F_Divergence at the kernel's share of control statements [1].
         p: Arithmetic share of the time [1]; None or NaN is unknown.
-        group: Kernel of each row, if the rows are warps; then F, p and ``block_size`` have one entry a kernel.
+        group: Kernel of each row, if the rows are warps; then F, p and ``block_size`` have one entry per kernel.
             Without it each row is a kernel with its totals.
         form: ``consistent`` or ``as_published``.
         block_size: Threads a block; a last warp that is partly filled raises TAIL_EFFECT.
@@ -84,20 +84,20 @@ def divergence(
     if group is None:
         exe, pot = floats(thread_insts=thread_insts, potential=potential)
         ids = np.arange(exe.size)
-        bad, over = suspect(exe, pot), exe > pot
+        bad, over = is_implausible(exe, pot), exe > pot
         with np.errstate(all="ignore"):
             mean = exe / pot
     else:
-        n, of = rows(thread_insts=thread_insts, potential=potential)
+        n, of = flat_floats(thread_insts=thread_insts, potential=potential)
         g = Groups(group, n.size)
         ids = g.ids
-        bad, over = g.any(suspect(n, of)), g.any(n > of)
+        bad, over = g.any(is_implausible(n, of)), g.any(n > of)
         with np.errstate(all="ignore"):
             ran = of != 0
             exe, pot = g.reduce(np.add, n), g.reduce(np.add, of)
             mean = g.reduce(np.add, np.where(ran, n / of, 0.0)) / g.reduce(np.add, ran.astype(np.float64))
     exe, pot, mean, F, p, block = floats(thread_insts=exe, potential=pot, mean=mean, F=F, p=p, block_size=block_size)
-    bad = bad | suspect(F)
+    bad = bad | is_implausible(F)
     with np.errstate(all="ignore"):
         raw = (mean if form == AS_PUBLISHED else exe / pot) * F
         fill = block / (WARP * np.ceil(block / WARP))
@@ -108,7 +108,7 @@ def divergence(
             result = _published(raw, p, 1 / raw, flags)
         else:
             result = _consistent(np.where(bad | (pot == 0), np.nan, raw), known_share(p), flags)
-        over_fill = clip01(result.value / fill)
+        over_fill = clip_to_unit(result.value / fill)
     return Divergence(*result, np.asarray(fill), over_fill, ids)
 
 
@@ -166,7 +166,7 @@ def load_balance_warp(
                 f"{name} has shape {shape}, the counters {warps.shape}; allowed: theirs without the last axis, the SM"
             )
     warps, cycles = _by_sm(warps), _by_sm(cycles)
-    bad = np.asarray(suspect(warps, cycles).any(axis=-1))
+    bad = np.asarray(is_implausible(warps, cycles).any(axis=-1))
     return _load_balance_warp(warps.sum(axis=-1), cycles.sum(axis=-1), bad, form, launch)
 
 
@@ -181,7 +181,7 @@ def load_balance_warp_printed(
     grid_blocks: ArrayLike | None = None,
     sms: ArrayLike | None = None,
 ) -> Criterion:
-    r"""LoadBalance_Warp (D) from one number a kernel, as a profiler prints it: sums or averages over the SMs.
+    r"""LoadBalance_Warp (D) from one number per kernel, as a profiler prints it: sums or averages over the SMs.
 
     .. math:: c = \frac{\mathrm{avg}\,\mathrm{TotActiveWarps} / \mathrm{avg}\,\mathrm{TotActiveCycles}}
               {\lceil \mathrm{BLOCKSIZE}/32 \rceil \cdot \mathrm{Blocks\_per\_SM}}
@@ -212,14 +212,14 @@ def load_balance_warp_printed(
     check_form(form)
     warps, cycles = floats(active_warps=active_warps, active_cycles=active_cycles)
     launch = {"block_size": block_size, "blocks_per_sm": blocks_per_sm, "p": p, "grid_blocks": grid_blocks, "sms": sms}
-    return _load_balance_warp(warps, cycles, suspect(warps, cycles), form, launch)
+    return _load_balance_warp(warps, cycles, is_implausible(warps, cycles), form, launch)
 
 
 def _load_balance_warp(
     warps: Array, cycles: Array, bad: Bools, form: str, launch: dict[str, ArrayLike | None]
 ) -> Criterion:
     warps, cycles, block, blocks, p, grid, sms = floats(active_warps=warps, active_cycles=cycles, **launch)
-    bad = bad | suspect(block, blocks)
+    bad = bad | is_implausible(block, blocks)
     with np.errstate(all="ignore"):
         if form == AS_PUBLISHED:
             most = (block / WARP) * blocks
@@ -263,7 +263,7 @@ def load_balance_sm(active_cycles: ArrayLike, clk_cycles: ArrayLike | None = Non
     with np.errstate(all="ignore"):
         most = cycles.max(axis=-1)
         avg = np.minimum(cycles.mean(axis=-1), most)  # above the maximum by rounding only
-    return _load_balance_sm(avg, most, clk_cycles, form, np.asarray(suspect(cycles).any(axis=-1)))
+    return _load_balance_sm(avg, most, clk_cycles, form, np.asarray(is_implausible(cycles).any(axis=-1)))
 
 
 def load_balance_sm_printed(
@@ -294,7 +294,7 @@ def load_balance_sm_printed(
     (0.9, 0.5, 1.0526)
     """
     avg, most = floats(avg_cycles=avg_cycles, max_cycles=max_cycles)
-    return _load_balance_sm(avg, most, clk_cycles, form, suspect(avg, most))
+    return _load_balance_sm(avg, most, clk_cycles, form, is_implausible(avg, most))
 
 
 def _load_balance_sm(avg: Array, most: Array, clk_cycles: ArrayLike | None, form: str, bad: Bools) -> Criterion:
@@ -304,14 +304,14 @@ def _load_balance_sm(avg: Array, most: Array, clk_cycles: ArrayLike | None, form
     with np.errstate(all="ignore"):
         p = most / clk
         flags = mask(
-            (Flag.INPUT_SUSPECT, bad | (avg > most) | (p > 1 + SLACK) | (known & suspect(clk))),
+            (Flag.INPUT_SUSPECT, bad | (avg > most) | (p > 1 + RELATIVE_TOLERANCE) | (known & is_implausible(clk))),
             (Flag.ZERO_DENOM, (most == 0) | (clk == 0)),
         )
         if form == AS_PUBLISHED:
             raw = 1 - (most - avg) / most
             return _published(raw, p, 1 / raw, flags)
         raw = np.where(bad | (most == 0), np.nan, avg / most)
-    p = np.where(known, np.where(bad | suspect(clk) | (clk == 0), np.nan, clip01(p)), 1.0)
+    p = np.where(known, np.where(bad | is_implausible(clk) | (clk == 0), np.nan, clip_to_unit(p)), 1.0)
     return _consistent(raw, Share(p, mask((Flag.UPPER_BOUND, ~known))), flags)
 
 

@@ -5,24 +5,24 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from profsvc.formulas._arrays import (
-    PERCENT_SUSPECTED,
+from profsvc.formulas.criteria.result import Criterion, _consistent, _published, _range_flags
+from profsvc.formulas.numerics.arrays import (
+    MAX_SHARE_NOT_PERCENT,
     Array,
     Bools,
     Mask,
     arrays,
-    clip01,
+    clip_to_unit,
     floats,
+    is_implausible,
     known_share,
     mask,
-    suspect,
 )
-from profsvc.formulas.criteria.result import Criterion, _consistent, _published, _range_flags
-from profsvc.formulas.flags import AS_PUBLISHED, CONSISTENT, FORMS, Flag, check_form
-from profsvc.formulas.speedup import bottleneck_speedup
+from profsvc.formulas.numerics.flags import AS_PUBLISHED, CONSISTENT, FORMS, Flag, check_form
+from profsvc.formulas.performance.speedup import bottleneck_speedup
 
 BOTTLENECK = "bottleneck"
-WORST_CONFLICT = 32
+MAX_CONFLICT = 32
 
 
 class SharedEfficiency(NamedTuple):
@@ -60,7 +60,7 @@ def granularity(
     utilization: ArrayLike | None = None,
     other_utilization: ArrayLike | None = None,
 ) -> Criterion:
-    r"""L1_Granularity and L2_Granularity (F): bytes asked for over bytes moved.
+    r"""L1_Granularity and L2_Granularity (F): requested bytes over moved bytes.
 
     .. math:: c = \frac{\sum_T \mathrm{Mem\_instr}_T \cdot size_T}{\mathrm{transactions} \cdot \mathrm{line}}
               \qquad S = \frac{1}{1 - p + p\,c}
@@ -111,7 +111,7 @@ def granularity(
         other_utilization=other_utilization,
         cached=on.astype(np.int8),
     )
-    bad = suspect(moved, asked, line)
+    bad = is_implausible(moved, asked, line)
     unused = ((asked == 0) & ~bad) | (served == 0)
     with np.errstate(all="ignore"):
         if form == AS_PUBLISHED:
@@ -148,7 +148,7 @@ def shared_efficiency(
     c = t(1)/t(d).
 
     Args:
-        ideal: Fewest transactions possible: 1 a warp instruction of up to 4 bytes a lane, 2 for 8, 4 for 16 [count].
+        ideal: Fewest transactions possible: 1 a warp instruction of up to 4 bytes per lane, 2 for 8, 4 for 16 [count].
             In the words of the print, its transactions.
         actual: Transactions with replays [count]. In the words of the print, its accesses.
         F: F_SHMEM at d [1]; None where it was not measured, then 1.
@@ -181,15 +181,15 @@ def shared_efficiency(
         utilization=utilization,
         other_utilization=other_utilization,
     )
-    bad = suspect(ideal, actual, F)
+    bad = is_implausible(ideal, actual, F)
     with np.errstate(all="ignore"):
         d = actual / ideal
         if form == AS_PUBLISHED:
-            flags = mask((Flag.INPUT_SUSPECT, bad | (d > WORST_CONFLICT)), (Flag.ZERO_DENOM, actual == 0))
+            flags = mask((Flag.INPUT_SUSPECT, bad | (d > MAX_CONFLICT)), (Flag.ZERO_DENOM, actual == 0))
             return SharedEfficiency(*_published_by_share(ideal / actual * F, p, flags), np.asarray(d))
         unused = (ideal == 0) & (actual == 0)
         half = ((ideal == 0) | (actual == 0)) & ~unused
-        flags = mask((Flag.INPUT_SUSPECT, bad | half | (d < 1) | (d > WORST_CONFLICT)), (Flag.ZERO_DENOM, half))
+        flags = mask((Flag.INPUT_SUSPECT, bad | half | (d < 1) | (d > MAX_CONFLICT)), (Flag.ZERO_DENOM, half))
         d = np.where(bad | half, np.nan, np.where(unused, 1.0, np.where(d < 1, 1 / d, d)))
         raw = 1 / d * F
     result = _consistent(raw, known_share(p), flags, unused & ~bad)
@@ -254,10 +254,10 @@ def throughput_occupancy(
     """
     check_form(form)
     o, m, cap = floats(occ=occ, memthr=memthr, ceiling=ceiling)
-    bad = suspect(o, m)
+    bad = is_implausible(o, m)
     with np.errstate(all="ignore"):
         flags = mask(
-            (Flag.INPUT_SUSPECT, bad | (o > PERCENT_SUSPECTED) | (m > PERCENT_SUSPECTED)),
+            (Flag.INPUT_SUSPECT, bad | (o > MAX_SHARE_NOT_PERCENT) | (m > MAX_SHARE_NOT_PERCENT)),
             (Flag.RAW_OUT_OF_RANGE, (o > 1) | (m > 1)),
             (Flag.ZERO_DENOM, o == 0),
         )
@@ -267,7 +267,7 @@ def throughput_occupancy(
         nothing = bad | (o == 0)
         # occ + MEMTHR (1 - occ) is the same, and keeps the digits of a small occupancy.
         raw = np.where(nothing, np.nan, o + m * (1 - o))
-        o, m = clip01(o), clip01(m)
+        o, m = clip_to_unit(o), clip_to_unit(m)
         value = np.where(nothing, np.nan, o + m * (1 - o))
         speedup = np.where(nothing, np.nan, np.minimum(1 / o, 1 / m))
         speedup = np.where(cap < speedup, cap, speedup)

@@ -4,13 +4,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from profsvc.formulas._arrays import Array, Bools, Mask, Share, arrays, clip01, mask
-from profsvc.formulas.flags import Flag
-from profsvc.formulas.speedup import amdahl
+from profsvc.formulas.numerics.arrays import Array, Bools, Mask, Share, arrays, clip_to_unit, mask
+from profsvc.formulas.numerics.flags import Flag
+from profsvc.formulas.performance.speedup import amdahl
 
 
 class Criterion(NamedTuple):
-    """A criterion, the share of the time its speedup stands on, and the speedup."""
+    """A criterion, the time share that limits its speedup, and the speedup."""
 
     raw: Array
     value: Array
@@ -33,7 +33,7 @@ def _published(raw: Array, share: Array, speedup: Array, flags: Mask) -> Criteri
 def _consistent(raw: Array, share: Share, flags: Mask, unused: Bools | None = None) -> Criterion:
     """Clip the criterion, and take its speedup from the share; where the resource is unused both are neutral."""
     none = np.zeros((), dtype=np.bool_) if unused is None else unused
-    value = np.where(none, 1.0, clip01(raw))
+    value = np.where(none, 1.0, clip_to_unit(raw))
     p = np.where(none, 0.0, share.value)
     flags = np.asarray(
         flags | np.where(none, np.uint32(0), share.flags) | mask((Flag.NOT_APPLICABLE, none)) | _range_flags(raw, value)

@@ -5,24 +5,24 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from profsvc.formulas._arrays import (
-    PERCENT_SUSPECTED,
-    SLACK,
+from profsvc.formulas.criteria.result import Criterion, _consistent, _published, _range_flags
+from profsvc.formulas.numerics.arrays import (
+    MAX_SHARE_NOT_PERCENT,
+    RELATIVE_TOLERANCE,
     Array,
     Bools,
     Groups,
     Mask,
     Share,
     arrays,
-    clip01,
+    broadcast,
+    clip_to_unit,
     floats,
+    is_implausible,
     mask,
     numbers,
-    suspect,
-    together,
 )
-from profsvc.formulas.criteria.result import Criterion, _consistent, _published, _range_flags
-from profsvc.formulas.flags import AS_PUBLISHED, CONSISTENT, FORMS, Flag, check_form
+from profsvc.formulas.numerics.flags import AS_PUBLISHED, CONSISTENT, FORMS, Flag, check_form
 
 
 class _Timeline(NamedTuple):
@@ -35,7 +35,7 @@ class _Timeline(NamedTuple):
 
 
 class HostSync(NamedTuple):
-    """One entry a group, except ``gaps``: one a row, the idle time right before it."""
+    """One entry per group; ``gaps`` has one per row, the idle time right before it."""
 
     raw: Array
     value: Array
@@ -88,11 +88,11 @@ def host_sync(
     (0.75, 1.1666666666666667, [0.0, 0.0, 10.0])
     """
     check_form(form)
-    s, d = together(start=numbers("start", start), duration=floats(duration=duration)[0])
+    s, d = broadcast(start=numbers("start", start), duration=floats(duration=duration)[0])
     s, d = np.atleast_1d(s), np.atleast_1d(d)
     if s.ndim > 1:
         raise ValueError(f"start and duration have shape {s.shape}; allowed: flat arrays, with group ids")
-    keep = np.broadcast_to(_counted(is_copy, busy), s.shape)
+    keep = np.broadcast_to(_counted_rows(is_copy, busy), s.shape)
     g = Groups(group, s.size, keep)
     gaps = np.zeros(s.size)
     with np.errstate(all="ignore"):
@@ -110,7 +110,7 @@ def host_sync(
             B = total
         else:
             B, S, concurrency = (np.where(bad | ~g.filled, np.nan, x) for x in (B, S, concurrency))
-    raw, value, speedup, flags = _judged(B, S, form, bad, g.filled, g.any(line.overlaps))
+    raw, value, speedup, flags = _criterion(B, S, form, bad, g.filled, g.any(line.overlaps))
     raw, value, B, S, concurrency, speedup, ids, flags = g.shaped(raw, value, B, S, concurrency, speedup, g.ids, flags)
     return HostSync(raw, value, B, S, concurrency, speedup, gaps, ids, flags)
 
@@ -149,18 +149,18 @@ def host_sync_of_sums(
     """
     check_form(form)
     B, S = floats(busy=busy, span=span)
-    bad = np.asarray(suspected, dtype=np.bool_) | suspect(B, S)
+    bad = np.asarray(suspected, dtype=np.bool_) | is_implausible(B, S)
     if form == CONSISTENT:
         B, S = np.where(bad, np.nan, np.minimum(B, S)), np.where(bad, np.nan, S)
-    raw, value, speedup, flags = _judged(B, S, form, bad, np.ones_like(bad), np.asarray(overlaps, dtype=np.bool_))
+    raw, value, speedup, flags = _criterion(B, S, form, bad, np.ones_like(bad), np.asarray(overlaps, dtype=np.bool_))
     return Criterion(*arrays(raw, value, 1.0 - value, speedup, flags))
 
 
-def _judged(B: Array, S: Array, form: str, bad: Bools, filled: Bools, overlaps: Bools) -> tuple[Any, ...]:
+def _criterion(B: Array, S: Array, form: str, bad: Bools, filled: Bools, overlaps: Bools) -> tuple[Any, ...]:
     """Return raw and clipped criterion, speedup and flags."""
     with np.errstate(all="ignore"):
         raw = np.asarray(B / S if form == AS_PUBLISHED else np.where(S == 0, 1.0, B / S))
-        value = raw if form == AS_PUBLISHED else clip01(raw)
+        value = raw if form == AS_PUBLISHED else clip_to_unit(raw)
         speedup = np.asarray(1 / value)
     flags = mask(
         (Flag.INPUT_SUSPECT, bad),
@@ -171,7 +171,7 @@ def _judged(B: Array, S: Array, form: str, bad: Bools, filled: Bools, overlaps: 
     return raw, value, speedup, flags
 
 
-def _counted(is_copy: ArrayLike | None, busy: str) -> Bools:
+def _counted_rows(is_copy: ArrayLike | None, busy: str) -> Bools:
     if busy not in ("kernels", "kernels+copies"):
         raise ValueError(f"busy is {busy!r}; allowed: 'kernels', 'kernels+copies'")
     copies = np.zeros((), dtype=np.bool_) if is_copy is None else np.asarray(is_copy)
@@ -205,7 +205,7 @@ def _timeline(s: NDArray[Any], d: Array, g: Groups) -> _Timeline:
     gaps = np.where(np.isneginf(ends_before), 0.0, np.maximum(0.0, t - ends_before))
     alone = np.maximum(0.0, e - np.maximum(t, ends_before))
     overlaps = np.minimum(e, ends_before) - t > blur
-    return _Timeline(order, gaps, alone, e, overlaps, suspect(d) | ~np.isfinite(s.astype(np.float64)))
+    return _Timeline(order, gaps, alone, e, overlaps, is_implausible(d) | ~np.isfinite(s.astype(np.float64)))
 
 
 def device_sync(
@@ -229,7 +229,7 @@ def device_sync(
     Args:
         stall_sync: Barrier stalls / all stalls [1].
         tot_active_warps: Active warps, summed over cycles and SMs [warp cycles].
-        max_warps_device: SMs x maximum of warps an SM [warps].
+        max_warps_device: SMs x maximum of warps per SM [warps].
         clk_cycles: Elapsed cycles of the kernel [cycles].
         form: ``consistent``, ``as_published``, or ``issue``: consistent, with p = 1 - ``issue_utilization``, because
             active warps are resident and need not issue.
@@ -260,7 +260,7 @@ def device_sync(
         issue_utilization=issue_utilization,
         barriers=barriers,
     )
-    bad, bad_share = suspect(stall), suspect(active, warps, clk)
+    bad, bad_share = is_implausible(stall), is_implausible(active, warps, clk)
     zero = (warps == 0) | (clk == 0)
     with np.errstate(all="ignore"):
         raw = 1 - stall
@@ -270,10 +270,10 @@ def device_sync(
             bad_share, zero = np.isinf(issue) | (issue < 0), np.zeros_like(zero)
     unknown = np.isnan(issue) & (form == "issue")
     flags = mask(
-        (Flag.INPUT_SUSPECT, bad | bad_share | (stall > PERCENT_SUSPECTED) | (~zero & (p < -SLACK))),
+        (Flag.INPUT_SUSPECT, bad | bad_share | (stall > MAX_SHARE_NOT_PERCENT) | (~zero & (p < -RELATIVE_TOLERANCE))),
         (Flag.ZERO_DENOM, zero),
     )
     if form == AS_PUBLISHED:
         return _published(raw, p, p * stall, flags)
-    p = np.where(unknown, 1.0, np.where(bad_share | zero, np.nan, clip01(p)))
+    p = np.where(unknown, 1.0, np.where(bad_share | zero, np.nan, clip_to_unit(p)))
     return _consistent(np.where(bad, np.nan, raw), Share(p, mask((Flag.UPPER_BOUND, unknown))), flags, bars == 0)

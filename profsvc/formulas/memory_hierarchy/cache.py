@@ -5,12 +5,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from profsvc.formulas._arrays import Bools
-from profsvc.formulas.memory_hierarchy._lru import Ints, hits
+from profsvc.formulas.memory_hierarchy.lru import Ints, hits
+from profsvc.formulas.numerics.arrays import Bools
 
 
 def cache_sim(line: ArrayLike, sets: int, ways: int, cache: ArrayLike | None = None) -> Bools:
-    r"""Which references hit in a cache that evicts what was used least recently; each miss brings in its line.
+    r"""Hits of references in a cache with least-recently-used replacement; each miss fetches its line.
 
     .. math:: hit_t \iff |\{line_s : p_t < s < t,\; set_s = set_t\}| < ways
 

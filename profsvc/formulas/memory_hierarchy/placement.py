@@ -3,9 +3,9 @@
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from profsvc.formulas.flags import check_form
-from profsvc.formulas.memory_hierarchy._lru import Ints
+from profsvc.formulas.memory_hierarchy.lru import Ints
 from profsvc.formulas.memory_hierarchy.trace import HASHED, MODULO
+from profsvc.formulas.numerics.flags import check_form
 
 
 def set_of(line: ArrayLike, sets: int, placement: str = MODULO, draw: int = 0) -> Ints:
@@ -13,10 +13,10 @@ def set_of(line: ArrayLike, sets: int, placement: str = MODULO, draw: int = 0) -
 
     .. math:: modulo:\; l \bmod s \qquad hashed,\; draw\; 0:\; \Big(\sum_i d_i\Big) \bmod s,\; l = \sum_i d_i s^i
 
-    GPUs since Maxwell hash, and no maker says how. Draw 0 adds the digits of the line in base s: lines in a row and
-    lines any power of two apart fill all sets evenly. Other draws are random functions, under which some sets get more
-    lines than others. Real hashes lie between: on an H200, lines 2^k apart fill L1 as draw 0 says, and 33 lines apart
-    as a random function into 128 sets of 16 does.
+    GPUs since Maxwell hash, and no maker says how. Function 0 adds the digits of the line in base s: lines in a row and
+    lines any power of two apart fill all sets evenly. The others are random functions, under which some sets get more
+    lines than others. Real hashes lie between: on an H200, lines 2^k apart fill L1 as function 0 says, and 33 lines
+    apart as a random function into 128 sets of 16 does.
 
     Source: [Jia2018], who find the modulo refuted on Maxwell and later; the two functions are ours.
 

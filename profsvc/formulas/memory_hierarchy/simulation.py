@@ -5,11 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from profsvc.formulas._arrays import Array, Bools
-from profsvc.formulas.flags import Flag, check_form
-from profsvc.formulas.memory_hierarchy._lru import Cached, Ints, Sectors, by_key
-from profsvc.formulas.memory_hierarchy._streams import AT_ONCE, RATE, UNIFORM, draw, sorted_by, streams
-from profsvc.formulas.memory_hierarchy.packed import Packed, pack
+from profsvc.formulas.memory_hierarchy.lru import Cached, Ints, Sectors, by_key
+from profsvc.formulas.memory_hierarchy.packed_trace import Packed, pack
 from profsvc.formulas.memory_hierarchy.placement import set_of
 from profsvc.formulas.memory_hierarchy.trace import (
     ALLOCATE,
@@ -23,10 +20,13 @@ from profsvc.formulas.memory_hierarchy.trace import (
     Trace,
     check_sectors,
 )
+from profsvc.formulas.memory_hierarchy.warp_streams import MAX_STREAMS_AT_ONCE, RATE, UNIFORM, draw, sorted_by, streams
+from profsvc.formulas.numerics.arrays import Array, Bools
+from profsvc.formulas.numerics.flags import Flag, check_form
 
-LEAST_RUNS = 30
-FEWEST_RUNS = 3
-BUDGET = 30_000_000
+MIN_RUNS = 30
+MIN_RUNS_OF_LARGE_TRACE = 3
+MAX_REFERENCES = 30_000_000
 QUANTILES = (0.05, 0.5, 0.95)
 LEVELS = ("l1_load", "l1_store", "l2_load", "l2_store")
 """The order of the hit ratios on the first axis."""
@@ -68,11 +68,11 @@ class HierarchyRuns(NamedTuple):
 def hierarchy_mc(
     trace: Trace,
     hierarchy: Hierarchy,
-    runs: int = LEAST_RUNS,
+    runs: int = MIN_RUNS,
     seed: int = 0,
     order: str = RATE,
     tolerance: float = 0.05,
-    budget: int = BUDGET,
+    budget: int = MAX_REFERENCES,
 ) -> HierarchyRuns:
     r"""Distribution of the hit ratios of L1 and L2 over random orders of what warps do at the same time.
 
@@ -114,7 +114,7 @@ def hierarchy_mc(
     >>> once.distribution.mean[0], float(once.distribution.sd[0]), once.dram_lines.max()
     (np.float64(0.75), 0.0, np.float64(1.0))
     """
-    hierarchy = _known(hierarchy)
+    hierarchy = _is_known(hierarchy)
     _check(hierarchy, runs, order)
     packed = pack([Trace(*trace)], hierarchy.line_bytes, sector_bytes=hierarchy.sector_bytes)
     return hierarchy_of(packed, hierarchy, runs, seed, order, tolerance, budget)
@@ -123,11 +123,11 @@ def hierarchy_mc(
 def hierarchy_of(
     packed: Packed,
     hierarchy: Hierarchy,
-    runs: int = LEAST_RUNS,
+    runs: int = MIN_RUNS,
     seed: int = 0,
     order: str = RATE,
     tolerance: float = 0.05,
-    budget: int = BUDGET,
+    budget: int = MAX_REFERENCES,
 ) -> HierarchyRuns:
     """Distribution of the hit ratios of L1 and L2 of a trace that came in parts.
 
@@ -142,7 +142,7 @@ def hierarchy_of(
         tolerance: Width of the middle 90 % of a ratio below which it is reliable [1].
         budget: Lines to simulate over all runs [count].
 
-    Returns: HierarchyRuns. An order takes 16 bytes a line beside the packed trace, and what a million lines need.
+    Returns: HierarchyRuns. An order takes 16 bytes per line beside the packed trace, and what a million lines need.
 
     Range: as in `hierarchy_mc`; EXTRAPOLATED also where blocks were left out.
 
@@ -152,11 +152,11 @@ def hierarchy_of(
     >>> float(hierarchy_of(pack([part]), Hierarchy(1, 2, Cache(64, 4), Cache(1024, 16))).ratios[0, 0])
     0.75
     """
-    hierarchy = _known(hierarchy)
+    hierarchy = _is_known(hierarchy)
     _check(hierarchy, runs, order)
     n = packed.line.size
     generator = np.random.Generator(np.random.Philox(seed))
-    done = max(min(runs, FEWEST_RUNS), min(runs, budget // max(1, n)))
+    done = max(min(runs, MIN_RUNS_OF_LARGE_TRACE), min(runs, budget // max(1, n)))
     counts = np.zeros((done, 2, 2, 2))  # run, level, load or store, reference or hit
     per_site, dram = np.zeros((4, packed.sites.size)), np.zeros(done)
     if n:
@@ -172,7 +172,7 @@ def hierarchy_of(
     return HierarchyRuns(ratios, dram, distribution, _sites(packed, per_site), n, done, int(flags))
 
 
-def _known(hierarchy: Hierarchy) -> Hierarchy:
+def _is_known(hierarchy: Hierarchy) -> Hierarchy:
     known = Hierarchy(*hierarchy)
     least = None if known.l1_least is None else Cache(*known.l1_least)
     return known._replace(l1=Cache(*known.l1), l2=Cache(*known.l2), l1_least=least)
@@ -212,8 +212,8 @@ def _one_run(packed: Packed, home: Ints, at: Ints, h: Hierarchy, run: int, count
     drawn = 0 if run % 2 == 0 else run
     l1, l2 = Cached(first.ways), Cached(h.l2.ways)
     given, whole = 0, h.line_bytes // check_sectors(h.line_bytes, h.sector_bytes)
-    for begin in range(0, at.size, AT_ONCE):
-        some = at[begin : begin + AT_ONCE]
+    for begin in range(0, at.size, MAX_STREAMS_AT_ONCE):
+        some = at[begin : begin + MAX_STREAMS_AT_ONCE]
         line, kind, sm, site = packed.line[some], packed.kind[some], home[some].astype(np.int64), packed.site[some]
         needed = packed.sectors[some]
         loads = kind == LOAD
@@ -240,7 +240,7 @@ def _one_run(packed: Packed, home: Ints, at: Ints, h: Hierarchy, run: int, count
 
 
 def _fetched(asked: Sectors, h: Hierarchy, whole: int) -> Sectors:
-    """Sectors that DRAM gives for those that are asked for."""
+    """Return the sectors that DRAM transfers for the requested ones."""
     together = max(1, h.fetch_bytes * whole // h.line_bytes)
     if together == 1:
         return asked
@@ -261,7 +261,7 @@ def _distribution(counts: Array, dram: Array, tolerance: float) -> tuple[Array, 
         se, mean = sd / math.sqrt(runs), values.mean(axis=-1)
         # What DRAM moves is judged against its mean, ratios as they are.
         scale = tolerance * np.where(np.arange(5) < 4, 1.0, np.maximum(mean, 1e-300))
-        reliable, converged = width[:, 2] - width[:, 0] < scale, (se < scale / 10) & (runs >= LEAST_RUNS)
+        reliable, converged = width[:, 2] - width[:, 0] < scale, (se < scale / 10) & (runs >= MIN_RUNS)
     return ratios, Distribution(mean, sd, se, width, reliable, converged)
 
 

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from profsvc.formulas.memory_hierarchy._lru import Ints
+from profsvc.formulas.memory_hierarchy.lru import Ints
 
 LOAD, STORE, ATOMIC = range(3)
 AROUND, ALLOCATE = "around", "allocate"
@@ -60,7 +60,7 @@ class Trace(NamedTuple):
 
 
 class Requests(NamedTuple):
-    """Lines that warps asked for, by block, warp and order: one a line and instruction, which ``request`` numbers.
+    """Lines that warps request, by block, warp and order: one per line and instruction, numbered by ``request``.
 
     Bit k of ``sectors`` stands for sector k of the line.
     """
@@ -171,7 +171,7 @@ def _bits(first: Ints, last: Ints) -> Ints:
 
 
 def _in_order(keys: list[Ints]) -> bool:
-    """Whether rows ascend by the first key, then the second, and so on."""
+    """Return whether rows ascend by the first key, then the second, and so on."""
     same = np.ones(max(0, keys[0].size - 1), dtype=np.bool_)
     for key in keys:
         if (same & (key[1:] < key[:-1])).any():

@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from profsvc.formulas._arrays import Array, Bools, Mask, arrays, floats, mask, suspect
-from profsvc.formulas.flags import Flag
+from profsvc.formulas.numerics.arrays import Array, Bools, Mask, arrays, floats, is_implausible, mask
+from profsvc.formulas.numerics.flags import Flag
 
 ENTRY, EXIT, COMPUTE, GLOBAL, SHARED, BARRIER = range(6)
 ISSUE, LATENCY, BANDWIDTH = range(3)
@@ -90,9 +90,9 @@ def wfg_visits(src: ArrayLike, dst: ArrayLike, prob: ArrayLike, nodes: int, entr
     (p,) = floats(prob=np.atleast_1d(prob))
     if not a.shape == b.shape == p.shape or not 0 <= entry < nodes:
         raise ValueError(f"src {a.shape}, dst {b.shape}, prob {p.shape}, entry {entry}; allowed: one length, a node")
-    bad = bool(suspect(p).any())
+    bad = bool(is_implausible(p).any())
     system = np.eye(nodes)
-    np.subtract.at(system, (b, a), np.where(suspect(p), 0.0, p))
+    np.subtract.at(system, (b, a), np.where(is_implausible(p), 0.0, p))
     value = np.full(nodes, np.nan)
     # Nodes that cannot be reached may go in circles; they are not visited.
     reached = _reached(a, b, p, nodes, entry)
@@ -157,7 +157,7 @@ def wfg_costs(graph: Graph, warps: ArrayLike, issue: float = 1.0, pipe_latency: 
         cycles=graph.cycles,
     )  # fmt: skip
     W, c, lat, i = (x[..., np.newaxis] for x in floats(warps=warps, issue=issue, pipe_latency=pipe_latency, ilp=ilp))
-    bad = suspect(k, n, tr, deg, at) | suspect(W, c, lat, i) | (i == 0)
+    bad = is_implausible(k, n, tr, deg, at) | is_implausible(W, c, lat, i) | (i == 0)
     with np.errstate(all="ignore"):
         times = np.select([k == GLOBAL, k == SHARED, (k == ENTRY) | (k == EXIT)], [tr, deg, np.zeros_like(n)], 1.0)
         own = c * n * times + np.where(k == BARRIER, at, 0.0)
@@ -240,7 +240,7 @@ def wfg_evaluate(
         computed = bounds[..., ISSUE]
         balance = np.where(bytes_ == 0, np.inf, computed / bounds[..., BANDWIDTH])
         stalls = np.stack(np.broadcast_arrays(gaps + wait, v @ costs.conflicts, (v - together) @ costs.issue), axis=-1)
-    bad = suspect(W, M, B, size) | np.asarray((costs.flags & Flag.INPUT_SUSPECT).any(axis=-1), dtype=np.bool_)
+    bad = is_implausible(W, M, B, size) | np.asarray((costs.flags & Flag.INPUT_SUSPECT).any(axis=-1), dtype=np.bool_)
     bad = bad | bool(np.isnan(v).any() and not (visits.flags & Flag.ZERO_DENOM).any())
     zero = ((W == 0) | (B == 0) | bool((visits.flags & Flag.ZERO_DENOM).any())) & ~bad
     none = bad | zero

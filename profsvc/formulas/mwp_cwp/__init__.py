@@ -5,6 +5,14 @@ warp parallelism, the number that compute during one memory period, and that war
 time. MWP above CWP: computation does. No run is needed: counts of instructions, the launch configuration and a few
 numbers of the machine suffice. Misses of instruction, constant and texture caches and bank conflicts are taken to be
 absent, shared memory to cost what registers do. All times are cycles of the SM clock.
+
+Modules::
+
+    execution     cycles of a kernel, by case and round
+    fit           memory parameters of a device, from micro-benchmarks
+    instructions  issue cycles, and instructions of diverged warps
+    parallelism   memory and computation warp parallelism
+    result        result of several functions
 """
 
 from profsvc.formulas.mwp_cwp.execution import CaseCycles, Execution, case_cycles, exec_cycles

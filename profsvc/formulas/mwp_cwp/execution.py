@@ -5,10 +5,19 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from profsvc.formulas._arrays import SLACK, Array, Bools, Mask, arrays, floats, mask, suspect
-from profsvc.formulas.flags import AS_PUBLISHED, CONSISTENT, Flag, check_form
 from profsvc.formulas.mwp_cwp.instructions import comp_cycles
 from profsvc.formulas.mwp_cwp.parallelism import cwp, mem_latency, mwp
+from profsvc.formulas.numerics.arrays import (
+    RELATIVE_TOLERANCE,
+    Array,
+    Bools,
+    Mask,
+    arrays,
+    floats,
+    is_implausible,
+    mask,
+)
+from profsvc.formulas.numerics.flags import AS_PUBLISHED, CONSISTENT, Flag, check_form
 
 FRACTIONAL, CEIL = "fractional", "ceil"
 PER_REQUEST, ALL_TRANSACTIONS = "per_request", "all_transactions"
@@ -94,7 +103,7 @@ def case_cycles(
     M, C, m, L, n, W, V = floats(
         Mem_cycles=Mem_cycles, Comp_cycles=Comp_cycles, n_mem=n_mem, Mem_L=Mem_L, N=N, MWP=MWP, CWP=CWP
     )
-    bad = suspect(M, C, m, L, n, W, V)
+    bad = is_implausible(M, C, m, L, n, W, V)
     none = (m == 0) & ~bad
     zero = ((n == 0) | (W == 0)) & ~bad
     few = (n <= W) & (n <= V)
@@ -141,7 +150,7 @@ def exec_cycles(
     load: str = PER_REQUEST,
     form: str = CONSISTENT,
 ) -> Execution:
-    r"""Cycles of a kernel on a number of SMs, the case of the model it is in, cycles an instruction, cost of barriers.
+    r"""Cycles of a kernel on a number of SMs, the case of the model it is in, cycles per instruction, cost of barriers.
 
     .. math:: cycles = round \cdot Rep \qquad Rep = \frac{blocks}{blocks_{SM} SMs} \qquad
               CPI = \frac{cycles}{n\, warps_{block}\, blocks / SMs} \qquad
@@ -230,10 +239,10 @@ def exec_cycles(
         issued = (np.asarray(n_comp) + c + u) * grid.warps_per_sm
         CPI = np.where((issued == 0) & (form != AS_PUBLISHED), np.nan, cycles / issued)
         sync = latency.Departure_delay * _waiting(W.MWP, grid.warps_per_block, form) * _known(s, form) * grid.blocks
-    bad = (Flag.INPUT_SUSPECT, suspect(s))
+    bad = (Flag.INPUT_SUSPECT, is_implausible(s))
     flags = grid.flags | latency.flags | C.flags | W.flags | V.flags | once.flags
     flags = flags | mask((Flag.ZERO_DENOM, issued == 0), bad)
-    violated = cycles < bound * (1 - SLACK)
+    violated = cycles < bound * (1 - RELATIVE_TOLERANCE)
     result = (cycles, np.maximum(cycles, bound), once.case, grid.Rep, CPI, sync, cycles + sync, violated, flags)
     model = (W.MWP, V.CWP, W.MWP_peak_bw, W.BW_per_warp, W.limiter, grid.N, latency.Mem_L, M, C.value)
     return Execution(*(x.copy() for x in np.broadcast_arrays(*result, *model)))
@@ -255,21 +264,21 @@ def _launch(
     threads: ArrayLike, blocks: ArrayLike, resident: ArrayLike, sms: ArrayLike, warp: ArrayLike, rep: str, form: str
 ) -> _Launch:
     given = floats(threads_per_block=threads, blocks=blocks, active_blocks_per_sm=resident, active_sms=sms, warp=warp)
-    bad = suspect(*given)
+    bad = is_implausible(*given)
     T, B, R, S, w = (_known(x, form) for x in given)
     with np.errstate(all="ignore"):
         used = S if form == AS_PUBLISHED else np.minimum(S, B)
         filled, Rep = np.ceil(T / w), B / (R * used)
-        broken = (np.abs(Rep - np.round(Rep)) > SLACK * Rep) | (T / w != filled) | (S > B)
+        broken = (np.abs(Rep - np.round(Rep)) > RELATIVE_TOLERANCE * Rep) | (T / w != filled) | (S > B)
         more = np.ceil(B / np.minimum(S, B)) < R
         warps = (T / w if form == AS_PUBLISHED else filled) * B / used
-        Rep = np.ceil(Rep * (1 - SLACK)) if rep == CEIL else Rep
+        Rep = np.ceil(Rep * (1 - RELATIVE_TOLERANCE)) if rep == CEIL else Rep
         flags = mask((Flag.INPUT_SUSPECT, bad | more), (Flag.TAIL_EFFECT, broken & ~bad))
         return _Launch(*arrays(filled, R * filled, Rep, used, R * Rep, warps, flags))
 
 
 def _known(x: Array, form: str) -> Array:
-    return x if form == AS_PUBLISHED else np.where(suspect(x), np.nan, x)
+    return x if form == AS_PUBLISHED else np.where(is_implausible(x), np.nan, x)
 
 
 def _waiting(MWP: Array, warps_per_block: Array, form: str) -> Array:

@@ -1,4 +1,4 @@
-"""The memory parameters of a device, from the cycles an instruction took in micro-benchmarks."""
+"""The memory parameters of a device, from the cycles per instruction took in micro-benchmarks."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -6,23 +6,23 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from profsvc.formulas._arrays import Array, Mask, arrays, mask, rows, suspect
-from profsvc.formulas.flags import CONSISTENT, Flag, check_form
 from profsvc.formulas.mwp_cwp.execution import exec_cycles
+from profsvc.formulas.numerics.arrays import Array, Mask, arrays, flat_floats, is_implausible, mask
+from profsvc.formulas.numerics.flags import CONSISTENT, Flag, check_form
 
 PARAMETERS = ("Mem_LD", "dep_uncoal", "dep_coal")
 BOUNDS = np.array([[50.0, 2000.0], [1.0, 200.0], [1.0, 50.0]])  # cycles
-_COARSE = (24, 24, 12)
+_COARSE_GRID_POINTS = (24, 24, 12)
 _STARTS = 5
 _ROUNDS = 60
 _DAMPING = 10.0 ** np.arange(-9, 6)
 _STEP = 1e-5  # of the logarithms, for derivatives
 _ROUNDING = 1e-10  # what is left of a derivative that is 0
-_ILL = 1e4  # an error of 1 % in CPI may then move a parameter by a factor
+_MAX_CONDITION = 1e4  # an error of 1 % in CPI may then move a parameter by a factor
 
 
 class MemoryFit(NamedTuple):
-    """Parameters [cycles], how well they fit, and how well the benchmarks tell them apart."""
+    """Parameters [cycles], how well they fit, and how well the benchmarks distinguish them."""
 
     Mem_LD: Array
     dep_uncoal: Array
@@ -40,7 +40,7 @@ def fit_memory_parameters(
     machine: Mapping[str, ArrayLike],
     form: str = CONSISTENT,
 ) -> MemoryFit:
-    r"""Memory parameters with which the model foretells the measured cycles an instruction best.
+    r"""Memory parameters that best predict the measured cycles per instruction.
 
     .. math:: \min \sum_b (\ln CPI_b - \ln CPI_{measured,b})^2
 
@@ -49,9 +49,9 @@ def fit_memory_parameters(
     this project's.
 
     Args:
-        cpi: Measured cycles an instruction, a benchmark a place, flat [cycles].
+        cpi: Measured cycles per instruction, a benchmark a place, flat [cycles].
         counts: ``n_comp``, ``n_coal``, ``n_uncoal`` and, where wanted, ``M_Factor`` of `exec_cycles`, a number or a
-            number a benchmark.
+            number per benchmark.
         launch: Likewise ``threads_per_block``, ``blocks``, ``active_blocks_per_sm``, ``active_sms``.
         machine: Likewise ``uncoal_per_mw``, ``load_bytes_per_warp``, ``freq``, ``bandwidth`` and, where they differ
             from the defaults, ``issue_cycles``, ``warp``.
@@ -65,7 +65,7 @@ def fit_memory_parameters(
     that the model gives no number for, are left out, INPUT_SUSPECT; with fewer than three left all is NaN. A
     condition above 1e4, or inf where a parameter changes nothing: INPUT_SUSPECT, and at least one parameter is not
     known. It takes a run with few warps for Mem_LD, and scattered accesses for dep_uncoal; dep_coal
-    is told apart from Mem_LD only where coalesced requests queue.
+    is distinguished from Mem_LD only where coalesced requests queue.
 
     Errors: TypeError for a wrong dtype or a missing count, ValueError for shapes that do not broadcast or an unknown
     form.
@@ -80,7 +80,7 @@ def fit_memory_parameters(
     [420.0, 10.0, 40.0]
     """
     check_form(form)
-    (measured,) = rows(cpi=cpi)
+    (measured,) = flat_floats(cpi=cpi)
     given: dict[str, Any] = {**counts, **launch, **machine}
 
     def predicted(log_parameters: Array) -> Array:
@@ -90,7 +90,7 @@ def fit_memory_parameters(
             return np.asarray(np.log(np.broadcast_to(CPI, (len(log_parameters), measured.size))))
 
     centre = np.log(BOUNDS).mean(axis=1)[np.newaxis]
-    used = ~suspect(measured) & (measured > 0) & np.isfinite(predicted(centre)[0])
+    used = ~is_implausible(measured) & (measured > 0) & np.isfinite(predicted(centre)[0])
     left_out = (Flag.INPUT_SUSPECT, not used.all())
     if used.sum() < len(PARAMETERS):
         nan = np.array(np.nan)
@@ -104,14 +104,14 @@ def fit_memory_parameters(
     wrong = errors(best[np.newaxis])[0]
     condition, relative = _certainty(_slopes(errors, best), wrong)
     at_bound = (np.abs(best[:, np.newaxis] - np.log(BOUNDS)) < 1e-6).any()
-    flags = mask(left_out, (Flag.EXTRAPOLATED, at_bound), (Flag.INPUT_SUSPECT, not condition < _ILL))
+    flags = mask(left_out, (Flag.EXTRAPOLATED, at_bound), (Flag.INPUT_SUSPECT, not condition < _MAX_CONDITION))
     return MemoryFit(*arrays(*np.exp(best), np.sqrt((wrong**2).mean()), condition, relative, flags))
 
 
 def _search(errors: Callable[[Array], Array]) -> Array:
     """Logarithms of the parameters with the least sum of squared errors."""
     low, high = np.log(BOUNDS).T
-    axes = [np.linspace(a, b, n) for a, b, n in zip(low, high, _COARSE, strict=True)]
+    axes = [np.linspace(a, b, n) for a, b, n in zip(low, high, _COARSE_GRID_POINTS, strict=True)]
     points = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(PARAMETERS))
     first = np.argsort(_squares(errors(points)), kind="stable")[:_STARTS]
     ends = np.array([_descend(errors, point) for point in points[first]])

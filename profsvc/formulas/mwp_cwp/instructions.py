@@ -1,4 +1,4 @@
-r"""What instructions cost: cycles at the issue port, and what a diverged warp issues.
+r"""Cost of instructions: cycles at the issue port, and instructions that a diverged warp issues.
 
 A warp issues what one of its threads executes, so counts a thread are counts a warp. Memory instructions are counted
 apart from the others, which the source calls computation.
@@ -7,17 +7,17 @@ apart from the others, which the source calls computation.
 import numpy as np
 from numpy.typing import ArrayLike
 
-from profsvc.formulas._arrays import arrays, floats, mask, suspect
-from profsvc.formulas.flags import AS_PUBLISHED, CONSISTENT, Flag, check_form
 from profsvc.formulas.mwp_cwp.result import Quantity
+from profsvc.formulas.numerics.arrays import arrays, floats, is_implausible, mask
+from profsvc.formulas.numerics.flags import AS_PUBLISHED, CONSISTENT, Flag, check_form
 
 
 def m_factor(ops_per_cycle: ArrayLike, sps: ArrayLike = 8.0) -> Quantity:
-    r"""How many times longer an instruction holds the issue port than one that every lane finishes each cycle.
+    r"""Issue cycles of an instruction, relative to one that every lane finishes each cycle.
 
     .. math:: M = \frac{SPs}{ops\_per\_cycle}
 
-    Source: [Hong2012] section 2.6.4 and table 6, with 8 lanes an SM.
+    Source: [Hong2012] section 2.6.4 and table 6, with 8 lanes per SM.
 
     Args:
         ops_per_cycle: Operations of the class that an SM finishes in a cycle [1/cycle].
@@ -25,7 +25,7 @@ def m_factor(ops_per_cycle: ArrayLike, sps: ArrayLike = 8.0) -> Quantity:
 
     Returns: Quantity [1].
 
-    Range: above 0; below 1 for a class with more units than lanes. No operations a cycle: NaN, ZERO_DENOM.
+    Range: above 0; below 1 for a class with more units than lanes. No operations per cycle: NaN, ZERO_DENOM.
 
     Errors: TypeError for a wrong dtype, ValueError for shapes that do not broadcast.
 
@@ -35,7 +35,7 @@ def m_factor(ops_per_cycle: ArrayLike, sps: ArrayLike = 8.0) -> Quantity:
     [1.0, 4.0]
     """
     ops, lanes = floats(ops_per_cycle=ops_per_cycle, sps=sps)
-    bad, zero = suspect(ops, lanes), ops == 0
+    bad, zero = is_implausible(ops, lanes), ops == 0
     with np.errstate(all="ignore"):
         M = np.where(bad | zero, np.nan, lanes / ops)
     return Quantity(*arrays(M, mask((Flag.INPUT_SUSPECT, bad), (Flag.ZERO_DENOM, zero))))
@@ -66,7 +66,7 @@ def mean_m_factor(n_class: ArrayLike, M_class: ArrayLike) -> Quantity:
     n, M = (np.atleast_1d(x) for x in floats(n_class=n_class, M_class=M_class))
     if n.shape[-1] == 0:
         raise ValueError(f"n_class has shape {n.shape}; allowed: at least one class of instructions last")
-    bad = suspect(n, M).any(axis=-1)
+    bad = is_implausible(n, M).any(axis=-1)
     total = n.sum(axis=-1)
     with np.errstate(all="ignore"):
         mean = np.where(total == 0, 1.0, (M * n).sum(axis=-1) / total)
@@ -109,7 +109,7 @@ def comp_cycles(
     """
     check_form(form)
     n_c, n_m, M, issue = floats(n_comp=n_comp, n_mem=n_mem, M_Factor=M_Factor, issue_cycles=issue_cycles)
-    bad = suspect(n_c, n_m, M, issue)
+    bad = is_implausible(n_c, n_m, M, issue)
     with np.errstate(all="ignore"):
         published = issue * M * (n_c + n_m)
         cycles = published if form == AS_PUBLISHED else np.where(bad, np.nan, issue * (M * n_c + n_m))
@@ -154,7 +154,7 @@ def divergent_instructions(path_uses_block: ArrayLike, insts: ArrayLike, form: s
         raise ValueError(
             f"path_uses_block has shape {uses.shape}, insts {n.shape}; allowed: (..., paths, blocks) and (..., blocks)"
         )
-    bad = suspect(n).any(axis=-1) | suspect(uses).any(axis=(-2, -1))
+    bad = is_implausible(n).any(axis=-1) | is_implausible(uses).any(axis=(-2, -1))
     taken = uses != 0
     times = taken.sum(axis=-2) if form == AS_PUBLISHED else taken.any(axis=-2)
     with np.errstate(all="ignore"):

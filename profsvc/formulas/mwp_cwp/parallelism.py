@@ -1,13 +1,13 @@
-"""How many warps wait for memory together, and how many compute meanwhile."""
+"""Memory and computation warp parallelism: warps that wait together, and warps that compute meanwhile."""
 
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from profsvc.formulas._arrays import Array, Mask, arrays, floats, mask, suspect
-from profsvc.formulas.flags import AS_PUBLISHED, CONSISTENT, Flag, check_form
 from profsvc.formulas.mwp_cwp.result import Quantity
+from profsvc.formulas.numerics.arrays import Array, Mask, arrays, floats, is_implausible, mask
+from profsvc.formulas.numerics.flags import AS_PUBLISHED, CONSISTENT, Flag, check_form
 
 DEPARTURE, BANDWIDTH, WARPS = range(3)
 
@@ -96,7 +96,7 @@ def mem_latency(
         uncoal_per_mw=uncoal_per_mw,
         coal_per_mw=coal_per_mw,
     )
-    bad = suspect(c, u, LD, d_c, d_u, n, k)
+    bad = is_implausible(c, u, LD, d_c, d_u, n, k)
     less_than_one = ((u > 0) & (n < 1)) | ((c > 0) & (k < 1))
     none = (c + u == 0) & ~bad
     with np.errstate(all="ignore"):
@@ -140,7 +140,7 @@ def independent_warps(N: ArrayLike, mem_req: ArrayLike, ind_req: ArrayLike, form
     check_form(form)
     n, mem, ind = floats(N=N, mem_req=mem_req, ind_req=ind_req)
     more = ind > mem
-    bad = suspect(n, mem, ind) | more
+    bad = is_implausible(n, mem, ind) | more
     none = (mem == 0) & ~bad
     with np.errstate(all="ignore"):
         if form == AS_PUBLISHED:
@@ -212,7 +212,7 @@ def mwp(
         N_pw=N_pw,
     )
     warps = np.where(np.isnan(n_pw), n, n_pw)
-    bad = suspect(L, delay, n, f, B, load, sms, warps)
+    bad = is_implausible(L, delay, n, f, B, load, sms, warps)
     none = (L == 0) & ~bad
     zero = ((n == 0) | (sms == 0) | (B == 0)) & ~bad
     with np.errstate(all="ignore"):
@@ -256,7 +256,7 @@ def cwp(Mem_cycles: ArrayLike, Comp_cycles: ArrayLike, N: ArrayLike) -> Computat
     4.0
     """
     M, C, n = floats(Mem_cycles=Mem_cycles, Comp_cycles=Comp_cycles, N=N)
-    bad = suspect(M, C, n)
+    bad = is_implausible(M, C, n)
     zero = (((C == 0) & (M > 0)) | (n == 0)) & ~bad
     with np.errstate(all="ignore"):
         full = np.where(bad, np.nan, np.where(M == 0, 1.0, (M + C) / C))

@@ -1,8 +1,8 @@
-"""What several functions of the model return."""
+"""Result type of several functions of the model."""
 
 from typing import NamedTuple
 
-from profsvc.formulas._arrays import Array, Mask
+from profsvc.formulas.numerics.arrays import Array, Mask
 
 
 class Quantity(NamedTuple):

@@ -3,6 +3,15 @@
 A stretch of computation C and a memory period M follow each other, for each of N warps of an SM. The requests that an
 application needs under way, and those that the hardware allows, tell ten categories apart, each with its advice
 (`profsvc.specs.categories`). On a CPU a thread takes the place of a warp, with one of them a core.
+
+Modules::
+
+    categories    ten categories of an application
+    execution     performance by the throughput model, and what-if
+    idle          cycles in which all warps wait
+    instructions  useful instructions and their peak
+    parallelism   requests in flight, needed and possible
+    suggestions   number of SMs, warps, frequency, CPU share
 """
 
 from profsvc.formulas.throughput.categories import SLACK, Category, category

@@ -5,8 +5,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from profsvc.formulas._arrays import Mask, arrays, floats, mask, suspect
-from profsvc.formulas.flags import Flag
+from profsvc.formulas.numerics.arrays import Mask, arrays, floats, is_implausible, mask
+from profsvc.formulas.numerics.flags import Flag
 
 SLACK = 0.85
 """Share of the requests needed from which on the bandwidth is just enough."""
@@ -40,7 +40,7 @@ def category(
 
     Returns: Category.
 
-    Range: 1 to 10; exactly one applies. An inf is no limit. A number that is negative or NaN: 0, INPUT_SUSPECT.
+    Range: 1 to 10; exactly one applies. An inf means unlimited. A number that is negative or NaN: 0, INPUT_SUSPECT.
 
     Errors: TypeError for a wrong dtype, ValueError for shapes that do not broadcast.
 
@@ -50,7 +50,7 @@ def category(
     [5, 9]
     """
     n, I, A, P, B = floats(N=N, InfiN=InfiN, app=app, proc=proc, bw=bw)
-    bad = suspect(*(np.where(np.isposinf(x), 0.0, x) for x in (n, I, A, P, B)))
+    bad = is_implausible(*(np.where(np.isposinf(x), 0.0, x) for x in (n, I, A, P, B)))
     free = np.where(slack * A > B, 3, np.where(A > B, 4, 5))
     k = np.where(P < A, np.where(B < A, 1, 2), free) + 5 * (n >= I)
     return Category(*arrays(np.where(bad, 0, k).astype(np.int8), mask((Flag.INPUT_SUSPECT, bad))))

@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from profsvc.formulas._arrays import Array, Mask, floats, mask, numbers, suspect
-from profsvc.formulas.flags import AS_PUBLISHED, CONSISTENT, Flag, check_form
 from profsvc.formulas.mwp_cwp import mwp
+from profsvc.formulas.numerics.arrays import Array, Mask, floats, is_implausible, mask, numbers
+from profsvc.formulas.numerics.flags import AS_PUBLISHED, CONSISTENT, Flag, check_form
 from profsvc.formulas.throughput.categories import category
 from profsvc.formulas.throughput.idle import idle_cycles
 from profsvc.formulas.throughput.instructions import comp_ratio, peak_achievable
@@ -40,7 +40,7 @@ class Throughput(NamedTuple):
 
 
 class _Period(NamedTuple):
-    """One computation period with its memory period, and what follows for N warps."""
+    """One computation period with its memory period, and the results for N warps."""
 
     useful: Array
     cycles: Array
@@ -149,7 +149,7 @@ def throughput(
 
 
 def _result(k: dict[str, Array], form: str) -> Throughput:
-    bad = suspect(*k.values())
+    bad = is_implausible(*k.values())
     delay, load = k["departure_delay"], k["load_bytes_per_warp"]
     hardware = mwp(k["Mem_L"], delay, k["N"], k["freq"], k["bandwidth"], load, k["active_sms"], form=form)
     none = k["mem"] == 0

@@ -5,8 +5,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from profsvc.formulas._arrays import Array, Mask, arrays, floats, mask, suspect
-from profsvc.formulas.flags import AS_PUBLISHED, CONSISTENT, Flag, check_form
+from profsvc.formulas.numerics.arrays import Array, Mask, arrays, floats, is_implausible, mask
+from profsvc.formulas.numerics.flags import AS_PUBLISHED, CONSISTENT, Flag, check_form
 
 
 class IdleCycles(NamedTuple):
@@ -54,7 +54,7 @@ def idle_cycles(
     check_form(form)
     M, C, n, W = floats(eff_mem=eff_mem, eff_comp=eff_comp, N=N, MWP=MWP)
     published = form == AS_PUBLISHED
-    bad, zero = suspect(M, C, n, W), (W == 0) | (n == 0)
+    bad, zero = is_implausible(M, C, n, W), (W == 0) | (n == 0)
     with np.errstate(all="ignore"):
         serial = M * n
         memory = serial / W + C * (W - 1 if published else np.maximum(W - 1, 0.0))

@@ -5,8 +5,18 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from profsvc.formulas._arrays import Array, Mask, Valued, arrays, floats, mask, numbers, suspect, valued
-from profsvc.formulas.flags import AS_PUBLISHED, CONSISTENT, Flag, check_form
+from profsvc.formulas.numerics.arrays import (
+    Array,
+    Flagged,
+    Mask,
+    arrays,
+    flagged,
+    floats,
+    is_implausible,
+    mask,
+    numbers,
+)
+from profsvc.formulas.numerics.flags import AS_PUBLISHED, CONSISTENT, Flag, check_form
 
 GPU, CPU = "gpu", "cpu"
 
@@ -69,8 +79,8 @@ def instruction_mix(
 
     Returns: Mix [count].
 
-    Range: 0 or more; plain + wide at most total. No lanes on a CPU: NaN, ZERO_DENOM. A number that is negative, NaN or
-    inf: NaN, INPUT_SUSPECT.
+    Range: 0 or more; plain + wide at most total. A CPU without lanes: NaN, ZERO_DENOM. A number that is negative, NaN
+    or inf: NaN, INPUT_SUSPECT.
 
     Errors: TypeError for a wrong dtype, ValueError for shapes that do not broadcast or an unknown processor.
 
@@ -84,7 +94,7 @@ def instruction_mix(
         fp=fp, fp_fused=fp_fused, fp_vec=fp_vec, fp_vec_fused=fp_vec_fused, integer=integer, br_misc=br_misc, mem=mem,
         lanes=lanes,
     )  # fmt: skip
-    bad, zero = suspect(f, ff, v, vf, i, b, m, k), np.asarray((k == 0) & (processor == CPU))
+    bad, zero = is_implausible(f, ff, v, vf, i, b, m, k), np.asarray((k == 0) & (processor == CPU))
     with np.errstate(all="ignore"):
         plain, wide = (f + v, ff + vf) if processor == GPU else (f + 2 * ff, (v + 2 * vf) / k)
         results = (plain, wide, plain + wide + i + b + m)
@@ -92,7 +102,7 @@ def instruction_mix(
     return Mix(*arrays(*(np.where(bad | zero, np.nan, x) for x in results), flags))
 
 
-def peak_achievable(fp: ArrayLike, vec: ArrayLike, dev_peak_fp: ArrayLike, dev_peak_vec: ArrayLike) -> Valued:
+def peak_achievable(fp: ArrayLike, vec: ArrayLike, dev_peak_fp: ArrayLike, dev_peak_vec: ArrayLike) -> Flagged:
     r"""Peak that a mix of useful instructions allows.
 
     .. math:: PeakAchi = \frac{Peak_{FP}\, n_{FP} + Peak_{Vec}\, n_{Vec}}{n_{FP} + n_{Vec}}
@@ -121,7 +131,7 @@ def peak_achievable(fp: ArrayLike, vec: ArrayLike, dev_peak_fp: ArrayLike, dev_p
     f, v, p, q = floats(fp=fp, vec=vec, dev_peak_fp=dev_peak_fp, dev_peak_vec=dev_peak_vec)
     with np.errstate(all="ignore"):
         value = np.where(f + v == 0, 0.0, (p * f + q * v) / (f + v))
-    return valued(value, suspect(f, v, p, q))
+    return flagged(value, is_implausible(f, v, p, q))
 
 
 def comp_ratio(
@@ -175,7 +185,7 @@ def comp_ratio(
         wide_ilp=wide_ilp,
     )  # fmt: skip
     kw = np.where(np.isnan(own), k, own)
-    bad = suspect(u, t, k, lat, d, n, w, kw)
+    bad = is_implausible(u, t, k, lat, d, n, w, kw)
     zero = (k == 0) | (kw == 0) | (d == 0) | (n == 0)
     with np.errstate(all="ignore"):
         hidden = 1.0 if form == AS_PUBLISHED else n
@@ -217,7 +227,7 @@ def memory_strength(load: ArrayLike, first_use: ArrayLike) -> Strength:
     if at.ndim != 1 or at.shape != used.shape:
         raise ValueError(f"load has shape {at.shape}, first_use {used.shape}; allowed: one axis, the same")
     order = np.maximum.accumulate(np.concatenate([[-np.inf], at[:-1]])) if at.size else at
-    bad = suspect(at) | (used <= at) | (at <= order)
+    bad = is_implausible(at) | (used <= at) | (at <= order)
     groups, close = 0, -np.inf
     for here, needed in zip(at[~bad], np.where(np.isnan(used), np.inf, used)[~bad], strict=True):
         if here >= close:

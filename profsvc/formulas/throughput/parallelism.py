@@ -5,8 +5,18 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from profsvc.formulas._arrays import Array, Mask, Valued, arrays, floats, lowest, mask, suspect, valued
-from profsvc.formulas.flags import AS_PUBLISHED, CONSISTENT, Flag, check_form
+from profsvc.formulas.numerics.arrays import (
+    Array,
+    Flagged,
+    Mask,
+    arrays,
+    flagged,
+    floats,
+    is_implausible,
+    mask,
+    smallest_with_index,
+)
+from profsvc.formulas.numerics.flags import AS_PUBLISHED, CONSISTENT, Flag, check_form
 
 APPLICATION, BANDWIDTH, DEPARTURE, WARPS = range(4)
 
@@ -60,7 +70,7 @@ def mwp_app(
     """
     check_form(form)
     M, C, n, s = floats(eff_mem=eff_mem, eff_comp=eff_comp, N=N, mstr=mstr)
-    bad, zero = suspect(M, C, n, s), (C == 0) & (M > 0)
+    bad, zero = is_implausible(M, C, n, s), (C == 0) & (M > 0)
     with np.errstate(all="ignore"):
         ratio = np.where(M == 0, 0.0, M / C)
         needed = np.maximum(ratio, 1.0)
@@ -89,7 +99,7 @@ def mwp_total(
 
     Returns: TotalParallelism [requests]; of equal limits the first in the order of the formula.
 
-    Range: [0, N MSTR]. A number that is negative or NaN, or an inf that is no limit: NaN, INPUT_SUSPECT.
+    Range: [0, N MSTR]. A number that is negative or NaN, or an inf that does not mean unlimited: NaN, INPUT_SUSPECT.
 
     Errors: TypeError for a wrong dtype, ValueError for shapes that do not broadcast or an unknown form.
 
@@ -102,14 +112,14 @@ def mwp_total(
     """
     check_form(form)
     a, b, p, n, s = floats(app=app, bw=bw, proc=proc, N=N, mstr=mstr)
-    bad = suspect(a, *(np.where(np.isposinf(x), 0.0, x) for x in (b, p)), n, s)
+    bad = is_implausible(a, *(np.where(np.isposinf(x), 0.0, x) for x in (b, p)), n, s)
     cap = n if form == AS_PUBLISHED else n * s
-    least, place = lowest(np.moveaxis(np.stack([a, b, p, cap]), 0, -1))
+    least, place = smallest_with_index(np.moveaxis(np.stack([a, b, p, cap]), 0, -1))
     limiter = np.where(bad, -1, place).astype(np.int8)
     return TotalParallelism(*arrays(np.where(bad, np.nan, least), limiter, mask((Flag.INPUT_SUSPECT, bad))))
 
 
-def effective_latency(share: ArrayLike, latency: ArrayLike) -> Valued:
+def effective_latency(share: ArrayLike, latency: ArrayLike) -> Flagged:
     r"""Latency of a memory period from where its requests are answered.
 
     .. math:: M = \sum_l h_l\, lat_l
@@ -133,6 +143,6 @@ def effective_latency(share: ArrayLike, latency: ArrayLike) -> Valued:
     [30.0, 325.0]
     """
     h, lat = floats(share=np.atleast_1d(share), latency=np.atleast_1d(latency))
-    bad = np.asarray(suspect(h, lat).any(axis=-1))
+    bad = np.asarray(is_implausible(h, lat).any(axis=-1))
     odd = np.abs(h.sum(axis=-1) - 1) > 1e-6
-    return valued((h * lat).sum(axis=-1), bad, (Flag.INPUT_SUSPECT, odd))
+    return flagged((h * lat).sum(axis=-1), bad, (Flag.INPUT_SUSPECT, odd))

@@ -1,14 +1,14 @@
-"""How many SMs, warps and how high a frequency an application can use, and how to share it between CPU and GPU."""
+"""Suggested number of SMs, warps and frequency, and the split between CPU and GPU."""
 
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from profsvc.formulas._arrays import Array, Bools, Mask, Valued, arrays, floats, mask, suspect, valued
-from profsvc.formulas.flags import AS_PUBLISHED, CONSISTENT, Flag, check_form
+from profsvc.formulas.numerics.arrays import Array, Bools, Flagged, Mask, arrays, flagged, floats, is_implausible, mask
+from profsvc.formulas.numerics.flags import AS_PUBLISHED, CONSISTENT, Flag, check_form
 
-LEAST_SHARE = 0.02
+MIN_SHARE = 0.02
 
 
 class Suggestion(NamedTuple):
@@ -47,7 +47,7 @@ def suggest_cores(app: ArrayLike, bw: ArrayLike, active_sms: ArrayLike, sms: Arr
     13.0
     """
     A, B, n, most = floats(app=app, bw=bw, active_sms=active_sms, sms=sms)
-    bad = suspect(A, np.where(np.isposinf(B), 0.0, B), n, most)
+    bad = is_implausible(A, np.where(np.isposinf(B), 0.0, B), n, most)
     zero = ((B == 0) & (A > 0)) | (most == 0) | (n == 0)
     with np.errstate(all="ignore"):
         alpha = np.where(A <= B, 1.0, A / B)
@@ -84,7 +84,7 @@ def suggest_warps(bw: ArrayLike, mstr: ArrayLike, N: ArrayLike, InfiN: ArrayLike
     """
     check_form(form)
     B, s, n, I = floats(bw=bw, mstr=mstr, N=N, InfiN=InfiN)
-    bad = suspect(np.where(np.isposinf(B), 0.0, B), s, n, I)
+    bad = is_implausible(np.where(np.isposinf(B), 0.0, B), s, n, I)
     needed = np.minimum(I, n)
     zero = (needed == 0) | (s == 0)
     with np.errstate(all="ignore"):
@@ -119,7 +119,7 @@ def suggest_frequency(InfiN: ArrayLike, N: ArrayLike, frequency_hz: ArrayLike) -
     3.0
     """
     I, n, F = floats(InfiN=InfiN, N=N, frequency_hz=frequency_hz)
-    bad = suspect(I, n, F)
+    bad = is_implausible(I, n, F)
     enough, one = n >= I, (n < I) & (n <= 1)
     with np.errstate(all="ignore"):
         factor = np.where(enough, 1.0, np.where(one, np.inf, (I - 1) / (n - 1)))
@@ -128,7 +128,7 @@ def suggest_frequency(InfiN: ArrayLike, N: ArrayLike, frequency_hz: ArrayLike) -
     return Suggestion(*arrays(*(np.where(bad, np.nan, x) for x in (value, factor)), flags))
 
 
-def start_share(perf_gpu: ArrayLike, perf_cpu: ArrayLike, transfer_s: ArrayLike = 0.0) -> Valued:
+def start_share(perf_gpu: ArrayLike, perf_cpu: ArrayLike, transfer_s: ArrayLike = 0.0) -> Flagged:
     r"""Share of the work to give to the GPU first, by the predicted performance of both.
 
     .. math:: x = \frac{r_G}{r_G + r_C}, \qquad r_G = \frac{1}{1/P_G + \tau}
@@ -158,8 +158,8 @@ def start_share(perf_gpu: ArrayLike, perf_cpu: ArrayLike, transfer_s: ArrayLike 
     with np.errstate(all="ignore"):
         rate = np.where(g == 0, 0.0, 1 / (1 / g + t))
         x = np.where(zero, np.nan, rate / (rate + c))
-    x = np.where(x < LEAST_SHARE, 0.0, np.where(x > 1 - LEAST_SHARE, 1.0, x))
-    return valued(x, suspect(g, c, t), (Flag.ZERO_DENOM, zero))
+    x = np.where(x < MIN_SHARE, 0.0, np.where(x > 1 - MIN_SHARE, 1.0, x))
+    return flagged(x, is_implausible(g, c, t), (Flag.ZERO_DENOM, zero))
 
 
 def _suggestion(value: Array, factor: Array, bad: Bools, zero: Bools, odd: Bools) -> Suggestion:

@@ -1,14 +1,14 @@
-"""The pages: what people look at. Each is a view as the command line prints it, in a template; all work without script.
+"""The HTML pages. Each renders a view, the same that the command line prints, and works without script.
 
-Every page stands in a module with ``register``; `GROUPS` names them.
+Every page has a module with ``register``; `PAGE_MODULES` lists them.
 """
 
 from fastapi import FastAPI
 
 from profsvc.web.pages import (
-    assets,
     compare,
     devices,
+    documentation,
     explain,
     findings,
     history,
@@ -21,13 +21,15 @@ from profsvc.web.pages import (
     sql,
     upload,
 )
+from profsvc.web.pages.rendering import assets
 
-GROUPS = (
+PAGE_MODULES = (
     assets, login, runs, run, launch, power, compare, history, findings, reports, devices, sql, upload, explain,
+    documentation,
 )  # fmt: skip
 
 
 def register(app: FastAPI) -> None:
     """Add the routes of all pages."""
-    for group in GROUPS:
+    for group in PAGE_MODULES:
         group.register(app)

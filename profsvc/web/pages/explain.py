@@ -1,4 +1,4 @@
-"""``/explain/{name}``: what a number means and where it comes from; with ``part=1`` as a piece of another page."""
+"""``/explain/{name}``: the meaning and derivation of a number; with ``part=1`` as a fragment for another page."""
 
 from typing import Any
 
@@ -8,49 +8,54 @@ from starlette.responses import Response
 
 from profsvc.errors import NotFoundError
 from profsvc.views import device as catalogue
-from profsvc.views import explain as walk
-from profsvc.views import explain_rows, explain_runs, quantities
-from profsvc.web.asked import Asked
-from profsvc.web.pages.frame import Links, page, part, path_to, run_of
-from profsvc.web.routes import add_page
-from profsvc.web.site import site_of
+from profsvc.views.explain import numbers as walk
+from profsvc.views.explain import quantities
+from profsvc.views.explain import rows as explain_rows
+from profsvc.views.explain import runs as explain_runs
+from profsvc.web.http.request_args import RequestArgs
+from profsvc.web.http.routes import add_page
+from profsvc.web.http.state import app_state
+from profsvc.web.pages.rendering.page import Links, find_run_id, page, page_fragment, path_to
 
-MOST_STEPS = 400
+MAX_STEPS = 400
+SPEEDUPS = {"potential", "v1_potential.speedup", "v1_potential.speedup_ceiling"}
 
 
-def explain(request: Request) -> Response:
-    """Explain."""
-    asked, name = Asked(request), request.path_params["name"]
-    run, kernel = asked.text("run"), asked.text("kernel")
-    launch = asked.number("launch", int, 0, "the number of a launch")
-    row, device = asked.number("row", int, -1, "the number of a row"), asked.text("device")
-    is_part = asked.flag("part")
-    asked.done()
-    number = run_of(request, run) if run else None
-    view = _of_run(request, name, number, kernel, launch)
+def show_explanation(request: Request) -> Response:
+    """Show the explanation of a number."""
+    args, name = RequestArgs(request), request.path_params["name"]
+    run, kernel = args.text("run"), args.text("kernel")
+    launch = args.number("launch", int, 0, "the number of a launch")
+    row, device = args.number("row", int, -1, "the number of a row"), args.text("device")
+    is_part = args.flag("part")
+    args.reject_unknown()
+    number = find_run_id(request, run) if run else None
+    view = _explain_in_run(request, name, number, kernel, launch)
     if row >= 0 and number is not None:
-        view = _of_row(request, view, number, row)
+        view = _explain_row(request, view, number, row)
     elif device:
-        view["trace"] = _of_device(name, device)
-    view["cut"] = len(view["trace"]) > MOST_STEPS
-    view["trace"] = view["trace"][:MOST_STEPS]
+        view["trace"] = _explain_device(name, device)
+    view["cut"] = len(view["trace"]) > MAX_STEPS
+    view["trace"] = view["trace"][:MAX_STEPS]
     about = {"run": run, "kernel": kernel, "launch": launch or None, "row": row if row >= 0 else None, "device": device}
     whole = path_to(request, f"/explain/{name}", about)
     if is_part:
-        return part(request, "explained.html", view=view, whole=whole)
+        return page_fragment(request, "explained.html", view=view, whole=whole)
     links = Links(
         json=path_to(request, f"/v1/explain/{name}", {"run": run, "kernel": f"id:{launch}" if launch else kernel})
     )
     return page(request, "explain.html", view["meaning"], links=links, view=view, whole="")
 
 
-def _of_run(request: Request, name: str, run: int | None, kernel: str, launch: int) -> dict[str, Any]:
-    engine = site_of(request).engine
+def _explain_in_run(request: Request, name: str, run: int | None, kernel: str, launch: int) -> dict[str, Any]:
+    engine = app_state(request).engine
     if run is not None and not kernel and not launch:
-        # The launches of a whole run may be many, and each has an explanation of its own.
+        # A run may have many launches, and each has its own explanation.
         view = walk.explain(engine, name, None, None)
         if steps := explain_runs.of_run(engine, name, run):
             launches, more = explain_runs.longest(engine, name, run)
+            is_speedup = name in SPEEDUPS
+            launches = [one | {"is_speedup": is_speedup} for one in launches]
             view |= {"trace": steps, "longest": launches, "more": more, "run": run}
         elif view["kind"] in quantities.KINDS:
             view["trace"] = explain_rows.of_launches(engine, name, run, [None])
@@ -62,16 +67,16 @@ def _of_run(request: Request, name: str, run: int | None, kernel: str, launch: i
         return known | {"unknown": str(error)}
 
 
-def _of_row(request: Request, view: dict[str, Any], run: int, row: int) -> dict[str, Any]:
-    """Add what the row of a number has, down to its file."""
+def _explain_row(request: Request, view: dict[str, Any], run: int, row: int) -> dict[str, Any]:
+    """Add the derivation of the number of one row, down to its file."""
     try:
-        return view | {"trace": explain_rows.of_row(site_of(request).engine, view["name"], run, row)}
+        return view | {"trace": explain_rows.of_row(app_state(request).engine, view["name"], run, row)}
     except NotFoundError as error:
         return view | {"unknown": str(error)}
 
 
-def _of_device(name: str, device: str) -> list[dict[str, Any]]:
-    """The figure of a device of the catalogue, with its source."""
+def _explain_device(name: str, device: str) -> list[dict[str, Any]]:
+    """Return a specification of a device of the catalogue, with its source."""
     figure = name.partition(".")[2]
     return [
         {"name": name, "value": one["value"], "unit": one["unit"], "from": f"{device}: {one['source'] or ''}"}
@@ -82,4 +87,4 @@ def _of_device(name: str, device: str) -> list[dict[str, Any]]:
 
 def register(app: FastAPI) -> None:
     """Add the route."""
-    add_page(app, "/explain/{name:path}", explain, "read", name="explain_page")
+    add_page(app, "/explain/{name:path}", show_explanation, "read", name="explain_page")

@@ -1,4 +1,4 @@
-"""``/history``: one kernel over runs, as a picture, its steps, and a row a run."""
+"""``/history``: one kernel over runs: plot, detected changes and a table with one row per run."""
 
 from typing import Any
 
@@ -8,127 +8,131 @@ from starlette.responses import Response
 
 from profsvc import store
 from profsvc.errors import NotFoundError, ProfsvcError, UsageError
-from profsvc.reports import history_plot
 from profsvc.reports.kernel_names import labelled
+from profsvc.reports.plots import history as history_plot
+from profsvc.reports.text.history import no_change
 from profsvc.views import history as of_kernel
-from profsvc.web import history as answers
-from profsvc.web.asked import Asked
-from profsvc.web.pages.figures import figure
-from profsvc.web.pages.frame import Links, moved, page, path_to
-from profsvc.web.pages.tables import Column, Row
-from profsvc.web.routes import add_page
-from profsvc.web.site import grant_of, site_of
+from profsvc.web.api import history as answers
+from profsvc.web.http.request_args import RequestArgs
+from profsvc.web.http.routes import add_page
+from profsvc.web.http.state import app_state, grant_of
+from profsvc.web.pages.rendering.figures import figure
+from profsvc.web.pages.rendering.page import Links, page, path_to, redirect
+from profsvc.web.pages.rendering.tables import Column, Row
 
-KINDS = {"ns": "duration"}
+CELL_KINDS = {"ns": "duration"}
 UNITS = {"W": " (W)", "J": " (J)", "degC": " (\u00b0C)", "Hz": " (Hz)"}
-LONGEST_PATH = 1000  # of a name in an address
-SPREAD = ("low", "high", "raw")
+MAX_PATH_NAME = 1000  # characters of a name in a URL
+SPREAD_COLUMNS = ("low", "high", "raw")
 
 
-def show(request: Request) -> Response:
-    """Show the history of a kernel; without one, the kernels that there are to choose from."""
-    asked = Asked(request)
-    kernel, quantity = asked.text("kernel"), asked.text("quantity", "duration")
-    runs, engine = answers.question(request, asked), site_of(request).engine
-    asked.done()
+def show_history(request: Request) -> Response:
+    """Show the history of a kernel; without a kernel, list the recent ones."""
+    args = RequestArgs(request)
+    kernel, quantity = args.text("kernel"), args.text("quantity", "duration")
+    runs, engine = answers.history_filter(request, args), app_state(request).engine
+    args.reject_unknown()
     form = {"kernel": kernel, "quantity": quantity, "project": runs.project or "", "device": runs.device or ""}
     known: dict[str, Any] = {
         "form": form,
         "quantities": list(of_kernel.quantities().values()),
-        "said": "",
+        "message": "",
         "choices": (),
         "view": None,
     }
     if not kernel:
         recent = labelled(store.recent_kernels(engine, runs.project), "label", "kernel")
-        return page(request, "history.html", "History of a kernel", **known | {"recent": recent, "columns": RECENT})
+        return page(
+            request, "history.html", "History of a kernel", **known | {"recent": recent, "columns": RECENT_COLUMNS}
+        )
     try:
         view = of_kernel.history(engine, kernel, quantity, runs)
     except (NotFoundError, UsageError) as error:
         choices = store.kernels_named(engine, kernel, grant_of(request).project)
-        return _refused(request, error, known | {"choices": choices if len(choices) > 1 else ()})
+        return _error_form(request, error, known | {"choices": choices if len(choices) > 1 else ()})
     one = view["kernel"]
     if one["kernel_id"] is not None and kernel.removeprefix("#") == str(one["kernel_id"]):
         label = of_kernel.label(engine, one["kernel"], runs.project)
-        known["form"] = form | {"kernel": label if len(label) <= LONGEST_PATH and label.isprintable() else kernel}
+        known["form"] = form | {"kernel": label if len(label) <= MAX_PATH_NAME and label.isprintable() else kernel}
     return page(request, "history.html", history_plot.title_of(view), links=_links(request, view),
-                **known | _shown(view))  # fmt: skip
+                **known | _history_values(view))  # fmt: skip
 
 
-def _refused(request: Request, error: ProfsvcError, known: dict[str, Any]) -> Response:
-    """Answer with the form and what is wrong with what stands in it."""
-    wrong = {"said": str(error), "recent": (), "status": error.status}
+def _error_form(request: Request, error: ProfsvcError, known: dict[str, Any]) -> Response:
+    """Return the form with the error message."""
+    wrong = {"message": str(error), "recent": (), "status": error.status}
     return page(request, "history.html", "History of a kernel", **known | wrong)
 
 
-def _shown(view: dict[str, Any]) -> dict[str, Any]:
-    """What the page of a history needs beside the view."""
-    drawn = figure(
+def _history_values(view: dict[str, Any]) -> dict[str, Any]:
+    """Return the template variables that are derived from the view."""
+    plot = figure(
         "history", history_plot.title_of(view), lambda: history_plot.draw(view),
         [view["quantity"], view["points"], view["steps"], [one["finding_id"] for one in view["findings"]]],
-        description=_described(view),
+        description=_alt_text(view),
     )  # fmt: skip
-    return {"view": view, "drawn": drawn, "points": list(reversed(view["points"])), "columns": _columns(view),
-            "step_columns": _step_columns(view), "names": _names(view), "recent": ()}  # fmt: skip
+    return {"view": view, "plot": plot, "points": list(reversed(view["points"])), "columns": _columns(view),
+            "step_columns": _step_columns(view), "names": _series_names(view), "recent": (),
+            "no_change": f"{(text := no_change(view))[0].upper()}{text[1:]}."}  # fmt: skip
 
 
-def _names(view: dict[str, Any]) -> list[str]:
+def _series_names(view: dict[str, Any]) -> list[str]:
     return [history_plot.name_of(one) for one in view["series"]]
 
 
-def _described(view: dict[str, Any]) -> str:
-    """The picture in words."""
+def _alt_text(view: dict[str, Any]) -> str:
+    """Return the text alternative of the plot."""
     values = [point["value"] for point in view["points"] if point["value"] is not None]
     unit, size = history_plot.scale_of(view["quantity"]["unit"], values)
     spread = f"{min(values) / size:.4g} to {max(values) / size:.4g} {unit}".rstrip() if values else "without a value"
     steps = len(view["steps"])
     return (
         f"{history_plot.title_of(view)}: {len(view['points'])} points, {spread}, "
-        f"{steps or 'no'} step{'s' * (steps != 1)} in the level. The table below has every point."
+        f"{steps or 'no'} detected change{'s' * (steps != 1)}. The table below lists all points."
     )
 
 
-def _where(row: Row) -> dict[str, Any]:
+def _run_of_row(row: Row) -> dict[str, Any]:
     return {"run": row["run_id"]}
 
 
 def _columns(view: dict[str, Any]) -> list[Column]:
     about = view["quantity"]
-    unit, kind = UNITS.get(about["unit"], ""), KINDS.get(about["unit"], "number")
+    unit, kind = UNITS.get(about["unit"], ""), CELL_KINDS.get(about["unit"], "number")
     explain = about["name"] if about["source"] == "v1_criteria" else f"{about['source']}.{about['column']}"
     explain = "potential" if about["name"] == "potential" else explain
     made = [
         Column("run", "Run", "name", link=lambda row: f"/runs/{row['run_id']}", width=36),
-        Column("commit_id", "Commit", "name", link=_commit, width=14),
-        Column("at", "Began (UTC)", "when"),
-        Column("value", about["title"] + unit, kind, explain=explain, where=_where),
+        Column("commit_id", "Commit", "name", link=_commit_path, width=14),
+        Column("at", "Started (UTC)", "when"),
+        Column("value", about["title"] + unit, kind, explain=explain, where=_run_of_row),
     ]
-    heads = {"low": "Low", "high": "High", "raw": "As measured"}
+    heads = {"low": "Low", "high": "High", "raw": "Uncorrected"}
     made += [
         Column(name, heads[name] + (unit if name == "raw" else ""), kind, f"history.{name}")
-        for name in SPREAD
+        for name in SPREAD_COLUMNS
         if any(point[name] is not None for point in view["points"])
     ]
     made += [Column("launches", "Launches", "number", "compare.launches")] if about["source"] != "v1_power" else []
     made += _series_column(view)
-    made += [Column("reason", "Why not", "text")] if any(point["reason"] for point in view["points"]) else []
+    made += [Column("reason", "Reason", "text")] if any(point["reason"] for point in view["points"]) else []
     for point in view["points"]:
         point["series_name"] = history_plot.name_of(view["series"][point["series"]])
-        point["beside"] = "compare" if point["previous_run_id"] else None
-    return [*made, Column("beside", "With the run before", "text", link=_beside)]
+        point["comparison"] = "compare" if point["previous_run_id"] else None
+    return [*made, Column("comparison", "Previous run", "text", link=_comparison_path)]
 
 
-def _commit(row: Row) -> str | None:
+def _commit_path(row: Row) -> str | None:
     commit = row["commit_id"]
-    return f"/commits/{commit}" if commit and len(commit) <= LONGEST_PATH else None
+    return f"/commits/{commit}" if commit and len(commit) <= MAX_PATH_NAME else None
 
 
-def history_of(kernel: str) -> str | None:
-    """Return the path of a kernel's history; one with too long a name has none."""
-    return f"/history/{kernel}" if len(kernel) <= LONGEST_PATH else None
+def history_path(kernel: str) -> str | None:
+    """Return the path of a kernel's history; None if its name is too long for a URL."""
+    return f"/history/{kernel}" if len(kernel) <= MAX_PATH_NAME else None
 
 
-def _beside(row: Row) -> str | None:
+def _comparison_path(row: Row) -> str | None:
     before = row.get("previous_run_id")
     return None if not before else f"/compare/{before}...{row['run_id']}"
 
@@ -138,16 +142,16 @@ def _series_column(view: dict[str, Any]) -> list[Column]:
 
 
 def _step_columns(view: dict[str, Any]) -> list[Column]:
-    kind = KINDS.get(view["quantity"]["unit"], "number")
+    kind = CELL_KINDS.get(view["quantity"]["unit"], "number")
     unit = UNITS.get(view["quantity"]["unit"], "")
     for step in view["steps"]:
-        step["beside"] = "compare" if step["previous_run_id"] else None
+        step["comparison"] = "compare" if step["previous_run_id"] else None
         step["by"] = "" if step["change"] is None else f"{100 * step['change']:+.1f} %"
         step["series_name"] = history_plot.name_of(view["series"][step["series"]])
     made = [
-        Column("run", "First run after it", "name", link=lambda row: f"/runs/{row['run_id']}", width=36),
-        Column("commit_id", "Commit", "name", link=_commit, width=14),
-        Column("at", "Began (UTC)", "when"),
+        Column("run", "First run after", "name", link=lambda row: f"/runs/{row['run_id']}", width=36),
+        Column("commit_id", "Commit", "name", link=_commit_path, width=14),
+        Column("at", "Started (UTC)", "when"),
         Column("before", "Before" + unit, kind, "history.level"),
         Column("after", "After" + unit, kind, "history.level"),
         Column("by", "Change", "number", "history.change"),
@@ -155,40 +159,42 @@ def _step_columns(view: dict[str, Any]) -> list[Column]:
         Column("p", "p", "number", "history.p"),
     ]
     made += _series_column(view)
-    return [*made, Column("beside", "With the run before", "text", link=_beside)]
+    return [*made, Column("comparison", "Previous run", "text", link=_comparison_path)]
 
 
-RECENT = [
+RECENT_COLUMNS = [
     Column("label", "Kernel", "name", link=lambda row: f"/history/{row['kernel_id']}", full="kernel", width=60),
     Column("runs", "Runs", "number", "history.runs"),
-    Column("total_ns", "Time in them", "duration", "history.total_ns"),
+    Column("total_ns", "Total time", "duration", "history.total_ns"),
 ]
 
 
 def _links(request: Request, view: dict[str, Any]) -> Links:
-    asked = dict(request.query_params)
+    query_args = dict(request.query_params)
     kernel_id = view["kernel"]["kernel_id"]
     sql = "" if kernel_id is None else (
         "select run, commit_id, started_at, p50_ns, min_ns, p95_ns, launches from v1_kernel_totals\n"
         f"where kernel_id = {kernel_id} order by upload_id desc"
     )  # fmt: skip
-    return Links(json=path_to(request, "/v1/history", asked), sql=sql if view["quantity"]["name"] == "duration" else "")
+    return Links(
+        json=path_to(request, "/v1/history", query_args), sql=sql if view["quantity"]["name"] == "duration" else ""
+    )
 
 
-def of_one(request: Request) -> Response:
-    """Lead to the history of a kernel whose number or name is the path."""
-    Asked(request).done()
-    return moved(request, "/history", {"kernel": request.path_params["kernel"]})
+def redirect_kernel(request: Request) -> Response:
+    """Redirect to the history of the kernel named or numbered in the path."""
+    RequestArgs(request).reject_unknown()
+    return redirect(request, "/history", {"kernel": request.path_params["kernel"]})
 
 
-def of_commit(request: Request) -> Response:
-    """Lead to the runs of a commit."""
-    Asked(request).done()
-    return moved(request, "/", {"commit": request.path_params["commit"]})
+def redirect_commit(request: Request) -> Response:
+    """Redirect to the runs of a commit."""
+    RequestArgs(request).reject_unknown()
+    return redirect(request, "/", {"commit": request.path_params["commit"]})
 
 
 def register(app: FastAPI) -> None:
     """Add the routes."""
-    add_page(app, "/history", show, "read", name="history_page")
-    add_page(app, "/history/{kernel:path}", of_one, "read", name="history_of_kernel")
-    add_page(app, "/commits/{commit:path}", of_commit, "read", name="runs_of_commit")
+    add_page(app, "/history", show_history, "read", name="history_page")
+    add_page(app, "/history/{kernel:path}", redirect_kernel, "read", name="history_of_kernel")
+    add_page(app, "/commits/{commit:path}", redirect_commit, "read", name="runs_of_commit")

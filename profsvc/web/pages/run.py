@@ -1,4 +1,4 @@
-"""``/runs/{run}``: a run, what it spent its time on and what to do first, launch by launch; and its files."""
+"""``/runs/{run}``: a run: potential, advice, launches, kernels, sensors and files."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -9,37 +9,37 @@ from starlette.responses import Response
 
 from profsvc import store, views
 from profsvc.reports.kernel_names import labelled
-from profsvc.web.asked import Asked
-from profsvc.web.pages.frame import Links, moved, page, path_to, run_of
-from profsvc.web.pages.tables import Column, Row, known, row_of
-from profsvc.web.pages.traces import part_of
-from profsvc.web.pages.words import count
-from profsvc.web.routes import add_page
-from profsvc.web.site import site_of
+from profsvc.web.http.request_args import RequestArgs
+from profsvc.web.http.routes import add_page
+from profsvc.web.http.state import app_state
+from profsvc.web.pages.memory_traces import trace_section
+from profsvc.web.pages.rendering.filters import count
+from profsvc.web.pages.rendering.page import Links, find_run_id, page, path_to, redirect
+from profsvc.web.pages.rendering.tables import Column, Row, nonempty_columns, row_reference
 
 ROWS, MOST_ROWS = 50, 500
-KERNELS = 40
-REJECTS = 100
+MAX_KERNELS = 40
+REJECTS_PER_PAGE = 100
 
 
-def number_of(request: Request, name: str = "run") -> int:
-    """Return the number of the run in a path that this request may see; it can be named there too."""
-    return run_of(request, request.path_params[name])
+def run_id_of(request: Request, name: str = "run") -> int:
+    """Return the number of the run in the path, which has its number or name."""
+    return find_run_id(request, request.path_params[name])
 
 
 def _launch_path(row: Row) -> str:
     return f"/runs/{row['run_id']}/launches/{row['launch_id']}"
 
 
-def where(row: Row) -> dict[str, Any]:
+def launch_of_row(row: Row) -> dict[str, Any]:
     """Return the run and launch of a row, for the explanation of its numbers."""
     return {"run": row["run_id"], "launch": row["launch_id"]}
 
 
-def about(row: Row) -> dict[str, Any]:
-    """Return the launch or the whole run that a result is about; nothing where it is about a kernel by its means."""
+def launch_or_run_of_row(row: Row) -> dict[str, Any]:
+    """Return the launch or run that a result belongs to; empty for the averages of a kernel."""
     if row["launch_id"] is not None:
-        return where(row)
+        return launch_of_row(row)
     return {} if row["kernel"] else {"run": row["run_id"]}
 
 
@@ -47,15 +47,15 @@ def _means_path(row: Row) -> str:
     return f"/runs/{row['run_id']}/means/{row['kernel_full']}"
 
 
-def _file(name: str, title: str, kind: str = "number") -> Column:
-    return Column(name, title, kind, f"v1_uploads.{name}", row_of("upload_id"))
+def _file_column(name: str, title: str, kind: str = "number") -> Column:
+    return Column(name, title, kind, f"v1_uploads.{name}", row_reference("upload_id"))
 
 
-def _sum(name: str, title: str, kind: str = "duration") -> Column:
-    return Column(name, title, kind, f"v1_kernel_summaries.{name}", row_of("summary_id"))
+def _summary_column(name: str, title: str, kind: str = "duration") -> Column:
+    return Column(name, title, kind, f"v1_kernel_summaries.{name}", row_reference("summary_id"))
 
 
-LAUNCHES = (
+LAUNCH_COLUMNS = (
     Column(
         "launch",
         "#",
@@ -65,16 +65,16 @@ LAUNCHES = (
         sort="launch",
     ),
     Column("kernel", "kernel", "name", link=_launch_path, sort="kernel", width=44, full="kernel_full"),
-    Column("duration_ns", "duration", "duration", "duration_ns", where, sort="duration"),
-    Column("compute", "compute", "light", "sol_sm_fraction", where),
-    Column("memory", "memory", "light", "sol_memory_fraction", where),
+    Column("duration_ns", "duration", "duration", "duration_ns", launch_of_row, sort="duration"),
+    Column("compute", "compute", "light", "sol_sm_fraction", launch_of_row),
+    Column("memory", "memory", "light", "sol_memory_fraction", launch_of_row),
     Column("limit", "limited by"),
-    Column("potential", "potential", "speedup", "potential", where, sort="potential", flags="flags"),
-    Column("ceiling", "ceiling", "speedup", "v1_potential.speedup_ceiling", where, flags="ceiling_flags"),
-    Column("first", "what to do first", explain="advice.saving", where=where),
+    Column("potential", "potential", "speedup", "potential", launch_of_row, sort="potential", flags="flags"),
+    Column("ceiling", "ceiling", "speedup", "v1_potential.speedup_ceiling", launch_of_row, flags="ceiling_flags"),
+    Column("first", "what to do first", explain="advice.saving", where=launch_of_row),
 )
-MEANS = (
-    Column("kernel", "kernel, by means", "name", link=_means_path, width=44, full="kernel_full"),
+MEANS_COLUMNS = (
+    Column("kernel", "kernel", "name", link=_means_path, width=44, full="kernel_full"),
     Column("launches", "launches", "number", "run.mean_launches"),
     Column("duration_ns", "mean duration", "duration", "run.mean_duration"),
     Column("limit", "limited by"),
@@ -82,26 +82,26 @@ MEANS = (
     Column("ceiling", "ceiling", "speedup", "v1_potential.speedup_ceiling", flags="ceiling_flags"),
     Column("first", "what to do first", explain="advice.saving"),
 )
-CRITERIA = (
+CRITERIA_COLUMNS = (
     Column("title", "criterion", "noted"),
-    Column("value", "value", "bar", lambda row: row["criterion"], about),
-    Column("share", "share of time", "percent", "v1_criteria.share", about),
-    Column("speedup", "speedup", "speedup", "v1_criteria.speedup", about),
+    Column("value", "value", "bar", lambda row: row["criterion"], launch_or_run_of_row),
+    Column("share", "share of time", "percent", "v1_criteria.share", launch_or_run_of_row),
+    Column("speedup", "speedup", "speedup", "v1_criteria.speedup", launch_or_run_of_row),
 )
-FILES = (
+FILE_COLUMNS = (
     Column("file_name", "file", "name", width=44),
-    Column("format", "read as"),
-    Column("verdict", "verdict"),
-    _file("lines", "lines"),
-    _file("lines_stored", "stored"),
-    _file("lines_skipped", "skipped"),
-    _file("lines_rejected", "rejected"),
-    _file("launches", "launches"),
-    _file("samples", "readings"),
-    _file("size_bytes", "size", "size"),
+    Column("format", "format"),
+    Column("verdict", "status"),
+    _file_column("lines", "lines"),
+    _file_column("lines_stored", "stored"),
+    _file_column("lines_skipped", "skipped"),
+    _file_column("lines_rejected", "rejected"),
+    _file_column("launches", "launches"),
+    _file_column("samples", "readings"),
+    _file_column("size_bytes", "size", "size"),
     Column("received_at", "received (UTC)", "when"),
 )
-KERNEL = (
+KERNEL_COLUMNS = (
     Column("kernel", "kernel", "name", width=64,
            link=lambda row: f"/runs/{row['run_id']}/kernels/{row['kernel_id']}"),
     Column("launches", "launches", "number", "v1_kernel_totals.launches"),
@@ -111,32 +111,43 @@ KERNEL = (
     Column("p95_ns", "p95", "duration", "v1_kernel_totals.p95_ns"),
     Column("max_ns", "longest", "duration", "v1_kernel_totals.max_ns"),
 )  # fmt: skip
-SENSORS = (
-    Column("quantity", "quantity"), Column("name", "sensor", "name"),
-    Column("gpu_index", "GPU", "number", "v1_sensors.gpu_index", row_of("sensor_id")), Column("unit", "unit", "name"),
+SENSOR_COLUMNS = (
+    Column("quantity", "quantity"),
+    Column("name", "sensor", "name"),
+    Column("gpu_index", "GPU", "number", "v1_sensors.gpu_index", row_reference("sensor_id")),
+    Column("unit", "unit", "name"),
     Column("readings", "readings", "number", "run.sensor_readings"),
-    *(Column(f"{name}_value", title, "number", f"run.sensor_{said}")
-      for name, title, said in (("mean", "mean", "mean"), ("min", "least", "least"), ("max", "largest", "largest"))),
-    Column("quality", "beware"),
-)  # fmt: skip
-TRANSFERS = (
-    Column("kind", "copies and sets"), Column("count", "count", "number", "run.transfer_count"),
+    *(
+        Column(f"{name}_value", title, "number", f"run.sensor_{said}")
+        for name, title, said in (("mean", "mean", "mean"), ("min", "minimum", "least"), ("max", "maximum", "largest"))
+    ),
+    Column("quality", "warnings"),
+)
+TRANSFER_COLUMNS = (
+    Column("kind", "operation"), Column("count", "count", "number", "run.transfer_count"),
     Column("duration_ns", "time", "duration", "run.transfer_time"),
     Column("bytes", "bytes", "size", "run.transfer_bytes"),
 )  # fmt: skip
-SUMMARIES = (
-    Column("category", "category"), Column("kernel", "name", "name", width=60), _sum("calls", "calls", "number"),
-    _sum("total_ns", "total"), _sum("mean_ns", "mean"), _sum("min_ns", "least"), _sum("max_ns", "longest"),
-)  # fmt: skip
-LINES = (
-    Column("line", "line", "number", "v1_rejects.line"), Column("lines", "lines", "number", "v1_rejects.lines"),
-    Column("reason", "why"), Column("text", "what stood there", "name", width=300),
-)  # fmt: skip
+SUMMARY_COLUMNS = (
+    Column("category", "category"),
+    Column("kernel", "name", "name", width=60),
+    _summary_column("calls", "calls", "number"),
+    _summary_column("total_ns", "total"),
+    _summary_column("mean_ns", "mean"),
+    _summary_column("min_ns", "minimum"),
+    _summary_column("max_ns", "maximum"),
+)
+REJECT_COLUMNS = (
+    Column("line", "line", "number", "v1_rejects.line"),
+    Column("lines", "lines", "number", "v1_rejects.lines"),
+    Column("reason", "reason"),
+    Column("text", "text", "name", width=300),
+)
 
 
 def criteria_rows(rows: list[dict[str, Any]], of_run: Sequence[dict[str, Any]] = ()) -> list[dict[str, Any]]:
-    """Return rows of criteria as tables show them: without a value the reason, those of one reason together."""
-    shown = [(row, "") for row in rows] + [(row, "of the whole run") for row in of_run]
+    """Return rows of criteria for the table; rows without a value share a line per reason."""
+    shown = [(row, "") for row in rows] + [(row, "whole run") for row in of_run]
     alike: dict[str, list[Row]] = {}
     for row, note in shown:
         if row["value"] is None and row["reason"] and not note:
@@ -148,13 +159,13 @@ def criteria_rows(rows: list[dict[str, Any]], of_run: Sequence[dict[str, Any]] =
         if together.get(id(row), [row])[0] is row
     ]
     return [
-        row | {"said": "; ".join(filter(None, (row["reason"], (row["flags"] or "").lower().replace("_", " "), note)))}
+        row | {"remark": "; ".join(filter(None, (row["reason"], (row["flags"] or "").lower().replace("_", " "), note)))}
         for row, note in shown
     ]
 
 
 def launch_rows(launches: list[dict[str, Any]], run_id: int) -> list[dict[str, Any]]:
-    """Return a view's rows of launches as the table shows them."""
+    """Return the launches of a view as rows of the table."""
     return [
         row
         | {
@@ -168,20 +179,24 @@ def launch_rows(launches: list[dict[str, Any]], run_id: int) -> list[dict[str, A
     ]
 
 
-def _why_no_result(launches: list[dict[str, Any]]) -> list[str]:
-    """The reasons why none of the launches shown has results; none where one has."""
+def _missing_result_reasons(launches: list[dict[str, Any]]) -> list[str]:
+    """Return why none of these launches has results; empty if one has."""
     reasons = [str(row["reason"]) for row in launches if row["reason"]]
     return [] if any(row["bound"] for row in launches) else list(dict.fromkeys(reasons))
 
 
-def _columns(launches: list[dict[str, Any]], no_result: list[str]) -> list[Column]:
-    """The columns of launches that hold something; what limits them stands below where it is not known of any."""
-    return known([one for one in LAUNCHES if one.name != "limit" or not no_result], launches, ("launch", "duration_ns"))
+def _launch_columns(launches: list[dict[str, Any]], missing_results: list[str]) -> list[Column]:
+    """Return the nonempty columns of launches; without the bottleneck if it is unknown for all of them."""
+    return nonempty_columns(
+        [one for one in LAUNCH_COLUMNS if one.name != "limit" or not missing_results],
+        launches,
+        ("launch", "duration_ns"),
+    )
 
 
 def kernel_rows(engine: Any, info: Row) -> tuple[list[dict[str, Any]], bool]:
     """Return the kernels of a run by their time."""
-    found, more = store.kernels_by_time(engine, info["run_id"], KERNELS)
+    found, more = store.kernels_by_time(engine, info["run_id"], MAX_KERNELS)
     whole = info["gpu_time_ns"]
     rows = []
     for row in found:
@@ -194,24 +209,26 @@ def kernel_rows(engine: Any, info: Row) -> tuple[list[dict[str, Any]], bool]:
 
 
 def _file_row(row: dict[str, Any]) -> dict[str, Any]:
-    said = f"told by upload {row['same_as']}, counted there" if row["same_as"] else row["status"]
-    return row | {"verdict": said}
+    status = f"duplicate of upload {row['same_as']}" if row["same_as"] else row["status"]
+    return row | {"verdict": status}
 
 
-def run(request: Request) -> Response:
+def show_run(request: Request) -> Response:
     """Show a run."""
-    asked, run_id = Asked(request), number_of(request)
-    order, skip, limit = _paging(asked)
-    asked.done()
-    site = site_of(request)
-    view = views.run(site.engine, run_id, 1)
+    args, run_id = RequestArgs(request), run_id_of(request)
+    order, skip, limit = _paging(args)
+    args.reject_unknown()
+    state = app_state(request)
+    view = views.run(state.engine, run_id, 1)
     info = view["run"]
-    found = views.launch_page(site.engine, run_id, order=order, skip=skip, limit=limit, seconds=site.limits.sql_seconds)
-    kernels, more_kernels = kernel_rows(site.engine, info)
+    found = views.launch_page(
+        state.engine, run_id, order=order, skip=skip, limit=limit, seconds=state.limits.sql_seconds
+    )
+    kernels, more_kernels = kernel_rows(state.engine, info)
     whole = view["potential"] or {}
     launches = launch_rows(found["launches"], run_id)
-    no_result = _why_no_result(launches)
-    words = views.texts()
+    missing_results = _missing_result_reasons(launches)
+    words = views.titles_and_hints()
     return page(
         request, "run.html", info["name"],
         links=_links(request, run_id, f"select * from v1_launches where run_id = {run_id} order by duration_ns desc"),
@@ -219,28 +236,34 @@ def run(request: Request) -> Response:
         bound=words[whole["bound"]]["title"] if whole.get("bound") else None,
         advice=views.advice_of_run(view), criteria=criteria_rows(view["criteria"]),
         files=[_file_row(row) for row in view["uploads"]], kernels=kernels, more_kernels=more_kernels,
-        launches=launches, order=order, no_result=no_result,
+        launches=launches, order=order, missing_results=missing_results,
         means=launch_rows(view["means"], run_id),
         has_power=any(row["quantity"] == "power" or row["x_mm"] is not None for row in view["sensors"]),
         transfers=[
             row | {"duration_ns": None if row["duration_ms"] is None else 1e6 * row["duration_ms"]}
             for row in view["transfers"]
         ],
-        memory=part_of(site.engine, run_id, view["traces"]),
-        tables=_TABLES | {"launches": _columns(launches, no_result)},
+        memory=trace_section(state.engine, run_id, view["traces"]),
+        tables=_TABLES | {"launches": _launch_columns(launches, missing_results)},
         **_pager(found, skip, limit, info["launches"], "launches"),
     )  # fmt: skip
 
 
 _TABLES = {
-    "launches": LAUNCHES, "criteria": CRITERIA, "files": FILES, "kernels": KERNEL, "sensors": SENSORS,
-    "transfers": TRANSFERS, "summaries": SUMMARIES, "means": MEANS,
-}  # fmt: skip
+    "launches": LAUNCH_COLUMNS,
+    "criteria": CRITERIA_COLUMNS,
+    "files": FILE_COLUMNS,
+    "kernels": KERNEL_COLUMNS,
+    "sensors": SENSOR_COLUMNS,
+    "transfers": TRANSFER_COLUMNS,
+    "summaries": SUMMARY_COLUMNS,
+    "means": MEANS_COLUMNS,
+}
 
 
-def _paging(asked: Asked) -> tuple[str, int, int]:
-    order, limit = asked.text("order", "-duration"), asked.count("limit", ROWS, MOST_ROWS)
-    return order, asked.number("after", int, 0, "how many launches to pass over"), limit
+def _paging(args: RequestArgs) -> tuple[str, int, int]:
+    order, limit = args.text("order", "-duration"), args.count("limit", ROWS, MOST_ROWS)
+    return order, args.number("after", int, 0, "the number of launches to skip"), limit
 
 
 def _pager(found: Row, skip: int, limit: int, whole: int | None, what: str) -> dict[str, Any]:
@@ -259,38 +282,38 @@ def _links(request: Request, run_id: int, sql: str) -> Links:
     )  # fmt: skip
 
 
-def kernel(request: Request) -> Response:
+def show_kernel(request: Request) -> Response:
     """Show the launches of one kernel of a run."""
-    asked, run_id = Asked(request), number_of(request)
-    order, skip, limit = _paging(asked)
-    asked.done()
-    site, text = site_of(request), request.path_params["kernel"]
+    args, run_id = RequestArgs(request), run_id_of(request)
+    order, skip, limit = _paging(args)
+    args.reject_unknown()
+    state, text = app_state(request), request.path_params["kernel"]
     kernel_id = int(text) if text.isascii() and text.isdigit() and len(text) < 18 else -1
-    info = store.select(site.engine, "v1_runs", run_id=run_id)[0]
-    totals = store.select(site.engine, "v1_kernel_totals", run_id=run_id, kernel_id=kernel_id)
+    info = store.select(state.engine, "v1_runs", run_id=run_id)[0]
+    totals = store.select(state.engine, "v1_kernel_totals", run_id=run_id, kernel_id=kernel_id)
     if not totals:
-        return moved(request, f"/runs/{run_id}")
+        return redirect(request, f"/runs/{run_id}")
     found = views.launch_page(
-        site.engine, run_id, order=order, skip=skip, limit=limit, kernel_id=kernel_id, seconds=site.limits.sql_seconds
+        state.engine, run_id, order=order, skip=skip, limit=limit, kernel_id=kernel_id, seconds=state.limits.sql_seconds
     )
     whole = sum(row["launches"] for row in totals)
     return page(
         request, "kernel.html", totals[0]["kernel_short"],
         links=_links(request, run_id, f"select * from v1_kernel_totals where kernel_id = {kernel_id}"),
         info=info, kernel=totals[0]["kernel"], launches=launch_rows(found["launches"], run_id), order=order,
-        columns=LAUNCHES, totals=totals, **_pager(found, skip, limit, whole, "launches"),
+        columns=LAUNCH_COLUMNS, totals=totals, **_pager(found, skip, limit, whole, "launches"),
     )  # fmt: skip
 
 
-def rejects(request: Request) -> Response:
-    """Show the lines of a run's files that were refused, and why."""
-    asked, run_id = Asked(request), number_of(request)
-    after = asked.text("after")
-    asked.done()
-    engine = site_of(request).engine
+def show_rejects(request: Request) -> Response:
+    """Show the rejected lines of the files of a run, with reasons."""
+    args, run_id = RequestArgs(request), run_id_of(request)
+    after = args.text("after")
+    args.reject_unknown()
+    engine = app_state(request).engine
     info = store.select(engine, "v1_runs", run_id=run_id)[0]
     found = store.list_view(
-        engine, "v1_rejects", [store.Condition("run_id", "", str(run_id))], limit=REJECTS, after=after
+        engine, "v1_rejects", [store.Condition("run_id", "", str(run_id))], limit=REJECTS_PER_PAGE, after=after
     )
     names = {row["upload_id"]: row["file_name"] for row in store.select(engine, "v1_uploads", run_id=run_id)}
     links = Links(
@@ -300,12 +323,12 @@ def rejects(request: Request) -> Response:
     rows = [row | {"file": names.get(row["upload_id"])} for row in found.rows]
     return page(
         request, "rejects.html", "Rejected lines", links=links, info=info, rows=rows,
-        columns=(Column("file", "file", "name"), *LINES), following=found.after, total=f"{len(rows)} shown",
+        columns=(Column("file", "file", "name"), *REJECT_COLUMNS), following=found.after, total=f"{len(rows)} shown",
     )  # fmt: skip
 
 
 def register(app: FastAPI) -> None:
     """Add the routes."""
-    add_page(app, "/runs/{run}", run, "read", name="run_page")
-    add_page(app, "/runs/{run}/kernels/{kernel}", kernel, "read", name="run_kernel_page")
-    add_page(app, "/runs/{run}/rejects", rejects, "read", name="rejects_page")
+    add_page(app, "/runs/{run}", show_run, "read", name="run_page")
+    add_page(app, "/runs/{run}/kernels/{kernel}", show_kernel, "read", name="run_kernel_page")
+    add_page(app, "/runs/{run}/rejects", show_rejects, "read", name="rejects_page")

@@ -1,4 +1,4 @@
-"""``/``: the runs, searched, ordered and page by page."""
+"""``/``: the list of runs with search, order and pages."""
 
 import json
 from typing import Any
@@ -8,49 +8,49 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from profsvc import store, views
-from profsvc.web.asked import Asked
-from profsvc.web.pages.frame import Links, page, path_to
-from profsvc.web.pages.tables import Column, known, row_of
-from profsvc.web.pages.words import count
-from profsvc.web.routes import add_page
-from profsvc.web.site import grant_of, site_of
+from profsvc.web.http.request_args import RequestArgs
+from profsvc.web.http.routes import add_page
+from profsvc.web.http.state import app_state, grant_of
+from profsvc.web.pages.rendering.filters import count
+from profsvc.web.pages.rendering.page import Links, page, path_to
+from profsvc.web.pages.rendering.tables import Column, nonempty_columns, row_reference
 
 ROWS = 50
 MOST_ROWS = 500
-ASKED = ("search", "project", "device", "commit", "tag")
+FILTERS = ("search", "project", "device", "commit", "tag")
 
 
-def _run(row: Any) -> dict[str, Any]:
+def _run_of_row(row: Any) -> dict[str, Any]:
     return {"run": row["run_id"]}
 
 
-def _path(row: Any) -> str:
+def _run_path(row: Any) -> str:
     return f"/runs/{row['run_id']}"
 
 
 COLUMNS = (
-    Column("name", "run", "name", link=_path, sort="name", width=40),
+    Column("name", "run", "name", link=_run_path, sort="name", width=40),
     Column("project", "project", "name", sort="project", width=24),
     Column("device", "device", "name", width=28),
     Column("commit_id", "commit", "name", width=12),
-    Column("at", "when (UTC)", "when", sort="started"),
-    Column("uploads", "files", "number", "v1_runs.uploads", row_of("run_id")),
-    Column("launches", "launches", "number", "v1_runs.launches", row_of("run_id"), sort="launches"),
-    Column("gpu_time_ns", "GPU time", "duration", "v1_runs.gpu_time_ns", row_of("run_id"), sort="time"),
-    Column("potential", "potential", "speedup", "v1_potential.speedup", _run, sort="potential", flags="flags"),
+    Column("at", "started (UTC)", "when", sort="started"),
+    Column("uploads", "files", "number", "v1_runs.uploads", row_reference("run_id")),
+    Column("launches", "launches", "number", "v1_runs.launches", row_reference("run_id"), sort="launches"),
+    Column("gpu_time_ns", "GPU time", "duration", "v1_runs.gpu_time_ns", row_reference("run_id"), sort="time"),
+    Column("potential", "potential", "speedup", "v1_potential.speedup", _run_of_row, sort="potential", flags="flags"),
     Column("limit", "limited by"),
     Column("worst", "worst criterion", explain=lambda row: row["worst_criterion"] or ""),
     Column("mean_power_w", "power (W)", "number", "v1_power.mean_power_w"),
-    Column("corrected_power_w", "corrected (W)", "number", "v1_power.corrected_power_w"),
+    Column("corrected_power_w", "corrected power (W)", "number", "v1_power.corrected_power_w"),
 )
 
 
-ALWAYS = ("name", "project", "device", "at", "uploads", "launches", "gpu_time_ns", "potential")
+ALWAYS_SHOWN = ("name", "project", "device", "at", "uploads", "launches", "gpu_time_ns", "potential")
 
 
-def _shown(row: dict[str, Any]) -> dict[str, Any]:
-    """Return a row as the table shows it."""
-    words = views.texts()
+def _run_row(row: dict[str, Any]) -> dict[str, Any]:
+    """Return a run as a row of the table."""
+    words = views.titles_and_hints()
     worst = words[row["worst_criterion"]]["title"] if row["worst_criterion"] else None
     value = "" if row["worst_value"] is None else f" {row['worst_value']:.2f}"
     return row | {
@@ -61,29 +61,29 @@ def _shown(row: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def total_of(page_: store.RunPage, skip: int) -> str:
-    """Say which of how many runs are shown.
+def range_text(page_: store.RunPage, skip: int) -> str:
+    """Return which runs are shown, out of how many.
 
-    >>> total_of(store.RunPage([{}] * 50, True, store.COUNTED + 1), 100)
+    >>> range_text(store.RunPage([{}] * 50, True, store.MAX_COUNTED_RUNS + 1), 100)
     'runs 101 to 150 of more than 10\\u202f000'
     """
     if not page_.rows:
         return "no runs" if skip == 0 else "no more runs"
-    whole = f"more than {count(store.COUNTED)}" if page_.total > store.COUNTED else count(page_.total)
+    whole = f"more than {count(store.MAX_COUNTED_RUNS)}" if page_.total > store.MAX_COUNTED_RUNS else count(page_.total)
     return f"runs {count(skip + 1)} to {count(skip + len(page_.rows))} of {whole}"
 
 
-def runs(request: Request) -> Response:
+def show_runs(request: Request) -> Response:
     """Show runs."""
-    asked = Asked(request)
-    given = {name: asked.text(name) for name in ASKED}
-    order, limit = asked.text("order", "-run"), asked.count("limit", ROWS, MOST_ROWS)
-    skip = asked.number("after", int, 0, "how many runs to pass over")
-    asked.flag("focus")
-    asked.done()
+    args = RequestArgs(request)
+    given = {name: args.text(name) for name in FILTERS}
+    order, limit = args.text("order", "-run"), args.count("limit", ROWS, MOST_ROWS)
+    skip = args.number("after", int, 0, "the number of runs to skip")
+    args.flag("focus")
+    args.reject_unknown()
     found = store.list_runs(
-        site_of(request).engine, store.RunFilter(**given), order=order, skip=skip, limit=limit,
-        project=grant_of(request).project, seconds=site_of(request).limits.sql_seconds,
+        app_state(request).engine, store.RunFilter(**given), order=order, skip=skip, limit=limit,
+        project=grant_of(request).project, seconds=app_state(request).limits.sql_seconds,
     )  # fmt: skip
     only = [(name, given[key]) for key, name in (("project", "project"), ("device", "device"), ("commit", "commit_id"))]
     links = Links(
@@ -91,10 +91,10 @@ def runs(request: Request) -> Response:
         path_to(request, "/v1/runs.csv", [*only, ("order", "-run_id")]),
         "select * from v1_runs order by run_id desc limit 50",
     )
-    rows = [_shown(row) for row in found.rows]
+    rows = [_run_row(row) for row in found.rows]
     return page(
-        request, "runs.html", "Runs", links=links, columns=known(COLUMNS, rows, ALWAYS), rows=rows,
-        order=order, asked=given, is_asked=any(given.values()), total=total_of(found, skip),
+        request, "runs.html", "Runs", links=links, columns=nonempty_columns(COLUMNS, rows, ALWAYS_SHOWN), rows=rows,
+        order=order, filters=given, is_filtered=any(given.values()), total=range_text(found, skip),
         following=str(skip + limit) if found.truncated else None,
         before=None if skip == 0 else str(max(0, skip - limit)) if skip > limit else "",
     )  # fmt: skip
@@ -102,4 +102,4 @@ def runs(request: Request) -> Response:
 
 def register(app: FastAPI) -> None:
     """Add the route."""
-    add_page(app, "/", runs, "read", name="runs_page")
+    add_page(app, "/", show_runs, "read", name="runs_page")

@@ -1,4 +1,4 @@
-"""``/upload``: files dropped or chosen, and what their readers say of them; without script by a plain form."""
+"""``/upload``: upload files by drag and drop or a plain form, and show the result of each."""
 
 from contextlib import ExitStack
 from functools import partial
@@ -11,63 +11,63 @@ from starlette.responses import Response
 
 from profsvc import formats, store
 from profsvc.errors import ProfsvcError, UsageError
-from profsvc.web import uploads
-from profsvc.web.asked import Asked
-from profsvc.web.form import Part, received
-from profsvc.web.pages.frame import page, run_of
-from profsvc.web.routes import add_page
-from profsvc.web.site import grant_of, site_of
+from profsvc.web.api import uploads
+from profsvc.web.http.multipart import FormFile, read_form
+from profsvc.web.http.request_args import RequestArgs
+from profsvc.web.http.routes import add_page
+from profsvc.web.http.state import app_state, grant_of
+from profsvc.web.pages.rendering.page import find_run_id, page
 
-FIELDS = ("run", "run_id", "project", "device", "commit", "tag", "timezone", "format")
+FORM_FIELDS = ("run", "run_id", "project", "device", "commit", "tag", "timezone", "format")
 
 
-def show(request: Request) -> Response:
+def show_upload(request: Request) -> Response:
     """Show the form."""
-    asked = Asked(request)
-    given = {name: asked.text(name) for name in FIELDS}
-    asked.done()
-    return _page(request, given, [])
+    args = RequestArgs(request)
+    given = {name: args.text(name) for name in FORM_FIELDS}
+    args.reject_unknown()
+    return _upload_page(request, given, [])
 
 
-def _page(request: Request, given: dict[str, str], results: list[dict[str, Any]], status: int = 200) -> Response:
+def _upload_page(request: Request, given: dict[str, str], results: list[dict[str, Any]], status: int = 200) -> Response:
     kinds = [(reader.NAME, reader.PAGE.strip().splitlines()[0]) for reader in formats.READERS]
     project = grant_of(request).project
     chosen = None
-    if number := given["run_id"]:  # a name may hold what no field of a form does
-        engine = site_of(request).engine
-        chosen = store.select(engine, "v1_runs", run_id=run_of(request, number))[0]
+    if number := given["run_id"]:  # a name may contain characters that a form field cannot hold
+        engine = app_state(request).engine
+        chosen = store.select(engine, "v1_runs", run_id=find_run_id(request, number))[0]
     return page(
         request, "upload.html", "Upload", status=status, given=given, results=results, kinds=kinds, project=project,
         chosen=chosen,
-        most_bytes=site_of(request).limits.upload_bytes,
+        most_bytes=app_state(request).limits.upload_bytes,
     )  # fmt: skip
 
 
-async def take(request: Request) -> Response:
-    """Store the files of the form, each whole or not at all."""
-    site = site_of(request)
+async def store_files(request: Request) -> Response:
+    """Store the files of the form, each completely or not at all."""
+    state = app_state(request)
     with ExitStack() as held:
-        async with site.receiving.turn():
-            form = await received(request, partial(store.spool_of, site.files), held)
+        async with state.receiving_limit.slot():
+            form = await read_form(request, partial(store.spool_folder, state.files), held)
             fields = [(name, value) for name, value in form.fields if value]
             chosen = [part for part in form.files if part.file_name]
             if not chosen:
-                raise UsageError("no file was chosen; choose one or several, then send the form")
-            results = [await _stored(request, fields, part) for part in chosen]
-    given = {name: dict(fields).get(name, "") for name in FIELDS}
+                raise UsageError("no file was chosen; choose at least one file")
+            results = [await _store_file(request, fields, part) for part in chosen]
+    given = {name: dict(fields).get(name, "") for name in FORM_FIELDS}
     bad = next((result["status"] for result in results if result["error"]), 200)
-    return await to_thread.run_sync(_page, request, given, results, bad)
+    return await to_thread.run_sync(_upload_page, request, given, results, bad)
 
 
-async def _stored(request: Request, fields: list[tuple[str, str]], part: Part) -> dict[str, Any]:
-    """Store one file; an error is told beside the others' verdicts."""
-    site, project = site_of(request), grant_of(request).project
+async def _store_file(request: Request, fields: list[tuple[str, str]], part: FormFile) -> dict[str, Any]:
+    """Store one file; return its result or its error."""
+    state, project = app_state(request), grant_of(request).project
     try:
-        asked = Asked([*fields, ("file_name", part.file_name)])
-        wish = await to_thread.run_sync(uploads.wish_of, site, asked, project)
-        with uploads.counted(site) as count:
-            async with site.reading.turn():
-                verdict = await to_thread.run_sync(partial(uploads.read, site, part.file, wish))
+        args = RequestArgs([*fields, ("file_name", part.file_name)])
+        wanted = await to_thread.run_sync(uploads.upload_request, state, args, project)
+        with uploads.count_outcome(state) as count:
+            async with state.parsing_limit.slot():
+                verdict = await to_thread.run_sync(partial(uploads.store_or_check, state, part.file, wanted))
             count("known" if verdict.known else "stored")
         said = vars(verdict)
     except ProfsvcError as error:
@@ -77,5 +77,5 @@ async def _stored(request: Request, fields: list[tuple[str, str]], part: Part) -
 
 def register(app: FastAPI) -> None:
     """Add the routes."""
-    add_page(app, "/upload", show, "upload", name="upload_page")
-    add_page(app, "/upload", take, "upload", name="upload_form", methods=["POST"])
+    add_page(app, "/upload", show_upload, "upload", name="upload_page")
+    add_page(app, "/upload", store_files, "upload", name="upload_form", methods=["POST"])

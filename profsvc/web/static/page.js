@@ -1,32 +1,32 @@
 "use strict";
-/* Makes pages quicker to use; everything works without it. */
+/* Conveniences; every page also works without script. */
 (() => {
   const root = document.documentElement;
   const brand = document.querySelector(".brand");
   const to = (path) => { location.href = brand.href.replace(/\/$/, "") + path; };
 
-  /* Colours: at once, and kept by the service's own cookie. */
-  const paint = document.querySelector("[data-theme-form]");
+  /* Theme: switched at once and stored in a cookie. */
+  const themeForm = document.querySelector("[data-theme-form]");
   const themes = ["auto", "light", "dark"];
-  if (paint) {
-    const button = paint.querySelector("button");
-    paint.addEventListener("submit", (event) => {
+  if (themeForm) {
+    const button = themeForm.querySelector("button");
+    themeForm.addEventListener("submit", (event) => {
       event.preventDefault();
       const chosen = button.value;
-      fetch(paint.action, { method: "POST", body: new URLSearchParams({ theme: chosen, after: "" }) });
+      fetch(themeForm.action, { method: "POST", body: new URLSearchParams({ theme: chosen, after: "" }) });
       if (chosen === "auto") root.removeAttribute("data-theme"); else root.dataset.theme = chosen;
       document.querySelector("meta[name=color-scheme]").content = chosen === "auto" ? "light dark" : chosen;
       const next = themes[(themes.indexOf(chosen) + 1) % 3];
       button.value = next;
-      button.title = `Colours: ${chosen}; change to ${next}`;
+      button.title = `Theme: ${chosen}; switch to ${next}`;
       button.querySelector(".theme-name").textContent = chosen;
-      button.querySelector(".unseen").textContent = ` colours; change to ${next}`;
+      button.querySelector(".visually-hidden").textContent = ` theme; switch to ${next}`;
     });
   }
 
-  /* Explanations: over a number, at the keyboard's focus, or kept open by a click. */
-  const known = new Map();
-  let box = null, owner = null, isKept = false, waiting = 0;
+  /* Explanations: on hover, on keyboard focus, or pinned by a click. */
+  const cache = new Map();
+  let box = null, owner = null, isPinned = false, waiting = 0;
 
   const close = (back) => {
     clearTimeout(waiting);
@@ -35,25 +35,25 @@
     box.remove();
     was.removeAttribute("aria-describedby");
     box = owner = null;
-    if (isKept && back) (titleOf(was) ?? was).focus();
-    isKept = false;
+    if (isPinned && back) (titleOf(was) ?? was).focus();
+    isPinned = false;
   };
 
   const text = async (link) => {
-    if (!known.has(link.href)) {
+    if (!cache.has(link.href)) {
       const address = new URL(link.href);
       address.searchParams.set("part", "1");
       const answer = await fetch(address, { headers: { accept: "text/html" } });
       const body = await answer.text();
-      if (!answer.ok) return new DOMParser().parseFromString(body, "text/html").querySelector(".said")?.outerHTML ?? "";
-      known.set(link.href, body);
+      if (!answer.ok) return new DOMParser().parseFromString(body, "text/html").querySelector(".message")?.outerHTML ?? "";
+      cache.set(link.href, body);
     }
-    return known.get(link.href);
+    return cache.get(link.href);
   };
 
-  /* A number of a table whose columns are led by their titles leads where its title does. */
+  /* A cell of a table with explained titles uses the explanation of its title. */
   const titleOf = (cell) => {
-    const isOwn = cell.classList.contains("n") && cell.closest("table")?.matches("[data-led]");
+    const isOwn = cell.classList.contains("n") && cell.closest("table")?.matches("[data-explained]");
     return isOwn ? cell.closest("table").tHead.rows[0].cells[cell.cellIndex]?.querySelector("[data-explain]") : null;
   };
   const place = (from) => {
@@ -65,9 +65,9 @@
   };
 
   const open = async (link, keep, from) => {
-    if (owner === from && (isKept || !keep)) return;
-    const said = await text(link).catch(() => "");
-    if (!said) return;
+    if (owner === from && (isPinned || !keep)) return;
+    const html = await text(link).catch(() => "");
+    if (!html) return;
     if (!keep && !from.matches(":hover, :focus-visible")) return;
     close(false);
     box = document.createElement("div");
@@ -75,37 +75,37 @@
     box.id = "explanation";
     box.tabIndex = -1;
     box.setAttribute("role", keep ? "dialog" : "tooltip");
-    if (keep) box.setAttribute("aria-label", "Where this number comes from");
-    box.innerHTML = said;
+    if (keep) box.setAttribute("aria-label", "Explanation of this number");
+    box.innerHTML = html;
     document.body.append(box);
     owner = from;
-    isKept = keep;
+    isPinned = keep;
     from.setAttribute("aria-describedby", box.id);
     place(from);
-    box.addEventListener("mouseleave", () => { if (!isKept) close(false); });
+    box.addEventListener("mouseleave", () => { if (!isPinned) close(false); });
     if (keep) box.focus({ preventScroll: true });
   };
 
-  const soon = ([link, from]) => {
+  const openSoon = ([link, from]) => {
     clearTimeout(waiting);
-    waiting = setTimeout(() => { if (!isKept) open(link, false, from); }, 220);
+    waiting = setTimeout(() => { if (!isPinned) open(link, false, from); }, 220);
   };
-  /* What explains the place of an event, and the number there. */
-  const asked = (event) => {
+  /* Return the link that explains the target of an event, and the element it explains. */
+  const explanationAt = (event) => {
     const found = event.target instanceof Element ? event.target.closest("[data-explain], td") : null;
     const link = found?.matches("td") ? titleOf(found) : found;
     return link ? [link, found] : null;
   };
-  document.addEventListener("mouseover", (event) => { const found = asked(event); if (found) soon(found); });
+  document.addEventListener("mouseover", (event) => { const found = explanationAt(event); if (found) openSoon(found); });
   document.addEventListener("mouseout", (event) => {
-    if (!asked(event)) return;
+    if (!explanationAt(event)) return;
     clearTimeout(waiting);
-    setTimeout(() => { if (box && !isKept && !box.matches(":hover") && !owner.matches(":hover, :focus-visible")) close(false); }, 200);
+    setTimeout(() => { if (box && !isPinned && !box.matches(":hover") && !owner.matches(":hover, :focus-visible")) close(false); }, 200);
   });
-  document.addEventListener("focusin", (event) => { const found = asked(event); if (found && found[1].matches(":focus-visible")) soon(found); });
-  document.addEventListener("focusout", (event) => { if (asked(event) && box && !isKept) close(false); });
+  document.addEventListener("focusin", (event) => { const found = explanationAt(event); if (found && found[1].matches(":focus-visible")) openSoon(found); });
+  document.addEventListener("focusout", (event) => { if (explanationAt(event) && box && !isPinned) close(false); });
   document.addEventListener("click", (event) => {
-    const found = asked(event);
+    const found = explanationAt(event);
     const isChosen = found?.[1].matches("td") && !getSelection().isCollapsed;
     if (found && !isChosen && !event.ctrlKey && !event.metaKey && !event.shiftKey && event.button === 0) {
       event.preventDefault();
@@ -113,14 +113,14 @@
     } else if (box && !box.contains(event.target)) close(false);
   });
 
-  /* Keys. */
+  /* Keyboard shortcuts. */
   const keys = document.getElementById("keys");
   let before = "";
   const follow = (selector) => document.querySelector(selector)?.click();
   const actions = {
     "/": () => { const search = document.querySelector("input[type=search]"); if (search) { search.focus(); search.select(); } else to("/?focus=1"); },
     "?": () => keys.showModal(),
-    t: () => paint?.requestSubmit(paint.querySelector("button")),
+    t: () => themeForm?.requestSubmit(themeForm.querySelector("button")),
     n: () => follow("a[rel=next]"),
     p: () => follow("a[rel=prev]"),
     gr: () => to("/"),

@@ -1,12 +1,12 @@
 "use strict";
-/* The field of a query: Ctrl+Enter asks, and it grows with what is written into it. */
+/* The query field: Ctrl+Enter runs the query, and the field grows with its text. */
 (() => {
   const field = document.querySelector("textarea[data-submit]");
   if (!field) return;
-  const most = 30;
+  const maxRows = 30;
   const grow = () => {
     const lines = field.value.split("\n").length + 1;
-    if (lines > field.rows) field.rows = Math.min(lines, most);
+    if (lines > field.rows) field.rows = Math.min(lines, maxRows);
   };
   field.addEventListener("input", grow);
   field.addEventListener("keydown", (event) => {

@@ -5,10 +5,10 @@ from typing import Any
 
 from profsvc import specs
 from profsvc.formulas.benefit import Machine, benefit
-from profsvc.formulas.estimates import operand_bandwidth
-from profsvc.formulas.memory_balance import near_field, reduction_transfers
-from profsvc.formulas.roofline import intensity, roofline
-from profsvc.formulas.work_depth import available_parallelism, brent_time, reduction_tree
+from profsvc.formulas.performance.memory_balance import near_field, reduction_transfers
+from profsvc.formulas.performance.peak_estimates import operand_bandwidth
+from profsvc.formulas.performance.roofline import intensity, roofline
+from profsvc.formulas.performance.work_depth import available_parallelism, brent_time, reduction_tree
 
 
 def on_fermi(lat: float = 1.0, sms: float = 14.0, size: float = 0.0, GHz: float = 1.15, GBs: float = 144.0) -> Any:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from profsvc.formulas.criteria import device_sync, granularity, host_sync, load_balance_sm, throughput_occupancy
-from profsvc.formulas.speedup import amdahl, potential_speedup, remaining_potential
+from profsvc.formulas.performance.speedup import amdahl, potential_speedup, remaining_potential
 
 
 def ratio(a: float, b: float) -> Any:

@@ -3,11 +3,16 @@
 from collections.abc import Callable
 from typing import Any
 
-from profsvc.formulas.estimates import bandwidth_demand, bandwidth_limited, gpu_share_speedup, potential_throughput
-from profsvc.formulas.latency import simt_usage
-from profsvc.formulas.occupancy import Limits, occupancy, resource_demand
-from profsvc.formulas.roofline import peak_rate, speedup_chain
-from profsvc.formulas.speedup import amdahl
+from profsvc.formulas.performance.latency import simt_usage
+from profsvc.formulas.performance.occupancy import Limits, occupancy, resource_demand
+from profsvc.formulas.performance.peak_estimates import (
+    bandwidth_demand,
+    bandwidth_limited,
+    gpu_share_speedup,
+    potential_throughput,
+)
+from profsvc.formulas.performance.roofline import peak_rate, speedup_chain
+from profsvc.formulas.performance.speedup import amdahl
 
 GTX = Limits(24, 8, 512, 8192, 16384)
 ALL = ["H.264", "LBM", "RC5-72", "FEM", "RPES", "PNS", "SAXPY", "TPACF", "FDTD", "MRI-FHD", "CP"]

@@ -5,11 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from profsvc.formulas.accesses import bank_degree
-from profsvc.formulas.latency import issue_cycles, simt_usage
 from profsvc.formulas.mwp_cwp import case_cycles
-from profsvc.formulas.occupancy import Limits, occupancy, warps_resident
-from profsvc.formulas.roofline import effective_bandwidth, peak_rate, pixel_roofline, speedup_chain
+from profsvc.formulas.performance.latency import issue_cycles, simt_usage
+from profsvc.formulas.performance.memory_accesses import bank_degree
+from profsvc.formulas.performance.occupancy import Limits, occupancy, warps_resident
+from profsvc.formulas.performance.roofline import effective_bandwidth, peak_rate, pixel_roofline, speedup_chain
 
 CARDS = ("HD5870", "HD5770", "HD5670", "HD5450", "HD6970", "HD6870", "HD6670", "HD6450")
 

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 from scipy import optimize
 
-from profsvc.formulas import core_count, power
-from profsvc.formulas.active_sms import fit_activation, fit_beta
-from profsvc.formulas.energy import efficiency
-from profsvc.formulas.energy_split import share_errors, split
-from profsvc.formulas.leakage import delta_temperature, power_at_temperature
-from profsvc.formulas.placement import tpc_effect
-from profsvc.formulas.thermal import sigma
-from profsvc.formulas.thermocouples import saturation
+from profsvc.formulas.power import component_power, core_count
+from profsvc.formulas.power.active_sms import fit_activation, fit_beta
+from profsvc.formulas.power.energy import efficiency
+from profsvc.formulas.power.energy_split import share_errors, split
+from profsvc.formulas.power.leakage import delta_temperature, power_at_temperature
+from profsvc.formulas.power.placement import tpc_effect
+from profsvc.formulas.thermal.rc_model import sigma
+from profsvc.formulas.thermocouples.emf import saturation
 from profsvc.specs import components
 
 FIXTURES = Path(__file__).parents[3] / "fixtures" / "formulas"
@@ -29,11 +29,11 @@ UNITS = {
 
 
 def published(n: float, num: float = 30) -> Any:
-    return power.active_factors(n, num, form="as_published").sm
+    return component_power.active_factors(n, num, form="as_published").sm
 
 
 def special(x: float) -> Any:
-    return power.special_linear(x, "as_published").value
+    return component_power.special_linear(x, "as_published").value
 
 
 def alpha(num: float, beta: float) -> Any:
@@ -59,7 +59,7 @@ def jump(idle: float, p1: float) -> Any:
 
 
 def all_on() -> Any:
-    return power.runtime_power(np.ones(len(GTX280)), **UNITS, active_sms=30, num_sms=30).max_sm_w
+    return component_power.runtime_power(np.ones(len(GTX280)), **UNITS, active_sms=30, num_sms=30).max_sm_w
 
 
 def row_of(name: str) -> dict[str, str]:
@@ -85,8 +85,8 @@ def shares() -> Any:
 
 ANSWERS: dict[str, Callable[..., Any]] = {
     "alpha_30": lambda Num, beta: alpha(Num, beta),
-    "alpha_identity": lambda Num, beta: 10 ** power.active_factors(Num, Num, "log", beta).sm,
-    "alpha_identity_any": lambda Num, beta: power.active_factors(Num, Num, "log", beta).board,
+    "alpha_identity": lambda Num, beta: 10 ** component_power.active_factors(Num, Num, "log", beta).sm,
+    "alpha_identity_any": lambda Num, beta: component_power.active_factors(Num, Num, "log", beta).board,
     **{f"log_factor_{n}": lambda Num, beta, n: published(n, Num) for n in (0, 1, 10, 19, 20, 30)},
     "maxsm_from_37W": lambda delta_W: delta_W / (1 - published(1)),
     "sm_component_sum": lambda **_: all_on() / 30,
@@ -96,7 +96,7 @@ ANSWERS: dict[str, Callable[..., Any]] = {
     "special_access_zero": lambda: optimize.brentq(special, 1e-4, 1e-3, xtol=1e-15),
     "svm_leak": lambda Tend, Tidle: leak(Tend, Tidle),
     "int_leak": lambda Tend, Tidle: leak(Tend, Tidle),
-    "idle_sum": lambda gpu, sys: power.gpu_power(sys, gpu).value,
+    "idle_sum": lambda gpu, sys: component_power.gpu_power(sys, gpu).value,
     "gate_per_core": lambda SM, W: W * gated(1, SM),
     "gate_bound": lambda Num, n: 1 - gated(n, Num),
     "gate_implied_time": lambda Num, n, saving: (1 - saving) / gated(n, Num),

@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from profsvc.formulas.accesses import chain_stride
 from profsvc.formulas.mwp_cwp import case_cycles, cwp, exec_cycles, independent_warps, m_factor, mem_latency, mwp
-from profsvc.formulas.roofline import intensity, peak_rate
+from profsvc.formulas.performance.memory_accesses import chain_stride
+from profsvc.formulas.performance.roofline import intensity, peak_rate
 from profsvc.formulas.throughput import comp_ratio, idle_cycles, mwp_app, mwp_total, suggest_frequency
 
 # The worked example of the paper: tiled matrix multiplication.
@@ -104,7 +104,7 @@ ANSWERS: dict[str, Callable[..., Any]] = {
     "peak_gtx580": lambda flop, ghz, sm, sp: peak_rate(sm * sp, ghz, flop).value,
     "peak_gtx580_table14_as_printed": lambda cores, ghz, units: peak_rate(cores * units, ghz).value,
     "peak_e5645": lambda cores, ghz, lanes, units: peak_rate(cores * units * lanes, ghz, 1).value,
-    "mat_naive_mem": lambda ai, comp: intensity(comp, 2 * 2000 + 1).value,  # two loads a step and a store
+    "mat_naive_mem": lambda ai, comp: intensity(comp, 2 * 2000 + 1).value,  # two loads per step and a store
     "sepia_mem": lambda comp, mem: intensity(comp, mem).value,
     "n1_published": lambda C, M, MWP, N: C * N + idle_cycles(M, C, N, MWP, "as_published").Idle,
     "n1_repaired": lambda C, M, MWP, N: C * N + idle_cycles(M, C, N, MWP).Idle,

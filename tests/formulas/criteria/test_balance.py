@@ -10,7 +10,7 @@ from profsvc.formulas.criteria import (
     load_balance_warp,
     load_balance_warp_printed,
 )
-from profsvc.formulas.flags import Flag
+from profsvc.formulas.numerics.flags import Flag
 
 fraction = st.floats(0, 1)
 count = st.integers(0, 10**6)

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from profsvc.formulas.criteria import granularity, shared_efficiency, throughput_occupancy
-from profsvc.formulas.flags import Flag
+from profsvc.formulas.numerics.flags import Flag
 
 fraction = st.floats(0, 1)
 count = st.integers(0, 10**12)

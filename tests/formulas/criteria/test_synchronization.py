@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from profsvc.formulas.criteria import device_sync, host_sync
-from profsvc.formulas.flags import Flag
+from profsvc.formulas.numerics.flags import Flag
 
 # (group, start, duration)
 launches = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 60), st.integers(0, 20)), min_size=1, max_size=40)

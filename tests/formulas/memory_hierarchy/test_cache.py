@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from profsvc.formulas.memory_hierarchy import _lru, cache_sim
+from profsvc.formulas.memory_hierarchy import cache_sim, lru
 
 references = st.lists(st.integers(0, 40), min_size=1, max_size=120)
 
@@ -29,7 +29,7 @@ def one_by_one(lines: list[int], sets: int, ways: int) -> list[bool]:
 @given(lines=references, sets=st.integers(1, 9), ways=st.integers(1, 9))
 def test_hits_are_those_of_a_cache(lines: list[int], sets: int, ways: int, few: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_lru, "FEW", few)
+        patch.setattr(lru, "MAX_PAIRWISE_REFERENCES", few)
         assert cache_sim(lines, sets, ways).tolist() == one_by_one(lines, sets, ways)
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from profsvc import specs
-from profsvc.analysis.memory_traces import caches_of
+from profsvc.analysis.launches.memory_traces import device_caches
 from profsvc.formulas.memory_hierarchy import LOAD, Trace, hierarchy_mc
 
 CAPTURED = Path(__file__).parents[3] / "fixtures" / "cache_patterns" / "h200.csv"
@@ -26,7 +26,7 @@ def _threads(blocks: int, threads: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _trace(blocks: int, threads: int, address: np.ndarray, epoch: np.ndarray | int = 0) -> Trace:
-    """Loads of 4 bytes; ``address`` has a row a step and a column a thread of the grid, negative where it does none."""
+    """Loads of 4 bytes; ``address`` has a row per step and a column per thread of the grid; negative: no load."""
     block, lane = _threads(blocks, threads)
     step = np.broadcast_to(np.arange(address.shape[0])[:, np.newaxis], address.shape)
     at = [np.broadcast_to(x, address.shape) for x in (block, lane // 32, step, address, np.asarray(epoch))]
@@ -54,7 +54,7 @@ def trace_of(row: dict[str, str]) -> Trace:
 def simulated(row: dict[str, str]) -> tuple[np.ndarray, np.ndarray, float]:
     """Mean hit ratios, ratios of all runs, and mean bytes from DRAM."""
     runs = 8 if int(row["blocks"]) <= 16 else 2  # large grids hardly vary
-    found = hierarchy_mc(trace_of(row), caches_of(specs.device("H200"), int(row["threads"]) // 32), runs=runs)
+    found = hierarchy_mc(trace_of(row), device_caches(specs.device("H200"), int(row["threads"]) // 32), runs=runs)
     return found.distribution.mean, found.ratios, 128 * float(found.dram_lines.mean())
 
 

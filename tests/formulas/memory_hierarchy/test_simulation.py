@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from profsvc.formulas.flags import Flag
 from profsvc.formulas.memory_hierarchy import (
     ALLOCATE,
     ATOMIC,
@@ -19,6 +18,7 @@ from profsvc.formulas.memory_hierarchy import (
     coalesce,
     hierarchy_mc,
 )
+from profsvc.formulas.numerics.flags import Flag
 from tests.benchmarks.memory_hierarchy import H200_LIKE, trace
 from tests.formulas.memory_hierarchy.test_cache import one_by_one
 

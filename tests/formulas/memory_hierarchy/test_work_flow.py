@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from profsvc.formulas.flags import Flag
 from profsvc.formulas.memory_hierarchy import (
     BANDWIDTH,
     BARRIER,
@@ -22,6 +21,7 @@ from profsvc.formulas.memory_hierarchy import (
     wfg_visits,
 )
 from profsvc.formulas.mwp_cwp import case_cycles
+from profsvc.formulas.numerics.flags import Flag
 
 
 def chain(kinds: list[int], n: list[float], **other: object) -> Graph:

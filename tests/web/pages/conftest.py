@@ -14,10 +14,10 @@ import pytest
 from sqlalchemy import text
 
 from profsvc import pipeline, store
-from profsvc.store.engine import writing
-from profsvc.web.site import Site
+from profsvc.store.connection.transactions import writing
+from profsvc.web.http.state import AppState
 from tests import nights
-from tests.store import test_kernel_metrics
+from tests.store.query import test_kernel_means as test_kernel_metrics
 from tests.views import thermocouple_logs
 from tests.web.conftest import ROOT, Service, running
 
@@ -54,7 +54,7 @@ class Shown(NamedTuple):
 
 def _fill(engine: Any) -> None:
     """Add NVIDIA's own estimates to the profile, and a run with a power log."""
-    files = store.files_of(engine, free_bytes=1)
+    files = store.blob_store_of(engine, free_bytes=1)
     details = ROOT / "fixtures" / "ncu_details" / "h200_three_launches.csv.gz"
     for path, run in (
         (details, store.RunInfo(name="h200", project="demo", commit_id="4268209c", tags={"branch": "main"})),
@@ -104,7 +104,7 @@ def shown(demo: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shown
         name: store.find_run(engine, name) for name in ("h200", "board", "measured", "traced", "means", "spacer")
     }
     numbers |= fill_nights(engine) | {"run": numbers["h200"], "launch": launch["launch_id"]}
-    with running(Site(engine, store.files_of(engine, free_bytes=1))) as service:
+    with running(AppState(engine, store.blob_store_of(engine, free_bytes=1))) as service:
         yield Shown(service, numbers, {})
     engine.dispose()
 

@@ -85,7 +85,7 @@ class Numbers(HTMLParser):
             self._take(self._caption, head, text, is_led)
         elif self._is_in("schema"):  # what a view holds, in words
             return
-        elif one.tag in PLACES or (one.classes & {"big", "soft"} and self._is_in("tile")):
+        elif one.tag in PLACES or (one.classes & {"big", "muted"} and self._is_in("tile")):
             self._take("", self._title, text, False)
 
     def _is_in(self, name: str) -> bool:

@@ -6,11 +6,11 @@ import pytest
 from sqlalchemy import text
 
 from profsvc import store, views
-from profsvc.formulas.flags import Flag
-from profsvc.reports import comparison
-from profsvc.reports import text as text_of
-from profsvc.reports.text import NOT_ALL
-from profsvc.store.engine import writing
+from profsvc.formulas.numerics.flags import Flag
+from profsvc.reports.text import comparison
+from profsvc.reports.text import runs as text_of
+from profsvc.reports.text.cells import NOT_ALL
+from profsvc.store.connection.transactions import writing
 from profsvc.views import compare
 from tests.conftest import ROOT
 from tests.web.conftest import running

@@ -92,8 +92,8 @@ def test_a_dropped_file_is_stored_found_and_opened(chromium, site, tmp_path, pro
         page.wait_for_selector(".results .bad")
         texts = page.locator(".results li").all_inner_texts()
         assert len(texts) == 3
-        assert "was stored already as ncu-raw in dropped" in texts[1]
-        assert "refused" in texts[2]
+        assert "already stored as ncu-raw in dropped" in texts[1]
+        assert "rejected" in texts[2]
         assert "broken.txt" in texts[2]
         page.keyboard.press("Escape")
         page.evaluate("document.activeElement.blur()")
@@ -117,7 +117,7 @@ def test_a_dropped_file_is_stored_found_and_opened(chromium, site, tmp_path, pro
 def test_a_number_is_explained_over_it_and_at_a_click(browser_page, shown):
     page = browser_page.page
     browser_page.open(shown.path("/runs/{run}/launches/{launch}"))
-    number = page.locator("a.number[href*='/explain/divergence']").last
+    number = page.locator("a.number[href*='/explain/divergence']:visible").last
     number.hover()
     page.wait_for_selector(".popover[role=tooltip]")
     text = page.inner_text(".popover")
@@ -139,7 +139,7 @@ def test_a_number_is_explained_over_it_and_at_a_click(browser_page, shown):
 def test_a_number_under_a_dotted_title_is_explained_in_its_place(browser_page, shown):
     page = browser_page.page
     browser_page.open("/sql?q=select+value%2C+speedup+from+v1_criteria+limit+3")
-    cell = page.locator("[data-led] tbody td.n").nth(3)
+    cell = page.locator("[data-explained] tbody td.n").nth(3)
     cell.hover()
     page.wait_for_selector(".popover[role=tooltip]")
     assert "Amdahl" in page.inner_text(".popover")
@@ -150,7 +150,7 @@ def test_a_number_under_a_dotted_title_is_explained_in_its_place(browser_page, s
     page.wait_for_selector(".popover[role=dialog]")
     page.keyboard.press("Escape")
     assert page.locator(".popover").count() == 0
-    title = page.locator("[data-led] thead a").first
+    title = page.locator("[data-explained] thead a").first
     title.focus()
     page.keyboard.press("Tab")
     page.wait_for_selector(".popover[role=tooltip]")
@@ -212,7 +212,7 @@ def test_everything_works_without_script(chromium, site, tmp_path, profile):
         page.set_input_files("#files", [tmp_path / "raw.csv", tmp_path / "broken.txt"])
         page.click("button.main")
         texts = page.locator(".results li").all_inner_texts()
-        assert ("stored as ncu-raw in plain" in texts[0], "refused" in texts[1]) == (True, True)
+        assert ("stored as ncu-raw in plain" in texts[0], "rejected" in texts[1]) == (True, True)
         page.click(".results a")
         page.click("thead a >> nth=0")
         page.click("a.number >> nth=0")

@@ -8,7 +8,7 @@ import shutil
 import pytest
 
 from profsvc import store
-from profsvc.web.site import Site
+from profsvc.web.http.state import AppState
 from tests.web.conftest import PLAIN, running
 from tests.web.pages.conftest import window
 from tests.web.pages.test_browser import AUDIT
@@ -35,7 +35,7 @@ def attacked(tmp_path_factory, empty):
         row[header.index("device__attribute_display_name")] = SCRIPT
     out = io.StringIO()
     csv.writer(out, quoting=csv.QUOTE_ALL).writerows([header, units, *rows])
-    with running(Site(engine, store.files_of(engine, free_bytes=1))) as service:
+    with running(AppState(engine, store.blob_store_of(engine, free_bytes=1))) as service:
         answer = service.upload(
             out.getvalue().encode() + b"broken <script>alert(3)</script>\n", run=RUN, project=NAMES[0], commit=NAMES[1],
             tag=f"t={SCRIPT}", file_name=f"{SCRIPT}.csv",

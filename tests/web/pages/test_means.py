@@ -3,7 +3,7 @@
 import re
 
 from profsvc import store
-from tests.store.test_kernel_metrics import METRICS, TRACE, stored
+from tests.store.query.test_kernel_means import METRICS, TRACE, stored
 from tests.web.conftest import running
 
 HTML = {"accept": "text/html"}
@@ -19,12 +19,12 @@ def test_a_kernel_known_by_means_is_opened(site, engine):
             return answer.text
 
         of_run = page(f"/runs/{run_id}")
-        assert "Kernels known by means" in of_run
+        assert "Kernel averages" in of_run
         assert f'href="/runs/{run_id}/means/scale%28float%2A%29"' in of_run
         opened = page(f"/runs/{run_id}/means/scale(float*)")
         assert "scale(float*)" in opened
         assert "30 µs" in opened
-        assert "no means of a kernel" in page(f"/runs/{run_id}/means/other(int)", 404)
+        assert "no averages of a kernel" in page(f"/runs/{run_id}/means/other(int)", 404)
 
 
 def test_pages_of_a_project_show_nothing_of_others(site, engine, profile):

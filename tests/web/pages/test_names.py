@@ -5,7 +5,7 @@ import re
 import pytest
 
 from profsvc import store
-from profsvc.web.site import Site
+from profsvc.web.http.state import AppState
 from tests.views import histories
 from tests.web.conftest import PLAIN, running
 
@@ -18,7 +18,7 @@ def named(tmp_path_factory):
     engine = store.open_store(str(tmp_path_factory.mktemp("named") / "store.sqlite"))
     for name in NAMES:
         histories.put(engine, name, 100.0, project="p\nq", commit_id="c\nd", device="dev\r\nice")
-    with running(Site(engine, store.files_of(engine, free_bytes=1))) as service:
+    with running(AppState(engine, store.blob_store_of(engine, free_bytes=1))) as service:
         yield service
     engine.dispose()
 

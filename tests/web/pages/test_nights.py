@@ -7,9 +7,9 @@ import pytest
 
 from profsvc import store
 from profsvc.errors import NotFoundError
-from profsvc.views import power_pictures
+from profsvc.views import power_plots
 from profsvc.views.power import power
-from profsvc.web.site import Site
+from profsvc.web.http.state import AppState
 from tests import nights
 from tests.web.conftest import running
 from tests.web.pages.conftest import fill_nights
@@ -47,7 +47,7 @@ def service(told):
 
 
 def site(engine, **options):
-    return Site(engine, store.files_of(engine, free_bytes=1), **options)
+    return AppState(engine, store.blob_store_of(engine, free_bytes=1), **options)
 
 
 def page(service, path, status=200, **options):
@@ -60,17 +60,17 @@ def test_findings_are_listed_and_filtered(service):
     everything = page(service, "/findings")
     assert [everything.count(f">gemm {what}<") for what in ("duration", "power", "energy per launch")] == [1, 1, 1]
     assert "gemm power" not in page(service, "/findings?quantity=duration")
-    assert "No finding" in page(service, "/findings?worse=0")
-    assert "No finding" in page(service, "/findings?kernel=nothing")
-    assert "No finding" in page(service, "/findings?state=accepted&state=fixed")
-    assert "Only the newest 1 are shown" in page(service, "/findings?limit=1")
-    assert "is no state of a finding" in page(service, "/findings?state=odd", 400)
-    assert "worse=&#39;x&#39; is not known" in page(service, "/findings?worse=x", 400)
+    assert "No findings match" in page(service, "/findings?worse=0")
+    assert "No findings match" in page(service, "/findings?kernel=nothing")
+    assert "No findings match" in page(service, "/findings?state=accepted&state=fixed")
+    assert "Showing the newest 1." in page(service, "/findings?limit=1")
+    assert "is not a state of a finding" in page(service, "/findings?state=odd", 400)
+    assert "worse=&#39;x&#39; is not valid" in page(service, "/findings?worse=x", 400)
 
 
 def test_a_form_sets_the_state_of_a_finding(service, told):
     path = f"/findings/{told[1]['finding']}"
-    assert "Setting a state needs" not in page(service, path)
+    assert "Changing the state needs" not in page(service, path)
     form = {"state": "accepted", "because": "<b>wider</b> tiles"}
     own = {"origin": service.url}
     answer = service.http.post(service.url + path, data=form, headers=own)
@@ -97,10 +97,10 @@ def test_a_form_makes_the_report_of_a_night(closed):
             assert answer.status_code == status, answer.text[:300]
             return answer
 
-        assert "Make the report" in page(service, "/reports")
+        assert "Create report" in page(service, "/reports")
         made = sent(303, project="lab", date="2026-01-20", zone="Europe/Berlin").headers["location"]
         shown = page(service, made)
-        assert "Night of 2026-01-20" in shown
+        assert "Nightly report of 2026-01-20" in shown
         assert "Europe/Berlin" in shown
         assert sent(303, project="lab", date="2026-01-20", zone="Europe/Berlin").headers["location"] == made
         assert "is before it" in sent(400, project="lab", date="2026-01-19").text
@@ -115,19 +115,19 @@ def test_a_reader_makes_no_report(closed):
     with running(site(closed[0], is_public=True)) as service:
         own = {"authorization": f"Bearer {read}", "origin": service.url}
         shown = page(service, "/reports", headers=own)
-        assert "Making a report needs a token with the scope admin" in shown
-        assert "Make the report" not in shown
+        assert "Creating a report needs a token with scope admin" in shown
+        assert "Create report" not in shown
         assert service.http.post(f"{service.url}/reports", data={}, headers=own).status_code == 403
 
 
 def test_a_run_without_readings_says_so_in_place_of_a_picture(service, told):
     shown = page(service, f"/runs/{told[1]['night']}/power")
-    assert "is stored, only its windows, so its power over time cannot be drawn." in shown
-    assert "No reading of " in shown
-    with pytest.raises(NotFoundError, match="only its windows"):
-        power_pictures.drawn(told[0], power(told[0], told[1]["night"]), "svg")
-    (whole,) = power_pictures.drawn(told[0], power(told[0], told[1]["night"]), "html")
-    assert b"<p>no reading of " in whole.data
+    assert "are stored, only windows, so its power over time cannot be plotted." in shown
+    assert "No readings of " in shown
+    with pytest.raises(NotFoundError, match="only windows"):
+        power_plots.drawn(told[0], power(told[0], told[1]["night"]), "svg")
+    (whole,) = power_plots.drawn(told[0], power(told[0], told[1]["night"]), "html")
+    assert b"<p>no readings of " in whole.data
 
 
 def test_a_reader_sees_findings_and_sets_none(closed):
@@ -136,7 +136,7 @@ def test_a_reader_sees_findings_and_sets_none(closed):
     with running(site(engine, is_public=True)) as service:
         own = {"authorization": f"Bearer {read}", "origin": service.url}
         path = f"/findings/{numbers['finding']}"
-        assert "Setting a state needs a token with the scope admin" in page(service, path, headers=own)
+        assert "Changing the state needs a token with scope admin" in page(service, path, headers=own)
         form = {"state": "fixed", "because": "x"}
         assert service.http.post(service.url + path, data=form, headers=own).status_code == 403
 
@@ -146,11 +146,11 @@ def test_a_token_of_another_project_sees_nothing_of_it(closed):
     token = store.create_token(engine, "other", ["read"], project="secret")
     own = {"authorization": f"Bearer {token}"}
     with running(site(engine, is_public=True)) as service:
-        assert "No finding" in page(service, "/findings", headers=own)
+        assert "No findings match" in page(service, "/findings", headers=own)
         page(service, "/findings?project=lab", 404, headers=own)
         page(service, f"/findings/{numbers['finding']}", 404, headers=own)
         page(service, f"/reports/{numbers['report']}", 404, headers=own)
-        assert "No night has been reported on" in page(service, "/reports", headers=own)
+        assert "No reports yet" in page(service, "/reports", headers=own)
         page(service, f"/runs/{numbers['night']}/power", 404, headers=own)
         page(service, f"/compare?before={numbers['night']}&after={numbers['night']}", 404, headers=own)
         chosen = page(service, "/compare", headers=own)
@@ -174,25 +174,25 @@ def test_a_report_leads_to_its_findings_and_forms(service, told):
         path = f"/v1/reports/{told[1]['report']}.{form}"
         assert f'href="{path}"' in shown
         assert service.http.get(service.url + path).status_code == 200
-    assert "Sent to" not in shown
-    sent = store.Delivered(
+    assert "Deliveries" not in shown
+    sent = store.Delivery(
         told[1]["report"], "te<a>m", "smtp", False, "no such user", "schedule 3", "2026-01-16T06:00:00Z"
     )
-    store.keep_delivery(told[0], sent)
+    store.save_delivery(told[0], sent)
     shown = page(service, f"/reports/{told[1]['report']}")
-    assert "Sent to" in shown
+    assert "Deliveries" in shown
     assert "te&lt;a&gt;m" in shown
     assert all(words in shown for words in ("smtp", "not delivered", "no such user", "schedule 3"))
     (kept,) = service.ok(f"/v1/reports/{told[1]['report']}")["deliveries"]
     assert (kept["channel"], kept["delivered"], kept["message"]) == ("te<a>m", 0, "no such user")
     assert service.ok("/v1/deliveries")["rows"][0]["sent_by"] == "schedule 3"
-    assert "Night of 2026-01-15" in page(service, "/reports/newest")
+    assert "Nightly report of 2026-01-15" in page(service, "/reports/newest")
     page(service, "/reports/odd", 404)
 
 
 def test_a_history_marks_what_nights_found_and_leads_to_neighbours(service, told):
     shown = page(service, "/history?kernel=gemm&project=lab")
-    assert "Findings of nights" in shown
+    assert "Findings of nightly checks" in shown
     before, after = told[1]["night_before"], told[1]["night_before"] + 1
     assert f'href="/compare/{before}...{after}"' in shown
     assert f'href="/runs/{after}"' in shown

@@ -8,14 +8,17 @@ from sqlalchemy import text
 
 from profsvc import specs, store
 from profsvc.errors import NotFoundError
-from profsvc.views.explain import explain
-from profsvc.views.explain_rows import of_row
+from profsvc.views.explain.numbers import explain
+from profsvc.views.explain.rows import of_row
 from tests.web.pages.numbers import Numbers, is_number
 from tests.web.pages.walked import WALKED
 
 UNDONE = re.compile(r'<a class="number" data-explain[^>]*>([^<]*)</a>')
 HTML = {"accept": "text/html"}
-WITHOUT = {"runs-none", "upload", "login", "explain", "sql", "sql-values", "compare-choose"}
+WITHOUT = {
+    *("runs-none", "upload", "login", "explain", "sql", "sql-values", "compare-choose"),
+    *("docs", "docs-criteria", "docs-commands"),
+}
 """Pages without a number in a table, a tile or a list of facts."""
 
 
@@ -49,7 +52,7 @@ def test_other_texts_are_none(text):
         ('<table><tr><td><a data-explain href="/x">1.5 W</a></td><td><time>2026</time></td></tr></table>', []),
         ('<table><tr><td><a href="/runs/2026">2026</a><span class="named">42</span></td></tr></table>', []),
         ("<dl><dt>p</dt><dd>0.01</dd></dl>", ["0.01"]),
-        ('<section class="tile"><div class="big">2\xd7</div><p class="soft">ideal of it all</p></section>', ["2\xd7"]),
+        ('<section class="tile"><div class="big">2\xd7</div><p class="muted">ideal of it all</p></section>', ["2\xd7"]),
         ('<ol class="advice"><li><b>\u22129 %</b> less</li></ol>', ["\u22129 %"]),
     ],
 )
@@ -74,7 +77,7 @@ def test_every_number_leads_to_what_it_means(shown):
     for name in set(led) - set(of_a_kind[10:]):
         answer = shown.service.http.get(f"{shown.service.url}{led[name]}{'&' if '?' in led[name] else '?'}part=1")
         assert answer.status_code == 200, name
-        assert re.search('class="formula"|Read as it came|Counters in it|class="trace"', answer.text), (
+        assert re.search('class="formula"|Read from:|Counters used|class="trace"', answer.text), (
             name,
             answer.text,
         )
@@ -103,12 +106,12 @@ def test_a_row_that_is_not_there_is_said(shown):
     run = shown.numbers["run"]
     for path, status, said in (
         (f"/explain/v1_power.energy_j?run={run}&row=99", 200, "has no row 99 in v1_power"),
-        (f"/explain/v1_criteria.value?run={run}&row=1", 200, "no number of their own"),
+        (f"/explain/v1_criteria.value?run={run}&row=1", 200, "have no number, so"),
         (f"/explain/divergence?run={run}&row=1", 200, "no view named"),
         (f"/explain/v1_runs.launches?run={run}&row={run + 1}", 200, "has no row"),
         (f"/explain/v1_runs.launches?run={run}&row=x", 400, "must be the number of a row"),
         ("/explain/device.luck?device=NVIDIA+H200", 404, "no criterion"),
-        ("/explain/device.sms?device=nothing", 200, "a figure of a device"),
+        ("/explain/device.sms?device=nothing", 200, "property of a device"),
     ):
         answer = shown.service.http.get(shown.service.url + path, headers=HTML)
         assert answer.status_code == status, path
@@ -116,7 +119,7 @@ def test_a_row_that_is_not_there_is_said(shown):
 
 
 def test_a_view_without_runs_has_no_rows_to_explain(demo):
-    with pytest.raises(NotFoundError, match="no number of their own"):
+    with pytest.raises(NotFoundError, match="have no number, so"):
         of_row(demo, "v1_reports.series", 1, 1)
     steps = of_row(demo, "v1_runs.launches", 1, 1)
     assert [step.get("value") for step in steps] == [34, None]

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from profsvc import store
-from profsvc.web.site import Limits, Site
+from profsvc.web.http.state import AppState, Limits
 from tests.views import histories
 from tests.web.conftest import running
 from tests.web.pages.conftest import window
@@ -34,14 +34,14 @@ def test_rows_of_a_query_are_paged_and_given_whole(looked_at):
     assert "rows 201 to 281 of 281" in page(looked_at, following)
     csv = re.search(r'href="(/v1/sql.csv[^"]+)" download', shown)[1].replace("&amp;", "&")
     assert len(looked_at.get(csv).text.splitlines()) == 282
-    assert "The query gives no rows" in asked(looked_at, "select * from v1_runs where run_id < 0")
+    assert "The query returned no rows" in asked(looked_at, "select * from v1_runs where run_id < 0")
     assert 'title="0.3333333333333333">0.333333<' in asked(looked_at, "select 1 / 3.0 as third")
 
 
 def test_a_cut_result_says_so(demo):
-    with running(Site(demo, store.files_of(demo), limits=Limits(sql_rows=7))) as service:
+    with running(AppState(demo, store.blob_store_of(demo), limits=Limits(sql_rows=7))) as service:
         shown = asked(service, "select launch_id from v1_launches")
-    assert "Cut: only the first 7 rows are here" in shown
+    assert "Showing only the first 7 rows" in shown
     assert "of more than 7" in shown
 
 
@@ -106,7 +106,7 @@ def attacked(tmp_path_factory):
         for time in range(2):
             run = histories.put(engine, f"{name}{time}", 100.0 + number, project=name, commit_id=name, device=name)
             histories.power(engine, run, 300.0, 50.0, name, quality=name, reason=name)
-    with running(Site(engine, store.files_of(engine, free_bytes=1))) as service:
+    with running(AppState(engine, store.blob_store_of(engine, free_bytes=1))) as service:
         yield service
     engine.dispose()
 

@@ -1,0 +1,289 @@
+"""Nightly evaluation of all series: new changes, new states of older findings, and runs to repeat.
+
+Every earlier finding that is not fixed starts a new baseline of its series. For a fixed finding, the values between the
+change and the return are excluded. Later values confirm a finding or mark it as fixed.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from profsvc import specs
+from profsvc.analysis.changes.series import IDENTITY
+from profsvc.formulas.change import nightly_test
+from profsvc.formulas.change.findings import FIXED, evidence, next_state
+
+Row = dict[str, Any]
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+OPEN_STATES = ("new", "confirmed")
+# Noise of a finding is taken for this share of its change at least: a series that never varied has none.
+MIN_NOISE_SHARE = 0.1
+MAX_AUTOCORRELATION = 0.9
+STATE_REASONS = {
+    "confirmed": "later runs are at the new level",
+    "fixed": "the newest runs are back at the level before the change",
+}
+
+
+class NightlyFindings(NamedTuple):
+    """The verdict on a night."""
+
+    found: list[Row]  # new findings
+    moves: list[Row]  # finding_id, state, because, said_at
+    seen: dict[int, str]  # finding -> time of the newest run that was looked at for it
+    reruns: list[Row]
+    explained: list[Row]  # raw power that changed where the corrected one did not
+    tested: int
+    short: int  # series with too few runs
+    needed: int  # runs that the shortest of them lacks
+
+
+def find_changes(points: pd.DataFrame, known: Sequence[Mapping[str, Any]]) -> NightlyFindings:
+    """Return the verdict on series, given as `profsvc.analysis.changes.series.to_series` arranges them.
+
+    ``known``: the findings so far, with ``state`` and ``said_at``. Column ``build`` of the points names the binary.
+    """
+    if points.empty:
+        return NightlyFindings([], [], {}, [], [], 0, 0, 0)
+    heads = points.drop_duplicates("group").reset_index(drop=True)
+    least = [specs.smallest_change(kind) for kind in heads["kind"]]
+    relative, absolute = np.array([one.relative for one in least]), np.array([one.absolute for one in least])
+    raw = points["value"].to_numpy(np.float64)
+    value = np.where(_in_baseline(points, raw, known), raw, np.nan)
+    group = points["group"].to_numpy(np.int64)
+    floor = nightly_test.noise_floor(value, _binaries(points["build"]), group).sd
+    error = np.fmax(points["error"].to_numpy(np.float64), floor[group])
+    verdict = nightly_test.nightly_verdict(value, group, error, relative=relative, absolute=absolute)
+    known_p = ~np.isnan(verdict.p)
+    needed = verdict.needed[~known_p]
+    found = _new_findings(points, heads, value, error, verdict)
+    moves, seen = _state_changes(points, raw, known)
+    return NightlyFindings(
+        *_without_returns(found, moves, known),
+        seen,
+        _requested_reruns(points, heads, value, verdict, relative, absolute),
+        _temperature_changes(points, heads, value, verdict, relative, absolute),
+        int(known_p.sum()),
+        int((~known_p).sum()),
+        int(needed[needed > 0].min()) if (needed > 0).any() else 0,
+    )
+
+
+def _in_baseline(points: pd.DataFrame, value: Floats, known: Sequence[Mapping[str, Any]]) -> Bools:
+    """Which points the history of their series begins with and holds, as findings so far leave it."""
+    kept = np.ones(len(points), dtype=np.bool_)
+    span = _series_ranges(points)
+    at = points["at"].to_numpy(object)
+    for finding in known:
+        if (inside := span.get(str(finding["series"]))) is None:
+            continue
+        own = np.arange(inside.start, inside.stop)
+        since = own[_not_before(at[own], points["run_id"].to_numpy()[own], finding)]
+        if finding["state"] != FIXED:
+            kept[inside.start : since[0] if len(since) else inside.stop] = False
+            continue
+        until = since[at[since] <= (finding["said_at"] or "")]
+        near = np.abs(value[until] - finding["after"]) < np.abs(value[until] - finding["before"])
+        if near.any():
+            kept[until[0] : until[np.flatnonzero(near)[-1]] + 1] = False
+    return kept
+
+
+def _not_before(at: npt.NDArray[Any], run_id: npt.NDArray[Any], finding: Mapping[str, Any]) -> Bools:
+    begin = finding["changed_at"], finding["run_id"]
+    return np.array([pair >= begin for pair in zip(at, run_id, strict=True)], dtype=np.bool_)
+
+
+def _series_ranges(points: pd.DataFrame) -> dict[str, range]:
+    """Where the points of each series stand; those of one stand together."""
+    group = points["group"].to_numpy(np.int64)
+    starts = np.flatnonzero(np.r_[True, group[1:] != group[:-1]])
+    stops = np.append(starts[1:], len(group))
+    names = points["series"].to_numpy(object)[starts]
+    return {str(name): range(a, b) for name, a, b in zip(names, starts.tolist(), stops.tolist(), strict=True)}
+
+
+def _binaries(build: pd.Series) -> Ints:
+    """Return a number for each binary; of a run that does not say which, one of its own."""
+    codes, _ = pd.factorize(build)
+    return np.where(codes < 0, -1 - np.arange(len(codes)), codes).astype(np.int64)
+
+
+def _identity(heads: pd.DataFrame, one: int) -> Row:
+    return {name: heads[name].iloc[one] for name in ("series", *IDENTITY, "kind", "unit")}
+
+
+def _new_findings(
+    points: pd.DataFrame, heads: pd.DataFrame, value: Floats, error: Floats, verdict: nightly_test.NightlyVerdict
+) -> list[Row]:
+    if not verdict.found.any():
+        return []
+    group, place = points["group"].to_numpy(np.int64), np.arange(len(points))
+    first = np.where(verdict.found, verdict.at, len(points))[group]
+    before = nightly_test.newest_value(np.where(place < first, value, np.nan), group, error)
+    rho = np.clip(np.nan_to_num(before.autocorrelation), 0.0, MAX_AUTOCORRELATION)
+    noise = before.sd * np.sqrt((1 + rho) / (1 - rho))
+    rows, raw = [], points["raw"].to_numpy(np.float64)
+    for one in np.flatnonzero(verdict.found).tolist():
+        own = np.flatnonzero((group == one) & ~np.isnan(value))
+        at = int(verdict.at[one])
+        sides = own[own < at], own[own >= at]
+        old, new = float(verdict.before[one]), float(verdict.after[one])
+        changed, newest = points.iloc[at], points.iloc[int(np.flatnonzero(group == one)[-1])]
+        levels = [_median(raw[side]) for side in sides]
+        rows.append(
+            _identity(heads, one)
+            | {
+                "worse": _worse(str(heads["kind"][one]), new - old),
+                "before": old,
+                "after": new,
+                "raw_before": levels[0],
+                "raw_after": levels[1],
+                "p": float(verdict.p[one]),
+                "adjusted_p": float(verdict.adjusted[one]),
+                "noise": _number(noise[one]),
+                "reference_temperature_c": _number(changed["reference_c"]),
+                "points_before": len(sides[0]),
+                "points_after": len(sides[1]),
+                "run_before_id": int(points["run_id"].iloc[sides[0][-1]]),
+                "run_id": int(changed["run_id"]),
+                "changed_at": str(changed["at"]),
+                "found_at": str(newest["at"]),
+                "seen_at": str(newest["at"]),
+            }
+        )
+    return rows
+
+
+def _median(values: Floats) -> float | None:
+    known = values[~np.isnan(values)]
+    return float(np.median(known)) if len(known) else None
+
+
+def _number(value: float) -> float | None:
+    return float(value) if np.isfinite(value) else None
+
+
+def _worse(kind: str, difference: float) -> int | None:
+    direction = specs.smallest_change(kind).worse
+    return None if direction == "neither" else int((difference > 0) == (direction == "up"))
+
+
+def _without_returns(
+    found: Sequence[Row], moves: Sequence[Row], known: Sequence[Mapping[str, Any]]
+) -> tuple[list[Row], list[Row]]:
+    """A change back to the level before an open finding ends that one, and is none of its own."""
+    latest = {str(one["series"]): one for one in known if one["state"] in OPEN_STATES}
+    kept, ended = [], {}
+    for row in found:
+        old = latest.get(str(row["series"]))
+        if old is None or abs(row["after"] - old["before"]) >= abs(row["after"] - old["after"]):
+            kept.append(row)
+            continue
+        move = {
+            "finding_id": int(old["finding_id"]),
+            "state": FIXED,
+            "was": old["state"],
+            "because": STATE_REASONS[FIXED],
+        }
+        ended[move["finding_id"]] = move | {"said_at": row["found_at"]}
+    return kept, [move for move in moves if move["finding_id"] not in ended] + list(ended.values())
+
+
+def _state_changes(
+    points: pd.DataFrame, value: Floats, known: Sequence[Mapping[str, Any]]
+) -> tuple[list[Row], dict[int, str]]:
+    """What the values since they were found say of the findings that are open."""
+    span, at = _series_ranges(points), points["at"].to_numpy(object)
+    alive = [one for one in known if one["state"] in OPEN_STATES and str(one["series"]) in span]
+    if not alive:
+        return [], {}
+    since, groups = [], []
+    for number, finding in enumerate(alive):
+        own = np.arange(span[str(finding["series"])].start, span[str(finding["series"])].stop)
+        later = own[at[own] > finding["found_at"]]
+        # One at least for each, so that every finding has its verdict.
+        since += [np.nan, *value[later].tolist()]
+        groups += [number] * (1 + len(later))
+    before, after = (np.array([one[name] for one in alive], dtype=np.float64) for name in ("before", "after"))
+    noise = np.array([one["noise"] for one in alive], dtype=np.float64)
+    sd = np.fmax(noise, MIN_NOISE_SHARE * np.abs(after - before))
+    said = evidence(np.array(since), before, after, sd, np.array(groups))
+    moves, seen = [], {}
+    for number, finding in enumerate(alive):
+        newest = str(at[span[str(finding["series"])].stop - 1])
+        seen[int(finding["finding_id"])] = newest
+        state = next_state(str(finding["state"]), bool(said.holds[number]), bool(said.returned[number]))
+        if state != finding["state"]:
+            move = {"finding_id": int(finding["finding_id"]), "state": state, "was": finding["state"]}
+            moves.append(move | {"because": STATE_REASONS[state], "said_at": newest})
+    return moves, seen
+
+
+def _requested_reruns(
+    points: pd.DataFrame,
+    heads: pd.DataFrame,
+    value: Floats,
+    verdict: nightly_test.NightlyVerdict,
+    relative: Floats,
+    absolute: Floats,
+) -> list[Row]:
+    """The newest run of series that may have changed: another run should confirm the change before it is reported."""
+    group, rows = points["group"].to_numpy(np.int64), []
+    for one in np.flatnonzero(verdict.rerun_wanted).tolist():
+        own = np.flatnonzero((group == one) & ~np.isnan(value))
+        newest, expected = float(value[own[-1]]), float(np.median(value[own[:-1]]))
+        least = relative[one], absolute[one]
+        stepped = nightly_test.effect(verdict.before[one], verdict.after[one], *least).material
+        if not (nightly_test.effect(expected, newest, *least).material or stepped):
+            continue
+        run = points.iloc[int(own[-1])]
+        rows.append(
+            _identity(heads, one)
+            | {"run_id": int(run["run_id"]), "run": run["run"], "value": newest, "expected": expected}
+            | {"worse": _worse(str(heads["kind"][one]), newest - expected)}
+            | {"p": _number(np.fmin(verdict.newest_p[one], verdict.p[one]))}
+        )
+    return rows
+
+
+def _temperature_changes(
+    points: pd.DataFrame,
+    heads: pd.DataFrame,
+    value: Floats,
+    verdict: nightly_test.NightlyVerdict,
+    relative: Floats,
+    absolute: Floats,
+) -> list[Row]:
+    """Power and energy that changed as they were measured, and did not at one temperature."""
+    raw = np.where(np.isnan(value), np.nan, points["raw"].to_numpy(np.float64))
+    both = ~np.isnan(raw)
+    if not both.any():
+        return []
+    groups = np.unique(points["group"].to_numpy(np.int64)[both])
+    least = {"relative": relative[groups], "absolute": absolute[groups]}
+    asked = nightly_test.nightly_verdict(raw[both], points["group"].to_numpy(np.int64)[both], **least)
+    rows = []
+    for place in np.flatnonzero(asked.found & ~verdict.found[groups]).tolist():
+        one = int(groups[place])
+        own = np.flatnonzero((points["group"].to_numpy(np.int64) == one) & both)
+        split = own >= np.flatnonzero(both)[int(asked.at[place])]
+        rows.append(
+            _identity(heads, one)
+            | {"raw_before": float(asked.before[place]), "raw_after": float(asked.after[place])}
+            | {"before": _median(value[own[~split]]), "after": _median(value[own[split]])}
+            | {"p": float(asked.p[place])}
+        )
+    return rows
+
+
+def series_of_tonight(points: pd.DataFrame, tonight: Collection[int]) -> pd.DataFrame:
+    """Return the points of the series that a run of tonight has one of, renumbered from 0."""
+    fresh = points["run_id"].isin(list(tonight))
+    kept = points[points["group"].isin(points.loc[fresh, "group"].unique())].reset_index(drop=True)
+    return kept.assign(group=pd.factorize(kept["group"])[0])

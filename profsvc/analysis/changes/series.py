@@ -1,0 +1,164 @@
+"""Results of runs as time series: one point per run for every kernel, power window and file.
+
+A power is put at the one reference temperature of its series, as `profsvc.views.compare_power` puts two runs at one:
+runs are corrected to temperatures of their own. Where no run of a series is corrected, the series is of the power as it
+was measured, under a name of its own (``raw_power``, ``raw_energy``).
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from profsvc.formulas.numerics.distributions import NORMAL_975
+
+Frame = pd.DataFrame
+WHOLE_RUN = "whole run"
+IDENTITY = ("project", "kernel", "subject", "device", "sensor", "quantity")
+"""What a series is of."""
+COLUMNS = (
+    *IDENTITY, "kind", "unit", "run_id", "value", "raw", "low", "high", "per_c", "per_c_low", "per_c_high",
+    "reference_c", "reason",
+)  # fmt: skip
+UNITS = {"duration": "ns", "power": "W", "energy": "J", "temperature": "degC", "clock": "Hz"}
+QUALITY_SHARES = {"lines": "rejected_lines", "missing": "missing_criteria"}
+REFERENCE_STEP_C = 5.0
+"""References are rounded to this, so that another run more does not move a whole series."""
+RUN, LEVELS = "run", "change_points"
+
+
+def run_points(runs: Frame, figures: Mapping[str, Frame]) -> Frame:
+    """Return the points of all series, of `COLUMNS`; of a power as each run was corrected, with what moves it.
+
+    ``runs``: run_id, project, device; ``figures``: as `profsvc.store.query.nightly_series` gives them.
+    """
+    parts = [
+        _kernel_points(_by_tool(figures["durations"]), "duration", "duration"),
+        _kernel_points(figures["means"], "mean_duration", "duration"),
+        _kernel_points(figures["potential"], "potential", "potential"),
+        _kernel_points(figures["criteria"], None, "criterion"),
+        _whole_run_points(figures["whole"], figures["whole"]["criterion"], "criterion"),
+        *(_whole_run_points(figures[name], quantity, "data_quality") for name, quantity in QUALITY_SHARES.items()),
+        *_power_points(figures["power"]),
+    ]
+    table = pd.concat([part.reindex(columns=list(COLUMNS)).astype(object) for part in parts], ignore_index=True)
+    of_run = runs.set_index("run_id")
+    table["project"] = table["run_id"].map(of_run["project"]).astype(object)
+    own = table["run_id"].map(of_run["device"]).astype(object)
+    table["device"] = table["device"].where(table["device"].notna(), own)
+    numbers = ["value", "raw", "low", "high", "per_c", "per_c_low", "per_c_high", "reference_c"]
+    table[numbers] = table[numbers].astype(np.float64)
+    return table.where(table.notna(), None).astype(dict.fromkeys(numbers, np.float64))
+
+
+def _by_tool(durations: Frame) -> Frame:
+    return durations.assign(sensor=[str(form).split("-")[0] for form in durations["format"]])
+
+
+def _kernel_points(frame: Frame, quantity: str | None, kind: str) -> Frame:
+    made = frame.rename(columns={"kernel_short": "subject"})
+    made = made.drop_duplicates([name for name in ("run_id", "kernel", "sensor", "criterion") if name in made])
+    return made.assign(
+        quantity=made["criterion"] if quantity is None else quantity, kind=kind, unit=UNITS.get(kind, "1")
+    )
+
+
+def _whole_run_points(frame: Frame, quantity: Any, kind: str) -> Frame:
+    return frame.assign(subject=WHOLE_RUN, quantity=quantity, kind=kind, unit=UNITS.get(kind, "1"))
+
+
+def _power_points(frame: Frame) -> list[Frame]:
+    """Return power and energy of the windows, temperature and clock of the whole, and the share not corrected."""
+    gpu = ["" if pd.isna(gpu) else f" of GPU {int(gpu)}" for gpu in frame["gpu_index"]]
+    frame = frame.assign(gpu=pd.Series(gpu, frame.index, dtype=object))
+    whole, windows = frame[frame["kind"] == RUN], frame[frame["kind"] != RUN]
+    sensors = windows["sensor"] + windows["gpu"]
+    many = windows.groupby(["run_id", "sensor", "gpu"])["window"].transform("size").astype(str)
+    levels = windows["source"] == LEVELS
+    windows = windows.assign(
+        sensor=sensors, subject=windows["window"].where(~levels, windows["window"] + " of " + many)
+    )
+    doubtful = windows.assign(value=windows["corrected_power_w"].isna().astype(float))
+    doubtful = doubtful.groupby("run_id")["value"].mean().reset_index()
+    warmth = whole.assign(value=whole["mean_temperature_c"], sensor=whole["temperature_sensor"] + whole["gpu"])
+    clock = whole.assign(value=whole["mean_clock_hz"], sensor="SM clock" + whole["gpu"])
+    conditions = [
+        _whole_run_points(part.dropna(subset=["value"]).drop_duplicates(["run_id", "sensor"]), kind, kind).assign(
+            kernel=None
+        )
+        for part, kind in ((warmth, "temperature"), (clock, "clock"))
+    ]
+    return [
+        _corrected_points(windows, "power", "w", 1.0),
+        _corrected_points(windows, "energy", "j", windows["duration_s"]),
+        *conditions,
+        _whole_run_points(doubtful, "uncorrected_power", "data_quality"),
+    ]
+
+
+def _corrected_points(windows: Frame, kind: str, unit: str, seconds: Any) -> Frame:
+    """Power or energy of windows; an energy is that of one launch where the launches are known."""
+    launches = windows["launches"].astype(np.float64)
+    each = launches.where(launches > 0, 1.0) if kind == "energy" else 1.0
+    raw = "mean_power_w" if kind == "power" else "energy_j"
+    names = {"value": f"corrected_{kind}_{unit}", "raw": raw, "low": f"corrected_{kind}_low_{unit}",
+             "high": f"corrected_{kind}_high_{unit}"}  # fmt: skip
+    figures = {name: windows[column].astype(np.float64) / each for name, column in names.items()}
+    moves = {"per_c": "coefficient_w_per_c", "per_c_low": "coefficient_low", "per_c_high": "coefficient_high"}
+    figures |= {name: windows[column].astype(np.float64) * seconds / each for name, column in moves.items()}
+    quantity = kind if kind == "power" else np.where(launches > 0, "energy_per_launch", "energy")
+    return windows.assign(
+        **figures, quantity=quantity, kind=kind, unit=UNITS[kind],
+        reference_c=windows["reference_temperature_c"].astype(np.float64),
+    )  # fmt: skip
+
+
+def to_series(table: Frame, runs: Frame, references: Mapping[str, float]) -> Frame:
+    """Return the points with ``series`` and ``group``, those of a series together and in the order of the runs.
+
+    Powers are at the temperature that ``references`` gives for their series, else at that of their runs, rounded; it is
+    ``reference_c`` then. ``error`` is the standard error of a value where it is known, NaN elsewhere.
+    """
+    of_run = runs.set_index("run_id")
+    table = table.assign(**{name: table["run_id"].map(of_run[name]).astype(object) for name in ("at", "run", "build")})
+    table["build"] = table["build"].where(table["build"].notna(), None)
+    table["place"] = table["run_id"].map({int(run_id): place for place, run_id in enumerate(runs["run_id"])})
+    table["series"] = _digests(table)
+    table = table.sort_values(["series", "place"], kind="stable", ignore_index=True)
+    table["group"] = pd.factorize(table["series"])[0]
+    table = _at_reference_temperature(table, references)
+    raw_only = table["kind"].isin(["power", "energy"]) & table.groupby("group")["value"].transform("count").eq(0)
+    table.loc[raw_only, "value"] = table.loc[raw_only, "raw"]
+    table.loc[raw_only, ["raw", "low", "high", "reference_c"]] = np.nan
+    table.loc[raw_only, "quantity"] = "raw_" + table.loc[raw_only, "quantity"].astype(object)
+    table.loc[raw_only, "series"] = _digests(table[raw_only])
+    table["error"] = (table["high"] - table["low"]) / (2 * NORMAL_975)
+    return table
+
+
+def _digests(table: Frame) -> Any:
+    keys = list(table[list(IDENTITY)].itertuples(index=False, name=None))
+    known = {key: series_digest(key) for key in dict.fromkeys(keys)}
+    return [known[key] for key in keys]
+
+
+def series_digest(identity: tuple[str | None, ...]) -> str:
+    """Return the name of a series in the store: the SHA-256 of what it is of."""
+    return hashlib.sha256(json.dumps(identity, ensure_ascii=False).encode("utf-8", "backslashreplace")).hexdigest()
+
+
+def _at_reference_temperature(table: Frame, references: Mapping[str, float]) -> Frame:
+    """Put the powers of each series at one temperature; their intervals grow by those of their coefficients."""
+    own = table["reference_c"].where(table["value"].notna())
+    usual = (own.groupby(table["group"]).transform("median") / REFERENCE_STEP_C).round() * REFERENCE_STEP_C
+    wanted = table["series"].map(dict(references)).astype(np.float64).fillna(usual)
+    away = (wanted - table["reference_c"]).fillna(0.0)
+    shift = (table["per_c"] * away).where(away != 0, 0.0)
+    ends = np.sort(np.stack([table["per_c_low"] * away, table["per_c_high"] * away]), axis=0)
+    known = np.where(away == 0, 0.0, ends)
+    return table.assign(
+        value=table["value"] + shift, low=table["low"] + known[0], high=table["high"] + known[1], reference_c=wanted
+    )

@@ -1,0 +1,57 @@
+"""Counters of launches that several files counted: what the best file of a launch lacks, another may have."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+
+SourcedCounters = tuple[pd.DataFrame, Mapping[str, np.ndarray]]
+
+
+def best_file_per_launch(launches: pd.DataFrame, uploads: Sequence[int]) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Part the launches that have metrics into one of each, of the best of its files, and the others.
+
+    ``uploads``: the files, the best first. ``first_id`` is the launch that each counts for.
+    """
+    place = {upload_id: number for number, upload_id in enumerate(uploads)}
+    first = launches["same_as"].fillna(launches["launch_id"]).astype("int64")
+    rows = launches.assign(first_id=first, place=launches["upload_id"].map(place))
+    rows = rows.sort_values(["place", "launch_id"], kind="stable").drop(columns="place")
+    again = rows["first_id"].duplicated()
+    return rows[~again].sort_values("first_id").reset_index(drop=True), rows[again].reset_index(drop=True)
+
+
+def merge_counters(
+    own: SourcedCounters, others: Iterable[tuple[SourcedCounters, "pd.Series[int]"]], first: "pd.Series[int]"
+) -> SourcedCounters:
+    """Return the counters of launches by the launch that they count for, with those of other files where one lacks.
+
+    Each table is as `profsvc.analysis.counters.from_metrics.launch_counters` returns it. Each series holds, for
+    the rows of its table, the launch they count for.
+    """
+    table = own[0].set_axis(pd.Index(first, name="launch_id"))
+    sources = dict(own[1])
+    for (other, said), counts_for in others:
+        rows = table.index.get_indexer(pd.Index(counts_for))
+        added: dict[str, np.ndarray] = {}
+        for name in map(str, other):
+            values = added[name] = np.full(len(table), np.nan)
+            values[rows] = other[name].to_numpy(dtype="float64")
+            here = table[name].to_numpy(dtype="float64") if name in table else np.full(len(table), np.nan)
+            lacking = np.isnan(here) & ~np.isnan(values)
+            added[name] = np.where(lacking, values, here)
+            behind = np.full(len(table), None, dtype=object)
+            behind[rows] = said.get(name)
+            sources[name] = np.where(lacking, behind, sources.get(name, np.full(len(table), None, dtype=object)))
+        table = table.assign(**added)
+    return table, sources
+
+
+def unmerged_counters(counted: Iterable[SourcedCounters], first: "pd.Series[int]") -> list[SourcedCounters]:
+    """Return the counters of launches as their own files have them, without those that `merge_counters` stands for."""
+    kept: list[SourcedCounters] = []
+    for table, sources in counted:
+        own = ~table.index.isin(first)
+        if own.any():
+            kept.append((table[own], {name: np.asarray(behind)[own] for name, behind in sources.items()}))
+    return kept

@@ -1,0 +1,256 @@
+"""The time that the useful part of each unit's work needs at the unit's peak rate, from counters.
+
+`profsvc.formulas.performance.useful_work` holds the model; here its arguments are found among the counters. A unit of
+which one of the counts is missing falls back to its measured utilization, all of it taken as useful: the cautious
+reading.
+"""
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from profsvc.analysis.counters.arrays import Counts
+from profsvc.analysis.potential.tensor_work import has_tensor_work, tensor_operations, tensor_time
+from profsvc.formulas.performance.useful_work import operand_limited, payload_instructions, useful_bytes
+
+Array = NDArray[np.float64]
+UNITS = ("dram", "l2", "l1", "fp32", "fp64", "tensor", "xu", "integer", "issue")
+WAVEFRONT_BYTES = 128
+SECTOR_BYTES = 32
+# Less arithmetic than one instruction for four elements loaded is no evidence that arithmetic is the payload.
+OPERATIONS_PER_LOAD = 0.25
+
+
+@np.errstate(all="ignore")
+def local_bytes(c: Counts) -> tuple[Array, Array]:
+    """Bytes of local memory that loads brought from L2 and that stores may have sent there; NaN where not counted."""
+    missed = 1 - np.clip(np.nan_to_num(c["local_load_l1_hit_fraction"]), 0, 1)
+    return SECTOR_BYTES * c["local_load_sectors"] * missed, SECTOR_BYTES * c["local_store_sectors"]
+
+
+@np.errstate(all="ignore")
+def has_copies_without_size(c: Counts) -> NDArray[np.bool_]:
+    """Whether there are asynchronous copies to shared memory whose requested bytes were not counted."""
+    copies = c.total("global_ldgsts_inst_warp", "global_ldgsts_sectors")
+    # A load touches no more than a sector a lane: what is beyond was not loaded by plain loads.
+    beyond = c["global_load_sectors"] > 32 * c["global_load_inst_warp"]
+    return np.asarray(
+        np.isnan(c["global_ldgsts_bytes_requested"]) & ((copies > 0) | np.isnan(copies) & beyond), dtype=np.bool_
+    )
+
+
+@np.errstate(all="ignore")
+def requested_bytes(c: Counts) -> tuple[Array, Array]:
+    """Bytes that threads asked to load and to store, NaN where other paths to memory were not counted.
+
+    Textures, atomics and bulk copies have no count of requested bytes: what crossed between L1 and L2 beyond the global
+    accesses is taken as requested, but not local memory: a thread keeps there what no register held. Asynchronous
+    copies are among the global loads; where their bytes were not counted, all that they moved counts as requested.
+    """
+    local_loads, local_stores = np.nan_to_num(local_bytes(c))
+    by_loads = SECTOR_BYTES * np.fmin(c["global_load_l1_miss_sectors"], c["global_load_sectors"])
+    by_loads = np.where(np.isnan(by_loads), SECTOR_BYTES * c["global_load_sectors"], by_loads)
+    copied = np.nan_to_num(c["global_ldgsts_bytes_requested"])
+    uncounted = np.where(has_copies_without_size(c), by_loads, 0.0)
+    other_loads = np.clip(c["l2_to_l1_read_bytes"] - (by_loads - uncounted) - local_loads, 0, None)
+    by_stores = SECTOR_BYTES * c["global_store_sectors"]
+    other_stores = np.clip(c["l1_to_l2_write_bytes"] - by_stores - local_stores, 0, None)
+    return c["global_load_bytes_requested"] + copied + other_loads, c["global_store_bytes_requested"] + other_stores
+
+
+@np.errstate(all="ignore")
+def arithmetic_per_cycle(c: Counts, kind: str) -> Array:
+    """Floating-point instructions of all threads a cycle of ``kind`` fp32 or fp64, NaN where not all were counted."""
+    letter = {"fp32": "sp", "fp64": "dp"}[kind]
+    rate, counted = (
+        c[form.format("add")] + c[form.format("mul")] + c[form.format("fma")]
+        for form in (f"{kind}_{{}}_inst_per_cycle", f"flop_count_{letter}_{{}}")
+    )
+    return np.where(np.isnan(rate), counted / c["elapsed_cycles"], rate)
+
+
+@np.errstate(all="ignore")
+def arithmetic_operations(c: Counts) -> tuple[Array, Array]:
+    """Floating-point warp instructions with all lanes active, and the same in 4-byte operands.
+
+    Zero if the arithmetic is too little compared with the loads to be the purpose of the kernel; NaN for uncounted
+    tensor work. A matrix instruction occupies its pipe longer than its issue slot: its time is that of the tensor pipe,
+    and here it only shows that there is arithmetic.
+    """
+    cycles = c["elapsed_cycles"] / 32
+    fp32 = np.fmax(arithmetic_per_cycle(c, "fp32") * cycles, c["inst_fp32_thread"] / 32)
+    fp64 = np.fmax(arithmetic_per_cycle(c, "fp64") * cycles, c["inst_fp64_thread"] / 32)
+    matrices = has_tensor_work(c)
+    count = np.nansum([fp32, fp64], axis=0)
+    enough = ~(count < OPERATIONS_PER_LOAD * np.nan_to_num(c["global_load_inst_warp"]))
+    uncounted = np.isnan(tensor_operations(c)) & np.isnan(c["inst_tensor_warp"])
+    count = np.where(matrices, np.where(uncounted, np.nan, np.fmax(count, 1.0)), np.where(enough, count, 0.0))
+    # A tensor instruction eats whole fragments: its operands set no limit that these counters could show.
+    operands = np.where(matrices, np.inf, np.nansum([fp32, 2 * fp64], axis=0))
+    return count, np.where(count > 0, operands, 0.0)
+
+
+@np.errstate(all="ignore")
+def memory_wavefronts(c: Counts, operands: Array) -> tuple[Array, Array]:
+    """Useful wavefronts of loads and of stores at the L1 and shared memory pipe, without conflicts."""
+    shared = c.total("shared_load_inst_warp", "shared_store_inst_warp")
+    # Wide accesses need several wavefronts each; loads and stores share them in proportion to their number.
+    width = np.where(shared > 0, c["shared_wavefronts_ideal"] / shared, 1.0)
+    width = np.where(np.isnan(width), 1.0, width)
+    sides = []
+    for side, crossing in (("load", "l2_to_l1_read_bytes"), ("store", "l1_to_l2_write_bytes")):
+        wide = c[f"global_{side}_bytes_requested"] / WAVEFRONT_BYTES
+        plain = np.fmax(c[f"global_{side}_inst_warp"], wide)
+        if side == "load":
+            copied = c["global_ldgsts_bytes_requested"] / WAVEFRONT_BYTES
+            plain += np.nan_to_num(np.fmax(c["global_ldgsts_inst_warp"], copied))
+        accesses = np.nansum([plain, width * c[f"shared_{side}_inst_warp"]], axis=0)
+        unknown = np.isnan(plain) & np.isnan(c[f"shared_{side}_inst_warp"])
+        arrived = np.minimum(c[crossing] / WAVEFRONT_BYTES, accesses)
+        sides.append(np.where(unknown, np.nan, operand_limited(accesses, operands, arrived)))
+    return sides[0], sides[1]
+
+
+@np.errstate(all="ignore")
+def busy_shares(c: Counts) -> dict[str, Array]:
+    """Share of the elapsed time in which each unit of `UNITS` was busy, with useful work or not."""
+    active = np.where(np.isnan(c["sm_efficiency_fraction"]), 1.0, c["sm_efficiency_fraction"])
+
+    def pipe(elapsed: str, of_active: str) -> Array:
+        return np.where(np.isnan(c[elapsed]), c[of_active] * active, c[elapsed])
+
+    fma = pipe("pipe_fma_elapsed_fraction", "fu_fp32_utilization_fraction")
+    alu = pipe("pipe_alu_elapsed_fraction", "fu_alu_utilization_fraction")
+    return {
+        "dram": c["dram_throughput_fraction"],
+        # L2's own throughput counts inner activity, such as fills, that the tool's memory throughput leaves out.
+        "l2": np.fmax(np.fmin(c["sol_l2_fraction"], c["sol_memory_fraction"]), c["l2_utilization_fraction"]),
+        "l1": c["sol_l1_fraction"] * active,
+        "fp32": fma,
+        "fp64": pipe("pipe_fp64_elapsed_fraction", "fu_fp64_utilization_fraction"),
+        "tensor": pipe("pipe_tensor_elapsed_fraction", "fu_tensor_utilization_fraction"),
+        "xu": pipe("pipe_xu_elapsed_fraction", "fu_special_utilization_fraction"),
+        "integer": np.fmax.reduce([alu, fma, c["pipe_fmaheavy_elapsed_fraction"]]),
+        "issue": pipe("issue_active_elapsed_fraction", "issue_slot_utilization_fraction"),
+    }
+
+
+@np.errstate(all="ignore")
+def _useful_memory_shares(c: Counts, used: dict[str, Array], loads: Array, stores: Array) -> dict[str, Array]:
+    """Useful share of the time of the memory units: what was asked for over what was moved, times the busy share."""
+    wanted_loads, wanted_stores = requested_bytes(c)
+    read, written = c["dram_read_bytes"], c["dram_write_bytes"]
+    moved = read + written
+    asked = useful_bytes(read, wanted_loads) + useful_bytes(written, wanted_stores)
+    excess = c["global_theoretical_sectors_ideal"] / c["global_theoretical_sectors"]
+    local = np.clip(np.nan_to_num(sum(local_bytes(c)) / SECTOR_BYTES / c["l2_tex_sectors"]), 0, 1)
+    wavefronts = (loads + stores) / c["sm_elapsed_cycles_sum"]
+    return {
+        "dram": used["dram"] * np.where(moved > 0, asked / moved, 1.0),
+        # Sectors are what threads ask L2 for; its other parts, busy with tags, fills or replies, follow from them.
+        "l2": c["l2_utilization_fraction"] * np.where(np.isnan(excess), 1.0, np.clip(excess, 0, 1)) * (1 - local),
+        "l1": wavefronts,
+    }
+
+
+@np.errstate(all="ignore")
+def has_uncounted_arithmetic(c: Counts) -> NDArray[np.bool_]:
+    """Return which launches lack counters of arithmetic or loads, so that overhead cannot be separated."""
+    cycles = c["elapsed_cycles"]
+    threads = [np.fmax(arithmetic_per_cycle(c, kind) * cycles, c[f"inst_{kind}_thread"]) for kind in ("fp32", "fp64")]
+    return c.lacks("global_load_inst_warp") | np.isnan(threads[0] + threads[1] + arithmetic_operations(c)[0])
+
+
+@np.errstate(all="ignore")
+def _may_be_local(c: Counts) -> NDArray[np.bool_]:
+    """Whether bytes that are taken as requested may belong to local memory, which was not counted."""
+    loads, stores = requested_bytes(c)
+    plain = c["global_load_bytes_requested"], c["global_store_bytes_requested"]
+    more = useful_bytes(c["dram_read_bytes"], loads) > useful_bytes(c["dram_read_bytes"], plain[0])
+    more |= useful_bytes(c["dram_write_bytes"], stores) > useful_bytes(c["dram_write_bytes"], plain[1])
+    return np.asarray(more & c.lacks("local_load_sectors", "local_store_sectors"), dtype=np.bool_)
+
+
+def all_counted_useful(counters: pd.DataFrame, figures: pd.DataFrame) -> pd.DataFrame:
+    """Tell of which units of `UNITS` the useful work is not known, and all that kept them busy is taken as useful.
+
+    One row per launch, one column per unit.
+    """
+    c, unknown = Counts(counters), figures.isna()
+    uncounted = has_uncounted_arithmetic(c)
+    shared = c.lacks("shared_load_inst_warp", "shared_store_inst_warp")
+    has_shared = ~(c.total("shared_load_inst_warp", "shared_store_inst_warp") == 0)
+    payload = (
+        uncounted
+        | c.lacks("global_load_inst_warp", "global_load_bytes_requested", "l2_to_l1_read_bytes")
+        | c.lacks("global_store_inst_warp", "global_store_bytes_requested", "l1_to_l2_write_bytes")
+        | (shared | has_shared & c.lacks("shared_wavefronts_ideal"))
+    )
+    unread = c.lacks("warp_nonpred_execution_efficiency_fraction")
+    return pd.DataFrame(
+        {
+            "dram": np.isnan(sum(requested_bytes(c))) | c.lacks("dram_read_bytes", "dram_write_bytes"),
+            "l2": c.lacks("l2_utilization_fraction", "global_theoretical_sectors_ideal", "global_theoretical_sectors"),
+            "l1": payload | c.lacks("sm_elapsed_cycles_sum"),
+            **{
+                kind: np.isnan(arithmetic_per_cycle(c, kind)) | unknown[f"{kind}_lanes_per_sm"] | unknown["sms"]
+                for kind in ("fp32", "fp64")
+            },
+            "tensor": has_tensor_work(c) & np.isnan(tensor_time(c, figures)[0]),
+            "xu": uncounted | unread | c.lacks("elapsed_cycles") | unknown["sms"],
+            "integer": uncounted | unread,
+            "issue": payload
+            | unread
+            | c.lacks("inst_executed_warp", "elapsed_cycles")
+            | unknown["schedulers_per_sm"]
+            | unknown["sms"],
+        },
+        c.index,
+    )
+
+
+def may_need_less(counters: pd.DataFrame, figures: pd.DataFrame) -> pd.DataFrame:
+    """Return for which units of `UNITS` the result of `useful_times` is only an upper limit.
+
+    One row per launch, one column per unit. False: all counts and figures of the unit are known. True: all its work
+    counts as useful, its operations as dense, or bytes of local memory as requested.
+    """
+    c = Counts(counters)
+    whole = all_counted_useful(counters, figures)
+    return whole.assign(
+        dram=whole["dram"] | _may_be_local(c), tensor=whole["tensor"] | has_tensor_work(c) & tensor_time(c, figures)[1]
+    )
+
+
+@np.errstate(all="ignore")
+def useful_times(counters: pd.DataFrame, figures: pd.DataFrame) -> pd.DataFrame:
+    """Return one row per launch and one column per unit of `UNITS`: ns of useful work at peak rate, NaN where unknown.
+
+    ``counters`` has one column per counter, ``figures`` the peak rates of `profsvc.analysis.potential.peaks`.
+    """
+    c = Counts(counters)
+    f = {name: figures[name].to_numpy(dtype="float64") for name in figures}
+    T, used = c["duration_ns"], busy_shares(c)
+    lanes = np.clip(c["warp_nonpred_execution_efficiency_fraction"], 0, 1)
+    on = np.where(np.isnan(lanes), 1.0, lanes)
+    count, operands = arithmetic_operations(c)
+    loads, stores = memory_wavefronts(c, operands)
+    cycles = f["sms"] * c["elapsed_cycles"]
+    share = _useful_memory_shares(c, used, loads, stores)
+    for kind in ("fp32", "fp64"):
+        share[kind] = arithmetic_per_cycle(c, kind) / (f[f"{kind}_lanes_per_sm"] * f["sms"])
+    multiplied = tensor_time(c, figures)[0] / (T * 1e-9)
+    idle = 0.0 * np.where(np.isnan(multiplied), used["tensor"], 0.0)
+    share["tensor"] = np.where(has_tensor_work(c), multiplied, idle)
+    # A special result that no arithmetic consumes is book-keeping, such as a division of indices.
+    executed = used["xu"] * f["sfu_per_sm"] / 32 * cycles
+    consumed = np.where(executed > 0, np.minimum(1.0, count / executed), 1.0)
+    share["xu"] = used["xu"] * np.where(count > 0, consumed, on)
+    share["integer"] = np.where(count > 0, 0.0, used["integer"] * on)
+    payload = payload_instructions(c["inst_executed_warp"], lanes, count, loads + stores)
+    share["issue"] = payload / (f["schedulers_per_sm"] * cycles)
+    # Lanes that were off carry no payload, whatever else is known of the instructions.
+    whole, lit = all_counted_useful(counters, figures), {"integer": on, "issue": on}
+    for u in UNITS:
+        share[u] = np.where(whole[u], used[u] * lit.get(u, 1.0), share[u])
+    return pd.DataFrame({u: np.minimum(share[u] * T, T) for u in UNITS}, counters.index)

@@ -1,0 +1,1 @@
+"""Results of power logs: windows, sensor, correction, thermal models, SM sweeps, components."""

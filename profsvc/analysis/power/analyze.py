@@ -1,0 +1,183 @@
+"""Power of a run: its logs joined on one clock, its windows summed up, corrected to one temperature, and modelled.
+
+``power_logs``        which sensor goes with which
+``power_sensor``      a power log made ready: cleaned, its own period and averaging found, its companions joined
+``power_windows``     the windows: marks, kernels, levels
+``power_rest``        which of them are idle time
+``power_sums``        what was measured in each
+``power_coefficient`` extra power of a warmer board
+``power_correction``  what it would be at one temperature, or why that cannot be said
+``power_models``      idle power, rise and decay of the temperature
+``power_sweeps``      power against the number of SMs
+"""
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from profsvc.analysis.power import windows as power_windows
+from profsvc.analysis.power.correction import correct_windows
+from profsvc.analysis.power.idle_periods import idle_levels
+from profsvc.analysis.power.logs import UTC, Log, logs_named
+from profsvc.analysis.power.sensor import INSTANT_NAME, Options, PowerSensor, prepare_sensor
+from profsvc.analysis.power.sm_sweeps import fit_sweeps
+from profsvc.analysis.power.temperature_coefficient import NO_EARLIER_RUNS, EarlierRuns
+from profsvc.analysis.power.thermal_models import fit_idle_power, fit_thermal
+from profsvc.analysis.power.window_sums import sum_windows
+from profsvc.analysis.power.windows import IDLE
+from profsvc.formulas.sensors.plateaus import change_points
+
+__all__ = ["FRAMES", "NO_EARLIER_RUNS", "VERSION", "EarlierRuns", "Options", "analyze_power"]
+
+VERSION = "3"
+"""Raised when any number changes for the same input."""
+
+FRAMES = ("power_windows", "power_coefficients", "power_models", "power_quality")
+# What was only needed on the way.
+INTERNAL_COLUMNS = ("slowed_share", "clock_hz")
+# Shorter than so many readings of the sensor, and no mean of a window stands.
+MIN_WINDOW_READINGS = 4
+# Kernels further apart than this are two stretches, as the device idles meanwhile.
+MAX_KERNEL_GAP_S = 0.05
+DEFAULT_OPTIONS = Options()
+MAX_WINDOWS = 2000
+
+
+def analyze_power(
+    logs: Sequence[Log],
+    marks: pd.DataFrame,
+    launches: pd.DataFrame,
+    options: Options = DEFAULT_OPTIONS,
+    known: Mapping[int, EarlierRuns] = MappingProxyType({}),
+) -> dict[str, pd.DataFrame]:
+    """Return the frames of `FRAMES` for every power sensor of a run.
+
+    ``marks``: name, domain, start_ns, duration_ns, active_sms, launches, clock; ``launches``: kernel, start_ns,
+    duration_ns, clock. What uses a different clock than a power log says nothing of it, and that is said.
+    ``known``: what earlier runs of its board told of each sensor, by its number. Raise `NotFoundError` where the
+    options name a sensor that the run does not have.
+    """
+    powers = [log for log in logs if log.quantity == "power" and log.unit == "W"]
+    if options.sensor is not None:
+        powers = logs_named(powers, options.sensor)
+    parts: dict[str, list[pd.DataFrame]] = {name: [] for name in FRAMES}
+    followed: set[int] = set()
+    # A sensor that does not average comes first: it shows best how the temperature follows.
+    for log in sorted(powers, key=lambda log: not INSTANT_NAME.search(log.name)):
+        own = prepare_sensor(log, logs, options)
+        if isinstance(own, PowerSensor):
+            for name, frame in _analyze_sensor(
+                own, marks, launches, options, known.get(log.sensor_id, NO_EARLIER_RUNS), followed
+            ).items():
+                parts[name].append(frame)
+        else:
+            parts["power_quality"].append(pd.DataFrame([own]))
+    return {name: _stacked(frames) for name, frames in parts.items()}
+
+
+def _stacked(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """Put frames under each other as plain objects, null where a column is absent."""
+    filled = [frame.astype(object) for frame in frames if len(frame)]
+    if not filled:
+        return pd.DataFrame()
+    table = pd.concat(filled, ignore_index=True)
+    return table.where(table.notna(), None)
+
+
+def _analyze_sensor(
+    own: PowerSensor,
+    marks: pd.DataFrame,
+    launches: pd.DataFrame,
+    options: Options,
+    known: EarlierRuns,
+    followed: set[int],
+) -> Mapping[str, pd.DataFrame]:
+    windows = _windows(own, marks, launches)
+    table, found = sum_windows(own, windows)
+    idle_w = fit_idle_power(own, table)
+    table["idle_power_w"] = idle_w
+    # Idle power is the mean over idle time: what is left of it above itself is rounding, and no load's.
+    runs = table["kind"] != IDLE
+    table["runtime_power_w"] = (table["mean_power_w"] - idle_w).where(runs)
+    table["runtime_energy_j"] = (table["energy_j"] - idle_w * table["duration_s"]).where(runs)
+    table, coefficients = correct_windows(own, table, found, options, known)
+    warmth = own.companions.get("temperature")
+    if warmth is None or warmth.sensor_id not in followed:
+        fit_thermal(own, table)
+        followed |= set() if warmth is None else {warmth.sensor_id}
+    fit_sweeps(own, table, idle_w)
+    quality = pd.DataFrame(own.quality)
+    table["quality"] = _window_flags(table["window"], own.quality)
+    return {
+        "power_windows": table.drop(columns=[name for name in INTERNAL_COLUMNS if name in table]),
+        "power_coefficients": coefficients,
+        "power_models": pd.DataFrame(own.models),
+        "power_quality": quality,
+    }
+
+
+def _window_flags(windows: pd.Series, quality: Sequence[Mapping[str, Any]]) -> list[str | None]:
+    """Return the data-quality flags of each window: its own and those of the sensor."""
+    of_all = [row["flag"] for row in quality if row.get("window") is None]
+    said = []
+    for label in windows:
+        flags = dict.fromkeys([row["flag"] for row in quality if row.get("window") == label] + of_all)
+        said.append("; ".join(flags) or None)
+    return said
+
+
+def _windows(own: PowerSensor, marks: pd.DataFrame, launches: pd.DataFrame) -> pd.DataFrame:
+    """The whole log, and what is in it: marks, else kernels, else the levels of the power."""
+    last = own.origin_ns + round(float(own.time_s[-1]) * 1e9)
+    least = MIN_WINDOW_READINGS * float(np.median(np.diff(own.time_s))) + own.averaging_s
+    found = _mark_windows(own, marks, last, least)
+    if found.empty:
+        found = _kernel_windows(own, launches, last, least)
+    if found.empty:
+        levels = change_points(own.time_s[own.fresh], own.power_w[own.fresh])
+        steady = levels.steady
+        begin, end = (edge[steady] for edge in levels[:2])
+        rests = idle_levels(own, begin, end, levels.level_w[steady], levels.level_w)
+        begin_ns, end_ns = (own.origin_ns + np.round(edge * 1e9).astype(np.int64) for edge in (begin, end))
+        found = power_windows.level_windows(begin_ns, end_ns, rests)
+    if len(found) > MAX_WINDOWS:
+        words = f"{len(found)} windows found; only the longest {MAX_WINDOWS} are kept"
+        own.warn("windows_cut", words, len(found), "1")
+        longest = (found["end_ns"] - found["begin_ns"]).nlargest(MAX_WINDOWS).index
+        found = found.loc[longest.sort_values()]
+    return pd.concat([power_windows.whole_log(own.origin_ns, last), found], ignore_index=True)
+
+
+def _on_clock(own: PowerSensor, rows: pd.DataFrame, last_ns: int, what: str) -> pd.DataFrame:
+    """Rows that stand on the clock of the power log and meet it; say of the others that they do not."""
+    if rows.empty:
+        return rows
+    same = rows[(rows["clock"] == own.log.clock) & (own.log.clock != "elapsed")]
+    if same.empty:
+        clocks = ", ".join(sorted(set(rows["clock"])))
+        zone = " (give --timezone)" if own.log.clock != UTC else ""
+        words = f"{len(rows)} {what} use a different clock ({clocks}) than {own.log.name} ({own.log.clock}){zone}"
+        own.warn(f"{what}_on_another_clock", words, len(rows), "1")
+        return same
+    met = same[(same["start_ns"] + same["duration_ns"] > own.origin_ns) & (same["start_ns"] < last_ns)]
+    if met.empty:
+        own.warn(
+            f"{what}_elsewhere", f"none of {len(same)} {what} lies within the log of {own.log.name}", len(same), "1"
+        )
+    return met
+
+
+def _mark_windows(own: PowerSensor, marks: pd.DataFrame, last_ns: int, least_s: float) -> pd.DataFrame:
+    met = _on_clock(own, marks, last_ns, "marks")
+    long = met[met["duration_ns"] >= least_s * 1e9] if len(met) else met
+    if len(long) < len(met):
+        words = f"{len(met) - len(long)} marks are shorter than {least_s:.3g} s and were ignored"
+        own.warn("short_marks", words, len(met) - len(long), "1")
+    return power_windows.mark_windows(long)
+
+
+def _kernel_windows(own: PowerSensor, launches: pd.DataFrame, last_ns: int, least_s: float) -> pd.DataFrame:
+    return power_windows.kernel_windows(_on_clock(own, launches, last_ns, "launches"), least_s, MAX_KERNEL_GAP_S)

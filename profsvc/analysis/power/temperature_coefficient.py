@@ -1,0 +1,340 @@
+"""The temperature coefficient of a board at one clock: from its loads, their repeats and its earlier runs.
+
+Three kinds of evidence, each with an interval: how the power follows the temperature within a load, how repeats of one
+load differ between temperatures, and what earlier runs of the board told. Those that agree are pooled; where the loads
+contradict their own repeats, the work changes and nothing is corrected. Loads that differ have a coefficient each.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from profsvc import specs
+from profsvc.analysis.power.logs import Floats, Ints
+from profsvc.analysis.power.sensor import PowerSensor
+from profsvc.analysis.power.window_sums import readings_in_windows
+from profsvc.analysis.power.windows import IDLE, KERNEL, LOAD
+from profsvc.errors import NotFoundError, counted
+from profsvc.formulas.numerics.distributions import NORMAL_975
+from profsvc.formulas.sensors.resampling import interpolate_at
+from profsvc.formulas.thermal.repeated_loads import Pooled, pool, repeat_slope
+from profsvc.formulas.thermal.temperature_coefficient import Coefficient, coefficient_refusal, fit_coefficient
+
+Rows = list[dict[str, Any]]
+# A share of a window in which the clock was held down, from which it is no constant load.
+MAX_THROTTLED_SHARE = 0.02
+CLOCK_TOLERANCE = 0.01
+# Chance below which loads are taken to differ: each with its own coefficient is wider, and never wrong for it.
+MAX_P_LOADS_DIFFER = 0.05
+# Chance below which figures of one board are taken to contradict each other.
+MAX_P_CONTRADICTION = 0.01
+# Temperatures are read in whole degrees: the standard error of one that stands still.
+ROUNDING_ERROR_C = 12**-0.5
+# Windows whose launches take times so close are taken to do the same work.
+PACE_STEP = 0.02
+HOW_TO_MEASURE = (
+    "to measure it, log power, temperature and clock while one constant load runs for 30 s or more at "
+    "temperatures 5 \u00b0C apart or more (on a cold board and after a heavy load), three times in total, and mark it "
+    "(profsvc formats marks)"
+)
+COEFFICIENT_COLUMNS = (
+    "run_id", "sensor", "clock_hz", "load", "coefficient_w_per_c", "coefficient_low", "coefficient_high",
+    "temperature_low_c", "temperature_high_c",
+)  # fmt: skip
+WINDOW_COLUMNS = ("run_id", "sensor", "kind", "source", "load", "active_sms", "launches", "duration_s", "mean_clock_hz",
+           "settled_power_w", "mean_temperature_c")  # fmt: skip
+
+
+class EarlierRuns(NamedTuple):
+    """Sound coefficients and windows of one sensor from earlier runs of the same board."""
+
+    coefficients: pd.DataFrame
+    windows: pd.DataFrame
+
+
+NO_EARLIER_RUNS = EarlierRuns(
+    pd.DataFrame(columns=list(COEFFICIENT_COLUMNS)), pd.DataFrame(columns=list(WINDOW_COLUMNS))
+)
+
+
+class Evidence(NamedTuple):
+    """Readings of the windows of one clock, and the means of each window over the very same readings."""
+
+    at: Ints
+    window: Ints
+    load: npt.NDArray[Any]
+    means: pd.DataFrame
+
+
+def fit_coefficients(
+    own: PowerSensor,
+    table: pd.DataFrame,
+    temperature: Floats,
+    places: Ints,
+    clock: float,
+    known: EarlierRuns,
+    rows: Rows,
+) -> list[tuple[Ints, Coefficient]]:
+    """Return which windows of one clock are corrected with which coefficient, and keep the ``rows`` that tell of it."""
+    evidence = _evidence(own, table, temperature, places)
+    fit = _fit_within_loads(own, temperature, evidence)
+    if fit.segments_left_out:
+        own.warn("segments_left_out", left_out_message(fit.segments_left_out, clock), float(fit.segments_left_out), "1")
+    if not fit.loads_probability < MAX_P_LOADS_DIFFER:
+        return [(places, _pooled_coefficient(own, temperature, evidence, fit, clock, None, known, rows))]
+    words = f"the loads differ significantly (p = {fit.loads_probability:.2g}): each has its own"
+    _add_rows(own, rows, fit, clock, None, used=False, reason=words, sound=False, basis=_windows_text(fit))
+    own.warn("loads_differ", f"{words} coefficient", fit.loads_probability, "1")
+    found, loads = [], table["load"].to_numpy(object)[places]
+    for load in dict.fromkeys(loads.tolist()):
+        part = places[loads == load]
+        evidence = _evidence(own, table, temperature, part)
+        alone = _fit_within_loads(own, temperature, evidence)
+        found.append((part, _pooled_coefficient(own, temperature, evidence, alone, clock, str(load), known, rows)))
+    return found
+
+
+def left_out_message(windows: int, clock_hz: float) -> str:
+    """Say how many windows are not fit for a coefficient; the clock is NaN where the log has none.
+
+    >>> left_out_message(1, 1.98e9), left_out_message(7, float("nan"))[:28]
+    ('1 window at 1980 MHz too short or unsteady for a coefficient', '7 windows too short or unste')
+    """
+    where = f" at {clock_hz / 1e6:.0f} MHz" if np.isfinite(clock_hz) else ""
+    return f"{counted(windows, 'window')}{where} too short or unsteady for a coefficient"
+
+
+def _evidence(own: PowerSensor, table: pd.DataFrame, temperature: Floats, places: Ints) -> Evidence:
+    """The readings of windows at one clock that was not held down, and what repeats what."""
+    chosen = places[table["slowed_share"].to_numpy(np.float64)[places] <= MAX_THROTTLED_SHARE]
+    part = table.iloc[chosen]
+    begin, end = ((part[name].to_numpy(np.int64) - own.origin_ns) / 1e9 for name in ("begin_ns", "end_ns"))
+    fresh = np.flatnonzero(own.fresh & np.isfinite(temperature))
+    which, window = readings_in_windows(own.time_s[fresh], begin + own.averaging_s + own.lag_s, end)
+    at = fresh[which]
+    count = np.bincount(window, minlength=len(chosen))
+    with np.errstate(all="ignore"):
+        power, warmth = (np.bincount(window, x[at], len(chosen)) / count for x in (own.power_w, temperature))
+        error = part["power_sd_w"].to_numpy(np.float64) / np.sqrt(count)
+    means = pd.DataFrame({"load": window_workloads(part), "power": power, "temperature": warmth, "error": error})
+    return Evidence(at, window, pd.factorize(part["load"])[0][window], means)
+
+
+def window_workloads(windows: pd.DataFrame) -> list[tuple[Any, ...] | None]:
+    """What a window does, by which it repeats another: its load on so many SMs, at one pace; None where it is not told.
+
+    Levels of the power have no name that means the same again.
+    """
+    told: list[tuple[Any, ...] | None] = []
+    for row in windows.to_dict("records"):
+        if row["source"] not in ("marks", "launches") or row["kind"] not in (LOAD, KERNEL, IDLE):
+            told.append(None)
+            continue
+        each = row["duration_s"] / row["launches"] if row["launches"] and not pd.isna(row["launches"]) else None
+        pace = None if each is None or not each > 0 else round(np.log(each) / PACE_STEP)
+        told.append((row["load"], None if pd.isna(row["active_sms"]) else int(row["active_sms"]), pace))
+    return told
+
+
+def _fit_within_loads(own: PowerSensor, temperature: Floats, evidence: Evidence) -> Coefficient:
+    """How the power follows the temperature within the loads."""
+    at = evidence.at
+    return fit_coefficient(
+        own.time_s[at], own.power_w[at], temperature[at], evidence.window, load=evidence.load,
+        offset_error_s=own.offset_se_s, **_fan_regressor(own, at),
+    )  # fmt: skip
+
+
+def _pooled_coefficient(
+    own: PowerSensor,
+    temperature: Floats,
+    evidence: Evidence,
+    fit: Coefficient,
+    clock: float,
+    load: str | None,
+    known: EarlierRuns,
+    rows: Rows,
+) -> Coefficient:
+    """Pool what is known of the coefficient, keep the rows of it, and return what the windows are corrected with."""
+    means = evidence.means
+    again = _slope(means[["load", "power", "temperature", "error"]])
+    pieces = [(fit.coefficient_w_per_c, fit.low_w_per_c, fit.high_w_per_c), again]
+    alone = pool(*np.transpose(pieces))
+    power_w = fit.power_w if np.isfinite(fit.power_w) else float(means["power"].mean())
+    # Without repeats it was seen over what a load warms up by, however far apart the loads lie.
+    mine = _with_pooled(fit, alone, power_w, means) if np.isfinite(again[1]) else fit
+    basis = _windows_text(fit) + _repeats_text(means, again)
+    sound = bool(np.isfinite(alone.value)) and not _impossible(alone, power_w)
+    if alone.probability < MAX_P_CONTRADICTION:
+        words = (
+            f"within the loads it is between {fit.low_w_per_c:.3g} and {fit.high_w_per_c:.3g} W/\u00b0C, between "
+            f"repeats of one load between {again[1]:.3g} and {again[2]:.3g}: the work seems to change with heat"
+        )
+        mine, sound = fit._replace(refusal=words), False
+    runs, earlier = _earlier_estimates(known, clock, load, means)
+    more = pool(*np.transpose([(alone.value, alone.low, alone.high)] * sound + earlier)) if earlier else alone
+    differs = bool(more.probability < MAX_P_CONTRADICTION)
+    pooled = bool(runs) and not differs and bool(np.isfinite(more.value)) and mine.law != "exponential"
+    _add_rows(own, rows, mine, clock, load, used=not mine.refusal and not pooled, sound=sound, basis=basis)
+    if differs:
+        words = f"{_runs_text(runs)} of this board give a different coefficient (p < {MAX_P_CONTRADICTION:g})"
+        own.warn("board_differs", words, more.probability, "1")
+    if not pooled:
+        return mine
+    carried = _with_pooled(fit._replace(law="linear"), more, power_w, means, known=known)
+    told = (
+        f"{basis}; {_runs_text(runs)} of this board" if sound else f"{_runs_text(runs)} of this board, not on this one"
+    )
+    _add_rows(own, rows, carried, clock, load, used=not carried.refusal, form="pooled", basis=told)
+    own.warn("coefficient_carried", f"the coefficient is based on {told}", more.value, "W/degC")
+    return carried
+
+
+def _slope(points: pd.DataFrame) -> tuple[float, float, float]:
+    """Slope between repeats of one load and the ends of its interval."""
+    points = points[points["load"].notna()]
+    codes = pd.factorize(pd.Series(points["load"].tolist(), dtype=object))[0] if len(points) else np.zeros(0)
+    power, warmth, error = (points[name].to_numpy(np.float64) for name in ("power", "temperature", "error"))
+    found = repeat_slope(power, warmth, codes, power_error_w=np.nan_to_num(error), temperature_error_c=ROUNDING_ERROR_C)
+    return found.slope_w_per_c, found.low_w_per_c, found.high_w_per_c
+
+
+def _earlier_estimates(
+    known: EarlierRuns, clock: float, load: str | None, means: pd.DataFrame
+) -> tuple[list[int], list[tuple[float, float, float]]]:
+    """What earlier runs of the board tell at this clock: their coefficients, and one load across the runs."""
+    told = known.coefficients
+    told = told[_at_clock(told["clock_hz"], clock) & (told["load"].isna() if load is None else told["load"] == load)]
+    columns = ("coefficient_w_per_c", "coefficient_low", "coefficient_high")
+    found = [tuple(row) for row in told[list(columns)].to_numpy(np.float64).tolist()]
+    runs = told["run_id"].tolist()
+    past = known.windows[_at_clock(known.windows["mean_clock_hz"], clock)]
+    if load is not None:
+        past = past[past["load"] == load]
+    points = pd.DataFrame(
+        {"run": past["run_id"].to_numpy(), "load": window_workloads(past), "power": past["settled_power_w"],
+         "temperature": past["mean_temperature_c"]},
+    )  # fmt: skip
+    both = pd.concat([points, means[["load", "power", "temperature"]].assign(run=-1)], ignore_index=True)
+    both = both.dropna(subset=["load", "power", "temperature"])
+    if len(both):
+        # One point a load and run: what differs within a run is counted in its own coefficient.
+        each = both.astype({"power": float, "temperature": float}).groupby(["load", "run"], dropna=False, sort=False)
+        across = each[["power", "temperature"]].mean().reset_index().assign(error=0.0)
+        slope = _slope(across)
+        if np.isfinite(slope[0]):
+            found.append(slope)
+            runs += [int(run) for run in across["run"] if run >= 0]
+    return sorted(set(map(int, runs))), [(a, b, c) for a, b, c in found]
+
+
+def _at_clock(clocks: pd.Series, clock: float) -> npt.NDArray[np.bool_]:
+    """Which clocks are this one; for an unknown clock, those that are also unknown."""
+    values = clocks.to_numpy(np.float64)
+    if not np.isfinite(clock):
+        return np.asarray(np.isnan(values), np.bool_)
+    with np.errstate(all="ignore"):
+        return np.asarray(np.abs(values / clock - 1) < CLOCK_TOLERANCE, np.bool_)
+
+
+def _with_pooled(
+    fit: Coefficient, told: Pooled, power_w: float, means: pd.DataFrame, known: EarlierRuns = NO_EARLIER_RUNS
+) -> Coefficient:
+    """The fit with the pooled figure in place of its own; an exponential law keeps its own."""
+    if not np.isfinite(told.value):
+        return fit
+    if fit.law == "exponential" and np.isfinite(fit.coefficient_w_per_c):
+        return fit
+    spans = [fit.temperature_low_c, fit.temperature_high_c, *means["temperature"], *known.windows["mean_temperature_c"],
+             *known.coefficients["temperature_low_c"], *known.coefficients["temperature_high_c"]]  # fmt: skip
+    values = np.array(spans, np.float64)
+    low, high = float(np.nanmin(values)), float(np.nanmax(values))
+    return fit._replace(
+        coefficient_w_per_c=told.value, low_w_per_c=told.low, high_w_per_c=told.high, law="linear",
+        standard_error_w_per_c=(told.high - told.low) / (2 * NORMAL_975), rate_per_c=np.nan,
+        temperature_low_c=low, temperature_high_c=high, range_c=high - low,
+        refusal=coefficient_refusal(told.low, told.high, power_w),
+    )  # fmt: skip
+
+
+def _impossible(told: Pooled, power_w: float) -> bool:
+    """Tell whether an interval lies where no coefficient can; one that holds 0 may be pooled."""
+    return bool(coefficient_refusal(told.low, told.high, power_w)) and not told.low <= 0 <= told.high
+
+
+def _add_rows(
+    own: PowerSensor, rows: Rows, fit: Coefficient, clock: float, load: str | None, *, used: bool, basis: str,
+    form: str = "consistent", reason: str = "", sound: bool = False,
+) -> None:  # fmt: skip
+    """Keep the row of a coefficient, and beside that of a run the published one."""
+    reason = reason or fit.refusal
+    common: dict[str, Any] = {
+        "sensor_id": own.log.sensor_id,
+        "temperature_sensor_id": own.companions["temperature"].sensor_id,
+        "clock_hz": clock,
+        "temperature_low_c": fit.temperature_low_c,
+        "temperature_high_c": fit.temperature_high_c,
+        "range_c": fit.range_c,
+        "segments": fit.segments,
+        "readings": fit.readings,
+        "load": load,
+    }
+    row: dict[str, Any] = {"law": fit.law, "form": form, "used": int(used)}
+    row["reason"] = f"{reason}; {HOW_TO_MEASURE}" if reason else None
+    row |= {"coefficient_w_per_c": fit.coefficient_w_per_c, "coefficient_per_c": fit.rate_per_c}
+    row |= {"basis": basis, "sound": int(sound)}
+    rows.append(common | row | {"coefficient_low": fit.low_w_per_c, "coefficient_high": fit.high_w_per_c})
+    published = {
+        "law": "endpoint",
+        "form": "as_published",
+        "used": 0,
+        "reason": "two end points give no confidence interval",
+    }
+    if np.isfinite(fit.published_w_per_c) and form == "consistent":
+        rows.append(common | published | {"coefficient_w_per_c": fit.published_w_per_c})
+
+
+def _windows_text(fit: Coefficient) -> str:
+    return f"{counted(fit.segments, 'window')} of this run"
+
+
+def _repeats_text(means: pd.DataFrame, again: Iterable[float]) -> str:
+    if not np.isfinite(list(again)).all():
+        return "; no load was repeated at another temperature, so changing work cannot be excluded"
+    counts = means["load"].dropna().value_counts()
+    return f"; {counts[counts > 1].sum()} repeats of {counted(int((counts > 1).sum()), 'load')} agree"
+
+
+def _runs_text(runs: list[int]) -> str:
+    shown = ", ".join(map(str, runs[-5:]))
+    return f"{'run' if len(runs) == 1 else 'runs'} {shown if len(runs) <= 5 else f'{shown} and {len(runs) - 5} more'}"
+
+
+def _fan_regressor(own: PowerSensor, at: Ints) -> Mapping[str, Any]:
+    """The speed of the fan as a regressor, where the board has one and it moved: its power goes with the cube."""
+    series = own.companions.get("fan")
+    if series is None:
+        return {}
+    speed = interpolate_at(own.time_s[at], series.time_s, series.value).value
+    if not at.size or not np.isfinite(speed).all() or np.ptp(speed) == 0:
+        return {}
+    return {"fan_speed": speed**3, "fan": "removed"}
+
+
+def warn_unlogged_fan(own: PowerSensor) -> None:
+    """Warn that an unlogged fan is included in the coefficient, unless the board is known to have none."""
+    if "fan" not in own.reasons:
+        return
+    try:
+        if own.log.device is not None and specs.device(own.log.device).has_fan is False:
+            return
+    except NotFoundError:
+        pass
+    words = (
+        "no fan speed was logged: the extra fan power of a warm board is included in the coefficient and may "
+        "double it; log fan.speed, or fix the fan speed"
+    )
+    own.warn("fan_unknown", words)

@@ -1,0 +1,1 @@
+"""Results of thermocouples: series, plate calibration, steady state, rotation, heat map."""

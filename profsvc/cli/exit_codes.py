@@ -1,0 +1,12 @@
+"""The exit codes of every command. `profsvc.errors` has the code of each kind of error."""
+
+EXIT_CODES = {
+    0: "Success.",
+    1: "A limit of `--fail-on` was exceeded.",
+    2: "Bad request: wrong arguments, options or SQL.",
+    3: "Not found: a name that does not exist, such as a run, a kernel, a file or a topic. Similar names are listed.",
+    4: "Not allowed: no token, or a token without the scope.",
+    5: "The store, the service or the network failed.",
+    6: "A file was refused, or nothing in it can be stored. The message says where and why.",
+    7: "Some files were stored, others were refused.",
+}

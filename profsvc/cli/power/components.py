@@ -1,0 +1,51 @@
+"""``components``: power consumption of each unit of a device."""
+
+from typing import Annotated
+
+import typer
+
+from profsvc.cli.common import OutputOption, open_engine, open_service, print_json, print_rows
+from profsvc.cli.terminal import table_width
+
+
+def components(
+    context: typer.Context,
+    device: Annotated[
+        str | None, typer.Option(help="Device by name; required if power was measured on several.")
+    ] = None,
+    kernels: Annotated[
+        bool, typer.Option("--kernels", help="One row per kernel: measured and predicted power.")
+    ] = False,
+    output: OutputOption = "table",
+) -> None:
+    """Fit the power consumption of each unit of a device to all kernels with power and counters.
+
+    Each kernel is left out in turn and predicted from the others. The error of guessing the mean power is printed for
+    comparison.
+
+    Examples:
+
+      profsvc components
+
+      profsvc components --device h200 --kernels -o csv
+    """
+    from profsvc.reports.text.power_components import components as in_words
+    from profsvc.views import power_components
+
+    if service := open_service(context):
+        view = service.components(device)
+    else:
+        view = power_components.components(open_engine(context), device)
+    if output == "json":
+        print_json(view)
+    elif output == "table":
+        typer.echo(in_words(view, kernels, table_width()), nl=False)
+    elif kernels:
+        print_rows(power_components.KERNELS, view["kernels"], output)
+    else:
+        print_rows(power_components.UNITS, view["units"], output)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command of this file."""
+    app.command()(components)

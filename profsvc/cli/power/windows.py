@@ -1,0 +1,145 @@
+"""``power``: power and energy of a run, as measured and at one temperature."""
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from profsvc.cli.common import OutputOption, open_engine, open_service, print_json, print_message, print_rows
+from profsvc.cli.power import heat_map as heat
+from profsvc.cli.terminal import table_width
+from profsvc.errors import UsageError
+
+if TYPE_CHECKING:
+    from profsvc.analysis.power.analyze import Options
+
+FORMS = ("svg", "png", "html")
+# No board works outside this range, and a temperature in kelvin lies beyond it.
+COLDEST_C, HOTTEST_C = -60.0, 150.0
+
+
+def power(
+    context: typer.Context,
+    run: Annotated[str, typer.Argument(help="Run by name or id.")],
+    reference_temperature: Annotated[
+        float | None, typer.Option(help="Correct to this temperature in degrees C; default: the device's median.")
+    ] = None,
+    host_power: Annotated[
+        float | None, typer.Option(help="Power of the host in W, subtracted from a wall meter's reading.")
+    ] = None,
+    sensor: Annotated[str | None, typer.Option(help="Only this power sensor, by name or number.")] = None,
+    temperature_sensor: Annotated[
+        str | None, typer.Option(help="Matching temperature sensor, by name or number.")
+    ] = None,
+    offset: Annotated[
+        float | None, typer.Option(help="Seconds that the clock of the temperature log is ahead of the power log's.")
+    ] = None,
+    plot: Annotated[
+        Path | None, typer.Option(help="Plot to FILE.svg, FILE.png, or FILE.html with all pictures.", metavar="FILE")
+    ] = None,
+    heat_map: heat.HeatMap = None,
+    minus: heat.Minus = None,
+    calibration: heat.Calibration = None,
+    rc_s: heat.RcS = None,
+    rotated: heat.Rotated = None,
+    angle: heat.Angle = None,
+    output: OutputOption = "table",
+) -> None:
+    """Show power and energy of a run, one row per window, as measured and at one temperature.
+
+    Windows come from phase marks (profsvc formats marks), else from kernels of a trace on the same clock, else from
+    the power levels. Results with other options are computed for this call and not stored.
+
+    --heat-map shows the steady temperatures of the thermocouples on the die instead. --rotated tests whether they show
+    the chip or the spacer.
+
+    Examples:
+
+      profsvc power today
+
+      profsvc power today --reference-temperature 40 --sensor power.draw.instant
+
+      profsvc power wall --host-power 159 --plot power.html
+
+      profsvc power today -o csv
+
+      profsvc power spacer --heat-map map.svg --minus spacer_idle --calibration plates
+
+      profsvc power spacer --rotated spacer_90
+    """
+    from profsvc.analysis.power.analyze import Options
+    from profsvc.reports.text import power as power_text
+    from profsvc.views.power import WINDOWS
+
+    form = _form(plot)
+    _known("--reference-temperature", reference_temperature, COLDEST_C, HOTTEST_C, "degrees C")
+    _known("--host-power", host_power, 0.0, math.inf, "W")
+    _known("--offset", offset, -math.inf, math.inf, "s")
+    others: dict[str, object] = {"--reference-temperature": reference_temperature, "--host-power": host_power}
+    others |= {"--sensor": sensor, "--temperature-sensor": temperature_sensor, "--offset": offset, "--plot": plot}
+    asked = heat.Asked(heat_map, minus, calibration, rc_s, rotated, angle)
+    if heat.is_asked(asked, others):
+        heat.show(context, run, asked, output)
+        return
+    options = Options(reference_temperature, host_power, temperature_sensor, sensor, offset)
+    view, drawn = _seen(context, run, options, form)
+    if plot is not None:
+        _write(plot, drawn)
+    if output == "json":
+        print_json(view)
+    elif output == "table":
+        typer.echo(power_text.power(view, table_width()), nl=False)
+    else:
+        print_rows(WINDOWS, view["windows"], output)
+
+
+def _form(plot: Path | None) -> str:
+    """Return what the name of a picture asks for, before any work is done."""
+    form = "" if plot is None else plot.suffix.lower().removeprefix(".")
+    if plot is not None and form not in FORMS:
+        raise UsageError(f"--plot {str(plot)!r} has no known image format: end it with .{', .'.join(FORMS)}")
+    return form
+
+
+def _known(option: str, value: float | None, least: float, most: float, unit: str) -> None:
+    if value is not None and not (math.isfinite(value) and least <= value <= most):
+        allowed = f"{least:g} to {most:g} {unit}" if math.isfinite(most) else f"a finite number of {unit}"
+        allowed += ", not negative" if least == 0 else ""
+        raise UsageError(f"{option} is {value:g}, but must be {allowed}")
+
+
+def _seen(
+    context: typer.Context, run: str, options: "Options", form: str
+) -> tuple[dict[str, Any], list[tuple[str, bytes]]]:
+    """Return the power of a run, and its pictures in a form, if one is wanted, by name."""
+    if service := open_service(context):
+        from profsvc.client.protocol import decode_pictures
+
+        view = service.power(
+            run, reference_temperature=options.reference_temperature_c, host_power=options.host_power_w,
+            sensor=options.sensor, temperature_sensor=options.temperature, offset=options.offset_s, draw=form or None,
+        )  # fmt: skip
+        return view, decode_pictures(view)
+    from profsvc.views import power as of_power
+    from profsvc.views import power_plots
+
+    engine = open_engine(context)
+    view = of_power.power(engine, run, options)
+    return view, [(one.name, one.data) for one in (power_plots.drawn(engine, view, form) if form else ())]
+
+
+def _write(plot: Path, drawn: list[tuple[str, bytes]]) -> None:
+    """Write the pictures: the first under the name given, the others beside it."""
+    from profsvc.reports.export import new_file
+
+    files = [plot, *(plot.with_name(f"{plot.stem}-{name}{plot.suffix}") for name, _ in drawn[1:])]
+    for file, (_, data) in zip(files, drawn, strict=True):
+        with new_file(file) as stream:
+            stream.write(data)
+    print_message("\n".join(f"written: {file}" for file in files))
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command of this file."""
+    app.command()(power)

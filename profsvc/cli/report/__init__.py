@@ -1,0 +1,1 @@
+"""``report``: accuracy of predictions, nightly reports, and their removal."""

@@ -1,0 +1,152 @@
+"""``report nightly``: what changed in a night."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from profsvc.cli.common import current_user, load_channels, open_engine, open_service, print_json, print_message
+from profsvc.cli.terminal import table_width
+from profsvc.errors import ServiceError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from sqlalchemy import Engine
+
+    from profsvc.channels import Channel
+
+FORMS = ("text", "md", "html", "json")
+ENDINGS = {"text": "txt"}
+FAIL_ON = ("new", "worse")
+LISTS = ("text", "json")
+ROWS = 'profsvc sql "select * from v1_reports" -o csv'
+
+
+def _check_form(text: str, *, listed: bool) -> None:
+    allowed, what = (LISTS, "the list of reports") if listed else (FORMS, "a report")
+    if text not in allowed:
+        rows = f"; as rows: {ROWS}" if listed else ""
+        raise UsageError(f"-o {text!r} is not a format of {what}; choose one of {', '.join(allowed)}{rows}")
+
+
+def nightly(
+    context: typer.Context,
+    project: Annotated[str, typer.Option(help="Only this project; default: one report for all projects.")] = "",
+    date: Annotated[str, typer.Option(help="Day of the report, as YYYY-MM-DD in the zone; default: today.")] = "",
+    zone: Annotated[str, typer.Option(help="Time zone in which the day ends, such as Europe/Berlin.")] = "UTC",
+    out: Annotated[
+        Path | None, typer.Option(help="Also write it to this folder as text, Markdown, HTML and JSON.", metavar="DIR")
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Store neither the report nor findings.")] = False,
+    fail_on: Annotated[
+        str, typer.Option(help="Exit with 1 on any new finding (new), or only on regressions (worse).")
+    ] = "",
+    channel: Annotated[list[str], typer.Option(help="Send it to this channel of PROFSVC_CHANNELS; repeatable.")] = [],
+    listed: Annotated[bool, typer.Option("--list", help="Only list stored reports and their deliveries.")] = False,
+    output: Annotated[
+        str, typer.Option("-o", "--output", help="text, md, html or json; of --list text or json.", metavar="FORM")
+    ] = "text",
+) -> None:
+    """Report what changed since the last report, worst first.
+
+    Each kernel, power window and file of new runs is compared with its history: duration, criteria, potential, power
+    and energy at one temperature, data quality. Changes are stored as findings. A second report of the same night
+    replaces the first.
+
+    Examples:
+
+      profsvc report nightly
+
+      profsvc report nightly --project lab --zone Europe/Berlin --out reports --fail-on worse
+
+      profsvc report nightly --date 2026-11-20 --dry-run -o md
+
+      profsvc report nightly --list
+    """
+    from profsvc import channels
+    from profsvc.analysis.changes.nightly import OPEN_STATES
+    from profsvc.pipeline.nightly import report_of_night
+    from profsvc.reports.nightly import formats as written
+
+    _check_form(output, listed=listed)
+    if listed:
+        _list(context, project or None, output)
+        return
+    if fail_on not in ("", *FAIL_ON):
+        raise UsageError(f"--fail-on {fail_on!r} is not known; give {' or '.join(FAIL_ON)}")
+    if out is not None and out.exists() and not out.is_dir():
+        raise UsageError(f"--out {out} is a file; give a folder")
+    if dry_run and channel:
+        raise UsageError("--dry-run sends nothing; remove it or --channel")
+    service = open_service(context)
+    if service and channel:
+        raise UsageError(
+            "--channel needs a store: give one with --store, or let the service send it with "
+            "profsvc schedule add nightly --channel"
+        )
+    to = channels.select_channels(load_channels(), channel)
+    engine = None
+    if service:
+        document = service.nightly(project=project or None, date=date or None, zone=zone, dry_run=dry_run)
+    else:
+        engine = open_engine(context)
+        document = report_of_night(engine, project or None, date or None, zone, dry_run=dry_run)
+    if out is not None:
+        _write(document, out)
+    typer.echo(written.in_form(document, output, table_width()), nl=False)
+    if dry_run:
+        print_message("dry run: nothing was stored")
+    if engine is not None and to:
+        _send(engine, document, to)
+    open_ = [row for row in document["findings"] if row["state"] in OPEN_STATES]
+    broken = [row for row in open_ if fail_on == "new" or row["worse"] == 1]
+    if fail_on and broken:
+        raise typer.Exit(1)
+
+
+def _list(context: typer.Context, project: str | None, output: str) -> None:
+    """Print the newest reports and their deliveries."""
+    from profsvc.reports.rows import visible
+    from profsvc.views import nightly as of_nights
+
+    service = open_service(context)
+    found = service.reports(project) if service else of_nights.told(open_engine(context), project)
+    if output == "json":
+        print_json(found)
+        return
+    for row in found["reports"]:
+        lines = [f"{row['night']}  {row['project'] or 'all'}  report {row['report_id']}: {row['one_line']}"]
+        lines += [f"  {of_nights.sent(one)}" for one in row["deliveries"]]
+        typer.echo("\n".join(map(visible, lines)))
+    if not found["reports"]:
+        print_message("no stored report; create one with: profsvc report nightly")
+    if found["truncated"]:
+        print_message(f"only the newest {len(found['reports'])} reports; v1_reports and v1_deliveries hold all")
+
+
+def _send(engine: "Engine", document: "Mapping[str, Any]", to: "Sequence[Channel]") -> None:
+    """Send a report to channels and store the outcomes; a failure does not affect the others."""
+    from profsvc.pipeline import delivery
+
+    done = delivery.deliver(engine, document, to, current_user())
+    for one in done:
+        print_message(f"{one.channel}: {'delivered' if one.delivered else 'not delivered'}: {one.outcome}")
+    if failed := [one.channel for one in done if not one.delivered]:
+        raise ServiceError(f"the report is stored, but was not delivered to {', '.join(failed)}")
+
+
+def _write(document: "Mapping[str, Any]", folder: Path) -> None:
+    """Write every format of a report into a folder."""
+    from profsvc.reports.export import new_file
+    from profsvc.reports.nightly import formats as written
+
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ServiceError(f"{folder}: cannot be created: {error.strerror}") from None
+    for form in FORMS:
+        file = folder / f"nightly-{document['night']}.{ENDINGS.get(form, form)}"
+        with new_file(file) as stream:
+            stream.write(written.in_form(document, form).encode("utf-8", "backslashreplace"))
+        print_message(f"written: {file}")

@@ -1,0 +1,46 @@
+"""``settings``: every setting with its value and source."""
+
+from typing import Annotated
+
+import typer
+
+from profsvc.cli.common import OutputOption, print_message, print_rows
+
+COLUMNS = ("setting", "value", "source", "variable")
+
+
+def settings(
+    meaning: Annotated[bool, typer.Option("--help-text", help="Also print what each setting means.")] = False,
+    output: OutputOption = "table",
+) -> None:
+    """List all settings with their values and where each comes from: environment, file or default.
+
+    The file is config.toml in your configuration folder, or the one that PROFSVC_CONFIG names. The environment
+    overrides the file. Secrets are not printed.
+
+    Examples:
+
+      profsvc settings
+
+      profsvc settings --help-text --json
+    """
+    from profsvc import settings as known
+
+    rows = [
+        {
+            "setting": one.setting.name,
+            "value": known.shown(one),
+            "source": one.source,
+            "variable": one.setting.variable,
+            "meaning": one.setting.help,
+        }
+        for one in known.resolve()
+    ]
+    print_rows([*COLUMNS, *(["meaning"] if meaning else [])], rows, output)
+    file = known.config_file()
+    print_message(f"file: {file}" if file else f"no file; it would be {known.default_config_file()}", only_verbose=True)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command of this file."""
+    app.command()(settings)

@@ -1,0 +1,225 @@
+"""``runs``, ``show``, ``explain``, ``formats`` and ``devices``."""
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from profsvc.cli.common import (
+    LimitOption,
+    OutputOption,
+    open_engine,
+    open_service,
+    print_json,
+    print_message,
+    print_rows,
+)
+from profsvc.cli.terminal import print_lines, program_in_shell, table_width, wrapped
+from profsvc.errors import NotFoundError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+CRITERIA = (
+    "launch", "kernel", "criterion", "value", "share", "speedup", "value_as_published", "speedup_as_published",
+    "flags", "reason",
+)  # fmt: skip
+TRACE = ("launch", "name", "value", "unit", "from", "metric", "raw_text", "file", "line")
+MOST_OF_SERVICE = 10_000
+NO_RUN = "the store has no runs yet; add one with: profsvc upload FILE"
+DEFAULT_LAUNCHES = 40
+OVERVIEW_LAUNCHES = 1000
+DEFINITIONS = ("name", "unit", "meaning", "ncu", "nvprof", "nsys")
+
+
+def runs(
+    context: typer.Context,
+    project: Annotated[str, typer.Option(help="Only this project.")] = "",
+    limit: LimitOption = 0,
+    output: OutputOption = "table",
+) -> None:
+    """List the runs, newest first.
+
+    Example:
+
+      profsvc runs --project lab --limit 5 -o json
+    """
+    from profsvc import store
+
+    only = {"project": project} if project else {}
+    service = open_service(context)
+    found = service.rows("runs", **only) if service else store.select(open_engine(context), "v1_runs", **only)
+    rows = sorted(store.parse_json_columns("v1_runs", found), key=lambda r: -r["run_id"])
+    columns = ["run_id", "project", "name", "device", "launches", "gpu_time_ns", "started_at", "commit_id", "tags"]
+    print_rows(columns, rows, output, limit=limit)
+    if not rows:
+        print_message(f"no run of project {project!r}" if project else NO_RUN)
+
+
+def show(
+    context: typer.Context,
+    run: Annotated[str, typer.Argument(help="Run by name or id; default: the newest.")] = "",
+    kernel: Annotated[
+        str, typer.Option(help="Details of one launch by number, or of a kernel by (part of) its name.")
+    ] = "",
+    limit: Annotated[
+        int, typer.Option(min=0, help="Show one row per launch for this many, longest first.", metavar="N")
+    ] = 0,
+    every: Annotated[bool, typer.Option("--all", help="Show one row per launch, for all of them.")] = False,
+    published: Annotated[
+        bool, typer.Option("--published", help="With --kernel: also print values as the papers define them.")
+    ] = False,
+    output: OutputOption = "table",
+) -> None:
+    """Show where a run can save most time, what limits it there, and what to do first.
+
+    With --all: one row per launch with its bottleneck, potential speedup and first step.
+
+    Examples:
+
+      profsvc show
+
+      profsvc show nightly --all
+
+      profsvc show nightly --kernel saxpy
+
+      profsvc show nightly -o csv
+    """
+    from profsvc import store, views
+    from profsvc.reports.text import launches as launch_text
+    from profsvc.reports.text import runs as run_text
+    from profsvc.reports.text.overview import overview
+
+    is_overview = output == "table" and not kernel and not every and not limit
+    limit = limit or (OVERVIEW_LAUNCHES if is_overview else DEFAULT_LAUNCHES)
+    most = None if every else limit
+    if service := open_service(context):
+        run = run or _newest(service.rows("runs", order="-run_id", limit=1))
+        most = MOST_OF_SERVICE if every else limit
+        view = service.launch(run, kernel, limit=most) if kernel else service.run(run, limit=most)
+    else:
+        engine = open_engine(context)
+        run = run or _newest(store.list_view(engine, "v1_runs", order=["-run_id"], limit=1).rows)
+        view = views.launch(engine, run, kernel, most) if kernel else views.run(engine, run, most)
+    if output == "json":
+        print_json(view)
+    elif output == "table":
+        if is_overview:
+            print_lines(overview(view, table_width(), program_in_shell(context.obj["store"])))
+        elif kernel:
+            typer.echo(wrapped(launch_text.launches(view, published=published)), nl=False)
+        else:
+            typer.echo(wrapped(run_text.run(view, table_width())), nl=False)
+    elif kernel:
+        print_rows(CRITERIA, _criteria(view), output, truncated=view["truncated"])
+    else:
+        print_rows(views.SUMMARY, view["launches"], output, truncated=view["truncated"])
+
+
+def _newest(runs: "Sequence[Mapping[str, Any]]") -> str:
+    if not runs:
+        raise NotFoundError(NO_RUN)
+    return str(runs[0]["run_id"])
+
+
+def _criteria(opened: "Mapping[str, Any]") -> list[dict[str, Any]]:
+    """Return one row per criterion of each launch."""
+    return [
+        {"launch": one["launch"]["launch_index"], "kernel": one["launch"]["kernel"]} | dict(row)
+        for one in opened["launches"]
+        for row in one["criteria"]
+    ]
+
+
+def explain(
+    context: typer.Context,
+    name: Annotated[
+        str,
+        typer.Argument(help="Title or name of a criterion, counter, metric, model or flag; 'potential'; 'reproduced'."),
+    ],
+    run: Annotated[str, typer.Option(help="Run by name or id, to trace its numbers to lines of the upload.")] = "",
+    kernel: Annotated[str, typer.Option(help="Launch number or (part of) a kernel's name.")] = "",
+    output: OutputOption = "table",
+) -> None:
+    """Explain a number: formula, source, counters, metrics, file and line.
+
+    Examples:
+
+      profsvc explain divergence
+
+      profsvc explain divergence --run nightly --kernel 0
+
+      profsvc explain reproduced
+    """
+    from profsvc.reports.text import explanation
+    from profsvc.views.explain import numbers as walk
+
+    if kernel and not run:
+        raise UsageError("--kernel needs --run; add it")
+    if run and (service := open_service(context)):
+        view = service.explain(name, run, kernel or None)
+    else:
+        view = walk.explain(open_engine(context) if run else None, name, run or None, kernel or None)
+    if output == "table":
+        typer.echo(explanation.explanation(view), nl=False)
+    elif output == "json":
+        print_json(view)
+    elif "figures" in view:
+        print_rows(list(view["figures"][0]), view["figures"], output)
+    elif run:
+        print_rows(TRACE, view["trace"], output)
+    else:
+        print_rows(DEFINITIONS, [one | one["expressions"] for one in view["definitions"]], output)
+
+
+def formats(
+    name: Annotated[str, typer.Argument(help="Format to describe.")] = "", output: OutputOption = "table"
+) -> None:
+    """List the supported formats, or describe one.
+
+    Examples:
+
+      profsvc formats
+
+      profsvc formats ncu-raw
+    """
+    from profsvc import views
+
+    if name and output == "table":
+        typer.echo(views.reader(name).strip())
+    elif name:
+        print_rows(["format", "page"], [{"format": name, "page": views.reader(name)}], output)
+    else:
+        print_rows(["format", "what"], views.readers(), output)
+
+
+def devices(
+    context: typer.Context,
+    catalogue: Annotated[
+        bool, typer.Option("--catalogue", help="List the devices whose data sheets are built in.")
+    ] = False,
+    limit: LimitOption = 0,
+    output: OutputOption = "table",
+) -> None:
+    """List the devices of the store, or those built in.
+
+    Examples:
+
+      profsvc devices
+
+      profsvc devices --catalogue -o csv
+    """
+    from profsvc import views
+
+    if catalogue:
+        rows = views.catalogue()
+        print_rows(list(rows[0]), rows, output, limit=limit)
+    else:
+        service = open_service(context)
+        rows = service.rows("devices") if service else views.devices(open_engine(context))
+        print_rows(["device_id", "name", "compute_capability", "sms"], rows, output, limit=limit)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands of this file."""
+    for command in (runs, show, explain, formats, devices):
+        app.command()(command)

@@ -1,0 +1,78 @@
+"""The terminal: its width, whether it shows colours, and how a shell there calls this program."""
+
+import os
+import shlex
+import shutil
+import sys
+import textwrap
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TextIO
+
+import typer
+
+DEFAULT_WIDTH = 160
+STYLES = {
+    "title": {"bold": True},
+    "heading": {"bold": True},
+    "row": {"fg": "green"},
+    "command": {"fg": "cyan"},
+    "error": {"fg": "red"},
+    "warning": {"fg": "yellow"},
+}
+
+
+def _has_width() -> bool:
+    """Tell whether stdout is a terminal, or its width is set by COLUMNS."""
+    return sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdecimal()
+
+
+def table_width() -> int:
+    """Return how many columns a table may take: those of the terminal or of COLUMNS, else a fixed number."""
+    if _has_width():
+        return shutil.get_terminal_size((DEFAULT_WIDTH, 24)).columns
+    return DEFAULT_WIDTH
+
+
+def has_color(stream: TextIO) -> bool:
+    """Tell whether to print colours: NO_COLOR forbids them, FORCE_COLOR demands them, else a terminal gets them."""
+    if os.environ.get("NO_COLOR"):
+        return False
+    return bool(os.environ.get("FORCE_COLOR")) or (stream.isatty() and os.environ.get("TERM") != "dumb")
+
+
+def colored(text: str, kind: str, stream: TextIO) -> str:
+    """Return a text in the colour of its kind where the stream shows colours."""
+    return typer.style(text, **STYLES[kind]) if kind in STYLES and has_color(stream) else text  # type: ignore[arg-type]
+
+
+def print_lines(lines: Iterable[tuple[str, str]]) -> None:
+    """Print lines of (kind, text) to stdout, each kind in its colour."""
+    typer.echo("\n".join(colored(text, kind, sys.stdout) for kind, text in lines), color=has_color(sys.stdout))
+
+
+def wrapped(page: str) -> str:
+    """Return a page whose long sentences continue on further lines of a terminal, indented a little more."""
+    if not _has_width():
+        return page
+    width = table_width()
+    return "\n".join(
+        line if len(line) <= width else textwrap.fill(line, width, subsequent_indent=_indent(line) + "   ")
+        for line in page.split("\n")
+    )
+
+
+def _indent(line: str) -> str:
+    return line[: len(line) - len(line.lstrip())]
+
+
+def program_in_shell(store: str) -> str:
+    """Return the words that call this program in the user's shell, with ``--store`` where one was given."""
+    called = Path(sys.argv[0])
+    if called.name == "profsvc":
+        on_path = shutil.which("profsvc")
+        is_first = on_path is not None and Path(on_path).resolve() == called.resolve()
+        words = ["profsvc"] if is_first else [str(called.resolve())]
+    else:
+        words = ["python" if shutil.which("python") == sys.executable else sys.executable, "-m", "profsvc"]
+    return shlex.join([*words, *(["--store", store] if store else [])])

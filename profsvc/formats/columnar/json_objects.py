@@ -1,0 +1,113 @@
+"""Finds the bounds of the objects of a JSON list in a block of text, without parsing them.
+
+Quotes, braces, brackets and line ends show where each object begins and ends. The bounds are correct for valid JSON;
+the parser rejects anything else.
+"""
+
+import re
+
+import numpy as np
+import numpy.typing as npt
+
+from profsvc.formats.columnar.line_blocks import WORD_BYTES, require_plain
+from profsvc.formats.parsing.timestamps import Flags, Int64s
+
+# Deeper values may overflow the stack of a parser; only some parsers refuse longer numbers.
+MAX_DEPTH = 64
+MAX_GAP_CHARS = 4000
+MAX_DECIMAL_CHARS = 24
+QUOTE, LINE_END = ord('"'), ord("\n")
+_BETWEEN = re.compile(rb"[ \t\r\n]*,[ \t\r\n]*")
+# I and N begin Infinity and NaN, which parsers spell differently.
+_MARKS = bytes(letter in b'"{}[]\nIN' for letter in range(256))
+_STEPS = np.zeros(256, np.int8)
+_STEPS[np.frombuffer(b"{[", np.uint8)] = 1
+_STEPS[np.frombuffer(b"}]", np.uint8)] = -1
+_DIGITS, _ENDS, _IS_NAME, _BEHIND = (
+    np.isin(np.arange(256), np.frombuffer(signs, np.uint8)) for signs in (b"-.0123456789", b",} \t\r\n", b"IN", b":,}")
+)
+
+
+class JsonObjects:
+    """The complete objects at the beginning of ``text``, which is inside a list: ``starts`` to ``ends`` each.
+
+    ``first_lines`` and ``last_lines`` count the line ends before them. Raise `IrregularBlockError` if the text has no
+    complete object, or anything but objects.
+    """
+
+    def __init__(self, text: bytes) -> None:
+        """Find them in the UTF-8 ``text``."""
+        self.text = text
+        marked = text.replace(b"\\\\", b"__").replace(b'\\"', b"__") if b"\\" in text else text
+        # NULs follow the text, so that a fixed number of bytes can be read from any place.
+        self.letters = np.frombuffer(marked + bytes(MAX_DECIMAL_CHARS), np.uint8)
+        places = np.flatnonzero(np.frombuffer(marked.translate(_MARKS), np.bool_))
+        signs = self.letters[places]
+        quotes = signs == QUOTE
+        inside = np.cumsum(quotes, dtype=np.uint8) & 1 == 1
+        steps = np.where(inside, 0, _STEPS.take(signs))
+        depths = np.cumsum(steps, dtype=np.int32)
+        # A depth below 0 is after the end of the list.
+        outside = np.flatnonzero(depths < 0)
+        closes = np.flatnonzero((depths == 0) & (steps < 0))
+        closes = closes[: np.searchsorted(closes, outside[0])] if len(outside) else closes
+        require_plain(len(closes) > 0)
+        size = int(closes[-1]) + 1
+        places, signs, quotes, inside = places[:size], signs[:size], quotes[:size], inside[:size]
+        steps, depths = steps[:size], depths[:size]
+        opens = np.flatnonzero((depths == 1) & (steps > 0))
+        require_plain(bool((signs[opens] == ord("{")).all() and (signs[closes] == ord("}")).all()))
+        require_plain(int(depths.max()) <= MAX_DEPTH and not bool((_IS_NAME.take(signs) & ~inside).any()))
+        far = np.flatnonzero(np.diff(places) > MAX_GAP_CHARS)
+        require_plain(bool(inside[far].all()))
+        self.starts, self.ends = places[opens], places[closes] + 1
+        between = map(slice, self.ends[:-1].tolist(), self.starts[1:].tolist())
+        require_plain(self.starts[0] == 0 and all(map(_BETWEEN.fullmatch, {text[gap] for gap in between})))
+        lines = np.cumsum(signs == LINE_END)
+        self.first_lines, self.last_lines = lines[opens], lines[closes]
+        self._names = places[quotes & inside & (depths == 1)]
+        self._words = self.words(self._names)
+        # The searched names must not contain escapes.
+        first = self._words.view(np.uint8).reshape(-1, WORD_BYTES)[:, :4]
+        require_plain(b"\\" not in marked or not bool((first == ord("\\")).any()))
+
+    def __len__(self) -> int:
+        """Count the objects."""
+        return len(self.starts)
+
+    def joined(self, some: Flags) -> bytes:
+        """Return some of the objects, one per line."""
+        places = zip(self.starts[some].tolist(), self.ends[some].tolist(), strict=True)
+        return b"\n".join([self.text[start:end] for start, end in places])
+
+    def values(self, name: str) -> tuple[Int64s, Int64s]:
+        """Return which objects have a key of 2 or 3 letters, and where its values begin."""
+        quoted = f'"{name}"'.encode()
+        wanted, letters = (int.from_bytes(part, "little") for part in (quoted, b"\xff" * len(quoted)))
+        found = self._names[self._words & np.uint64(letters) == np.uint64(wanted)]
+        behind = self.letters[found + len(quoted)]
+        # Without a colon it is a string value, not a key.
+        require_plain(bool(_BEHIND.take(behind).all()))
+        found = found[behind == ord(":")]
+        places = found + len(quoted) + 1
+        places += self.letters[places] == ord(" ")
+        return np.searchsorted(self.starts, found, "right") - 1, places
+
+    def words(self, places: Int64s) -> npt.NDArray[np.uint64]:
+        """Return the eight bytes from each place as one word; NULs follow the last byte."""
+        words: npt.NDArray[np.uint64] = np.ndarray(len(self.letters) - WORD_BYTES + 1, "<u8", self.letters, 0, (1,))[
+            places
+        ]
+        return words
+
+    def must_be_decimals(self, name: str) -> None:
+        """Raise `IrregularBlockError` if a value of a key is not a short number without an exponent.
+
+        Parsers may accept a quoted number, or lose digits of small numbers.
+        """
+        places = self.values(name)[1]
+        letters = np.lib.stride_tricks.sliding_window_view(self.letters, MAX_DECIMAL_CHARS)[places]
+        others = ~_DIGITS.take(letters)
+        ends = others.argmax(axis=1)
+        behind = letters[np.arange(len(places)), ends]
+        require_plain(bool((ends > 0).all() and _ENDS.take(behind).all()))

@@ -1,0 +1,1 @@
+"""Readers of data acquisition: LabVIEW LVM and TDMS, PicoLog; thermocouples and voltages."""

@@ -1,0 +1,65 @@
+"""Blocks of rows of a LabVIEW measurement file, parsed column-wise: plain numbers without exponents, none missing.
+
+A block with anything else, such as a comment or a header, is parsed line by line.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.csv
+
+from profsvc.formats.columnar.arrow_columns import split_decimals
+from profsvc.formats.columnar.line_blocks import Block, IrregularBlockError, require_plain
+from profsvc.formats.daq.lvm_lines import Segment
+from profsvc.formats.parsing.timestamps import FRACTION_DIGITS, MAX_NS, Int64s
+
+
+class LvmBlock(NamedTuple):
+    """The rows of a block: X in ns, if there is one X column, and the printed numbers by channel."""
+
+    rows: int
+    x_ns: Int64s | None
+    values: npt.NDArray[np.float64]
+
+
+def parse(block: Block, segment: Segment, sign: str, decimal: str) -> LvmBlock | None:
+    """Parse a block of whole lines below the columns of ``segment``; None if a line is not a plain row."""
+    try:
+        return _part(bytes(block), segment, sign, decimal)
+    except (pa.ArrowInvalid, IrregularBlockError):
+        return None
+
+
+def _part(block: bytes, segment: Segment, sign: str, decimal: str) -> LvmBlock:
+    x_places, y_places = segment.x_places, segment.y_places
+    require_plain(len(x_places) < 2 and len(y_places) > 0 and sign != decimal and block.endswith(b"\n"))
+    require_plain(not block.translate(None, b"0123456789-\r\n" + sign.encode() + decimal.encode()))
+    require_plain(b"\r" not in block or block.count(b"\r") == block.count(b"\r\n"))
+    width = block.count(sign.encode(), 0, block.index(b"\n")) + 1
+    require_plain(max((*x_places, *y_places)) < width <= len(segment.columns))
+    names = [str(place) for place in range(width)]
+    types = dict.fromkeys(names, pa.string())
+    types |= {names[place]: pa.decimal128(38, FRACTION_DIGITS) for place in x_places}
+    types |= {names[place]: pa.float64() for place in y_places}
+    batch = pyarrow.csv.read_csv(
+        pa.py_buffer(block),
+        pyarrow.csv.ReadOptions(use_threads=False, block_size=len(block) + 1, column_names=names),
+        pyarrow.csv.ParseOptions(delimiter=sign, quote_char=False, ignore_empty_lines=False),
+        pyarrow.csv.ConvertOptions(column_types=types, null_values=[], decimal_point=decimal, check_utf8=False),
+        pa.system_memory_pool(),
+    ).to_batches()[0]
+    for place in set(range(width)) - {*x_places, *y_places}:
+        # Offsets of texts that are all empty do not rise.
+        offsets = np.frombuffer(batch.column(place).buffers()[1], np.int32)[: batch.num_rows + 1]
+        require_plain(bool(offsets[-1] == offsets[0]))
+    values = np.column_stack([batch.column(place).to_numpy() for place in y_places])
+    require_plain(bool(np.isfinite(values).all()))
+    return LvmBlock(batch.num_rows, _ns(batch.column(x_places[0])) if x_places else None, values)
+
+
+def _ns(column: pa.Array) -> Int64s:
+    lower, upper = split_decimals(column)
+    require_plain(bool((upper == lower >> 63).all() and lower.min() >= -MAX_NS and lower.max() <= MAX_NS))
+    return np.ascontiguousarray(lower)

@@ -1,0 +1,303 @@
+"""Reader of any log with a time column: power meters, thermocouples and loggers without a reader of their own."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import BinaryIO
+
+from profsvc.formats.daq import picolog
+from profsvc.formats.meters import hioki, joulescope, monsoon, otii, yokogawa
+from profsvc.formats.native import phase_marks
+from profsvc.formats.parsing.head import head_lines
+from profsvc.formats.telemetry import hardware_monitor, jtop, rocm_smi, zeus
+from profsvc.formats.timeseries.column_mapping import SKIP, TIME, NamedColumn, column_places, missing_columns_message
+from profsvc.formats.timeseries.dates import DATE_ORDERS, AmbiguousDateParser
+from profsvc.formats.timeseries.labels import Channel, channel, channel_from_label, split_label, unit_of
+from profsvc.formats.timeseries.multiplexed import key_column_candidates
+from profsvc.formats.timeseries.table import read_table
+from profsvc.formats.timeseries.table_lines import MAX_PREAMBLE_LINES, Layout, TableFormat, layout_of, split_row
+from profsvc.formats.timeseries.time_columns import TimeColumns, is_numeric
+from profsvc.tables import Batch
+
+NAME = "timeseries"
+PAGE = """\
+A log of any meter or sensor as a timeseries: a CSV with a header, a time column, and columns of numbers.
+
+Create it with the program of your meter or logger (of Extech and Kill A Watt loggers, CSV of NI FieldPoint and cDAQ,
+LabVIEW and FlexLogger, of Omega and other thermocouple loggers), or with your own script. Cells are separated by comma,
+semicolon or tab. Lines before the header are skipped and counted; a row of units below the header is read.
+
+time     a column Timestamp, Time, Date/Time, or two columns Date and Time: a date and time (YYYY-MM-DD hh:mm:ss,
+         DD.MM.YYYY, DD/MM/YYYY or MM/DD/YYYY), seconds since 1970, or a count with its unit in the header (Time (ms))
+unit     in the column name: Power (W), power_mw, Temp [\u00b0F], Watts; in a row of units; or in each cell: 52.1 W
+
+Supply what the file lacks: --column Main=power:mW --column T1=temperature:degC --column t=time:ms. Other columns are
+read as usual; --column Note=skip leaves one out; #2 is the second column. If all columns are given by number, the file
+needs no header, and other columns are left out.
+
+If rows alternate between GPUs or sensors, a key column (gpu_index, Sensor, Channel) makes one sensor for each. If the
+key column has another name, give it: --column card=gpu, --column what=name.
+
+Stored: every column of numbers as a sensor, in SI units if its name has a unit; other columns as printed, with quantity
+and unit "unknown". Dates without a zone are local time.
+
+Notes:
+    The order of 01/02/2024 follows from other dates of the file (a field above 12), or from --column Date=time:dmy
+    (mdy, ymd); else the file is refused.
+    A row with fewer cells than the header is rejected, because its values may be in wrong columns.
+
+Example:
+    Time (s),Main Avg Current (mA),Main Avg Power (mW),Board temperature (\u00b0C)
+    0.0002,152.31,639.70,41.2
+    0.0004,152.40,640.08,41.2
+"""
+
+TOOL = "log"
+_TABLES = (hioki, joulescope, jtop, phase_marks, monsoon, otii, picolog, yokogawa)
+DATE_NAMES = {"date", "datum"}
+TIME_OF_DAY_NAMES = {"time", "zeit", "uhrzeit", "timeofday"}
+TIMESTAMP_NAMES = {"timestamp", "timestamps", "datetime", "dateandtime", "zeitstempel", "datumzeit", "datumuhrzeit"}
+TIMESTAMP_NAMES |= {
+    "datetimeutc",
+    "timeutc",
+    "utc",
+    "utctime",
+    "utcdatetime",
+    "localtime",
+    "timestamputc",
+    "datetimestamp",
+}
+TIMESTAMP_NAMES |= {
+    "epoch",
+    "unixtime",
+    "unixtimestamp",
+    "epochtime",
+    "logtime",
+    "sampletime",
+    "elapsed",
+    "elapsedtime",
+}
+TIMESTAMP_NAMES |= {"systemtime", "timerelative", "relativetime", "runtime", "wallclocktime", "wallclocktimeutc"}
+COUNT_NAMES = {
+    "t",
+    "seconds",
+    "elapsedseconds",
+    "timeseconds",
+    "timeofdayseconds",
+    "millis",
+    "ms",
+    "milliseconds",
+    "elapsedmilliseconds",
+}
+ORDINAL_NAMES = {"no", "nr", "index", "record", "recordno", "sample", "sampleno", "row", "scan", "scanno", "n", "id"}
+ORDINAL_NAMES |= {"count"}
+# Columns of logs with a reader of their own, or of logs that are not guessed.
+_OTHER_FORMATS = re.compile(
+    r"(?:power|temperature|clocks?|utilization|memory|fan|pcie|enforced|encoder|ecc|clocks_[a-z_]+|gpu|driver_version"
+    r"|display_[a-z]+|vbios_version|accounting|persistence_mode|mig)\.[\w.]+(?: \[.*\])?"
+    r"|GPUId|TimeStampUs|gpuIndex|Entity|Field(?:Id)?|pstate|gpu_?uuid|uuid|X_Value|Laptime.*|Kernel ?Name"
+    r"|correlation_?id|(?:gpu|cpu)[0-9]+_energy|Start \(ns\)|Duration.*|Calls|Instances|Time ?\(%\)"
+    r"|quantity|Store No\.?",
+    re.IGNORECASE,
+)
+# The output of a program under a profiler is not a log.
+_BANNER = re.compile(r"=+[0-9A-Z]+=+ ")
+_ZONE = re.compile(
+    r"(?<![A-Za-z])(?:UTC|GMT) ?(?:([-+]) ?([0-9]{1,2})(?::?([0-9]{2}))?)?(?![A-Za-z0-9])", re.IGNORECASE
+)
+
+
+def _word(name: str) -> str:
+    return re.sub(r"[^a-z]", "", name.lower())
+
+
+def _time_unit(label: str) -> str | None:
+    """Return the unit of a label that names a count of time."""
+    name, token = split_label(label)
+    unit = unit_of(token) if token else None
+    if unit and unit.dimension == "time":
+        # The total, mean or duration of something is a time, but not a clock.
+        stem = _word(name.rpartition("_")[0]) if name == label.strip() and "_" in name else _word(name)
+        known = stem in COUNT_NAMES | TIMESTAMP_NAMES | TIME_OF_DAY_NAMES or stem.startswith(
+            ("elapsed", "timestamp", "epoch", "unix")
+        )
+        return token if known else None
+    if _word(label) in COUNT_NAMES and _word(label) != "t":
+        return "ms" if _word(label) == "ms" or "milli" in label.lower() else "s"
+    return None
+
+
+def _zone_s(*labels: str) -> int | None:
+    """Return the offset in seconds from UTC of the times under labels; None if they do not name a zone.
+
+    >>> _zone_s("Date", "Time (UTC)"), _zone_s("Date Time, GMT-05:00"), _zone_s("Time")
+    (0, -18000, None)
+    """
+    match = next((found for label in labels if (found := _ZONE.search(label))), None)
+    if match is None:
+        return None
+    ahead = int(match[2] or 0) * 3600 + int(match[3] or 0) * 60
+    return -ahead if match[1] == "-" else ahead
+
+
+def _times(cells: list[str]) -> tuple[TimeColumns, set[int]] | None:
+    """Return the clock of a header, and the places of all columns that are clocks."""
+    # A percentage of the time is not a clock.
+    words = [_word(_ZONE.sub("", split_label(cell)[0])) if "%" not in cell else "" for cell in cells]
+    units = [_time_unit(cell) for cell in cells]
+    dates = [place for place, word in enumerate(words) if word in DATE_NAMES]
+    clocks = [place for place, word in enumerate(words) if word in TIME_OF_DAY_NAMES and not units[place]]
+    stamps = [place for place, word in enumerate(words) if word in TIMESTAMP_NAMES and not units[place]]
+    counts = [place for place, unit in enumerate(units) if unit]
+    every = {*dates, *clocks, *stamps, *counts}
+    if dates and clocks:
+        millisecond = next((place for place, word in enumerate(words) if word in ("millisecond", "milliseconds")), None)
+        return TimeColumns((dates[0], clocks[0]), None, millisecond, _zone_s(cells[dates[0]], cells[clocks[0]])), every
+    # After other columns, a column of times is a result, not a clock.
+    for place in [place for found in (stamps, counts, clocks, dates) for place in found if place < 2]:
+        return TimeColumns((place,), units[place], zone_s=_zone_s(cells[place])), every
+    return None
+
+
+def _layout(sign: str, cells: list[str]) -> Layout | None:
+    while cells and not cells[-1]:
+        cells = cells[:-1]
+    named = [cells[0].lstrip("# ") or cells[0], *cells[1:]] if cells else []
+    # Most tables of other tools have hundreds of columns and no clock among the first two, which is required below.
+    if len(cells) < 2 or _times(named[:2]) is None:
+        return None
+    if any(_OTHER_FORMATS.fullmatch(cell) for cell in cells):
+        return None
+    if not all(named) or any(is_numeric(cell) for cell in cells) or (found := _times(named)) is None:
+        return None
+    times, clocks = found
+    if min(times.places) > 1:
+        return None
+    places = _values(named, clocks)
+    if not places or rocm_smi.is_header(cells) or any(other.layout(sign, cells) for other in _TABLES):
+        return None
+    return Layout(
+        sign, tuple(cells), times, tuple(places), _channels(named, places), turns=key_column_candidates(named, clocks)
+    )
+
+
+def is_time_name(cell: str) -> bool:
+    """Tell whether the name of a column is that of a date or a time."""
+    return _word(_ZONE.sub("", split_label(cell)[0])) in DATE_NAMES | TIME_OF_DAY_NAMES | TIMESTAMP_NAMES
+
+
+def is_ordinal_name(cell: str) -> bool:
+    """Tell whether the name of a column is that of a number that counts the rows."""
+    return cell == "#" or _word(cell) in ORDINAL_NAMES
+
+
+def _values(named: list[str], clocks: set[int]) -> list[int]:
+    """Return the places of the columns that are neither clocks nor ordinals."""
+    return [
+        place
+        for place, cell in enumerate(named)
+        if place not in clocks and _word(cell) not in ORDINAL_NAMES and cell != "#"
+    ]
+
+
+def _channels(named: list[str], places: list[int]) -> tuple[Channel, ...]:
+    volts = any(cell in ("V", "W") for cell in named)
+    return tuple(channel("A", "A") if named[n] == "A" and volts else channel_from_label(named[n]) for n in places)
+
+
+def _reads(times: TimeColumns, cells: list[str]) -> bool:
+    text = times.text(cells)
+    return is_numeric(text) or any(AmbiguousDateParser(order).read(text) for order in DATE_ORDERS)
+
+
+class _MappedColumns:
+    """Makes the layout of a log whose columns the user maps, and remembers the line that has most of them."""
+
+    def __init__(self, columns: Sequence[NamedColumn]) -> None:
+        self.columns = columns
+        self.nearest: list[str] = []
+        self._most = 0
+        # Columns given by number need no header; the lines before the first row are skipped.
+        self._headless = all(one.place is not None for one in columns)
+
+    def layout(self, sign: str, cells: list[str]) -> Layout | None:
+        """Return the layout of a line that has all the columns."""
+        found = column_places(self.columns, cells)
+        known = sum(place is not None for place in found)
+        if known > self._most:
+            self.nearest, self._most = cells, known
+        meant = {place: one for place, one in zip(found, self.columns, strict=True) if place is not None}
+        if known < len(self.columns) or not known:
+            return None
+        labels = [f"#{n}" for n in range(1, len(cells) + 1)] if self._headless else cells
+        times, clocks = self._times(meant, labels)
+        if times is None or (self._headless and not _reads(times, cells)):
+            return None
+        others = set() if self._headless else set(_values(labels, clocks))
+        places = [n for n in sorted({*meant, *others} - set(times.places)) if n not in meant or meant[n].is_value]
+        plain = dict(zip(places, _channels(labels, places), strict=True))
+        channels = tuple(meant[n].channel(labels[n]) if n in meant else plain[n] for n in places)
+        fixed = frozenset(meant)
+        skipped = frozenset(place for place, one in meant.items() if one.quantity == SKIP)
+        told = {place: one.quantity for place, one in meant.items() if one.tells}
+        turns = key_column_candidates(["" if n in meant else label for n, label in enumerate(labels)], clocks)
+        return Layout(
+            *(sign, tuple(labels), times, tuple(places), channels),
+            headless=self._headless,
+            fixed=fixed,
+            turns=turns,
+            told=told,
+            skipped=skipped,
+        )
+
+    @staticmethod
+    def _times(meant: Mapping[int, NamedColumn], labels: list[str]) -> tuple[TimeColumns | None, set[int]]:
+        own = _times([label if n not in meant else "" for n, label in enumerate(labels)])
+        asked = sorted(place for place, one in meant.items() if one.quantity == TIME)
+        clocks = own[1] if own else set()
+        if not asked:
+            return (own[0] if own else None), clocks
+        first, unit = labels[asked[0]], meant[asked[0]].unit
+        order = unit if unit in DATE_ORDERS else None
+        whole = _times(labels) if order else None
+        if whole and {*asked} <= {*whole[0].places}:
+            return replace(whole[0], order=order), clocks
+        return TimeColumns(
+            tuple(asked), None if order else unit or _time_unit(first), zone_s=_zone_s(first), order=order
+        ), clocks
+
+    def refusal(self) -> str:
+        """Return the reason why no line is the header."""
+        if self.nearest and None not in column_places(self.columns, self.nearest):
+            return "no column is a time; give it with --column NAME=time, or NAME=time:UNIT for a count such as time:ms"
+        return missing_columns_message(self.columns, self.nearest)
+
+
+_STYLE = TableFormat(TOOL, _layout)
+
+
+def _is_row(layout: Layout, line: str) -> bool:
+    cells = split_row(line, layout.sign)
+    if len(cells) < 2 or max(layout.times.places) >= len(cells):
+        return False
+    return _reads(layout.times, [*cells, *[""] * (len(layout.header) - len(cells))])
+
+
+def sniff(head: bytes) -> bool:
+    """Tell whether a line in ``head`` is a header with a clock, and one of the next two lines is a row."""
+    lines = [line for line in head_lines(head, MAX_PREAMBLE_LINES) if line.strip()]
+    if any(_BANNER.match(line) for line in lines) or zeus.sniff(head) or hardware_monitor.sniff(head):
+        return False
+    for place, line in enumerate(lines):
+        layout = layout_of(line, _STYLE)
+        if layout is not None:
+            return any(_is_row(layout, row) for row in lines[place + 1 : place + 3])
+    return False
+
+
+def read(stream: BinaryIO, columns: Sequence[NamedColumn] = ()) -> Iterator[Batch]:
+    """Read a log; ``columns`` are those that the user maps."""
+    if not columns:
+        return read_table(stream, _STYLE)
+    mapped = _MappedColumns(columns)
+    return read_table(stream, TableFormat(TOOL, mapped.layout, refusal=mapped.refusal, any_header=True))

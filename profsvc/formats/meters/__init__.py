@@ -1,0 +1,1 @@
+"""Readers of power meters and power analyzers."""

@@ -1,0 +1,51 @@
+"""Reader of Monsoon power monitor samples, as CSV of PowerTool or of PyMonsoon."""
+
+from profsvc.formats.timeseries.labels import channel, channel_from_label
+from profsvc.formats.timeseries.table import delimited_reader
+from profsvc.formats.timeseries.table_lines import Layout
+from profsvc.formats.timeseries.time_columns import TimeColumns
+
+NAME = "monsoon"
+PAGE = """\
+Samples of a Monsoon power monitor, one line per sample.
+
+Create it with PowerTool (Export CSV of a .pt4 or .pt5 recording), or with PyMonsoon (enableCSVOutput).
+
+Stored: every column as a sensor, in A, V and W; mAh in C.
+
+Notes:
+    PyMonsoon names its time column Time(ms), but writes seconds: since the start (time.time() - startTime), or since
+    1970 with legacy_timestamp. It is read as seconds.
+    A time since the start has no date.
+
+Example:
+    Time (s),Main Avg Current (mA),Main Avg Power (mW),Main Avg Voltage (V)
+    0.0002,152.31,639.70,4.2
+    0.0004,152.40,640.08,4.2
+"""
+
+TOOL = "Monsoon"
+PYMONSOON_TIME = "Time(ms)"
+# Column of PyMonsoon -> unit.
+COLUMNS = {"Main(mA)": "mA", "USB(mA)": "mA", "Aux(mA)": "mA", "Main Voltage(V)": "V", "USB Voltage(V)": "V"}
+INPUTS = ("Main ", "USB ", "Aux ")
+
+
+def layout(sign: str, cells: list[str]) -> Layout | None:
+    """Return the layout of a header of one of the two programs."""
+    named = cells[:-1] if cells[-1:] == [""] else cells
+    if named[:1] == [PYMONSOON_TIME] and len(named) > 1 and set(named[1:]) <= set(COLUMNS):
+        # Every line of PyMonsoon ends with a comma, the header too.
+        channels = tuple(channel(label.split("(")[0], COLUMNS[label]) for label in named[1:])
+        return Layout(sign, tuple(cells), TimeColumns((0,), "s"), tuple(range(1, len(named))), channels)
+    if named[:1] != ["Time (s)"] or not any(label.startswith("Main Avg ") for label in named[1:]):
+        return None
+    if not all(
+        label.startswith(INPUTS) and channel_from_label(label).unit not in ("unknown", "other") for label in named[1:]
+    ):
+        return None
+    channels = tuple(channel_from_label(label) for label in named[1:])
+    return Layout(sign, tuple(named), TimeColumns((0,), "s"), tuple(range(1, len(named))), channels)
+
+
+sniff, read = delimited_reader(TOOL, layout)

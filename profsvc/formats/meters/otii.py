@@ -1,0 +1,46 @@
+"""Reader of CSV exports of Qoitech Otii, for the Arc and Ace power analyzers."""
+
+import re
+
+from profsvc.formats.timeseries.labels import channel_from_label
+from profsvc.formats.timeseries.table import delimited_reader
+from profsvc.formats.timeseries.table_lines import Layout
+from profsvc.formats.timeseries.time_columns import TimeColumns
+
+NAME = "otii"
+PAGE = """\
+A recording of an Otii Arc or Ace, exported from Otii as CSV, one line per sample.
+
+Create it in Otii with Export of a recording or of a channel. A file with only the columns Timestamp and Value does not
+name its quantity; supply it with: --column Timestamp=time:s --column Value=current:A
+
+Stored: current, voltage, power and energy of the main channel, in A, V, W and J.
+
+Notes:
+    Timestamp counts seconds since the start of the recording, which has no date. Wall-clock times are UTC.
+
+Example:
+    Timestamp,Main current (A)
+    0,0.0125
+    0.00025,0.0126
+"""
+
+TOOL = "Otii"
+TIME_COLUMNS = {
+    "Timestamp": TimeColumns((0,), "s"),
+    "Timestamp (s)": TimeColumns((0,), "s"),
+    "Relative time (s)": TimeColumns((0,), "s"),
+}
+TIME_COLUMNS |= {"Wall-clock time (UTC)": TimeColumns((0,), None, zone_s=0)}
+_CHANNEL = re.compile(r"(?:.{1,60} )?main (?:current|voltage|power|energy) ?\((?:A|V|W|J)\)", re.IGNORECASE)
+
+
+def layout(sign: str, cells: list[str]) -> Layout | None:
+    """Return the layout of a header of Otii."""
+    if len(cells) < 2 or cells[0] not in TIME_COLUMNS or not all(_CHANNEL.fullmatch(cell) for cell in cells[1:]):
+        return None
+    channels = tuple(channel_from_label(cell) for cell in cells[1:])
+    return Layout(sign, tuple(cells), TIME_COLUMNS[cells[0]], tuple(range(1, len(cells))), channels)
+
+
+sniff, read = delimited_reader(TOOL, layout)

@@ -1,0 +1,1 @@
+"""Readers of the formats of profsvc itself: phase marks, characterizations, memory traces."""

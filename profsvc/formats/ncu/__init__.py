@@ -1,0 +1,1 @@
+"""Readers of Nsight Compute: details, raw, session, summary, source and text pages."""

@@ -1,0 +1,254 @@
+"""Lines of an Nsight Compute CSV export to records.
+
+Around the table a file may hold `==PROF==` banners, program output, topology text between the rows and further reports,
+and it may end inside a row. `records` assigns every physical line to exactly one `Record`, so the line counts add up.
+The lines of a quoted cell that holds line ends become one record.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+
+from profsvc.errors import BrokenInputError, wrong_cell_count
+from profsvc.formats.parsing.head import head_lines, head_text, memoize_on_head
+from profsvc.formats.parsing.records import (
+    HEADER,
+    MAX_PENDING_LINES,
+    MAX_RECORD_CHARS,
+    MAX_TEXT_CHARS,
+    REJECT,
+    ROW,
+    SKIP,
+    UNITS,
+    Record,
+    split_cells,
+)
+
+IDENTITY_COLUMNS = (
+    "ID",
+    "Process ID",
+    "Process Name",
+    "Host Name",
+    "Kernel Name",
+    "Kernel Time",
+    "Context",
+    "Stream",
+    "Block Size",
+    "Grid Size",
+    "Device",
+    "CC",
+)
+# Every row of a details page has these columns; the columns of rules after them may be missing.
+_METRIC_COLUMNS = ("Section Name", "Body Item Label", "Metric Name", "Metric Unit", "Metric Value")
+# The columns that a page must have exactly once, and the option that exports it again.
+_REQUIRED_COLUMNS = {
+    "details": _METRIC_COLUMNS[2:],
+    "summary": ("Metric Name", "Metric Unit", "Minimum", "Maximum", "Average"),
+}
+_EXPORT_OPTIONS = {"details": "--page details", "summary": "--print-summary per-kernel"}
+
+_BANNER = re.compile(r"==[A-Z0-9]+== ?")
+# A quoted header has quoted rows; a bare number at the start of a line is then program output.
+_QUOTED_ROW = re.compile(r'[ \t]*"[0-9]+",')
+_PLAIN_ROW = re.compile(r"[0-9]+,")
+_NEW_QUOTED_ROW = re.compile(r'[ \t]*"[0-9]+","[0-9]*",')
+_NEW_PLAIN_ROW = re.compile(r"[0-9]+,[0-9]+,")
+# A summary has no launches: its rows begin with a process, or with the domain of a range.
+_NEW_QUOTED_SUMMARY = re.compile(r'[ \t]*"[0-9]+","')
+_DOMAIN_ROW = re.compile(r'"?[^",]+"?,')
+_UNITS = re.compile(r'[ \t]*(?:""|),(?:""|),')
+_QUOTED_HEADERS = ('"ID","Process ID"', '"Process ID","', '"Domain","')
+# Pages without launches, as CSV or as text: attributes; instructions or source lines. A plain word that each contains
+# is searched first, because most files are neither and the regular expression is slower.
+_OTHER_PAGES = (
+    ("session", " Attribute", r'^(?:"(?:Launch|Session|Device) Attribute",|(?:Launch|Session|Device) Attribute +\S)'),
+    (
+        "source",
+        "Source",
+        r'^(?:"?(?:Address|Line No)"?,"?(?:Source"?,"?Address"?,"?)?Source\b|(?:Address|Line No) +Source\b)',
+    ),
+)
+_SUMMARY_FIRST_COLUMNS = ("Process ID", "Domain")
+# --print-details all prints NVLink and NUMA tables as text between the rows of each kernel.
+_TOPOLOGY = re.compile(r"NVLink|NUMA ID|\"GPU ID\"|Logical Link|Physical Link", re.IGNORECASE)
+
+
+def parse_header(line: str) -> list[str] | None:
+    """Return the column names if ``line`` ends with the header of a raw, details or summary page, else None.
+
+    Text before the header is the last output of a program, without a line end.
+    """
+    if "Kernel Name" not in line or ("Process ID" not in line and "Invocations" not in line):
+        return None
+    start = next((place for begin in _QUOTED_HEADERS if (place := line.find(begin)) >= 0), 0)
+    cells = split_cells(line[start:].rstrip()) if line.count('"', start) % 2 == 0 else []
+    if not cells or "Kernel Name" not in cells:
+        return None
+    of_launches = cells[0] == "ID" and "Process ID" in cells
+    of_kernels = cells[0] in _SUMMARY_FIRST_COLUMNS and "Invocations" in cells and "Average" in cells
+    return cells if of_launches or of_kernels else None
+
+
+def page_kind(header: list[str]) -> str:
+    """Return the page of a header: ``raw`` (one row per launch), ``details`` (per metric) or ``summary``."""
+    if header[0] in _SUMMARY_FIRST_COLUMNS:
+        return "summary"
+    return "details" if "Metric Name" in header else "raw"
+
+
+@memoize_on_head
+def first_page_kind(head: bytes) -> str | None:
+    """Return the page of the first header in the head of a file, else ``session``, ``source`` or None."""
+    text = head_text(head)
+    if "Kernel Name" in text:
+        headers = (parse_header(line) for line in head_lines(head))
+        if page := next((page_kind(header) for header in headers if header), None):
+            return page
+    return next((page for page, word, header in _OTHER_PAGES if word in text and re.search(header, text, re.M)), None)
+
+
+class Scanner:
+    """Sorts lines into records; the file may hold tables of ``page`` only."""
+
+    def __init__(self, page: str) -> None:
+        """Start before the first line."""
+        self.page = page
+        self.header: list[str] | None = None
+        self.least_cells = 0
+        self.row, self.new_row = _QUOTED_ROW, _NEW_QUOTED_ROW
+        self.block = False
+        self.pending: list[Record] = []
+        self.open: list[str] = []
+        self.open_line = 0
+        self.open_size = 0
+
+    def feed(self, number: int, line: str) -> Iterator[Record]:
+        """Yield the records that end with line ``number``."""
+        if self.open:
+            if not self._interrupts(line):
+                yield from self._extend(line)
+                return
+            yield self._give_up(f"a quote is not closed before the next row on line {number}")
+        if self.header is not None and self.row.match(line):
+            if line.count('"') % 2:
+                self.open, self.open_line, self.open_size = [line], number, len(line)
+            else:
+                yield from self._row(number, 1, line)
+            return
+        if header := parse_header(line):
+            yield from self._settle(SKIP)
+            self._enter(number, line, header)
+            yield Record(HEADER, number, 1, line, header)
+        elif self.header is None or not line.strip() or _BANNER.match(line):
+            yield Record(SKIP, number, 1, line, [])
+        else:
+            yield from self._other(number, line)
+
+    @property
+    def in_quoted_table(self) -> bool:
+        """Whether rows of quoted cells may follow."""
+        return self.header is not None and self.row is _QUOTED_ROW and not self.open
+
+    def rows_follow(self) -> Iterator[Record]:
+        """Yield the pending lines, because rows of the table follow; the rows may be read elsewhere."""
+        yield from self._settle(REJECT)
+        self.block = False
+
+    def _enter(self, number: int, line: str, header: list[str]) -> None:
+        if page_kind(header) != self.page:
+            raise BrokenInputError(
+                f"line {number} is the header of a {page_kind(header)} page, but the file begins with a {self.page} "
+                "page; put each page into its own file"
+            )
+        if missing := [name for name in _REQUIRED_COLUMNS.get(self.page, ()) if header.count(name) != 1]:
+            raise BrokenInputError(
+                f"line {number}: the header needs {missing[0]!r} exactly once but has it {header.count(missing[0])} "
+                f"times; export again with ncu --csv {_EXPORT_OPTIONS[self.page]}"
+            )
+        self.header = header
+        quoted = any(begin in line for begin in _QUOTED_HEADERS)
+        self.row = _QUOTED_ROW if quoted else _PLAIN_ROW
+        self.new_row = _NEW_QUOTED_ROW if quoted else _NEW_PLAIN_ROW
+        if self.page == "summary":
+            self.new_row = _NEW_QUOTED_SUMMARY if quoted else _PLAIN_ROW
+        if header[0] == "Domain":
+            self.row = self.new_row = _DOMAIN_ROW
+        self.least_cells = len(header)
+        if self.page == "details":
+            self.least_cells = 1 + max(
+                header.index(name) for name in (*IDENTITY_COLUMNS, *_METRIC_COLUMNS) if name in header
+            )
+        self.block = False
+
+    def _interrupts(self, line: str) -> bool:
+        # Inside a quoted cell a quote is doubled, so a line that begins like a quoted row is a new row.
+        return bool(self.new_row.match(line)) or parse_header(line) is not None
+
+    def _extend(self, line: str) -> Iterator[Record]:
+        self.open.append(line)
+        self.open_size += len(line)
+        if line.count('"') % 2:
+            text, count, self.open = "".join(self.open), len(self.open), []
+            yield from self._row(self.open_line, count, text)
+        elif self.open_size > MAX_RECORD_CHARS:
+            yield self._give_up(f"a quote is not closed within {MAX_RECORD_CHARS} characters")
+
+    def _give_up(self, reason: str) -> Record:
+        text, count, self.open = "".join(self.open), len(self.open), []
+        return Record(REJECT, self.open_line, count, text[:MAX_TEXT_CHARS], [], reason)
+
+    def _row(self, line: int, lines: int, text: str) -> Iterator[Record]:
+        assert self.header is not None
+        # A copied table may be indented and padded with blanks.
+        cells = split_cells(text.strip())
+        if len(cells) == len(self.header) + 1 and not cells[-1]:
+            cells.pop()
+        if text.endswith(",") and cells and not cells[-1]:  # the file ends here: the next cell is lost, not empty
+            cells.pop()
+        if self.least_cells <= len(cells) <= len(self.header):
+            if self.pending or self.block:
+                yield from self.rows_follow()
+            yield Record(ROW, line, lines, text, cells)
+        elif self.block and lines == 1 and text.endswith("\n"):
+            yield Record(SKIP, line, lines, text, [])
+        else:
+            cut = "" if text.endswith("\n") else "the file ends inside this row: "
+            most = len(self.header)
+            needed = f"{most}" if self.least_cells == most else f"{self.least_cells} to {most}"
+            reason = f"{cut}{wrong_cell_count(len(cells), needed)}"
+            yield Record(REJECT, line, lines, text[:MAX_TEXT_CHARS], [], reason)
+
+    def _other(self, number: int, line: str) -> Iterator[Record]:
+        if self.page == "raw" and _UNITS.match(line):
+            cells = split_cells(line.strip())
+            fits = len(cells) == len(self.header or [])
+            reason = "" if fits else f"the row of units has {len(cells)} cells but the header {len(self.header or [])}"
+            yield Record(UNITS if fits else REJECT, number, 1, line if fits else line[:MAX_TEXT_CHARS], cells, reason)
+        elif self.page == "details" and line.endswith("\n") and _TOPOLOGY.search(line):
+            self.block = True
+            yield Record(SKIP, number, 1, line, [])
+        else:
+            reason = "not a row of the table" if line.endswith("\n") else "the file ends inside this line"
+            self.pending.append(Record(REJECT, number, 1, line[:MAX_TEXT_CHARS], [], reason))
+            if len(self.pending) > MAX_PENDING_LINES:
+                yield from self._settle(SKIP)
+
+    def _settle(self, kind: str) -> Iterator[Record]:
+        """Yield the pending lines: rejected inside a table; skipped, as program output, after it."""
+        pending, self.pending = self.pending, []
+        for record in pending:
+            table_like = record.text.startswith('"') or record.reason.startswith("the file ends")
+            yield record if kind == REJECT or table_like else record._replace(kind=SKIP, reason="")
+
+    def finish(self) -> Iterator[Record]:
+        """Yield the pending lines at the end of the file."""
+        yield from self._settle(SKIP)
+        if self.open:
+            yield self._give_up("the file ends inside a quoted cell")
+
+
+def records(lines: Iterable[str], page: str) -> Iterator[Record]:
+    """Yield the records of a file with tables of ``page``; every line is in exactly one record."""
+    scanner = Scanner(page)
+    for number, line in enumerate(lines, 1):
+        yield from scanner.feed(number, line)
+    yield from scanner.finish()

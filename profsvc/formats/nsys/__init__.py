@@ -1,0 +1,1 @@
+"""Readers of Nsight Systems: reports of ``nsys stats`` (CSV, JSON, text) and exported databases."""

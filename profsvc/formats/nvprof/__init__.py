@@ -1,0 +1,1 @@
+"""Readers of nvprof: CSV and text."""

@@ -1,0 +1,390 @@
+"""Bytes to lines: decompression, encodings and physical lines.
+
+Every reader uses these steps: `open_stream` decompresses .gz and .zst, `peek` returns the head without consuming it,
+and `Text` decodes a stream, whose lines a reader may read several times.
+A physical line ends with a line feed; a last line without one counts as a line.
+"""
+
+import codecs
+import gzip
+import io
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, BinaryIO, cast
+from weakref import WeakKeyDictionary
+
+import zstandard
+
+from profsvc.errors import InputError, TooLargeError
+from profsvc.formats.parsing import unpacked_copies
+
+CHUNK_BYTES = 1 << 20
+# Small enough for the caches of the processor, and at least the buffer of a stream, to avoid another copy.
+ENCODING_SAMPLE_BYTES = 1 << 18
+MAX_LINE_CHARS = 16 << 20
+# A few bytes of zstd can contain 128 KiB of zeros: small pieces of input limit the output of one step.
+ZSTD_CHUNK_BYTES = 4 << 10
+GZIP_MAGIC = b"\x1f\x8b"
+ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
+BYTE_ORDER_MARKS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
+# UTF-16 without a byte order mark is recognized by its first bytes: every second one is NUL, the others are not.
+UTF16_SAMPLE_BYTES, MIN_UTF16_CHARS = 64, 8
+MAX_NUL_TEXT_CHARS = 200
+
+
+@dataclass
+class LineNotes:
+    """Lines of a stream with NUL bytes, and a last line without a line end.
+
+    Readers do not see lines with NUL bytes, which a power cut may leave in a log; ``nul_lines`` has their numbers and
+    ``nul_texts`` their text without the NUL bytes. ``unended`` is the text of a last line without a line feed.
+    """
+
+    nul_lines: list[int] = field(default_factory=list)
+    nul_texts: list[str] = field(default_factory=list)
+    unended: str = ""
+
+
+_NOTES: "WeakKeyDictionary[BinaryIO, LineNotes]" = WeakKeyDictionary()
+
+
+def line_notes(stream: BinaryIO) -> LineNotes:
+    """Return the notes on the lines of a stream, which all users of the stream share."""
+    return _NOTES.setdefault(stream, LineNotes())
+
+
+def ends_inside(line: str, cell: str) -> bool:
+    """Tell whether the file ends inside a line: it has no line end, and its last required ``cell`` is empty.
+
+    A last line that lacks only its line end is valid; `LineNotes` has it.
+
+    >>> ends_inside("1,2.5", "2.5"), ends_inside("1,", ""), ends_inside("1,\\n", "")
+    (False, True, False)
+    """
+    return not line.endswith(("\n", "\r")) and not cell.strip()
+
+
+class _Chunks(io.RawIOBase):
+    """A readable stream over an iterator of byte strings."""
+
+    def __init__(self, chunks: Iterator[bytes]) -> None:
+        self._chunks = chunks
+        self._rest = memoryview(b"")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: object) -> int:
+        target = memoryview(cast(bytearray, buffer)).cast("B")
+        while not self._rest:
+            chunk = next(self._chunks, None)
+            if chunk is None:
+                return 0
+            self._rest = memoryview(chunk)
+        size = min(len(target), len(self._rest))
+        target[:size] = self._rest[:size]
+        self._rest = self._rest[size:]
+        return size
+
+
+def _stream(chunks: Iterator[bytes]) -> BinaryIO:
+    return io.BufferedReader(_Chunks(chunks), CHUNK_BYTES)
+
+
+def _read_chunks(stream: BinaryIO, size: int = CHUNK_BYTES) -> Iterator[bytes]:
+    while chunk := stream.read(size):
+        yield chunk
+
+
+def _file_chunks(path: Path) -> Iterator[bytes]:
+    try:
+        with path.open("rb") as stream:
+            yield from _read_chunks(stream)
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror or error}") from None
+
+
+def _gunzip(stream: BinaryIO) -> Iterator[bytes]:
+    try:
+        with gzip.GzipFile(fileobj=stream, mode="rb") as members:
+            while chunk := members.read(CHUNK_BYTES):
+                yield chunk
+    except EOFError:
+        raise InputError(
+            "the gzip stream ends before its end mark, so the file is cut; compress or copy it again"
+        ) from None
+    except (zlib.error, OSError) as error:
+        raise InputError(f"the gzip stream is damaged ({error}); compress or copy the file again") from None
+
+
+def _unzstd(stream: BinaryIO) -> Iterator[bytes]:
+    frame = zstandard.ZstdDecompressor().decompressobj()
+    whole = True
+    try:
+        for piece in _read_chunks(stream, ZSTD_CHUNK_BYTES):
+            data = piece
+            while data:
+                yield frame.decompress(data)
+                whole = frame.eof
+                data = frame.unused_data if whole else b""
+                if whole:
+                    frame = zstandard.ZstdDecompressor().decompressobj()
+    except zstandard.ZstdError as error:
+        raise InputError(f"the zstd stream is damaged ({error}); compress or copy the file again") from None
+    if not whole:
+        raise InputError("the zstd stream ends inside a frame, so the file is cut; compress or copy it again")
+
+
+def _has_at_most(stream: BinaryIO, limit: int) -> bool:
+    """Tell whether a stream is seekable and has at most ``limit`` bytes."""
+    if not stream.seekable():
+        return False
+    start = stream.tell()
+    size = stream.seek(0, io.SEEK_END) - start
+    stream.seek(start)
+    return size <= limit
+
+
+def _limited(chunks: Iterator[bytes], limit: int) -> Iterator[bytes]:
+    size = 0
+    for chunk in chunks:
+        size += len(chunk)
+        if size > limit:
+            raise TooLargeError(f"the file has more than {limit} bytes when decompressed; split it or raise the limit")
+        yield chunk
+
+
+def peek(stream: BinaryIO, size: int) -> tuple[bytes, BinaryIO]:
+    """Return the first ``size`` bytes (fewer at the end of the file) and a stream that still begins with them."""
+    start = stream.tell() if stream.seekable() else None
+    head = bytearray()
+    while len(head) < size and (chunk := stream.read(size - len(head))):
+        head += chunk
+    if start is not None:
+        stream.seek(start)
+        return bytes(head), stream
+
+    def again() -> Iterator[bytes]:
+        yield bytes(head)
+        yield from _read_chunks(stream)
+
+    return bytes(head), _stream(again())
+
+
+def open_stream(source: str | Path | BinaryIO, limit: int | None = None) -> BinaryIO:
+    """Open a path or a binary stream, and decompress gzip (any number of members) or zstd, detected by the first bytes.
+
+    ``limit`` is the maximum of decompressed bytes. A cut or damaged compressed stream raises `InputError` where the
+    damage is reached.
+    """
+    if isinstance(source, str | Path):
+        source = _stream(_file_chunks(Path(source)))
+    magic, stream = peek(source, 4)
+    if not magic.startswith(GZIP_MAGIC) and magic != ZSTD_MAGIC and (limit is None or _has_at_most(stream, limit)):
+        return stream  # unchanged: a seekable stream need not be copied
+    chunks = _read_chunks(stream)
+    if magic.startswith(GZIP_MAGIC):
+        chunks = _gunzip(stream)
+    elif magic == ZSTD_MAGIC:
+        chunks = _unzstd(stream)
+    return _stream(chunks if limit is None else _limited(chunks, limit))
+
+
+def replace_nuls(stream: BinaryIO) -> tuple[BinaryIO, Callable[[], int]]:
+    """Return a stream with spaces instead of NUL bytes, which serial ports insert, and a function that counts them.
+
+    A UTF-16 stream is returned unchanged.
+    """
+    count, notes = 0, line_notes(stream)
+    head, stream = peek(stream, UTF16_SAMPLE_BYTES)
+    if marked_encoding(head):
+        return stream, lambda: 0
+
+    def without_nuls() -> Iterator[bytes]:
+        nonlocal count
+        for chunk in _read_chunks(stream):
+            count += chunk.count(b"\0")
+            yield chunk.replace(b"\0", b" ")
+
+    whole = _stream(without_nuls())
+    _NOTES[whole] = notes
+    return whole, lambda: count
+
+
+def marked_encoding(head: bytes) -> str | None:
+    """Return the encoding of a byte order mark; UTF-16 without one is recognized by its NUL bytes.
+
+    >>> [marked_encoding(head) for head in ("Zeit".encode("utf-16"), "Zeit;P (W)".encode("utf-16-le"), b"Zeit")]
+    ['utf-16', 'utf-16-le', None]
+    """
+    if name := next((name for mark, name in BYTE_ORDER_MARKS.items() if head.startswith(mark)), None):
+        return name
+    even, odd = head[:UTF16_SAMPLE_BYTES:2], head[1:UTF16_SAMPLE_BYTES:2]
+    if len(odd) < MIN_UTF16_CHARS or b"\0" not in head[:2]:
+        return None
+    candidates = {"utf-16-le": (even, odd), "utf-16-be": (odd, even)}
+    return next((name for name, (text, nuls) in candidates.items() if not any(nuls) and all(text)), None)
+
+
+class Text:
+    """The decoded lines of a byte stream, which may be read several times in bounded memory.
+
+    A stream that is not seekable is copied into a spooled file first. ``encoding`` is ``utf-8``, ``utf-8-sig`` or
+    ``utf-16`` as detected, else ``latin-1``. A character cut by the end of the file becomes U+FFFD. Lines with a NUL
+    are left out and noted in ``notes``. A file is refused if most of its lines have one, or if it is not made of lines.
+    """
+
+    def __init__(self, stream: BinaryIO) -> None:
+        """Detect the encoding from the whole stream."""
+        self.encoding, self.notes = "utf-8", line_notes(stream)
+        self._spool: IO[bytes] | None = None
+        if stream.seekable():
+            self._file, self._start = cast("IO[bytes]", stream), stream.tell()
+            self._examine(_read_chunks(stream, ENCODING_SAMPLE_BYTES))
+            return
+        # close() or the end of a with statement removes the file.
+        self._spool = self._file = cast("IO[bytes]", unpacked_copies.spooled_file())
+        self._start = 0
+        try:
+            self._examine(unpacked_copies.copy_chunks(stream, self._file))
+        except BaseException:
+            self._spool.close()
+            raise
+
+    def __enter__(self) -> "Text":
+        """Return the text itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Remove the spooled copy."""
+        self.close()
+
+    def close(self) -> None:
+        """Remove the spooled copy."""
+        if self._spool is not None:
+            self._spool.close()
+
+    def _examine(self, chunks: Iterator[bytes]) -> None:
+        """Find the encoding and NUL bytes; most chunks are ASCII, which is equal in most encodings."""
+        decoder, has_nul = None, False
+        for chunk in chunks:
+            if decoder is None:
+                marked = marked_encoding(chunk)
+                self.encoding = marked or "utf-8"
+                decoder = codecs.getincrementaldecoder(self.encoding)("replace" if marked else "strict")
+            if not self.encoding.startswith("utf-16") and not decoder.getstate()[0] and chunk.isascii():
+                has_nul = has_nul or b"\0" in chunk
+            else:
+                try:
+                    text = decoder.decode(chunk)
+                except UnicodeDecodeError:
+                    self.encoding = "latin-1"
+                    decoder = codecs.getincrementaldecoder(self.encoding)()
+                    text = decoder.decode(chunk)
+                has_nul = has_nul or "\0" in text
+        if has_nul:
+            self._find_nuls()
+
+    def _find_nuls(self) -> None:
+        """Note the lines with a NUL."""
+        lines = 0
+        for lines, line in enumerate(self._all_lines(), 1):
+            if "\0" in line:
+                self.notes.nul_lines.append(lines)
+                self.notes.nul_texts.append(line.replace("\0", "").strip()[:MAX_NUL_TEXT_CHARS])
+        if 2 * len(self.notes.nul_lines) > lines:
+            raise self._with_nul()
+
+    def _with_nul(self) -> InputError:
+        return InputError(
+            f"line {self.notes.nul_lines[0]} has a NUL byte, as {len(self.notes.nul_lines)} lines do, so the file is "
+            "not a text export; export it again as text"
+        )
+
+    def pieces(self) -> Iterator[str]:
+        """Yield the text in pieces, for formats that are not made of lines; refuse NUL bytes."""
+        if self.notes.nul_lines:
+            raise self._with_nul()
+        yield from self._pieces()
+
+    def _pieces(self) -> Iterator[str]:
+        self._file.seek(self._start)
+        decoder = codecs.getincrementaldecoder(self.encoding)("replace")
+        final = False
+        while not final:
+            chunk = self._file.read(CHUNK_BYTES)
+            final = not chunk
+            yield decoder.decode(chunk, final)
+
+    def lines(self) -> Iterator[str]:
+        """Yield every physical line with its line end; only a line feed is a line end."""
+        if not self.notes.nul_lines:
+            yield from self._all_lines()
+            return
+        for line in self._all_lines():
+            if "\0" not in line:
+                yield line
+
+    def _all_lines(self) -> Iterator[str]:
+        rest = ""
+        for text in self._pieces():
+            pieces = (rest + text).split("\n")
+            rest = pieces.pop()
+            self._check_length(len(rest))
+            for piece in pieces:
+                yield piece + "\n"
+        if rest:
+            self._end(rest)
+            yield rest
+
+    def _end(self, line: str) -> None:
+        """Note a last line without a line feed."""
+        self.notes.unended = "" if "\0" in line else line
+
+    def blocks(self, size: int, first: int | None = None) -> Iterator[bytes | memoryview]:
+        """Yield blocks of whole lines in UTF-8 of about ``size`` bytes; the last may lack its line end.
+
+        ``first`` is the size of the first block, of which a reader may need only the header.
+        """
+        if self.encoding != "utf-8" or self.notes.nul_lines:
+            yield from self._encoded_blocks(size)
+            return
+        place, wanted = self._start, first or size
+        while True:
+            self._file.seek(place)
+            piece = self._file.read(wanted)
+            end = piece.rfind(b"\n") + 1
+            if len(piece) < wanted:
+                if end < len(piece):
+                    self._end(piece[end:].decode("utf-8", "replace"))
+                # Views avoid copies of the block.
+                yield from filter(len, (memoryview(piece)[:end], memoryview(piece)[end:]))
+                return
+            if end:
+                yield memoryview(piece)[:end]
+                place, wanted = place + end, size
+            else:
+                self._check_length(len(piece))
+                wanted = min(2 * wanted, MAX_LINE_CHARS + 1)
+
+    def _encoded_blocks(self, size: int) -> Iterator[bytes]:
+        block = ""
+        for text in self.lines() if self.notes.nul_lines else self._pieces():
+            block += text
+            if len(block) >= size and (end := block.rfind("\n") + 1):
+                yield block[:end].encode()
+                block = block[end:]
+            self._check_length(len(block) - size)
+        if block:
+            if not block.endswith("\n"):
+                self._end(block[block.rfind("\n") + 1 :])
+            yield block.encode()
+
+    @staticmethod
+    def _check_length(size: int) -> None:
+        if size > MAX_LINE_CHARS:
+            raise InputError(
+                f"a line is longer than {MAX_LINE_CHARS} characters, which no format allows; check the file"
+            )

@@ -1,0 +1,184 @@
+"""Reader of DCGM logs: the output of dcgmi dmon, and CSV logs of the DCGM API."""
+
+from collections.abc import Iterator
+from typing import BinaryIO
+
+from profsvc.errors import BrokenInputError
+from profsvc.formats.parsing.head import head_lines
+from profsvc.formats.parsing.line_reader import read_lines
+from profsvc.formats.parsing.stream import Text
+from profsvc.formats.parsing.timestamps import TimestampParser
+from profsvc.formats.timeseries.columns import UNKNOWN, Column, si_scale
+from profsvc.formats.timeseries.sensor_log import LogReader, unknown_column
+from profsvc.tables import Batch
+
+NAME = "dcgm"
+PAGE = """\
+A log of DCGM: the text of dcgmi dmon, or a CSV of readings of its API.
+
+Create it with, for example (155 is the power, 150 the temperature, 100 the SM clock; --list names the others),
+    dcgmi dmon -e 155,150,100,1002 -d 100 > FILE
+or with a program that writes GPUId,TimeStampUs,Field,Values or GPUId,TimeStampUs,Watts. The header names the unit of
+the time (TimeStampUs, Ms, Ns or S), which counts since 1970, UTC.
+
+Stored: every field as a sensor of its GPU, in W, degC, Hz, J, byte, or as a fraction. Values of an unknown field are
+stored as printed, with quantity and unit "unknown". N/A gives a sample without a value, with the reason.
+
+Notes:
+    dcgmi dmon prints no time, so its samples have only an order.
+    The rows of a CSV log need not be sorted by time.
+References:
+    NVIDIA DCGM documentation, Field Identifiers
+
+Example:
+    #Entity   POWER        TMPTR        SMCLK
+    ID        W            C            MHz
+    GPU 0     71.120       31           345
+    GPU 1     70.490       N/A          345
+or
+    GPUId,TimeStampUs,Field,Values
+    0,1718783836956328,power_usage_instant,71.20
+    1,1718783836936011,gpu_temp,31
+"""
+
+TOOL = "DCGM"
+UNKNOWN_FIELD = "unknown field, so its unit is unknown too"
+TIME_UNITS = {"timestamps": "s", "timestampms": "ms", "timestampus": "us", "timestampns": "ns"}
+COLUMNS = {"watts": ("power", "W"), "joules": ("energy", "J"), "celsius": ("temperature", "C")}
+# Fields of the API and columns of dcgmi dmon: parts of their names, quantity, unit.
+FIELDS: tuple[tuple[tuple[str, ...], str, str], ...] = (
+    (("reason", "throttle", "xid", "dvccte", "pstate"), "state", ""),
+    (("power_limit", "power_management_limit", "pwlmt", "pmlmt"), "limit", "W"),
+    (("power", "pwr"), "power", "W"),
+    (("energy", "totec"), "energy", "mJ"),
+    (("temp", "tmptr"), "temperature", "C"),
+    (("max_clock", "app_clock"), "limit", "MHz"),
+    (("clock", "smclk", "mmclk"), "clock", "MHz"),
+    (("util", "gputl", "mcutl", "enutl", "deutl"), "utilization", "%"),
+    (("fb_", "fbusd", "fbttl", "fbfre"), "memory", "MiB"),
+    (("smact", "smocc", "tenso", "drama", "fp64a", "fp32a", "fp16a", "gract", "prof_"), "utilization", ""),
+    (("pcitx", "pcirx", "nvltx", "nvlrx"), "throughput", "B/s"),
+)
+# Unit as printed -> quantity.
+UNITS = {"W": "power", "C": "temperature", "MHz": "clock", "%": "utilization", "mJ": "energy", "MB": "memory"}
+
+
+def field_column(name: str, unit: str = "") -> Column:
+    """Return the column of a field, by its name and by the unit below it in a header.
+
+    >>> field_column("power_usage_instant").quantity, field_column("TOTEC", "mJ").unit, field_column("VLTGE").unit
+    ('power', 'J', 'unknown')
+    """
+    key = name.lower().removeprefix("dcgm_fi_dev_")
+    for parts, quantity, token in FIELDS:
+        if any(part in key for part in parts):
+            if unit and si_scale(unit) and quantity != "memory":
+                token = unit
+            found = si_scale(token)
+            return Column(name, "value", quantity, found[1] if found else UNKNOWN, token)
+    if unit in UNITS and (found := si_scale(unit)):
+        return Column(name, "value", UNITS[unit], found[1], unit)
+    return unknown_column(name, UNKNOWN_FIELD)
+
+
+def _csv_header(line: str) -> list[str] | None:
+    if line[:1].isdigit():
+        return None
+    cells = [cell.strip() for cell in line.strip().split(",")]
+    return cells if cells[0].lower() == "gpuid" and any(cell.lower() in TIME_UNITS for cell in cells) else None
+
+
+def _is_dmon_header(line: str) -> bool:
+    return line.startswith("#") and line.removeprefix("#").split()[:1] == ["Entity"]
+
+
+def sniff(head: bytes) -> bool:
+    """Tell whether ``head`` contains the header of dcgmi dmon, or begins with that of a CSV log of the API."""
+    lines = head_lines(head, 50)
+    return any(_is_dmon_header(line) for line in lines) or _csv_header(lines[0].lstrip("\ufeff")) is not None
+
+
+class _DmonReader(LogReader):
+    """Sorts the lines of dcgmi dmon."""
+
+    def __init__(self) -> None:
+        super().__init__(TOOL)
+        self.log.facts["layout"] = "dcgmi dmon"
+        self.names: list[str] = []
+        self.names_line = 0
+        self.expects_units = False
+
+    def add(self, number: int, line: str) -> None:
+        """Account for a line."""
+        cells = line.split()
+        if _is_dmon_header(line):
+            self.names, self.names_line, self.expects_units = line.removeprefix("#").split()[1:], number, True
+            self.log.skip()
+        elif self.expects_units and cells[:1] in (["ID"], ["Id"]):
+            self.log.skip()
+            self._begin(cells[1:])
+        elif not cells or not self.names:
+            self.log.skip()
+        else:
+            if self.expects_units:
+                self._begin([])
+            if cells[0] != "GPU":
+                self.log.reject(number, line, f"a reading of {cells[0]!r}: only readings of whole GPUs are stored")
+            else:
+                self.log.row(number, cells[1:], line)
+
+    def _begin(self, units: list[str]) -> None:
+        self.expects_units = False
+        under = units if len(units) == len(self.names) else [""] * len(self.names)
+        columns = [Column("ID", "gpu"), *map(field_column, self.names, under)]
+        if columns != self.log.columns:
+            self.log.begin(columns, self.names_line)
+
+
+class _CsvReader(LogReader):
+    """Sorts the lines of a CSV log of the API: one column per quantity, or one row per field."""
+
+    def __init__(self, header: list[str]) -> None:
+        lower = [cell.lower() for cell in header]
+        super().__init__(TOOL, TimestampParser(unit=next(TIME_UNITS[cell] for cell in lower if cell in TIME_UNITS)))
+        self.header = header
+        self.is_long = {"field", "values"} <= set(lower) or {"field", "value"} <= set(lower)
+        self.log.facts["layout"] = "one row per field" if self.is_long else "one column per quantity"
+        self.log.field_of = field_column
+        self.log.begin([self._column(cell) for cell in header], 1)
+
+    def _column(self, cell: str) -> Column:
+        lower = cell.lower()
+        if lower == "gpuid":
+            return Column(cell, "gpu")
+        if lower in TIME_UNITS:
+            return Column(cell, "time")
+        if self.is_long and lower in ("field", "value", "values"):
+            return Column(cell, "field" if lower == "field" else "long")
+        quantity, token = COLUMNS.get(lower, ("", ""))
+        if quantity and (found := si_scale(token)):
+            return Column(cell, "value", quantity, found[1], token)
+        return field_column(cell)
+
+    def add(self, number: int, line: str) -> None:
+        """Account for a line."""
+        cells = line.rstrip("\r\n").split(",")
+        if not line.strip() or (header := _csv_header(line.lstrip("\ufeff"))) == self.header:
+            self.log.skip()
+        elif header:
+            raise BrokenInputError(
+                f"line {number}: another header, {line.strip()[:100]!r}, follows {','.join(self.header)!r}; "
+                "split the file before it"
+            )
+        else:
+            self.log.row(number, cells, line)
+
+
+def _reader_of(text: Text) -> LogReader:
+    header = _csv_header(next(text.lines(), "").lstrip("\ufeff"))
+    return _CsvReader(header) if header else _DmonReader()
+
+
+def read(stream: BinaryIO) -> Iterator[Batch]:
+    """Read a log in one pass over the file."""
+    return read_lines(stream, _reader_of)

@@ -1,0 +1,211 @@
+"""Reader of nvidia-smi --query-gpu logs: one row per poll and GPU, one column per property."""
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import BinaryIO
+
+import numpy as np
+
+from profsvc.formats.columnar.line_blocks import SMALL_BLOCK_BYTES, lines_of, parse_ahead, split_point
+from profsvc.formats.parsing.head import head_lines
+from profsvc.formats.parsing.stream import Text
+from profsvc.formats.parsing.timestamps import LOCAL, TimestampParser, parse_timestamp
+from profsvc.formats.telemetry.nvidia_smi_properties import column_of, is_property
+from profsvc.formats.telemetry.poll_bursts import Bursts, bursts_of
+from profsvc.formats.timeseries.columns import Column
+from profsvc.formats.timeseries.sensor_log import LogReader, unknown_column
+from profsvc.formats.timeseries.sensor_log_blocks import LogBlock, parse
+from profsvc.tables import Batch
+
+NAME = "nvidia-smi"
+PAGE = """\
+A log of nvidia-smi --query-gpu: any properties in any order, of one GPU or several.
+
+Create it with
+    LC_ALL=C nvidia-smi --query-gpu=timestamp,index,power.draw.instant,temperature.gpu,clocks.sm --format=csv -lms 100
+Query the timestamp and, with several GPUs, the index: without them the time or the GPU of a reading is unknown.
+--format=csv,nounits and csv,noheader are read as well.
+
+Stored: every number as a sample, in W, degC, Hz, byte, or as a fraction; one sensor per column and GPU. power.draw,
+.average, .instant and the limits are different sensors. Active and Enabled are 1, their opposites 0; masks such as 0x4
+are whole numbers; P2 is 2. [N/A] gives a sample without a value, with the reason. Texts (driver, VBIOS, ...) become
+metrics where they change. The time has no zone, so it is stored as local_ns.
+
+Notes:
+    nvidia-smi sometimes writes a row twice; the repeat is skipped.
+    Without an index, rows that come in bursts of one size are assigned to GPUs by their position in the burst.
+    Without units and header only power is recognized, by its two decimals; other columns have quantity "unknown".
+References:
+    nvidia-smi --help-query-gpu
+
+Example:
+    timestamp, index, power.draw [W], temperature.gpu, clocks.current.sm [MHz], utilization.gpu [%]
+    2026/11/20 13:16:16.215, 0, 79.46 W, 31, 345 MHz, 0 %
+    2026/11/20 13:16:16.325, 0, 79.47 W, 31, 345 MHz, 0 %
+    2026/11/20 13:16:16.425, 0, 79.45 W, 31, 345 MHz, [N/A]
+"""
+
+# A row becomes one sample per column, so larger blocks would take much memory.
+BLOCK_BYTES = 3 << 19
+TOOL = "nvidia-smi"
+NO_HEADER = "the log has no header, so the quantity of the column is unknown"
+POWER_BY_DECIMALS = "the log has no header: power recognized by its two decimals; draw, average or instant is unknown"
+# Properties that columns of any log may be named after.
+COMMON_NAMES = {"timestamp", "time", "index", "name", "count", "serial", "uuid"}
+_POWER = re.compile(r"[0-9]+\.[0-9]{2}")
+_UNIT_CELL = re.compile(r"[0-9]+(?:\.[0-9]+)? (W|MHz|MiB|%)")
+_STAMP = re.compile(r"[0-9]{4}/[0-9]{2}/[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}")
+# Unit as printed -> quantity, SI unit.
+UNITS = {"W": ("power", "W"), "MHz": ("clock", "Hz"), "MiB": ("memory", "byte"), "%": ("utilization", "1")}
+
+
+def _split(line: str) -> list[str]:
+    return line.rstrip("\r\n").split(",")
+
+
+def header_of(line: str) -> list[str] | None:
+    """Return the names in a header, with their units; None if the line is not a header."""
+    if not line[:1].islower():
+        return None
+    cells = [cell.strip() for cell in _split(line)]
+    names = [cell.split(" [")[0] for cell in cells]
+    known = sum(map(is_property, names)) if any(map(is_property, {*names} - COMMON_NAMES)) else 0
+    # A newer driver may have properties that are not listed here, but most are listed.
+    return cells if known and known * 2 >= len(cells) and names != ["timestamp"] else None
+
+
+def is_bare_row(line: str) -> bool:
+    """Tell whether a line can be the first row of a log without header."""
+    cells = line.rstrip("\r\n").split(", ")
+    if len(cells) < 2 or "," in "".join(cells):
+        return False
+    return bool(_STAMP.fullmatch(cells[0])) or any(map(_UNIT_CELL.fullmatch, cells))
+
+
+def sniff(head: bytes) -> bool:
+    """Tell whether the first lines in ``head`` are a log of nvidia-smi --query-gpu."""
+    lines = [line + "\n" for line in head_lines(head, 50) if line.strip()]
+    return any(header_of(line.lstrip("\ufeff")) for line in lines) or any(is_bare_row(line) for line in lines[:1])
+
+
+def bare_columns(cells: Sequence[str]) -> list[Column]:
+    """Return the columns of a log without header, by the cells of its first row."""
+    columns = []
+    for place, cell in enumerate(map(str.strip, cells), 1):
+        name = f"column {place}"
+        if found := parse_timestamp(cell):
+            columns.append(Column(name, "time" if found[0] == LOCAL else "open"))
+        elif match := _UNIT_CELL.fullmatch(cell):
+            columns.append(Column(name, "value", *UNITS[match[1]], note=NO_HEADER))
+        elif _POWER.fullmatch(cell):
+            columns.append(Column(name, "value", "power", "W", note=POWER_BY_DECIMALS))
+        else:
+            columns.append(unknown_column(name, NO_HEADER) if cell.isdigit() else Column(name, "open"))
+    return columns
+
+
+class _Reader(LogReader):
+    """Sorts the lines of a log into headers, rows and the rest."""
+
+    def __init__(self, bursts: Bursts | None) -> None:
+        super().__init__(TOOL)
+        self.log.facts["layout"] = "no header"
+        self.bursts = bursts
+        self.header: list[str] = []
+        self.number = 1
+
+    def plain_columns(self) -> list[Column] | None:
+        """Return the columns if rows may be read in blocks: each names its GPU, or there is only one GPU."""
+        return self.log.columns if self.log.columns and self.bursts is None else None
+
+    def read_block(self, block: bytes, part: LogBlock | None, tried: bool = False) -> Iterator[Batch]:
+        """Yield the batches of a block: of its parsed ``part``, or of its plain parts and its other lines one by one.
+
+        ``tried`` means that parsing the whole block has failed if ``part`` is None.
+        """
+        while block:
+            columns = self.plain_columns()
+            if part is None and columns is not None and not tried:
+                part = parse(block, columns)
+            if part is not None and self.log.add_block(part, self.number):
+                self.number += part.rows
+                yield self.log.batch()
+                return
+            part, tried = None, False
+            end = split_point(block, halve=columns is not None, small=SMALL_BLOCK_BYTES)
+            if columns is not None and end < len(block):
+                yield from self.read_block(block[:end], None)
+            else:
+                for line in lines_of(block[:end]):
+                    self.add(self.number, line)
+                    self.number += 1
+                    if self.log.full:
+                        self.flush()
+                        yield self.log.batch(flush=self.bursts is None)
+            block = block[end:]
+
+    def add(self, number: int, line: str) -> None:
+        """Account for a line."""
+        if line[:1].islower() and (header := header_of(line)):
+            self._begin(header, number)
+        elif not line.strip():
+            self.log.skip()
+        elif not self.log.columns and not is_bare_row(line):
+            # Output of the shell or the program before the log.
+            self.log.skip()
+        else:
+            cells = _split(line)
+            if not self.log.columns:
+                self.log.begin(bare_columns(cells), number)
+            self.log.row(number, cells, line)
+
+    def _begin(self, header: list[str], number: int) -> None:
+        self.log.skip()
+        if header == self.header:
+            return
+        self.flush(final=True)
+        self.header, self.log.facts["layout"] = header, f"{len(header)} columns"
+        self.log.begin([column_of(name) for name in header], number)
+
+    def flush(self, final: bool = False) -> None:
+        """Pass on whole bursts; ``final`` means that no row can follow."""
+        if self.bursts is not None:
+            self.bursts.flush(self.log, final)
+
+    def last(self, encoding: str) -> Iterator[Batch]:
+        """Yield the rest; the last burst may be short."""
+        self.flush(final=True)
+        yield from super().last(encoding)
+
+
+def read(stream: BinaryIO) -> Iterator[Batch]:
+    """Read a log; its first rows show whether GPUs without an index take turns."""
+    with Text(stream) as text:
+        reader = _Reader(bursts_of(_first_stamps(text)))
+        for block, columns, part in parse_ahead(text.blocks(BLOCK_BYTES), reader.plain_columns, parse):
+            tried = columns is not None and columns is reader.plain_columns()
+            yield from reader.read_block(bytes(block), part if tried else None, tried)
+        yield from reader.last(text.encoding)
+
+
+def _first_stamps(text: Text, rows: int = 20_000) -> np.ndarray | None:
+    """Return the timestamps of the first rows; None if a column says of which GPU each row is."""
+    cells: list[str] = []
+    place: int | None = None
+    for line in text.lines():
+        if header := header_of(line):
+            columns = [column_of(name) for name in header]
+        elif place is None and is_bare_row(line):
+            columns = bare_columns(_split(line))
+        else:
+            columns = []
+        if columns:
+            if any(column.role in ("gpu", "device") for column in columns):
+                return None
+            place = next((at for at, column in enumerate(columns) if column.role == "time"), None)
+        if not header and place is not None and len(row := _split(line)) > place:
+            cells.append(row[place].strip())
+        if len(cells) >= rows:
+            break
+    ns, good = TimestampParser().read(cells)
+    return ns[good]

@@ -1,0 +1,180 @@
+"""Reader of tegrastats logs of NVIDIA Jetson boards: one line per poll, one word per sensor."""
+
+import re
+from collections.abc import Iterator
+from typing import BinaryIO
+
+from profsvc.formats.parsing.head import head_lines
+from profsvc.formats.parsing.line_reader import read_lines
+from profsvc.formats.parsing.timestamps import TimestampParser, parse_timestamp
+from profsvc.formats.timeseries.columns import Column, si_scale
+from profsvc.formats.timeseries.sensor_log import LogReader
+from profsvc.tables import Batch
+
+NAME = "tegrastats"
+PAGE = """\
+A log of tegrastats on a Jetson board: power rails, temperatures, loads and clocks, one line per poll.
+
+Create it with
+    sudo tegrastats --interval 100 --logfile FILE
+Newer versions write the date and the time before each line, with the month first. Older versions write none; have the
+shell put a timestamp before each line (2024-05-01T10:00:00+0200, or seconds since 1970).
+
+Stored: the present power of each rail (VDD_IN 1840/1725, in mW, or 1840mW/1725mW), and the tool's running average as a
+separate sensor. Temperatures (GPU@31C). Load and clock of each CPU and of GR3D and EMC. Used and total RAM and SWAP.
+Additional figures of newer versions (VDD_IN 1840mW/1725mW/1900mW, cpu@52.9C/53.1C, GR3D_FREQ 12%@[1300,1280]) are
+separate sensors.
+
+Notes:
+    The file does not contain the poll interval. A line printed by date is stored as a fact of the file, not as a time.
+    A CPU that is off gives samples without a value. So does an unpowered sensor, for which the tool prints -256C.
+    tegrastats always prints PMIC@100C; sensors whose value never changes are marked.
+References:
+    NVIDIA Jetson Linux Developer Guide, Tegrastats Utility
+
+Example:
+    RAM 896/7859MB (lfb 26x4MB) CPU [4%@2035,off] EMC_FREQ 0% GR3D_FREQ 0%@1300 GPU@31C VDD_IN 1840/1840
+    RAM 896/7859MB (lfb 26x4MB) CPU [1%@345,off] EMC_FREQ 0% GR3D_FREQ 2%@1300 GPU@30.5C VDD_IN 1610/1725
+"""
+
+TOOL = "tegrastats"
+AVERAGE = "running average since tegrastats was started"
+UNEXPLAINED = "additional figure that the tool does not explain"
+# Temperature that the tool prints for a sensor in an unpowered part of the chip.
+NO_POWER = "-256"
+# The timestamp of the tool itself, or one that a shell put before each line.
+_LINE = re.compile(r"(?:\[?[0-9][0-9T:,.+Z /-]{5,40}\]?:? +)?RAM [0-9]+/[0-9]+[kMG]?B\b")
+_STAMP = re.compile(r"\[?([0-9][0-9T:,.+Z /-]{5,40}?)\]?:? +(?=RAM )")
+# Names are bounded and nothing is nested, so the time to match grows linearly with the line.
+_NAME = "[A-Z][A-Z0-9_]{0,63}"
+_WORDS = re.compile(
+    r"(?P<memory>RAM|SWAP|IRAM) (?P<used>[0-9]+)/(?P<total>[0-9]+)(?P<size>[kMG]?)B(?: ?\([^()]*\))?"
+    r"|CPU \[(?P<cpus>[^\[\]]*)\]"
+    rf"|(?P<engine>{_NAME}) (?:(?P<load>[0-9]+)%(?:@\[?(?P<clocks>[0-9][0-9,]*)\]?)?|@\[(?P<alone>[0-9][0-9,]*)\])"
+    r"|(?P<place>[A-Za-z][\w.-]{0,63})@(?P<degrees>-?[0-9]+(?:\.[0-9]+)?)C(?:/(?P<degrees2>-?[0-9]+(?:\.[0-9]+)?)C)?"
+    rf"|(?P<rail>{_NAME}) (?P<now>-?[0-9]+)(?:mW)?/(?P<average>-?[0-9]+)(?:mW)?(?:/(?P<third>-?[0-9]+)(?:mW)?)?"
+    rf"|(?P<clocked>{_NAME}) (?P<only>[0-9]+)"
+    rf"|MTS fg (?P<fg>[0-9]+)% bg (?P<bg>[0-9]+)%|(?P<off>{_NAME}) off"
+)
+_CPU = re.compile(r"(?:(?P<load>[0-9]+)%@(?P<clock>[0-9]+)|off)")
+_SIZES = {"k": "KiB", "M": "MiB", "G": "GiB", "": "B"}
+_UNIT_OF = {"power": "mW", "temperature": "C", "utilization": "%", "clock": "MHz"}
+
+
+def sniff(head: bytes) -> bool:
+    """Tell whether one of the first lines in ``head`` is one of tegrastats."""
+    return any(_LINE.match(line.lstrip("\ufeff")) for line in head_lines(head, 20))
+
+
+def _column(name: str, quantity: str, token: str = "", note: str = "") -> Column:
+    token = token or _UNIT_OF[quantity]
+    found = si_scale(token)
+    return Column(name, "value", quantity, found[1] if found else "1", token, note=note)
+
+
+def _cpus(text: str) -> Iterator[tuple[Column, str]]:
+    for place, cpu in enumerate(text.split(",")):
+        match = _CPU.fullmatch(cpu.strip())
+        if match is None:
+            raise ValueError(f"CPU {cpu.strip()}")
+        yield _column(f"CPU{place}", "utilization"), match["load"] or "[off]"
+        yield _column(f"CPU{place} clock", "clock"), match["clock"] or "[off]"
+
+
+def _degrees(printed: str) -> str:
+    return "[off]" if printed == NO_POWER else printed
+
+
+def parse_line(line: str) -> tuple[list[tuple[Column, str]], str]:
+    """Return the column and the cell of each sensor in a line, and the text that was not understood.
+
+    >>> parse_line("GR3D_FREQ 2%@1300 GPU@31C what")
+    ([(Column(name='GR3D_FREQ', role='value', quantity='utilization', unit='1', token='%', whole=False, note=''), '2'),
+      (Column(name='GR3D_FREQ clock', role='value', quantity='clock', unit='Hz', token='MHz', whole=False, note=''),
+       '1300'),
+      (Column(name='GPU', role='value', quantity='temperature', unit='degC', token='C', whole=False, note=''), '31')],
+     'what')
+    """
+    found: list[tuple[Column, str]] = []
+    rest = []
+    end = 0
+    for match in _WORDS.finditer(line):
+        rest.append(line[end : match.start()].strip())
+        end = match.end()
+        try:
+            found += _sensors(match)
+        except ValueError as error:
+            rest.append(str(error))
+    rest.append(line[end:].strip())
+    return found, " ".join(part for part in rest if part)
+
+
+def _sensors(match: re.Match[str]) -> Iterator[tuple[Column, str]]:
+    if match["memory"]:
+        size = _SIZES[match["size"]]
+        yield _column(match["memory"], "memory", size), match["used"]
+        yield _column(f"{match['memory']} total", "memory", size), match["total"]
+    elif match["cpus"] is not None:
+        yield from _cpus(match["cpus"])
+    elif match["engine"]:
+        if match["load"]:
+            yield _column(match["engine"], "utilization"), match["load"]
+        for place, clock in enumerate((match["clocks"] or match["alone"] or "").split(",")):
+            if clock:
+                yield _column(f"{match['engine']} clock{f' {place}' if place else ''}", "clock"), clock
+    elif match["place"]:
+        yield _column(match["place"], "temperature"), _degrees(match["degrees"])
+        if match["degrees2"]:
+            yield _column(f"{match['place']} second", "temperature", note=UNEXPLAINED), _degrees(match["degrees2"])
+    elif match["rail"]:
+        yield _column(match["rail"], "power"), match["now"]
+        yield _column(f"{match['rail']} average", "power", note=AVERAGE), match["average"]
+        if match["third"]:
+            yield _column(f"{match['rail']} third", "power", note=UNEXPLAINED), match["third"]
+    elif match["clocked"]:
+        yield _column(match["clocked"], "clock"), match["only"]
+    elif match["fg"]:
+        yield _column("MTS fg", "utilization"), match["fg"]
+        yield _column("MTS bg", "utilization"), match["bg"]
+    elif match["off"]:
+        yield _column(match["off"], "utilization"), "[off]"
+
+
+class _Reader(LogReader):
+    """Sorts the lines of a log; lines with the same sensors are rows of one table."""
+
+    def __init__(self) -> None:
+        super().__init__(TOOL, TimestampParser(month_first=True))
+
+    def add(self, number: int, line: str) -> None:
+        """Account for a line."""
+        text = line.strip().lstrip("\ufeff")
+        if not _LINE.match(text):
+            if (found := parse_timestamp(text)) and "date_line" not in self.log.facts:
+                self.log.facts["date_line"] = text
+            if text and not found and self.log.columns:
+                self.log.reject(number, line, "not a complete line of tegrastats")
+            else:
+                self.log.skip()
+            return
+        dated = _STAMP.match(text)
+        words, rest = parse_line(text[dated.end() :] if dated else text)
+        if rest:
+            self.log.reject(number, line, f"unknown word {rest[:80]!r}")
+            return
+        columns = [column for column, _ in words]
+        cells = [cell for _, cell in words]
+        if dated:
+            columns, cells = [Column("time", "time"), *columns], [dated[1], *cells]
+        if columns != self.log.columns:
+            if not line.endswith("\n"):
+                self.log.reject(number, line, "the file ends inside this line, which lacks words of the lines above")
+                return
+            self.log.begin(columns, number)
+            self.log.facts["layout"] = f"{len(columns)} values per line"
+        self.log.row(number, cells, line)
+
+
+def read(stream: BinaryIO) -> Iterator[Batch]:
+    """Read a log in one pass over the file."""
+    return read_lines(stream, lambda _: _Reader())

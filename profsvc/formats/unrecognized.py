@@ -1,0 +1,105 @@
+"""Errors for files of unrecognized formats: what the file is, and a command that makes it readable."""
+
+import re
+import shlex
+
+from profsvc.errors import InputError, UnknownFormatError
+from profsvc.formats import generic_timeseries
+from profsvc.formats.parsing.head import head_lines, head_text
+from profsvc.formats.timeseries.labels import UNKNOWN, channel_from_label
+from profsvc.formats.timeseries.table_lines import separator_of, split_row
+from profsvc.formats.timeseries.time_columns import is_numeric
+from profsvc.specs.foreign import foreign_files
+
+MAX_SHOWN_CHARS = 100
+MAX_TABLE_LINES = 5
+FORMATS_HINT = "list the formats with: profsvc formats"
+BINARY_CHARS = re.compile("[\\x00-\\x08\\x0e-\\x1a\\x1c-\\x1f\\ufffd]")  # never in a text, not even in a cut one
+UNSUPPORTED_ARCHIVES = {b"\xfd7zXZ\0": "xz", b"BZh": "bzip2", b"PK\x03\x04": "zip", b"7z\xbc\xaf\x27\x1c": "7z"}
+"""First bytes of compressed files that are not decompressed here -> name."""
+UNSUPPORTED_LOG_HINT = (
+    "; for a log with a time, name its columns: --column t=time:s --column P=power:W (or by number: "
+    "--column '#1=time:s')"
+)
+TURBOSTAT_HINT = (
+    "turbostat writes no time by default; record again with: turbostat --quiet --Summary --interval 1 "
+    "--enable Time_Of_Day_Seconds --show Time_Of_Day_Seconds,PkgWatt,RAMWatt,PkgTmp --out FILE"
+)
+
+
+def refuse_foreign(head: bytes, name: str | None) -> None:
+    """Refuse a file in the private format of a tool; ``head`` are its raw first bytes.
+
+    The name counts only if the bytes are not a text.
+    """
+    if not head or not BINARY_CHARS.search(head.decode("latin-1")):
+        return
+    for kind in foreign_files():
+        if (name or "").lower().endswith(kind.ending) or (kind.begins and head.startswith(kind.begins)):
+            stem = (name or "")[: -len(kind.ending)] if (name or "").lower().endswith(kind.ending) else "FILE"
+            do = re.sub(r"\bFILE\b", lambda _, stem=stem: shlex.quote(stem), kind.do)  # type: ignore[misc]
+            raise InputError(
+                f"{name or 'the file'} is {kind.what}, which only its own tool reads; export it and upload that: {do}"
+            )
+
+
+def unrecognized_error(head: bytes, name: str | None) -> UnknownFormatError:
+    """Return the error for a file of unrecognized format that begins with ``head``."""
+    file, text = name or "the file", head_text(head)
+    if not text.strip():
+        return UnknownFormatError(f"{file} is empty; re-run the export")
+    if packed := next((kind for magic, kind in UNSUPPORTED_ARCHIVES.items() if head.startswith(magic)), None):
+        return UnknownFormatError(f"unrecognized format: {file} is compressed with {packed}; decompress it first")
+    if BINARY_CHARS.search(text):
+        return UnknownFormatError(f"unrecognized format: {file} is not a text; {FORMATS_HINT}")
+    first = next((line for line in text.splitlines() if line.strip()), "")
+    seen = f"begins with {first[:MAX_SHOWN_CHARS]!a}{' ...' if len(first) > MAX_SHOWN_CHARS else ''}"
+    if "\r" in text and "\n" not in text:
+        turned = f"tr '\\r' '\\n' < {shlex.quote(name or 'FILE')} | profsvc upload -"
+        return UnknownFormatError(f"{file} {seen}; its lines end with carriage returns only; convert it: {turned}")
+    cut = "" if b"\n" in head else "; it has no line end, so it may be cut"
+    return UnknownFormatError(f"unrecognized format: {file} {seen}; {FORMATS_HINT}{_table_hint(head, name)}{cut}")
+
+
+def _table_hint(head: bytes, name: str | None) -> str:
+    """Return how a table of numbers can be read; an empty text for other files."""
+    lines = [line.rstrip("\r") for line in head_lines(head) if line.strip()]
+    if any("PkgWatt" in line or "Bzy_MHz" in line for line in lines[:200]):
+        return f"; {TURBOSTAT_HINT}"
+    words = [line.split() for line in lines[:MAX_TABLE_LINES]]
+    if words and all(is_numeric(word) for row in words for word in row) and not any("\t" in line for line in lines):
+        number = "NR-1, " if len(words[0]) == 1 else ""
+        line = f"awk -v OFS=';' '{{$1=$1; print {number}$0}}' {shlex.quote(name or 'FILE')} | profsvc upload -"
+        why = "count its rows as seconds" if number else "read its first column as seconds"
+        return f"; {why}: {line} --column '#1=time:s' --column '#2=power:W'"
+    if not any(sign in line and re.search(r"[0-9]", line) for line in lines[:MAX_TABLE_LINES] for sign in "\t;,"):
+        return ""
+    sign = separator_of(lines[0])
+    cells, rows = split_row(lines[0], sign), [split_row(line, sign) for line in lines[1:4]]
+    rows = [row for row in rows if len(row) == len(cells)]
+    if len(cells) < 2 or not rows or any(is_numeric(cell) for cell in cells):
+        return UNSUPPORTED_LOG_HINT
+    if any(generic_timeseries.is_time_name(cell) for cell in cells[:2]):
+        clock = next(cell for cell in cells[:2] if generic_timeseries.is_time_name(cell))
+        seen = rows[0][cells.index(clock)][:40]
+        return (
+            f"; its column {clock!r} has {seen!r}, which is not a supported date or time; write it as YYYY-MM-DD "
+            f"hh:mm:ss, or count the rows as seconds: {_row_count_command(sign, cells, rows[0], name)}"
+        )
+    if generic_timeseries.is_ordinal_name(cells[0]) or len(cells[0]) == 1:
+        column = shlex.quote(f"{cells[0]}=time:s")
+        hint = f"no column has the name of a time; if {cells[0]!r} is a time in seconds, add: --column {column}"
+        return f"; {hint}{UNSUPPORTED_LOG_HINT}"
+    return f"; it has no time column; count the rows as seconds: {_row_count_command(sign, cells, rows[0], name)}"
+
+
+def _row_count_command(sign: str, cells: list[str], row: list[str], name: str | None) -> str:
+    """Return the command that uses row numbers as time, and maps columns whose names have a unit."""
+    known = [(n, channel_from_label(cell)) for n, cell in enumerate(cells, 2) if is_numeric(row[n - 2])]
+    columns = [
+        f"#{n}={one.quantity}:{one.unit}" for n, one in known if one.unit not in (UNKNOWN, "1") and one.factor == 1
+    ]
+    columns = columns or [f"#{n}=power:W" for n, _ in known[:1]]
+    options = " ".join(f"--column {shlex.quote(text)}" for text in ("#1=time:s", *columns))
+    shown = {"\t": "\\t"}.get(sign, sign)
+    return f"awk 'NR>1 {{print NR-2 \"{shown}\" $0}}' {shlex.quote(name or 'FILE')} | profsvc upload - {options}"

@@ -1,0 +1,10 @@
+"""Change between runs: steps in a series, the nightly test, states of findings.
+
+Modules::
+
+    findings        states of a finding, and the evidence that changes them
+    level_visits    probability that chance alone gives a level
+    nightly_test    newest value, noise floor, false-discovery rate, reporting threshold
+    steps           steps in the level of a series
+    two_level_test  probability of a step, from all values and without each of them
+"""

@@ -1,0 +1,234 @@
+"""The tail of a step in a series, from all of its values and without each of them in turn."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from profsvc.formulas.numerics.arrays import Array, Bools
+from profsvc.formulas.numerics.distributions import normal_quantiles, normal_tail, student_tail
+from profsvc.formulas.numerics.series import (
+    Index,
+    Series,
+    Sums,
+    autocorrelation,
+    codes_of,
+    difference_variance_ratio,
+    lengths,
+    mean_variance,
+    moments_between,
+    narrow_sort_keys,
+)
+
+# Equally probable before the data: the autocorrelation of a series is unknown.
+AUTOCORRELATIONS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.975)
+GOLDEN_RATIO = (np.sqrt(5.0) - 1.0) / 2.0  # its multiples, modulo 1, are spread most evenly
+MIN_RELATIVE_SQUARES = 1e-9  # sum of squares about the mean over that about 0; below it all values are equal
+
+
+class Side(NamedTuple):
+    """The values before a step, or those after it."""
+
+    n: Array
+    mean: Array
+    square: Array  # sum of squares about the mean
+    product: Array  # sum of products of adjacent values about it
+    first: Array  # first value about it
+    last: Array
+
+
+Tail = Callable[..., Array]
+
+
+class _Scored(NamedTuple):
+    """Values of series by rank, for sums that know what is left out.
+
+    Ranks above the one left out move down by one, so each value has two scores. Of measured values both are the value.
+    """
+
+    series: Series
+    rank: Index  # from 0
+    low: Array  # score of a value that ranks below the one left out
+    high: Array  # of one above
+
+    def beside(self, other: Index, one: Index) -> Array:
+        """Return the score of other values when one is left out."""
+        return np.where(self.rank[other] < self.rank[one], self.low[other], self.high[other])
+
+
+def ranks(series: Series) -> Index:
+    """Rank, from 0, of each value in its series; equal values are ranked by a key that only their place decides.
+
+    Such a key keeps the test valid, which ties in common ranks would not: two of three nights with a value that one in
+    twenty has would pass for a change.
+    """
+    place = np.arange(series.x.size) - np.repeat(series.start, lengths(series))
+    keys = narrow_sort_keys(codes_of(series), series.start.size)
+    order = np.lexsort((place * GOLDEN_RATIO % 1.0, series.x, keys))
+    rank = np.empty(order.size, dtype=np.intp)
+    rank[order] = place
+    return rank
+
+
+def student_t(before: Side, after: Side) -> tuple[Array, Array]:
+    """t of the difference of two adjoining means, and its degrees of freedom; both allow for autocorrelation."""
+    m, n = after.n, before.n
+    square = before.square + after.square
+    rho = autocorrelation(before.product + after.product, square, m + n, 2)
+    # Of n values about their own mean the sum of squares expects n minus n times the variance of the mean.
+    free = m + n - m * mean_variance(rho, m) - n * mean_variance(rho, n)
+    with np.errstate(all="ignore"):
+        t = (after.mean - before.mean) / np.sqrt(square / free * (1 / m + 1 / n) * difference_variance_ratio(rho, m, n))
+    return t, np.maximum((m + n) * (1 - rho) / (1 + rho) - 2, 1.0)
+
+
+def plain_tail(before: Side, after: Side, sign: float = 1.0) -> Array:
+    """One-sided tail of a step up (``sign`` 1) or down (-1), by the autocorrelation that is estimated as if known."""
+    t, df = student_t(before, after)
+    return student_tail(sign * t, df)
+
+
+def step_tail(before: Side, after: Side, sign: float = 1.0) -> Array:
+    """One-sided tail of a step up (``sign`` 1) or down (-1) between two adjoining levels with autoregressive noise.
+
+    Of each autocorrelation the tail is Student's, of the difference of the levels by generalised least squares. They
+    are weighted by how probable the residuals make each of `AUTOCORRELATIONS`: the likelihood after levels and variance
+    are integrated out (Jeffreys' prior).
+    """
+    n, m = before.n, after.n
+    square = before.square + after.square
+    product = before.product + after.product + before.last * after.first
+    ends = before.first**2 + after.last**2
+    best, total, tail = np.full(np.shape(square), -np.inf), np.zeros(np.shape(square)), np.zeros(np.shape(square))
+    with np.errstate(all="ignore"):
+        for rho in AUTOCORRELATIONS:
+            q = 1.0 - rho
+            of_before, of_after = 1.0 + (n - 1.0) * q**2, 1.0 + (m - 1.0) * q**2
+            shared = of_before * of_after - rho**2
+            jump = after.first - before.last
+            low, high = rho * (q * before.first - jump), rho * (jump + q * after.last)
+            level = (of_after * low + rho * high) / shared
+            raised = (rho * low + of_before * high) / shared
+            left = square - 2.0 * rho * product + rho**2 * (square - ends) - level * low - raised * high
+            left = np.where(square > 0, np.maximum(left, 0.0), 0.0)
+            difference = after.mean - before.mean + raised - level
+            t = difference / np.sqrt(left / (n + m - 2.0) * (of_before + of_after - 2.0 * rho) / shared)
+            likelihood = 0.5 * (np.log1p(-(rho**2)) - np.log(shared)) - 0.5 * (n + m - 2.0) * np.log(
+                np.where(left > 0, left, 1.0)
+            )
+            higher = np.maximum(best, likelihood)
+            shrink, weight = np.exp(best - higher), np.exp(likelihood - higher)
+            total = total * shrink + weight
+            tail = tail * shrink + weight * student_tail(sign * t, n + m - 2.0)
+            best = higher
+        return np.asarray(tail / total)
+
+
+def side(sums: Sums, a: Index, b: Index) -> Side:
+    """Return the values a to b - 1 as a side of a step."""
+    mean, square, product = moments_between(sums, a, b)
+    square = _zero_if_rounding(square, sums.square[b] - sums.square[a])
+    return Side((b - a).astype(np.float64), mean, square, product, sums.x[a] - mean, sums.x[b - 1] - mean)
+
+
+def _zero_if_rounding(square: Array, about_zero: Array) -> Array:
+    return np.where(square > MIN_RELATIVE_SQUARES * about_zero, square, 0.0)
+
+
+def noise_tail(before: Side, after: Side, before_error: Array, after_error: Array) -> Array:
+    """Tail that errors of measurement alone have, from the sums of their squares; 0 where they are unknown."""
+    variance = after_error / after.n**2 + before_error / before.n**2
+    with np.errstate(all="ignore"):
+        z = np.where(variance > 0, np.abs(after.mean - before.mean) / np.sqrt(variance), np.inf)
+    return normal_tail(z)
+
+
+def without_each(series: Series, split: Index, tail_of: Tail = step_tail) -> tuple[Array, Array]:
+    """One-sided tail of the step up at ``split`` of each series without each of its values: one entry per value.
+
+    It is what the series would give if that value had never come, at the cost of one pass for all of them together.
+    Beside it, how far that value lies from the mean of the others on its side, over sqrt(1 + 1/n) of these n others.
+    """
+    rank, n = ranks(series), np.repeat(lengths(series), lengths(series))
+    with np.errstate(all="ignore"):
+        low, high = (np.nan_to_num(normal_quantiles((rank + up) / n), posinf=0.0, neginf=0.0) for up in (1.0, 0.0))
+    ranked = tail_of(*_leave_one_out_sides(_Scored(series, rank, low, high), split))
+    sides = _leave_one_out_sides(_Scored(series, rank, series.x, series.x), split)
+    tail = np.where(_is_separated(series, rank, split), tail_of(*sides), ranked)
+    codes, error = codes_of(series), series.error**2
+    later = np.arange(error.size) >= split[codes]
+    errors = (np.bincount(codes, error * own, split.size)[codes] - error * own for own in (~later, later))
+    n, mean = (np.where(later, after, before) for before, after in zip(*(side[:2] for side in sides), strict=True))
+    return np.fmax(tail, noise_tail(*sides, *errors)), np.abs(series.x - mean) / np.sqrt(1 + 1 / n)
+
+
+def _leave_one_out_sides(scored: _Scored, split: Index) -> tuple[Side, Side]:
+    """Both sides of each step when one value is left out, one entry per value."""
+    series = scored.series
+    codes = codes_of(series)
+    return (
+        _leave_one_out_side(scored, series.start[codes], split[codes]),
+        _leave_one_out_side(scored, split[codes], series.stop[codes]),
+    )
+
+
+def _leave_one_out_side(scored: _Scored, a: Index, b: Index) -> Side:
+    """Return the side from a to b - 1, which are given for each value of each series, when that value is left out."""
+    rank, low, high = scored.rank, scored.low, scored.high
+    one = np.arange(rank.size)
+    own = (a <= one) & (one < b)
+    count = (b - a - own).astype(np.float64)
+    left = np.where(own & (one > a), scored.beside(np.maximum(one - 1, 0), one), 0.0)
+    right = np.where(own & (one < b - 1), scored.beside(np.minimum(one + 1, rank.size - 1), one), 0.0)
+    total = _leave_one_out_sum(scored, low * own, high * own) - high * own
+    square = _leave_one_out_sum(scored, low**2 * own, high**2 * own) - high**2 * own
+    product = _leave_one_out_products(scored, own & (one < b - 1)) - high * (left + right) + left * right
+    mean = total / count
+    about = _zero_if_rounding(square - count * mean**2, square)
+    first, last = scored.beside(a + (one == a), one), scored.beside(b - 1 - (one == b - 1), one)
+    product = product - mean * (2 * total - first - last) + (count - 1) * mean**2
+    return Side(count, mean, about, product, first - mean, last - mean)
+
+
+def _leave_one_out_sum(scored: _Scored, low: Array, high: Array) -> Array:
+    """Sum over a series of the low of values that rank below each value, and the high of it and of those above."""
+    series = scored.series
+    codes = codes_of(series)
+    at = series.start[codes] + scored.rank
+    return np.asarray(np.bincount(codes, high, series.start.size)[codes] + _sum_of_lower_ranks(scored, at, low - high))
+
+
+def _leave_one_out_products(scored: _Scored, pair: Bools) -> Array:
+    """Sum of the products of each value of ``pair`` and the next one, as `_leave_one_out_sum` sums."""
+    series, low, high = scored.series, scored.low, scored.high
+    codes = codes_of(series)
+    one = np.flatnonzero(pair)
+    rank, start = scored.rank, series.start[codes[one]]
+    lower = np.where(rank[one] < rank[one + 1], one, one + 1)
+    upper = 2 * one + 1 - lower
+    none, half, both = high[lower] * high[upper], low[lower] * high[upper], low[lower] * low[upper]
+    at = np.concatenate((start + rank[lower], start + rank[upper]))
+    passed = _sum_of_lower_ranks(scored, at, np.concatenate((half - none, both - half)))
+    return np.asarray(np.bincount(codes[one], none, series.start.size)[codes] + passed)
+
+
+def _sum_of_lower_ranks(scored: _Scored, at: Index, weight: Array) -> Array:
+    """Return the sum of the weights below the rank of each value, in its series; ``at`` counts ranks through."""
+    start = scored.series.start[codes_of(scored.series)]
+    total = np.concatenate(([0.0], np.cumsum(np.bincount(at, weight, start.size))))
+    return np.asarray(total[start + scored.rank] - total[start])
+
+
+def _is_separated(series: Series, rank: Index, split: Index) -> Bools:
+    """Return whether all values after the split lie above all before it, when one is left out."""
+    codes = codes_of(series)
+    later = np.arange(rank.size) >= split[codes]
+    by_rank = np.empty(rank.size)
+    by_rank[series.start[codes] + rank] = series.x
+    ends = []
+    for own, outermost, far in ((~later, np.maximum, -1), (later, np.minimum, rank.size)):
+        inside = np.where(own, rank, far)
+        first = outermost.reduceat(inside, series.start)[codes]
+        second = outermost.reduceat(np.where(inside == first, far, inside), series.start)[codes]
+        ends.append(by_rank[series.start[codes] + np.where(rank == first, second, first)])
+    return np.asarray(ends[1] > ends[0])

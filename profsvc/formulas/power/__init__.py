@@ -1,0 +1,13 @@
+"""Power of a device: components, energy, number of SMs, leakage, placement.
+
+Modules::
+
+    active_sms       power against the number of active SMs: four laws
+    component_power  power of components by access rates
+    core_count       best number of SMs, and its savings
+    energy           energy, products with delay, efficiency
+    energy_split     work split between CPU and GPU
+    leakage          static power against voltage and temperature
+    max_power        MaxPower of the units from own runs
+    placement        placement of active cores
+"""

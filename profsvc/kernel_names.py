@@ -1,0 +1,103 @@
+"""Which kernels a name means: as a tool prints it, short, with its template arguments, or as a page cuts it."""
+
+import hashlib
+import re
+from collections.abc import Iterable
+
+ELLIPSIS = "\u2026"
+_PARAMETERS = re.compile(r"\([^()]*(?:\([^()]*\)[^()]*)*\)\s*(?:const)?\s*$")
+_BRACKETS = re.compile("([<>])")
+_CAST = re.compile(r"\((?:(?:un)?signed |std::)?[A-Za-z_][\w ]*\)(?=-?[\w'])|\s+")
+_DIGEST = re.compile(r"(.*) ([0-9a-f]{8})")
+
+
+def short_kernel_name(kernel: str) -> str:
+    """Return the kernel's name without return type, parameters, template arguments and name spaces.
+
+    >>> short_kernel_name("void ns::gemm_tiled<16>(const float *, float *)")
+    'gemm_tiled'
+    >>> short_kernel_name("enable_if<!T7, void>::type kernel<int, Params<int>>(T13)")
+    'kernel'
+    """
+    text = kernel.replace("(anonymous namespace)::", "")
+    text = _PARAMETERS.sub("", text)
+    kept, depth = [], 0
+    for piece in _BRACKETS.split(text):
+        depth += piece == "<"
+        if depth == 0:
+            kept.append(piece)
+        depth = max(0, depth - (piece == ">"))
+    plain = "".join(kept).strip()
+    return plain.split(" ")[-1].split("::")[-1] or kernel
+
+
+def with_template_arguments(kernel: str) -> str:
+    """Return a name with its template arguments, without return type, parameters and name spaces.
+
+    >>> with_template_arguments("std::enable_if<!T7, void>::type ns::kernel<int, ns::P<4>>(T13)")
+    'kernel<int, ns::P<4>>'
+    """
+    text = _PARAMETERS.sub("", kernel.replace("(anonymous namespace)::", "")).strip()
+    start = depth = 0
+    for place, sign in enumerate(text):
+        depth = max(0, depth + (sign == "<") - (sign == ">"))
+        if depth == 0 and sign in " :":
+            start = place + 1
+    return text[start:] or kernel
+
+
+def name_digest(kernel: str) -> str:
+    """Return the eight letters that stand behind a label which is too long to tell its kernel from others."""
+    return hashlib.sha256(kernel.encode("utf-8", "backslashreplace")).hexdigest()[:8]
+
+
+def _without_casts(text: str) -> str:
+    """Leave out spaces, and casts of template arguments, which some demanglers print.
+
+    >>> _without_casts("gemm<(int)32, (bool)1>"), _without_casts("gemm<32, 1>")
+    ('gemm<32,1>', 'gemm<32,1>')
+    """
+    return _CAST.sub("", text)
+
+
+def matching_kernels(name: str, kernels: Iterable[str]) -> list[str]:
+    """Return those of the kernels, by full names, that a name means: in full, else short, else as pages print it.
+
+    >>> both = ["void gemm<(int)16>(float *)", "void gemm<(int)32>(float *)"]
+    >>> matching_kernels("gemm<32>", both) == matching_kernels("gemm<\u202632\u2026>", both) == both[1:]
+    True
+    >>> len(matching_kernels("gemm", both))
+    2
+    """
+    known = list(dict.fromkeys(kernels))
+    bare, digest = _without_casts(name), _DIGEST.fullmatch(name)
+    for fits in (
+        lambda kernel: kernel == name,
+        lambda kernel: short_kernel_name(kernel) == name,
+        lambda kernel: with_template_arguments(kernel) == name,
+        lambda kernel: bare in (_without_casts(with_template_arguments(kernel)), _without_casts(kernel)),
+    ):
+        if found := [kernel for kernel in known if fits(kernel)]:
+            return found
+    if ELLIPSIS not in name:
+        return []
+    begin, *parts = (digest[1] if digest else name).split(ELLIPSIS)
+    pattern = re.compile(".*".join(map(re.escape, [begin, *parts])), re.DOTALL)
+    return [
+        kernel
+        for kernel in known
+        if (digest is None or name_digest(kernel) == digest[2])
+        and any(pattern.fullmatch(text) for text in (kernel, with_template_arguments(kernel)))
+    ]
+
+
+def short_name_prefix(name: str) -> str:
+    """Return what the short name of each kernel begins with that a name can mean.
+
+    >>> short_name_prefix("void ns::gemm<32>(float *)"), short_name_prefix("ns::gemm<\u202632\u2026>")
+    ('gemm', 'gemm')
+    >>> short_name_prefix("reduc\u2026rgent")
+    'reduc'
+    """
+    first = name.partition("<")[0].partition(ELLIPSIS)[0]
+    return short_kernel_name(name) if ELLIPSIS not in name else first.split(" ")[-1].split("::")[-1]

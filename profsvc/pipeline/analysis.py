@@ -1,0 +1,191 @@
+"""The results of a run: counters, criteria, potential and models of its launches, its power, its memory traces."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain
+from typing import TYPE_CHECKING, Any, cast
+
+import pandas as pd
+
+from profsvc import analysis, specs, store
+from profsvc.analysis.kernel_means import MEANS_TOOL
+from profsvc.pipeline import memory_traces
+from profsvc.pipeline.kernel_means import means_of_run, results_of_kernels
+from profsvc.pipeline.power import analyze_power
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
+MIN_LAUNCHES_PER_BLOCK = 200
+MAX_LAUNCHES_PER_BLOCK = 1_500
+MAX_METRICS_PER_BLOCK = 50_000
+# What an export says of its own device; the same in every launch, up to the clock.
+DEVICE_FIGURES = (
+    "sm_count", "max_warps_per_sm", "dram_peak_bytes_per_s", "fp32_peak_flop_per_s", "fp64_peak_flop_per_s",
+    "l2_size_bytes", "sm_clock_max_hz", "mem_clock_max_hz",
+)  # fmt: skip
+Progress = Callable[[int], None]
+
+
+@store.keep_connections
+def analyze_again(engine: "Engine", files: store.BlobStore, run_id: int) -> int:
+    """Recompute a run because somebody asks: its memory traces where they were not simulated, then all else."""
+    memory_traces.simulate_traces(engine, run_id, memory_traces.open_kept_bytes(files))
+    return analyze(engine, run_id, asked=True)
+
+
+@store.keep_connections
+def analyze(engine: "Engine", run_id: int, progress: Progress | None = None, *, asked: bool = False) -> int:
+    """Recompute the counters, criteria, potential and power of a run; return how many launches it has.
+
+    Launches without metrics get no rows of results, and none of them is read: they count by sums over their file.
+    Where another file comes to the run meanwhile, it is all computed again: of two analyses no older one is the last.
+    """
+    if asked:
+        store.shared_launches.mark_duplicates_of_run(engine, run_id)
+    while (total := _analyze_launches(engine, run_id)) is None:
+        continue
+    analyze_power(engine, run_id, asked=asked)
+    if progress:
+        progress(total)
+    return total
+
+
+def _analyze_launches(engine: "Engine", run_id: int) -> int | None:
+    """Recompute what is known of the launches of a run; None where it has other files by now."""
+    changes = store.change_count(engine, run_id)
+    uploads = store.select(engine, "v1_uploads", run_id=run_id)
+    tools = {upload["upload_id"]: str(upload["format"]).split("-")[0] for upload in uploads if upload["launches"]}
+    found, lent = _launches_with_metrics(engine, run_id, tools)
+    best, others = analysis.best_file_per_launch(found, store.shared_launches.files_by_metrics(engine, run_id))
+    counters = _counters(engine, best, others, lent, tools)
+    launches = _as_counted(engine, run_id, best)
+    rest = _other_launches(engine, run_id, uploads, launches)
+    of_kernels: Iterator[dict[str, pd.DataFrame]] = iter(())
+    if means := means_of_run(engine, run_id):
+        of_kernels = results_of_kernels(engine, run_id, means, rest, whole=launches.empty)
+        rest = rest._replace(launches=0)
+    results = analysis.analyze_launches(launches, counters, store.characterizations(engine), specs.criteria(), rest)
+    results = chain(results, of_kernels)
+    figures: list[pd.DataFrame] = []
+    parts = chain(_noting_devices(results, launches, figures), memory_traces.rows_of_run(engine, run_id))
+    parts = chain(parts, _describing_devices(engine, figures))
+    if not store.save_results(engine, run_id, parts, analysis.VERSION, changes):
+        return None
+    return sum(int(upload["launches"]) for upload in uploads)
+
+
+def _counters(
+    engine: "Engine", best: pd.DataFrame, others: pd.DataFrame, lent: pd.DataFrame, tools: Mapping[int, str]
+) -> Iterator[tuple[pd.DataFrame, Mapping[str, Any], str, Sequence[analysis.SourcedCounters]]]:
+    """Yield the counters of launches and their tool, as many at once as have few enough metrics for the memory.
+
+    What the ``best`` file of a launch lacks is filled in from ``others`` of the same tool, whose own are kept as well.
+    """
+    for upload_id, group in best.groupby("upload_id"):
+        tool = tools[int(str(upload_id))]
+        of_tool = others[others["upload_id"].map(tools) == tool]
+        for _, same in group.groupby(["device", "compute_capability"], dropna=False):
+            begin, size = 0, MIN_LAUNCHES_PER_BLOCK
+            while begin < len(same):
+                some = same.iloc[begin : begin + size]
+                own, metrics = _block_counters(engine, some, lent, tool)
+                more = of_tool[of_tool["first_id"].isin(some["first_id"])]
+                parts = [part for _, part in more.groupby(["upload_id", "device", "compute_capability"], dropna=False)]
+                said = [_block_counters(engine, part, lent, tool)[0] for part in parts]
+                first = [part["first_id"] for part in parts]
+                moved = bool((some["first_id"] != some["launch_id"]).any())
+                kept = analysis.unmerged_counters([*([own] if moved else []), *said], some["first_id"])
+                yield *analysis.merge_counters(own, zip(said, first, strict=True), some["first_id"]), tool, kept
+                begin += size
+                # Launches of a trace have few metrics or none: then many of them take no more memory.
+                size = max(
+                    MIN_LAUNCHES_PER_BLOCK,
+                    min(MAX_LAUNCHES_PER_BLOCK, MAX_METRICS_PER_BLOCK * len(some) // (metrics + 1)),
+                )
+
+
+def _block_counters(
+    engine: "Engine", some: pd.DataFrame, lent: pd.DataFrame, tool: str
+) -> tuple[analysis.SourcedCounters, int]:
+    """Return the counters of launches of one file and device, and how many metrics of them are kept as rows."""
+    upload_id, device, capability = some.iloc[0][["upload_id", "device", "compute_capability"]]
+    name, known = (part if isinstance(part, str) else None for part in (device, capability))
+    catalogue = specs.figures(name, known) if tool == MEANS_TOOL else {}
+    known = known or cast("str | None", catalogue.get("compute_capability"))
+    metrics = store.metrics(engine, int(upload_id), some["launch_id"].tolist())
+    if tool == "ncu" and len(lent):  # the launch's own cells come first, and the first counts
+        metrics = pd.concat([metrics, lent[lent["launch_id"].isin(some["launch_id"])]], ignore_index=True)
+    wide = store.wide_values(engine, some["launch_id"].tolist(), analysis.used_metric_names(tool, known))
+    return analysis.launch_counters(some, metrics, tool, known, wide, catalogue), len(metrics)
+
+
+def _as_counted(engine: "Engine", run_id: int, best: pd.DataFrame) -> pd.DataFrame:
+    """Return the launches as the file has them that stands for them: by its numbers, kernels and times."""
+    moved = best.loc[best["first_id"] != best["launch_id"], "first_id"].tolist()
+    first = {row["launch_id"]: row for row in store.launch_rows(engine, "v1_launches", run_id, moved)}
+    if not first:
+        return best
+    rows = [first.get(number) for number in best["first_id"]]
+    files = [row["upload_id"] if row else own for row, own in zip(rows, best["upload_id"], strict=True)]
+    kernel = [row["kernel"] if row else own for row, own in zip(rows, best["kernel"], strict=True)]
+    time_ns = [row["duration_ns"] if row else own for row, own in zip(rows, best["duration_ns"], strict=True)]
+    return best.assign(
+        launch_id=best["first_id"], upload_id=files, kernel=kernel,
+        time_ns=pd.to_numeric(pd.Series(time_ns), errors="coerce").to_numpy(),
+    )  # fmt: skip
+
+
+def _launches_with_metrics(
+    engine: "Engine", run_id: int, tools: Mapping[int, str]
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return the launches of a run that have metrics, their own or lent by a session page, and those that are lent."""
+    attributes = store.device_attributes(engine, run_id)
+    launches = store.measured_launches(engine, [u for u, tool in tools.items() if analysis.feeds_criteria(tool)])
+    own = launches["launch_id"]
+    if len(attributes):
+        pages = [upload for upload, tool in tools.items() if tool == "ncu"]
+        launches = pd.concat([launches, store.measured_launches(engine, pages, measured=False)], ignore_index=True)
+    named, lent = analysis.fill_from_session(launches, attributes)
+    kept = named[named["launch_id"].isin(own) | named["launch_id"].isin(lent["launch_id"])]
+    return kept.sort_values("launch_id").reset_index(drop=True), lent
+
+
+def _other_launches(
+    engine: "Engine", run_id: int, uploads: Sequence[Mapping[str, Any]], launches: pd.DataFrame
+) -> analysis.OtherLaunches:
+    """Return what a run has beside ``launches``, those with metrics; what several files tell of counts once."""
+    number, time_ns, advice = 0, 0.0, ""
+    for upload in uploads:
+        if upload["same_as"] is not None or not upload["launches"]:
+            continue
+        known = launches.loc[launches["upload_id"] == upload["upload_id"], "launch_id"].tolist()
+        if lacking := upload["launches"] - len(known):
+            whole = upload["gpu_time_ns"] or 0.0
+            time_ns += store.time_without_metrics(engine, upload["upload_id"], known) if known else whole
+            number += lacking
+            devices = launches["device"].dropna()
+            device = str(devices.iloc[0]) if len(devices) else None
+            advice = specs.how_to_measure(str(upload["format"]).split("-")[0], device)
+    return analysis.OtherLaunches(store.timeline(engine, run_id), number, time_ns, advice)
+
+
+def _noting_devices(
+    results: Iterator[dict[str, pd.DataFrame]], launches: pd.DataFrame, figures: list[pd.DataFrame]
+) -> Iterator[dict[str, pd.DataFrame]]:
+    """Pass results through, and keep in ``figures`` the most that the export says of each device."""
+    device_of = launches.set_index("launch_id")["device_id"]
+    for part in results:
+        if "counters" in part:
+            said = part["counters"][part["counters"]["counter"].isin(DEVICE_FIGURES)]
+            said = said.assign(device_id=said["launch_id"].map(device_of)).dropna(subset=["device_id"])
+            figures.append(said.groupby(["device_id", "counter"])[["value"]].max().reset_index())
+        yield part
+
+
+def _describing_devices(engine: "Engine", said: list[pd.DataFrame]) -> Iterator[dict[str, pd.DataFrame]]:
+    """Keep what the export says of its devices themselves, before the results count as finished; yield no results."""
+    for device_id, group in pd.concat(said).groupby("device_id") if said else ():
+        known = {str(name): value for name, value in group.groupby("counter")["value"].max().items()}
+        sms = known.pop("sm_count", None)
+        store.describe_device(engine, int(str(device_id)), None if sms is None else int(sms), known)
+    yield from ()

@@ -1,0 +1,116 @@
+"""The nightly report: the runs of a night held against those before, what is found kept, and the document made of it.
+
+A night is a local date in a time zone, and ends with it. What came in since the report of the night before is looked
+at; the same night again replaces its report and, of the same uploads, says the same.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from datetime import UTC, date, datetime, timedelta
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from profsvc import store
+from profsvc.analysis.changes.nightly import find_changes, series_of_tonight
+from profsvc.analysis.changes.series import run_points, to_series
+from profsvc.errors import NotFoundError, UsageError
+from profsvc.pipeline.nightly_document import NightScope, document, history, severity
+from profsvc.pipeline.report_period import ReportPeriod, report_period
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
+MAX_RUNS = 400
+"""Runs of a device that its history goes back."""
+MAX_UTC_OFFSET = timedelta(hours=14)
+"""How far the clocks of the first time zone are ahead of UTC."""
+TIME_FORMAT = "%Y-%m-%dT%H:%M:%SZ"
+# What the series of a kind are made of.
+FRAMES_OF_KIND = {
+    "duration": ("durations", "means"),
+    "criterion": ("criteria", "whole"),
+    "potential": ("potential",),
+    "data_quality": ("lines", "missing", "power"),
+    **dict.fromkeys(("power", "energy", "temperature", "clock"), ("power",)),
+}
+END_OF_TIME = "9999-12-31T00:00:00Z"
+
+
+def report_of_night(
+    engine: "Engine",
+    project: str | None = None,
+    night: date | str | None = None,
+    zone: str = "UTC",
+    *,
+    dry_run: bool = False,
+) -> dict[str, Any]:
+    """Return the report of a night on a project, or on all of them, and store it unless it is only tried.
+
+    Raise `UsageError` where a later night is reported already: its findings would be undone.
+    """
+    span, scope = report_period(night, zone), project or ""
+    if project and project not in (known := store.projects(engine)):
+        raise NotFoundError.near("project", project, known)
+    # Whatever zone a report is of, its night has begun by this date.
+    today = (datetime.now(UTC) + MAX_UTC_OFFSET).date().isoformat()
+    if not dry_run and (later := store.later_report(engine, scope, span.night, today)):
+        raise UsageError(
+            f"the night {later['night']} was already reported (report {later['report_id']}) and {span.night} is before "
+            f"it; preview it with --dry-run, or delete that report: profsvc report delete {later['report_id']}"
+        )
+    before = store.report_before(engine, scope, span.night)
+    looked = _night_scope(engine, scope, span, before)
+    verdict = find_changes(looked.points, looked.known)
+    said = store.stored_states(engine, {int(row["run_id"]) for row in verdict.found})
+    found = [row | {"state": said.get((str(row["series"]), int(row["run_id"])), "new")} for row in verdict.found]
+    verdict = verdict._replace(found=sorted(found, key=severity))
+    compose = partial(document, span, project, before, looked, verdict)
+    if dry_run:
+        return dict(compose(None, [None] * len(verdict.found)))
+    moves = [store.StateChange(*(move[name] for name in store.StateChange._fields)) for move in verdict.moves]
+    kept = store.NightlyRecord(scope, span.night, zone, verdict.found, moves, verdict.seen)
+    return dict(store.save_report(engine, kept, compose))
+
+
+@store.snapshot
+def _night_scope(engine: "Engine", scope: str, span: ReportPeriod, before: Mapping[str, Any] | None) -> NightScope:
+    """Read what came in, with the history of its series."""
+    until = span.ends.astimezone(UTC).strftime(TIME_FORMAT)
+    since, last = (int(before[name]) if before else 0 for name in ("newest_upload_id", "newest_refusal_id"))
+    uploads = store.uploads_between(engine, scope, since, until)
+    runs = store.nightly_runs(engine, scope, until, since, MAX_RUNS)
+    tonight = runs[runs["newest_upload_id"] > since]
+    known = store.known_findings(engine, scope, span.night)
+    series = series_of_runs(engine, runs, known)
+    fresh = series_of_tonight(series, tonight["run_id"].tolist()) if len(series) else series
+    refused = store.refusals_between(engine, scope, last, until)
+    predictions = store.predictions_of_runs(engine, tonight["run_id"].tolist())
+    newest = {
+        "newest_upload_id": max((row["upload_id"] for row in uploads), default=since),
+        "newest_refusal_id": max((row["refusal_id"] for row in refused), default=last),
+    }
+    return NightScope(tonight, fresh, uploads, refused, predictions, known, newest)
+
+
+def series_of_runs(
+    engine: "Engine", runs: pd.DataFrame, known: Sequence[Mapping[str, Any]], *names: Collection[str]
+) -> pd.DataFrame:
+    """Return the points of all series of these runs; a finding that is not fixed keeps the reference of its series.
+
+    ``names``: which figures are read, by default all.
+    """
+    figures = store.series_of_runs(engine, runs["run_id"].tolist(), *names)
+    references = {
+        str(one["series"]): float(one["reference_temperature_c"])
+        for one in known
+        if one["state"] != "fixed" and one["reference_temperature_c"] is not None
+    }
+    return to_series(run_points(runs, figures), runs, references)
+
+
+def series_of(engine: "Engine", finding: Mapping[str, Any], series: str) -> list[dict[str, Any]]:
+    """Return the points of the series of a finding, as it stands today."""
+    runs = store.nightly_runs(engine, finding["project"], END_OF_TIME, 0, MAX_RUNS)
+    known = [dict(finding) | {"series": series}]
+    return history(series_of_runs(engine, runs, known, FRAMES_OF_KIND[finding["kind"]]), series, MAX_RUNS)

@@ -1,0 +1,286 @@
+"""The document of a nightly report: everything that its text, page and mail say, as plain data."""
+
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from profsvc import specs
+from profsvc.analysis.changes.nightly import OPEN_STATES, NightlyFindings
+from profsvc.formulas.change.nightly_test import MAX_FALSE_DISCOVERY_RATE
+from profsvc.pipeline.report_period import ReportPeriod
+from profsvc.reports.kernel_names import labels, subject_label
+from profsvc.reports.nightly.content import amount
+from profsvc.reports.rows import plain, visible
+
+Row = dict[str, Any]
+MAX_PLOTTED_FINDINGS = 6
+"""Findings whose history goes with the report."""
+MAX_POINTS = 120
+MAX_NAME_CHARS = 500
+POINT_COLUMNS = ("run_id", "run", "at", "value", "low", "high", "raw")
+RUN_COLUMNS = ("run_id", "run", "project", "device", "at", "build")
+POWER_KINDS = ("power", "energy")
+
+
+class NightScope(NamedTuple):
+    """What a night looked at."""
+
+    runs: pd.DataFrame
+    points: pd.DataFrame
+    uploads: Sequence[Row]
+    refused: Sequence[Row]
+    predictions: Sequence[Row]
+    known: Sequence[Row]
+    newest: Mapping[str, int]
+
+
+def document(
+    span: ReportPeriod,
+    project: str | None,
+    before: Mapping[str, Any] | None,
+    looked: NightScope,
+    verdict: NightlyFindings,
+    report_id: int | None,
+    numbers: Sequence[int | None],
+) -> Row:
+    """Return the document of a report; ``numbers`` are those of its findings, which come the worst first."""
+    builds = dict(zip(looked.points["run_id"], looked.points["build"], strict=True)) if len(looked.points) else {}
+    names = dict(zip(looked.points["run_id"], looked.points["run"], strict=True)) if len(looked.points) else {}
+    found = [
+        _finding_details(row | {"finding_id": number}, builds, names, looked.points)
+        for row, number in zip(verdict.found, numbers, strict=True)
+    ]
+    for row in found[:MAX_PLOTTED_FINDINGS]:
+        row["history"] = history(looked.points, str(row["series"]))
+    moved = {move["finding_id"]: move for move in verdict.moves}
+    known = {int(row["finding_id"]): _known_finding(dict(row), names, verdict.seen) for row in looked.known}
+    still = [row for key, row in known.items() if row["state"] in OPEN_STATES and key not in moved]
+    reruns = sorted((row | {"command": _rerun_command(row)} for row in verdict.reruns), key=_rerun_severity)
+    partial = [row for row in looked.uploads if row["status"] == "partial"]
+    made: Row = {
+        "report_id": report_id,
+        "project": project,
+        "night": span.night,
+        "zone": span.zone,
+        "begins": span.begins.isoformat(),
+        "ends": span.ends.isoformat(),
+        "since": None if before is None else {"report_id": before["report_id"], "night": before["night"]},
+        "changed": bool(found or moved),
+        "runs": [{"name" if k == "run" else k: row[k] for k in RUN_COLUMNS} for row in looked.runs.to_dict("records")],
+        "series": _series_counts(looked.points, verdict),
+        "findings": found,
+        "moved": sorted((known[key] | dict(move) for key, move in moved.items()), key=severity),
+        "open": sorted(still, key=severity),
+        "reruns": reruns,
+        "explained": verdict.explained,
+        "uncorrected": _uncorrected(looked),
+        "uploads": {"received": len(looked.uploads), "partial": partial, "refused": list(looked.refused),
+                    "rejected_lines": sum(int(row["lines_rejected"]) for row in looked.uploads)},
+        "predictions": list(looked.predictions),
+    }  # fmt: skip
+    kernels = [*looked.points["kernel"].dropna().unique(), *(row["kernel"] for row in looked.known if row["kernel"])]
+    known_as = labels(kernels)
+    for part in ("findings", "moved", "open", "reruns", "explained"):
+        made[part] = [
+            row
+            | {name: _shorten_name(row[name]) for name in ("kernel", "subject")}
+            | {"label": subject_label(row, known_as)}
+            for row in made[part]
+        ]
+    made["one_line"] = one_line(made)
+    made["counts"] = {
+        **looked.newest,
+        "runs": len(made["runs"]),
+        "series": made["series"]["looked_at"],
+        "findings_new": sum(row["state"] in OPEN_STATES for row in found),
+        "findings_open": len(still),
+        "reruns_wanted": len(reruns),
+        "uploads_failed": len(partial) + len(looked.refused),
+        "one_line": made["one_line"],
+    }
+    document: Row = plain(made)
+    return document
+
+
+def _shorten_name(name: str | None) -> str | None:
+    """Return a name as a report holds it: its beginning, where it is very long; v1_findings has it whole."""
+    return name if name is None or len(name) <= MAX_NAME_CHARS else f"{name[:MAX_NAME_CHARS]}\u2026"
+
+
+def severity(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Return the sort key of findings: the largest change relative to the reporting threshold first.
+
+    Findings that users accepted or fixed before the night was reported again come last.
+    """
+    least = specs.smallest_change(row["kind"])
+    size = max(least.relative * abs(row["before"]), least.absolute)
+    times = abs(row["after"] - row["before"]) / size if size else 0.0
+    rank = {1: 0, None: 1, 0: 2}[row["worse"]]
+    settled = row.get("state", "new") not in OPEN_STATES
+    return settled, rank, -times, str(row["subject"]), str(row["quantity"]), str(row["sensor"]), str(row["series"])
+
+
+def _rerun_severity(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    return severity({**row, "before": row["expected"], "after": row["value"]})
+
+
+def _series_counts(points: pd.DataFrame, verdict: NightlyFindings) -> Row:
+    corrected = 0 if points.empty else int(points.groupby("group")["reference_c"].first().notna().sum())
+    return {"looked_at": verdict.tested + verdict.short, "tested": verdict.tested, "short": verdict.short,
+            "needed": verdict.needed, "corrected": corrected}  # fmt: skip
+
+
+def _finding_details(row: Row, builds: Mapping[int, Any], names: Mapping[int, Any], points: pd.DataFrame) -> Row:
+    """Return a finding with its evidence and the commands to continue with."""
+    least = specs.smallest_change(row["kind"])
+    commits = [builds.get(row[name]) for name in ("run_before_id", "run_id")]
+    said = {
+        "change": (row["after"] - row["before"]) / abs(row["before"]) if row["before"] else None,
+        "run": names.get(row["run_id"]),
+        "run_before": names.get(row["run_before_id"]),
+        "build_before": commits[0],
+        "build": commits[1],
+        "least": {"relative": least.relative, "absolute": least.absolute},
+    }
+    row = row | said | {"why": _evidence_lines(row, least, commits), "compare": _compare(row)}
+    if row["quantity"].startswith("raw_"):
+        own = points[(points["series"] == row["series"]) & points["reason"].notna()]
+        reason = str(own["reason"].iloc[-1]) if len(own) else "unknown reason"
+        row["why"].append(f"not temperature-corrected, so the temperature may be the cause: {reason}")
+    number = row["finding_id"]
+    row["accept"] = (
+        None
+        if number is None or row["state"] not in OPEN_STATES
+        else f"profsvc findings set {number} accepted --because WHY"
+    )
+    return row
+
+
+def _evidence_lines(row: Row, least: specs.SmallestChange, commits: Sequence[Any]) -> list[str]:
+    unit = row["unit"]
+    sizes = {f"{100 * least.relative:g} %": least.relative, amount(least.absolute, unit): least.absolute}
+    said = [
+        f"p = {row['p']:.2g}; false-discovery rate {100 * row['adjusted_p']:.2g} % "
+        f"(limit {100 * MAX_FALSE_DISCOVERY_RATE:g} %), given the noise of the history",
+        f"{row['points_before']} runs before, {row['points_after']} since; run-to-run noise "
+        f"{amount(row['noise'], unit)}",
+        f"reporting threshold: {' and '.join(size for size, value in sizes.items() if value > 0)}",
+    ]
+    if row["reference_temperature_c"] is not None:
+        raw = " to ".join(amount(row[name], unit) for name in ("raw_before", "raw_after"))
+        said.append(f"at {row['reference_temperature_c']:g} \u00b0C; as measured {raw}")
+    if None not in commits:
+        same = commits[0] == commits[1]
+        said.append(
+            f"the build is the same, {visible(str(commits[0]))}: look at driver, clocks and cooling"
+            if same
+            else f"the build changed from {visible(str(commits[0]))} to {visible(str(commits[1]))}"
+        )
+    return said
+
+
+def _compare(row: Mapping[str, Any]) -> str:
+    power = " --power" if row["kind"] in POWER_KINDS else ""
+    return f"profsvc compare {row['run_before_id']} {row['run_id']}{power}"
+
+
+def _rerun_command(row: Mapping[str, Any]) -> str:
+    project = shlex.quote(visible(str(row["project"])))
+    return f"measure {visible(str(row['run']))} two or three times more: profsvc upload FILE --project {project}"
+
+
+def _known_finding(row: Row, names: Mapping[int, Any], seen: Mapping[int, str]) -> Row:
+    row["seen_at"] = seen.get(row["finding_id"], row["seen_at"])
+    row["change"] = (row["after"] - row["before"]) / abs(row["before"]) if row["before"] else None
+    return row | {"compare": _compare(row), "run": names.get(row["run_id"])}
+
+
+def history(points: pd.DataFrame, series: str, most: int = MAX_POINTS) -> list[Row]:
+    """Return the newest points of a series, in order."""
+    own = points[points["series"] == series].tail(most)
+    return [{name: row[name] for name in POINT_COLUMNS} for row in own.to_dict("records")]
+
+
+def _uncorrected(looked: NightScope) -> list[Row]:
+    """The windows of power of tonight that stand as measured, by reason."""
+    if looked.points.empty:
+        return []
+    own = looked.points[looked.points["run_id"].isin(looked.runs["run_id"]) & (looked.points["kind"] == "power")]
+    bare = own[own["reason"].notna()]
+    return [
+        {"reason": str(reason), "windows": len(group), "runs": int(group["run_id"].nunique())}
+        for reason, group in bare.groupby("reason")
+    ]
+
+
+def one_line(made: Mapping[str, Any]) -> str:
+    """Say what a night brought, so that it is true read alone: what is suspected, still open or not judged is in it."""
+    runs, series = _several(len(made["runs"]), "run"), made["series"]
+    found = [row for row in made["findings"] if row["state"] in OPEN_STATES]
+    sure = _by_direction(found, ("regression", "improvement", "other change"))
+    states = [row["state"] for row in made["moved"]]
+    states += [row["state"] for row in made["findings"] if row["state"] not in OPEN_STATES]
+    sure += [f"{states.count(what)} {what}" for what in ("accepted", "fixed", "confirmed") if what in states]
+    suspected = [f"{_several(len(made['reruns']), 'suspected change')} (re-run wanted)"] if made["reruns"] else []
+    open_ = _still_open(made["open"])
+    of_them = f", {series['short']} of them too short to judge" if series["short"] else ""
+    looked = f"{series['looked_at']} series{of_them}"
+    if not made["runs"]:
+        since = f" since the report of {made['since']['night']}" if made["since"] else " yet"
+        words = [f"nothing new: no runs{since}"]
+    elif sure or suspected:
+        worst = f"; worst: {headline(found[0])}" if found else ""
+        worst = worst if sure else f": {_suspicion(made['reruns'][0])}"
+        lead = "" if sure else "nothing certain: "
+        words = [f"{lead}{', '.join(sure + suspected)} in {runs}{worst}"]
+    elif series["short"] and not series["tested"]:
+        needed = f", the closest needs {_several(series['needed'], 'more run')}" if series["needed"] else ""
+        words = [f"no series could be judged: {runs}, all {series['looked_at']} series are too short{needed}"]
+    else:
+        words = [f"nothing {'new' if open_ else 'changed'}: {runs}, {looked}"]
+    if series["short"] and (sure or suspected):
+        words.append(f"{series['short']} of {series['looked_at']} series too short to judge")
+    return "; ".join([words[0], *open_, *words[1:]]) + _upload_summary(made)
+
+
+def _by_direction(rows: Sequence[Row], names: Sequence[str]) -> list[str]:
+    counts = [sum(row["worse"] == worse for row in rows) for worse in (1, 0, None)]
+    return [_several(count, what) for count, what in zip(counts, names, strict=True) if count]
+
+
+def _still_open(rows: Sequence[Row]) -> list[str]:
+    return [f"{words} still open" for words in _by_direction(rows, ("regression", "improvement", "other change"))]
+
+
+def _suspicion(row: Row) -> str:
+    before, after = row["expected"], row["value"]
+    return headline(
+        row | {"before": before, "after": after, "change": (after - before) / abs(before) if before else None}
+    )
+
+
+def _several(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"
+
+
+def _upload_summary(made: Mapping[str, Any]) -> str:
+    uploads = made["uploads"]
+    counts = {"file refused": len(uploads["refused"]), "file with lines rejected": len(uploads["partial"])}
+    plural = {"file refused": "files refused", "file with lines rejected": "files with lines rejected"}
+    said = [f"{count} {what if count == 1 else plural[what]}" for what, count in counts.items() if count]
+    return "".join(f"; {words}" for words in said)
+
+
+def headline(row: Mapping[str, Any]) -> str:
+    """Say a change in a few words.
+
+    >>> row = {"subject": "saxpy", "quantity": "duration", "kind": "duration", "before": 100.0, "after": 112.0}
+    >>> headline(row | {"change": 0.12})
+    'saxpy duration +12.0 %'
+    """
+    named = f"{visible(str(row.get('label') or row['subject']))[:60]} {row['quantity'].replace('_', ' ')}"
+    if specs.smallest_change(row["kind"]).relative > 0 and row["change"] is not None:
+        return f"{named} {100 * row['change']:+.1f} %"
+    return f"{named} {amount(row['before'], row['unit'])} -> {amount(row['after'], row['unit'])}"

@@ -1,0 +1,1 @@
+"""Plots, drawn with Matplotlib from plain data."""

@@ -1,0 +1,1 @@
+"""What a terminal shows: one module per page of the command line."""

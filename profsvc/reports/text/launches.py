@@ -1,0 +1,101 @@
+"""The details of launches as text for a terminal."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from profsvc.reports.ratios import times
+from profsvc.reports.rows import cell
+from profsvc.reports.text.cells import BAR_WIDTH, bar, bounded, page_of
+from profsvc.reports.text.launch_models import of_models
+
+Row = Mapping[str, Any]
+
+
+def launches(view: Mapping[str, Any], *, published: bool = False) -> str:
+    """Return the details of the launches of one kernel; with the values of ``published`` formulas on request."""
+    more = ["", "TRUNCATED: showing the longest launches. More: --limit N; all: --all"]
+    pages = "\n".join(page_of(_launch(one, published)) for one in view["launches"])
+    return pages + (page_of(more) if view["truncated"] else "")
+
+
+def _launch(one: Row, published: bool) -> Iterable[str]:
+    yield from _heading(one, published)
+    yield ""
+    yield f"   {'criterion':26}{'':{BAR_WIDTH}}  value  share  speedup{'  published' if published else ''}  flags"
+    if one["reason"]:
+        yield f"   none: {one['reason']}"
+    for row in one["criteria"]:
+        yield _criterion(row, published)
+    for row in one["of_run"]:
+        yield f"{_criterion(row, published)}  (whole run)"
+    took = one["launch"]["duration_ns"]
+    for part in (_units(one), of_models(one["models"], took), _advice(one["advice"]), _estimates(one["rules"])):
+        if lines := list(part):
+            yield ""
+            yield from lines
+
+
+def _heading(one: Row, published: bool) -> Iterable[str]:
+    launch, bound, duration = one["launch"], one["potential"], one["launch"]["duration_ns"]
+    shapes = []
+    for what in ("grid", "block"):
+        sizes = [launch[f"{what}_{axis}"] for axis in "xyz"]
+        shapes.append(f"{what} ({', '.join('?' if size is None else str(size) for size in sizes)})")
+    took = "no duration" if duration is None else f"{duration / 1e3:.6g} us"
+    of = "#" + str(launch["launch_index"])
+    if launch["launch_index"] is None:
+        of = f"mean of {launch['launches'] or '?'} launches of"
+    yield f"{of} {launch['kernel']}"
+    yield f"   {' '.join(shapes)} on {launch['device'] or '?'}; {took}"
+    if bound and bound["speedup"] is not None:
+        titles = {unit["quantity"]: unit["title"] for unit in one["units"]}
+        now, then = (titles.get(bound[name], bound[name]) for name in ("bound", "ideal_bound"))
+        ideal = f"ideal {bound['ideal_ns'] / 1e3:.4g} us, limited by {then}"
+        yield (
+            f"   limited by {now}; potential {bounded(bound['speedup'], bound['flags'])} ({ideal}), "
+            f"ceiling {bounded(bound['speedup_ceiling'], bound['ceiling_flags']) or 'unknown'}"
+            + (f", as published {times(bound['speedup_as_published']) or 'unknown'}" if published else "")
+        )
+    elif bound:
+        yield f"   no potential: {bound['reason']}"
+
+
+def _units(one: Row) -> Iterable[str]:
+    if one["units"]:
+        yield "   useful work: share of time that it needs at the peak of each unit"
+    duration = one["launch"]["duration_ns"]
+    for unit in one["units"]:
+        share = None if not duration or unit["value"] is None else unit["value"] / duration
+        label = "unknown" if share is None else f"{100 * share:5.1f} %"
+        yield f"   {unit['title']:26}{bar(share)}  {label}"
+
+
+def _advice(advice: Sequence[Row]) -> Iterable[str]:
+    if advice:
+        yield "   what to do first"
+    for number, hint in enumerate(advice, 1):
+        saved = hint["kind"]
+        if saved == "saving":
+            saved = f"up to {100 * hint['saving_fraction']:.0f} % less {hint['budget']}"
+        capped = " (limited by overall potential)" if hint["capped"] else ""
+        yield f"   {number}. [{saved}{capped}] {hint['title']}: {hint['hint']}"
+
+
+def _estimates(rules: Iterable[Row]) -> Iterable[str]:
+    estimates = [rule for rule in rules if rule["estimated_saving_fraction"] is not None]
+    if estimates:
+        yield "   Nsight estimates (global: share of kernel time; local: share of one unit's inefficiency, not a time)"
+    for rule in sorted(estimates, key=lambda r: -r["estimated_saving_fraction"]):
+        saved, speedup = f"{100 * rule['estimated_saving_fraction']:.1f} %", times(rule["estimated_speedup"])
+        yield f"   {rule['rule']:34}{rule['kind'] or '':8}{saved:>8}  {speedup}".rstrip()
+
+
+def _criterion(row: Row, published: bool) -> str:
+    if row["value"] is None:
+        return f"   {row['title']:26}{'':{BAR_WIDTH}}  {row['reason']}"
+    share = "" if row["share"] is None else f"{row['share']:.2f}"
+    as_published = f"  {cell(row['value_as_published']):>9}" if published else ""
+    return (
+        f"   {row['title']:26}{bar(row['value'])}  {row['value']:5.3f}  {share:>5}  {times(row['speedup']):>7}"
+        f"{as_published}  {row['flags'] or ''}"
+    ).rstrip()

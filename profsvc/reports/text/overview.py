@@ -1,0 +1,222 @@
+"""The first screen of a run: where most time can be saved, one sentence each, and what to look at next."""
+
+import re
+import shlex
+import textwrap
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from profsvc.errors import counted
+from profsvc.reports.kernel_names import labelled
+from profsvc.reports.rows import visible
+from profsvc.reports.text.cells import bounded, middle
+
+Row = Mapping[str, Any]
+MAX_SAVINGS = 5
+MAX_WIDTH = 100
+MIN_KERNEL_CHARS = 20
+INDENT = "   "
+
+
+class Line(NamedTuple):
+    """One line of the screen; ``kind`` (title, heading, row, text or command) decides its colour."""
+
+    kind: str
+    text: str
+
+
+class Saving(NamedTuple):
+    """Time that all launches of one kernel and grid could save."""
+
+    kernel: str
+    launches: int
+    number: int | None
+    took_us: float
+    saved_us: float
+    bound: str
+    first: str
+    flags: str | None
+
+
+def savings(view: Mapping[str, Any]) -> list[Saving]:
+    """Return the kernels of a run by the time they could save; launches of one kernel with other grids are separate."""
+    groups: dict[tuple[Any, ...], list[Row]] = {}
+    for row in labelled([row for row in view["launches"] if row["potential"] and row["duration_us"]]):
+        groups.setdefault((row["kernel_full"], *(row.get("grid") or ())), []).append(row)
+    several = [key[0] for key in groups]
+    found = []
+    for (kernel, *grid), rows in groups.items():
+        most = max(rows, key=_saved_us)
+        name = str(most["kernel"])
+        if several.count(kernel) > 1:
+            name += f" grid {'x'.join(map(str, grid))}"
+        found.append(
+            Saving(name, len(rows), most["launch"], sum(row["duration_us"] for row in rows),
+                   sum(map(_saved_us, rows)), most["bound"], most["first"], most["flags"])
+        )  # fmt: skip
+    for row in labelled([row for row in view["means"] if row["potential"] and row["duration_us"]]):
+        count = row["launches"] or 1
+        found.append(
+            Saving(row["kernel"], count, None, count * row["duration_us"], count * _saved_us(row), row["bound"],
+                   row["first"], row["flags"])
+        )  # fmt: skip
+    return sorted(found, key=lambda one: -one.saved_us)
+
+
+def _saved_us(row: Row) -> float:
+    return float(row["duration_us"] * (1 - 1 / row["potential"]))
+
+
+def overview(view: Mapping[str, Any], width: int, program: str = "profsvc") -> list[Line]:
+    """Return the lines of the first screen, at most ``width`` wide except for commands.
+
+    ``program`` is what a shell needs in front of each command.
+    """
+    width = min(width, MAX_WIDTH)
+    found = [one for one in savings(view) if one.saved_us > 0][:MAX_SAVINGS]
+    lines = [*_title(view, width), Line("text", "")]
+    if found:
+        lines += _table(found, width)
+    else:
+        lines += [Line("text", text) for text in textwrap.wrap(_why_none(view), width)]
+        lines += _longest(view, width)
+    lines += [Line("text", ""), Line("heading", "Next:")]
+    return lines + [
+        Line("command", text) for command in _commands(view, found) for text in shell_lines(program, command, width)
+    ]
+
+
+def _title(view: Mapping[str, Any], width: int) -> list[Line]:
+    info, whole = view["run"], view["potential"]
+    logged = dict.fromkeys(sensor["device"] for sensor in view["sensors"] if sensor["device"])
+    device = info["device"] or info["devices"] or ", ".join(logged) or "unknown device"
+    text = f"Run {info['name']} (id {info['run_id']}, project {info['project']}) on {device}"
+    if view["total_launches"]:
+        text += f": {counted(view['total_launches'], 'launch')}"
+        text += f", {_time(info['gpu_time_ns'] / 1e3)}." if info["gpu_time_ns"] else "."
+    lines = [Line("title", part) for part in textwrap.wrap(visible(text), width)]
+    if whole and whole["speedup"] is not None:
+        saved = _time((whole["duration_ns"] - whole["ideal_ns"]) / 1e3)
+        potential = bounded(whole["speedup"], whole["flags"])
+        text = f"Potential speedup {potential}: up to {saved} less with the same algorithm."
+        lines += [Line("text", part) for part in textwrap.wrap(text, width)]
+    if view["truncated"]:
+        shown = len(view["launches"])
+        text = f"Only the {shown} longest of {view['total_launches']} launches are considered here; --all shows all."
+        lines += [Line("text", part) for part in textwrap.wrap(text, width)]
+    return lines
+
+
+def _table(found: Sequence[Saving], width: int) -> list[Line]:
+    """One row per kernel, with a sentence below it."""
+    heads = ("takes", "can save", "potential")
+    cells = [
+        (_time(one.took_us), _time(one.saved_us), bounded(one.took_us / (one.took_us - one.saved_us), one.flags))
+        for one in found
+    ]
+    sizes = [max(len(head), *(len(row[place]) for row in cells)) for place, head in enumerate(heads)]
+    room = max(width - sum(sizes) - 2 * len(sizes) - 3, MIN_KERNEL_CHARS)
+    names = [_name(one, room) for one in found]
+    room = min(room, max(len("Most time can be saved in"), *map(len, names)))
+
+    def row(number: str, name: str, values: Sequence[str]) -> str:
+        return f"{number:>2} {name:{room}}" + "".join(f"  {v:>{s}}" for v, s in zip(values, sizes, strict=True))
+
+    lines = [Line("heading", row("", "Most time can be saved in", heads))]
+    for number, (one, name, values) in enumerate(zip(found, names, cells, strict=True), 1):
+        lines.append(Line("row", row(str(number), name, values)))
+        text = visible(f"Limited by {_lower(one.bound)}. {_first_step(one.first)}")
+        lines += [Line("text", INDENT + part) for part in textwrap.wrap(text, width - len(INDENT))[:2]]
+    return lines
+
+
+def _first_step(first: str) -> str:
+    """Write the first hint as a sentence.
+
+    >>> _first_step("On-chip memory traffic: up to 96 % less time")
+    'Start with on-chip memory traffic: up to 96 % less time.'
+    """
+    if found := re.fullmatch(r"(.+): (up to \d+ % less time)", first):
+        return f"Start with {_lower(found[1])}: {found[2]}."
+    return f"{first}." if first else ""
+
+
+def _name(one: Saving, room: int) -> str:
+    which = "" if one.number is None else f" (#{one.number})"
+    after = f" ({one.launches} launches)" if one.launches > 1 else which
+    return middle(visible(one.kernel), room - len(after)) + after
+
+
+def _longest(view: Mapping[str, Any], width: int) -> list[Line]:
+    timed = [row for row in labelled(view["launches"]) if row["duration_us"]]
+    rows = sorted(timed, key=lambda row: -row["duration_us"])[:MAX_SAVINGS]
+    lines = [Line("text", ""), Line("heading", "Longest launches")] if rows else []
+    for row in rows:
+        took = _time(row["duration_us"])
+        name = middle(visible(f"{row['kernel']} (#{row['launch']})"), width - len(took) - 5)
+        lines.append(Line("row", f"{INDENT}{name}  {took}"))
+    return lines
+
+
+def _why_none(view: Mapping[str, Any]) -> str:
+    """Say why there is nothing to list."""
+    rows = [*view["launches"], *view["means"]]
+    if any(row["potential"] for row in rows):
+        return "Every kernel is already at its limit; no time can be saved with the same algorithm."
+    if rows:
+        return visible(f"No potential speedup: {rows[0]['reason']}")
+    kinds = dict.fromkeys(sensor["quantity"] for sensor in view["sensors"])
+    held = f"It has sensor readings ({', '.join(kinds)})" if kinds else "It has other data"
+    return visible(f"This run has no kernel launches. {held}.")
+
+
+def _commands(view: Mapping[str, Any], found: Sequence[Saving]) -> list[str]:
+    """Return three commands that continue from here."""
+    run = view["run"]["run_id"]
+    commands = []
+    if found:
+        first = found[0]
+        commands.append(
+            f"show {run} --kernel {first.number if first.number is not None else shlex.quote(first.kernel)}"
+        )
+    if any(sensor["quantity"] == "power" for sensor in view["sensors"]):
+        commands.append(f"power {run}")
+    commands.append(f"show {run} --all")
+    commands += (
+        [f"sql --example top_kernels --param {shlex.quote('run=' + view['run']['name'])}"]
+        if view["launches"]
+        else [f"runs --limit {MAX_SAVINGS}"]
+    )
+    return [*commands, "explain potential"][:3]
+
+
+def shell_lines(program: str, command: str, width: int) -> list[str]:
+    r"""Return a command for a shell, continued on a second line where one line would be too wide.
+
+    >>> shell_lines("profsvc --store /tmp/a/long/path.sqlite", "show 1 --all", 40)
+    ['  profsvc --store /tmp/a/long/path.sqlite \\', '    show 1 --all']
+    """
+    whole = f"  {program} {command}"
+    return [whole] if len(whole) <= width else [f"  {program} \\", f"    {command}"]
+
+
+def _time(us: float) -> str:
+    """Write a time with three or four digits.
+
+    >>> _time(2120.6), _time(81.82), _time(17_060_000)
+    ('2.121 ms', '81.82 us', '17.06 s')
+    """
+    for limit, unit in ((1e3, "us"), (1e6, "ms")):
+        if us < limit * 0.99995:
+            return f"{us * 1e3 / limit:.4g} {unit}"
+    return f"{us / 1e6:.4g} s"
+
+
+def _lower(text: str | None) -> str:
+    """Write a title inside a sentence: an abbreviation keeps its capitals.
+
+    >>> _lower("Issue slots"), _lower("DRAM"), _lower("L1 and shared memory pipe")
+    ('issue slots', 'DRAM', 'L1 and shared memory pipe')
+    """
+    text = text or "unknown"
+    return text[0].lower() + text[1:] if text[1:2].islower() else text

@@ -1,0 +1,54 @@
+"""Why launches lose time: the causes of ``causes.toml``, with their evidence and what to do about each."""
+
+import dataclasses
+import tomllib
+from collections.abc import Mapping
+from functools import cache
+from types import MappingProxyType
+
+from profsvc.errors import DomainError
+from profsvc.specs.metrics.vocabulary import counters
+from profsvc.specs.references import references
+from profsvc.specs.table_files import text_of
+
+FILE = "causes.toml"
+KINDS = ("flaw", "limit")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Cause:
+    """One cause: what proves it, the first step, the remedy, and the rules of Nsight Compute that speak of it."""
+
+    name: str
+    title: str
+    kind: str
+    evidence: tuple[str, ...]
+    first_step: str
+    remedy: str
+    rules: tuple[str, ...]
+    reference: str
+
+
+def read_causes(text: str | None = None) -> Mapping[str, Cause]:
+    """Read ``causes.toml``: causes by name."""
+    found: dict[str, Cause] = {}
+    fields = {field.name for field in dataclasses.fields(Cause)}
+    for entry in tomllib.loads(text_of(FILE) if text is None else text)["cause"]:
+        name = entry.get("name")
+        if set(entry) != fields:
+            raise DomainError(f"{FILE} cause {name!r}: needs exactly {sorted(fields)}")
+        cause = Cause(**entry | {"evidence": tuple(entry["evidence"]), "rules": tuple(entry["rules"])})
+        if name in found or cause.kind not in KINDS:
+            raise DomainError(f"{FILE} cause {name!r}: must stand once, with a kind of {', '.join(KINDS)}")
+        if unknown := [counter for counter in cause.evidence if counter not in counters()]:
+            raise DomainError(f"{FILE} cause {name!r}: no such counters: {unknown}")
+        if cause.reference not in references():
+            raise DomainError(f"{FILE} cause {name!r}: no reference {cause.reference!r}")
+        found[cause.name] = cause
+    return MappingProxyType(found)
+
+
+@cache
+def causes() -> Mapping[str, Cause]:
+    """Return the causes, in the order of the file."""
+    return read_causes()

@@ -1,0 +1,112 @@
+"""The nine criteria, the units of the joint bound and their hints, what can be measured; a device's figures by name."""
+
+import dataclasses
+import tomllib
+from collections.abc import Mapping
+from functools import cache
+from types import MappingProxyType
+from typing import Any
+
+from profsvc.errors import DomainError, NotFoundError
+from profsvc.formulas.performance.time_shares import OPERATIONS
+from profsvc.specs.hardware import Device, device, devices
+from profsvc.specs.metrics.vocabulary import counters
+from profsvc.specs.references import references
+from profsvc.specs.table_files import tables_of, text_of
+
+FILE = "criteria.toml"
+CRITERION = {"name", "symbol", "title", "level", "formula", "reference", "section", "counters", "hint"}
+CAUSE = {"name", "title", "units", "hint"}
+UNIT = {"name", "title", "kind", "function", "hint"}
+CHARACTERIZATION = {"name", "kind", "meaning"}
+FUNCTION, COST = "function", "cost"
+KEYS = {"criterion": CRITERION, "unit": UNIT, "cause": CAUSE, "characterization": CHARACTERIZATION}
+
+
+def read_criteria(text: str | None = None) -> Mapping[str, Any]:
+    """Read ``criteria.toml``: ``attainable`` and the lists ``criterion``, ``unit``, ``cause``, ``characterization``."""
+    domain = tomllib.loads(text_of(FILE) if text is None else text)
+    if not 0 < domain["attainable"]["near_peak"] <= 1:
+        raise DomainError(f"{FILE}: near_peak must lie in (0, 1] but is {domain['attainable']['near_peak']!r}")
+    for kind, keys in KEYS.items():
+        for entry in domain[kind]:
+            if set(entry) != keys:
+                raise DomainError(f"{FILE} {kind} {entry.get('name')!r}: needs exactly {sorted(keys)}")
+    names = {unit["name"] for unit in domain["unit"]}
+    for cause in domain["cause"]:
+        if stray := set(cause["units"]) - names:
+            raise DomainError(f"{FILE} cause {cause['name']!r}: no such units: {sorted(stray)}")
+    for entry in domain["criterion"]:
+        if unknown := [name for name in entry["counters"] if name not in counters()]:
+            raise DomainError(f"{FILE} criterion {entry['name']!r}: no such counters: {unknown}")
+        if entry["reference"] not in references():
+            raise DomainError(f"{FILE} criterion {entry['name']!r}: no reference {entry['reference']!r}")
+    _check_characterizations(domain)
+    return MappingProxyType(domain)
+
+
+def _check_characterizations(domain: Mapping[str, Any]) -> None:
+    """Raise unless every unit has its function, and every operation of the time shares its cost."""
+    kinds: dict[str, str] = {}
+    for entry in domain["characterization"]:
+        where = f"{FILE} characterization {entry['name']!r}"
+        if entry["kind"] not in (FUNCTION, COST):
+            raise DomainError(f"{where}: kind must be {FUNCTION} or {COST} but is {entry['kind']!r}")
+        if entry["name"] in kinds or ":" in entry["name"]:
+            raise DomainError(f"{where}: a name stands once, without a colon")
+        kinds[entry["name"]] = entry["kind"]
+    for unit in domain["unit"]:
+        if kinds.get(unit["function"]) != FUNCTION:
+            raise DomainError(f"{FILE} unit {unit['name']!r}: no function {unit['function']!r} among characterizations")
+    costs = {name for name, kind in kinds.items() if kind == COST}
+    if odd := sorted(costs ^ {f"k_{operation}" for operation in OPERATIONS}):
+        raise DomainError(f"{FILE}: costs and operations of the time shares must agree but {odd} differ")
+
+
+@cache
+def criteria() -> Mapping[str, Any]:
+    """Return the criteria and units as the analysis and the reports use them.
+
+    >>> [c["symbol"] for c in criteria()["criterion"]]
+    ['A', 'B', 'C', 'D', 'E', 'F', 'F', 'G', 'H']
+    """
+    return read_criteria()
+
+
+@cache
+def quantities() -> Mapping[str, str]:
+    """Return every quantity that a characterization may hold, with its kind: function or cost.
+
+    >>> quantities()["F_ArithThr:fp32"], quantities()["k_dram_load"], "F_DRAMThr:fp32" in quantities()
+    ('function', 'cost', False)
+    """
+    kinds = {entry["name"]: str(entry["kind"]) for entry in criteria()["characterization"]}
+    own = {f"{unit['function']}:{unit['name']}": FUNCTION for unit in criteria()["unit"]}
+    return MappingProxyType({**kinds, **own})
+
+
+def _fields(known: Device) -> dict[str, object]:
+    return {field.name: getattr(known, field.name) for field in dataclasses.fields(known)}
+
+
+@cache
+def _capabilities() -> Mapping[str, Any]:
+    return MappingProxyType(tables_of("devices.toml")["capability"])
+
+
+def figures(name: str | None, compute_capability: str | None) -> dict[str, object]:
+    """Return what the catalogue knows of a device; of an unknown product only what its compute capability fixes.
+
+    >>> figures("NVIDIA H200", "9.0")["sms"], figures("a new board", "9.0").get("sms")
+    (132, None)
+    """
+    if name is not None:
+        try:
+            return _fields(device(name))
+        except NotFoundError:
+            pass
+    shared = [_fields(d) for d in devices().values() if d.compute_capability == compute_capability]
+    if not shared:
+        return {}
+    fixed = _capabilities()[str(compute_capability)]
+    return {key: value for key, value in shared[0].items() if key in fixed}

@@ -1,0 +1,1 @@
+"""From the metrics of a tool to counters: mapping, expressions, vocabulary, what collects them."""

@@ -1,0 +1,1 @@
+"""Connections to a store: engine, transactions, error translation, locks, file permissions."""

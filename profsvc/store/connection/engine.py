@@ -1,0 +1,94 @@
+"""The engine of a store and the settings of its connections."""
+
+import sqlite3
+import time
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import URL, Connection, Engine, NullPool, create_engine, event
+from sqlalchemy.exc import NoSuchModuleError
+
+from profsvc.errors import ServiceError
+from profsvc.store.connection import file_permissions, locks, postgres
+from profsvc.store.connection.errors import BUSY_SECONDS, translate_errors
+from profsvc.store.connection.filesystem import journal_of
+from profsvc.store.connection.locks import lock_file_of
+from profsvc.store.connection.transactions import WRITE_OPTION, exclusive_writer
+from profsvc.store.connection.urls import file_of
+
+COMMIT_SECONDS = 60  # time that a writer waits at its commit for transactions that still read the old state
+MIN_SQLITE_VERSION = (3, 37, 0)  # the first version with strict tables
+
+
+def make_engine(url: URL) -> Engine:
+    """Return the engine of a store, without accessing the database."""
+    try:
+        # No pool: opening a file takes 1 ms and a connection 3 ms. Without a pool no connection is inherited by a
+        # forked worker, and a restarted server needs no special handling.
+        if url.get_backend_name() != "sqlite":
+            engine = create_engine(url, poolclass=NullPool, connect_args=postgres.connect_args(url))
+            event.listen(engine, "connect", postgres.on_connect)
+            return engine
+        engine = create_engine(url, poolclass=NullPool, connect_args={"timeout": BUSY_SECONDS})
+    except (ModuleNotFoundError, NoSuchModuleError) as error:
+        raise ServiceError(f"the database driver is missing ({error}); run: pip install 'profsvc[postgres]'") from None
+    if sqlite3.sqlite_version_info < MIN_SQLITE_VERSION:
+        raise ServiceError(f"SQLite {sqlite3.sqlite_version} is too old; profsvc needs 3.37 or newer")
+    event.listen(engine, "do_connect", file_permissions.before_connect)
+    event.listen(engine, "connect", _on_connect)
+    event.listen(engine, "begin", _on_begin)
+    return engine
+
+
+def _on_connect(connection: Any, _record: Any) -> None:
+    connection.isolation_level = None  # disables the BEGIN of the driver, because `_on_begin` issues its own
+    for pragma in ("foreign_keys = ON", "synchronous = FULL", "cache_size = -32768"):
+        connection.execute(f"PRAGMA {pragma}")
+
+
+def _on_begin(connection: Connection) -> None:
+    # A plain BEGIN that reads and then writes fails immediately if another writer committed in between, and the timeout
+    # does not apply. So writers take the lock first, and readers never do.
+    driver: Any = connection.connection.driver_connection
+    if connection.get_execution_options().get(WRITE_OPTION):
+        driver.execute(f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000}")
+        driver.execute("BEGIN IMMEDIATE")
+        driver.execute(f"PRAGMA busy_timeout = {COMMIT_SECONDS * 1000}")
+    else:
+        _begin_reading(driver, Path(str(connection.engine.url.database)))
+
+
+def _begin_reading(driver: sqlite3.Connection, file: Path) -> None:
+    """Begin to read. Without a write-ahead log a committing writer blocks readers, so wait for it in the queue."""
+    until = time.monotonic() + locks.MAX_WAIT_SECONDS
+    while True:
+        driver.execute("BEGIN")
+        try:
+            driver.execute("SELECT 1 FROM sqlite_schema LIMIT 1")
+            return
+        except sqlite3.OperationalError as error:
+            driver.rollback()
+            left = until - time.monotonic()
+            if "locked" not in str(error) or left <= 0:
+                raise
+            with locks.hold_lock(lock_file_of(file), "it writes to the store", shared=True, seconds=left):
+                continue
+
+
+def set_journal(engine: Engine) -> None:
+    """Set the journal that is safe for this SQLite and file system: a write-ahead log, else a rollback journal."""
+    file = file_of(engine)
+    if file is None:
+        return
+    with translate_errors(engine), engine.connect() as connection:
+        if not has_journal(connection):
+            driver: Any = connection.connection.driver_connection
+            with exclusive_writer(engine):
+                driver.execute(f"PRAGMA journal_mode = {journal_of(file)}")
+
+
+def has_journal(connection: Connection) -> bool:
+    """Return whether a SQLite file has the journal that `set_journal` would set."""
+    driver: Any = connection.connection.driver_connection
+    file = Path(str(connection.engine.url.database))
+    return bool(driver.execute("PRAGMA journal_mode").fetchone()[0] == journal_of(file))

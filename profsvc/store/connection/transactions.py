@@ -1,0 +1,199 @@
+"""Transactions for reading and writing, reused connections, and the queue of writers."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from contextvars import ContextVar
+from functools import partial, wraps
+from pathlib import Path
+from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
+
+from sqlalchemy import Connection, Engine, text
+
+from profsvc.errors import NotFoundError
+from profsvc.store.connection import locks
+from profsvc.store.connection.errors import translate_errors
+from profsvc.store.connection.locks import lock_file_of
+from profsvc.store.connection.urls import file_of
+
+WRITE_OPTION = "profsvc_write"
+
+
+Params = ParamSpec("Params")
+
+
+Returned = TypeVar("Returned")
+
+
+_SNAPSHOT: ContextVar[Connection | None] = ContextVar("shared", default=None)
+"""The connection of the current `snapshot`."""
+
+
+_TRANSACTION: ContextVar[tuple[Engine, Connection] | None] = ContextVar("within", default=None)
+"""The current transaction of `in_transaction`."""
+
+
+class _IdleConnections(NamedTuple):
+    """The unused connections of `keep_connections`, for reading and for writing."""
+
+    engine: Engine
+    reading: list[Connection]
+    writing: list[Connection]
+
+    def close(self) -> None:
+        """Close them."""
+        while idle := self.reading or self.writing:
+            idle.pop().close()
+
+
+_IDLE: ContextVar[_IdleConnections | None] = ContextVar("kept", default=None)
+
+
+@contextmanager
+def exclusive_writer(engine: Engine) -> Iterator[None]:
+    """Wait for the turn of this process to write to a SQLite store; a server does not need it."""
+    file = file_of(engine)
+    if file is None:
+        yield
+        return
+    with locks.hold_lock(lock_file_of(file), "it writes to the store"):
+        yield
+
+
+@contextmanager
+def reading(engine: Engine) -> Iterator[Connection]:
+    """Yield a connection in a read transaction, or the connection of the current `in_transaction`."""
+    if (own := _current_transaction(engine)) is not None:
+        with translate_errors(engine):
+            yield own
+        return
+    shared = _SNAPSHOT.get()
+    if shared is not None and shared.engine is engine:
+        with translate_errors(engine):
+            yield shared
+        return
+    with translate_errors(engine), _connection(engine, writes=False) as connection, connection.begin():
+        yield connection
+
+
+@contextmanager
+def _connection(engine: Engine, writes: bool) -> Iterator[Connection]:
+    """Yield a connection, reused if `keep_connections` has one. After an error all of them are closed."""
+    kept = _IDLE.get()
+    # The engine of a writing connection is another object, because it has options; both share the pool.
+    if kept is None or kept.engine.pool is not engine.pool:
+        with _open(engine, writes) as connection:
+            yield connection
+        return
+    idle = kept.writing if writes else kept.reading
+    connection = idle.pop() if idle else _open(engine, writes)
+    try:
+        yield connection
+    except BaseException:
+        connection.close()
+        kept.close()
+        raise
+    idle.append(connection)
+
+
+def _open(engine: Engine, writes: bool) -> Connection:
+    return (engine.execution_options(**{WRITE_OPTION: True}) if writes else engine).connect()
+
+
+def keep_connections(
+    work: Callable[Concatenate[Engine, Params], Returned],
+) -> Callable[Concatenate[Engine, Params], Returned]:
+    """Reuse the connections between the transactions of ``work``, and close them at its end.
+
+    Each step still has its own transaction. Opening a connection takes longer than most steps.
+    """
+
+    @wraps(work)
+    def worked(engine: Engine, /, *args: Params.args, **options: Params.kwargs) -> Returned:
+        kept = _IDLE.get()
+        if kept is not None and kept.engine is engine:
+            return work(engine, *args, **options)
+        token = _IDLE.set(kept := _IdleConnections(engine, [], []))
+        try:
+            return work(engine, *args, **options)
+        finally:
+            _IDLE.reset(token)
+            kept.close()
+
+    return worked
+
+
+def snapshot(
+    question: Callable[Concatenate[Engine, Params], Returned],
+) -> Callable[Concatenate[Engine, Params], Returned]:
+    """Run all reads of ``question`` on one state of the store, with one connection; it must not write.
+
+    Opening a connection takes longer than most queries, because SQLite then reads the statement of every view.
+    """
+
+    @wraps(question)
+    def answered(engine: Engine, /, *args: Params.args, **options: Params.kwargs) -> Returned:
+        shared = _SNAPSHOT.get()
+        if _current_transaction(engine) is not None or (shared is not None and shared.engine is engine):
+            return question(engine, *args, **options)
+        server_keeps = engine.dialect.name == "postgresql"
+        with translate_errors(engine), ExitStack() as opened:
+            # Settings of a server connection would also apply to the next query.
+            connection = opened.enter_context(engine.connect() if server_keeps else _connection(engine, writes=False))
+            if server_keeps:
+                connection.execution_options(isolation_level="REPEATABLE READ")
+            with connection.begin():
+                token = _SNAPSHOT.set(connection)
+                try:
+                    return question(engine, *args, **options)
+                finally:
+                    _SNAPSHOT.reset(token)
+
+    return answered
+
+
+@contextmanager
+def writing(engine: Engine, attached: Mapping[str, Path] | None = None) -> Iterator[Connection]:
+    """Yield a connection in a write transaction.
+
+    ``attached`` maps schema names to further SQLite files to read from.
+    """
+    if (own := _current_transaction(engine)) is not None and not attached:
+        with translate_errors(engine):
+            yield own
+        return
+    # Attached files stay attached until the connection is closed.
+    connected = partial(_open if attached else _connection, engine, writes=True)
+    with exclusive_writer(engine), translate_errors(engine), connected() as connection:
+        for name, path in (attached or {}).items():
+            driver: Any = connection.connection.driver_connection
+            driver.execute(f"ATTACH ? AS {name}", (str(path),))
+            driver.execute(f"PRAGMA {name}.synchronous = OFF")  # otherwise the commit would also wait for these files
+            driver.execute("PRAGMA main.cache_size = -4096")  # rows are only appended
+        with connection.begin():
+            yield connection
+
+
+def _current_transaction(engine: Engine) -> Connection | None:
+    in_transaction = _TRANSACTION.get()
+    return in_transaction[1] if in_transaction is not None and in_transaction[0] is engine else None
+
+
+@contextmanager
+def in_transaction(engine: Engine, connection: Connection) -> Iterator[None]:
+    """Use this open transaction for all reads and writes of the block.
+
+    So rows and the results computed from them change together for all readers, even after a kill.
+    """
+    token = _TRANSACTION.set((engine, connection))
+    try:
+        yield
+    finally:
+        _TRANSACTION.reset(token)
+
+
+def lock_existing_row(connection: Connection, table: str, key: str, number: int) -> None:
+    """Raise `NotFoundError` if a table lacks the row with this number; a second writer of the row waits."""
+    waits = " FOR NO KEY UPDATE" if connection.dialect.name == "postgresql" else ""
+    query = text(f"SELECT 1 FROM {table} WHERE {key} = :number{waits}")
+    if connection.execute(query, {"number": number}).first() is None:
+        raise NotFoundError(f"no {table.removesuffix('s')} has the number {number}")

@@ -1,0 +1,55 @@
+"""The address of a store: URLs given by users, the file of the store, and its address in messages."""
+
+from pathlib import Path
+
+from sqlalchemy import URL, Engine, make_url
+from sqlalchemy.exc import ArgumentError
+
+from profsvc.errors import ServiceError, UsageError
+
+
+def data_folder() -> Path:
+    """Return the data folder of the user, created with access for this user only."""
+    from platformdirs import user_data_path
+
+    folder = user_data_path("profsvc", appauthor=False)
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise ServiceError(f"cannot make {folder} for the store: {error.strerror}; choose one with --store") from None
+    return folder
+
+
+def url_of(text: str | None) -> URL:
+    """Return the URL of a store from the value of a user: nothing, a path or a database URL.
+
+    >>> str(url_of("lab.sqlite")), str(url_of("postgresql://host/db"))
+    ('sqlite:///lab.sqlite', 'postgresql+psycopg://host/db')
+    """
+    if not text:
+        return URL.create("sqlite", database=str(data_folder() / "profsvc.sqlite"))
+    if "://" not in text:
+        return URL.create("sqlite", database=text)
+    try:
+        url = make_url(text)
+    except ArgumentError:
+        raise UsageError(
+            f"{text!r} is not a database URL; write a path, sqlite:///PATH or postgresql://HOST/NAME"
+        ) from None
+    if url.drivername == "postgresql":
+        return url.set(drivername="postgresql+psycopg")
+    if url.get_backend_name() not in {"sqlite", "postgresql"}:
+        raise UsageError(f"the store cannot be {url.get_backend_name()!r}; it can be sqlite or postgresql")
+    if url.get_backend_name() == "sqlite" and url.database in {None, "", ":memory:"}:
+        raise UsageError("an in-memory store would be lost immediately; give a path")
+    return url
+
+
+def file_of(engine: Engine) -> Path | None:
+    """Return the file of a SQLite store; None for a server."""
+    return Path(str(engine.url.database)) if engine.dialect.name == "sqlite" else None
+
+
+def address(engine: Engine) -> str:
+    """Return the address of a store for messages, without the password."""
+    return engine.url.set(drivername=engine.dialect.name).render_as_string(hide_password=True)

@@ -1,0 +1,193 @@
+"""An incoming file: it is hashed on the first read, and later reads are checked against that.
+
+A regular file is read in place, because copying a gigabyte costs more than all other steps. If its bytes change during
+the upload, checksums per block detect it. Other sources, such as pipes, are copied once.
+"""
+
+import errno
+import hashlib
+import io
+import os
+import stat
+import tempfile
+import threading
+import zlib
+from array import array
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import IO, Any, BinaryIO, cast
+
+from profsvc.errors import InputError, NoSpaceError, ServiceError
+
+# Small enough for the CPU caches, large enough that the overhead per block is negligible.
+BLOCK_BYTES = 256 << 10
+BLOCKS_PER_READ = 4
+MAX_UNHASHED_PIECES = 4
+MAX_MEMORY_BYTES = 16 << 20
+Progress = Callable[[int], None]
+
+
+class IncomingFile:
+    """A file of ``size`` bytes; the first request for a block or the hash also hashes all earlier bytes."""
+
+    def __init__(self, file: IO[bytes], start: int, size: int, pool: ThreadPoolExecutor, progress: Progress | None):
+        """Begin before the first byte; ``pool`` computes the hash in parallel with the reader."""
+        self.file, self.start, self.size = file, start, size
+        self._turn = threading.Lock()
+        self._pool, self._progress = pool, progress
+        self._digest = hashlib.sha256()
+        self._hashing: deque[Future[None]] = deque()
+        self._sums = array("L")
+        self._fresh: tuple[int, bytes] = (0, b"")  # the chunk that was hashed last, and its first block
+
+    @property
+    def sha256(self) -> str:
+        """Return the hash of all bytes."""
+        with self._turn:
+            while len(self._sums) * BLOCK_BYTES < self.size:
+                self._hash_next()
+            while self._hashing:
+                self._hashing.popleft().result()
+        return self._digest.hexdigest()
+
+    def _hash_next(self) -> None:
+        """Read the next chunk; another thread computes the hash, at most a few chunks behind."""
+        number = len(self._sums)
+        piece = self._read(number, BLOCKS_PER_READ)
+        self._hashing.append(self._pool.submit(self._digest.update, piece))
+        self._sums.extend(_checksums(piece))
+        self._fresh = number, piece
+        if len(self._hashing) > MAX_UNHASHED_PIECES:
+            self._hashing.popleft().result()
+        if self._progress:
+            self._progress(len(piece))
+
+    def _read(self, number: int, count: int) -> bytes:
+        """Read blocks; raise `InputError` if the file ends before they do."""
+        length = min(count * BLOCK_BYTES, self.size - number * BLOCK_BYTES)
+        self.file.seek(self.start + number * BLOCK_BYTES)
+        data = _read_piece(self.file, length)
+        if len(data) != length:
+            raise _changed(number)
+        return data
+
+    def block(self, number: int) -> bytes | memoryview:
+        """Return a block of the bytes; raise `InputError` if it differs from the hashed bytes."""
+        with self._turn:
+            while number >= len(self._sums):
+                self._hash_next()
+            first, piece = self._fresh
+            if 0 <= (number - first) * BLOCK_BYTES < len(piece):
+                return memoryview(piece)[(number - first) * BLOCK_BYTES : (number - first + 1) * BLOCK_BYTES]
+            data = self._read(number, 1)
+        if zlib.crc32(data) != self._sums[number]:
+            raise _changed(number)
+        return data
+
+    def blocks(self) -> Iterator[bytes | memoryview]:
+        """Yield the bytes from the first to the last."""
+        return map(self.block, range(-(-self.size // BLOCK_BYTES)))
+
+    def stream(self) -> BinaryIO:
+        """Return a seekable stream over the bytes."""
+        return cast("BinaryIO", io.BufferedReader(_CheckedStream(self), BLOCK_BYTES))
+
+
+class _CheckedStream(io.RawIOBase):
+    """The bytes of an incoming file as a stream."""
+
+    def __init__(self, arrival: IncomingFile) -> None:
+        self._arrival = arrival
+        self._place = 0
+        self._last: tuple[int, bytes | memoryview] = (-1, b"")
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        self._place = max(
+            0, offset + {os.SEEK_SET: 0, os.SEEK_CUR: self._place, os.SEEK_END: self._arrival.size}[whence]
+        )
+        return self._place
+
+    def readinto(self, buffer: Any) -> int:
+        target = memoryview(buffer).cast("B")
+        wanted = min(len(target), max(0, self._arrival.size - self._place))
+        done = 0
+        while done < wanted:
+            number, skipped = divmod(self._place, BLOCK_BYTES)
+            if self._last[0] != number:
+                self._last = (number, self._arrival.block(number))
+            piece = memoryview(self._last[1])[skipped : skipped + wanted - done]
+            target[done : done + len(piece)] = piece
+            done += len(piece)
+            self._place += len(piece)
+        return done
+
+
+@contextmanager
+def open_incoming(
+    source: BinaryIO, spool: Callable[[], str | None] = lambda: None, progress: Progress | None = None
+) -> Iterator[IncomingFile]:
+    """Yield ``source`` from its current position as a file; ``spool`` returns the folder for a copy if needed."""
+    file = _regular(source)
+    with ThreadPoolExecutor(1, "hash") as pool:
+        if file is not None:
+            start = source.tell()
+            yield IncomingFile(file, start, max(0, os.fstat(file.fileno()).st_size - start), pool, progress)
+            return
+        with tempfile.SpooledTemporaryFile(max_size=MAX_MEMORY_BYTES, dir=spool()) as copy:
+            size = sum(write_chunk(chunk, cast("IO[bytes]", copy)) for chunk in _chunks(source))
+            yield IncomingFile(cast("IO[bytes]", copy), 0, size, pool, progress)
+
+
+def _regular(source: BinaryIO) -> IO[bytes] | None:
+    """Return the unbuffered file of ``source``; None if it is not a regular file."""
+    raw = getattr(source, "raw", source)
+    if isinstance(raw, io.FileIO) and stat.S_ISREG(os.fstat(raw.fileno()).st_mode):
+        return cast("IO[bytes]", raw)
+    return None
+
+
+def _changed(number: int) -> InputError:
+    return InputError(
+        f"the file changed during the upload, near byte {number * BLOCK_BYTES}; nothing was stored; "
+        "retry when it is complete"
+    )
+
+
+def write_chunk(chunk: bytes | bytearray, file: IO[bytes]) -> int:
+    """Write a chunk to a file; raise `ServiceError` if the disk refuses it."""
+    try:
+        return file.write(chunk)
+    except OSError as error:
+        full = error.errno in {errno.ENOSPC, errno.EDQUOT}
+        raise (NoSpaceError if full else ServiceError)(
+            f"cannot write the upload to disk: {error.strerror}; nothing was stored; free some space and retry"
+        ) from None
+
+
+def _chunks(source: IO[bytes]) -> Iterator[bytes]:
+    """Yield whole blocks, a few at a time, even if the source returns small pieces."""
+    size = BLOCK_BYTES * BLOCKS_PER_READ
+    while chunk := _read_piece(source, size):
+        while len(chunk) < size and (piece := _read_piece(source, size - len(chunk))):
+            chunk += piece
+        yield chunk
+
+
+def _read_piece(source: IO[bytes], size: int) -> bytes:
+    try:
+        return source.read(size)
+    except OSError as error:
+        raise InputError(f"reading the file failed: {error.strerror or error}; nothing was stored") from None
+
+
+def _checksums(chunk: bytes) -> list[int]:
+    view = memoryview(chunk)
+    return [zlib.crc32(view[begin : begin + BLOCK_BYTES]) for begin in range(0, len(chunk), BLOCK_BYTES)]

@@ -1,0 +1,91 @@
+"""Detect files of one report: pages or copies of it, whose launches have the same order.
+
+The launches of the shorter file must agree with those of the same ordinals in the other, in all columns of a page.
+Pages print durations with at least three digits, and traces print starts and durations in nanoseconds.
+"""
+
+from typing import NamedTuple
+
+from sqlalchemy import Connection, bindparam, text
+
+from profsvc.store.schema.column_types import IDS_PER_UPLOAD
+
+SAMPLED_LAUNCHES = 32
+_AGREE = """
+    SELECT count(*) FROM launches a
+    JOIN launches b ON b.launch_id = a.launch_id + :shift
+    JOIN places p ON p.place_id = a.place_id JOIN places q ON q.place_id = b.place_id
+    JOIN shapes s ON s.shape_id = a.shape_id JOIN shapes t ON t.shape_id = b.shape_id
+    WHERE a.launch_id {}
+      AND (a.source_id = b.source_id OR a.correlation_id = b.correlation_id OR a.start_ns = b.start_ns)
+      AND (p.process_id = q.process_id
+           OR p.process_id IS NULL AND q.process_id IS NULL AND a.start_ns = b.start_ns)
+      AND s.kernel_id = t.kernel_id
+      AND coalesce(a.grid_x, -1) = coalesce(b.grid_x, -1) AND coalesce(a.grid_y, -1) = coalesce(b.grid_y, -1)
+      AND coalesce(a.grid_z, -1) = coalesce(b.grid_z, -1) AND coalesce(s.block_x, -1) = coalesce(t.block_x, -1)
+      AND coalesce(s.block_y, -1) = coalesce(t.block_y, -1) AND coalesce(s.block_z, -1) = coalesce(t.block_z, -1)
+      AND (a.start_ns IS NULL OR b.start_ns IS NULL OR a.start_ns = b.start_ns)
+      AND abs(a.duration_ns - b.duration_ns)
+          <= CASE WHEN a.start_ns = b.start_ns THEN 0.5 ELSE 0.005 * b.duration_ns END
+"""
+_SOME = text(_AGREE.format("IN :some")).bindparams(bindparam("some", expanding=True))
+_ALL = text(_AGREE.format("BETWEEN :first AND :last"))
+# Files with another start need no comparison.
+_ALIKE = text(f"""
+    SELECT o.upload_id FROM launches a
+    JOIN shapes s ON s.shape_id = a.shape_id
+    JOIN uploads o ON o.run_id = :run_id AND o.upload_id <> :upload_id AND o.launches > 0
+    JOIN launches b ON b.launch_id = o.upload_id * {IDS_PER_UPLOAD} + 1
+    JOIN shapes t ON t.shape_id = b.shape_id
+    WHERE a.launch_id = :first AND s.kernel_id = t.kernel_id
+      AND abs(a.duration_ns - b.duration_ns) <= 0.005 * b.duration_ns
+""")
+
+
+class LaunchFile(NamedTuple):
+    """A file of a run with launches; ``timed``: whether its first one has a start, ``metrics``: how many it has."""
+
+    upload_id: int
+    file_name: str
+    format: str
+    launches: int
+    timed: int
+    metrics: int
+
+    @property
+    def tool(self) -> str:
+        """Return the tool that wrote the file."""
+        return self.format.split("-")[0]
+
+    @property
+    def place(self) -> tuple[int, bool, int, int]:
+        """Return the priority for representing other files: most launches, then a trace, then most metrics."""
+        return -self.launches, not self.timed, self.metrics if self.timed else -self.metrics, self.upload_id
+
+    @property
+    def bounds(self) -> dict[str, int]:
+        """Return the id range of its launches."""
+        return {
+            "first": self.upload_id * IDS_PER_UPLOAD + 1,
+            "last": self.upload_id * IDS_PER_UPLOAD + IDS_PER_UPLOAD - 1,
+        }
+
+    def __str__(self) -> str:
+        """Return the name in messages."""
+        return f"{self.file_name} (upload {self.upload_id})"
+
+
+def files_with_same_start(connection: Connection, run_id: int, upload_id: int) -> set[int]:
+    """Return the files of a run with the same first launch as this one."""
+    values = {"run_id": run_id, "upload_id": upload_id, "first": upload_id * IDS_PER_UPLOAD + 1}
+    return set(connection.execute(_ALIKE, values).scalars())
+
+
+def same_report(connection: Connection, few: LaunchFile, many: LaunchFile) -> bool:
+    """Return whether all launches of a file are launches of the same report in a file with at least as many."""
+    count = min(few.launches, SAMPLED_LAUNCHES)
+    shift = (many.upload_id - few.upload_id) * IDS_PER_UPLOAD
+    some = [few.bounds["first"] + number * few.launches // count for number in range(count)]
+    if connection.execute(_SOME, {"some": some, "shift": shift}).scalar() != count:
+        return False
+    return connection.execute(_ALL, {**few.bounds, "shift": shift}).scalar() == few.launches

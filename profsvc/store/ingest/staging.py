@@ -1,0 +1,199 @@
+"""Staging of the rows of an upload until all of it is read.
+
+A short file is written row by row, in the transaction that stores it. A long file would hold the only write lock of the
+store while it is read. So on SQLite its rows are first written to separate files, which are attached and copied into
+the store in one short transaction. A server does not need this lock and receives the rows directly.
+"""
+
+import glob
+import sqlite3
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import pandas as pd
+from sqlalchemy import Connection, Engine, text
+
+from profsvc.store.connection import locks
+from profsvc.store.connection.transactions import reading, writing
+from profsvc.store.connection.urls import file_of
+from profsvc.store.ingest.bulk_insert import MIN_ROWS_TO_COPY, insert_rows, integer_arrays, object_ids, values
+from profsvc.store.ingest.postgres_copy import copy_columns
+from profsvc.store.ingest.sqlite_pages import MAX_ROW_ID, Column, PageFile
+
+# Long tables: an ascending key, numbers, and possibly texts that are nearly always null.
+PAGED_TABLES = ("launches", "samples", "transfers", "api_calls", "ranges")
+MIN_ROWS_FOR_PAGES = 500
+ROWS_AT_ONCE = 20_000
+Columns = Mapping[str, Any]
+
+
+class Sink(Protocol):
+    """Receives rows of base tables; columns are arrays, series, lists or ranges of equal length."""
+
+    def write(self, table: str, columns: Columns) -> None:
+        """Write rows of a table."""
+
+    def close(self) -> None:
+        """Finish; no more rows follow."""
+
+
+class DirectSink:
+    """Writes rows in the open transaction."""
+
+    def __init__(self, connection: Connection) -> None:
+        """Begin an upload on a connection in a write transaction."""
+        self.connection = connection
+
+    def write(self, table: str, columns: Columns) -> None:
+        """Write rows of a table."""
+        if self.connection.dialect.name == "postgresql" and len(next(iter(columns.values()))) >= MIN_ROWS_TO_COPY:
+            copy_columns(self.connection, table, columns)
+            return
+        rows = zip(*map(values, columns.values()), strict=True)
+        insert_rows(self.connection, table, list(columns), rows)
+
+    def close(self) -> None:
+        """Finish; no more rows follow."""
+
+
+class StagedSink:
+    """Writes rows to two files: long tables of numbers as pages, all others through SQLite."""
+
+    def __init__(self, folder: Path, statements: Mapping[str, str]) -> None:
+        """Begin an upload; ``statements`` are those that create the tables of the store."""
+        self.files = {"staged_pages": folder / "pages.sqlite", "staged_rows": folder / "rows.sqlite"}
+        self.statements = statements
+        self.pages = PageFile(self.files["staged_pages"], {name: statements[name] for name in PAGED_TABLES})
+        self.last = dict.fromkeys(PAGED_TABLES, 0)
+        self.waiting: dict[str, list[list[Column]]] = {table: [] for table in PAGED_TABLES}
+        # One thread writes the rows, and another copies and closes the files afterwards.
+        self.rows = sqlite3.connect(self.files["staged_rows"], isolation_level=None, check_same_thread=False)
+        self.in_rows: list[str] = []
+        for setting in ("journal_mode = OFF", "synchronous = OFF", "foreign_keys = OFF"):
+            self.rows.execute(f"PRAGMA {setting}")
+
+    def write(self, table: str, columns: Columns) -> None:
+        """Write rows of a table."""
+        if table in PAGED_TABLES and self._as_pages(table, columns):
+            return
+        if table not in self.in_rows:
+            self.rows.execute(self.statements[table])
+            self.in_rows.append(table)
+        places = ", ".join("?" * len(columns))
+        self.rows.execute("BEGIN")
+        self.rows.executemany(
+            f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({places})",
+            zip(*map(values, columns.values()), strict=True),
+        )
+        self.rows.execute("COMMIT")
+
+    def _as_pages(self, table: str, columns: Columns) -> bool:
+        """Write rows as pages if they are all numbers and their keys count up."""
+        own = self.pages.columns[table]
+        keys = np.asarray(columns[own[0]])
+        if (
+            len(keys) < MIN_ROWS_FOR_PAGES
+            or not self.last[table] < keys[0] <= keys[-1] <= MAX_ROW_ID
+            or (np.diff(keys) != 1).any()
+        ):
+            return False
+        arrays = [_numbers(columns[name]) if name in columns else _nulls(len(keys)) for name in own[1:]]
+        if any(array is None for array in arrays):
+            return False
+        if keys[0] != self.last[table] + 1:
+            self._flush(table)
+        self.waiting[table].append([array for array in arrays if array is not None])
+        self.last[table] = int(keys[-1])
+        if sum(len(part[0][0]) for part in self.waiting[table]) >= ROWS_AT_ONCE:
+            self._flush(table)
+        return True
+
+    def _flush(self, table: str) -> None:
+        """Write the buffered rows, which are collected so that numpy is efficient."""
+        if parts := self.waiting[table]:
+            self.waiting[table] = []
+            columns = [_concatenated(column) for column in zip(*parts, strict=True)]
+            self.pages.add(table, self.last[table] + 1 - len(columns[0][0]), columns)
+
+    def close(self) -> None:
+        """Complete the files, so that they can be attached."""
+        for table in PAGED_TABLES:
+            self._flush(table)
+        self.pages.close()
+        self.rows.close()
+
+    def copy(self, connection: Connection) -> None:
+        """Copy all rows into the store, to which the files are attached."""
+        paged = [("staged_pages", table) for table in PAGED_TABLES if self.last[table]]
+        for file, table in [*paged, *(("staged_rows", table) for table in self.in_rows)]:
+            connection.exec_driver_sql(f"INSERT INTO main.{table} SELECT * FROM {file}.{table}")
+
+
+def _concatenated(parts: Sequence[Column]) -> Column:
+    """Return the concatenated parts of a column."""
+    if len(parts) == 1:
+        return parts[0]
+    values, missing = zip(*parts, strict=True)
+    nulls = [np.zeros(len(own), np.bool_) if null is None else null for own, null in parts]
+    return np.concatenate(values), None if all(null is None for null in missing) else np.concatenate(nulls)
+
+
+def _nulls(length: int) -> Column:
+    return np.zeros(length, np.int64), np.ones(length, np.bool_)
+
+
+def _numbers(column: Any) -> Column | None:
+    """Return a column as 64-bit array and null mask; None if it contains texts."""
+    if isinstance(column, pd.Series):
+        column = column.array
+    if isinstance(column, pd.arrays.IntegerArray):
+        return integer_arrays(column)
+    array = np.asarray(column)
+    if array.dtype == object:
+        return _nulls(len(array)) if (object_ids(array) == id(None)).all() else None
+    return (array, None) if array.dtype == np.float64 else (array.astype(np.int64, copy=False), None)
+
+
+@contextmanager
+def staging(engine: Engine) -> Iterator[StagedSink]:
+    """Yield a staging area for the rows of an upload; it is always removed afterwards."""
+    file = file_of(engine)
+    assert file is not None, "a server takes rows as they come"
+    with reading(engine) as connection:
+        found = connection.execute(text("SELECT name, sql FROM sqlite_schema WHERE type = 'table'")).all()
+    beside = tempfile.TemporaryDirectory(prefix=f".{file.name}.loading-", dir=file.absolute().parent)
+    # The lock marks the staging area as used while the process lives.
+    with beside as folder, locks.hold_lock(Path(folder) / "lock", "it loads"):
+        staged = StagedSink(Path(folder), {row.name: row.sql for row in found})
+        try:
+            yield staged
+        finally:
+            staged.rows.close()
+            staged.pages.file.close()
+
+
+def orphaned_folders(file: Path) -> list[Path]:
+    """Return the staging areas left next to a store by killed uploads."""
+    found = []
+    for folder in sorted(file.absolute().parent.glob(f".{glob.escape(file.name)}.loading-*")):
+        with suppress(FileNotFoundError), (folder / "lock").open("rb") as lock:
+            if locks.try_lock(lock):
+                found.append(folder)
+    return found
+
+
+def reserve_upload_id(engine: Engine) -> int:
+    """Return a unique number for an upload."""
+    with writing(engine) as connection:
+        connection.execute(
+            text(
+                "INSERT INTO sqlite_sequence (name, seq)"
+                " SELECT 'uploads', 0 WHERE NOT EXISTS (SELECT 1 FROM sqlite_sequence WHERE name = 'uploads')"
+            )
+        )
+        query = text("UPDATE sqlite_sequence SET seq = seq + 1 WHERE name = 'uploads' RETURNING seq")
+        return int(connection.execute(query).scalar_one())

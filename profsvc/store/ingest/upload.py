@@ -1,0 +1,325 @@
+"""Write an upload: one file in one transaction, batch by batch, so that memory does not grow with the file.
+
+An upload is identified by its run and the SHA-256 of its unmodified bytes. Duplicate files in a run are ignored. A file
+that fails part way leaves no data behind.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing, contextmanager
+from itertools import chain
+from typing import Any
+
+import pandas as pd
+from sqlalchemy import Connection, Engine, insert, text
+from sqlalchemy.exc import IntegrityError
+
+from profsvc.errors import DomainError, InputError, ServiceError
+from profsvc.store.connection.timestamps import now
+from profsvc.store.connection.transactions import in_transaction, writing
+from profsvc.store.connection.urls import file_of
+from profsvc.store.ingest.bulk_insert import insert_rows
+from profsvc.store.ingest.dictionaries import Names
+from profsvc.store.ingest.encoder import Encoder
+from profsvc.store.ingest.kernel_totals import KernelTotal
+from profsvc.store.ingest.running_timeline import RunningTimeline
+from profsvc.store.ingest.runs import (
+    RunInfo,
+    StoredUpload,
+    UploadInfo,
+    find_or_create_run,
+    find_upload,
+    lock_content,
+    lookup_upload,
+    update_run,
+    update_run_device,
+)
+from profsvc.store.ingest.shared_launches import mark_duplicates
+from profsvc.store.ingest.staging import DirectSink, Sink, reserve_upload_id, staging
+from profsvc.store.ingest.wide_metrics import first_without_launch
+from profsvc.store.ingest.writer_thread import in_writer_thread, statement_canceller
+from profsvc.store.schema.column_types import IDS_PER_UPLOAD
+from profsvc.store.schema.tables import metadata
+from profsvc.tables import Batch, check, check_wide
+
+PrepareStore = Callable[[Connection], None]
+CompleteRun = Callable[[int], object]
+# A file with at most this many rows is kept in memory until it is stored.
+SMALL_FILE_ROWS = 20_000
+# Number of cells of a wide page that count as one row.
+ESTIMATED_CELLS_PER_ROW = 10
+LINE_COUNTS = ("lines_stored", "lines_skipped", "lines_rejected")
+_MISSING_LAUNCHES = {
+    table: f"SELECT min(m.{key}) FROM {table} m WHERE m.{key} > :first AND m.{key} < :end"
+    f" AND NOT EXISTS (SELECT 1 FROM launches l WHERE l.launch_id = m.{key})"
+    for table, key in (("metrics", "launch_ref"), ("rules", "launch_id"))
+}
+
+
+def write_upload(
+    engine: Engine,
+    upload: UploadInfo,
+    run: RunInfo,
+    batches: Iterable[Batch],
+    prepare: PrepareStore | None = None,
+    complete: CompleteRun = lambda run_id: None,
+) -> StoredUpload:
+    """Store a file completely, or nothing after any error, including errors of ``batches``.
+
+    A file that was stored before is given with its number. ``prepare`` runs first in the same transaction, for example
+    to remove its old rows, and ``complete`` runs last to update the results of the run.
+    """
+    waiting = iter(batches)
+    first = _leading_batches(waiting)
+    try:
+        if file_of(engine) is None or sum(map(_rows, first)) <= SMALL_FILE_ROWS:
+            return _write(engine, upload, run, chain(first, waiting), prepare, complete)
+        return _stage(engine, upload, run, chain(first, waiting), prepare, complete)
+    except ServiceError as error:
+        # On a server two transactions may both find nothing. The second insert of the bytes fails and is reported.
+        if isinstance(error.__cause__, IntegrityError) and (known := find_upload(engine, upload.sha256, run)):
+            return known
+        raise
+
+
+def _rows(batch: Batch) -> int:
+    cells = 0 if batch.wide is None else batch.wide.values.size
+    return sum(map(len, batch.tables.values())) + cells // ESTIMATED_CELLS_PER_ROW
+
+
+def _leading_batches(batches: Iterator[Batch]) -> list[Batch]:
+    """Read batches until they exceed the size of a short file."""
+    taken, rows = [], 0
+    for batch in batches:
+        taken.append(batch)
+        rows += _rows(batch)
+        if rows > SMALL_FILE_ROWS:
+            break
+    return taken
+
+
+def _prepare(
+    connection: Connection, upload: UploadInfo, run: RunInfo, prepare: PrepareStore | None
+) -> StoredUpload | None:
+    """Run ``prepare``; return the upload if its bytes are already in the run."""
+    lock_content(connection, upload.sha256)
+    if prepare is not None:
+        prepare(connection)
+    known = lookup_upload(connection, upload.sha256, run)
+    if known and prepare is not None:
+        raise ServiceError(
+            f"another process stored {upload.file_name} meanwhile, as upload {known.upload_id}; nothing was changed"
+        )
+    return known
+
+
+def _write(
+    engine: Engine,
+    upload: UploadInfo,
+    run: RunInfo,
+    batches: Iterable[Batch],
+    prepare: PrepareStore | None,
+    complete: CompleteRun,
+) -> StoredUpload:
+    """Store a file in the transaction that reads it."""
+    with writing(engine) as connection:
+        if known := _prepare(connection, upload, run, prepare):
+            return known
+        run_id, upload_id = _begin(connection, upload, run)
+        with (
+            _direct(connection) as sink,
+            closing(_Upload(connection, sink, upload_id, run)) as loading,
+        ):
+            loading.read(batches)
+            loading.finish(connection, run, run_id, upload.upload_id is not None)
+        return _complete(engine, connection, upload, run_id, complete)
+
+
+@contextmanager
+def _direct(connection: Connection) -> Iterator[Sink]:
+    """Yield a sink for rows in the open transaction; a server processes rows while the next are read."""
+    if connection.dialect.name == "sqlite":
+        yield DirectSink(connection)
+        return
+    with in_writer_thread(DirectSink(connection), statement_canceller(connection)) as sink:
+        yield sink
+
+
+def _stage(
+    engine: Engine,
+    upload: UploadInfo,
+    run: RunInfo,
+    batches: Iterable[Batch],
+    prepare: PrepareStore | None,
+    complete: CompleteRun,
+) -> StoredUpload:
+    """Read a file before the transaction that stores it; only new names are written immediately."""
+    if prepare is None and (known := find_upload(engine, upload.sha256, run)):
+        return known
+    upload_id = upload.upload_id or reserve_upload_id(engine)
+    with (
+        staging(engine) as staged,
+        in_writer_thread(staged) as sink,
+        closing(_Upload(engine, sink, upload_id, run)) as loading,
+    ):
+        loading.read(batches)
+        with writing(engine, staged.files) as connection:
+            if known := _prepare(connection, upload, run, prepare):
+                return known
+            run_id, _ = _begin(connection, upload, run, upload_id)
+            staged.copy(connection)
+            loading.finish(connection, run, run_id, upload.upload_id is not None)
+            return _complete(engine, connection, upload, run_id, complete)
+
+
+def _complete(
+    engine: Engine, connection: Connection, upload: UploadInfo, run_id: int, complete: CompleteRun
+) -> StoredUpload:
+    """Complete the run in the transaction that stores its file; return what is stored."""
+    with in_transaction(engine, connection):
+        complete(run_id)
+    found = lookup_upload(connection, upload.sha256, RunInfo(run_id=run_id), known=False)
+    assert found is not None, "the row was just written"
+    return found
+
+
+def _begin(connection: Connection, upload: UploadInfo, run: RunInfo, number: int | None = None) -> tuple[int, int]:
+    """Write the run and the known facts about the file; return the numbers of both."""
+    run_id = find_or_create_run(connection, run, upload.file_name)
+    row = {
+        "received_at": run.at or now(),
+        **{name: value for name, value in vars(upload).items() if value is not None},
+        **dict.fromkeys(("lines", *LINE_COUNTS, "launches", "samples"), 0),
+        "run_id": run_id,
+        "status": "stored",
+        "message": "",
+        "facts": "{}",
+    }
+    if number is not None:
+        row["upload_id"] = number
+    table = metadata.tables["uploads"]
+    return run_id, int(connection.execute(insert(table).values(row).returning(table.c.upload_id)).scalar_one())
+
+
+class _Upload:
+    """A running upload."""
+
+    def __init__(self, at: Connection | Engine, sink: Sink, upload_id: int, run: RunInfo) -> None:
+        self.encoder = Encoder(at, sink, upload_id, run.device)
+        self.upload_id = upload_id
+        self.facts: dict[str, str] = {}
+        self.message = ""
+        self.lines = dict.fromkeys(LINE_COUNTS, 0)
+        self.lines_in_rejects = 0
+        self.launches = 0
+        self.highest_launch = -1
+        self.highest_subject = -1
+        self.gpu_time_ns: float | None = None
+        self.timeline = RunningTimeline()
+
+    def close(self) -> None:
+        """Close temporary files."""
+        self.encoder.totals.close()
+
+    def read(self, batches: Iterable[Batch]) -> None:
+        """Write all batches to the store."""
+        for batch in batches:
+            self.add(batch)
+        self.encoder.wide.finish()
+        self.encoder.sink.close()
+
+    def add(self, batch: Batch) -> None:
+        """Write the tables of a batch and sum up its line counts."""
+        tables = {name: check(name, table) for name, table in batch.tables.items()}
+        for name in sorted(tables, key=lambda name: name != "launches"):  # rules refer to launches
+            if len(tables[name]):
+                self._note(name, tables[name])
+                self.encoder.write(name, tables[name])
+        if batch.wide is not None and len(batch.wide.lines):
+            self.highest_subject = max(self.highest_subject, batch.wide.first_launch + len(batch.wide.lines) - 1)
+            self.encoder.wide.write(check_wide(batch.wide))
+        for name in self.lines:
+            self.lines[name] += getattr(batch, name)
+        self.facts.update(batch.facts)
+        self.message = batch.message or self.message
+
+    def _note(self, name: str, table: pd.DataFrame) -> None:
+        if name == "rejects":
+            self.lines_in_rejects += int(table["lines"].sum())
+        if "launch_index" not in table:
+            return
+        highest = table["launch_index"].max()
+        highest = -1 if pd.isna(highest) else int(highest)
+        if highest > IDS_PER_UPLOAD - 2:
+            raise InputError(f"launch {highest}: a file may have {IDS_PER_UPLOAD - 1:,} launches; split it")
+        self.highest_subject = max(self.highest_subject, highest)
+        if name == "launches":
+            self.highest_launch = max(self.highest_launch, highest)
+            self.launches += len(table)
+            self.timeline.add(table)
+            if table["duration_ns"].notna().any():
+                self.gpu_time_ns = (self.gpu_time_ns or 0.0) + float(table["duration_ns"].sum())
+
+    def finish(self, connection: Connection, run: RunInfo, run_id: int, again: bool) -> None:
+        """Check the line counts and write the totals; a file read ``again`` does not change the data of its run."""
+        if self.lines_in_rejects != self.lines["lines_rejected"]:
+            raise DomainError(
+                f"the reader says that it rejected {self.lines['lines_rejected']} lines, "
+                f"but its rejects span {self.lines_in_rejects}"
+            )
+        self._check_launches(connection)
+        unlikely = self.encoder.sensors.finish(connection)
+        self.message = "; ".join(part for part in (self.message, *unlikely) if part)
+        totals = [(self.upload_id, *total) for total in self.encoder.totals.rows()]
+        insert_rows(connection, "kernel_totals", ("upload_id", *KernelTotal._fields), totals)
+        # This comes first, because it makes uploads of one run on a server finish one after the other.
+        self._describe_run(connection, run, run_id, again)
+        devices = [(self.upload_id, device_id) for device_id in sorted(self.encoder.launch_devices)]
+        insert_rows(connection, "upload_devices", ("upload_id", "device_id"), devices)
+        facts = dict(self.facts)
+        row: dict[str, Any] = {
+            "upload_id": self.upload_id,
+            "tool": facts.pop("tool", None),
+            "tool_version": facts.pop("tool_version", None),
+            "facts": json.dumps(facts, sort_keys=True),
+            "status": "partial" if self.lines["lines_rejected"] else "stored",
+            "lines": sum(self.lines.values()),
+            **self.lines,
+            "launches": self.launches,
+            "samples": self.encoder.sensors.samples.total(),
+            "gpu_time_ns": self.gpu_time_ns,
+            "message": self.message,
+        }
+        assignments = ", ".join(f"{column} = :{column}" for column in row)
+        connection.execute(text(f"UPDATE uploads SET {assignments} WHERE upload_id = :upload_id"), row)
+        self.timeline.save(connection, self.upload_id)
+        mark_duplicates(connection, run_id, self.upload_id, again=again)
+        update_run_device(connection, run_id)
+
+    def _check_launches(self, connection: Connection) -> None:
+        """Raise an error for values and rules of missing launches, because there are no foreign keys."""
+        dense = self.highest_launch == self.launches - 1
+        if dense and self.highest_subject <= self.highest_launch:
+            return
+        first = self.upload_id * IDS_PER_UPLOAD
+        bounds = {"first": first, "end": first + IDS_PER_UPLOAD}
+        lost = {what: connection.execute(text(query), bounds).scalar() for what, query in _MISSING_LAUNCHES.items()}
+        lost["metrics"] = lost["metrics"] or first_without_launch(connection, bounds)
+        for what, launch in ((what, launch) for what, launch in lost.items() if launch):
+            raise DomainError(f"the reader gives {what} of launch {launch - first - 1}, but no such launch")
+
+    def _describe_run(self, connection: Connection, run: RunInfo, run_id: int, again: bool) -> None:
+        """Set device and host of the run: those given by the user, else those of its launches or measurements."""
+        device = self.encoder.first_device or self.encoder.copying_device
+        named = run.device or self.encoder.measured_device
+        if named is not None and device is None:
+            device = Names(connection, "devices")[named, ""]
+        # A page may only print the compute capability; a later page with the product name replaces it.
+        named = "(SELECT d.device_id FROM devices d WHERE d.device_id = runs.device_id AND d.name <> '')"
+        told = run.device and not again
+        replace = "coalesce(:device_id, device_id)" if told else f"coalesce({named}, :device_id, device_id)"
+        query = f"UPDATE runs SET device_id = {replace}, host = coalesce(host, :host)"
+        query += ", changes = changes + 1"  # what was computed of the run has to be computed again
+        found = {"device_id": device, "host": self.encoder.first_host}
+        connection.execute(text(f"{query} WHERE run_id = :run_id"), {"run_id": run_id, **found})
+        update_run(connection, run_id, run)

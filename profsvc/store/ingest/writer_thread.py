@@ -1,0 +1,67 @@
+"""Write rows to a sink on a separate thread, so that the next rows are read at the same time.
+
+A single thread keeps the order, so that a connection has one transaction and references are valid. The queue is short,
+so that memory does not grow with a slow sink.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from typing import Any
+
+from sqlalchemy import Connection
+
+from profsvc.store.ingest.staging import Columns, Sink
+
+MAX_WAITING_WRITES = 1
+GRACE_SECONDS = 1.0
+
+
+class WriterThread:
+    """Queues rows for a sink; an error of the sink is raised by a later call, at the latest by `close`."""
+
+    def __init__(self, sink: Sink, pool: ThreadPoolExecutor) -> None:
+        """Begin with an empty queue."""
+        self.sink = sink
+        self.pool = pool
+        self.waiting: deque[Future[None]] = deque()
+
+    def write(self, table: str, columns: Columns) -> None:
+        """Queue rows of a table; the caller must not change them later."""
+        self.waiting.append(self.pool.submit(self.sink.write, table, columns))
+        self._settle(MAX_WAITING_WRITES)
+
+    def close(self) -> None:
+        """Wait until the sink has written all rows, and close it."""
+        self._settle(0)
+        self.sink.close()
+
+    def _settle(self, most: int) -> None:
+        while len(self.waiting) > most:
+            self.waiting.popleft().result()
+
+
+@contextmanager
+def in_writer_thread(sink: Sink, cancel: Callable[[], Any] = lambda: None) -> Iterator[WriterThread]:
+    """Yield a sink that writes on a separate thread, which has always ended at the end of the block.
+
+    ``cancel`` stops a long operation of the sink if the upload has failed.
+    """
+    pool = ThreadPoolExecutor(1, thread_name_prefix="sink")
+    ours = WriterThread(sink, pool)
+    try:
+        yield ours
+    except BaseException:
+        pool.shutdown(wait=False, cancel_futures=True)
+        if wait(ours.waiting, GRACE_SECONDS).not_done:
+            cancel()
+        raise
+    finally:
+        pool.shutdown()
+
+
+def statement_canceller(connection: Connection) -> Callable[[], Any]:
+    """Return a function that cancels the current statement of the server."""
+    driver: Any = connection.connection.driver_connection
+    return lambda: driver.cancel_safe(timeout=GRACE_SECONDS)

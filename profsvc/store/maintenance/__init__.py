@@ -1,0 +1,1 @@
+"""Migrations, backfill, deletion, cleanup, backup and health checks."""

@@ -1,0 +1,288 @@
+"""Migrate the schema of a store to that of this program, and report its revision."""
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, Engine, inspect, text
+from sqlalchemy.exc import DBAPIError
+
+from profsvc.errors import ServiceError, StoreVersionError
+from profsvc.store.connection import postgres
+from profsvc.store.connection.engine import has_journal, set_journal
+from profsvc.store.connection.errors import translate_errors
+from profsvc.store.connection.file_permissions import create_private
+from profsvc.store.connection.transactions import WRITE_OPTION, exclusive_writer, reading, snapshot, writing
+from profsvc.store.connection.urls import address, file_of
+from profsvc.store.ingest.dictionaries import Names
+from profsvc.store.sandbox.reader_role import grant_views
+from profsvc.store.schema.catalog import VIEWS, check_counters, comment_statements, create_view_sql
+
+_UNCHECKED = """
+    SELECT quote_ident(c.relname), quote_ident(o.conname) FROM pg_constraint o JOIN pg_class c ON c.oid = o.conrelid
+    WHERE NOT o.convalidated AND c.relnamespace = CAST(current_schema() AS regnamespace) ORDER BY 1, 2
+"""
+
+
+def migrations_folder(package: Path | None = None) -> Path:
+    """Return the folder of the migrations: inside the installed package, or at the top of a checkout."""
+    package = package or Path(__file__).parents[2]
+    for place in (package / "migrations", package.parent / "migrations"):
+        if (place / "env.py").is_file():
+            return place
+    raise ServiceError(f"no migrations lie in {package} nor beside it; install profsvc again")
+
+
+def revisions(place: Path | None = None) -> list[str]:
+    """Return all revisions of this program, oldest first.
+
+    They come from the file names, so that a usual start, without a migration, does not load Alembic.
+    """
+    return sorted(path.name.split("_")[0] for path in ((place or migrations_folder()) / "versions").glob("[0-9]*.py"))
+
+
+def latest_revision(place: Path | None = None) -> str:
+    """Return the revision of this program's schema."""
+    return revisions(place)[-1]
+
+
+def schema_revision(engine: Engine) -> str | None:
+    """Return the revision of the store's schema, None for an empty database."""
+    with reading(engine) as connection:
+        if file_of(engine) is None:
+            postgres.require_supported_server(connection, address(engine))
+        tables = inspect(connection).get_table_names()
+        if "alembic_version" in tables:
+            revision = connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
+            return None if revision is None else str(revision)
+    if tables:
+        raise ServiceError(
+            f"{address(engine)} belongs to another program: it has the table {tables[0]!r}; give another --store"
+        )
+    return None
+
+
+def schema_state(engine: Engine, place: Path | None = None) -> str:
+    """Return whether the store is ``new``, ``old`` or ``current``; raise `StoreVersionError` if it is newer."""
+    found, known = schema_revision(engine), revisions(place)
+    if found is not None and found not in known:
+        raise StoreVersionError(
+            f"{address(engine)} has schema {found}, but this profsvc knows only "
+            f"{known[0]} to {known[-1]}; install the newer profsvc that wrote it, or give another --store"
+        )
+    return "new" if found is None else "current" if found == known[-1] else "old"
+
+
+@snapshot
+def is_ready(engine: Engine, counters: Iterable[str] | None = None) -> bool:
+    """Return whether a store has the current schema, views and journal, using one connection."""
+    if schema_state(engine) != "current":
+        return False
+    with reading(engine) as connection:
+        made = _views(connection) == _digest(engine.dialect.name, _counter_meanings(counters))
+        return made and (file_of(engine) is None or has_journal(connection))
+
+
+def is_current(engine: Engine) -> bool:
+    """Return whether a store exists with the schema and views of this program; nothing is created or changed."""
+    file = file_of(engine)
+    return (file is None or file.exists()) and is_ready(engine)
+
+
+def upgrade(
+    engine: Engine,
+    counters: Iterable[str] | None = None,
+    place: Path | None = None,
+    tell: Callable[[str], None] | None = None,
+) -> str:
+    """Migrate the store to the schema and views of this program; return the revision.
+
+    A SQLite file with an older schema is copied first, to ``<file>.before-<new revision>``. Long steps report their
+    progress by ``tell``.
+    """
+    if schema_state(engine, place) != "current":
+        from profsvc.store.maintenance.backfill import reporting_progress  # needs Alembic
+
+        with (
+            exclusive_writer(engine),
+            reporting_progress(tell),
+        ):  # check again, because another process may have been first
+            _upgrade_schema(engine, schema_state(engine, place), place)
+    refresh_views(engine, counters)
+    return latest_revision(place)
+
+
+def _upgrade_schema(engine: Engine, found: str, place: Path | None) -> None:
+    """Migrate a store that was ``found`` new, old or current to the schema of this program."""
+    if found == "old" and file_of(engine) is not None:
+        _copy(engine, latest_revision(place))
+    if found == "new":
+        set_journal(engine)
+    if found != "current":
+        if found == "old" and file_of(engine) is None:
+            _fill_in(engine, place or migrations_folder())
+        _migrate(engine, place or migrations_folder(), "head")
+        if file_of(engine) is None:
+            _check_rows(engine)
+
+
+def _fill_in(engine: Engine, place: Path) -> None:
+    """Run the backfills of the next migrations while other processes work, each after the migrations before it."""
+    from alembic.script import ScriptDirectory
+
+    from profsvc.store.maintenance.backfill import fill_ahead
+
+    script = ScriptDirectory(str(place))
+    waiting = [revision for revision in revisions(place) if revision > (schema_revision(engine) or "")]
+    for migration in map(script.get_revision, waiting):
+        if fill := getattr(migration.module, "FILL", None):
+            if schema_revision(engine) != migration.down_revision:
+                _migrate(engine, place, str(migration.down_revision))
+            fill_ahead(engine, fill)
+
+
+def _migrate(engine: Engine, place: Path, revision: str) -> None:
+    def migrate() -> None:
+        with changing_schema(engine) as connection:
+            _run_migrations(connection, place, revision)
+
+    postgres.retry(engine, migrate)
+
+
+def _check_rows(engine: Engine) -> None:
+    """Validate constraints that migrations created without a check, because that may take long, during other work."""
+    with reading(engine) as connection:
+        unchecked = connection.exec_driver_sql(_UNCHECKED).all()
+
+    def check(table: str, constraint: str) -> None:
+        with writing(engine) as connection:
+            postgres.lock_tables(connection, "facts")
+            connection.exec_driver_sql(f"ALTER TABLE {table} VALIDATE CONSTRAINT {constraint}")
+
+    for table, constraint in unchecked:
+        postgres.retry(engine, partial(check, table, constraint))
+
+
+def _copy(engine: Engine, revision: str) -> Path:
+    """Copy a SQLite store to a free name in its folder."""
+    file = file_of(engine)
+    names = (f"{file}.before-{revision}" + (f"-{n}" if n > 1 else "") for n in range(1, 1000))
+    target = next(path for path in map(Path, names) if not path.exists())
+    create_private(target)
+    with translate_errors(engine), engine.connect() as connection:
+        driver: Any = connection.connection.driver_connection
+        driver.execute("VACUUM INTO ?", (str(target),))
+    return target
+
+
+@contextmanager
+def changing_schema(engine: Engine) -> Iterator[Connection]:
+    """Yield a connection in a transaction that may change tables; the views are dropped until `refresh_views`.
+
+    SQLite changes a table by copying it to a new one, and dropping the old one would cascade to the rows that refer to
+    it. So foreign keys are disabled, which only works outside a transaction, and are checked at the end.
+    """
+    sqlite = engine.dialect.name == "sqlite"
+    with translate_errors(engine), engine.execution_options(**{WRITE_OPTION: True}).connect() as connection:
+        if sqlite:
+            driver: Any = connection.connection.driver_connection
+            driver.execute("PRAGMA foreign_keys = OFF")
+        with connection.begin():
+            if not sqlite:
+                postgres.lock_tables(connection, "uploads", "facts")
+            drop_views(connection)
+            yield connection
+            if sqlite and (broken := connection.exec_driver_sql("PRAGMA foreign_key_check").first()):
+                raise StoreVersionError(f"the upgrade would lose rows of {broken[0]!r}; nothing was changed")
+
+
+def _run_migrations(connection: Connection, place: Path, revision: str) -> None:
+    from alembic import command
+    from alembic.config import Config
+
+    config = Config(attributes={"connection": connection})
+    config.set_main_option("script_location", str(place).replace("%", "%%"))
+    command.upgrade(config, revision)
+
+
+def drop_views(connection: Connection) -> None:
+    """Drop all views of profsvc, including those that this program no longer has."""
+    found = inspect(connection)
+    for view in found.get_view_names():
+        if view.startswith("v1_"):
+            connection.exec_driver_sql(f'DROP VIEW "{view}"')
+    if found.has_table("facts"):
+        connection.execute(text("DELETE FROM facts WHERE name = 'views'"))
+
+
+def refresh_views(engine: Engine, counters: Iterable[str] | None = None) -> None:
+    """Create the views of this program if the store has others."""
+    meanings = _counter_meanings(counters)
+    wanted = _digest(engine.dialect.name, meanings)
+    with reading(engine) as connection:
+        if _views(connection) == wanted:
+            return
+    postgres.retry(engine, lambda: _make_views(engine, dict(meanings), wanted))
+
+
+def check_views(connection: Connection) -> None:
+    """Raise `StoreVersionError` if a view fails, because SQLite creates views of missing tables."""
+    for view in VIEWS:
+        try:
+            connection.exec_driver_sql(f"SELECT * FROM {view} LIMIT 0")
+        except DBAPIError as error:
+            raise StoreVersionError(
+                f"{address(connection.engine)} says that its schema is {latest_revision()}, but {view} does not answer "
+                f"({' '.join(str(error.orig).split())}): it was made or changed by something else than the profsvc of "
+                "its schema; restore it from a backup, or give a new --store and upload the files again"
+            ) from None
+
+
+def _counter_meanings(counters: Iterable[str] | None) -> tuple[tuple[str, str], ...]:
+    """Return the counters of the views with their meanings, by default those of the program."""
+    from profsvc import specs
+
+    known = specs.counters()
+    names = check_counters(known if counters is None else counters)
+    return tuple((name, known[name].meaning if name in known else "a counter") for name in names)
+
+
+def _make_views(engine: Engine, meanings: Mapping[str, str], wanted: str) -> None:
+    with writing(engine) as connection:
+        if file_of(engine) is None:
+            postgres.lock_tables(connection, "facts")
+            if _views(connection) == wanted:
+                return
+        drop_views(connection)
+        numbers = Names(connection, "texts").numbers([(name,) for name in meanings])
+        for statement in _statements(engine.dialect.name, dict(zip(meanings, numbers, strict=True)), meanings):
+            _run(connection, statement)
+        if file_of(engine) is None:
+            _run(connection, ";\n".join(comment_statements(meanings)))
+            grant_views(connection)
+        check_views(connection)
+        connection.execute(text("INSERT INTO facts (name, value) VALUES ('views', :wanted)"), {"wanted": wanted})
+
+
+def _views(connection: Connection) -> str | None:
+    return connection.execute(text("SELECT value FROM facts WHERE name = 'views'")).scalar()
+
+
+def _statements(dialect: str, counters: Mapping[str, int], meanings: Mapping[str, str]) -> list[str]:
+    return [create_view_sql(view, dialect, counters, meanings) for view in VIEWS]
+
+
+@cache
+def _digest(dialect: str, meanings: tuple[tuple[str, str], ...]) -> str:
+    """Return a fingerprint of the views of this program, independent of the numbers of the counters."""
+    named = dict(meanings)
+    return hashlib.sha256("\n".join(_statements(dialect, dict.fromkeys(named, 0), named)).encode()).hexdigest()
+
+
+def _run(connection: Connection, statement: str) -> None:
+    """Run a statement literally, without replacing percent signs."""
+    driver: Any = connection.connection.driver_connection
+    driver.execute(statement)

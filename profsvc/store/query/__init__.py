@@ -1,0 +1,1 @@
+"""Queries, which return frames or pages."""

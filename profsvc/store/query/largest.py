@@ -1,0 +1,107 @@
+"""Questions to runs of any size: what is answered is bounded, whatever the run holds."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from sqlalchemy import Engine, text
+
+from profsvc.store.connection.transactions import reading
+from profsvc.store.query.frames import ORDER
+from profsvc.store.schema.column_types import IDS_PER_UPLOAD
+from profsvc.store.schema.view_definition import UPLOAD_ID_RANGE_SQL
+
+IDS_PER_QUERY = 500
+
+_KERNELS = """
+    SELECT kernel_id, kernel, kernel_short, CAST(sum(launches) AS BIGINT) AS launches, sum(total_ns) / 1e6 AS total_ms,
+           sum(total_ns) / sum(timed) / 1e3 AS mean_us, CASE WHEN count(*) = 1 THEN max(p95_ns) END / 1e3 AS p95_us,
+           max(max_ns) / 1e3 AS max_us
+    FROM v1_kernel_totals WHERE run_id = :run_id
+    GROUP BY kernel_id, kernel, kernel_short
+    ORDER BY coalesce(sum(total_ns), 0) DESC, sum(launches) DESC, kernel LIMIT :limit
+"""
+_TRANSFERS = """
+    SELECT kind, count(*) AS count, sum(duration_ns) / 1e6 AS duration_ms,
+           CAST(sum(bytes) AS BIGINT) AS bytes
+    FROM v1_transfers WHERE run_id = :run_id GROUP BY kind ORDER BY duration_ms DESC NULLS LAST, kind
+"""
+
+
+def _rows(engine: Engine, query: str, **values: Any) -> list[dict[str, Any]]:
+    with reading(engine) as connection:
+        return [dict(row) for row in connection.execute(text(query), values).mappings()]
+
+
+def _among(numbers: Iterable[int]) -> str:
+    return ", ".join(str(int(number)) for number in numbers)
+
+
+def launch_rows(engine: Engine, view: str, run_id: int, launch_ids: Sequence[int], **only: Any) -> list[dict[str, Any]]:
+    """Return the rows of a view about these launches of a run, in the order of the launches."""
+    ids = sorted(launch_ids)
+    also, found = "".join(f" AND {column} = :{column}" for column in only), []
+    with reading(engine) as connection:
+        for begin in range(0, len(ids), IDS_PER_QUERY):
+            among = _among(ids[begin : begin + IDS_PER_QUERY])
+            query = text(
+                f"SELECT * FROM {view} WHERE run_id = :run_id AND launch_id IN ({among}){also} ORDER BY {ORDER[view]}"
+            )
+            found += [dict(row) for row in connection.execute(query, {"run_id": run_id, **only}).mappings()]
+    return found
+
+
+def longest_launches(
+    engine: Engine, run_id: int, limit: int | None, index: int | None = None, kernel_ids: Iterable[int] | None = None
+) -> tuple[list[dict[str, Any]], bool]:
+    """Return the longest launches of a run, of those of a number or of kernels, and whether it has more.
+
+    Launches that several files tell of count once. They follow each other by time where there are more, else, and
+    without a limit, as in the files.
+    """
+    run = {"run_id": run_id}
+    # The base table, for the view looks up the names of every launch before it finds the longest.
+    shape = "" if kernel_ids is None else " JOIN shapes h ON h.shape_id = l.shape_id"
+    source = (
+        f"uploads u JOIN launches l ON l.launch_id / {IDS_PER_UPLOAD} = u.upload_id"
+        f" AND l.launch_id {UPLOAD_ID_RANGE_SQL}{shape}"
+    )
+    wanted = "u.run_id = :run_id AND u.same_as IS NULL"
+    wanted += "" if index is None else f" AND l.launch_id = u.upload_id * {IDS_PER_UPLOAD} + {int(index) + 1}"
+    wanted += "" if kernel_ids is None else f" AND h.kernel_id IN ({_among(kernel_ids) or 'NULL'})"
+    if limit is None:
+        ids = [row["launch_id"] for row in _rows(engine, f"SELECT l.launch_id FROM {source} WHERE {wanted}", **run)]
+        return launch_rows(engine, "v1_launches", run_id, ids), False
+    order = "ORDER BY l.duration_ns IS NULL, l.duration_ns DESC, l.launch_id"
+    query = f"SELECT l.launch_id FROM {source} WHERE {wanted} {order} LIMIT :most"
+    ids = [row["launch_id"] for row in _rows(engine, query, most=limit + 1, **run)]
+    rows = launch_rows(engine, "v1_launches", run_id, ids[:limit])
+    if len(ids) <= limit:
+        return rows, False
+    place = {number: place for place, number in enumerate(ids)}
+    return sorted(rows, key=lambda row: place[row["launch_id"]]), True
+
+
+def kernels_by_time(engine: Engine, run_id: int, limit: int) -> tuple[list[dict[str, Any]], bool]:
+    """Return the kernels of a run that took the most time, and whether it has more.
+
+    A percentile over several files is not known from those of each, and null.
+    """
+    rows = _rows(engine, _KERNELS, run_id=run_id, limit=limit + 1)
+    return rows[:limit], len(rows) > limit
+
+
+def transfers_by_kind(engine: Engine, run_id: int) -> list[dict[str, Any]]:
+    """Return copies and sets of a run by kind: how many, how long, how much; null where none of them says it."""
+    return _rows(engine, _TRANSFERS, run_id=run_id)
+
+
+def launch_numbers(engine: Engine, run_id: int) -> tuple[int | None, int | None]:
+    """Return the least and the greatest ordinal of the launches of a run; None where it has none."""
+    query = "SELECT min(launch_index) AS first, max(launch_index) AS last FROM v1_launches WHERE run_id = :run_id"
+    (row,) = _rows(engine, query, run_id=run_id)
+    return row["first"], row["last"]
+
+
+def count(engine: Engine, view: str, run_id: int) -> int:
+    """Return how many rows of a view are about a run."""
+    return int(_rows(engine, f"SELECT count(*) AS n FROM {view} WHERE run_id = :run_id", run_id=run_id)[0]["n"])

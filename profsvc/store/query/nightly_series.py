@@ -1,0 +1,176 @@
+"""The series of the nightly report: one value per run for every kernel, power window and file, in a few queries.
+
+A duration is the median over the launches of a kernel in a file, separately for each tool, because profilers may lock
+the clocks and tracers do not. If several files of a run contain the kernel, the file with most launches counts.
+Criteria and potential are averages over the launches of the kernel, weighted by time, or those of the kernel average if
+a run has no launches of it. The device of a kernel is that of its run.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+from sqlalchemy import Engine, bindparam, text
+
+from profsvc.store.connection.transactions import reading
+
+# The tag that says which binary ran; without it the commit does.
+BINARY_TAG = "binary"
+RUNS_PER_QUERY = 500
+"""Runs whose numbers stand in one query."""
+
+_RUNS = """
+    SELECT run_id, project, run, device, build, at, newest_upload_id FROM (
+      SELECT s.*, row_number() OVER (PARTITION BY project, device ORDER BY at DESC, run_id DESC) AS place,
+             max(newest_upload_id) OVER (PARTITION BY project, device) AS newest
+      FROM (
+        SELECT r.run_id, r.project, r.name AS run, NULLIF(d.name, '') AS device,
+               coalesce((SELECT t.value FROM run_tags t WHERE t.run_id = r.run_id AND t.key = :binary), r.commit_id)
+                 AS build,
+               coalesce(r.started_at, u.received_at) AS at, u.newest_upload_id
+        FROM runs r LEFT JOIN devices d ON d.device_id = r.device_id
+        JOIN (SELECT run_id, min(received_at) AS received_at, max(upload_id) AS newest_upload_id FROM uploads
+              WHERE received_at < :until GROUP BY run_id) u ON u.run_id = r.run_id
+        WHERE :project IN ('', r.project)
+      ) s
+    ) t WHERE place <= :most AND newest > :since ORDER BY at, run_id
+"""
+_OF_RUNS = {
+    "durations": """
+        SELECT u.run_id, k.kernel, k.kernel_short, u.format, t.p50_ns AS value
+        FROM uploads u JOIN kernel_totals t ON t.upload_id = u.upload_id JOIN kernels k ON k.kernel_id = t.kernel_id
+        WHERE u.run_id IN :runs AND u.same_as IS NULL AND t.timed > 0
+        ORDER BY u.run_id, k.kernel, t.timed DESC, u.upload_id
+    """,
+    "means": """
+        SELECT s.run_id, s.kernel, s.kernel_short, sum(s.total_ns) / sum(s.calls) AS value
+        FROM v1_kernel_summaries s WHERE s.run_id IN :runs AND s.category = 'kernel' AND s.calls > 0
+        GROUP BY s.run_id, s.kernel, s.kernel_short ORDER BY s.run_id, s.kernel
+    """,
+    "criteria": """
+        SELECT c.run_id, k.kernel, k.kernel_short, x.text AS criterion,
+               sum(c.value * l.duration_ns) / sum(l.duration_ns) AS value, 0 AS place
+        FROM runs r JOIN criteria c ON c.run_id = r.run_id AND c.version_id = r.version_id
+        JOIN launches l ON l.launch_id = c.launch_id JOIN shapes h ON h.shape_id = l.shape_id
+        JOIN kernels k ON k.kernel_id = h.kernel_id JOIN texts x ON x.text_id = c.criterion_id
+        WHERE r.run_id IN :runs AND c.value IS NOT NULL AND l.duration_ns > 0
+        GROUP BY c.run_id, k.kernel, k.kernel_short, x.text
+        UNION ALL
+        SELECT c.run_id, k.kernel, k.kernel_short, x.text, c.value, 1
+        FROM runs r JOIN criteria c ON c.run_id = r.run_id AND c.version_id = r.version_id AND c.launch_id = 0
+        JOIN kernels k ON k.kernel_id = c.kernel_id JOIN texts x ON x.text_id = c.criterion_id
+        WHERE r.run_id IN :runs AND c.value IS NOT NULL
+        ORDER BY 1, 2, 4, 6
+    """,
+    "whole": """
+        SELECT c.run_id, x.text AS criterion, c.value
+        FROM runs r JOIN criteria c ON c.run_id = r.run_id AND c.version_id = r.version_id
+        JOIN texts x ON x.text_id = c.criterion_id
+        WHERE r.run_id IN :runs AND c.launch_id = 0 AND c.kernel_id = 0 AND c.value IS NOT NULL
+        ORDER BY c.run_id, x.text
+    """,
+    "potential": """
+        SELECT p.run_id, k.kernel, k.kernel_short, sum(p.duration_ns) / sum(p.ideal_ns) AS value, 0 AS place
+        FROM runs r JOIN potential p ON p.run_id = r.run_id AND p.version_id = r.version_id
+        JOIN launches l ON l.launch_id = p.launch_id JOIN shapes h ON h.shape_id = l.shape_id
+        JOIN kernels k ON k.kernel_id = h.kernel_id
+        WHERE r.run_id IN :runs AND p.speedup IS NOT NULL AND p.ideal_ns > 0
+        GROUP BY p.run_id, k.kernel, k.kernel_short
+        UNION ALL
+        SELECT p.run_id, k.kernel, k.kernel_short, p.speedup, 1
+        FROM runs r JOIN potential p ON p.run_id = r.run_id AND p.version_id = r.version_id AND p.launch_id = 0
+        JOIN kernels k ON k.kernel_id = p.kernel_id WHERE r.run_id IN :runs AND p.speedup IS NOT NULL
+        ORDER BY 1, 2, 5
+    """,
+    "power": """
+        SELECT run_id, "window", kind, source, kernel, launches, sensor, gpu_index, device, temperature_sensor,
+               duration_s, mean_power_w, mean_temperature_c, mean_clock_hz, reference_temperature_c,
+               coefficient_w_per_c, coefficient_low, coefficient_high, corrected_power_w, corrected_power_low_w,
+               corrected_power_high_w, energy_j, corrected_energy_j, corrected_energy_low_j, corrected_energy_high_j,
+               reason
+        FROM v1_power WHERE run_id IN :runs ORDER BY run_id, item
+    """,
+    "lines": """
+        SELECT run_id, CAST(sum(lines_rejected) AS DOUBLE PRECISION) / sum(lines) AS value FROM uploads
+        WHERE run_id IN :runs GROUP BY run_id HAVING sum(lines) > 0 ORDER BY run_id
+    """,
+    "missing": """
+        SELECT c.run_id,
+               CAST(sum(CASE WHEN c.value IS NULL THEN 1 ELSE 0 END) AS DOUBLE PRECISION) / count(*) AS value
+        FROM runs r JOIN criteria c ON c.run_id = r.run_id AND c.version_id = r.version_id
+        WHERE r.run_id IN :runs AND c.launch_id > 0 GROUP BY c.run_id ORDER BY c.run_id
+    """,
+}
+_UPLOADS = """
+    SELECT upload_id, project, u.run_id, r.name AS run, file_name, status, lines, lines_rejected, message
+    FROM uploads u JOIN runs r ON r.run_id = u.run_id
+    WHERE upload_id > :since AND received_at < :until AND :project IN ('', project) ORDER BY upload_id
+"""
+_REFUSED = """
+    SELECT refusal_id, project, run, file_name, code, message, refused_at FROM refusals
+    WHERE refusal_id > :since AND refused_at < :until AND :project IN ('', project) ORDER BY refusal_id
+"""
+
+
+def nightly_runs(engine: Engine, project: str, until: str, since: int, most: int) -> pd.DataFrame:
+    """Return the newest runs of each project and device that an upload after ``since`` came for, in order of time.
+
+    Columns: run_id, project, run, device, build (tag `BINARY_TAG`, else the commit), at, newest_upload_id. Uploads from
+    ``until`` (UTC) on do not count; an empty ``project`` is every one. At most ``most`` runs of each device.
+    """
+    values = {"project": project, "until": until, "since": since, "most": most, "binary": BINARY_TAG}
+    with reading(engine) as connection:
+        result = connection.execute(text(_RUNS), values)
+        found = pd.DataFrame(result.all(), columns=list(result.keys()), dtype=object)
+    return found.astype({"run_id": "int64", "newest_upload_id": "int64"})
+
+
+def series_of_runs(
+    engine: Engine, run_ids: Sequence[int], names: Collection[str] = tuple(_OF_RUNS)
+) -> Mapping[str, pd.DataFrame]:
+    """Return what is watched of these runs, a frame a kind; see the queries for their columns.
+
+    Of kinds that are not among ``names`` the frames are empty.
+    """
+    found = {}
+    with reading(engine) as connection:
+        for name, query in _OF_RUNS.items():
+            asked = text(query).bindparams(bindparam("runs", expanding=True))
+            rows: list[Any] = []
+            wanted = list(run_ids) if name in names else []
+            for begin in range(0, max(len(wanted), 1), RUNS_PER_QUERY):
+                result = connection.execute(asked, {"runs": wanted[begin : begin + RUNS_PER_QUERY]})
+                rows += result.all()
+            found[name] = pd.DataFrame(rows, columns=list(result.keys()))
+    return found
+
+
+def uploads_between(engine: Engine, project: str, since: int, until: str) -> list[dict[str, Any]]:
+    """Return the uploads after the number ``since`` and before the time ``until``."""
+    with reading(engine) as connection:
+        values = {"project": project, "since": since, "until": until}
+        return [dict(row) for row in connection.execute(text(_UPLOADS), values).mappings()]
+
+
+def refusals_between(engine: Engine, project: str, since: int, until: str) -> list[dict[str, Any]]:
+    """Return the files refused after the number ``since`` and before the time ``until``."""
+    with reading(engine) as connection:
+        values = {"project": project, "since": since, "until": until}
+        return [dict(row) for row in connection.execute(text(_REFUSED), values).mappings()]
+
+
+def predictions_of_runs(engine: Engine, run_ids: Sequence[int]) -> list[dict[str, Any]]:
+    """Return the predictions for changes to these runs, with the achieved speedups."""
+    query = text("SELECT * FROM v1_predictions WHERE run_after IN :runs").bindparams(bindparam("runs", expanding=True))
+    found: list[dict[str, Any]] = []
+    with reading(engine) as connection:
+        for begin in range(0, len(run_ids), RUNS_PER_QUERY):
+            asked = {"runs": list(run_ids[begin : begin + RUNS_PER_QUERY])}
+            found += [dict(row) for row in connection.execute(query, asked).mappings()]
+    return found
+
+
+def projects(engine: Engine) -> list[str]:
+    """Return the names of the projects that have runs."""
+    with reading(engine) as connection:
+        return list(connection.execute(text("SELECT DISTINCT project FROM runs ORDER BY project")).scalars())

@@ -1,0 +1,81 @@
+"""What two runs are compared by: sums over the launches of each kernel, never the launches themselves."""
+
+from typing import Any
+
+from sqlalchemy import Engine, text
+
+from profsvc.store.connection.transactions import reading
+
+_KERNELS = """
+    SELECT kernel, kernel_short, CAST(sum(launches) AS BIGINT) AS launches, sum(total_ns) AS total_ns,
+           CASE WHEN sum(timed) > 0 THEN sum(total_ns) / sum(timed) END AS mean_ns, min(min_ns) AS min_ns
+    FROM v1_kernel_totals WHERE run_id = :run_id
+    GROUP BY kernel, kernel_short ORDER BY coalesce(sum(total_ns), 0) DESC, kernel
+"""
+_SUMMED = """
+    SELECT kernel, kernel_short, CAST(sum(calls) AS BIGINT) AS launches, sum(total_ns) AS total_ns,
+           sum(total_ns) / sum(calls) AS mean_ns, min(min_ns) AS min_ns
+    FROM v1_kernel_summaries WHERE run_id = :run_id AND category = 'kernel' AND calls > 0
+    GROUP BY kernel, kernel_short ORDER BY coalesce(sum(total_ns), 0) DESC, kernel
+"""
+# That a launch is of the run is said again: without it Postgres looks for the launches among those of every run.
+_POTENTIAL = """
+    SELECT l.kernel, sum(p.duration_ns) / sum(p.ideal_ns) AS predicted, min(p.bound) AS bound,
+           max(p.bound) AS other_bound,
+           nullif(max(CASE WHEN p.flags LIKE '%LOWER_BOUND%' THEN 'LOWER_BOUND ' ELSE '' END)
+             || max(CASE WHEN p.flags LIKE '%UPPER_BOUND%' THEN 'UPPER_BOUND' ELSE '' END), '') AS predicted_flags
+    FROM v1_potential p JOIN v1_launches l ON l.launch_id = p.launch_id AND l.run_id = :run_id
+    WHERE p.run_id = :run_id AND p.launch_id IS NOT NULL AND p.speedup IS NOT NULL GROUP BY l.kernel
+"""
+_CRITERIA = """
+    SELECT l.kernel, c.criterion, sum(c.value * l.duration_ns) / sum(l.duration_ns) AS value
+    FROM v1_criteria c JOIN v1_launches l ON l.launch_id = c.launch_id AND l.run_id = :run_id
+    WHERE c.run_id = :run_id AND c.launch_id IS NOT NULL AND c.value IS NOT NULL AND l.duration_ns > 0
+    GROUP BY l.kernel, c.criterion
+"""
+_ESTIMATES = """
+    WITH best AS (
+      SELECT r.launch_id, r.kernel, max(r.estimated_saving_fraction) AS saving
+      FROM v1_rules r WHERE r.run_id = :run_id AND r.kind = 'global' AND r.estimated_saving_fraction < 1
+      GROUP BY r.launch_id, r.kernel
+    )
+    SELECT b.kernel, sum(l.duration_ns) / sum(l.duration_ns * (1 - b.saving)) AS estimate
+    FROM best b JOIN v1_launches l ON l.launch_id = b.launch_id AND l.run_id = :run_id
+    WHERE l.duration_ns > 0 GROUP BY b.kernel
+"""
+_CLOCKS = """
+    SELECT c.counter, sum(c.value * l.duration_ns) / sum(l.duration_ns) AS mean
+    FROM v1_counter_values c JOIN v1_launches l ON l.launch_id = c.launch_id AND l.run_id = :run_id
+    WHERE c.run_id = :run_id AND c.counter IN ('sm_clock_hz', 'dram_clock_hz') AND l.duration_ns > 0 GROUP BY c.counter
+"""
+
+
+def kernels_of_run(engine: Engine, run_id: int) -> dict[str, dict[str, Any]]:
+    """Return the kernels of a run by name, those that took most time first, with what can be compared of each.
+
+    launches, total_ns, mean_ns, min_ns; predicted, predicted_flags (LOWER_BOUND, UPPER_BOUND or both, as of any of
+    its launches) and bound (None where its launches differ) from the potential;
+    estimate from the tool's own rules; criteria by name, weighted by time. What a run does not hold is None.
+    """
+    with reading(engine) as connection:
+
+        def rows(query: str) -> list[dict[str, Any]]:
+            return [dict(row) for row in connection.execute(text(query), {"run_id": run_id}).mappings()]
+
+        blank = {"predicted": None, "predicted_flags": None, "bound": None, "estimate": None}
+        kernels = {row["kernel"]: row | blank | {"criteria": {}} for row in rows(_KERNELS) or rows(_SUMMED)}
+        for row in rows(_POTENTIAL):
+            bound = row["bound"] if row["bound"] == row["other_bound"] else None
+            kernels[row["kernel"]] |= {name: row[name] for name in ("predicted", "predicted_flags")} | {"bound": bound}
+        for row in rows(_ESTIMATES):
+            kernels[row["kernel"]]["estimate"] = row["estimate"]
+        for row in rows(_CRITERIA):
+            kernels[row["kernel"]]["criteria"][row["criterion"]] = row["value"]
+    return kernels
+
+
+def clocks_of_run(engine: Engine, run_id: int) -> dict[str, float]:
+    """Return the mean SM and DRAM clock [Hz] of the launches of a run, weighted by time, where it is known."""
+    with reading(engine) as connection:
+        found = connection.execute(text(_CLOCKS), {"run_id": run_id}).mappings()
+        return {row["counter"]: row["mean"] for row in found if row["mean"] is not None}

@@ -1,0 +1,79 @@
+"""Timelines of runs: sums over their launches in the order of their start."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from sqlalchemy import Connection, Engine, text
+
+from profsvc.analysis.launches.timeline import Timeline, append_launches
+from profsvc.store.connection.transactions import reading, writing
+from profsvc.store.ingest.running_timeline import save_timeline
+from profsvc.store.query.frames import select
+
+ROWS_PER_FETCH = 100_000
+
+
+_TIMED = "start_ns IS NOT NULL AND duration_ns IS NOT NULL"
+
+
+def _stored_timeline(connection: Connection, upload_id: int) -> tuple[bool, Timeline | None]:
+    """Tell whether the timeline of an upload is known, and return it; None if none of its launches has times."""
+    query = text(f"SELECT {', '.join(Timeline._fields)} FROM timelines WHERE upload_id = :upload_id")
+    row = connection.execute(query, {"upload_id": upload_id}).first()
+    if row is None or row.first_ns is None:
+        return row is not None, None
+    line = Timeline(*row)
+    return True, line._replace(overlapped=bool(line.overlapped), suspected=bool(line.suspected))
+
+
+def _upload_timeline(engine: Engine, upload_id: int) -> Timeline | None:
+    with reading(engine) as connection:
+        known, line = _stored_timeline(connection, upload_id)
+    if not known:
+        line = _computed_timeline(engine, [upload_id])
+        with writing(engine) as connection:
+            save_timeline(connection, upload_id, line)
+    return line
+
+
+def timeline(engine: Engine, run_id: int) -> Timeline | None:
+    """Return the timeline of all launches of a run that have a start and a duration; None if there are none.
+
+    Launches that several files tell of count once, by the file that stands for them, else by the first with times.
+    The clocks of different files are taken for one.
+    """
+    timed = timed_files(engine, run_id)
+    if len(timed) > 1:
+        return _computed_timeline(engine, list(timed))
+    return next(iter(timed.values()), None)
+
+
+def timed_files(engine: Engine, run_id: int) -> dict[int, Timeline]:
+    """Return the files of a run whose launches have times, each launch in one of them, with their timelines."""
+    found: dict[int, tuple[int, Timeline]] = {}
+    uploads = select(engine, "v1_uploads", run_id=run_id)
+    for upload in sorted(uploads, key=lambda upload: (upload["same_as"] is not None, upload["upload_id"])):
+        first = upload["same_as"] or upload["upload_id"]
+        if upload["launches"] and first not in found and (line := _upload_timeline(engine, upload["upload_id"])):
+            found[first] = upload["upload_id"], line
+    return dict(sorted(found.values()))
+
+
+def chunks(engine: Engine, query: str, **values: Any) -> Iterator[Sequence[Any]]:
+    """Yield the rows of a query, some at a time."""
+    with reading(engine) as connection:
+        streamed = text(query).execution_options(stream_results=True)  # set on the connection it would stay so
+        yield from connection.execute(streamed, values).partitions(ROWS_PER_FETCH)
+
+
+def _computed_timeline(engine: Engine, upload_ids: list[int]) -> Timeline | None:
+    """Add up the launches of uploads in the order of their start, which the database sorts."""
+    line, among = None, ", ".join(str(int(number)) for number in upload_ids)
+    query = (
+        f"SELECT start_ns, duration_ns FROM v1_launches_all WHERE upload_id IN ({among}) AND {_TIMED} ORDER BY start_ns"
+    )
+    for rows in chunks(engine, query):
+        start, duration = zip(*rows, strict=True)
+        line = append_launches(line, np.array(start, dtype=np.int64), np.array(duration, dtype=np.float64))
+    return line

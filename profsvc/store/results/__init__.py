@@ -1,0 +1,1 @@
+"""Results that analyses write and read."""

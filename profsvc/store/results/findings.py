@@ -1,0 +1,160 @@
+"""Findings of nightly reports, and their states.
+
+A second report of the same night replaces the first. The findings and state changes of the first are reverted, so that
+findings keep their numbers and the states that people set.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from sqlalchemy import Connection, Engine, bindparam, text
+
+from profsvc.errors import NotFoundError, UsageError
+from profsvc.store.connection.timestamps import now
+from profsvc.store.connection.transactions import reading, writing
+from profsvc.store.ingest.bulk_insert import insert_row
+from profsvc.store.ingest.dictionaries import reject_nul
+from profsvc.store.query.frames import select
+
+MANUAL_STATES = ("accepted", "fixed", "new")
+"""States that people set; ``new`` reopens a finding, so that nightly checks decide again."""
+MAX_REASON_CHARS = 2000
+FINDING_COLUMNS = (
+    "series", "project", "kernel", "subject", "device", "sensor", "quantity", "kind", "unit", "worse", "before",
+    "after", "raw_before", "raw_after", "p", "adjusted_p", "noise", "reference_temperature_c", "points_before",
+    "points_after", "run_before_id", "run_id", "changed_at", "found_at", "seen_at",
+)  # fmt: skip
+# Words of this night's own report, and of later ones, do not count.
+_KNOWN = """
+    SELECT f.*, s.state, s.said_at FROM findings f JOIN reports n ON n.report_id = f.report_id
+    LEFT JOIN finding_states s ON s.finding_id = f.finding_id AND s.item = (
+      SELECT max(o.item) FROM finding_states o LEFT JOIN reports m ON m.report_id = o.report_id
+      WHERE o.finding_id = f.finding_id
+        AND (o.report_id IS NULL OR (m.night <= :night AND NOT (m.night = :night AND m.project = :project))))
+    WHERE n.night <= :night AND NOT (n.night = :night AND n.project = :project) AND :project IN ('', f.project)
+    ORDER BY f.changed_at, f.finding_id
+"""
+
+
+# Of findings of these runs the newest word.
+_STORED_STATES = """
+    SELECT f.series, f.run_id, s.state FROM findings f JOIN finding_states s ON s.finding_id = f.finding_id
+      AND s.item = (SELECT max(o.item) FROM finding_states o WHERE o.finding_id = f.finding_id)
+    WHERE f.run_id IN :runs
+"""
+
+
+class StateChange(NamedTuple):
+    """A state that a night gives a finding, and why; ``said_at`` is the time of the newest run that it looked at."""
+
+    finding_id: int
+    state: str
+    because: str
+    said_at: str
+
+
+def known_findings(engine: Engine, project: str, night: str) -> list[dict[str, Any]]:
+    """Return what was found before this night's report of this scope, with the states they had then."""
+    with reading(engine) as connection:
+        rows = connection.execute(text(_KNOWN), {"project": project, "night": night}).mappings()
+        return [dict(row) | {"state": row["state"] or "new"} for row in rows]
+
+
+def stored_states(engine: Engine, run_ids: Collection[int]) -> dict[tuple[str, int], str]:
+    """Return the states of findings that somebody or a night said a word on, by series and first run."""
+    query = text(_STORED_STATES).bindparams(bindparam("runs", expanding=True))
+    with reading(engine) as connection:
+        rows = connection.execute(query, {"runs": list(run_ids)})
+        return {(str(row.series), int(row.run_id)): str(row.state) for row in rows}
+
+
+def write_findings(
+    connection: Connection, report_id: int, night: str, findings: Sequence[Mapping[str, Any]]
+) -> list[int]:
+    """Write what was found and return the numbers; a finding that was made before keeps its own.
+
+    What this report found before and no longer does goes, unless somebody said a word on it. What a later night found
+    too, whose report was made while the clock stood in the future, is this night's.
+    """
+    numbers = []
+    for finding in findings:
+        row = {name: finding[name] for name in FINDING_COLUMNS}
+        reject_nul([value for value in row.values() if isinstance(value, str)])
+        query = text("SELECT finding_id FROM findings WHERE series = :series AND run_id = :run_id")
+        same = connection.execute(query, {"series": row["series"], "run_id": row["run_id"]}).scalar()
+        if same is None:
+            numbers.append(insert_row(connection, "findings", "finding_id", row | {"report_id": report_id}))
+            continue
+        assigned = ", ".join(f"{name} = :{name}" for name in row)
+        connection.execute(text(f"UPDATE findings SET {assigned} WHERE finding_id = :own"), row | {"own": same})
+        taken = text(
+            "UPDATE findings SET report_id = :r WHERE finding_id = :own"
+            " AND report_id IN (SELECT report_id FROM reports WHERE night > :night)"
+        )
+        connection.execute(taken, {"r": report_id, "own": same, "night": night})
+        numbers.append(int(same))
+    held = text("SELECT finding_id FROM findings WHERE report_id = :r")
+    for old in set(connection.execute(held, {"r": report_id}).scalars()) - set(numbers):
+        query = text(
+            "DELETE FROM findings WHERE finding_id = :old AND NOT EXISTS"
+            " (SELECT 1 FROM finding_states s WHERE s.finding_id = :old AND s.report_id IS NULL)"
+        )
+        connection.execute(query, {"old": old})
+    return numbers
+
+
+def set_finding(engine: Engine, finding_id: int, state: str, because: str, by: str) -> dict[str, Any]:
+    """Set the state of a finding, for somebody and a reason; return its row of ``v1_findings``."""
+    if state not in MANUAL_STATES:
+        raise UsageError(f"{state!r} cannot be set; set one of {', '.join(MANUAL_STATES)}")
+    if not because.strip() or len(because) > MAX_REASON_CHARS:
+        raise UsageError(f"say why, in up to {MAX_REASON_CHARS} characters, such as: the new driver, ticket 17")
+    reject_nul([because, by])
+    with writing(engine) as connection:
+        lock = " FOR UPDATE" if connection.dialect.name == "postgresql" else ""
+        query = text(f"SELECT 1 FROM findings WHERE finding_id = :finding_id{lock}")
+        if connection.execute(query, {"finding_id": finding_id}).first() is None:
+            raise NotFoundError(f"no finding has the number {finding_id}; profsvc findings list shows those there are")
+        write_state(connection, finding_id, state, because.strip(), now(), by=by)
+    return select(engine, "v1_findings", finding_id=finding_id)[0]
+
+
+def write_state(
+    connection: Connection, finding_id: int, state: str, because: str, said_at: str, *, by: str | None = None,
+    report_id: int | None = None,
+) -> None:  # fmt: skip
+    """Append a state to the history of a finding; ``by`` is the person, ``report_id`` the report that set it."""
+    query = text(
+        "INSERT INTO finding_states (finding_id, item, state, report_id, said_by, because, said_at)"
+        " SELECT :finding_id, coalesce(max(item), 0) + 1, :state, CAST(:report_id AS BIGINT), CAST(:by AS TEXT),"
+        " :because, :said_at FROM finding_states WHERE finding_id = :finding_id"
+    )
+    row = {"finding_id": finding_id, "state": state, "report_id": report_id, "by": by, "because": because}
+    connection.execute(query, row | {"said_at": said_at})
+
+
+def state_history(engine: Engine, finding_id: int) -> list[dict[str, Any]]:
+    """Return the status history of a finding, oldest first: state, report_id, said_by, because, said_at."""
+    query = text(
+        "SELECT state, report_id, said_by, because, said_at FROM finding_states"
+        " WHERE finding_id = :finding_id ORDER BY item"
+    )
+    with reading(engine) as connection:
+        return [dict(row) for row in connection.execute(query, {"finding_id": finding_id}).mappings()]
+
+
+def series_of_finding(engine: Engine, finding_id: int) -> str:
+    """Return the digest of the series that a finding is of."""
+    with reading(engine) as connection:
+        query = text("SELECT series FROM findings WHERE finding_id = :finding_id")
+        return str(connection.execute(query, {"finding_id": finding_id}).scalar_one())
+
+
+def findings_of_series(engine: Engine, series: str) -> list[dict[str, Any]]:
+    """Return the findings of a series, rows of ``v1_findings``, the oldest change first."""
+    query = text(
+        "SELECT * FROM v1_findings WHERE finding_id IN (SELECT finding_id FROM findings WHERE series = :series)"
+        " ORDER BY changed_at, finding_id"
+    )
+    with reading(engine) as connection:
+        return [dict(row) for row in connection.execute(query, {"series": series}).mappings()]

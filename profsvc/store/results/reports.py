@@ -1,0 +1,167 @@
+"""Nightly reports and their deliveries."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from sqlalchemy import Connection, Engine, text
+
+from profsvc.errors import NotFoundError
+from profsvc.store.connection.timestamps import now
+from profsvc.store.connection.transactions import reading, writing
+from profsvc.store.ingest.bulk_insert import insert_row
+from profsvc.store.results.findings import StateChange, write_findings, write_state
+
+REPORT_COUNTS = (
+    "newest_upload_id", "newest_refusal_id", "runs", "series", "findings_new", "findings_open", "reruns_wanted",
+    "uploads_failed", "one_line",
+)  # fmt: skip
+
+
+_LATER = """
+    SELECT report_id, project, night FROM reports
+    WHERE night > :night AND night <= :today AND (project = '' OR :project IN ('', project)) ORDER BY night DESC LIMIT 1
+"""
+
+
+_EARLIER = """
+    SELECT report_id, night, newest_upload_id, newest_refusal_id FROM reports
+    WHERE project = :project AND night < :night ORDER BY night DESC LIMIT 1
+"""
+
+
+class NightlyRecord(NamedTuple):
+    """What is kept of a night: new findings, moved ones, and when those that are open were seen last."""
+
+    project: str
+    night: str
+    zone: str
+    findings: Sequence[Mapping[str, Any]]
+    moves: Sequence[StateChange]
+    seen: Mapping[int, str]
+
+
+def later_report(engine: Engine, project: str, night: str, today: str) -> dict[str, Any] | None:
+    """Return a report of a later night on the same runs, where there is one; an empty project is all of them.
+
+    One of a night after today was made while the clock stood in the future, and is none.
+    """
+    asked = {"project": project, "night": night, "today": today}
+    with reading(engine) as connection:
+        row = connection.execute(text(_LATER), asked).mappings().first()
+    return None if row is None else dict(row)
+
+
+def report_before(engine: Engine, project: str, night: str) -> dict[str, Any] | None:
+    """Return the newest report of the same scope on a night before; None for the first."""
+    with reading(engine) as connection:
+        row = connection.execute(text(_EARLIER), {"project": project, "night": night}).mappings().first()
+    return None if row is None else dict(row)
+
+
+def save_report(
+    engine: Engine, night: NightlyRecord, compose: Callable[[int, Sequence[int]], Mapping[str, Any]]
+) -> Mapping[str, Any]:
+    """Keep a night in one transaction, in place of what was kept of it; return its document.
+
+    ``compose`` makes the document once the number of the report and those of its findings are known; of the columns
+    `REPORT_COUNTS` it has a value each under ``counts``.
+    """
+    with writing(engine) as connection:
+        if connection.dialect.name == "postgresql":  # one after the other; on SQLite writers queue anyway
+            connection.exec_driver_sql("LOCK TABLE reports IN SHARE ROW EXCLUSIVE MODE")
+        report_id = _report_id(connection, night)
+        numbers = write_findings(connection, report_id, night.night, night.findings)
+        connection.execute(text("DELETE FROM finding_states WHERE report_id = :r"), {"r": report_id})
+        for move in night.moves:
+            write_state(connection, move.finding_id, move.state, move.because, move.said_at, report_id=report_id)
+        for finding_id, seen_at in night.seen.items():
+            query = text("UPDATE findings SET seen_at = :seen_at WHERE finding_id = :finding_id")
+            connection.execute(query, {"seen_at": seen_at, "finding_id": finding_id})
+        document = compose(report_id, numbers)
+        _write(connection, report_id, night.zone, document)
+    return document
+
+
+def _report_id(connection: Connection, night: NightlyRecord) -> int:
+    """Return the number of the night's report, with an empty row where it is new."""
+    query = text("SELECT report_id FROM reports WHERE project = :project AND night = :night")
+    found = connection.execute(query, {"project": night.project, "night": night.night}).scalar()
+    if found is not None:
+        return int(found)
+    row: dict[str, Any] = dict.fromkeys(REPORT_COUNTS, 0) | {"one_line": "", "document": "", "made_at": now()}
+    row |= {"project": night.project, "night": night.night, "zone": night.zone}
+    return insert_row(connection, "reports", "report_id", row)
+
+
+def _write(connection: Connection, report_id: int, zone: str, document: Mapping[str, Any]) -> None:
+    """Write the report; one that says the same as before keeps its time."""
+    whole = json.dumps(document, ensure_ascii=False, sort_keys=True)
+    row = {name: document["counts"][name] for name in REPORT_COUNTS}
+    row |= {"zone": zone, "made_at": now(), "document": whole}
+    assigned = ", ".join(f"{name} = :{name}" for name in row)
+    query = text(f"UPDATE reports SET {assigned} WHERE report_id = :r AND document <> :document")
+    connection.execute(query, row | {"r": report_id})
+
+
+def report_contents(engine: Engine, report_id: int) -> dict[str, Any]:
+    """Return what goes with a report: its row of ``reports``, and how many findings, moves and sendings it holds.
+
+    ``said`` counts the findings that somebody said a word on.
+    """
+    queries = {
+        "findings": "SELECT count(*) FROM findings WHERE report_id = :r",
+        "said": "SELECT count(DISTINCT f.finding_id) FROM findings f JOIN finding_states s"
+        " ON s.finding_id = f.finding_id AND s.report_id IS NULL WHERE f.report_id = :r",
+        "moves": "SELECT count(*) FROM finding_states WHERE report_id = :r",
+        "deliveries": "SELECT count(*) FROM deliveries WHERE report_id = :r",
+    }
+    with reading(engine) as connection:
+        query = text("SELECT report_id, project, night, one_line FROM reports WHERE report_id = :r")
+        row = connection.execute(query, {"r": report_id}).mappings().first()
+        if row is None:
+            raise NotFoundError(f"no report has the number {report_id}; profsvc report nightly --list shows them")
+        counts = {name: int(connection.execute(text(one), {"r": report_id}).scalar_one())
+                  for name, one in queries.items()}  # fmt: skip
+    return dict(row) | counts
+
+
+def delete_report(engine: Engine, report_id: int) -> None:
+    """Remove a report of a night with what it found and moved; the next report looks at its runs again.
+
+    What later nights, or people, said of its findings goes with them.
+    """
+    own = "SELECT finding_id FROM findings WHERE report_id = :r"
+    with writing(engine) as connection:
+        for query in (
+            "DELETE FROM finding_states WHERE report_id = :r",
+            f"DELETE FROM finding_states WHERE finding_id IN ({own})",
+            "DELETE FROM findings WHERE report_id = :r",
+            "DELETE FROM deliveries WHERE report_id = :r",
+            "DELETE FROM reports WHERE report_id = :r",
+        ):
+            connection.execute(text(query), {"r": report_id})
+
+
+_INSERT_DELIVERY = text(
+    "INSERT INTO deliveries (report_id, channel, kind, delivered, message, sent_by, sent_at)"
+    " VALUES (:report_id, :channel, :kind, :delivered, :message, :sent_by, :sent_at)"
+)
+
+
+class Delivery(NamedTuple):
+    """A report and a channel: whether it was delivered, what to know of it, who sent it, and when (UTC)."""
+
+    report_id: int
+    channel: str
+    kind: str
+    delivered: bool
+    message: str | None
+    sent_by: str
+    sent_at: str
+
+
+def save_delivery(engine: Engine, delivery: Delivery) -> None:
+    """Store the outcome of a delivery to a channel."""
+    with writing(engine) as connection:
+        connection.execute(_INSERT_DELIVERY, delivery._asdict() | {"delivered": int(delivery.delivered)})

@@ -1,0 +1,238 @@
+"""Write what the analysis made of a run, and clear the rows of runs and uploads."""
+
+import json
+import pickle
+import tempfile
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from sqlalchemy import Connection, Engine, text
+
+from profsvc.errors import DomainError
+from profsvc.store.connection.transactions import lock_existing_row, writing
+from profsvc.store.ingest.bulk_insert import factorize, values
+from profsvc.store.ingest.dictionaries import Names
+from profsvc.store.ingest.encoder import EVENTS
+from profsvc.store.ingest.runs import count_change
+from profsvc.store.ingest.staging import DirectSink
+from profsvc.store.results.finished_parts import LAUNCHES_PART, counted_changes, mark_finished
+from profsvc.store.schema.column_types import IDS_PER_UPLOAD, WHOLE_RUN_ID
+from profsvc.store.schema.results import RESULTS
+from profsvc.store.schema.tables import POWER
+
+# Table of results -> the columns it must have, and those that may be left out (null then).
+RESULT_COLUMNS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "counters": (("launch_id", "counter", "value"), ("expression", "reason")),
+    "criteria": (
+        ("launch_id", "criterion", "value"),
+        ("share", "speedup", "value_as_published", "speedup_as_published", "flags", "reason"),
+    ),
+    "potential": (
+        ("launch_id", "speedup"),
+        (
+            *(
+                "bound",
+                "ideal_bound",
+                "mem_throughput_ratio",
+                "arith_throughput_ratio",
+                "speedup_as_published",
+                "speedup_ceiling",
+            ),
+            *("ideal_ns", "duration_ns", "ceiling_flags", "flags", "reason"),
+        ),
+    ),
+    "models": (("launch_id", "model", "quantity", "value"), ("unit", "form", "flags", "label", "reason")),
+}
+# Tables whose rows an upload has in one range of this key, those that others refer to behind them.
+RANGE_KEYS = {
+    "rules": "launch_id",
+    "counters": "launch_id",
+    "metrics": "launch_ref",
+    "samples": "sample_id",
+    "sample_blocks": "sensor_id",
+    "sensors": "sensor_id",
+}
+RANGE_KEYS |= {"launches": "launch_id", "twins": "launch_id", "wide_blocks": "first_launch", "wide_cells": "cell_id"}
+RANGE_KEYS |= {"wide_lists": "list_id", "wide_constants": "cell_id"}
+RANGE_KEYS |= {table: key for table, (key, *_) in EVENTS.items()}
+TEXT_COLUMNS = {"counter": "counter_id", "expression": "expression_id", "reason": "reason_id", "bound": "bound_id"}
+TEXT_COLUMNS |= {"criterion": "criterion_id", "ideal_bound": "ideal_bound_id", "label": "label_id"}
+MAX_MEMORY_BYTES = 1 << 20
+Results = Mapping[str, pd.DataFrame]
+Columns = dict[str, Any]
+Ints = npt.NDArray[np.int64]
+
+
+def save_results(engine: Engine, run_id: int, parts: Iterable[Results], version: str, seen: int | None = None) -> bool:
+    """Write the results of a run by one version of the analysis, which becomes the run's newest.
+
+    ``parts`` are spooled to a temporary file until all have arrived, so that the store is not locked meanwhile. Rows
+    of the same version are replaced; those of other versions stay and are in the ``_history`` views. Counters follow
+    from the metrics, which never change, so only those of the newest version are kept. The tables and their columns are
+    those of `RESULT_COLUMNS`; ``kernel`` or ``kernel_id`` may name the kernel of a row as well. ``launch_id`` is null
+    for rows about a kernel or about the whole run. An empty table needs no columns.
+
+    Return whether they were written: False if the run has changed since its change count was ``seen``.
+    """
+    with tempfile.SpooledTemporaryFile(max_size=MAX_MEMORY_BYTES) as waiting:
+        for part in parts:
+            for name, table in part.items():
+                _check(name, table)
+            pickle.dump(part, waiting, pickle.HIGHEST_PROTOCOL)
+        end = waiting.tell()
+        waiting.seek(0)
+        with writing(engine) as connection:
+            lock_existing_row(connection, "runs", "run_id", run_id)
+            if seen is not None and counted_changes(connection, run_id) != seen:
+                return False
+            texts = Names(connection, "texts")
+            number = texts[version,]
+            _clear_version(connection, run_id, number)
+            while waiting.tell() < end:
+                _save_part(connection, run_id, pickle.load(waiting), number, texts)
+            query = text("UPDATE runs SET version_id = :number WHERE run_id = :run_id")
+            connection.execute(query, {"number": number, "run_id": run_id})
+            mark_finished(connection, run_id, LAUNCHES_PART, number)
+    return True
+
+
+def uploads_of(connection: Connection, run_id: int) -> set[int]:
+    """Return the numbers of the uploads of a run."""
+    query = text("SELECT upload_id FROM uploads WHERE run_id = :run_id")
+    return set(connection.execute(query, {"run_id": run_id}).scalars())
+
+
+def _clear_version(connection: Connection, run_id: int, version: int) -> None:
+    """Delete what a version of the analysis made of a run, and the counters, whatever version made them."""
+    for table in RESULTS.values():
+        query = text(f"DELETE FROM {table.name} WHERE run_id = :run_id AND version_id = :version")
+        connection.execute(query, {"run_id": run_id, "version": version})
+    for upload_id in sorted(uploads_of(connection, run_id)):
+        _delete_range(connection, "counters", "launch_id", upload_id)
+
+
+def _save_part(connection: Connection, run_id: int, part: Results, version: int, texts: Names) -> None:
+    for name, table in part.items():
+        if table.empty:
+            continue
+        columns = _columns(name, table, texts)
+        if name != "counters":
+            columns |= _subject(connection, run_id, table, version)
+        if name == "models":
+            columns["model_id"] = _model_ids(connection, table)
+        # In the order of their keys rows are put behind each other; as they come, each into its place.
+        own = next((columns[key] for key in ("criterion_id", "model_id", "counter_id") if key in columns), None)
+        launches = columns["launch_id"]
+        order = np.argsort(launches, kind="stable") if own is None else np.lexsort((np.asarray(own), launches))
+        DirectSink(connection).write(name, {key: column[order] for key, column in columns.items()})
+
+
+def _check(name: str, table: pd.DataFrame) -> None:
+    if name not in RESULT_COLUMNS:
+        raise DomainError(f"no results are named {name!r}; there are {list(RESULT_COLUMNS)}")
+    if table.empty:
+        return
+    must, may = RESULT_COLUMNS[name]
+    subject = () if name == "counters" else ("kernel", "kernel_id")
+    if missing := set(must) - set(table.columns):
+        raise DomainError(f"results {name!r} lack the columns {sorted(missing)}")
+    if unknown := set(table.columns) - {*must, *may, *subject}:
+        raise DomainError(f"results {name!r} have no column {sorted(unknown)}; they have {[*must, *may, *subject]}")
+
+
+def _columns(name: str, table: pd.DataFrame, texts: Names) -> Columns:
+    """Return the columns of a table of results under their names in the store, texts as numbers."""
+    columns: Columns = {}
+    must, may = RESULT_COLUMNS[name]
+    for column in (*must, *may):
+        if column not in table or column in {"model", "quantity", "unit", "form"}:
+            continue
+        if column in TEXT_COLUMNS:
+            codes, distinct = factorize(table[column])
+            numbers = texts.numbers([(name,) for name in distinct])
+            columns[TEXT_COLUMNS[column]] = pd.array([*numbers, None], "Int64")[codes]  # null has the code -1
+        elif column in {"launch_id", "flags", "ceiling_flags"}:
+            columns[column] = _integers_or_zero(table[column])
+        else:
+            columns[column] = table[column].to_numpy("float64", na_value=np.nan)
+    return columns
+
+
+def _integers_or_zero(column: "pd.Series[Any]") -> Ints:
+    """Return whole numbers, 0 where there is none: the whole run, no flag."""
+    if column.dtype == np.int64:
+        return column.to_numpy()
+    return np.array([int(value or 0) for value in values(column)], np.int64)
+
+
+def _subject(connection: Connection, run_id: int, table: pd.DataFrame, version: int) -> Columns:
+    """Return what every row of results says beside its own: run, version, kernel, flags where it has none."""
+    same = {"run_id": run_id, "version_id": version, **({} if "flags" in table else {"flags": 0})}
+    repeated = {column: np.full(len(table), number) for column, number in same.items()}
+    return repeated | {"kernel_id": _kernels(connection, table)}
+
+
+def _model_ids(connection: Connection, table: pd.DataFrame) -> Ints:
+    """Return the number of the model, quantity, unit and form of each row."""
+    place, texts = np.zeros(len(table), dtype=np.int64), []
+    for part in ("model", "quantity", "unit", "form"):
+        codes, distinct = factorize(table[part]) if part in table else (np.full(len(table), -1), [])
+        texts.append([*distinct, None])
+        place = place * len(texts[-1]) + codes % len(texts[-1])  # null has the code -1
+    back, found = pd.factorize(place)
+    digits = np.unravel_index(found, [len(names) for names in texts])
+    names = [
+        tuple(names[k] or "" for names, k in zip(texts, row, strict=True)) for row in np.column_stack(digits).tolist()
+    ]
+    return np.array(Names(connection, "model_names").numbers(names), np.int64)[back]
+
+
+def _kernels(connection: Connection, table: pd.DataFrame) -> Ints:
+    """Return the kernel of each row; none where the launch says it already, or for the whole run."""
+    kernels = np.full(len(table), WHOLE_RUN_ID)
+    alone = table[table["launch_id"].isna()]
+    if "kernel_id" in table:
+        found = values(alone["kernel_id"])
+    elif "kernel" in table:
+        names = Names(connection, "kernels")
+        found = names.column([None if kernel is None else (kernel,) for kernel in values(alone["kernel"])])
+    else:
+        return kernels
+    kernels[table["launch_id"].isna()] = [WHOLE_RUN_ID if kernel is None else int(kernel) for kernel in found]
+    return kernels
+
+
+def describe_device(engine: Engine, device_id: int, sms: int | None, figures: Mapping[str, Any]) -> None:
+    """Write what is known of a device: its streaming multiprocessors, and other figures by name."""
+    with writing(engine) as connection:
+        lock_existing_row(connection, "devices", "device_id", device_id)
+        connection.execute(
+            text("UPDATE devices SET sms = :sms, facts = :facts WHERE device_id = :device_id"),
+            {"sms": sms, "facts": json.dumps(dict(figures), sort_keys=True), "device_id": device_id},
+        )
+
+
+def clear_results(connection: Connection, run_id: int) -> None:
+    """Delete the results of a run, of every version of the analysis; they were computed with rows that change."""
+    for name in (*RESULTS, *POWER):
+        connection.execute(text(f"DELETE FROM {name} WHERE run_id = :run_id"), {"run_id": run_id})
+    query = "DELETE FROM predictions WHERE run_before = :run_id OR run_after = :run_id"
+    connection.execute(text(query), {"run_id": run_id})
+    connection.execute(text("UPDATE runs SET version_id = NULL WHERE run_id = :run_id"), {"run_id": run_id})
+    count_change(connection, run_id)
+
+
+def clear_upload(connection: Connection, upload_id: int) -> None:
+    """Delete an upload with all its rows."""
+    for table, key in RANGE_KEYS.items():
+        _delete_range(connection, table, key, upload_id)
+    connection.execute(text("DELETE FROM uploads WHERE upload_id = :upload_id"), {"upload_id": upload_id})
+
+
+def _delete_range(connection: Connection, table: str, key: str, upload_id: int) -> None:
+    """Delete the rows that an upload has in a table."""
+    bounds = {"first": upload_id * IDS_PER_UPLOAD, "end": (upload_id + 1) * IDS_PER_UPLOAD}
+    connection.execute(text(f"DELETE FROM {table} WHERE {key} >= :first AND {key} < :end"), bounds)

@@ -1,0 +1,1 @@
+"""SQL of users: rules, the SQLite worker, the Postgres role and limits."""

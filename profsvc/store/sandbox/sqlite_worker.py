@@ -1,0 +1,188 @@
+"""The process in which SQLite runs one query of a user; a script that only needs the standard library.
+
+A separate process is needed because only killing it stops some operations: a function that creates a huge text, or a
+sort that fills the disk. It is a new Python process rather than a fork. So it starts in 20 ms and inherits neither
+memory nor files of its parent, nor locks of other threads.
+
+The request arrives on stdin and frames are written to stdout, both in `marshal` format, which only has plain values.
+A frame is a tuple: ``("columns", names)``, repeated ``("rows", rows)``, ``("end",)``; or one of the failures
+``("refused", action, name, views)``, ``("late",)``, ``("memory",)`` and ``("error", class, words, views)``.
+
+Queries are restricted by the authorizer of SQLite with a list of allowed actions, on a read-only connection. Read-only
+access alone is not enough, because such a connection can still attach and copy files.
+
+Base tables may only be read by views. SQLite passes the name of the reading view to the authorizer, but also that of a
+common table expression, and ``WITH v1_runs AS (SELECT * FROM secrets)`` would look like a view. So every query gets
+its own copies of the views under names that cannot be guessed, and only these may read.
+"""
+
+import marshal
+import os
+import re
+import resource
+import sqlite3
+import sys
+import time
+from contextlib import closing
+from typing import Any, BinaryIO
+
+FORBIDDEN_FUNCTIONS = {
+    *("load_extension", "fts3_tokenizer", "readfile", "writefile", "edit", "eval", "sqlite_compileoption_get"),
+    *("sqlite_compileoption_used", "sqlite_log", "sqlite_offset", "zipfile", "fsdir", "lsmode"),
+}
+FUNCTION_TABLES = {"json_each", "json_tree"}
+OPS_PER_CLOCK_CHECK = 1000
+MAX_MEMORY_BYTES = 512 << 20
+"""Maximum bytes of memory of a query, in addition to the idle process."""
+MAX_TEMP_FILE_BYTES = 256 << 20
+"""Maximum bytes of a temporary file, which sorts use that do not fit into memory."""
+MAX_OPEN_FILES = 12
+"""Maximum number of open files: the store, its log, those of the process, and about four temporary files."""
+_VIEW = re.compile(r"CREATE VIEW (v1_\w+) AS\n")
+
+
+class Guard:
+    """The permissions of a query, and its first violation."""
+
+    def __init__(self, seconds: float) -> None:
+        """Begin without permissions and violations."""
+        self.seconds = seconds
+        self.nonce = f"n{os.urandom(16).hex()}_"
+        self.views: list[str] = []
+        self.closed: set[str] = set()
+        self.read_by_views: set[str] = set()
+        self.caught: tuple[str, str] | None = None
+        self.deadline = 0.0
+
+    def authorize(self, action: int, first: str | None, second: str | None, _base: str | None, by: str | None) -> int:
+        """Authorize an action; SQLite calls this for every action while it prepares a statement."""
+        if action in {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_RECURSIVE}:
+            return sqlite3.SQLITE_OK
+        if action == sqlite3.SQLITE_FUNCTION and (second or "").lower() not in FORBIDDEN_FUNCTIONS:
+            return sqlite3.SQLITE_OK
+        if action == sqlite3.SQLITE_READ and self._may_read(first or "", second or "", by or ""):
+            return sqlite3.SQLITE_OK
+        if self.caught is None:
+            kinds = {sqlite3.SQLITE_READ: ("read", first or ""), sqlite3.SQLITE_FUNCTION: ("call", second or "")}
+            self.caught = kinds.get(action, ("act", ""))
+        return sqlite3.SQLITE_DENY
+
+    def _may_read(self, table: str, column: str, by: str) -> bool:
+        if table in self.views or table in FUNCTION_TABLES or table.startswith(self.nonce):
+            return True
+        if by.startswith(self.nonce):
+            self.read_by_views.add(table)
+            return True
+        # Without a column the rows are counted, and SQLite does not name the view. It is a view that has read the table
+        # before, or a common table expression, whose name is unique.
+        return column == "" and (table in self.read_by_views or not self._is_closed(table.lower()))
+
+    def _is_closed(self, table: str) -> bool:
+        return table in self.closed or table.startswith(("sqlite_", "pragma_"))
+
+    def late(self) -> bool:
+        """Return whether the time limit has passed; a true value makes SQLite stop."""
+        return time.perf_counter() > self.deadline
+
+
+def address_space_bytes() -> int:
+    """Return the address space of this process in bytes; 0 if the system does not report it."""
+    try:
+        with open("/proc/self/statm", "rb") as file:  # noqa: PTH123  # the worker imports as little as it can
+            return int(file.read().split()[0]) * resource.getpagesize()
+    except OSError:
+        return 0
+
+
+def limit_resources(seconds: float) -> None:
+    """Limit the resources of this process."""
+    limits = {
+        resource.RLIMIT_AS: address_space_bytes() + MAX_MEMORY_BYTES,
+        resource.RLIMIT_FSIZE: MAX_TEMP_FILE_BYTES,
+        resource.RLIMIT_NOFILE: MAX_OPEN_FILES,
+        resource.RLIMIT_CORE: 0,
+        resource.RLIMIT_CPU: int(seconds) + 2,  # ends the process even if the parent has died
+    }
+    for limit, most in limits.items():
+        hard = resource.getrlimit(limit)[1]
+        most = most if hard == resource.RLIM_INFINITY else min(most, hard)
+        resource.setrlimit(limit, (most, most))
+
+
+def restrict_connection(connection: sqlite3.Connection, guard: Guard, limits: dict[int, int]) -> None:
+    """Copy the views under the secret names of the guard, then deny all other access."""
+    # A table-valued function declares its table at the first use, which must happen before the guard is active.
+    for table in FUNCTION_TABLES:
+        connection.execute(f"SELECT 1 FROM {table}('[]')")
+    named = "SELECT name FROM sqlite_master WHERE type = 'table' UNION SELECT name FROM pragma_module_list"
+    guard.closed = {name.lower() for (name,) in connection.execute(named)} - FUNCTION_TABLES
+    rows = connection.execute("SELECT sql FROM sqlite_master WHERE type = 'view' ORDER BY rowid").fetchall()
+    for (sql,) in rows:
+        if found := _VIEW.match(sql):
+            view = found[1]
+            guard.views.append(view)
+            connection.execute(_VIEW.sub(f"CREATE TEMP VIEW {guard.nonce}{view} AS\n", sql, count=1))
+            connection.execute(f"CREATE TEMP VIEW {view} AS SELECT * FROM {guard.nonce}{view}")
+    for limit, value in limits.items():
+        connection.setlimit(limit, value)
+    connection.set_authorizer(guard.authorize)
+    guard.deadline = time.perf_counter() + guard.seconds
+    connection.set_progress_handler(guard.late, OPS_PER_CLOCK_CHECK)
+
+
+def send(out: BinaryIO, frame: tuple[Any, ...]) -> None:
+    """Write a frame: its length in eight bytes, then its content."""
+    body = marshal.dumps(frame)
+    out.write(len(body).to_bytes(8, "big"))
+    out.write(body)
+    out.flush()
+
+
+def answer(connection: sqlite3.Connection, request: dict[str, Any], out: BinaryIO) -> None:
+    """Send the requested number of rows of the query."""
+    cursor = connection.execute(request["sql"], request["params"])
+    rows = cursor.fetchmany(1)  # immediate errors are raised before anything is sent
+    if cursor.description is None:
+        send(out, ("empty",))
+        return
+    send(out, ("columns", [column[0] for column in cursor.description]))
+    left = request["most"]
+    while rows and left > 0:
+        send(out, ("rows", rows[:left]))
+        left -= len(rows)
+        rows = cursor.fetchmany(request["chunk"])
+    send(out, ("end",))
+
+
+def failure(error: Exception, guard: Guard) -> tuple[Any, ...]:
+    """Return the frame for an error."""
+    words = str(error).replace(guard.nonce, "")
+    if guard.caught:
+        return ("refused", *guard.caught, guard.views)
+    if words == "interrupted":
+        return ("late",)
+    if isinstance(error, MemoryError):
+        return ("memory",)
+    return ("error", "store" if isinstance(error, sqlite3.DatabaseError) else "question", words, guard.views)
+
+
+def main() -> None:
+    """Answer the request on stdin."""
+    request = marshal.load(sys.stdin.buffer)
+    guard = Guard(request["seconds"])
+    limit_resources(request["seconds"])
+    with os.fdopen(os.dup(1), "wb") as out:
+        try:
+            patience = min(10.0, request["seconds"])
+            opened = sqlite3.connect(request["address"], uri=True, isolation_level=None, timeout=patience)
+            with closing(opened) as connection:
+                restrict_connection(connection, guard, request["limits"])
+                answer(connection, request, out)
+        except BrokenPipeError:
+            os._exit(0)
+        except (sqlite3.Error, sqlite3.Warning, ValueError, OverflowError, MemoryError) as error:
+            send(out, failure(error, guard))
+
+
+if __name__ == "__main__":
+    main()

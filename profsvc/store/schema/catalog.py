@@ -1,0 +1,202 @@
+"""SQL views: the stable, documented interface of the store. Their names and columns are a contract.
+
+A view has a sentence, a FROM clause and one entry per column: name, kind (int, float, text), SQL, meaning. Each module
+of this folder defines the views of its subject as ``VIEW_DEFINITIONS``. This module makes the SQL of the views, their
+documentation (`VIEWS`) and the column types of frames (`KINDS`) from them.
+
+The joins look redundant but are needed: a range next to an equality lets both databases find the launches of an upload,
+and the upload of a launch, by primary keys. A ``LEFT JOIN`` becomes a plain join, and so a lookup, as soon as a query
+filters by one of its columns.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+
+from profsvc.errors import DomainError
+from profsvc.store.schema import (
+    events,
+    findings,
+    launch_views,
+    memory_traces,
+    power,
+    predictions,
+    results,
+    run_views,
+    sensors,
+    service,
+)
+from profsvc.store.schema.view_definition import ViewDefinition
+
+# The only SQL that differs between the databases: key-value pairs as a JSON object, names joined into one text, the
+# cells of a column, and the position of the decimal point.
+DIALECT_SQL: Mapping[str, Mapping[str, str]] = {
+    "sqlite": {
+        "json_object": "json_group_object(t.key, t.value)",
+        "names": "group_concat(n.name, ' + ')",
+        "point": "instr(e.value, '.')",
+        "now": "strftime('%Y-%m-%dT%H:%M:%SZ', 'now')",
+        "cells": """json_each('["' || replace(t.texts, ' ', '","') || '"]') e""",
+    },
+    "postgresql": {
+        "json_object": (
+            "'{' || coalesce(string_agg(CAST(to_json(t.key) AS text) || ':' || CAST(to_json(t.value) AS text),"
+            " ',' ORDER BY t.key), '') || '}'"
+        ),
+        "names": "string_agg(n.name, ' + ' ORDER BY n.name)",
+        "point": "strpos(e.value, '.')",
+        "now": """to_char(timezone('UTC', now()), 'YYYY-MM-DD"T"HH24:MI:SS"Z"')""",
+        "cells": (
+            "LATERAL (SELECT x.value, x.number - 1 AS key"
+            " FROM unnest(string_to_array(t.texts, ' ')) WITH ORDINALITY x(value, number)) e"
+        ),
+    },
+}
+
+
+COUNTER_VIEWS = ("v1_counters", "v1_counters_all")
+"""Views with one more column for each counter."""
+
+
+_DEFINITIONS: dict[str, ViewDefinition] = {
+    **run_views.VIEW_DEFINITIONS,
+    **launch_views.VIEW_DEFINITIONS,
+    **events.VIEW_DEFINITIONS,
+    **sensors.VIEW_DEFINITIONS,
+    **results.VIEW_DEFINITIONS,
+    **power.VIEW_DEFINITIONS,
+    **predictions.VIEW_DEFINITIONS,
+    **memory_traces.VIEW_DEFINITIONS,
+    **service.VIEW_DEFINITIONS,
+    **findings.VIEW_DEFINITIONS,
+}
+
+_DEFINITIONS["v1_columns"] = ViewDefinition(
+    "Columns of all views, one row per column.",
+    "",
+    (
+        ("view_name", "text", "v.column1", "name of the view"),
+        ("column_name", "text", "v.column2", "name of the column"),
+        ("kind", "text", "v.column3", "int, float or text"),
+        ("meaning", "text", "v.column4", "meaning of the column"),
+    ),
+)
+
+VIEWS: Mapping[str, tuple[str, dict[str, str]]] = {
+    view: (shape.sentence, {name: meaning for name, _, _, meaning in shape.columns})
+    for view, shape in _DEFINITIONS.items()
+}
+"""Every view: its sentence and the meanings of its columns; ``v1_counters`` also has a column for each counter."""
+
+KINDS: Mapping[str, dict[str, str]] = {
+    view: {name: kind for name, kind, _, _ in shape.columns} for view, shape in _DEFINITIONS.items()
+}
+"""The kind (int, float, text) of every column of a view; a counter's is float."""
+
+
+def column_kinds() -> dict[str, str]:
+    """Return the kind of every column name that has one kind in all views.
+
+    >>> column_kinds()["run_id"], column_kinds()["value"]
+    ('int', 'float')
+    """
+    found: dict[str, set[str]] = {}
+    for columns in KINDS.values():
+        for name, kind in columns.items():
+            found.setdefault(name, set()).add(kind)
+    return {name: kinds.pop() for name, kinds in found.items() if len(kinds) == 1}
+
+
+def check_counters(counters: Iterable[str]) -> list[str]:
+    """Return the counters' names if each can be a column of ``v1_counters``; raise `DomainError` otherwise."""
+    names = list(counters)
+    for name in names:
+        if not (name.isascii() and name.isidentifier() and name == name.lower()) or name in KINDS["v1_counters"]:
+            raise DomainError(
+                f"{name!r} is not a valid counter name; use a lower-case identifier that is not a column of v1_counters"
+            )
+    return names
+
+
+def documentation(counters: Mapping[str, str]) -> dict[str, tuple[str, list[tuple[str, str, str]]]]:
+    """Return the sentence and the columns (name, kind, meaning) of every view; ``counters``: those of counters."""
+    return {view: (shape.sentence, _columns(view, counters)) for view, shape in _DEFINITIONS.items()}
+
+
+def _columns(view: str, counters: Mapping[str, str]) -> list[tuple[str, str, str]]:
+    columns = [(name, kind, says) for name, kind, _, says in _DEFINITIONS[view].columns]
+    if view in COUNTER_VIEWS:
+        columns += [(name, "float", says) for name, says in counters.items()]
+    return columns
+
+
+def quote_literal(text: str) -> str:
+    """Return a text as an SQL literal.
+
+    >>> quote_literal("a view's name")
+    "'a view''s name'"
+    """
+    return "'" + text.replace("'", "''") + "'"
+
+
+def create_view_sql(
+    view: str, dialect: str, counters: Mapping[str, int], meanings: Mapping[str, str] | None = None
+) -> str:
+    """Return the statement that creates a view; ``counters`` gives the number of each counter's name.
+
+    SQLite stores the statement as written, so the meanings of the view and its columns are comments in it.
+    """
+    shape = _DEFINITIONS[view]
+    columns = _columns(view, meanings or dict.fromkeys(counters, ""))
+    selected = [f"{sql} AS {name}" for name, _, sql, _ in shape.columns]
+    if view in COUNTER_VIEWS:
+        # One lookup per column instead of a pivot by GROUP BY: a query only pays for the columns that it names.
+        value = "(SELECT c.value FROM counters c WHERE c.launch_id = l.launch_id AND c.counter_id = {})"
+        own = launch_views.OWN_COUNTERS
+        selected += [
+            f'{f"coalesce({value}, {own[name]})" if name in own else value} AS "{name}"'.replace("{}", str(number))
+            for name, number in counters.items()
+        ]
+    source = _columns_source(meanings or {}, dialect) if view == "v1_columns" else shape.source
+    ends = [*[","] * (len(selected) - 1), ""]
+    notes = [f"  -- {says}" if says and dialect == "sqlite" else "" for _, _, says in columns]
+    lines = [
+        f"  {_in_dialect(column, dialect)}{end}{note}" for column, end, note in zip(selected, ends, notes, strict=True)
+    ]
+    head = [f"CREATE VIEW {view} AS", *([f"-- {shape.sentence}"] if dialect == "sqlite" else []), "SELECT"]
+    others = []
+    for rows, more in shape.others:
+        chosen = ", ".join(f"{more.get(name, sql)} AS {name}" for name, _, sql, _ in shape.columns)
+        others.append(f"UNION ALL SELECT {chosen} FROM {rows}")
+    return "\n".join([*head, *lines, f"FROM {source}", *(_in_dialect(other, dialect) for other in others)])
+
+
+def _in_dialect(sql: str, dialect: str) -> str:
+    # Not str.format: the statement contains braces that are not fields.
+    for name, spelling in DIALECT_SQL[dialect].items():
+        sql = sql.replace(f"{{{name}}}", spelling)
+    return sql
+
+
+def _columns_source(meanings: Mapping[str, str], dialect: str) -> str:
+    """Return SQL for the rows of ``v1_columns``, with Postgres's column names of VALUES (column1, ...).
+
+    Every connection to SQLite first parses the statements of all views: one long text takes a third less than VALUES.
+    """
+    rows = [
+        (view, name, kind, says)
+        for view, (_, columns) in documentation(meanings).items()
+        for name, kind, says in columns
+    ]
+    if dialect == "sqlite":
+        cells = ", ".join(f"json_extract(value, '$[{number}]') AS column{number + 1}" for number in range(4))
+        return f"(SELECT {cells} FROM json_each({quote_literal(json.dumps(rows, ensure_ascii=False))})) v"
+    return f"(VALUES {', '.join('(' + ', '.join(map(quote_literal, row)) + ')' for row in rows)}) v"
+
+
+def comment_statements(meanings: Mapping[str, str]) -> list[str]:
+    """Return the statements that store the meanings of views and columns as comments on Postgres."""
+    made = []
+    for view, (sentence, columns) in documentation(meanings).items():
+        made.append(f"COMMENT ON VIEW {view} IS {quote_literal(sentence)}")
+        made += [f'COMMENT ON COLUMN {view}."{name}" IS {quote_literal(says)}' for name, _, says in columns]
+    return made

@@ -1,0 +1,202 @@
+"""Base tables and views of events other than launches: transfers, API calls, ranges and totals."""
+
+from sqlalchemy import CheckConstraint
+
+from profsvc.store.schema.column_types import IDS_PER_UPLOAD, integer, key, real, table
+from profsvc.store.schema.view_definition import (
+    FILE_COLUMNS,
+    UPLOAD_ID_RANGE_SQL,
+    ViewDefinition,
+    counted_once,
+    for_every_file,
+    text_of,
+)
+
+transfers = table(
+    "transfers",
+    key("transfer_id"),
+    integer("kind_id", nullable=False),
+    integer("start_ns"),
+    real("duration_ns"),
+    integer("bytes"),
+    integer("source_memory_id"),
+    integer("target_memory_id"),
+    integer("device_index"),
+    integer("device_id"),
+    integer("process_id"),
+    integer("context"),
+    integer("stream"),
+    integer("line", nullable=False),
+)
+api_calls = table(
+    "api_calls",
+    key("call_id"),
+    integer("name_id", nullable=False),
+    integer("start_ns"),
+    real("duration_ns"),
+    integer("process_id"),
+    integer("thread_id"),
+    integer("correlation_id"),
+    integer("line", nullable=False),
+)
+ranges = table(
+    "ranges",
+    key("range_id"),
+    integer("name_id", nullable=False),
+    integer("start_ns"),
+    real("duration_ns"),
+    integer("domain_id"),
+    integer("process_id"),
+    integer("thread_id"),
+    integer("line", nullable=False),
+    integer("active_sms"),
+    integer("launches"),
+)
+kernel_summaries = table(
+    "kernel_summaries",
+    key("summary_id"),
+    integer("category_id", nullable=False),
+    integer("kernel_id"),
+    integer("name_id"),
+    integer("calls", nullable=False),
+    real("total_ns"),
+    real("mean_ns"),
+    real("min_ns"),
+    real("max_ns"),
+    real("total_bytes"),
+    integer("device_index"),
+    integer("line", nullable=False),
+    CheckConstraint("(kernel_id IS NULL) <> (name_id IS NULL)", name="named"),
+)
+
+TABLES = (transfers, api_calls, ranges, kernel_summaries)
+
+
+_LINE = ("line", "int", "e.line", "line in the file, from 1; row number in a database")
+
+
+_DURATION = ("duration_ns", "float", "e.duration_ns", "duration; null if the tool prints none")
+
+
+_PROCESS = ("process_id", "int", "e.process_id", "process")
+
+
+_THREAD = ("thread_id", "int", "e.thread_id", "thread of that process")
+
+
+_DEVICE = "(SELECT NULLIF(d.name, '') FROM devices d WHERE d.device_id = e.device_id)"
+
+
+_KEYS = {"transfers": "transfer_id", "api_calls": "call_id", "ranges": "range_id", "kernel_summaries": "summary_id"}
+
+
+def _events(table: str, *, once: bool = True) -> str:
+    """Return the FROM clause of a table of events: each event once, or the events of every file."""
+    files = f" AND {counted_once(table)}" if once else ""
+    names = " LEFT JOIN kernels k ON k.kernel_id = e.kernel_id" if table == "kernel_summaries" else ""
+    key = _KEYS[table]
+    of_upload = f"e.{key} / {IDS_PER_UPLOAD} = u.upload_id AND e.{key} {UPLOAD_ID_RANGE_SQL}"
+    return f"uploads u JOIN {table} e ON {of_upload}{files}{names}"
+
+
+# nsys stats prints the total times of copies in one report and their total sizes in another; both count the copies.
+_SIZES_BESIDE_TIMES = (
+    "e.total_ns IS NULL AND e.total_bytes IS NOT NULL AND EXISTS ("
+    "SELECT 1 FROM uploads v JOIN kernel_summaries s"
+    f" ON s.summary_id BETWEEN v.upload_id * {IDS_PER_UPLOAD} AND v.upload_id * {IDS_PER_UPLOAD} + {IDS_PER_UPLOAD - 1}"
+    " WHERE v.run_id = u.run_id AND s.category_id = e.category_id AND s.name_id = e.name_id AND s.total_ns IS NOT NULL)"
+)
+
+
+VIEW_DEFINITIONS: dict[str, ViewDefinition] = {
+    "v1_transfers": ViewDefinition(
+        "Memory copies and memory sets.",
+        _events("transfers"),
+        (
+            ("transfer_id", "int", "e.transfer_id", "transfer number"),
+            *FILE_COLUMNS,
+            ("kind", "text", text_of("e.kind_id"), "HtoD, DtoH, DtoD, PtoP, HtoH, memset and so on"),
+            ("start_ns", "int", "e.start_ns", "start on the device clock"),
+            _DURATION,
+            ("bytes", "int", "e.bytes", "number of bytes"),
+            ("source_memory", "text", text_of("e.source_memory_id"), "kind of the source memory, as printed"),
+            ("target_memory", "text", text_of("e.target_memory_id"), "kind of the target memory, as printed"),
+            ("device", "text", _DEVICE, "product name of the device; null if unknown"),
+            ("device_index", "int", "e.device_index", "device ordinal as printed"),
+            _PROCESS,
+            ("context", "int", "e.context", "CUDA context"),
+            ("stream", "int", "e.stream", "CUDA stream"),
+            _LINE,
+        ),
+    ),
+    "v1_api_calls": ViewDefinition(
+        "CUDA API calls.",
+        _events("api_calls"),
+        (
+            ("call_id", "int", "e.call_id", "call number"),
+            *FILE_COLUMNS,
+            ("name", "text", text_of("e.name_id"), "name of the call, as printed"),
+            ("start_ns", "int", "e.start_ns", "start on the host clock of the tool"),
+            _DURATION,
+            _PROCESS,
+            _THREAD,
+            ("correlation_id", "int", "e.correlation_id", "number of the tool that joins the call to its launch"),
+            _LINE,
+        ),
+    ),
+    "v1_ranges": ViewDefinition(
+        "Ranges and markers that the program set.",
+        _events("ranges"),
+        (
+            ("range_id", "int", "e.range_id", "range number"),
+            *FILE_COLUMNS,
+            ("name", "text", text_of("e.name_id"), "name of the range or marker"),
+            ("start_ns", "int", "e.start_ns", "start on the host clock of the tool; UTC where the file's facts say so"),
+            ("duration_ns", "float", "e.duration_ns", "duration; null for a marker or an open range"),
+            ("domain", "text", text_of("e.domain_id"), "domain or category"),
+            _PROCESS,
+            _THREAD,
+            ("active_sms", "int", "e.active_sms", "number of active SMs, from a log of phase marks"),
+            ("launches", "int", "e.launches", "number of launches in it, from a log of phase marks"),
+            _LINE,
+        ),
+    ),
+    "v1_kernel_summaries": ViewDefinition(
+        "Totals per kernel, copy, call or range, from exports that contain only totals.",
+        _events("kernel_summaries"),
+        (
+            ("summary_id", "int", "e.summary_id", "row number"),
+            *FILE_COLUMNS,
+            (
+                "category",
+                "text",
+                text_of("e.category_id"),
+                "kind of event: kernel, memory, api, os (system calls), range or domain",
+            ),
+            (
+                "kernel",
+                "text",
+                f"coalesce(k.kernel, {text_of('e.name_id')})",
+                "name of the kernel, copy, call or range",
+            ),
+            ("kernel_short", "text", "k.kernel_short", "kernel name without types and parameters"),
+            (
+                "calls",
+                "int",
+                f"CASE WHEN {_SIZES_BESIDE_TIMES} THEN NULL ELSE e.calls END",
+                "number of events; null for a row of sizes if a row of times counts the same copies",
+            ),
+            ("total_ns", "float", "e.total_ns", "total duration; null for a row of sizes"),
+            ("mean_ns", "float", "e.mean_ns", "mean duration"),
+            ("min_ns", "float", "e.min_ns", "shortest duration"),
+            ("max_ns", "float", "e.max_ns", "longest duration"),
+            ("total_bytes", "float", "e.total_bytes", "total size, for a row of sizes"),
+            ("device_index", "int", "e.device_index", "device ordinal, if the row is about one device"),
+            ("line", "int", "e.line", "line in the file, from 1"),
+        ),
+    ),
+}
+
+VIEW_DEFINITIONS |= {
+    f"v1_{table}_all": for_every_file(VIEW_DEFINITIONS[f"v1_{table}"], _events(table, once=False)) for table in _KEYS
+}

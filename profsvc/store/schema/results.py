@@ -1,0 +1,181 @@
+"""Results of the analysis of launches: base tables and views."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from sqlalchemy import Column, Table
+
+from profsvc.store.schema.column_types import IDS_PER_UPLOAD, WHOLE_RUN_ID, integer, key, real, ref, table
+from profsvc.store.schema.view_definition import FLAG_NAMES_SQL, FLAGS, ViewDefinition, flag_names, text_of
+
+
+def _result_table(name: str, keys: list[Column[int]], *values: Column[Any]) -> Table:
+    """Return a table of results: one row per subject (launch, kernel or whole run), key and version of the analysis.
+
+    The version is part of the key, so rows of older versions are kept with those of the newest.
+    """
+    return table(
+        name,
+        ref("run_id", "runs.run_id", cascade=True, primary_key=True),
+        key("launch_id"),
+        key("kernel_id"),
+        *keys,
+        ref("version_id", "texts.text_id", primary_key=True),
+        *values,
+        integer("flags", nullable=False),
+        ref("reason_id", "texts.text_id"),
+        clustered=True,
+    )
+
+
+criteria = _result_table(
+    "criteria",
+    [ref("criterion_id", "texts.text_id", primary_key=True)],
+    real("value"),
+    real("share"),
+    real("speedup"),
+    real("value_as_published"),
+    real("speedup_as_published"),
+)
+
+
+potential = _result_table(
+    "potential",
+    [],
+    ref("bound_id", "texts.text_id"),
+    ref("ideal_bound_id", "texts.text_id"),
+    real("mem_throughput_ratio"),
+    real("arith_throughput_ratio"),
+    real("speedup"),
+    real("speedup_as_published"),
+    real("speedup_ceiling"),
+    real("ideal_ns"),
+    real("duration_ns"),
+    integer("ceiling_flags"),
+)
+
+
+models = _result_table(
+    "models",
+    [ref("model_id", "model_names.model_id", primary_key=True)],
+    real("value"),
+    integer("label_id"),
+)
+
+
+RESULTS = {"criteria": criteria, "potential": potential, "models": models}
+
+
+CEILING_FLAGS = flag_names("c.ceiling_flags")
+
+
+_SUBJECT = (
+    f" LEFT JOIN launches l ON l.launch_id = c.launch_id"
+    f" AND c.run_id = (SELECT o.run_id FROM uploads o WHERE o.upload_id = l.launch_id / {IDS_PER_UPLOAD})"
+    " LEFT JOIN shapes h ON h.shape_id = l.shape_id"
+    f" LEFT JOIN kernels k ON k.kernel_id = CASE c.kernel_id WHEN {WHOLE_RUN_ID} THEN h.kernel_id ELSE c.kernel_id END"
+)
+
+
+_RUN = ("run_id", "int", "c.run_id", "run number")
+
+
+_SUBJECT_COLUMNS = (
+    ("launch_id", "int", "l.launch_id", "launch number; null for the whole run or for all launches of a kernel"),
+    ("kernel", "text", "k.kernel", "full name of the kernel; null for the whole run"),
+    ("kernel_short", "text", "k.kernel_short", "kernel name without types and parameters"),
+)
+
+
+_JUDGED = (
+    ("flags", "text", FLAG_NAMES_SQL, f"data-quality warnings, separated by spaces: {' '.join(FLAGS)}"),
+    ("reason", "text", text_of("c.reason_id"), "reason for a null value"),
+    ("analysis_version", "text", text_of("c.version_id"), "version of the analysis"),
+)
+
+
+def _result_views(
+    sentence: str, table: str, own: Iterable[tuple[str, str, str, str]], joins: str = ""
+) -> dict[str, ViewDefinition]:
+    """Return two views of a table of results: the rows of the newest analysis, and those of all analyses."""
+    source = f"runs r JOIN {table} c ON c.run_id = r.run_id{{newest}}{_SUBJECT}{joins}"
+    columns = (_RUN, *_SUBJECT_COLUMNS, *own, *_JUDGED)
+    current = (
+        "is_current",
+        "int",
+        "CASE WHEN c.version_id = r.version_id THEN 1 ELSE 0 END",
+        "1 for the newest analysis, else 0",
+    )
+    return {
+        f"v1_{table}": ViewDefinition(sentence, source.format(newest=" AND c.version_id = r.version_id"), columns),
+        f"v1_{table}_history": ViewDefinition(
+            f"The rows of v1_{table} from all versions of the analysis.",
+            source.format(newest=""),
+            (*columns, current),
+        ),
+    }
+
+
+VIEW_DEFINITIONS: dict[str, ViewDefinition] = {
+    **_result_views(
+        "Optimization criteria of launches, kernels and whole runs, from the newest analysis.",
+        "criteria",
+        (
+            ("criterion", "text", text_of("c.criterion_id"), "name of the criterion"),
+            ("value", "float", "c.value", "1 is ideal, 0 is worst; consistent form"),
+            ("share", "float", "c.share", "share of the execution time that the criterion covers"),
+            ("speedup", "float", "c.speedup", "potential speedup if the criterion became 1; consistent form"),
+            ("value_as_published", "float", "c.value_as_published", "value of the formula exactly as published"),
+            ("speedup_as_published", "float", "c.speedup_as_published", "value of the formula exactly as published"),
+        ),
+    ),
+    **_result_views(
+        "Potential speedups of launches, kernels and whole runs, from the newest analysis.",
+        "potential",
+        (
+            (
+                "bound",
+                "text",
+                text_of("c.bound_id"),
+                "bottleneck: the busiest unit, or latency if no unit is saturated",
+            ),
+            ("ideal_bound", "text", text_of("c.ideal_bound_id"), "bottleneck of the ideal version"),
+            ("mem_throughput_ratio", "float", "c.mem_throughput_ratio", "memory throughput as a share of its peak"),
+            (
+                "arith_throughput_ratio",
+                "float",
+                "c.arith_throughput_ratio",
+                "arithmetic throughput as a share of its peak",
+            ),
+            ("speedup", "float", "c.speedup", "potential speedup, consistent form"),
+            ("speedup_as_published", "float", "c.speedup_as_published", "value of the formula exactly as published"),
+            (
+                "speedup_ceiling",
+                "float",
+                "c.speedup_ceiling",
+                "upper limit for changes that keep algorithm, data types and units",
+            ),
+            ("ideal_ns", "float", "c.ideal_ns", "time at the potential speedup"),
+            ("duration_ns", "float", "c.duration_ns", "measured duration"),
+            ("ceiling_flags", "text", CEILING_FLAGS, "data-quality warnings about speedup_ceiling, as in flags"),
+        ),
+    ),
+    **_result_views(
+        "Quantities of performance models, from the newest analysis.",
+        "models",
+        (
+            ("model", "text", "q.model", "name of the model"),
+            ("quantity", "text", "q.quantity", "quantity that the model computes"),
+            ("value", "float", "c.value", "value, in unit"),
+            ("unit", "text", "NULLIF(q.unit, '')", "unit of value"),
+            (
+                "form",
+                "text",
+                "NULLIF(q.form, '')",
+                "as_published or consistent; for an input its source",
+            ),
+            ("label", "text", text_of("c.label_id"), "meaning of a coded value"),
+        ),
+        " JOIN model_names q ON q.model_id = c.model_id",
+    ),
+}

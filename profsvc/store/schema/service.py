@@ -1,0 +1,149 @@
+"""The base tables of schedules, their slots and tokens; a part of `profsvc.store.schema.tables`."""
+
+from sqlalchemy import CheckConstraint, UniqueConstraint
+
+from profsvc.store.schema.column_types import integer, ref, row_id, table, text
+from profsvc.store.schema.view_definition import ViewDefinition
+
+STATES = ("running", "waiting", "done", "failed")
+
+schedules = table(
+    "schedules",
+    row_id("schedule_id"),
+    text("kind", nullable=False),
+    text("project"),
+    text("cron", nullable=False),
+    text("zone", nullable=False),
+    text("arguments", nullable=False),
+    integer("enabled", nullable=False),
+    text("created_at", nullable=False),
+    text("since", nullable=False),
+    text("next_at"),
+    CheckConstraint("enabled IN (0, 1)", name="enabled"),
+    sqlite_autoincrement=True,
+)
+# The scheduler whose insert of the key succeeds runs the slot, so exactly one of several does.
+slots = table(
+    "slots",
+    row_id("slot_id"),
+    ref("schedule_id", "schedules.schedule_id", cascade=True, nullable=False),
+    text("slot_key", nullable=False),
+    text("due_at", nullable=False),
+    text("owner", nullable=False),
+    integer("attempts", nullable=False),
+    text("lease_until"),
+    text("heartbeat_at"),
+    text("started_at", nullable=False),
+    text("ended_at"),
+    text("state", nullable=False),
+    text("message", nullable=False),
+    text("deliveries", nullable=False),
+    UniqueConstraint("schedule_id", "slot_key"),
+    CheckConstraint("state IN ({})".format(", ".join(f"'{state}'" for state in STATES)), name="state"),
+    CheckConstraint("(state IN ('running', 'waiting')) = (lease_until IS NOT NULL)", name="lease"),
+    sqlite_autoincrement=True,
+)
+
+
+# Each schedule with its newest slot.
+_LAST = (
+    "schedules s LEFT JOIN slots t ON t.slot_id = (SELECT n.slot_id FROM slots n WHERE n.schedule_id = s.schedule_id"
+    " ORDER BY n.due_at DESC, n.slot_id DESC LIMIT 1)"
+)
+
+
+_WHAT = (
+    ("kind", "text", "s.kind", "kind of job: nightly, prune, vacuum, backup"),
+    ("project", "text", "s.project", "project of the job; null for all projects"),
+)
+
+
+_ENDED = "end of the job, UTC, ISO 8601"
+
+
+_STATES = "running, lost (the scheduler ended before the job), waiting for a retry, done or failed"
+
+
+# A killed scheduler leaves its slot in the state running; only the expired lease shows it.
+_STATE = "CASE WHEN t.state = 'running' AND t.lease_until < {now} THEN 'lost' ELSE t.state END"
+
+
+VIEW_DEFINITIONS: dict[str, ViewDefinition] = {
+    "v1_schedules": ViewDefinition(
+        "Schedules of recurring jobs, with the outcome of the newest one.",
+        _LAST,
+        (
+            ("schedule_id", "int", "s.schedule_id", "schedule number"),
+            *_WHAT,
+            ("cron", "text", "s.cron", "cron expression: minute, hour, day of the month, month and day of the week"),
+            ("zone", "text", "s.zone", "time zone of the cron expression"),
+            ("arguments", "text", "s.arguments", "further arguments of the job, as a JSON object"),
+            ("enabled", "int", "s.enabled", "1 if enabled, 0 if paused"),
+            ("created_at", "text", "s.created_at", "creation time, UTC, ISO 8601"),
+            (
+                "next_at",
+                "text",
+                "s.next_at",
+                "next due time, UTC; a time in the past means that no scheduler is running",
+            ),
+            ("last_due_at", "text", "t.due_at", "newest due time, UTC; null before the first job"),
+            ("last_started_at", "text", "t.started_at", "start of the job, UTC, ISO 8601"),
+            ("last_ended_at", "text", "t.ended_at", _ENDED),
+            ("last_state", "text", _STATE, _STATES),
+            ("last_attempts", "int", "t.attempts", "number of attempts"),
+            ("last_message", "text", "t.message", "result of the job, or why it failed"),
+            (
+                "last_deliveries",
+                "text",
+                "t.deliveries",
+                "outcome per channel, as a JSON object of texts; v1_deliveries has one row per delivery",
+            ),
+        ),
+    ),
+    "v1_slots": ViewDefinition(
+        "Due times of schedules, with the outcome of each.",
+        "slots t JOIN schedules s ON s.schedule_id = t.schedule_id",
+        (
+            ("slot_id", "int", "t.slot_id", "slot number"),
+            ("schedule_id", "int", "t.schedule_id", "schedule number"),
+            *_WHAT,
+            ("slot_key", "text", "t.slot_key", "local time that identifies the slot; UTC if the schedule is hourly"),
+            ("due_at", "text", "t.due_at", "due time, UTC, ISO 8601"),
+            ("owner", "text", "t.owner", "host, process and number of the scheduler that ran it last"),
+            ("attempts", "int", "t.attempts", "number of attempts"),
+            ("started_at", "text", "t.started_at", "start of the newest attempt, UTC, ISO 8601"),
+            ("heartbeat_at", "text", "t.heartbeat_at", "newest heartbeat of the owner, UTC, ISO 8601"),
+            (
+                "lease_until",
+                "text",
+                "t.lease_until",
+                "end of the lease, until which no other scheduler may run it; null once the job ended",
+            ),
+            ("ended_at", "text", "t.ended_at", _ENDED),
+            ("state", "text", _STATE, _STATES),
+            ("message", "text", "t.message", "result of the job, or why it failed"),
+            (
+                "deliveries",
+                "text",
+                "t.deliveries",
+                "outcome per channel, as a JSON object of texts; v1_deliveries has one row per delivery",
+            ),
+        ),
+    ),
+}
+
+
+tokens = table(
+    "tokens",
+    row_id("token_id"),
+    text("name", nullable=False),
+    text("hash", nullable=False, unique=True),
+    text("scopes", nullable=False),
+    text("project"),
+    text("created_at", nullable=False),
+    text("expires_at"),
+    text("last_used_at"),
+    text("revoked_at"),
+    CheckConstraint("length(hash) = 64", name="hash"),
+    sqlite_autoincrement=True,
+)

@@ -1,0 +1,306 @@
+"""The base tables. They are private: people query the views of `profsvc.store.schema.catalog`.
+
+How the rows stay small, and quick to find without indexes on the big tables:
+
+* Names are written once (``kernels``, ``metric_names``, ``unit_names``, ``model_names``, ``texts``) and
+  referred to by number.
+* ``launch_id = upload_id * STEP + launch_index + 1``, and in the same way the ids of transfers, calls, ranges,
+ summaries, sensors and samples. So the rows of an upload are adjacent in their primary keys, ids are known without a
+  query, the rows of a run are ranges of ids, and no row needs to name its upload. In ``metrics.launch_ref``,
+  ``upload_id * STEP`` itself means the whole file.
+* ``launches``, ``metrics``, ``samples`` and the tables of events have no foreign keys, because checking them costs 40 %
+  of the loading time. `profsvc.store.ingest.upload` only writes numbers that it just assigned, and deletes by range. On
+  Postgres no table refers to ``launches`` either, because the look-ups took 90 % of the time of a deletion. Without
+  them, partitions cost more than they gain: ``python -m tests.benchmarks.partitions``.
+* Pages with one column per metric are stored column by column; see `profsvc.store.ingest.wide_metrics`.
+* Many launches share a place and a shape; a launch refers to both and only stores what differs.
+* The readings of a sensor in one batch form a block. ``sample_blocks`` names their sensor, and their ordinals and lines
+  count up from those of the block, plus a shift that is nearly always 0.
+* A sample has one time, ``elapsed_ns``. Its clocks are stored as differences from it and from their origins in
+  ``sensors``. These differences are nearly always 0 or null, which take no space.
+* ``kernel_totals`` answers the usual queries on traces, by kernel and file, without reading the launches.
+
+Times of day are ISO 8601 texts in UTC, which sort, are read by both databases and cannot lose their time zone.
+``duration_ns`` is a double, because exports print microseconds with decimals. A double represents whole nanoseconds up
+to 104 days. ``start_ns`` counts from 1970, which exceeds that, so it is an integer.
+"""
+
+from sqlalchemy import CheckConstraint, UniqueConstraint
+
+from profsvc.store.schema.column_types import integer, key, metadata, real, ref, row_id, table, text
+from profsvc.store.schema.events import TABLES as EVENTS
+from profsvc.store.schema.findings import NIGHTLY_TABLES
+from profsvc.store.schema.memory_traces import TRACES
+from profsvc.store.schema.power import POWER
+from profsvc.store.schema.predictions import predictions
+from profsvc.store.schema.results import RESULTS
+from profsvc.store.schema.sensors import sample_blocks, samples, sensors
+from profsvc.store.schema.service import schedules, slots, tokens
+from profsvc.store.schema.wide_metrics import TABLES as WIDE
+
+facts = table("facts", text("name", primary_key=True), text("value", nullable=False))
+
+texts = table("texts", row_id("text_id"), text("text", nullable=False, unique=True))
+kernels = table(
+    "kernels",
+    row_id("kernel_id"),
+    text("kernel", nullable=False, unique=True),
+    text("kernel_short", nullable=False, index=True),
+)
+# An empty text means "none" in the dictionaries, because null never equals null in a unique key.
+metric_names = table(
+    "metric_names",
+    row_id("metric_id"),
+    text("metric", nullable=False),
+    text("section", nullable=False),
+    text("statistic", nullable=False),
+    UniqueConstraint("metric", "section", "statistic"),
+)
+unit_names = table(
+    "unit_names",
+    row_id("unit_id"),
+    text("unit", nullable=False),
+    text("si_unit", nullable=False),
+    UniqueConstraint("unit", "si_unit"),
+)
+model_names = table(
+    "model_names",
+    row_id("model_id"),
+    text("model", nullable=False),
+    text("quantity", nullable=False),
+    text("unit", nullable=False),
+    text("form", nullable=False),
+    UniqueConstraint("model", "quantity", "unit", "form"),
+)
+devices = table(
+    "devices",
+    row_id("device_id"),
+    text("name", nullable=False),
+    text("compute_capability", nullable=False),
+    integer("sms"),
+    text("facts"),
+    UniqueConstraint("name", "compute_capability"),
+)
+
+runs = table(
+    "runs",
+    row_id("run_id"),
+    text("project", nullable=False),
+    text("name", nullable=False),
+    text("host"),
+    text("commit_id"),
+    text("started_at"),
+    text("created_at", nullable=False),
+    ref("device_id", "devices.device_id"),
+    ref("version_id", "texts.text_id"),
+    integer("changes", nullable=False, server_default="0"),
+    UniqueConstraint("project", "name"),
+    CheckConstraint("length(name) > 0", name="named"),
+    sqlite_autoincrement=True,  # the number of a deleted run is not reused
+)
+run_tags = table(
+    "run_tags",
+    ref("run_id", "runs.run_id", cascade=True, primary_key=True),
+    text("key", primary_key=True),
+    text("value", nullable=False),
+    clustered=True,
+)
+# The parts of the analysis of a run, each with the change count of the run when it was computed.
+finished_parts = table(
+    "finished_parts",
+    ref("run_id", "runs.run_id", cascade=True, primary_key=True),
+    text("part", primary_key=True),
+    integer("changes", nullable=False),
+    ref("version_id", "texts.text_id", nullable=False),
+    clustered=True,
+)
+uploads = table(
+    "uploads",
+    row_id("upload_id"),
+    ref("run_id", "runs.run_id", cascade=True, nullable=False, index=True),
+    text("file_name", nullable=False),
+    text("sha256", nullable=False, index=True),
+    integer("size_bytes", nullable=False),
+    text("format", nullable=False),
+    text("tool"),
+    text("tool_version"),
+    text("status", nullable=False),
+    integer("lines", nullable=False),
+    integer("lines_stored", nullable=False),
+    integer("lines_skipped", nullable=False),
+    integer("lines_rejected", nullable=False),
+    integer("launches", nullable=False),
+    integer("samples", nullable=False),
+    real("gpu_time_ns"),
+    integer("same_as"),
+    text("same_as_reason"),
+    integer("repeats"),
+    text("message", nullable=False),
+    text("facts", nullable=False),
+    text("received_at", nullable=False),
+    UniqueConstraint("run_id", "sha256"),
+    CheckConstraint("length(sha256) = 64", name="sha256"),
+    CheckConstraint("status IN ('stored', 'partial')", name="status"),
+    CheckConstraint("lines = lines_stored + lines_skipped + lines_rejected", name="lines"),
+    sqlite_autoincrement=True,
+)
+# The devices that launches of a file ran on, by name or only by compute capability.
+upload_devices = table(
+    "upload_devices",
+    ref("upload_id", "uploads.upload_id", cascade=True, primary_key=True),
+    ref("device_id", "devices.device_id", primary_key=True),
+    clustered=True,
+)
+rejects = table(
+    "rejects",
+    ref("upload_id", "uploads.upload_id", cascade=True, primary_key=True),
+    key("item"),
+    integer("line", nullable=False),
+    integer("lines", nullable=False),
+    text("reason", nullable=False),
+    text("text", nullable=False),
+    clustered=True,
+)
+characterizations = table(
+    "characterizations",
+    ref("upload_id", "uploads.upload_id", cascade=True, primary_key=True),
+    key("item"),
+    text("device", nullable=False),
+    text("quantity", nullable=False),
+    real("x"),
+    real("y", nullable=False),
+    text("unit"),
+    text("method"),
+    integer("line", nullable=False),
+    clustered=True,
+)
+# Properties shared by many launches: where they ran, and their shape. ``key`` combines the other columns.
+places = table(
+    "places",
+    row_id("place_id"),
+    text("key", nullable=False, unique=True),
+    ref("device_id", "devices.device_id"),
+    ref("host_id", "texts.text_id"),
+    ref("process_name_id", "texts.text_id"),
+    integer("process_id"),
+    integer("device_index"),
+    integer("context"),
+    integer("stream"),
+)
+launch_shapes = table(
+    "shapes",
+    row_id("shape_id"),
+    text("key", nullable=False, unique=True),
+    ref("kernel_id", "kernels.kernel_id", nullable=False, index=True),
+    integer("block_x"),
+    integer("block_y"),
+    integer("block_z"),
+    integer("registers_per_thread"),
+    integer("shared_mem_static_bytes"),
+)
+launches = table(
+    "launches",
+    key("launch_id"),
+    integer("place_id", nullable=False),
+    integer("shape_id", nullable=False),
+    integer("grid_x"),
+    integer("grid_y"),
+    integer("grid_z"),
+    integer("shared_mem_dynamic_bytes"),
+    integer("start_ns"),
+    real("duration_ns"),
+    text("source_id"),
+    integer("correlation_id"),
+    integer("line", nullable=False),
+)
+# Launches of files with ``uploads.same_as``, each with the launch of that file which represents it.
+twins = table("twins", key("launch_id"), integer("first_id", nullable=False, index=True))
+# Totals per kernel and file, computed when the file is stored.
+kernel_totals = table(
+    "kernel_totals",
+    ref("kernel_id", "kernels.kernel_id", primary_key=True),
+    ref("upload_id", "uploads.upload_id", cascade=True, primary_key=True, index=True),
+    integer("launches", nullable=False),
+    integer("timed", nullable=False),
+    real("total_ns"),
+    real("min_ns"),
+    real("p50_ns"),
+    real("p95_ns"),
+    real("max_ns"),
+    clustered=True,
+)
+timelines = table(
+    "timelines",
+    ref("upload_id", "uploads.upload_id", cascade=True, primary_key=True),
+    integer("first_ns"),
+    real("span_ns"),
+    real("busy_ns"),
+    integer("last_start_ns"),
+    real("last_end_ns"),
+    real("total_ns"),
+    integer("overlapped"),
+    integer("suspected"),
+)
+metrics = table(
+    "metrics",
+    key("launch_ref"),
+    key("item"),
+    integer("kernel_id"),
+    integer("invocations"),
+    integer("metric_id", nullable=False),
+    integer("unit_id", nullable=False),
+    text("raw_text", nullable=False),
+    real("value"),
+    text("reason"),
+    integer("line", nullable=False),
+    clustered=True,
+)
+rules = table(
+    "rules",
+    ref("launch_id", "launches.launch_id", cascade=True, primary_key=True),
+    key("item"),
+    ref("section_id", "texts.text_id"),
+    ref("rule_id", "texts.text_id", nullable=False),
+    ref("rule_type_id", "texts.text_id"),
+    ref("kind_id", "texts.text_id"),
+    real("estimated_saving_fraction"),
+    real("estimated_speedup"),
+    text("message", nullable=False),
+    integer("line", nullable=False),
+    clustered=True,
+)
+counters = table(
+    "counters",
+    ref("launch_id", "launches.launch_id", cascade=True, primary_key=True),
+    ref("counter_id", "texts.text_id", primary_key=True),
+    real("value"),
+    ref("expression_id", "texts.text_id"),
+    ref("reason_id", "texts.text_id"),
+    clustered=True,
+)
+
+
+__all__ = [
+    "EVENTS", "NIGHTLY_TABLES", "POWER", "RESULTS", "TRACES", "WIDE", "deleted_uploads", "metadata", "predictions",
+    "sample_blocks", "samples", "schedules", "sensors", "slots", "tokens",
+]  # fmt: skip
+
+
+# Records of deleted uploads and their runs, kept until the bytes are removed permanently.
+deleted_uploads = table(
+    "deleted_uploads",
+    key("upload_id"),
+    integer("run_id", nullable=False),
+    text("project", nullable=False),
+    text("run", nullable=False),
+    text("run_facts", nullable=False),
+    text("file_name", nullable=False),
+    text("sha256", nullable=False),
+    integer("size_bytes", nullable=False),
+    text("format", nullable=False),
+    integer("launches", nullable=False),
+    integer("samples", nullable=False),
+    text("facts", nullable=False),
+    text("received_at", nullable=False),
+    text("deleted_at", nullable=False),
+)

@@ -1,0 +1,1 @@
+"""From a number to its formula, source, counters, upload and line."""

@@ -1,0 +1,142 @@
+"""A run: its launches, kernels, criteria, potential, sensors and files."""
+
+from typing import TYPE_CHECKING, Any
+
+from profsvc import store
+from profsvc.analysis.potential.advice import advice
+from profsvc.views import kernel_means, memory_traces
+from profsvc.views.catalog import in_order, titles_and_hints
+from profsvc.views.launches import LIMIT, grouped, tools_of, why_no_result
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
+SUMMARY = (
+    "launch", "kernel", "duration_us", "compute_pct", "memory_pct", "bound", "potential", "ceiling", "first",
+    "flags", "ceiling_flags",
+)  # fmt: skip
+
+
+HINT_PREFIXES = {"limit": "already at the limit of", "uncounted": "useful work not counted"}
+"""Kind of a hint without saving -> how it starts."""
+
+
+def _percent(value: float | None) -> float | None:
+    return None if value is None else round(100 * value, 1)
+
+
+@store.snapshot
+def run(engine: "Engine", name: str | int, limit: int | None = LIMIT) -> dict[str, Any]:
+    """Return a run: its uploads, one row per launch, its criteria and potential.
+
+    With more than ``limit`` launches (None: no limit) only the longest are included; then ``truncated`` is true, and
+    ``kernels`` has the totals by kernel.
+    """
+    run_id = store.find_run(engine, name)
+    info, uploads = store.select(engine, "v1_runs", run_id=run_id)[0], store.select(engine, "v1_uploads", run_id=run_id)
+    launches, truncated = store.longest_launches(engine, run_id, limit)
+    kernels, more_kernels = store.kernels_by_time(engine, run_id, limit or LIMIT) if truncated else ([], False)
+    for kernel in kernels:
+        total, whole = kernel["total_ms"], info["gpu_time_ns"]
+        kernel["share_pct"] = _percent(total * 1e6 / whole) if whole and total is not None else None
+    whole_bound = store.select(engine, "v1_potential", run_id=run_id, launch_id=None, kernel=None)
+    return {
+        "run": store.parse_json_columns("v1_runs", [info])[0],
+        "uploads": store.parse_json_columns("v1_uploads", uploads),
+        "total_launches": info["launches"],
+        "truncated": truncated,
+        "kernels": kernels,
+        "kernels_truncated": more_kernels,
+        "launches": _summaries(engine, run_id, launches, uploads),
+        "means": [
+            {**row, "first": _first(row["advice"])}
+            for row in kernel_means.summaries(engine, run_id, titles_and_hints())
+        ],
+        "criteria": in_order(
+            store.select(engine, "v1_criteria", run_id=run_id, launch_id=None, kernel=None), "criterion"
+        ),
+        "potential": whole_bound[0] if whole_bound else None,
+        "sensors": store.sensors(engine, run_id),
+        "transfers": store.transfers_by_kind(engine, run_id),
+        "summaries": store.select(engine, "v1_kernel_summaries", run_id=run_id),
+        "traces": memory_traces.of_run(engine, run_id),
+        "rejects": store.count(engine, "v1_rejects", run_id),
+    }
+
+
+@store.snapshot
+def launch_page(
+    engine: "Engine",
+    run_id: int,
+    *,
+    order: str = "-duration",
+    skip: int = 0,
+    limit: int = LIMIT,
+    kernel_id: int | None = None,
+    seconds: float = 10.0,
+) -> dict[str, Any]:
+    """Return one page of the launches of a run, as in `run`, of all kernels or of one."""
+    launches, truncated = store.list_launches(
+        engine, run_id, order=order, skip=skip, limit=limit, kernel_id=kernel_id, seconds=seconds
+    )
+    uploads = store.select(engine, "v1_uploads", run_id=run_id)
+    return {"launches": _summaries(engine, run_id, launches, uploads), "truncated": truncated}
+
+
+def advice_of_run(view: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return advice for a whole run from its criteria and potential; ``view`` is the result of `run`."""
+    known = [row for row in view["criteria"] if row["value"] is not None]
+    return advice(known, [], view["potential"] or {}, titles_and_hints())
+
+
+def _summaries(
+    engine: "Engine", run_id: int, launches: list[dict[str, Any]], uploads: list[dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """Return one row per launch with its bottleneck, potential speedup and first step."""
+    ids, words = [launch["launch_id"] for launch in launches], titles_and_hints()
+    potential = {row["launch_id"]: row for row in store.launch_rows(engine, "v1_potential", run_id, ids)}
+    compute, memory = (
+        {
+            row["launch_id"]: row["value"]
+            for row in store.launch_rows(engine, "v1_counter_values", run_id, ids, counter=counter)
+        }
+        for counter in ("sol_sm_fraction", "sol_memory_fraction")
+    )
+    by_launch = grouped(in_order(store.launch_rows(engine, "v1_criteria", run_id, ids), "criterion"))
+    waste = grouped(store.launch_rows(engine, "v1_models", run_id, ids, model="waste"))
+    tools, rows = tools_of(uploads), []
+    for launch in launches:
+        key = launch["launch_id"]
+        bound = potential.get(key, {})
+        rows.append(
+            {
+                "launch": launch["launch_index"],
+                "kernel": launch["kernel_short"],
+                "kernel_full": launch["kernel"],
+                "launch_id": key,
+                "upload_id": launch["upload_id"],
+                "device": launch["device"],
+                "grid": [launch[f"grid_{axis}"] for axis in "xyz"],
+                "duration_us": None if launch["duration_ns"] is None else launch["duration_ns"] / 1e3,
+                "compute_pct": _percent(compute.get(key)),
+                "memory_pct": _percent(memory.get(key)),
+                "bound": words[bound["bound"]]["title"] if bound.get("bound") else None,
+                "potential": bound.get("speedup"),
+                "ceiling": bound.get("speedup_ceiling"),
+                "flags": bound.get("flags"),
+                "ceiling_flags": bound.get("ceiling_flags"),
+                "reason": bound["reason"] if bound else why_no_result(tools[launch["upload_id"]], (), launch["device"]),
+                "first": _first(advice(by_launch.get(key, []), waste.get(key, []), bound, words)),
+                "criteria": {row["criterion"]: row["value"] for row in by_launch.get(key, [])},
+            }
+        )
+    return rows
+
+
+def _first(hints: list[dict[str, Any]]) -> str:
+    if not hints:
+        return ""
+    top = hints[0]
+    if top["kind"] in HINT_PREFIXES:
+        return f"{HINT_PREFIXES[top['kind']]}: {top['title']}"
+    return f"{top['title']}: up to {100 * top['saving_fraction']:.0f} % less time"

@@ -1,0 +1,191 @@
+"""``/v1/runs/{run}``, ``/v1/compare``, ``/v1/accuracy`` and ``/v1/explain/{name}``: what the command line prints."""
+
+from typing import Any
+
+from fastapi import FastAPI
+from starlette.requests import Request
+from starlette.responses import Response
+
+from profsvc import store, views
+from profsvc.errors import AccessError, UsageError
+from profsvc.views import compare as side_by_side
+from profsvc.views import predictions
+from profsvc.views import what_if as otherwise
+from profsvc.views.explain import numbers as walk
+from profsvc.web.http.request_args import RequestArgs
+from profsvc.web.http.responses import success
+from profsvc.web.http.routes import add_route, path_param, query_param
+from profsvc.web.http.state import app_state, grant_of, in_worker_thread
+
+WHAT_IF_OPTIONS = {
+    "sms": "active SMs",
+    "blocks": "blocks of the grid at constant total work",
+    "block_size": "threads per block at constant total work",
+    "warps": "resident warps per SM",
+    "frequency": "SM clock, such as 1200MHz",
+    "bandwidth": "DRAM bandwidth in GB/s, or with unit, such as 2TB/s",
+}
+MAX_LAUNCHES = 10_000
+RUN_DESCRIPTION = "run by number, name or project/name"
+
+
+def run_id_of(request: Request, get_run: str) -> int:
+    """Return the number of a run that this request may see."""
+    return store.find_run(app_state(request).engine, get_run, grant_of(request).project)
+
+
+async def get_run(request: Request) -> Response:
+    """One run, one row per launch; with ``kernel`` the details of its launches."""
+    return await in_worker_thread(_answer_run, request)
+
+
+def _answer_run(request: Request) -> Response:
+    args = RequestArgs(request)
+    kernel, limit = args.text("kernel"), args.count("limit", views.LIMIT, MAX_LAUNCHES)
+    number = run_id_of(request, request.path_params["run"])
+    args.reject_unknown()
+    engine = app_state(request).engine
+    return success(request, views.launch(engine, number, kernel, limit) if kernel else views.run(engine, number, limit))
+
+
+async def get_what_if(request: Request) -> Response:
+    """The predicted time of a launch with other SMs, grid, warps, clock or bandwidth, or on another device."""
+    return await in_worker_thread(_answer_what_if, request)
+
+
+def _answer_what_if(request: Request) -> Response:
+    args = RequestArgs(request)
+    kernel, device = args.text("kernel") or None, args.text("device") or None
+    axes = {
+        axis: [part for text in args.texts(option) for part in text.split(",") if part]
+        for axis, option in otherwise.OPTIONS.items()
+    }
+    number = run_id_of(request, request.path_params["run"])
+    args.reject_unknown()
+    return success(request, otherwise.what_if(app_state(request).engine, number, kernel, axes, device))
+
+
+async def get_comparison(request: Request) -> Response:
+    """Two runs side by side: change per kernel, and predicted against achieved speedup."""
+    return await in_worker_thread(_answer_comparison, request)
+
+
+async def record_comparison(request: Request) -> Response:
+    """Compare two runs, and save predicted and achieved speedups."""
+    return await in_worker_thread(_answer_comparison, request)
+
+
+def _answer_comparison(request: Request) -> Response:
+    args = RequestArgs(request)
+    before, after = (args.required(name, RUN_DESCRIPTION) for name in ("before", "after"))
+    mapped, limits = args.pairs("map", "reduce_v1=reduce_v7"), args.texts("fail_on")
+    args.reject_unknown()
+    side_by_side.failures({"kernels": [], "criteria": []}, limits)  # reject a wrong limit before any work
+    old, new = (run_id_of(request, name) for name in (before, after))
+    engine = app_state(request).engine
+    view = side_by_side.compare(engine, old, new, mapped)
+    if request.method == "POST":
+        view["predictions"] = predictions.record(engine, view)
+    found = {"failures": side_by_side.failures(view, limits), "unjudged": side_by_side.unjudged(view, limits)}
+    return success(request, view | found)
+
+
+async def get_accuracy(request: Request) -> Response:
+    """Prediction accuracy of profsvc and of Nsight: scores of all valid predictions."""
+    return await in_worker_thread(_answer_accuracy, request)
+
+
+def _answer_accuracy(request: Request) -> Response:
+    args = RequestArgs(request)
+    project, source = args.text("project") or None, args.text("source") or None
+    chosen = {name: args.flag(name) for name in ("acted", "best", "unchanged")}
+    args.reject_unknown()
+    own = grant_of(request).project
+    if own is not None and project not in (None, own):
+        raise AccessError(f"your token is limited to the project {own!r}")
+    return success(request, predictions.accuracy(app_state(request).engine, own or project, source, **chosen))
+
+
+async def get_explanation(request: Request) -> Response:
+    """The meaning and derivation of a number: formula, source, counters, metrics; with a run also file and line."""
+    return await in_worker_thread(_answer_explanation, request)
+
+
+def _answer_explanation(request: Request) -> Response:
+    args = RequestArgs(request)
+    of_run, kernel = args.text("run"), args.text("kernel")
+    args.reject_unknown()
+    if kernel and not of_run:
+        raise UsageError("kernel selects a launch of a run; also give run")
+    number = run_id_of(request, of_run) if of_run else None
+    engine = app_state(request).engine
+    return success(request, walk.explain(engine, request.path_params["name"], number, kernel or None))
+
+
+async def list_formats(request: Request) -> Response:
+    """The supported formats, one line each."""
+    RequestArgs(request).reject_unknown()
+    return success(request, {"formats": views.readers()})
+
+
+def register(app: FastAPI) -> None:
+    """Add the routes."""
+    kernel = query_param("kernel", "string", "number of a launch, id:LAUNCH_ID, or (part of) a kernel name")
+    launches: dict[str, Any] = {"minimum": 1, "maximum": MAX_LAUNCHES}
+    limit = query_param("limit", "integer", "maximum number of launches, longest first", **launches)
+    takes = [
+        path_param("run", RUN_DESCRIPTION, "h200"),
+        kernel,
+        query_param("device", "string", "device of the catalogue"),
+    ]
+    takes += [
+        query_param(
+            option,
+            "array",
+            f"{what}; several separated by commas; x0.5 scales the present value",
+            items={"type": "string"},
+        )
+        for option, what in WHAT_IF_OPTIONS.items()
+    ]
+    add_route(app, "/v1/runs/{run:path}/whatif", get_what_if, "read", name="what_if", takes=takes, tag="runs")
+    takes = [path_param("run", RUN_DESCRIPTION, "h200"), kernel, limit]
+    add_route(app, "/v1/runs/{run:path}", get_run, "read", name="show_run", takes=takes, tag="runs")
+    takes = [
+        query_param("before", "string", f"the {RUN_DESCRIPTION}", "h200", required=True),
+        query_param("after", "string", f"the {RUN_DESCRIPTION}", "h200", required=True),
+        query_param("map", "array", "OLD=NEW, a renamed kernel; repeatable", items={"type": "string"}),
+        query_param("fail_on", "array", "duration=5%, divergence=0.05: what goes beyond is in `failures`, "
+             "limits without data in `unjudged`; repeatable",
+             items={"type": "string"}),
+    ]  # fmt: skip
+    add_route(app, "/v1/compare", get_comparison, "read", name="compare_runs", takes=takes, tag="runs")
+    add_route(
+        app,
+        "/v1/compare",
+        record_comparison,
+        "upload",
+        name="record_comparison",
+        methods=["POST"],
+        takes=takes,
+        tag="runs",
+    )
+    takes = [
+        query_param("project", "string", "only predictions for runs of this project"),
+        query_param("source", "string", "only those of profsvc or of a tool such as ncu"),
+        query_param("acted", "string", "1: only criteria that the change improved", enum=["0", "1"]),
+        query_param("best", "string", "1: of several later runs only the fastest", enum=["0", "1"]),
+        query_param("unchanged", "string", "1: also pairs whose kernel is not known to have changed", enum=["0", "1"]),
+    ]
+    add_route(app, "/v1/accuracy", get_accuracy, "read", name="accuracy", takes=takes, tag="runs")
+    name = path_param("name", "criterion, counter, metric, or potential", "divergence")
+    of_run = query_param("run", "string", "run whose values are traced to lines of its files")
+    add_route(
+        app,
+        "/v1/explain/{name:path}",
+        get_explanation,
+        "read",
+        name="explain_name",
+        takes=[name, of_run, kernel],
+        tag="runs",
+    )
+    add_route(app, "/v1/formats", list_formats, "read", name="list_formats", tag="runs")

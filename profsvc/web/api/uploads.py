@@ -1,0 +1,254 @@
+"""``POST /v1/uploads``: store a file, given as the raw body or in a form.
+
+The body is streamed to an unnamed file in the spool and parsed in a thread; few are parsed at once. 201 means committed
+and on disk. Uploading the same bytes to the same run again returns 200 and the existing upload. Bytes that another
+project has are stored for this project too, without disclosing that they were known.
+"""
+
+import dataclasses
+import hashlib
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from typing import IO, Any, BinaryIO, cast
+
+from anyio import to_thread
+from fastapi import FastAPI
+from starlette.requests import Request
+from starlette.responses import Response
+
+from profsvc import pipeline, store
+from profsvc.errors import AccessError, InputError, UsageError
+from profsvc.web.http.multipart import read_form
+from profsvc.web.http.request_args import RequestArgs
+from profsvc.web.http.responses import success
+from profsvc.web.http.routes import SUCCESS_SCHEMA, add_route, query_param
+from profsvc.web.http.state import AppState, app_state, grant_of
+
+WRITE_BYTES = 1 << 20
+FORM_MEDIA_TYPE = "multipart/form-data"
+DISK_CHECK_BYTES = 64 << 20
+MAX_NAME_CHARS = 500
+PARAMETERS = (
+    query_param("run", "string", "name of the run; default: named after the file", "nightly"),
+    query_param("run_id", "integer", "number of the run, instead of its name"),
+    query_param("project", "string", "project of the run", "default"),
+    query_param("file_name", "string", "name of the file", "ncu_raw.csv"),
+    query_param("device", "string", "device, if the file does not name it"),
+    query_param("commit", "string", "commit that was measured"),
+    query_param("at", "string", "time of the measurement, UTC without a zone; default: now", "2026-10-24T03:00:00Z"),
+    query_param("tag", "array", "key=value, a tag of the run; repeatable", items={"type": "string"}),
+    query_param("format", "string", "format of the file; default: detected"),
+    query_param("timezone", "string", "time zone of logs without one, such as Europe/Berlin"),
+    query_param("clock_offset", "number", "seconds by which the clock of the file was ahead"),
+    query_param(
+        "column", "array", "NAME=QUANTITY:UNIT, the meaning of a column of a log; repeatable", items={"type": "string"}
+    ),
+    query_param(
+        "position", "array", "CHANNEL=X,Y, position of a channel on the die in mm; repeatable", items={"type": "string"}
+    ),
+    query_param("sha256", "string", "SHA-256 of the bytes; an upload with another one is rejected as damaged"),
+    query_param(
+        "anywhere",
+        "string",
+        "1: if the project already has these bytes, keep them in their run",
+        enum=["0", "1"],
+    ),
+    query_param("check", "string", "1: only report what would be stored", enum=["0", "1"]),
+)
+EXAMPLE_RESPONSE = {
+    "ok": True,
+    "known": False,
+    "upload_id": 1,
+    "run_id": 1,
+    "run": "h200",
+    "file_name": "ncu_raw.csv.gz",
+    "sha256": "0" * 64,
+    "format": "ncu-raw",
+    "launches": 34,
+    "metrics": 75310,
+    "samples": 0,
+    "lines": 36,
+    "lines_stored": 34,
+    "lines_skipped": 2,
+    "lines_rejected": 0,
+    "message": "",
+    "run_changed": [],
+    "url": "/v1/runs/1",
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class UploadRequest:
+    """What to do with an upload: its run, read options and name."""
+
+    run: store.RunInfo
+    how: pipeline.ReadOptions
+    file_name: str
+    sha256: str
+    check: bool
+
+
+def upload_request(state: AppState, args: RequestArgs, project: str | None) -> UploadRequest:
+    """Return the parameters of an upload; a token of one project cannot store into another."""
+    given = args.text("project", project or "default")
+    if project is not None and given != project:
+        raise AccessError(f"your token is limited to the project {project!r} and cannot upload to {given!r}")
+    name, number = args.text("run"), args.number("run_id", int, 0, "a whole number")
+    if name and number:
+        raise UsageError("give run or run_id, not both")
+    if number:
+        number = store.find_run(state.engine, number, project)
+    run = store.RunInfo(
+        run_id=number or None,
+        project=given,
+        name=name or None,
+        device=args.text("device") or None,
+        commit_id=args.text("commit") or None,
+        tags=args.pairs("tag", "branch=main"),
+        anywhere=args.flag("anywhere"),
+        at=store.parse_measured_at(at) if (at := args.text("at")) else None,
+    )
+    how = pipeline.ReadOptions(
+        args.text("format") or None,
+        args.text("timezone") or None,
+        args.number("clock_offset", float, 0.0, "a number of seconds"),
+        tuple(args.texts("column")),
+        tuple(args.texts("position")),
+        state.limits.unpacked_bytes,
+    )
+    wanted = UploadRequest(run, how, args.text("file_name", "upload"), args.text("sha256").lower(), args.flag("check"))
+    args.reject_unknown()
+    _check_names([given, name, wanted.file_name, run.device, run.commit_id, *run.tags, *run.tags.values()])
+    return wanted
+
+
+def _check_names(names: list[str | None]) -> None:
+    for name in filter(None, names):
+        if "\0" in name or len(name) > MAX_NAME_CHARS:
+            raise UsageError(
+                f"the name {name[:40]!r}... has {len(name)} characters; at most {MAX_NAME_CHARS} without NUL are "
+                "allowed"
+            )
+
+
+async def upload(request: Request) -> Response:
+    """Store a file: the body of the request, optionally gzip or zstd, or the single file of a form."""
+    state, grant = app_state(request), grant_of(request)
+    with count_outcome(state) as count, ExitStack() as held:
+        is_form = request.headers.get("content-type", "").strip().lower().startswith(FORM_MEDIA_TYPE)
+        async with state.receiving_limit.slot():
+            if is_form:
+                args, file = await _read_form_upload(state, request, held)
+                wanted = await to_thread.run_sync(upload_request, state, args, grant.project)
+                await to_thread.run_sync(_check_digest, file, wanted.sha256)
+            else:
+                wanted = await to_thread.run_sync(upload_request, state, RequestArgs(request), grant.project)
+                spool = await to_thread.run_sync(store.spool_folder, state.files)
+                file = held.enter_context(tempfile.TemporaryFile(dir=spool))
+                await _receive_body(state, request, file, wanted.sha256)
+            async with state.parsing_limit.slot():
+                began = time.monotonic()
+                verdict = await to_thread.run_sync(partial(store_or_check, state, file, wanted))
+                state.metrics.parse_seconds.observe(time.monotonic() - began)
+        count("checked" if wanted.check else "known" if verdict.known else "stored")
+    body = vars(verdict) | {"characterized": sorted(verdict.characterized)}
+    if body["run_id"] is None:
+        return success(request, body | {"url": None})
+    url = f"{request.scope['root_path']}/v1/runs/{body['run_id']}"
+    return success(request, body | {"url": url}, 200 if verdict.known else 201, {"location": url})
+
+
+async def _read_form_upload(state: AppState, request: Request, held: ExitStack) -> tuple[RequestArgs, IO[bytes]]:
+    """Return the file of a form, as sent by ``curl -F file=@FILE``, and its fields as parameters."""
+    form = await read_form(request, partial(store.spool_folder, state.files), held)
+    if len(form.files) != 1:
+        raise UsageError(
+            f"the form has {len(form.files)} files, but must have one: curl -F file=@FILE URL, "
+            "or as the body: curl --data-binary @FILE URL"
+        )
+    file = form.files[0]
+    questions = [*request.query_params.multi_items(), *((name, value) for name, value in form.fields if value)]
+    named = any(name == "file_name" for name, _ in questions)
+    return RequestArgs(
+        questions if named or not file.file_name else [*questions, ("file_name", file.file_name)]
+    ), file.file
+
+
+def _check_digest(file: IO[bytes], sha256: str) -> None:
+    """Raise `InputError` if the file of a form does not have the given SHA-256."""
+    file.seek(0)
+    if sha256 and (found := hashlib.file_digest(cast("Any", file), "sha256").hexdigest()) != sha256:
+        raise InputError(f"the received file has SHA-256 {found}, expected {sha256}; send it again")
+
+
+@contextmanager
+def count_outcome(state: AppState) -> Iterator[Any]:
+    """Count the outcome of an upload."""
+    results: list[str] = []
+    try:
+        yield results.append
+    except InputError:
+        results.append("refused")
+        raise
+    finally:
+        state.metrics.uploads.labels(results[0] if results else "failed").inc()
+
+
+async def _receive_body(state: AppState, request: Request, file: IO[bytes], sha256: str) -> None:
+    """Write the body to a file in a thread and check its SHA-256."""
+    waiting, size, looked, digest = bytearray(), 0, 0, hashlib.sha256()
+
+    def put() -> None:
+        store.write_chunk(waiting, file)
+        if sha256:
+            digest.update(waiting)
+
+    async for chunk in request.stream():
+        waiting += chunk
+        size += len(chunk)
+        if len(waiting) >= WRITE_BYTES:
+            await to_thread.run_sync(put)
+            waiting.clear()
+        if size - looked >= DISK_CHECK_BYTES:
+            await to_thread.run_sync(store.spool_folder, state.files)  # raises if the disk is nearly full
+            looked = size
+    await to_thread.run_sync(put)
+    state.metrics.upload_bytes.inc(size)
+    if sha256 and digest.hexdigest() != sha256:
+        raise InputError(f"received {size} bytes with SHA-256 {digest.hexdigest()}, expected {sha256}; send them again")
+
+
+def store_or_check(state: AppState, file: IO[bytes], wanted: UploadRequest) -> pipeline.ImportResult:
+    """Store a file, or only report what would be stored."""
+    file.flush()
+    file.seek(0)
+    source = cast("BinaryIO", file)
+    if wanted.check:
+        return pipeline.check_file(source, wanted.file_name, wanted.how, files=state.files)
+    return pipeline.ingest(state.engine, source, wanted.file_name, wanted.run, wanted.how, files=state.files)
+
+
+def register(app: FastAPI) -> None:
+    """Add the route."""
+    body = {
+        "application/octet-stream": {"schema": {"type": "string", "format": "binary"}},
+        "text/csv": {"schema": {"type": "string"}},
+        FORM_MEDIA_TYPE: {"schema": {"type": "object", "properties": {"file": {"type": "string", "format": "binary"}}}},
+    }
+    gives = {"application/json": {"schema": SUCCESS_SCHEMA, "example": EXAMPLE_RESPONSE}}
+    add_route(
+        app,
+        "/v1/uploads",
+        upload,
+        "upload",
+        name="upload_file",
+        methods=["POST"],
+        takes=PARAMETERS,
+        gives=gives,
+        body=body,
+        tag="uploads",
+        statuses=(200, 201),
+    )

@@ -1,0 +1,1 @@
+"""HTTP itself: requests, responses, authorization, limits, logs and metrics."""

@@ -1,0 +1,144 @@
+"""The state of one service that all routes share: store, limits and metrics."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from contextlib import asynccontextmanager
+from typing import Any, NamedTuple
+
+from anyio import to_thread
+from sqlalchemy import Engine
+from starlette.requests import Request
+from starlette.responses import Response
+
+from profsvc import settings, store
+from profsvc.errors import NotFoundError, OverloadedError
+from profsvc.web.http.prometheus import Metrics
+
+LOCAL_HOST_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
+
+
+class Limits(NamedTuple):
+    """The limits of requests; see the settings of the same names."""
+
+    upload_bytes: int = 4 << 30
+    unpacked_bytes: int = 16 << 30
+    uploads_at_once: int = 2
+    sql_at_once: int = 2
+    sql_rows: int = 10_000
+    sql_seconds: float = 10.0
+    sql_export_seconds: float = 600.0
+    receiving_at_once: int = 64
+    sql_waiting: int = 32
+    body_bytes: int = 1 << 20
+    """Size limit of a body that is not an upload."""
+    header_seconds: float = 10.0
+    """Deadline for the head of a request."""
+    body_seconds: float = 30.0
+    """Time allowed for a body, in addition to its size / `slowest_bytes_per_s`."""
+    slowest_bytes_per_s: float = 16384.0
+    grace_seconds: float = 30.0
+    """Time allowed for running requests after the signal to stop."""
+    full_seconds: float = 60.0
+    """After all upload slots were taken for this long, the service is not ready."""
+    send_seconds: float = 60.0
+    """Time after which a client that does not read its response is disconnected."""
+
+    @classmethod
+    def from_settings(cls) -> "Limits":
+        """Return the limits from the settings; defaults for the others."""
+        known: Mapping[str, Any] = settings.load()
+        return cls(**{name: known[name] for name in cls._fields if name in known})
+
+
+class ConcurrencyLimit:
+    """Limits how many operations run and wait at once; further ones are rejected."""
+
+    def __init__(self, at_once: int, waiting: int, what: str, retry_s: int = 5) -> None:
+        """Allow ``at_once`` operations and ``waiting`` more; ``what`` names them in the error message."""
+        self.in_use = 0
+        self.capacity = at_once + waiting
+        self.retry_s = retry_s
+        self._what = what
+        self._at_once = at_once
+        self._slots = asyncio.Semaphore(at_once)
+        self._started: list[float] = []
+
+    def is_full(self, seconds: float) -> bool:
+        """Tell whether all slots have been taken for this long."""
+        began = list(self._started)
+        return len(began) == self._at_once and time.monotonic() - max(began) >= seconds
+
+    @asynccontextmanager
+    async def slot(self) -> AsyncIterator[None]:
+        """Wait for a slot; raise `OverloadedError` if too many are waiting."""
+        if self.in_use >= self.capacity:
+            raise OverloadedError(f"{self.in_use} {self._what} are running or waiting; retry in {self.retry_s} s")
+        self.in_use += 1
+        try:
+            async with self._slots:
+                self._started.append(began := time.monotonic())
+                try:
+                    yield
+                finally:
+                    self._started.remove(began)
+        finally:
+            self.in_use -= 1
+
+
+class AppState:
+    """One service: its store, host names, limits and metrics."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        files: store.BlobStore,
+        *,
+        hosts: Collection[str] = LOCAL_HOST_NAMES,
+        any_address: bool = False,
+        is_public: bool = False,
+        root_path: str = "",
+        limits: Limits | None = None,
+    ) -> None:
+        """Set up the service; ``hosts`` are its host names, ``any_address`` allows any IP address as well."""
+        self.engine = engine
+        self.files = files
+        self.hosts = frozenset(host.lower() for host in hosts)
+        self.any_address = any_address
+        self.is_public = is_public
+        self.root_path = root_path
+        self.limits = limits or Limits()
+        self.receiving_limit = ConcurrencyLimit(self.limits.receiving_at_once, 0, "uploads")
+        self.parsing_limit = ConcurrencyLimit(self.limits.uploads_at_once, self.limits.receiving_at_once, "uploads")
+        self.query_limit = ConcurrencyLimit(self.limits.sql_at_once, self.limits.sql_waiting, "queries", retry_s=2)
+        self.metrics = Metrics()
+
+
+def app_state(request: Request) -> AppState:
+    """Return the state of the service of a request."""
+    state: AppState = request.app.state.profsvc
+    return state
+
+
+async def in_worker_thread(work: Callable[[Request], Response], request: Request) -> Response:
+    """Run a handler in a thread, with one connection to the store for all its queries."""
+    return await to_thread.run_sync(_call_handler, app_state(request).engine, work, request)
+
+
+@store.keep_connections
+def _call_handler(_engine: Engine, work: Callable[[Request], Response], request: Request) -> Response:
+    return work(request)
+
+
+def grant_of(request: Request) -> store.Grant:
+    """Return what this request may do."""
+    grant: store.Grant = request.scope["profsvc.grant"]
+    return grant
+
+
+def project_of(request: Request, requested: str) -> str | None:
+    """Return the project that is ``requested`` (empty: all that the request may see), or else the one of its token."""
+    own = grant_of(request).project
+    if own is not None and requested not in ("", own):
+        raise NotFoundError(f"no project named {requested!r}; your token is limited to the project {own!r}")
+    return own or requested or None

@@ -1,0 +1,1 @@
+"""Rendering of pages: templates, filters, tables, static files, inline figures."""

@@ -1,0 +1,134 @@
+"""``report nightly`` and ``findings`` as a person uses them."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from profsvc import store
+from profsvc.web.http.state import AppState
+from tests.nights import day, put
+from tests.web.conftest import running
+
+NIGHTS = 12
+
+
+@pytest.fixture(scope="module")
+def nights_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store of nights, in the last three of which a kernel takes longer."""
+    file = tmp_path_factory.mktemp("nights") / "store.sqlite"
+    engine, rng = store.open_store(str(file)), np.random.default_rng(2)
+    for night in range(NIGHTS):
+        put(engine, night, rng, temperature_c=None, slower=(1.1 if night >= NIGHTS - 3 else 1.0, 1.0))
+    engine.dispose()
+    return file
+
+
+@pytest.fixture(params=["store", "service"])
+def asked(request, cli, store_file, nights_file, monkeypatch):
+    """The command line on a store of nights, and on a service of one: both say the same."""
+    store_file.write_bytes(nights_file.read_bytes())
+    if request.param == "store":
+        yield cli
+        return
+    engine = store.open_store(str(store_file))
+    with running(AppState(engine, store.blob_store_of(engine))) as service:
+        monkeypatch.setenv("PROFSVC_STORE", "nowhere/at/all")
+        monkeypatch.setenv("PROFSVC_URL", service.url)
+        yield cli
+    engine.dispose()
+
+
+def nightly(asked, night, *more):
+    return asked("report", "nightly", "--date", day(night).isoformat(), *more)
+
+
+def test_a_report_is_printed_written_and_kept(asked, tmp_path):
+    made = nightly(asked, NIGHTS - 1, "--zone", "Europe/Berlin", "--out", tmp_path / "a" / "b")
+    assert made.code == 0
+    assert made.out.startswith("1 regression in 12 runs; worst: gemm duration +1")
+    assert " Europe/Berlin\n" in made.out
+    names = {f"nightly-{day(NIGHTS - 1)}.{form}" for form in ("txt", "md", "html", "json")}
+    assert {path.name for path in (tmp_path / "a" / "b").iterdir()} == names
+    assert made.err.count("written:") == 4
+    document = json.loads((tmp_path / "a" / "b" / f"nightly-{day(NIGHTS - 1)}.json").read_text())
+    assert document["findings"][0]["finding_id"] == 1
+    again = json.loads(nightly(asked, NIGHTS - 1, "--zone", "Europe/Berlin", "-o", "json").out)
+    assert again == document
+    assert nightly(asked, NIGHTS - 1, "-o", "md").out.startswith("**1 regression")
+    assert "<!doctype html>" in nightly(asked, NIGHTS - 1, "-o", "html").out
+
+
+def test_trying_stores_nothing(asked, rows_sha):
+    before = rows_sha()
+    tried = nightly(asked, NIGHTS - 1, "--dry-run", "--fail-on", "worse")
+    assert (tried.code, "nothing was stored" in tried.err) == (1, True)
+    assert rows_sha() == before
+    assert nightly(asked, NIGHTS - 4, "--dry-run", "--fail-on", "new").code == 0
+
+
+def test_findings_are_listed_shown_and_set(asked, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "160")
+    assert nightly(asked, NIGHTS - 1, "--fail-on", "new").code == 1
+    rows = json.loads(asked("findings", "list", "-o", "json").out)["rows"]
+    assert [(row["subject"], row["state"], row["worse"]) for row in rows] == [("gemm", "new", 1)]
+    listed = asked("findings", "list").out
+    assert "\u2026" not in listed
+    assert "label" in listed.splitlines()[0]
+    said = asked("findings", "set", 1, "accepted", "--because", "wider tiles")
+    assert (said.code, said.err) == (0, "finding 1 (gemm duration) is accepted\n")
+    none = asked("findings", "list", "--state", "new", "-o", "json")
+    assert json.loads(none.out)["rows"] == []
+    assert "No findings match" in none.err
+    shown = asked("findings", "show", 1, "-o", "csv")
+    assert len(shown.out.splitlines()) == NIGHTS + 1
+    assert "wider tiles" in shown.err
+    assert json.loads(asked("findings", "show", 1, "-o", "json").out)["states"][0]["because"] == "wider tiles"
+    assert "gemm" in asked("findings", "list", "--worse", "--quantity", "duration", "--kernel", "GEM").out
+
+
+def test_a_service_lists_its_reports_and_sends_none_for_others(asked, monkeypatch):
+    nightly(asked, NIGHTS - 1)
+    listed = json.loads(asked("report", "nightly", "--list", "-o", "json").out)["reports"]
+    assert [(row["report_id"], row["deliveries"]) for row in listed] == [(1, [])]
+    assert asked("report", "nightly", "--list").out.startswith(f"{day(NIGHTS - 1)}  all  report 1: 1 regression")
+    monkeypatch.setenv("PROFSVC_URL", "http://127.0.0.1:9")
+    refused = asked("report", "nightly", "--channel", "team")
+    assert (refused.code, "--channel needs a store" in refused.err) == (2, True)
+
+
+def test_a_report_is_removed_after_it_is_listed(cli, store_file, nights_file):
+    store_file.write_bytes(nights_file.read_bytes())
+    nightly(cli, NIGHTS - 1)
+    asked_first = cli("report", "delete", 1)
+    assert (asked_first.code, "add --yes to skip the prompt" in asked_first.err) == (2, True)
+    gone = cli("report", "delete", 1, "--yes")
+    assert gone.code == 0
+    assert (
+        f"report 1 of all, night of {day(NIGHTS - 1)}, will be removed with:\n  1 finding, 0 of them with a comment"
+        in gone.err
+    )
+    assert cli("report", "delete", 1, "--yes").code == 3
+    assert nightly(cli, NIGHTS - 1).out.startswith("1 regression")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (("report", "nightly", "--date", "tomorrow"), 2, "is not a date"),
+        (("report", "nightly", "--zone", "Mars"), 2, "no time zone"),
+        (("report", "nightly", "--project", "lba"), 3, "did you mean 'lab'"),
+        (("report", "nightly", "-o", "pdf"), 2, "choose one of text, md, html, json"),
+        (("report", "nightly", "--fail-on", "all"), 2, "new or worse"),
+        (("report", "nightly", "--out", __file__), 2, "is a file"),
+        (("findings", "set", "9", "accepted", "--because", "x"), 3, "no finding has number 9"),
+        (("findings", "set", "1", "gone", "--because", "x"), 3, "no finding"),
+        (("findings", "list", "--state", "gone"), 2, "is not a state"),
+        (("findings", "show", "9"), 3, "no finding has number 9"),
+    ],
+)
+def test_what_is_wrong_is_said(asked, arguments, code, words):
+    got = asked(*arguments)
+    assert got.code == code
+    assert words in got.err

@@ -1,0 +1,89 @@
+"""The first screen, as `demo` and `show` print it."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+TITLE_ROW = "Most time can be saved in"
+
+
+def environment(**more: str) -> dict[str, str]:
+    kept = {
+        name: value for name, value in os.environ.items() if not name.startswith(("PROFSVC_", "NO_COLOR", "FORCE_"))
+    }
+    return kept | {"PYTHONPATH": str(ROOT)} | more
+
+
+def profsvc(folder: Path, *words: str, **more: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "profsvc", *words]
+    return subprocess.run(command, cwd=folder, env=environment(**more), capture_output=True, text=True, check=True)
+
+
+@pytest.mark.parametrize("width", [80, 100])
+def test_the_demo_fits_one_screen_and_its_commands_work(tmp_path: Path, width: int) -> None:
+    shown = profsvc(tmp_path, "demo", "--keep", str(tmp_path / "d"), COLUMNS=str(width))
+    lines = (shown.stdout + shown.stderr).splitlines()
+    assert len(lines) <= 30
+    screen, _, next_part = shown.stdout.partition("Next:\n")
+    assert max(map(len, screen.splitlines())) <= width
+    rows = re.findall(r"^ [1-5] .*", screen, re.MULTILINE)
+    assert len(rows) == 5
+    assert len({len(row) for row in [*rows, *re.findall(rf"^.*{TITLE_ROW}.*", screen, re.MULTILINE)]}) == 1
+    commands = next_part.replace("\\\n", " ").splitlines()
+    assert len(commands) == 3
+    for command in commands if width == 80 else ():
+        done = subprocess.run(
+            command, shell=True, cwd=tmp_path, env=environment(), capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, (command, done.stderr)
+        assert done.stdout
+
+
+def test_kernels_are_ordered_by_the_time_they_can_save(on_demo) -> None:
+    shown = on_demo("show", "h200").out
+    names = re.findall(r"^ \d (\S+)", shown, re.MULTILINE)
+    assert names == ["shared_conflict<32>", "gemm_naive", "shared_conflict<16>", "strided_copy", "reduce_v1_divergent"]
+    assert "published" not in shown
+    assert "strided_copy (6 launches)" in shown
+
+
+def test_published_values_are_one_option_away(on_demo) -> None:
+    assert "published" not in on_demo("show", "h200", "--kernel", "28").out
+    assert "as published 1000x+" in on_demo("show", "h200", "--kernel", "28", "--published").out
+
+
+@pytest.mark.parametrize("width", [80, 100])
+@pytest.mark.parametrize("words", [["--all"], ["--limit", "5"], ["--kernel", "28"]])
+def test_no_row_is_wider_than_the_terminal(
+    on_demo, monkeypatch: pytest.MonkeyPatch, width: int, words: list[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    lines = on_demo("show", "h200", *words).out.splitlines()
+    commands = [line for line in lines if "profsvc " in line]
+    assert max(len(line) for line in lines if line not in commands) <= width
+    if words == ["--all"]:
+        assert sum(bool(re.match(r" ?\d+  \S", line)) for line in lines) == 34
+
+
+@pytest.mark.parametrize(
+    ("more", "is_colored"),
+    [({}, False), ({"FORCE_COLOR": "1"}, True), ({"FORCE_COLOR": "1", "NO_COLOR": "1"}, False)],
+)
+def test_colours_follow_the_environment(on_demo, monkeypatch: pytest.MonkeyPatch, more, is_colored: bool) -> None:
+    for name in ("NO_COLOR", "FORCE_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in more.items():
+        monkeypatch.setenv(name, value)
+    assert ("\x1b[" in on_demo("show", "h200").out) == is_colored
+
+
+def test_a_run_without_potential_says_why(cli, fixtures) -> None:
+    cli("upload", fixtures / "nvprof" / "gpu_trace.csv", "--run", "trace")
+    shown = cli("show", "trace")
+    assert shown.code == 0
+    assert "No potential speedup: the export lacks" in " ".join(shown.out.split())

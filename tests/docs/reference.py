@@ -1,0 +1,279 @@
+"""The pages of ``profsvc/docs/reference`` as text, each generated from what it describes."""
+
+import inspect
+import re
+import textwrap
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import typer
+
+from profsvc import formats, settings, specs, store
+from profsvc.cli import app
+from profsvc.cli.exit_codes import EXIT_CODES
+from profsvc.cli.options import SHARED
+from profsvc.client import Client
+from profsvc.errors import ProfsvcError, error_kinds
+from profsvc.store.schema.catalog import KINDS
+
+
+def table(titles: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """Write a table; a bar in a cell is escaped."""
+    cells = [[" ".join(str(cell).split()).replace("|", "\\|") for cell in row] for row in rows]
+    lines = [titles, ["---"] * len(titles), *cells]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def sentence(text: str) -> str:
+    """Write a text as a sentence: a capital at its beginning, a point at its end."""
+    text = text.strip()
+    return text[:1].upper() + text[1:] + ("" if text.endswith((".", "!", "?")) else ".")
+
+
+def code(text: object) -> str:
+    return f"`{text}`" if text not in (None, "") else ""
+
+
+def block(text: str, language: str = "text") -> str:
+    return f"```{language}\n{textwrap.dedent(text).strip()}\n```"
+
+
+def all_commands(group: Any = None, context: Any = None, words: tuple[str, ...] = ()) -> Iterator[tuple[str, Any, Any]]:
+    """Yield the words that call each command, the command and its context."""
+    group = group or typer.main.get_command(app)
+    context = context or group.make_context("profsvc", ["--help"], resilient_parsing=True)
+    for name, command in group.commands.items():
+        if command.hidden:
+            continue
+        below = type(context)(command, info_name=name, parent=context)
+        if hasattr(command, "commands"):
+            yield from all_commands(command, below, (*words, name))
+        else:
+            yield " ".join(("profsvc", *words, name)), command, below
+
+
+def plain_doc(of: Any) -> str:
+    """Return a docstring as Markdown."""
+    return (inspect.getdoc(of) or "").replace("``", "`").replace("<", "&lt;")
+
+
+def help_text(text: str) -> Iterator[str]:
+    """Write the help of a command as Markdown: its indented paragraphs are commands to be copied."""
+    examples: list[str] = []
+    for paragraph in text.replace("\b\n", "").split("\n\n"):
+        if paragraph.startswith("  "):
+            examples.append(textwrap.dedent(paragraph))
+            continue
+        if examples:
+            yield block("\n".join(examples))
+            examples = []
+        yield " ".join(paragraph.split()).replace("<", "&lt;")
+    if examples:
+        yield block("\n".join(examples))
+
+
+def commands() -> Iterator[str]:
+    yield "Every command with its arguments and options."
+    group = typer.main.get_command(app)
+    context = group.make_context("profsvc", ["--help"], resilient_parsing=True)
+    yield "Options of every command, given before it:"
+    yield table(["option", "meaning"], _options(group, context))
+    for words, command, own in all_commands(group, context):
+        yield f"## {words}"
+        yield from help_text(command.help or "")
+        yield table(["argument or option", "meaning"], _options(command, own))
+    yield "Exit codes are listed in [exit codes](exit-codes.md), variables in [settings](settings.md)."
+
+
+def _options(command: Any, context: Any) -> Iterator[tuple[str, str]]:
+    for param in command.params:
+        record = param.get_help_record(context)
+        if record and set(param.opts).isdisjoint(SHARED):
+            yield code(re.sub(r" <.*>$", "", record[0].strip())), record[1]
+
+
+def settings_page() -> Iterator[str]:
+    yield (
+        "A setting is read from its environment variable, else from the configuration file, else the default is used. "
+        "An empty variable counts as unset. `profsvc settings` lists all values with their source."
+    )
+    yield (
+        "The file is `config.toml` in your configuration folder (on Linux `~/.config/profsvc/`), or the file that "
+        "`PROFSVC_CONFIG` names. Its keys are the setting names without the prefix, in small letters: "
+        "`sql_rows = 500`. An unknown key is an error."
+    )
+    rows = []
+    for one in settings.SETTINGS:
+        default = int(one.default) if isinstance(one.default, bool) else one.default
+        rows.append((code(f"PROFSVC_{one.name.upper()}"), code(default), one.help))
+    yield table(["variable", "default", "meaning"], rows)
+    yield "`PROFSVC_DEBUG=1` prints the traceback of an internal error."
+
+
+def views() -> Iterator[str]:
+    yield (
+        "The `v1_` views are documented and stable; everything else in the store is private. "
+        "Query them with [`profsvc sql`](commands.md#profsvc-sql) or over [HTTP](http.md)."
+    )
+    listed = {name: about for name, about in store.VIEWS.items() if not name.endswith(("_all", "_history"))}
+    yield table(["view", "one row is"], ((f"[`{name}`](#{name})", one) for name, (one, _) in listed.items()))
+    yield (
+        "Views ending in `_all` have the rows of every file, also of launches that several files contain. "
+        "Views ending in `_history` have the rows of every version of the analysis, and `is_current`."
+    )
+    yield "".join(f"* `{name}`\n" for name in store.VIEWS if name not in listed)
+    for name, (about, columns) in listed.items():
+        yield f"## {name}"
+        yield sentence(about)
+        shown = {column: meaning for column, meaning in columns.items() if column in KINDS[name]}
+        yield table(
+            ["column", "type", "meaning"],
+            ((code(column), KINDS[name][column], meaning) for column, meaning in shown.items()),
+        )
+        if len(shown) < len(columns) or name == "v1_counters":
+            yield "And one column per [counter](counters.md), which is NULL where the export lacks it."
+
+
+def formats_page() -> Iterator[str]:
+    yield "Formats are detected from the first bytes of a file. `--format NAME` forces one."
+    pages = {one.NAME: one.PAGE for one in formats.READERS}
+    rows = ((f"[`{name}`](#{name})", page.partition("\n")[0]) for name, page in pages.items())
+    yield table(["format", "what it is"], rows)
+    for name, page in pages.items():
+        yield f"## {name}"
+        yield block(page)
+
+
+def counters() -> Iterator[str]:
+    yield (
+        "A counter is a quantity under one name, whatever tool measured it. Each is a column of `v1_counters`; "
+        "`v1_counter_values` has the expression that it was computed by."
+    )
+    rows = ((code(one.name), one.unit, one.meaning, one.better) for one in specs.counters().values())
+    yield table(["counter", "unit", "meaning", "better"], rows)
+
+
+def criteria() -> Iterator[str]:
+    known = specs.criteria()
+    yield "Every criterion lies in [0, 1]; 1 means nothing left to gain. [Pictures](../explanation/nine-criteria.md)."
+    for one in known["criterion"]:
+        source = specs.references()[one["reference"]]
+        yield f"## {one['title']}"
+        yield table(
+            ["", ""],
+            [
+                ("name in rows", code(one["name"])),
+                ("computed for a", one["level"]),
+                ("formula", code(one["formula"])),
+                ("source", f"{source.title} ({source.year}), {one['section']}"),
+                ("counters", ", ".join(map(code, one["counters"]))),
+                ("what to do", one["hint"]),
+            ],
+        )
+    near_peak = known["attainable"]["near_peak"]
+    for title, kind, about in (
+        ("Causes", "cause", "What lost time is attributed to."),
+        ("Units", "unit", f"A unit is considered saturated at {near_peak:.0%} of its peak, until it is measured."),
+    ):
+        yield f"## {title}"
+        yield about
+        yield table(
+            [kind, "name in rows", "what to do"], ((k["title"], code(k["name"]), k["hint"]) for k in known[kind])
+        )
+    yield "## Models"
+    rows = ((one.title, code(one.name), code(one.formula), one.hint) for one in specs.models().values())
+    yield table(["model", "name in rows", "formula", "how to read it"], rows)
+
+
+def flags() -> Iterator[str]:
+    yield "Words in rows of the views: flags, quantities, kinds and states."
+    by_kind: dict[str, list[tuple[str, str]]] = {}
+    for word, meanings in specs.terms().items():
+        for kind, meaning in meanings.items():
+            by_kind.setdefault(kind, []).append((code(word), meaning))
+    for kind in sorted(by_kind):
+        yield f"## {kind.capitalize()}"
+        yield table(["word", "meaning"], by_kind[kind])
+
+
+def exit_codes() -> Iterator[str]:
+    yield "Exit codes of the command line, and the errors behind them with their HTTP status."
+    yield table(["exit code", "meaning"], EXIT_CODES.items())
+    rows = (
+        (code(one.code()), one.exit_code, one.status, plain_doc(one).partition("\n\n")[0])
+        for one in error_kinds(ProfsvcError)
+        if one.__module__ == ProfsvcError.__module__
+    )
+    yield table(["error", "exit code", "HTTP status", "meaning"], rows)
+
+
+def http() -> Iterator[str]:
+    from profsvc.store import blob_store_of, connect
+    from profsvc.web.app import create_app, openapi_document
+    from profsvc.web.http.state import AppState
+
+    engine = connect(":memory:")
+    described = openapi_document(create_app(AppState(engine, blob_store_of(engine))))
+    engine.dispose()
+    yield (
+        "Paths of the service. `/openapi.json` has the same with every schema. An answer has `ok: true`, or "
+        "`ok: false` and `error` with `code`, `message` and `request_id`."
+    )
+    yield "A token is sent as `Authorization: Bearer TOKEN`. The scope is what the token must allow."
+    by_tag: dict[str, list[tuple[str, Any]]] = {}
+    for path, operations in described["paths"].items():
+        for method, one in operations.items():
+            if not path.endswith((".json", ".csv", ".ndjson", ".svg", ".png")):
+                by_tag.setdefault(one["tags"][0], []).append((f"{method.upper()} {path}", one))
+    yield (
+        "Lists and SQL end in `.json`, `.csv` or `.ndjson` as well, plots in `.json`, `.svg` or `.png`. Every list "
+        "takes its columns as filters, such as `run_id=1` and `duration_ns__gt=1e6`: see [views](views.md)."
+    )
+    for tag, operations in by_tag.items():
+        yield f"## {tag.capitalize()}"
+        yield table(
+            ["request", "scope", "what it does"],
+            ((code(path), one["x-scope"], one["description"].partition(" Filter by")[0]) for path, one in operations),
+        )
+        for path, one in operations:
+            if one["parameters"] and tag != "views":
+                yield f"### {path}"
+                rows = ((code(p["name"]), p.get("description", "")) for p in one["parameters"])
+                yield table(["parameter", "meaning"], rows)
+
+
+def python() -> Iterator[str]:
+    yield "Use the service from a Python program. It needs only the base package."
+    module = inspect.getmodule(Client)
+    example = (inspect.getdoc(module) or "").partition("::\n\n")[2].partition("\n\n")[0]
+    yield block(example)
+    yield "## Client"
+    yield plain_doc(Client)
+    for name, function in inspect.getmembers(Client, inspect.isfunction):
+        if not name.startswith("_"):
+            shown = inspect.signature(function)
+            own = shown.replace(parameters=list(shown.parameters.values())[1:])
+            arguments = str(own).partition(" -> ")[0].replace("collections.abc.", "")
+            yield f"### {name}"
+            yield block(f"{name}{arguments}")
+            yield plain_doc(function)
+
+
+PAGES: Mapping[str, tuple[str, Callable[[], Iterator[str]]]] = {
+    "commands": ("Commands", commands),
+    "counters": ("Counters", counters),
+    "criteria": ("Criteria, causes, units and models", criteria),
+    "exit-codes": ("Exit codes", exit_codes),
+    "flags": ("Flags and other words", flags),
+    "formats": ("Formats", formats_page),
+    "http": ("HTTP", http),
+    "python": ("Python client", python),
+    "settings": ("Settings", settings_page),
+    "views": ("Views and columns", views),
+}
+
+
+def page(name: str) -> str:
+    """Return a page as it must be."""
+    title, parts = PAGES[name]
+    return "\n\n".join([f"# {title}", *(part.strip() for part in parts() if part.strip())]) + "\n"

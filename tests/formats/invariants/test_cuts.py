@@ -1,0 +1,126 @@
+"""Files cut at every byte: an `InputError`, or every whole row as in the whole file, and the loss told.
+
+A last row that has all its cells is taken without its line end, and said to be: its last value alone may be another.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from profsvc.errors import InputError
+
+FIXTURES = Path(__file__).parents[3] / "fixtures"
+# file: how many bytes from one cut to the next
+CUTS = {
+    "afterburner/two_tables.hml": 7,
+    "characterization/any_order.csv": 1,
+    "characterization/plain.csv": 5,
+    "codecarbon/emissions.csv": 5,
+    "dcgm/dmon.txt": 1,
+    "dcgm/long.csv": 1,
+    "extech/dated.txt": 2,
+    "extech/display.txt": 1,
+    "extech/raw.txt": 2,
+    "hardware_monitor/open.csv": 1,
+    "hioki/pw3335.csv": 1,
+    "joulescope/statistics.csv": 1,
+    "jtop/old.csv": 1,
+    "kineto/rocm.json": 1,
+    "kineto/cuda.json": 7,
+    "kineto/cupti_counters.json": 3,
+    "kineto/mtia.json": 5,
+    "kineto/rocprof_v1.json": 5,
+    "lvm/multi_x.lvm": 5,
+    "lvm/no_header.lvm": 1,
+    "lvm/no_x_decimal_comma.lvm": 1,
+    "lvm/two_segments.lvm": 5,
+    "marks/h200.csv": 1,
+    "marks/zoned.csv": 1,
+    "memory_trace/plain.csv": 1,
+    "monsoon/pymonsoon.csv": 1,
+    "ncu_details/columns_15.csv": 1,
+    "ncu_details/columns_20_ragged.csv": 11,
+    "ncu_details/topology_and_strays.csv": 11,
+    "ncu_raw/name_with_newline.csv": 1,
+    "ncu_raw/output_around_table.csv": 5,
+    "ncu_raw/unquoted.csv": 1,
+    "ncu_raw/utf16.csv": 7,
+    "ncu_session/h200.csv": 11,
+    "ncu_session/two_devices.txt": 3,
+    "ncu_summary/broken_rows.csv": 7,
+    "ncu_summary/per_gpu.csv": 3,
+    "ncu_text/kernels_and_ranges.txt": 7,
+    "ncu_text/no_kernels.txt": 1,
+    "ncu_text/old_tables.txt": 7,
+    "ncu_text/summary_per_gpu.txt": 7,
+    "nsys_json/several_reports.json": 1,
+    "nsys_sqlite/only_kernels.sqlite": 7,
+    "nsys_stats/gpu_trace.csv": 1,
+    "nsys_stats/several_reports.csv": 17,
+    "nsys_text/boxes.txt": 3,
+    "nsys_text/gpu_trace.txt": 3,
+    "nvidia_smi/two_gpus.csv": 1,
+    "nvidia_smi/units.csv": 1,
+    "nvidia_smi_dmon/date_time.txt": 1,
+    "nvidia_smi_q/cut.txt": 1,
+    "nvidia_smi_q/h200.txt": 31,
+    "nvml_energy/plain.csv": 1,
+    "nvprof/api_trace.csv": 1,
+    "nvprof/events_and_metrics.csv": 17,
+    "nvprof/gpu_trace.csv": 7,
+    "nvprof/summary.csv": 17,
+    "nvprof_text/api_trace.txt": 1,
+    "nvprof_text/events_and_metrics.txt": 17,
+    "nvprof_text/gpu_trace.txt": 17,
+    "nvprof_text/summary.txt": 17,
+    "otii/recording.csv": 2,
+    "picolog/elapsed.csv": 1,
+    "picolog/zoned_german.csv": 1,
+    "ptdaemon/channels.txt": 1,
+    "ptdaemon/messages.txt": 3,
+    "rocm_smi/rocm.csv": 1,
+    "rocprof/rocprof.csv": 1,
+    "tegrastats/tx2.txt": 1,
+    "timeseries/units_row.csv": 1,
+    "timeseries/us_dates.csv": 1,
+    "timeseries/utf16.csv": 3,
+    "tweet_a_watt/two_meters.csv": 1,
+    "wattsup/log.txt": 1,
+    "wattsup/records.raw": 1,
+    "yokogawa/scpi_logger.csv": 1,
+    "yokogawa/viewer.csv": 1,
+    "zeus/power.csv": 1,
+    "zeus/windows.csv": 1,
+}
+
+
+# What a line gives is complete with the line, but for a launch, whose metrics may stand on later lines.
+LATER = {"launches", "sensors"}
+# And for a phase, whose end is a line of its own.
+ENDED_LATER = {"marks": {"ranges"}}
+
+
+@pytest.mark.parametrize("name", CUTS)
+def test_whole_rows_or_a_refusal(name, read_all, values_of, count_lines):
+    data, reader = (FIXTURES / name).read_bytes(), name.split("/")[0].replace("_", "-")
+    ended_later = ENDED_LATER.get(reader, set())
+    truth, later = values_of(read_all(data, reader)), LATER | ended_later
+    for size in range(0, len(data), CUTS[name]):
+        head = data[:size]
+        try:
+            content = read_all(head, reader)
+        except InputError:
+            continue
+        values, lines = values_of(content), count_lines(head)
+        ended = not head or head.endswith(b"\n")
+        said = "stored although it has no newline" in content.message
+        other = {value for value in values - truth if value[1] != lines and value[0] not in ended_later}
+        assert not other, (size, other)
+        assert values <= truth or (said and not ended), (size, values - truth)
+        assert content.stored + content.skipped + content.rejected == lines, size
+        rejects = [row["line"] for row in content.rows("rejects") if row["line"] + row["lines"] > lines]
+        begun = min(rejects, default=lines)
+        lost = {value for value in truth - values if value[1] <= lines and value[0] not in later}
+        assert all(value[1] >= begun for value in lost), (size, lost)
+        blank = not head[head.rfind(b"\n") + 1 :].strip(b"\0 \t")
+        assert not lost or blank or content.message or content.rejected, size

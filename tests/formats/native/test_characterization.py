@@ -1,0 +1,84 @@
+"""Every file under fixtures/characterization against the truth beside it: add a file, get a test."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from profsvc.errors import BrokenInputError, InputError
+from profsvc.formats.native import characterization
+from profsvc.specs.criteria import quantities
+
+FIXTURES = Path(__file__).parents[3] / "fixtures" / "characterization"
+FILES = sorted(p for p in FIXTURES.iterdir() if not p.name.endswith((".expected.json", ".error.txt")))
+HEADER = b"device,quantity,x,y,unit,method\n"
+
+
+def beside(path: Path, suffix: str) -> Path:
+    return path.parent / (path.name.split(".")[0] + suffix)
+
+
+GOOD = [path for path in FILES if beside(path, ".expected.json").exists()]
+BAD = [path for path in FILES if beside(path, ".error.txt").exists()]
+
+
+def test_every_file_has_a_truth():
+    assert set(FILES) == set(GOOD) | set(BAD)
+    assert not set(GOOD) & set(BAD)
+    assert len({beside(path, "") for path in FILES}) == len(FILES)
+
+
+@pytest.mark.parametrize("path", GOOD, ids=lambda path: path.name)
+def test_good_file(path, read_all, count_lines):
+    truth = json.loads(beside(path, ".expected.json").read_text(encoding="utf-8"))
+    content = read_all(path)
+    assert content.reader == "characterization"
+    assert (content.stored, content.skipped, content.rejected) == (truth["stored"], truth["skipped"], truth["rejected"])
+    assert content.stored + content.skipped + content.rejected == count_lines(path)
+    assert (content.facts, content.message) == (truth["facts"], truth.get("message", ""))
+    table = content.characterizations
+    assert table.astype(object).where(table.notna(), None).to_numpy().tolist() == truth["rows"]
+    assert content.rejects[["line", "lines", "reason"]].to_numpy().tolist() == truth.get("rejects", [])
+
+
+@pytest.mark.parametrize("path", BAD, ids=lambda path: path.name)
+def test_bad_file(path, read_all):
+    message = beside(path, ".error.txt").read_text(encoding="utf-8").rstrip("\n")
+    with pytest.raises(InputError) as caught:
+        read_all(path)
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize("quantity", quantities())
+def test_every_known_quantity_is_read(quantity, read_all):
+    content = read_all(HEADER + f"a board,{quantity},1,0.5,,\n".encode())
+    assert content.characterizations["quantity"].tolist() == [quantity]
+
+
+def test_the_columns_are_those_of_the_page_and_the_quantities_too():
+    assert HEADER.decode() in characterization.PAGE
+    named = set(re.findall(r"\b[kF]_\w+(?::\w+)?", characterization.PAGE))
+    assert named <= set(quantities())
+    assert {name for name in quantities() if name.startswith("F_") and ":" not in name} <= named
+
+
+def test_a_forced_reader_refuses_another_header(read_all):
+    with pytest.raises(BrokenInputError, match="line 2: the header lacks quantity, lacks x, has an unknown column 'k'"):
+        read_all(b"# my own\ndevice,k,y\n", "characterization")
+
+
+def test_a_long_file_comes_in_batches(monkeypatch, read_all):
+    monkeypatch.setattr(characterization, "BATCH_ROWS", 2)
+    content = read_all(HEADER + b"a board,k_l2_load,,3,,\n" * 5)
+    assert content.characterizations["line"].tolist() == [2, 3, 4, 5, 6]
+    assert (content.stored, content.skipped) == (5, 1)
+
+
+@pytest.mark.parametrize("columns", ["device,quantity,x,y", "y,device,quantity,x"])
+def test_a_last_row_that_lacks_its_line_end_alone_is_taken_and_told(columns, read_all):
+    row = {"device": "a board", "quantity": "F_DRAMThr", "x": "64", "y": "0.93"}
+    line = ",".join(row[name] for name in columns.split(","))
+    content = read_all(f"{columns}\n{line}\n{line}".encode())
+    assert (content.stored, content.rejected) == (2, 0)
+    assert "its last value may be cut" in content.message

@@ -1,0 +1,139 @@
+"""Rows of a database that are taken many at once give what they give one by one."""
+
+import io
+import sqlite3
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from profsvc.errors import InputError
+from profsvc.formats.nsys import database as nsys_database
+from profsvc.formats.nsys.database_rows import (
+    CALLS,
+    COPIES,
+    GRAPHS_TABLE,
+    KERNELS,
+    MEMSETS,
+    NVTX,
+    OPTIONAL_COLUMNS,
+    REQUIRED_COLUMNS,
+)
+from profsvc.tables import check, check_wide, unpivot
+
+ROOT = Path(__file__).parents[3] / "fixtures" / "nsys_sqlite"
+FILES = sorted(ROOT.glob("*.sqlite"))
+PID = 811 << 24
+TID = PID + 7
+GOOD = {
+    KERNELS: (10, 20, 0, 1, 8, 1, 1, 64, 1, 1, 1, 7, 5, PID, 32, 0, 4096, None, None),
+    COPIES: (10, 20, 4096, 1, 0, 1, 7, PID, 0, 2),
+    MEMSETS: (10, 20, 4096, 0, 1, 7, PID, 2),
+    CALLS: (10, 20, 3, TID, 5),
+    NVTX: (10, 20, 59, "step", None, 1, TID),
+    GRAPHS_TABLE: (10, 20, 3, PID),
+}
+ODD = (None, -1, 0, 2, 3, 4, 34, 59, 75, 99, 1.0, 1.5, "1", "x", b"x", 2**63 - 1, -(2**63), PID)
+
+
+def database(**rows):
+    """Return a database with rows in the order of the columns that the reader asks for."""
+    connection = sqlite3.connect(":memory:")
+    connection.execute("create table META_DATA_EXPORT(name, value)")
+    connection.execute("insert into META_DATA_EXPORT values('EXPORT_SCHEMA_VERSION', '3.1')")
+    connection.execute("create table StringIds(id, value)")
+    connection.execute("insert into StringIds values (1, 'saxpy'), (2, 'fill'), (3, 'cudaLaunchKernel')")
+    connection.execute("create table TARGET_INFO_GPU(id, name, cuDevice, computeMajor, computeMinor)")
+    connection.execute("insert into TARGET_INFO_GPU values (0, 'GPU A', 1, 9, 0), (1, 'GPU B', 0, 8, 0)")
+    connection.execute("create table PROCESSES(globalPid, pid, name)")
+    connection.execute("insert into PROCESSES values (0, 811, 'python')")
+    for table, some in rows.items():
+        columns = (*REQUIRED_COLUMNS[table], *OPTIONAL_COLUMNS[table])
+        connection.execute(f"create table {table}({', '.join(columns)})")
+        connection.executemany(f"insert into {table} values ({', '.join('?' * len(columns))})", some)
+    connection.commit()
+    return connection.serialize()
+
+
+def everything(data, few, at_once=50):
+    """All that a file says, or the words of its refusal; up to ``few`` rows are taken one by one."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(nsys_database, "MIN_BLOCK_ROWS", few)
+        patch.setattr(nsys_database, "MAX_BLOCK_ROWS", at_once)
+        try:
+            batches = list(nsys_database.read(io.BytesIO(data)))
+        except InputError as error:
+            return str(error)
+    found = {}
+    tables = [batch.tables for batch in batches]
+    tables += [{"metrics": unpivot(check_wide(batch.wide))} for batch in batches if batch.wide is not None]
+    for name in sorted({name for some in tables for name in some}):
+        parts = [check(name, some[name]) for some in tables if name in some]
+        table = pd.concat(parts).sort_values("line", kind="stable").astype(object)
+        found[name] = table.where(table.notna(), None).to_dict("records")
+    for row in found.get("metrics", []):
+        row["unit"] = row["unit"] or None
+    lines = [sum(getattr(batch, f"lines_{kind}") for batch in batches) for kind in ("stored", "skipped", "rejected")]
+    return found, lines, dict(batches[-1].facts), batches[-1].message, any(batch.wide for batch in batches)
+
+
+def agree(data):
+    at_once, one_by_one = everything(data, few=1), everything(data, few=10**6)
+    assert at_once[:4] == one_by_one[:4]
+    return at_once
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_a_fixture_gives_the_same_both_ways(path):
+    agree(path.read_bytes())
+
+
+def test_long_tables_are_taken_at_once(monkeypatch):
+    monkeypatch.setattr(nsys_database, "_record", None)
+    data = database(**{table: [row] * 120 for table, row in GOOD.items()})
+    found, lines, *_, has_wide = everything(data, few=1)
+    assert {name: len(rows) for name, rows in found.items()} == {
+        "launches": 120, "metrics": 360, "transfers": 240, "api_calls": 120, "ranges": 240,
+    }  # fmt: skip
+    assert (lines[0], lines[2], has_wide) == (720, 0, True)
+    launch = found["launches"][7]
+    assert (launch["kernel"], launch["device"], launch["process_name"], launch["launch_index"]) == (
+        *("saxpy", "GPU B", "python", 7),
+    )
+
+
+@pytest.mark.parametrize("table", GOOD)
+def test_odd_values_among_plain_ones(table):
+    row = GOOD[table]
+    for place in range(len(row)):
+        odd_rows = [(*row[:place], odd, *row[place + 1 :]) for odd in ODD]
+        agree(database(**{table: [some for odd in odd_rows for some in (row, row, odd)]}))
+
+
+def test_what_is_no_range_is_skipped():
+    others = [(5, None, 75, "ours", None, 1, TID), (None, None, 4, None, None, None, None)]
+    found, lines, *_ = agree(database(**{NVTX: [GOOD[NVTX], *others, GOOD[NVTX]] * 9}))
+    assert (len(found["ranges"]), {row["domain"] for row in found["ranges"]}) == (18, {"ours"})
+    assert lines[0] == 18
+
+
+ROWS = st.sampled_from(list(GOOD)).flatmap(
+    lambda table: st.tuples(
+        st.just(table),
+        st.lists(
+            st.tuples(st.integers(0, len(GOOD[table]) - 1), st.sampled_from(ODD)).map(
+                lambda two: (*GOOD[table][: two[0]], two[1], *GOOD[table][two[0] + 1 :])
+            ),
+            max_size=8,
+        ),
+    )
+)
+
+
+@settings(max_examples=40)
+@given(ROWS)
+def test_any_values_give_the_same_both_ways(given_rows):
+    table, rows = given_rows
+    agree(database(**{table: rows}))

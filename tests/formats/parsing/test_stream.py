@@ -1,0 +1,166 @@
+import gzip
+import io
+
+import pytest
+import zstandard
+
+from profsvc.errors import InputError
+from profsvc.formats.columnar.line_blocks import parse_ahead
+from profsvc.formats.parsing.stream import MAX_LINE_CHARS, Text, line_notes, open_stream, peek
+
+WORDS = b"".join(b"line %d\n" % n for n in range(50_000))
+
+
+def zstd(data):
+    return zstandard.ZstdCompressor().compress(data)
+
+
+@pytest.mark.parametrize(
+    "packed",
+    [
+        WORDS,
+        gzip.compress(WORDS),
+        gzip.compress(WORDS[:999]) + gzip.compress(WORDS[999:]),
+        zstd(WORDS),
+        zstd(WORDS[:999]) + zstd(WORDS[999:]),
+        zstandard.ZstdCompressor(write_content_size=False).compress(WORDS),
+    ],
+    ids=["plain", "gzip", "gzip members", "zstd", "zstd frames", "zstd without size"],
+)
+def test_decompression(packed):
+    assert open_stream(io.BytesIO(packed)).read() == WORDS
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, zstd], ids=["gzip", "zstd"])
+@pytest.mark.parametrize("keep", [0.999, 0.5, 0.01])
+def test_cut_compressed_file(pack, keep):
+    packed = pack(WORDS)
+    with pytest.raises(InputError, match="the file is cut"):
+        open_stream(io.BytesIO(packed[: max(5, int(len(packed) * keep))])).read()
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, zstd], ids=["gzip", "zstd"])
+def test_damaged_compressed_file(pack):
+    packed = bytearray(pack(WORDS))
+    packed[len(packed) // 2 : len(packed) // 2 + 200] = b"\xa5" * 200
+    with pytest.raises(InputError, match=r"damaged|cut"):
+        open_stream(io.BytesIO(bytes(packed))).read()
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, zstd, bytes], ids=["gzip", "zstd", "plain"])
+def test_limit(pack):
+    assert len(open_stream(io.BytesIO(pack(WORDS)), limit=len(WORDS)).read()) == len(WORDS)
+    with pytest.raises(InputError, match="more than 1000 bytes"):
+        open_stream(io.BytesIO(pack(WORDS)), limit=1000).read()
+
+
+def test_a_path(tmp_path):
+    path = tmp_path / "words.gz"
+    path.write_bytes(gzip.compress(WORDS))
+    assert open_stream(path).read() == WORDS
+    assert open_stream(str(path)).read() == WORDS
+    with pytest.raises(InputError, match="cannot be read"):
+        open_stream(tmp_path / "nothing")
+
+
+def test_peek_loses_nothing():
+    head, stream = peek(io.BytesIO(b"abcdef"), 4)
+    assert head == b"abcd"
+    assert stream.read() == b"abcdef"
+    assert peek(io.BytesIO(b"ab"), 4)[0] == b"ab"
+
+
+@pytest.mark.parametrize(
+    ("data", "encoding", "lines"),
+    [
+        (b"", "utf-8", []),
+        (b"a\nb", "utf-8", ["a\n", "b"]),
+        (b"a\r\n\r\n", "utf-8", ["a\r\n", "\r\n"]),
+        (b"a\rb\x0cc\x85\n", "latin-1", ["a\rb\x0cc\x85\n"]),
+        ("a\u2028b\n".encode(), "utf-8", ["a\u2028b\n"]),
+        ("größe\n".encode("utf-8-sig"), "utf-8-sig", ["größe\n"]),
+        ("größe\n".encode("utf-16"), "utf-16", ["größe\n"]),
+        (b"\xfe\xff" + "größe\n".encode("utf-16-be"), "utf-16", ["größe\n"]),
+        ("größe\n".encode("latin-1"), "latin-1", ["größe\n"]),
+        ("a\nß".encode()[:-1], "utf-8", ["a\n", "\ufffd"]),
+        ("a\nb".encode("utf-16")[:-1], "utf-16", ["a\n", "\ufffd"]),
+    ],
+)
+def test_text(data, encoding, lines):
+    with Text(io.BytesIO(data)) as text:
+        assert text.encoding == encoding
+        assert list(text.lines()) == lines
+        assert list(text.lines()) == lines
+
+
+def test_latin_1_is_noticed_late():
+    data = b"plain\n" * 400_000 + b"gr\xf6\xdfe\n"
+    with Text(io.BytesIO(data)) as text:
+        assert text.encoding == "latin-1"
+        assert sum(1 for _ in text.lines()) == 400_001
+        assert list(text.lines())[-1] == "größe\n"
+
+
+def test_characters_across_chunks():
+    data = b"a" + "ß".encode() * 700_000 + b"\n"
+    with Text(io.BytesIO(data)) as text:
+        assert [len(line) for line in text.lines()] == [700_002]
+
+
+def test_lines_with_nuls_are_left_out_and_noted():
+    stream = io.BytesIO(b"a\nb\nc\0\nd\n\0\0")
+    with Text(stream) as text:
+        assert list(text.lines()) == ["a\n", "b\n", "d\n"]
+        assert b"".join(text.blocks(2)) == b"a\nb\nd\n"
+        assert (line_notes(stream).nul_lines, line_notes(stream).nul_texts) == ([3, 5], ["c", ""])
+        with pytest.raises(InputError, match="line 3 has a NUL byte"):
+            list(text.pieces())
+
+
+def test_what_is_mostly_nuls_is_refused():
+    with pytest.raises(InputError, match="line 2 has a NUL byte"):
+        Text(io.BytesIO(b"a\nb\0\nc\0\n"))
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+def test_utf_16_without_a_mark_is_told_by_its_nuls(encoding):
+    with Text(io.BytesIO("Zeit;P (W)\n0;1,5\n".encode(encoding))) as text:
+        assert (list(text.lines()), text.encoding) == (["Zeit;P (W)\n", "0;1,5\n"], encoding)
+
+
+@pytest.mark.parametrize("size", [1 << 20, 3 << 20, 4 << 20])
+def test_lines_below_the_limit_are_read_whatever_the_block(size):
+    line = b"x" * (MAX_LINE_CHARS - 1) + b"\n"
+    with Text(io.BytesIO(b"a\n" + line + b"b\n")) as text:
+        assert [len(block) for block in text.blocks(size)][-2:] == [MAX_LINE_CHARS, 2]
+    with Text(io.BytesIO(b"x" * (MAX_LINE_CHARS + 2))) as text, pytest.raises(InputError, match="longer than"):
+        list(text.blocks(size))
+
+
+def test_endless_line_is_refused():
+    with Text(io.BytesIO(b"x" * (18 << 20))) as text, pytest.raises(InputError, match="longer than"):
+        list(text.lines())
+
+
+def test_a_damaged_character_of_utf_16_is_no_end_of_its_mark():
+    data = "a,b\n".encode("utf-16") * 40_000
+    data = b"\xff\xfe" + data[2:90_000] + b"\xd8\xd8\x41\x00" + "c\n".encode("utf-16-le") * 90_000
+    with Text(io.BytesIO(data)) as text:
+        assert text.encoding == "utf-16"
+        assert sum(1 for _ in text.lines()) > 90_000
+
+
+def test_the_first_block_may_be_smaller_than_the_others():
+    with Text(io.BytesIO(WORDS)) as text:
+        sizes = [len(block) for block in text.blocks(10_000, 100)]
+        assert 0 < sizes[0] <= 100
+        assert 9_000 < sizes[1] <= 10_000
+        assert b"".join(text.blocks(10_000, 100)) == WORDS
+
+
+def test_a_block_is_not_taken_before_one_that_may_give_it_a_plan_is_done_with():
+    plans, done = [], []
+    for block, plan, part in parse_ahead(iter([b"a", b"b", b"c", b"d"]), lambda: plans[-1] if plans else None, max):
+        done.append((bytes(block), plan, part))
+        plans.append(b"bb")
+    assert done == [(b"a", None, None), (b"b", b"bb", b"bb"), (b"c", b"bb", b"c"), (b"d", b"bb", b"d")]

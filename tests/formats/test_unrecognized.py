@@ -1,0 +1,100 @@
+"""Errors for files of unrecognized formats: the command at their end works."""
+
+import io
+import itertools
+import re
+import shlex
+import subprocess
+
+import pytest
+
+from profsvc import formats
+from profsvc.errors import InputError
+from profsvc.formats.timeseries.column_mapping import read_columns
+from profsvc.specs.foreign import foreign_files
+
+VALUES = [20.5 + n for n in range(12)]
+TABLES = {
+    "no time": "power_w,temp_c\n" + "".join(f"{value},40\n" for value in VALUES),
+    "no time, tabs": "id\tPower (W)\n".replace("id", "state") + "".join(f"7\t{value}\n" for value in VALUES),
+    "an odd date": "Timestamp,Power (W)\n" + "".join(f"2024_03_01-12h{n},{v}\n" for n, v in enumerate(VALUES)),
+    "one column": "".join(f"{value}\n" for value in VALUES),
+    "columns apart by spaces": "".join(f"{n}  {value}\n" for n, value in enumerate(VALUES)),
+    "carriage returns": "Time (s);Power (W)\r" + "".join(f"{n};{value}\r" for n, value in enumerate(VALUES)),
+}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_the_line_that_a_refusal_names_reads_the_file(name, tmp_path):
+    path = tmp_path / "a log.csv"
+    path.write_text(TABLES[name], encoding="utf-8", newline="")
+    with pytest.raises(InputError) as caught, path.open("rb") as stream:
+        formats.read(stream, name=str(path))
+    line = re.search(r"(?:awk|tr) .*", str(caught.value))[0]
+    command, _, upload = line.partition(" | profsvc upload - ")
+    command = command.removesuffix(" | profsvc upload -")
+    words = shlex.split(upload)
+    columns = [word for option, word in itertools.pairwise(words) if option == "--column"]
+    made = subprocess.run(["/bin/sh", "-c", command], capture_output=True, check=True).stdout
+    batches = list(formats.read(io.BytesIO(made), columns=read_columns(columns))[1])
+    samples = [row for batch in batches for row in batch.tables["samples"].to_dict("records")]
+    sensors = {row["sensor_index"]: row["quantity"] for row in batches[-1].tables["sensors"].to_dict("records")}
+    power = [row for row in samples if sensors[row["sensor_index"]] == "power"]
+    assert [row["value"] for row in power] == VALUES
+    assert [row["elapsed_ns"] for row in power] == [n * 10**9 for n in range(12)]
+
+
+@pytest.mark.parametrize("name", ["timestamp", "elapsed"])
+def test_a_time_without_a_unit_is_refused_with_the_option_that_says_it(name):
+    data = f"{name},power_w\n".encode() + b"".join(b"%d.5,%d\n" % (n, n) for n in range(9))
+    with pytest.raises(InputError, match=f"--column {name}=time:s") as caught:
+        list(formats.read(io.BytesIO(data))[1])
+    option = re.search(r"--column (\S+)", str(caught.value))[1]
+    assert sum(b.lines_stored for b in formats.read(io.BytesIO(data), columns=read_columns([option]))[1]) == 9
+
+
+def test_turbostat_without_a_time_is_told_the_option_that_writes_it():
+    head = b"Core\tCPU\tAvg_MHz\tBusy%\tBzy_MHz\tPkgWatt\n-\t-\t12\t0.5\t2400\t12.3\n"
+    with pytest.raises(InputError, match="--enable Time_Of_Day_Seconds"):
+        formats.read(io.BytesIO(head))
+
+
+@pytest.mark.parametrize("kind", foreign_files(), ids=lambda kind: kind.ending)
+def test_what_only_its_own_tool_reads_is_named_without_its_bytes(kind):
+    data = (kind.begins or b"\0\1\2") + b"secret\0\1"
+    with pytest.raises(InputError) as caught:
+        formats.read(io.BytesIO(data), name=f"my run{kind.ending}")
+    said = str(caught.value)
+    assert said.startswith(f"my run{kind.ending} is {kind.what}")
+    assert "secret" not in said
+    assert "FILE" not in said
+    if kind.begins:
+        with pytest.raises(InputError, match=kind.what):
+            formats.read(io.BytesIO(data))
+
+
+def test_bytes_that_are_no_text_are_not_shown():
+    with pytest.raises(InputError) as caught:
+        formats.read(io.BytesIO(b"\0\1secret\n\2"), name="x.bin")
+    assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("label", "quantity", "unit"),
+    [("Consumption/W", "power", "W"), ("RAM (MB)", "memory", "byte"), ("Used [MB]", "memory", "byte")],
+)
+def test_units_behind_signs_and_of_memory_are_known(label, quantity, unit):
+    data = f"Time (s),{label}\n0,1\n1,2\n".encode()
+    (row,) = [r for b in formats.read(io.BytesIO(data))[1] for r in b.tables["sensors"].to_dict("records")]
+    assert (row["quantity"], row["unit"]) == (quantity, unit)
+
+
+def test_a_unit_that_is_not_known_is_named():
+    data = b"Time (s),Flow (furlongs)\n0,1\n1,2\n"
+    (row,) = [r for b in formats.read(io.BytesIO(data))[1] for r in b.tables["sensors"].to_dict("records")]
+    assert "unknown unit 'furlongs'" in row["quality"]
+
+
+def test_a_power_log_without_any_time_says_so():
+    batches = list(formats.read(io.BytesIO(b"index, power.draw [W]\n0, 50.1 W\n0, 50.2 W\n"), "nvidia-smi")[1])
+    assert "the log has no time" in batches[-1].message

@@ -1,0 +1,167 @@
+"""Blocks of a log of nvidia-smi read at once give what the same lines give one by one."""
+
+import io
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from profsvc.errors import InputError
+from profsvc.formats.parsing.stream import open_stream
+from profsvc.formats.telemetry import nvidia_smi
+from profsvc.formats.timeseries.sensor_log_blocks import parse
+from tests.benchmarks.reading import smi_log
+
+ROOT = Path(__file__).parents[3] / "fixtures" / "nvidia_smi"
+FILES = [path for path in sorted(ROOT.iterdir()) if not path.name.endswith((".expected.json", ".error.txt"))]
+HEADER = "timestamp, index, name, power.draw [W], temperature.gpu, pstate, clocks.sm [MHz]"
+ROW = "2026/11/20 13:16:{:02}.{:03}, {}, GPU A, {:.2f} W, 45, P0, {} MHz\n"
+
+
+def everything(data, one_by_one):
+    """All that a file says, or the words of its refusal."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(nvidia_smi, "SMALL_BLOCK_BYTES", 1)
+        patch.setattr(nvidia_smi, "BLOCK_BYTES", 600)
+        if one_by_one:
+            patch.setattr(nvidia_smi, "parse", lambda *_: None)
+        try:
+            batches = list(nvidia_smi.read(io.BytesIO(data)))
+        except InputError as error:
+            return str(error)
+    found = {}
+    for name in sorted({name for batch in batches for name in batch.tables}):
+        found[name] = pd.concat([batch.tables[name] for batch in batches if name in batch.tables], ignore_index=True)
+    # Sensors are numbered as they are met, which differs with the size of the blocks.
+    sensors = found.get("sensors", pd.DataFrame())
+    known = {row.sensor_index: f"{row.name} of {row.gpu_index}" for row in sensors.itertuples(index=False)}
+    for name, table in found.items():
+        if "sensor_index" in table:
+            table["sensor_index"] = table["sensor_index"].map(known)
+        order = [key for key in ("sensor_index", "sample_index", "line", "metric", "section") if key in table]
+        table = table.sort_values(order, kind="stable").astype(object)
+        found[name] = table.where(table.notna(), None).to_dict("records")
+    lines = [sum(getattr(batch, f"lines_{kind}") for batch in batches) for kind in ("stored", "skipped", "rejected")]
+    return found, lines, dict(batches[-1].facts), batches[-1].message
+
+
+def agree(data):
+    assert everything(data, one_by_one=False) == everything(data, one_by_one=True)
+
+
+def rows(count, gpus=1):
+    return [
+        ROW.format(at // 10, at % 10 * 100, gpu, 60 + at * 1.37, 345 + at) for at in range(count) for gpu in range(gpus)
+    ]
+
+
+def log(*lines, header=HEADER):
+    return f"{header}\n{''.join(lines)}".encode()
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_a_fixture_gives_the_same_both_ways(path):
+    agree(open_stream(path).read())
+
+
+def test_a_long_log_gives_the_same_both_ways():
+    data = "".join(smi_log(300)).encode()
+    found = everything(data, one_by_one=False)
+    assert found == everything(data, one_by_one=True)
+    assert (len(found[0]["samples"]), found[1]) == (1200, [300, 1, 0])
+
+
+def test_plain_rows_are_read_at_once():
+    columns = [nvidia_smi.column_of(name) for name in HEADER.split(", ")]
+    part = parse("".join(rows(3)).encode(), columns)
+    assert part.rows == 3
+    assert np.diff(part.ns).tolist() == [100_000_000] * 2
+    assert part.columns[3].numbers.tolist() == [60.0, 61.37, 62.74]
+    assert part.columns[6].numbers.tolist() == [345e6, 346e6, 347e6]
+    assert (part.columns[5].texts, part.columns[5].numbers) == ([" P0"], None)
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        "\n",
+        "no data\n",
+        HEADER + "\n",
+        "2026/11/20 13:16:07.900, 0, GPU A, [N/A], [N/A], P8, [Not Supported]\n",
+        "2026/11/20 13:16:07.900, 0, GPU A, 61.5 W, 45, P0, 345 MHz\n",
+        "2026/11/20 13:16:07.900, 0, GPU A, 61.50, 45, P0, 345 MHz\n",
+        "2026/11/20 13:16:07.900, 0, GPU A, 61,50 W, 45, P0, 345 MHz\n",
+        "2026/11/20 13:16:07.900, 0, GPU A, .50 W, 45, P0, 345 MHz\n",
+        "2026/11/20 13:16:07.900, 0, GPU A, 1e3 W, 45, P0, 345 MHz\n",
+        "2026/11/20 13:16:07.900, 0, GPU A, 123456789.25 W, 45, P0, 345 MHz\n",
+        "2026/11/20 13:16:07.900, 0, GPU B, 61.50 W, 45.5, P0, 345 GHz\n",
+        "2026/11/20 13:16:07.900, x, GPU A, 61.50 W, 45, P0, 345 MHz\n",
+        "2026/11/20 13:16:07.900, 12, GPU A, 61.50 W, 45, P0, 345 MHz\n",
+        "2026/11/20 13:16:67.900, 0, GPU A, 61.50 W, 45, P0, 345 MHz\n",
+        "2026/02/30 13:16:07.900, 0, GPU A, 61.50 W, 45, P0, 345 MHz\n",
+        "2026/11/20 13:16:07.9, 0, GPU A, 61.50 W, 45, P0, 345 MHz\n",
+        "2026-11-20 13:16:07.900, 0, GPU A, 61.50 W, 45, P0, 345 MHz\r\n",
+        "2026/11/20 13:16:07.900, 0, \u00c4, 61.50 W, 45, P0, 345 MHz\n",
+        rows(6)[-1],
+        "2026/11/20 13:16",
+        "2026/11/20 13:16:07.900, 0, GPU A, 61.50 W, 45, P0, 345",
+        "2026/11/20 13:16:07.900, 0, GPU A, 61.50 W, 45, P0, 345 MHz",
+    ],
+)
+@pytest.mark.parametrize("gpus", [1, 2])
+def test_an_odd_line_among_plain_ones(odd, gpus):
+    agree(log(*rows(6, gpus), odd, *rows(12, gpus)[6 * gpus :]))
+    agree(log(*rows(6, gpus), odd))
+
+
+def test_rows_that_were_written_twice():
+    agree(log(*rows(8), rows(8)[-1], *rows(16)[8:]))
+    agree(log(*(row for row in rows(12) for _ in range(2))))
+
+
+def test_a_gpu_that_is_spelled_twice_is_one():
+    spelled = [
+        row.replace(f", {gpu}, GPU A", f", {name}, GPU A")
+        for row, gpu, name in (
+            (row, at % 2, ("0", "1", "GPU 0", "01")[at % 4]) for at, row in enumerate(rows(8, gpus=2))
+        )
+    ]
+    data = log(*spelled)
+    found = everything(data, one_by_one=False)
+    assert found == everything(data, one_by_one=True)
+    assert {row["gpu_index"] for row in found[0]["sensors"]} == {0, 1}
+    counts = [row["sample_index"] for row in found[0]["samples"] if row["sensor_index"] == "power.draw of 1"]
+    assert counts == list(range(8))
+
+
+CELLS = st.sampled_from(
+    [" 45", " 45 W", " 0", " 1", " [N/A]", " 1.5 W", " 1.50 W", "5", " P2", "", " 12345678901 W", " x"]
+)
+LINES = st.one_of(
+    st.integers(0, 9).map(lambda at: rows(10)[at]),
+    st.tuples(st.integers(0, 9), st.integers(0, 6), CELLS).map(
+        lambda three: (
+            ",".join(
+                three[2] if place == three[1] else cell
+                for place, cell in enumerate(rows(10)[three[0]].rstrip("\n").split(","))
+            )
+            + "\n"
+        )
+    ),
+    st.text("2/: ,.W0\u00e9", max_size=20).map(lambda text: text + "\n"),
+)
+
+
+@given(st.lists(LINES, max_size=25))
+def test_any_lines_give_the_same_both_ways(lines):
+    agree(log(*rows(2), *lines))
+
+
+@given(st.lists(st.sampled_from([",", ", ", ",5", "", ",,"]), max_size=12))
+def test_a_column_without_a_name_gives_the_same_both_ways(ends):
+    plain = [row.replace("\n", ",\n") for row in rows(4 + len(ends))]
+    odd = [row.replace(",\n", f"{end}\n") for row, end in zip(plain[4:], ends, strict=True)]
+    agree(log(*plain[:4], *odd, header=HEADER + ","))

@@ -1,0 +1,336 @@
+import gc
+import os
+import shutil
+import sqlite3
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from alembic import command
+from alembic.autogenerate import compare_metadata
+from alembic.config import Config
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import Engine, create_mock_engine, event, text
+
+from profsvc import specs, store
+from profsvc.errors import DomainError, ServiceError, StoreBusyError, StoreVersionError
+from profsvc.store.connection import postgres
+from profsvc.store.connection.transactions import reading, writing
+from profsvc.store.connection.urls import file_of
+from profsvc.store.maintenance import migrations
+from profsvc.store.maintenance.migrations import drop_views
+from profsvc.store.schema.tables import metadata
+from tests.postgres import Server
+from tests.store.conftest import COUNTERS, batches, info, only_on
+from tests.store.ingest.test_samples import HEAT, POWER, log, sample
+
+SECOND = f"""
+import sqlalchemy as sa
+from alembic import op
+
+revision = "9999"
+down_revision = "{store.latest_revision()}"
+
+
+def upgrade():
+    recreate = "always" if op.get_bind().dialect.name == "sqlite" else "never"
+    with op.batch_alter_table("runs", recreate=recreate) as table:
+        table.add_column(sa.Column("note", sa.Text()))
+"""
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _no_leaks() -> Iterator[None]:
+    yield
+    gc.collect()  # an unclosed connection would warn here, and warnings are errors
+
+
+@pytest.fixture
+def newer(tmp_path: Path) -> Path:
+    place = tmp_path / "newer"
+    shutil.copytree(migrations.migrations_folder(), place, ignore=shutil.ignore_patterns("__pycache__"))
+    (place / "versions" / "9999_notes.py").write_text(SECOND)
+    return place
+
+
+def test_metadata_and_migrations_agree(engine: Engine) -> None:
+    # Postgres keeps these unique by their hash, which Alembic does not look at, and deletes by range what these are of.
+    others = {"uq_kernels_kernel", "uq_texts_text", "fk_rules_launch_id", "fk_counters_launch_id"}
+    others = others if engine.dialect.name == "postgresql" else set()
+    with reading(engine) as connection:
+        options = {"include_object": lambda _, name, *__: name not in others}
+        assert compare_metadata(MigrationContext.configure(connection, opts=options), metadata) == []
+
+
+@only_on("sqlite", "it alone has strict and clustered tables")
+def test_strict_and_clustered_tables_are_made_so(engine: Engine) -> None:
+    with reading(engine) as connection:
+        made = {
+            row.name: (bool(row.strict), bool(row.wr))
+            for row in connection.exec_driver_sql("PRAGMA table_list")
+            if row.name in metadata.tables
+        }
+    options = {name: table.dialect_options["sqlite"] for name, table in metadata.tables.items()}
+    assert made == {name: (o["strict"], not o["with_rowid"]) for name, o in options.items()}
+
+
+@only_on("postgresql", "texts compare byte by byte on SQLite anyway")
+def test_texts_compare_byte_by_byte(engine: Engine) -> None:
+    query = (
+        "SELECT c.table_name, c.column_name, c.collation_name FROM information_schema.columns c"
+        " JOIN information_schema.tables t USING (table_schema, table_name) WHERE t.table_type = 'BASE TABLE'"
+        " AND c.data_type = 'text' AND c.table_schema = current_schema() AND c.collation_name IS DISTINCT FROM 'C'"
+    )
+    with reading(engine) as connection:
+        assert connection.execute(text(query)).all() == []
+
+
+def test_file_names_say_the_revisions() -> None:
+    config = Config()
+    config.set_main_option("script_location", str(migrations.migrations_folder()))
+    scripts = ScriptDirectory.from_config(config)
+    assert [s.revision for s in scripts.walk_revisions()][::-1] == migrations.revisions()
+    assert scripts.get_heads() == [store.latest_revision()]
+
+
+def test_a_new_file_is_at_head(engine: Engine) -> None:
+    assert store.schema_revision(engine) == store.latest_revision()
+    assert store.upgrade(engine, COUNTERS) == store.latest_revision()
+
+
+def test_an_older_store_is_brought_up(engine: Engine, stored: store.StoredUpload, newer: Path) -> None:
+    before = store.select(engine, "v1_launches")
+    assert migrations.upgrade(engine, COUNTERS, newer) == "9999"
+    assert store.schema_revision(engine) == "9999"
+    assert store.select(engine, "v1_launches") == before  # the table was made anew and nothing cascaded
+
+
+@only_on("sqlite", "servers have backups of their own")
+def test_an_older_store_is_copied_first(engine: Engine, stored: store.StoredUpload, newer: Path) -> None:
+    migrations.upgrade(engine, COUNTERS, newer)
+    copy = Path(f"{file_of(engine)}.before-9999")
+    with closing(sqlite3.connect(copy)) as old:
+        assert old.execute("SELECT version_num FROM alembic_version").fetchall() == [(store.latest_revision(),)]
+        assert old.execute("SELECT count(*) FROM launches").fetchall() == [(4,)]
+    assert migrations._copy(engine, "9999") == Path(f"{copy}-2")
+
+
+def test_a_failed_upgrade_changes_nothing(engine: Engine, stored: store.StoredUpload, newer: Path) -> None:
+    file = newer / "versions" / "9999_notes.py"
+    file.write_text(SECOND + "    op.execute('DELETE FROM kernels')\n")
+    with pytest.raises(ServiceError, match=r"shapes|kernel_totals"):
+        migrations.upgrade(engine, COUNTERS, newer)
+    assert store.schema_revision(engine) == store.latest_revision()
+    assert len(store.select(engine, "v1_launches")) == 4
+
+
+def test_a_newer_store_is_refused(engine: Engine, newer: Path, url: str) -> None:
+    migrations.upgrade(engine, COUNTERS, newer)
+    with pytest.raises(
+        StoreVersionError, match=f"schema 9999, but this profsvc knows only 0001 to {store.latest_revision()}; install"
+    ):
+        store.open_store(url, COUNTERS)
+
+
+def test_another_programs_database_is_refused(tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "other.db")) as other:
+        other.execute("PRAGMA journal_mode = wal")
+        other.execute("CREATE TABLE songs (title)")
+    before = (tmp_path / "other.db").read_bytes()
+    with pytest.raises(ServiceError, match="another program: it has the table 'songs'"):
+        store.open_store(str(tmp_path / "other.db"), COUNTERS)
+    assert (tmp_path / "other.db").read_bytes() == before
+
+
+def test_views_follow_the_counters(engine: Engine, url: str) -> None:
+    again = store.open_store(url, [*COUNTERS, "l2_bytes"])
+    assert "l2_bytes" in store.table(again, "v1_counters").columns
+    store.open_store(url, COUNTERS)
+    assert "l2_bytes" not in store.table(again, "v1_counters").columns
+
+
+@pytest.mark.parametrize("name", ["launch_id", "run_id", "Upper", "two words", 'quote"d', "1st"])
+def test_a_counter_must_be_able_to_be_a_column(engine: Engine, name: str) -> None:
+    with pytest.raises(DomainError, match="is not a valid counter name"):
+        store.upgrade(engine, [name])
+
+
+def test_migrations_are_found_in_a_wheel_and_in_a_checkout(tmp_path: Path) -> None:
+    assert migrations.migrations_folder().parent == Path(store.__file__).parents[2]
+    package = tmp_path / "site-packages" / "profsvc"
+    shutil.copytree(migrations.migrations_folder(), package / "migrations")
+    assert migrations.migrations_folder(package) == package / "migrations"
+    engine = store.connect(str(tmp_path / "wheel.sqlite"))
+    assert migrations.upgrade(engine, COUNTERS, migrations.migrations_folder(package)) == store.latest_revision()
+    with pytest.raises(ServiceError, match="install profsvc again"):
+        migrations.migrations_folder(tmp_path / "nowhere")
+
+
+def test_a_percent_sign_in_the_folder_does_no_harm(tmp_path: Path) -> None:
+    place = tmp_path / "100%(here)s"
+    shutil.copytree(migrations.migrations_folder(), place)
+    assert migrations.upgrade(store.connect(str(tmp_path / "a.sqlite")), COUNTERS, place) == store.latest_revision()
+
+
+def test_the_command_of_alembic_works_by_hand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from alembic.config import main
+
+    monkeypatch.chdir(migrations.migrations_folder().parent)
+    main(["-x", f"url={tmp_path / 'hand.sqlite'}", "upgrade", "head"])
+    engine = store.open_store(str(tmp_path / "hand.sqlite"), COUNTERS)
+    assert not store.write_upload(engine, info(), store.RunInfo(), batches()).known
+    main(["-x", f"url={tmp_path / 'hand.sqlite'}", "downgrade", "base"])
+
+
+def test_postgres_understands_the_schema() -> None:
+    made: list[str] = []
+    mock = create_mock_engine("postgresql+psycopg://", lambda s, *_: made.append(str(s.compile(dialect=mock.dialect))))
+    metadata.create_all(mock, checkfirst=False)
+    ddl = "\n".join(made)
+    assert len([s for s in made if "CREATE TABLE" in s]) == len(metadata.tables)
+    assert "run_id BIGSERIAL" in ddl
+    assert "launch_id BIGINT NOT NULL" in ddl
+    assert "duration_ns DOUBLE PRECISION" in ddl
+    assert "CONSTRAINT pk_sample_blocks PRIMARY KEY (sensor_id, first_id)" in ddl
+    assert "STRICT" not in ddl
+
+
+@only_on("postgresql", "it has locks on tables")
+def test_an_upgrade_waits_a_little_for_readers_and_gives_up(
+    engine: Engine, stored: store.StoredUpload, newer: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgres, "LOCK_TIMEOUT_SECONDS", 0.1)
+    monkeypatch.setattr(postgres, "RETRY_DELAYS_SECONDS", (0.01,))
+    with reading(engine) as connection:
+        connection.execute(text("SELECT * FROM v1_runs"))
+        with pytest.raises(StoreBusyError, match="another process holds a lock on these rows; nothing was changed"):
+            migrations.upgrade(engine, COUNTERS, newer)
+        monkeypatch.setattr(postgres, "RETRY_DELAYS_SECONDS", (0.2,) * 20)
+        with ThreadPoolExecutor() as pool:
+            done = pool.submit(migrations.upgrade, engine, COUNTERS, newer)
+            time.sleep(0.5)
+            assert not done.done()
+            connection.rollback()
+            assert done.result() == migrations.latest_revision(newer)
+    assert len(store.select(engine, "v1_launches")) == 4
+
+
+@only_on("postgresql", "files have no owner")
+def test_an_upgrade_by_a_superuser_leaves_the_store_to_its_owner(
+    engine: Engine, url: str, newer: Path, postgres_server: Server
+) -> None:
+    admin = postgres_server.admin.set(drivername="postgresql+psycopg", database=engine.url.database)
+    migrations.upgrade(store.connect(admin.render_as_string(hide_password=False)), COUNTERS, newer)
+    query = "SELECT DISTINCT pg_get_userbyid(relowner) FROM pg_class WHERE relnamespace = 'public'::regnamespace"
+    with reading(engine) as connection:
+        assert connection.exec_driver_sql(query).scalars().all() == [engine.url.username]
+
+
+def test_a_database_that_cannot_hold_every_text_is_refused(postgres_server: Server) -> None:
+    name = postgres_server.database("template0", encoding="SQL_ASCII")
+    with pytest.raises(ServiceError, match="stores texts as SQL_ASCII, which lacks characters; create a new database"):
+        store.open_store(postgres_server.url(name).render_as_string(hide_password=False), COUNTERS)
+    postgres_server.drop(name)
+
+
+@only_on("postgresql", "it is a server")
+def test_an_old_server_is_refused(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(postgres, "MIN_SERVER_VERSION", 99)
+    with pytest.raises(StoreVersionError, match=r"postgresql://.* runs Postgres \d+; profsvc needs 99 or newer"):
+        store.schema_revision(engine)
+
+
+def test_numbers_of_deleted_files_are_not_given_again_after_an_upgrade(engine: Engine) -> None:
+    for letter in "abc":
+        store.write_upload(engine, info(letter), store.RunInfo(name=letter), batches(1))
+    store.delete_upload(engine, 3)
+    config = Config()
+    config.set_main_option("script_location", str(migrations.migrations_folder()))
+    with migrations.changing_schema(engine) as connection:
+        config.attributes["connection"] = connection
+        command.downgrade(config, "0020")
+    migrations.upgrade(engine, COUNTERS)
+    assert store.write_upload(engine, info("d"), store.RunInfo(name="d"), batches(1)).upload_id == 4
+    assert not store.write_upload(engine, info("d"), store.RunInfo(name="s"), batches(1)).known
+
+
+def test_what_an_older_schema_held_keeps_every_value(engine: Engine) -> None:
+    times = [sample(i % 2, i // 2 * 3, 10**18 + i // 2 * 10**7, None, i // 2 * 10**7) for i in range(8)]
+    store.write_upload(engine, info(), store.RunInfo(name="a"), batches(7))
+    store.write_upload(engine, info("b"), store.RunInfo(name="b"), [log((POWER, HEAT), *times)])
+    views = ("v1_launches", "v1_metrics", "v1_kernel_totals", "v1_sensors", "v1_samples")
+    before = {view: store.select(engine, view) for view in views}
+    config = Config()
+    config.set_main_option("script_location", str(migrations.migrations_folder()))
+    with migrations.changing_schema(engine) as connection:
+        config.attributes["connection"] = connection
+        command.downgrade(config, "0002")
+    assert store.schema_revision(engine) == "0002"
+    with reading(engine) as connection:
+        assert connection.execute(text("SELECT count(DISTINCT kernel_id) FROM launches")).scalar_one() == 2
+        assert connection.execute(text("SELECT sum(sample_index) FROM samples")).scalar_one() == 36
+    assert migrations.upgrade(engine, COUNTERS) == store.latest_revision()
+    for view, rows in before.items():
+        now = store.select(engine, view)
+        assert len(now) == len(rows)
+        for one, other in zip(now, rows, strict=True):
+            spread = {
+                name: pytest.approx(value, rel=1e-15) for name, value in other.items() if name in {"p50_ns", "p95_ns"}
+            }
+            assert one == other | spread
+
+
+def test_the_names_of_all_counters_are_looked_up_together(tmp_path: Path) -> None:
+    engine = store.connect(str(tmp_path / "new.sqlite"))
+    sent: list[str] = []
+    event.listen(engine, "before_cursor_execute", lambda _connection, _cursor, words, *_: sent.append(words))
+    store.upgrade(engine)
+    engine.dispose()
+    assert len(specs.counters()) > 400
+    assert 1 < sum("FROM texts" in words for words in sent) < 10
+
+
+@only_on("sqlite", "Postgres makes no view of a table that is not there")
+def test_an_upgrade_that_leaves_a_view_without_its_table_fails(engine: Engine) -> None:
+    """Such as a store of a schema that was put below another one later: its number is right, its tables are not."""
+    with writing(engine) as connection:
+        drop_views(connection)
+        connection.exec_driver_sql("DROP TABLE deliveries")
+    with pytest.raises(StoreVersionError, match=r"v1_deliveries does not answer .*no such table"):
+        store.upgrade(engine, COUNTERS)
+    with pytest.raises(StoreVersionError, match="v1_deliveries does not answer"):
+        store.upgrade(engine, COUNTERS)
+
+
+@only_on("sqlite", "Postgres drops no table that a view needs")
+def test_doctor_tells_of_a_view_that_does_not_answer(engine: Engine) -> None:
+    with writing(engine) as connection:
+        connection.exec_driver_sql("DROP TABLE deliveries")
+    checks = {check.check: check for check in store.run_checks(engine, lambda: store.blob_store_of(engine))}
+    assert (checks["sql"].state, "v1_deliveries does not answer" in checks["sql"].found) == ("fail", True)
+
+
+def test_what_a_store_makes_is_its_owners_alone(tmp_path: Path) -> None:
+    before = os.umask(0o022)
+    try:
+        engine = store.open_store(str(tmp_path / "new.sqlite"), COUNTERS)
+        store.write_upload(engine, info(), store.RunInfo(name="first"), batches())
+        store.backup(engine, tmp_path / "copy.sqlite")
+        engine.dispose()
+    finally:
+        os.umask(before)
+    rights = {path.name: path.stat().st_mode & 0o777 for path in tmp_path.iterdir() if path.is_file()}
+    assert {"new.sqlite", "new.sqlite.lock", "copy.sqlite"} <= rights.keys()
+    assert set(rights.values()) == {0o600}
+
+
+def test_rights_that_somebody_gave_stay(tmp_path: Path) -> None:
+    file = tmp_path / "shared.sqlite"
+    file.touch()
+    file.chmod(0o660)
+    store.open_store(str(file), COUNTERS).dispose()
+    assert file.stat().st_mode & 0o777 == 0o660

@@ -1,0 +1,35 @@
+"""The store on the oldest and the newest Postgres of this machine, beside the one that the package for tests brings."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests import postgres
+
+HERE = Path(__file__).parents[1]
+INSTALLED = postgres.installed()
+# What differs from one server to the next: the tree that it makes of a query, the rights of roles, its catalogs.
+MODULES = (
+    "sandbox/test_user_query",
+    "sandbox/test_postgres",
+    "sandbox/test_reader_role",
+    "maintenance/test_migrations",
+    "query/test_questions",
+)
+ENDS = sorted({min(INSTALLED), max(INSTALLED)} - {postgres.packaged()}) if INSTALLED else []
+
+
+@pytest.mark.skipif(bool(os.environ.get("PROFSVC_TEST_POSTGRES")), reason="PROFSVC_TEST_POSTGRES names the server")
+@pytest.mark.skipif(not ENDS, reason="no other server lies in /usr/lib/postgresql: apt-get install postgresql-15")
+@pytest.mark.parametrize("version", ENDS)
+def test_the_store_works_on(version: int) -> None:
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-k", "postgresql", "--tb=short"]
+    command += [str(HERE / f"{module}.py") for module in MODULES]
+    with postgres.installed_server(INSTALLED[version]) as url:
+        environment = os.environ | {"PROFSVC_TEST_POSTGRES": url}
+        environment = {name: value for name, value in environment.items() if not name.startswith("PYTEST_")}
+        done = subprocess.run(command, cwd=HERE.parents[1], env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-2000:]

@@ -1,0 +1,169 @@
+import pytest
+from sqlalchemy import Engine
+
+from profsvc import store
+from profsvc.errors import AccessError, NotFoundError, UsageError
+from profsvc.store import Condition
+from profsvc.store.query.frames import ORDER
+from profsvc.store.query.view_pages import KEYS, reading_with_timeout
+from tests.store.conftest import Filled, batches, info
+from tests.store.ingest.test_samples import HEAT, POWER, log, sample
+
+
+@pytest.fixture
+def full(engine: Engine, filled: Filled) -> Engine:
+    """Three runs in two projects, with four launches each."""
+
+    def fill() -> None:
+        for number, project in enumerate(("lab", "lab", "other")):
+            run = store.RunInfo(project=project, name=f"run{number}", tags={"branch": "main"})
+            store.write_upload(engine, info(str(number)), run, batches())
+
+    return filled(fill)
+
+
+def rows(engine: Engine, view: str, *only: Condition, **options: object) -> list[dict]:
+    return store.list_view(engine, view, only, **options).rows
+
+
+def test_every_view_is_listed_as_it_is_selected(full: Engine) -> None:
+    for view in store.VIEWS:
+        shown = [
+            c for c in store.column_kinds_of(view) if not view.startswith("v1_counters") or c in store.VIEWS[view][1]
+        ]
+        page = store.list_view(full, view, columns=shown, limit=50)
+        assert page.rows == [{c: row[c] for c in shown} for row in store.select(full, view)[:50]]
+        assert page.columns == shown
+
+
+def test_keys_are_unique_and_as_the_views_are_ordered(full: Engine) -> None:
+    for view, key in KEYS.items():
+        assert key in ORDER[view].split(", ")
+        found = [row[key] for row in store.select(full, view)]
+        assert found == sorted(set(found))
+
+
+@pytest.mark.parametrize("order", [[], ["launch_id"], ["-launch_id"], ["kernel_short", "-duration_ns"], ["-stream"]])
+def test_pages_make_the_whole(full: Engine, order: list[str]) -> None:
+    whole = rows(full, "v1_launches", order=order, limit=100)
+    assert len(whole) == 12
+    found, after = [], ""
+    while True:
+        page = store.list_view(full, "v1_launches", order=order, limit=5, after=after)
+        found += page.rows
+        assert page.truncated == (page.after is not None)
+        if page.after is None:
+            break
+        after = page.after
+    assert found == whole
+
+
+def test_conditions(full: Engine) -> None:
+    def ids(*only: tuple[str, str, str]) -> list[int]:
+        return [
+            r["launch_index"]
+            for r in rows(full, "v1_launches", Condition("run_id", "", "1"), *(Condition(*o) for o in only))
+        ]
+
+    assert ids(("duration_ns", "gt", "1250.5")) == [2, 3]
+    assert ids(("duration_ns", "gte", "1250.5"), ("duration_ns", "lt", "1251.5")) == [1, 2]
+    assert ids(("duration_ns", "lte", "1e3")) == []
+    assert ids(("kernel_short", "", "saxpy")) == [1, 3]
+    assert ids(("kernel_short", "ne", "saxpy")) == [0, 2]
+    assert ids(("kernel", "contains", "NS::GEMM<")) == [0, 2]
+    assert ids(("kernel", "contains", "_aksomething%")) == []
+    assert ids(("stream", "null", "1"), ("launch_index", "", "3")) == [3]
+    assert ids(("stream", "null", "0")) == []
+    assert ids(("start_ns", "", str(2**60 + 1))) == [1]
+    assert ids(("kernel", "", "'; DROP TABLE runs; --")) == []
+
+
+def test_pages_of_a_run_a_file_and_a_sensor_hold_all_of_theirs(full: Engine) -> None:
+    moments = [sample(i % 2, i // 2, None, None, i * 10**6) for i in range(8)]
+    for number, run in enumerate(("run0", "run1", "run0")):
+        about = store.RunInfo(project="lab", name=run)
+        store.write_upload(full, info(f"log {number}"), about, [log((POWER, HEAT), *moments)])
+    for view in ("v1_samples", "v1_sensors", "v1_launches"):
+        key = KEYS[view]
+        whole = sorted(store.select(full, view), key=lambda row: row[key])
+        for column, value in ((c, row[c]) for row in whole for c in ("run_id", "upload_id", "sensor_id") if c in row):
+            theirs = [row[key] for row in whole if row[column] == value]
+            only = Condition(column, "", str(value))
+            assert [row[key] for row in rows(full, view, only, columns=[key])] == theirs
+            assert [row[key] for row in rows(full, view, only, order=[f"-{key}"])] == theirs[::-1] != []
+            assert rows(full, view, Condition(column, "", str(2**63 - 1))) == []
+    assert len(rows(full, "v1_samples", Condition("run_id", "", "1"), Condition("upload_id", "", "6"))) == 8
+    assert rows(full, "v1_samples", Condition("run_id", "", "1"), Condition("upload_id", "", "5")) == []
+
+
+def test_a_project_sees_its_own_alone(full: Engine) -> None:
+    assert [r["name"] for r in rows(full, "v1_runs", project="lab")] == ["run0", "run1"]
+    assert {r["run_id"] for r in rows(full, "v1_launches", project="other")} == {3}
+    assert rows(full, "v1_metrics", project="nobody") == []
+    assert rows(full, "v1_columns", project="lab", limit=1)
+    with pytest.raises(AccessError, match="v1_kernels tells of every project, and the token is for the project 'lab'"):
+        store.list_view(full, "v1_kernels", project="lab")
+
+
+def test_the_statement_of_a_list_is_answered_by_the_sandbox(full: Engine) -> None:
+    only = [Condition("kernel", "contains", "saxpy"), Condition("duration_ns", "gt", "1251")]
+    sql, values = store.select_statement(
+        "v1_launches", only, columns=["run_id", "duration_ns"], project="lab", order=["-run_id"]
+    )
+    assert store.query(full, sql, values).rows == [(2, 1251.5), (1, 1251.5)]
+
+
+WRONG = (
+    ({"only": [Condition("kernle", "", "a")]}, "no column of v1_launches named 'kernle'; did you mean 'kernel'"),
+    ({"only": [Condition("kernel", "like", "a")]}, "no filter on kernel named 'like'"),
+    ({"only": [Condition("launch_id", "", "1_0")]}, "must be a whole number"),
+    ({"only": [Condition("duration_ns", "", "inf")]}, "must be a number"),
+    ({"only": [Condition("launch_id", "", str(2**63))]}, "must be a whole number"),
+    ({"only": [Condition("kernel", "", "\0")]}, "no NUL"),
+    ({"only": [Condition("launch_id", "contains", "1")]}, "contains nothing"),
+    ({"only": [Condition("kernel", "null", "")]}, "must be 1"),
+    ({"order": ["-nothing"]}, "named 'nothing'"),
+    ({"columns": ['a" FROM runs --']}, "no column of v1_launches"),
+    ({"limit": 0}, "1 to 10000 rows"),
+    ({"after": "k-1"}, "begin without it"),
+    ({"after": "o1"}, "begin without it"),
+    ({"after": "k1", "order": ["kernel"]}, "begin without it"),
+)
+
+
+def test_what_cannot_be_listed_is_refused(full: Engine) -> None:
+    for options, words in WRONG:
+        with pytest.raises(UsageError) as caught:
+            store.list_view(full, "v1_launches", **options)
+        assert words in str(caught.value)
+
+
+def test_no_other_table_can_be_listed(full: Engine) -> None:
+    for name in ("tokens", "runs", "v1_runs; --", "V1_RUNS"):
+        with pytest.raises(NotFoundError, match="no view named"):
+            store.list_view(full, name)
+
+
+def test_a_list_has_a_time_limit(full: Engine) -> None:
+    endless = (
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100000000) SELECT count(*) FROM n"
+    )
+    with pytest.raises(UsageError, match=r"took longer than 0\.2 s"), reading_with_timeout(full, 0.2) as connection:
+        connection.exec_driver_sql(endless)
+    assert rows(full, "v1_runs")
+
+
+def test_a_run_is_found_by_number_name_and_project(full: Engine) -> None:
+    store.write_upload(full, info("n"), store.RunInfo(project="other", name="2"), batches())
+    assert store.find_run(full, "2") == 4
+    assert store.find_run(full, 2) == 2
+    assert store.find_run(full, "3") == 3
+    assert store.find_run(full, "other/run2") == store.find_run(full, "run2", "other") == 3
+    for name in ("run2", 3, "3", "other/run2"):
+        with pytest.raises(NotFoundError) as caught:
+            store.find_run(full, name, "lab")
+        assert "'run0'" in str(caught.value)
+        assert "run2" not in str(caught.value).partition(";")[2]
+    for name in ("-1", "1e0", "٣", "9" * 40):
+        with pytest.raises(NotFoundError):
+            store.find_run(full, name)
