@@ -1,6 +1,7 @@
 """Why launches lose time: the causes of ``causes.toml``, with their evidence and what to do about each."""
 
 import dataclasses
+import re
 import tomllib
 from collections.abc import Mapping
 from functools import cache
@@ -12,7 +13,8 @@ from profsvc.specs.references import references
 from profsvc.specs.table_files import text_of
 
 FILE = "causes.toml"
-KINDS = ("flaw", "limit")
+KINDS = ("flaw", "limit", "unexplained")
+COUNTER = re.compile(r"\{(\w+)\}")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -23,6 +25,7 @@ class Cause:
     title: str
     kind: str
     evidence: tuple[str, ...]
+    shown: tuple[str, ...]
     first_step: str
     remedy: str
     rules: tuple[str, ...]
@@ -37,11 +40,13 @@ def read_causes(text: str | None = None) -> Mapping[str, Cause]:
         name = entry.get("name")
         if set(entry) != fields:
             raise DomainError(f"{FILE} cause {name!r}: needs exactly {sorted(fields)}")
-        cause = Cause(**entry | {"evidence": tuple(entry["evidence"]), "rules": tuple(entry["rules"])})
+        cause = Cause(**entry | {key: tuple(entry[key]) for key in ("evidence", "shown", "rules")})
         if name in found or cause.kind not in KINDS:
             raise DomainError(f"{FILE} cause {name!r}: must stand once, with a kind of {', '.join(KINDS)}")
         if unknown := [counter for counter in cause.evidence if counter not in counters()]:
             raise DomainError(f"{FILE} cause {name!r}: no such counters: {unknown}")
+        if absent := sorted(set(COUNTER.findall(" ".join(cause.shown))) - set(cause.evidence)):
+            raise DomainError(f"{FILE} cause {name!r}: shows counters that are not among its evidence: {absent}")
         if cause.reference not in references():
             raise DomainError(f"{FILE} cause {name!r}: no reference {cause.reference!r}")
         found[cause.name] = cause

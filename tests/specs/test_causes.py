@@ -10,6 +10,7 @@ name = "n"
 title = "N"
 kind = "{kind}"
 evidence = ["{evidence}"]
+shown = ["{shown}"]
 first_step = "Do."
 remedy = "Do it."
 rules = []
@@ -33,9 +34,12 @@ def test_each_cause_says_what_to_do_first_and_why() -> None:
         ({"kind": "vice"}, "kind"),
         ({"evidence": "no_such_counter"}, "no such counters"),
         ({"reference": "Nobody1900"}, "no reference"),
+        ({"shown": "{waves_per_sm} waves"}, "not among its evidence"),
     ],
 )
 def test_a_wrong_table_is_refused(values: dict[str, str], said: str) -> None:
-    text = ENTRY.format(**{"kind": "flaw", "evidence": "duration_ns", "reference": "NsightCompute"} | values)
+    text = ENTRY.format(
+        **{"kind": "flaw", "evidence": "duration_ns", "shown": "for long", "reference": "NsightCompute"} | values
+    )
     with pytest.raises(DomainError, match=said):
         read_causes(text)

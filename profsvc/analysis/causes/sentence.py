@@ -1,0 +1,66 @@
+"""What a cause says in one sentence: its title, the evidence, what it costs and the first step."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from profsvc.specs.causes import COUNTER, causes
+
+Scales = tuple[tuple[float, str], ...]
+SCALES: Mapping[str, Scales] = {
+    "ns": ((1e9, "s"), (1e6, "ms"), (1e3, "us"), (0.0, "ns")),
+    "byte": ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (0.0, "B")),
+}
+OF_COUNTS: Scales = ((1e9, "G"), (1e6, "M"), (1e4, "k"), (0.0, ""))
+
+
+def amount(value: float, unit: str) -> str:
+    """Return a value with three significant digits and a suitable unit; counts have a prefix alone.
+
+    >>> amount(47e6, "inst"), amount(0.314, "fraction"), amount(12_345.0, "ns"), amount(132.0, "SM")
+    ('47 M', '31.4 %', '12.3 us', '132')
+    """
+    if unit == "fraction":
+        return f"{100 * value:.{2 if value < 0.0995 else 3}g} %"
+    size, name = next(scale for scale in SCALES.get(unit.split("/")[0], OF_COUNTS) if abs(value) >= scale[0])
+    return f"{value / (size or 1):.{4 if size in (0, 1) else 3}g} {name}".rstrip()
+
+
+def _shown(counter: Mapping[str, Any]) -> str:
+    unit = "fraction" if str(counter["counter"]).endswith("_fraction") else str(counter["unit"])
+    return amount(counter["value"], unit)
+
+
+def evidence_text(cause: str, evidence: Sequence[Mapping[str, Any]]) -> str:
+    """Return the evidence of a cause as text; a part with an unknown counter is left out.
+
+    >>> evidence_text("grid_too_small", [{"counter": "grid_blocks", "value": 33.0, "unit": "block"},
+    ...                                  {"counter": "sm_count", "value": 132.0, "unit": "SM"}])
+    '33 blocks on 132 SMs'
+    """
+    known = {one["counter"]: one for one in evidence if one["value"] is not None and math.isfinite(one["value"])}
+    parts = [
+        COUNTER.sub(lambda found: _shown(known[found[1]]), part)
+        for part in causes()[cause].shown
+        if set(COUNTER.findall(part)) <= set(known)
+    ]
+    return ", ".join(parts)
+
+
+def sentence(row: Mapping[str, Any], duration_ns: float | None = None) -> str:
+    """Return a row of `profsvc.analysis.causes.rows.launch_causes` as one sentence.
+
+    >>> sentence({"cause": "grid_too_small", "title": "Grid too small", "kind": "flaw", "saving_ns": 12.2e6,
+    ...           "saving_fraction": 0.9, "evidence": [], "first_step": "Launch more blocks."}, 12.35e6)
+    'Grid too small cost 12.2 ms of 12.3 ms; launch more blocks.'
+    """
+    told = evidence_text(row["cause"], row["evidence"])
+    subject = f"{row['title']} ({told})" if told else str(row["title"])
+    step = str(row["first_step"])
+    if row["kind"] == "limit":
+        return f"{subject}: {step[:1].lower()}{step[1:]}"
+    cost = f"{amount(row['saving_fraction'], 'fraction')} of the time"
+    if row["saving_ns"] is not None and math.isfinite(row["saving_ns"]):
+        whole = f" of {amount(duration_ns, 'ns')}" if duration_ns else ""
+        cost = amount(row["saving_ns"], "ns") + whole
+    return f"{subject} cost {cost}; {step[:1].lower()}{step[1:]}"

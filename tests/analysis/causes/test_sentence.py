@@ -1,0 +1,49 @@
+"""A cause says in one sentence what costs how much, on what evidence, and what to do first."""
+
+import pytest
+
+from profsvc.analysis.causes.sentence import amount, sentence
+
+ROW = {
+    "cause": "grid_too_small", "title": "Grid too small", "kind": "flaw", "saving_ns": 12.2e6, "saving_fraction": 0.988,
+    "evidence": [
+        {"counter": "grid_blocks", "value": 33.0, "unit": "block"},
+        {"counter": "sm_count", "value": 132.0, "unit": "SM"},
+    ],
+    "first_step": "Launch more blocks.",
+}  # fmt: skip
+
+
+def test_a_flaw_says_what_it_costs() -> None:
+    told = sentence(ROW, 12.35e6)
+    assert told == "Grid too small (33 blocks on 132 SMs) cost 12.2 ms of 12.3 ms; launch more blocks."
+
+
+def test_an_unknown_counter_is_left_out() -> None:
+    assert sentence(ROW | {"evidence": ROW["evidence"][:1], "saving_ns": None}).startswith(
+        "Grid too small cost 98.8 % of the time;"
+    )
+
+
+def test_a_limit_says_that_there_is_nothing_to_gain() -> None:
+    limit = {
+        "cause": "shared_memory_limit", "title": "At the limit", "kind": "limit", "saving_ns": 0.0,
+        "saving_fraction": 0.0, "first_step": "Nothing to gain.",
+        "evidence": [{"counter": "sol_l1_fraction", "value": 0.95, "unit": "1"}],
+    }  # fmt: skip
+    assert sentence(limit) == "At the limit (L1 and shared memory at 95 %): nothing to gain."
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "text"),
+    [
+        (47e6, "inst", "47 M"),
+        (9_999.0, "inst", "9999"),
+        (31.2, "sector/request", "31.2"),
+        (0.004, "fraction", "0.4 %"),
+        (2.5e9, "byte", "2.5 GB"),
+        (0.0, "byte", "0 B"),
+    ],
+)
+def test_amounts_have_three_digits_and_a_unit(value: float, unit: str, text: str) -> None:
+    assert amount(value, unit) == text
