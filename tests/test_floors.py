@@ -2,6 +2,7 @@
 
 import ast
 import graphlib
+from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -14,9 +15,9 @@ FLOORS = [  # lowest first
     {"formulas"},
     {"docs", "kernel_names", "tables", "specs"},
     {"analysis"},
-    {"formats", "store", "reports", "channels", "microbench", "settings"},
+    {"formats", "store", "reports", "channels", "settings"},
     {"pipeline"},
-    {"views", "scheduler", "scale", "client"},
+    {"views", "scheduler", "client"},
     {"web"},
     {"cli"},
 ]
@@ -113,6 +114,11 @@ def test_pure_floors_import_only_what_they_may() -> None:
         if module.count(".") and part(module) in PURE:
             outside = {i.split(".")[0] for i in imports(path)} - {"profsvc"} - standard - PURE[part(module)]
             assert not outside, f"{module} imports {outside}"
+
+
+def test_no_folder_is_wide() -> None:
+    modules = Counter(path.parent.relative_to(ROOT) for path in PATHS.values())
+    assert not {str(folder): n for folder, n in modules.items() if n > 20}
 
 
 def test_no_module_is_a_giant() -> None:

@@ -10,30 +10,24 @@ from typer.core import TyperGroup
 
 from profsvc.cli import (
     compare,
-    db,
-    delete,
     demo,
-    doctor,
     documentation,
     findings,
     history,
     plot,
     query,
-    remote,
-    schedule,
-    serve,
     settings_command,
     show,
-    token,
     upload,
-    watch,
     what_if,
 )
-from profsvc.cli.common import print_message
-from profsvc.cli.options import Quiet, Store, Verbose, add_shared_options, set_verbosity
+from profsvc.cli.console.common import print_message
+from profsvc.cli.console.options import Quiet, Store, Verbose, add_shared_options, set_verbosity
+from profsvc.cli.maintenance import db, delete, doctor
 from profsvc.cli.power import components
 from profsvc.cli.power import windows as power
 from profsvc.cli.report import commands as report
+from profsvc.cli.service import remote, schedule, serve, token, watch
 from profsvc.errors import DISK_ERROR_CODES, ProfsvcError, disk_error
 
 PANELS = {

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from profsvc.cli.common import (
+from profsvc.cli.console.common import (
     OutputOption,
     open_engine,
     open_service,
@@ -13,7 +13,7 @@ from profsvc.cli.common import (
     print_message,
     print_rows,
 )
-from profsvc.cli.terminal import table_width
+from profsvc.cli.console.terminal import table_width
 from profsvc.errors import AccessError, NotFoundError, ServiceError
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def compare(
     """
     from profsvc.reports.text.comparison import comparison, power_alone
     from profsvc.views import compare as side_by_side
-    from profsvc.views.compare_power import POWER
+    from profsvc.views.power.comparison import POWER
 
     limits = fail_on or []
     side_by_side.failures({"kernels": [], "criteria": []}, limits)  # a wrong limit is reported before any work
@@ -91,7 +91,7 @@ def compare(
 
 def _recorded(engine: "Engine", view: dict[str, Any]) -> dict[str, Any] | None:
     """Save the predictions; a read-only store does not prevent the comparison."""
-    from profsvc.views import predictions
+    from profsvc.views.models import predictions
 
     try:
         return predictions.record(engine, view)

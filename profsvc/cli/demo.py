@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from profsvc.cli.common import describe_upload, print_message
-from profsvc.cli.serve import load_web_service
-from profsvc.cli.terminal import print_lines, program_in_shell, table_width
+from profsvc.cli.console.common import describe_upload, print_message
+from profsvc.cli.console.terminal import print_lines, program_in_shell, table_width
+from profsvc.cli.service.serve import load_web_service
 from profsvc.errors import ProfsvcError, UsageError
 
 if TYPE_CHECKING:

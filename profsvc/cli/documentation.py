@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from profsvc.cli.common import OutputOption, print_message, print_rows
+from profsvc.cli.console.common import OutputOption, print_message, print_rows
 from profsvc.errors import UsageError
 
 

@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 import typer
 
-from profsvc.cli.common import (
+from profsvc.cli.console.common import (
     OutputOption,
     current_user,
     open_engine,

@@ -5,8 +5,8 @@ from typing import Annotated, Any
 
 import typer
 
-from profsvc.cli.common import OutputOption, open_engine, open_service, print_json, print_message, print_rows
-from profsvc.cli.terminal import table_width
+from profsvc.cli.console.common import OutputOption, open_engine, open_service, print_json, print_message, print_rows
+from profsvc.cli.console.terminal import table_width
 from profsvc.errors import UsageError
 
 FORMS = ("svg", "png")

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from profsvc.cli.common import (
+from profsvc.cli.console.common import (
     OutputOption,
     open_engine,
     open_service,
@@ -44,7 +44,7 @@ def plot(
       profsvc plot today sms --kernel 3 -o json
     """
     from profsvc.reports.plots import models as drawing
-    from profsvc.views import model_plots
+    from profsvc.views.models import plots as model_plots
 
     form = picture_format("--out", out)
     if service := open_service(context):

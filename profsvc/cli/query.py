@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from profsvc.cli.common import OutputOption, open_engine, open_service, parse_pairs, print_message, print_rows
+from profsvc.cli.console.common import OutputOption, open_engine, open_service, parse_pairs, print_message, print_rows
 from profsvc.errors import UsageError, counted
 
 if TYPE_CHECKING:

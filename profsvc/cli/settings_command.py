@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from profsvc.cli.common import OutputOption, print_message, print_rows
+from profsvc.cli.console.common import OutputOption, print_message, print_rows
 
 COLUMNS = ("setting", "value", "source", "variable")
 

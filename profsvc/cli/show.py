@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from profsvc.cli.common import (
+from profsvc.cli.console.common import (
     LimitOption,
     OutputOption,
     open_engine,
@@ -13,7 +13,7 @@ from profsvc.cli.common import (
     print_message,
     print_rows,
 )
-from profsvc.cli.terminal import print_lines, program_in_shell, table_width, wrapped
+from profsvc.cli.console.terminal import print_lines, program_in_shell, table_width, wrapped
 from profsvc.errors import NotFoundError, UsageError
 
 if TYPE_CHECKING:

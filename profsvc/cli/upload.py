@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO
 
 import typer
 
-from profsvc.cli.common import (
+from profsvc.cli.console.common import (
     OutputOption,
     describe_upload,
     open_engine,
@@ -166,7 +166,7 @@ def taking(context: typer.Context, how: "ReadOptions", check: bool = False, keep
     if check:
         return lambda stream, name, progress, _: pipeline.check_file(stream, name, how, progress)
     if service := open_service(context):
-        from profsvc.cli.remote import sending
+        from profsvc.cli.service.remote import sending
 
         return sending(service, how, keeps)
     engine = open_engine(context)

@@ -4,8 +4,8 @@ from typing import Annotated
 
 import typer
 
-from profsvc.cli.common import OutputOption, open_engine, open_service, print_json, print_rows
-from profsvc.cli.terminal import table_width
+from profsvc.cli.console.common import OutputOption, open_engine, open_service, print_json, print_rows
+from profsvc.cli.console.terminal import table_width
 
 Values = list[str] | None
 
@@ -48,7 +48,7 @@ def whatif(
       profsvc whatif today --device A100-SXM-80GB --frequency 1.1GHz -o json
     """
     from profsvc.reports.text import what_if as what_if_text
-    from profsvc.views import what_if
+    from profsvc.views.models import what_if
 
     given = {"sms": sms, "blocks": blocks, "block_threads": block_size, "warps": warps, "frequency_hz": frequency,
              "bandwidth_bytes_per_s": bandwidth}  # fmt: skip

@@ -8,7 +8,6 @@ from profsvc.store.connection.postgres import retry
 from profsvc.store.connection.timestamps import parse_time
 from profsvc.store.connection.transactions import keep_connections, snapshot
 from profsvc.store.connection.urls import address
-from profsvc.store.ingest import shared_launches
 from profsvc.store.ingest.blob_store import (
     BlobStore,
     blob_store_of,
@@ -17,6 +16,7 @@ from profsvc.store.ingest.blob_store import (
     storing_blob,
     unpack_folder,
 )
+from profsvc.store.ingest.duplicates import shared_launches
 from profsvc.store.ingest.incoming_file import IncomingFile, open_incoming, write_chunk
 from profsvc.store.ingest.refusals import save_refusal
 from profsvc.store.ingest.runs import RunInfo, StoredUpload, UploadInfo, describe_run, find_upload, parse_measured_at

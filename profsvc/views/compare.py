@@ -10,8 +10,8 @@ from profsvc.analysis.changes.kernel_matching import match_kernels
 from profsvc.analysis.changes.outcomes import kernel_outcomes
 from profsvc.errors import UsageError
 from profsvc.reports.kernel_names import labels
-from profsvc.views import compare_power
 from profsvc.views.catalog import titles_and_hints
+from profsvc.views.power import comparison as compare_power
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine

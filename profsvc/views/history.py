@@ -15,8 +15,8 @@ from profsvc.formulas.change.steps import MIN_HISTORY, MIN_SEGMENT, all_steps
 from profsvc.kernel_names import matching_kernels, short_kernel_name
 from profsvc.reports.kernel_names import labels
 from profsvc.store.query.kernel_history import MAX_POINTS, HistoryFilter
-from profsvc.views.compare_power import moved, uncorrected
-from profsvc.views.power import Row
+from profsvc.views.power.comparison import moved, uncorrected
+from profsvc.views.power.run_power import Row
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine

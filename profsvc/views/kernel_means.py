@@ -9,8 +9,8 @@ from profsvc.analysis.kernel_means import KernelMeans, counters_of_means
 from profsvc.analysis.potential.advice import advice
 from profsvc.kernel_names import matching_kernels
 from profsvc.pipeline.kernel_means import means_of_run
-from profsvc.views.model_record import Record
-from profsvc.views.models import side_by_side
+from profsvc.views.models.launch_models import side_by_side
+from profsvc.views.models.past_errors import Record
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine

@@ -10,8 +10,8 @@ from profsvc.errors import NotFoundError
 from profsvc.kernel_names import matching_kernels
 from profsvc.views import kernel_means
 from profsvc.views.catalog import in_order, titles_and_hints
-from profsvc.views.model_record import Record
-from profsvc.views.models import side_by_side
+from profsvc.views.models.launch_models import side_by_side
+from profsvc.views.models.past_errors import Record
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine

@@ -17,7 +17,7 @@ from sqlalchemy import Engine
 from profsvc import pipeline, store
 from profsvc.formulas.power.active_sms import fit_active_sms, predict_active_sms
 from profsvc.reports.text.power_components import components as in_words
-from profsvc.views.power_components import components
+from profsvc.views.power.components import components
 
 ROOT = Path(__file__).parents[2]
 CAPTURES = ROOT.parent / "shared" / "captures" / "h200"

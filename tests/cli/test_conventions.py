@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from profsvc.cli.application import PANELS
-from profsvc.cli.exit_codes import EXIT_CODES
+from profsvc.cli.console.exit_codes import EXIT_CODES
 from profsvc.errors import error_kinds
 from tests.cli.conftest import COMMANDS
 

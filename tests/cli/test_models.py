@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from profsvc.views.what_if import COLUMNS
+from profsvc.views.models.what_if import COLUMNS
 from tests.web import conftest
 
 looked_at = conftest.looked_at

@@ -10,8 +10,8 @@ import typer
 
 from profsvc import formats, settings, specs, store
 from profsvc.cli import app
-from profsvc.cli.exit_codes import EXIT_CODES
-from profsvc.cli.options import SHARED
+from profsvc.cli.console.exit_codes import EXIT_CODES
+from profsvc.cli.console.options import SHARED
 from profsvc.client import Client
 from profsvc.errors import ProfsvcError, error_kinds
 from profsvc.store.schema.catalog import KINDS

@@ -14,7 +14,7 @@ from profsvc.reports.text.accuracy import accuracy
 from profsvc.reports.text.launch_models import of_models
 from profsvc.reports.text.what_if import what_if as what_if_text
 from profsvc.views import compare, launch, run
-from profsvc.views import what_if as views
+from profsvc.views.models import what_if as views
 from profsvc.web.pages.rendering.filters import speedup
 
 ABSURD = (2.0**53, float("inf"), 38341.0, 1e300)
@@ -79,7 +79,7 @@ def test_a_benefit_of_all_but_a_trace_of_the_time_promises_nothing(launch_values
 def launch_values(demo):
     """Inputs of a launch whose time is nearly all serialization."""
     from profsvc import store
-    from profsvc.views.models import known_of
+    from profsvc.views.models.launch_models import known_of
 
     one = next(row for row in store.select(demo, "v1_launches") if row["kernel_short"] == "saxpy")
     return known_of(demo, one).inputs().values | {"O_bank": np.asarray(1e25)}

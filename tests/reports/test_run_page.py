@@ -11,7 +11,7 @@ from profsvc.reports import run_page
 from profsvc.reports.text import cells
 from profsvc.reports.text import launches as launch_text
 from profsvc.reports.text import runs as run_text
-from profsvc.views.models import side_by_side
+from profsvc.views.models.launch_models import side_by_side
 
 VOID = {"meta", "br", "hr", "img", "link", "input"}
 

@@ -179,7 +179,7 @@ def test_pages_of_one_report_come_together(tmp_path, fixtures_of_pages: list) ->
 
 @pytest.fixture
 def fixtures_of_pages() -> list:
-    from tests.store.ingest.test_report_pages import DETAILS, RAW
+    from tests.store.ingest.duplicates.test_report_pages import DETAILS, RAW
 
     return [DETAILS, RAW]
 

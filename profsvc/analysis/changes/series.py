@@ -1,6 +1,6 @@
 """Results of runs as time series: one point per run for every kernel, power window and file.
 
-A power is put at the one reference temperature of its series, as `profsvc.views.compare_power` puts two runs at one:
+A power is put at the one reference temperature of its series, as `profsvc.views.power.comparison` puts two runs at one:
 runs are corrected to temperatures of their own. Where no run of a series is corrected, the series is of the power as it
 was measured, under a name of its own (``raw_power``, ``raw_energy``).
 """

@@ -4,8 +4,8 @@ from typing import Annotated
 
 import typer
 
-from profsvc.cli.common import OutputOption, open_engine, open_service, print_json, print_rows
-from profsvc.cli.terminal import table_width
+from profsvc.cli.console.common import OutputOption, open_engine, open_service, print_json, print_rows
+from profsvc.cli.console.terminal import table_width
 
 
 def components(
@@ -30,7 +30,7 @@ def components(
       profsvc components --device h200 --kernels -o csv
     """
     from profsvc.reports.text.power_components import components as in_words
-    from profsvc.views import power_components
+    from profsvc.views.power import components as power_components
 
     if service := open_service(context):
         view = service.components(device)

@@ -8,8 +8,8 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from profsvc.cli.common import open_engine, open_service, print_json, print_message, print_rows
-from profsvc.cli.terminal import table_width
+from profsvc.cli.console.common import open_engine, open_service, print_json, print_message, print_rows
+from profsvc.cli.console.terminal import table_width
 from profsvc.errors import UsageError
 
 FORMS = ("svg", "png", "json")
@@ -87,7 +87,7 @@ def show(context: typer.Context, run: str, asked: Asked, output: str) -> None:
     """Write the map to its file, or try the turned spacer; print the rows in the form asked for."""
     from profsvc.reports import export
     from profsvc.reports.text import heat_map as heat_map_text
-    from profsvc.views.heat_map import ROWS
+    from profsvc.views.power.heat_map import ROWS
 
     if asked.file is None:
         view = _rotated(context, run, asked)
@@ -108,7 +108,7 @@ def _rotated(context: typer.Context, run: str, asked: Asked) -> dict[str, Any]:
     second = asked.rotated or ""
     if service := open_service(context):
         return service.rotated(run, second, angle=asked.angle_deg, calibration=asked.calibration, rc_s=asked.rc_s)
-    from profsvc.views import heat_map as of_heat
+    from profsvc.views.power import heat_map as of_heat
 
     angle = TURN_DEG if asked.angle_deg is None else asked.angle_deg
     return of_heat.rotated(open_engine(context), run, second, angle, asked.calibration, asked.rc_s)
@@ -124,7 +124,7 @@ def _mapped(context: typer.Context, run: str, asked: Asked, form: str) -> tuple[
         pictures = dict(decode_pictures(view))
     else:
         from profsvc.reports.plots.heat_map import picture
-        from profsvc.views import heat_map as of_heat
+        from profsvc.views.power import heat_map as of_heat
 
         made = of_heat.heat_map(open_engine(context), run, **wanted)
         view = made.view

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from profsvc.cli.common import OutputOption, open_engine, open_service, print_json, print_message, print_rows
+from profsvc.cli.console.common import OutputOption, open_engine, open_service, print_json, print_message, print_rows
+from profsvc.cli.console.terminal import table_width
 from profsvc.cli.power import heat_map as heat
-from profsvc.cli.terminal import table_width
 from profsvc.errors import UsageError
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def power(
     """
     from profsvc.analysis.power.analyze import Options
     from profsvc.reports.text import power as power_text
-    from profsvc.views.power import WINDOWS
+    from profsvc.views.power.run_power import WINDOWS
 
     form = _form(plot)
     _known("--reference-temperature", reference_temperature, COLDEST_C, HOTTEST_C, "degrees C")
@@ -121,8 +121,8 @@ def _seen(
             sensor=options.sensor, temperature_sensor=options.temperature, offset=options.offset_s, draw=form or None,
         )  # fmt: skip
         return view, decode_pictures(view)
-    from profsvc.views import power as of_power
-    from profsvc.views import power_plots
+    from profsvc.views.power import plots as power_plots
+    from profsvc.views.power import run_power as of_power
 
     engine = open_engine(context)
     view = of_power.power(engine, run, options)

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from profsvc.cli.common import (
+from profsvc.cli.console.common import (
     OutputOption,
     open_engine,
     open_service,
@@ -15,7 +15,7 @@ from profsvc.cli.common import (
     print_rows,
     write_picture,
 )
-from profsvc.cli.terminal import table_width
+from profsvc.cli.console.terminal import table_width
 
 
 def accuracy(
@@ -51,7 +51,7 @@ def accuracy(
     """
     from profsvc.reports.plots import models as model_plots
     from profsvc.reports.text import accuracy as accuracy_text
-    from profsvc.views import predictions
+    from profsvc.views.models import predictions
 
     form = picture_format("--plot", plot)
     asked = project or None, source or None

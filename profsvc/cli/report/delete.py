@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from profsvc.cli.common import YesOption, confirm_removal, open_engine, print_message
+from profsvc.cli.console.common import YesOption, confirm_removal, open_engine, print_message
 from profsvc.errors import counted
 
 

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from profsvc.cli.common import current_user, load_channels, open_engine, open_service, print_json, print_message
-from profsvc.cli.terminal import table_width
+from profsvc.cli.console.common import current_user, load_channels, open_engine, open_service, print_json, print_message
+from profsvc.cli.console.terminal import table_width
 from profsvc.errors import ServiceError, UsageError
 
 if TYPE_CHECKING:

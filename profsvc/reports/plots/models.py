@@ -1,6 +1,6 @@
 """Plots of model results: rooflines, benefits, scans of warps and SMs, and prediction accuracy.
 
-A plot is the dict that `profsvc.views.model_plots` makes; the same dict gives the same bytes.
+A plot is the dict that `profsvc.views.models.plots` makes; the same dict gives the same bytes.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -74,7 +74,7 @@ def _series(
 
 
 def draw(data: Plot, form: str = "svg", *, dark: bool = False) -> bytes:
-    """Return the image of a plot of `profsvc.views.model_plots`."""
+    """Return the image of a plot of `profsvc.views.models.plots`."""
     theme = DARK if dark else LIGHT
     maker, inches = MAKERS[data["kind"]]
 

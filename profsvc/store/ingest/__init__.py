@@ -1,1 +1,1 @@
-"""Uploads: hashing, staging, encoding, bulk writing, and files that contain the same launches."""
+"""Uploads: hashing, runs, staging, bulk writing, and files that contain the same launches."""

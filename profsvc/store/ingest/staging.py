@@ -20,9 +20,9 @@ from sqlalchemy import Connection, Engine, text
 from profsvc.store.connection import locks
 from profsvc.store.connection.transactions import reading, writing
 from profsvc.store.connection.urls import file_of
-from profsvc.store.ingest.bulk_insert import MIN_ROWS_TO_COPY, insert_rows, integer_arrays, object_ids, values
-from profsvc.store.ingest.postgres_copy import copy_columns
-from profsvc.store.ingest.sqlite_pages import MAX_ROW_ID, Column, PageFile
+from profsvc.store.ingest.writers.bulk_insert import MIN_ROWS_TO_COPY, insert_rows, integer_arrays, object_ids, values
+from profsvc.store.ingest.writers.postgres_copy import copy_columns
+from profsvc.store.ingest.writers.sqlite_pages import MAX_ROW_ID, Column, PageFile
 
 # Long tables: an ascending key, numbers, and possibly texts that are nearly always null.
 PAGED_TABLES = ("launches", "samples", "transfers", "api_calls", "ranges")

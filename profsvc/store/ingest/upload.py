@@ -18,11 +18,7 @@ from profsvc.errors import DomainError, InputError, ServiceError
 from profsvc.store.connection.timestamps import now
 from profsvc.store.connection.transactions import in_transaction, writing
 from profsvc.store.connection.urls import file_of
-from profsvc.store.ingest.bulk_insert import insert_rows
-from profsvc.store.ingest.dictionaries import Names
-from profsvc.store.ingest.encoder import Encoder
-from profsvc.store.ingest.kernel_totals import KernelTotal
-from profsvc.store.ingest.running_timeline import RunningTimeline
+from profsvc.store.ingest.duplicates.shared_launches import mark_duplicates
 from profsvc.store.ingest.runs import (
     RunInfo,
     StoredUpload,
@@ -34,10 +30,14 @@ from profsvc.store.ingest.runs import (
     update_run,
     update_run_device,
 )
-from profsvc.store.ingest.shared_launches import mark_duplicates
 from profsvc.store.ingest.staging import DirectSink, Sink, reserve_upload_id, staging
-from profsvc.store.ingest.wide_metrics import first_without_launch
-from profsvc.store.ingest.writer_thread import in_writer_thread, statement_canceller
+from profsvc.store.ingest.writers.bulk_insert import insert_rows
+from profsvc.store.ingest.writers.dictionaries import Names
+from profsvc.store.ingest.writers.encoder import Encoder
+from profsvc.store.ingest.writers.kernel_totals import KernelTotal
+from profsvc.store.ingest.writers.running_timeline import RunningTimeline
+from profsvc.store.ingest.writers.wide_metrics import first_without_launch
+from profsvc.store.ingest.writers.writer_thread import in_writer_thread, statement_canceller
 from profsvc.store.schema.column_types import IDS_PER_UPLOAD
 from profsvc.store.schema.tables import metadata
 from profsvc.tables import Batch, check, check_wide

@@ -15,10 +15,10 @@ from sqlalchemy import Connection, Engine, bindparam, insert, text
 from profsvc.errors import NotFoundError, ServiceError, UsageError, counted
 from profsvc.store.connection.timestamps import format_time, now
 from profsvc.store.connection.transactions import in_transaction, reading, writing
-from profsvc.store.ingest.dictionaries import Names
+from profsvc.store.ingest.duplicates.shared_launches import mark_duplicates
 from profsvc.store.ingest.runs import RunInfo, lookup_upload, update_run_device
-from profsvc.store.ingest.shared_launches import mark_duplicates
 from profsvc.store.ingest.upload import CompleteRun
+from profsvc.store.ingest.writers.dictionaries import Names
 from profsvc.store.results.writer import clear_results, clear_upload
 from profsvc.store.schema.tables import metadata
 

@@ -17,7 +17,7 @@ from profsvc.store.connection.errors import translate_errors
 from profsvc.store.connection.file_permissions import create_private
 from profsvc.store.connection.transactions import WRITE_OPTION, exclusive_writer, reading, snapshot, writing
 from profsvc.store.connection.urls import address, file_of
-from profsvc.store.ingest.dictionaries import Names
+from profsvc.store.ingest.writers.dictionaries import Names
 from profsvc.store.sandbox.reader_role import grant_views
 from profsvc.store.schema.catalog import VIEWS, check_counters, comment_statements, create_view_sql
 

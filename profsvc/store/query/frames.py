@@ -247,7 +247,7 @@ def counters(engine: Engine, run_id: int) -> pd.DataFrame:
 def metrics(engine: Engine, upload_id: int, launch_ids: Iterable[int] | None = None) -> pd.DataFrame:
     """Return the metrics of the launches of an upload, of all or of these, in the order of the file.
 
-    Only those that are kept as rows; `profsvc.store.ingest.wide_metrics` has the cells that are kept column by column.
+    Only those that are kept as rows; `profsvc.store.ingest.writers.wide_metrics` has the cells kept column by column.
     Columns: ``launch_id``, ``section`` (None without), ``metric``, ``value`` (NaN where the cell is not a number) and
     ``si_unit`` (None without). Names are shared objects, so that a million rows cost little more than their numbers.
     """

@@ -12,8 +12,8 @@ from sqlalchemy import Connection, Engine, bindparam, text
 from profsvc.errors import NotFoundError, UsageError
 from profsvc.store.connection.timestamps import now
 from profsvc.store.connection.transactions import reading, writing
-from profsvc.store.ingest.bulk_insert import insert_row
-from profsvc.store.ingest.dictionaries import reject_nul
+from profsvc.store.ingest.writers.bulk_insert import insert_row
+from profsvc.store.ingest.writers.dictionaries import reject_nul
 from profsvc.store.query.frames import select
 
 MANUAL_STATES = ("accepted", "fixed", "new")

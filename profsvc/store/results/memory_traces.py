@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 from sqlalchemy import Engine, insert, text
 
 from profsvc.store.connection.transactions import lock_existing_row, writing
-from profsvc.store.ingest.bulk_insert import insert_rows
 from profsvc.store.ingest.runs import count_change
+from profsvc.store.ingest.writers.bulk_insert import insert_rows
 from profsvc.store.query.frames import select
 from profsvc.store.schema.memory_traces import HIT_RATIOS, TRACES
 

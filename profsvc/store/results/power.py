@@ -11,8 +11,8 @@ from sqlalchemy import Connection, Engine, text
 
 from profsvc.errors import DomainError, NotFoundError
 from profsvc.store.connection.transactions import lock_existing_row, reading, writing
-from profsvc.store.ingest.bulk_insert import insert_rows, values
-from profsvc.store.ingest.dictionaries import Names
+from profsvc.store.ingest.writers.bulk_insert import insert_rows, values
+from profsvc.store.ingest.writers.dictionaries import Names
 from profsvc.store.query.frames import select, table
 from profsvc.store.query.timelines import chunks, timed_files
 from profsvc.store.results.finished_parts import POWER_PART, counted_changes, mark_finished

@@ -8,8 +8,8 @@ from sqlalchemy import Connection, Engine, bindparam, text
 
 from profsvc.store.connection.timestamps import now
 from profsvc.store.connection.transactions import lock_existing_row, reading, writing
-from profsvc.store.ingest.bulk_insert import insert_rows
-from profsvc.store.ingest.dictionaries import Names
+from profsvc.store.ingest.writers.bulk_insert import insert_rows
+from profsvc.store.ingest.writers.dictionaries import Names
 from profsvc.store.schema.predictions import TEXT_COLUMNS
 from profsvc.store.schema.view_definition import UPLOAD_ID_RANGE_SQL
 

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, Engine, text
 from profsvc.errors import NotFoundError
 from profsvc.store.connection.timestamps import now
 from profsvc.store.connection.transactions import reading, writing
-from profsvc.store.ingest.bulk_insert import insert_row
+from profsvc.store.ingest.writers.bulk_insert import insert_row
 from profsvc.store.results.findings import StateChange, write_findings, write_state
 
 REPORT_COUNTS = (

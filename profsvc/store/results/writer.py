@@ -13,11 +13,11 @@ from sqlalchemy import Connection, Engine, text
 
 from profsvc.errors import DomainError
 from profsvc.store.connection.transactions import lock_existing_row, writing
-from profsvc.store.ingest.bulk_insert import factorize, values
-from profsvc.store.ingest.dictionaries import Names
-from profsvc.store.ingest.encoder import EVENTS
 from profsvc.store.ingest.runs import count_change
 from profsvc.store.ingest.staging import DirectSink
+from profsvc.store.ingest.writers.bulk_insert import factorize, values
+from profsvc.store.ingest.writers.dictionaries import Names
+from profsvc.store.ingest.writers.encoder import EVENTS
 from profsvc.store.results.finished_parts import LAUNCHES_PART, counted_changes, mark_finished
 from profsvc.store.schema.column_types import IDS_PER_UPLOAD, WHOLE_RUN_ID
 from profsvc.store.schema.results import RESULTS

@@ -1,4 +1,4 @@
-"""The base tables of metrics with columnar storage; `profsvc.store.ingest.wide_metrics` describes their contents."""
+"""Base tables of metrics in columnar storage; `profsvc.store.ingest.writers.wide_metrics` describes the contents."""
 
 from profsvc.store.schema.column_types import integer, key, real, row_id, table, text
 

@@ -8,7 +8,7 @@ import numpy as np
 from profsvc import specs, store
 from profsvc.analysis.models.inputs import input_names as taken_by
 from profsvc.analysis.models.rows import INPUT_MODELS
-from profsvc.views.models import inputs_of
+from profsvc.views.models.launch_models import inputs_of
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine

@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from profsvc import store, views
 from profsvc.reports.plots import models as drawing
-from profsvc.views import model_plots
+from profsvc.views.models import plots as model_plots
 from profsvc.web.api.runs import MAX_LAUNCHES, RUN_DESCRIPTION
 from profsvc.web.http.request_args import RequestArgs
 from profsvc.web.http.responses import success

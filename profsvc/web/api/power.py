@@ -22,7 +22,7 @@ from profsvc.web.http.routes import SUCCESS_SCHEMA, add_route, path_param, query
 from profsvc.web.http.state import app_state, grant_of, in_worker_thread
 
 if TYPE_CHECKING:
-    from profsvc.views.power_plots import Drawn
+    from profsvc.views.power.plots import Drawn
 
 MIN_REFERENCE_C, MAX_REFERENCE_C = -60.0, 150.0  # as on the command line
 DEFAULT_ROTATION_DEG = 90.0
@@ -103,7 +103,8 @@ def _encode_pictures(pictures: "Iterable[Drawn]") -> dict[str, Any]:
 
 def _answer_power(request: Request) -> Response:
     from profsvc.analysis.power.analyze import Options
-    from profsvc.views import power, power_plots
+    from profsvc.views.power import plots as power_plots
+    from profsvc.views.power import run_power as power
 
     args, engine = RequestArgs(request), app_state(request).engine
     degrees = f"{MIN_REFERENCE_C:g} to {MAX_REFERENCE_C:g} degrees C"
@@ -122,8 +123,8 @@ def _answer_power(request: Request) -> Response:
 
 def _answer_heat_map(request: Request) -> Response:
     from profsvc.reports.plots.heat_map import picture
-    from profsvc.views import heat_map
-    from profsvc.views.power_plots import Drawn
+    from profsvc.views.power import heat_map
+    from profsvc.views.power.plots import Drawn
 
     args = RequestArgs(request)
     minus, calibration = (_other_run(request, args.text(name)) for name in ("minus", "calibration"))
@@ -136,7 +137,7 @@ def _answer_heat_map(request: Request) -> Response:
 
 
 def _answer_rotated(request: Request) -> Response:
-    from profsvc.views import heat_map
+    from profsvc.views.power import heat_map
 
     args = RequestArgs(request)
     second = runs.run_id_of(request, args.required("second", runs.RUN_DESCRIPTION))
@@ -153,7 +154,7 @@ def _other_run(request: Request, run: str) -> int | None:
 
 
 def _answer_components(request: Request) -> Response:
-    from profsvc.views import power_components
+    from profsvc.views.power import components as power_components
 
     args, project = RequestArgs(request), grant_of(request).project
     device = args.text("device") or None

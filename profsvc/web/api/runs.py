@@ -9,9 +9,9 @@ from starlette.responses import Response
 from profsvc import store, views
 from profsvc.errors import AccessError, UsageError
 from profsvc.views import compare as side_by_side
-from profsvc.views import predictions
-from profsvc.views import what_if as otherwise
 from profsvc.views.explain import numbers as walk
+from profsvc.views.models import predictions
+from profsvc.views.models import what_if as otherwise
 from profsvc.web.http.request_args import RequestArgs
 from profsvc.web.http.responses import success
 from profsvc.web.http.routes import add_route, path_param, query_param

@@ -14,7 +14,7 @@ from profsvc.reports.ratios import factor
 from profsvc.reports.rows import cell
 from profsvc.reports.text.launch_models import agreement
 from profsvc.views import breakdown as parts
-from profsvc.views import model_plots
+from profsvc.views.models import plots as model_plots
 from profsvc.web.http.request_args import RequestArgs
 from profsvc.web.http.routes import add_page
 from profsvc.web.http.state import app_state

@@ -7,7 +7,7 @@ from sqlalchemy import Engine
 
 from profsvc.errors import NotFoundError
 from profsvc.reports.plots import models as drawing
-from profsvc.views import model_plots
+from profsvc.views.models import plots as model_plots
 from profsvc.web.pages.rendering.figures import Figure, figure
 from profsvc.web.pages.rendering.tables import Column, Row, plain_columns
 

@@ -14,8 +14,9 @@ from profsvc.errors import InputError, NotFoundError
 from profsvc.reports.plots import heat_map as of_map
 from profsvc.reports.text.model_values import interval
 from profsvc.reports.text.power import alike, own_flags
-from profsvc.views import heat_map, power_plots
-from profsvc.views import power as of_power
+from profsvc.views.power import heat_map
+from profsvc.views.power import plots as power_plots
+from profsvc.views.power import run_power as of_power
 from profsvc.web.http.request_args import RequestArgs
 from profsvc.web.http.routes import add_page
 from profsvc.web.http.state import app_state

@@ -8,7 +8,7 @@ import pytest
 
 from profsvc import pipeline, store
 from profsvc.analysis.models import loaded_launch, what_if
-from profsvc.views.models import known_of
+from profsvc.views.models.launch_models import known_of
 
 SWEEP = Path(__file__).parents[3] / "fixtures" / "sweep"
 AXES = {"warps": "warps", "grid": "blocks", "block": "block_threads"}

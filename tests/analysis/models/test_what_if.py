@@ -5,7 +5,7 @@ import pytest
 
 from profsvc import specs, store
 from profsvc.analysis.models import what_if
-from profsvc.views.models import known_of
+from profsvc.views.models.launch_models import known_of
 
 
 @pytest.fixture(scope="module")

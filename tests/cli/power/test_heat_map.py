@@ -7,7 +7,7 @@ import json
 import pytest
 
 from profsvc import store
-from profsvc.views.heat_map import ROWS
+from profsvc.views.power.heat_map import ROWS
 from tests.views import thermocouple_logs as logs
 
 

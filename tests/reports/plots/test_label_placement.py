@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from profsvc.reports.plots import launches as launch_points
 from profsvc.reports.plots.figure import LIGHT
 from profsvc.reports.plots.label_placement import REACHES, places
-from profsvc.views import model_plots
+from profsvc.views.models import plots as model_plots
 
 FRAME = np.array([0.0, 0.0, 600.0, 500.0])
 NONE = np.zeros((0, 4))

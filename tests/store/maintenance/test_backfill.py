@@ -23,7 +23,7 @@ from profsvc.store.schema.column_types import IDS_PER_UPLOAD
 from tests.benchmarks.reading import ROOT
 from tests.postgres import Server
 from tests.store.conftest import COUNTERS, batches, info, only_on
-from tests.store.ingest.test_samples import HEAT, POWER, log, sample
+from tests.store.ingest.writers.test_samples import HEAT, POWER, log, sample
 
 VIEWS = ("v1_launches", "v1_kernel_totals", "v1_sensors", "v1_samples", "v1_counters")
 THIRD = f'''

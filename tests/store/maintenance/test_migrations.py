@@ -26,7 +26,7 @@ from profsvc.store.maintenance.migrations import drop_views
 from profsvc.store.schema.tables import metadata
 from tests.postgres import Server
 from tests.store.conftest import COUNTERS, batches, info, only_on
-from tests.store.ingest.test_samples import HEAT, POWER, log, sample
+from tests.store.ingest.writers.test_samples import HEAT, POWER, log, sample
 
 SECOND = f"""
 import sqlalchemy as sa

@@ -7,7 +7,7 @@ from profsvc.store import Condition
 from profsvc.store.query.frames import ORDER
 from profsvc.store.query.view_pages import KEYS, reading_with_timeout
 from tests.store.conftest import Filled, batches, info
-from tests.store.ingest.test_samples import HEAT, POWER, log, sample
+from tests.store.ingest.writers.test_samples import HEAT, POWER, log, sample
 
 
 @pytest.fixture

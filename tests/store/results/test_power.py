@@ -14,7 +14,7 @@ from profsvc.store.schema.power import FRAMES
 from profsvc.tables import Batch
 from tests.store.conftest import KERNELS, batches
 from tests.store.ingest.test_events import BIG, batch, put
-from tests.store.ingest.test_samples import HEAT, POWER, START, log, ordinary, sample
+from tests.store.ingest.writers.test_samples import HEAT, POWER, START, log, ordinary, sample
 from tests.views import power_logs
 
 FIRST = 10**9 + 1  # the sensor of power, and the one of temperature behind it

@@ -7,7 +7,7 @@ from sqlalchemy import Engine, text
 from profsvc import store
 from profsvc.errors import DomainError, NotFoundError, UsageError
 from profsvc.store.connection.transactions import reading
-from profsvc.store.ingest.dictionaries import NAME_COLUMNS
+from profsvc.store.ingest.writers.dictionaries import NAME_COLUMNS
 from profsvc.store.schema.tables import metadata
 from tests.store.conftest import KERNELS, batches, info
 

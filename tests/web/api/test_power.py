@@ -9,7 +9,7 @@ import pytest
 from profsvc import pipeline, store
 from profsvc.analysis.power.analyze import Options
 from profsvc.reports.rows import plain
-from profsvc.views import power
+from profsvc.views.power import run_power as power
 from profsvc.web.http.state import AppState
 from tests.cli import conftest as commands
 from tests.conftest import ROOT

@@ -7,8 +7,8 @@ import pytest
 
 from profsvc import store
 from profsvc.errors import NotFoundError
-from profsvc.views import power_plots
-from profsvc.views.power import power
+from profsvc.views.power import plots as power_plots
+from profsvc.views.power.run_power import power
 from profsvc.web.http.state import AppState
 from tests import nights
 from tests.web.conftest import running

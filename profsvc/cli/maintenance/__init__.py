@@ -1,0 +1,1 @@
+"""Commands that look after the store: ``db``, ``delete``, ``undelete``, ``reparse`` and ``doctor``."""

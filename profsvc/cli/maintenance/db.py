@@ -1,0 +1,184 @@
+"""``db``: schema, backups and cleanup of the store."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from profsvc.cli.console.common import YesOption, confirm_removal, open_engine, open_files, print_message
+from profsvc.errors import UsageError, counted
+
+group = typer.Typer(no_args_is_help=True, help="The store: schema, backups and cleanup.")
+
+
+@group.command()
+def upgrade(context: typer.Context) -> None:
+    """Migrate the store to the schema of this program; a SQLite file is copied first.
+
+    Example:
+
+      profsvc --store lab.sqlite db upgrade
+    """
+    from profsvc import store
+
+    engine = open_engine(context, as_it_is=True)
+    print_message(f"{store.address(engine)}: schema {store.upgrade(engine, tell=print_message)}")
+
+
+@group.command()
+def current(context: typer.Context) -> None:
+    """Print the schema of the store and that of this program; nothing is changed.
+
+    Example:
+
+      profsvc db current
+    """
+    from profsvc import store
+
+    typer.echo(
+        f"store {store.schema_revision(open_engine(context, as_it_is=True)) or 'empty'},"
+        f" program {store.latest_revision()}"
+    )
+
+
+@group.command()
+def backup(
+    context: typer.Context,
+    file: Annotated[Path, typer.Argument(help="File to create; it must not exist yet.")],
+    with_files: Annotated[bool, typer.Option("--with-files", help="Also copy the kept bytes, to FILE.files.")] = False,
+) -> None:
+    """Back up the store at one moment, while others write, and check the copy.
+
+    A copy of a SQLite store is a store: profsvc --store FILE. A server's is for pg_restore.
+
+    Example:
+
+      profsvc db backup before-move.sqlite --with-files
+    """
+    from profsvc import store
+
+    engine = open_engine(context)
+    files = open_files(engine) if with_files else None
+    done = store.backup(engine, file, files)
+    held = ", ".join(counted(count, _one(table)) for table, count in done.rows.items() if count)
+    kept = f"; {counted(done.files, 'file')} of kept bytes" if with_files else ""
+    print_message(f"{file}: whole; {held or 'no rows'}{kept}")
+    if done.unfinished:
+        numbers = ", ".join(map(str, done.unfinished))
+        print_message(f"warning: run {numbers} was being analyzed; profsvc doctor finishes the analysis in the copy")
+    if done.missing:
+        print_message(f"warning: {done.missing} kept files are missing in the store itself; profsvc doctor lists them")
+
+
+@group.command()
+def prune(
+    context: typer.Context,
+    older_than: Annotated[str, typer.Option(help="Delete runs without a new file for this long: 90d, 12w, 36h.")] = "",
+    project: Annotated[str, typer.Option(help="Only runs of this project.")] = "",
+    keep_tagged: Annotated[list[str], typer.Option(help="Keep runs with this tag; repeatable.")] = [],
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only list what would be removed.")] = False,
+    yes: YesOption = False,
+) -> None:
+    """List and delete old runs, and remove leftovers of interrupted uploads.
+
+    Deleted runs can be restored with profsvc undelete until profsvc db vacuum.
+
+    Examples:
+
+      profsvc db prune --older-than 90d --keep-tagged release --dry-run
+
+      profsvc db prune --yes
+    """
+    from profsvc import store
+
+    if (project or keep_tagged) and not older_than:
+        raise UsageError("--project and --keep-tagged need --older-than, such as --older-than 90d")
+    engine = open_engine(context)
+    files = open_files(engine)
+    tags = {key: value if given else None for key, given, value in (text.partition("=") for text in keep_tagged)}
+    runs = store.aged_runs(engine, store.read_age(older_than), project or None, tags) if older_than else []
+    found = store.unneeded_files(engine, files)
+    listed = [
+        f"run {r['project']}/{r['run']} (id {r['run_id']}), {r['last_upload']}: {store.content_summary(r)}"
+        for r in runs
+    ]
+    listed += [f"left behind: {path}" for path in (*found.leftovers, *found.orphans)]
+    if not listed:
+        print_message("nothing to remove")
+        return
+    confirm_removal("would be removed" if dry_run else "This will remove", listed, yes or dry_run)
+    if dry_run:
+        return
+    for run in runs:
+        store.delete_run(engine, run["run_id"])
+    freed = store.remove_unneeded(engine, files)
+    gone = f"{counted(len(runs), 'run')} deleted, {counted(freed, 'byte')} of leftovers removed"
+    print_message(f"{gone}; profsvc db vacuum frees the space")
+
+
+def _one(table: str) -> str:
+    """Name one of what a table is named after."""
+    return table.removesuffix("es" if table.endswith("ches") else "s").replace("_", " ")
+
+
+@group.command()
+def vacuum(context: typer.Context, yes: YesOption = False) -> None:
+    """List and permanently remove deleted uploads, and free their space.
+
+    Example:
+
+      profsvc db vacuum --yes
+    """
+    from profsvc import store
+
+    engine = open_engine(context)
+    files = open_files(engine)
+    rows = store.deleted_uploads(engine)
+    listed = [
+        f"upload {r['upload_id']} ({r['file_name']}) of run {r['run']!r}: {store.content_summary(r)}" for r in rows
+    ]
+    if listed:
+        confirm_removal("This will permanently remove", listed, yes)
+    of_files, of_database = store.vacuum(engine, files)
+    print_message(f"{of_files} bytes of kept files and {of_database} bytes of the database freed")
+
+
+@group.command("create-reader")
+def create_reader(
+    context: typer.Context,
+    name: str = typer.Argument(help="Name of the role."),
+    rotate: bool = typer.Option(False, "--rotate", help="Set a new password."),
+) -> None:
+    """Create a Postgres role that can only read the v1_ views; its address is printed once.
+
+    Run it as a superuser; some privileges only a superuser can revoke. Running it again repairs the role and keeps its
+    password.
+
+    Example:
+
+      profsvc --store postgresql://postgres@db.lab/profsvc db create-reader grafana
+    """
+    from profsvc import store
+
+    made = store.create_reader(open_engine(context, as_it_is=True), name, rotate=rotate)
+    typer.echo(made.url)
+    if made.password:
+        print_message(
+            "This address contains the password, which is not stored or shown again; --rotate sets a new one."
+        )
+    else:
+        print_message("The role existed and was repaired; its password is unchanged. --rotate sets a new one.")
+    if made.excess_privileges:
+        shown = (
+            [*made.excess_privileges[:5], f"{len(made.excess_privileges) - 5} more"]
+            if len(made.excess_privileges) > 6
+            else made.excess_privileges
+        )
+        print_message(
+            f"It still has access to: {'; '.join(shown)}. Run the same as a superuser of the database to revoke this."
+        )
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands of this file."""
+    app.add_typer(group, name="db", epilog="Example: profsvc db current")

@@ -1,0 +1,53 @@
+"""``doctor``: checks of the store and its machine."""
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from profsvc.cli.console.common import OutputOption, open_engine, open_files, print_message, print_rows
+from profsvc.errors import ProfsvcError, ServiceError
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
+
+def doctor(
+    context: typer.Context,
+    deep: Annotated[bool, typer.Option(help="Read the whole database and all kept bytes.")] = False,
+    output: OutputOption = "table",
+) -> None:
+    """Check the store: versions, disk, schema, damage and unfinished work, each with what to do.
+
+    Interrupted analyses are finished; nothing else is changed.
+
+    Exit code 5 if a check fails.
+
+    Example:
+
+      profsvc doctor
+    """
+    from profsvc import analysis, store
+
+    engine = open_engine(context, as_it_is=True)
+    _finish(engine)
+    checks = store.run_checks(engine, lambda: open_files(engine), deep, analysis.VERSION)
+    print_rows(store.Check._fields, [check._asdict() for check in checks], output)
+    if failed := [check.check for check in checks if check.state == "fail"]:
+        raise ServiceError(f"{len(failed)} of {len(checks)} checks failed: {', '.join(failed)}")
+
+
+def _finish(engine: "Engine") -> None:
+    """Finish interrupted analyses; the checks report a store where that fails."""
+    from profsvc import pipeline, store
+
+    with suppress(ProfsvcError):
+        if not store.is_current(engine):
+            return
+        for run_id, parts in pipeline.analyze_unfinished(engine, open_files(engine)).items():
+            print_message(f"run {run_id}: the analysis was interrupted; {' and '.join(parts)} done now")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command of this file."""
+    app.command()(doctor)

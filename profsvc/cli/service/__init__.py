@@ -1,0 +1,1 @@
+"""Commands of the service and its clients: ``serve``, ``token``, ``schedule``, ``watch`` and ``sync``."""

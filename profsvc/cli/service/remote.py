@@ -1,0 +1,114 @@
+"""``sync`` and uploads to a service: queued while it is unreachable."""
+
+import dataclasses
+import secrets
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import typer
+
+from profsvc.cli.console.common import describe_upload, open_service, print_message
+from profsvc.errors import PartlyStoredError, ProfsvcError, ServiceError, UsageError, counted
+
+if TYPE_CHECKING:
+    from profsvc.client import Client
+    from profsvc.pipeline import ImportResult, Progress, ReadOptions
+    from profsvc.store import RunInfo
+
+WAITS = "service unreachable; queued in {}; the next upload sends it, or: profsvc sync ({})"
+
+
+def sending(
+    service: "Client", how: "ReadOptions", keeps: bool = True
+) -> "Callable[[BinaryIO, str, Progress | None, RunInfo], ImportResult | None]":
+    """Return a function that sends a file to a service; it returns None for a queued file, where it ``keeps`` those."""
+    # Files of an unnamed run stay together although the service has not named it yet. One whose
+    # answer was lost is there already, in a run of its own.
+    common = {"run": f"waited-{secrets.token_hex(4)}", "anywhere": 1}
+    waited = False
+
+    def send(stream: BinaryIO, name: str, progress: "Progress | None", info: "RunInfo") -> "ImportResult | None":
+        nonlocal waited
+        options, unnamed = _options(info, how), not (info.name or info.run_id)
+        if unnamed and waited:
+            options |= common
+        spool: Any = keeps and (common if unnamed else True)
+        said = service.submit(stream, file_name=name, spool=spool, progress=progress, **options)
+        if "spooled" in said:
+            waited = True
+            print_message(f"{name}: {WAITS.format(said['spooled'], said['because'])}")
+            return None
+        return _verdict(said)
+
+    if keeps:
+        with suppress(ProfsvcError):  # the file itself will be told
+            _report(service)
+    return send
+
+
+def _options(info: "RunInfo", how: "ReadOptions") -> dict[str, Any]:
+    """Return the questions of an upload, those alone that say something."""
+    said: dict[str, Any] = {
+        "run": None if info.run_id else info.name,
+        "run_id": info.run_id,
+        "project": info.project,
+        "device": info.device,
+        "commit": info.commit_id,
+        "at": info.at,
+        "tag": [f"{key}={value}" for key, value in info.tags.items()],
+        "format": how.form,
+        "timezone": how.zone,
+        "clock_offset": how.offset_s,
+        "column": list(how.columns),
+        "position": list(how.positions),
+    }
+    return {name: value for name, value in said.items() if value}
+
+
+def _verdict(said: dict[str, Any]) -> "ImportResult":
+    from profsvc.pipeline import ImportResult
+
+    fields = {field.name for field in dataclasses.fields(ImportResult)}
+    return ImportResult(**{name: value for name, value in said.items() if name in fields})
+
+
+def _report(service: "Client") -> tuple[int, int, int]:
+    """Send queued uploads and report each; return how many there were, were refused, and stay queued."""
+    refused = waits = 0
+    verdicts = service.sync()
+    for said in verdicts:
+        if said["ok"]:
+            print_message(describe_upload(_verdict(said), checked=False))
+        elif "waits" in said:
+            waits += 1
+            print_message(f"{said['file_name']}: stays queued: {said['because']}")
+        else:
+            refused += 1
+            print_message(f"{said['file_name']}: refused: {said['refused']}; it is kept as {said['kept']}")
+    return len(verdicts), refused, waits
+
+
+def sync(context: typer.Context) -> None:
+    """Send uploads that were queued while the service of PROFSVC_URL was unreachable.
+
+    Example:
+
+      PROFSVC_URL=http://profsvc.lab:8765 profsvc sync
+    """
+    service = open_service(context)
+    if service is None:
+        raise UsageError("set PROFSVC_URL to the service that the queued uploads are for")
+    every, refused, waits = _report(service)
+    if not every:
+        print_message(f"nothing is queued for {service.url} in {service.spool}")
+    if refused:
+        verb = "was" if refused == 1 else "were"
+        raise PartlyStoredError(f"{refused} of {counted(every, 'file')} {verb} refused")
+    if waits:
+        raise ServiceError(f"{waits} of {counted(every, 'file')} could not be sent; try again later")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command of this file."""
+    app.command()(sync)

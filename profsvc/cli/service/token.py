@@ -1,0 +1,74 @@
+"""``token``: access to the service."""
+
+from typing import Annotated
+
+import typer
+
+from profsvc.cli.console.common import LimitOption, OutputOption, open_engine, print_message, print_rows
+
+group = typer.Typer(no_args_is_help=True, help="Access tokens of the service.")
+COLUMNS = ("token_id", "name", "scopes", "project", "created_at", "expires_at", "last_used_at", "revoked_at", "holds")
+
+
+@group.command()
+def create(
+    context: typer.Context,
+    name: Annotated[str, typer.Argument(help="Name of the token, such as ci.")],
+    scope: Annotated[
+        list[str], typer.Option(help="upload, read, sql or admin (all of them); repeatable. Default: upload and read.")
+    ] = [],
+    project: Annotated[str, typer.Option(help="Only this project; allows upload and read only.")] = "",
+    days: Annotated[float, typer.Option(min=0, help="Valid for N days (0 = no expiry).")] = 0,
+) -> None:
+    """Create a token and print it once; the store keeps only its hash.
+
+    Creating the first token turns authentication on.
+
+    Examples:
+
+      profsvc token create ci --scope upload --project nightly --days 365
+
+      profsvc token create dashboard --scope read --scope sql
+    """
+    from profsvc import store
+
+    made = store.create_token(open_engine(context), name, scope or ["upload", "read"], project or None, days or None)
+    typer.echo(made)
+    print_message("It is shown only now. To use it, set PROFSVC_TOKEN to it and PROFSVC_URL to the service.")
+
+
+@group.command("list")
+def list_(context: typer.Context, limit: LimitOption = 0, output: OutputOption = "table") -> None:
+    """List tokens (secrets are not stored).
+
+    Example:
+
+      profsvc token list
+    """
+    from profsvc import store
+
+    rows = store.list_tokens(open_engine(context))
+    print_rows(COLUMNS, rows, output, limit=limit)
+    if not rows:
+        print_message(
+            "no tokens yet: the service needs none and listens locally only; create one with: profsvc token create NAME"
+        )
+
+
+@group.command()
+def revoke(context: typer.Context, token: Annotated[str, typer.Argument(help="Token by name or number.")]) -> None:
+    """Revoke a token.
+
+    Example:
+
+      profsvc token revoke ci
+    """
+    from profsvc import store
+
+    row = store.revoke_token(open_engine(context), token)
+    print_message(f"token {row['token_id']} ({row['name']}) revoked")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands of this file."""
+    app.add_typer(group, name="token", epilog="Example: profsvc token list")

@@ -1,0 +1,103 @@
+"""Convert columns of frames to Python values, and insert rows into base tables in bulk."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from sqlalchemy import Connection, text
+
+from profsvc.store.ingest.writers.postgres_copy import copy_columns
+from profsvc.store.schema.tables import metadata
+
+# The placeholder for a value in a statement, per driver.
+PLACEHOLDERS = {"qmark": "?", "format": "%s", "pyformat": "%s"}
+ROWS_PER_STATEMENT = 10_000
+MIN_ROWS_TO_COPY = 100  # below this number a COPY costs more than it saves
+
+
+class IntegerArrays(NamedTuple):
+    """An integer column as two arrays: the values, and a mask of nulls."""
+
+    values: npt.NDArray[np.int64]
+    missing: npt.NDArray[np.bool_]
+
+
+def integer_arrays(column: Any) -> IntegerArrays:
+    """Return the arrays of a nullable integer column, without copying them."""
+    array: Any = column.array if isinstance(column, pd.Series) else column
+    return IntegerArrays(array._data, array._mask)
+
+
+def object_ids(texts: npt.NDArray[Any]) -> npt.NDArray[np.intp]:
+    """Return the identity of the object in each cell; the column must outlive the result."""
+    return np.frombuffer(texts.tobytes(), np.intp)
+
+
+def factorize(column: "pd.Series[Any]") -> tuple[npt.NDArray[np.intp], list[Any]]:
+    """Return the code of each cell, -1 for null, and the distinct texts.
+
+    Readers use the same object for equal texts, so hardly any text needs to be compared.
+
+    >>> factorize(pd.Series(["b", None, "a", "b"]).astype(object))
+    (array([ 0, -1,  1,  0]), ['b', 'a'])
+    """
+    texts = column.to_numpy(dtype=object)
+    if not any(texts.strides) and len(texts):  # one cell that represents all
+        missing = texts[0] is None
+        return np.full(len(texts), -1 if missing else 0), [] if missing else [texts[0]]
+    codes, found = pd.factorize(object_ids(texts))
+    if len(found) == 1 and texts[0] is None:
+        return np.full(len(texts), -1), []
+    first = np.empty(len(found), np.intp)
+    first[codes[::-1]] = np.arange(len(texts))[::-1]
+    numbers, distinct = pd.factorize(texts[first])
+    return numbers[codes], list(distinct)
+
+
+def values(column: Any) -> list[Any]:
+    """Return a column as Python values with None for null: a series, an array of numbers, or any sized iterable.
+
+    >>> values(pd.Series([1, None], dtype="Int64")), values(pd.Series([1.5, float("nan")])), values(range(2))
+    ([1, None], [1.5, None], [0, 1])
+    """
+    if isinstance(column, list | range):
+        return list(column)
+    if not isinstance(column, pd.Series):
+        column = pd.Series(column)
+    if not column.hasnans:
+        return list(column.to_numpy().tolist())
+    if column.isna().all():
+        return [None] * len(column)
+    plain = column.to_numpy(dtype=object, copy=True)
+    plain[column.isna().to_numpy()] = None
+    return list(plain.tolist())
+
+
+def insert_rows(
+    connection: Connection, table: str, columns: Sequence[str], rows: Iterable[tuple[Any, ...]], known: bool = False
+) -> None:
+    """Insert rows into a base table with one prepared statement; with ``known``, existing rows are skipped.
+
+    On Postgres many rows are written as columns by COPY, which cannot skip existing rows.
+    """
+    assert all(column in metadata.tables[table].c for column in columns)
+    server = connection.dialect.name == "postgresql" and not known
+    places = ", ".join([PLACEHOLDERS[connection.dialect.paramstyle]] * len(columns))
+    statement = f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({places}){' ON CONFLICT DO NOTHING' * known}"
+    waiting = iter(rows)
+    while prepared := list(islice(waiting, ROWS_PER_STATEMENT)):
+        if server and len(prepared) >= MIN_ROWS_TO_COPY:
+            copy_columns(connection, table, dict(zip(columns, map(list, zip(*prepared, strict=True)), strict=True)))
+        else:
+            connection.exec_driver_sql(statement, prepared)
+
+
+def insert_row(connection: Connection, table: str, key: str, row: Mapping[str, Any]) -> int:
+    """Insert one row and return its number, which the database assigns to the column ``key``."""
+    columns = ", ".join(row)
+    places = ", ".join(f":{name}" for name in row)
+    query = text(f"INSERT INTO {table} ({columns}) VALUES ({places}) RETURNING {key}")
+    return int(connection.execute(query, dict(row)).scalar_one())

@@ -1,0 +1,218 @@
+"""Dictionary encoding: a name is stored once, and the big tables refer to it by number.
+
+On a server, parallel uploads with the same new names would wait for each other until the end of an upload, or deadlock.
+So new names are written there in a short separate transaction, sorted. They stay if the upload fails, because an unused
+name does no harm.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import islice
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from sqlalchemy import Connection, Engine, select
+
+from profsvc.errors import InputError
+from profsvc.kernel_names import short_kernel_name
+from profsvc.store.connection.transactions import reading, writing
+from profsvc.store.ingest.writers.bulk_insert import insert_rows
+from profsvc.store.schema.tables import metadata
+
+Ints = npt.NDArray[np.int64]
+Cells = tuple[str | int | None, ...]
+
+# Table -> the columns that form the name.
+NAME_COLUMNS = {
+    "texts": ("text",),
+    "kernels": ("kernel",),
+    "metric_names": ("metric", "section", "statistic"),
+    "unit_names": ("unit", "si_unit"),
+    "model_names": ("model", "quantity", "unit", "form"),
+    "devices": ("name", "compute_capability"),
+    "wide_layouts": ("digest",),
+    "places": ("key",),
+    "shapes": ("key",),
+}
+COMBINATION_COLUMNS = {
+    "places": ("device_id", "host_id", "process_name_id", "process_id", "device_index", "context", "stream"),
+    "shapes": (
+        *("kernel_id", "block_x", "block_y", "block_z"),
+        *("registers_per_thread", "shared_mem_static_bytes"),
+    ),
+}
+
+
+def _cells_of(name: tuple[str, ...]) -> Cells:
+    return tuple(int(cell) if cell else None for cell in name[0].split(","))
+
+
+# Table -> the columns that are derived from the name, and how.
+DERIVED_COLUMNS: Mapping[str, tuple[tuple[str, ...], Callable[[tuple[str, ...]], Cells]]] = {
+    "kernels": (("kernel_short",), lambda name: (short_kernel_name(name[0]),)),
+    **{table: (columns, _cells_of) for table, columns in COMBINATION_COLUMNS.items()},
+}
+MAX_CACHED_NAMES = 100_000
+NAMES_PER_QUERY = 500
+
+
+def reject_nul(texts: Iterable[str]) -> None:
+    """Raise `InputError` for a text with a NUL: Postgres cannot store it, and functions of SQLite stop there."""
+    if wrong := next((text for text in texts if "\0" in text), None):
+        raise InputError(f"the name {wrong[:200]!r} in the file contains a NUL character; correct the file")
+
+
+class Names(dict[tuple[str, ...], int]):
+    """The numbers of the names in one table; looking up a missing name adds it.
+
+    Numbers are assigned in the order of lookups, so the same file gets the same numbers. The size of the cache is
+    limited, so that a file with a new name on every line does not fill the memory.
+    """
+
+    def __init__(self, store: Connection | Engine, table: str) -> None:
+        """Begin with an empty cache of ``table``, one of `NAME_COLUMNS`; an engine commits new names at once."""
+        super().__init__()
+        # On a server the transaction of an upload never locks a name.
+        self._store = store.engine if store.dialect.name == "postgresql" else store
+        self._table = metadata.tables[table]
+        self._id = next(iter(self._table.primary_key))
+        self._columns = NAME_COLUMNS[table]
+
+    def __missing__(self, name: tuple[str, ...]) -> int:
+        """Return the number of the name in the table; add a missing name."""
+        return self.numbers([name])[0]
+
+    def column(self, names: Sequence[tuple[str, ...] | None]) -> list[int | None]:
+        """Return the number of each name in a column, None for None; names may repeat."""
+        distinct = list(dict.fromkeys(name for name in names if name is not None))
+        number = dict(zip(distinct, self.numbers(distinct), strict=True))
+        return [None if name is None else number[name] for name in names]
+
+    def numbers(self, names: Sequence[tuple[str, ...]]) -> list[int]:
+        """Return the numbers of distinct names; missing names are added in this order."""
+        found = {name: number for name in names if (number := self.get(name)) is not None}
+        new = [name for name in names if name not in found]
+        for begin in range(0, len(new), NAMES_PER_QUERY):
+            found |= self._looked_up(new[begin : begin + NAMES_PER_QUERY])
+        if len(self) + len(new) > MAX_CACHED_NAMES:
+            self.clear()
+        self.update(islice(found.items(), MAX_CACHED_NAMES))
+        return [found[name] for name in names]
+
+    def _looked_up(self, names: list[tuple[str, ...]]) -> dict[tuple[str, ...], int]:
+        reject_nul(text for name in names for text in name)
+        if isinstance(self._store, Engine):
+            with reading(self._store) as connection:
+                found = self._known(connection, names)
+            if len(found) == len(names):
+                return found
+        with writing_names(self._store) as connection:
+            found = self._known(connection, names)
+            if new := [name for name in names if name not in found]:
+                if connection.dialect.name == "postgresql":
+                    new.sort()
+                columns, cells = DERIVED_COLUMNS.get(self._table.name, ((), lambda _: ()))
+                rows = [(*name, *cells(name)) for name in new]
+                insert_rows(connection, self._table.name, (*self._columns, *columns), rows, known=True)
+                found |= self._known(connection, new)
+        return found
+
+    def _known(self, connection: Connection, names: list[tuple[str, ...]]) -> dict[tuple[str, ...], int]:
+        first, *_ = keys = [self._table.c[column] for column in self._columns]
+        query = select(self._id, *keys).where(first.in_(list(dict.fromkeys(name[0] for name in names))))
+        found = {tuple(name): number for number, *name in connection.execute(query)}
+        return {name: found[name] for name in names if name in found}
+
+
+@contextmanager
+def writing_names(store: Connection | Engine) -> Iterator[Connection]:
+    """Yield the connection for writing names: that of the upload, or a new one that commits at the end."""
+    if isinstance(store, Engine):
+        with writing(store) as connection:
+            yield connection
+    else:
+        yield store
+
+
+class Combinations:
+    """The numbers of combinations of integers, for whole columns at once."""
+
+    NONE = np.iinfo(np.int64).min
+
+    def __init__(self, store: Connection | Engine, table: str) -> None:
+        """Begin with an empty cache of ``table``, one of `COMBINATION_COLUMNS`."""
+        self._names = Names(store, table)
+        self._hashes = np.empty(0, np.int64)
+        self._rows = np.empty((len(COMBINATION_COLUMNS[table]), 0), np.int64)
+        self._numbers = np.empty(0, np.int64)
+        odd = np.random.default_rng(1).integers(1 << 62, size=len(self._rows), dtype=np.int64)
+        self._factors = odd * 2 + 1
+
+    def numbers(self, columns: Sequence[Ints]) -> Ints:
+        """Return the number of each row of the columns; `NONE` means null."""
+        if all(len(column) and (column == column[0]).all() for column in columns):
+            return np.repeat(self._found([column[:1] for column in columns]), len(columns[0]))
+        return self._found(columns)
+
+    def _found(self, columns: Sequence[Ints]) -> Ints:
+        hashes = sum(column * factor for column, factor in zip(columns, self._factors, strict=True))
+        known = np.zeros(len(hashes), np.bool_)
+        numbers = np.empty(len(hashes), np.int64)
+        if len(self._hashes):
+            place = np.searchsorted(self._hashes, hashes)
+            place[place == len(self._hashes)] = 0
+            known = np.ones(len(hashes), np.bool_)
+            for own, column in zip(self._rows, columns, strict=True):
+                known &= own[place] == column
+            numbers = self._numbers[place]
+        if not known.all():
+            new = np.flatnonzero(~known)
+            numbers[new] = self._added([column[new] for column in columns], hashes[new])
+        return numbers
+
+    def _added(self, columns: Sequence[Ints], hashes: Ints) -> Ints:
+        codes, first = self._factorized(columns)
+        distinct = np.stack([column[first] for column in columns])
+        numbers = np.array(self._names.numbers([(_text_of(row),) for row in distinct.T.tolist()]))
+        self._keep(hashes[first], distinct, numbers)
+        return numbers[codes]
+
+    def _factorized(self, columns: Sequence[Ints]) -> tuple[Ints, Ints]:
+        """Return the code of each row, and the first position of each distinct row."""
+        places = [place for place, column in enumerate(columns) if (column != column[0]).any()]
+        if not places:
+            return np.zeros(len(columns[0]), np.int64), np.zeros(1, np.int64)
+        codes, found = pd.factorize(sum(columns[place] * self._factors[place] for place in places))
+        first = _first_positions(codes, len(found))
+        where = first[codes]
+        if not all((columns[place][where] == columns[place]).all() for place in places):
+            # Two different rows share a hash.
+            rows = zip(*(columns[place].tolist() for place in places), strict=True)
+            codes, found = pd.factorize(pd.Series(list(rows)))
+            first = _first_positions(codes, len(found))
+        return codes, first
+
+    def _keep(self, hashes: Ints, rows: Ints, numbers: Ints) -> None:
+        if len(self._hashes) > MAX_CACHED_NAMES:
+            self._hashes, self._rows, self._numbers = self._hashes[:0], self._rows[:, :0], self._numbers[:0]
+        order = np.argsort(together := np.concatenate((self._hashes, hashes)), kind="stable")
+        self._hashes = together[order]
+        self._rows = np.concatenate((self._rows, rows), axis=1)[:, order]
+        self._numbers = np.concatenate((self._numbers, numbers))[order]
+
+
+def _first_positions(codes: Ints, count: int) -> Ints:
+    """Return the first position of each code."""
+    first = np.empty(count, np.int64)
+    first[codes[::-1]] = np.arange(len(codes))[::-1]
+    return first
+
+
+def _text_of(row: Sequence[int]) -> str:
+    """Return the key of a combination.
+
+    >>> _text_of([3, Combinations.NONE, -1])
+    '3,,-1'
+    """
+    return ",".join("" if cell == Combinations.NONE else str(cell) for cell in row)

@@ -1,0 +1,218 @@
+"""Convert tidy tables to rows of the base tables, and write them in bulk."""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from sqlalchemy import Connection, Engine
+
+from profsvc.errors import InputError
+from profsvc.store.ingest.staging import Sink
+from profsvc.store.ingest.writers.bulk_insert import factorize, integer_arrays, values
+from profsvc.store.ingest.writers.dictionaries import COMBINATION_COLUMNS, Combinations, Names
+from profsvc.store.ingest.writers.kernel_totals import KernelTotals
+from profsvc.store.ingest.writers.samples import Sensors
+from profsvc.store.ingest.writers.wide_metrics import WideCells
+from profsvc.store.schema.column_types import IDS_PER_UPLOAD
+
+PLAIN_LAUNCH = (
+    *("grid_x", "grid_y", "grid_z", "shared_mem_dynamic_bytes", "start_ns", "duration_ns"),
+    *("source_id", "correlation_id", "line"),
+)
+
+# Tables of events: the index of their rows, their text columns, and the columns that are stored unchanged.
+EVENTS: Mapping[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
+    "transfers": (
+        "transfer_id",
+        ("kind", "source_memory", "target_memory"),
+        ("start_ns", "duration_ns", "bytes", "device_index", "process_id", "context", "stream", "line"),
+    ),
+    "api_calls": (
+        "call_id",
+        ("name",),
+        ("start_ns", "duration_ns", "process_id", "thread_id", "correlation_id", "line"),
+    ),
+    "ranges": (
+        "range_id",
+        ("name", "domain"),
+        ("start_ns", "duration_ns", "process_id", "thread_id", "active_sms", "launches", "line"),
+    ),
+    "kernel_summaries": (
+        "summary_id",
+        ("category",),
+        ("calls", "total_ns", "mean_ns", "min_ns", "max_ns", "total_bytes", "device_index", "line"),
+    ),
+}
+Columns = dict[str, Any]
+Ints = npt.NDArray[np.int64]
+Numbers = pd.arrays.IntegerArray
+
+
+class Encoder:
+    """Writes the tables of one upload, with names replaced by their numbers."""
+
+    def __init__(self, store: Connection | Engine, sink: Sink, upload_id: int, device: str | None) -> None:
+        """Begin an upload; ``device`` is the device of launches that do not name one."""
+        self.sink = sink
+        self.upload_id = upload_id
+        self.device = device
+        self.first = upload_id * IDS_PER_UPLOAD
+        self.first_device: int | None = None
+        self.launch_devices: set[int] = set()
+        self.first_host: str | None = None
+        self.measured_device: str | None = None
+        self.copying_device: int | None = None
+        self.items: defaultdict[str, int] = defaultdict(int)
+        self.names = {
+            table: Names(store, table) for table in ("texts", "kernels", "metric_names", "unit_names", "devices")
+        }
+        self.combined = {table: Combinations(store, table) for table in COMBINATION_COLUMNS}
+        self.sensors = Sensors(sink, self.first)
+        self.totals = KernelTotals()
+        self.wide = WideCells(store, sink, self.first, self.names, self._metrics)
+
+    def write(self, name: str, table: pd.DataFrame) -> None:
+        """Write a tidy table of a batch."""
+        if name in EVENTS:
+            self._events(name, table)
+        else:
+            getattr(self, f"_{name}")(table)
+
+    def _next_items(self, name: str, count: int) -> range:
+        begin = self.items[name]
+        self.items[name] += count
+        return range(begin, begin + count)
+
+    def _numbers(self, names: str, column: "pd.Series[Any]", *rest: str) -> Numbers:
+        """Return the number of each name in a column; ``rest`` are the other columns of the names."""
+        codes, distinct = factorize(column)
+        numbers = self.names[names].numbers([(name, *rest) for name in distinct])
+        return pd.array([*numbers, None], "Int64")[codes]  # the code of null is -1
+
+    def _texts(self, column: "pd.Series[Any]") -> Numbers:
+        return self._numbers("texts", column)
+
+    def _tuples(self, names: str, *columns: "pd.Series[Any]") -> list[int]:
+        """Return the numbers of names formed by several columns; an empty text means null."""
+        rows = list(zip(*(column.fillna("") for column in columns), strict=True))
+        distinct = list(dict.fromkeys(rows))
+        numbers = dict(zip(distinct, self.names[names].numbers(distinct), strict=True))
+        return [numbers[row] for row in rows]
+
+    def _refs(self, column: "pd.Series[Any]") -> list[int]:
+        return [self.first if index is None else self.first + index + 1 for index in values(column)]
+
+    def _events(self, name: str, table: pd.DataFrame) -> None:
+        key, texts, plain = EVENTS[name]
+        items = self._next_items(name, len(table))
+        if items.stop >= IDS_PER_UPLOAD:
+            raise InputError(f"a file may have {IDS_PER_UPLOAD - 1:,} {name.replace('_', ' ')}; split it")
+        columns: Columns = {key: range(self.first + items.start + 1, self.first + items.stop + 1)}
+        columns |= {f"{column}_id": self._texts(table[column]) for column in texts}
+        columns |= {column: table[column] for column in plain}
+        if name == "transfers":
+            columns["device_id"] = devices = self._numbers("devices", self._device_names(table), "")
+            self.copying_device = self.copying_device or _first(devices)
+        elif name == "kernel_summaries":
+            is_kernel = table["category"] == "kernel"
+            columns["kernel_id"] = self._numbers("kernels", table["kernel"].where(is_kernel, None))
+            columns["name_id"] = self._texts(table["kernel"].mask(is_kernel, None))
+        self.sink.write(name, columns)
+
+    def _device_names(self, table: pd.DataFrame) -> "pd.Series[Any]":
+        return table["device"] if self.device is None else table["device"].fillna(self.device)
+
+    def _sensors(self, table: pd.DataFrame) -> None:
+        self.sensors.write_sensors(table)
+
+    def _samples(self, table: pd.DataFrame) -> None:
+        self.sensors.write_samples(table, self._texts(table["reason"]))
+
+    def _launches(self, table: pd.DataFrame) -> None:
+        devices = self._devices(table)
+        self.first_device = self.first_device or _first(devices)
+        self.launch_devices.update(devices.dropna().unique().tolist())
+        self.first_host = self.first_host or next(iter(factorize(table["host"])[1]), None)
+        own = {
+            "device_id": devices,
+            "host_id": self._texts(table["host"]),
+            "process_name_id": self._texts(table["process_name"]),
+            "kernel_id": self._numbers("kernels", table["kernel"]),
+        }
+        self.totals.add(integer_arrays(own["kernel_id"]).values, table["duration_ns"].to_numpy())
+        ids = {
+            name: combined.numbers([_whole(own.get(column, table.get(column))) for column in COMBINATION_COLUMNS[name]])
+            for name, combined in self.combined.items()
+        }
+        columns: Columns = {
+            "launch_id": table["launch_index"].to_numpy(np.int64) + (self.first + 1),
+            "place_id": ids["places"],
+            "shape_id": ids["shapes"],
+            **{name: table[name] for name in PLAIN_LAUNCH},
+        }
+        self.sink.write("launches", columns)
+
+    def _devices(self, table: pd.DataFrame) -> Numbers:
+        """Return the number of the device of each launch."""
+        codes, names = factorize(self._device_names(table))
+        versions, capabilities = factorize(table["compute_capability"])
+        both, pairs = pd.factorize((codes + 1) * (len(capabilities) + 1) + versions + 1)
+        texts = ["", *names], ["", *capabilities]
+        known = [[of[part] for of, part in zip(texts, divmod(pair, len(texts[1])), strict=True)] for pair in pairs]
+        return pd.array([self._device(*name) for name in known], "Int64")[both]
+
+    def _device(self, name: str, capability: str) -> int | None:
+        return self.names["devices"][name, capability] if name or capability else None
+
+    def _metrics(self, table: pd.DataFrame) -> None:
+        columns: Columns = {
+            "launch_ref": self._refs(table["launch_index"]),
+            "item": self._next_items("metrics", len(table)),
+            "kernel_id": self._numbers("kernels", table["kernel"]),
+            "invocations": values(table["invocations"]),
+            "metric_id": self._tuples("metric_names", table["metric"], table["section"], table["statistic"]),
+            "unit_id": self._tuples("unit_names", table["unit"], table["si_unit"]),
+            **{name: table[name] for name in ("raw_text", "value", "reason", "line")},
+        }
+        self.sink.write("metrics", columns)
+
+    def _rules(self, table: pd.DataFrame) -> None:
+        columns: Columns = {
+            "launch_id": self._refs(table["launch_index"]),
+            "item": self._next_items("rules", len(table)),
+            **{f"{name}_id": self._texts(table[name]) for name in ("section", "rule", "rule_type", "kind")},
+            **{name: table[name] for name in ("estimated_saving_fraction", "estimated_speedup", "message", "line")},
+        }
+        self.sink.write("rules", columns)
+
+    def _rejects(self, table: pd.DataFrame) -> None:
+        columns: Columns = {
+            "upload_id": [self.upload_id] * len(table),
+            "item": self._next_items("rejects", len(table)),
+            **{name: table[name] for name in ("line", "lines", "reason", "text")},
+        }
+        self.sink.write("rejects", columns)
+
+    def _characterizations(self, table: pd.DataFrame) -> None:
+        self.measured_device = self.measured_device or str(table["device"].iloc[0])
+        columns: Columns = {
+            "upload_id": [self.upload_id] * len(table),
+            "item": self._next_items("characterizations", len(table)),
+            **{name: table[name] for name in ("device", "quantity", "x", "y", "unit", "method", "line")},
+        }
+        self.sink.write("characterizations", columns)
+
+
+def _first(column: Any) -> Any:
+    """Return the first value that is not null, None if there is none."""
+    known = ~np.asarray(pd.isna(column))
+    return values(pd.Series(column)[known][:1])[0] if known.any() else None
+
+
+def _whole(column: Any) -> Ints:
+    """Return an integer column as an array, with `Combinations.NONE` for null."""
+    numbers = integer_arrays(column)
+    return np.where(numbers.missing, Combinations.NONE, numbers.values) if numbers.missing.any() else numbers.values

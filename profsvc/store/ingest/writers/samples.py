@@ -1,0 +1,188 @@
+"""Write the sensors of an upload and their samples, which are the longest table of all."""
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from sqlalchemy import Connection, text
+
+from profsvc import specs
+from profsvc.errors import DomainError, InputError, counted
+from profsvc.store.ingest.staging import Sink
+from profsvc.store.ingest.writers.bulk_insert import IntegerArrays, integer_arrays, values
+from profsvc.store.ingest.writers.dictionaries import reject_nul
+from profsvc.store.schema.column_types import IDS_PER_UPLOAD
+
+SENSOR_COLUMNS = ("quantity", "name", "unit", "gpu_index", "device", "x_mm", "y_mm", "quality", "line")
+MAX_NS = float(2**63)
+_OUTSIDE = text(
+    "SELECT count(*) FROM sample_blocks b CROSS JOIN samples s WHERE b.sensor_id = :sensor"
+    " AND s.sample_id BETWEEN b.first_id AND b.last_id AND (s.value < :low OR s.value > :high)"
+)
+_FLAG = text(
+    "UPDATE sensors SET implausible = :count, quality = CASE WHEN quality IS NULL THEN :words"
+    " ELSE quality || '; ' || :words END WHERE sensor_id = :sensor"
+)
+# So many sensors are named in the message of a file.
+MAX_NAMED_SENSORS = 3
+Ints = npt.NDArray[np.int64]
+
+
+class Sensors:
+    """The sensors of one upload: a reader may name them before their samples or after.
+
+    A sample keeps ``elapsed_ns`` and by how much each clock differs from its origin plus ``elapsed_ns``. The origin is
+    chosen so that the first reading with that clock differs by 0, and so do all others of a file whose times agree.
+    """
+
+    def __init__(self, sink: Sink, first: int) -> None:
+        """Begin an upload whose sensors and samples are numbered from ``first`` + 1."""
+        self.sink = sink
+        self.first = first
+        self.known: set[int] = set()
+        self.samples: Counter[int] = Counter()
+        self.last_index: dict[int, int] = {}
+        self.limits: dict[int, tuple[str, specs.PlausibleRange]] = {}
+        self.extremes: dict[int, tuple[float, float]] = {}
+        self.origins: dict[str, int] = {}
+
+    def write_sensors(self, table: pd.DataFrame) -> None:
+        """Write a tidy table of sensors."""
+        indexes = values(table["sensor_index"])
+        if max(indexes) > IDS_PER_UPLOAD - 2:
+            raise InputError(f"sensor {max(indexes)}: a file may have {IDS_PER_UPLOAD - 1:,} sensors; split it")
+        reject_nul(text for name in ("quantity", "name", "unit", "device", "quality") for text in table[name].dropna())
+        self.known.update(indexes)
+        columns: dict[str, Any] = {"sensor_id": [self.first + index + 1 for index in indexes]}
+        columns |= {name: table[name] for name in SENSOR_COLUMNS}
+        columns["samples"] = [0] * len(table)
+        limits = [_plausible_range(row) for row in table.to_dict("records")]
+        known = zip(indexes, table["name"].tolist(), limits, strict=True)
+        self.limits.update({index: (name, one) for index, name, one in known if one is not None})
+        columns["plausible_low"] = [None if one is None else one.low for one in limits]
+        columns["plausible_high"] = [None if one is None else one.high for one in limits]
+        self.sink.write("sensors", columns)
+
+    def write_samples(self, table: pd.DataFrame, reasons: pd.arrays.IntegerArray) -> None:
+        """Write a tidy table of samples, sensor by sensor, with the number of each reason."""
+        begin = self.first + self.samples.total() + 1
+        if begin + len(table) > self.first + IDS_PER_UPLOAD:
+            raise InputError(f"a file may have {IDS_PER_UPLOAD - 1:,} samples; split it")
+        plain: dict[str, Any] = {
+            "elapsed_ns": table["elapsed_ns"].array,
+            "value": table["value"].to_numpy(),
+            "reason_id": reasons,
+            **{f"{clock}_shift_ns": self._shift(table, clock) for clock in ("time", "local")},
+        }
+        sensors = integer_arrays(table["sensor_index"]).values
+        counting = {name: integer_arrays(table[name]).values for name in ("sample_index", "line")}
+        if (sensors[1:] < sensors[:-1]).any():
+            order = np.argsort(sensors, kind="stable")
+            sensors, plain = sensors[order], {name: column[order] for name, column in plain.items()}
+            counting = {name: column[order] for name, column in counting.items()}
+        heads = np.concatenate(([0], np.flatnonzero(sensors[1:] != sensors[:-1]) + 1))
+        sizes = np.diff(heads, append=len(sensors))
+        self._count(sensors, heads, sizes, counting["sample_index"])
+        low, high = (ufunc.reduceat(plain["value"], heads) for ufunc in (np.fmin, np.fmax))
+        for sensor, *ends in zip(sensors[heads].tolist(), low.tolist(), high.tolist(), strict=True):
+            least, most = self.extremes.get(sensor, (np.inf, -np.inf))
+            self.extremes[sensor] = float(np.fmin(least, ends[0])), float(np.fmax(most, ends[1]))
+        ids = np.arange(begin, begin + len(sensors))
+        columns: dict[str, Any] = {"sample_id": ids, **plain}
+        block = {"sensor_id": sensors[heads] + (self.first + 1), "first_id": begin + heads}
+        block["last_id"] = block["first_id"] + sizes - 1
+        for name, short in (("sample_index", "index"), ("line", "line")):
+            block[f"first_{short}"] = counting[name][heads]
+            # From an id that is one more in each row to what would be its ordinal if none were left out.
+            before = counting[name][heads] - ids[heads]
+            shift = counting[name] - ids
+            shift -= np.repeat(before, sizes)
+            columns[f"{short}_shift"] = shift
+        self.sink.write("samples", columns)
+        self.sink.write("sample_blocks", block)
+
+    def _count(self, sensors: Ints, heads: Ints, sizes: Ints, indexes: Ints) -> None:
+        """Count the samples of each sensor; refuse a reading that comes twice, or before one that it follows."""
+        falls = indexes[1:] <= indexes[:-1]
+        falls[heads[1:] - 1] = False
+        if falls.any():
+            row = int(falls.argmax()) + 1
+            raise DomainError(f"the reader gives sample {indexes[row]} of sensor {sensors[row]} after a later one")
+        for head, size in zip(heads.tolist(), sizes.tolist(), strict=True):
+            sensor = int(sensors[head])
+            if indexes[head] <= self.last_index.get(sensor, -1):
+                raise DomainError(f"the reader gives sample {indexes[head]} of sensor {sensor} after a later one")
+            self.last_index[sensor] = int(indexes[head + size - 1])
+            self.samples[sensor] += size
+
+    def _shift(self, table: pd.DataFrame, clock: str) -> pd.arrays.IntegerArray:
+        """Return what a clock shows beyond its origin and ``elapsed_ns``, where it shows anything."""
+        shown, elapsed = integer_arrays(table[f"{clock}_ns"]), integer_arrays(table["elapsed_ns"])
+        if shown.missing.all():
+            return pd.arrays.IntegerArray(shown.values, shown.missing)
+        at = np.where(elapsed.missing, 0, elapsed.values) if elapsed.missing.any() else elapsed.values
+        first = int(shown.missing.argmin())
+        origin = self.origins.setdefault(clock, int(shown.values[first]) - int(at[first]))
+        if (far := _overflows(shown, at, origin)).any():
+            line = table["line"].iloc[int(far.argmax())]
+            raise InputError(f"line {line}: its time lies more than 292 years from that of other lines; correct it")
+        shift = shown.values - at
+        shift -= origin
+        return pd.arrays.IntegerArray(shift, shown.missing)
+
+    def finish(self, connection: Connection) -> list[str]:
+        """Write what is known only at the end, and refuse samples of sensors that the file does not have.
+
+        Return what to say of readings that cannot be.
+        """
+        if lost := self.samples.keys() - self.known:
+            raise DomainError(f"the reader gives samples of sensor {min(lost)}, but no such sensor")
+        if not self.known:
+            return []
+        query = text(
+            "UPDATE sensors SET samples = :samples, time_origin_ns = :time, local_origin_ns = :local"
+            " WHERE sensor_id = :sensor"
+        )
+        origins = {clock: self.origins.get(clock) for clock in ("time", "local")}
+        rows = [
+            {"sensor": self.first + index + 1, "samples": self.samples[index], **origins}
+            for index in sorted(self.known)
+        ]
+        connection.execute(query, rows)
+        said = [words for index, (name, limits) in sorted(self.limits.items())
+                if (words := self._outside(connection, index, name, limits))]  # fmt: skip
+        more = [f"and of {len(said) - MAX_NAMED_SENSORS} sensors more"] if len(said) > MAX_NAMED_SENSORS else []
+        return said[:MAX_NAMED_SENSORS] + more
+
+    def _outside(self, connection: Connection, index: int, name: str, limits: specs.PlausibleRange) -> str:
+        """Flag a sensor with readings outside its range, and say so."""
+        least, most = self.extremes.get(index, (limits.low, limits.high))
+        if not (least < limits.low or most > limits.high):
+            return ""
+        sensor = {"sensor": self.first + index + 1}
+        count = connection.execute(_OUTSIDE, {**sensor, "low": limits.low, "high": limits.high}).scalar_one()
+        worst = most if most > limits.high else least
+        words = f"{counted(count, 'reading')} kept out of results: {limits.reason(worst)}"
+        connection.execute(_FLAG, {**sensor, "count": count, "words": words})
+        return f"{name}: {words}"
+
+
+def _plausible_range(sensor: Mapping[Any, Any]) -> specs.PlausibleRange | None:
+    """The range in which readings of a sensor are plausible."""
+    of_gpu = not (pd.isna(sensor["gpu_index"]) and pd.isna(sensor["device"]))
+    name = f"{sensor['name']}{' of a GPU' if of_gpu else ''}"
+    return specs.range_of(sensor["quantity"], sensor["unit"], name)
+
+
+def _overflows(shown: IntegerArrays, at: Ints, origin: int) -> npt.NDArray[np.bool_]:
+    """Tell where 64 bits run over, which happens only where a file holds times that lie three centuries apart."""
+    least, most = int(at.min()) + origin, int(at.max()) + origin
+    apart = max(int(shown.values.max()) - least, most - int(shown.values.min()))
+    if max(abs(least), abs(most), apart) < MAX_NS and abs(origin) < MAX_NS:
+        return np.zeros(1, np.bool_)
+    rough = float(origin) + at.astype(np.float64)
+    far = ~shown.missing & (np.abs(shown.values - rough) >= MAX_NS)
+    return np.full(len(at), abs(origin) >= MAX_NS) | (np.abs(rough) >= MAX_NS) | far

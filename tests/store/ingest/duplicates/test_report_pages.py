@@ -1,0 +1,45 @@
+"""Several pages of one report are one run's launches once."""
+
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Engine
+
+from profsvc import pipeline, store
+
+FIXTURES = Path(__file__).parents[4] / "fixtures"
+RAW = FIXTURES / "ncu_raw" / "h200_three_launches.csv.gz"
+DETAILS = FIXTURES / "ncu_details" / "h200_three_launches_min.csv.gz"
+
+
+def upload(engine: Engine, path: Path, run: str) -> pipeline.ImportResult:
+    with path.open("rb") as stream:
+        return pipeline.ingest(engine, stream, path.name, store.RunInfo(name=run))
+
+
+@pytest.mark.parametrize("order", [(RAW, DETAILS), (DETAILS, RAW)])
+def test_pages_of_one_report_count_once(tmp_path: Path, order: tuple[Path, Path]) -> None:
+    engine = store.open_store(str(tmp_path / "s.sqlite"))
+    first, second = (upload(engine, path, "r") for path in order)
+    run = store.select(engine, "v1_runs", name="r")[0]
+    assert run["launches"] == 3
+    assert run["device"] == "NVIDIA H200"
+    # The raw page has the exact times, whichever came first.
+    raw, details = (first, second) if order[0] == RAW else (second, first)
+    assert store.upload(engine, details.upload_id or 0)["same_as"] == raw.upload_id
+    assert run["gpu_time_ns"] == 1_430_144.0
+    launches = store.select(engine, "v1_launches", run_id=run["run_id"])
+    assert {one["upload_id"] for one in launches} == {raw.upload_id}
+    every = store.select(engine, "v1_launches_all", upload_id=details.upload_id)
+    assert [one["same_as"] for one in every] == [one["launch_id"] for one in launches]
+    whole = store.select(engine, "v1_potential", run_id=run["run_id"], launch_id=None)[0]
+    assert whole["duration_ns"] == pytest.approx(run["gpu_time_ns"], rel=1e-3)
+    engine.dispose()
+
+
+def test_another_run_has_its_own_launches(tmp_path: Path) -> None:
+    engine = store.open_store(str(tmp_path / "s.sqlite"))
+    upload(engine, RAW, "a")
+    upload(engine, DETAILS, "b")
+    assert [one["launches"] for one in store.select(engine, "v1_runs")] == [3, 3]
+    engine.dispose()
