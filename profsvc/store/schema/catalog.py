@@ -52,10 +52,8 @@ DIALECT_SQL: Mapping[str, Mapping[str, str]] = {
     },
 }
 
-
 COUNTER_VIEWS = ("v1_counters", "v1_counters_all")
 """Views with one more column for each counter."""
-
 
 _DEFINITIONS: dict[str, ViewDefinition] = {
     **run_views.VIEW_DEFINITIONS,

@@ -1,5 +1,6 @@
 """Column types, row storage and constraint names of the base tables."""
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from sqlalchemy import REAL, BigInteger, Column, Double, ForeignKey, Integer, MetaData, Table, Text
@@ -58,16 +59,27 @@ def text(name: str, **options: Any) -> Column[str]:
     return Column(name, String, **options)
 
 
+_COLUMNS: Mapping[str, Callable[..., Column[Any]]] = {"int": integer, "float": real, "text": text}
+
+
+def fields(*declarations: str) -> list[Column[Any]]:
+    """Return columns, declared as ``name kind`` between commas; a kind with a question mark may be null.
+
+    >>> [(column.name, column.nullable) for column in fields("line int, unit text?", "value float?")]
+    [('line', False), ('unit', True), ('value', True)]
+    """
+    pairs = (field.split() for field in ", ".join(declarations).split(", "))
+    return [_COLUMNS[kind.rstrip("?")](name, nullable=kind.endswith("?")) for name, kind in pairs]
+
+
 IDS_PER_UPLOAD = 1_000_000_000
 """Distance between the row ids of two uploads; a file may have one less launches, transfers, and so on."""
-
 
 REPEATED_BITS = {
     name: 1 << bit
     for bit, name in enumerate(("transfers", "api_calls", "ranges", "kernel_summaries", "rules", "metrics"))
 }
 """Bits of ``uploads.repeats``: data that another file of the same execution contains and that is counted there."""
-
 
 WHOLE_RUN_ID = 0
 """Means the whole run in ``launch_id`` and every kernel in ``kernel_id`` of results, as keys cannot contain null."""

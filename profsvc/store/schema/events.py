@@ -2,7 +2,7 @@
 
 from sqlalchemy import CheckConstraint
 
-from profsvc.store.schema.column_types import IDS_PER_UPLOAD, integer, key, real, table
+from profsvc.store.schema.column_types import IDS_PER_UPLOAD, fields, key, table
 from profsvc.store.schema.view_definition import (
     FILE_COLUMNS,
     UPLOAD_ID_RANGE_SQL,
@@ -10,82 +10,54 @@ from profsvc.store.schema.view_definition import (
     counted_once,
     for_every_file,
     text_of,
+    view_columns,
 )
 
 transfers = table(
     "transfers",
     key("transfer_id"),
-    integer("kind_id", nullable=False),
-    integer("start_ns"),
-    real("duration_ns"),
-    integer("bytes"),
-    integer("source_memory_id"),
-    integer("target_memory_id"),
-    integer("device_index"),
-    integer("device_id"),
-    integer("process_id"),
-    integer("context"),
-    integer("stream"),
-    integer("line", nullable=False),
+    *fields(
+        "kind_id int, start_ns int?, duration_ns float?, bytes int?, source_memory_id int?, target_memory_id int?",
+        "device_index int?, device_id int?, process_id int?, context int?, stream int?, line int",
+    ),
 )
 api_calls = table(
     "api_calls",
     key("call_id"),
-    integer("name_id", nullable=False),
-    integer("start_ns"),
-    real("duration_ns"),
-    integer("process_id"),
-    integer("thread_id"),
-    integer("correlation_id"),
-    integer("line", nullable=False),
+    *fields(
+        "name_id int, start_ns int?, duration_ns float?, process_id int?, thread_id int?, correlation_id int?",
+        "line int",
+    ),
 )
 ranges = table(
     "ranges",
     key("range_id"),
-    integer("name_id", nullable=False),
-    integer("start_ns"),
-    real("duration_ns"),
-    integer("domain_id"),
-    integer("process_id"),
-    integer("thread_id"),
-    integer("line", nullable=False),
-    integer("active_sms"),
-    integer("launches"),
+    *fields(
+        "name_id int, start_ns int?, duration_ns float?, domain_id int?, process_id int?, thread_id int?, line int",
+        "active_sms int?, launches int?",
+    ),
 )
 kernel_summaries = table(
     "kernel_summaries",
     key("summary_id"),
-    integer("category_id", nullable=False),
-    integer("kernel_id"),
-    integer("name_id"),
-    integer("calls", nullable=False),
-    real("total_ns"),
-    real("mean_ns"),
-    real("min_ns"),
-    real("max_ns"),
-    real("total_bytes"),
-    integer("device_index"),
-    integer("line", nullable=False),
+    *fields(
+        "category_id int, kernel_id int?, name_id int?, calls int, total_ns float?, mean_ns float?, min_ns float?",
+        "max_ns float?, total_bytes float?, device_index int?, line int",
+    ),
     CheckConstraint("(kernel_id IS NULL) <> (name_id IS NULL)", name="named"),
 )
 
 TABLES = (transfers, api_calls, ranges, kernel_summaries)
 
-
 _LINE = ("line", "int", "e.line", "line in the file, from 1; row number in a database")
-
 
 _DURATION = ("duration_ns", "float", "e.duration_ns", "duration; null if the tool prints none")
 
-
 _PROCESS = ("process_id", "int", "e.process_id", "process")
-
 
 _THREAD = ("thread_id", "int", "e.thread_id", "thread of that process")
 
-
 _DEVICE = "(SELECT NULLIF(d.name, '') FROM devices d WHERE d.device_id = e.device_id)"
-
 
 _KEYS = {"transfers": "transfer_id", "api_calls": "call_id", "ranges": "range_id", "kernel_summaries": "summary_id"}
 
@@ -107,92 +79,86 @@ _SIZES_BESIDE_TIMES = (
     " WHERE v.run_id = u.run_id AND s.category_id = e.category_id AND s.name_id = e.name_id AND s.total_ns IS NOT NULL)"
 )
 
-
 VIEW_DEFINITIONS: dict[str, ViewDefinition] = {
     "v1_transfers": ViewDefinition(
         "Memory copies and memory sets.",
         _events("transfers"),
-        (
-            ("transfer_id", "int", "e.transfer_id", "transfer number"),
+        view_columns(
+            "e",
+            "transfer_id | int | transfer number",
             *FILE_COLUMNS,
-            ("kind", "text", text_of("e.kind_id"), "HtoD, DtoH, DtoD, PtoP, HtoH, memset and so on"),
-            ("start_ns", "int", "e.start_ns", "start on the device clock"),
+            f"kind | text | {text_of('e.kind_id')} | HtoD, DtoH, DtoD, PtoP, HtoH, memset and so on",
+            "start_ns | int | start on the device clock",
             _DURATION,
-            ("bytes", "int", "e.bytes", "number of bytes"),
-            ("source_memory", "text", text_of("e.source_memory_id"), "kind of the source memory, as printed"),
-            ("target_memory", "text", text_of("e.target_memory_id"), "kind of the target memory, as printed"),
-            ("device", "text", _DEVICE, "product name of the device; null if unknown"),
-            ("device_index", "int", "e.device_index", "device ordinal as printed"),
+            "bytes | int | number of bytes",
+            f"source_memory | text | {text_of('e.source_memory_id')} | kind of the source memory, as printed",
+            f"target_memory | text | {text_of('e.target_memory_id')} | kind of the target memory, as printed",
+            f"device | text | {_DEVICE} | product name of the device; null if unknown",
+            "device_index | int | device ordinal as printed",
             _PROCESS,
-            ("context", "int", "e.context", "CUDA context"),
-            ("stream", "int", "e.stream", "CUDA stream"),
+            "context | int | CUDA context",
+            "stream | int | CUDA stream",
             _LINE,
         ),
     ),
     "v1_api_calls": ViewDefinition(
         "CUDA API calls.",
         _events("api_calls"),
-        (
-            ("call_id", "int", "e.call_id", "call number"),
+        view_columns(
+            "e",
+            "call_id | int | call number",
             *FILE_COLUMNS,
-            ("name", "text", text_of("e.name_id"), "name of the call, as printed"),
-            ("start_ns", "int", "e.start_ns", "start on the host clock of the tool"),
+            f"name | text | {text_of('e.name_id')} | name of the call, as printed",
+            "start_ns | int | start on the host clock of the tool",
             _DURATION,
             _PROCESS,
             _THREAD,
-            ("correlation_id", "int", "e.correlation_id", "number of the tool that joins the call to its launch"),
+            "correlation_id | int | number of the tool that joins the call to its launch",
             _LINE,
         ),
     ),
     "v1_ranges": ViewDefinition(
         "Ranges and markers that the program set.",
         _events("ranges"),
-        (
-            ("range_id", "int", "e.range_id", "range number"),
+        view_columns(
+            "e",
+            "range_id | int | range number",
             *FILE_COLUMNS,
-            ("name", "text", text_of("e.name_id"), "name of the range or marker"),
-            ("start_ns", "int", "e.start_ns", "start on the host clock of the tool; UTC where the file's facts say so"),
-            ("duration_ns", "float", "e.duration_ns", "duration; null for a marker or an open range"),
-            ("domain", "text", text_of("e.domain_id"), "domain or category"),
+            f"name | text | {text_of('e.name_id')} | name of the range or marker",
+            "start_ns | int | start on the host clock of the tool; UTC where the file's facts say so",
+            "duration_ns | float | duration; null for a marker or an open range",
+            f"domain | text | {text_of('e.domain_id')} | domain or category",
             _PROCESS,
             _THREAD,
-            ("active_sms", "int", "e.active_sms", "number of active SMs, from a log of phase marks"),
-            ("launches", "int", "e.launches", "number of launches in it, from a log of phase marks"),
+            "active_sms | int | number of active SMs, from a log of phase marks",
+            "launches | int | number of launches in it, from a log of phase marks",
             _LINE,
         ),
     ),
     "v1_kernel_summaries": ViewDefinition(
         "Totals per kernel, copy, call or range, from exports that contain only totals.",
         _events("kernel_summaries"),
-        (
-            ("summary_id", "int", "e.summary_id", "row number"),
+        view_columns(
+            "e",
+            "summary_id | int | row number",
             *FILE_COLUMNS,
             (
-                "category",
-                "text",
-                text_of("e.category_id"),
-                "kind of event: kernel, memory, api, os (system calls), range or domain",
+                f"category | text | {text_of('e.category_id')} | kind of event: kernel, memory, api, os (system "
+                "calls), range or domain"
             ),
+            f"kernel | text | coalesce(k.kernel, {text_of('e.name_id')}) | name of the kernel, copy, call or range",
+            "kernel_short | text | k.kernel_short | kernel name without types and parameters",
             (
-                "kernel",
-                "text",
-                f"coalesce(k.kernel, {text_of('e.name_id')})",
-                "name of the kernel, copy, call or range",
+                f"calls | int | CASE WHEN {_SIZES_BESIDE_TIMES} THEN NULL ELSE e.calls END | number of events; null "
+                "for a row of sizes if a row of times counts the same copies"
             ),
-            ("kernel_short", "text", "k.kernel_short", "kernel name without types and parameters"),
-            (
-                "calls",
-                "int",
-                f"CASE WHEN {_SIZES_BESIDE_TIMES} THEN NULL ELSE e.calls END",
-                "number of events; null for a row of sizes if a row of times counts the same copies",
-            ),
-            ("total_ns", "float", "e.total_ns", "total duration; null for a row of sizes"),
-            ("mean_ns", "float", "e.mean_ns", "mean duration"),
-            ("min_ns", "float", "e.min_ns", "shortest duration"),
-            ("max_ns", "float", "e.max_ns", "longest duration"),
-            ("total_bytes", "float", "e.total_bytes", "total size, for a row of sizes"),
-            ("device_index", "int", "e.device_index", "device ordinal, if the row is about one device"),
-            ("line", "int", "e.line", "line in the file, from 1"),
+            "total_ns | float | total duration; null for a row of sizes",
+            "mean_ns | float | mean duration",
+            "min_ns | float | shortest duration",
+            "max_ns | float | longest duration",
+            "total_bytes | float | total size, for a row of sizes",
+            "device_index | int | device ordinal, if the row is about one device",
+            "line | int | line in the file, from 1",
         ),
     ),
 }

@@ -11,7 +11,7 @@ from sqlalchemy import Column as Field
 from sqlalchemy import Index, Table
 
 from profsvc.store.schema.column_types import IDS_PER_UPLOAD, integer, key, real, ref, table
-from profsvc.store.schema.view_definition import FLAG_NAMES_SQL, RUN_DEVICE_SQL, ViewDefinition, text_of
+from profsvc.store.schema.view_definition import FLAG_NAMES_SQL, RUN_DEVICE_SQL, ViewDefinition, text_of, view_columns
 from profsvc.tables import Column, columns
 
 FRAMES: Mapping[str, tuple[Column, ...]] = {
@@ -139,36 +139,30 @@ VIEW_SENTENCES = {
     "power_quality": "Data-quality warnings about the power and temperature logs of a run.",
 }
 
-
 VIEW_NAMES = {"power_windows": "v1_power"}
-
 
 _SOURCE = (
     "runs r JOIN {table} c ON c.run_id = r.run_id LEFT JOIN sensors n ON n.sensor_id = c.sensor_id{other}"
     " LEFT JOIN devices d ON d.device_id = r.device_id"
 )
 
-
 _OTHER = " LEFT JOIN sensors m ON m.sensor_id = c.temperature_sensor_id"
 
-
-_RUN = (
-    ("run_id", "int", "r.run_id", "run number"),
-    ("project", "text", "r.project", "project of the run"),
-    ("run", "text", "r.name", "name of the run"),
+_RUN = view_columns(
+    "r",
+    "run_id | int | run number",
+    "project | text | project of the run",
+    "run | text | r.name | name of the run",
 )
 
-
-_DEVICE = (
-    ("gpu_index", "int", "n.gpu_index", "index of the GPU of the sensor"),
+_DEVICE = view_columns(
+    "n",
+    "gpu_index | int | index of the GPU of the sensor",
     (
-        "device",
-        "text",
-        f"coalesce(n.device, {RUN_DEVICE_SQL})",
-        "product name or UUID of that GPU as logged, else the device of the run",
+        f"device | text | coalesce(n.device, {RUN_DEVICE_SQL}) | product name or UUID of that GPU as "
+        "logged, else the device of the run"
     ),
 )
-
 
 _SENSOR = ("sensor", "text", "n.name", "name of the sensor as printed")
 
@@ -179,13 +173,12 @@ _DETAIL_COLUMNS = {
     "temperature_sensor_id": (("temperature_sensor", "text", "m.name", "name of the temperature sensor as printed"),),
 }
 
-
 _FILE = ("upload_id", "int", f"c.sensor_id / {IDS_PER_UPLOAD}", "upload that contains the sensor")
 
-
-_LAST = (
-    ("item", "int", "c.item", "ordinal of the row in the analysis of the run, from 0"),
-    ("analysis_version", "text", text_of("c.version_id"), "version of the analysis"),
+_LAST = view_columns(
+    "c",
+    "item | int | ordinal of the row in the analysis of the run, from 0",
+    f"analysis_version | text | {text_of('c.version_id')} | version of the analysis",
 )
 
 

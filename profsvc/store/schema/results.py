@@ -5,8 +5,15 @@ from typing import Any
 
 from sqlalchemy import Column, Table
 
-from profsvc.store.schema.column_types import IDS_PER_UPLOAD, WHOLE_RUN_ID, integer, key, real, ref, table
-from profsvc.store.schema.view_definition import FLAG_NAMES_SQL, FLAGS, ViewDefinition, flag_names, text_of
+from profsvc.store.schema.column_types import IDS_PER_UPLOAD, WHOLE_RUN_ID, fields, integer, key, real, ref, table
+from profsvc.store.schema.view_definition import (
+    FLAG_NAMES_SQL,
+    FLAGS,
+    ViewDefinition,
+    flag_names,
+    text_of,
+    view_columns,
+)
 
 
 def _result_table(name: str, keys: list[Column[int]], *values: Column[Any]) -> Table:
@@ -31,29 +38,19 @@ def _result_table(name: str, keys: list[Column[int]], *values: Column[Any]) -> T
 criteria = _result_table(
     "criteria",
     [ref("criterion_id", "texts.text_id", primary_key=True)],
-    real("value"),
-    real("share"),
-    real("speedup"),
-    real("value_as_published"),
-    real("speedup_as_published"),
+    *fields("value float?, share float?, speedup float?, value_as_published float?, speedup_as_published float?"),
 )
-
 
 potential = _result_table(
     "potential",
     [],
     ref("bound_id", "texts.text_id"),
     ref("ideal_bound_id", "texts.text_id"),
-    real("mem_throughput_ratio"),
-    real("arith_throughput_ratio"),
-    real("speedup"),
-    real("speedup_as_published"),
-    real("speedup_ceiling"),
-    real("ideal_ns"),
-    real("duration_ns"),
-    integer("ceiling_flags"),
+    *fields(
+        "mem_throughput_ratio float?, arith_throughput_ratio float?, speedup float?, speedup_as_published float?",
+        "speedup_ceiling float?, ideal_ns float?, duration_ns float?, ceiling_flags int?",
+    ),
 )
-
 
 models = _result_table(
     "models",
@@ -62,12 +59,9 @@ models = _result_table(
     integer("label_id"),
 )
 
-
 RESULTS = {"criteria": criteria, "potential": potential, "models": models}
 
-
 CEILING_FLAGS = flag_names("c.ceiling_flags")
-
 
 _SUBJECT = (
     f" LEFT JOIN launches l ON l.launch_id = c.launch_id"
@@ -76,16 +70,14 @@ _SUBJECT = (
     f" LEFT JOIN kernels k ON k.kernel_id = CASE c.kernel_id WHEN {WHOLE_RUN_ID} THEN h.kernel_id ELSE c.kernel_id END"
 )
 
-
 _RUN = ("run_id", "int", "c.run_id", "run number")
 
-
-_SUBJECT_COLUMNS = (
+_SUBJECT_COLUMNS = view_columns(
+    "k",
     ("launch_id", "int", "l.launch_id", "launch number; null for the whole run or for all launches of a kernel"),
-    ("kernel", "text", "k.kernel", "full name of the kernel; null for the whole run"),
-    ("kernel_short", "text", "k.kernel_short", "kernel name without types and parameters"),
+    "kernel | text | full name of the kernel; null for the whole run",
+    "kernel_short | text | kernel name without types and parameters",
 )
-
 
 _JUDGED = (
     ("flags", "text", FLAG_NAMES_SQL, f"data-quality warnings, separated by spaces: {' '.join(FLAGS)}"),
@@ -120,61 +112,47 @@ VIEW_DEFINITIONS: dict[str, ViewDefinition] = {
     **_result_views(
         "Optimization criteria of launches, kernels and whole runs, from the newest analysis.",
         "criteria",
-        (
-            ("criterion", "text", text_of("c.criterion_id"), "name of the criterion"),
-            ("value", "float", "c.value", "1 is ideal, 0 is worst; consistent form"),
-            ("share", "float", "c.share", "share of the execution time that the criterion covers"),
-            ("speedup", "float", "c.speedup", "potential speedup if the criterion became 1; consistent form"),
-            ("value_as_published", "float", "c.value_as_published", "value of the formula exactly as published"),
-            ("speedup_as_published", "float", "c.speedup_as_published", "value of the formula exactly as published"),
+        view_columns(
+            "c",
+            f"criterion | text | {text_of('c.criterion_id')} | name of the criterion",
+            "value | float | 1 is ideal, 0 is worst; consistent form",
+            "share | float | share of the execution time that the criterion covers",
+            "speedup | float | potential speedup if the criterion became 1; consistent form",
+            "value_as_published | float | value of the formula exactly as published",
+            "speedup_as_published | float | value of the formula exactly as published",
         ),
     ),
     **_result_views(
         "Potential speedups of launches, kernels and whole runs, from the newest analysis.",
         "potential",
-        (
+        view_columns(
+            "c",
             (
-                "bound",
-                "text",
-                text_of("c.bound_id"),
-                "bottleneck: the busiest unit, or latency if no unit is saturated",
+                f"bound | text | {text_of('c.bound_id')} | bottleneck: the busiest unit, or latency if no unit is "
+                "saturated"
             ),
-            ("ideal_bound", "text", text_of("c.ideal_bound_id"), "bottleneck of the ideal version"),
-            ("mem_throughput_ratio", "float", "c.mem_throughput_ratio", "memory throughput as a share of its peak"),
-            (
-                "arith_throughput_ratio",
-                "float",
-                "c.arith_throughput_ratio",
-                "arithmetic throughput as a share of its peak",
-            ),
-            ("speedup", "float", "c.speedup", "potential speedup, consistent form"),
-            ("speedup_as_published", "float", "c.speedup_as_published", "value of the formula exactly as published"),
-            (
-                "speedup_ceiling",
-                "float",
-                "c.speedup_ceiling",
-                "upper limit for changes that keep algorithm, data types and units",
-            ),
-            ("ideal_ns", "float", "c.ideal_ns", "time at the potential speedup"),
-            ("duration_ns", "float", "c.duration_ns", "measured duration"),
-            ("ceiling_flags", "text", CEILING_FLAGS, "data-quality warnings about speedup_ceiling, as in flags"),
+            f"ideal_bound | text | {text_of('c.ideal_bound_id')} | bottleneck of the ideal version",
+            "mem_throughput_ratio | float | memory throughput as a share of its peak",
+            "arith_throughput_ratio | float | arithmetic throughput as a share of its peak",
+            "speedup | float | potential speedup, consistent form",
+            "speedup_as_published | float | value of the formula exactly as published",
+            "speedup_ceiling | float | upper limit for changes that keep algorithm, data types and units",
+            "ideal_ns | float | time at the potential speedup",
+            "duration_ns | float | measured duration",
+            f"ceiling_flags | text | {CEILING_FLAGS} | data-quality warnings about speedup_ceiling, as in flags",
         ),
     ),
     **_result_views(
         "Quantities of performance models, from the newest analysis.",
         "models",
-        (
-            ("model", "text", "q.model", "name of the model"),
-            ("quantity", "text", "q.quantity", "quantity that the model computes"),
-            ("value", "float", "c.value", "value, in unit"),
-            ("unit", "text", "NULLIF(q.unit, '')", "unit of value"),
-            (
-                "form",
-                "text",
-                "NULLIF(q.form, '')",
-                "as_published or consistent; for an input its source",
-            ),
-            ("label", "text", text_of("c.label_id"), "meaning of a coded value"),
+        view_columns(
+            "q",
+            "model | text | name of the model",
+            "quantity | text | quantity that the model computes",
+            "value | float | c.value | value, in unit",
+            "unit | text | NULLIF(q.unit, '') | unit of value",
+            "form | text | NULLIF(q.form, '') | as_published or consistent; for an input its source",
+            f"label | text | {text_of('c.label_id')} | meaning of a coded value",
         ),
         " JOIN model_names q ON q.model_id = c.model_id",
     ),

@@ -1,55 +1,42 @@
 """Sensors and their readings: base tables and views."""
 
-from profsvc.store.schema.column_types import IDS_PER_UPLOAD, integer, key, real, table, text
-from profsvc.store.schema.view_definition import FILE_COLUMNS, UPLOAD_ID_RANGE_SQL, ViewDefinition, text_of
+from profsvc.store.schema.column_types import IDS_PER_UPLOAD, fields, key, table
+from profsvc.store.schema.view_definition import (
+    FILE_COLUMNS,
+    UPLOAD_ID_RANGE_SQL,
+    ViewDefinition,
+    text_of,
+    view_columns,
+)
 
 sensors = table(
     "sensors",
     key("sensor_id"),
-    text("quantity", nullable=False),
-    text("name", nullable=False),
-    text("unit", nullable=False),
-    integer("gpu_index"),
-    text("device"),
-    real("x_mm"),
-    real("y_mm"),
-    text("quality"),
-    integer("line"),
-    integer("samples", nullable=False),
-    integer("time_origin_ns"),
-    integer("local_origin_ns"),
-    real("plausible_low"),
-    real("plausible_high"),
-    integer("implausible"),
+    *fields(
+        "quantity text, name text, unit text, gpu_index int?, device text?, x_mm float?, y_mm float?, quality text?",
+        "line int?, samples int, time_origin_ns int?, local_origin_ns int?, plausible_low float?",
+        "plausible_high float?, implausible int?",
+    ),
 )
-
 
 samples = table(
     "samples",
     key("sample_id"),
-    integer("elapsed_ns"),
-    integer("time_shift_ns"),
-    integer("local_shift_ns"),
-    real("value"),
-    integer("reason_id"),
-    integer("index_shift", nullable=False),
-    integer("line_shift", nullable=False),
+    *fields(
+        "elapsed_ns int?, time_shift_ns int?, local_shift_ns int?, value float?, reason_id int?, index_shift int",
+        "line_shift int",
+    ),
 )
-
 
 sample_blocks = table(
     "sample_blocks",
     key("sensor_id"),
     key("first_id"),
-    integer("last_id", nullable=False),
-    integer("first_index", nullable=False),
-    integer("first_line", nullable=False),
+    *fields("last_id int, first_index int, first_line int"),
     clustered=True,
 )
 
-
 _OUTSIDE = "(s.value < n.plausible_low OR s.value > n.plausible_high)"
-
 
 _SENSORS = (
     f"uploads u JOIN sensors n ON n.sensor_id / {IDS_PER_UPLOAD} = u.upload_id AND n.sensor_id {UPLOAD_ID_RANGE_SQL}"
@@ -70,33 +57,27 @@ VIEW_DEFINITIONS: dict[str, ViewDefinition] = {
     "v1_sensors": ViewDefinition(
         "Sensors: logged channels such as power, temperature or clocks.",
         _SENSORS,
-        (
-            ("sensor_id", "int", "n.sensor_id", "sensor number"),
+        view_columns(
+            "n",
+            "sensor_id | int | sensor number",
             *FILE_COLUMNS,
+            f"sensor_index | int | n.sensor_id - u.upload_id * {IDS_PER_UPLOAD} - 1 | ordinal in the file, from 0",
+            "quantity | text | power, energy, temperature, clock, utilization, memory and so on",
+            "name | text | name of the channel as printed",
+            "unit | text | unit of its values: W, J, degC, Hz, 1, byte, V, A",
+            "gpu_index | int | index of its GPU",
+            "device | text | product name or UUID of that GPU",
+            "x_mm | float | position on the die",
+            "y_mm | float | position on the die",
+            "quality | text | data-quality warnings, with figures",
+            "samples | int | number of readings",
+            "plausible_low | float | lowest plausible reading; null: no limit",
+            "plausible_high | float | highest plausible reading; null: no limit",
             (
-                "sensor_index",
-                "int",
-                f"n.sensor_id - u.upload_id * {IDS_PER_UPLOAD} - 1",
-                "ordinal in the file, from 0",
+                "implausible | int | coalesce(n.implausible, 0) | number of readings outside these limits; they are "
+                "stored but excluded from all results"
             ),
-            ("quantity", "text", "n.quantity", "power, energy, temperature, clock, utilization, memory and so on"),
-            ("name", "text", "n.name", "name of the channel as printed"),
-            ("unit", "text", "n.unit", "unit of its values: W, J, degC, Hz, 1, byte, V, A"),
-            ("gpu_index", "int", "n.gpu_index", "index of its GPU"),
-            ("device", "text", "n.device", "product name or UUID of that GPU"),
-            ("x_mm", "float", "n.x_mm", "position on the die"),
-            ("y_mm", "float", "n.y_mm", "position on the die"),
-            ("quality", "text", "n.quality", "data-quality warnings, with figures"),
-            ("samples", "int", "n.samples", "number of readings"),
-            ("plausible_low", "float", "n.plausible_low", "lowest plausible reading; null: no limit"),
-            ("plausible_high", "float", "n.plausible_high", "highest plausible reading; null: no limit"),
-            (
-                "implausible",
-                "int",
-                "coalesce(n.implausible, 0)",
-                "number of readings outside these limits; they are stored but excluded from all results",
-            ),
-            ("line", "int", "n.line", "line that names the sensor, from 1"),
+            "line | int | line that names the sensor, from 1",
         ),
     ),
     "v1_samples": ViewDefinition(
@@ -104,24 +85,23 @@ VIEW_DEFINITIONS: dict[str, ViewDefinition] = {
         # CROSS JOIN fixes the join order on SQLite, which otherwise scans all samples first.
         f"{_SENSORS} CROSS JOIN sample_blocks b CROSS JOIN samples s"
         " WHERE b.sensor_id = n.sensor_id AND s.sample_id BETWEEN b.first_id AND b.last_id",
-        (
-            ("sensor_id", "int", "n.sensor_id", "sensor"),
+        view_columns(
+            "n",
+            "sensor_id | int | sensor",
             *FILE_COLUMNS,
-            ("block_id", "int", "b.first_id", "first reading of its storage block"),
-            ("sample_id", "int", "s.sample_id", "reading number"),
-            ("quantity", "text", "n.quantity", "quantity of the sensor"),
-            ("name", "text", "n.name", "name of the sensor as printed"),
-            ("unit", "text", "n.unit", "unit of value"),
-            ("gpu_index", "int", "n.gpu_index", "index of the GPU of the sensor"),
-            ("sample_index", "int", _counted("index"), "ordinal of the reading in the file"),
-            ("time_ns", "int", _clock("time"), "UTC time since 1970; null if the time zone of the file is unknown"),
-            ("local_ns", "int", _clock("local"), "clock of the file read as UTC, if its time zone is unknown"),
-            ("elapsed_ns", "int", "s.elapsed_ns", "time since the first reading of the file"),
+            "block_id | int | b.first_id | first reading of its storage block",
+            "sample_id | int | s.sample_id | reading number",
+            "quantity | text | quantity of the sensor",
+            "name | text | name of the sensor as printed",
+            "unit | text | unit of value",
+            "gpu_index | int | index of the GPU of the sensor",
+            f"sample_index | int | {_counted('index')} | ordinal of the reading in the file",
+            f"time_ns | int | {_clock('time')} | UTC time since 1970; null if the time zone of the file is unknown",
+            f"local_ns | int | {_clock('local')} | clock of the file read as UTC, if its time zone is unknown",
+            "elapsed_ns | int | s.elapsed_ns | time since the first reading of the file",
             (
-                "value",
-                "float",
-                f"CASE WHEN {_OUTSIDE} THEN NULL ELSE s.value END",
-                "reading; null if missing or implausible",
+                f"value | float | CASE WHEN {_OUTSIDE} THEN NULL ELSE s.value END | reading; null if missing or "
+                "implausible"
             ),
             (
                 "reason",
@@ -130,8 +110,8 @@ VIEW_DEFINITIONS: dict[str, ViewDefinition] = {
                 f" ELSE {text_of('s.reason_id')} END",
                 "reason for a null value",
             ),
-            ("as_read", "float", "s.value", "number as read, plausible or not"),
-            ("line", "int", _counted("line"), "line in the file, from 1"),
+            "as_read | float | s.value | number as read, plausible or not",
+            f"line | int | {_counted('line')} | line in the file, from 1",
         ),
     ),
 }

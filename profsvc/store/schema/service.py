@@ -2,23 +2,18 @@
 
 from sqlalchemy import CheckConstraint, UniqueConstraint
 
-from profsvc.store.schema.column_types import integer, ref, row_id, table, text
-from profsvc.store.schema.view_definition import ViewDefinition
+from profsvc.store.schema.column_types import fields, ref, row_id, table, text
+from profsvc.store.schema.view_definition import ViewDefinition, view_columns
 
 STATES = ("running", "waiting", "done", "failed")
 
 schedules = table(
     "schedules",
     row_id("schedule_id"),
-    text("kind", nullable=False),
-    text("project"),
-    text("cron", nullable=False),
-    text("zone", nullable=False),
-    text("arguments", nullable=False),
-    integer("enabled", nullable=False),
-    text("created_at", nullable=False),
-    text("since", nullable=False),
-    text("next_at"),
+    *fields(
+        "kind text, project text?, cron text, zone text, arguments text, enabled int, created_at text, since text",
+        "next_at text?",
+    ),
     CheckConstraint("enabled IN (0, 1)", name="enabled"),
     sqlite_autoincrement=True,
 )
@@ -27,17 +22,10 @@ slots = table(
     "slots",
     row_id("slot_id"),
     ref("schedule_id", "schedules.schedule_id", cascade=True, nullable=False),
-    text("slot_key", nullable=False),
-    text("due_at", nullable=False),
-    text("owner", nullable=False),
-    integer("attempts", nullable=False),
-    text("lease_until"),
-    text("heartbeat_at"),
-    text("started_at", nullable=False),
-    text("ended_at"),
-    text("state", nullable=False),
-    text("message", nullable=False),
-    text("deliveries", nullable=False),
+    *fields(
+        "slot_key text, due_at text, owner text, attempts int, lease_until text?, heartbeat_at text?, started_at text",
+        "ended_at text?, state text, message text, deliveries text",
+    ),
     UniqueConstraint("schedule_id", "slot_key"),
     CheckConstraint("state IN ({})".format(", ".join(f"'{state}'" for state in STATES)), name="state"),
     CheckConstraint("(state IN ('running', 'waiting')) = (lease_until IS NOT NULL)", name="lease"),
@@ -51,15 +39,12 @@ _LAST = (
     " ORDER BY n.due_at DESC, n.slot_id DESC LIMIT 1)"
 )
 
-
 _WHAT = (
     ("kind", "text", "s.kind", "kind of job: nightly, prune, vacuum, backup"),
     ("project", "text", "s.project", "project of the job; null for all projects"),
 )
 
-
 _ENDED = "end of the job, UTC, ISO 8601"
-
 
 _STATES = "running, lost (the scheduler ended before the job), waiting for a retry, done or failed"
 
@@ -67,83 +52,64 @@ _STATES = "running, lost (the scheduler ended before the job), waiting for a ret
 # A killed scheduler leaves its slot in the state running; only the expired lease shows it.
 _STATE = "CASE WHEN t.state = 'running' AND t.lease_until < {now} THEN 'lost' ELSE t.state END"
 
-
 VIEW_DEFINITIONS: dict[str, ViewDefinition] = {
     "v1_schedules": ViewDefinition(
         "Schedules of recurring jobs, with the outcome of the newest one.",
         _LAST,
-        (
-            ("schedule_id", "int", "s.schedule_id", "schedule number"),
+        view_columns(
+            "s",
+            "schedule_id | int | schedule number",
             *_WHAT,
-            ("cron", "text", "s.cron", "cron expression: minute, hour, day of the month, month and day of the week"),
-            ("zone", "text", "s.zone", "time zone of the cron expression"),
-            ("arguments", "text", "s.arguments", "further arguments of the job, as a JSON object"),
-            ("enabled", "int", "s.enabled", "1 if enabled, 0 if paused"),
-            ("created_at", "text", "s.created_at", "creation time, UTC, ISO 8601"),
-            (
-                "next_at",
-                "text",
-                "s.next_at",
-                "next due time, UTC; a time in the past means that no scheduler is running",
-            ),
-            ("last_due_at", "text", "t.due_at", "newest due time, UTC; null before the first job"),
-            ("last_started_at", "text", "t.started_at", "start of the job, UTC, ISO 8601"),
+            "cron | text | cron expression: minute, hour, day of the month, month and day of the week",
+            "zone | text | time zone of the cron expression",
+            "arguments | text | further arguments of the job, as a JSON object",
+            "enabled | int | 1 if enabled, 0 if paused",
+            "created_at | text | creation time, UTC, ISO 8601",
+            "next_at | text | next due time, UTC; a time in the past means that no scheduler is running",
+            "last_due_at | text | t.due_at | newest due time, UTC; null before the first job",
+            "last_started_at | text | t.started_at | start of the job, UTC, ISO 8601",
             ("last_ended_at", "text", "t.ended_at", _ENDED),
             ("last_state", "text", _STATE, _STATES),
-            ("last_attempts", "int", "t.attempts", "number of attempts"),
-            ("last_message", "text", "t.message", "result of the job, or why it failed"),
+            "last_attempts | int | t.attempts | number of attempts",
+            "last_message | text | t.message | result of the job, or why it failed",
             (
-                "last_deliveries",
-                "text",
-                "t.deliveries",
-                "outcome per channel, as a JSON object of texts; v1_deliveries has one row per delivery",
+                "last_deliveries | text | t.deliveries | outcome per channel, as a JSON object of texts; "
+                "v1_deliveries has one row per delivery"
             ),
         ),
     ),
     "v1_slots": ViewDefinition(
         "Due times of schedules, with the outcome of each.",
         "slots t JOIN schedules s ON s.schedule_id = t.schedule_id",
-        (
-            ("slot_id", "int", "t.slot_id", "slot number"),
-            ("schedule_id", "int", "t.schedule_id", "schedule number"),
+        view_columns(
+            "t",
+            "slot_id | int | slot number",
+            "schedule_id | int | schedule number",
             *_WHAT,
-            ("slot_key", "text", "t.slot_key", "local time that identifies the slot; UTC if the schedule is hourly"),
-            ("due_at", "text", "t.due_at", "due time, UTC, ISO 8601"),
-            ("owner", "text", "t.owner", "host, process and number of the scheduler that ran it last"),
-            ("attempts", "int", "t.attempts", "number of attempts"),
-            ("started_at", "text", "t.started_at", "start of the newest attempt, UTC, ISO 8601"),
-            ("heartbeat_at", "text", "t.heartbeat_at", "newest heartbeat of the owner, UTC, ISO 8601"),
-            (
-                "lease_until",
-                "text",
-                "t.lease_until",
-                "end of the lease, until which no other scheduler may run it; null once the job ended",
-            ),
+            "slot_key | text | local time that identifies the slot; UTC if the schedule is hourly",
+            "due_at | text | due time, UTC, ISO 8601",
+            "owner | text | host, process and number of the scheduler that ran it last",
+            "attempts | int | number of attempts",
+            "started_at | text | start of the newest attempt, UTC, ISO 8601",
+            "heartbeat_at | text | newest heartbeat of the owner, UTC, ISO 8601",
+            "lease_until | text | end of the lease, until which no other scheduler may run it; null once the job ended",
             ("ended_at", "text", "t.ended_at", _ENDED),
             ("state", "text", _STATE, _STATES),
-            ("message", "text", "t.message", "result of the job, or why it failed"),
+            "message | text | result of the job, or why it failed",
             (
-                "deliveries",
-                "text",
-                "t.deliveries",
-                "outcome per channel, as a JSON object of texts; v1_deliveries has one row per delivery",
+                "deliveries | text | outcome per channel, as a JSON object of texts; v1_deliveries has one row per "
+                "delivery"
             ),
         ),
     ),
 }
-
 
 tokens = table(
     "tokens",
     row_id("token_id"),
     text("name", nullable=False),
     text("hash", nullable=False, unique=True),
-    text("scopes", nullable=False),
-    text("project"),
-    text("created_at", nullable=False),
-    text("expires_at"),
-    text("last_used_at"),
-    text("revoked_at"),
+    *fields("scopes text, project text?, created_at text, expires_at text?, last_used_at text?, revoked_at text?"),
     CheckConstraint("length(hash) = 64", name="hash"),
     sqlite_autoincrement=True,
 )

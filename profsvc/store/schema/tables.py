@@ -27,7 +27,7 @@ to 104 days. ``start_ns`` counts from 1970, which exceeds that, so it is an inte
 
 from sqlalchemy import CheckConstraint, UniqueConstraint
 
-from profsvc.store.schema.column_types import integer, key, metadata, real, ref, row_id, table, text
+from profsvc.store.schema.column_types import fields, integer, key, metadata, real, ref, row_id, table, text
 from profsvc.store.schema.events import TABLES as EVENTS
 from profsvc.store.schema.findings import NIGHTLY_TABLES
 from profsvc.store.schema.memory_traces import TRACES
@@ -51,9 +51,7 @@ kernels = table(
 metric_names = table(
     "metric_names",
     row_id("metric_id"),
-    text("metric", nullable=False),
-    text("section", nullable=False),
-    text("statistic", nullable=False),
+    *fields("metric text, section text, statistic text"),
     UniqueConstraint("metric", "section", "statistic"),
 )
 unit_names = table(
@@ -66,31 +64,20 @@ unit_names = table(
 model_names = table(
     "model_names",
     row_id("model_id"),
-    text("model", nullable=False),
-    text("quantity", nullable=False),
-    text("unit", nullable=False),
-    text("form", nullable=False),
+    *fields("model text, quantity text, unit text, form text"),
     UniqueConstraint("model", "quantity", "unit", "form"),
 )
 devices = table(
     "devices",
     row_id("device_id"),
-    text("name", nullable=False),
-    text("compute_capability", nullable=False),
-    integer("sms"),
-    text("facts"),
+    *fields("name text, compute_capability text, sms int?, facts text?"),
     UniqueConstraint("name", "compute_capability"),
 )
 
 runs = table(
     "runs",
     row_id("run_id"),
-    text("project", nullable=False),
-    text("name", nullable=False),
-    text("host"),
-    text("commit_id"),
-    text("started_at"),
-    text("created_at", nullable=False),
+    *fields("project text, name text, host text?, commit_id text?, started_at text?, created_at text"),
     ref("device_id", "devices.device_id"),
     ref("version_id", "texts.text_id"),
     integer("changes", nullable=False, server_default="0"),
@@ -120,24 +107,11 @@ uploads = table(
     ref("run_id", "runs.run_id", cascade=True, nullable=False, index=True),
     text("file_name", nullable=False),
     text("sha256", nullable=False, index=True),
-    integer("size_bytes", nullable=False),
-    text("format", nullable=False),
-    text("tool"),
-    text("tool_version"),
-    text("status", nullable=False),
-    integer("lines", nullable=False),
-    integer("lines_stored", nullable=False),
-    integer("lines_skipped", nullable=False),
-    integer("lines_rejected", nullable=False),
-    integer("launches", nullable=False),
-    integer("samples", nullable=False),
-    real("gpu_time_ns"),
-    integer("same_as"),
-    text("same_as_reason"),
-    integer("repeats"),
-    text("message", nullable=False),
-    text("facts", nullable=False),
-    text("received_at", nullable=False),
+    *fields(
+        "size_bytes int, format text, tool text?, tool_version text?, status text, lines int, lines_stored int",
+        "lines_skipped int, lines_rejected int, launches int, samples int, gpu_time_ns float?, same_as int?",
+        "same_as_reason text?, repeats int?, message text, facts text, received_at text",
+    ),
     UniqueConstraint("run_id", "sha256"),
     CheckConstraint("length(sha256) = 64", name="sha256"),
     CheckConstraint("status IN ('stored', 'partial')", name="status"),
@@ -155,23 +129,14 @@ rejects = table(
     "rejects",
     ref("upload_id", "uploads.upload_id", cascade=True, primary_key=True),
     key("item"),
-    integer("line", nullable=False),
-    integer("lines", nullable=False),
-    text("reason", nullable=False),
-    text("text", nullable=False),
+    *fields("line int, lines int, reason text, text text"),
     clustered=True,
 )
 characterizations = table(
     "characterizations",
     ref("upload_id", "uploads.upload_id", cascade=True, primary_key=True),
     key("item"),
-    text("device", nullable=False),
-    text("quantity", nullable=False),
-    real("x"),
-    real("y", nullable=False),
-    text("unit"),
-    text("method"),
-    integer("line", nullable=False),
+    *fields("device text, quantity text, x float?, y float, unit text?, method text?, line int"),
     clustered=True,
 )
 # Properties shared by many launches: where they ran, and their shape. ``key`` combines the other columns.
@@ -182,36 +147,22 @@ places = table(
     ref("device_id", "devices.device_id"),
     ref("host_id", "texts.text_id"),
     ref("process_name_id", "texts.text_id"),
-    integer("process_id"),
-    integer("device_index"),
-    integer("context"),
-    integer("stream"),
+    *fields("process_id int?, device_index int?, context int?, stream int?"),
 )
 launch_shapes = table(
     "shapes",
     row_id("shape_id"),
     text("key", nullable=False, unique=True),
     ref("kernel_id", "kernels.kernel_id", nullable=False, index=True),
-    integer("block_x"),
-    integer("block_y"),
-    integer("block_z"),
-    integer("registers_per_thread"),
-    integer("shared_mem_static_bytes"),
+    *fields("block_x int?, block_y int?, block_z int?, registers_per_thread int?, shared_mem_static_bytes int?"),
 )
 launches = table(
     "launches",
     key("launch_id"),
-    integer("place_id", nullable=False),
-    integer("shape_id", nullable=False),
-    integer("grid_x"),
-    integer("grid_y"),
-    integer("grid_z"),
-    integer("shared_mem_dynamic_bytes"),
-    integer("start_ns"),
-    real("duration_ns"),
-    text("source_id"),
-    integer("correlation_id"),
-    integer("line", nullable=False),
+    *fields(
+        "place_id int, shape_id int, grid_x int?, grid_y int?, grid_z int?, shared_mem_dynamic_bytes int?",
+        "start_ns int?, duration_ns float?, source_id text?, correlation_id int?, line int",
+    ),
 )
 # Launches of files with ``uploads.same_as``, each with the launch of that file which represents it.
 twins = table("twins", key("launch_id"), integer("first_id", nullable=False, index=True))
@@ -220,39 +171,25 @@ kernel_totals = table(
     "kernel_totals",
     ref("kernel_id", "kernels.kernel_id", primary_key=True),
     ref("upload_id", "uploads.upload_id", cascade=True, primary_key=True, index=True),
-    integer("launches", nullable=False),
-    integer("timed", nullable=False),
-    real("total_ns"),
-    real("min_ns"),
-    real("p50_ns"),
-    real("p95_ns"),
-    real("max_ns"),
+    *fields("launches int, timed int, total_ns float?, min_ns float?, p50_ns float?, p95_ns float?, max_ns float?"),
     clustered=True,
 )
 timelines = table(
     "timelines",
     ref("upload_id", "uploads.upload_id", cascade=True, primary_key=True),
-    integer("first_ns"),
-    real("span_ns"),
-    real("busy_ns"),
-    integer("last_start_ns"),
-    real("last_end_ns"),
-    real("total_ns"),
-    integer("overlapped"),
-    integer("suspected"),
+    *fields(
+        "first_ns int?, span_ns float?, busy_ns float?, last_start_ns int?, last_end_ns float?, total_ns float?",
+        "overlapped int?, suspected int?",
+    ),
 )
 metrics = table(
     "metrics",
     key("launch_ref"),
     key("item"),
-    integer("kernel_id"),
-    integer("invocations"),
-    integer("metric_id", nullable=False),
-    integer("unit_id", nullable=False),
-    text("raw_text", nullable=False),
-    real("value"),
-    text("reason"),
-    integer("line", nullable=False),
+    *fields(
+        "kernel_id int?, invocations int?, metric_id int, unit_id int, raw_text text, value float?, reason text?",
+        "line int",
+    ),
     clustered=True,
 )
 rules = table(
@@ -263,10 +200,7 @@ rules = table(
     ref("rule_id", "texts.text_id", nullable=False),
     ref("rule_type_id", "texts.text_id"),
     ref("kind_id", "texts.text_id"),
-    real("estimated_saving_fraction"),
-    real("estimated_speedup"),
-    text("message", nullable=False),
-    integer("line", nullable=False),
+    *fields("estimated_saving_fraction float?, estimated_speedup float?, message text, line int"),
     clustered=True,
 )
 counters = table(
@@ -279,7 +213,6 @@ counters = table(
     clustered=True,
 )
 
-
 __all__ = [
     "EVENTS", "NIGHTLY_TABLES", "POWER", "RESULTS", "TRACES", "WIDE", "deleted_uploads", "metadata", "predictions",
     "sample_blocks", "samples", "schedules", "sensors", "slots", "tokens",
@@ -290,17 +223,8 @@ __all__ = [
 deleted_uploads = table(
     "deleted_uploads",
     key("upload_id"),
-    integer("run_id", nullable=False),
-    text("project", nullable=False),
-    text("run", nullable=False),
-    text("run_facts", nullable=False),
-    text("file_name", nullable=False),
-    text("sha256", nullable=False),
-    integer("size_bytes", nullable=False),
-    text("format", nullable=False),
-    integer("launches", nullable=False),
-    integer("samples", nullable=False),
-    text("facts", nullable=False),
-    text("received_at", nullable=False),
-    text("deleted_at", nullable=False),
+    *fields(
+        "run_id int, project text, run text, run_facts text, file_name text, sha256 text, size_bytes int, format text",
+        "launches int, samples int, facts text, received_at text, deleted_at text",
+    ),
 )

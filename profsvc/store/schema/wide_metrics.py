@@ -1,6 +1,6 @@
 """Base tables of metrics in columnar storage; `profsvc.store.ingest.writers.wide_metrics` describes the contents."""
 
-from profsvc.store.schema.column_types import integer, key, real, row_id, table, text
+from profsvc.store.schema.column_types import fields, integer, key, real, row_id, table, text
 
 wide_layouts = table("wide_layouts", row_id("layout_id"), text("digest", nullable=False, unique=True))
 wide_columns = table(
@@ -15,9 +15,7 @@ wide_columns = table(
 wide_blocks = table(
     "wide_blocks",
     key("first_launch"),
-    integer("launches", nullable=False),
-    integer("layout_id", nullable=False),
-    integer("first_cell", nullable=False),
+    *fields("launches int, layout_id int, first_cell int"),
 )
 wide_cells = table("wide_cells", key("cell_id"), integer("list_id", nullable=False), text("lines"))
 wide_lists = table("wide_lists", key("list_id"), text("ending", nullable=False), text("texts", nullable=False))
@@ -27,10 +25,8 @@ wide_constants = table(
 
 TABLES = (wide_layouts, wide_columns, wide_blocks, wide_cells, wide_lists, wide_constants)
 
-
 MAX_BLOCK_LAUNCHES = 64
 """Maximum number of launches per block. The limit keeps reading a single launch fast and rows well below a page."""
-
 
 MAX_DIGITS = 18
 
@@ -40,7 +36,6 @@ RAW_TEXT_SQL = (
     "CASE {ending} WHEN '' THEN {text}"
     " ELSE {text} || substr({ending}, CASE {point} WHEN 0 THEN 1 ELSE length({text}) - {point} + 2 END) END"
 )
-
 
 _POWERS = " ".join(f"WHEN {power} THEN {10**power}.0" for power in range(MAX_DIGITS + 1))
 
@@ -52,9 +47,7 @@ VALUE_SQL = (
     " AS DOUBLE PRECISION) * {factor}"
 )
 
-
 _WIDTH = "length(w.lines) / b.launches"
-
 
 LINE_SQL = (
     "CAST(l.line + CASE WHEN w.lines IS NULL THEN 0 WHEN substr(w.lines, 1, 1) <> ' ' THEN CAST(w.lines AS BIGINT)"
