@@ -9,11 +9,9 @@ from profsvc.cli.console.common import (
     open_engine,
     open_service,
     parse_pairs,
-    print_json,
     print_message,
-    print_rows,
+    print_view,
 )
-from profsvc.cli.console.terminal import table_width
 from profsvc.errors import AccessError, NotFoundError, ServiceError
 
 if TYPE_CHECKING:
@@ -72,14 +70,10 @@ def compare(
         view = side_by_side.compare(engine, before, after, became)
         if record:
             view["predictions"] = _recorded(engine, view)
-    if output == "json":
-        print_json(view)
-    elif output == "table":
-        typer.echo((power_alone if power else comparison)(view, table_width()), nl=False)
-    elif power:
-        print_rows(POWER, view["power"], output)
+    if power:
+        print_view(view, output, power_alone, POWER, view["power"])
     else:
-        print_rows(side_by_side.KERNELS, view["kernels"], output)
+        print_view(view, output, comparison, side_by_side.KERNELS, view["kernels"])
     if unjudged := side_by_side.unjudged(view, limits):
         print_message("\n".join(unjudged))
     if broken := side_by_side.failures(view, limits):

@@ -1,15 +1,19 @@
 """``history``: one kernel over runs."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from profsvc.cli.console.common import OutputOption, open_engine, open_service, print_json, print_message, print_rows
-from profsvc.cli.console.terminal import table_width
-from profsvc.errors import UsageError
-
-FORMS = ("svg", "png")
+from profsvc.cli.console.common import (
+    OutputOption,
+    open_engine,
+    open_service,
+    picture_format,
+    print_message,
+    print_view,
+    write_picture,
+)
 
 
 def history(
@@ -44,7 +48,7 @@ def history(
     from profsvc.store.query.kernel_history import HistoryFilter
     from profsvc.views import history as of_kernel
 
-    form = _form(plot)
+    form = picture_format("--plot", plot)
     if service := open_service(context):
         view = service.history(kernel, quantity, project=project, device=device, points=points, before=before)
     else:
@@ -55,31 +59,11 @@ def history(
             HistoryFilter(project, device, points, before, of_kernel.PATIENT_SECONDS),
         )
     if plot is not None:
-        _write(plot, history_plot.draw(view, form))
-    if output == "json":
-        print_json(view)
-    elif output == "table":
-        typer.echo(history_text.page(view, table_width()), nl=False)
-    else:
-        print_rows(of_kernel.POINTS, view["points"], output)
+        write_picture(plot, history_plot.draw(view, form))
+    print_view(view, output, history_text.page, of_kernel.POINTS, view["points"])
+    if output not in {"json", "table"}:
         for words in view["notes"]:
             print_message(f"note: {words}")
-
-
-def _form(plot: Path | None) -> str:
-    form = "svg" if plot is None else plot.suffix.lower().removeprefix(".")
-    if form not in FORMS:
-        raise UsageError(f"--plot {str(plot)!r} has no known image format: end it with .{' or .'.join(FORMS)}")
-    return form
-
-
-def _write(plot: Path, drawn: bytes) -> None:
-    from profsvc.reports.export import new_file
-
-    stream: Any
-    with new_file(plot) as stream:
-        stream.write(drawn)
-    print_message(f"written: {plot}")
 
 
 def register(app: typer.Typer) -> None:

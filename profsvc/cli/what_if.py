@@ -4,8 +4,7 @@ from typing import Annotated
 
 import typer
 
-from profsvc.cli.console.common import OutputOption, open_engine, open_service, print_json, print_rows
-from profsvc.cli.console.terminal import table_width
+from profsvc.cli.console.common import OutputOption, open_engine, open_service, print_view
 
 Values = list[str] | None
 
@@ -57,12 +56,7 @@ def whatif(
         view = service.what_if(run, kernel or None, {what_if.OPTIONS[name]: axes[name] for name in axes}, device)
     else:
         view = what_if.what_if(open_engine(context), run, kernel or None, axes, device)
-    if output == "json":
-        print_json(view)
-    elif output == "table":
-        typer.echo(what_if_text.what_if(view, table_width()), nl=False)
-    else:
-        print_rows(what_if.COLUMNS, view["rows"], output)
+    print_view(view, output, what_if_text.what_if, what_if.COLUMNS, view["rows"])
 
 
 def register(app: typer.Typer) -> None:

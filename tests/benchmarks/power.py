@@ -111,7 +111,7 @@ def main() -> None:
             engine.dispose()
     with tempfile.TemporaryDirectory() as folder:
         engine = uploaded(folder, [HELD_OUT / name for name in PROFILED])
-        print(f"\n{in_words(components(engine), kernels=True, width=140)}")
+        print(f"\n{in_words(components(engine), with_kernels=True, width=140)}")
         engine.dispose()
 
 

@@ -2,7 +2,7 @@
 
 import getpass
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -196,14 +196,18 @@ def print_rows(
         )
 
 
-def picture_format(option: str, file: Path | None) -> str:
-    """Return the image format that the name of a file asks for; refuse others before any work is done."""
+def picture_format(option: str, file: Path | None, *others: str) -> str:
+    """Return the format that the name of a picture asks for, an image or one of the ``others``.
+
+    Any other is refused, before any work is done.
+    """
     from profsvc.reports.plots.figure import FORMS
 
-    form = "" if file is None else file.suffix.lower().removeprefix(".")
-    if file is not None and form not in FORMS:
-        raise UsageError(f"{option} {str(file)!r} has no known image format: end it with .{' or .'.join(FORMS)}")
-    return form
+    *most, last = (f".{form}" for form in (*FORMS, *others))
+    if file is not None and file.suffix.lower() not in {*most, last}:
+        allowed = f"{', '.join(most)} or {last}"
+        raise UsageError(f"{option} {str(file)!r} has no known image format: end it with {allowed}")
+    return "" if file is None else file.suffix.lower()[1:]
 
 
 def write_picture(file: Path, data: bytes) -> None:
@@ -213,6 +217,22 @@ def write_picture(file: Path, data: bytes) -> None:
     with new_file(file) as stream:
         stream.write(data)
     print_message(f"written: {file}")
+
+
+def print_view(
+    view: Mapping[str, Any],
+    form: str,
+    page: Callable[[Any, int | None], str],
+    columns: Sequence[str],
+    rows: Sequence[Mapping[str, Any]],
+) -> None:
+    """Print one answer: as JSON, as the page of a terminal, or its rows in any other format."""
+    if form == "json":
+        print_json(view)
+    elif form == "table":
+        typer.echo(page(view, table_width()), nl=False)
+    else:
+        print_rows(columns, rows, form)
 
 
 def print_json(value: Mapping[str, Any]) -> None:

@@ -1,11 +1,11 @@
 """``components``: power consumption of each unit of a device."""
 
+from functools import partial
 from typing import Annotated
 
 import typer
 
-from profsvc.cli.console.common import OutputOption, open_engine, open_service, print_json, print_rows
-from profsvc.cli.console.terminal import table_width
+from profsvc.cli.console.common import OutputOption, open_engine, open_service, print_view
 
 
 def components(
@@ -36,14 +36,9 @@ def components(
         view = service.components(device)
     else:
         view = power_components.components(open_engine(context), device)
-    if output == "json":
-        print_json(view)
-    elif output == "table":
-        typer.echo(in_words(view, kernels, table_width()), nl=False)
-    elif kernels:
-        print_rows(power_components.KERNELS, view["kernels"], output)
-    else:
-        print_rows(power_components.UNITS, view["units"], output)
+    columns = power_components.KERNELS if kernels else power_components.UNITS
+    page = partial(in_words, with_kernels=kernels)
+    print_view(view, output, page, columns, view["kernels" if kernels else "units"])
 
 
 def register(app: typer.Typer) -> None:

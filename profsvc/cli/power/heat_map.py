@@ -8,11 +8,9 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from profsvc.cli.console.common import open_engine, open_service, print_json, print_message, print_rows
-from profsvc.cli.console.terminal import table_width
+from profsvc.cli.console.common import open_engine, open_service, picture_format, print_view, write_picture
 from profsvc.errors import UsageError
 
-FORMS = ("svg", "png", "json")
 TURN_DEG = 90.0
 
 HeatMap = Annotated[
@@ -70,38 +68,25 @@ def is_asked(asked: Asked, others: Mapping[str, object]) -> bool:
 
 
 def _known(asked: Asked) -> None:
-    file, rc_s, angle = asked.file, asked.rc_s, asked.angle_deg
-    if file is not None and _form(file) not in FORMS:
-        raise UsageError(f"--heat-map {str(file)!r} has no known image format: end it with .{', .'.join(FORMS)}")
+    rc_s, angle = asked.rc_s, asked.angle_deg
+    picture_format("--heat-map", asked.file, "json")
     if rc_s is not None and not (math.isfinite(rc_s) and rc_s > 0):
         raise UsageError(f"--rc-s is {rc_s:g}, but must be a finite number of s above 0")
     if angle is not None and not math.isfinite(angle):
         raise UsageError(f"--angle is {angle:g}, but must be a finite number of degrees")
 
 
-def _form(file: Path) -> str:
-    return file.suffix.lower().removeprefix(".")
-
-
 def show(context: typer.Context, run: str, asked: Asked, output: str) -> None:
     """Write the map to its file, or try the turned spacer; print the rows in the form asked for."""
-    from profsvc.reports import export
     from profsvc.reports.text import heat_map as heat_map_text
     from profsvc.views.power.heat_map import ROWS
 
     if asked.file is None:
         view = _rotated(context, run, asked)
     else:
-        view, drawn = _mapped(context, run, asked, _form(asked.file))
-        with export.new_file(asked.file) as stream:
-            stream.write(drawn)
-        print_message(f"written: {asked.file}")
-    if output == "json":
-        print_json(view)
-    elif output == "table":
-        typer.echo(heat_map_text.page(view, table_width()), nl=False)
-    else:
-        print_rows(ROWS, view["models"], output)
+        view, drawn = _mapped(context, run, asked, picture_format("--heat-map", asked.file, "json"))
+        write_picture(asked.file, drawn)
+    print_view(view, output, heat_map_text.page, ROWS, view["models"])
 
 
 def _rotated(context: typer.Context, run: str, asked: Asked) -> dict[str, Any]:

@@ -6,15 +6,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from profsvc.cli.console.common import OutputOption, open_engine, open_service, print_json, print_message, print_rows
-from profsvc.cli.console.terminal import table_width
+from profsvc.cli.console.common import (
+    OutputOption,
+    open_engine,
+    open_service,
+    picture_format,
+    print_view,
+    write_picture,
+)
 from profsvc.cli.power import heat_map as heat
 from profsvc.errors import UsageError
 
 if TYPE_CHECKING:
     from profsvc.analysis.power.analyze import Options
 
-FORMS = ("svg", "png", "html")
 # No board works outside this range, and a temperature in kelvin lies beyond it.
 COLDEST_C, HOTTEST_C = -60.0, 150.0
 
@@ -72,7 +77,7 @@ def power(
     from profsvc.reports.text import power as power_text
     from profsvc.views.power.run_power import WINDOWS
 
-    form = _form(plot)
+    form = picture_format("--plot", plot, "html")
     _known("--reference-temperature", reference_temperature, COLDEST_C, HOTTEST_C, "degrees C")
     _known("--host-power", host_power, 0.0, math.inf, "W")
     _known("--offset", offset, -math.inf, math.inf, "s")
@@ -86,20 +91,7 @@ def power(
     view, drawn = _seen(context, run, options, form)
     if plot is not None:
         _write(plot, drawn)
-    if output == "json":
-        print_json(view)
-    elif output == "table":
-        typer.echo(power_text.power(view, table_width()), nl=False)
-    else:
-        print_rows(WINDOWS, view["windows"], output)
-
-
-def _form(plot: Path | None) -> str:
-    """Return what the name of a picture asks for, before any work is done."""
-    form = "" if plot is None else plot.suffix.lower().removeprefix(".")
-    if plot is not None and form not in FORMS:
-        raise UsageError(f"--plot {str(plot)!r} has no known image format: end it with .{', .'.join(FORMS)}")
-    return form
+    print_view(view, output, power_text.power, WINDOWS, view["windows"])
 
 
 def _known(option: str, value: float | None, least: float, most: float, unit: str) -> None:
@@ -131,13 +123,9 @@ def _seen(
 
 def _write(plot: Path, drawn: list[tuple[str, bytes]]) -> None:
     """Write the pictures: the first under the name given, the others beside it."""
-    from profsvc.reports.export import new_file
-
     files = [plot, *(plot.with_name(f"{plot.stem}-{name}{plot.suffix}") for name, _ in drawn[1:])]
     for file, (_, data) in zip(files, drawn, strict=True):
-        with new_file(file) as stream:
-            stream.write(data)
-    print_message("\n".join(f"written: {file}" for file in files))
+        write_picture(file, data)
 
 
 def register(app: typer.Typer) -> None:

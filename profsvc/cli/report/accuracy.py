@@ -10,12 +10,10 @@ from profsvc.cli.console.common import (
     open_engine,
     open_service,
     picture_format,
-    print_json,
     print_message,
-    print_rows,
+    print_view,
     write_picture,
 )
-from profsvc.cli.console.terminal import table_width
 
 
 def accuracy(
@@ -61,11 +59,6 @@ def accuracy(
         view = predictions.accuracy(open_engine(context), *asked, acted=acted, best=best, unchanged=unchanged)
     if plot is not None:
         write_picture(plot, model_plots.calibration(view, form))
-    if output == "json":
-        print_json(view)
-    elif output == "table":
-        typer.echo(accuracy_text.accuracy(view, table_width()), nl=False)
-    else:
-        print_rows(predictions.SCORES, view["scores"], output)
+    print_view(view, output, accuracy_text.accuracy, predictions.SCORES, view["scores"])
     if view["truncated"]:
         print_message(f"only the newest {view['counted']} predictions were scored")

@@ -19,7 +19,7 @@ KERNELS = {
 }  # fmt: skip
 
 
-def components(view: Mapping[str, Any], kernels: bool, width: int | None = None) -> str:
+def components(view: Mapping[str, Any], width: int | None = None, *, with_kernels: bool = False) -> str:
     """Return the power of the units, the error of the fit and, on request, the kernels."""
     rows = [row | {"interval": f"{cell(row['low'])} to {cell(row['high'])}"} for row in view["units"]]
     lines = [f"{view['device']}: {counted(view['runs'], 'kernel')} with power and counters", ""]
@@ -29,7 +29,7 @@ def components(view: Mapping[str, Any], kernels: bool, width: int | None = None)
     lines += [f"condition number {view['condition']:.3g}", view["verdict"]]
     if view["left_out_windows"]:
         lines.append(f"left out: {counted(view['left_out_windows'], 'window')} with a throttled clock")
-    if kernels:
+    if with_kernels:
         rows = [row | {"kernel": middle(str(row["kernel"]), 40)} for row in view["kernels"]]
         lines += ["", *_table(KERNELS, rows, width)]
     return "\n".join(visible(line) for line in lines) + "\n"

@@ -91,7 +91,7 @@ def test_refusals_have_the_figure_and_their_code(on_spacer, tmp_path):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--heat-map", "a.gif"), "--heat-map 'a.gif' has no known image format: end it with .svg, .png, .json"),
+        (("--heat-map", "a.gif"), "--heat-map 'a.gif' has no known image format: end it with .svg, .png or .json"),
         (("--minus", "b"), "--minus needs --heat-map; add it"),
         (("--minus", "b", "--rotated", "c"), "--minus needs --heat-map; add it"),
         (("--angle", "90"), "--angle needs --rotated; add it"),

@@ -73,8 +73,8 @@ def test_pictures_are_written_and_named(on_sweep, tmp_path):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--plot", "a.gif"), "--plot 'a.gif' has no known image format: end it with .svg, .png, .html"),
-        (("--plot", "svg"), "--plot 'svg' has no known image format: end it with .svg, .png, .html"),
+        (("--plot", "a.gif"), "--plot 'a.gif' has no known image format: end it with .svg, .png or .html"),
+        (("--plot", "svg"), "--plot 'svg' has no known image format: end it with .svg, .png or .html"),
         (("--reference-temperature", "313"), "--reference-temperature is 313, but must be -60 to 150 degrees C"),
         (("--reference-temperature", "nan"), "--reference-temperature is nan, but must be -60 to 150 degrees C"),
         (("--host-power", "-1"), "--host-power is -1, but must be a finite number of W, not negative"),
