@@ -1,43 +1,35 @@
 """Untrusted SQLite databases, opened read-only in a separate process.
 
-A temporary file is opened and read by a separate process (`profsvc.formats.parsing.sqlite_worker`) with limited memory
+A temporary file is opened and read by a separate process (`profsvc.formats.workers.sqlite_job`) with limited memory
 and time, because a crafted file can keep SQLite busy without end inside one call. Every page is checked before a query
 runs. A database with triggers, virtual tables or generated columns, which no tool writes, is refused. Views are not
 used.
 """
 
-import marshal
-import os
-import select
-import subprocess
-import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, BinaryIO, cast
+from typing import IO, BinaryIO, cast
 
 from profsvc.errors import BrokenInputError
+from profsvc.formats import workers
 from profsvc.formats.parsing import unpacked_copies
+from profsvc.formats.workers.process import Limits, Subject, Worker, first_request, open_worker
 
-CHUNK = 1 << 20
 MAX_VALUE_BYTES = 16 << 20
-WORKER = Path(__file__).with_name("sqlite_worker.py")
+JOB = Path(workers.__file__).with_name("sqlite_job.py")
 MAX_WORKER_BYTES = 512 << 20
 """Memory of the process in addition to that of an idle one."""
 MIN_WORKER_SECONDS = 20
 """CPU time of the process for the smallest file."""
 MIN_BYTES_PER_S = 5 << 20
 """Additional CPU time for a larger file; valid files are read ten times faster."""
-WAIT_FACTOR = 10
-"""Elapsed time limit as a multiple of the CPU time, as the machine may be busy."""
 CACHED_PART_ROWS, MAX_CACHED_PART_BYTES = 2048, 1 << 20
 """Rows, and their bytes, that are read together with a row requested by its id."""
 MAX_CACHED_PARTS = 128
 MIN_ANSWERS_PER_PART = 64
 """Requests per part on average for further parts to be read; scattered requests are below it."""
-ENVIRONMENT = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SYSTEMROOT")
 
 
 def quoted(name: str) -> str:
@@ -45,58 +37,10 @@ def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-class _Process:
-    """The worker process of a database, which gets requests as frames, and is killed at its time limit."""
-
-    def __init__(self, process: "subprocess.Popen[bytes]", seconds: float, again: Callable[[], str]) -> None:
-        self._process, self._left, self._again = process, seconds, again
-        assert process.stdin
-        assert process.stdout
-        self._in, self._out = process.stdin, process.stdout.fileno()
-        self._answers = select.poll()
-        self._answers.register(self._out, select.POLLIN)
-
-    def tell(self, frame: dict[str, Any] | tuple[Any, ...]) -> None:
-        """Send a frame."""
-        body = marshal.dumps(frame)
-        with suppress(BrokenPipeError, ValueError):  # a worker that has ended does not respond
-            self._in.write(len(body).to_bytes(8, "big") + body)
-            self._in.flush()
-
-    def ask(self, frame: dict[str, Any] | tuple[Any, ...]) -> tuple[Any, ...]:
-        """Send a request and return the response; raise `BrokenInputError` for an error."""
-        self.tell(frame)
-        answer: tuple[Any, ...] = marshal.loads(self._read(int.from_bytes(self._read(8), "big")))
-        if answer[0] == "refused":
-            raise BrokenInputError(
-                f"the database has {answer[1]}, which is not part of any export and could execute code; {self._again()}"
-            )
-        if answer[0] == "damaged":
-            words = " ".join(answer[1].split())[:200]
-            raise BrokenInputError(f"the database is damaged ({words}); {self._again()}")
-        if answer[0] == "error":
-            raise BrokenInputError(f"the database cannot be read ({answer[1]}); {self._again()}")
-        return answer
-
-    def _read(self, length: int) -> bytes:
-        found = bytearray()
-        while len(found) < length:
-            began = time.monotonic()
-            ready = self._answers.poll(max(self._left, 0.0) * 1000)
-            self._left -= time.monotonic() - began
-            piece = os.read(self._out, min(length - len(found), CHUNK)) if ready else b""
-            if not piece:
-                raise BrokenInputError(
-                    "the database needs more memory or time than a valid one of its size; " + self._again()
-                )
-            found += piece
-        return bytes(found)
-
-
 class Database:
     """The plain tables of a database, and their rows."""
 
-    def __init__(self, process: _Process, tables: dict[str, list[str]]) -> None:
+    def __init__(self, process: Worker, tables: dict[str, list[str]]) -> None:
         """Use ``tables``, which maps names to columns."""
         self._process = process
         self._columns = tables
@@ -248,27 +192,7 @@ def open_database(stream: BinaryIO, again: Callable[[], str]) -> Iterator[Databa
         size = unpacked_copies.copy(stream, cast("IO[bytes]", file))
         _check_length(file, size, again)
         seconds = MIN_WORKER_SECONDS + size // MIN_BYTES_PER_S
-        with _started() as process:
-            asked = _Process(process, WAIT_FACTOR * seconds, again)
-            limits = {"memory": MAX_WORKER_BYTES, "seconds": seconds, "value_limit": MAX_VALUE_BYTES}
-            yield Database(asked, asked.ask({"path": file.name, **limits})[1])
-
-
-@contextmanager
-def _started() -> Iterator["subprocess.Popen[bytes]"]:
-    environment = {name: os.environ[name] for name in ENVIRONMENT if name in os.environ}
-    # In a separate process group, so that Ctrl-C reaches only the parent, which then ends the worker.
-    with subprocess.Popen(
-        [sys.executable, "-I", "-S", str(WORKER)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        env=environment,
-        process_group=0,
-    ) as process:
-        try:
-            yield process
-        finally:
-            process.kill()
-            with suppress(BrokenPipeError):
-                process.communicate()
+        limits = Limits(MAX_WORKER_BYTES, seconds)
+        with open_worker(JOB, limits, Subject("database", again)) as worker:
+            asked = first_request(limits, path=file.name, value_limit=MAX_VALUE_BYTES)
+            yield Database(worker, worker.ask(asked)[1])

@@ -13,6 +13,7 @@ from profsvc.formats.nsys import database as nsys_database
 from profsvc.formats.parsing import sqlite_file
 from profsvc.formats.pytorch import trace as pytorch_trace
 from profsvc.formats.rocm import rocpd
+from profsvc.formats.workers import process
 
 EVENT = '{"ph":"X","cat":"kernel","name":"a","ts":%s,"dur":%s}'
 CALLS = "create table CUPTI_ACTIVITY_KIND_RUNTIME(start,end,nameId)"
@@ -162,8 +163,8 @@ def test_a_file_that_takes_too_long_is_given_up(tmp_path, monkeypatch):
     """Whatever is found that SQLite does not come back from: who asks does not wait for it."""
     endless = tmp_path / "endless.py"
     endless.write_text("import time; time.sleep(600)", encoding="utf-8")
-    monkeypatch.setattr(sqlite_file, "WORKER", endless)
-    monkeypatch.setattr(sqlite_file, "WAIT_FACTOR", 0.05)
+    monkeypatch.setattr(process, "WORKER", endless)
+    monkeypatch.setattr(process, "WAIT_FACTOR", 0.05)
     began = time.monotonic()
     with pytest.raises(BrokenInputError, match="more memory or time than a valid one of its size"):
         counts(database(tmp_path / "a"))
@@ -173,8 +174,8 @@ def test_a_file_that_takes_too_long_is_given_up(tmp_path, monkeypatch):
 @pytest.mark.parametrize("work", ["while True: pass", "x = bytearray(300 << 20)"])
 def test_the_system_ends_a_reader_at_its_limits(work):
     """Also one that nobody waits for any more, as who asked was killed."""
-    worker = sqlite_file.WORKER
-    code = f"import runpy; names = runpy.run_path({str(worker)!r}); names['cap'](200 << 20, 1)\n{work}"
+    worker = process.WORKER
+    code = f"import runpy; names = runpy.run_path({str(worker)!r}); names['cap'](200 << 20, 1, 8)\n{work}"
     done = subprocess.run([sys.executable, "-I", "-S", "-c", code], capture_output=True, timeout=60)
     assert done.returncode != 0
     assert done.returncode < 0 or b"MemoryError" in done.stderr

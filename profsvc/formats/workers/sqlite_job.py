@@ -1,27 +1,20 @@
-"""Worker process that opens and reads an untrusted database; it uses only the standard library.
+"""Job of a worker process (`profsvc.formats.workers.worker`) that opens and reads an untrusted SQLite database.
 
-A crafted database can make SQLite use time or memory without end inside one call, which cannot be interrupted from
-within the process. The system ends this process at its limits, and the parent may kill it. It is a new Python process
-rather than a fork, so that it starts in 20 ms and inherits neither memory nor files.
-
-Requests and responses are frames: a length of eight bytes and values written by `marshal`, which cannot contain code.
-The first request is a dict with the path and the limits. Its response is ``("tables", {table: columns})``, or an error:
-``("refused", words)``, ``("damaged", words)``. The response to ``("one", sql, values)`` is ``("row", row)``, to
-``("rows", number, sql)`` and ``("more", number)`` it is ``("rows", rows, are_all)``. ``("drop", number)`` has none.
-The response to a request that SQLite refuses is ``("error", words)``.
+The first request has the path and the limit of a value. Its response is ``("tables", {table: columns})``, or an error.
+The response to ``("one", sql, values)`` is ``("row", row)``, to ``("rows", number, sql)`` and ``("more", number)`` it
+is ``("rows", rows, are_all)``. ``("drop", number)`` has none. The response to a request that SQLite refuses is
+``("error", words)``.
 """
 
 import marshal
-import resource
 import sqlite3
-import sys
-from typing import Any, BinaryIO
+from collections.abc import Callable
+from typing import Any
 
 FEW, AT_ONCE = 8, 8192
 """Rows of the first response to a query, and at most."""
 LARGE = 2 << 20
 """Bytes of a response after which the next one has fewer rows."""
-FILES = 8
 ALLOWED = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ}
 COMPUTED = {2, 3}
 """Values by which `table_xinfo` marks generated columns, virtual or stored."""
@@ -35,30 +28,6 @@ def authorize(action: int, first: str | None, second: str | None, *_: str | None
     """Return whether SQLite may perform an action; called for every action while a statement is prepared."""
     counts = action == sqlite3.SQLITE_FUNCTION and second == "count"
     return sqlite3.SQLITE_OK if action in ALLOWED or counts else sqlite3.SQLITE_DENY
-
-
-def cap(memory: int, seconds: int) -> None:
-    """Limit the resources of this process."""
-    limits = {
-        resource.RLIMIT_AS: taken() + memory,
-        resource.RLIMIT_CPU: seconds,
-        resource.RLIMIT_FSIZE: 0,
-        resource.RLIMIT_NOFILE: FILES,
-        resource.RLIMIT_CORE: 0,
-    }
-    for limit, most in limits.items():
-        hard = resource.getrlimit(limit)[1]
-        most = most if hard == resource.RLIM_INFINITY else min(most, hard)
-        resource.setrlimit(limit, (most, most))
-
-
-def taken() -> int:
-    """Return the bytes of address space of this process; 0 if the system does not report them."""
-    try:
-        with open("/proc/self/statm", "rb") as file:  # noqa: PTH123  # the worker imports as little as it can
-            return int(file.read().split()[0]) * resource.getpagesize()
-    except OSError:
-        return 0
 
 
 def opened(path: str, value_limit: int) -> sqlite3.Connection:
@@ -126,56 +95,33 @@ def answer(connection: sqlite3.Connection, cursors: dict[int, Cursor], request: 
     return cursors[number].frame()
 
 
-def send(out: BinaryIO, body: bytes) -> None:
-    """Write a frame."""
-    out.write(len(body).to_bytes(8, "big"))
-    out.write(body)
-    out.flush()
-
-
 def failure(error: Exception) -> bytes:
     """Return the frame for what went wrong."""
     return marshal.dumps(("error", str(error) or "no memory is left"))
 
 
-def received(source: BinaryIO) -> Any:
-    """Read a frame; None at the end."""
-    length = int.from_bytes(source.read(8), "big")
-    return marshal.loads(source.read(length)) if length else None
-
-
-def main() -> None:
-    """Respond to requests until the input ends."""
-    source, out = sys.stdin.buffer, sys.stdout.buffer
-    asked = received(source)
-    cap(asked["memory"], asked["seconds"])
+def run(asked: dict[str, Any], received: Callable[[], Any], send: Callable[[bytes], None]) -> None:
+    """Respond to requests until there are no more."""
     try:
         connection = opened(asked["path"], asked["value_limit"])
         found = tables(connection)
         (said,) = connection.execute("PRAGMA quick_check(1)").fetchone() or ("nothing",)
         if said != "ok":
-            send(out, marshal.dumps(("damaged", str(said))))
+            send(marshal.dumps(("damaged", str(said))))
             return
         connection.set_authorizer(authorize)
-        send(out, marshal.dumps(("tables", found)))
+        send(marshal.dumps(("tables", found)))
     except RefusedError as error:
-        send(out, marshal.dumps(("refused", str(error))))
+        send(marshal.dumps(("refused", str(error))))
         return
     except (sqlite3.Error, sqlite3.Warning, ValueError, OverflowError, MemoryError) as error:
-        send(out, failure(error))
+        send(failure(error))
         return
     cursors: dict[int, Cursor] = {}
-    while (request := received(source)) is not None:
+    while (request := received()) is not None:
         try:
             body = answer(connection, cursors, request)
         except (sqlite3.Error, sqlite3.Warning, ValueError, OverflowError, MemoryError) as error:
             body = failure(error)
         if body:
-            send(out, body)
-
-
-if __name__ == "__main__":
-    try:
-        main()
-    except BrokenPipeError:
-        sys.stderr.close()
+            send(body)

@@ -1,0 +1,1 @@
+"""Processes with limited memory and time that read untrusted files with code that cannot be interrupted."""
