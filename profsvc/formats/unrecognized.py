@@ -27,12 +27,17 @@ TURBOSTAT_HINT = (
 )
 
 
+def is_text(head: bytes) -> bool:
+    """Return whether the first bytes of a file can be those of a text."""
+    return not BINARY_CHARS.search(head.decode("latin-1"))
+
+
 def refuse_foreign(head: bytes, name: str | None) -> None:
     """Refuse a file in the private format of a tool; ``head`` are its raw first bytes.
 
     The name counts only if the bytes are not a text.
     """
-    if not head or not BINARY_CHARS.search(head.decode("latin-1")):
+    if not head or is_text(head):
         return
     for kind in foreign_files():
         if (name or "").lower().endswith(kind.ending) or (kind.begins and head.startswith(kind.begins)):
