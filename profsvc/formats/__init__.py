@@ -26,6 +26,12 @@ from profsvc.formats.ncu import (
     raw as ncu_raw,
 )
 from profsvc.formats.ncu import (
+    report as ncu_report,
+)
+from profsvc.formats.ncu import (
+    report_lines as ncu_report_lines,
+)
+from profsvc.formats.ncu import (
     session as ncu_session,
 )
 from profsvc.formats.ncu import (
@@ -39,6 +45,9 @@ from profsvc.formats.ncu import (
 )
 from profsvc.formats.nsys import (
     database as nsys_database,
+)
+from profsvc.formats.nsys import (
+    report as nsys_report,
 )
 from profsvc.formats.nsys import (
     stats as nsys_stats,
@@ -93,7 +102,7 @@ class Reader(Protocol):
 
 
 PROFILERS = (
-    *(ncu_raw, ncu_details, ncu_text, ncu_summary, ncu_session, ncu_source),
+    *(ncu_raw, ncu_details, ncu_text, ncu_summary, ncu_session, ncu_source, ncu_report, ncu_report_lines),
     *(nvprof_csv, nvprof_text, nsys_stats, nsys_stats_text, nsys_stats_json, nsys_database, pytorch_trace),
     *(rocprof, rocprof_v1_database, rocpd),
 )
@@ -179,6 +188,9 @@ def read(
     """
     if format is None:
         begin, stream = peek(stream, FOREIGN_BYTES)
+        if nsys_report.can_export(begin, name):
+            batches = nsys_report.read(stream, str(name), limit)
+            return by_name(nsys_database.NAME), _checked(batches, line_notes(stream))
         refuse_foreign(begin, name)
     stream = open_stream(stream, limit)
     if columns:

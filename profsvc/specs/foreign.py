@@ -21,8 +21,8 @@ class ForeignFile(NamedTuple):
 def foreign_files() -> tuple[ForeignFile, ...]:
     """Return all kinds of files that are known and not read.
 
-    >>> next(kind.what for kind in foreign_files() if kind.ending == ".ncu-rep")
-    'a Nsight Compute report'
+    >>> next(kind.what for kind in foreign_files() if kind.ending == ".nsys-rep")
+    'a Nsight Systems report'
     """
     rows = rows_of(FILE, ("ending", "begins", "is", "do"))
     return tuple(ForeignFile(row["ending"], bytes.fromhex(row["begins"]), row["is"], row["do"]) for row in rows)

@@ -2,9 +2,10 @@
 
 import dataclasses
 import secrets
-from collections.abc import Callable
-from contextlib import suppress
-from typing import TYPE_CHECKING, Any, BinaryIO
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 import typer
 
@@ -34,7 +35,9 @@ def sending(
         if unnamed and waited:
             options |= common
         spool: Any = keeps and (common if unnamed else True)
-        said = service.submit(stream, file_name=name, spool=spool, progress=progress, **options)
+        with portable(stream, name, how.form) as (content, sent_as, form):
+            options |= {"format": form} if form else {}
+            said = service.submit(content, file_name=sent_as, spool=spool, progress=progress, **options)
         if "spooled" in said:
             waited = True
             print_message(f"{name}: {WAITS.format(said['spooled'], said['because'])}")
@@ -45,6 +48,32 @@ def sending(
         with suppress(ProfsvcError):  # the file itself will be told
             _report(service)
     return send
+
+
+@contextmanager
+def portable(stream: BinaryIO, name: str, form: str | None) -> "Iterator[tuple[BinaryIO, str, str | None]]":
+    """Give what a service reads without the tools of a vendor: content, file name and format; others as they are."""
+    from profsvc.client import protocol
+    from profsvc.formats.ncu import report, report_lines
+    from profsvc.formats.nsys import report as nsys_report
+    from profsvc.formats.parsing.stream import open_stream, peek
+
+    with protocol.rewindable(stream) as (file, _):
+        file.seek(0)
+        begin, file = peek(file, 64)
+        head, content = peek(open_stream(file), len(report.MAGIC))
+        if form in (None, report.NAME) and report.sniff(head) and report.package_folder():
+            with tempfile.TemporaryFile() as lines:
+                lines.writelines(report.lines_of(content))
+                lines.seek(0)
+                yield cast(BinaryIO, lines), name, report_lines.NAME if form else None
+            return
+        file.seek(0)
+        if form is None and nsys_report.can_export(begin, name):
+            with nsys_report.exported(file, name) as database:
+                yield database, f"{name}.sqlite", None
+            return
+        yield file, name, form
 
 
 def _options(info: "RunInfo", how: "ReadOptions") -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Generator, Iterator, Sequence
-from dataclasses import dataclass
 from typing import BinaryIO
 
 import numpy as np
@@ -90,20 +89,9 @@ def _number_evidence(text: Text) -> Evidence:
     return evidence
 
 
-@dataclass(frozen=True)
-class _Estimate:
-    """The estimated speedup of a rule."""
-
-    kind: str | None
-    saving_fraction: float | None
-    speedup: float | None
-
-    @classmethod
-    def of(cls, kind: str, text: str) -> "_Estimate":
-        percent = float(text.replace(",", ".")) if _ESTIMATE.fullmatch(text) else None
-        saving = None if percent is None else percent / 100
-        known = saving is not None and kind == "global" and saving < 1
-        return cls(kind or None, saving, 1 / (1 - saving) if known and saving is not None else None)
+def _percent(text: str) -> float | None:
+    """Return the estimate of a rule."""
+    return float(text.replace(",", ".")) if _ESTIMATE.fullmatch(text) else None
 
 
 class _Page:
@@ -248,15 +236,13 @@ class _Page:
     def _add_rule(self, index: int, record: Record) -> None:
         layout, cells = self.layout, record.cells
         kind = cells[layout.kind] if layout.kind >= 0 else ""
-        estimate = _Estimate.of(kind, cells[layout.estimate] if layout.estimate >= 0 else "")
+        percent = _percent(cells[layout.estimate]) if layout.estimate >= 0 else None
         row: dict[str, object] = {
             "launch_index": index,
             "section": layout.section_of(cells),
             "rule": cells[layout.rule],
             "rule_type": cells[layout.rule_type] or None if layout.rule_type >= 0 else None,
-            "kind": estimate.kind,
-            "estimated_saving_fraction": estimate.saving_fraction,
-            "estimated_speedup": estimate.speedup,
+            **ncu_launches.estimate_columns(kind, percent),
             "message": cells[layout.message] if layout.message >= 0 else "",
             "line": record.line,
         }

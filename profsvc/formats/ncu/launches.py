@@ -23,6 +23,8 @@ MAX_REPORTED_ERRORS = 5
 
 DURATION_METRICS = ("gpu__time_duration.sum", "Duration")
 DEVICE_NAME_METRICS = ("device__attribute_display_name", "Display Name")
+# Metrics of the NVTX ranges around a launch, in a report that the package ncu_report reads.
+RANGE_METRICS = {"push_pop": "NVTX Push/Pop Ranges", "start_end": "NVTX Start/End Ranges"}
 # Their cells are lists, such as 0,1 or 1 (0-15); their commas are no evidence of the number format.
 LIST_METRICS = {
     "launch__tpc_enabled",
@@ -36,6 +38,7 @@ LIST_METRICS = {
     "NUMA ID by Memory Affinity",
     "CPU Affinity",
     "Device Names",
+    *RANGE_METRICS.values(),
 }
 # The names of NVTX range columns end with the fields in their cells.
 RANGE_SUFFIX = ":Msg_Type:Msg"
@@ -111,6 +114,21 @@ def duration_ns(value: float, unit: str, scales: UnitScales) -> float | None:
     factor, si_unit = scales[unit]
     # Time factors are powers of ten, at least 1 ns; rounding makes 6.75 us exactly 6750 ns.
     return round(value * round(factor * 1e9), 6) if si_unit == "s" and value == value else None
+
+
+def estimate_columns(kind: str, percent: float | None) -> dict[str, object]:
+    """Return the columns of `rules` for the estimate of a rule, whose kind is global or local.
+
+    >>> list(estimate_columns("global", 75.0).values()), list(estimate_columns("local", 75.0).values())
+    (['global', 0.75, 4.0], ['local', 0.75, None])
+    """
+    saving = None if percent is None else percent / 100
+    known = saving is not None and kind == "global" and saving < 1
+    return {
+        "kind": kind or None,
+        "estimated_saving_fraction": saving,
+        "estimated_speedup": 1 / (1 - saving) if known and saving is not None else None,
+    }
 
 
 # Column of `launches` -> column of the export, and the conversion of its cells.

@@ -58,13 +58,14 @@ def sniff(head: bytes) -> bool:
 
 
 @dataclass
-class _Layout:
+class RawLayout:
     """The places of the columns of one table; ``units`` is empty until the row of units is read."""
 
     header: list[str]
     units: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
+        """Find the columns."""
         first = {name: place for place, name in reversed(list(enumerate(self.header)))}
         self.identity = {name: first[name] for name in IDENTITY_COLUMNS if name in first}
         known = set(self.identity.values())
@@ -85,10 +86,10 @@ class _Layout:
         )
         self.lists = np.array([metric in ncu_launches.LIST_METRICS for metric in self.columns.metrics], np.bool_)
 
-    def after(self, record: Record, scales: ncu_launches.UnitScales) -> "_Layout":
+    def after(self, record: Record, scales: ncu_launches.UnitScales) -> "RawLayout":
         """Return the layout after ``record``."""
         if record.kind == HEADER:
-            return _Layout(record.cells)
+            return RawLayout(record.cells)
         if record.kind == UNITS and self.header:
             self.set_units(record.cells, scales)
         elif record.kind == ROW and not self.units:
@@ -101,7 +102,7 @@ class _Layout:
 
 def _number_evidence(text: Text, scales: ncu_launches.UnitScales) -> Evidence:
     """Return the evidence of the number format, read until it is settled."""
-    evidence, layout = Evidence(), _Layout([])
+    evidence, layout = Evidence(), RawLayout([])
     for record in records(text.lines(), "raw"):
         layout = layout.after(record, scales)
         if record.kind == ROW:
@@ -144,7 +145,7 @@ class _Cells:
         return [(launch, column) for launch, column in np.argwhere(found).tolist()]
 
 
-def _gather_cells(rows: list[Record], layout: _Layout) -> _Cells:
+def _gather_cells(rows: list[Record], layout: RawLayout) -> _Cells:
     """Return the cells of rows read line by line; their numbers are still NaN."""
     picked = [row.cells[place].encode() for row in rows for place in layout.places]
     sizes = np.fromiter(map(len, picked), np.int32, len(picked))
@@ -155,10 +156,11 @@ def _gather_cells(rows: list[Record], layout: _Layout) -> _Cells:
     return _Cells([row.line for row in rows], identity, letters, bounds, np.full(bounds.shape[:2], np.nan))
 
 
-class _Page:
+class RawPage:
     """Turns rows into tables."""
 
     def __init__(self, evidence: Evidence, scales: ncu_launches.UnitScales) -> None:
+        """Start a page whose number format ``evidence`` decides."""
         self.evidence = evidence
         self.numbers = Numbers(evidence.decide())
         self.scales = scales
@@ -166,7 +168,7 @@ class _Page:
         self.rows: list[Record] = []
         self.count = 0
 
-    def begin(self, layout: _Layout) -> None:
+    def begin(self, layout: RawLayout) -> None:
         """Start a table."""
         self.layout = layout
         self.seen.clear()
@@ -275,8 +277,8 @@ class _Reader:
 
     def __init__(self, text: Text, evidence: Evidence, scales: ncu_launches.UnitScales) -> None:
         self.text, self.scales = text, scales
-        self.ledger, self.page, self.scanner = ncu_launches.NcuLedger(), _Page(evidence, scales), Scanner("raw")
-        self.layout = _Layout([])
+        self.ledger, self.page, self.scanner = ncu_launches.NcuLedger(), RawPage(evidence, scales), Scanner("raw")
+        self.layout = RawLayout([])
         self.widths: list[str] = []
         self.line = 1
 

@@ -34,6 +34,7 @@ Stored: kernels as launches, copies and memsets as transfers, calls of the CUDA 
 marks. They are in the tables CUPTI_ACTIVITY_KIND_KERNEL, _MEMCPY, _MEMSET, _RUNTIME and NVTX_EVENTS.
 
 Notes:
+    A .nsys-rep file is exported by profsvc itself where the tool nsys is on the PATH.
     The export schema must have version 1, 2 or 3 (Nsight Systems since 2022.1).
     The tool writes a table only if it has rows, so a missing table is an empty one.
     By default the tool records a CUDA graph as a whole (_GRAPH_TRACE). It is stored as a range, and a message says

@@ -89,7 +89,8 @@ class _Chunks(io.RawIOBase):
         return size
 
 
-def _stream(chunks: Iterator[bytes]) -> BinaryIO:
+def stream_of(chunks: Iterator[bytes]) -> BinaryIO:
+    """Return a stream of the bytes in ``chunks``."""
     return io.BufferedReader(_Chunks(chunks), CHUNK_BYTES)
 
 
@@ -170,7 +171,7 @@ def peek(stream: BinaryIO, size: int) -> tuple[bytes, BinaryIO]:
         yield bytes(head)
         yield from _read_chunks(stream)
 
-    return bytes(head), _stream(again())
+    return bytes(head), stream_of(again())
 
 
 def open_stream(source: str | Path | BinaryIO, limit: int | None = None) -> BinaryIO:
@@ -180,7 +181,7 @@ def open_stream(source: str | Path | BinaryIO, limit: int | None = None) -> Bina
     damage is reached.
     """
     if isinstance(source, str | Path):
-        source = _stream(_file_chunks(Path(source)))
+        source = stream_of(_file_chunks(Path(source)))
     magic, stream = peek(source, 4)
     if not magic.startswith(GZIP_MAGIC) and magic != ZSTD_MAGIC and (limit is None or _has_at_most(stream, limit)):
         return stream  # unchanged: a seekable stream need not be copied
@@ -189,7 +190,7 @@ def open_stream(source: str | Path | BinaryIO, limit: int | None = None) -> Bina
         chunks = _gunzip(stream)
     elif magic == ZSTD_MAGIC:
         chunks = _unzstd(stream)
-    return _stream(chunks if limit is None else _limited(chunks, limit))
+    return stream_of(chunks if limit is None else _limited(chunks, limit))
 
 
 def replace_nuls(stream: BinaryIO) -> tuple[BinaryIO, Callable[[], int]]:
@@ -208,7 +209,7 @@ def replace_nuls(stream: BinaryIO) -> tuple[BinaryIO, Callable[[], int]]:
             count += chunk.count(b"\0")
             yield chunk.replace(b"\0", b" ")
 
-    whole = _stream(without_nuls())
+    whole = stream_of(without_nuls())
     _NOTES[whole] = notes
     return whole, lambda: count
 

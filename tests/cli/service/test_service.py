@@ -1,5 +1,6 @@
 """The command line with PROFSVC_URL set says what it says of a store; ``serve`` and ``token``."""
 
+import gzip
 import json
 import os
 import re
@@ -11,6 +12,7 @@ import httpx
 import pytest
 
 from profsvc import store
+from profsvc.formats.ncu import report as ncu_report
 from tests.web import conftest
 from tests.web.conftest import ROOT, SMI
 
@@ -63,6 +65,42 @@ def test_a_whole_result_comes_as_a_file(cli, looked_at, monkeypatch, tmp_path):
     refused = cli("sql", "select 1", "--out", tmp_path / "a.parquet")
     assert (refused.code, "csv or ndjson" in refused.err) == (2, True)
     assert not (tmp_path / "a.parquet").exists()
+
+
+@pytest.mark.skipif(not ncu_report.package_folder(), reason="the package ncu-report is not installed")
+def test_a_report_is_read_where_the_package_is_and_its_lines_are_sent(cli, service, monkeypatch, fixtures, tmp_path):
+    monkeypatch.setenv("PROFSVC_URL", service.url)
+    file, packed = fixtures / "ncu_rep" / "two_launches.ncu-rep", tmp_path / "packed.gz"
+    packed.write_bytes(gzip.compress(file.read_bytes()))
+    sent = cli("upload", file, "--format", "ncu-report")
+    assert "two_launches.ncu-rep: ncu-report-lines stored as upload 1" in sent.err, sent.err
+    assert "2 launches" in sent.err
+    for arguments, content in (((packed,), None), (("-",), file.read_bytes())):
+        assert "already stored as upload 1" in cli("upload", *arguments, stdin=content).err
+    cut = cli("upload", "-", stdin=file.read_bytes()[:-9])
+    assert (cut.code, "the report is damaged (it ends inside block 1" in cut.err) == (6, True)
+
+
+def test_a_trace_report_is_exported_where_the_tool_is(cli, service, monkeypatch, fixtures, tmp_path):
+    database = min((fixtures / "nsys_sqlite").glob("[!b]*.sqlite"))
+    file, tool = tmp_path / "a.nsys-rep", tmp_path / "nsys"
+    file.write_bytes(b"\0\1 a report")
+    tool.write_text(f"#!{sys.executable} -IS\nimport shutil, sys; shutil.copy({str(database)!r}, sys.argv[5])")
+    tool.chmod(0o755)
+    monkeypatch.setenv("PROFSVC_URL", service.url)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    sent = cli("upload", file)
+    assert "a.nsys-rep.sqlite: nsys-sqlite stored as upload 1" in sent.err, sent.err
+
+
+def test_a_report_without_the_package_is_refused_with_what_is_needed(cli, service, monkeypatch, fixtures):
+    monkeypatch.setattr(ncu_report, "package_folder", lambda: None)
+    local = cli("upload", fixtures / "ncu_rep" / "two_launches.ncu-rep")
+    monkeypatch.setenv("PROFSVC_URL", service.url)
+    remote = cli("upload", fixtures / "ncu_rep" / "two_launches.ncu-rep")
+    for said in (local, remote):
+        assert (said.code, "pip install 'profsvc[ncu]'" in said.err) == (6, True), said.err
+        assert "ncu --csv --page raw" in said.err
 
 
 def test_files_go_to_the_service(cli, service, monkeypatch, fixtures):

@@ -1,0 +1,109 @@
+"""Reader of Nsight Compute's own report, through NVIDIA's package ncu_report in a separate process."""
+
+import importlib.metadata
+import importlib.util
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, BinaryIO, cast
+
+from profsvc.errors import InputError
+from profsvc.formats import workers
+from profsvc.formats.ncu.report_lines import read_lines
+from profsvc.formats.parsing import unpacked_copies
+from profsvc.formats.parsing.stream import Text, stream_of
+from profsvc.formats.workers.process import Limits, Subject, first_request, open_worker
+from profsvc.tables import Batch
+
+NAME = "ncu-report"
+PAGE = """\
+The report of Nsight Compute itself, a .ncu-rep file. Reading it needs NVIDIA's package ncu-report:
+    pip install 'profsvc[ncu]'
+
+Create it while profiling:
+    ncu --set full -o REPORT PROGRAM
+
+Stored: the launches and metrics of the raw page, with all digits; every rule with its type, text and estimated speedup;
+NVTX ranges as the metrics "NVTX Push/Pop Ranges" and "NVTX Start/End Ranges".
+
+Notes:
+    The package reads the report in a separate process with limited memory and time. A damaged report is refused.
+    With PROFSVC_URL the client reads the report where it has the package, and sends the lines that it made of it
+    (profsvc formats ncu-report-lines). The service then needs no package.
+    The raw text of a value is the number in the report; the raw page prints it rounded.
+    The lines of a report are the lines made of it, one per launch.
+    Without the package, export a page: ncu -i REPORT.ncu-rep --csv --page raw --print-units base > FILE
+References:
+    https://docs.nvidia.com/nsight-compute/PythonReportInterface
+    https://pypi.org/project/ncu-report
+
+Example (first bytes, in hexadecimal):
+    4e 56 52 00
+"""
+
+MAGIC = b"NVR\0"
+PACKAGE = "ncu_report"
+JOB = Path(workers.__file__).with_name("report_job.py")
+MIN_MEMORY_BYTES = 1 << 30
+"""Memory of the process for the smallest report; the package itself takes a fifth of it."""
+MEMORY_PER_BYTE = 24
+MIN_SECONDS = 30
+"""CPU time of the process for the smallest report."""
+MIN_BYTES_PER_S = 1 << 18
+MAX_OPEN_FILES = 32
+MISSING = (
+    "it is a Nsight Compute report, and NVIDIA's reader of reports is not installed on this machine; install it here "
+    "or where you upload from: pip install 'profsvc[ncu]'"
+)
+EXPORT = "ncu --csv --page raw --print-units base -i FILE.ncu-rep > raw.csv"
+
+
+def sniff(head: bytes) -> bool:
+    """Return whether ``head`` begins a report."""
+    return head.startswith(MAGIC)
+
+
+def package_folder() -> Path | None:
+    """Return the folder from which the package is imported; None if it is not installed."""
+    found = importlib.util.find_spec(PACKAGE)
+    if found is None or found.origin is None:
+        return None
+    file = Path(found.origin)
+    return file.parent.parent if found.submodule_search_locations else file.parent
+
+
+def _version() -> str:
+    """Return the version of the package; empty for one that comes with Nsight Compute."""
+    try:
+        return importlib.metadata.version("ncu-report")
+    except importlib.metadata.PackageNotFoundError:
+        return ""
+
+
+def _again() -> str:
+    return f"copy or profile it again, or export a page and upload that: {EXPORT}"
+
+
+def lines_of(stream: BinaryIO) -> Iterator[bytes]:
+    """Yield the lines made of a report; raise `InputError` where the package is not installed."""
+    folder = package_folder()
+    if folder is None:
+        raise InputError(f"{MISSING}; or export a page and upload that: {EXPORT}")
+    with tempfile.NamedTemporaryFile(prefix="profsvc-", suffix=".ncu-rep", dir=unpacked_copies.folder()) as file:
+        size = unpacked_copies.copy(stream, cast("IO[bytes]", file))
+        limits = Limits(
+            MIN_MEMORY_BYTES + MEMORY_PER_BYTE * size, MIN_SECONDS + size // MIN_BYTES_PER_S, MAX_OPEN_FILES
+        )
+        with open_worker(JOB, limits, Subject("report", _again)) as worker:
+            request = first_request(limits, path=file.name, packages=str(folder), version=_version())
+            _, lines, are_all = worker.ask(request)
+            yield lines
+            while not are_all:
+                _, lines, are_all = worker.ask(("more",))
+                yield lines
+
+
+def read(stream: BinaryIO) -> Iterator[Batch]:
+    """Read a report."""
+    with Text(stream_of(lines_of(stream))) as text:
+        yield from read_lines(text)

@@ -1,0 +1,211 @@
+"""Reader of the JSON lines that are made of a Nsight Compute report where NVIDIA's package ncu_report is."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, BinaryIO
+
+from profsvc.errors import BrokenInputError
+from profsvc.formats.ncu import launches as ncu_launches
+from profsvc.formats.ncu.csv_lines import IDENTITY_COLUMNS
+from profsvc.formats.ncu.raw import RawLayout, RawPage
+from profsvc.formats.parsing.json_stream import storable_text
+from profsvc.formats.parsing.numbers import Evidence, NumberFormat
+from profsvc.formats.parsing.records import HEADER, ROW, SKIP, Record
+from profsvc.formats.parsing.stream import Text
+from profsvc.tables import Batch, frame
+
+NAME = "ncu-report-lines"
+PAGE = """\
+The content of a Nsight Compute report as lines of JSON, which profsvc itself makes on a machine with the package
+ncu-report, so that a service needs no such package.
+
+It is made and sent in one step:
+    PROFSVC_URL=http://profsvc.lab:8765 profsvc upload REPORT.ncu-rep
+
+Stored: the same as of the report (profsvc formats ncu-report).
+
+Notes:
+    The first line names the format and the version of the package. A line of columns holds the metrics with their
+    units. It applies to the launches that follow. Numbers are texts with all digits, null is a metric without a value.
+    A rule has its section, name, type, kind and percent of the estimate, text, and focus metrics.
+    The last line has the number of launches. A file without it is cut and refused; a line that is wrong is rejected.
+References:
+    https://docs.nvidia.com/nsight-compute/PythonReportInterface
+
+Example:
+    {"profsvc": "ncu-report", "version": 1, "package": "2026.3.1"}
+    {"columns":[["dram__bytes_read.sum","byte"],["gpu__time_duration.sum","ns"]]}
+    {"launch":{"ID":"0","Kernel Name":"saxpy(float *)",...},"values":["268435456","131072"],"ranges":{},"rules":[...]}
+    {"end":1}
+"""
+
+FIRST_LINE_BEGIN = b'{"profsvc": "ncu-report"'
+VERSION = 1
+IDENTITY = [name for name in IDENTITY_COLUMNS if name != "Kernel Time"]
+RULE_CELLS = 7
+# Links in the text of a rule, and what the details page prints for them.
+_LINKS = (
+    (re.compile(r"@url:([^@]*?):(https?://[^@]*)@"), r"\1 (\2)"),
+    (re.compile(r"@(?:section|sass):[^@:]*:([^@]*)@"), r"\1"),
+    (re.compile(r"@source:[^@]*?:[0-9]+:([^@]*)@"), r"\1"),
+)
+
+
+def sniff(head: bytes) -> bool:
+    """Return whether ``head`` begins the lines made of a report."""
+    return head.startswith(FIRST_LINE_BEGIN)
+
+
+class _PlainNumbers(Evidence):
+    """Numbers with a decimal point and without thousands separators, whatever texts look like."""
+
+    def add(self, cells: object, line: int) -> None:
+        """Ignore the cells."""
+
+    def decide(self) -> NumberFormat:
+        """Return the format."""
+        return NumberFormat()
+
+
+class _LineError(ValueError):
+    """A line is not one of a report."""
+
+
+def _texts(values: object, what: str) -> list[str]:
+    """Return the cells of a list; an empty text for null."""
+    if not isinstance(values, list) or not all(cell is None or isinstance(cell, str) for cell in values):
+        raise _LineError(f"{what} is not a list of texts")
+    return [storable_text(cell or "") for cell in values]
+
+
+def _rule(index: int, cells: object, line: int) -> dict[str, object]:
+    """Return the row of a rule."""
+    if not isinstance(cells, list) or len(cells) != RULE_CELLS:
+        raise _LineError(f"a rule has not {RULE_CELLS} values")
+    percent = cells[4]
+    if percent is not None and (not isinstance(percent, int | float) or not abs(percent) < 1e6):
+        raise _LineError(f"the estimate of a rule is {str(percent)[:40]!r}")
+    section, rule, rule_type, kind, message = _texts([*cells[:4], cells[5]], "a rule")
+    for link, words in _LINKS:
+        message = link.sub(words, message)
+    return {
+        "launch_index": index, "section": section or None, "rule": rule, "rule_type": rule_type or None,
+        **ncu_launches.estimate_columns(kind, None if percent is None else float(percent)),
+        "message": message, "line": line,
+    }  # fmt: skip
+
+
+def _ranges(said: object) -> list[str]:
+    """Return the cells of the NVTX ranges."""
+    if not isinstance(said, Mapping):
+        raise _LineError("ranges is not an object")
+    names = {kind: _texts(said.get(kind, []), "ranges") for kind in ncu_launches.RANGE_METRICS}
+    return [json.dumps(one, ensure_ascii=False) if one else "" for one in names.values()]
+
+
+class _Reader:
+    """Turns the lines of a report into batches, as the reader of raw pages does for its rows."""
+
+    def __init__(self, text: Text) -> None:
+        self.text, self.ledger = text, ncu_launches.NcuLedger()
+        self.scales = ncu_launches.UnitScales()
+        self.page = RawPage(_PlainNumbers(), self.scales)
+        self.columns: list[str] | None = None
+        self.rules: list[dict[str, object]] = []
+        self.package, self.launches = "", 0
+        self.ended = False
+
+    def batches(self) -> Iterator[Batch]:
+        for line, written in enumerate(self.text.lines(), 1):
+            try:
+                said = json.loads(written)
+                if self.ended or not isinstance(said, dict):
+                    raise _LineError("it follows the last line" if self.ended else "it is not an object")
+                yield from self._take(line, said)
+            except (ValueError, RecursionError) as error:
+                reason = str(error) if isinstance(error, _LineError) else "it is not JSON"
+                self.ledger.reject(line, written, reason)
+            if self.page.full or self.ledger.full:
+                yield from self._rest()
+        if not self.ended:
+            raise BrokenInputError("the lines of the report end before the last one: the file is cut; send it again")
+        yield from self._rest()
+        facts = {"tool": ncu_launches.TOOL, "page": "report", "encoding": self.text.encoding}
+        if self.package:
+            facts["reader_version"] = f"ncu_report {self.package}"
+        message = "" if self.launches else "no launches: the report holds no results; profile again"
+        yield self.ledger.batch({}, facts, message)
+
+    def _take(self, line: int, said: Mapping[str, Any]) -> Iterator[Batch]:
+        """Take one line."""
+        kind, cells = SKIP, []
+        if "launch" in said:
+            kind, cells = ROW, self._launch(line, said)
+        elif "columns" in said:
+            yield from self._rest()
+            self._set_columns(said["columns"])
+            kind = HEADER
+        elif "end" in said:
+            self.ended = True
+        elif "profsvc" in said and line == 1:
+            if said.get("version") != VERSION:
+                raise BrokenInputError(
+                    f"the lines of the report have version {str(said.get('version'))[:20]!r}, and {VERSION} can be "
+                    "read; use the same profsvc on both sides"
+                )
+            self.package = _texts([said.get("package")], "package")[0][:40]
+        else:
+            raise _LineError("it has none of launch, columns and end")
+        self.ledger.add(
+            self.page.add(Record(ROW, line, 1, "", cells)) if kind == ROW else Record(kind, line, 1, "", [])
+        )
+
+    def _set_columns(self, columns: object) -> None:
+        if not isinstance(columns, list) or not all(isinstance(one, list) and len(one) == 2 for one in columns):
+            raise _LineError("columns is not a list of names with units")
+        names, units = (_texts([one[place] for one in columns], "columns") for place in (0, 1))
+        ranges = list(ncu_launches.RANGE_METRICS.values())
+        layout = RawLayout([*IDENTITY, *ranges, *names])
+        layout.set_units([*([""] * (len(IDENTITY) + len(ranges))), *units], self.scales)
+        self.columns, self.page.layout = names, layout
+
+    def _launch(self, line: int, said: Mapping[str, Any]) -> list[str]:
+        """Return the cells of a launch, and keep its rules."""
+        about, values = said["launch"], _texts(said.get("values"), "values")
+        if self.columns is None or len(values) != len(self.columns):
+            raise _LineError(f"a launch has {len(values)} values for {len(self.columns or ())} columns")
+        if not isinstance(about, Mapping):
+            raise _LineError("launch is not an object")
+        identity = _texts([about.get(name) for name in IDENTITY], "launch")
+        cells = [*identity, *_ranges(said.get("ranges", {})), *values]
+        key = (identity[IDENTITY.index("Process ID")], identity[0])
+        rules = said.get("rules", [])
+        if not isinstance(rules, list):
+            raise _LineError("rules is not a list")
+        rows = [_rule(self.launches, rule, line) for rule in rules]
+        if key not in self.page.seen:
+            self.rules += rows
+            self.launches += 1
+        return cells
+
+    def _rest(self) -> Iterator[Batch]:
+        """Yield the launches gathered so far."""
+        if not self.page.rows:
+            return
+        tables, wide = self.page.take()
+        if rules := self.rules:
+            tables["rules"] = frame("rules", {name: [row[name] for row in rules] for name in rules[0]})
+            self.rules = []
+        yield self.ledger.batch(tables, wide=wide)
+
+
+def read_lines(text: Text) -> Iterator[Batch]:
+    """Read the lines made of a report."""
+    yield from _Reader(text).batches()
+
+
+def read(stream: BinaryIO) -> Iterator[Batch]:
+    """Read a file of such lines."""
+    with Text(stream) as text:
+        yield from read_lines(text)

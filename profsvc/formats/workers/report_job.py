@@ -1,0 +1,228 @@
+"""Job of a worker process (`profsvc.formats.workers.worker`) that turns a Nsight Compute report into lines of JSON.
+
+It uses NVIDIA's package ``ncu_report`` and the standard library. The package reads a file that ends early as one with
+fewer or empty results, so the frames of the file are checked first: a file header, then blocks, each with the size of
+its results in its header (``extras/FileFormat/ProfilerReport.proto`` of Nsight Compute).
+
+The first request has the path, the folder of the package and its version. Its response and those to ``("more",)`` are
+``("lines", bytes, are_all)``. `profsvc.formats.ncu.report` says what the lines are.
+"""
+
+import json
+import marshal
+import os
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any, BinaryIO, NamedTuple
+
+MAGIC = b"NVR\0"
+MAX_HEADER_BYTES = 256 << 20
+RESPONSE_BYTES = 1 << 20
+# Names of `ncu_report.MsgType` and `SpeedupType`, and what the details page prints for them.
+RULE_TYPES = {"OK": "INF", "OPTIMIZATION": "OPT", "WARNING": "WRN", "ERROR": "ERR"}
+ESTIMATES = {"GLOBAL": "global", "LOCAL": "local"}
+# The metrics that are columns before the metrics of a raw page.
+IDENTITY = {"Context": "launch__context_id", "Stream": "launch__stream_id", "Device": "launch__device_id"}
+CAPABILITY = ("device__attribute_compute_capability_major", "device__attribute_compute_capability_minor")
+DURATION = "gpu__time_duration.sum"
+
+
+class DamagedError(Exception):
+    """The file is not a whole report."""
+
+
+class UnitsError(Exception):
+    """The package has no units for the metrics of the report."""
+
+
+class Process(NamedTuple):
+    """The process that a block of results is of."""
+
+    number: str = ""
+    name: str = ""
+    host: str = ""
+
+
+def varint(data: bytes, place: int) -> tuple[int, int]:
+    """Return a number of a protocol buffer, and the place after it."""
+    value = shift = 0
+    while True:
+        byte = data[place]
+        value |= (byte & 127) << shift
+        place, shift = place + 1, shift + 7
+        if byte < 128:
+            return value, place
+        if shift > 63:
+            raise IndexError
+
+
+def fields(data: bytes) -> dict[int, Any]:
+    """Return the last value of each field of a message: a number, or bytes."""
+    found: dict[int, Any] = {}
+    place = 0
+    while place < len(data):
+        key, place = varint(data, place)
+        kind = key & 7
+        if kind == 0:
+            found[key >> 3], place = varint(data, place)
+            continue
+        size, place = varint(data, place) if kind == 2 else ({1: 8, 5: 4}[kind], place)
+        if place + size > len(data):
+            raise IndexError
+        found[key >> 3], place = data[place : place + size], place + size
+    return found
+
+
+def sized(file: BinaryIO, left: int, what: str) -> bytes:
+    """Read a message that follows its size."""
+    size = int.from_bytes(file.read(4), "little")
+    if left < 4 or size > left - 4:
+        raise DamagedError(f"it ends inside {what}: the file is cut")
+    if size > MAX_HEADER_BYTES:
+        raise DamagedError(f"{what} has {size} bytes")
+    return file.read(size)
+
+
+def text(value: Any) -> str:
+    """Return a text that can be written."""
+    value = value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+    return str(value.encode("utf-8", "replace").decode())
+
+
+def frames(path: str) -> list[tuple[int, Process]]:
+    """Return how many results each block has, and the process they are of; raise `DamagedError`."""
+    end = os.path.getsize(path)  # noqa: PTH202  # the worker imports as little as it can
+    found: list[tuple[int, Process]] = []
+    with open(path, "rb") as file:  # noqa: PTH123
+        if file.read(4) != MAGIC:
+            raise DamagedError("it does not begin as a report")
+        sized(file, end - 4, "the file header")
+        while (place := file.tell()) < end:
+            what = f"block {len(found) + 1}"
+            try:
+                header = fields(sized(file, end - place, f"the header of {what}"))
+                about = fields(header.get(6, b""))
+                payload, results = header.get(5, 0), header.get(2, 0)
+                found.append((results, Process(*(text(about.get(n, "")) for n in (1, 3, 2)))))
+                place = file.tell() + payload
+            except (IndexError, KeyError, TypeError, AttributeError):
+                raise DamagedError(f"the header of {what} is none") from None
+            if place > end:
+                raise DamagedError(f"it ends inside {what}: the file is cut")
+            file.seek(place)
+    return found
+
+
+def printed(metric: Any) -> str | None:
+    """Return the value of a metric as text; None if it has none."""
+    value = metric.value()
+    if value is None:
+        return None
+    return text(value) if isinstance(value, str) else repr(value)
+
+
+def rules(action: Any, package: Any) -> list[list[Any]]:
+    """Return the rules of a launch: section, rule, type, kind and percent of the estimate, message, focus metrics."""
+    found = []
+    for rule in action.rule_results_as_dicts():
+        message, estimate = rule["rule_message"], rule.get("speedup_estimation")
+        kind = None if estimate is None else ESTIMATES.get(package.SpeedupType(estimate["type"]).name)
+        focus = [
+            [text(one["name"]), one["value"], package.FocusSeverity(one["severity"]).name.lower(), text(one["info"])]
+            for one in rule.get("focus_metrics", ())
+        ]
+        found.append([
+            text(rule["section_identifier"]), text(rule["rule_identifier"]),
+            RULE_TYPES.get(package.MsgType(message["type"]).name), kind,
+            estimate["speedup"] if estimate and kind else None, text(message["message"]), focus,
+        ])  # fmt: skip
+    return found
+
+
+def ranges(action: Any) -> dict[str, list[str]]:
+    """Return the NVTX ranges around a launch, outermost first, with the domain before each name."""
+    found: dict[str, list[str]] = {"push_pop": [], "start_end": []}
+    state = action.nvtx_state()
+    for number in state.domains() if state is not None else ():
+        domain = state.domain_by_id(number)
+        for kind, names in (("push_pop", domain.push_pop_ranges()), ("start_end", domain.start_end_ranges())):
+            found[kind] += [f"{text(domain.name())}:{text(name)}" for name in names]
+    return {kind: names for kind, names in found.items() if names}
+
+
+def dimensions(values: dict[str, str | None], of: str) -> str:
+    """Return the size of a grid or a block as the raw page prints it."""
+    sizes = [values.get(f"launch__{of}_dim_{axis}") for axis in "xyz"]
+    return f"({', '.join(map(str, sizes))})" if all(sizes) else ""
+
+
+def identity(number: int, action: Any, process: Process, values: dict[str, str | None]) -> dict[str, str]:
+    """Return the columns of a raw page that are before its metrics."""
+    capability = [values.get(name) for name in CAPABILITY]
+    return {
+        "ID": str(number), "Process ID": process.number, "Process Name": process.name, "Host Name": process.host,
+        "Kernel Name": text(action.name(action.NameBase_DEMANGLED) or action.name()),
+        "Block Size": dimensions(values, "block"), "Grid Size": dimensions(values, "grid"),
+        "CC": ".".join(map(str, capability)) if all(capability) else "",
+        **{column: values.get(name) or "" for column, name in IDENTITY.items()},
+    }  # fmt: skip
+
+
+def launches(package: Any, path: str, blocks: list[tuple[int, Process]]) -> Iterator[dict[str, Any]]:
+    """Yield the columns, the launches, and their number."""
+    actions = [action for part in package.load_report(path) for action in part]
+    processes = [process for results, process in blocks for _ in range(min(results, len(actions)))]
+    if len(actions) < sum(results for results, _ in blocks):
+        raise DamagedError(f"{len(actions)} of {sum(results for results, _ in blocks)} results can be read")
+    if len(processes) != len(actions) and len(set(processes)) > 1:
+        processes = []
+    process = processes[0] if processes else Process()
+    units: dict[str, str] = {}
+    for number, action in enumerate(actions):
+        if action.name() is None:  # as of a result that does not parse
+            raise DamagedError(f"result {number + 1} of {len(actions)} cannot be read")
+        units.update((name, action[name].unit() or "") for name in action.metric_names() if name not in units)
+    if DURATION in units and not units[DURATION]:
+        raise UnitsError
+    yield {"columns": [[text(name), text(unit)] for name, unit in sorted(units.items())]}
+    for number, action in enumerate(actions):
+        values = {name: printed(action.metric_by_name(name)) for name in action.metric_names()}
+        yield {
+            "launch": identity(number, action, processes[number] if processes else process, values),
+            "values": [values.get(name) for name in sorted(units)],
+            "ranges": ranges(action),
+            "rules": rules(action, package),
+        }
+    yield {"end": len(actions)}
+
+
+def responses(lines: Iterator[dict[str, Any]], version: str) -> Iterator[tuple[str, bytes, bool]]:
+    """Yield the lines in responses of limited size."""
+    written = bytearray(json.dumps({"profsvc": "ncu-report", "version": 1, "package": version}).encode() + b"\n")
+    for line in lines:
+        written += json.dumps(line, separators=(",", ":")).encode() + b"\n"
+        if len(written) >= RESPONSE_BYTES:
+            yield "lines", bytes(written), False
+            written.clear()
+    yield "lines", bytes(written), True
+
+
+def run(asked: dict[str, Any], received: Callable[[], Any], send: Callable[[bytes], None]) -> None:
+    """Respond with the lines, one response per request."""
+    sys.path.append(asked["packages"])
+    try:
+        import ncu_report
+
+        lines = launches(ncu_report, asked["path"], frames(asked["path"]))
+        for response in responses(lines, asked["version"]):
+            send(marshal.dumps(response))
+            received()
+    except DamagedError as error:
+        send(marshal.dumps(("damaged", str(error))))
+    except UnitsError:
+        words = f"ncu_report {asked['version']} gives no units for its metrics, as for a GPU that it does not know"
+        send(marshal.dumps(("error", f"{words}; install a newer one: pip install --upgrade ncu-report")))
+    except ImportError as error:
+        send(marshal.dumps(("error", f"the package ncu_report does not load: {text(error)[:200]}")))
+    except Exception as error:  # the package raises what it likes for a damaged report
+        send(marshal.dumps(("damaged", f"{type(error).__name__}: {text(error)[:150]}" if str(error) else "no memory")))
