@@ -1,48 +1,18 @@
 """Blocks of rows of a LabVIEW file read at once give what the same lines give one by one."""
 
 import io
-from pathlib import Path
 
-import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from profsvc.errors import InputError
-from profsvc.formats.daq import lvm, lvm_lines
+from profsvc.formats.daq import lvm
 from profsvc.formats.daq.lvm_blocks import parse
 from profsvc.formats.daq.lvm_lines import Segment
 from tests.benchmarks.reading import lvm as long_log
+from tests.formats.both_ways import READERS
 
-ROOT = Path(__file__).parents[3] / "fixtures" / "lvm"
-FILES = [path for path in sorted(ROOT.iterdir()) if not path.name.endswith((".expected.json", ".error.txt"))]
-
-
-def everything(data, one_by_one):
-    """All that a file says, or the words of its refusal."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(lvm_lines, "SMALL_BLOCK_BYTES", 30)
-        patch.setattr(lvm_lines, "BLOCK_BYTES", 400)
-        if one_by_one:
-            patch.setattr(lvm, "parse", lambda *_: None)
-        try:
-            batches = list(lvm.read(io.BytesIO(data)))
-        except InputError as error:
-            return str(error)
-    found = {}
-    for name in sorted({name for batch in batches for name in batch.tables}):
-        table = pd.concat([batch.tables[name] for batch in batches if name in batch.tables], ignore_index=True)
-        order = [key for key in ("sensor_index", "sample_index", "line") if key in table]
-        table = table.sort_values(order, kind="stable").astype(object)
-        found[name] = table.where(table.notna(), None).to_dict("records")
-    lines = [sum(getattr(batch, f"lines_{kind}") for batch in batches) for kind in ("stored", "skipped", "rejected")]
-    return found, lines, dict(batches[-1].facts), batches[-1].message
-
-
-def agree(data):
-    found = everything(data, one_by_one=False)
-    assert found == everything(data, one_by_one=True)
-    return found
+agree = READERS["lvm"].agree
 
 
 def log(rows, decimal=".", mode="One", x0="0", step="0.5", date="2026/03/01", unit="Deg C", separator="Tab", sign="\t"):
@@ -60,11 +30,6 @@ def rows(count, sign="\t", decimal=".", end="\n", first=0):
         f"{n / 4:.6f}{sign}{20 + n / 7:.4f}{sign}{-n / 3:.3f}{sign}{end}".replace(".", decimal)
         for n in range(first, first + count)
     ]
-
-
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
-def test_a_fixture_gives_the_same_both_ways(path):
-    agree(path.read_bytes())
 
 
 def test_a_long_log_gives_the_same_both_ways():

@@ -2,32 +2,20 @@
 
 import io
 import random
-from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from profsvc.errors import InputError
-from profsvc.formats.columnar import line_blocks
 from profsvc.formats.ncu import details as ncu_details
-from profsvc.formats.ncu import launches as ncu_launches
 from profsvc.formats.ncu.details_blocks import ColumnPlan, next_launch, parse, whole_launches
-from profsvc.formats.parsing.stream import open_stream
 from tests.benchmarks.loading import details
 from tests.damage import damaged
-from tests.formats.conftest import long
+from tests.formats.both_ways import READERS
 
-ROOT = Path(__file__).parents[3] / "fixtures"
-GOOD = [
-    path.with_name(path.name.replace(".expected.json", "")) for path in (ROOT / "ncu_details").glob("*.expected.json")
-]
-FILES = [
-    *(next(path.parent.glob(f"{path.name}.csv*")) for path in sorted(GOOD)),
-    ROOT / "held_out" / "ncu_details.csv.gz",
-]
+agree = READERS["ncu_details"].agree
+
 
 HEADER = (
     '"ID","Process ID","Kernel Name","Range:PL:Color:Msg_Type:Msg","Section Name","Body Item Label","Metric Name",'
@@ -49,40 +37,6 @@ def rule(launch, name="Bottleneck", words="it waits", kind="global", saving="12.
 
 def page(*rows, header=HEADER):
     return (header + "".join(rows)).encode()
-
-
-def everything(data, one_by_one):
-    """All that a file says, or the words of its refusal."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(line_blocks, "SMALL_BLOCK_BYTES", 1)
-        patch.setattr(ncu_details, "BLOCK_BYTES", 700)
-        patch.setattr(ncu_details, "MIN_TABLE_ROWS", 5)
-        patch.setattr(ncu_launches, "MAX_BATCH_LAUNCHES", 2)
-        if one_by_one:
-            patch.setattr(ncu_details, "parse", lambda *_: None)
-        try:
-            batches = [long(batch) for batch in ncu_details.read(io.BytesIO(data))]
-        except InputError as error:
-            return str(error)
-    found = {}
-    for name in sorted({name for batch in batches for name in batch.tables}):
-        table = pd.concat([batch.tables[name] for batch in batches if name in batch.tables]).astype(object)
-        # What a range says of a launch has the line of its first metric, and may come in another batch.
-        order = ["line", "metric"] if name == "metrics" else ["line"]
-        found[name] = table.where(table.notna(), None).sort_values(order, kind="stable").to_dict("records")
-    lines = [sum(getattr(batch, f"lines_{kind}") for batch in batches) for kind in ("stored", "skipped", "rejected")]
-    return found, lines, dict(batches[-1].facts), batches[-1].message
-
-
-def agree(data):
-    found = everything(data, one_by_one=False)
-    assert found == everything(data, one_by_one=True)
-    return found
-
-
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
-def test_a_fixture_gives_the_same_both_ways(path):
-    agree(open_stream(path).read())
 
 
 def test_a_long_page_gives_the_same_both_ways():

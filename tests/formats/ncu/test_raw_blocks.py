@@ -2,15 +2,12 @@
 
 import io
 import random
-from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from profsvc.errors import InputError
 from profsvc.formats.columnar import line_blocks
 from profsvc.formats.ncu import raw as ncu_raw
 from profsvc.formats.ncu import raw_blocks as ncu_raw_blocks
@@ -19,11 +16,11 @@ from profsvc.formats.parsing.numbers import NumberFormat
 from profsvc.formats.parsing.stream import open_stream
 from tests.benchmarks.reading import ncu_raw as generated
 from tests.damage import damaged
-from tests.formats.conftest import long
+from tests.formats.both_ways import READERS
 
-ROOT = Path(__file__).parents[3] / "fixtures"
-GOOD = [path.with_name(path.name.replace(".expected.json", "")) for path in (ROOT / "ncu_raw").glob("*.expected.json")]
-FILES = [*(next(path.parent.glob(f"{path.name}.csv*")) for path in sorted(GOOD)), *(ROOT / "demo").glob("*raw*")]
+READER = READERS["ncu_raw"]
+agree = READER.agree
+
 
 HEADER = '"ID","Process ID","Kernel Name","Block Size","a__cycles.sum","gpu__time_duration.sum","launch__tpc_enabled"\n'
 UNITS = '"","","","","cycle","ns",""\n'
@@ -38,38 +35,6 @@ def row(number, first="12.5", second="1,024", third="0,1"):
 
 def page(*rows, header=HEADER, units=UNITS):
     return (header + units + "".join(rows)).encode()
-
-
-def everything(data, one_by_one):
-    """All that a file says, or the words of its refusal."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(line_blocks, "SMALL_BLOCK_BYTES", 1)
-        patch.setattr(ncu_raw, "BLOCK_BYTES", 400)
-        patch.setattr(ncu_raw, "FIRST_BLOCK_BYTES", 100)
-        patch.setattr(ncu_raw_blocks, "PIECE_BYTES", 50)
-        if one_by_one:
-            patch.setattr(ncu_raw, "parse", lambda *_: None)
-        try:
-            batches = [long(batch) for batch in ncu_raw.read(io.BytesIO(data))]
-        except InputError as error:
-            return str(error)
-    found = {}
-    for name in sorted({name for batch in batches for name in batch.tables}):
-        table = pd.concat([batch.tables[name] for batch in batches if name in batch.tables]).astype(object)
-        found[name] = table.where(table.notna(), None).sort_values("line", kind="stable").to_dict("records")
-    lines = [sum(getattr(batch, f"lines_{kind}") for batch in batches) for kind in ("stored", "skipped", "rejected")]
-    return found, lines, dict(batches[-1].facts), batches[-1].message
-
-
-def agree(data):
-    found = everything(data, one_by_one=False)
-    assert found == everything(data, one_by_one=True)
-    return found
-
-
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
-def test_a_fixture_gives_the_same_both_ways(path):
-    agree(open_stream(path).read())
 
 
 def test_a_wide_page_gives_the_same_both_ways():
@@ -200,7 +165,7 @@ def test_any_lines_give_the_same_both_ways(lines):
 def test_damaged_files_give_the_same_both_ways():
     rng = random.Random(4)
     pool = [page(*(row(number, f"{number},{number + 100}", number / 8, "0,1") for number in range(12)))]
-    pool += [open_stream(path).read()[:3_000] for path in FILES]
+    pool += [open_stream(path).read()[:3_000] for path in READER.files]
     for _ in range(100):
         data = damaged(rng, rng.choice(pool), pool)
         if b"\0" not in data[:4]:

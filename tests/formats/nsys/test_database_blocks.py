@@ -2,14 +2,11 @@
 
 import io
 import sqlite3
-from pathlib import Path
 
-import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from profsvc.errors import InputError
 from profsvc.formats.nsys import database as nsys_database
 from profsvc.formats.nsys.database_rows import (
     CALLS,
@@ -21,10 +18,11 @@ from profsvc.formats.nsys.database_rows import (
     OPTIONAL_COLUMNS,
     REQUIRED_COLUMNS,
 )
-from profsvc.tables import check, check_wide, unpivot
+from tests.formats.both_ways import READERS
 
-ROOT = Path(__file__).parents[3] / "fixtures" / "nsys_sqlite"
-FILES = sorted(ROOT.glob("*.sqlite"))
+READER = READERS["nsys_database"]
+agree = READER.agree
+
 PID = 811 << 24
 TID = PID + 7
 GOOD = {
@@ -57,47 +55,15 @@ def database(**rows):
     return connection.serialize()
 
 
-def everything(data, few, at_once=50):
-    """All that a file says, or the words of its refusal; up to ``few`` rows are taken one by one."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(nsys_database, "MIN_BLOCK_ROWS", few)
-        patch.setattr(nsys_database, "MAX_BLOCK_ROWS", at_once)
-        try:
-            batches = list(nsys_database.read(io.BytesIO(data)))
-        except InputError as error:
-            return str(error)
-    found = {}
-    tables = [batch.tables for batch in batches]
-    tables += [{"metrics": unpivot(check_wide(batch.wide))} for batch in batches if batch.wide is not None]
-    for name in sorted({name for some in tables for name in some}):
-        parts = [check(name, some[name]) for some in tables if name in some]
-        table = pd.concat(parts).sort_values("line", kind="stable").astype(object)
-        found[name] = table.where(table.notna(), None).to_dict("records")
-    for row in found.get("metrics", []):
-        row["unit"] = row["unit"] or None
-    lines = [sum(getattr(batch, f"lines_{kind}") for batch in batches) for kind in ("stored", "skipped", "rejected")]
-    return found, lines, dict(batches[-1].facts), batches[-1].message, any(batch.wide for batch in batches)
-
-
-def agree(data):
-    at_once, one_by_one = everything(data, few=1), everything(data, few=10**6)
-    assert at_once[:4] == one_by_one[:4]
-    return at_once
-
-
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
-def test_a_fixture_gives_the_same_both_ways(path):
-    agree(path.read_bytes())
-
-
 def test_long_tables_are_taken_at_once(monkeypatch):
     monkeypatch.setattr(nsys_database, "_record", None)
     data = database(**{table: [row] * 120 for table, row in GOOD.items()})
-    found, lines, *_, has_wide = everything(data, few=1)
+    found, lines, *_ = READER.content(data)
     assert {name: len(rows) for name, rows in found.items()} == {
         "launches": 120, "metrics": 360, "transfers": 240, "api_calls": 120, "ranges": 240,
     }  # fmt: skip
-    assert (lines[0], lines[2], has_wide) == (720, 0, True)
+    assert (lines[0], lines[2]) == (720, 0)
+    assert any(batch.wide for batch in nsys_database.read(io.BytesIO(data)))
     launch = found["launches"][7]
     assert (launch["kernel"], launch["device"], launch["process_name"], launch["launch_index"]) == (
         *("saxpy", "GPU B", "python", 7),

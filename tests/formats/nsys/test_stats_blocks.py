@@ -1,26 +1,21 @@
 """Blocks of a trace of nsys stats read at once give what the same lines give one by one."""
 
-import io
 import random
-from pathlib import Path
 
-import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from profsvc.errors import InputError
-from profsvc.formats.columnar import line_blocks
 from profsvc.formats.nsys import stats as nsys_stats
 from profsvc.formats.nsys.layouts import REPORTS, layout_of
 from profsvc.formats.nsys.stats_blocks import MIN_REPORT_COLUMNS, column_plan, parse
 from profsvc.formats.parsing.records import split_cells
-from profsvc.formats.parsing.stream import open_stream
-from profsvc.tables import check, check_wide, unpivot
 from tests.benchmarks.reading import nsys_trace
+from tests.formats.both_ways import READERS
 
-ROOT = Path(__file__).parents[3] / "fixtures" / "nsys_stats"
-FILES = [path for path in sorted(ROOT.iterdir()) if not path.name.endswith((".json", ".txt"))]
+READER = READERS["nsys_stats"]
+agree = READER.agree
+
 
 GPU = (
     "Start (ns),Duration (ns),CorrId,GrdX,GrdY,GrdZ,BlkX,BlkY,BlkZ,Reg/Trd,StcSMem (MB),DymSMem (MB),Bytes (MB),"
@@ -38,49 +33,9 @@ SUMMARY = "Time (%),Total Time (ns),Instances,Avg (ns),Med (ns),Min (ns),Max (ns
 BEGUN = "Processing [r.sqlite] with [/opt/nvidia/reports/cuda_api_trace.py]...\n"
 
 
-def everything(data, one_by_one, small=1):
-    """All that a file says, or the words of its refusal."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(line_blocks, "SMALL_BLOCK_BYTES", small)
-        patch.setattr(nsys_stats, "FIRST_BLOCK_BYTES", 300)
-        patch.setattr(nsys_stats, "BLOCK_BYTES", 700)
-        if one_by_one:
-            patch.setattr(nsys_stats, "column_plan", lambda *_: None)
-        try:
-            batches = list(nsys_stats.read(io.BytesIO(data)))
-        except InputError as error:
-            return str(error)
-    found = {}
-    tables = [{**batch.tables} for batch in batches]
-    for batch in batches:
-        for name, table in batch.tables.items():
-            check(name, table)
-        if batch.wide is not None:
-            tables.append({"metrics": unpivot(check_wide(batch.wide))})
-    for name in sorted({name for some in tables for name in some}):
-        table = pd.concat([some[name] for some in tables if name in some]).sort_values("line", kind="stable")
-        table = table.astype(object)
-        found[name] = table.where(table.notna(), None).to_dict("records")
-    for row in found.get("metrics", []):
-        row["unit"] = row["unit"] or None
-    lines = [sum(getattr(batch, f"lines_{kind}") for batch in batches) for kind in ("stored", "skipped", "rejected")]
-    return found, lines, dict(batches[-1].facts), batches[-1].message
-
-
-def agree(data):
-    at_once = everything(data, one_by_one=False)
-    assert at_once == everything(data, one_by_one=True)
-    return at_once
-
-
 def at_once(header, *rows, separator=",", decimal="."):
     layout = layout_of(split_cells(header, separator))
     return parse("".join(rows).encode(), column_plan(layout, separator, decimal))
-
-
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
-def test_a_fixture_gives_the_same_both_ways(path):
-    agree(open_stream(path).read())
 
 
 def test_a_long_trace_gives_the_same_both_ways():
@@ -341,7 +296,7 @@ def test_rows_with_a_spare_cell_under_a_header_with_one_are_read_at_once():
 def test_a_report_that_is_not_taken_is_refused_by_name_alone_and_skipped_beside_others(header, report):
     alone = f"{header}\n{','.join('1' for _ in header.split(','))}\n"
     assert nsys_stats.sniff(alone.encode())
-    said = everything(alone.encode(), one_by_one=False)
+    said = READER.content(alone.encode())
     assert said.startswith(f"{report} is not read: ")
     assert "nsys stats --format csv -r " in said
     begun = BEGUN.replace("cuda_api_trace", report)

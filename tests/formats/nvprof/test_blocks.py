@@ -1,28 +1,19 @@
 """Blocks of a trace read at once give what the same lines give one by one."""
 
-import io
-from pathlib import Path
-
-import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from profsvc.errors import InputError
-from profsvc.formats.columnar import line_blocks
-from profsvc.formats.nvprof import csv_export as nvprof_csv
-from profsvc.formats.nvprof import two_pass
 from profsvc.formats.nvprof.blocks import column_plan, parse
 from profsvc.formats.nvprof.lines import TRACE, Layout
 from profsvc.formats.nvprof.values import Values
 from profsvc.formats.parsing.numbers import NumberFormat
-from profsvc.formats.parsing.stream import open_stream
 from tests.benchmarks.reading import gpu_trace
+from tests.formats.both_ways import READERS
 from tests.formats.conftest import ODD_NUMBERS
 
-ROOT = Path(__file__).parents[3] / "fixtures" / "nvprof"
-GOOD = [path for path in sorted(ROOT.iterdir()) if path.with_name(path.name.split(".")[0] + ".expected.json").exists()]
-FILES = [path for path in GOOD if not path.name.endswith(".json")]
+agree = READERS["nvprof"].agree
+
 
 HEADER = (
     '"Start","Duration","Grid X","Grid Y","Grid Z","Block X","Block Y","Block Z","Registers Per Thread","Static SMem",'
@@ -34,44 +25,13 @@ COPY = '1.5,0.5,,,,,,,,,,4.0,8000.0,"GPU A (0)","1","7","[CUDA memcpy HtoD]"\n'
 CALL = '1.75,0.01,,,,,,,,,,,,,,,"cudaLaunch (saxpy(float*, int) [123])"\n'
 
 
-def everything(data, one_by_one, small=1):
-    """All that a file says, or the words of its refusal."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(line_blocks, "SMALL_BLOCK_BYTES", small)
-        patch.setattr(two_pass, "FIRST_BLOCK_BYTES", 300)
-        patch.setattr(two_pass, "BLOCK_BYTES", 700)
-        if one_by_one:
-            patch.setattr(two_pass, "column_plan", lambda *_: None)
-        try:
-            batches = list(nvprof_csv.read(io.BytesIO(data)))
-        except InputError as error:
-            return str(error)
-    found = {}
-    for name in sorted({name for batch in batches for name in batch.tables}):
-        parts = [batch.tables[name] for batch in batches if name in batch.tables]
-        table = pd.concat(parts).sort_values("line", kind="stable").astype(object)
-        found[name] = table.where(table.notna(), None).to_dict("records")
-    lines = [sum(getattr(batch, f"lines_{kind}") for batch in batches) for kind in ("stored", "skipped", "rejected")]
-    return found, lines, dict(batches[-1].facts), batches[-1].message
-
-
-def agree(data):
-    assert everything(data, one_by_one=False) == everything(data, one_by_one=True)
-
-
 def trace(*rows, extra="", units=UNITS):
     return f"==1== Profiling result:\n{HEADER}{extra}\n{units}\n{''.join(rows)}".encode()
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
-def test_a_fixture_gives_the_same_both_ways(path):
-    agree(open_stream(path).read())
-
-
 def test_a_long_trace_gives_the_same_both_ways():
     data = "".join(gpu_trace(400)).encode()
-    found = everything(data, one_by_one=False)
-    assert found == everything(data, one_by_one=True)
+    found = agree(data)
     assert (len(found[0]["launches"]), len(found[0]["transfers"]), found[1]) == (320, 80, [400, 3, 0])
     assert found[2]["prefixes"] == "1024, by the sizes and throughputs of copies"
 

@@ -3,7 +3,6 @@
 import gzip
 import io
 import json
-from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -11,14 +10,14 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from profsvc.errors import InputError
 from profsvc.formats.parsing.stream import open_stream
 from profsvc.formats.pytorch import trace as pytorch_trace
 from profsvc.formats.pytorch.event_blocks import parse
 from tests.benchmarks.reading import kineto as long_trace
+from tests.formats.both_ways import READERS
 
-ROOT = Path(__file__).parents[3] / "fixtures" / "kineto"
-FILES = [path for path in sorted(ROOT.iterdir()) if not path.name.endswith((".expected.json", ".error.txt"))]
+agree = READERS["kineto"].agree
+
 KERNEL = (
     '{"ph": "X", "cat": "kernel", "name": "a%(n)d", "pid": 0, "tid": 7, "ts": 17121954955%(n)05d.123, "dur": 4.%(n)d, '
     '"args": {"External id": %(n)d, "device": 1, "context": 1, "stream": 7, "correlation": %(n)d, '
@@ -39,33 +38,6 @@ TRITON = (
 PLAIN = (KERNEL, CALL, RANGE, COPY, SET, FLOW, TRITON)
 
 
-def everything(data, one_by_one, block=600):
-    """All that a file says, or the words of its refusal."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pytorch_trace, "SMALL_BLOCK_CHARS", 1)
-        patch.setattr(pytorch_trace, "BLOCK_CHARS", block)
-        patch.setattr(pytorch_trace, "MAX_SINGLE_EVENTS", 1)
-        if one_by_one:
-            patch.setattr(pytorch_trace, "parse", lambda *_: None)
-        try:
-            batches = list(pytorch_trace.read(io.BytesIO(data)))
-        except InputError as error:
-            return str(error)
-    found = {}
-    for name in sorted({name for batch in batches for name in batch.tables}):
-        table = pd.concat([batch.tables[name] for batch in batches if name in batch.tables], ignore_index=True)
-        table = table.astype(object)
-        found[name] = table.where(table.notna(), None).to_dict("records")
-    lines = [sum(getattr(batch, f"lines_{kind}") for batch in batches) for kind in ("stored", "skipped", "rejected")]
-    return found, lines, dict(batches[-1].facts), batches[-1].message
-
-
-def agree(data, block=600):
-    found = everything(data, one_by_one=False, block=block)
-    assert found == everything(data, one_by_one=True)
-    return found
-
-
 def events(count, kinds=PLAIN):
     return [kinds[n % len(kinds)] % {"n": n} for n in range(count)]
 
@@ -74,12 +46,6 @@ def trace(
     items, between=",\n", devices='[{"id": 1, "name": "H200", "computeMajor": 9, "computeMinor": 0}]', end="]}\n"
 ):
     return f'{{"schemaVersion": 1, "deviceProperties": {devices}, "traceEvents": [\n{between.join(items)}{end}'.encode()
-
-
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
-@pytest.mark.parametrize("block", [300, 1 << 20])
-def test_a_fixture_gives_the_same_both_ways(path, block):
-    agree(open_stream(path).read(), block)
 
 
 def test_a_long_trace_gives_the_same_both_ways():
@@ -241,7 +207,7 @@ def test_damaged_traces_give_the_same_both_ways(kinds, between, block, damage):
     data = bytearray(trace([kind % {"n": n} for n, kind in enumerate(kinds)], between))
     for place, sign in damage:
         data[place % len(data)] = ord(sign)
-    agree(bytes(data), block)
+    agree(bytes(data), block=block)
 
 
 NUMBERS = st.one_of(

@@ -1,55 +1,19 @@
 """Blocks of a log of nvidia-smi read at once give what the same lines give one by one."""
 
-import io
-from pathlib import Path
-
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from profsvc.errors import InputError
-from profsvc.formats.parsing.stream import open_stream
 from profsvc.formats.telemetry import nvidia_smi
 from profsvc.formats.timeseries.sensor_log_blocks import parse
 from tests.benchmarks.reading import smi_log
+from tests.formats.both_ways import READERS
 
-ROOT = Path(__file__).parents[3] / "fixtures" / "nvidia_smi"
-FILES = [path for path in sorted(ROOT.iterdir()) if not path.name.endswith((".expected.json", ".error.txt"))]
+agree = READERS["nvidia_smi"].agree
+
 HEADER = "timestamp, index, name, power.draw [W], temperature.gpu, pstate, clocks.sm [MHz]"
 ROW = "2026/11/20 13:16:{:02}.{:03}, {}, GPU A, {:.2f} W, 45, P0, {} MHz\n"
-
-
-def everything(data, one_by_one):
-    """All that a file says, or the words of its refusal."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(nvidia_smi, "SMALL_BLOCK_BYTES", 1)
-        patch.setattr(nvidia_smi, "BLOCK_BYTES", 600)
-        if one_by_one:
-            patch.setattr(nvidia_smi, "parse", lambda *_: None)
-        try:
-            batches = list(nvidia_smi.read(io.BytesIO(data)))
-        except InputError as error:
-            return str(error)
-    found = {}
-    for name in sorted({name for batch in batches for name in batch.tables}):
-        found[name] = pd.concat([batch.tables[name] for batch in batches if name in batch.tables], ignore_index=True)
-    # Sensors are numbered as they are met, which differs with the size of the blocks.
-    sensors = found.get("sensors", pd.DataFrame())
-    known = {row.sensor_index: f"{row.name} of {row.gpu_index}" for row in sensors.itertuples(index=False)}
-    for name, table in found.items():
-        if "sensor_index" in table:
-            table["sensor_index"] = table["sensor_index"].map(known)
-        order = [key for key in ("sensor_index", "sample_index", "line", "metric", "section") if key in table]
-        table = table.sort_values(order, kind="stable").astype(object)
-        found[name] = table.where(table.notna(), None).to_dict("records")
-    lines = [sum(getattr(batch, f"lines_{kind}") for batch in batches) for kind in ("stored", "skipped", "rejected")]
-    return found, lines, dict(batches[-1].facts), batches[-1].message
-
-
-def agree(data):
-    assert everything(data, one_by_one=False) == everything(data, one_by_one=True)
 
 
 def rows(count, gpus=1):
@@ -62,15 +26,9 @@ def log(*lines, header=HEADER):
     return f"{header}\n{''.join(lines)}".encode()
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
-def test_a_fixture_gives_the_same_both_ways(path):
-    agree(open_stream(path).read())
-
-
 def test_a_long_log_gives_the_same_both_ways():
     data = "".join(smi_log(300)).encode()
-    found = everything(data, one_by_one=False)
-    assert found == everything(data, one_by_one=True)
+    found = agree(data)
     assert (len(found[0]["samples"]), found[1]) == (1200, [300, 1, 0])
 
 
@@ -129,9 +87,7 @@ def test_a_gpu_that_is_spelled_twice_is_one():
             (row, at % 2, ("0", "1", "GPU 0", "01")[at % 4]) for at, row in enumerate(rows(8, gpus=2))
         )
     ]
-    data = log(*spelled)
-    found = everything(data, one_by_one=False)
-    assert found == everything(data, one_by_one=True)
+    found = agree(log(*spelled))
     assert {row["gpu_index"] for row in found[0]["sensors"]} == {0, 1}
     counts = [row["sample_index"] for row in found[0]["samples"] if row["sensor_index"] == "power.draw of 1"]
     assert counts == list(range(8))

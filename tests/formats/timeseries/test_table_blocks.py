@@ -2,62 +2,25 @@
 
 import io
 from datetime import datetime, timedelta
-from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from profsvc import formats
-from profsvc.errors import InputError
 from profsvc.formats import generic_timeseries
-from profsvc.formats.parsing.stream import open_stream
 from profsvc.formats.timeseries import table as meter_table
-from profsvc.formats.timeseries import table_lines, table_survey
+from profsvc.formats.timeseries import table_survey
 from profsvc.formats.timeseries.column_mapping import read_columns
 from profsvc.formats.timeseries.table_blocks import BlockPlan, parse
 from tests.benchmarks.reading import meter_log
+from tests.formats.both_ways import READERS
 
-FIXTURES = Path(__file__).parents[3] / "fixtures"
-FILES = [
-    path
-    for folder in ("timeseries", "hioki", "joulescope", "monsoon", "otii", "picolog", "yokogawa")
-    for path in sorted((FIXTURES / folder).iterdir())
-    if not path.name.endswith((".expected.json", ".error.txt"))
-]
+agree = READERS["meters"].agree
+
 HEADER = "Time,Power (W),Board (degC),gpu_index,Note"
 ISO = BlockPlan(",", 3, (0,), False, (1, 2), (), ".")
 COUNTS = ISO._replace(counts=True)
-
-
-def everything(data, one_by_one, read=generic_timeseries.read, small=40, block=500):
-    """All that a file says, or the words of its refusal."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(table_lines, "SMALL_BLOCK_BYTES", small)
-        patch.setattr(table_lines, "BLOCK_BYTES", block)
-        if one_by_one:
-            patch.setattr(table_survey, "parse", lambda *_: None)
-            patch.setattr(meter_table, "parse", lambda *_: None)
-        try:
-            batches = list(read(io.BytesIO(data)))
-        except InputError as error:
-            return str(error)
-    found = {}
-    for name in sorted({name for batch in batches for name in batch.tables}):
-        table = pd.concat([batch.tables[name] for batch in batches if name in batch.tables], ignore_index=True)
-        order = [key for key in ("sensor_index", "sample_index", "line") if key in table]
-        table = table.sort_values(order, kind="stable").astype(object)
-        found[name] = table.where(table.notna(), None).to_dict("records")
-    lines = [sum(getattr(batch, f"lines_{kind}") for batch in batches) for kind in ("stored", "skipped", "rejected")]
-    return found, lines, dict(batches[-1].facts), batches[-1].message
-
-
-def agree(data, **given):
-    found = everything(data, one_by_one=False, **given)
-    assert found == everything(data, one_by_one=True, **given)
-    return found
 
 
 def stamps(form, count, step=timedelta(milliseconds=250), start=datetime(2026, 3, 15, 23, 59, 50)):
@@ -70,11 +33,6 @@ def rows(times, first=0):
 
 def log(*lines, header=HEADER):
     return f"{header}\n{''.join(lines)}".encode()
-
-
-@pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.name}")
-def test_a_fixture_gives_the_same_both_ways(path):
-    agree(open_stream(path).read(), read=lambda stream: formats.read(stream)[1])
 
 
 def test_most_rows_of_a_long_log_are_taken_at_once(monkeypatch):

@@ -1,0 +1,200 @@
+"""Readers that take whole blocks of rows at once, each beside its own way row by row: both must give the same.
+
+`READERS` says of each what makes its blocks small enough for a test, and what keeps it from taking any.
+"""
+
+import io
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any, BinaryIO
+
+import pandas as pd
+import pytest
+
+from profsvc import formats
+from profsvc.errors import InputError
+from profsvc.formats import generic_timeseries
+from profsvc.formats.columnar import line_blocks
+from profsvc.formats.daq import lvm, lvm_lines
+from profsvc.formats.ncu import details, launches, raw, raw_blocks
+from profsvc.formats.nsys import database, stats
+from profsvc.formats.nvprof import csv_export, two_pass
+from profsvc.formats.parsing.stream import open_stream
+from profsvc.formats.pytorch import trace
+from profsvc.formats.telemetry import nvidia_smi
+from profsvc.formats.timeseries import table, table_lines, table_survey
+from profsvc.tables import Batch, check, check_wide
+from tests.formats.conftest import long
+
+FIXTURES = Path(__file__).parents[2] / "fixtures"
+Read = Callable[[BinaryIO], Iterable[Batch]]
+Setting = tuple[ModuleType, str, object]
+
+
+def not_at_once(*_: object) -> None:
+    """A parser of blocks that leaves every block to the lines."""
+
+
+def fixtures(*folders: str, good: bool = False) -> list[Path]:
+    """The files of some folders, or those of them that are read."""
+    files = [path for folder in folders for path in sorted((FIXTURES / folder).iterdir())]
+    files = [path for path in files if not path.name.endswith((".expected.json", ".error.txt"))]
+    return [path for path in files if not good or path.with_name(f"{path.name.split('.')[0]}.expected.json").exists()]
+
+
+@dataclass(frozen=True)
+class BlockReader:
+    """A reader, the sizes of its blocks in a test, and the settings with which it takes none at once.
+
+    Rows are compared in the ``order`` of these columns, because blocks and lines come in batches of other sizes.
+    """
+
+    read: Read
+    files: Sequence[Path]
+    sizes: Mapping[str, Setting]
+    one_by_one: Sequence[Setting]
+    order: Sequence[str] = ("line",)
+    named_sensors: bool = False
+
+    def content(self, data: bytes, *, one_by_one: bool = False, read: Read | None = None, **sizes: int) -> Any:
+        """All that a file says, or the words of its refusal."""
+        with pytest.MonkeyPatch.context() as patch:
+            for name, (module, attribute, size) in self.sizes.items():
+                patch.setattr(module, attribute, sizes.get(name, size))
+            for setting in self.one_by_one if one_by_one else ():
+                patch.setattr(*setting)
+            try:
+                batches = list((read or self.read)(io.BytesIO(data)))
+            except InputError as error:
+                return str(error)
+        return self._tables(batches), *_account(batches)
+
+    def agree(self, data: bytes, *, read: Read | None = None, **sizes: int) -> Any:
+        """Return what a file says; it is the same when read at once in blocks of any size and row by row."""
+        found = self.content(data, read=read, **sizes)
+        assert found == self.content(data, one_by_one=True, read=read)
+        return found
+
+    def _tables(self, batches: Sequence[Batch]) -> dict[str, list[dict[str, Any]]]:
+        for batch in batches:
+            for name, rows in batch.tables.items():
+                check(name, rows)
+            if batch.wide is not None:
+                check_wide(batch.wide)
+        tables = [long(batch).tables for batch in batches]
+        names = sorted({name for some in tables for name in some})
+        found = {name: pd.concat([some[name] for some in tables if name in some], ignore_index=True) for name in names}
+        if self.named_sensors and "sensors" in found:
+            # Sensors are numbered as they are met, which differs with the size of the blocks.
+            sensors = found["sensors"].itertuples(index=False)
+            known = {row.sensor_index: f"{row.name} of {row.gpu_index}" for row in sensors}
+            for rows in found.values():
+                if "sensor_index" in rows:
+                    rows["sensor_index"] = rows["sensor_index"].map(known)
+        for name, rows in found.items():
+            if order := [key for key in self.order if key in rows]:
+                rows = rows.sort_values(order, kind="stable")
+            if name == "metrics":
+                rows["unit"] = rows["unit"].replace("", None)
+            found[name] = rows.astype(object)
+        return {name: rows.where(rows.notna(), None).to_dict("records") for name, rows in found.items()}
+
+
+def _account(batches: Sequence[Batch]) -> tuple[list[int], dict[str, str], str]:
+    lines = [sum(getattr(batch, f"lines_{kind}") for batch in batches) for kind in ("stored", "skipped", "rejected")]
+    return lines, dict(batches[-1].facts), batches[-1].message
+
+
+_SMALL: Setting = (line_blocks, "SMALL_BLOCK_BYTES", 1)
+_IN_FILE = ("sensor_index", "sample_index", "line")
+METER_FOLDERS = ("timeseries", "hioki", "joulescope", "monsoon", "otii", "picolog", "yokogawa")
+
+READERS = {
+    "kineto": BlockReader(
+        trace.read,
+        fixtures("kineto"),
+        {
+            "small": (trace, "SMALL_BLOCK_CHARS", 1),
+            "block": (trace, "BLOCK_CHARS", 600),
+            "single": (trace, "MAX_SINGLE_EVENTS", 1),
+        },
+        [(trace, "parse", not_at_once)],
+        order=(),
+    ),
+    "lvm": BlockReader(
+        lvm.read,
+        fixtures("lvm"),
+        {"small": (lvm_lines, "SMALL_BLOCK_BYTES", 30), "block": (lvm_lines, "BLOCK_BYTES", 400)},
+        [(lvm, "parse", not_at_once)],
+        order=_IN_FILE,
+    ),
+    "meters": BlockReader(
+        generic_timeseries.read,
+        fixtures(*METER_FOLDERS),
+        {"small": (table_lines, "SMALL_BLOCK_BYTES", 40), "block": (table_lines, "BLOCK_BYTES", 500)},
+        [(table_survey, "parse", not_at_once), (table, "parse", not_at_once)],
+        order=_IN_FILE,
+    ),
+    "ncu_details": BlockReader(
+        details.read,
+        [*fixtures("ncu_details", good=True), FIXTURES / "held_out" / "ncu_details.csv.gz"],
+        {
+            "small": _SMALL,
+            "block": (details, "BLOCK_BYTES", 700),
+            "rows": (details, "MIN_TABLE_ROWS", 5),
+            "launches": (launches, "MAX_BATCH_LAUNCHES", 2),
+        },
+        [(details, "parse", not_at_once)],
+        # What a range says of a launch has the line of its first metric, and may come in another batch.
+        order=("line", "metric"),
+    ),
+    "ncu_raw": BlockReader(
+        raw.read,
+        [*fixtures("ncu_raw", good=True), *sorted((FIXTURES / "demo").glob("*raw*"))],
+        {
+            "small": _SMALL,
+            "block": (raw, "BLOCK_BYTES", 400),
+            "first": (raw, "FIRST_BLOCK_BYTES", 100),
+            "piece": (raw_blocks, "PIECE_BYTES", 50),
+        },
+        [(raw, "parse", not_at_once)],
+    ),
+    "nsys_database": BlockReader(
+        database.read,
+        sorted((FIXTURES / "nsys_sqlite").glob("*.sqlite")),
+        {"few": (database, "MIN_BLOCK_ROWS", 1), "block": (database, "MAX_BLOCK_ROWS", 50)},
+        [(database, "MIN_BLOCK_ROWS", 10**6)],
+    ),
+    "nsys_stats": BlockReader(
+        stats.read,
+        [path for path in fixtures("nsys_stats") if not path.name.endswith((".json", ".txt"))],
+        {"small": _SMALL, "first": (stats, "FIRST_BLOCK_BYTES", 300), "block": (stats, "BLOCK_BYTES", 700)},
+        [(stats, "column_plan", not_at_once)],
+    ),
+    "nvidia_smi": BlockReader(
+        nvidia_smi.read,
+        fixtures("nvidia_smi"),
+        {"small": (nvidia_smi, "SMALL_BLOCK_BYTES", 1), "block": (nvidia_smi, "BLOCK_BYTES", 600)},
+        [(nvidia_smi, "parse", not_at_once)],
+        order=(*_IN_FILE, "metric", "section"),
+        named_sensors=True,
+    ),
+    "nvprof": BlockReader(
+        csv_export.read,
+        fixtures("nvprof", good=True),
+        {"small": _SMALL, "first": (two_pass, "FIRST_BLOCK_BYTES", 300), "block": (two_pass, "BLOCK_BYTES", 700)},
+        [(two_pass, "column_plan", not_at_once)],
+    ),
+}
+
+
+def detected(stream: BinaryIO) -> Iterable[Batch]:
+    """Read a file with the reader that knows it."""
+    return formats.read(stream)[1]
+
+
+def unpacked(path: Path) -> bytes:
+    """The bytes of a fixture; a database is opened as it is."""
+    return path.read_bytes() if path.suffix == ".sqlite" else open_stream(path).read()
