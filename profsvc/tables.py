@@ -172,7 +172,7 @@ TABLES: Mapping[str, tuple[Column, ...]] = {
     "source_lines": columns(
         "source_index | int | the profiled launch",
         "line_index   | int | ordinal of the row in the file, from 0",
-        "kind         | text | line: a source line with the sum of its instructions; instruction: SASS; ptx: a PTX line",
+        "kind         | text | line (a source line with the sum of its instructions), instruction (SASS) or ptx",
         "file         | text? | path of the source file; null for an instruction without a source line",
         "source_line  | int? | line in that file, or in the PTX, from 1",
         "source_text  | text? | text of that line; null if the report does not hold it",
@@ -201,6 +201,7 @@ TABLES: Mapping[str, tuple[Column, ...]] = {
         "reason       | text | stall reason, by its name in Nsight Compute, such as Long Scoreboard",
         "samples      | int? | samples of warps with it",
         "samples_not_issued | int? | those while the scheduler issued nothing",
+        "line         | int | line in the file, from 1",
     ),
     "characterizations": columns(
         "device       | text | product name of the device that was measured",

@@ -113,8 +113,8 @@ def join_source_pages(connection: Connection, run_id: int) -> None:
     if not pages:
         return
     kernels: defaultdict[tuple[int, str], dict[int, tuple[str, int]]] = defaultdict(dict)
-    for upload_id, name, kernel_id, kernel, launches in connection.execute(_FILES, {"run_id": run_id}):
-        kernels[upload_id, name][kernel_id] = kernel, launches
+    for upload_id, name, kernel_id, kernel, count in connection.execute(_FILES, {"run_id": run_id}):
+        kernels[upload_id, name][kernel_id] = kernel, count
     files = [_File(upload_id, name, held) for (upload_id, name), held in kernels.items()]
     launches: dict[int, int] = {}
     reasons: dict[int, str] = {}

@@ -64,14 +64,7 @@ KEYS = {
 KEYS |= {f"{view}_all": key for view, key in KEYS.items() if f"{view}_all" in KINDS}
 # Keys that contain the number of the upload: ``upload_id * IDS_PER_UPLOAD`` plus an ordinal.
 UPLOAD_RANGE_KEYS = {
-    "launch_id",
-    "transfer_id",
-    "call_id",
-    "range_id",
-    "summary_id",
-    "sensor_id",
-    "sample_id",
-    "source_id",
+    *("launch_id", "transfer_id", "call_id", "range_id", "summary_id", "sensor_id", "sample_id", "source_id"),
     "line_id",
 }
 OWNER_CONDITIONS = {

@@ -215,8 +215,8 @@ counters = table(
 )
 
 __all__ = [
-    "EVENTS", "NIGHTLY_TABLES", "POWER", "RESULTS", "SOURCE_KEYS", "TRACES", "WIDE", "deleted_uploads", "metadata", "predictions",
-    "sample_blocks", "samples", "schedules", "sensors", "slots", "tokens",
+    "EVENTS", "NIGHTLY_TABLES", "POWER", "RESULTS", "SOURCE_KEYS", "TRACES", "WIDE", "deleted_uploads", "metadata",
+    "predictions", "sample_blocks", "samples", "schedules", "sensors", "slots", "tokens",
 ]  # fmt: skip
 
 
