@@ -14,6 +14,7 @@ from profsvc.specs.table_files import text_of
 
 FILE = "causes.toml"
 KINDS = ("flaw", "limit", "unexplained")
+AVOIDABLE = ("proven", "possible", "unknown", "no")
 COUNTER = re.compile(r"\{(\w+)\}")
 
 
@@ -24,6 +25,7 @@ class Cause:
     name: str
     title: str
     kind: str
+    avoidable: str
     evidence: tuple[str, ...]
     shown: tuple[str, ...]
     first_step: str
@@ -43,6 +45,8 @@ def read_causes(text: str | None = None) -> Mapping[str, Cause]:
         cause = Cause(**entry | {key: tuple(entry[key]) for key in ("evidence", "shown", "rules")})
         if name in found or cause.kind not in KINDS:
             raise DomainError(f"{FILE} cause {name!r}: must stand once, with a kind of {', '.join(KINDS)}")
+        if cause.avoidable not in AVOIDABLE:
+            raise DomainError(f"{FILE} cause {name!r}: avoidable must be one of {', '.join(AVOIDABLE)}")
         if unknown := [counter for counter in cause.evidence if counter not in counters()]:
             raise DomainError(f"{FILE} cause {name!r}: no such counters: {unknown}")
         if absent := sorted(set(COUNTER.findall(" ".join(cause.shown))) - set(cause.evidence)):

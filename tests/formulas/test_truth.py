@@ -25,6 +25,7 @@ NAMES = (
     "memory_hierarchy",
     "mwp_cwp",
     "numerics.prediction_accuracy",
+    "performance.avoidable_work",
     "performance.characterization",
     "performance.latency",
     "performance.lost_time",

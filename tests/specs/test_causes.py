@@ -9,6 +9,7 @@ ENTRY = """[[cause]]
 name = "n"
 title = "N"
 kind = "{kind}"
+avoidable = "{avoidable}"
 evidence = ["{evidence}"]
 shown = ["{shown}"]
 first_step = "Do."
@@ -32,6 +33,7 @@ def test_each_cause_says_what_to_do_first_and_why() -> None:
     ("values", "said"),
     [
         ({"kind": "vice"}, "kind"),
+        ({"avoidable": "perhaps"}, "avoidable must be"),
         ({"evidence": "no_such_counter"}, "no such counters"),
         ({"reference": "Nobody1900"}, "no reference"),
         ({"shown": "{waves_per_sm} waves"}, "not among its evidence"),
@@ -39,7 +41,14 @@ def test_each_cause_says_what_to_do_first_and_why() -> None:
 )
 def test_a_wrong_table_is_refused(values: dict[str, str], said: str) -> None:
     text = ENTRY.format(
-        **{"kind": "flaw", "evidence": "duration_ns", "shown": "for long", "reference": "NsightCompute"} | values
+        **{
+            "kind": "flaw",
+            "avoidable": "proven",
+            "evidence": "duration_ns",
+            "shown": "for long",
+            "reference": "NsightCompute",
+        }
+        | values
     )
     with pytest.raises(DomainError, match=said):
         read_causes(text)

@@ -12,7 +12,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from profsvc.analysis.counters.arrays import Counts
-from profsvc.analysis.potential.useful_time import has_copies_without_size, local_bytes
+from profsvc.analysis.potential.avoidable_work import local_bytes
+from profsvc.analysis.potential.useful_time import has_copies_without_size
 
 Array = NDArray[np.float64]
 L1_LINE_BYTES = 128

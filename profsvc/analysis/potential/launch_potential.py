@@ -7,12 +7,12 @@ import numpy as np
 import pandas as pd
 
 from profsvc.analysis.counters.arrays import Counts
+from profsvc.analysis.potential.avoidable_work import local_bytes
 from profsvc.analysis.potential.tensor_work import tensor_time
 from profsvc.analysis.potential.useful_time import (
     SECTOR_BYTES,
     UNITS,
     busy_shares,
-    local_bytes,
     may_need_less,
     useful_times,
 )

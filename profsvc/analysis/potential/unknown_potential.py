@@ -33,7 +33,15 @@ RAW_PAGE_COUNTER, RAW_PAGE_HINT = (
 )
 NEEDED_COUNTERS: Mapping[str, tuple[str, ...]] = {
     "dram": ("dram_read_bytes", "dram_write_bytes", *LOADS[1:], *STORES[1:]),
-    "l2": ("l2_utilization_fraction", "global_theoretical_sectors_ideal", "global_theoretical_sectors"),
+    "l2": (
+        "l2_utilization_fraction",
+        "global_theoretical_sectors_ideal",
+        "global_theoretical_sectors",
+        "l2_tex_requests",
+        "l2_tex_read_sectors",
+        "l2_tex_sectors",
+        "l2_read_hit_fraction",
+    ),
     "l1": (*LOADS, *STORES, *SHARED, *FLOP_COUNTS, "sm_elapsed_cycles_sum"),
     **ARITHMETIC,
     "tensor": tuple(f"tensor_ops_{kind}" for kind in TENSOR_TYPES[:3]),

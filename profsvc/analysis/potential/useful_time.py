@@ -10,6 +10,16 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from profsvc.analysis.counters.arrays import Counts
+from profsvc.analysis.potential.avoidable_work import (
+    divided_share,
+    double_by_accident,
+    expanded_share,
+    local_bytes,
+    multiplies_half_matrices,
+    needless_conversions,
+    unrelated_places,
+    unused_of_l2_loads,
+)
 from profsvc.analysis.potential.tensor_work import has_tensor_work, tensor_operations, tensor_time
 from profsvc.formulas.performance.useful_work import operand_limited, payload_instructions, useful_bytes
 
@@ -19,13 +29,9 @@ WAVEFRONT_BYTES = 128
 SECTOR_BYTES = 32
 # Less arithmetic than one instruction for four elements loaded is no evidence that arithmetic is the payload.
 OPERATIONS_PER_LOAD = 0.25
-
-
-@np.errstate(all="ignore")
-def local_bytes(c: Counts) -> tuple[Array, Array]:
-    """Bytes of local memory that loads brought from L2 and that stores may have sent there; NaN where not counted."""
-    missed = 1 - np.clip(np.nan_to_num(c["local_load_l1_hit_fraction"]), 0, 1)
-    return SECTOR_BYTES * c["local_load_sectors"] * missed, SECTOR_BYTES * c["local_store_sectors"]
+# Addresses, loops and branches of a well-tuned kernel for each useful instruction: the median of the fastest versions
+# of fixtures/held_out, fixtures/mended and of kernels that do nothing but arithmetic.
+OVERHEAD = 0.15
 
 
 @np.errstate(all="ignore")
@@ -78,15 +84,16 @@ def arithmetic_operations(c: Counts) -> tuple[Array, Array]:
     and here it only shows that there is arithmetic.
     """
     cycles = c["elapsed_cycles"] / 32
-    fp32 = np.fmax(arithmetic_per_cycle(c, "fp32") * cycles, c["inst_fp32_thread"] / 32)
+    fp32 = np.fmax(arithmetic_per_cycle(c, "fp32") * cycles, c["inst_fp32_thread"] / 32) * (1 - expanded_share(c))
     fp64 = np.fmax(arithmetic_per_cycle(c, "fp64") * cycles, c["inst_fp64_thread"] / 32)
-    matrices = has_tensor_work(c)
-    count = np.nansum([fp32, fp64], axis=0)
+    unpacked = multiplies_half_matrices(c)
+    matrices = has_tensor_work(c) | unpacked
+    count = np.nansum([np.where(unpacked, 0.0, fp32), fp64], axis=0)
     enough = ~(count < OPERATIONS_PER_LOAD * np.nan_to_num(c["global_load_inst_warp"]))
-    uncounted = np.isnan(tensor_operations(c)) & np.isnan(c["inst_tensor_warp"])
+    uncounted = ~unpacked & np.isnan(tensor_operations(c)) & np.isnan(c["inst_tensor_warp"])
     count = np.where(matrices, np.where(uncounted, np.nan, np.fmax(count, 1.0)), np.where(enough, count, 0.0))
     # A tensor instruction eats whole fragments: its operands set no limit that these counters could show.
-    operands = np.where(matrices, np.inf, np.nansum([fp32, 2 * fp64], axis=0))
+    operands = np.where(has_tensor_work(c), np.inf, np.nansum([fp32, 2 * fp64], axis=0))
     return count, np.where(count > 0, operands, 0.0)
 
 
@@ -107,7 +114,8 @@ def memory_wavefronts(c: Counts, operands: Array) -> tuple[Array, Array]:
         accesses = np.nansum([plain, width * c[f"shared_{side}_inst_warp"]], axis=0)
         unknown = np.isnan(plain) & np.isnan(c[f"shared_{side}_inst_warp"])
         arrived = np.minimum(c[crossing] / WAVEFRONT_BYTES, accesses)
-        sides.append(np.where(unknown, np.nan, operand_limited(accesses, operands, arrived)))
+        repeated = np.nan_to_num(c["global_load_l1_hit_fraction"] * plain) if side == "load" else 0.0
+        sides.append(np.where(unknown, np.nan, operand_limited(accesses, operands, arrived, repeated)))
     return sides[0], sides[1]
 
 
@@ -145,10 +153,15 @@ def _useful_memory_shares(c: Counts, used: dict[str, Array], loads: Array, store
     excess = c["global_theoretical_sectors_ideal"] / c["global_theoretical_sectors"]
     local = np.clip(np.nan_to_num(sum(local_bytes(c)) / SECTOR_BYTES / c["l2_tex_sectors"]), 0, 1)
     wavefronts = (loads + stores) / c["sm_elapsed_cycles_sum"]
+    wanted = c["l2_utilization_fraction"] * np.where(np.isnan(excess), 1.0, np.clip(excess, 0, 1)) * (1 - local)
+    # Values at unrelated places of L2 take a sector each, whatever the kernel does; each sector is a request.
+    reads = np.clip(np.nan_to_num(c["l2_tex_read_sectors"] / c["l2_tex_sectors"]), 0, 1)
+    hits = np.clip(np.nan_to_num(c["l2_read_hit_fraction"]), 0, 1)
+    unrelated = reads * hits * unrelated_places(c) * unused_of_l2_loads(c)
     return {
         "dram": used["dram"] * np.where(moved > 0, asked / moved, 1.0),
         # Sectors are what threads ask L2 for; its other parts, busy with tags, fills or replies, follow from them.
-        "l2": c["l2_utilization_fraction"] * np.where(np.isnan(excess), 1.0, np.clip(excess, 0, 1)) * (1 - local),
+        "l2": wanted + used["l2"] * unrelated,
         "l1": wavefronts,
     }
 
@@ -190,7 +203,8 @@ def all_counted_useful(counters: pd.DataFrame, figures: pd.DataFrame) -> pd.Data
     return pd.DataFrame(
         {
             "dram": np.isnan(sum(requested_bytes(c))) | c.lacks("dram_read_bytes", "dram_write_bytes"),
-            "l2": c.lacks("l2_utilization_fraction", "global_theoretical_sectors_ideal", "global_theoretical_sectors"),
+            "l2": c.lacks("l2_utilization_fraction", "global_theoretical_sectors_ideal", "global_theoretical_sectors")
+            | c.lacks("l2_tex_requests", "l2_tex_read_sectors", "l2_tex_sectors", "l2_read_hit_fraction"),
             "l1": payload | c.lacks("sm_elapsed_cycles_sum"),
             **{
                 kind: np.isnan(arithmetic_per_cycle(c, kind)) | unknown[f"{kind}_lanes_per_sm"] | unknown["sms"]
@@ -218,7 +232,9 @@ def may_need_less(counters: pd.DataFrame, figures: pd.DataFrame) -> pd.DataFrame
     c = Counts(counters)
     whole = all_counted_useful(counters, figures)
     return whole.assign(
-        dram=whole["dram"] | _may_be_local(c), tensor=whole["tensor"] | has_tensor_work(c) & tensor_time(c, figures)[1]
+        dram=whole["dram"] | _may_be_local(c),
+        l1=whole["l1"] | c.lacks("global_load_l1_hit_fraction"),
+        tensor=whole["tensor"] | has_tensor_work(c) & tensor_time(c, figures)[1],
     )
 
 
@@ -237,18 +253,23 @@ def useful_times(counters: pd.DataFrame, figures: pd.DataFrame) -> pd.DataFrame:
     loads, stores = memory_wavefronts(c, operands)
     cycles = f["sms"] * c["elapsed_cycles"]
     share = _useful_memory_shares(c, used, loads, stores)
+    wanted = {"fp32": (1 - expanded_share(c)) * ~multiplies_half_matrices(c), "fp64": 1 - double_by_accident(c)}
     for kind in ("fp32", "fp64"):
-        share[kind] = arithmetic_per_cycle(c, kind) / (f[f"{kind}_lanes_per_sm"] * f["sms"])
+        share[kind] = arithmetic_per_cycle(c, kind) * wanted[kind] / (f[f"{kind}_lanes_per_sm"] * f["sms"])
     multiplied = tensor_time(c, figures)[0] / (T * 1e-9)
     idle = 0.0 * np.where(np.isnan(multiplied), used["tensor"], 0.0)
     share["tensor"] = np.where(has_tensor_work(c), multiplied, idle)
     # A special result that no arithmetic consumes is book-keeping, such as a division of indices.
     executed = used["xu"] * f["sfu_per_sm"] / 32 * cycles
     consumed = np.where(executed > 0, np.minimum(1.0, count / executed), 1.0)
-    share["xu"] = used["xu"] * np.where(count > 0, consumed, on)
-    share["integer"] = np.where(count > 0, 0.0, used["integer"] * on)
-    payload = payload_instructions(c["inst_executed_warp"], lanes, count, loads + stores)
-    share["issue"] = payload / (f["schedulers_per_sm"] * cycles)
+    converted = np.nan_to_num(needless_conversions(c) / 32 / executed)
+    share["xu"] = used["xu"] * np.where(count > 0, np.fmin(consumed, np.clip(1 - converted, 0, 1)), on)
+    # Without arithmetic addresses may be the payload, but not the divisions that they are computed with.
+    whole_lanes = np.where(count > 0, 1.0, 1 - divided_share(c))
+    share["xu"] = np.where((count == 0) & (divided_share(c) > 0), 0.0, share["xu"])
+    share["integer"] = np.where(count > 0, 0.0, used["integer"] * on * whole_lanes)
+    payload = payload_instructions(c["inst_executed_warp"], lanes, count, loads + stores, OVERHEAD)
+    share["issue"] = payload * whole_lanes / (f["schedulers_per_sm"] * cycles)
     # Lanes that were off carry no payload, whatever else is known of the instructions.
     whole, lit = all_counted_useful(counters, figures), {"integer": on, "issue": on}
     for u in UNITS:

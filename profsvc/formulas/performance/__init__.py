@@ -2,10 +2,11 @@
 
 Modules::
 
+    avoidable_work    conversions, expanded functions, sectors that hold one value
     characterization  characterization functions of a device: sweeps reduced to knots
     latency           latency hiding, exposed latency, lanes at work
     loaded_latency    time from latency and rate: Little's law with a queue
-    lost_time         idle, issue and stall time, and what waits consist of
+    lost_time         idle, issue and stall time, what waits consist of, limits of a saving
     memory_accesses   bank conflicts, transactions, load of memory partitions
     memory_balance    balance of machine and algorithm, transfers, near field
     occupancy         resident blocks and warps, limiting resource, waves

@@ -64,14 +64,15 @@ def useful_bytes(moved: ArrayLike, requested: ArrayLike) -> Array:
     return np.where(np.isnan(R), B, np.minimum(B, R))
 
 
-def operand_limited(accesses: ArrayLike, operations: ArrayLike, arrived: ArrayLike) -> Array:
+def operand_limited(accesses: ArrayLike, operations: ArrayLike, arrived: ArrayLike, repeated: ArrayLike = 0.0) -> Array:
     r"""On-chip memory accesses that a version of the kernel with the same arithmetic cannot do without.
 
-    .. math:: A_{useful} = \min\bigl(A, \max(O, A_{arrived})\bigr)
+    .. math:: A_{useful} = \min\Bigl(A, \max\bigl(O (1 - \tfrac{A_{repeated}}{2 A}), A_{arrived}\bigr)\Bigr)
 
     Each arithmetic instruction takes at most one operand from, and leaves at most one result in, on-chip memory;
-    further ones can stay in registers. Data that arrives from beyond the L1 cache has to pass it in any case.
-    Without arithmetic moving data is the work itself, and all accesses are useful.
+    further ones can stay in registers. Of operands that L1 delivered again at least every second can stay there as
+    well: with two outputs for each thread, one operand of both is the same. Data that arrives from beyond the L1 cache
+    has to pass it in any case. Without arithmetic moving data is the work itself, and all accesses are useful.
 
     Source: own model; register tiling as in the matrix multiplication study of [Ryoo2008].
 
@@ -80,6 +81,7 @@ def operand_limited(accesses: ArrayLike, operations: ArrayLike, arrived: ArrayLi
         operations: Arithmetic warp instructions with all lanes active, weighted by operand size over 4 bytes [count];
             0 or NaN where there is none.
         arrived: Wavefronts of 128 bytes that came from, or went to, L2 [count]; NaN counts as 0.
+        repeated: Wavefronts of values that L1 had delivered before [count]; NaN counts as 0.
 
     Returns: useful wavefronts, of the common shape.
 
@@ -87,26 +89,32 @@ def operand_limited(accesses: ArrayLike, operations: ArrayLike, arrived: ArrayLi
 
     Errors: TypeError for a wrong dtype, ValueError for shapes that do not broadcast.
 
-    Two loads an FMA, of which one can stay in a register; a copy, which has no arithmetic:
+    Two loads for each FMA, of which one can stay in a register; the same from L1; a copy, which has no arithmetic:
 
-    >>> operand_limited([200.0, 200.0], [100.0, 0.0], [10.0, 200.0]).tolist()
-    [100.0, 200.0]
+    >>> operand_limited([200.0, 200.0, 200.0], [100.0, 100.0, 0.0], [10.0, 10.0, 200.0], [0.0, 200.0, 0.0]).tolist()
+    [100.0, 50.0, 200.0]
     """
-    A, O, M = floats(accesses=accesses, operations=operations, arrived=arrived)
-    needed = np.fmax(O, np.nan_to_num(M))
+    A, O, M, R = floats(accesses=accesses, operations=operations, arrived=arrived, repeated=repeated)
+    with np.errstate(all="ignore"):
+        again = np.clip(np.nan_to_num(R / A), 0, 1)
+        needed = np.fmax(np.where(again > 0, O * (1 - again / 2), O), np.nan_to_num(M))
     return np.where(np.nan_to_num(O) > 0, np.minimum(A, needed), A)
 
 
 def payload_instructions(
-    instructions: ArrayLike, lane_efficiency: ArrayLike, arithmetic: ArrayLike, accesses: ArrayLike
+    instructions: ArrayLike,
+    lane_efficiency: ArrayLike,
+    arithmetic: ArrayLike,
+    accesses: ArrayLike,
+    overhead: float = 0.0,
 ) -> Array:
     r"""Warp instructions that carry the kernel's payload, counted with all lanes active.
 
-    .. math:: N_{useful} = \min\bigl(e N, O + A\bigr) \text{ if } O > 0, \qquad e N \text{ otherwise}
+    .. math:: N_{useful} = \min\bigl(e N, (1 + k) (O + A)\bigr) \text{ if } O > 0, \qquad e N \text{ otherwise}
 
     In a kernel that does floating-point or tensor arithmetic, integer, control, conversion and barrier
-    instructions are book-keeping. In a kernel without, no counter tells address arithmetic from payload, and every
-    lane that was on counts as useful: the cautious reading.
+    instructions are overhead, of which k for each useful instruction cannot be avoided. In a kernel without, no
+    counter tells address arithmetic from payload, and every lane that was on counts as useful: the cautious reading.
 
     Source: own model; lane efficiency is criterion C of [FineGrained2016].
 
@@ -115,6 +123,7 @@ def payload_instructions(
         lane_efficiency: Predicated-on lanes over 32 an instruction, e [1]; NaN counts as 1.
         arithmetic: Arithmetic warp instructions with all lanes active, O [count]; 0 or NaN where unknown.
         accesses: Useful memory warp instructions, A [count]; NaN counts as 0.
+        overhead: Overhead instructions k that a well-tuned kernel executes for each useful one [1].
 
     Returns: useful warp instructions, of the common shape.
 
@@ -122,14 +131,14 @@ def payload_instructions(
 
     Errors: TypeError for a wrong dtype, ValueError for shapes that do not broadcast.
 
-    >>> payload_instructions([1000.0, 1000.0], [0.5, 0.5], [100.0, 0.0], [50.0, 50.0]).tolist()
-    [150.0, 500.0]
+    >>> payload_instructions([1000.0, 1000.0], [0.5, 0.5], [100.0, 0.0], [50.0, 50.0], 0.3).tolist()
+    [195.0, 500.0]
     """
     N, e, O, A = floats(
         instructions=instructions, lane_efficiency=lane_efficiency, arithmetic=arithmetic, accesses=accesses
     )
     on = N * np.where(np.isnan(e), 1.0, e)
-    payload = O + np.nan_to_num(A)
+    payload = (1 + overhead) * (O + np.nan_to_num(A))
     return np.where(np.nan_to_num(O) > 0, np.fmin(on, payload), on)
 
 

@@ -5,7 +5,8 @@ import pandas as pd
 import pytest
 
 from profsvc import specs
-from profsvc.analysis.causes.attribution import STALLS, lost_time, ranked
+from profsvc.analysis.causes.attribution import lost_time, ranked
+from profsvc.analysis.causes.time_budget import STALLS
 from profsvc.analysis.potential.peaks import peaks
 from profsvc.specs.causes import causes
 from tests.analysis.causes.sample_launches import FLAWS, QUIET

@@ -139,7 +139,7 @@ def test_a_peak_that_the_export_does_not_print_is_that_of_the_catalogue(counters
 
 
 def test_mended_kernels_stay_below_their_ceilings(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Spills, an array in local memory, atomics: what they cost is waste. Another algorithm or unit is excluded."""
+    """Spills, an array in local memory, atomics, expanded functions: what they cost is waste."""
     folder = FOLDER.parent / "mended"
     engine = store.open_store(str(tmp_path_factory.mktemp("mended") / "store.sqlite"))
     with (folder / "ncu_raw_base.csv.gz").open("rb") as stream:
@@ -148,8 +148,7 @@ def test_mended_kernels_stay_below_their_ceilings(tmp_path_factory: pytest.TempP
     engine.dispose()
     found: dict[str, Any] = {row["kernel_short"]: row for row in rows}
     times = pd.read_csv(folder / "timings.csv").set_index("label")["median_us"]
-    for kernel in ("spill", "local_array", "atomics"):
+    for kernel in ("spill", "local_array", "atomics", "powf"):
         assert found[f"{kernel}_bad"]["speedup_ceiling"] > times[f"{kernel}_bad"] / times[f"{kernel}_good"]
     # Indices that differ from lane to lane leave next to no data and arithmetic: no ceiling is better than one passed.
     assert found["const_divergent"]["speedup_ceiling"] is None
-    assert found["powf_bad"]["speedup_ceiling"] < times["powf_bad"] / times["powf_good"]  # another algorithm

@@ -1,0 +1,157 @@
+"""Causes of waits for global memory, and for the queue of shared memory, special functions and indexed constants."""
+
+import numpy as np
+
+from profsvc.analysis.causes.time_budget import GLOBAL_STALLS, STALLS, Array, TimeBudget, share_of
+from profsvc.analysis.counters.arrays import Counts
+from profsvc.analysis.potential.avoidable_work import repeated_share, unrelated_places, unused_of_l2_loads
+from profsvc.formulas.performance.lost_time import wait_parts
+
+SECTOR_BYTES = 32
+WIDEST_BYTES = 16 * 32
+# Share of their peaks that DRAM and the sector port of L2 sustain under a copy.
+DRAM_SUSTAINED, L2_SUSTAINED = 0.92, 0.6
+# Cycles that a single load takes to L1, to L2 and to DRAM.
+LATENCIES = (40.0, 270.0, 700.0)
+# A load crosses the interconnect twice, with its request and its data, a store once.
+CROSSINGS = {"load": 2.0, "store": 1.0}
+
+
+@np.errstate(all="ignore")
+def on_chip_causes(budget: TimeBudget) -> tuple[dict[str, Array], Array]:
+    """Return the shares of the time that causes of waits for the on-chip queue take, and what global memory has."""
+    c, stall, of = budget.c, budget.stall, budget.of_class
+    cycles = c["sm_elapsed_cycles_sum"]
+    wait = stall["mio_throttle"] + stall["short_scoreboard"]
+    wavefronts = np.nan_to_num(budget.count("shared_wavefronts_sass") / cycles)
+    atomics = budget.count("shared_atomic_inst_warp")
+    special = np.nan_to_num(c["pipe_xu_elapsed_fraction"])
+    # A request beyond the instruction itself is for another address of the same warp.
+    diverged = budget.count("constant_idc_requests") - budget.count("constant_ldc_inst_warp")
+    constants = np.nan_to_num(np.clip(diverged, 0, None) / cycles)
+    tags = np.where(np.isnan(c["l1_tag_requests_global"]), c["global_load_inst_warp"], c["l1_tag_requests_global"])
+    tags = np.nan_to_num(tags / cycles)
+    busy = wavefronts + special + constants + tags
+    of_shared, of_special, of_constants = (share_of(part, busy) for part in (wavefronts, special, constants))
+    conflicts = share_of(c["shared_wavefronts_sass"] - c["shared_wavefronts_ideal"], c["shared_wavefronts_sass"])
+    pipe = np.fmax(np.nan_to_num(c["sol_l1_fraction"]), wavefronts)
+    shared = wait_parts(wait * of_shared, pipe, conflicts)
+    contended = share_of(atomics, atomics + budget.count("shared_load_inst_warp", "shared_store_inst_warp"))
+    conversions = share_of(budget.count("inst_bit_convert_thread") / 32 / budget.on, c["inst_pipe_xu_warp"])
+    doubles = of["fp64"] > 0
+    function = wait_parts(wait * of_special, special, conversions)
+    shares = {
+        "contended_shared_atomics": wait * of_shared * contended,
+        "bank_conflicts": (shared.waste + shared.latency * conflicts) * (1 - contended),
+        "shared_memory_limit": shared.useful * (1 - contended),
+        "type_conversions": np.where(doubles, 0.0, function.waste),
+        "accidental_double": np.where(doubles, function.waste, 0.0),
+        "divergent_constants": wait * of_constants + stall["imc_miss"],
+        "arithmetic_limit": function.useful,
+        "dependent_instructions": shared.latency * (1 - conflicts) * (1 - contended) + function.latency,
+    }
+    return shares, wait * (1 - of_shared - of_special - of_constants)
+
+
+@np.errstate(all="ignore")
+def utilization(c: Counts) -> tuple[Array, Array]:
+    """Share of the time in which the busiest unit on the way to global memory was busy, and the part of DRAM in it."""
+    dram = np.nan_to_num(c["dram_throughput_fraction"]) / DRAM_SUSTAINED
+    l2 = np.fmax(np.nan_to_num(c["l2_utilization_fraction"]) / L2_SUSTAINED, np.nan_to_num(c["sol_l2_fraction"]))
+    l1 = np.nan_to_num(c["sol_l1_fraction"])
+    return np.clip(np.fmax(np.fmax(dram, l2), l1), 0, 1), share_of(dram, dram + l2 + l1)
+
+
+@np.errstate(all="ignore")
+def unloaded_latency(c: Counts) -> Array:
+    """Cycles that a load takes if no other is under way, by where it hits."""
+    l1, l2 = (share_of(c[f"{name}_hit_fraction"], 1.0) for name in ("global_load_l1", "l2"))
+    return l1 * LATENCIES[0] + (1 - l1) * (l2 * LATENCIES[1] + (1 - l2) * LATENCIES[2])
+
+
+@np.errstate(all="ignore")
+def _of_atomics(budget: TimeBudget, busy: Array) -> Array:
+    """Share of the waits for global memory beyond what its utilization explains, where there are atomics."""
+    c = budget.c
+    atomics = budget.count("global_atomic_inst_warp", "global_reduction_inst_warp")
+    accesses = atomics + budget.count("global_load_inst_warp", "global_store_inst_warp")
+    waited = np.nansum(budget.waits[:, [STALLS.index(name) for name in GLOBAL_STALLS]], axis=1) / accesses
+    latency = np.where(np.isnan(c["lsu_latency_global_cycles"]), waited, c["lsu_latency_global_cycles"])
+    expected = LATENCIES[2] / (1 - np.clip(busy, 0, 0.95))
+    unexplained = np.clip(1 - np.nan_to_num(expected / np.fmax(latency, waited), nan=1.0), 0, 1)
+    instructions = share_of(atomics, accesses + budget.count("local_load_inst_warp", "local_store_inst_warp"))
+    # Bulk copies wait in the same state, and are not counted among the accesses.
+    copies = budget.count("tma_load_inst_warp", "global_ldgsts_inst_warp", "texture_inst_warp") > 0
+    return np.where(atomics > 0, np.where(copies, instructions, np.fmax(unexplained, instructions)), 0.0)
+
+
+@np.errstate(all="ignore")
+def global_memory_causes(budget: TimeBudget, queued_on_chip: Array) -> dict[str, Array]:
+    """Return the shares of the time that causes of waits for global memory take."""
+    c, stall = budget.c, budget.stall
+    wait = np.asarray(sum(stall[name] for name in GLOBAL_STALLS)) + queued_on_chip
+    busy, of_dram = utilization(c)
+    of_atomics = _of_atomics(budget, busy)
+    contended, wait = wait * of_atomics, wait * (1 - of_atomics)
+    sectors = {kind: budget.count(f"{kind}_load_sectors", f"{kind}_store_sectors") for kind in ("local", "global")}
+    of_local = share_of(sectors["local"], sectors["local"] + sectors["global"])
+    spilled = budget.count("register_spill_inst_warp") > 0
+    local, wait = wait * of_local, wait * (1 - of_local)
+    # Requests queue before the busiest unit, but a load that takes no longer than a single one does not.
+    queue = 1 - unloaded_latency(c) / c["lsu_latency_global_cycles"]
+    busy = np.fmin(busy, np.where(np.isnan(queue), 1.0, np.clip(queue, 0, 1)))
+    crossings = {side: CROSSINGS[side] * budget.count(f"global_{side}_sectors") for side in CROSSINGS}
+    unused, wasted = {}, {}
+    for side, crossed in crossings.items():
+        needed = np.fmax(c[f"global_{side}_bytes_requested"] / SECTOR_BYTES, c[f"global_{side}_requests"])
+        unused[side] = np.clip(np.nan_to_num(1 - needed / c[f"global_{side}_sectors"]), 0, 1)
+        wasted[side] = share_of(crossed, np.asarray(sum(crossings.values()))) * unused[side]
+    waste = wasted["load"] + wasted["store"]
+    parts = wait_parts(wait, busy, waste)
+    uncoalesced = parts.waste * share_of(wasted["load"], waste)
+    # What L1 keeps of a sector until another lane wants it lies together: only what L1 and its lanes left counts.
+    scattered = uncoalesced * unrelated_places(c) * share_of(unused_of_l2_loads(c), unused["load"])
+    # Whether values at unrelated places could lie closer together, no counter tells: half of what no cache had counts.
+    missed = (1 - share_of(c["global_load_l1_hit_fraction"], 1.0)) * (1 - share_of(c["l2_read_hit_fraction"], 1.0))
+    thrashing = 0.5 * missed * scattered
+    repeats = repeated_share(c)
+    repeated = parts.useful * repeats * (1 - of_dram)
+    queued = share_of(stall["lg_throttle"], np.asarray(sum(stall[name] for name in GLOBAL_STALLS)))
+    hits = share_of(c["global_load_l1_hit_fraction"], 1.0) * repeats
+    moved = budget.count("global_load_bytes_requested", "global_store_bytes_requested")
+    narrow = 1 - share_of(moved, WIDEST_BYTES * budget.count("global_load_inst_warp", "global_store_inst_warp"))
+    latency = parts.latency
+    again, thin = latency * queued * hits, latency * queued * (1 - hits) * narrow
+    latency = latency - again - thin
+    occupancy = np.nan_to_num(c["theoretical_occupancy_fraction"], nan=1.0)
+    few_warps = latency * (1 - occupancy)
+    staged = share_of(c["shared_store_inst_warp"], c["global_load_inst_warp"])
+    staged = np.where((budget.count("global_ldgsts_inst_warp", "tma_load_inst_warp") == 0) & (staged > 0.5), 1.0, 0.0)
+    return {
+        "contended_global_atomics": contended,
+        "register_spills": np.where(spilled, local, 0.0),
+        "local_memory": np.where(spilled, 0.0, local),
+        "uncoalesced_loads": uncoalesced - scattered,
+        "cache_thrashing": thrashing,
+        "unrelated_accesses": scattered - thrashing,
+        "uncoalesced_stores": parts.waste - uncoalesced,
+        "memory_limit": parts.useful - repeated,
+        "redundant_loads": again + repeated,
+        "narrow_accesses": thin,
+        "no_asynchronous_copies": staged * latency,
+        **{f"occupancy_{name}": few * few_warps * (1 - staged) for name, few in _occupancy_limit(c).items()},
+        "few_loads_in_flight": (latency - few_warps) * (1 - staged),
+    }
+
+
+def _occupancy_limit(c: Counts) -> dict[str, Array]:
+    """Tell which resource limits the blocks of an SM most: 1 for it, 0 for the others."""
+    limits = {  # of equal limits the first counts: no other resource helps beyond the slots of an SM
+        "block_size": np.fmin(c["occupancy_limit_by_blocks_blocks"], c["occupancy_limit_by_warps_blocks"]),
+        "registers": c["occupancy_limit_by_registers_blocks"],
+        "shared_memory": c["occupancy_limit_by_shared_mem_blocks"],
+        "barriers": c["occupancy_limit_by_barriers_blocks"],
+    }
+    table = np.column_stack([np.where(np.isnan(limit), np.inf, limit) for limit in limits.values()])
+    least = table.argmin(axis=1)
+    return {name: (least == place).astype(np.float64) for place, name in enumerate(limits)}

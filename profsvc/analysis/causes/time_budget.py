@@ -1,0 +1,97 @@
+"""The elapsed time of launches, split into idle SMs, issued instructions and stalls by what warps waited for."""
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from profsvc.analysis.counters.arrays import Counts
+from profsvc.analysis.potential.useful_time import useful_times
+from profsvc.formulas.performance.lost_time import idle_time, stall_time
+
+Array = NDArray[np.float64]
+
+STALLS = (
+    "barrier", "membar", "long_scoreboard", "short_scoreboard", "wait", "lg_throttle", "mio_throttle", "tex_throttle",
+    "math_pipe_throttle", "no_instruction", "imc_miss", "branch_resolving", "dispatch_stall", "drain", "sleeping",
+    "misc", "gmma",
+)  # fmt: skip
+# nvprof groups the states of warps; each group stands for the state that it mostly holds.
+NVPROF_STALLS = {
+    "barrier": "stall_sync_fraction",
+    "long_scoreboard": "stall_memory_dependency_fraction",
+    "wait": "stall_exec_dependency_fraction",
+    "no_instruction": "stall_inst_fetch_fraction",
+    "imc_miss": "stall_constant_memory_dependency_fraction",
+    "tex_throttle": "stall_texture_fraction",
+    "lg_throttle": "stall_memory_throttle_fraction",
+    "math_pipe_throttle": "stall_pipe_busy_fraction",
+    "misc": "stall_other_fraction",
+}
+GLOBAL_STALLS = ("long_scoreboard", "lg_throttle", "tex_throttle", "drain", "membar")
+THREAD_CLASSES = (
+    "fp32", "fp64", "fp16", "integer", "bit_convert", "bit", "control", "ldst", "misc", "interthread", "uniform",
+)  # fmt: skip
+
+
+def waits_of(c: Counts) -> Array:
+    """Warp cycles by state of `STALLS`, on the last axis: as counted, else per issue, else by the groups of nvprof."""
+    columns = []
+    for stall in STALLS:
+        cycles = c[f"stall_{stall}_warp_cycles"]
+        cycles = np.where(np.isnan(cycles), c[f"stall_{stall}_cycles_per_issue"] * _issued(c), cycles)
+        columns.append(np.where(np.isnan(cycles), c[NVPROF_STALLS.get(stall, "")], cycles))
+    return np.column_stack(columns)
+
+
+def _issued(c: Counts) -> Array:
+    """Warp instructions issued, 1 where unknown: only the proportions of the waits are known then."""
+    issued = np.where(np.isnan(c["inst_issued_warp"]), c["inst_executed_warp"], c["inst_issued_warp"])
+    return np.where(np.isnan(issued), 1.0, issued)
+
+
+def share_of(part: Array, whole: Array | float) -> Array:
+    """Return part / whole in [0, 1], 0 where unknown."""
+    with np.errstate(all="ignore"):
+        return np.clip(np.nan_to_num(part / whole), 0.0, 1.0)
+
+
+class TimeBudget:
+    """Counters of launches, with the parts of their time, each as a share of the elapsed time."""
+
+    def __init__(self, counters: pd.DataFrame, figures: pd.DataFrame) -> None:
+        """Take a table with one row per launch and one column per counter, and its peak rates."""
+        self.c = c = Counts(counters)
+        self.sms = np.where(np.isnan(c["sm_count"]), figures["sms"].to_numpy(dtype="float64"), c["sm_count"])
+        elapsed = c["sm_elapsed_cycles_avg"]
+        self.active = np.clip(c["sm_active_cycles_avg"] / elapsed, 0, 1)
+        self.active = np.where(np.isnan(self.active), c["sm_efficiency_fraction"], self.active)
+        issued = c["issue_active_elapsed_fraction"]
+        issued = np.where(np.isnan(issued), c["issue_slot_utilization_fraction"] * self.active, issued)
+        self.issued = np.fmin(issued, self.active)
+        self.idle = idle_time(
+            elapsed, c["sm_active_cycles_max"], c["sm_active_cycles_avg"], c["waves_per_sm"], c["grid_blocks"], self.sms
+        )
+        self.waits = waits_of(c)
+        stalls = stall_time(self.active, self.issued, self.waits)
+        self.stall = {name: np.nan_to_num(stalls[:, place]) for place, name in enumerate(STALLS)}
+        self.lanes = np.nan_to_num(c["warp_execution_efficiency_fraction"], nan=1.0)
+        on = c["warp_nonpred_execution_efficiency_fraction"]
+        self.on = np.fmin(np.where(np.isnan(on), self.lanes, on), self.lanes)
+        counts = {name: np.nan_to_num(c[f"inst_{name}_thread"]) for name in THREAD_CLASSES}
+        every = sum(counts.values())
+        self.of_class = {name: share_of(count, np.asarray(every)) for name, count in counts.items()}
+        self.has_classes = every > 0
+        # Of issue slots, the share with payload: arithmetic, and the accesses that it cannot do without.
+        times = useful_times(counters, figures)
+        with np.errstate(all="ignore"):
+            payload = (times["issue"] / c["duration_ns"]).to_numpy()
+        self.payload = np.fmin(np.nan_to_num(payload, nan=1.0), self.issued)
+
+    def count(self, *names: str) -> Array:
+        """Sum of counters, unknown ones as 0."""
+        return np.nan_to_num(self.c.total(*names))
+
+    @property
+    def known(self) -> NDArray[np.bool_]:
+        """Whether the active cycles, the issue slots and at least one stall reason were counted."""
+        return np.asarray(~np.isnan(self.active) & ~np.isnan(self.issued) & ~np.isnan(self.waits).all(axis=1))
