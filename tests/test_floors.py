@@ -13,7 +13,7 @@ ROOT = Path(__file__).parent.parent
 FLOORS = [  # lowest first
     {"errors"},
     {"formulas"},
-    {"docs", "kernel_names", "tables", "specs"},
+    {"docs", "kernel_names", "tables", "specs", "workers"},
     {"analysis"},
     {"formats", "store", "reports", "channels", "settings"},
     {"pipeline"},

@@ -16,8 +16,8 @@ from profsvc.formats.nsys import database
 from profsvc.formats.parsing import unpacked_copies
 from profsvc.formats.parsing.stream import open_stream
 from profsvc.formats.unrecognized import is_text
-from profsvc.formats.workers.process import Limits, Subject, first_request, open_worker
 from profsvc.tables import Batch
+from profsvc.workers.process import Limits, Subject, first_request, open_worker
 
 ENDINGS = (".nsys-rep", ".qdrep")
 COMMAND = "nsys"

@@ -15,7 +15,7 @@ from typing import IO, BinaryIO, cast
 from profsvc.errors import BrokenInputError
 from profsvc.formats import workers
 from profsvc.formats.parsing import unpacked_copies
-from profsvc.formats.workers.process import Limits, Subject, Worker, first_request, open_worker
+from profsvc.workers.process import Limits, Subject, Worker, first_request, open_worker
 
 MAX_VALUE_BYTES = 16 << 20
 JOB = Path(workers.__file__).with_name("sqlite_job.py")

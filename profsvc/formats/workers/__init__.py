@@ -1,1 +1,1 @@
-"""Processes with limited memory and time that read untrusted files with code that cannot be interrupted."""
+"""Jobs that read untrusted files in a worker process (`profsvc.workers`)."""

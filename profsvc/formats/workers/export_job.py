@@ -1,4 +1,4 @@
-"""Job of a worker process (`profsvc.formats.workers.worker`) that runs a vendor's tool to export an untrusted file.
+"""Job of a worker process (`profsvc.workers.worker`) that runs a vendor's tool to export an untrusted file.
 
 The tool inherits the limits. The first request has the command, the environment and the folder to run in. Its response
 is ``("exported", exit status, last words)``.

@@ -1,4 +1,4 @@
-"""Job of a worker process (`profsvc.formats.workers.worker`) that turns a Nsight Compute report into lines of JSON.
+"""Job of a worker process (`profsvc.workers.worker`) that turns a Nsight Compute report into lines of JSON.
 
 It uses NVIDIA's package ``ncu_report`` and the standard library. The package reads a file that ends early as one with
 fewer or empty results, so the frames of the file are checked first: a file header, then blocks, each with the size of

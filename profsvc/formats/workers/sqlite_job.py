@@ -1,4 +1,4 @@
-"""Job of a worker process (`profsvc.formats.workers.worker`) that opens and reads an untrusted SQLite database.
+"""Job of a worker process (`profsvc.workers.worker`) that opens and reads an untrusted SQLite database.
 
 The first request has the path and the limit of a value. Its response is ``("tables", {table: columns})``, or an error.
 The response to ``("one", sql, values)`` is ``("row", row)``, to ``("rows", number, sql)`` and ``("more", number)`` it

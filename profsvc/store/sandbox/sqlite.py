@@ -1,11 +1,8 @@
 """SQL of users on a SQLite store, run by a separate process that is killed after its time limit."""
 
 import marshal
-import os
 import re
 import sqlite3
-import subprocess
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -14,9 +11,16 @@ from typing import IO, Any
 from profsvc.errors import ProfsvcError, ServiceError, UsageError
 from profsvc.store.connection.errors import user_error
 from profsvc.store.sandbox import rules
+from profsvc.workers.process import ENVIRONMENT, Limits, first_request, start_worker, to_frame
 
-WORKER = Path(__file__).with_name("sqlite_worker.py")
-LIMITS = {
+JOB = Path(__file__).with_name("sqlite_job.py")
+MAX_MEMORY_BYTES = 512 << 20
+"""Maximum bytes of memory of a query, in addition to the idle process."""
+MAX_TEMP_FILE_BYTES = 256 << 20
+"""Maximum bytes of a temporary file, which sorts use that do not fit into memory."""
+MAX_OPEN_FILES = 12
+"""Maximum number of open files: the store, its log, those of the process, and about four temporary files."""
+SQLITE_LIMITS = {
     sqlite3.SQLITE_LIMIT_LENGTH: rules.MAX_VALUE_BYTES,
     sqlite3.SQLITE_LIMIT_SQL_LENGTH: rules.MAX_SQL_CHARS,
     sqlite3.SQLITE_LIMIT_EXPR_DEPTH: 100,
@@ -26,23 +30,13 @@ LIMITS = {
     sqlite3.SQLITE_LIMIT_ATTACHED: 0,
     sqlite3.SQLITE_LIMIT_WORKER_THREADS: 0,
 }
-# Variables that Python needs to start, and the folder of temporary files; other variables may be secret.
-PASSED_VARIABLES = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SYSTEMROOT", "TMPDIR", "SQLITE_TMPDIR")
+PASSED_VARIABLES = (*ENVIRONMENT, "TMPDIR", "SQLITE_TMPDIR")
 
 
 @contextmanager
 def stream_rows(file: Path, sql: str, params: Mapping[str, Any], seconds: float, most: int) -> Iterator[rules.Rows]:
     """Yield a result with up to ``most`` rows of the query as they arrive."""
-    request = {
-        "address": f"{file.absolute().as_uri()}?mode=ro",
-        "sql": sql,
-        "params": dict(params),
-        "seconds": seconds,
-        "most": most,
-        "chunk": rules.ROWS_PER_CHUNK,
-        "limits": LIMITS,
-    }
-    with _worker(request, seconds) as (pipe, ended):
+    with _worker(request_frame(file, sql, params, seconds, most), seconds) as (pipe, ended):
         kind, *rest = _frame(pipe, ended, seconds)
         if kind != "columns":
             raise _failure((kind, *rest), file, seconds)
@@ -59,33 +53,28 @@ def _chunks(pipe: IO[bytes], ended: Callable[[], bool], file: Path, seconds: flo
         yield rest[0]
 
 
-@contextmanager
-def _worker(request: dict[str, Any], seconds: float) -> Iterator[tuple[IO[bytes], Callable[[], bool]]]:
-    """Start the process; yield its output and a function that tells whether it was killed after the time limit."""
+def request_frame(file: Path, sql: str, params: Mapping[str, Any], seconds: float, most: int) -> bytes:
+    """Return what the process is sent: the query, and its limits."""
+    # The limit of CPU time ends the process even if the parent has died.
+    limits = Limits(MAX_MEMORY_BYTES, int(seconds) + 2, MAX_OPEN_FILES, MAX_TEMP_FILE_BYTES)
+    query = {"address": f"{file.absolute().as_uri()}?mode=ro", "sql": sql, "params": dict(params), "most": most}
+    request = first_request(limits, **query, seconds=seconds, chunk=rules.ROWS_PER_CHUNK, sqlite_limits=SQLITE_LIMITS)
     try:
-        body = marshal.dumps(request)
+        return to_frame(request)
     except ValueError:
         raise UsageError("a parameter of a query must be a text, a number, bytes or None") from None
-    environment = {name: os.environ[name] for name in PASSED_VARIABLES if name in os.environ}
-    # A separate process group: Ctrl-C goes to the parent, which then ends this process.
-    with subprocess.Popen(
-        [sys.executable, "-I", "-S", str(WORKER)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        env=environment,
-        process_group=0,
-    ) as process:
+
+
+@contextmanager
+def _worker(frame: bytes, seconds: float) -> Iterator[tuple[IO[bytes], Callable[[], bool]]]:
+    """Start the process; yield its output and a function that tells whether it was killed after the time limit."""
+    with start_worker(JOB, PASSED_VARIABLES) as process, rules.kill_timer(seconds, process.kill) as ended:
         assert process.stdin
         assert process.stdout
-        with rules.kill_timer(seconds, process.kill) as ended:
-            try:
-                with suppress(BrokenPipeError):  # a process that could not start sends nothing
-                    process.stdin.write(body)
-                    process.stdin.close()
-                yield process.stdout, ended
-            finally:
-                process.kill()
+        with suppress(BrokenPipeError):  # a process that could not start sends nothing
+            process.stdin.write(frame)
+            process.stdin.flush()
+        yield process.stdout, ended
 
 
 def _frame(pipe: IO[bytes], ended: Callable[[], bool], seconds: float) -> tuple[Any, ...]:

@@ -13,7 +13,7 @@ from profsvc.formats.nsys import database as nsys_database
 from profsvc.formats.parsing import sqlite_file
 from profsvc.formats.pytorch import trace as pytorch_trace
 from profsvc.formats.rocm import rocpd
-from profsvc.formats.workers import process
+from profsvc.workers import process
 
 EVENT = '{"ph":"X","cat":"kernel","name":"a","ts":%s,"dur":%s}'
 CALLS = "create table CUPTI_ACTIVITY_KIND_RUNTIME(start,end,nameId)"

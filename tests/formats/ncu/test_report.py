@@ -15,7 +15,7 @@ from profsvc import formats
 from profsvc.errors import BrokenInputError, InputError
 from profsvc.formats.ncu import report as ncu_report
 from profsvc.formats.ncu import report_lines
-from profsvc.formats.workers import process
+from profsvc.workers import process
 from tests.formats.ncu import report_file
 from tests.formats.ncu.report_file import Result, Rule
 

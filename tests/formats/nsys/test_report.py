@@ -10,7 +10,7 @@ import pytest
 
 from profsvc import formats
 from profsvc.errors import BrokenInputError, InputError
-from profsvc.formats.workers import process
+from profsvc.workers import process
 
 FIXTURES = Path(__file__).parents[3] / "fixtures"
 DATABASE = min(p for p in (FIXTURES / "nsys_sqlite").glob("*.sqlite") if not p.name.startswith("bad_"))

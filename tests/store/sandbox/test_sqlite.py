@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import marshal
 import os
 import signal
 import sqlite3
@@ -18,9 +17,8 @@ from sqlalchemy import Engine
 from profsvc import store
 from profsvc.errors import ServiceError, UsageError
 from profsvc.store.connection.urls import file_of
-from profsvc.store.sandbox import rules as sandbox_rules
 from profsvc.store.sandbox import sqlite as sandbox_sqlite
-from profsvc.store.sandbox import sqlite_worker
+from profsvc.workers import process
 from tests.store.conftest import only_on
 
 pytestmark = only_on("sqlite", "a server is a process of its own already")
@@ -29,7 +27,7 @@ ENDLESS = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c)"
 # Runs the worker from a bare process, whose own memory does not blur what the worker took.
 MEASURE = """
 import json, resource, subprocess, sys
-done = subprocess.run([sys.executable, "-I", "-S", sys.argv[1]], stdin=0, stdout=subprocess.DEVNULL)
+done = subprocess.run([sys.executable, "-I", "-S", *sys.argv[1:]], stdin=0, stdout=subprocess.DEVNULL)
 used = resource.getrusage(resource.RUSAGE_CHILDREN)
 print(json.dumps({"kilobytes": used.ru_maxrss, "rc": done.returncode}))
 """
@@ -38,11 +36,11 @@ print(json.dumps({"kilobytes": used.ru_maxrss, "rc": done.returncode}))
 def workers() -> list[Path]:
     """The processes that answer queries for this one, as folders of /proc."""
     found = []
-    for process in Path("/proc").glob("[0-9]*"):
+    for folder in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
-            parent = int((process / "stat").read_text(encoding="utf-8").rpartition(")")[2].split()[1])
-            if parent == os.getpid() and b"sqlite_worker.py" in (process / "cmdline").read_bytes():
-                found.append(process)
+            parent = int((folder / "stat").read_text(encoding="utf-8").rpartition(")")[2].split()[1])
+            if parent == os.getpid() and b"sqlite_job.py" in (folder / "cmdline").read_bytes():
+                found.append(folder)
     return found
 
 
@@ -59,25 +57,16 @@ def workers() -> list[Path]:
 )
 def test_memory_is_bounded(engine: Engine, tmp_path: Path, sql: str) -> None:
     before = set(tmp_path.iterdir())
-    request = {
-        "address": f"{file_of(engine).as_uri()}?mode=ro",
-        "sql": sql,
-        "params": {},
-        "seconds": 2.0,
-        "most": sys.maxsize,
-        "chunk": sandbox_rules.ROWS_PER_CHUNK,
-        "limits": sandbox_sqlite.LIMITS,
-    }
     done = subprocess.run(
-        [sys.executable, "-I", "-S", "-c", MEASURE, str(sandbox_sqlite.WORKER)],
-        input=marshal.dumps(request),
+        [sys.executable, "-I", "-S", "-c", MEASURE, str(process.WORKER), str(sandbox_sqlite.JOB)],
+        input=sandbox_sqlite.request_frame(file_of(engine), sql, {}, 2.0, sys.maxsize),
         capture_output=True,
         env={"SQLITE_TMPDIR": str(tmp_path)},
         timeout=60,
         check=True,
     )
     kilobytes = json.loads(done.stdout)["kilobytes"]
-    assert 1000 < kilobytes < (sqlite_worker.MAX_MEMORY_BYTES >> 10) + 50_000
+    assert 1000 < kilobytes < (sandbox_sqlite.MAX_MEMORY_BYTES >> 10) + 50_000
     assert set(tmp_path.iterdir()) == before
 
 
@@ -88,13 +77,7 @@ def test_too_much_memory_is_said(engine: Engine) -> None:
 
 
 def test_a_sort_that_fills_its_share_of_the_disk_is_said(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    worker = Path(str(file_of(engine))).with_name("worker.py")
-    source = sandbox_sqlite.WORKER.read_text(encoding="utf-8")
-    assert "MAX_TEMP_FILE_BYTES = 256 << 20" in source
-    worker.write_text(
-        source.replace("MAX_TEMP_FILE_BYTES = 256 << 20", "MAX_TEMP_FILE_BYTES = 1 << 20"), encoding="utf-8"
-    )
-    monkeypatch.setattr(sandbox_sqlite, "WORKER", worker)
+    monkeypatch.setattr(sandbox_sqlite, "MAX_TEMP_FILE_BYTES", 1 << 20)
     with pytest.raises(UsageError, match="more temporary disk space than allowed"):
         store.query(engine, f"{ENDLESS} SELECT randomblob(90000) AS b FROM c ORDER BY b LIMIT 1 OFFSET 1000000")
 

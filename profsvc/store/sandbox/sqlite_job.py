@@ -1,11 +1,9 @@
-"""The process in which SQLite runs one query of a user; a script that only needs the standard library.
+"""Job of a worker process (`profsvc.workers.worker`) in which SQLite runs one query of a user.
 
 A separate process is needed because only killing it stops some operations: a function that creates a huge text, or a
-sort that fills the disk. It is a new Python process rather than a fork. So it starts in 20 ms and inherits neither
-memory nor files of its parent, nor locks of other threads.
+sort that fills the disk.
 
-The request arrives on stdin and frames are written to stdout, both in `marshal` format, which only has plain values.
-A frame is a tuple: ``("columns", names)``, repeated ``("rows", rows)``, ``("end",)``; or one of the failures
+A response is a tuple: ``("columns", names)``, repeated ``("rows", rows)``, ``("end",)``; or one of the failures
 ``("refused", action, name, views)``, ``("late",)``, ``("memory",)`` and ``("error", class, words, views)``.
 
 Queries are restricted by the authorizer of SQLite with a list of allowed actions, on a read-only connection. Read-only
@@ -19,12 +17,11 @@ its own copies of the views under names that cannot be guessed, and only these m
 import marshal
 import os
 import re
-import resource
 import sqlite3
-import sys
 import time
+from collections.abc import Callable, Iterator
 from contextlib import closing
-from typing import Any, BinaryIO
+from typing import Any
 
 FORBIDDEN_FUNCTIONS = {
     *("load_extension", "fts3_tokenizer", "readfile", "writefile", "edit", "eval", "sqlite_compileoption_get"),
@@ -32,12 +29,6 @@ FORBIDDEN_FUNCTIONS = {
 }
 FUNCTION_TABLES = {"json_each", "json_tree"}
 OPS_PER_CLOCK_CHECK = 1000
-MAX_MEMORY_BYTES = 512 << 20
-"""Maximum bytes of memory of a query, in addition to the idle process."""
-MAX_TEMP_FILE_BYTES = 256 << 20
-"""Maximum bytes of a temporary file, which sorts use that do not fit into memory."""
-MAX_OPEN_FILES = 12
-"""Maximum number of open files: the store, its log, those of the process, and about four temporary files."""
 _VIEW = re.compile(r"CREATE VIEW (v1_\w+) AS\n")
 
 
@@ -85,30 +76,6 @@ class Guard:
         return time.perf_counter() > self.deadline
 
 
-def address_space_bytes() -> int:
-    """Return the address space of this process in bytes; 0 if the system does not report it."""
-    try:
-        with open("/proc/self/statm", "rb") as file:  # noqa: PTH123  # the worker imports as little as it can
-            return int(file.read().split()[0]) * resource.getpagesize()
-    except OSError:
-        return 0
-
-
-def limit_resources(seconds: float) -> None:
-    """Limit the resources of this process."""
-    limits = {
-        resource.RLIMIT_AS: address_space_bytes() + MAX_MEMORY_BYTES,
-        resource.RLIMIT_FSIZE: MAX_TEMP_FILE_BYTES,
-        resource.RLIMIT_NOFILE: MAX_OPEN_FILES,
-        resource.RLIMIT_CORE: 0,
-        resource.RLIMIT_CPU: int(seconds) + 2,  # ends the process even if the parent has died
-    }
-    for limit, most in limits.items():
-        hard = resource.getrlimit(limit)[1]
-        most = most if hard == resource.RLIM_INFINITY else min(most, hard)
-        resource.setrlimit(limit, (most, most))
-
-
 def restrict_connection(connection: sqlite3.Connection, guard: Guard, limits: dict[int, int]) -> None:
     """Copy the views under the secret names of the guard, then deny all other access."""
     # A table-valued function declares its table at the first use, which must happen before the guard is active.
@@ -130,28 +97,20 @@ def restrict_connection(connection: sqlite3.Connection, guard: Guard, limits: di
     connection.set_progress_handler(guard.late, OPS_PER_CLOCK_CHECK)
 
 
-def send(out: BinaryIO, frame: tuple[Any, ...]) -> None:
-    """Write a frame: its length in eight bytes, then its content."""
-    body = marshal.dumps(frame)
-    out.write(len(body).to_bytes(8, "big"))
-    out.write(body)
-    out.flush()
-
-
-def answer(connection: sqlite3.Connection, request: dict[str, Any], out: BinaryIO) -> None:
-    """Send the requested number of rows of the query."""
+def answer(connection: sqlite3.Connection, request: dict[str, Any]) -> Iterator[tuple[Any, ...]]:
+    """Yield the requested number of rows of the query as frames."""
     cursor = connection.execute(request["sql"], request["params"])
     rows = cursor.fetchmany(1)  # immediate errors are raised before anything is sent
     if cursor.description is None:
-        send(out, ("empty",))
+        yield ("empty",)
         return
-    send(out, ("columns", [column[0] for column in cursor.description]))
+    yield "columns", [column[0] for column in cursor.description]
     left = request["most"]
     while rows and left > 0:
-        send(out, ("rows", rows[:left]))
+        yield "rows", rows[:left]
         left -= len(rows)
         rows = cursor.fetchmany(request["chunk"])
-    send(out, ("end",))
+    yield ("end",)
 
 
 def failure(error: Exception, guard: Guard) -> tuple[Any, ...]:
@@ -166,23 +125,17 @@ def failure(error: Exception, guard: Guard) -> tuple[Any, ...]:
     return ("error", "store" if isinstance(error, sqlite3.DatabaseError) else "question", words, guard.views)
 
 
-def main() -> None:
-    """Answer the request on stdin."""
-    request = marshal.load(sys.stdin.buffer)
-    guard = Guard(request["seconds"])
-    limit_resources(request["seconds"])
-    with os.fdopen(os.dup(1), "wb") as out:
-        try:
-            patience = min(10.0, request["seconds"])
-            opened = sqlite3.connect(request["address"], uri=True, isolation_level=None, timeout=patience)
-            with closing(opened) as connection:
-                restrict_connection(connection, guard, request["limits"])
-                answer(connection, request, out)
-        except BrokenPipeError:
-            os._exit(0)
-        except (sqlite3.Error, sqlite3.Warning, ValueError, OverflowError, MemoryError) as error:
-            send(out, failure(error, guard))
-
-
-if __name__ == "__main__":
-    main()
+def run(asked: dict[str, Any], _: object, send: Callable[[bytes], None]) -> None:
+    """Answer the request."""
+    guard = Guard(asked["seconds"])
+    try:
+        patience = min(10.0, asked["seconds"])
+        opened = sqlite3.connect(asked["address"], uri=True, isolation_level=None, timeout=patience)
+        with closing(opened) as connection:
+            restrict_connection(connection, guard, asked["sqlite_limits"])
+            for frame in answer(connection, asked):
+                send(marshal.dumps(frame))
+    except BrokenPipeError:
+        os._exit(0)
+    except (sqlite3.Error, sqlite3.Warning, ValueError, OverflowError, MemoryError) as error:
+        send(marshal.dumps(failure(error, guard)))

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -54,9 +54,8 @@ class Worker:
 
     def tell(self, frame: dict[str, Any] | tuple[Any, ...]) -> None:
         """Send a frame."""
-        body = marshal.dumps(frame)
         with suppress(BrokenPipeError, ValueError):  # a worker that has ended does not respond
-            self._in.write(len(body).to_bytes(8, "big") + body)
+            self._in.write(to_frame(frame))
             self._in.flush()
 
     def ask(self, frame: dict[str, Any] | tuple[Any, ...]) -> tuple[Any, ...]:
@@ -96,10 +95,23 @@ class Worker:
         return "needs more memory or time than a valid one of its size"
 
 
+def to_frame(content: dict[str, Any] | tuple[Any, ...]) -> bytes:
+    """Return a frame: the length of its content, then the content."""
+    body = marshal.dumps(content)
+    return len(body).to_bytes(8, "big") + body
+
+
 @contextmanager
 def open_worker(job: Path, limits: Limits, subject: Subject) -> Iterator[Worker]:
     """Start the worker of a job; the first request is to be sent with `Worker.ask`, which adds the limits."""
-    environment = {name: os.environ[name] for name in ENVIRONMENT if name in os.environ}
+    with start_worker(job) as process:
+        yield Worker(process, WAIT_FACTOR * limits.seconds, subject)
+
+
+@contextmanager
+def start_worker(job: Path, variables: Sequence[str] = ENVIRONMENT) -> Iterator["subprocess.Popen[bytes]"]:
+    """Start the process of a job with some variables of the environment; others may be secret."""
+    environment = {name: os.environ[name] for name in variables if name in os.environ}
     # In a separate process group, so that Ctrl-C reaches only the parent, which then ends the worker and its children.
     with subprocess.Popen(
         [sys.executable, "-I", "-S", str(WORKER), str(job)],
@@ -110,7 +122,7 @@ def open_worker(job: Path, limits: Limits, subject: Subject) -> Iterator[Worker]
         process_group=0,
     ) as process:
         try:
-            yield Worker(process, WAIT_FACTOR * limits.seconds, subject)
+            yield process
         finally:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
