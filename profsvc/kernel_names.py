@@ -51,10 +51,10 @@ def name_digest(kernel: str) -> str:
     return hashlib.sha256(kernel.encode("utf-8", "backslashreplace")).hexdigest()[:8]
 
 
-def _without_casts(text: str) -> str:
+def without_casts(text: str) -> str:
     """Leave out spaces, and casts of template arguments, which some demanglers print.
 
-    >>> _without_casts("gemm<(int)32, (bool)1>"), _without_casts("gemm<32, 1>")
+    >>> without_casts("gemm<(int)32, (bool)1>"), without_casts("gemm<32, 1>")
     ('gemm<32,1>', 'gemm<32,1>')
     """
     return _CAST.sub("", text)
@@ -70,12 +70,12 @@ def matching_kernels(name: str, kernels: Iterable[str]) -> list[str]:
     2
     """
     known = list(dict.fromkeys(kernels))
-    bare, digest = _without_casts(name), _DIGEST.fullmatch(name)
+    bare, digest = without_casts(name), _DIGEST.fullmatch(name)
     for fits in (
         lambda kernel: kernel == name,
         lambda kernel: short_kernel_name(kernel) == name,
         lambda kernel: with_template_arguments(kernel) == name,
-        lambda kernel: bare in (_without_casts(with_template_arguments(kernel)), _without_casts(kernel)),
+        lambda kernel: bare in (without_casts(with_template_arguments(kernel)), without_casts(kernel)),
     ):
         if found := [kernel for kernel in known if fits(kernel)]:
             return found

@@ -27,21 +27,14 @@ from profsvc.formats.telemetry import nvidia_smi
 from profsvc.formats.timeseries import table, table_lines, table_survey
 from profsvc.tables import Batch, check, check_wide
 from tests.formats.conftest import long
+from tests.formats.fixtures import ROOT, files, good
 
-FIXTURES = Path(__file__).parents[2] / "fixtures"
 Read = Callable[[BinaryIO], Iterable[Batch]]
 Setting = tuple[ModuleType, str, object]
 
 
 def not_at_once(*_: object) -> None:
     """A parser of blocks that leaves every block to the lines."""
-
-
-def fixtures(*folders: str, good: bool = False) -> list[Path]:
-    """The files of some folders, or those of them that are read."""
-    files = [path for folder in folders for path in sorted((FIXTURES / folder).iterdir())]
-    files = [path for path in files if not path.name.endswith((".expected.json", ".error.txt"))]
-    return [path for path in files if not good or path.with_name(f"{path.name.split('.')[0]}.expected.json").exists()]
 
 
 @dataclass(frozen=True)
@@ -114,7 +107,7 @@ METER_FOLDERS = ("timeseries", "hioki", "joulescope", "monsoon", "otii", "picolo
 READERS = {
     "kineto": BlockReader(
         trace.read,
-        fixtures("kineto"),
+        files("kineto"),
         {
             "small": (trace, "SMALL_BLOCK_CHARS", 1),
             "block": (trace, "BLOCK_CHARS", 600),
@@ -125,21 +118,21 @@ READERS = {
     ),
     "lvm": BlockReader(
         lvm.read,
-        fixtures("lvm"),
+        files("lvm"),
         {"small": (lvm_lines, "SMALL_BLOCK_BYTES", 30), "block": (lvm_lines, "BLOCK_BYTES", 400)},
         [(lvm, "parse", not_at_once)],
         order=_IN_FILE,
     ),
     "meters": BlockReader(
         generic_timeseries.read,
-        fixtures(*METER_FOLDERS),
+        files(*METER_FOLDERS),
         {"small": (table_lines, "SMALL_BLOCK_BYTES", 40), "block": (table_lines, "BLOCK_BYTES", 500)},
         [(table_survey, "parse", not_at_once), (table, "parse", not_at_once)],
         order=_IN_FILE,
     ),
     "ncu_details": BlockReader(
         details.read,
-        [*fixtures("ncu_details", good=True), FIXTURES / "held_out" / "ncu_details.csv.gz"],
+        [*good("ncu_details"), ROOT / "held_out" / "ncu_details.csv.gz"],
         {
             "small": _SMALL,
             "block": (details, "BLOCK_BYTES", 700),
@@ -152,7 +145,7 @@ READERS = {
     ),
     "ncu_raw": BlockReader(
         raw.read,
-        [*fixtures("ncu_raw", good=True), *sorted((FIXTURES / "demo").glob("*raw*"))],
+        [*good("ncu_raw"), *sorted((ROOT / "demo").glob("*raw*"))],
         {
             "small": _SMALL,
             "block": (raw, "BLOCK_BYTES", 400),
@@ -163,19 +156,19 @@ READERS = {
     ),
     "nsys_database": BlockReader(
         database.read,
-        sorted((FIXTURES / "nsys_sqlite").glob("*.sqlite")),
+        sorted((ROOT / "nsys_sqlite").glob("*.sqlite")),
         {"few": (database, "MIN_BLOCK_ROWS", 1), "block": (database, "MAX_BLOCK_ROWS", 50)},
         [(database, "MIN_BLOCK_ROWS", 10**6)],
     ),
     "nsys_stats": BlockReader(
         stats.read,
-        [path for path in fixtures("nsys_stats") if not path.name.endswith((".json", ".txt"))],
+        [path for path in files("nsys_stats") if not path.name.endswith((".json", ".txt"))],
         {"small": _SMALL, "first": (stats, "FIRST_BLOCK_BYTES", 300), "block": (stats, "BLOCK_BYTES", 700)},
         [(stats, "column_plan", not_at_once)],
     ),
     "nvidia_smi": BlockReader(
         nvidia_smi.read,
-        fixtures("nvidia_smi"),
+        files("nvidia_smi"),
         {"small": (nvidia_smi, "SMALL_BLOCK_BYTES", 1), "block": (nvidia_smi, "BLOCK_BYTES", 600)},
         [(nvidia_smi, "parse", not_at_once)],
         order=(*_IN_FILE, "metric", "section"),
@@ -183,7 +176,7 @@ READERS = {
     ),
     "nvprof": BlockReader(
         csv_export.read,
-        fixtures("nvprof", good=True),
+        good("nvprof"),
         {"small": _SMALL, "first": (two_pass, "FIRST_BLOCK_BYTES", 300), "block": (two_pass, "BLOCK_BYTES", 700)},
         [(two_pass, "column_plan", not_at_once)],
     ),

@@ -1,30 +1,68 @@
-"""The source page of Nsight Compute: recognized, so that a message can name the page to upload instead."""
+"""Reader of source pages of Nsight Compute: source lines and instructions of each launch, with samples and counts.
 
-from collections.abc import Iterator
-from typing import BinaryIO
+Cells are written in quotes, but quotes inside source text are not doubled. So a row is split from its end: the metrics
+behind the text hold no quotes.
+"""
 
-from profsvc.errors import BrokenInputError
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import BinaryIO, NamedTuple
+
+import pandas as pd
+
+from profsvc.errors import BrokenInputError, InputError, counted, wrong_cell_count
 from profsvc.formats.ncu import launches as ncu_launches
-from profsvc.formats.ncu.csv_lines import first_page_kind
+from profsvc.formats.ncu.csv_lines import first_page_kind, parse_header
 from profsvc.formats.parsing.ledger import numbered_lines
+from profsvc.formats.parsing.records import HEADER, MAX_TEXT_CHARS, REJECT, ROW, SKIP, Record, split_cells
 from profsvc.formats.parsing.stream import Text
-from profsvc.tables import Batch
+from profsvc.specs.source_columns import COUNT, NOT_ISSUED, STALL, TEXT, SourceColumn, source_columns
+from profsvc.tables import TABLES, Batch, frame
 
 NAME = "ncu-source"
 PAGE = """\
-The source page of Nsight Compute: not read, because it lists instructions and not counters of launches.
+Source pages of Nsight Compute: where the samples of a kernel lie, by source line and instruction.
 
-Upload another page of the same report:
-    LC_ALL=C ncu -i REPORT.ncu-rep --csv --page raw --print-units base > FILE
+Create it from a report; compile with nvcc -lineinfo and profile with --set full --import-source yes:
+    LC_ALL=C ncu -i REPORT.ncu-rep --csv --page source --print-source cuda,sass > FILE
+
+Stored: every source line and every SASS instruction of each launch, with its samples per stall reason, executed
+instructions, active threads, L2 sectors and shared-memory wavefronts. v1_source_lines has the rows, v1_source_stalls
+the stall reasons.
 
 Notes:
-    This page is for samples per instruction; view them beside the source in the window of the tool.
+    All forms are read: --print-source cuda,sass, sass, cuda and ptx. Form cuda,sass shows source beside SASS.
+    Without -lineinfo a page has no source lines; use --print-source sass.
+    The page prints no launch ids. In the run of a raw or details page of the same report, launches are found by kernel
+    name and order; what is ambiguous is left out and v1_source_kernels says why. Alone in a run it can be queried too.
+    Instructions that the page shows several times for one source line are stored once.
+    A source line longer than 2000 characters is cut.
 
-Example of a refused file:
-    "Kernel Name","saxpy(const float *, float *)",
-    "Address","Source","Warp Stall Sampling (All Samples)","Warp Stall Sampling (Not-issued Samples)","# Samples",...
-    "0x7f24937a0000","      LDC R1, c[0x0][0x28]","12","10","12",...
+Example:
+    "File Path","/home/me/saxpy.cu"
+    "Function Name","saxpy(const float *, float *)"
+    "Line No","Source","Address","Source","# Samples","Instructions Executed","stall_long_sb"
+    "4","y[i] += a * x[i];","-","-","437","4096","412"
+    "","","0x7f24937a0000","      LDG.E R4, desc[UR4][R2.64]","437","4096","412"
 """
+EXPORT_HINT = "export again with: ncu -i REPORT --csv --page source --print-source cuda,sass"
+ROWS_PER_BATCH = 5_000
+MAX_INSTRUCTIONS = 1 << 18
+"""Instructions and source lines of a launch; the code of the largest kernels has a tenth of it."""
+MAX_NAMED_COLUMNS = 10
+
+_SEPARATOR = '","'
+_NAMED = re.compile(r'"(File Path|Kernel Name|Function Name)"(?:,|$)')
+_NAME = re.compile(r'"[\w ]+","(.*)",?')
+_TEXT_PAGE = re.compile(r"(?:Address|Line No) +Source\b")
+_LEADING = {"Address": "address", "# Address": "address", "Line No": "line", "# Line": "line", "#": "line"}
+_GAP, _NONE = "...", ("", "-")
+_ADDRESS = re.compile(r"(?:0x)?([0-9a-fA-F]{1,16})")
+_OPCODE = re.compile(r"(?:@!?\w+\s+)?([A-Z][\w.]*)")
+# Counts are integers, so three digits behind a sign are thousands; --print-fp adds zeros behind the decimal sign.
+_COUNT = re.compile(r"([0-9]{1,3}(?:([,. '\u2019\u00a0\u202f\u2009])[0-9]{3})(?:\2[0-9]{3})*|[0-9]+)(?:[.,]0+)?")
+_INT64_DIGITS = 18
 
 
 def sniff(head: bytes) -> bool:
@@ -32,14 +70,329 @@ def sniff(head: bytes) -> bool:
     return first_page_kind(head) == "source"
 
 
-def read(stream: BinaryIO) -> Iterator[Batch]:
-    """Raise `BrokenInputError`, which names the page to export."""
-    yield from ()  # makes this function a generator, like every reader
-    with Text(stream) as text:
-        number = next(
-            (number for number, line in numbered_lines(text) if first_page_kind(line.encode()) == "source"), None
+class Header(NamedTuple):
+    """The columns of a table: what the leading cells are, and the place of each metric behind them."""
+
+    cells: int
+    leading: tuple[str, ...]
+    counts: tuple[tuple[int, str], ...]
+    texts: tuple[tuple[int, str], ...]
+    stalls: tuple[tuple[int, str, str], ...]
+    unknown: tuple[str, ...]
+
+
+@dataclass
+class _Launch:
+    """The launch whose tables are read: its files, and what was shown of it."""
+
+    kernel: str
+    files: set[str] = field(default_factory=set)
+    lines: set[tuple[str | None, int]] = field(default_factory=set)
+    values: dict[int, int] = field(default_factory=dict)
+    """Of each instruction the hash of its cells."""
+
+
+def column_of(name: str) -> SourceColumn | None:
+    """Return what a column holds, under its label, the name of its metric, or both.
+
+    >>> column_of("stall_lg"), column_of("stall_new (Not Issued)")
+    (SourceColumn(kind='stall', name='LG Throttle'), SourceColumn(kind='not_issued', name='stall_new'))
+    """
+    known = source_columns()
+    if found := known.get(name) or known.get(ncu_launches.metric_name(name)):
+        return found
+    if not name.startswith("stall_"):
+        return None
+    plain = name.removesuffix(" (Not Issued)")
+    return SourceColumn(STALL if plain == name else NOT_ISSUED, plain)
+
+
+def parse_source_header(line: str) -> Header | None:
+    """Return the columns of the header of a source page, None if ``line`` is none."""
+    if "Source" not in line:
+        return None
+    cells = split_cells(line.strip())
+    if len(cells) > 1 and not cells[-1]:
+        cells.pop()
+    kinds = [_LEADING.get(cell, "source" if cell == "Source" else "") for cell in cells[:5]]
+    leading = kinds[: kinds.index("")] if "" in kinds else kinds
+    if leading[:1] == ["line"] and leading[1:2] == ["address"]:  # a number before the address of an instruction
+        leading[0] = "number"
+    if "source" not in leading or leading[0] == "source":
+        return None
+    named = [(place, column_of(name), name) for place, name in enumerate(cells[len(leading) :])]
+    known = [(place, column.kind, column.name) for place, column, _ in named if column]
+    return Header(
+        len(cells),
+        tuple(leading),
+        tuple((place, name) for place, kind, name in known if kind == COUNT),
+        tuple((place, name) for place, kind, name in known if kind == TEXT),
+        tuple((place, kind, name) for place, kind, name in known if kind in (STALL, NOT_ISSUED)),
+        tuple(dict.fromkeys(name for _, column, name in named if column is None)),
+    )
+
+
+def split_row(text: str, header: Header) -> list[str]:
+    """Return the cells of a row, the leading ones first; another number of them if it does not fit the header.
+
+    >>> header = parse_source_header('"Line No","Source","Address","Source","# Samples","stall_lg"')
+    >>> split_row('"81","asm volatile ("mov %0, %1;" : "=r"(a), "r"(b));","-","-","12","7"', header)
+    ['81', 'asm volatile ("mov %0, %1;" : "=r"(a), "r"(b));', '-', '-', '12', '7']
+    """
+    text = text.strip()
+    if not text.startswith('"'):
+        return split_cells(text)
+    if not text.endswith(('"', '",')) or len(text) < 2:
+        return []
+    body = text.removesuffix(",")[1:-1]
+    head, *metrics = body.rsplit(_SEPARATOR, header.cells - len(header.leading))
+    first, *rest = head.split(_SEPARATOR, 1)
+    leading = [first, *(rest[0].rsplit(_SEPARATOR, len(header.leading) - 2) if rest else [])]
+    if header.leading[:1] == ("number",) and rest:
+        leading = [first, *rest[0].split(_SEPARATOR, len(header.leading) - 2)]
+    return [*leading, *metrics]
+
+
+def parse_count(cell: str) -> int | None:
+    """Return a whole number, with signs of thousands or zeros behind a decimal sign; None if it is none.
+
+    >>> parse_count("1,234"), parse_count("35.000000"), parse_count("1.5")
+    (1234, 35, None)
+    """
+    match = _COUNT.fullmatch(cell.strip())
+    digits = re.sub("[^0-9]", "", match[1]) if match else ""
+    return int(digits) if digits and len(digits) <= _INT64_DIGITS else None
+
+
+def opcode_of(sass: str) -> str | None:
+    """Return the opcode of an instruction with its modifiers.
+
+    >>> opcode_of("@!P0  LDG.E.CONSTANT R3, desc[UR6][R10.64]")
+    'LDG.E.CONSTANT'
+    """
+    match = _OPCODE.match(sass.strip())
+    return match[1] if match else None
+
+
+class _Rows:
+    """Rows of the tidy tables until the next batch."""
+
+    def __init__(self) -> None:
+        self.tables: dict[str, dict[str, list[object]]] = {}
+
+    def add(self, table: str, row: Mapping[str, object]) -> None:
+        columns = self.tables.setdefault(table, {column.name: [] for column in TABLES[table]})
+        for name, values in columns.items():
+            values.append(row.get(name))
+
+    def take(self) -> dict[str, pd.DataFrame]:
+        tables, self.tables = self.tables, {}
+        return {name: frame(name, columns) for name, columns in tables.items()}
+
+
+class _Page:
+    """Sorts lines into records, and rows into tables."""
+
+    def __init__(self) -> None:
+        self.rows = _Rows()
+        self.launches = self.count = 0
+        self.unknown: dict[str, None] = {}
+        self.forms: set[str] = set()
+        self.header: Header | None = None
+        self.launch: _Launch | None = None
+        self.file: str | None = None
+        self.line: tuple[int, str | None] | None = None
+        self.shown: set[int] = set()
+
+    def sort(self, number: int, line: str) -> Record:
+        """Return the record of a line, after adding what it says to the tables."""
+        text = line.strip()
+        if not text or text.startswith("=="):
+            return Record(SKIP, number, 1, line, [])
+        if match := _NAMED.match(text):
+            return self._name(number, line, match[1], _NAME.fullmatch(text))
+        if header := parse_source_header(line):
+            return self._begin(number, line, header)
+        if _TEXT_PAGE.match(text):
+            raise BrokenInputError(f"line {number}: this source page is a text page; {EXPORT_HINT}")
+        if parse_header(line):
+            raise BrokenInputError(
+                f"line {number} is the header of another page, but the file begins with a source page; "
+                "put each page into its own file"
+            )
+        if self.header is None:
+            return Record(SKIP, number, 1, line, [])
+        reason = self._row(number, text, self.header)
+        if reason is None:
+            return Record(ROW, number, 1, line, [])
+        if not reason:
+            return Record(SKIP, number, 1, line, [])
+        cut = "" if line.endswith("\n") else "the file ends inside this row: "
+        return Record(REJECT, number, 1, line[:MAX_TEXT_CHARS], [], f"{cut}{reason}")
+
+    def _name(self, number: int, line: str, what: str, match: re.Match[str] | None) -> Record:
+        self.header, name = None, match[1] if match else ""
+        if not name:
+            cut = "" if line.endswith("\n") else "the file ends inside this line: "
+            return Record(REJECT, number, 1, line[:MAX_TEXT_CHARS], [], f"{cut}it has no name")
+        if what == "File Path":
+            self.file = name
+            return Record(HEADER, number, 1, line, [])
+        # A launch shows each file once. Without files every name begins a launch.
+        if self.launch is None or self.launch.kernel != name or self.file is None or self.file in self.launch.files:
+            self.launch = _Launch(name)
+            row = {"source_index": self.launches, "kernel": name, "line": number}
+            self.rows.add("source_kernels", row)
+            self.launches += 1
+        if self.file is not None:
+            self.launch.files.add(self.file)
+        return Record(ROW, number, 1, line, [])
+
+    def _begin(self, number: int, line: str, header: Header) -> Record:
+        if self.launch is None:
+            return Record(REJECT, number, 1, line[:MAX_TEXT_CHARS], [], "no kernel name precedes the table")
+        self.header, self.line, self.shown = header, None, set()
+        self.unknown.update(dict.fromkeys(header.unknown))
+        lines, instructions = "line" in header.leading, "address" in header.leading
+        self.forms.add(
+            "cuda,sass"
+            if lines and instructions
+            else "sass"
+            if instructions
+            else "cuda"
+            if self._has_source()
+            else "ptx"
         )
-    what = "no header of a source page is in the file" if number is None else (
-        f"line {number}: this is a source page, a table of instructions or source lines without counters of launches"
-    )  # fmt: skip
-    raise BrokenInputError(f"{what}; {ncu_launches.EXPORT_HINT}")
+        return Record(HEADER, number, 1, line, [])
+
+    def _has_source(self) -> bool:
+        return self.file is not None and not self.file.endswith(".ptx")
+
+    def _row(self, number: int, text: str, header: Header) -> str | None:
+        """Add a row; return why it is rejected, an empty text if it says nothing new, None if it is stored."""
+        cells = split_row(text, header)
+        if len(cells) != header.cells:
+            return wrong_cell_count(len(cells), header.cells) if text.startswith('"') else "not a row of the table"
+        leading: dict[str, list[str]] = {}
+        for what, cell in zip(header.leading, cells, strict=False):
+            leading.setdefault(what, []).append(cell)
+        metrics = cells[len(header.leading) :]
+        address, line = (next(iter(leading.get(what, [])), "").strip() for what in ("address", "line"))
+        if address == _GAP:
+            return ""
+        if line not in _NONE and (parsed := parse_count(line)) is None:
+            return f"the line number {line[:50]!r} is not a number"
+        parsed = None if line in _NONE else parse_count(line)
+        place = _text_places(header.leading)
+        if "address" not in header.leading or address in _NONE:
+            return self._line(number, parsed, cells[place["line"]] if "line" in place else "", metrics, header)
+        if parsed is not None:
+            self.line, self.shown = (parsed, _stored(cells[place["line"]])) if "line" in place else None, set()
+        return self._instruction(number, address, cells[place["address"]], metrics, header)
+
+    def _line(self, number: int, line: int | None, source: str, metrics: Sequence[str], header: Header) -> str | None:
+        """Add a source line or a PTX line."""
+        assert self.launch is not None
+        if line is None:
+            return "it has neither a line number nor an address"
+        self.line, self.shown = (line, _stored(source)), set()
+        if (self.file, line) in self.launch.lines:
+            return f"line {line} of this launch was shown before"
+        kind = "ptx" if "address" not in header.leading and not self._has_source() else "line"
+        row = {"kind": kind, "source_line": line, "source_text": _stored(source), "repeated": 0}
+        if reason := self._add(number, row, metrics, header):
+            return reason
+        self.launch.lines.add((self.file, line))
+        return None
+
+    def _instruction(self, number: int, address: str, sass: str, metrics: Sequence[str], header: Header) -> str | None:
+        assert self.launch is not None
+        match = _ADDRESS.fullmatch(address)
+        if not match or (place := int(match[1], 16)) >= 1 << 63:
+            return f"the address {address[:50]!r} is not a hexadecimal number"
+        values = hash((sass, *metrics))
+        if self.launch.values.get(place, values) != values:
+            return f"the instruction at {address} was shown before with other values"
+        if place in self.shown:
+            return ""
+        repeated = int(place in self.launch.values)
+        line, source = self.line or (None, None)
+        row = {
+            "kind": "instruction", "source_line": line, "source_text": source, "address": place,
+            "sass": _stored(sass.strip()), "opcode": opcode_of(sass), "repeated": repeated,
+        }  # fmt: skip
+        if reason := self._add(number, row, metrics, header):
+            return reason
+        self.launch.values[place] = values
+        self.shown.add(place)
+        return None
+
+    def _add(self, number: int, row: Mapping[str, object], metrics: Sequence[str], header: Header) -> str:
+        """Add a row with its metrics; return why it cannot be."""
+        assert self.launch is not None
+        if len(self.launch.values) + len(self.launch.lines) >= MAX_INSTRUCTIONS:
+            raise InputError(
+                f"line {number}: {self.launch.kernel[:200]} has more than {MAX_INSTRUCTIONS:,} instructions and lines"
+            )
+        counts: dict[str, int] = {}
+        for place, name in header.counts:
+            if name in counts or (cell := metrics[place]) in _NONE:
+                continue
+            if (value := parse_count(cell)) is None:
+                return f"{name} must be a whole number but is {cell[:50]!r}"
+            counts[name] = value
+        stalls: dict[str, dict[str, int]] = {}
+        for place, kind, name in header.stalls:
+            if (cell := metrics[place]) == "0" or cell in _NONE:
+                continue
+            if (value := parse_count(cell)) is None:
+                return f"the stall reason {name} must be a whole number but is {cell[:50]!r}"
+            if value:
+                stalls.setdefault(name, {}).setdefault("samples" if kind == STALL else "samples_not_issued", value)
+        texts = {name: _stored(metrics[place]) for place, name in header.texts}
+        own = {"source_index": self.launches - 1, "line_index": self.count, "line": number}
+        file = self.file if row["source_line"] is not None and row["kind"] != "ptx" else None
+        self.rows.add("source_lines", {**row, **own, **counts, **texts, "file": file})
+        for name, found in stalls.items():
+            self.rows.add("source_stalls", {"line_index": self.count, "reason": name, "line": number, **found})
+        self.count += 1
+        return ""
+
+    def message(self) -> str:
+        """Say which columns are not known."""
+        if not self.unknown:
+            return ""
+        listed = list(self.unknown)
+        more = f" and {len(listed) - MAX_NAMED_COLUMNS} more" if len(listed) > MAX_NAMED_COLUMNS else ""
+        named = ", ".join(name[:100] for name in listed[:MAX_NAMED_COLUMNS])
+        return f"{counted(len(listed), 'unknown column')} not stored: {named}{more}"
+
+
+def _text_places(leading: Sequence[str]) -> dict[str, int]:
+    """Return the place of the text behind each leading number: of the source line, and of the instruction."""
+    return {what: place + 1 for place, what in enumerate(leading[:-1]) if leading[place + 1] == "source"}
+
+
+def _stored(text: str) -> str | None:
+    return None if text in _NONE else text[:MAX_TEXT_CHARS]
+
+
+def read(stream: BinaryIO) -> Iterator[Batch]:
+    """Read a source page in bounded memory."""
+    with Text(stream) as text:
+        page, ledger = _Page(), ncu_launches.NcuLedger()
+        for number, line in numbered_lines(text):
+            ledger.add(page.sort(number, line))
+            if ledger.full or ledger.stored >= ROWS_PER_BATCH:
+                yield ledger.batch(page.rows.take())
+        if not page.count:
+            why = "; ".join(filter(None, [*ledger.errors, ledger.first_reason]))
+            raise BrokenInputError(
+                f"no table of a source page has a complete row{f' ({why})' if why else ''}; {EXPORT_HINT}"
+            )
+        facts = {
+            "tool": ncu_launches.TOOL, "page": "source", "layout": " ".join(sorted(page.forms)),
+            "encoding": text.encoding, **ledger.facts,
+        }  # fmt: skip
+        errors = "; ".join(ledger.errors)
+        yield ledger.batch(page.rows.take(), facts, "; ".join(filter(None, (errors, page.message()))))

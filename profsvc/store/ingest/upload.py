@@ -30,6 +30,7 @@ from profsvc.store.ingest.runs import (
     update_run,
     update_run_device,
 )
+from profsvc.store.ingest.source_launches import join_source_pages, save_source_counts
 from profsvc.store.ingest.staging import DirectSink, Sink, reserve_upload_id, staging
 from profsvc.store.ingest.writers.bulk_insert import insert_rows
 from profsvc.store.ingest.writers.dictionaries import Names
@@ -53,6 +54,10 @@ _MISSING_LAUNCHES = {
     table: f"SELECT min(m.{key}) FROM {table} m WHERE m.{key} > :first AND m.{key} < :end"
     f" AND NOT EXISTS (SELECT 1 FROM launches l WHERE l.launch_id = m.{key})"
     for table, key in (("metrics", "launch_ref"), ("rules", "launch_id"))
+} | {
+    "source_kernels": "SELECT min(:first + m.launch_index + 1) FROM source_kernels m"
+    " WHERE m.source_id > :first AND m.source_id < :end AND m.launch_index IS NOT NULL"
+    " AND NOT EXISTS (SELECT 1 FROM launches l WHERE l.launch_id = :first + m.launch_index + 1)"
 }
 
 
@@ -294,6 +299,8 @@ class _Upload:
         connection.execute(text(f"UPDATE uploads SET {assignments} WHERE upload_id = :upload_id"), row)
         self.timeline.save(connection, self.upload_id)
         mark_duplicates(connection, run_id, self.upload_id, again=again)
+        save_source_counts(connection, self.upload_id)
+        join_source_pages(connection, run_id)
         update_run_device(connection, run_id)
 
     def _check_launches(self, connection: Connection) -> None:

@@ -44,6 +44,9 @@ ORDER = {
     "v1_reports": "report_id",
     "v1_refusals": "refusal_id",
     "v1_deliveries": "delivery_id",
+    "v1_source_kernels": "source_id",
+    "v1_source_lines": "line_id",
+    "v1_source_stalls": "line_id, reason",
 }
 
 NEAREST_RUNS = 1000

@@ -58,10 +58,15 @@ KEYS = {
     "v1_reports": "report_id",
     "v1_refusals": "refusal_id",
     "v1_deliveries": "delivery_id",
+    "v1_source_kernels": "source_id",
+    "v1_source_lines": "line_id",
 }
 KEYS |= {f"{view}_all": key for view, key in KEYS.items() if f"{view}_all" in KINDS}
 # Keys that contain the number of the upload: ``upload_id * IDS_PER_UPLOAD`` plus an ordinal.
-UPLOAD_RANGE_KEYS = {"launch_id", "transfer_id", "call_id", "range_id", "summary_id", "sensor_id", "sample_id"}
+UPLOAD_RANGE_KEYS = {
+    *("launch_id", "transfer_id", "call_id", "range_id", "summary_id", "sensor_id", "sample_id", "source_id"),
+    "line_id",
+}
 OWNER_CONDITIONS = {
     "run_id": "run_id = {}",
     "upload_id": "upload_id = {}",

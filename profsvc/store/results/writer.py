@@ -21,6 +21,7 @@ from profsvc.store.ingest.writers.encoder import EVENTS
 from profsvc.store.results.finished_parts import LAUNCHES_PART, counted_changes, mark_finished
 from profsvc.store.schema.column_types import IDS_PER_UPLOAD, WHOLE_RUN_ID
 from profsvc.store.schema.results import RESULTS
+from profsvc.store.schema.source import KEYS as SOURCE_KEYS
 from profsvc.store.schema.tables import POWER
 
 # Table of results -> the columns it must have, and those that may be left out (null then).
@@ -57,7 +58,7 @@ RANGE_KEYS = {
 }
 RANGE_KEYS |= {"launches": "launch_id", "twins": "launch_id", "wide_blocks": "first_launch", "wide_cells": "cell_id"}
 RANGE_KEYS |= {"wide_lists": "list_id", "wide_constants": "cell_id"}
-RANGE_KEYS |= {table: key for table, (key, *_) in EVENTS.items()}
+RANGE_KEYS |= {table: key for table, (key, *_) in EVENTS.items()} | SOURCE_KEYS
 TEXT_COLUMNS = {"counter": "counter_id", "expression": "expression_id", "reason": "reason_id", "bound": "bound_id"}
 TEXT_COLUMNS |= {"criterion": "criterion_id", "ideal_bound": "ideal_bound_id", "label": "label_id"}
 MAX_MEMORY_BYTES = 1 << 20

@@ -24,16 +24,18 @@ from profsvc.store.schema import (
     run_views,
     sensors,
     service,
+    source,
 )
 from profsvc.store.schema.view_definition import ViewDefinition
 
 # The only SQL that differs between the databases: key-value pairs as a JSON object, names joined into one text, the
-# cells of a column, and the position of the decimal point.
+# cells of a column, the position of the decimal point, and an address as text.
 DIALECT_SQL: Mapping[str, Mapping[str, str]] = {
     "sqlite": {
         "json_object": "json_group_object(t.key, t.value)",
         "names": "group_concat(n.name, ' + ')",
         "point": "instr(e.value, '.')",
+        "hex_address": "printf('0x%x', e.address)",
         "now": "strftime('%Y-%m-%dT%H:%M:%SZ', 'now')",
         "cells": """json_each('["' || replace(t.texts, ' ', '","') || '"]') e""",
     },
@@ -44,6 +46,7 @@ DIALECT_SQL: Mapping[str, Mapping[str, str]] = {
         ),
         "names": "string_agg(n.name, ' + ' ORDER BY n.name)",
         "point": "strpos(e.value, '.')",
+        "hex_address": "'0x' || to_hex(e.address)",
         "now": """to_char(timezone('UTC', now()), 'YYYY-MM-DD"T"HH24:MI:SS"Z"')""",
         "cells": (
             "LATERAL (SELECT x.value, x.number - 1 AS key"
@@ -64,6 +67,7 @@ _DEFINITIONS: dict[str, ViewDefinition] = {
     **power.VIEW_DEFINITIONS,
     **predictions.VIEW_DEFINITIONS,
     **memory_traces.VIEW_DEFINITIONS,
+    **source.VIEW_DEFINITIONS,
     **service.VIEW_DEFINITIONS,
     **findings.VIEW_DEFINITIONS,
 }

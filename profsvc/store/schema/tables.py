@@ -36,6 +36,7 @@ from profsvc.store.schema.predictions import predictions
 from profsvc.store.schema.results import RESULTS
 from profsvc.store.schema.sensors import sample_blocks, samples, sensors
 from profsvc.store.schema.service import schedules, slots, tokens
+from profsvc.store.schema.source import KEYS as SOURCE_KEYS
 from profsvc.store.schema.wide_metrics import TABLES as WIDE
 
 facts = table("facts", text("name", primary_key=True), text("value", nullable=False))
@@ -214,8 +215,8 @@ counters = table(
 )
 
 __all__ = [
-    "EVENTS", "NIGHTLY_TABLES", "POWER", "RESULTS", "TRACES", "WIDE", "deleted_uploads", "metadata", "predictions",
-    "sample_blocks", "samples", "schedules", "sensors", "slots", "tokens",
+    "EVENTS", "NIGHTLY_TABLES", "POWER", "RESULTS", "SOURCE_KEYS", "TRACES", "WIDE", "deleted_uploads", "metadata",
+    "predictions", "sample_blocks", "samples", "schedules", "sensors", "slots", "tokens",
 ]  # fmt: skip
 
 

@@ -61,6 +61,7 @@ SHAPES = {
     "ncu_details": Shape(fixed="ID|Process ID|Context|Stream|Device|CC", read=True),
     "ncu_raw": Shape(fixed="ID|Process ID|Context|Stream|Device|CC", read=True),
     "ncu_session": Shape(anywhere="(?<=  )"),
+    "ncu_source": Shape(fixed="Line No|Address|Source|Access Size", read=True),
     "ncu_summary": Shape(fixed="Process ID|Device|CC|Invocations"),
     "ncu_text": Shape(anywhere="(?<=  )", read=True),
     "nsys_json": Shape(anywhere="(?<=: )"),

@@ -1,53 +1,14 @@
-"""Every file under fixtures/characterization against the truth beside it: add a file, get a test."""
+"""Characterizations of devices: the quantities, the header and batches."""
 
-import json
 import re
-from pathlib import Path
 
 import pytest
 
-from profsvc.errors import BrokenInputError, InputError
+from profsvc.errors import BrokenInputError
 from profsvc.formats.native import characterization
 from profsvc.specs.criteria import quantities
 
-FIXTURES = Path(__file__).parents[3] / "fixtures" / "characterization"
-FILES = sorted(p for p in FIXTURES.iterdir() if not p.name.endswith((".expected.json", ".error.txt")))
 HEADER = b"device,quantity,x,y,unit,method\n"
-
-
-def beside(path: Path, suffix: str) -> Path:
-    return path.parent / (path.name.split(".")[0] + suffix)
-
-
-GOOD = [path for path in FILES if beside(path, ".expected.json").exists()]
-BAD = [path for path in FILES if beside(path, ".error.txt").exists()]
-
-
-def test_every_file_has_a_truth():
-    assert set(FILES) == set(GOOD) | set(BAD)
-    assert not set(GOOD) & set(BAD)
-    assert len({beside(path, "") for path in FILES}) == len(FILES)
-
-
-@pytest.mark.parametrize("path", GOOD, ids=lambda path: path.name)
-def test_good_file(path, read_all, count_lines):
-    truth = json.loads(beside(path, ".expected.json").read_text(encoding="utf-8"))
-    content = read_all(path)
-    assert content.reader == "characterization"
-    assert (content.stored, content.skipped, content.rejected) == (truth["stored"], truth["skipped"], truth["rejected"])
-    assert content.stored + content.skipped + content.rejected == count_lines(path)
-    assert (content.facts, content.message) == (truth["facts"], truth.get("message", ""))
-    table = content.characterizations
-    assert table.astype(object).where(table.notna(), None).to_numpy().tolist() == truth["rows"]
-    assert content.rejects[["line", "lines", "reason"]].to_numpy().tolist() == truth.get("rejects", [])
-
-
-@pytest.mark.parametrize("path", BAD, ids=lambda path: path.name)
-def test_bad_file(path, read_all):
-    message = beside(path, ".error.txt").read_text(encoding="utf-8").rstrip("\n")
-    with pytest.raises(InputError) as caught:
-        read_all(path)
-    assert str(caught.value) == message
 
 
 @pytest.mark.parametrize("quantity", quantities())

@@ -3,7 +3,6 @@
 import io
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,18 +20,9 @@ from profsvc.formats.parsing.stream import open_stream
 from profsvc.formulas.memory_hierarchy import Trace
 from tests.benchmarks.memory_hierarchy import parts
 from tests.formats.conftest import ODD_NUMBERS
+from tests.formats.fixtures import ROOT, TRUTH, beside, good
 
-FIXTURES = Path(__file__).parents[3] / "fixtures"
-PARQUET = FIXTURES / "memory_trace_parquet"
-EVERY = [path for folder in (FIXTURES / "memory_trace", PARQUET) for path in folder.iterdir()]
-FILES = sorted(p for p in EVERY if not p.name.endswith((".expected.json", ".error.txt")))
-BAD = [path for path in FILES if path.name.startswith("bad_")]
-GOOD = sorted(set(FILES) - set(BAD))
 HEADER = b"block,warp,seq,site,address,kind\n"
-
-
-def beside(path: Path, suffix: str) -> Path:
-    return path.parent / (path.name.split(".")[0] + suffix)
 
 
 def rows(data: bytes) -> list[list[Any]]:
@@ -47,27 +37,10 @@ def rows(data: bytes) -> list[list[Any]]:
     return [[block, warp, seq, names[site], *rest] for block, warp, seq, site, *rest in flat]
 
 
-def test_every_file_has_a_truth_and_no_truth_stands_alone():
-    kinds = {path: ".error.txt" if path in BAD else ".expected.json" for path in FILES}
-    assert {beside(path, kind) for path, kind in kinds.items()} == set(EVERY) - set(FILES)
-
-
-@pytest.mark.parametrize("path", GOOD, ids=lambda path: path.name)
-def test_good_file(path, read_all):
-    truth = json.loads(beside(path, ".expected.json").read_text(encoding="utf-8"))
-    content = read_all(path)
-    assert content.reader == "memory-trace"
-    assert (content.stored, content.skipped, content.rejected) == (truth["stored"], truth["skipped"], truth["rejected"])
-    assert (content.facts, content.message) == (truth["facts"], truth["message"])
-    assert content.rejects[["line", "lines", "reason"]].to_numpy().tolist() == truth["rejects"]
+@pytest.mark.parametrize("path", good("memory_trace", "memory_trace_parquet"), ids=lambda path: path.name)
+def test_the_references_of_a_file(path):
+    truth = json.loads(beside(path, TRUTH).read_text(encoding="utf-8"))
     assert rows(path.read_bytes()) == truth["rows"]
-
-
-@pytest.mark.parametrize("path", BAD, ids=lambda path: path.name)
-def test_bad_file(path, read_all):
-    with pytest.raises(InputError) as caught:
-        read_all(path)
-    assert str(caught.value) == beside(path, ".error.txt").read_text(encoding="utf-8").rstrip("\n")
 
 
 cells = st.tuples(
@@ -127,7 +100,7 @@ def test_parquet_is_what_csv_is(read_all) -> None:
 
 @pytest.mark.parametrize("size", [4, 40, 200, -1])
 def test_a_damaged_parquet_file_is_refused(size: int, read_all) -> None:
-    whole = (PARQUET / "texts.parquet").read_bytes()
+    whole = (ROOT / "memory_trace_parquet" / "texts.parquet").read_bytes()
     with pytest.raises(InputError, match="the Parquet file cannot be read"):
         read_all(whole[:size])
 
@@ -135,7 +108,7 @@ def test_a_damaged_parquet_file_is_refused(size: int, read_all) -> None:
 def test_a_parquet_column_that_would_not_come_in_pieces_is_refused(monkeypatch, read_all) -> None:
     monkeypatch.setattr("profsvc.formats.native.memory_trace_parquet.MAX_COLUMN_BYTES", 10)
     with pytest.raises(BrokenInputError, match="row group 0 has a column of 0 MiB; write it again"):
-        read_all((PARQUET / "texts.parquet").read_bytes())
+        read_all((ROOT / "memory_trace_parquet" / "texts.parquet").read_bytes())
 
 
 def test_a_trace_has_so_many_sites(monkeypatch) -> None:

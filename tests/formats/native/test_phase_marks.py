@@ -1,46 +1,11 @@
-"""Every file under fixtures/marks against the truth beside it: add a file, get a test."""
-
-import json
-from pathlib import Path
+"""Phase marks: headers, and limits."""
 
 import pytest
 
 from profsvc import formats
-from profsvc.errors import BrokenInputError, InputError
+from profsvc.errors import BrokenInputError
 from profsvc.formats.native import phase_marks
-
-FIXTURES = Path(__file__).parents[3] / "fixtures" / "marks"
-FILES = sorted(p for p in FIXTURES.iterdir() if not p.name.endswith((".expected.json", ".error.txt")))
-BAD = [path for path in FILES if path.name.startswith("bad_")]
-ROW = ("name", "start_ns", "duration_ns", "domain", "active_sms", "launches", "line")
-
-
-def beside(path: Path, suffix: str) -> Path:
-    return path.parent / (path.name.split(".")[0] + suffix)
-
-
-def test_every_file_has_a_truth_and_no_truth_stands_alone():
-    kinds = {path: ".error.txt" if path in BAD else ".expected.json" for path in FILES}
-    assert {beside(path, kind) for path, kind in kinds.items()} == set(FIXTURES.iterdir()) - set(FILES)
-
-
-@pytest.mark.parametrize("path", sorted(set(FILES) - set(BAD)), ids=lambda path: path.name)
-def test_good_file(path, read_all, count_lines):
-    truth = json.loads(beside(path, ".expected.json").read_text(encoding="utf-8"))
-    content = read_all(path)
-    assert content.reader == "marks"
-    assert (content.stored, content.skipped, content.rejected) == (truth["stored"], truth["skipped"], truth["rejected"])
-    assert content.stored + content.skipped + content.rejected == count_lines(path)
-    assert (content.facts, content.message) == (truth["facts"], truth["message"])
-    assert [[row[name] for name in ROW] for row in content.rows("ranges")] == truth["rows"]
-    assert content.rejects[["line", "lines", "reason"]].to_numpy().tolist() == truth.get("rejects", [])
-
-
-@pytest.mark.parametrize("path", BAD, ids=lambda path: path.name)
-def test_bad_file(path, read_all):
-    with pytest.raises(InputError) as caught:
-        read_all(path)
-    assert str(caught.value) == beside(path, ".error.txt").read_text(encoding="utf-8").rstrip("\n")
+from tests.formats.fixtures import PHASE
 
 
 def test_a_forced_reader_refuses_another_header(read_all):
@@ -86,7 +51,7 @@ def test_the_examples_of_the_page_are_read(read_all):
         for part in phase_marks.PAGE.split("Example:\n")[1].split("\nor\n")
     )
     rows = [
-        [{name: row[name] for name in ROW if name != "line"} for row in read_all(text.encode()).rows("ranges")]
+        [{name: row[name] for name in PHASE if name != "line"} for row in read_all(text.encode()).rows("ranges")]
         for text in (first, second)
     ]
     assert rows[0] == rows[1]

@@ -1,15 +1,12 @@
 """nvprof: every fixture against its truth, damage of every kind, and public exports that stay outside."""
 
 import io
-import json
-import math
 import re
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
-from profsvc import formats
 from profsvc.analysis import launch_counters
 from profsvc.errors import InputError
 from profsvc.formats.nvprof import csv_export as nvprof_csv
@@ -18,28 +15,14 @@ from profsvc.formats.nvprof import two_pass
 from profsvc.formats.parsing.stream import open_stream
 from profsvc.specs import derive_counters, units
 from profsvc.tables import TABLES, check, frame
+from tests.formats.fixtures import ROOT, good
 
-ROOT = Path(__file__).parents[3] / "fixtures"
 READERS = {reader.NAME: reader for reader in (nvprof_csv, nvprof_text)}
-FILES = sorted(
-    path
-    for folder in ("nvprof", "nvprof_text")
-    for path in (ROOT / folder).iterdir()
-    if not path.name.endswith((".expected.json", ".error.txt"))
-)
 CORPUS = Path(__file__).parents[4] / "shared" / "corpus" / "1_nvprof"
 needs_corpus = pytest.mark.skipif(not CORPUS.is_dir(), reason=f"the public exports are not at {CORPUS}")
 
 
 EMPTY = {name: frame(name, {}) for name in TABLES}
-
-
-def beside(path, suffix):
-    return path.parent / (path.name.split(".")[0] + suffix)
-
-
-GOOD = [path for path in FILES if beside(path, ".expected.json").exists()]
-BAD = [path for path in FILES if beside(path, ".error.txt").exists()]
 
 
 class Content:
@@ -65,62 +48,6 @@ class Content:
 
 def read(path):
     return Content(open_stream(path).read())
-
-
-def same(seen, expected):
-    if isinstance(expected, float):
-        return isinstance(seen, float) and math.isclose(seen, expected, rel_tol=1e-12)
-    return seen == expected
-
-
-def test_every_file_has_a_truth():
-    assert set(FILES) == set(GOOD) | set(BAD)
-    assert not set(GOOD) & set(BAD)
-    assert len({beside(path, "") for path in FILES}) == len(FILES)
-
-
-@pytest.mark.parametrize("path", GOOD, ids=lambda path: f"{path.parent.name}/{path.name}")
-def test_good_file(path, count_lines):
-    truth = json.loads(beside(path, ".expected.json").read_text(encoding="utf-8"))
-    content = read(path)
-    assert content.name == truth["format"] == path.parent.name.replace("_", "-")
-    assert content.lines == (truth["stored"], truth["skipped"], truth["rejected"])
-    assert sum(content.lines) == count_lines(path)
-    assert (content.facts, content.message) == (truth["facts"], truth["message"])
-    assert {name for name in TABLES if content.rows(name)} == set(truth["tables"])
-    for table, expected in truth["tables"].items():
-        seen = content.rows(table)
-        assert len(seen) == len(expected)
-        for row, wanted in zip(seen, expected, strict=True):
-            assert row.keys() == wanted.keys()
-            assert all(same(row[key], value) for key, value in wanted.items()), (row, wanted)
-
-
-@pytest.mark.parametrize("path", BAD, ids=lambda path: f"{path.parent.name}/{path.name}")
-def test_bad_file(path):
-    with pytest.raises(InputError) as caught:
-        read(path)
-    assert str(caught.value) == beside(path, ".error.txt").read_text(encoding="utf-8").rstrip("\n")
-
-
-@pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.name}")
-def test_no_other_reader_knows_these_files(path):
-    head = open_stream(path).read()
-    known = {reader.NAME for reader in [*formats.READERS, *READERS.values()] if reader.sniff(head)}
-    assert known == {path.parent.name.replace("_", "-")}
-
-
-def test_the_files_of_other_readers_are_not_known():
-    others = [path for path in ROOT.glob("*/*") if not path.parent.name.startswith(("nvprof", "fuzz"))]
-    checked = 0
-    for path in others:
-        try:
-            head = open_stream(path).read(formats.HEAD_BYTES)
-        except InputError:
-            continue
-        assert not any(reader.sniff(head) for reader in READERS.values()), path
-        checked += 1
-    assert checked > 50
 
 
 @pytest.mark.parametrize("case", ["summary", "metrics", "gpu_trace", "events_and_metrics", "metrics_by_launch"])
@@ -160,7 +87,7 @@ def test_metrics_of_a_kernel_give_counters():
 
 def test_the_units_of_every_cell_are_known():
     known = set(units("nvprof"))
-    for path in GOOD:
+    for path in good("nvprof", "nvprof_text"):
         seen = set(read(path).table("metrics")["unit"].dropna())
         assert seen <= known, path
 

@@ -70,7 +70,7 @@ def test_every_column_is_explained_and_typed(engine: Engine, stored: store.Store
 
 
 OWN = {"json_object": ("v1_runs",), "names": ("v1_runs",), "cells": ("v1_metrics",), "point": ("v1_metrics",)}
-OWN |= {"now": ("v1_schedules", "v1_slots")}
+OWN |= {"now": ("v1_schedules", "v1_slots"), "hex_address": ("v1_source_lines", "v1_source_stalls")}
 
 
 @pytest.mark.parametrize("view", VIEWS)

@@ -15,6 +15,7 @@ from profsvc.store.ingest.duplicates.repeated_captures import reject_duplicate_c
 from profsvc.store.ingest.duplicates.report_pages import LaunchFile, files_with_same_start, same_report
 from profsvc.store.ingest.duplicates.same_execution import Kernels, same_execution
 from profsvc.store.ingest.runs import count_change
+from profsvc.store.ingest.source_launches import join_source_pages
 from profsvc.store.schema.column_types import IDS_PER_UPLOAD, REPEATED_BITS
 from profsvc.store.schema.results import RESULTS
 from profsvc.store.schema.tables import metadata
@@ -64,6 +65,7 @@ def mark_duplicates_of_run(engine: Engine, run_id: int) -> None:
     with writing(engine) as connection:
         lock_existing_row(connection, "runs", "run_id", run_id)
         mark_duplicates(connection, run_id)
+        join_source_pages(connection, run_id)
         count_change(connection, run_id)
 
 

@@ -15,6 +15,7 @@ from profsvc.store.ingest.writers.bulk_insert import factorize, integer_arrays, 
 from profsvc.store.ingest.writers.dictionaries import COMBINATION_COLUMNS, Combinations, Names
 from profsvc.store.ingest.writers.kernel_totals import KernelTotals
 from profsvc.store.ingest.writers.samples import Sensors
+from profsvc.store.ingest.writers.source_lines import SourceLines
 from profsvc.store.ingest.writers.wide_metrics import WideCells
 from profsvc.store.schema.column_types import IDS_PER_UPLOAD
 
@@ -71,6 +72,7 @@ class Encoder:
         }
         self.combined = {table: Combinations(store, table) for table in COMBINATION_COLUMNS}
         self.sensors = Sensors(sink, self.first)
+        self.sources = SourceLines(sink, self.first, self._numbers)
         self.totals = KernelTotals()
         self.wide = WideCells(store, sink, self.first, self.names, self._metrics)
 
@@ -187,6 +189,15 @@ class Encoder:
             **{name: table[name] for name in ("estimated_saving_fraction", "estimated_speedup", "message", "line")},
         }
         self.sink.write("rules", columns)
+
+    def _source_kernels(self, table: pd.DataFrame) -> None:
+        self.sources.write_kernels(table)
+
+    def _source_lines(self, table: pd.DataFrame) -> None:
+        self.sources.write_lines(table)
+
+    def _source_stalls(self, table: pd.DataFrame) -> None:
+        self.sources.write_stalls(table)
 
     def _rejects(self, table: pd.DataFrame) -> None:
         columns: Columns = {
