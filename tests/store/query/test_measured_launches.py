@@ -60,7 +60,9 @@ ORDERED: Times = [(0, 10.0), (5, 3.5), (5, 20.0), (None, 4.0), (40, None), (50, 
 MIXED: Times = [(50, 10.0), (5, 3.5), (None, 4.0), (0, 20.25), (51, 1.0)]
 
 
-@pytest.mark.parametrize("times", [ORDERED, MIXED, [(7, 3.0)], [(7, 0.0), (7, 0.0)], [(7, 5e-324), (8, 5e-324), (9, 3.0)]])
+@pytest.mark.parametrize(
+    "times", [ORDERED, MIXED, [(7, 3.0)], [(7, 0.0), (7, 0.0)], [(7, 5e-324), (8, 5e-324), (9, 3.0)]]
+)
 def test_the_timeline_of_a_file(engine: Engine, times: Times) -> None:
     assert_like(engine, put(engine, "a", trace(times)).run_id, times)
 
