@@ -65,6 +65,9 @@ def show(
         int, typer.Option(min=0, help="Show one row per launch for this many, longest first.", metavar="N")
     ] = 0,
     every: Annotated[bool, typer.Option("--all", help="Show one row per launch, for all of them.")] = False,
+    wall_time: Annotated[
+        bool, typer.Option("--wall-time", help="Show what the device did and waited for, from a trace.")
+    ] = False,
     published: Annotated[
         bool, typer.Option("--published", help="With --kernel: also print values as the papers define them.")
     ] = False,
@@ -82,15 +85,21 @@ def show(
 
       profsvc show nightly --kernel saxpy
 
+      profsvc show nightly --wall-time
+
       profsvc show nightly -o csv
     """
     from profsvc import store, views
     from profsvc.reports.text import launches as launch_text
     from profsvc.reports.text import runs as run_text
+    from profsvc.reports.text import wall_time as wall_time_text
     from profsvc.reports.text.overview import overview
+    from profsvc.views import wall_time as wall_times
 
-    is_overview = output == "table" and not kernel and not every and not limit
-    limit = limit or (OVERVIEW_LAUNCHES if is_overview else DEFAULT_LAUNCHES)
+    if wall_time and (kernel or every or limit or published):
+        raise UsageError("--wall-time is of the whole run; leave out --kernel, --limit, --all and --published")
+    is_overview = output == "table" and not (kernel or every or limit or wall_time)
+    limit = limit or (1 if wall_time else OVERVIEW_LAUNCHES if is_overview else DEFAULT_LAUNCHES)
     most = None if every else limit
     if service := open_service(context):
         run = run or _newest(service.rows("runs", order="-run_id", limit=1))
@@ -100,7 +109,13 @@ def show(
         engine = open_engine(context)
         run = run or _newest(store.list_view(engine, "v1_runs", order=["-run_id"], limit=1).rows)
         view = views.launch(engine, run, kernel, most) if kernel else views.run(engine, run, most)
-    if output == "json":
+    if wall_time and output == "json":
+        print_json({"run": view["run"], "wall_time": view["wall_time"]})
+    elif wall_time and output == "table":
+        typer.echo(wrapped(wall_time_text.wall_time(view, table_width())), nl=False)
+    elif wall_time:
+        print_rows(wall_times.COLUMNS, wall_times.flat(view["wall_time"]), output)
+    elif output == "json":
         print_json(view)
     elif output == "table":
         if is_overview:

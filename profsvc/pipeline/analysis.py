@@ -11,6 +11,7 @@ from profsvc.analysis.kernel_means import MEANS_TOOL
 from profsvc.pipeline import memory_traces
 from profsvc.pipeline.kernel_means import means_of_run, results_of_kernels
 from profsvc.pipeline.power import analyze_power
+from profsvc.pipeline.wall_time import wall_time_of_run
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -42,7 +43,7 @@ def analyze(engine: "Engine", run_id: int, progress: Progress | None = None, *, 
     """
     if asked:
         store.shared_launches.mark_duplicates_of_run(engine, run_id)
-    while (total := _analyze_launches(engine, run_id)) is None:
+    while (total := _analyze_launches(engine, run_id, asked=asked)) is None:
         continue
     analyze_power(engine, run_id, asked=asked)
     if progress:
@@ -50,7 +51,7 @@ def analyze(engine: "Engine", run_id: int, progress: Progress | None = None, *, 
     return total
 
 
-def _analyze_launches(engine: "Engine", run_id: int) -> int | None:
+def _analyze_launches(engine: "Engine", run_id: int, *, asked: bool) -> int | None:
     """Recompute what is known of the launches of a run; None where it has other files by now."""
     changes = store.change_count(engine, run_id)
     uploads = store.select(engine, "v1_uploads", run_id=run_id)
@@ -69,6 +70,8 @@ def _analyze_launches(engine: "Engine", run_id: int) -> int | None:
     figures: list[pd.DataFrame] = []
     parts = chain(_noting_devices(results, launches, figures), memory_traces.rows_of_run(engine, run_id))
     parts = chain(parts, _describing_devices(engine, figures))
+    if not store.save_wall_time(engine, run_id, wall_time_of_run(engine, run_id, asked=asked), changes):
+        return None
     if not store.save_results(engine, run_id, parts, analysis.VERSION, changes):
         return None
     return sum(int(upload["launches"]) for upload in uploads)

@@ -25,6 +25,8 @@ from profsvc.specs.references import Reference, references
 from profsvc.specs.reproduced import Figure, reproduced
 from profsvc.specs.terms import term, terms
 from profsvc.specs.timing import MemoryParameters, memory_parameters, memory_table, timing
+from profsvc.specs.traces.activities import activity_category
+from profsvc.specs.traces.wall_time import WallTimeCategory, wall_time_categories
 
 __all__ = [
     "ORIGINS",
@@ -46,6 +48,8 @@ __all__ = [
     "ShownCounter",
     "SmallestChange",
     "Unit",
+    "WallTimeCategory",
+    "activity_category",
     "breakdown",
     "categories",
     "changes",
@@ -81,4 +85,5 @@ __all__ = [
     "terms",
     "timing",
     "units",
+    "wall_time_categories",
 ]

@@ -90,6 +90,8 @@ from profsvc.store.query.nightly_series import (
 from profsvc.store.query.run_comparison import clocks_of_run, kernels_of_run
 from profsvc.store.query.run_list import MAX_COUNTED_RUNS, RUN_ORDERS, RunFilter, RunPage, list_runs
 from profsvc.store.query.timelines import timeline
+from profsvc.store.query.traces.events import EarlyLaunches, names_of, range_totals, ranges_named, trace_streams
+from profsvc.store.query.traces.lanes import Trace, TracedLane, traces_with_times
 from profsvc.store.query.view_pages import (
     FILTERS,
     JSON_COLUMNS,
@@ -146,6 +148,7 @@ from profsvc.store.results.reports import (
     save_delivery,
     save_report,
 )
+from profsvc.store.results.wall_time import save_wall_time
 from profsvc.store.results.writer import describe_device, save_results
 from profsvc.store.sandbox.rules import Rows, parameter_names
 from profsvc.store.sandbox.user_query import Answer, export, query
@@ -204,6 +207,7 @@ __all__ = [
     "Check",
     "Condition",
     "Delivery",
+    "EarlyLaunches",
     "Grant",
     "IncomingFile",
     "NightlyRecord",
@@ -217,6 +221,8 @@ __all__ = [
     "StateChange",
     "StoredTrace",
     "StoredUpload",
+    "Trace",
+    "TracedLane",
     "UnneededFiles",
     "UploadInfo",
     "add_schedule",
@@ -290,6 +296,7 @@ __all__ = [
     "measured_launches",
     "metrics",
     "models",
+    "names_of",
     "nightly_runs",
     "open_blob",
     "open_incoming",
@@ -309,6 +316,8 @@ __all__ = [
     "projects",
     "query",
     "quote_literal",
+    "range_totals",
+    "ranges_named",
     "read_age",
     "recent_kernels",
     "refusals_between",
@@ -335,6 +344,7 @@ __all__ = [
     "save_results",
     "save_slot_deliveries",
     "save_trace",
+    "save_wall_time",
     "schema_revision",
     "schema_state",
     "scored_predictions",
@@ -358,7 +368,9 @@ __all__ = [
     "take_slot",
     "time_without_metrics",
     "timeline",
+    "trace_streams",
     "traces_of_run",
+    "traces_with_times",
     "transfers_by_kind",
     "unfinished",
     "unneeded_files",

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 from profsvc import store
 from profsvc.analysis.potential.advice import advice
 from profsvc.views import kernel_means, memory_traces
+from profsvc.views import wall_time as wall_times
 from profsvc.views.catalog import in_order, titles_and_hints
 from profsvc.views.launches import LIMIT, grouped, tools_of, why_no_result
 
@@ -60,6 +61,7 @@ def run(engine: "Engine", name: str | int, limit: int | None = LIMIT) -> dict[st
         "transfers": store.transfers_by_kind(engine, run_id),
         "summaries": store.select(engine, "v1_kernel_summaries", run_id=run_id),
         "traces": memory_traces.of_run(engine, run_id),
+        "wall_time": wall_times.wall_time(engine, run_id, uploads),
         "rejects": store.count(engine, "v1_rejects", run_id),
     }
 

@@ -250,3 +250,28 @@ def test_an_empty_list_says_that_it_is(cli, command: str, said: str) -> None:
 
 def test_the_version_is_told(cli) -> None:
     assert cli("--version").out == f"profsvc {settings.version()}\n"
+
+
+def test_the_wall_time_of_a_trace(cli, fixtures):
+    cli("upload", fixtures / "nsys_sqlite" / "two_devices.sqlite", "--run", "trace")
+    first = cli("show", "trace").out.splitlines()
+    begin = next(number for number, line in enumerate(first) if line.startswith("Wall time "))
+    assert "no compute kernel runs in" in first[begin]
+    assert first.index("", begin) - begin <= 5
+    assert any(line.endswith("show 1 --wall-time") for line in first)
+    text = cli("show", "trace", "--wall-time").out
+    assert text.startswith("wall time of run trace (id 1)\n\ndevice 0, ")
+    assert "Kernels " in text
+    view = json.loads(cli("show", "trace", "--wall-time", "-o", "json").out)
+    for lane in view["wall_time"]:
+        assert sum(row["time_ns"] for row in lane["budget"]) == lane["wall_ns"]
+    rows = list(csv.DictReader(io.StringIO(cli("show", "trace", "--wall-time", "-o", "csv").out)))
+    assert [row["category"] for row in rows] == [row["category"] for one in view["wall_time"] for row in one["budget"]]
+    assert json.loads(cli("show", "trace", "-o", "json").out)["wall_time"] == view["wall_time"]
+    wrong = cli("show", "trace", "--wall-time", "--all")
+    assert (wrong.code, wrong.out) == (2, "")
+
+
+def test_a_run_without_a_trace_has_no_wall_time(on_demo):
+    assert "Wall time" not in on_demo("show", "h200").out
+    assert "its wall time is unknown" in on_demo("show", "h200", "--wall-time").out

@@ -16,5 +16,6 @@ Modules::
     time_bound        least time of two rates, and antipatterns
     time_shares       shares of the time by unit
     useful_work       joint bound of the useful work
+    wall_time         wall time of a device: every instant in one category
     work_depth        work and depth of an algorithm
 """

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from profsvc.errors import counted
 from profsvc.reports.kernel_names import labelled
 from profsvc.reports.rows import visible
+from profsvc.reports.text import wall_time
 from profsvc.reports.text.cells import bounded, middle
 
 Row = Mapping[str, Any]
@@ -80,6 +81,8 @@ def overview(view: Mapping[str, Any], width: int, program: str = "profsvc") -> l
     else:
         lines += [Line("text", text) for text in textwrap.wrap(_why_none(view), width)]
         lines += _longest(view, width)
+    if waiting := wall_time.summary(view["wall_time"], width):
+        lines += [Line("text", ""), Line("heading", waiting[0]), *(Line("text", text) for text in waiting[1:])]
     lines += [Line("text", ""), Line("heading", "Next:")]
     return lines + [
         Line("command", text) for command in _commands(view, found) for text in shell_lines(program, command, width)
@@ -179,6 +182,8 @@ def _commands(view: Mapping[str, Any], found: Sequence[Saving]) -> list[str]:
         commands.append(
             f"show {run} --kernel {first.number if first.number is not None else shlex.quote(first.kernel)}"
         )
+    if wall_time.summary(view["wall_time"], MAX_WIDTH):
+        commands.append(f"show {run} --wall-time")
     if any(sensor["quantity"] == "power" for sensor in view["sensors"]):
         commands.append(f"power {run}")
     commands.append(f"show {run} --all")

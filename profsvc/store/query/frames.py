@@ -9,7 +9,7 @@ from sqlalchemy import Engine, text
 
 from profsvc.errors import NotFoundError, UsageError
 from profsvc.store.connection.transactions import reading
-from profsvc.store.schema import power
+from profsvc.store.schema import power, wall_time
 from profsvc.store.schema.catalog import KINDS
 from profsvc.store.schema.column_types import IDS_PER_UPLOAD
 from profsvc.tables import DTYPES
@@ -39,6 +39,7 @@ ORDER = {
     "v1_schedules": "schedule_id",
     "v1_slots": "slot_id",
     **dict.fromkeys(power.VIEW_DEFINITIONS, "run_id, item"),
+    **dict.fromkeys(wall_time.VIEW_DEFINITIONS, "run_id, item"),
     "v1_predictions": "prediction_id",
     "v1_findings": "finding_id",
     "v1_reports": "report_id",

@@ -218,7 +218,7 @@ def describe_device(engine: Engine, device_id: int, sms: int | None, figures: Ma
 
 def clear_results(connection: Connection, run_id: int) -> None:
     """Delete the results of a run, of every version of the analysis; they were computed with rows that change."""
-    for name in (*RESULTS, *POWER):
+    for name in (*RESULTS, *POWER, "wall_time"):
         connection.execute(text(f"DELETE FROM {name} WHERE run_id = :run_id"), {"run_id": run_id})
     query = "DELETE FROM predictions WHERE run_before = :run_id OR run_after = :run_id"
     connection.execute(text(query), {"run_id": run_id})

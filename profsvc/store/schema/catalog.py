@@ -25,6 +25,7 @@ from profsvc.store.schema import (
     sensors,
     service,
     source,
+    wall_time,
 )
 from profsvc.store.schema.view_definition import ViewDefinition
 
@@ -68,6 +69,7 @@ _DEFINITIONS: dict[str, ViewDefinition] = {
     **predictions.VIEW_DEFINITIONS,
     **memory_traces.VIEW_DEFINITIONS,
     **source.VIEW_DEFINITIONS,
+    **wall_time.VIEW_DEFINITIONS,
     **service.VIEW_DEFINITIONS,
     **findings.VIEW_DEFINITIONS,
 }

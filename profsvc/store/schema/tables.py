@@ -37,6 +37,7 @@ from profsvc.store.schema.results import RESULTS
 from profsvc.store.schema.sensors import sample_blocks, samples, sensors
 from profsvc.store.schema.service import schedules, slots, tokens
 from profsvc.store.schema.source import KEYS as SOURCE_KEYS
+from profsvc.store.schema.wall_time import WALL_TIME_TABLE
 from profsvc.store.schema.wide_metrics import TABLES as WIDE
 
 facts = table("facts", text("name", primary_key=True), text("value", nullable=False))
@@ -215,8 +216,8 @@ counters = table(
 )
 
 __all__ = [
-    "EVENTS", "NIGHTLY_TABLES", "POWER", "RESULTS", "SOURCE_KEYS", "TRACES", "WIDE", "deleted_uploads", "metadata",
-    "predictions", "sample_blocks", "samples", "schedules", "sensors", "slots", "tokens",
+    "EVENTS", "NIGHTLY_TABLES", "POWER", "RESULTS", "SOURCE_KEYS", "TRACES", "WALL_TIME_TABLE", "WIDE",
+    "deleted_uploads", "metadata", "predictions", "sample_blocks", "samples", "schedules", "sensors", "slots", "tokens",
 ]  # fmt: skip
 
 

@@ -16,6 +16,7 @@ from profsvc.web.pages.memory_traces import trace_section
 from profsvc.web.pages.rendering.filters import count
 from profsvc.web.pages.rendering.page import Links, find_run_id, page, path_to, redirect
 from profsvc.web.pages.rendering.tables import Column, Row, nonempty_columns, row_reference
+from profsvc.web.pages.wall_time import MAX_DEVICES, WALL_TIME_COLUMNS, wall_time_sections
 
 ROWS, MOST_ROWS = 50, 500
 MAX_KERNELS = 40
@@ -243,6 +244,7 @@ def show_run(request: Request) -> Response:
             row | {"duration_ns": None if row["duration_ms"] is None else 1e6 * row["duration_ms"]}
             for row in view["transfers"]
         ],
+        wall_time=wall_time_sections(view["wall_time"]), more_wall_time=max(0, len(view["wall_time"]) - MAX_DEVICES),
         memory=trace_section(state.engine, run_id, view["traces"]),
         tables=_TABLES | {"launches": _launch_columns(launches, missing_results)},
         **_pager(found, skip, limit, info["launches"], "launches"),
@@ -258,6 +260,7 @@ _TABLES = {
     "transfers": TRANSFER_COLUMNS,
     "summaries": SUMMARY_COLUMNS,
     "means": MEANS_COLUMNS,
+    "wall_time": WALL_TIME_COLUMNS,
 }
 
 

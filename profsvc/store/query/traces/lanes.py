@@ -1,0 +1,240 @@
+"""The events of traces for the wall time: kernels, copies, API calls and ranges, in the order of their starts.
+
+A trace is one file with launches and their times, with what other files of the run say of its processes: tools write
+kernels, copies and calls into files of their own. Files of several processes or ranks are several traces.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from sqlalchemy import Connection, Engine, text
+
+from profsvc.store.connection.transactions import reading
+from profsvc.store.query.frames import select
+from profsvc.store.query.timelines import timed_files
+from profsvc.store.schema.column_types import IDS_PER_UPLOAD, REPEATED_BITS
+
+MAX_NS = 3 * 10**18  # the difference of two such times is still a 64-bit integer
+MAX_LANES = 256
+GRAPH_DOMAIN = "CUDA graph"
+UNPLACED = "{} of the run name no device and could be of several, so they are not in the wall time"
+UNTIMED = "{} have no usable start or duration, so they are not in the wall time"
+_KEYS = {"launches": "launch_id", "transfers": "transfer_id", "api_calls": "call_id", "ranges": "range_id"}
+ROUNDED = "CAST(round(CAST({0}.duration_ns AS NUMERIC)) AS BIGINT)"
+TIMED = (
+    f"{{0}}.start_ns BETWEEN -{MAX_NS} AND {MAX_NS} AND {{0}}.duration_ns >= 0 AND {{0}}.duration_ns <= {float(MAX_NS)}"
+)
+IS_GRAPH = f"e.domain_id = (SELECT x.text_id FROM texts x WHERE x.text = '{GRAPH_DOMAIN}')"
+
+
+class TracedLane(NamedTuple):
+    """A device of a process of a trace, with its first start and last end."""
+
+    process: int | None
+    device: int | None
+    begin: int
+    stop: int
+
+
+class Trace(NamedTuple):
+    """One trace of a run: its files by table, its lanes, and which of them each process and device is.
+
+    ``places`` is for launches, by the number of the place; ``keys`` for copies, by process and device, and for graphs,
+    by process and None. ``processes`` are those that other files may tell of; None for all.
+    """
+
+    upload_id: int
+    files: Mapping[str, Sequence[int]]
+    lanes: Sequence[TracedLane]
+    places: Mapping[int, int]
+    keys: Mapping[tuple[int | None, int | None], int]
+    processes: Sequence[int] | None
+    notes: Sequence[str]
+    events: int
+
+
+class _Span(NamedTuple):
+    process: int | None
+    device: int | None
+    events: int
+    begin: int
+    stop: int
+    place: int | None = None
+
+
+def traces_with_times(engine: Engine, run_id: int) -> list[Trace]:
+    """Return the traces of a run; none if nothing that ran on a device has times."""
+    uploads = select(engine, "v1_uploads", run_id=run_id)
+    with reading(engine) as connection:
+        query = text("SELECT upload_id, repeats FROM uploads WHERE run_id = :run_id ORDER BY upload_id")
+        repeats = {row[0]: row[1] or 0 for row in connection.execute(query, {"run_id": run_id})}
+    kernels = list(timed_files(engine, run_id)) if any(row["launches"] for row in uploads) else []
+    with reading(engine) as connection:
+        files = {
+            table: [
+                upload for upload, bits in repeats.items()
+                if not bits & REPEATED_BITS[table] and _any_rows(connection, table, upload)
+            ]
+            for table in ("transfers", "api_calls", "ranges")
+        }  # fmt: skip
+        if len(kernels) < 2:
+            found = [_trace(connection, kernels, files, None)]
+        else:
+            processes = {upload: _processes(connection, upload) for upload in kernels}
+            found = [_trace(connection, [upload], *_files_of(upload, processes, files)) for upload in kernels]
+    return [one for one in found if one.lanes]
+
+
+def _any_rows(connection: Connection, table: str, upload_id: int) -> bool:
+    query = text(f"SELECT 1 FROM {table} e WHERE {of_files(table, [upload_id])} LIMIT 1")
+    return connection.execute(query).first() is not None
+
+
+def of_files(table: str, uploads: Sequence[int], name: str = "e") -> str:
+    """Return the condition that a row is of one of these files."""
+    key = f"{name}.{_KEYS[table]}"
+    ranges = (
+        f"{key} BETWEEN {upload * IDS_PER_UPLOAD} AND {upload * IDS_PER_UPLOAD + IDS_PER_UPLOAD - 1}"
+        for upload in uploads
+    )
+    return f"({' OR '.join(ranges)})" if uploads else "1 = 0"
+
+
+def _processes(connection: Connection, upload_id: int) -> set[int]:
+    query = text(
+        "SELECT DISTINCT p.process_id FROM launches e JOIN places p ON p.place_id = e.place_id"
+        f" WHERE p.process_id IS NOT NULL AND {of_files('launches', [upload_id])}"
+    )
+    return set(connection.execute(query).scalars())
+
+
+def _files_of(
+    upload: int, processes: Mapping[int, set[int]], files: Mapping[str, Sequence[int]]
+) -> tuple[dict[str, list[int]], list[int]]:
+    """Return the files of a trace among several, and the processes that no other of them has."""
+    others = set[int]().union(*(some for one, some in processes.items() if one != upload))
+    own = {table: [one for one in some if one == upload or one not in processes] for table, some in files.items()}
+    return own, sorted(processes[upload] - others)
+
+
+def _trace(
+    connection: Connection,
+    kernels: Sequence[int],
+    files: Mapping[str, Sequence[int]],
+    processes: Sequence[int] | None,
+) -> Trace:
+    launches = _spans(
+        connection, "launches", kernels, kernels, processes, ("p.process_id", "p.device_index", "e.place_id")
+    )
+    copies = _spans(connection, "transfers", files["transfers"], kernels, processes, ("e.process_id", "e.device_index"))
+    graphs = _spans(connection, "ranges", files["ranges"], kernels, processes, ("e.process_id", "NULL"), IS_GRAPH)
+    keys = _merged_keys([*launches, *(one for one in copies if one.device is not None)])
+    unplaced = 0
+    places, of_key = {}, {}
+    for span in (*launches, *copies, *graphs):
+        key = _key_of(span, keys)
+        if key is None and not keys:
+            key = span.process, span.device
+            keys[key] = span
+        if key is None:
+            unplaced += span.events
+            continue
+        keys[key] = keys[key]._replace(
+            events=keys[key].events + span.events,
+            begin=min(keys[key].begin, span.begin),
+            stop=max(keys[key].stop, span.stop),
+        )
+        if span.place is None:
+            of_key[span.process, span.device] = key
+        else:
+            places[span.place] = key
+    notes = [UNPLACED.format(f"{unplaced} copies, memory sets or graphs")] if unplaced else []
+    tables = {**files, "launches": kernels}
+    for table, name in (("launches", "launches"), ("transfers", "copies or memory sets")):
+        if untimed := _untimed(connection, table, tables[table], kernels, processes):
+            notes.append(UNTIMED.format(f"{untimed:,} {name}"))
+    kept = sorted(keys, key=lambda key: -keys[key].events)[:MAX_LANES]
+    if len(keys) > MAX_LANES:
+        notes.append(f"{len(keys)} devices of processes; only the {MAX_LANES} with most events have a wall time")
+    kept.sort(key=lambda key: (key[0] is not None, key[0] or 0, key[1] is not None, key[1] or 0))
+    number = {key: place for place, key in enumerate(kept)}
+    first = kernels or [*files["transfers"], *files["ranges"]]
+    return Trace(
+        min(first, default=0),
+        tables,
+        [TracedLane(*key, keys[key].begin, keys[key].stop) for key in kept],
+        {place: number[key] for place, key in places.items() if key in number},
+        {name: number[key] for name, key in of_key.items() if key in number},
+        processes,
+        notes,
+        sum(_rows_at_most(connection, table, uploads) for table, uploads in tables.items()),
+    )
+
+
+def _untimed(
+    connection: Connection, table: str, uploads: Sequence[int], own: Sequence[int], processes: Sequence[int] | None
+) -> int:
+    condition = f"{of_trace(table, uploads, own, processes)} AND NOT coalesce({TIMED.format('e')}, 1 = 0)"
+    return int(connection.execute(text(f"SELECT count(*) FROM {table} e WHERE {condition}")).scalar_one())
+
+
+def _rows_at_most(connection: Connection, table: str, uploads: Sequence[int]) -> int:
+    """Return how many rows files have in a table, by the numbers of their last ones."""
+    query = f"SELECT max(e.{_KEYS[table]}) FROM {table} e WHERE "
+    last = (connection.execute(text(query + of_files(table, [upload]))).scalar() or 0 for upload in uploads)
+    return sum(number % IDS_PER_UPLOAD for number in last)
+
+
+def _spans(
+    connection: Connection,
+    table: str,
+    uploads: Sequence[int],
+    own: Sequence[int],
+    processes: Sequence[int] | None,
+    columns: Sequence[str],
+    condition: str = "1 = 1",
+) -> list[_Span]:
+    """Return number, first start and last end of events by process and device (and place)."""
+    if not uploads:
+        return []
+    join = " JOIN places p ON p.place_id = e.place_id" if table == "launches" else ""
+    query = (
+        f"SELECT {columns[0]}, {columns[1]}, count(*), min(e.start_ns), max(e.start_ns + {ROUNDED.format('e')})"
+        f"{''.join(f', {one}' for one in columns[2:])} FROM {table} e{join}"
+        f" WHERE {of_trace(table, uploads, own, processes)} AND {TIMED.format('e')} AND {condition}"
+        f" GROUP BY {', '.join(one for one in columns if one != 'NULL')}"
+    )
+    return [_Span(*row) for row in connection.execute(text(query))]
+
+
+def of_trace(
+    table: str, uploads: Sequence[int], own: Sequence[int], processes: Sequence[int] | None, name: str = "e"
+) -> str:
+    """Return the condition that a row belongs to a trace: it is in its file, or of one of its processes."""
+    if processes is None or table == "launches":
+        return of_files(table, uploads, name)
+    named = f"{name}.process_id IN ({', '.join(map(str, processes))})" if processes else "1 = 0"
+    mine, others = ([one for one in uploads if (one in own) is wanted] for wanted in (True, False))
+    return f"({of_files(table, mine, name)} OR ({of_files(table, others, name)} AND {named}))"
+
+
+def _merged_keys(spans: Sequence[_Span]) -> dict[tuple[int | None, int | None], _Span]:
+    """Return the lanes, each with no event yet."""
+    found: dict[tuple[int | None, int | None], _Span] = {}
+    for span in spans:
+        key = (span.process, span.device)
+        if _key_of(span, found) is None or key[1] is not None:
+            found.setdefault(key, span._replace(events=0))
+    return found
+
+
+def _key_of(span: _Span, keys: Mapping[tuple[int | None, int | None], _Span]) -> tuple[int | None, int | None] | None:
+    """Return the lane of events: theirs by process and device, else the only one that it can be."""
+    wanted = (span.process, span.device)
+    if wanted in keys:
+        return wanted
+    possible = [
+        key for key in keys
+        if all(None in (own, known) or own == known for own, known in zip(wanted, key, strict=True))
+    ]  # fmt: skip
+    return possible[0] if len(possible) == 1 else None

@@ -1,0 +1,30 @@
+"""The wall time on the page of a run: the same rows as elsewhere, and every number leads to its origin."""
+
+import html
+import re
+
+from profsvc import pipeline, store, views
+from tests.conftest import ROOT
+from tests.web.conftest import running
+
+TRACE = ROOT / "fixtures" / "nsys_sqlite" / "two_devices.sqlite"
+
+
+def test_the_page_and_the_api_have_the_rows_of_the_view(site, engine):
+    with TRACE.open("rb") as stream:
+        pipeline.ingest(engine, stream, TRACE.name, store.RunInfo(name="trace"))
+    lanes = views.run(engine, 1)["wall_time"]
+    with running(site()) as service:
+        text = service.http.get(f"{service.url}/runs/1", headers={"accept": "text/html"}).text
+        section = text[text.index('id="wall-time"') :]
+        for lane in lanes:
+            assert all(row["title"] in html.unescape(section) for row in lane["budget"])
+        assert section.count('class="bar stacked"') == len(lanes)
+        paths = re.findall(r'href="(/explain/v1_wall_time\.[^"]+)"', section)
+        assert len(paths) > 4
+        for path in paths[:3]:
+            answer = service.http.get(service.url + html.unescape(path), headers={"accept": "text/html"})
+            assert answer.status_code == 200, path
+        assert service.http.get(f"{service.url}/v1/runs/1").json()["wall_time"] == lanes
+        rows = service.http.get(f"{service.url}/v1/wall_time.json").json()["rows"]
+        assert sum(row["time_ns"] for row in rows) == sum(lane["wall_ns"] for lane in lanes)
