@@ -11,6 +11,7 @@ from profsvc.cli.console.common import (
     open_service,
     print_json,
     print_message,
+    print_row,
     print_rows,
 )
 
@@ -90,6 +91,7 @@ def set_(
     finding: Annotated[int, typer.Argument(help="Number of the finding.")],
     state: Annotated[str, typer.Argument(help="accepted, fixed, or new to reopen it.")],
     because: Annotated[str, typer.Option(help="Reason, kept in the status history.")],
+    output: OutputOption = "table",
 ) -> None:
     """Set the state of a finding: accepted (new baseline), fixed (resolved), or new (reopened).
 
@@ -105,7 +107,10 @@ def set_(
         row = service.set_finding(finding, state, because)
     else:
         row = of_findings.set_state(open_engine(context), finding, state, because, current_user())
-    print_message(f"finding {finding} ({row['label']} {row['quantity']}) is {row['state']}")
+    if output == "table":
+        print_message(f"finding {finding} ({row['label']} {row['quantity']}) is {row['state']}")
+    else:
+        print_row(row, output)
 
 
 def register(app: typer.Typer) -> None:

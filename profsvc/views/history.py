@@ -318,6 +318,6 @@ def _notes(
     at = dict.fromkeys(one["reference_temperature_c"] for one in series if one["known"])
     said += [f"at {degrees:.4g} \u00b0C, the reference temperature of the newest run" for degrees in at if degrees]
     if short := sum(one["needed"] > 0 for one in series):
-        which = "" if len(series) == 1 else f" in {short} of {len(series)} series"
+        which = "" if short == len(series) else f" in {short} of {len(series)} series"
         said.append(f"not enough runs to detect a change{which} (needs {MIN_HISTORY} before, {MIN_SEGMENT} after)")
     return said

@@ -105,6 +105,8 @@ def test_current_changes_nothing_and_upgrade_makes_the_schema(cli, store_file):
     assert (upgraded.code, upgraded.out) == (0, "")
     assert upgraded.err == f"sqlite:///{store_file}: schema {store.latest_revision()}\n"
     assert cli("db", "current").out == f"store {store.latest_revision()}, program {store.latest_revision()}\n"
+    revisions = {"store": store.latest_revision(), "program": store.latest_revision()}
+    assert json.loads(cli("db", "current", "--json").out) == {"ok": True, **revisions}
 
 
 def test_upgrade_reaches_a_server_whose_schema_is_old(cli, monkeypatch):

@@ -219,6 +219,16 @@ def write_picture(file: Path, data: bytes) -> None:
     print_message(f"written: {file}")
 
 
+def print_row(row: Mapping[str, Any], form: str, text: str = "") -> None:
+    """Print one row: as ``text`` on a terminal, else in the requested format."""
+    if form == "table":
+        typer.echo(text)
+    elif form == "json":
+        print_json(row)
+    else:
+        print_rows(list(row), [row], form)
+
+
 def print_view(
     view: Mapping[str, Any],
     form: str,

@@ -5,7 +5,15 @@ from typing import Annotated
 
 import typer
 
-from profsvc.cli.console.common import YesOption, confirm_removal, open_engine, open_files, print_message
+from profsvc.cli.console.common import (
+    OutputOption,
+    YesOption,
+    confirm_removal,
+    open_engine,
+    open_files,
+    print_message,
+    print_row,
+)
 from profsvc.errors import UsageError, counted
 
 group = typer.Typer(no_args_is_help=True, help="The store: schema, backups and cleanup.")
@@ -26,7 +34,7 @@ def upgrade(context: typer.Context) -> None:
 
 
 @group.command()
-def current(context: typer.Context) -> None:
+def current(context: typer.Context, output: OutputOption = "table") -> None:
     """Print the schema of the store and that of this program; nothing is changed.
 
     Example:
@@ -35,10 +43,8 @@ def current(context: typer.Context) -> None:
     """
     from profsvc import store
 
-    typer.echo(
-        f"store {store.schema_revision(open_engine(context, as_it_is=True)) or 'empty'},"
-        f" program {store.latest_revision()}"
-    )
+    row = {"store": store.schema_revision(open_engine(context, as_it_is=True)), "program": store.latest_revision()}
+    print_row(row, output, f"store {row['store'] or 'empty'}, program {row['program']}")
 
 
 @group.command()
@@ -148,6 +154,7 @@ def create_reader(
     context: typer.Context,
     name: str = typer.Argument(help="Name of the role."),
     rotate: bool = typer.Option(False, "--rotate", help="Set a new password."),
+    output: OutputOption = "table",
 ) -> None:
     """Create a Postgres role that can only read the v1_ views; its address is printed once.
 
@@ -161,7 +168,7 @@ def create_reader(
     from profsvc import store
 
     made = store.create_reader(open_engine(context, as_it_is=True), name, rotate=rotate)
-    typer.echo(made.url)
+    print_row({"name": made.name, "url": made.url, "new_password": made.password is not None}, output, made.url)
     if made.password:
         print_message(
             "This address contains the password, which is not stored or shown again; --rotate sets a new one."

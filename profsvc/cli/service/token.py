@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from profsvc.cli.console.common import LimitOption, OutputOption, open_engine, print_message, print_rows
+from profsvc.cli.console.common import LimitOption, OutputOption, open_engine, print_message, print_row, print_rows
 
 group = typer.Typer(no_args_is_help=True, help="Access tokens of the service.")
 COLUMNS = ("token_id", "name", "scopes", "project", "created_at", "expires_at", "last_used_at", "revoked_at", "holds")
@@ -19,6 +19,7 @@ def create(
     ] = [],
     project: Annotated[str, typer.Option(help="Only this project; allows upload and read only.")] = "",
     days: Annotated[float, typer.Option(min=0, help="Valid for N days (0 = no expiry).")] = 0,
+    output: OutputOption = "table",
 ) -> None:
     """Create a token and print it once; the store keeps only its hash.
 
@@ -33,7 +34,7 @@ def create(
     from profsvc import store
 
     made = store.create_token(open_engine(context), name, scope or ["upload", "read"], project or None, days or None)
-    typer.echo(made)
+    print_row({"name": name, "token": made}, output, made)
     print_message("It is shown only now. To use it, set PROFSVC_TOKEN to it and PROFSVC_URL to the service.")
 
 

@@ -17,8 +17,8 @@ def page(view: Mapping[str, Any], width: int | None = None) -> str:
     lines = [*_head(view)]
     for one in view["series"]:
         lines += ["", *_series(view, one, width)]
-    lines += ["", *steps(view)] if view["steps"] else ["", no_change(view)]
-    lines += [f"note: {words}" for words in view["notes"]]
+    found = steps(view) if view["steps"] else [no_change(view)]
+    lines += ["", *found, *(f"note: {words}" for words in view["notes"] if words not in found)]
     return "\n".join(visible(line) for line in lines) + "\n"
 
 

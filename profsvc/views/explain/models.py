@@ -106,13 +106,15 @@ def walked(
         origin, text = inputs.origin(one)[0], inputs.text(one)[0]
         source = specs.model_inputs()[one].source if origin == "assumed" else ""
         came = "unknown: no counter in the export" if origin is None else f"{origin}: {text}"
+        if source:
+            came = source if "assumed" in source else f"{came} ({source})"
         rows.append(
             {
                 "launch": launch["launch_index"],
                 "name": one,
                 "value": None if np.isnan(value) else value,
                 "unit": specs.model_inputs()[one].unit,
-                "from": f"{came} ({source})" if source else came,
+                "from": came,
             }
         )
     return rows

@@ -73,7 +73,7 @@ def _history_values(view: dict[str, Any]) -> dict[str, Any]:
     )  # fmt: skip
     return {"view": view, "plot": plot, "points": list(reversed(view["points"])), "columns": _columns(view),
             "step_columns": _step_columns(view), "names": _series_names(view), "recent": (),
-            "no_change": f"{(text := no_change(view))[0].upper()}{text[1:]}."}  # fmt: skip
+            "no_change": no_change(view)}  # fmt: skip
 
 
 def _series_names(view: dict[str, Any]) -> list[str]:

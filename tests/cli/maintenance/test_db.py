@@ -1,5 +1,7 @@
 """The commands about the store itself."""
 
+import json
+
 import psycopg
 import pytest
 
@@ -44,6 +46,8 @@ def test_a_reader_is_made_and_told_how_to_come_in(cli: Call, postgres_server: Se
         again = cli("--store", url, "db", "create-reader", name)
         assert "its password is unchanged" in again.err
         assert again.out != made.out
+        row = json.loads(cli("--store", url, "db", "create-reader", name, "--json").out)
+        assert row == {"ok": True, "name": name, "url": again.out.strip(), "new_password": False}
     finally:
         with postgres_server.session(admin.database) as session:
             session.execute(f"DROP OWNED BY {name}; DROP ROLE {name}")

@@ -78,6 +78,8 @@ def test_findings_are_listed_shown_and_set(asked, monkeypatch):
     assert "label" in listed.splitlines()[0]
     said = asked("findings", "set", 1, "accepted", "--because", "wider tiles")
     assert (said.code, said.err) == (0, "finding 1 (gemm duration) is accepted\n")
+    again = json.loads(asked("findings", "set", 1, "accepted", "--because", "wider tiles", "--json").out)
+    assert (again["ok"], again["finding_id"], again["state"], again["label"]) == (True, 1, "accepted", "gemm")
     none = asked("findings", "list", "--state", "new", "-o", "json")
     assert json.loads(none.out)["rows"] == []
     assert "No findings match" in none.err

@@ -184,6 +184,8 @@ def test_tokens_are_made_listed_and_revoked(cli, store_file):
     assert json.loads(cli("token", "list", "-o", "json").out)["rows"][0]["holds"] == 0
     assert cli("token", "revoke", "ci").code == 3
     assert cli("token", "create", "x", "--scope", "all").code == 2
+    row = json.loads(cli("token", "create", "y", "--json").out)
+    assert (row["ok"], row["name"], row["token"][:5]) == (True, "y", "psvc_")
 
 
 def test_a_public_service_is_not_started_without_a_token(cli):

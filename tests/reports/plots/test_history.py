@@ -98,4 +98,5 @@ def test_a_page_without_a_change_says_whether_it_could_have_one(needed, told):
     data = view([point(1, 1.0, series) for series in range(len(needed))])
     for one, lacking in zip(data["series"], needed, strict=True):
         one["needed"] = lacking
-    assert history_text.page(data).endswith(f"\n\n{told}\n")
+    data["notes"] = [told, "2 runs have no value"]
+    assert history_text.page(data).endswith(f"\n\n{told}\nnote: 2 runs have no value\n")
