@@ -9,6 +9,7 @@ from typing import IO, BinaryIO, cast
 
 from profsvc.errors import InputError
 from profsvc.formats import workers
+from profsvc.formats.ncu.report_instructions import read_metrics
 from profsvc.formats.ncu.report_lines import read_lines
 from profsvc.formats.parsing import unpacked_copies
 from profsvc.formats.parsing.stream import Text, stream_of
@@ -24,7 +25,8 @@ Create it while profiling:
     ncu --set full -o REPORT PROGRAM
 
 Stored: the launches and metrics of the raw page, with all digits; every rule with its type, text and estimated speedup;
-NVTX ranges as the metrics "NVTX Push/Pop Ranges" and "NVTX Start/End Ranges".
+NVTX ranges as the metrics "NVTX Push/Pop Ranges" and "NVTX Start/End Ranges"; every instruction with its samples per
+stall reason, counts, SASS and source line, and the source lines with their sums, as of the source page.
 
 Notes:
     The package reads the report in a separate process with limited memory and time. A damaged report is refused.
@@ -95,7 +97,8 @@ def lines_of(stream: BinaryIO) -> Iterator[bytes]:
             MIN_MEMORY_BYTES + MEMORY_PER_BYTE * size, MIN_SECONDS + size // MIN_BYTES_PER_S, MAX_OPEN_FILES
         )
         with open_worker(JOB, limits, Subject("report", _again)) as worker:
-            request = first_request(limits, path=file.name, packages=str(folder), version=_version())
+            needed = {"packages": str(folder), "version": _version(), "source_metrics": read_metrics()}
+            request = first_request(limits, path=file.name, **needed)
             _, lines, are_all = worker.ask(request)
             yield lines
             while not are_all:

@@ -9,6 +9,7 @@ from profsvc.errors import BrokenInputError
 from profsvc.formats.ncu import launches as ncu_launches
 from profsvc.formats.ncu.csv_lines import IDENTITY_COLUMNS
 from profsvc.formats.ncu.raw import RawLayout, RawPage
+from profsvc.formats.ncu.report_instructions import InstructionRows, LineError
 from profsvc.formats.parsing.json_stream import storable_text
 from profsvc.formats.parsing.numbers import Evidence, NumberFormat
 from profsvc.formats.parsing.records import HEADER, ROW, SKIP, Record
@@ -29,6 +30,8 @@ Notes:
     The first line names the format and the version of the package. A line of columns holds the metrics with their
     units. It applies to the launches that follow. Numbers are texts with all digits, null is a metric without a value.
     A rule has its section, name, type, kind and percent of the estimate, text, and focus metrics.
+    Lines of instructions follow their launch: "lines" are the source lines (file, line, text), and an instruction has
+    its address, SASS, the place of its source line in "lines" or null, and a value for each of "metrics".
     The last line has the number of launches. A file without it is cut and refused; a line that is wrong is rejected.
 References:
     https://docs.nvidia.com/nsight-compute/PythonReportInterface
@@ -68,24 +71,20 @@ class _PlainNumbers(Evidence):
         return NumberFormat()
 
 
-class _LineError(ValueError):
-    """A line is not one of a report."""
-
-
 def _texts(values: object, what: str) -> list[str]:
     """Return the cells of a list; an empty text for null."""
     if not isinstance(values, list) or not all(cell is None or isinstance(cell, str) for cell in values):
-        raise _LineError(f"{what} is not a list of texts")
+        raise LineError(f"{what} is not a list of texts")
     return [storable_text(cell or "") for cell in values]
 
 
 def _rule(index: int, cells: object, line: int) -> dict[str, object]:
     """Return the row of a rule."""
     if not isinstance(cells, list) or len(cells) != RULE_CELLS:
-        raise _LineError(f"a rule has not {RULE_CELLS} values")
+        raise LineError(f"a rule has not {RULE_CELLS} values")
     percent = cells[4]
     if percent is not None and (not isinstance(percent, int | float) or not abs(percent) < 1e6):
-        raise _LineError(f"the estimate of a rule is {str(percent)[:40]!r}")
+        raise LineError(f"the estimate of a rule is {str(percent)[:40]!r}")
     section, rule, rule_type, kind, message = _texts([*cells[:4], cells[5]], "a rule")
     for link, words in _LINKS:
         message = link.sub(words, message)
@@ -99,7 +98,7 @@ def _rule(index: int, cells: object, line: int) -> dict[str, object]:
 def _ranges(said: object) -> list[str]:
     """Return the cells of the NVTX ranges."""
     if not isinstance(said, Mapping):
-        raise _LineError("ranges is not an object")
+        raise LineError("ranges is not an object")
     names = {kind: _texts(said.get(kind, []), "ranges") for kind in ncu_launches.RANGE_METRICS}
     return [json.dumps(one, ensure_ascii=False) if one else "" for one in names.values()]
 
@@ -113,6 +112,7 @@ class _Reader:
         self.page = RawPage(_PlainNumbers(), self.scales)
         self.columns: list[str] | None = None
         self.rules: list[dict[str, object]] = []
+        self.instructions = InstructionRows()
         self.package, self.launches = "", 0
         self.ended = False
 
@@ -121,15 +121,18 @@ class _Reader:
             try:
                 said = json.loads(written)
                 if self.ended or not isinstance(said, dict):
-                    raise _LineError("it follows the last line" if self.ended else "it is not an object")
+                    raise LineError("it follows the last line" if self.ended else "it is not an object")
                 yield from self._take(line, said)
             except (ValueError, RecursionError) as error:
-                reason = str(error) if isinstance(error, _LineError) else "it is not JSON"
+                reason = str(error) if isinstance(error, LineError) else "it is not JSON"
+                if '"instructions"' not in written:
+                    self.instructions.skip()  # the line may be a launch
                 self.ledger.reject(line, written, reason)
-            if self.page.full or self.ledger.full:
+            if self.page.full or self.ledger.full or self.instructions.full:
                 yield from self._rest()
         if not self.ended:
             raise BrokenInputError("the lines of the report end before the last one: the file is cut; send it again")
+        self.instructions.finish()
         yield from self._rest()
         facts = {"tool": ncu_launches.TOOL, "page": "report", "encoding": self.text.encoding}
         if self.package:
@@ -139,9 +142,13 @@ class _Reader:
 
     def _take(self, line: int, said: Mapping[str, Any]) -> Iterator[Batch]:
         """Take one line."""
-        kind, cells = SKIP, []
+        kind = SKIP
         if "launch" in said:
-            kind, cells = ROW, self._launch(line, said)
+            self.ledger.add(self._launch(line, said))
+            return
+        if "instructions" in said:
+            self.instructions.add(line, said)
+            kind = ROW
         elif "columns" in said:
             yield from self._rest()
             self._set_columns(said["columns"])
@@ -156,48 +163,49 @@ class _Reader:
                 )
             self.package = _texts([said.get("package")], "package")[0][:40]
         else:
-            raise _LineError("it has none of launch, columns and end")
-        self.ledger.add(
-            self.page.add(Record(ROW, line, 1, "", cells)) if kind == ROW else Record(kind, line, 1, "", [])
-        )
+            raise LineError("it has none of launch, instructions, columns and end")
+        self.ledger.add(Record(kind, line, 1, "", []))
 
     def _set_columns(self, columns: object) -> None:
         if not isinstance(columns, list) or not all(isinstance(one, list) and len(one) == 2 for one in columns):
-            raise _LineError("columns is not a list of names with units")
+            raise LineError("columns is not a list of names with units")
         names, units = (_texts([one[place] for one in columns], "columns") for place in (0, 1))
         ranges = list(ncu_launches.RANGE_METRICS.values())
         layout = RawLayout([*IDENTITY, *ranges, *names])
         layout.set_units([*([""] * (len(IDENTITY) + len(ranges))), *units], self.scales)
         self.columns, self.page.layout = names, layout
 
-    def _launch(self, line: int, said: Mapping[str, Any]) -> list[str]:
-        """Return the cells of a launch, and keep its rules."""
+    def _launch(self, line: int, said: Mapping[str, Any]) -> Record:
+        """Add a launch and its rules; return its record, rejected if the file already has this launch."""
         about, values = said["launch"], _texts(said.get("values"), "values")
         if self.columns is None or len(values) != len(self.columns):
-            raise _LineError(f"a launch has {len(values)} values for {len(self.columns or ())} columns")
+            raise LineError(f"a launch has {len(values)} values for {len(self.columns or ())} columns")
         if not isinstance(about, Mapping):
-            raise _LineError("launch is not an object")
+            raise LineError("launch is not an object")
         identity = _texts([about.get(name) for name in IDENTITY], "launch")
         cells = [*identity, *_ranges(said.get("ranges", {})), *values]
-        key = (identity[IDENTITY.index("Process ID")], identity[0])
         rules = said.get("rules", [])
         if not isinstance(rules, list):
-            raise _LineError("rules is not a list")
+            raise LineError("rules is not a list")
         rows = [_rule(self.launches, rule, line) for rule in rules]
-        if key not in self.page.seen:
-            self.rules += rows
-            self.launches += 1
-        return cells
+        record = self.page.add(Record(ROW, line, 1, "", cells))
+        if record.kind != ROW:
+            self.instructions.skip()
+            return record
+        self.instructions.begin(self.launches, identity[IDENTITY.index("Kernel Name")])
+        self.rules += rows
+        self.launches += 1
+        return record
 
     def _rest(self) -> Iterator[Batch]:
-        """Yield the launches gathered so far."""
-        if not self.page.rows:
-            return
+        """Yield the rows gathered so far."""
         tables, wide = self.page.take()
         if rules := self.rules:
             tables["rules"] = frame("rules", {name: [row[name] for row in rules] for name in rules[0]})
             self.rules = []
-        yield self.ledger.batch(tables, wide=wide)
+        tables |= self.instructions.take()
+        if tables or self.ledger.full:
+            yield self.ledger.batch(tables, wide=wide)
 
 
 def read_lines(text: Text) -> Iterator[Batch]:

@@ -174,18 +174,21 @@ def opcode_of(sass: str) -> str | None:
     return match[1] if match else None
 
 
-class _Rows:
+class SourceRows:
     """Rows of the tidy tables until the next batch."""
 
     def __init__(self) -> None:
+        """Begin without rows."""
         self.tables: dict[str, dict[str, list[object]]] = {}
 
     def add(self, table: str, row: Mapping[str, object]) -> None:
+        """Add a row; columns that it lacks are null."""
         columns = self.tables.setdefault(table, {column.name: [] for column in TABLES[table]})
         for name, values in columns.items():
             values.append(row.get(name))
 
     def take(self) -> dict[str, pd.DataFrame]:
+        """Return the tables and begin new ones."""
         tables, self.tables = self.tables, {}
         return {name: frame(name, columns) for name, columns in tables.items()}
 
@@ -194,7 +197,7 @@ class _Page:
     """Sorts lines into records, and rows into tables."""
 
     def __init__(self) -> None:
-        self.rows = _Rows()
+        self.rows = SourceRows()
         self.launches = self.count = 0
         self.unknown: dict[str, None] = {}
         self.forms: set[str] = set()
@@ -287,7 +290,7 @@ class _Page:
         if "address" not in header.leading or address in _NONE:
             return self._line(number, parsed, cells[place["line"]] if "line" in place else "", metrics, header)
         if parsed is not None:
-            self.line, self.shown = (parsed, _stored(cells[place["line"]])) if "line" in place else None, set()
+            self.line, self.shown = (parsed, stored_text(cells[place["line"]])) if "line" in place else None, set()
         return self._instruction(number, address, cells[place["address"]], metrics, header)
 
     def _line(self, number: int, line: int | None, source: str, metrics: Sequence[str], header: Header) -> str | None:
@@ -295,11 +298,11 @@ class _Page:
         assert self.launch is not None
         if line is None:
             return "it has neither a line number nor an address"
-        self.line, self.shown = (line, _stored(source)), set()
+        self.line, self.shown = (line, stored_text(source)), set()
         if (self.file, line) in self.launch.lines:
             return f"line {line} of this launch was shown before"
         kind = "ptx" if "address" not in header.leading and not self._has_source() else "line"
-        row = {"kind": kind, "source_line": line, "source_text": _stored(source), "repeated": 0}
+        row = {"kind": kind, "source_line": line, "source_text": stored_text(source), "repeated": 0}
         if reason := self._add(number, row, metrics, header):
             return reason
         self.launch.lines.add((self.file, line))
@@ -319,7 +322,7 @@ class _Page:
         line, source = self.line or (None, None)
         row = {
             "kind": "instruction", "source_line": line, "source_text": source, "address": place,
-            "sass": _stored(sass.strip()), "opcode": opcode_of(sass), "repeated": repeated,
+            "sass": stored_text(sass.strip()), "opcode": opcode_of(sass), "repeated": repeated,
         }  # fmt: skip
         if reason := self._add(number, row, metrics, header):
             return reason
@@ -349,7 +352,7 @@ class _Page:
                 return f"the stall reason {name} must be a whole number but is {cell[:50]!r}"
             if value:
                 stalls.setdefault(name, {}).setdefault("samples" if kind == STALL else "samples_not_issued", value)
-        texts = {name: _stored(metrics[place]) for place, name in header.texts}
+        texts = {name: stored_text(metrics[place]) for place, name in header.texts}
         own = {"source_index": self.launches - 1, "line_index": self.count, "line": number}
         file = self.file if row["source_line"] is not None and row["kind"] != "ptx" else None
         self.rows.add("source_lines", {**row, **own, **counts, **texts, "file": file})
@@ -373,7 +376,8 @@ def _text_places(leading: Sequence[str]) -> dict[str, int]:
     return {what: place + 1 for place, what in enumerate(leading[:-1]) if leading[place + 1] == "source"}
 
 
-def _stored(text: str) -> str | None:
+def stored_text(text: str) -> str | None:
+    """Return a text of a source page as it is stored: cut, and null for a dash."""
     return None if text in _NONE else text[:MAX_TEXT_CHARS]
 
 

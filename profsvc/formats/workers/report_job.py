@@ -4,8 +4,9 @@ It uses NVIDIA's package ``ncu_report`` and the standard library. The package re
 fewer or empty results, so the frames of the file are checked first: a file header, then blocks, each with the size of
 its results in its header (``extras/FileFormat/ProfilerReport.proto`` of Nsight Compute).
 
-The first request has the path, the folder of the package and its version. Its response and those to ``("more",)`` are
-``("lines", bytes, are_all)``. `profsvc.formats.ncu.report` says what the lines are.
+The first request has the path, the folder of the package, its version, and the metrics to read by instruction. Its
+response and those to ``("more",)`` are ``("lines", bytes, are_all)``. `profsvc.formats.ncu.report_lines` says what the
+lines are.
 """
 
 import json
@@ -18,6 +19,8 @@ from typing import Any, BinaryIO, NamedTuple
 MAGIC = b"NVR\0"
 MAX_HEADER_BYTES = 256 << 20
 RESPONSE_BYTES = 1 << 20
+PART_INSTRUCTIONS = 2048
+MAX_LINE_CHARS = 2000
 # Names of `ncu_report.MsgType` and `SpeedupType`, and what the details page prints for them.
 RULE_TYPES = {"OK": "INF", "OPTIMIZATION": "OPT", "WARNING": "WRN", "ERROR": "ERR"}
 ESTIMATES = {"GLOBAL": "global", "LOCAL": "local"}
@@ -114,8 +117,8 @@ def frames(path: str) -> list[tuple[int, Process]]:
 
 
 def printed(metric: Any) -> str | None:
-    """Return the value of a metric as text; None if it has none."""
-    value = metric.value()
+    """Return the value of a metric as text; None if it has none, or only instances."""
+    value = metric.value() if metric.has_value() else None
     if value is None:
         return None
     return text(value) if isinstance(value, str) else repr(value)
@@ -168,8 +171,52 @@ def identity(number: int, action: Any, process: Process, values: dict[str, str |
     }  # fmt: skip
 
 
-def launches(package: Any, path: str, blocks: list[tuple[int, Process]]) -> Iterator[dict[str, Any]]:
-    """Yield the columns, the launches, and their number."""
+def typed(metric: Any) -> Callable[[int], Any]:
+    """Return the function that gives an instance of a metric by its place, as its first one is: many times faster."""
+    first = metric.value(0)
+    if isinstance(first, str):
+        return lambda place: text(metric.as_string(place) or "")
+    read: Callable[[int], Any] = metric.as_uint64 if isinstance(first, int) else metric.as_double
+    return read
+
+
+def instructions(action: Any, wanted: list[str]) -> Iterator[dict[str, Any]]:
+    """Yield the instructions of a launch with their metrics, a part at a time, and the source lines they refer to."""
+    there = set(action.metric_names()).intersection(wanted)
+    metrics = {name: action.metric_by_name(name) for name in wanted if name in there}
+    metrics = {name: metric for name, metric in metrics.items() if metric.has_correlation_ids()}
+    values: dict[int, list[Any]] = {}
+    for column, metric in enumerate(metrics.values()):
+        count, addresses = metric.num_instances(), metric.correlation_ids()
+        if not count or not isinstance(addresses.value(0), int):
+            continue
+        address_of, value_of = addresses.as_uint64, typed(metric)
+        for place in range(count):
+            address = address_of(place)
+            if address not in values:
+                values[address] = [None] * len(metrics)
+            values[address][column] = value_of(place)
+    files = {name: content.split("\n") for name, content in action.source_files().items() if content} if values else {}
+    ordered = sorted(values)
+    for first in range(0, len(ordered), PART_INSTRUCTIONS):
+        lines: dict[tuple[str, int], int] = {}
+        rows = []
+        for address in ordered[first : first + PART_INSTRUCTIONS]:
+            place = action.source_info(address)
+            known = place is not None and place.line()
+            line = lines.setdefault((place.file_name(), place.line()), len(lines)) if known else None
+            rows.append([address, text(action.sass_by_pc(address) or ""), line, *values[address]])
+        shown = [[text(name), line, source_text(files.get(name, []), line)] for name, line in lines]
+        yield {"metrics": list(metrics), "lines": shown, "instructions": rows}
+
+
+def source_text(lines: list[str], number: int) -> str | None:
+    """Return a line of a source file, without its line end; None if the report does not hold it."""
+    return text(lines[number - 1].rstrip("\r")[:MAX_LINE_CHARS]) if 0 < number <= len(lines) else None
+
+
+def launches(package: Any, path: str, blocks: list[tuple[int, Process]], wanted: list[str]) -> Iterator[dict[str, Any]]:
+    """Yield the columns, the launches with their instructions, and the number of launches."""
     actions = [action for part in package.load_report(path) for action in part]
     processes = [process for results, process in blocks for _ in range(min(results, len(actions)))]
     if len(actions) < sum(results for results, _ in blocks):
@@ -193,6 +240,7 @@ def launches(package: Any, path: str, blocks: list[tuple[int, Process]]) -> Iter
             "ranges": ranges(action),
             "rules": rules(action, package),
         }
+        yield from instructions(action, wanted)
     yield {"end": len(actions)}
 
 
@@ -213,7 +261,7 @@ def run(asked: dict[str, Any], received: Callable[[], Any], send: Callable[[byte
     try:
         import ncu_report
 
-        lines = launches(ncu_report, asked["path"], frames(asked["path"]))
+        lines = launches(ncu_report, asked["path"], frames(asked["path"]), asked["source_metrics"])
         for response in responses(lines, asked["version"]):
             send(marshal.dumps(response))
             received()

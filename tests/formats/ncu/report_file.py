@@ -31,11 +31,14 @@ class Rule(NamedTuple):
 
 
 class Result(NamedTuple):
+    """A launch; ``instances`` are the values of metrics by instruction: pairs of address and value."""
+
     kernel: str
-    metrics: dict[str, Value]
+    metrics: dict[str, Value | None]
     rules: Sequence[Rule] = ()
     push_pop: Sequence[str] = ()
     start_end: Sequence[str] = ()
+    instances: dict[str, Sequence[tuple[Value, Value]]] = {}  # noqa: RUF012  # never changed
 
 
 def varint(number: int) -> bytes:
@@ -65,6 +68,12 @@ def _metric_value(value: Value) -> bytes:
     return field(1 if isinstance(value, str) else 3 if isinstance(value, float) else 5, value)
 
 
+def _metric(name: int, value: Value | None, instances: Sequence[tuple[Value, Value]]) -> bytes:
+    own = [] if value is None else [(2, _metric_value(value))]
+    parts = [(3, message((1, _metric_value(place)), (2, _metric_value(one)))) for place, one in instances]
+    return message((1, name), *own, *parts)
+
+
 def _rule(rule: Rule) -> bytes:
     focus = [
         (8, message((2, name), (3, value), (4, severity), (5, info))) for name, value, severity, info in rule.focus
@@ -84,7 +93,9 @@ def _nvtx(push_pop: Iterable[str], start_end: Iterable[str]) -> bytes:
 
 def _result(number: int, result: Result, names: dict[str, int]) -> bytes:
     zero = message((1, 0), (2, 0), (3, 0))
-    metrics = [(13, message((1, names[name]), (2, _metric_value(value)))) for name, value in result.metrics.items()]
+    metrics = [
+        (13, _metric(names[name], value, result.instances.get(name, ()))) for name, value in result.metrics.items()
+    ]
     nvtx = [(21, _nvtx(result.push_pop, result.start_end))] if result.push_pop or result.start_end else []
     short = result.kernel.partition("(")[0]
     return message(

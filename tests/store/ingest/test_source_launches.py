@@ -1,5 +1,6 @@
 """Source pages in a store: alone, beside pages of the same report, of several forms, ambiguous, hostile, deleted."""
 
+import json
 from itertools import permutations
 from typing import Any
 
@@ -202,3 +203,46 @@ def test_a_page_without_rows_stores_nothing(engine: Engine) -> None:
     with pytest.raises(InputError, match="no table of a source page has a complete row"):
         upload(engine, f'"Kernel Name","{SAXPY}"\n"Address","Source",{METRICS}\n', "source.csv")
     assert rows(engine, "select count(*) from v1_runs") == [(0,)]
+
+
+def report(*kernels: str, samples: int = 10) -> str:
+    """The lines of a report with a launch and two instructions of each kernel."""
+    said: list[dict[str, Any]] = [{"profsvc": "ncu-report", "version": 1, "package": ""}]
+    said.append({"columns": [["gpu__time_duration.sum", "ns"]]})
+    for n, kernel in enumerate(kernels):
+        identity = {"ID": str(n), "Process ID": "1", "Kernel Name": kernel}
+        said.append({"launch": identity, "values": [str(1_000 + 37 * n)]})
+        load, leave = (
+            [256 * (n + 1), "LDG.E R1, [R2]", 0, 64, samples, n + 1],
+            [256 * (n + 1) + 16, "EXIT", None, 64, 0, 0],
+        )
+        metrics = [
+            "inst_executed",
+            *(f"smsp__pcsamp_warps_issue_stalled_{name}" for name in ("long_scoreboard", "selected")),
+        ]
+        said.append({"metrics": metrics, "lines": [["/src/a.cu", 7, "y = x;"]], "instructions": [load, leave]})
+    return "".join(json.dumps(one) + "\n" for one in [*said, {"end": len(kernels)}])
+
+
+def test_the_instructions_of_a_report_are_of_its_launches(engine: Engine) -> None:
+    upload(engine, report(SAXPY, REDUCE, SAXPY), "a.ncu-rep")
+    assert joined(engine) == [(SAXPY, 0, None), (REDUCE, 1, None), (SAXPY, 2, None)]
+    found = rows(
+        engine,
+        "select kind, source_line, address, opcode, instructions, samples, samples_fraction, main_stall"
+        " from v1_source_lines where kernel = 'reduce(const float *, float *)' order by line_id",
+    )
+    assert found == [
+        ("instruction", 7, "0x200", "LDG.E", 64, 12, 1.0, "Long Scoreboard"),
+        ("instruction", None, "0x210", "EXIT", 64, 0, 0.0, None),
+        ("line", 7, None, None, 64, 12, 1.0, "Long Scoreboard"),
+    ]
+
+
+def test_a_source_page_beside_its_report_counts_once(engine: Engine) -> None:
+    upload(engine, report(SAXPY, REDUCE), "a.ncu-rep")
+    upload(engine, both(SAXPY, REDUCE), "source.csv")
+    assert [row[1] for row in joined(engine)] == [0, 1, 0, 1]
+    query = "select kind, kernel, count(*), sum(samples) from v1_source_lines where repeated = 0 group by kind, kernel"
+    kinds = {tuple(row[:2]): tuple(row[2:]) for row in rows(engine, query)}
+    assert kinds["instruction", SAXPY] == (2, 11)
