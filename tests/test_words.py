@@ -44,6 +44,7 @@ CLEAN: set[str] = {
     "tables",
     "views",
     "web",
+    "workers",
 }
 """Parts without any listed phrase; the others are still to be rewritten."""
 
