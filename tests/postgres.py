@@ -40,6 +40,7 @@ class Server:
         self._prefix = f"profsvc_test_{secrets.token_hex(6)}"  # others may test on the same server
         self._count = itertools.count()
         self._role: str | None = None
+        self._kept: psycopg.Connection[Any] | None = None
         with self.session() as session:
             (plain,) = session.execute("SELECT NOT rolsuper FROM pg_roles WHERE rolname = current_user").fetchone()
             if not plain:
@@ -49,11 +50,16 @@ class Server:
 
     @contextmanager
     def session(self, database: str | None = None) -> Iterator["psycopg.Connection[Any]"]:
-        """Give a connection of the administrator outside any transaction."""
+        """Give a connection of the administrator outside any transaction; that to no database by name is kept."""
         url = self.admin if database is None else self.admin.set(database=database)
         plain = url.set(drivername="postgresql").render_as_string(hide_password=False)
-        with psycopg.connect(plain, autocommit=True) as connection:
-            yield connection
+        if database is None:
+            if self._kept is None or self._kept.closed or self._kept.broken:
+                self._kept = psycopg.connect(plain, autocommit=True)
+            yield self._kept
+        else:
+            with psycopg.connect(plain, autocommit=True) as connection:
+                yield connection
 
     def database(self, template: str = "template1", encoding: str = "UTF8", name: str | None = None) -> str:
         """Make a database, of a new name by default, and return its name."""
@@ -88,7 +94,14 @@ class Server:
     def restart(self) -> None:
         """Stop the server as a crash would, and start it again; only for a server of ours."""
         assert self._restart, "the server is not ours"
+        self.disconnect()
         subprocess.run(self._restart, check=True, capture_output=True)
+
+    def disconnect(self) -> None:
+        """Close the connection that is kept."""
+        if self._kept is not None:
+            self._kept.close()
+            self._kept = None
 
     def close(self) -> None:
         """Drop what is left of the tests."""
@@ -100,6 +113,7 @@ class Server:
         if self._role:
             with self.session() as session:
                 session.execute(sql.SQL("DROP OWNED BY {0}; DROP ROLE {0}").format(sql.Identifier(self._role)))
+        self.disconnect()
 
 
 @contextmanager
@@ -132,9 +146,13 @@ def own_server(**settings: str) -> Iterator[Server]:
         with (folder / "postgresql.conf").open("a", encoding="utf-8") as config:
             config.writelines(f"{name} = {value}\n" for name, value in (SETTINGS | settings).items())
         ours.start()
+    found = None
     try:
-        yield Server(ours.get_uri(), _restarting(ours))
+        found = Server(ours.get_uri(), _restarting(ours))
+        yield found
     finally:
+        if found:
+            found.disconnect()
         ours.cleanup()
         shutil.rmtree(folder, ignore_errors=True)
 

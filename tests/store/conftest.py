@@ -2,7 +2,7 @@
 
 import hashlib
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,9 @@ import pytest
 from sqlalchemy import Engine
 
 from profsvc import store
+from profsvc.store import opening
 from profsvc.store.ingest import staging, upload
+from profsvc.store.maintenance.migrations import upgrade
 from profsvc.tables import Batch, frame
 from tests.conftest import COUNTERS
 
@@ -25,6 +27,15 @@ def only_on(database: str, reason: str) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("url", [database], indirect=True)
 
 
+def mostly_on_sqlite(
+    name: str, cases: Iterable[Any], on_both: Container[Any], ids: Callable[[Any], str] = str
+) -> pytest.MarkDecorator:
+    """Run every case on SQLite, and on Postgres those of ``on_both``; for cases that are the program's own affair."""
+    chosen = [pytest.param("sqlite", case, id=f"sqlite-{ids(case)}") for case in cases]
+    chosen += [pytest.param("postgresql", case, id=f"postgresql-{ids(case)}") for case in cases if case in on_both]
+    return pytest.mark.parametrize(("url", name), chosen, indirect=["url"])
+
+
 # Tests of these modules store files in the way of the long ones as well.
 STAGED = {
     "test_characterizations", "test_events", "test_report_pages", "test_samples", "test_upload", "test_wide_metrics",
@@ -34,10 +45,20 @@ assert all(any(Path(__file__).parent.rglob(f"{name}.py")) for name in STAGED)
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Run each test of a store on every kind of database, unless `only_on` says which."""
-    chosen = [mark for mark in metafunc.definition.iter_markers("parametrize") if mark.args[0] == "url"]
+    chosen = [
+        mark
+        for mark in metafunc.definition.iter_markers("parametrize")
+        if mark.args[0][:1] == ("url",) or mark.args[0] == "url"
+    ]
     if "url" in metafunc.fixturenames and not chosen:
         staged = ["staged"] * (metafunc.module.__name__.split(".")[-1] in STAGED)
         metafunc.parametrize("url", ["sqlite", *staged, "postgresql"], indirect=True)
+
+
+@pytest.fixture(autouse=True)
+def real_migrations(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make new stores as the program does."""
+    monkeypatch.setattr(opening, "upgrade", upgrade)
 
 
 @pytest.fixture

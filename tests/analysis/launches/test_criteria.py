@@ -2,7 +2,7 @@
 
 import numpy as np
 import pandas as pd
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import Engine
 
@@ -78,7 +78,6 @@ number = st.one_of(
 )
 
 
-@settings(max_examples=150)
 @given(st.lists(st.fixed_dictionaries({}, optional=dict.fromkeys(READ, number)), min_size=1, max_size=3))
 def test_any_counters_give_values_in_range_or_a_reason(made: list[dict[str, float | None]]) -> None:
     table = pd.DataFrame([{"duration_ns": 1.0, **row} for row in made], dtype="float64")

@@ -6,7 +6,7 @@ from typing import ClassVar
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import Engine
 
@@ -43,7 +43,6 @@ def frame(rows: list[dict[str, float | None]]) -> pd.DataFrame:
     return pd.DataFrame([{"duration_ns": 1e5, **row} for row in rows], dtype="float64")
 
 
-@settings(max_examples=150, deadline=None)
 @given(counters)
 def test_no_launch_is_promised_more_than_its_time(rows: list[dict[str, float | None]]) -> None:
     table = frame(rows)

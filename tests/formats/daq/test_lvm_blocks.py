@@ -3,7 +3,7 @@
 import io
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from profsvc.formats.daq import lvm
@@ -140,7 +140,6 @@ def test_units(unit):
     agree(log(rows(40), unit=unit).encode())
 
 
-@settings(max_examples=60)
 @given(
     st.integers(0, 50),
     st.lists(st.tuples(st.integers(0, 3000), st.sampled_from("0159.,-eE\t\n\r X;")), max_size=4),

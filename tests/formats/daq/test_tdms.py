@@ -7,7 +7,7 @@ import tracemalloc
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from profsvc import formats
@@ -135,7 +135,6 @@ def test_cut_and_damaged_files(name):
             attempt(data[:place] + bytes([byte]) + data[place + 1 :])
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 875), st.binary(min_size=1, max_size=8)), min_size=1, max_size=4))
 def test_any_damage(changes):
     data = bytearray((FIXTURES / "waveforms.tdms").read_bytes())
@@ -144,7 +143,6 @@ def test_any_damage(changes):
     attempt(bytes(data))
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.binary(max_size=200))
 def test_any_bytes(data):
     attempt(data)

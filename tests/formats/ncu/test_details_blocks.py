@@ -5,7 +5,7 @@ import random
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from profsvc.formats.ncu import details as ncu_details
@@ -125,7 +125,6 @@ ROWS = st.tuples(
 )
 
 
-@settings(max_examples=60)
 @given(st.lists(ROWS, max_size=40), st.booleans())
 def test_any_page_gives_the_same_both_ways(rows, in_order):
     rows = sorted(rows, key=lambda row: row[0]) if in_order else rows

@@ -4,7 +4,7 @@ import io
 import sqlite3
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from profsvc.formats.nsys import database as nsys_database
@@ -98,7 +98,6 @@ ROWS = st.sampled_from(list(GOOD)).flatmap(
 )
 
 
-@settings(max_examples=40)
 @given(ROWS)
 def test_any_values_give_the_same_both_ways(given_rows):
     table, rows = given_rows

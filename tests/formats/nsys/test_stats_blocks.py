@@ -3,7 +3,7 @@
 import random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from profsvc.formats.nsys import stats as nsys_stats
@@ -243,13 +243,11 @@ LINES = st.one_of(
 )
 
 
-@settings(max_examples=40)
 @given(st.sampled_from([GPU + KERNEL, API + CALL, NVTX + RANGE]), st.lists(LINES, max_size=25))
 def test_any_lines_give_the_same_both_ways(head, lines):
     agree((head + "".join(lines)).encode())
 
 
-@settings(max_examples=40)
 @given(st.lists(st.tuples(st.sampled_from([KERNEL, COPY]), st.integers(0, 20), CELLS), max_size=12))
 def test_any_cells_under_other_units_give_the_same_both_ways(changes):
     header = GPU.replace("(ns)", "(us)").replace("Bytes (MB)", "Bytes (B)").replace("DymSMem (MB)", "DymSMem (KiB)")
@@ -261,7 +259,6 @@ def test_any_cells_under_other_units_give_the_same_both_ways(changes):
     agree((header + "".join(rows)).encode())
 
 
-@settings(max_examples=60)
 @given(
     st.sampled_from([(GPU, KERNEL), (GPU, COPY), (API, CALL), (NVTX, RANGE)]),
     *[st.sampled_from(["", ",", ",,"])] * 2,

@@ -7,7 +7,7 @@ import json
 import pandas as pd
 import pytest
 import zstandard
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from profsvc.formats.parsing.stream import open_stream
@@ -196,7 +196,6 @@ def test_a_cut_trace_gives_the_same_both_ways():
         agree(data[:end], block=2000)
 
 
-@settings(max_examples=50)
 @given(
     st.lists(st.sampled_from([*PLAIN, *(event.replace("%", "%%") for event in ODD)]), min_size=1, max_size=12),
     st.sampled_from([",", ", ", ",\n", "\n,\n"]),
@@ -218,7 +217,6 @@ NUMBERS = st.one_of(
 )
 
 
-@settings(max_examples=50)
 @given(st.lists(st.tuples(NUMBERS, NUMBERS, NUMBERS), min_size=1, max_size=8))
 def test_numbers_are_the_same_both_ways(numbers):
     agree(

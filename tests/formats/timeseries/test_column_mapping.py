@@ -4,7 +4,7 @@ import io
 
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from profsvc import formats
@@ -132,7 +132,6 @@ def test_a_label_may_hold_an_equals_sign():
     assert found == {"a=b": ["power", "W", [5]]}
 
 
-@settings(max_examples=300, deadline=None)
 @given(
     data=st.binary(max_size=120)
     | st.lists(st.sampled_from([b"t0", b"P", b";", b"\n", b"0,5", b'"', b"x"]), max_size=30).map(b"".join),

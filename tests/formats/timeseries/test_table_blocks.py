@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from profsvc.formats import generic_timeseries
@@ -244,7 +244,6 @@ def test_numbers_are_those_of_python():
     assert np.array_equal(read.numbers[0], np.array([float(cell) for cell in cells]))
 
 
-@settings(max_examples=80)
 @given(
     st.sampled_from(["%Y-%m-%d %H:%M:%S.%f", "%m/%d/%Y %I:%M:%S %p", "%H:%M:%S", "%s"]),
     st.integers(0, 50),
@@ -266,7 +265,6 @@ LINES = st.one_of(
 )
 
 
-@settings(max_examples=50)
 @given(st.lists(LINES, max_size=40))
 def test_any_lines_give_the_same_both_ways(lines):
     agree(log(*rows(stamps("%Y-%m-%d %H:%M:%S", 2)), *lines))
@@ -276,7 +274,6 @@ SPARE = st.sampled_from(["", ",", ",,"])
 READINGS = st.sampled_from(["7,1,234", "7,12,5", "7,12.5,41.5", "7,1234,5", "7,1234,", "7,1.5,2.5,x"])
 
 
-@settings(max_examples=80)
 @given(SPARE, SPARE, st.lists(st.tuples(READINGS, SPARE), max_size=12))
 def test_spare_cells_give_the_same_both_ways(of_header, of_rows, odd):
     header = "Time (s),Power (W),Board (degC)" + of_header

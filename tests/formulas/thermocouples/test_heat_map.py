@@ -32,7 +32,6 @@ def scattered(points: list[tuple[int, int]]) -> tuple[np.ndarray, np.ndarray]:
     return x, y
 
 
-@settings(max_examples=40)
 @given(places, st.floats(-2, 2), st.floats(-2, 2), seeds)
 def test_a_plane_stays_a_plane_inside_the_hull(points: list, a: float, b: float, seed: int) -> None:
     x, y = scattered(points)

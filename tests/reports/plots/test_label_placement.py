@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.figure import Figure
 
@@ -24,7 +24,6 @@ def over(one, other, room=0.0):
     return max(0.0, min(width, height) - room)
 
 
-@settings(max_examples=60)
 @given(
     st.lists(st.tuples(st.floats(5, 595), st.floats(5, 495)), min_size=1, max_size=14),
     st.integers(8, 40),

@@ -67,7 +67,7 @@ def test_the_timeline_of_a_file(engine: Engine, times: Times) -> None:
     assert_like(engine, put(engine, "a", trace(times)).run_id, times)
 
 
-@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(
         st.lists(st.tuples(st.integers(0, 60), st.floats(0, 20)), min_size=1, max_size=12),

@@ -5,7 +5,6 @@ import time
 import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 from sqlalchemy import Engine, text
@@ -34,11 +33,16 @@ COUNTED = """
 """
 
 
-class Guarded(NamedTuple):
-    """A store with a secret, and how to say what is in it."""
+class Guarded:
+    """A store with a secret, how to say what is in it, and what that was when it was last asked."""
 
-    engine: Engine
-    state: Callable[[], str]
+    def __init__(self, engine: Engine, state: Callable[[], str]) -> None:
+        self.engine, self.state, self.seen = engine, state, state()
+
+    def is_unchanged(self) -> bool:
+        """Tell whether everything is as it was after the test before; nothing writes between them."""
+        before, self.seen = self.seen, self.state()
+        return before == self.seen
 
 
 def planted(url: str) -> Engine:
@@ -63,14 +67,15 @@ def on_postgresql(postgres_server: postgres.Server, postgres_template: str) -> I
     name = postgres_server.database(postgres_template)
     engine = planted(postgres_server.url(name).render_as_string(hide_password=False))
 
-    def state() -> str:
-        with postgres_server.session(name) as session:
+    with postgres_server.session(name) as session:
+
+        def state() -> str:
             tables = sorted(name for (name,) in session.execute(TABLES))
             rows = " UNION ALL ".join(f"SELECT '{name}', t::text FROM {name} t" for name in tables)
             seen = sorted(session.execute(rows)) + list(session.execute(COUNTED))
-        return hashlib.sha256(str(seen).encode()).hexdigest()
+            return hashlib.sha256(str(seen).encode()).hexdigest()
 
-    yield Guarded(engine, state)
+        yield Guarded(engine, state)
     engine.dispose()
     left = postgres_server.left(name)
     postgres_server.drop(name)
@@ -100,20 +105,19 @@ def attacks(kind: str) -> pytest.MarkDecorator:
 
 @attacks("refused")
 def test_attacks_are_refused(guarded: Guarded, quiet: Path, sql: str) -> None:
-    before = guarded.state()
     started = time.perf_counter()
     with pytest.raises(UsageError) as caught:
         store.query(guarded.engine, sql, seconds=5)
     assert time.perf_counter() - started < 5.5
     assert "longer than" not in str(caught.value)
     assert TOKEN not in str(caught.value)
-    assert guarded.state() == before
+    assert guarded.is_unchanged()
     assert list(quiet.iterdir()) == []
 
 
 @attacks("stopped")
 def test_bombs_are_stopped_in_time(guarded: Guarded, quiet: Path, sql: str) -> None:
-    before, took = guarded.state(), []
+    took = []
     for _ in range(3):  # the machine may be busy with something else
         started = time.perf_counter()
         with pytest.raises(UsageError, match=r"longer than|limit of memory|temporary disk|larger than"):
@@ -122,17 +126,16 @@ def test_bombs_are_stopped_in_time(guarded: Guarded, quiet: Path, sql: str) -> N
         if took[-1] < 0.9:
             break
     assert min(took) < 0.9
-    assert guarded.state() == before
+    assert guarded.is_unchanged()
     assert list(quiet.iterdir()) == []
 
 
 @attacks("harmless")
 def test_what_looks_like_an_attack_and_is_none(guarded: Guarded, quiet: Path, sql: str) -> None:
-    before = guarded.state()
     answer = store.query(guarded.engine, sql, seconds=5)
     assert answer.columns
     assert TOKEN not in str(answer)
-    assert guarded.state() == before
+    assert guarded.is_unchanged()
     assert list(quiet.iterdir()) == []
 
 

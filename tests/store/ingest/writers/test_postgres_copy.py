@@ -39,7 +39,7 @@ def sensors(engine: Engine) -> list[tuple[Any, ...]]:
         return [tuple(row) for row in connection.execute(text(query))]
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(ROWS, st.integers(1, 4))
 def test_blocks_are_the_same_rows_as_inserts(engine: Engine, rows: list[tuple[Any, ...]], rows_at_once: int) -> None:
     columns: dict[str, Any] = {"sensor_id": range(1, len(rows) + 1)}
