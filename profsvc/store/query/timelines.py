@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import closing
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from profsvc.store.ingest.writers.running_timeline import save_timeline
 from profsvc.store.query.frames import select
 
 ROWS_PER_FETCH = 100_000
-
+_CURSOR_NUMBERS = count()
 
 _TIMED = "start_ns IS NOT NULL AND duration_ns IS NOT NULL"
 
@@ -71,8 +72,9 @@ def chunks(engine: Engine, query: str, **values: Any) -> Iterator[Sequence[Any]]
 def columns_of(engine: Engine, query: str) -> Iterator[list[Sequence[Any]]]:
     """Yield the columns of a query, some rows at a time; rows are not made objects, which takes most of the time."""
     with reading(engine) as connection:
-        # A cursor with a name is one of the server, which does not send all rows at once.
-        name = ["columns"] if connection.dialect.name == "postgresql" else []
+        # A cursor with a name is one of the server, which does not send all rows at once. Queries that are read in
+        # turns over one connection have a cursor each.
+        name = [f"columns_{next(_CURSOR_NUMBERS)}"] if connection.dialect.name == "postgresql" else []
         with closing(connection.connection.cursor(*name)) as cursor:
             cursor.execute(query)
             while rows := cursor.fetchmany(ROWS_PER_FETCH):
