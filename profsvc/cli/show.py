@@ -1,5 +1,6 @@
 """``runs``, ``show``, ``explain``, ``formats`` and ``devices``."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -25,6 +26,12 @@ CRITERIA = (
 )  # fmt: skip
 TRACE = ("launch", "name", "value", "unit", "from", "metric", "raw_text", "file", "line")
 MOST_OF_SERVICE = 10_000
+SOURCE_LINES = 20
+SOURCE_COLUMNS = (
+    "file", "source_line", "source_text", "samples", "samples_fraction", "main_stall", "main_stall_fraction",
+    "instructions", "threads_per_instruction", "l2_sectors", "ideal_l2_sectors", "shared_wavefronts",
+    "ideal_shared_wavefronts",
+)  # fmt: skip
 NO_RUN = "the store has no runs yet; add one with: profsvc upload FILE"
 DEFAULT_LAUNCHES = 40
 OVERVIEW_LAUNCHES = 1000
@@ -68,6 +75,13 @@ def show(
     wall_time: Annotated[
         bool, typer.Option("--wall-time", help="Show what the device did and waited for, from a trace.")
     ] = False,
+    source: Annotated[
+        bool, typer.Option("--source", help="Show source lines and SASS with their samples, of one launch.")
+    ] = False,
+    source_folder: Annotated[
+        Path | None,
+        typer.Option(help="With --source: read lines from here if the export lacks them.", metavar="DIR"),
+    ] = None,
     published: Annotated[
         bool, typer.Option("--published", help="With --kernel: also print values as the papers define them.")
     ] = False,
@@ -87,8 +101,15 @@ def show(
 
       profsvc show nightly --wall-time
 
+      profsvc show nightly --kernel saxpy --source
+
       profsvc show nightly -o csv
     """
+    if source:
+        _show_source(context, run, kernel, None if every else limit or SOURCE_LINES, source_folder, output)
+        return
+    if source_folder:
+        raise UsageError("--source-folder needs --source; add it")
     from profsvc import store, views
     from profsvc.reports.text import launches as launch_text
     from profsvc.reports.text import runs as run_text
@@ -128,6 +149,32 @@ def show(
         print_rows(CRITERIA, _criteria(view), output, truncated=view["truncated"])
     else:
         print_rows(views.SUMMARY, view["launches"], output, truncated=view["truncated"])
+
+
+def _show_source(
+    context: typer.Context, run: str, kernel: str, limit: int | None, folder: Path | None, output: str
+) -> None:
+    """Print the source of a launch."""
+    from profsvc import store
+    from profsvc.cli.source_files import add_source_texts
+    from profsvc.reports.text import source_lines as source_text
+    from profsvc.views import source_lines as view_of
+
+    if service := open_service(context):
+        run = run or _newest(service.rows("runs", order="-run_id", limit=1))
+        view = service.source(run, kernel, limit=view_of.MAX_ROWS if limit is None else limit)
+    else:
+        engine = open_engine(context)
+        run = run or _newest(store.list_view(engine, "v1_runs", order=["-run_id"], limit=1).rows)
+        view = view_of.source_lines(engine, run, kernel, limit)
+    for name in add_source_texts(view, folder) if folder else ():
+        print_message(f"{folder} has no file {name}")
+    if output == "json":
+        print_json(view)
+    elif output == "table":
+        typer.echo(source_text.source_lines(view, table_width(), every=limit is None), nl=False)
+    else:
+        print_rows(SOURCE_COLUMNS, view["lines"], output, truncated=len(view["lines"]) < view["lines_in_all"])
 
 
 def _newest(runs: "Sequence[Mapping[str, Any]]") -> str:

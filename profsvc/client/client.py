@@ -236,6 +236,11 @@ class Client:
         params = {"kernel": kernel} | ({} if limit is None else {"limit": limit})
         return self._request("GET", f"/v1/runs/{protocol.quote_path(run)}", params)
 
+    def source(self, run: str | int, kernel: str = "", *, limit: int | None = None) -> dict[str, Any]:
+        """Return the source lines of a launch with their instructions, most samples first."""
+        params = {"kernel": kernel} | ({} if limit is None else {"limit": limit})
+        return self._request("GET", f"/v1/runs/{protocol.quote_path(run)}/source", params)
+
     def power(self, run: str | int, **options: Any) -> dict[str, Any]:
         """Return power and energy of a run; ``options`` are those of ``/v1/runs/{run}/power``, such as ``draw``."""
         return self._request("GET", f"/v1/runs/{protocol.quote_path(run)}/power", protocol.encode_request(options))

@@ -89,6 +89,7 @@ from profsvc.store.query.nightly_series import (
 )
 from profsvc.store.query.run_comparison import clocks_of_run, kernels_of_run
 from profsvc.store.query.run_list import MAX_COUNTED_RUNS, RUN_ORDERS, RunFilter, RunPage, list_runs
+from profsvc.store.query.source_lines import has_source, launches_with_source, stalls_of_lines
 from profsvc.store.query.timelines import timeline
 from profsvc.store.query.traces.events import EarlyLaunches, names_of, range_totals, ranges_named, trace_streams
 from profsvc.store.query.traces.lanes import Trace, TracedLane, traces_with_times
@@ -262,6 +263,7 @@ __all__ = [
     "find_run",
     "find_upload",
     "findings_of_series",
+    "has_source",
     "is_current",
     "is_server",
     "is_server_of",
@@ -285,6 +287,7 @@ __all__ = [
     "launch_rows",
     "launch_times",
     "launches",
+    "launches_with_source",
     "list_launches",
     "list_runs",
     "list_schedules",
@@ -360,6 +363,7 @@ __all__ = [
     "size_is_stored",
     "snapshot",
     "spool_folder",
+    "stalls_of_lines",
     "state_history",
     "stored_states",
     "storing_blob",

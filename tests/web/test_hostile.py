@@ -29,6 +29,8 @@ PAGES = {
     "/runs/{run}/kernels/{kernel}": ["/runs/1/kernels/1"],
     "/runs/{run}/rejects": ["/runs/1/rejects", "/runs/2/rejects"],
     "/runs/{run}/launches/{launch}": ["/runs/1/launches/1000000001", "/runs/1/launches/1000000004"],
+    "/runs/{run}/launches/{launch}/source": ["/runs/1/launches/1000000001/source"],
+    "/runs/{run}/source": ["/runs/1/source?kernel=%3Cscript%3E"],
     "/runs/{run}/means/{kernel:path}": ["/runs/1/means/1"],
     "/runs/{run}/power": ["/runs/1/power", "/runs/2/power"],
     "/devices": ["/devices"],
@@ -57,6 +59,7 @@ OTHERS = {
     "/v1/compare": ["/v1/compare?before=1&after=2&fail_on=duration=1%25"],
     "/v1/explain/{name:path}": ["/v1/explain/divergence?run=1&kernel=0", "/v1/explain/duration_ns?run=1&kernel=3"],
     "/v1/runs/{run:path}/whatif": ["/v1/runs/1/whatif?kernel=0"],
+    "/v1/runs/{run:path}/source": ["/v1/runs/1/source"],
     **{
         f"/v1/runs/{{run:path}}/plots/{{kind}}{form}": [f"/v1/runs/1/plots/roofline{form}"]
         for form in ("", ".json", ".svg", ".png")
@@ -119,7 +122,8 @@ def test_every_other_route_goes_out_as_text(attacked):
     assert routes - listed == set(OTHERS) | set(PAGES), "a new route says here what it is asked"
     for path in [one for asked in OTHERS.values() for one in asked]:
         answer = attacked.get(path)
-        missing = "heat-map" in path or "rotated" in path  # the runs have no thermocouples
+        # The runs have no thermocouples and no source page.
+        missing = "heat-map" in path or "rotated" in path or path.endswith("/source")
         unsaid = "whatif" in path or "plots" in path  # these tell why they have nothing for such launches
         assert answer.status_code in ({404} if missing else {200, 400, 404} if unsaid else {200}), (path, answer.text)
         held(answer)

@@ -9,6 +9,7 @@ from starlette.responses import Response
 from profsvc import store, views
 from profsvc.errors import AccessError, UsageError
 from profsvc.views import compare as side_by_side
+from profsvc.views import source_lines as source_view
 from profsvc.views.explain import numbers as walk
 from profsvc.views.models import predictions
 from profsvc.views.models import what_if as otherwise
@@ -46,6 +47,19 @@ def _answer_run(request: Request) -> Response:
     args.reject_unknown()
     engine = app_state(request).engine
     return success(request, views.launch(engine, number, kernel, limit) if kernel else views.run(engine, number, limit))
+
+
+async def get_source(request: Request) -> Response:
+    """The source lines of a launch, most samples first, with their instructions and stall reasons."""
+    return await in_worker_thread(_answer_source, request)
+
+
+def _answer_source(request: Request) -> Response:
+    args = RequestArgs(request)
+    kernel, limit = args.text("kernel"), args.count("limit", source_view.LINES, source_view.MAX_ROWS)
+    number = run_id_of(request, request.path_params["run"])
+    args.reject_unknown()
+    return success(request, source_view.source_lines(app_state(request).engine, number, kernel, limit))
 
 
 async def get_what_if(request: Request) -> Response:
@@ -148,6 +162,10 @@ def register(app: FastAPI) -> None:
         for option, what in WHAT_IF_OPTIONS.items()
     ]
     add_route(app, "/v1/runs/{run:path}/whatif", get_what_if, "read", name="what_if", takes=takes, tag="runs")
+    most: dict[str, Any] = {"minimum": 1, "maximum": source_view.MAX_ROWS}
+    lines = query_param("limit", "integer", "maximum number of lines, most samples first", **most)
+    takes = [path_param("run", RUN_DESCRIPTION, "h200"), kernel, lines]
+    add_route(app, "/v1/runs/{run:path}/source", get_source, "read", name="source_lines", takes=takes, tag="runs")
     takes = [path_param("run", RUN_DESCRIPTION, "h200"), kernel, limit]
     add_route(app, "/v1/runs/{run:path}", get_run, "read", name="show_run", takes=takes, tag="runs")
     takes = [

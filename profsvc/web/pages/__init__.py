@@ -18,13 +18,14 @@ from profsvc.web.pages import (
     reports,
     run,
     runs,
+    source,
     sql,
     upload,
 )
 from profsvc.web.pages.rendering import assets
 
 PAGE_MODULES = (
-    assets, login, runs, run, launch, power, compare, history, findings, reports, devices, sql, upload, explain,
+    assets, login, runs, run, launch, source, power, compare, history, findings, reports, devices, sql, upload, explain,
     documentation,
 )  # fmt: skip
 

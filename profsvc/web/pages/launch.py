@@ -153,6 +153,7 @@ def _launch_page(request: Request, run: dict[str, Any], one: dict[str, Any], lin
         parts=parts.breakdown(engine, launch_id), facts=_launch_facts(row, where),
         models=_model_rows(models), model_tables=_model_tables(one.get("models"), where), tables=TABLES,
         figures=launch_figures(request, run["run_id"], launch_id),
+        has_source=launch_id is not None and store.has_source(engine, launch_id),
     )  # fmt: skip
 
 

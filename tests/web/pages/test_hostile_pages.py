@@ -41,6 +41,10 @@ def attacked(tmp_path_factory, empty):
             tag=f"t={SCRIPT}", file_name=f"{SCRIPT}.csv",
         )  # fmt: skip
         assert answer.status_code == 201, answer.text
+        page = f'"File Path","{SCRIPT}"\n"Function Name","{SCRIPT}"\n"Line No","Source","# Samples"\n'
+        page += f'"1","{SCRIPT}","9"\n'
+        answer = service.upload(page.encode(), run=RUN, project=NAMES[0], file_name=f"{SCRIPT}2.csv")
+        assert answer.status_code == 201, answer.text
         yield service
     engine.dispose()
 
@@ -51,6 +55,7 @@ def paths(service):
         "/",
         "/runs/1",
         "/runs/1/rejects",
+        "/runs/1/source",
         "/devices",
         "/upload?run=%3Cscript%3Ealert(1)%3C/script%3E",
         "/explain/duration_ns?run=1&kernel=0",

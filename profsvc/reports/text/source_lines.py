@@ -1,0 +1,94 @@
+"""The source of a launch as text for a terminal: the lines with most samples, then source beside SASS."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import PurePath
+from typing import Any
+
+from profsvc.errors import counted
+from profsvc.reports.rows import visible
+from profsvc.reports.text.cells import fitted_table, page_of
+
+Row = Mapping[str, Any]
+TOP_LINES = 5
+TOP_INSTRUCTIONS = 3
+MAX_OTHERS = 10
+TAB_WIDTH = 4
+COLUMNS = ("samples", "stall", "instructions", "where", "source and SASS")
+
+
+def source_lines(view: Mapping[str, Any], width: int | None = None, *, every: bool = False) -> str:
+    """Return the source of a launch; with ``every``, all instructions of the lines."""
+    return page_of(_page(view, width, every))
+
+
+def _page(view: Mapping[str, Any], width: int | None, every: bool) -> Iterator[str]:
+    launch, lines = view["launch"], view["lines"]
+    yield f"#{launch['launch_index']} {launch['kernel']}"
+    samples = "no samples" if launch["samples"] is None else counted(launch["samples"], "sample")
+    unmatched = f"; launch unknown: {launch['reason']}" if launch["reason"] else ""
+    yield f"   {samples}{unmatched}"
+    for line in lines[:TOP_LINES]:
+        if line["samples"]:
+            yield f"   {summary(line)}"
+    yield ""
+    rows = [row for line in sorted(lines, key=_by_line) for row in _rows(line, every)]
+    for text in fitted_table(COLUMNS, rows, None if width is None else width - 3, ("instructions",)):
+        yield f"   {text}"
+    hidden = view["lines_in_all"] - len(lines)
+    left_out = 0 if every else sum(len(line["sass"]) - len(_instructions(line, every)) for line in lines)
+    if hidden or left_out:
+        yield ""
+        named = [counted(hidden, "line")] * bool(hidden) + [counted(left_out, "instruction")] * bool(left_out)
+        yield f"   not shown: {' and '.join(named)} with fewer samples. All: --all"
+    if view["others"]:
+        yield ""
+        listed = ": " + ", ".join(f"#{one['launch_index']}" for one in view["others"][:MAX_OTHERS])
+        others = counted(len(view["others"]), "launch")
+        yield f"   {others} with fewer samples{listed}. One of them: --kernel NUMBER"
+
+
+def summary(line: Row) -> str:
+    """Return a line with its share of the samples and its main stall reason as a sentence.
+
+    >>> summary({"file": "/src/a.cu", "source_line": 45, "address": None, "samples_fraction": 0.92,
+    ...          "main_stall": "Long Scoreboard", "samples": 92})
+    'a.cu line 45: 92.0 % of the samples, Long Scoreboard'
+    """
+    share = f"{line['samples']} samples"
+    if line["samples_fraction"] is not None:
+        share = f"{100 * line['samples_fraction']:.1f} % of the samples"
+    return f"{_place(line)}: {', '.join(part for part in (share, line['main_stall']) if part)}"
+
+
+def _place(line: Row) -> str:
+    if line["source_line"] is None:
+        return f"instruction at {line['address']}"
+    return f"{PurePath(line['file'] or '').name} line {line['source_line']}".strip()
+
+
+def _by_line(line: Row) -> tuple[str, int, str]:
+    return line["file"] or "", line["source_line"] or 0, line["address"] or ""
+
+
+def _instructions(line: Row, every: bool) -> list[Row]:
+    """Return the instructions of a line to show, in the order of the code."""
+    shown = [row for row in line["sass"] if row["samples"]][:TOP_INSTRUCTIONS] if not every else line["sass"]
+    return sorted(shown, key=lambda row: int(row["address"], 16))
+
+
+def _rows(line: Row, every: bool) -> Iterator[dict[str, Any]]:
+    where = "" if line["source_line"] is None else f"{PurePath(line['file'] or '').name}:{line['source_line']}"
+    yield _row(line, where or line["address"], line["source_text"] or line["sass_text"] or "(no source text)")
+    for row in _instructions(line, every):
+        yield _row(row, f"  {row['address']}", f"    {row['sass']}")
+
+
+def _row(row: Row, where: str, text: str) -> dict[str, Any]:
+    share = row["samples_fraction"]
+    return {
+        "samples": "" if share is None else f"{100 * share:5.1f} %",
+        "stall": row["main_stall"] or "",
+        "instructions": row["instructions"],
+        "where": where,
+        "source and SASS": visible(text.expandtabs(TAB_WIDTH)),
+    }

@@ -1,0 +1,49 @@
+"""Source pages as people look at them: which launches have one, and the samples of lines per stall reason."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import Engine, bindparam, text
+
+from profsvc.store.connection.transactions import reading
+from profsvc.store.schema.column_types import IDS_PER_UPLOAD
+
+LINES_PER_QUERY = 500
+_LAUNCHES = text("""
+    SELECT k.source_id, k.launch_id, coalesce(l.launch_index, k.source_id - k.upload_id * :step - 1) AS launch_index,
+           k.kernel, k.kernel_short, k.samples, k.rows, k.reason, k.upload_id
+    FROM v1_source_kernels k LEFT JOIN v1_launches l ON l.launch_id = k.launch_id
+    WHERE k.run_id = :run_id ORDER BY k.source_id
+""")
+_STALLS = text("""
+    SELECT s.line_id, x.text AS reason, s.samples FROM source_stalls s JOIN texts x ON x.text_id = s.reason_id
+    WHERE s.line_id IN :lines AND s.samples > 0 ORDER BY s.line_id, s.samples DESC, x.text
+""").bindparams(bindparam("lines", expanding=True))
+
+
+def launches_with_source(engine: Engine, run_id: int) -> list[dict[str, Any]]:
+    """Return the launches of the source pages of a run, in the order of the pages.
+
+    ``launch_index`` of one that is no known launch is its ordinal in its page.
+    """
+    with reading(engine) as connection:
+        values = {"run_id": run_id, "step": IDS_PER_UPLOAD}
+        return [dict(row) for row in connection.execute(_LAUNCHES, values).mappings()]
+
+
+def stalls_of_lines(engine: Engine, lines: Sequence[int]) -> dict[int, dict[str, int]]:
+    """Return the samples per stall reason of rows of ``v1_source_lines``, most first."""
+    found: dict[int, dict[str, int]] = {}
+    with reading(engine) as connection:
+        for begin in range(0, len(lines), LINES_PER_QUERY):
+            some = {"lines": list(lines[begin : begin + LINES_PER_QUERY])}
+            for line_id, reason, samples in connection.execute(_STALLS, some):
+                found.setdefault(line_id, {})[reason] = samples
+    return found
+
+
+def has_source(engine: Engine, launch_id: int) -> bool:
+    """Return whether a source page shows a launch."""
+    query = text("SELECT 1 FROM source_kernels WHERE launch_id = :launch_id LIMIT 1")
+    with reading(engine) as connection:
+        return connection.execute(query, {"launch_id": launch_id}).first() is not None

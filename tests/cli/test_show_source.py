@@ -1,0 +1,83 @@
+"""``show --source``: text, JSON, rows, a folder with the source files, and paths that lead out of it."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from profsvc.cli.source_files import add_source_texts
+from profsvc.errors import NotFoundError
+from tests.cli.conftest import Call
+
+PAGE = (
+    '"File Path","{file}"\n"Function Name","saxpy(float *)"\n"Line No","Source","# Samples","stall_lg"\n'
+    '"2","-","90","80"\n"7","-","10","0"\n'
+)
+
+
+@pytest.fixture
+def page(cli: Call, tmp_path: Path) -> Path:
+    """A page that names its lines without their text, in the run ``r``."""
+    path = tmp_path / "source.csv"
+    path.write_text(PAGE.format(file="/build/src/saxpy.cu"))
+    assert cli("upload", path, "--run", "r").code == 0
+    return path
+
+
+def test_text_names_the_top_lines_first(cli: Call, page: Path) -> None:
+    result = cli("show", "r", "--kernel", "saxpy", "--source")
+    assert (result.code, result.err) == (0, "")
+    lines = result.out.splitlines()
+    assert lines[2:4] == [
+        "   saxpy.cu line 2: 90.0 % of the samples, LG Throttle",
+        "   saxpy.cu line 7: 10.0 % of the samples",
+    ]
+    assert "(no source text)" in result.out
+
+
+def test_texts_are_read_from_a_folder(cli: Call, page: Path, tmp_path: Path) -> None:
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / "saxpy.cu").write_text("\n    y += a * x;\n")
+    result = cli("show", "r", "--source", "--source-folder", tmp_path)
+    assert "y += a * x;" in result.out
+    shown = json.loads(cli("show", "r", "--source", "--source-folder", tmp_path, "-o", "json").out)
+    assert [(line["source_line"], line["source_text"]) for line in shown["lines"]] == [(2, "y += a * x;"), (7, None)]
+    rows = cli("show", "r", "--source", "-o", "csv").out.splitlines()
+    assert rows[0].startswith("file,source_line,source_text,samples,")
+    assert rows[1].startswith("/build/src/saxpy.cu,2,,90,0.9,LG Throttle,")
+
+
+def test_what_is_not_there_is_said(cli: Call, page: Path, tmp_path: Path) -> None:
+    result = cli("show", "r", "--source", "--source-folder", tmp_path)
+    assert (result.code, result.err) == (0, f"{tmp_path} has no file /build/src/saxpy.cu\n")
+    assert cli("show", "r", "--source", "--source-folder", tmp_path / "no").code == 3
+    assert cli("show", "r", "--source-folder", tmp_path).code == 2
+    assert cli("show", "r", "--kernel", "sgemm", "--source").code == 3
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "../secret.cu",
+        "/../../secret.cu",
+        "..\\secret.cu",
+        "C:\\..\\secret.cu",
+        "link/secret.cu",
+        "a" * 5000,
+        "\x00",
+        ".",
+    ],
+)
+def test_no_file_outside_the_folder_is_read(tmp_path: Path, name: str) -> None:
+    (tmp_path / "secret.cu").write_text("secret")
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (folder / "link").symlink_to(tmp_path)
+    line = {"file": name, "source_line": 1, "source_text": None}
+    assert add_source_texts({"lines": [line]}, folder) == [name]
+    assert line["source_text"] is None
+
+
+def test_a_folder_must_be_one(tmp_path: Path) -> None:
+    with pytest.raises(NotFoundError, match="is not a folder"):
+        add_source_texts({"lines": []}, tmp_path / "no")

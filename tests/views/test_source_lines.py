@@ -1,0 +1,113 @@
+"""The source of a launch: the lines that a flaw lies on come first; lines without text, line or samples."""
+
+import csv
+from collections.abc import Iterator
+
+import pytest
+from sqlalchemy import Engine
+
+from profsvc import pipeline, store
+from profsvc.errors import NotFoundError
+from profsvc.reports.text.source_lines import source_lines as as_text
+from profsvc.views.source_lines import source_lines
+from tests.conftest import ROOT
+from tests.store.ingest.test_source_launches import REDUCE, SAXPY, both, launches, sass
+from tests.store.query.told import raw, upload
+
+FLAWS = ROOT / "fixtures" / "flaws"
+
+
+def rows_of(name: str) -> list[dict[str, str]]:
+    return list(csv.DictReader((FLAWS / name).read_text(encoding="utf-8").splitlines()))
+
+
+CASES = {row["launch"]: row for row in rows_of("cases.csv")}
+FLAWED = [(row["launch"], {int(line) for line in row["lines"].split()}) for row in rows_of("lines.csv")]
+
+
+@pytest.fixture(scope="module")
+def flaws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
+    engine = store.open_store(str(tmp_path_factory.mktemp("flaws") / "store.sqlite"))
+    with (FLAWS / "ncu_source.csv.gz").open("rb") as stream:
+        pipeline.ingest(engine, stream, "ncu_source.csv.gz", store.RunInfo(name="flaws"))
+    yield engine
+    engine.dispose()
+
+
+def test_the_labels_name_flawed_launches_and_their_kernels(flaws: Engine) -> None:
+    assert all(CASES[launch]["flaw"] not in {"none", "no_effect"} for launch, _ in FLAWED)
+    source = (FLAWS / "kernels.cu").read_text(encoding="utf-8").splitlines()
+    for launch, lines in FLAWED:
+        found = source_lines(flaws, "flaws", launch, None)["lines"]
+        texts = {row["source_line"]: row["source_text"] for row in found if row["file"] == "/src/kernels.cu"}
+        assert {line: texts[line] for line in lines} == {line: source[line - 1].strip() for line in lines}
+
+
+@pytest.mark.parametrize(("launch", "lines"), FLAWED, ids=[f"{CASES[one]['work']}" for one, _ in FLAWED])
+def test_the_flawed_line_is_first_or_second(flaws: Engine, launch: str, lines: set[int]) -> None:
+    found = source_lines(flaws, "flaws", launch)["lines"]
+    assert lines & {row["source_line"] for row in found[:2] if row["file"] == "/src/kernels.cu"}
+
+
+def test_lines_with_their_instructions_and_stalls(flaws: Engine) -> None:
+    view = source_lines(flaws, "flaws", "embedding_a")
+    first = view["lines"][0]
+    assert (view["launch"]["launch_index"], view["lines_in_all"], view["others"]) == (0, 5, [])
+    assert (first["source_line"], first["samples"], first["main_stall"]) == (23, 17398, "Long Scoreboard")
+    assert first["samples_fraction"] == pytest.approx(17398 / 17511)
+    assert sum(first["stalls"].values()) == first["samples"] == sum(row["samples"] for row in first["sass"])
+    assert first["main_stall_fraction"] == pytest.approx(first["stalls"]["Long Scoreboard"] / 17398)
+    worst = first["sass"][0]
+    assert (worst["opcode"], worst["samples"], worst["main_stall"]) == ("STG.E", 3663, "Long Scoreboard")
+
+
+def test_of_several_launches_the_one_with_most_samples_is_shown(flaws: Engine) -> None:
+    view = source_lines(flaws, "flaws", "walsh", 1)
+    assert view["launch"]["launch_index"] == 18
+    assert [one["launch_index"] for one in view["others"]] == [19]
+    assert (len(view["lines"]), view["lines_in_all"] > 1) == (1, True)
+    text = as_text(view, 100)
+    assert "#18 void walsh" in text
+    assert "1 launch with fewer samples: #19" in text
+    assert "All: --all" in text
+
+
+def test_text_has_the_top_lines_first_and_fits_the_width(flaws: Engine) -> None:
+    text = as_text(source_lines(flaws, "flaws", "embedding_a"), 90)
+    assert text.splitlines()[2] == "   kernels.cu line 23: 99.4 % of the samples, Long Scoreboard"
+    assert max(map(len, text.splitlines())) <= 90
+    assert "STG.E desc[UR6][R20.64], R27" in text
+
+
+def test_without_line_information_each_instruction_is_a_line(engine: Engine) -> None:
+    upload(engine, sass(SAXPY), "sass.csv")
+    (first, second) = source_lines(engine, "r", "saxpy")["lines"]
+    assert (first["address"], first["samples"], first["stalls"]) == (
+        "0x100",
+        11,
+        {"Long Scoreboard": 10, "Selected": 1},
+    )
+    assert (second["address"], second["stalls"], second["main_stall"]) == ("0x110", {}, None)
+    text = as_text(source_lines(engine, "r", "saxpy"))
+    assert "instruction at 0x100: 100.0 % of the samples, Long Scoreboard" in text
+
+
+def test_the_launch_is_named_by_number_and_id(engine: Engine) -> None:
+    upload(engine, raw(launches(REDUCE, SAXPY)), "raw.csv")
+    upload(engine, both(REDUCE, SAXPY), "source.csv")
+    (launch,) = [one for one in store.select(engine, "v1_launches") if one["launch_index"] == 1]
+    for name in ("1", "#1", "saxpy", SAXPY, f"id:{launch['launch_id']}"):
+        assert source_lines(engine, "r", name)["launch"]["launch_id"] == launch["launch_id"]
+
+
+@pytest.mark.parametrize("name", ["7", "id:7", "sgemm", "'; drop table runs; --"])
+def test_a_launch_that_is_not_there(engine: Engine, name: str) -> None:
+    upload(engine, both(SAXPY), "source.csv")
+    with pytest.raises(NotFoundError):
+        source_lines(engine, "r", name)
+
+
+def test_a_run_without_source_says_how_to_make_it(engine: Engine) -> None:
+    upload(engine, raw(launches(SAXPY)), "raw.csv")
+    with pytest.raises(NotFoundError, match="has no source page; upload one made with:\nncu -i REPORT"):
+        source_lines(engine, "r", "saxpy")
