@@ -112,12 +112,17 @@ def _power(rows: Sequence[Mapping[str, Any]], width: int | None) -> Iterable[str
         for row in rows
         if row["corrected"]
     )
+    for reason, labels in reasons_not_corrected(rows):
+        yield f"  not corrected, without interval ({labels}): {reason}"
+
+
+def reasons_not_corrected(rows: Sequence[Mapping[str, Any]]) -> Iterable[tuple[str, str]]:
+    """Yield each reason why windows are not corrected to one temperature, with their labels."""
     reasons: dict[str, list[str]] = {}
     for row in rows:
         if not row["corrected"]:
             reasons.setdefault(row["reason"], []).append(str(row["window"]))
-    for reason, labels in reasons.items():
-        yield f"  not corrected, without interval ({several(labels, MAX_REASONS)}): {reason}"
+    yield from ((reason, several(labels, MAX_REASONS)) for reason, labels in reasons.items())
 
 
 def _of_window(row: Mapping[str, Any]) -> Iterable[Any]:

@@ -10,8 +10,7 @@ from starlette.responses import Response
 
 from profsvc import specs, store, views
 from profsvc.errors import NotFoundError, UsageError
-from profsvc.reports.text.cells import several
-from profsvc.reports.text.comparison import achieved, overall_change
+from profsvc.reports.text.comparison import achieved, overall_change, reasons_not_corrected
 from profsvc.reports.text.model_values import interval
 from profsvc.views import compare as side_by_side
 from profsvc.web.http.request_args import RequestArgs
@@ -200,11 +199,7 @@ def _correction_notes(rows: Sequence[Row]) -> list[str]:
         for row in rows
         if row["corrected"]
     ]
-    reasons: dict[str, list[str]] = {}
-    for row in rows:
-        if not row["corrected"]:
-            reasons.setdefault(row["reason"], []).append(str(row["window"]))
-    said += [f"Not corrected ({several(labels, 3)}): {reason}" for reason, labels in reasons.items()]
+    said += [f"Not corrected ({labels}): {reason}" for reason, labels in reasons_not_corrected(rows)]
     return list(dict.fromkeys(said))
 
 
@@ -212,53 +207,22 @@ def _run_of_row(when: str) -> Any:
     return lambda row: {"run": row[when]}
 
 
+def _both_runs(field: str, title: str, column: str) -> list[Column]:
+    """Return the columns of a value in both runs, each explained in its run."""
+    return [
+        Column(field.format(when), title.format(when), "number", explain=column, where=_run_of_row(when))
+        for when in ("before", "after")
+    ]
+
+
 POWER_COLUMNS = [
     Column("label", "Window", "name", width=36),
     Column("sensor", "Sensor", "name", width=28),
-    Column(
-        "power_before_text",
-        "Power before (W)",
-        "number",
-        explain="v1_power.corrected_power_w",
-        where=_run_of_row("before"),
-    ),
-    Column(
-        "power_after_text",
-        "Power after (W)",
-        "number",
-        explain="v1_power.corrected_power_w",
-        where=_run_of_row("after"),
-    ),
+    *_both_runs("power_{}_text", "Power {} (W)", "v1_power.corrected_power_w"),
     Column("power_by", "Change", "number", "compare.power_change"),
-    Column(
-        "energy_before_text",
-        "Energy before (J)",
-        "number",
-        explain="v1_power.corrected_energy_j",
-        where=_run_of_row("before"),
-    ),
-    Column(
-        "energy_after_text",
-        "Energy after (J)",
-        "number",
-        explain="v1_power.corrected_energy_j",
-        where=_run_of_row("after"),
-    ),
+    *_both_runs("energy_{}_text", "Energy {} (J)", "v1_power.corrected_energy_j"),
     Column("energy_by", "Change", "number", "compare.energy_change"),
-    Column(
-        "mean_power_before_w",
-        "Measured before (W)",
-        "number",
-        explain="v1_power.mean_power_w",
-        where=_run_of_row("before"),
-    ),
-    Column(
-        "mean_power_after_w",
-        "Measured after (W)",
-        "number",
-        explain="v1_power.mean_power_w",
-        where=_run_of_row("after"),
-    ),
+    *_both_runs("mean_power_{}_w", "Measured {} (W)", "v1_power.mean_power_w"),
     Column("beyond", "Significant", "flags"),
 ]
 UNMATCHED_COLUMNS = [
