@@ -13,14 +13,17 @@ warps waited for. Here counters tell which cause each part has:
 What useful work needs is no loss: it counts for the limits.
 """
 
-from collections.abc import Mapping
-
 import numpy as np
 import pandas as pd
 
 from profsvc.analysis.causes.issue_slots import barrier_causes, issue_causes
 from profsvc.analysis.causes.memory_waits import global_memory_causes, on_chip_causes
 from profsvc.analysis.causes.time_budget import Array, TimeBudget
+from profsvc.specs.causes import causes
+
+UNEXPLAINED = "unexplained"
+# What rounding leaves of shares that add up.
+SMALLEST_SHARE = 1e-9
 
 
 def lost_time(counters: pd.DataFrame, figures: pd.DataFrame) -> pd.DataFrame:
@@ -44,14 +47,17 @@ def lost_time(counters: pd.DataFrame, figures: pd.DataFrame) -> pd.DataFrame:
     return table.where(pd.Series(budget.known, table.index), np.nan)
 
 
-def ranked(shares: Mapping[str, float], loss: float, kinds: Mapping[str, str]) -> list[tuple[str, float]]:
-    """Return the causes of one launch with the share of the time that each takes, largest first.
+def savings(shares: pd.DataFrame, loss: Array) -> pd.DataFrame:
+    """Return what removing each flaw saves, and what no cause explains, as shares of the time; a column for each.
 
-    Shares of flaws never add up to more than ``loss``, the share of the time that the launch loses over its ideal; if
-    that is not known (NaN), they are as they were counted.
+    ``shares`` are those of `lost_time`. Flaws never save more than ``loss``, the share of the time that the launch
+    loses over its ideal time, and with what is unexplained they save just that. Where it is not known (NaN) they save
+    what they take, and nothing is unexplained.
     """
-    flaws = {name: share for name, share in shares.items() if kinds[name] == "flaw" and share > 0}
-    whole = sum(flaws.values())
-    scale = loss / whole if whole > loss else 1.0
-    found = sorted(flaws.items(), key=lambda pair: (-pair[1], pair[0]))
-    return [(name, share * scale) for name, share in found]
+    flaws = shares[[name for name in shares if causes()[str(name)].kind == "flaw"]].fillna(0.0).clip(lower=0.0)
+    whole = flaws.sum(axis=1).to_numpy()
+    limit = np.where(np.isnan(loss), whole, loss)
+    with np.errstate(all="ignore"):
+        scale = np.where(whole > limit, limit / whole, 1.0)
+    rest = limit - whole * scale
+    return flaws.mul(scale, axis=0).assign(**{UNEXPLAINED: np.where(rest > SMALLEST_SHARE, rest, 0.0)})

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from profsvc.analysis.causes.time_budget import Array, TimeBudget, share_of
+from profsvc.analysis.causes.time_budget import POSSIBLE, Array, TimeBudget, share_of
 from profsvc.analysis.potential.avoidable_work import (
     divided_share,
     expanded_share,
@@ -41,6 +41,7 @@ def issue_causes(budget: TimeBudget) -> dict[str, Array]:
     loads = of["ldst"] * share_of(c["global_load_l1_hit_fraction"], 1.0) * repeated_share(c)
     # Addresses and loops serve the loads as well as the arithmetic.
     again = useful * loads * (1 + share_of(overhead, 1 - overhead))
+    addresses = np.clip(useful * overhead - (again - useful * loads), 0, None)
     matrices = multiplies_half_matrices(c)
     throttled = stall["math_pipe_throttle"] + stall["dispatch_stall"]
     products = np.where(matrices, payload + throttled, 0.0)
@@ -59,14 +60,17 @@ def issue_causes(budget: TimeBudget) -> dict[str, Array]:
         "accidental_double": doubled + doubles * throttled * full_lanes,
         "tensor_cores_unused": products,
         "redundant_loads": again,
-        "overhead_instructions": np.clip(useful * overhead - (again - useful * loads), 0, None),
+        "overhead_instructions": POSSIBLE * addresses,
         "dependent_instructions": (stall["wait"] + stall["branch_resolving"]) * full_lanes,
         "instruction_cache": stall["no_instruction"],
         "barriers": barriers,
-        "arithmetic_limit": rest + np.where(matrices, 0.0, throttled * full_lanes * (1 - doubles)),
+        "arithmetic_limit": rest
+        + (1 - POSSIBLE) * addresses
+        + np.where(matrices, 0.0, throttled * full_lanes * (1 - doubles)),
     }
 
 
+@np.errstate(all="ignore")
 def barrier_causes(budget: TimeBudget) -> dict[str, Array]:
     """Causes of waits at barriers: too many of them, one thread that works alone, or warps of unequal work."""
     c, of = budget.c, budget.of_class

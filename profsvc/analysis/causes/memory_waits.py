@@ -2,9 +2,10 @@
 
 import numpy as np
 
-from profsvc.analysis.causes.time_budget import GLOBAL_STALLS, STALLS, Array, TimeBudget, share_of
+from profsvc.analysis.causes.time_budget import GLOBAL_STALLS, POSSIBLE, STALLS, Array, TimeBudget, share_of
 from profsvc.analysis.counters.arrays import Counts
 from profsvc.analysis.potential.avoidable_work import repeated_share, unrelated_places, unused_of_l2_loads
+from profsvc.analysis.potential.useful_time import has_copies_without_size
 from profsvc.formulas.performance.lost_time import wait_parts
 
 SECTOR_BYTES = 32
@@ -103,17 +104,21 @@ def global_memory_causes(budget: TimeBudget, queued_on_chip: Array) -> dict[str,
     crossings = {side: CROSSINGS[side] * budget.count(f"global_{side}_sectors") for side in CROSSINGS}
     unused, wasted = {}, {}
     for side, crossed in crossings.items():
-        needed = np.fmax(c[f"global_{side}_bytes_requested"] / SECTOR_BYTES, c[f"global_{side}_requests"])
+        copied = np.nan_to_num(c["global_ldgsts_bytes_requested"]) if side == "load" else 0.0
+        asked = (c[f"global_{side}_bytes_requested"] + copied) / SECTOR_BYTES
+        needed = np.fmax(asked, c[f"global_{side}_requests"])
+        if side == "load":  # copies whose size was not counted are among the sectors, but not among the bytes
+            needed = np.where(has_copies_without_size(c), np.nan, needed)
         unused[side] = np.clip(np.nan_to_num(1 - needed / c[f"global_{side}_sectors"]), 0, 1)
         wasted[side] = share_of(crossed, np.asarray(sum(crossings.values()))) * unused[side]
     waste = wasted["load"] + wasted["store"]
     parts = wait_parts(wait, busy, waste)
     uncoalesced = parts.waste * share_of(wasted["load"], waste)
     # What L1 keeps of a sector until another lane wants it lies together: only what L1 and its lanes left counts.
-    scattered = uncoalesced * unrelated_places(c) * share_of(unused_of_l2_loads(c), unused["load"])
-    # Whether values at unrelated places could lie closer together, no counter tells: half of what no cache had counts.
+    scattered = uncoalesced * share_of(np.fmin(unrelated_places(c), unused_of_l2_loads(c)), unused["load"])
+    # Whether values at unrelated places could lie closer together, no counter tells.
     missed = (1 - share_of(c["global_load_l1_hit_fraction"], 1.0)) * (1 - share_of(c["l2_read_hit_fraction"], 1.0))
-    thrashing = 0.5 * missed * scattered
+    thrashing = POSSIBLE * missed * scattered
     repeats = repeated_share(c)
     repeated = parts.useful * repeats * (1 - of_dram)
     queued = share_of(stall["lg_throttle"], np.asarray(sum(stall[name] for name in GLOBAL_STALLS)))

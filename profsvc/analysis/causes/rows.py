@@ -1,14 +1,13 @@
 """The causes of each launch as rows: what each costs, between which limits, its evidence and the first step."""
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from profsvc.analysis.causes.attribution import lost_time, ranked
+from profsvc.analysis.causes.attribution import UNEXPLAINED, lost_time, savings
 from profsvc.analysis.counters.arrays import Counts
-from profsvc.formulas.performance.lost_time import saving_interval
+from profsvc.formulas.performance.lost_time import IDEAL_TIME_ERROR, saving_interval
 from profsvc.specs.causes import Cause, causes
 from profsvc.specs.metrics.vocabulary import counters as vocabulary
 
@@ -16,24 +15,12 @@ COLUMNS = (
     "launch_id", "rank", "cause", "title", "kind", "saving_ns", "saving_fraction", "low", "high", "evidence",
     "first_step",
 )  # fmt: skip
-IDEAL_TIME_ERROR = 1.2
-"""Factor within which two of three versions of a kernel came to the speedup that their potential predicts.
-
-Of the 63 pairs that `tests.benchmarks.potential` scores, none of which served to find this attribution."""
-UNEXPLAINED = "unexplained"
 LIMITS_OF_UNITS = {
     "dram": ("memory_limit",),
     "l2": ("memory_limit", "unrelated_accesses"),
-    "l1": ("memory_limit", "shared_memory_limit", "unrelated_accesses"),
+    "l1": ("shared_memory_limit",),
 }
 """Limits that a launch may have by the unit that its ideal time depends on; of the other units: arithmetic."""
-
-
-class _Saving(NamedTuple):
-    cause: str
-    share: float
-    low: float
-    high: float
 
 
 def launch_causes(counters: pd.DataFrame, figures: pd.DataFrame, bounds: pd.DataFrame) -> pd.DataFrame:
@@ -49,58 +36,50 @@ def launch_causes(counters: pd.DataFrame, figures: pd.DataFrame, bounds: pd.Data
     its ideal time; what no cause explains is a row of its own. A launch without counts of stalls has no row; where the
     ideal time is not known, savings are shares of the time, without limits.
     """
-    c = Counts(counters)
-    values = {name: c[name] for name in {name for cause in causes().values() for name in cause.evidence}}
     shares = lost_time(counters, figures)
     duration, ideal = (bounds[name].to_numpy(dtype="float64") for name in ("duration_ns", "ideal_ns"))
     with np.errstate(all="ignore"):
         loss = np.clip(1 - ideal / duration, 0, 1)
-    rows: list[dict[str, Any]] = []
-    for place, launch in enumerate(counters.index):
-        own = {str(name): float(share) for name, share in shares.iloc[place].dropna().items()}
-        unit = bounds["ideal_bound"].iloc[place]
-        for rank, saving in enumerate(_savings(own, loss[place], unit) if own else (), 1):
-            cause = causes()[saving.cause]
-            evidence = _evidence(cause, values, place)
-            rows.append(_row(launch, rank, cause, saving, duration[place], evidence))
+    flaws = savings(shares, loss)
+    names, amounts = [str(name) for name in flaws], flaws.to_numpy()
+    proven = [float(causes()[name].avoidable == "proven") for name in names]
+    interval = saving_interval(amounts, loss[:, None], proven, IDEAL_TIME_ERROR)
+    has_gain = np.isnan(loss) | (interval.low > 0).any(axis=1)
+    limits = _limits(shares, bounds["ideal_bound"].tolist())
+    # What is unexplained names no cause: it stands behind those that are.
+    order = np.argsort(np.where(np.array(names) == UNEXPLAINED, 0.0, -amounts), axis=1, kind="stable")
+    values = {name: Counts(counters)[name] for name in {name for cause in causes().values() for name in cause.evidence}}
+    rows: list[tuple[Any, ...]] = []
+    for place, (launch, is_known) in enumerate(zip(counters.index, shares.notna().any(axis=1), strict=True)):
+        if not is_known:
+            continue
+        found = [
+            (names[i], *(float(table[place, i]) for table in (amounts, *interval)))
+            for i in order[place]
+            if amounts[place, i] > 0
+        ]
+        # All that is lost, while no cause stands out, is the most that the launch could gain.
+        nothing = (limits[place], 0.0, 0.0, 0.0 if has_gain[place] else float(loss[place]))
+        for rank, (name, share, low, high) in enumerate([*found, nothing] if has_gain[place] else [nothing, *found], 1):
+            cause = causes()[name]
+            saving = (share * duration[place], share, low, high, _evidence(cause, values, place), cause.first_step)
+            rows.append((launch, rank, name, cause.title, cause.kind, *saving))
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
-def _savings(shares: Mapping[str, float], loss: float, unit: str | None) -> list[_Saving]:
-    """Return the causes of one launch in the order of their rank; ``unit`` is what its ideal time depends on."""
-    kinds = {name: causes()[name].kind for name in shares}
-    found = ranked(shares, loss, kinds)
-    limits_of_unit = LIMITS_OF_UNITS.get(unit, ("arithmetic_limit",)) if unit else shares
-    limit = max((name for name in limits_of_unit if kinds[name] == "limit"), key=lambda name: shares[name])
-    rest = loss - sum(share for _, share in found)
-    if rest > 1e-9:
-        found.append((UNEXPLAINED, rest))
-    nothing = _Saving(limit, 0.0, 0.0, 0.0)
-    if not found:
-        return [nothing]
-    proven = [float(causes()[name].avoidable == "proven") for name, _ in found]
-    limits = saving_interval([share for _, share in found], loss, proven, IDEAL_TIME_ERROR)
-    flaws = [
-        _Saving(name, share, low, high)
-        for (name, share), low, high in zip(found, limits.low.tolist(), limits.high.tolist(), strict=True)
-    ]
-    has_gain = np.isnan(loss) or any(flaw.low > 0 for flaw in flaws)
-    return [*flaws, nothing] if has_gain else [nothing, *flaws]
+def _limits(shares: pd.DataFrame, units: list[str | None]) -> list[str]:
+    """Return which limit each launch is at: of those of its unit the one that takes most of the time."""
+    every = tuple(str(name) for name in shares if causes()[str(name)].kind == "limit")
+    taken = [dict(zip(every, row, strict=True)) for row in shares[list(every)].fillna(0.0).to_numpy().tolist()]
+    found = []
+    for unit, own in zip(units, taken, strict=True):
+        names = LIMITS_OF_UNITS.get(unit, ("arithmetic_limit",)) if isinstance(unit, str) else every
+        found.append(max(names, key=own.__getitem__))
+    return found
 
 
-def _evidence(cause: Cause, values: Mapping[str, np.ndarray], place: int) -> list[dict[str, Any]]:
+def _evidence(cause: Cause, values: dict[str, np.ndarray], place: int) -> list[dict[str, Any]]:
+    known = [(name, float(values[name][place])) for name in cause.evidence]
     return [
-        {"counter": name, "value": float(values[name][place]), "unit": vocabulary()[name].unit}
-        for name in cause.evidence
-        if not np.isnan(values[name][place])
+        {"counter": name, "value": value, "unit": vocabulary()[name].unit} for name, value in known if value == value
     ]
-
-
-def _row(
-    launch: Any, rank: int, cause: Cause, saving: _Saving, duration: float, evidence: list[dict[str, Any]]
-) -> dict[str, Any]:
-    values = (
-        launch, rank, cause.name, cause.title, cause.kind, saving.share * duration, saving.share, saving.low,
-        saving.high, evidence, cause.first_step,
-    )  # fmt: skip
-    return dict(zip(COLUMNS, values, strict=True))

@@ -4,14 +4,18 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from profsvc.formulas.performance.lost_time import IDEAL_TIME_ERROR
 from profsvc.specs.causes import COUNTER, causes
 
-Scales = tuple[tuple[float, str], ...]
+# Unit: from which value on a prefix is used, what it stands for, and its name.
+Scales = tuple[tuple[float, float, str], ...]
 SCALES: Mapping[str, Scales] = {
-    "ns": ((1e9, "s"), (1e6, "ms"), (1e3, "us"), (0.0, "ns")),
-    "byte": ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (0.0, "B")),
+    "ns": ((1e9, 1e9, "s"), (1e6, 1e6, "ms"), (1e3, 1e3, "us"), (0.0, 1.0, "ns")),
+    "byte": ((1e9, 1e9, "GB"), (1e6, 1e6, "MB"), (1e3, 1e3, "kB"), (0.0, 1.0, "B")),
 }
-OF_COUNTS: Scales = ((1e9, "G"), (1e6, "M"), (1e4, "k"), (0.0, ""))
+OF_COUNTS: Scales = ((1e9, 1e9, "G"), (1e6, 1e6, "M"), (1e4, 1e3, "k"), (0.0, 1.0, ""))
+PARTS_OF_A_LIMIT = 2
+"""Number of units that a limit shows: the busiest."""
 
 
 def amount(value: float, unit: str) -> str:
@@ -22,8 +26,9 @@ def amount(value: float, unit: str) -> str:
     """
     if unit == "fraction":
         return f"{100 * value:.{2 if value < 0.0995 else 3}g} %"
-    size, name = next(scale for scale in SCALES.get(unit.split("/")[0], OF_COUNTS) if abs(value) >= scale[0])
-    return f"{value / (size or 1):.{4 if size in (0, 1) else 3}g} {name}".rstrip()
+    scales = SCALES.get(unit.split("/")[0], OF_COUNTS)
+    size, name = next(scale[1:] for scale in scales if abs(value) >= scale[0])
+    return f"{value / size:.{4 if size == 1 else 3}g} {name}".rstrip()
 
 
 def _shown(counter: Mapping[str, Any]) -> str:
@@ -32,19 +37,24 @@ def _shown(counter: Mapping[str, Any]) -> str:
 
 
 def evidence_text(cause: str, evidence: Sequence[Mapping[str, Any]]) -> str:
-    """Return the evidence of a cause as text; a part with an unknown counter is left out.
+    """Return the evidence of a cause as text; a part with an unknown counter, or with none but 0, is left out.
 
     >>> evidence_text("grid_too_small", [{"counter": "grid_blocks", "value": 33.0, "unit": "block"},
     ...                                  {"counter": "sm_count", "value": 132.0, "unit": "SM"}])
     '33 blocks on 132 SMs'
     """
     known = {one["counter"]: one for one in evidence if one["value"] is not None and math.isfinite(one["value"])}
-    parts = [
-        COUNTER.sub(lambda found: _shown(known[found[1]]), part)
-        for part in causes()[cause].shown
-        if set(COUNTER.findall(part)) <= set(known)
-    ]
-    return ", ".join(parts)
+    parts: dict[str, float] = {}
+    for part in causes()[cause].shown:
+        names = COUNTER.findall(part)
+        if set(names) <= set(known):
+            parts[COUNTER.sub(lambda found: _shown(known[found[1]]), part)] = max(
+                known[name]["value"] for name in names
+            )
+    told = [text for text, value in parts.items() if value > 0] or list(parts)
+    if causes()[cause].kind == "limit":
+        told = sorted(told, key=lambda text: -parts[text])[:PARTS_OF_A_LIMIT]
+    return ", ".join(told)
 
 
 def sentence(row: Mapping[str, Any], duration_ns: float | None = None) -> str:
@@ -58,9 +68,16 @@ def sentence(row: Mapping[str, Any], duration_ns: float | None = None) -> str:
     subject = f"{row['title']} ({told})" if told else str(row["title"])
     step = str(row["first_step"])
     if row["kind"] == "limit":
-        return f"{subject}: {step[:1].lower()}{step[1:]}"
+        return f"{subject}: {step[:1].lower()}{step[1:]}{_open_loss(row)}"
     cost = f"{amount(row['saving_fraction'], 'fraction')} of the time"
     if row["saving_ns"] is not None and math.isfinite(row["saving_ns"]):
         whole = f" of {amount(duration_ns, 'ns')}" if duration_ns else ""
         cost = amount(row["saving_ns"], "ns") + whole
     return f"{subject} cost {cost}; {step[:1].lower()}{step[1:]}"
+
+
+def _open_loss(row: Mapping[str, Any]) -> str:
+    """Return what causes that do not stand out may cost together; nothing within the uncertainty of the ideal time."""
+    if not row["high"] > 1 - 1 / IDEAL_TIME_ERROR:
+        return ""
+    return f" Up to {amount(row['high'], 'fraction')} of the time is lost to causes of which none stands out."

@@ -27,12 +27,15 @@ NVPROF_STALLS = {
     "math_pipe_throttle": "stall_pipe_busy_fraction",
     "misc": "stall_other_fraction",
 }
+POSSIBLE = 0.5
+"""Part that counts of work of which no counter tells whether a better version of the kernel needs it."""
 GLOBAL_STALLS = ("long_scoreboard", "lg_throttle", "tex_throttle", "drain", "membar")
 THREAD_CLASSES = (
     "fp32", "fp64", "fp16", "integer", "bit_convert", "bit", "control", "ldst", "misc", "interthread", "uniform",
 )  # fmt: skip
 
 
+@np.errstate(all="ignore")
 def waits_of(c: Counts) -> Array:
     """Warp cycles by state of `STALLS`, on the last axis: as counted, else per issue, else by the groups of nvprof."""
     columns = []
@@ -58,6 +61,7 @@ def share_of(part: Array, whole: Array | float) -> Array:
 class TimeBudget:
     """Counters of launches, with the parts of their time, each as a share of the elapsed time."""
 
+    @np.errstate(all="ignore")
     def __init__(self, counters: pd.DataFrame, figures: pd.DataFrame) -> None:
         """Take a table with one row per launch and one column per counter, and its peak rates."""
         self.c = c = Counts(counters)
@@ -83,8 +87,7 @@ class TimeBudget:
         self.has_classes = every > 0
         # Of issue slots, the share with payload: arithmetic, and the accesses that it cannot do without.
         times = useful_times(counters, figures)
-        with np.errstate(all="ignore"):
-            payload = (times["issue"] / c["duration_ns"]).to_numpy()
+        payload = (times["issue"] / c["duration_ns"]).to_numpy()
         self.payload = np.fmin(np.nan_to_num(payload, nan=1.0), self.issued)
 
     def count(self, *names: str) -> Array:

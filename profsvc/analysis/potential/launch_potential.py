@@ -40,6 +40,7 @@ def ramp_ns(c: Counts) -> np.ndarray:
     return np.clip(np.nan_to_num(idle), 0.0, 1.0) * c["duration_ns"]
 
 
+@np.errstate(all="ignore")
 def _throughput_ratios(
     c: Counts, figures: pd.DataFrame, measured: Mapping[str, float]
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -55,10 +56,9 @@ def _throughput_ratios(
         peak = figures[f"{kind}_peak_flop_per_s"].to_numpy(dtype="float64")
         rates[kind] = flop / seconds / (peak * measured.get(kind, 1.0))
     rates["tensor"] = tensor_time(c, figures)[0] / seconds / measured.get("tensor", 1.0)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        memory = c["dram_bytes"] / seconds / figures["dram_peak_bytes_per_s"].to_numpy(dtype="float64")
-        memory = np.where(np.isnan(memory), c["dram_throughput_fraction"], memory)
-        return memory / measured.get("dram", 1.0), np.fmax.reduce(list(rates.values()))
+    memory = c["dram_bytes"] / seconds / figures["dram_peak_bytes_per_s"].to_numpy(dtype="float64")
+    memory = np.where(np.isnan(memory), c["dram_throughput_fraction"], memory)
+    return memory / measured.get("dram", 1.0), np.fmax.reduce(list(rates.values()))
 
 
 def _published_speedup(c: Counts, figures: pd.DataFrame, measured: Mapping[str, float]) -> np.ndarray:

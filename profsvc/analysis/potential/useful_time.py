@@ -31,7 +31,7 @@ SECTOR_BYTES = 32
 OPERATIONS_PER_LOAD = 0.25
 # Addresses, loops and branches of a well-tuned kernel for each useful instruction: the median of the fastest versions
 # of fixtures/held_out, fixtures/mended and of kernels that do nothing but arithmetic.
-OVERHEAD = 0.15
+OVERHEAD = 0.2
 
 
 @np.errstate(all="ignore")
@@ -157,7 +157,7 @@ def _useful_memory_shares(c: Counts, used: dict[str, Array], loads: Array, store
     # Values at unrelated places of L2 take a sector each, whatever the kernel does; each sector is a request.
     reads = np.clip(np.nan_to_num(c["l2_tex_read_sectors"] / c["l2_tex_sectors"]), 0, 1)
     hits = np.clip(np.nan_to_num(c["l2_read_hit_fraction"]), 0, 1)
-    unrelated = reads * hits * unrelated_places(c) * unused_of_l2_loads(c)
+    unrelated = reads * hits * np.fmin(unrelated_places(c), unused_of_l2_loads(c))
     return {
         "dram": used["dram"] * np.where(moved > 0, asked / moved, 1.0),
         # Sectors are what threads ask L2 for; its other parts, busy with tags, fills or replies, follow from them.

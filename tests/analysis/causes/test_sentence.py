@@ -2,7 +2,7 @@
 
 import pytest
 
-from profsvc.analysis.causes.sentence import amount, sentence
+from profsvc.analysis.causes.sentence import amount, evidence_text, sentence
 
 ROW = {
     "cause": "grid_too_small", "title": "Grid too small", "kind": "flaw", "saving_ns": 12.2e6, "saving_fraction": 0.988,
@@ -28,10 +28,28 @@ def test_an_unknown_counter_is_left_out() -> None:
 def test_a_limit_says_that_there_is_nothing_to_gain() -> None:
     limit = {
         "cause": "shared_memory_limit", "title": "At the limit", "kind": "limit", "saving_ns": 0.0,
-        "saving_fraction": 0.0, "first_step": "Nothing to gain.",
+        "saving_fraction": 0.0, "high": 0.1, "first_step": "Nothing to gain.",
         "evidence": [{"counter": "sol_l1_fraction", "value": 0.95, "unit": "1"}],
     }  # fmt: skip
-    assert sentence(limit) == "At the limit (L1 and shared memory at 95 %): nothing to gain."
+    assert sentence(limit) == "At the limit (the pipe 95 % busy): nothing to gain."
+    assert sentence(limit | {"high": 0.4}).endswith(
+        "Up to 40 % of the time is lost to causes of which none stands out."
+    )
+
+
+def test_a_limit_shows_its_busiest_units_and_nothing_that_was_idle() -> None:
+    busy = {
+        "issue_slot_utilization_fraction": 0.12,
+        "pipe_tensor_elapsed_fraction": 0.97,
+        "pipe_fma_elapsed_fraction": 0.05,
+    }
+    evidence = [{"counter": name, "value": value, "unit": "1"} for name, value in busy.items()]
+    assert evidence_text("arithmetic_limit", evidence) == "tensor pipe 97 %, issue slots 12 % busy"
+    atomics = [
+        {"counter": "global_atomic_inst_warp", "value": 0.0, "unit": "inst"},
+        {"counter": "global_reduction_inst_warp", "value": 47e6, "unit": "inst"},
+    ]
+    assert evidence_text("contended_global_atomics", atomics) == "47 M warp reductions"
 
 
 @pytest.mark.parametrize(
@@ -39,6 +57,8 @@ def test_a_limit_says_that_there_is_nothing_to_gain() -> None:
     [
         (47e6, "inst", "47 M"),
         (9_999.0, "inst", "9999"),
+        (10_950.0, "cycle", "10.9 k"),
+        (131_072.0, "inst", "131 k"),
         (31.2, "sector/request", "31.2"),
         (0.004, "fraction", "0.4 %"),
         (2.5e9, "byte", "2.5 GB"),
