@@ -14,7 +14,6 @@ from profsvc.analysis.launches.wall_time import (
     LaneWallTime,
     wall_time_of_lanes,
 )
-from profsvc.errors import counted
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -27,7 +26,7 @@ TOO_LONG = "{:,} events are too many to add up during an upload; run: profsvc an
 NO_CALLS = "the trace has no API calls of the host, so what the host did in the gaps is unknown"
 NO_LAUNCH_CALLS = "no launch of the trace is joined to its call, so launch latency is unknown"
 EARLY = (
-    "{} of the trace begin before the call that launched them, by up to {:.4g} us: the clocks of host and device "
+    "launches that begin before the call that launched them: {}, by up to {:.4g} us; the clocks of host and device "
     "differ, so parts of gaps are as uncertain as this"
 )
 FEW_ITERATIONS = "only the first {} iterations have rows of their own"
@@ -121,7 +120,7 @@ def _notes(trace: "store.Trace", times: LaneWallTime, early: "store.EarlyLaunche
     elif not early.joined:
         yield NO_LAUNCH_CALLS
     if early.launches:
-        yield EARLY.format(counted(early.launches, "launch"), early.most_ns / 1e3)
+        yield EARLY.format(early.launches, early.most_ns / 1e3)
     if iterations >= MAX_ITERATIONS:
         yield FEW_ITERATIONS.format(iterations)
 

@@ -5,8 +5,10 @@ from functools import cache
 from types import MappingProxyType
 
 from profsvc.specs.table_files import rows_of
+from profsvc.specs.traces.wall_time import wall_time_categories
 
 FILE = "terms.csv"
+CATEGORY = "category of the wall time"
 WILDCARD = "*"
 
 
@@ -25,7 +27,8 @@ def read_terms(text: str | None = None) -> dict[str, dict[str, str]]:
 @cache
 def terms() -> Mapping[str, Mapping[str, str]]:
     """Return what each word means, by what it is one of; a word that ends in ``*`` stands for any end."""
-    return MappingProxyType(read_terms())
+    categories = {name: {CATEGORY: one.meaning} for name, one in wall_time_categories().items()}
+    return MappingProxyType(read_terms() | categories)
 
 
 def term(name: str) -> Mapping[str, str]:

@@ -240,7 +240,7 @@ def test_what_is_unknown_is_said(engine: Engine, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(subject, "MAX_EVENTS_AT_UPLOAD", 1)
     ingest(engine, kineto(*STEPS), "long.json", "d")
     said = {row["run_id"]: row["message"] for row in store.select(engine, "v1_wall_time_notes")}
-    assert said[1].startswith("1 launch of the trace begin before the call that launched them, by up to 2 us")
+    assert said[1].startswith("launches that begin before the call that launched them: 1, by up to 2 us; the clocks")
     assert said[2] == subject.NO_LAUNCH_CALLS
     assert said[3] == subject.NO_CALLS
     assert said[4].endswith("too many to add up during an upload; run: profsvc analyze 4")
@@ -264,3 +264,22 @@ def test_one_number_for_all_launches_and_calls_joins_few_rows(engine: Engine) ->
 def test_a_run_without_a_trace_has_no_wall_time(demo: Engine) -> None:
     assert views.run(demo, 1)["wall_time"] == []
     assert store.select(demo, "v1_wall_time") == []
+
+
+def test_numbers_of_processes_and_devices_may_be_any(engine: Engine) -> None:
+    events = []
+    for number, (category, name) in enumerate((("kernel", "k"), ("gpu_memcpy", "Memcpy HtoD (Pinned -> Device)"))):
+        for device in (-1, -(2**62), 2**62):
+            place = {"ph": "X", "cat": category, "name": name, "pid": -1, "tid": 0, "ts": 10 * number, "dur": 5}
+            events.append(place | {"args": {"device": device, "stream": 7}})
+    ingest(engine, json.dumps({"traceEvents": events}).encode(), "strange.json")
+    assert [parts["kernels"] + parts["host_copies"] for parts in budget(engine).values()] == [10_000] * 3
+    check(engine)
+
+
+def test_times_too_far_apart_are_left_out_and_counted(engine: Engine) -> None:
+    far = ("kernel", "k", 9 * 10**15, 5, 1)
+    ingest(engine, kineto(("kernel", "k", 10, 5, 1), far), "far.json")
+    assert budget(engine)[None, 0] == {"kernels": 5_000}
+    notes = [row["message"] for row in store.select(engine, "v1_wall_time_notes")]
+    assert "launches without a usable start or duration are not in the wall time: 1" in notes

@@ -16,7 +16,8 @@ from profsvc.formulas.numerics.intervals import longest_behind
 from profsvc.formulas.performance.wall_time import wall_time
 
 Ints = NDArray[np.int64]
-NO_LANE, NO_PROCESS, NO_NAME = -1, -1, -1
+NO_LANE, NO_NAME = -1, -1
+NO_PROCESS = -(2**63 - 1)  # a file may have any number that looks less strange
 MAX_DETAILS = 100_000  # names of calls, ranges and kernels per device; beyond it those of least time are dropped
 CATEGORIES = tuple(specs.wall_time_categories())
 CODES = {category: code for code, category in enumerate(CATEGORIES)}

@@ -14,6 +14,7 @@ from profsvc.analysis.launches.wall_time import (
     FIRST_GAP,
     NO_ACTIVITY,
     NO_LANE,
+    NO_PROCESS,
     NOT_RECORDED,
     Activity,
     Lane,
@@ -26,7 +27,7 @@ DEVICE = st.tuples(
 )
 HOST = st.tuples(
     st.integers(-5, 45), st.integers(0, 20), st.integers(FIRST_GAP, NOT_RECORDED), st.just(NO_LANE),
-    st.integers(-1, 1), st.integers(-1, 2),
+    st.sampled_from([NO_PROCESS, 0, 1]), st.integers(-1, 2),
 )  # fmt: skip
 LANES = [Lane(2, 50, 0, [(0, 7), (7, 20), (33, 60)]), Lane(5, 44, 1), Lane(0, 3)]
 Row = tuple[int, ...]
@@ -45,7 +46,8 @@ def test_every_instant_counts_once(device: list[Row], calls: list[Row], ranges: 
     for number, (lane, one) in enumerate(zip(LANES, found, strict=True)):
         own = [
             row for row in (*device, *calls, *ranges)
-            if row[3] == number or (row[3] == NO_LANE and (lane.process == -1 or row[4] in (-1, lane.process)))
+            if row[3] == number or (row[3] == NO_LANE and NO_PROCESS in (lane.process, row[4]))
+            or (row[3] == NO_LANE and row[4] == lane.process)
         ]  # fmt: skip
         exposed, active = [0] * len(CATEGORIES), [0] * len(CATEGORIES)
         of_iterations = [[0] * len(CATEGORIES) for _ in lane.iterations]

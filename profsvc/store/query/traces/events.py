@@ -2,17 +2,22 @@
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
 
 import numpy as np
+from numpy.typing import NDArray
 from sqlalchemy import Engine, text
 
 from profsvc import specs
 from profsvc.analysis.launches.iterations import RangeTotal
 from profsvc.analysis.launches.wall_time import CODES, NO_LANE, NO_NAME, NO_PROCESS, Activity
 from profsvc.store.connection.transactions import reading
-from profsvc.store.query.timelines import columns_of
+from profsvc.store.query.timelines import integer_columns
 from profsvc.store.query.traces.lanes import IS_GRAPH, ROUNDED, TIMED, Trace, of_files, of_trace
+
+NO_DEVICE = NO_PROCESS
+_OWNER = f"coalesce(e.process_id, {NO_PROCESS})"
+Ints = NDArray[np.int64]
 
 
 @dataclass
@@ -41,14 +46,17 @@ def trace_streams(engine: Engine, trace: Trace, early: EarlyLaunches) -> list[It
 
     shapes = " JOIN shapes s ON s.shape_id = e.shape_id"
     no_graph = f"NOT coalesce({IS_GRAPH}, 1 = 0)"
+    on_place = partial(_mapped, meanings=trace.places, missing=NO_LANE)
+    on_pair = partial(_lanes_of_pairs, lanes=trace.keys)
+    launches = ordered("launches", "e.place_id, s.kernel_id", joins=shapes)
+    transfers = ordered("transfers", f"{_OWNER}, coalesce(e.device_index, {NO_DEVICE}), e.kind_id")
+    graphs = ordered("ranges", f"{_OWNER}, {NO_DEVICE}, 0", IS_GRAPH)
     found = [
-        _device(engine, ordered("launches", "e.place_id, s.kernel_id", joins=shapes), trace.places,
-                _categories(engine, trace, "kernel")),
-        _device(engine, ordered("transfers", "e.process_id, e.device_index, e.kind_id"), trace.keys,
-                _categories(engine, trace, "transfer")),
-        _device(engine, ordered("ranges", "e.process_id, NULL, 0", IS_GRAPH), trace.keys, {0: CODES["graphs"]}),
-        _host(engine, ordered("api_calls", "e.process_id, e.name_id"), _categories(engine, trace, "call")),
-        _host(engine, ordered("ranges", "e.process_id, e.name_id", no_graph), None),
+        _device(engine, launches, 1, on_place, _categories(engine, trace, "kernel")),
+        _device(engine, transfers, 2, on_pair, _categories(engine, trace, "transfer")),
+        _device(engine, graphs, 2, on_pair, {0: CODES["graphs"]}),
+        _host(engine, ordered("api_calls", f"{_OWNER}, e.name_id"), _categories(engine, trace, "call")),
+        _host(engine, ordered("ranges", f"{_OWNER}, e.name_id", no_graph), None),
     ]  # fmt: skip
     if own and files["api_calls"]:
         found.append(_not_started(engine, trace, early))
@@ -79,31 +87,44 @@ def _categories(engine: Engine, trace: Trace, kind: str) -> dict[int, int]:
     return {number: CODES[specs.activity_category(kind, name)] for number, name in rows}
 
 
-def _device(engine: Engine, query: str, lanes: Mapping[Any, int], categories: Mapping[int, int]) -> Iterator[Activity]:
-    """Yield events of devices; those of no lane are left out."""
-    for start, end, *place, name in columns_of(engine, query):
-        keys = place[0] if len(place) == 1 else list(zip(*place, strict=True))
-        lane = np.array([lanes.get(key, NO_LANE) for key in keys], np.int64)
-        category = np.array([categories[number] for number in name], np.int64)
+def _device(
+    engine: Engine, query: str, columns: int, lane_of: Callable[..., Ints], categories: Mapping[int, int]
+) -> Iterator[Activity]:
+    """Yield events of devices, whose place has so many ``columns``; those of no lane are left out."""
+    for start, end, *place, name in integer_columns(engine, query, columns + 3):
+        lane = lane_of(*place)
         none = np.full(lane.size, NO_NAME)
-        found = Activity(_whole(start), _whole(end), category, lane, none, none)
-        yield found.take(lane != NO_LANE)
+        yield Activity(start, end, _mapped(name, categories, NO_NAME), lane, none, none).take(lane != NO_LANE)
+
+
+def _lanes_of_pairs(process: Ints, device: Ints, *, lanes: Mapping[tuple[int | None, int | None], int]) -> Ints:
+    """Return the lanes of processes and devices."""
+    found, which = np.unique(np.stack((process, device)), axis=1, return_inverse=True)
+    pairs = [
+        (None if one == NO_PROCESS else one, None if other == NO_DEVICE else other) for one, other in found.T.tolist()
+    ]
+    return np.array([lanes.get(pair, NO_LANE) for pair in pairs], np.int64)[which.ravel()]
+
+
+def _mapped(values: Ints, meanings: Mapping[int, int], missing: int) -> Ints:
+    """Return the meaning of each value.
+
+    >>> _mapped(np.array([7, 3, 5]), {3: 30, 7: 70}, -1)
+    array([70, 30, -1])
+    """
+    known = np.array(sorted(meanings), np.int64)
+    found = np.array([meanings[number] for number in known.tolist()] + [missing], np.int64)
+    place = np.searchsorted(known, values)
+    return found[np.where(np.append(known, 0)[place] == values, place, known.size)]
 
 
 def _host(engine: Engine, query: str, categories: Mapping[int, int] | None) -> Iterator[Activity]:
     """Yield calls with their categories, or ranges."""
-    for start, end, process, name in columns_of(engine, query):
-        category = (
-            np.full(len(start), CODES["host_ranges"])
-            if categories is None
-            else np.array([categories[number] for number in name], np.int64)
-        )
-        owner = np.array([NO_PROCESS if one is None else one for one in process], np.int64)
-        yield Activity(_whole(start), _whole(end), category, np.full(len(start), NO_LANE), owner, _whole(name))
-
-
-def _whole(values: Sequence[int]) -> "np.ndarray[Any, np.dtype[np.int64]]":
-    return np.array(values, np.int64)
+    for start, end, process, name in integer_columns(engine, query, 4):
+        lane = np.full(start.size, NO_LANE)
+        ranges = np.full(start.size, CODES["host_ranges"])
+        category = ranges if categories is None else _mapped(name, categories, CODES["other_calls"])
+        yield Activity(start, end, category, lane, process, name)
 
 
 def _not_started(engine: Engine, trace: Trace, early: EarlyLaunches) -> Iterator[Activity]:
@@ -129,15 +150,14 @@ def _not_started(engine: Engine, trace: Trace, early: EarlyLaunches) -> Iterator
         f" WHERE {of_files('launches', trace.files['launches'], 'l')} AND {TIMED.format('l')}"
         " ORDER BY c.end_ns"
     )
-    for start, end, place, kernel, call in columns_of(engine, query):
-        lane = np.array([trace.places.get(one, NO_LANE) for one in place], np.int64)
-        category = np.full(lane.size, CODES["not_started"])
-        found = Activity(_whole(start), _whole(end), category, lane, np.full(lane.size, NO_PROCESS), _whole(kernel))
-        lead = _whole(call) - found.end
-        early.joined += lead.size
-        early.launches += int((lead > 0).sum())
-        early.most_ns = max(early.most_ns, int(lead.max()))
-        yield found.take((lane != NO_LANE) & (found.end > found.start))
+    for start, end, place, kernel, call in integer_columns(engine, query, 5):
+        lane = _mapped(place, trace.places, NO_LANE)
+        category, process = np.full(lane.size, CODES["not_started"]), np.full(lane.size, NO_PROCESS)
+        early.joined += lane.size
+        early.launches += int((call > end).sum())
+        early.most_ns = max(early.most_ns, int((call - end).max()))
+        found = Activity(start, end, category, lane, process, kernel)
+        yield found.take((lane != NO_LANE) & (end > start))
 
 
 def range_totals(engine: Engine, trace: Trace) -> list[RangeTotal]:

@@ -17,8 +17,8 @@ from profsvc.store.schema.column_types import IDS_PER_UPLOAD, REPEATED_BITS
 MAX_NS = 3 * 10**18  # the difference of two such times is still a 64-bit integer
 MAX_LANES = 256
 GRAPH_DOMAIN = "CUDA graph"
-UNPLACED = "{} of the run name no device and could be of several, so they are not in the wall time"
-UNTIMED = "{} have no usable start or duration, so they are not in the wall time"
+UNPLACED = "copies, memory sets and graphs without a device, which could be of several, are not in the wall time: {}"
+UNTIMED = "{} without a usable start or duration are not in the wall time: {}"
 _KEYS = {"launches": "launch_id", "transfers": "transfer_id", "api_calls": "call_id", "ranges": "range_id"}
 ROUNDED = "CAST(round(CAST({0}.duration_ns AS NUMERIC)) AS BIGINT)"
 TIMED = (
@@ -148,11 +148,11 @@ def _trace(
             of_key[span.process, span.device] = key
         else:
             places[span.place] = key
-    notes = [UNPLACED.format(f"{unplaced} copies, memory sets or graphs")] if unplaced else []
+    notes = [UNPLACED.format(unplaced)] if unplaced else []
     tables = {**files, "launches": kernels}
-    for table, name in (("launches", "launches"), ("transfers", "copies or memory sets")):
+    for table, name in (("launches", "launches"), ("transfers", "copies and memory sets")):
         if untimed := _untimed(connection, table, tables[table], kernels, processes):
-            notes.append(UNTIMED.format(f"{untimed:,} {name}"))
+            notes.append(UNTIMED.format(name, untimed))
     kept = sorted(keys, key=lambda key: -keys[key].events)[:MAX_LANES]
     if len(keys) > MAX_LANES:
         notes.append(f"{len(keys)} devices of processes; only the {MAX_LANES} with most events have a wall time")
