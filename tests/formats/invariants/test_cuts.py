@@ -48,6 +48,7 @@ CUTS = {
     "ncu_raw/output_around_table.csv": 5,
     "ncu_raw/unquoted.csv": 1,
     "ncu_raw/utf16.csv": 7,
+    "ncu_report_lines/instructions.jsonl": 3,
     "ncu_session/h200.csv": 11,
     "ncu_session/two_devices.txt": 3,
     "ncu_source/broken_rows.csv": 5,

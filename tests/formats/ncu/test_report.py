@@ -1,5 +1,6 @@
 """Reports read by NVIDIA's own package: the same content as their pages, and a sentence for each that is damaged."""
 
+import gzip
 import importlib.util
 import io
 import json
@@ -10,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+import zstandard
 
 from profsvc import formats
 from profsvc.errors import BrokenInputError, InputError
@@ -147,6 +149,12 @@ def test_metrics_by_instruction_are_rows_of_the_launch(read_all):
     assert stalls.values.tolist() == [[0, "Wait", 7, -1], [1, "IMC Miss", -1, 3]]
     # A metric that has only instances has no value of the launch.
     assert set(content.metrics.query("launch_index == 1")["metric"]) == {*H200, "inst_executed"}
+
+
+@needs_package
+@pytest.mark.parametrize("pack", [gzip.compress, zstandard.compress], ids=["gzip", "zstd"])
+def test_a_compressed_report_is_read(read_all, pack):
+    assert read_all(pack(REPORT.read_bytes())).launches.equals(read_all(REPORT).launches)
 
 
 @needs_package
