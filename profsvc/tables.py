@@ -161,6 +161,7 @@ TABLES: Mapping[str, tuple[Column, ...]] = {
         "estimated_saving_fraction | float? | the estimate as printed, divided by 100",
         "estimated_speedup | float? | 1 / (1 - saving) for kind global, else null",
         "message      | text | the rule's words",
+        "focus_metrics | text? | metrics that it names, as JSON: name, value, severity, info",
         "line         | int | line in the file, from 1",
     ),
     "source_kernels": columns(

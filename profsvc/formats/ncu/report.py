@@ -24,9 +24,9 @@ The report of Nsight Compute itself, a .ncu-rep file. Reading it needs NVIDIA's 
 Create it while profiling:
     ncu --set full -o REPORT PROGRAM
 
-Stored: the launches and metrics of the raw page, with all digits; every rule with its type, text and estimated speedup;
-NVTX ranges as the metrics "NVTX Push/Pop Ranges" and "NVTX Start/End Ranges"; every instruction with its samples per
-stall reason, counts, SASS and source line, and the source lines with their sums, as of the source page.
+Stored: the launches and metrics of the raw page, with all digits; every rule with its type, text, estimated speedup
+and focus metrics; NVTX ranges as the metrics "NVTX Push/Pop Ranges" and "NVTX Start/End Ranges"; every instruction with
+its samples per stall reason, counts, SASS and source line; the source lines with their sums, as of the source page.
 
 Notes:
     The package reads the report in a separate process with limited memory and time. A damaged report is refused.

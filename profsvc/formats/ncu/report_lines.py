@@ -1,6 +1,7 @@
 """Reader of the JSON lines that are made of a Nsight Compute report where NVIDIA's package ncu_report is."""
 
 import json
+import math
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any, BinaryIO
@@ -47,6 +48,7 @@ FIRST_LINE_BEGIN = b'{"profsvc": "ncu-report"'
 VERSION = 1
 IDENTITY = [name for name in IDENTITY_COLUMNS if name != "Kernel Time"]
 RULE_CELLS = 7
+FOCUS = ("name", "value", "severity", "info")
 # Links in the text of a rule, and what the details page prints for them.
 _LINKS = (
     (re.compile(r"@url:([^@]*?):(https?://[^@]*)@"), r"\1 (\2)"),
@@ -78,6 +80,17 @@ def _texts(values: object, what: str) -> list[str]:
     return [storable_text(cell or "") for cell in values]
 
 
+def _focus_metric(cells: object) -> dict[str, object]:
+    """Return a metric that a rule names."""
+    if not isinstance(cells, list) or len(cells) != len(FOCUS):
+        raise LineError(f"a focus metric has not {len(FOCUS)} values")
+    name, severity, info = _texts([cells[0], *cells[2:]], "a focus metric")
+    value = cells[1]
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise LineError(f"the value of a focus metric is {str(value)[:40]!r}")
+    return dict(zip(FOCUS, (name, value if math.isfinite(value) else None, severity, info), strict=True))
+
+
 def _rule(index: int, cells: object, line: int) -> dict[str, object]:
     """Return the row of a rule."""
     if not isinstance(cells, list) or len(cells) != RULE_CELLS:
@@ -86,12 +99,13 @@ def _rule(index: int, cells: object, line: int) -> dict[str, object]:
     if percent is not None and (not isinstance(percent, int | float) or not abs(percent) < 1e6):
         raise LineError(f"the estimate of a rule is {str(percent)[:40]!r}")
     section, rule, rule_type, kind, message = _texts([*cells[:4], cells[5]], "a rule")
+    focus = [_focus_metric(one) for one in cells[6]] if isinstance(cells[6], list) else []
     for link, words in _LINKS:
         message = link.sub(words, message)
     return {
         "launch_index": index, "section": section or None, "rule": rule, "rule_type": rule_type or None,
         **ncu_launches.estimate_columns(kind, None if percent is None else float(percent)),
-        "message": message, "line": line,
+        "message": message, "focus_metrics": json.dumps(focus, ensure_ascii=False) if focus else None, "line": line,
     }  # fmt: skip
 
 

@@ -125,20 +125,26 @@ def printed(metric: Any) -> str | None:
 
 
 def rules(action: Any, package: Any) -> list[list[Any]]:
-    """Return the rules of a launch: section, rule, type, kind and percent of the estimate, message, focus metrics."""
-    found = []
+    """Return the rules of a launch: section, rule, type, kind and percent of the estimate, message, focus metrics.
+
+    A rule may have several messages. What has none belongs to the message before it.
+    """
+    found: list[list[Any]] = []
     for rule in action.rule_results_as_dicts():
         message, estimate = rule["rule_message"], rule.get("speedup_estimation")
         kind = None if estimate is None else ESTIMATES.get(package.SpeedupType(estimate["type"]).name)
+        percent = estimate["speedup"] if estimate and kind else None
         focus = [
             [text(one["name"]), one["value"], package.FocusSeverity(one["severity"]).name.lower(), text(one["info"])]
             for one in rule.get("focus_metrics", ())
         ]
-        found.append([
-            text(rule["section_identifier"]), text(rule["rule_identifier"]),
-            RULE_TYPES.get(package.MsgType(message["type"]).name), kind,
-            estimate["speedup"] if estimate and kind else None, text(message["message"]), focus,
-        ])  # fmt: skip
+        names = [text(rule["section_identifier"]), text(rule["rule_identifier"])]
+        if message["message"]:
+            rule_type = RULE_TYPES.get(package.MsgType(message["type"]).name)
+            found.append([*names, rule_type, kind, percent, text(message["message"]), focus])
+        elif found and found[-1][:2] == names:
+            found[-1][3:5] = [kind, percent] if percent is not None else found[-1][3:5]
+            found[-1][6] += focus
     return found
 
 

@@ -271,6 +271,10 @@ VIEW_DEFINITIONS: dict[str, ViewDefinition] = {
             "estimated_saving_fraction | float | estimated saving as a fraction",
             "estimated_speedup | float | 1 / (1 - saving) for kind global, else null",
             "message | text | message of the rule",
+            (
+                "focus_metrics | text | metrics that the rule names, as JSON: name, value, severity, and info: what to "
+                "do with it; null if it names none or the file is not a report"
+            ),
             "line | int | line in the file, from 1",
         ),
         (

@@ -202,7 +202,9 @@ rules = table(
     ref("rule_id", "texts.text_id", nullable=False),
     ref("rule_type_id", "texts.text_id"),
     ref("kind_id", "texts.text_id"),
-    *fields("estimated_saving_fraction float?, estimated_speedup float?, message text, line int"),
+    *fields(
+        "estimated_saving_fraction float?, estimated_speedup float?, message text, line int", "focus_metrics text?"
+    ),
     clustered=True,
 )
 counters = table(

@@ -21,6 +21,8 @@ Value = str | int | float
 
 
 class Rule(NamedTuple):
+    """A rule; ``apart`` puts its message, its estimate and each of its metrics into items of their own."""
+
     section: str
     rule: str
     rule_type: str
@@ -28,6 +30,7 @@ class Rule(NamedTuple):
     kind: str = ""
     percent: float = 0.0
     focus: Sequence[tuple[str, float, int, str]] = ()
+    apart: bool = False
 
 
 class Result(NamedTuple):
@@ -80,8 +83,10 @@ def _rule(rule: Rule) -> bytes:
     ]
     estimate = [(10, message((1, ESTIMATES[rule.kind]), (2, rule.percent)))] if rule.kind else []
     words = (1, message((1, rule.message), (2, RULE_TYPES[rule.rule_type])))
-    items = [(1, message(words, *estimate)), *((1, message(one)) for one in focus)]
-    return message((1, rule.rule), (2, rule.rule), (3, message(*items)), (4, rule.section))
+    parts = [message(words, *estimate, *focus)]
+    if rule.apart:
+        parts = [message(words), message(*estimate), *(message(one) for one in focus)]
+    return message((1, rule.rule), (2, rule.rule), (3, message(*((1, part) for part in parts))), (4, rule.section))
 
 
 def _nvtx(push_pop: Iterable[str], start_end: Iterable[str]) -> bytes:

@@ -91,6 +91,21 @@ def test_links_in_rules_are_written_as_the_details_page_does(read_all):
 
 
 @needs_package
+@pytest.mark.parametrize("apart", [False, True])
+def test_metrics_that_a_rule_names_are_stored_with_it(read_all, apart):
+    focus = [("l2_sectors", 9.5, 2, 'Decrease "it"'), ("hit_rate", float("nan"), 0, "")]
+    rules = [Rule("S", "A", "OPT", "a", "global", 50.0, focus, apart), Rule("S", "B", "INF", "b")]
+    found = read_all(small(Result(SAXPY, H200, rules))).rules
+    assert found["estimated_speedup"].tolist() == pytest.approx([2, float("nan")], nan_ok=True)
+    first, second = found["focus_metrics"]
+    assert json.loads(first) == [
+        {"name": "l2_sectors", "value": 9.5, "severity": "high", "info": 'Decrease "it"'},
+        {"name": "hit_rate", "value": None, "severity": "default", "info": ""},
+    ]
+    assert second is None
+
+
+@needs_package
 def test_ranges_around_a_launch_are_metrics(read_all):
     content = read_all(small(Result(SAXPY, H200, push_pop=["step", "a, b"], start_end=["all"])))
     found = content.metrics.set_index("metric")[["raw_text", "reason"]].T.to_dict("list")
@@ -269,7 +284,9 @@ def test_lines_written_wrong_are_rejected_and_the_others_kept(read_all):
     launch = json.loads(lines[2])
     wrong = [
         {**launch, "values": launch["values"][1:]}, {**launch, "values": 7}, {**launch, "values": [1] * 9},
-        {**launch, "launch": []}, {**launch, "rules": 7}, {**launch, "rules": [[1]]}, {**launch, "ranges": 3},
+        {**launch, "launch": []}, {**launch, "rules": 7}, {**launch, "rules": [[1]]},
+        *({**launch, "rules": [["a", "b", "OPT", "", None, "text", [one]]]} for one in ([], ["a", "1", "b", "c"], 7)),
+        {**launch, "ranges": 3},
         {**launch, "rules": [["a", "b", "OPT", "global", "12", "text", []]]}, {"columns": [["a"]]}, {"columns": 3},
         {"other": 1}, [], 7, None, launch,
     ]  # fmt: skip

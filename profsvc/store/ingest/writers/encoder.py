@@ -186,7 +186,10 @@ class Encoder:
             "launch_id": self._refs(table["launch_index"]),
             "item": self._next_items("rules", len(table)),
             **{f"{name}_id": self._texts(table[name]) for name in ("section", "rule", "rule_type", "kind")},
-            **{name: table[name] for name in ("estimated_saving_fraction", "estimated_speedup", "message", "line")},
+            **{
+                name: table[name]
+                for name in ("estimated_saving_fraction", "estimated_speedup", "message", "line", "focus_metrics")
+            },
         }
         self.sink.write("rules", columns)
 
