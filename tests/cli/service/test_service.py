@@ -77,6 +77,9 @@ def test_a_report_is_read_where_the_package_is_and_its_lines_are_sent(cli, servi
     assert "2 launches" in sent.err
     for arguments, content in (((packed,), None), (("-",), file.read_bytes())):
         assert "already stored as upload 1" in cli("upload", *arguments, stdin=content).err
+    rules = cli("sql", "select focus_metrics from v1_rules where rule = 'MemoryCacheAccessPattern'", "-o", "json")
+    (first, *_) = json.loads(rules.out)["rows"]
+    assert json.loads(first["focus_metrics"])[0]["info"] == "Decrease"
     cut = cli("upload", "-", stdin=file.read_bytes()[:-9])
     assert (cut.code, "the report is damaged (it ends inside block 1" in cut.err) == (6, True)
 
