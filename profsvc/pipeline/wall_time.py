@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from profsvc import store
-from profsvc.analysis.launches.iterations import RangeTotal, follow_each_other, range_groups
+from profsvc.analysis.launches.iterations import RangeTotal, follow_each_other, range_groups, without_numbers
 from profsvc.analysis.launches.wall_time import (
     CATEGORIES,
     FIRST_GAP,
@@ -18,6 +18,7 @@ from profsvc.analysis.launches.wall_time import (
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
+HOST_RANGES = "host_ranges"
 MAX_ITERATIONS = 1_000
 MAX_NAMES = 20
 # The wall time of longer traces is added up when somebody asks for it: an upload of them would take half as long again.
@@ -126,25 +127,34 @@ def _notes(trace: "store.Trace", times: LaneWallTime, early: "store.EarlyLaunche
 
 
 def _named(engine: "Engine", rows: Iterable[Row]) -> list[Row]:
-    """Return the rows with names in place of their numbers; of the details those with most time, once per name."""
+    """Return the rows with names in place of their numbers; of the details those with most time, once per name.
+
+    Ranges whose names differ by numbers only have one name, with # for each number.
+    """
     found, numbers, details = list(rows), {True: set[int](), False: set[int]()}, dict[tuple[Any, ...], Row]()
     for row in found:
         if "name" in row:
             numbers[_is_kernel(row)].add(row["name"])
     name_of, kept = store.names_of(engine, numbers[True], numbers[False]), []
-    for row in found:
-        named = row | ({"name": name_of(_is_kernel(row), row["name"])} if "name" in row else {})
+    named = [row | {"name": name_of(_is_kernel(row), row["name"])} if "name" in row else row for row in found]
+    ranges = {row["name"] for row in named if row["part"] == "detail" and row["category"] == HOST_RANGES}
+    alike = Counter(map(without_numbers, ranges))
+    for row in named:
         if row["part"] == "detail":  # kernels with other template arguments have one short name
-            key = tuple(named[name] for name in ("process_id", "device_index", "category", "name"))
-            details[key] = named | {"time_ns": named["time_ns"] + details.get(key, {"time_ns": 0})["time_ns"]}
+            name = row["name"]
+            if row["category"] == HOST_RANGES and alike[without_numbers(name)] > 1:
+                name = without_numbers(name)
+            key = row["process_id"], row["device_index"], row["category"], name
+            time_ns = row["time_ns"] + (details[key]["time_ns"] if key in details else 0)
+            details[key] = row | {"name": name, "time_ns": time_ns}
         else:
-            kept.append(named)
+            kept.append(row)
     ranked = sorted(details.values(), key=lambda row: (-row["time_ns"], row["name"]))
     places = Counter[tuple[Any, ...]]()
     for row in ranked:
-        key = row["process_id"], row["device_index"], row["category"]
-        places[key] += 1
-        if places[key] <= MAX_NAMES:
+        category = row["process_id"], row["device_index"], row["category"]
+        places[category] += 1
+        if places[category] <= MAX_NAMES:
             kept.append(row)
     return kept
 

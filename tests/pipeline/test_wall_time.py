@@ -277,6 +277,14 @@ def test_numbers_of_processes_and_devices_may_be_any(engine: Engine) -> None:
     check(engine)
 
 
+def test_ranges_whose_names_differ_by_numbers_are_one(engine: Engine) -> None:
+    ranges = [("user_annotation", f"load {k}", 10 * k, 8, 0) for k in range(1, 9)]
+    ingest(engine, kineto(("kernel", "k", 0, 5, 1), *ranges, ("kernel", "k", 100, 5, 1)), "loads.json")
+    (row,) = store.select(engine, "v1_wall_time_details")
+    assert (row["name"], row["time_ns"]) == ("load #", 64_000)
+    check(engine)
+
+
 def test_times_too_far_apart_are_left_out_and_counted(engine: Engine) -> None:
     far = ("kernel", "k", 9 * 10**15, 5, 1)
     ingest(engine, kineto(("kernel", "k", 10, 5, 1), far), "far.json")

@@ -24,6 +24,15 @@ class RangeGroup(NamedTuple):
     total_ns: float
 
 
+def without_numbers(name: str) -> str:
+    """Return a name with # for each number.
+
+    >>> without_numbers("step 12 of 100")
+    'step # of #'
+    """
+    return _NUMBER.sub("#", name)
+
+
 def range_groups(totals: Iterable[RangeTotal]) -> list[RangeGroup]:
     """Return the groups of ranges that could be the iterations, the likeliest first.
 
@@ -36,7 +45,7 @@ def range_groups(totals: Iterable[RangeTotal]) -> list[RangeGroup]:
     """
     groups: dict[tuple[str, int | None], RangeGroup] = {}
     for number, name, process, ranges, total_ns in totals:
-        alike = _NUMBER.sub("#", name)
+        alike = without_numbers(name)
         if alike == _PROFILER_STEP or _STEP_WORDS.search(alike):
             one = groups.setdefault((alike, process), RangeGroup(alike, process, [], 0, 0.0))
             groups[alike, process] = one._replace(

@@ -84,8 +84,8 @@ def summary(lanes: Sequence[Row], width: int) -> list[str]:
         + (visible(f", most in {middle(str(row['names'][0]['name']), 40)}") if row["names"] else "")
         for row in most
     ]
-    step = textwrap.shorten(f"   {most[0]['first_step']}", width, placeholder=" ...")
-    return [middle(line, width) for line in (head, *rows)] + [f"   {step}"[:width]]
+    step = textwrap.shorten(most[0]["first_step"], width - 3, placeholder=" ...")
+    return [*(middle(line, width) for line in (head, *rows)), f"   {step}"]
 
 
 def _percent(share: float | None) -> str | None:

@@ -51,7 +51,7 @@ VIEW_DEFINITIONS = {
         "Parts of the gaps of v1_wall_time: calls, ranges and late kernels, the 20 with most time per category.",
         "detail",
         _CATEGORY,
-        f"name | text | {_NAME} | call or range that the host was in, or kernel that had not started",
+        f"name | text | {_NAME} | call or range (# for numbers) of the host, or kernel that had not started",
         "time_ns | int | part of the time of the category",
         _SHARE_COLUMN,
         _WALL,
