@@ -7,6 +7,7 @@ from profsvc.analysis.potential.avoidable_work import (
     divided_share,
     expanded_share,
     multiplies_half_matrices,
+    needless_conversions,
     repeated_share,
 )
 
@@ -20,8 +21,7 @@ def issue_causes(budget: TimeBudget) -> dict[str, Array]:
     """Return the shares of the time that causes of issued instructions, and of waits for arithmetic, take."""
     c, stall, of = budget.c, budget.stall, budget.of_class
     fixed = stall["wait"] + stall["math_pipe_throttle"] + stall["dispatch_stall"] + stall["branch_resolving"]
-    threads = c["block_threads"]
-    absent = np.nan_to_num(1 - threads / (32 * np.ceil(threads / 32)))
+    absent = budget.absent
     off = np.clip(1 - budget.lanes - absent, 0, 1)
     # A fuller warp does in one instruction what these did in several, with one wait.
     full = budget.issued + fixed
@@ -34,14 +34,17 @@ def issue_causes(budget: TimeBudget) -> dict[str, Array]:
     functions = useful * expanded * np.where(budget.has_classes, of["fp32"] + of["bit_convert"] + of["bit"], 0.0)
     functions = functions * (1 + share_of(of["integer"] + of["control"], of["fp32"]))
     functions = np.fmin(functions, useful - divided)
-    useful = np.clip(useful - divided - functions - doubled, 0, None)
-    counted = np.asarray(sum(of[name] for name in OVERHEAD))
+    # Conversions beyond one for each value in memory, in kernels where no function nor double precision needs them.
+    again = share_of(needless_conversions(c), budget.count("inst_bit_convert_thread"))
+    converted = useful * of["bit_convert"] * again * (1 - expanded) * (of["fp64"] == 0)
+    useful = np.clip(useful - divided - functions - doubled - converted, 0, None)
+    counted = np.asarray(sum(of[name] for name in OVERHEAD)) - of["bit_convert"] * again
     overhead = np.where(budget.has_classes, counted, 1 - share_of(budget.payload, useful))
     payload = useful * (1 - overhead)
     loads = of["ldst"] * share_of(c["global_load_l1_hit_fraction"], 1.0) * repeated_share(c)
     # Addresses and loops serve the loads as well as the arithmetic.
-    again = useful * loads * (1 + share_of(overhead, 1 - overhead))
-    addresses = np.clip(useful * overhead - (again - useful * loads), 0, None)
+    repeated = useful * loads * (1 + share_of(overhead, 1 - overhead))
+    addresses = np.clip(useful * overhead - (repeated - useful * loads), 0, None)
     matrices = multiplies_half_matrices(c)
     throttled = stall["math_pipe_throttle"] + stall["dispatch_stall"]
     products = np.where(matrices, payload + throttled, 0.0)
@@ -51,22 +54,24 @@ def issue_causes(budget: TimeBudget) -> dict[str, Array]:
     full_lanes = 1 - off - absent
     # The pipe of special functions and conversions is why arithmetic waits for its pipe.
     doubles = share_of(doubled, doubled + rest)
+    of_conversions = share_of(converted, converted + rest) * (1 - doubles)
     return {
         "partly_filled_warps": absent * full,
         "thread_divergence": off * full,
         "predicated_off_threads": (budget.lanes - budget.on) * budget.issued,
+        "type_conversions": converted + of_conversions * throttled * full_lanes,
         "integer_division": divided,
         "expensive_functions": functions,
         "accidental_double": doubled + doubles * throttled * full_lanes,
         "tensor_cores_unused": products,
-        "redundant_loads": again,
+        "redundant_loads": repeated,
         "overhead_instructions": POSSIBLE * addresses,
         "dependent_instructions": (stall["wait"] + stall["branch_resolving"]) * full_lanes,
         "instruction_cache": stall["no_instruction"],
         "barriers": barriers,
         "arithmetic_limit": rest
         + (1 - POSSIBLE) * addresses
-        + np.where(matrices, 0.0, throttled * full_lanes * (1 - doubles)),
+        + np.where(matrices, 0.0, throttled * full_lanes * (1 - doubles - of_conversions)),
     }
 
 

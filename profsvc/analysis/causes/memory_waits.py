@@ -128,6 +128,10 @@ def global_memory_causes(budget: TimeBudget, queued_on_chip: Array) -> dict[str,
     latency = parts.latency
     again, thin = latency * queued * hits, latency * queued * (1 - hits) * narrow
     latency = latency - again - thin
+    # A fuller warp waits once for what these waited for several times.
+    absent, latency = latency * budget.absent, latency * (1 - budget.absent)
+    # A block keeps the slots of warps that are done until its last warp is.
+    ended, latency = latency * _ended_early(c), latency * (1 - _ended_early(c))
     occupancy = np.nan_to_num(c["theoretical_occupancy_fraction"], nan=1.0)
     few_warps = latency * (1 - occupancy)
     staged = share_of(c["shared_store_inst_warp"], c["global_load_inst_warp"])
@@ -143,10 +147,21 @@ def global_memory_causes(budget: TimeBudget, queued_on_chip: Array) -> dict[str,
         "memory_limit": parts.useful - repeated,
         "redundant_loads": again + repeated,
         "narrow_accesses": thin,
+        "partly_filled_warps": absent,
+        "warp_imbalance": ended,
         "no_asynchronous_copies": staged * latency,
         **{f"occupancy_{name}": few * few_warps * (1 - staged) for name, few in _occupancy_limit(c).items()},
         "few_loads_in_flight": (latency - few_warps) * (1 - staged),
     }
+
+
+@np.errstate(all="ignore")
+def _ended_early(c: Counts) -> Array:
+    """Share of the warps that the slots of the SMs have room for and that were missing while SMs were active."""
+    waves = np.nan_to_num(c["waves_per_sm"], nan=1.0)
+    expected = c["theoretical_occupancy_fraction"] * np.clip(waves, 0, 1)
+    gap = np.clip(np.nan_to_num(1 - c["achieved_occupancy_fraction"] / expected), 0, 1)
+    return np.where(c["warps_per_block"] > 1, gap, 0.0)
 
 
 def _occupancy_limit(c: Counts) -> dict[str, Array]:

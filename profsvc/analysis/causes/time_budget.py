@@ -81,6 +81,8 @@ class TimeBudget:
         self.lanes = np.nan_to_num(c["warp_execution_efficiency_fraction"], nan=1.0)
         on = c["warp_nonpred_execution_efficiency_fraction"]
         self.on = np.fmin(np.where(np.isnan(on), self.lanes, on), self.lanes)
+        threads = c["block_threads"]
+        self.absent = np.nan_to_num(1 - threads / (32 * np.ceil(threads / 32)))
         counts = {name: np.nan_to_num(c[f"inst_{name}_thread"]) for name in THREAD_CLASSES}
         every = sum(counts.values())
         self.of_class = {name: share_of(count, np.asarray(every)) for name, count in counts.items()}

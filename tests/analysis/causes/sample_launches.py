@@ -27,6 +27,25 @@ FLAWS = {
         "issue_active_elapsed_fraction": 0.9, "warp_execution_efficiency_fraction": 0.1,
         "warp_nonpred_execution_efficiency_fraction": 0.1,
     },
+    "type_conversions": {"issue_active_elapsed_fraction": 0.9, "inst_bit_convert_thread": 9e8},
+    "accidental_double": {
+        "issue_active_elapsed_fraction": 0.9, "inst_bit_convert_thread": 9e8, "inst_fp64_thread": 9e8,
+    },
+    "expensive_functions": {
+        "issue_active_elapsed_fraction": 0.9, "inst_fp32_thread": 9e9, "inst_bit_convert_thread": 5e8,
+    },
+    "integer_division": {
+        "issue_active_elapsed_fraction": 0.9, "inst_pipe_xu_warp": 1.5e5, "inst_fp32_thread": 0.0,
+    },
+    "warp_imbalance": {"achieved_occupancy_fraction": 0.1, "warps_per_block": 8.0},
+    "occupancy_block_size": {
+        "theoretical_occupancy_fraction": 0.5, "occupancy_limit_by_warps_blocks": 8.0,
+        "occupancy_limit_by_registers_blocks": 8.0,
+    },
+    "cache_thrashing": {
+        "global_load_sectors": 1.6e7, "global_load_requests": 5e5, "l2_tex_read_sectors": 1.6e7,
+        "l2_tex_requests": 1.6e7, "dram_read_bytes": 5e8, "dram_throughput_fraction": 0.9, "l2_read_hit_fraction": 0.1,
+    },
     "partly_filled_warps": {
         "issue_active_elapsed_fraction": 0.9, "block_threads": 8.0, "warp_execution_efficiency_fraction": 0.25,
         "warp_nonpred_execution_efficiency_fraction": 0.25,
