@@ -44,7 +44,7 @@ from tests import postgres
 from tests.benchmarks.reading import gpu_trace, ncu_raw, smi_log
 
 Make = Callable[[int], Iterator[str]]
-SLOWER = 4  # a file takes so much longer on a server, whose connections are made anew
+SLOWER = 4  # a file takes so much longer on a server, whose connections are made again
 KINDS: tuple[tuple[Make, int], ...] = ((gpu_trace, 400), (smi_log, 150), (partial(ncu_raw, metrics=100), 3))
 RUNS = 4  # that a crowd uploads into
 # A new process that has everything imported, and no thread of the one that asks for it.

@@ -44,7 +44,7 @@ def test_a_score_is_of_the_errors() -> None:
     assert close == pytest.approx(2 / 3)
 
 
-def test_times_of_held_out_kernels_are_foretold_better_than_by_a_constant() -> None:
+def test_times_of_held_out_kernels_are_predicted_better_than_by_a_constant() -> None:
     counters, kernels = models.counters_of(model_times.HELD_OUT / "ncu_raw_base.csv.gz")
     assert len(kernels) == len(counters) == 61
     found = model_times.scores(*model_times.both(counters))

@@ -3,6 +3,7 @@
 import io
 import os
 import sys
+from pathlib import Path
 from typing import Any
 
 import typer
@@ -59,12 +60,12 @@ class Commands(TyperGroup):
             print_message(f"Error: {error}", kind="error")
             raise typer.Exit(error.exit_code) from None
         except BrokenPipeError:
-            sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115  # open to the end of the process
+            _discard_output()
             raise typer.Exit(0) from None
         except OSError as error:
             if error.errno not in DISK_ERROR_CODES or os.environ.get("PROFSVC_DEBUG"):
                 raise
-            sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115  # as above
+            _discard_output()
             reported = disk_error(error, str(error.filename or "the output"))
             print_message(f"Error: {reported}", kind="error")
             raise typer.Exit(reported.exit_code) from None
@@ -87,6 +88,11 @@ class Commands(TyperGroup):
             limit = formatter.width - 6 - max(len(name) for name, _ in known)
             with formatter.section(panel):
                 formatter.write_dl([(name, command.get_short_help_str(limit)) for name, command in known])
+
+
+def _discard_output() -> None:
+    """Discard what is still to be written to a standard output that is closed or full."""
+    sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115  # open to the end of the process
 
 
 app = typer.Typer(

@@ -42,7 +42,7 @@ def refuse_foreign(head: bytes, name: str | None) -> None:
     for kind in foreign_files():
         if (name or "").lower().endswith(kind.ending) or (kind.begins and head.startswith(kind.begins)):
             stem = (name or "")[: -len(kind.ending)] if (name or "").lower().endswith(kind.ending) else "FILE"
-            do = re.sub(r"\bFILE\b", lambda _, stem=stem: shlex.quote(stem), kind.do)  # type: ignore[misc]
+            do = shlex.quote(stem).join(re.split(r"\bFILE\b", kind.do))
             raise InputError(
                 f"{name or 'the file'} is {kind.what}, which only its own tool reads; export it and upload that: {do}"
             )

@@ -9,7 +9,7 @@ and counts a series as false if any of the looks raises a finding. No rule can t
 within 5 in 90 %: the cumulative sum with all parameters known, which is optimal (Lorden 1971, Moustakides 1986), is
 printed beside. Two things help: many series share one false share, and re-runs bring values the same night.
 
-*A finding hangs on a spike* if the other values show nothing at 5 %; `tests.benchmarks.left_out` computes that anew.
+*A finding hangs on a spike* if the other values show nothing at 5 %; `tests.benchmarks.left_out` computes that again.
 There is none, by construction. Beside it stands how often a spike was the last of several suspicious values: then the
 same series raises no finding while that value is missing. Near the step that is to be found no rule can tell these
 apart: the least that any rule can have which finds 2 sd within five values in 90 % is printed beside, by the lemma of

@@ -135,7 +135,7 @@ def _runs(connection: Connection, copies: int) -> None:
         connection.execute(metadata.tables[name].insert(), found)
 
 
-# What is asked -> the path, with what is drawn anew each time.
+# What is asked -> the path, with what is drawn again each time.
 QUESTIONS = {
     "runs, first page": "runs?limit=50",
     "runs, the newest": "runs?limit=50&order=-run_id",

@@ -1,4 +1,4 @@
-"""How well the timing models foretell run times, on kernels of an H200 none of whose numbers they were fitted to.
+"""How well the timing models predict run times, on kernels of an H200 none of whose numbers they were fitted to.
 
 Run it with ``python -m tests.benchmarks.model_times``. Four sets: the captures of an H200, where they are at hand, the
 61 kernels of ``fixtures/held_out``, the sweeps of few and many warps, blocks and threads of ``fixtures/sweep``, and the
@@ -33,7 +33,7 @@ CLOSE = 1.25
 # Class of kernels by the beginning of their names -> why models miss it, or what they get right.
 CLASSES = {
     "reduce": "streams of memory: latency, departure and bandwidth are what the models are about",
-    "saxpy": "the same; no attained bandwidth is told apart from the peak",
+    "saxpy": "the same; no attained bandwidth is distinguished from the peak",
     "strided": "scattered requests: transactions are counted, that DRAM fetches 64 bytes at a time is not",
     "gemm": "the pipe of L1 and shared memory is the limit, and no model counts it; the naive one overlaps its hits",
     "divergent": "instructions are counted as warps issued them, so all paths are in",

@@ -58,7 +58,7 @@ class Cost(NamedTuple):
 
 
 def parted(engine: Engine, runs: int, parts: int) -> None:
-    """Make the big tables of an empty store anew, in partitions of so many uploads, a run has one, and one for more."""
+    """Create the big tables of an empty store in partitions of so many uploads of a run, and one for the others."""
     edges = [round(runs * part / parts) + 1 for part in range(parts + 1)]
     with changing_schema(engine) as connection:
         for table, key in TABLES.items():

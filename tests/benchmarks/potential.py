@@ -1,4 +1,4 @@
-"""How well the overall potential foretells what tuning achieves, on families of kernels that do the same work.
+"""How well the overall potential predicts what tuning achieves, on families of kernels that do the same work.
 
 Run it with ``python -m tests.benchmarks.potential``. Each family holds versions of one computation, profiled once and
 timed without the profiler. For a version, *achieved* is its best warm time over that of the family's best version;

@@ -1,8 +1,8 @@
-"""Schedulers that are killed at random, on one store: how often each slot is worked off, and by how many at a time.
+"""Schedulers that are killed at random, on one store: how often each slot is done, and by how many at a time.
 
 python -m tests.benchmarks.schedule [SLOTS, default 1000] [STORE ...; default: SQLite and a Postgres server of its own]
 
-The time of a year in Berlin goes by as fast as the slots are worked off: every process reads one shared clock. Whoever
+The time of a year in Berlin goes by as fast as the slots are done: every process reads one shared clock. Whoever
 is at work is killed with SIGKILL in one of four cases, at a random moment, and another process is started for it.
 Every beginning and end of the work is a line in a file that outlives its process.
 """
@@ -67,12 +67,12 @@ class Outcome(NamedTuple):
     seconds: float
 
     def is_right(self) -> bool:
-        """Tell whether every slot was worked off once."""
+        """Tell whether every slot was done once."""
         return not (self.missing or self.twice or self.at_once or self.not_done)
 
 
 def crew(url: str, clock: Any, ledger: Path, seed: int) -> None:
-    """Work off slots until the end of the process."""
+    """Run slots until the end of the process."""
     engine, rng = store.connect(url), random.Random(seed)
     _note_kind(ledger, rng)
     owner = owner_name()
@@ -101,7 +101,7 @@ def _note_kind(ledger: Path, rng: random.Random) -> None:
         line(ledger, f"begin {what}")
         time.sleep(rng.uniform(0.0, LONGEST_S))
         line(ledger, f"end {what}")
-        return "worked off"
+        return "done"
 
     name = jobs.Argument(None, str, "a name")
     jobs.KINDS = {**jobs.KINDS, "prove": JobKind("Proves.", work, {"name": name})}

@@ -46,7 +46,7 @@ def store_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def cli(store_file: Path, monkeypatch: pytest.MonkeyPatch) -> Call:
-    # The runner makes all commands anew for every call, which takes longer than most of them work.
+    # The runner creates all commands for every call, which takes longer than most of them work.
     monkeypatch.setattr(typer.testing, "_get_command", lambda _app: COMMANDS)
 
     def call(*arguments: object, stdin: bytes | str | None = None) -> Result:

@@ -133,7 +133,7 @@ def test_delete_asks_for_one_thing_that_is_there(cli, fixtures, store_file):
     assert (result.code, result.err) == (3, "Error: run 'r' has no upload 7; it has 1, 2\n")
     assert len(select(store_file, "v1_criteria")) > 0
     assert cli("delete", "r", "--upload", "2", "--yes").code == 0
-    # What the other file says is computed anew, and still there.
+    # What the other file says is computed again, and still there.
     assert len(select(store_file, "v1_criteria")) > 0
     assert [row["upload_id"] for row in select(store_file, "v1_uploads")] == [1]
     assert "\nrun 'r' (id 1) deleted with 1 upload;" in cli("delete", "r", "--all", "--yes").err

@@ -1,4 +1,4 @@
-"""Kernels whose short names are alike are told apart by what is shown of them."""
+"""Kernels whose short names are alike are distinguished by what is shown of them."""
 
 import pytest
 

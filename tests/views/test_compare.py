@@ -51,7 +51,7 @@ def test_a_map_pairs_what_has_another_name(pair):
     assert (view["only_before"], view["only_after"]) == ([], [])
 
 
-def test_a_run_beside_itself_says_so_and_keeps_what_was_foretold(demo):
+def test_a_run_compared_with_itself_says_so_and_keeps_its_predictions(demo):
     view = side_by_side.compare(demo, "h200", "h200")
     assert view["warnings"] == ["both are the same run"]
     assert {row["speedup"] for row in view["kernels"]} == {1.0}
@@ -77,12 +77,12 @@ def test_what_does_nothing_achieved_nothing_and_a_regression_is_one(pair, monkey
     told = {"gemm": 1.5, "saxpy": 1.34}
     of_run = store.kernels_of_run
 
-    def foretold(engine, run_id):
+    def predicted(engine, run_id):
         return {
             name: row | {"predicted": told.get(row["kernel_short"])} for name, row in of_run(engine, run_id).items()
         }
 
-    monkeypatch.setattr(store, "kernels_of_run", foretold)
+    monkeypatch.setattr(store, "kernels_of_run", predicted)
     view = side_by_side.compare(pair, "old", "new")
     assert [(row["outcome"], row["achieved_share"]) for row in view["kernels"]] == [
         ("faster", pytest.approx(0.5 / (1 - 1 / 1.5))),

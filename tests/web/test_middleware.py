@@ -236,7 +236,7 @@ def test_a_line_of_log_a_request_and_nothing_forges_one(service, caplog):
         httpx.get(f"{service.url}/v1/runs?name=secret", headers={"authorization": f"Bearer {token}"})
         until = time.monotonic() + 10
         while sum(record.name == "profsvc.web" for record in caplog.records) < 2 and time.monotonic() < until:
-            time.sleep(0.01)  # an answer is away before its line is written
+            time.sleep(0.01)  # an answer is sent before its line is written
     lines = [json_log.JsonFormatter().format(record) for record in caplog.records if record.name == "profsvc.web"]
     assert len(lines) == 2
     for line in lines:

@@ -30,14 +30,14 @@ def kernel_outcomes(before_ns: Numbers, after_ns: Numbers, predicted: Numbers) -
      Outcome(word='regression', share=-0.25), Outcome(word=None, share=None)]
     """
     least = specs.smallest_change("duration")
-    before, after, told = (np.array(one, dtype=np.float64) for one in (before_ns, after_ns, predicted))
+    before, after, speedup = (np.array(one, dtype=np.float64) for one in (before_ns, after_ns, predicted))
     with np.errstate(all="ignore"):
         moved = effect(before, after, least.relative, least.absolute).material
-        share = np.where(moved, saving_achieved(told, before / after), 0.0)
-        unforetold = np.isnan(saving_achieved(told, 1.0))
+        share = np.where(moved, saving_achieved(speedup, before / after), 0.0)
+        unpredicted = np.isnan(saving_achieved(speedup, 1.0))
         words = np.where(moved, np.where(after > before, REGRESSION, FASTER), NO_CHANGE)
     unknown = np.isnan(before) | np.isnan(after)
     return [
         Outcome(None if none else str(word), None if none or free else round(float(one), 12))
-        for word, one, none, free in zip(words, share, unknown, unforetold, strict=True)
+        for word, one, none, free in zip(words, share, unknown, unpredicted, strict=True)
     ]

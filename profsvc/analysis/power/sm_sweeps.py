@@ -91,10 +91,10 @@ def _fit_laws(
     own.model(MODEL, "amplitude_w", float(chosen.amplitude_w), "W", **more)
     own.model(MODEL, "shape", float(chosen.shape), "1", **more)
     own.model(MODEL, "activation_w", float(fit.activation_w), "W", **more)
-    foretold = predict_active_sms(fit, [total])
-    interval = {"low": float(foretold.low_w[0]), "high": float(foretold.high_w[0])}
-    flags = {"flags": int(foretold.flags[0])}
-    own.model(MODEL, "power_on_all_sms_w", float(foretold.power_w[0]), "W", **more | interval | flags)
+    predicted = predict_active_sms(fit, [total])
+    interval = {"low": float(predicted.low_w[0]), "high": float(predicted.high_w[0])}
+    flags = {"flags": int(predicted.flags[0])}
+    own.model(MODEL, "power_on_all_sms_w", float(predicted.power_w[0]), "W", **more | interval | flags)
     line = fit_activation(sms, power, idle_w)
     straight = {"window": label, "form": "as_published", "flags": int(line.flags)}
     for name in ("activation", "slope"):

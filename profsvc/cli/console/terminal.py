@@ -7,12 +7,12 @@ import sys
 import textwrap
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 import typer
 
 DEFAULT_WIDTH = 160
-STYLES = {
+STYLES: dict[str, dict[str, Any]] = {
     "title": {"bold": True},
     "heading": {"bold": True},
     "row": {"fg": "green"},
@@ -43,7 +43,7 @@ def has_color(stream: TextIO) -> bool:
 
 def colored(text: str, kind: str, stream: TextIO) -> str:
     """Return a text in the colour of its kind where the stream shows colours."""
-    return typer.style(text, **STYLES[kind]) if kind in STYLES and has_color(stream) else text  # type: ignore[arg-type]
+    return typer.style(text, **STYLES[kind]) if kind in STYLES and has_color(stream) else text
 
 
 def print_lines(lines: Iterable[tuple[str, str]]) -> None:

@@ -21,7 +21,7 @@ from tests.web.conftest import PLAIN, ROOT
 
 @pytest.fixture
 def channels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A file of channels: a folder that takes reports, one that does not, and a mail server that is away."""
+    """A file of channels: a folder that takes reports, one that does not, and a mail server that does not respond."""
     (tmp_path / "blocked").write_text("")
     text = f'[archive]\nkind = "file"\nfolder = "{tmp_path}/reports"\n[bad]\nkind="file"\nfolder="{tmp_path}/blocked"\n'
     (tmp_path / "channels.toml").write_text(text)

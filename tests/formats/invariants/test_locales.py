@@ -109,7 +109,7 @@ OWN = {
 # Refused or rejected in some locale although the format follows locales.
 UNREAD = {
     "lvm/date_not_set",  # LabVIEW never groups seconds
-    "ncu_raw/name_with_newline",  # only its first line is printed anew
+    "ncu_raw/name_with_newline",  # only its first line is printed again
     "nsys_stats/beside_kernels",
     "nsys_stats/several_reports",  # the fixed columns of one report are taken for those of the next
     "nvprof/unified_memory_trace",  # a column of addresses, counts and sizes says nothing about signs

@@ -27,7 +27,10 @@ COPY = "5000000,80000,11,,,,,,,,,,1.000,12500.000,Pageable,Device,NVIDIA H200 (0
 SET = "5100000,900,12,,,,,,,,,,0.000,41.111,Device,,NVIDIA H200 (0),1,,7,[CUDA memset]\n"
 API = "Start (ns),Duration (ns),Name,Result,CorrID,Pid,Tid,T-Pri,Thread Name\n"
 CALL = "4900000,2500,cudaMemcpy_v3020,0,11,4711,4711,20,worker\n"
-NVTX = "Start (ns),End (ns),Duration (ns),DurChild (ns),DurNonChild (ns),Name,PID,TID,Lvl,NumChild,RangeId,ParentId,RangeStack,NameTree\n"  # noqa: E501
+NVTX = (
+    "Start (ns),End (ns),Duration (ns),DurChild (ns),DurNonChild (ns),Name,PID,TID,Lvl,NumChild,RangeId,ParentId,"
+    "RangeStack,NameTree\n"
+)
 RANGE = "4000000,6000000,2000000,0,2000000,step,4711,4711,0,0,1,,:1,step\n"
 SUMMARY = "Time (%),Total Time (ns),Instances,Avg (ns),Med (ns),Min (ns),Max (ns),StdDev (ns),Name\n"
 BEGUN = "Processing [r.sqlite] with [/opt/nvidia/reports/cuda_api_trace.py]...\n"

@@ -41,7 +41,7 @@ def document(subject: str = PLAIN, **more: Any) -> dict[str, Any]:
     refused = {"file_name": subject, "run": subject, "message": subject}
     uploads = {"received": 3, "rejected_lines": 2, "refused": [refused],
                "partial": [{"file_name": "b.csv", "run": "r8", "lines_rejected": 2, "lines": 40}]}  # fmt: skip
-    foretold = {
+    predicted = {
         "kernel_after": subject,
         "source": "profsvc",
         "criterion": "divergence",
@@ -59,7 +59,7 @@ def document(subject: str = PLAIN, **more: Any) -> dict[str, Any]:
         "open": [finding(5, subject)],
         "reruns": [first | {"value": 320.0, "expected": 300.0, "command": f"measure {subject} again"}],
         "explained": [first], "uncorrected": [{"reason": subject, "windows": 2, "runs": 1}], "uploads": uploads,
-        "predictions": [foretold], "one_line": f"1 regression in 1 run; worst: {subject} power +3.3 %", "counts": {},
+        "predictions": [predicted], "one_line": f"1 regression in 1 run; worst: {subject} power +3.3 %", "counts": {},
         **more,
     }  # fmt: skip
 
@@ -110,7 +110,7 @@ def test_a_change_is_told_with_its_unit_the_raw_value_and_why(form):
         assert words in written, words
 
 
-def test_what_was_foretold_of_a_kernel_that_became_slower_did_not_come_true():
+def test_a_gain_predicted_for_a_kernel_that_became_slower_was_not_achieved():
     (told,) = document()["predictions"]
     words = {}
     for achieved in (0.95, 1.0, 1.003):

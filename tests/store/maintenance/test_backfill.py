@@ -146,7 +146,7 @@ def test_what_is_killed_goes_on(
 
 
 def again(connection: Connection, old: int, new: int, longer: float = 0.0) -> None:
-    """Store a file anew under another number, as a program of the older schema does."""
+    """Store a file again under another number, as a program of the older schema does."""
     columns = "run_id, file_name, size_bytes, format, tool, tool_version, status, lines, lines_stored, lines_skipped," \
         " lines_rejected, launches, samples, gpu_time_ns, same_as, message, facts, received_at"  # fmt: skip
     digest = f"{new:064d}"

@@ -106,7 +106,7 @@ def test_an_older_store_is_brought_up(engine: Engine, stored: store.StoredUpload
     before = store.select(engine, "v1_launches")
     assert migrations.upgrade(engine, COUNTERS, newer) == "9999"
     assert store.schema_revision(engine) == "9999"
-    assert store.select(engine, "v1_launches") == before  # the table was made anew and nothing cascaded
+    assert store.select(engine, "v1_launches") == before  # the table was made again and nothing cascaded
 
 
 @only_on("sqlite", "servers have backups of their own")

@@ -1,4 +1,4 @@
-"""What was simulated of a memory trace: written, written anew, read for a run, and gone with its file."""
+"""What was simulated of a memory trace: written, written again, read for a run, and gone with its file."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Predictions: what was foretold of a run, and the pairs of runs that say what came of it."""
+"""Predictions: those of a run, and the pairs of runs that show what was achieved."""
 
 from typing import Any
 

@@ -169,7 +169,7 @@ GROWING = [
 
 
 @pytest.mark.parametrize("sql", GROWING)
-def test_what_takes_more_memory_than_it_was_foretold_is_stopped(
+def test_a_query_that_takes_more_memory_than_predicted_is_stopped(
     engine: Engine, sql: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No estimate sees these coming; the process of the server is looked at from outside, as it is on this machine."""

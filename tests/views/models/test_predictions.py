@@ -1,4 +1,4 @@
-"""What was foretold of a run, what came of it in another, and how well that was foretold on the whole."""
+"""What was predicted for a run, what another run achieved, and how good the predictions are on the whole."""
 
 from pathlib import Path
 
@@ -52,7 +52,7 @@ def recorded(held, became):
     return predictions.record(held, side_by_side.compare(held, "held", "held", became))
 
 
-def test_all_that_was_foretold_is_recorded_ours_and_the_tools(held, became, recorded):
+def test_predictions_of_profsvc_and_of_the_tool_are_recorded(held, became, recorded):
     rows = store.select(held, "v1_predictions")
     whole = [row for row in rows if row["kind"] in ("overall", "ceiling")]
     assert (recorded["recorded"], recorded["scored"]) == (len(rows), len(whole))
@@ -185,7 +185,7 @@ def test_what_is_only_a_bound_is_recorded_and_does_not_count(became, tmp_path):
     engine.dispose()
 
 
-def test_a_run_beside_itself_foretells_nothing(demo):
+def test_a_run_compared_with_itself_predicts_nothing(demo):
     found = predictions.record(demo, side_by_side.compare(demo, "h200", "h200"))
     assert found == {"recorded": 0, "scored": 0, "reasons": []}
 

@@ -23,7 +23,7 @@ def measured(held_out_store):
     engine.dispose()
 
 
-def test_kernels_left_out_are_foretold_better_than_by_their_mean(measured):
+def test_kernels_left_out_are_predicted_better_than_by_their_mean(measured):
     found = components(measured)
     assert (found["device"], found["runs"], found["left_out_windows"]) == ("NVIDIA H200", 55, 6)
     assert found["beats_constant"]
