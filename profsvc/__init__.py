@@ -1,14 +1,14 @@
-"""profsvc: GPU profiles and power logs in; bottlenecks, potential speedups and what changed out.
+"""profsvc: GPU profiles and power logs in; bottlenecks, potential speedups and changes out.
 
-The floors, highest first; imports point down only and neighbours on a floor do not know each other::
+The layers, highest first. Imports point down only, and packages of one layer do not import each other::
 
-    8  cli                                                   the command line; it starts the service too
-    7  web                                                   the service
-    6  views | scheduler | scale | client                    questions, timer, crowd, wire
-    5  pipeline                                              the joiner
-    4  formats | store | reports | microbench | settings     the edges: bytes, SQL, paper, GPU, environment
-    3  analysis                                              pure, tables
-    2  tables | specs                                        the domain as data
-    1  formulas                                              pure, numbers
+    8  cli                                       the command line; it starts the service too
+    7  web                                       the service: HTTP API and pages
+    6  views | scheduler | client                answers to questions, scheduled jobs, access to a service
+    5  pipeline                                  from an upload to stored results
+    4  formats | store | reports | channels      readers, SQL, text and plots, notifications
+    3  analysis                                  result tables from input tables; no input or output
+    2  tables | specs | workers                  data tables of the field, and limited processes
+    1  formulas                                  pure functions of numbers
     0  errors
 """

@@ -1,4 +1,4 @@
-"""The floors of the house, held: imports point down only, and no two modules import each other."""
+"""The layers of the package: imports point down only, and no two modules import each other."""
 
 import ast
 import graphlib
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-FLOORS = [  # lowest first
+LAYERS = [  # lowest first
     {"errors"},
     {"formulas"},
     {"docs", "kernel_names", "tables", "specs", "workers"},
@@ -21,7 +21,7 @@ FLOORS = [  # lowest first
     {"web"},
     {"cli"},
 ]
-FLOOR = {name: n for n, names in enumerate(FLOORS) for name in names}
+LAYER = {name: n for n, names in enumerate(LAYERS) for name in names}
 INNER = {  # folders of a package, lowest first
     "store": [
         {"connection", "schema"},
@@ -59,8 +59,8 @@ def part(module: str) -> str:
     return module.split(".")[1]
 
 
-def test_every_part_stands_on_a_floor() -> None:
-    assert {part(m) for m in graph() if m.count(".") and "__main__" not in m} <= set(FLOOR)
+def test_every_part_has_a_layer() -> None:
+    assert {part(m) for m in graph() if m.count(".") and "__main__" not in m} <= set(LAYER)
 
 
 def test_imports_point_down() -> None:
@@ -69,7 +69,7 @@ def test_imports_point_down() -> None:
         for a in graph()
         if a.count(".") and "__main__" not in a
         for b in graph()[a]
-        if part(a) != part(b) and FLOOR[part(a)] <= FLOOR[part(b)]
+        if part(a) != part(b) and LAYER[part(a)] <= LAYER[part(b)]
     ]
     assert not wrong
 
@@ -97,7 +97,7 @@ def test_no_cycles() -> None:
     graphlib.TopologicalSorter(graph()).prepare()
 
 
-def test_pure_floors_import_only_what_they_may() -> None:
+def test_pure_layers_import_only_what_they_may() -> None:
     standard = {
         "collections",
         "dataclasses",
