@@ -57,8 +57,8 @@ def vendor_rules(rules: Sequence[dict[str, Any]], launch_id: int) -> list[str]:
     return [row["rule"] for row in sorted(found, key=lambda row: -row["estimated_speedup"])]
 
 
-def main(arguments: Sequence[str]) -> None:
-    """Print the table of the named half, or of all."""
+def main(arguments: Sequence[str]) -> dict[str, int]:
+    """Print the table of the named half, or of all; return how often each answer was right."""
     counters, bounds, rules = stored()
     potentials = pd.DataFrame(bounds)[["duration_ns", "ideal_ns", "ideal_bound"]]
     table = launch_causes(counters, peaks(counters, specs.figures(*DEVICE))[0], potentials)
@@ -92,6 +92,7 @@ def main(arguments: Sequence[str]) -> None:
     error = np.median(np.abs(np.log(np.array(predicted) / np.array(achieved))))
     rank = spearmanr(predicted, achieved)[0]
     print(f"potential of {len(predicted)} pairs: median |ln(predicted / achieved)| {error:.2f}, rank {rank:.2f}")
+    return score
 
 
 if __name__ == "__main__":
