@@ -55,7 +55,7 @@ TABLES = {"launches": "launch_id", "metrics": "launch_ref", "samples": "sample_i
 SUMS = {"launches": "duration_ns", "metrics": "line", "samples": "value", "transfers": "line"}
 
 
-RESULTS = ("v1_criteria", "v1_potential", "v1_models", "v1_power", "v1_power_quality")
+RESULTS = ("v1_criteria", "v1_potential", "v1_models", "v1_causes", "v1_power", "v1_power_quality")
 
 
 class Outcome(NamedTuple):

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 
 from profsvc import specs
+from profsvc.analysis.causes.rows import launch_causes
 from profsvc.analysis.counters.merged import SourcedCounters
 from profsvc.analysis.launches import criteria
 from profsvc.analysis.launches.characterization import attainable_shares
@@ -37,18 +38,13 @@ class OtherLaunches(NamedTuple):
 NO_OTHER_LAUNCHES = OtherLaunches()
 
 
-def _useful_work_rows(
-    times: pd.DataFrame, origin: Mapping[str, str], measured: set[str], lost: pd.DataFrame
-) -> pd.DataFrame:
+def _useful_work_rows(times: pd.DataFrame, origin: Mapping[str, str], measured: set[str]) -> pd.DataFrame:
     rates = "peak rates of the catalogue" if origin["sm_clock_hz"] == "catalogue" else "peak rates of the export"
-    parts = []
-    for model, table, unit in (("useful_work", times, "ns"), ("waste", lost, "fraction")):
-        rows = table.rename_axis("launch_id").reset_index()
-        rows = rows.melt("launch_id", var_name="quantity", value_name="value").assign(model=model, unit=unit, flags=0)
-        forms = np.array(["measured" if name in measured else rates for name in table], dtype=object)
-        rows["form"] = pd.Series(np.repeat(forms, len(table)), dtype=object)
-        parts.append(rows[rows["value"].notna()])
-    return pd.concat(parts, ignore_index=True)
+    rows = times.rename_axis("launch_id").reset_index().melt("launch_id", var_name="quantity", value_name="value")
+    forms = np.array(["measured" if name in measured else rates for name in times], dtype=object)
+    form = pd.Series(np.repeat(forms, len(times)), dtype=object)
+    rows = rows.assign(model="useful_work", unit="ns", flags=0, form=form)
+    return rows[rows["value"].notna()].reset_index(drop=True)
 
 
 def launch_results(
@@ -59,17 +55,17 @@ def launch_results(
     measured: pd.DataFrame,
     tool: str,
 ) -> dict[str, pd.DataFrame]:
-    """Return the results of launches on one device: potential, criteria, models, by the index of ``counters``."""
+    """Return the results of launches on one device, table by table, by the index of ``counters``."""
     figures, origin = peaks(counters, specs.figures(device, capability))
     known = characterization_of(measured, device, domain)
     shares = attainable_shares(domain, None)[0] | dict(known.sustained)
     bounds, times = potential.launch_potentials(counters, figures, shares, known.sustained)
-    lost = potential.savings_by_cause(counters, times, shares, domain["cause"])
     bounds = without_uninformative_bounds(bounds, counters, figures, tool, capability)
     return {
         "potential": bounds.rename_axis("launch_id").reset_index(),
         "criteria": criteria.launch_criteria(counters, figures, known, domain["criterion"]),
-        "models": _useful_work_rows(times, origin, set(known.sustained), lost),
+        "models": _useful_work_rows(times, origin, set(known.sustained)),
+        "causes": launch_causes(counters, figures, bounds),
     }
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
 
+from profsvc.analysis.causes.sentence import brief
 from profsvc.errors import counted
 from profsvc.reports.html_style import STYLE
 from profsvc.reports.kernel_names import labelled
@@ -56,7 +57,7 @@ def _summary(rows: Sequence[Mapping[str, Any]]) -> str:
                 _text(r["bound"] or r["reason"]),
                 bounded(r["potential"], r["flags"]),
                 bounded(r["ceiling"], r["ceiling_flags"]),
-                _text(r["first"]),
+                _text(brief(r["causes"][0]) if r["causes"] else r["first"]),
             ]
             for r in labelled(rows)
         ),
@@ -127,7 +128,11 @@ def _hints(advice: Iterable[Mapping[str, Any]]) -> str:
         saved = hint["kind"]
         if saved == "saving":
             saved = f"up to {100 * hint['saving_fraction']:.0f} % less {hint['budget']}"
-        out.append(f"<li><b>{saved}</b> {_text(hint['title'])}: {_text(hint['hint'])}</li>")
+        elif saved == "unexplained":
+            saved = f"{100 * hint['saving_fraction']:.0f} % of the time"
+        told = "".join(piece["text"] for piece in hint["evidence"])
+        title = f"{hint['title']}{f' ({told})' if told else ''}"
+        out.append(f"<li><b>{saved}</b> {_text(title)}: {_text(hint['hint'])}</li>")
     return "".join(out)
 
 

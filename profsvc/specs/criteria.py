@@ -16,15 +16,14 @@ from profsvc.specs.table_files import tables_of, text_of
 
 FILE = "criteria.toml"
 CRITERION = {"name", "symbol", "title", "level", "formula", "reference", "section", "counters", "hint"}
-CAUSE = {"name", "title", "units", "hint"}
 UNIT = {"name", "title", "kind", "function", "hint"}
 CHARACTERIZATION = {"name", "kind", "meaning"}
 FUNCTION, COST = "function", "cost"
-KEYS = {"criterion": CRITERION, "unit": UNIT, "cause": CAUSE, "characterization": CHARACTERIZATION}
+KEYS = {"criterion": CRITERION, "unit": UNIT, "characterization": CHARACTERIZATION}
 
 
 def read_criteria(text: str | None = None) -> Mapping[str, Any]:
-    """Read ``criteria.toml``: ``attainable`` and the lists ``criterion``, ``unit``, ``cause``, ``characterization``."""
+    """Read ``criteria.toml``: what is ``attainable``, ``latency``, and the lists of criteria, units and so on."""
     domain = tomllib.loads(text_of(FILE) if text is None else text)
     if not 0 < domain["attainable"]["near_peak"] <= 1:
         raise DomainError(f"{FILE}: near_peak must lie in (0, 1] but is {domain['attainable']['near_peak']!r}")
@@ -32,10 +31,6 @@ def read_criteria(text: str | None = None) -> Mapping[str, Any]:
         for entry in domain[kind]:
             if set(entry) != keys:
                 raise DomainError(f"{FILE} {kind} {entry.get('name')!r}: needs exactly {sorted(keys)}")
-    names = {unit["name"] for unit in domain["unit"]}
-    for cause in domain["cause"]:
-        if stray := set(cause["units"]) - names:
-            raise DomainError(f"{FILE} cause {cause['name']!r}: no such units: {sorted(stray)}")
     for entry in domain["criterion"]:
         if unknown := [name for name in entry["counters"] if name not in counters()]:
             raise DomainError(f"{FILE} criterion {entry['name']!r}: no such counters: {unknown}")

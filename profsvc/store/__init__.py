@@ -69,6 +69,7 @@ from profsvc.store.query.kernel_history import (
 from profsvc.store.query.kernel_means import kernel_metrics, kernel_shapes, kernel_times
 from profsvc.store.query.kernel_power import mean_counters, powers_of_loads
 from profsvc.store.query.largest import (
+    costly_causes,
     count,
     kernels_by_time,
     launch_numbers,
@@ -238,6 +239,7 @@ __all__ = [
     "column_kinds_of",
     "connect",
     "content_summary",
+    "costly_causes",
     "count",
     "counters",
     "create_reader",

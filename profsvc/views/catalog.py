@@ -9,10 +9,10 @@ if TYPE_CHECKING:
 
 
 def titles_and_hints() -> dict[str, dict[str, Any]]:
-    """Return titles and hints of the criteria, the units of the joint bound and the causes of waste, by name."""
+    """Return titles and hints of the criteria, the units of the joint bound and latency, by name."""
     domain = specs.criteria()
-    named = {entry["name"]: entry for entry in [*domain["criterion"], *domain["unit"], *domain["cause"]]}
-    return named | {"latency": named["exposed_latency"]}
+    named = {entry["name"]: entry for entry in [*domain["criterion"], *domain["unit"]]}
+    return named | {"latency": {"name": "latency", **domain["latency"]}}
 
 
 def in_order(rows: list[dict[str, Any]], column: str) -> list[dict[str, Any]]:

@@ -9,6 +9,7 @@ from profsvc.analysis.kernel_means import KernelMeans, counters_of_means
 from profsvc.analysis.potential.advice import advice
 from profsvc.kernel_names import matching_kernels
 from profsvc.pipeline.kernel_means import means_of_run
+from profsvc.views import causes
 from profsvc.views.models.launch_models import side_by_side
 from profsvc.views.models.past_errors import Record
 
@@ -21,7 +22,7 @@ Row = dict[str, Any]
 def results(engine: "Engine", run_id: int) -> dict[str, dict[str, list[Row]]]:
     """Return the results of kernels without launches, by view and kernel."""
     found: dict[str, dict[str, list[Row]]] = {}
-    for view in ("v1_potential", "v1_criteria", "v1_models"):
+    for view in ("v1_potential", "v1_criteria", "v1_models", "v1_causes"):
         by_kernel = found.setdefault(view, {})
         for row in store.select(engine, view, run_id=run_id, launch_id=None):
             if row["kernel"] is not None:
@@ -34,9 +35,10 @@ def summaries(engine: "Engine", run_id: int, words: dict[str, Row]) -> list[Row]
     means = means_of_run(engine, run_id)
     if means is None:
         return []
-    found, rows = results(engine, run_id), []
+    found, known, rows = results(engine, run_id), counters(means), []
     for kernel in _plain(means.kernels):
-        bound, own, waste = _of(found, kernel["kernel"])
+        bound, own = _of(found, kernel["kernel"])
+        caused = causes.of_kernel(found["v1_causes"].get(kernel["kernel"], []), known.get(kernel["kernel"], {}))
         rows.append(
             {
                 "kernel": kernel["kernel_short"],
@@ -50,7 +52,9 @@ def summaries(engine: "Engine", run_id: int, words: dict[str, Row]) -> list[Row]
                 "flags": bound.get("flags"),
                 "ceiling_flags": bound.get("ceiling_flags"),
                 "reason": bound.get("reason"),
-                "advice": advice(own, waste, bound, words),
+                "causes": caused,
+                "first": causes.first(caused, bound.get("duration_ns")),
+                "advice": causes.hints(caused) or advice(own, bound, words),
                 "criteria": {row["criterion"]: row["value"] for row in own},
             }
         )
@@ -62,17 +66,19 @@ def opened(engine: "Engine", run_id: int, kernel: str, words: dict[str, Row]) ->
     means = means_of_run(engine, run_id)
     if means is None:
         return []
-    found, rows = results(engine, run_id), []
+    found, known, rows = results(engine, run_id), counters(means), []
     record = Record(engine)
     for one in chosen(means, kernel):
-        bound, own, waste = _of(found, one["kernel"])
+        bound, own = _of(found, one["kernel"])
+        caused = causes.of_kernel(found["v1_causes"].get(one["kernel"], []), known.get(one["kernel"], {}))
         said = found["v1_models"].get(one["kernel"], [])
         useful = [row for row in said if row["model"] == "useful_work"]
         bound["duration_ns"] = one["duration_ns"] = bound.get("duration_ns") or one["duration_ns"]
         rows.append({"launch": one, "criteria": own, "potential": bound or None, "units": useful, "rules": [],
                      "models": side_by_side(said, one["duration_ns"], bound if "speedup" in bound else None,
                                             one["device"], record.of(one["device"], one["kernel"], bound.get("bound"))),
-                     "reason": one["why_not"], "advice": advice(own, waste, bound, words)})  # fmt: skip
+                     "reason": one["why_not"], "causes": caused,
+                     "advice": causes.hints(caused) or advice(own, bound, words)})  # fmt: skip
     return rows
 
 
@@ -94,11 +100,10 @@ def counters(means: KernelMeans) -> dict[str, dict[str, Row]]:
     return found
 
 
-def _of(found: dict[str, dict[str, list[Row]]], kernel: str) -> tuple[Row, list[Row], list[Row]]:
-    """Return the potential, the criteria and the waste of a kernel."""
+def _of(found: dict[str, dict[str, list[Row]]], kernel: str) -> tuple[Row, list[Row]]:
+    """Return the potential and the criteria of a kernel."""
     bound = dict(next(iter(found["v1_potential"].get(kernel, [])), {}))
-    waste = [row for row in found["v1_models"].get(kernel, []) if row["model"] == "waste"]
-    return bound, found["v1_criteria"].get(kernel, []), waste
+    return bound, found["v1_criteria"].get(kernel, [])
 
 
 def _plain(kernels: pd.DataFrame) -> list[Row]:

@@ -8,7 +8,7 @@ from profsvc import analysis, specs, store
 from profsvc.analysis.potential.advice import advice
 from profsvc.errors import NotFoundError
 from profsvc.kernel_names import matching_kernels
-from profsvc.views import kernel_means
+from profsvc.views import causes, kernel_means
 from profsvc.views.catalog import in_order, titles_and_hints
 from profsvc.views.models.launch_models import side_by_side
 from profsvc.views.models.past_errors import Record
@@ -35,7 +35,7 @@ def tools_of(uploads: list[dict[str, Any]]) -> dict[int, str]:
 
 @store.snapshot
 def launch(engine: "Engine", run_name: str | int, kernel: str, limit: int | None = LIMIT) -> dict[str, Any]:
-    """Return the details of the launches of one kernel: criteria, potential, models, Nsight estimates, advice.
+    """Return the details of the launches of one kernel: criteria, potential, models, causes, Nsight estimates.
 
     ``kernel`` is a launch number, ``id:`` and a launch_id, or a part of the kernel name. If more than ``limit``
     launches match, only the longest are returned and ``truncated`` is true.
@@ -70,11 +70,11 @@ def _opened(
     whole = store.select(engine, "v1_criteria", run_id=run_id, criterion="host_sync", launch_id=None, kernel=None)
     of_run = in_order(whole, "criterion")
     tools, opened = tools_of(store.select(engine, "v1_uploads", run_id=run_id)), []
-    record = Record(engine)
+    record, caused = Record(engine), causes.of_launches(engine, run_id, ids)
     for one in chosen:
         key = one["launch_id"]
         own, said = in_order(criteria.get(key, []), "criterion"), models.get(key, [])
-        waste, useful = ([row for row in said if row["model"] == name] for name in ("waste", "useful_work"))
+        useful = [row for row in said if row["model"] == "useful_work"]
         opened.append(
             {
                 "launch": one,
@@ -91,7 +91,8 @@ def _opened(
                     record.of(one["device"], one["kernel"], known.get(key, {}).get("bound")),
                 ),
                 "rules": rules.get(key, []),
-                "advice": advice(own, waste, known.get(key, {}), words),
+                "causes": caused.get(key, []),
+                "advice": causes.hints(caused.get(key, [])) or advice(own, known.get(key, {}), words),
             }
         )
     return of_run, opened

@@ -3,8 +3,8 @@
 from typing import TYPE_CHECKING, Any
 
 from profsvc import store
-from profsvc.analysis.potential.advice import advice
-from profsvc.views import kernel_means, memory_traces
+from profsvc.analysis.potential.advice import KERNEL_TIME, MIN_SAVING, advice
+from profsvc.views import causes, kernel_means, memory_traces
 from profsvc.views import wall_time as wall_times
 from profsvc.views.catalog import in_order, titles_and_hints
 from profsvc.views.launches import LIMIT, grouped, tools_of, why_no_result
@@ -18,6 +18,7 @@ SUMMARY = (
 )  # fmt: skip
 
 
+MOST_ADVICE = 8
 HINT_PREFIXES = {"limit": "already at the limit of", "uncounted": "useful work not counted"}
 """Kind of a hint without saving -> how it starts."""
 
@@ -40,6 +41,7 @@ def run(engine: "Engine", name: str | int, limit: int | None = LIMIT) -> dict[st
     for kernel in kernels:
         total, whole = kernel["total_ms"], info["gpu_time_ns"]
         kernel["share_pct"] = _percent(total * 1e6 / whole) if whole and total is not None else None
+    means = kernel_means.summaries(engine, run_id, titles_and_hints())
     whole_bound = store.select(engine, "v1_potential", run_id=run_id, launch_id=None, kernel=None)
     return {
         "run": store.parse_json_columns("v1_runs", [info])[0],
@@ -49,10 +51,8 @@ def run(engine: "Engine", name: str | int, limit: int | None = LIMIT) -> dict[st
         "kernels": kernels,
         "kernels_truncated": more_kernels,
         "launches": _summaries(engine, run_id, launches, uploads),
-        "means": [
-            {**row, "first": _first(row["advice"])}
-            for row in kernel_means.summaries(engine, run_id, titles_and_hints())
-        ],
+        "means": [{**row, "first": row["first"] or _first(row["advice"])} for row in means],
+        "causes": causes.of_run(engine, run_id, limit or LIMIT, means),
         "criteria": in_order(
             store.select(engine, "v1_criteria", run_id=run_id, launch_id=None, kernel=None), "criterion"
         ),
@@ -86,9 +86,25 @@ def launch_page(
 
 
 def advice_of_run(view: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return advice for a whole run from its criteria and potential; ``view`` is the result of `run`."""
+    """Return advice for a whole run: kernels with causes, and idle gaps; ``view`` is the result of `run`.
+
+    Without causes the criteria of the run stand for them.
+    """
     known = [row for row in view["criteria"] if row["value"] is not None]
-    return advice(known, [], view["potential"] or {}, titles_and_hints())
+    words, whole = titles_and_hints(), view["potential"] or {}
+    if not view["causes"] or not whole.get("duration_ns"):
+        return advice(known, whole, words)
+    general = advice([row for row in known if words[row["criterion"]]["level"] == "run"], whole, words)
+    savings = [
+        {"kind": "saving", "name": one["cause"], "title": f"{one['title']} in {one['kernel_short']}",
+         "saving_fraction": one["saving_ns"] / whole["duration_ns"], "saving_ns": one["saving_ns"],
+         "budget": KERNEL_TIME, "capped": False, "hint": one["first_step"], "evidence": []}
+        for one in view["causes"][:MOST_ADVICE]
+    ]  # fmt: skip
+    savings = [one for one in savings if one["saving_fraction"] >= MIN_SAVING]
+    wall = [one for one in general if one["kind"] == "saving"]
+    ranked = sorted([*wall, *savings], key=lambda one: -(one["saving_ns"] or 0.0))
+    return ranked + [one for one in general if one["kind"] != "saving"]
 
 
 def _summaries(
@@ -105,7 +121,7 @@ def _summaries(
         for counter in ("sol_sm_fraction", "sol_memory_fraction")
     )
     by_launch = grouped(in_order(store.launch_rows(engine, "v1_criteria", run_id, ids), "criterion"))
-    waste = grouped(store.launch_rows(engine, "v1_models", run_id, ids, model="waste"))
+    caused = causes.of_launches(engine, run_id, ids)
     tools, rows = tools_of(uploads), []
     for launch in launches:
         key = launch["launch_id"]
@@ -128,7 +144,9 @@ def _summaries(
                 "flags": bound.get("flags"),
                 "ceiling_flags": bound.get("ceiling_flags"),
                 "reason": bound["reason"] if bound else why_no_result(tools[launch["upload_id"]], (), launch["device"]),
-                "first": _first(advice(by_launch.get(key, []), waste.get(key, []), bound, words)),
+                "first": causes.first(caused.get(key, []), bound.get("duration_ns"))
+                or _first(advice(by_launch.get(key, []), bound, words)),
+                "causes": caused.get(key, []),
                 "criteria": {row["criterion"]: row["value"] for row in by_launch.get(key, [])},
             }
         )

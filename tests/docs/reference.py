@@ -14,6 +14,7 @@ from profsvc.cli.console.exit_codes import EXIT_CODES
 from profsvc.cli.console.options import SHARED
 from profsvc.client import Client
 from profsvc.errors import ProfsvcError, error_kinds
+from profsvc.specs.causes import causes
 from profsvc.store.schema.catalog import KINDS
 
 
@@ -171,18 +172,35 @@ def criteria() -> Iterator[str]:
             ],
         )
     near_peak = known["attainable"]["near_peak"]
-    for title, kind, about in (
-        ("Causes", "cause", "What lost time is attributed to."),
-        ("Units", "unit", f"A unit is considered saturated at {near_peak:.0%} of its peak, until it is measured."),
-    ):
-        yield f"## {title}"
-        yield about
-        yield table(
-            [kind, "name in rows", "what to do"], ((k["title"], code(k["name"]), k["hint"]) for k in known[kind])
-        )
+    yield "## Units"
+    yield f"A unit is considered saturated at {near_peak:.0%} of its peak, until it is measured."
+    rows = ((unit["title"], code(unit["name"]), unit["hint"]) for unit in known["unit"])
+    yield table(["unit", "name in rows", "what to do"], rows)
     yield "## Models"
     rows = ((one.title, code(one.name), code(one.formula), one.hint) for one in specs.models().values())
     yield table(["model", "name in rows", "formula", "how to read it"], rows)
+
+
+def causes_page() -> Iterator[str]:
+    yield (
+        "Causes of lost time in the rows of `v1_causes`. [How the time is divided](../explanation/lost-time.md). "
+        "A *flaw* can be removed. A *limit* is a unit at its limit: nothing to gain in that launch alone."
+    )
+    for one in causes().values():
+        yield f"## {one.title}"
+        source = specs.references()[one.reference]
+        yield table(
+            ["", ""],
+            [
+                ("name in rows", code(one.name)),
+                ("kind", one.kind),
+                ("evidence", ", ".join(map(code, one.evidence))),
+                ("first step", one.first_step),
+                ("what it is", one.remedy),
+                ("rules of Nsight Compute", ", ".join(map(code, one.rules)) or "none"),
+                ("source", f"{source.title} ({source.year})"),
+            ],
+        )
 
 
 def flags() -> Iterator[str]:
@@ -262,7 +280,8 @@ def python() -> Iterator[str]:
 PAGES: Mapping[str, tuple[str, Callable[[], Iterator[str]]]] = {
     "commands": ("Commands", commands),
     "counters": ("Counters", counters),
-    "criteria": ("Criteria, causes, units and models", criteria),
+    "causes": ("Causes of lost time", causes_page),
+    "criteria": ("Criteria, units and models", criteria),
     "exit-codes": ("Exit codes", exit_codes),
     "flags": ("Flags and other words", flags),
     "formats": ("Formats", formats_page),

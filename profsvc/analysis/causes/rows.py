@@ -1,20 +1,17 @@
-"""The causes of each launch as rows: what each costs, between which limits, its evidence and the first step."""
+"""The causes of each launch as rows: what each costs, and between which limits."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from profsvc.analysis.causes.attribution import UNEXPLAINED, lost_time, savings
-from profsvc.analysis.counters.arrays import Counts
 from profsvc.formulas.performance.lost_time import IDEAL_TIME_ERROR, saving_interval
-from profsvc.specs.causes import Cause, causes
+from profsvc.specs.causes import causes
 from profsvc.specs.metrics.vocabulary import counters as vocabulary
 
-COLUMNS = (
-    "launch_id", "rank", "cause", "title", "kind", "saving_ns", "saving_fraction", "low", "high", "evidence",
-    "first_step",
-)  # fmt: skip
+COLUMNS = ("launch_id", "rank", "cause", "kind", "saving_ns", "saving_fraction", "low", "high")
 LIMITS_OF_UNITS = {
     "dram": ("memory_limit",),
     "l2": ("memory_limit", "unrelated_accesses"),
@@ -32,7 +29,7 @@ def launch_causes(counters: pd.DataFrame, figures: pd.DataFrame, bounds: pd.Data
 
     Rank 1 is the answer: the cause that costs most, or the limit of a launch that has nothing to gain: none of its
     causes saves more than the ideal time is uncertain by. ``low`` and ``high`` are the limits of ``saving_fraction``.
-    ``evidence`` is a list of ``counter``, ``value`` and ``unit``. The savings of a launch add up to what it loses over
+    The savings of a launch add up to what it loses over
     its ideal time; what no cause explains is a row of its own. A launch without counts of stalls has no row; where the
     ideal time is not known, savings are shares of the time, without limits.
     """
@@ -46,25 +43,26 @@ def launch_causes(counters: pd.DataFrame, figures: pd.DataFrame, bounds: pd.Data
     interval = saving_interval(amounts, loss[:, None], proven, IDEAL_TIME_ERROR)
     has_gain = np.isnan(loss) | (interval.low > 0).any(axis=1)
     limits = _limits(shares, bounds["ideal_bound"].tolist())
-    # What is unexplained names no cause: it stands behind those that are.
-    order = np.argsort(np.where(np.array(names) == UNEXPLAINED, 0.0, -amounts), axis=1, kind="stable")
-    values = {name: Counts(counters)[name] for name in {name for cause in causes().values() for name in cause.evidence}}
-    rows: list[tuple[Any, ...]] = []
-    for place, (launch, is_known) in enumerate(zip(counters.index, shares.notna().any(axis=1), strict=True)):
-        if not is_known:
-            continue
-        found = [
-            (names[i], *(float(table[place, i]) for table in (amounts, *interval)))
-            for i in order[place]
-            if amounts[place, i] > 0
-        ]
-        # All that is lost, while no cause stands out, is the most that the launch could gain.
-        nothing = (limits[place], 0.0, 0.0, 0.0 if has_gain[place] else float(loss[place]))
-        for rank, (name, share, low, high) in enumerate([*found, nothing] if has_gain[place] else [nothing, *found], 1):
-            cause = causes()[name]
-            saving = (share * duration[place], share, low, high, _evidence(cause, values, place), cause.first_step)
-            rows.append((launch, rank, name, cause.title, cause.kind, *saving))
-    return pd.DataFrame(rows, columns=list(COLUMNS))
+    known = shares.notna().any(axis=1).to_numpy()
+    place, column = np.nonzero((amounts > 0) & known[:, None])
+    own = np.flatnonzero(known)
+    none = np.zeros(len(own))
+    found = [table[place, column] for table in (amounts, *interval)]
+    # All that is lost, while no cause stands out, is the most that the launch could gain.
+    nothing = (none, none, np.where(has_gain[own], 0.0, loss[own]))
+    share, low, high = (np.concatenate(pair) for pair in zip(found, nothing, strict=True))
+    # What is unexplained names no cause: it stands behind those that are. The limit is last, or the answer.
+    kind = np.concatenate([np.array(names)[column] == UNEXPLAINED, np.where(has_gain[own], 2, -1)])
+    cause = np.concatenate([np.array(names, dtype=object)[column], np.array(limits, dtype=object)[own]])
+    of = np.concatenate([place, own])
+    order = np.lexsort((-share, kind, of))
+    of, share, cause = of[order], share[order], cause[order]
+    kinds = {name: one.kind for name, one in causes().items()}
+    values = (
+        counters.index.to_numpy()[of], np.arange(len(of)) - np.searchsorted(of, of) + 1, cause,
+        pd.Series(cause, dtype=object).map(kinds), share * duration[of], share, low[order], high[order],
+    )  # fmt: skip
+    return pd.DataFrame(dict(zip(COLUMNS, values, strict=True)))
 
 
 def _limits(shares: pd.DataFrame, units: list[str | None]) -> list[str]:
@@ -78,8 +76,10 @@ def _limits(shares: pd.DataFrame, units: list[str | None]) -> list[str]:
     return found
 
 
-def _evidence(cause: Cause, values: dict[str, np.ndarray], place: int) -> list[dict[str, Any]]:
-    known = [(name, float(values[name][place])) for name in cause.evidence]
+def evidence_of(cause: str, counters: Mapping[str, float]) -> list[dict[str, Any]]:
+    """Return the evidence of a cause: each counter that is known, with value and unit."""
     return [
-        {"counter": name, "value": value, "unit": vocabulary()[name].unit} for name, value in known if value == value
+        {"counter": name, "value": float(counters[name]), "unit": vocabulary()[name].unit}
+        for name in causes()[cause].evidence
+        if name in counters and np.isfinite(counters[name])
     ]

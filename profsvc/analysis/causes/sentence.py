@@ -43,18 +43,53 @@ def evidence_text(cause: str, evidence: Sequence[Mapping[str, Any]]) -> str:
     ...                                  {"counter": "sm_count", "value": 132.0, "unit": "SM"}])
     '33 blocks on 132 SMs'
     """
+    return "".join(text for text, _ in evidence_pieces(cause, evidence))
+
+
+def evidence_pieces(cause: str, evidence: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
+    """Return the pieces of `evidence_text`: each value with its counter, other text with an empty name.
+
+    A cause of an older version that has no words any more has no pieces.
+    """
+    if cause not in causes():
+        return []
     known = {one["counter"]: one for one in evidence if one["value"] is not None and math.isfinite(one["value"])}
-    parts: dict[str, float] = {}
-    for part in causes()[cause].shown:
-        names = COUNTER.findall(part)
-        if set(names) <= set(known):
-            parts[COUNTER.sub(lambda found: _shown(known[found[1]]), part)] = max(
-                known[name]["value"] for name in names
-            )
-    told = [text for text, value in parts.items() if value > 0] or list(parts)
+    parts = {part: COUNTER.findall(part) for part in causes()[cause].shown}
+    most = {
+        part: max(known[name]["value"] for name in names) for part, names in parts.items() if set(names) <= set(known)
+    }
+    told = [part for part, value in most.items() if value > 0] or list(most)
     if causes()[cause].kind == "limit":
-        told = sorted(told, key=lambda text: -parts[text])[:PARTS_OF_A_LIMIT]
-    return ", ".join(told)
+        told = sorted(told, key=lambda part: -most[part])[:PARTS_OF_A_LIMIT]
+    pieces: list[tuple[str, str]] = []
+    for part in told:
+        # Splitting by a group yields text and names in turn.
+        words = COUNTER.split(f", {part}" if pieces else part)
+        pieces += [(_shown(known[word]), word) if place % 2 else (word, "") for place, word in enumerate(words)]
+    return [piece for piece in pieces if piece[0]]
+
+
+def unit_at_limit(title: str) -> str:
+    """Return the unit of the title of a limit.
+
+    >>> unit_at_limit("At the limit of memory bandwidth")
+    'memory bandwidth'
+    """
+    return title.removeprefix("At the limit of ")
+
+
+def brief(row: Mapping[str, Any]) -> str:
+    """Return a row of causes in a few words.
+
+    >>> brief({"kind": "flaw", "title": "Register spills", "saving_fraction": 0.31})
+    'Register spills: up to 31 % less time'
+    >>> brief({"kind": "limit", "title": "At the limit of memory bandwidth", "saving_fraction": 0.0})
+    'at its limit: memory bandwidth'
+    """
+    if row["kind"] == "limit":
+        return f"at its limit: {unit_at_limit(row['title'])}"
+    share = f"{100 * row['saving_fraction']:.0f} %"
+    return f"{row['title']}: {share if row['kind'] == 'unexplained' else f'up to {share} less time'}"
 
 
 def sentence(row: Mapping[str, Any], duration_ns: float | None = None) -> str:
@@ -65,10 +100,11 @@ def sentence(row: Mapping[str, Any], duration_ns: float | None = None) -> str:
     'Grid too small cost 12.2 ms of 12.3 ms; launch more blocks.'
     """
     told = evidence_text(row["cause"], row["evidence"])
-    subject = f"{row['title']} ({told})" if told else str(row["title"])
+    title = f"At its limit: {unit_at_limit(row['title'])}" if row["kind"] == "limit" else str(row["title"])
+    subject = f"{title} ({told})" if told else title
     step = str(row["first_step"])
     if row["kind"] == "limit":
-        return f"{subject}: {step[:1].lower()}{step[1:]}{_open_loss(row)}"
+        return f"{subject}. {step}{_open_loss(row)}"
     cost = f"{amount(row['saving_fraction'], 'fraction')} of the time"
     if row["saving_ns"] is not None and math.isfinite(row["saving_ns"]):
         whole = f" of {amount(duration_ns, 'ns')}" if duration_ns else ""
@@ -78,6 +114,6 @@ def sentence(row: Mapping[str, Any], duration_ns: float | None = None) -> str:
 
 def _open_loss(row: Mapping[str, Any]) -> str:
     """Return what causes that do not stand out may cost together; nothing within the uncertainty of the ideal time."""
-    if not row["high"] > 1 - 1 / IDEAL_TIME_ERROR:
+    if row["high"] is None or not row["high"] > 1 - 1 / IDEAL_TIME_ERROR:
         return ""
     return f" Up to {amount(row['high'], 'fraction')} of the time is lost to causes of which none stands out."

@@ -1,4 +1,4 @@
-"""What to do first: the mechanisms of a launch ranked by the time that repairing each would save."""
+"""What to do first where no cause is known: the criteria ranked by the time that repairing each would save."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -14,7 +14,6 @@ UNCOUNTED_HINT = (
 
 def advice(
     criteria: Sequence[Mapping[str, Any]],
-    waste: Sequence[Mapping[str, Any]],
     potential: Mapping[str, Any],
     texts: Mapping[str, Mapping[str, Any]],
 ) -> list[dict[str, Any]]:
@@ -25,14 +24,12 @@ def advice(
     of kernel time. The last hint names the unit that limits the ideal version; if its useful work was not
     counted, the hint says so and has the kind ``uncounted``.
 
-    ``criteria`` are rows with ``criterion, value, speedup``; ``waste`` rows with ``quantity, value`` (a share of the
-    time); ``potential`` has ``ideal_bound, speedup, duration_ns, flags``; ``texts`` maps a name to its ``title`` and
-    ``hint``, and a criterion of a whole run to the ``level`` run.
+    ``criteria`` are rows with ``criterion, value, speedup``; ``potential`` has ``ideal_bound, speedup, duration_ns,
+    flags``; ``texts`` maps a name to its ``title`` and ``hint``, and a criterion of a whole run to the ``level`` run.
     """
     overall, duration = potential.get("speedup"), potential.get("duration_ns")
     most = {KERNEL_TIME: 1.0 if overall is None else 1.0 - 1.0 / overall, WALL_TIME: 1.0}
     claims = [(row["criterion"], 1 - 1 / row["speedup"]) for row in criteria if (row.get("speedup") or 0) > 1]
-    claims += [(row["quantity"], row["value"]) for row in waste]
     busy, lasted = _busy_share_and_wall_time(criteria, duration, texts)
     shares, hints = {KERNEL_TIME: busy, WALL_TIME: 1.0}, []
     for name, claimed in claims:
@@ -84,4 +81,5 @@ def _hint(
         "budget": budget,
         "capped": capped,
         "hint": text["hint"],
+        "evidence": [],
     }

@@ -1,16 +1,13 @@
 """Overall potential of each launch and of the run: published form, joint bound and roofline ceiling."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping
 
 import numpy as np
 import pandas as pd
 
 from profsvc.analysis.counters.arrays import Counts
-from profsvc.analysis.potential.avoidable_work import local_bytes
 from profsvc.analysis.potential.tensor_work import tensor_time
 from profsvc.analysis.potential.useful_time import (
-    SECTOR_BYTES,
     UNITS,
     busy_shares,
     may_need_less,
@@ -18,14 +15,13 @@ from profsvc.analysis.potential.useful_time import (
 )
 from profsvc.formulas.numerics.flags import Flag
 from profsvc.formulas.performance.speedup import potential_speedup
-from profsvc.formulas.performance.useful_work import JointBound, joint_bound, latency_saving, waste_saving
+from profsvc.formulas.performance.useful_work import JointBound, joint_bound
 
 MEMORY_UNITS = ("dram", "l2", "l1")
 # What no rearrangement of the same arithmetic can avoid: data from DRAM, and the arithmetic itself.
 ROOFLINE_UNITS = ("dram", "fp32", "fp64", "tensor")
 
 # Causes that share units: local memory traffic, and other traffic beyond the requested bytes.
-LOCAL_MEMORY, EXCESS_TRAFFIC = "local_memory", "excess_traffic"
 
 # Nsight Compute calls a launch latency bound when no throughput passes 60 % of its peak.
 LATENCY_BOUND_BELOW, LATENCY = 0.6, "latency"
@@ -209,40 +205,3 @@ def run_potential(launches: pd.DataFrame, others: int = 0, others_ns: float = 0.
         "flags": any_of("flags"),
         "reason": None,
     }
-
-
-@np.errstate(all="ignore")
-def _local_memory_share(c: Counts, used: np.ndarray, useful: np.ndarray) -> np.ndarray:
-    """Share of the time that each unit spends on local memory, one column per unit: of its waste what can be that."""
-    local = np.nan_to_num(sum(local_bytes(c)))
-    moved = {"dram": c["dram_read_bytes"] + c["dram_write_bytes"], "l2": SECTOR_BYTES * c["l2_tex_sectors"]}
-    part = np.column_stack([np.clip(local / moved[u], 0, 1) if u in moved else 0.0 * local for u in UNITS])
-    return np.asarray(np.nan_to_num(np.clip(np.minimum(part * used, used - useful), 0, 1)))
-
-
-def savings_by_cause(
-    counters: pd.DataFrame, times: pd.DataFrame, attainable: Mapping[str, float], causes: Sequence[Mapping[str, Any]]
-) -> pd.DataFrame:
-    """Return one row per launch and one column per cause: the share of time saved by removing this waste alone.
-
-    ``times`` are the useful times of `launch_potentials`. Each of ``causes`` names the units whose waste it
-    removes; the cause without units is exposed latency.
-    """
-    c = Counts(counters)
-    shares = busy_shares(c)
-    used = np.column_stack([shares[u] for u in UNITS])
-    with np.errstate(all="ignore"):
-        useful = times.to_numpy() / c["duration_ns"][:, None]
-        # Of L2 the useful sectors are known; its busiest part carries the same proportion of waste.
-        wanted = useful[:, UNITS.index("l2")] / c["l2_utilization_fraction"]
-        useful[:, UNITS.index("l2")] = shares["l2"] * np.where(np.isnan(wanted), 1.0, np.clip(wanted, 0, 1))
-    share = np.array([attainable[u] for u in UNITS])
-    spilled = _local_memory_share(c, used, useful)
-    left = {LOCAL_MEMORY: used - spilled, EXCESS_TRAFFIC: useful + spilled}
-    columns = {
-        cause["name"]: waste_saving(used, left.get(cause["name"], useful), [u in cause["units"] for u in UNITS])
-        if cause["units"]
-        else latency_saving(used, share)
-        for cause in causes
-    }
-    return pd.DataFrame(columns, counters.index)

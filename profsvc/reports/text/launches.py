@@ -77,8 +77,11 @@ def _advice(advice: Sequence[Row]) -> Iterable[str]:
         saved = hint["kind"]
         if saved == "saving":
             saved = f"up to {100 * hint['saving_fraction']:.0f} % less {hint['budget']}"
+        elif saved == "unexplained":
+            saved = f"{100 * hint['saving_fraction']:.0f} % of the time"
         capped = " (limited by overall potential)" if hint["capped"] else ""
-        yield f"   {number}. [{saved}{capped}] {hint['title']}: {hint['hint']}"
+        told = "".join(piece["text"] for piece in hint["evidence"])
+        yield f"   {number}. [{saved}{capped}] {hint['title']}{f' ({told})' if told else ''}: {hint['hint']}"
 
 
 def _estimates(rules: Iterable[Row]) -> Iterable[str]:

@@ -6,6 +6,7 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from profsvc.analysis.causes.sentence import sentence
 from profsvc.errors import counted
 from profsvc.reports.kernel_names import labelled
 from profsvc.reports.rows import visible
@@ -14,6 +15,7 @@ from profsvc.reports.text.cells import bounded, middle
 
 Row = Mapping[str, Any]
 MAX_SAVINGS = 5
+MAX_LINES = 29
 MAX_WIDTH = 100
 MIN_KERNEL_CHARS = 20
 INDENT = "   "
@@ -27,41 +29,55 @@ class Line(NamedTuple):
 
 
 class Saving(NamedTuple):
-    """Time that all launches of one kernel and grid could save."""
+    """Time that removing one cause would save in all launches of one kernel and grid, and a sentence about it."""
 
     kernel: str
     launches: int
     number: int | None
     took_us: float
     saved_us: float
-    bound: str
-    first: str
-    flags: str | None
+    potential: str
+    text: str
 
 
 def savings(view: Mapping[str, Any]) -> list[Saving]:
-    """Return the kernels of a run by the time they could save; launches of one kernel with other grids are separate."""
+    """Return kernels and causes of a run by the time they cost; launches of one kernel with other grids are separate.
+
+    A kernel without causes counts with its potential speedup.
+    """
     groups: dict[tuple[Any, ...], list[Row]] = {}
     for row in labelled([row for row in view["launches"] if row["potential"] and row["duration_us"]]):
         groups.setdefault((row["kernel_full"], *(row.get("grid") or ())), []).append(row)
     several = [key[0] for key in groups]
-    found = []
+    found: list[Saving] = []
     for (kernel, *grid), rows in groups.items():
-        most = max(rows, key=_saved_us)
-        name = str(most["kernel"])
+        name = str(rows[0]["kernel"])
         if several.count(kernel) > 1:
             name += f" grid {'x'.join(map(str, grid))}"
-        found.append(
-            Saving(name, len(rows), most["launch"], sum(row["duration_us"] for row in rows),
-                   sum(map(_saved_us, rows)), most["bound"], most["first"], most["flags"])
-        )  # fmt: skip
+        found += _of_kernel(name, rows, 1)
     for row in labelled([row for row in view["means"] if row["potential"] and row["duration_us"]]):
-        count = row["launches"] or 1
-        found.append(
-            Saving(row["kernel"], count, None, count * row["duration_us"], count * _saved_us(row), row["bound"],
-                   row["first"], row["flags"])
-        )  # fmt: skip
+        found += _of_kernel(row["kernel"], [row | {"launch": None}], row["launches"] or 1)
     return sorted(found, key=lambda one: -one.saved_us)
+
+
+def _of_kernel(name: str, rows: Sequence[Row], count: int) -> list[Saving]:
+    """Return what each cause costs the launches of a kernel; ``count`` launches stand behind each row."""
+    took = count * sum(row["duration_us"] for row in rows)
+    saved = count * sum(map(_saved_us, rows))
+    most = max(rows, key=_saved_us)
+    whole = (name, len(rows) * count, most["launch"], took)
+    potential = bounded(took / (took - saved), most["flags"])
+    pairs = [(row, cause) for row in rows for cause in row["causes"] if cause["kind"] == "flaw"]
+    if not any(row["causes"] for row in rows):
+        return [Saving(*whole, saved, potential, f"Limited by {_lower(most['bound'])}. {_first_step(most['first'])}")]
+    found = []
+    for named in dict.fromkeys(cause["cause"] for _, cause in pairs):
+        own = [(row, cause) for row, cause in pairs if cause["cause"] == named]
+        costs = count * sum(row["duration_us"] * cause["saving_fraction"] for row, cause in own)
+        row, shown = max(own, key=lambda pair: pair[0]["duration_us"] * pair[1]["saving_fraction"])
+        text = sentence({**shown, "saving_ns": 1e3 * costs}, 1e3 * took)
+        found.append(Saving(*whole[:2], row["launch"], took, costs, potential, text))
+    return found
 
 
 def _saved_us(row: Row) -> float:
@@ -75,18 +91,16 @@ def overview(view: Mapping[str, Any], width: int, program: str = "profsvc") -> l
     """
     width = min(width, MAX_WIDTH)
     found = [one for one in savings(view) if one.saved_us > 0][:MAX_SAVINGS]
-    lines = [*_title(view, width), Line("text", "")]
-    if found:
-        lines += _table(found, width)
-    else:
-        lines += [Line("text", text) for text in textwrap.wrap(_why_none(view), width)]
-        lines += _longest(view, width)
+    title = [*_title(view, width), Line("text", "")]
+    last = []
     if waiting := wall_time.summary(view["wall_time"], width):
-        lines += [Line("text", ""), Line("heading", waiting[0]), *(Line("text", text) for text in waiting[1:])]
-    lines += [Line("text", ""), Line("heading", "Next:")]
-    return lines + [
-        Line("command", text) for command in _commands(view, found) for text in shell_lines(program, command, width)
-    ]
+        last += [Line("text", ""), Line("heading", waiting[0]), *(Line("text", text) for text in waiting[1:])]
+    last += [Line("text", ""), Line("heading", "Next:")]
+    last += [Line("command", text) for one in _commands(view, found) for text in shell_lines(program, one, width)]
+    if found:
+        return [*title, *_table(found, width, MAX_LINES - len(title) - len(last)), *last]
+    lines = [Line("text", text) for text in textwrap.wrap(_why_none(view), width)]
+    return [*title, *lines, *_longest(view, width), *last]
 
 
 def _title(view: Mapping[str, Any], width: int) -> list[Line]:
@@ -110,13 +124,10 @@ def _title(view: Mapping[str, Any], width: int) -> list[Line]:
     return lines
 
 
-def _table(found: Sequence[Saving], width: int) -> list[Line]:
-    """One row per kernel, with a sentence below it."""
+def _table(found: Sequence[Saving], width: int, most: int) -> list[Line]:
+    """One row per kernel and cause, with a sentence below it; at most so many lines, but always the first."""
     heads = ("takes", "can save", "potential")
-    cells = [
-        (_time(one.took_us), _time(one.saved_us), bounded(one.took_us / (one.took_us - one.saved_us), one.flags))
-        for one in found
-    ]
+    cells = [(_time(one.took_us), _time(one.saved_us), one.potential) for one in found]
     sizes = [max(len(head), *(len(row[place]) for row in cells)) for place, head in enumerate(heads)]
     room = max(width - sum(sizes) - 2 * len(sizes) - 3, MIN_KERNEL_CHARS)
     names = [_name(one, room) for one in found]
@@ -127,17 +138,18 @@ def _table(found: Sequence[Saving], width: int) -> list[Line]:
 
     lines = [Line("heading", row("", "Most time can be saved in", heads))]
     for number, (one, name, values) in enumerate(zip(found, names, cells, strict=True), 1):
-        lines.append(Line("row", row(str(number), name, values)))
-        text = visible(f"Limited by {_lower(one.bound)}. {_first_step(one.first)}")
-        lines += [Line("text", INDENT + part) for part in textwrap.wrap(text, width - len(INDENT))[:2]]
+        told = [Line("text", INDENT + part) for part in textwrap.wrap(visible(one.text), width - len(INDENT))]
+        if number > 1 and len(lines) + 1 + len(told) > most:
+            break
+        lines += [Line("row", row(str(number), name, values)), *told]
     return lines
 
 
 def _first_step(first: str) -> str:
     """Write the first hint as a sentence.
 
-    >>> _first_step("On-chip memory traffic: up to 96 % less time")
-    'Start with on-chip memory traffic: up to 96 % less time.'
+    >>> _first_step("Branch divergence: up to 96 % less time")
+    'Start with branch divergence: up to 96 % less time.'
     """
     if found := re.fullmatch(r"(.+): (up to \d+ % less time)", first):
         return f"Start with {_lower(found[1])}: {found[2]}."

@@ -20,6 +20,17 @@ _KERNELS = """
     GROUP BY kernel_id, kernel, kernel_short
     ORDER BY coalesce(sum(total_ns), 0) DESC, sum(launches) DESC, kernel LIMIT :limit
 """
+# Sums over the base tables, for the view looks up the words of every row.
+_CAUSES = """
+    SELECT k.kernel_id, k.kernel, k.kernel_short, q.cause, q.title, q.first_step, g.saving_ns, g.launches
+    FROM (SELECT h.kernel_id, c.cause_id, sum(c.saving_ns) AS saving_ns, count(*) AS launches
+          FROM runs r JOIN causes c ON c.run_id = r.run_id AND c.version_id = r.version_id
+          JOIN launches l ON l.launch_id = c.launch_id JOIN shapes h ON h.shape_id = l.shape_id
+          WHERE r.run_id = :run_id GROUP BY 1, 2) g
+    JOIN cause_names q ON q.cause_id = g.cause_id AND q.kind = 'flaw'
+    JOIN kernels k ON k.kernel_id = g.kernel_id
+    ORDER BY g.saving_ns DESC, k.kernel, q.cause LIMIT :limit
+"""
 _TRANSFERS = """
     SELECT kind, count(*) AS count, sum(duration_ns) / 1e6 AS duration_ms,
            CAST(sum(bytes) AS BIGINT) AS bytes
@@ -88,6 +99,11 @@ def kernels_by_time(engine: Engine, run_id: int, limit: int) -> tuple[list[dict[
     """
     rows = _rows(engine, _KERNELS, run_id=run_id, limit=limit + 1)
     return rows[:limit], len(rows) > limit
+
+
+def costly_causes(engine: Engine, run_id: int, limit: int) -> list[dict[str, Any]]:
+    """Return kernels and causes of a run with the time that removing the cause would save, largest first."""
+    return _rows(engine, _CAUSES, run_id=run_id, limit=limit)
 
 
 def transfers_by_kind(engine: Engine, run_id: int) -> list[dict[str, Any]]:

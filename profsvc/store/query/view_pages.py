@@ -29,6 +29,8 @@ JSON_COLUMNS = {
     "v1_runs": ("tags",),
     "v1_uploads": ("facts",),
     "v1_devices": ("facts",),
+    "v1_causes": ("evidence",),
+    "v1_causes_history": ("evidence",),
     "v1_reports": ("document",),
     "v1_schedules": ("arguments", "last_deliveries"),
     "v1_slots": ("deliveries",),

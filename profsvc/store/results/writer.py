@@ -12,6 +12,8 @@ import pandas as pd
 from sqlalchemy import Connection, Engine, text
 
 from profsvc.errors import DomainError
+from profsvc.specs.causes import causes
+from profsvc.specs.metrics.vocabulary import counters as vocabulary
 from profsvc.store.connection.transactions import lock_existing_row, writing
 from profsvc.store.ingest.runs import count_change
 from profsvc.store.ingest.staging import DirectSink
@@ -46,6 +48,7 @@ RESULT_COLUMNS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ),
     ),
     "models": (("launch_id", "model", "quantity", "value"), ("unit", "form", "flags", "label", "reason")),
+    "causes": (("launch_id", "rank", "cause", "saving_ns", "saving_fraction", "low", "high"), ("kind",)),
 }
 # Tables whose rows an upload has in one range of this key, those that others refer to behind them.
 RANGE_KEYS = {
@@ -61,6 +64,7 @@ RANGE_KEYS |= {"wide_lists": "list_id", "wide_constants": "cell_id"}
 RANGE_KEYS |= {table: key for table, (key, *_) in EVENTS.items()} | SOURCE_KEYS
 TEXT_COLUMNS = {"counter": "counter_id", "expression": "expression_id", "reason": "reason_id", "bound": "bound_id"}
 TEXT_COLUMNS |= {"criterion": "criterion_id", "ideal_bound": "ideal_bound_id", "label": "label_id"}
+OWN_KEYS = ("criterion_id", "model_id", "cause_id", "counter_id")
 MAX_MEMORY_BYTES = 1 << 20
 Results = Mapping[str, pd.DataFrame]
 Columns = dict[str, Any]
@@ -124,8 +128,10 @@ def _save_part(connection: Connection, run_id: int, part: Results, version: int,
             columns |= _subject(connection, run_id, table, version)
         if name == "models":
             columns["model_id"] = _model_ids(connection, table)
+        if name == "causes":
+            columns["cause_id"] = _cause_ids(connection, table)
         # In the order of their keys rows are put behind each other; as they come, each into its place.
-        own = next((columns[key] for key in ("criterion_id", "model_id", "counter_id") if key in columns), None)
+        own = next((columns[key] for key in OWN_KEYS if key in columns), None)
         launches = columns["launch_id"]
         order = np.argsort(launches, kind="stable") if own is None else np.lexsort((np.asarray(own), launches))
         DirectSink(connection).write(name, {key: column[order] for key, column in columns.items()})
@@ -149,13 +155,13 @@ def _columns(name: str, table: pd.DataFrame, texts: Names) -> Columns:
     columns: Columns = {}
     must, may = RESULT_COLUMNS[name]
     for column in (*must, *may):
-        if column not in table or column in {"model", "quantity", "unit", "form"}:
+        if column not in table or column in {"model", "quantity", "unit", "form", "cause", "kind"}:
             continue
         if column in TEXT_COLUMNS:
             codes, distinct = factorize(table[column])
             numbers = texts.numbers([(name,) for name in distinct])
             columns[TEXT_COLUMNS[column]] = pd.array([*numbers, None], "Int64")[codes]  # null has the code -1
-        elif column in {"launch_id", "flags", "ceiling_flags"}:
+        elif column in {"launch_id", "rank", "flags", "ceiling_flags"}:
             columns[column] = _integers_or_zero(table[column])
         else:
             columns[column] = table[column].to_numpy("float64", na_value=np.nan)
@@ -189,6 +195,16 @@ def _model_ids(connection: Connection, table: pd.DataFrame) -> Ints:
         tuple(names[k] or "" for names, k in zip(texts, row, strict=True)) for row in np.column_stack(digits).tolist()
     ]
     return np.array(Names(connection, "model_names").numbers(names), np.int64)[back]
+
+
+def _cause_ids(connection: Connection, table: pd.DataFrame) -> Ints:
+    """Return the number of the cause of each row, with the words that causes.toml has for it."""
+    codes, distinct = factorize(table["cause"])
+    names = []
+    for cause in (causes()[str(name)] for name in distinct):
+        evidence = json.dumps([(counter, vocabulary()[counter].unit) for counter in cause.evidence])
+        names.append((cause.name, cause.title, cause.kind, cause.first_step, evidence))
+    return np.array(Names(connection, "cause_names").numbers(names), np.int64)[codes]
 
 
 def _kernels(connection: Connection, table: pd.DataFrame) -> Ints:

@@ -30,7 +30,7 @@ from profsvc.store.schema import (
 from profsvc.store.schema.view_definition import ViewDefinition
 
 # The only SQL that differs between the databases: key-value pairs as a JSON object, names joined into one text, the
-# cells of a column, the position of the decimal point, and an address as text.
+# cells of a column, the position of the decimal point, an address as text, and the counters that show a cause.
 DIALECT_SQL: Mapping[str, Mapping[str, str]] = {
     "sqlite": {
         "json_object": "json_group_object(t.key, t.value)",
@@ -38,6 +38,13 @@ DIALECT_SQL: Mapping[str, Mapping[str, str]] = {
         "point": "instr(e.value, '.')",
         "hex_address": "printf('0x%x', e.address)",
         "now": "strftime('%Y-%m-%dT%H:%M:%SZ', 'now')",
+        "evidence": (
+            "(SELECT json_group_array(json_object('counter', x.text, 'value', n.value,"
+            " 'unit', json_extract(e.value, '$[1]'))) FROM json_each(q.evidence) e"
+            " JOIN texts x ON x.text = json_extract(e.value, '$[0]')"
+            " JOIN counters n ON n.launch_id = c.launch_id AND n.counter_id = x.text_id"
+            " WHERE n.value IS NOT NULL)"
+        ),
         "cells": """json_each('["' || replace(t.texts, ' ', '","') || '"]') e""",
     },
     "postgresql": {
@@ -48,6 +55,14 @@ DIALECT_SQL: Mapping[str, Mapping[str, str]] = {
         "names": "string_agg(n.name, ' + ' ORDER BY n.name)",
         "point": "strpos(e.value, '.')",
         "hex_address": "'0x' || to_hex(e.address)",
+        "evidence": (
+            "(SELECT coalesce(CAST(json_agg(json_build_object('counter', x.text, 'value', n.value,"
+            " 'unit', e.value ->> 1) ORDER BY e.number) AS text), '[]')"
+            " FROM json_array_elements(CAST(q.evidence AS json)) WITH ORDINALITY e(value, number)"
+            " JOIN texts x ON x.text = e.value ->> 0"
+            " JOIN counters n ON n.launch_id = c.launch_id AND n.counter_id = x.text_id"
+            " WHERE n.value IS NOT NULL)"
+        ),
         "now": """to_char(timezone('UTC', now()), 'YYYY-MM-DD"T"HH24:MI:SS"Z"')""",
         "cells": (
             "LATERAL (SELECT x.value, x.number - 1 AS key"

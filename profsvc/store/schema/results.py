@@ -59,7 +59,13 @@ models = _result_table(
     integer("label_id"),
 )
 
-RESULTS = {"criteria": criteria, "potential": potential, "models": models}
+causes = _result_table(
+    "causes",
+    [ref("cause_id", "cause_names.cause_id", primary_key=True)],
+    *fields("rank int, saving_ns float?, saving_fraction float, low float?, high float?"),
+)
+
+RESULTS = {"criteria": criteria, "potential": potential, "models": models, "causes": causes}
 
 CEILING_FLAGS = flag_names("c.ceiling_flags")
 
@@ -155,5 +161,23 @@ VIEW_DEFINITIONS: dict[str, ViewDefinition] = {
             f"label | text | {text_of('c.label_id')} | meaning of a coded value",
         ),
         " JOIN model_names q ON q.model_id = c.model_id",
+    ),
+    **_result_views(
+        "Causes of lost time of launches and kernels with the time that each costs, from the newest analysis.",
+        "causes",
+        view_columns(
+            "q",
+            "rank | int | c.rank | 1 is the answer: the flaw that costs most, or the limit of a launch without one",
+            "cause | text | identifier of the cause",
+            "title | text | name of the cause",
+            "kind | text | flaw, limit (nothing to gain there) or unexplained",
+            "saving_ns | float | c.saving_ns | time that removing the cause would save",
+            "saving_fraction | float | c.saving_fraction | share of the duration that removing the cause would save",
+            "low | float | c.low | lower limit of saving_fraction; null without an ideal time",
+            "high | float | c.high | upper limit of saving_fraction; null without an ideal time",
+            "evidence | text | {evidence} | counters that show it, as JSON: a list of counter, value and unit",
+            "first_step | text | what to do first",
+        ),
+        " JOIN cause_names q ON q.cause_id = c.cause_id",
     ),
 }

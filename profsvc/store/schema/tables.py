@@ -2,8 +2,8 @@
 
 How the rows stay small, and quick to find without indexes on the big tables:
 
-* Names are written once (``kernels``, ``metric_names``, ``unit_names``, ``model_names``, ``texts``) and
-  referred to by number.
+* Names are written once (``kernels``, ``metric_names``, ``unit_names``, ``model_names``, ``cause_names``, ``texts``)
+  and referred to by number.
 * ``launch_id = upload_id * STEP + launch_index + 1``, and in the same way the ids of transfers, calls, ranges,
  summaries, sensors and samples. So the rows of an upload are adjacent in their primary keys, ids are known without a
   query, the rows of a run are ranges of ids, and no row needs to name its upload. In ``metrics.launch_ref``,
@@ -68,6 +68,12 @@ model_names = table(
     row_id("model_id"),
     *fields("model text, quantity text, unit text, form text"),
     UniqueConstraint("model", "quantity", "unit", "form"),
+)
+cause_names = table(
+    "cause_names",
+    row_id("cause_id"),
+    *fields("cause text, title text, kind text, first_step text, evidence text"),
+    UniqueConstraint("cause", "title", "kind", "first_step", "evidence"),
 )
 devices = table(
     "devices",

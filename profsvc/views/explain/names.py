@@ -5,7 +5,9 @@ from collections.abc import Iterator
 from functools import cache
 
 from profsvc import specs, store
+from profsvc.analysis.causes.sentence import unit_at_limit
 from profsvc.analysis.launches import memory_traces
+from profsvc.specs.causes import causes
 from profsvc.views.catalog import titles_and_hints
 
 # Headings of screens -> the name that they show.
@@ -48,7 +50,7 @@ def _known() -> tuple[frozenset[str], dict[str, str]]:
 
 def _identifiers() -> Iterator[str]:
     yield from titles_and_hints()
-    yield from ("potential", memory_traces.MODEL)
+    yield from ("potential", memory_traces.MODEL, *causes())
     for names in (specs.models(), specs.counters(), specs.model_inputs(), specs.terms()):
         yield from names
     yield from (name for name in specs.computed() if name not in store.VIEWS)
@@ -64,6 +66,9 @@ def _titles() -> Iterator[tuple[str, str]]:
         yield entry["title"], name
     for name, model in specs.models().items():
         yield model.title, name
+    for name, cause in causes().items():
+        yield cause.title, name
+        yield unit_at_limit(cause.title), name
     for name, meanings in specs.terms().items():
         yield from ((meaning, name) for meaning in meanings.values())
     for one in specs.criteria()["characterization"]:

@@ -10,6 +10,7 @@ from profsvc.analysis.kernel_means import MEANS_TOOL
 from profsvc.analysis.launches import memory_traces
 from profsvc.errors import NotFoundError, UsageError
 from profsvc.pipeline.kernel_means import means_of_run
+from profsvc.specs.causes import Cause, causes
 from profsvc.views import kernel_means
 from profsvc.views.catalog import titles_and_hints
 from profsvc.views.explain import models as explain_models
@@ -45,6 +46,7 @@ POTENTIAL = {
 
 
 REPRODUCED = "reproduced"
+LOST_TIME = "share of the time: issue slots, stalls by reason and idle SMs, divided among causes by their counters"
 HIERARCHY = {
     "name": memory_traces.MODEL,
     "title": "L1 and L2 hit ratios over random orders of the concurrent warps of a memory trace",
@@ -88,6 +90,7 @@ def explain(engine: "Engine | None", name: str, run: str | int | None, kernel: s
 def _meaning(name: str) -> dict[str, Any]:
     """Return the meaning of a name of any kind."""
     entries = {**titles_and_hints(), "potential": POTENTIAL, **explain_models.entries(), memory_traces.MODEL: HIERARCHY}
+    entries |= {name: _of_cause(cause) for name, cause in causes().items()}
     known, inputs = specs.counters(), specs.model_inputs()
     if name in entries and "counters" in entries[name]:
         return _of_result(entries[name])
@@ -159,6 +162,18 @@ def _of_figures() -> dict[str, Any]:
     }
 
 
+def _of_cause(cause: Cause) -> dict[str, Any]:
+    return {
+        "name": cause.name,
+        "title": f"{cause.title}. {cause.remedy}",
+        "formula": LOST_TIME,
+        "reference": cause.reference,
+        "section": "profsvc.analysis.causes",
+        "hint": cause.first_step,
+        "counters": list(cause.evidence),
+    }
+
+
 def _of_result(entry: dict[str, Any]) -> dict[str, Any]:
     return {
         "name": entry["name"],
@@ -202,7 +217,10 @@ def _of_launch(engine: "Engine", launch: dict[str, Any], view: dict[str, Any]) -
     stored = store.select(engine, "v1_counter_values", launch_id=launch["launch_id"])
     counters = {c["counter"]: c for c in stored} or _counters(engine, launch, tool)
     rows = _results(engine, view, launch["launch_index"], launch_id=launch["launch_id"])
-    if view["kind"] == "result" and not rows:
+    if view["name"] in causes() and not rows:
+        absent = "no time of this launch is attributed to it" if stored else why_no_result(tool, cells)
+        rows = [{"launch": launch["launch_index"], "name": view["name"], "from": absent}]
+    elif view["kind"] == "result" and not rows:
         rows = [{"launch": launch["launch_index"], "name": view["name"], "from": why_no_result(tool, cells)}]
     rows += explain_models.walked(engine, launch, view, counters)
     return rows + _trace(view, launch, tool, counters, cells)
@@ -275,7 +293,9 @@ def _results(engine: "Engine", view: dict[str, Any], index: Any, **only: Any) ->
         return []
     if view["name"] in specs.models():
         return explain_models.answers(engine, index, view["name"], **only)
-    if view["name"] == "potential":
+    if view["name"] in causes():
+        found, column = store.select(engine, "v1_causes", cause=view["name"], **only), "saving_fraction"
+    elif view["name"] == "potential":
         found, column = store.select(engine, "v1_potential", **only), "speedup"
     else:
         found, column = store.select(engine, "v1_criteria", criterion=view["name"], **only), "value"

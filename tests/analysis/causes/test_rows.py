@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from profsvc import specs
-from profsvc.analysis.causes.rows import COLUMNS, launch_causes
+from profsvc.analysis.causes.rows import COLUMNS, evidence_of, launch_causes
 from profsvc.analysis.potential.launch_potential import launch_potentials
 from profsvc.analysis.potential.peaks import peaks
 from profsvc.analysis.potential.useful_time import UNITS
@@ -30,15 +30,17 @@ def test_savings_add_up_to_the_loss() -> None:
 
 
 def test_evidence_is_numbers_with_a_unit() -> None:
-    table = rows([QUIET | FLAWS["grid_too_small"]], 0.1e5)
-    first = table.iloc[0]
+    shown = evidence_of("grid_too_small", {"grid_blocks": 33.0, "sm_count": float("nan")})
+    assert shown == [{"counter": "grid_blocks", "value": 33.0, "unit": "block"}]
+    first = rows([QUIET | FLAWS["grid_too_small"]], 0.1e5).iloc[0]
     assert first["cause"] == "grid_too_small"
-    assert {"counter": "grid_blocks", "value": 33.0, "unit": "block"} in first["evidence"]
     assert first["saving_ns"] == pytest.approx(first["saving_fraction"] * 1e5)
 
 
 def test_a_launch_without_stalls_has_no_row() -> None:
-    assert rows([{name: value for name, value in QUIET.items() if not name.startswith("stall_")}], 1e4).empty
+    bare = {name: value for name, value in QUIET.items() if not name.startswith("stall_")}
+    assert rows([bare], 1e4).empty
+    assert set(rows([bare, QUIET], 1e4)["launch_id"]) == {11}
 
 
 def test_without_a_saving_beyond_its_uncertainty_the_limit_comes_first() -> None:

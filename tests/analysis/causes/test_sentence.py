@@ -27,11 +27,11 @@ def test_an_unknown_counter_is_left_out() -> None:
 
 def test_a_limit_says_that_there_is_nothing_to_gain() -> None:
     limit = {
-        "cause": "shared_memory_limit", "title": "At the limit", "kind": "limit", "saving_ns": 0.0,
-        "saving_fraction": 0.0, "high": 0.1, "first_step": "Nothing to gain.",
+        "cause": "shared_memory_limit", "title": "At the limit of shared memory bandwidth", "kind": "limit",
+        "saving_ns": 0.0, "saving_fraction": 0.0, "high": 0.1, "first_step": "Nothing to gain.",
         "evidence": [{"counter": "sol_l1_fraction", "value": 0.95, "unit": "1"}],
     }  # fmt: skip
-    assert sentence(limit) == "At the limit (the pipe 95 % busy): nothing to gain."
+    assert sentence(limit) == "At its limit: shared memory bandwidth (the pipe 95 % busy). Nothing to gain."
     assert sentence(limit | {"high": 0.4}).endswith(
         "Up to 40 % of the time is lost to causes of which none stands out."
     )

@@ -7,11 +7,12 @@ import pytest
 from sqlalchemy import create_engine
 
 from profsvc import specs, store
-from profsvc.analysis.causes.rows import launch_causes
+from profsvc.analysis.causes.rows import evidence_of, launch_causes
 from profsvc.analysis.causes.sentence import sentence
 from profsvc.analysis.potential.launch_potential import launch_potentials
 from profsvc.analysis.potential.peaks import peaks
 from profsvc.analysis.potential.useful_time import UNITS
+from profsvc.specs.causes import causes
 
 H200 = specs.figures("NVIDIA H200", "9.0")
 STEPS = [
@@ -48,7 +49,13 @@ def causes_of(url: str) -> pd.DataFrame:
     figures = peaks(counters, H200)[0]
     bounds = launch_potentials(counters, figures, dict.fromkeys(UNITS, 0.8))[0]
     table = launch_causes(counters, figures, bounds)
+    known = [causes()[name] for name in table["cause"]]
+    values = counters.to_dict("index")
+    pairs = zip(table["launch_id"], table["cause"], strict=True)
     return table.assign(
+        title=[cause.title for cause in known],
+        first_step=[cause.first_step for cause in known],
+        evidence=[evidence_of(cause, values[launch]) for launch, cause in pairs],
         kernel=table["launch_id"].map(launches["kernel_short"]),
         duration_ns=table["launch_id"].map(launches["duration_ns"]),
     )
@@ -78,7 +85,7 @@ def test_the_last_step_has_nothing_to_gain(tuned: pd.DataFrame, kernel: str) -> 
 def test_each_first_cause_is_a_sentence(tuned: pd.DataFrame) -> None:
     for row in tuned[tuned["rank"] == 1].to_dict("records"):
         told = sentence(row, row["duration_ns"])
-        assert told.startswith(row["title"])
+        assert told.startswith("At its limit: " if row["kind"] == "limit" else row["title"])
         assert told.endswith(".")
         assert "{" not in told
         assert ("cost" in told) == (row["kind"] == "flaw")

@@ -92,10 +92,10 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> pd.DataFrame:
     rows = pd.DataFrame(store.select(engine, "v1_criteria"))
     names = pd.DataFrame(store.select(engine, "v1_launches"))[["launch_id", "kernel_short"]]
     rows = rows[rows["launch_id"].notna()].merge(names)
-    waste = pd.DataFrame(store.select(engine, "v1_models", model="waste"))
-    waste = waste.pivot(index="launch_id", columns="quantity", values="value")
+    causes = pd.DataFrame(store.select(engine, "v1_causes"))
+    causes = causes.pivot(index="launch_id", columns="cause", values="saving_fraction").fillna(0.0)
     engine.dispose()
-    return rows.merge(waste, left_on="launch_id", right_index=True)
+    return rows.merge(causes, left_on="launch_id", right_index=True, how="left")
 
 
 @pytest.mark.parametrize("kernel", ["nvjet", "cudnn_generated", "pytorch_flash", "flash_fwd", "fmha", "sm90_xmma"])
@@ -108,10 +108,10 @@ def test_kernels_that_experts_tuned_use_every_sector(found: pd.DataFrame, kernel
 
 def test_spills_are_called_so_and_not_bytes_nobody_asked_for(found: pd.DataFrame) -> None:
     own = found.drop_duplicates("launch_id").set_index("kernel_short")
-    for kernel in ("spill", "local_array"):
-        assert own["local_memory"][f"{kernel}_bad"] > 0.2
-        assert own["excess_traffic"][f"{kernel}_bad"] < 0.05
-        assert own["local_memory"][f"{kernel}_good"] == 0
+    for kernel, cause in (("spill", "register_spills"), ("local_array", "local_memory")):
+        assert own[cause][f"{kernel}_bad"] > 0.2
+        assert own["uncoalesced_loads"][f"{kernel}_bad"] < 0.05
+        assert own[cause][f"{kernel}_good"] == 0
 
 
 def derived(capability: str, **metrics: float) -> dict[str, float]:

@@ -42,7 +42,7 @@ def test_without_counts_of_useful_work_there_is_no_number_but_the_counters_to_co
     assert found.loc[~none, "reason"].isna().all()
     row = found[none].iloc[0]
     hint = advice(
-        [], [], row.to_dict() | {"flags": "LOWER_BOUND", "duration_ns": 1e5, "speedup": None}, titles_and_hints()
+        [], row.to_dict() | {"flags": "LOWER_BOUND", "duration_ns": 1e5, "speedup": None}, titles_and_hints()
     )[-1]
     assert (hint["kind"], hint["hint"][1:]) == ("uncounted", row["reason"][1:])
 

@@ -48,16 +48,6 @@ def test_a_duration_that_is_none_gives_none() -> None:
     assert (bound.unit == -1).all()
 
 
-@given(shares, shares)
-def test_what_one_repair_saves_lies_within_the_time(busy: np.ndarray, useful: np.ndarray) -> None:
-    saved = f.waste_saving(busy, useful, [True, False, True, False])
-    waiting = f.latency_saving(busy, np.full(4, 0.8))
-    for values in (saved, waiting):
-        known = ~np.isnan(values)
-        assert ((values >= 0) & (values <= 1))[known].all()
-        assert (np.isnan(busy).all(axis=-1) == ~known).all()
-
-
 @given(count, count, count)
 def test_useful_parts_are_parts(a: float, b: float, c: float) -> None:
     assert 0 <= f.useful_bytes(a, b) <= a

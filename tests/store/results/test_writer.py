@@ -1,3 +1,4 @@
+import dataclasses
 from collections.abc import Iterator
 
 import pandas as pd
@@ -6,11 +7,13 @@ from sqlalchemy import Engine, text
 
 from profsvc import store
 from profsvc.errors import DomainError, NotFoundError, UsageError
+from profsvc.specs.causes import causes
 from profsvc.store.connection.transactions import reading
 from profsvc.store.ingest.writers.dictionaries import NAME_COLUMNS
 from profsvc.store.schema.tables import metadata
 from tests.store.conftest import KERNELS, batches, info
 
+VIEWS = ("v1_criteria", "v1_potential", "v1_models", "v1_causes", "v1_counters")
 FIRST, SECOND = 1_000_000_001, 1_000_000_002
 
 
@@ -49,6 +52,17 @@ def results(value: float = 0.5) -> dict[str, pd.DataFrame]:
                 "label": ["departure", None],
             }
         ),
+        "causes": pd.DataFrame(
+            {
+                "launch_id": [FIRST, FIRST],
+                "rank": [1, 2],
+                "cause": ["cache_thrashing", "memory_limit"],
+                "saving_ns": [600 * value, 0.0],
+                "saving_fraction": [value, 0.0],
+                "low": [0.0, 0.0],
+                "high": [value, 0.0],
+            }
+        ),
     }
 
 
@@ -84,6 +98,29 @@ def test_counters_are_columns(analysed: Engine) -> None:
     assert wide.loc[SECOND].isna().all()
 
 
+def test_causes_have_their_words_and_their_evidence(analysed: Engine) -> None:
+    rows = store.parse_json_columns("v1_causes", store.select(analysed, "v1_causes", run_id=1))
+    assert [(r["rank"], r["cause"], r["kind"], r["saving_ns"]) for r in rows] == [
+        (1, "cache_thrashing", "flaw", 300.0),
+        (2, "memory_limit", "limit", 0.0),
+    ]
+    thrashing = causes()["cache_thrashing"]
+    assert (rows[0]["title"], rows[0]["first_step"]) == (thrashing.title, thrashing.first_step)
+    assert rows[0]["evidence"] == [{"counter": "dram_read_bytes", "value": 0.5, "unit": "byte"}]
+    assert rows[1]["evidence"] == []
+    (costly,) = store.costly_causes(analysed, 1, 10)
+    assert (costly["kernel"], costly["cause"], costly["saving_ns"]) == (KERNELS[0], "cache_thrashing", 300.0)
+
+
+def test_a_cause_keeps_the_words_of_its_version(analysed: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = dict(causes()) | {"cache_thrashing": dataclasses.replace(causes()["cache_thrashing"], title="New words")}
+    monkeypatch.setattr(store.results.writer, "causes", lambda: words)
+    store.save_results(analysed, 1, [results(0.25)], "1.1")
+    history = store.select(analysed, "v1_causes_history", launch_id=FIRST, rank=1)
+    assert sorted((r["title"], r["is_current"]) for r in history) == [("Cache thrashing", 0), ("New words", 1)]
+    assert [r["title"] for r in store.select(analysed, "v1_causes", rank=1)] == ["New words"]
+
+
 def test_the_same_version_replaces_and_another_keeps(analysed: Engine) -> None:
     store.save_results(analysed, 1, [results(0.25)], "1.0")
     assert len(store.criteria(analysed, 1)) == 4
@@ -100,7 +137,7 @@ def test_the_same_version_replaces_and_another_keeps(analysed: Engine) -> None:
 
 def test_parts_are_kept_together_or_not_at_all(analysed: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store.results.writer, "MAX_MEMORY_BYTES", 1)
-    whole = {view: store.select(analysed, view) for view in ("v1_criteria", "v1_potential", "v1_models", "v1_counters")}
+    whole = {view: store.select(analysed, view) for view in VIEWS}
     cut = [{name: table.iloc[place : place + 1] for name, table in results().items()} for place in range(4)]
     store.save_results(analysed, 1, iter([*cut, {}]), "1.0")
     assert {view: store.select(analysed, view) for view in whole} == whole

@@ -34,6 +34,8 @@ v1_rules: launch_id, kernel, rule, kind, estimated_saving_fraction, estimated_sp
 v1_criteria: run_id, launch_id, kernel, criterion, value, share, speedup, speedup_as_published, flags
 v1_potential: run_id, launch_id, kernel, bound, mem_throughput_ratio, arith_throughput_ratio, speedup, ideal_ns
 v1_models: run_id, launch_id, kernel, model, quantity, value, unit, form, label, flags
+v1_causes: run_id, launch_id, kernel, rank, cause, title, kind, saving_ns, saving_fraction, low, high, evidence,
+    first_step
 v1_power: run_id, window, sensor, mean_power_w, corrected_power_w, reference_temperature_c, coefficient_w_per_c,
     coefficient_low, coefficient_high, energy_j, corrected_energy_j, quality
 v1_predictions: run_before, run_after, kernel_before, kernel_after, source, criterion, predicted, achieved
@@ -75,6 +77,7 @@ def test_every_column_is_typed(engine: Engine, stored: store.StoredUpload) -> No
 
 OWN = {"json_object": ("v1_runs",), "names": ("v1_runs",), "cells": ("v1_metrics",), "point": ("v1_metrics",)}
 OWN |= {"now": ("v1_schedules", "v1_slots"), "hex_address": ("v1_source_lines", "v1_source_stalls")}
+OWN |= {"evidence": ("v1_causes", "v1_causes_history")}
 
 
 @pytest.mark.parametrize("view", VIEWS)

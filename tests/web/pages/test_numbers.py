@@ -150,7 +150,7 @@ def test_every_name_that_sql_prints_can_be_explained(shown):
         except NotFoundError:
             unknown.append(name)
     assert unknown == []
-    assert {"inputs", "waste", "hot_spot", "rc_rise_s", "segments_left_out", "UPPER_BOUND"} <= walked
+    assert {"inputs", "hot_spot", "rc_rise_s", "segments_left_out", "UPPER_BOUND"} <= walked
 
 
 def test_a_name_of_a_power_model_leads_to_its_rows(shown):

@@ -30,6 +30,7 @@ NAME_COLUMNS = {
     "metric_names": ("metric", "section", "statistic"),
     "unit_names": ("unit", "si_unit"),
     "model_names": ("model", "quantity", "unit", "form"),
+    "cause_names": ("cause", "title", "kind", "first_step", "evidence"),
     "devices": ("name", "compute_capability"),
     "wide_layouts": ("digest",),
     "places": ("key",),

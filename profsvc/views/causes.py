@@ -1,0 +1,76 @@
+"""The causes of lost time: of launches, of kernels with averages, and those of a run that cost most."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from profsvc import store
+from profsvc.analysis.causes.rows import evidence_of
+from profsvc.analysis.causes.sentence import evidence_pieces, sentence, unit_at_limit
+from profsvc.analysis.potential.advice import KERNEL_TIME
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
+Row = dict[str, Any]
+FIELDS = (
+    "cause", "title", "kind", "saving_ns", "saving_fraction", "low", "high", "evidence", "first_step",
+)  # fmt: skip
+HINT_KINDS = {"flaw": "saving", "limit": "limit", "unexplained": "unexplained"}
+
+
+def of_launches(engine: "Engine", run_id: int, launch_ids: Sequence[int]) -> dict[int, list[Row]]:
+    """Return the causes of these launches, the answer first; a launch without counts of stalls has none."""
+    found: dict[int, list[Row]] = {}
+    rows = store.launch_rows(engine, "v1_causes", run_id, launch_ids)
+    for row in store.parse_json_columns("v1_causes", rows):
+        found.setdefault(row["launch_id"], []).append({name: row[name] for name in FIELDS})
+    return found
+
+
+def of_kernel(rows: Iterable[Mapping[str, Any]], counters: Mapping[str, Mapping[str, Any]]) -> list[Row]:
+    """Return the causes of a kernel with averages from its rows of ``v1_causes`` and its counters."""
+    values = {name: one["value"] for name, one in counters.items()}
+    return [{name: row[name] for name in FIELDS} | {"evidence": evidence_of(row["cause"], values)} for row in rows]
+
+
+def first(found: Sequence[Row], duration_ns: float | None) -> str:
+    """Return the answer as a sentence; empty without causes."""
+    return sentence(found[0], duration_ns) if found else ""
+
+
+def hints(found: Sequence[Row]) -> list[Row]:
+    """Return causes in the form of `profsvc.analysis.potential.advice.advice`, with their evidence."""
+    return [
+        {
+            "kind": HINT_KINDS[one["kind"]],
+            "name": one["cause"],
+            "title": unit_at_limit(one["title"]) if one["kind"] == "limit" else one["title"],
+            "saving_fraction": one["saving_fraction"],
+            "saving_ns": one["saving_ns"],
+            "budget": KERNEL_TIME,
+            "capped": False,
+            "hint": one["first_step"],
+            "evidence": [
+                {"text": text, "counter": counter or None}
+                for text, counter in evidence_pieces(one["cause"], one["evidence"])
+            ],
+        }
+        for one in found
+    ]
+
+
+def of_run(engine: "Engine", run_id: int, limit: int, means: Iterable[Mapping[str, Any]]) -> list[Row]:
+    """Return what costs a run most time: kernel and cause, with the saving over all launches, largest first.
+
+    ``means`` are the kernels of which only averages are known.
+    """
+    averages = [
+        {"kernel_id": None, "kernel": row["kernel_full"], "kernel_short": row["kernel"], "cause": one["cause"],
+         "title": one["title"], "first_step": one["first_step"], "launches": row["launches"],
+         "saving_ns": (row["launches"] or 1) * one["saving_ns"]}
+        for row in means
+        for one in row["causes"]
+        if one["kind"] == "flaw" and one["saving_ns"] is not None
+    ]  # fmt: skip
+    every = [*store.costly_causes(engine, run_id, limit), *averages]
+    return sorted(every, key=lambda row: -(row["saving_ns"] or 0.0))[:limit]
