@@ -170,6 +170,28 @@ def read_adaptive_blocks(
             place += len(piece)
 
 
+def read_numbered(
+    blocks: Iterator[Block], take: Callable[[bytes, int], int], feed: Callable[[int, str], T], small: int
+) -> Iterator[int | T]:
+    """Yield the number of rows that ``take`` stored as a block, or what ``feed`` makes of each line that it left.
+
+    Both get the number of their first line.
+    """
+    number = 1
+
+    def taken(block: bytes) -> int:
+        return take(block, number)
+
+    for found in read_adaptive_blocks(blocks, taken, small):
+        if isinstance(found, int):
+            yield found
+            number += found
+            continue
+        for line in found:
+            yield feed(number, line)
+            number += 1
+
+
 def letters_of(texts: pa.StringArray) -> tuple[Letters, Int64s, Int64s]:
     """Return the bytes of all texts, and the begin and the end of each; there must be at least one byte."""
     _, offsets, data = texts.buffers()

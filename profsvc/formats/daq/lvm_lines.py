@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from profsvc.errors import wrong_cell_count
-from profsvc.formats.columnar.line_blocks import read_adaptive_blocks
+from profsvc.formats.columnar.line_blocks import read_numbered
 from profsvc.formats.parsing.records import HEADER, MAX_TEXT_CHARS, REJECT, ROW, SKIP, Record
 from profsvc.formats.parsing.stream import Text, ends_inside
 from profsvc.formats.timeseries.table_lines import split_row
@@ -132,16 +132,11 @@ def records(text: Text, take: Take) -> Iterator[tuple[Record | int, Segment | No
     Blocks of lines below a line of columns are shown to ``take``, with the number of their first line, their segment
     and its separator: it returns how many rows it has taken at once, or 0 to leave them to the lines.
     """
-    scanner, number = _Scanner(), 1
+    scanner = _Scanner()
 
-    def taken(block: bytes) -> int:
+    def taken(block: bytes, number: int) -> int:
         return take(block, number, scanner.segment, scanner.sign) if scanner.segment and scanner.in_rows else 0
 
-    for found in read_adaptive_blocks(text.blocks(BLOCK_BYTES, SMALL_BLOCK_BYTES), taken, SMALL_BLOCK_BYTES):
-        if isinstance(found, int):
-            yield found, scanner.segment
-            number += found
-            continue
-        for line in found:
-            yield scanner.feed(number, line), scanner.segment
-            number += 1
+    blocks = text.blocks(BLOCK_BYTES, SMALL_BLOCK_BYTES)
+    for found in read_numbered(blocks, taken, scanner.feed, SMALL_BLOCK_BYTES):
+        yield found, scanner.segment

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from profsvc.errors import BrokenInputError, wrong_cell_count
-from profsvc.formats.columnar.line_blocks import read_adaptive_blocks
+from profsvc.formats.columnar.line_blocks import read_numbered
 from profsvc.formats.parsing.head import may_be_header
 from profsvc.formats.parsing.numbers import NOT_NUMBERS
 from profsvc.formats.parsing.records import HEADER, MAX_TEXT_CHARS, REJECT, ROW, SKIP, UNITS, Record
@@ -211,23 +211,18 @@ def records(text: Text, style: TableFormat, take: Take) -> Iterator[tuple[Record
     Blocks of lines below the first row are shown to ``take``, with the number of their first line and the layout: it
     returns how many rows it has taken at once, or 0 to leave them to the lines.
     """
-    scanner, number = _Scanner(style), 1
+    scanner = _Scanner(style)
 
-    def taken(block: bytes) -> int:
+    def taken(block: bytes, number: int) -> int:
         rows = take(block, number, scanner.layout) if scanner.begun and scanner.layout else 0
         if rows and scanner.layout:
             scanner.stored = True
             scanner.spare.settle(scanner.layout.spare)
         return rows
 
-    for found in read_adaptive_blocks(text.blocks(BLOCK_BYTES, SMALL_BLOCK_BYTES), taken, SMALL_BLOCK_BYTES):
-        if isinstance(found, int):
-            yield found, scanner.layout
-            number += found
-            continue
-        for line in found:
-            yield scanner.feed(number, line), scanner.layout
-            number += 1
+    blocks = text.blocks(BLOCK_BYTES, SMALL_BLOCK_BYTES)
+    for found in read_numbered(blocks, taken, scanner.feed, SMALL_BLOCK_BYTES):
+        yield found, scanner.layout
 
 
 @dataclass
