@@ -159,6 +159,8 @@ def parse_count(cell: str) -> int | None:
     >>> parse_count("1,234"), parse_count("35.000000"), parse_count("1.5")
     (1234, 35, None)
     """
+    if cell.isascii() and cell.isdigit() and len(cell) <= _INT64_DIGITS:
+        return int(cell)
     match = _COUNT.fullmatch(cell.strip())
     digits = re.sub("[^0-9]", "", match[1]) if match else ""
     return int(digits) if digits and len(digits) <= _INT64_DIGITS else None
@@ -183,8 +185,9 @@ class SourceRows:
 
     def add(self, table: str, row: Mapping[str, object]) -> None:
         """Add a row; columns that it lacks are null."""
-        columns = self.tables.setdefault(table, {column.name: [] for column in TABLES[table]})
-        for name, values in columns.items():
+        if table not in self.tables:
+            self.tables[table] = {column.name: [] for column in TABLES[table]}
+        for name, values in self.tables[table].items():
             values.append(row.get(name))
 
     def take(self) -> dict[str, pd.DataFrame]:
