@@ -157,8 +157,15 @@ def _first_step(first: str) -> str:
 
 
 def _name(one: Saving, room: int) -> str:
-    which = "" if one.number is None else f" (#{one.number})"
-    after = f" ({one.launches} launches)" if one.launches > 1 else which
+    """Return the name of a kernel with the launch, or the one of several alike that can save most.
+
+    >>> _name(Saving("copy", 6, 13, 890.4, 681.9, "4.27x", ""), 60), _name(Saving("sum", 6, None, 2, 1, "2x", ""), 60)
+    ('copy (6 launches, most in #13)', 'sum (6 launches)')
+    """
+    which = "" if one.number is None else f"#{one.number}"
+    if one.launches > 1:
+        which = ", ".join([f"{one.launches} launches", *([f"most in {which}"] if which else [])])
+    after = f" ({which})" if which else ""
     return middle(visible(one.kernel), room - len(after)) + after
 
 
