@@ -54,8 +54,9 @@ def pytest_configure() -> None:
 NOT_FAST = {
     "empty", "demo", "engine", "hostile_store", "held_out_store", "store_file", "url", "postgres_server", "chromium",
 }  # fmt: skip
-# Folders of what computes alone; those in them that put every file through the same are called invariants.
-COMPUTING = ("analysis", "channels", "formats", "formulas", "reports", "specs")
+# Folders of what computes alone, and those in them that put every file through the same or fit long logs.
+COMPUTING = ("channels", "formats", "formulas", "reports", "specs")
+LONG = {"invariants", "power", "thermal"}
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -72,7 +73,7 @@ def _is_fast(item: pytest.Item) -> bool:
     folder, *parts = item.path.relative_to(Path(__file__).parent).parts
     needed = set(getattr(item, "fixturenames", ()))
     drawn = hasattr(getattr(item, "obj", None), "hypothesis")
-    return folder in COMPUTING and "invariants" not in parts and not needed & NOT_FAST and not drawn
+    return folder in COMPUTING and not LONG.intersection(parts) and not needed & NOT_FAST and not drawn
 
 
 def pytest_collection_finish() -> None:
