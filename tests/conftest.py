@@ -54,9 +54,10 @@ def pytest_configure() -> None:
 NOT_FAST = {
     "empty", "demo", "engine", "hostile_store", "held_out_store", "store_file", "url", "postgres_server", "chromium",
 }  # fmt: skip
-# Folders of what computes alone, and those in them that put every file through the same or fit long logs.
+# Folders of what computes alone. Of them, those that put every file through the same or fit long logs take too long,
+# and so do modules that read every file in two ways.
 COMPUTING = ("channels", "formats", "formulas", "reports", "specs")
-LONG = {"invariants", "power", "thermal"}
+LONG, TWICE = {"invariants", "power", "thermal"}, ("_blocks", "_both_ways")
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -71,9 +72,10 @@ def _is_fast(item: pytest.Item) -> bool:
     if isinstance(item, DoctestItem):
         return True
     folder, *parts = item.path.relative_to(Path(__file__).parent).parts
-    needed = set(getattr(item, "fixturenames", ()))
-    drawn = hasattr(getattr(item, "obj", None), "hypothesis")
-    return folder in COMPUTING and not LONG.intersection(parts) and not needed & NOT_FAST and not drawn
+    if folder not in COMPUTING or LONG.intersection(parts) or item.path.stem.endswith(TWICE):
+        return False
+    is_drawn = hasattr(getattr(item, "obj", None), "hypothesis")
+    return not is_drawn and not NOT_FAST.intersection(getattr(item, "fixturenames", ()))
 
 
 def pytest_collection_finish() -> None:
