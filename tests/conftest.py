@@ -54,10 +54,11 @@ def pytest_configure() -> None:
 NOT_FAST = {
     "empty", "demo", "engine", "hostile_store", "held_out_store", "store_file", "url", "postgres_server", "chromium",
 }  # fmt: skip
-# Folders of what computes alone. Of them, those that put every file through the same or fit long logs take too long,
-# and so do modules that read every file in two ways.
+# Folders of what computes alone. Of them, those that put every file through the same, fit long logs or simulate many
+# nights or caches take too long, and so do modules that read every file in two ways.
 COMPUTING = ("channels", "formats", "formulas", "reports", "specs")
-LONG, TWICE = {"invariants", "power", "thermal"}, ("_blocks", "_both_ways")
+LONG = {"change", "invariants", "memory_hierarchy", "power", "thermal"}
+TWICE = ("_blocks", "_both_ways")
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -53,7 +53,7 @@ def trace_of(row: dict[str, str]) -> Trace:
 
 def simulated(row: dict[str, str]) -> tuple[np.ndarray, np.ndarray, float]:
     """Mean hit ratios, ratios of all runs, and mean bytes from DRAM."""
-    runs = 8 if int(row["blocks"]) <= 16 else 2  # large grids hardly vary
+    runs = 8 if int(row["blocks"]) <= 16 else 1  # large grids hardly vary
     found = hierarchy_mc(trace_of(row), device_caches(specs.device("H200"), int(row["threads"]) // 32), runs=runs)
     return found.distribution.mean, found.ratios, 128 * float(found.dram_lines.mean())
 
