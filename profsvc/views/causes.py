@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from profsvc import store
 from profsvc.analysis.causes.rows import evidence_of
 from profsvc.analysis.causes.sentence import evidence_pieces, sentence, unit_at_limit
-from profsvc.analysis.potential.advice import KERNEL_TIME
+from profsvc.analysis.potential.advice import KERNEL_TIME, MIN_SAVING
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -39,7 +39,10 @@ def first(found: Sequence[Row], duration_ns: float | None) -> str:
 
 
 def hints(found: Sequence[Row]) -> list[Row]:
-    """Return causes in the form of `profsvc.analysis.potential.advice.advice`, with their evidence."""
+    """Return causes in the form of `profsvc.analysis.potential.advice.advice`, with their evidence.
+
+    What saves less than one per cent is left out.
+    """
     return [
         {
             "kind": HINT_KINDS[one["kind"]],
@@ -56,6 +59,7 @@ def hints(found: Sequence[Row]) -> list[Row]:
             ],
         }
         for one in found
+        if one["kind"] == "limit" or one["saving_fraction"] >= MIN_SAVING
     ]
 
 

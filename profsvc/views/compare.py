@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from profsvc import store
+from profsvc.analysis.changes.cause_changes import cause_changes
 from profsvc.analysis.changes.kernel_matching import match_kernels
 from profsvc.analysis.changes.outcomes import kernel_outcomes
 from profsvc.errors import UsageError
@@ -37,8 +38,8 @@ def compare(
     ``speedup`` is the mean time before / the mean time after. ``predicted`` is the potential of the earlier run (a
     bound if ``predicted_flags`` say so), ``estimate`` the estimate of Nsight rules. ``outcome`` is regression, no
     change or faster. ``achieved_share`` is the share of the predicted saving: 0 without a change, negative for a
-    regression, None without a prediction. ``mapped`` has renamed kernels (old name -> new name). ``power`` has one row
-    per common window.
+    regression, None without a prediction. ``causes`` are the parts of the change of the mean time.
+    ``mapped`` has renamed kernels (old name -> new name). ``power`` has one row per common window.
     """
     ids = [store.find_run(engine, name) for name in (before, after)]
     runs = [store.select(engine, "v1_runs", run_id=run_id)[0] for run_id in ids]
@@ -79,6 +80,7 @@ def _kernel(old: Mapping[str, Any], new: Mapping[str, Any], words: Mapping[str, 
         "predicted": old["predicted"],
         "predicted_flags": old["predicted_flags"],
         "estimate": old["estimate"],
+        "causes": cause_changes(old["causes"], new["causes"], old["mean_ns"], new["mean_ns"]) if timed else [],
         "bound_before": old["bound"],
         "bound_after": new["bound"],
         **{

@@ -126,3 +126,14 @@ def test_limits_that_are_broken_are_named(pair):
 def test_a_limit_that_is_none_is_refused(text):
     with pytest.raises(UsageError, match="is not a limit; write NAME=NUMBER"):
         side_by_side.failures({"kernels": [], "criteria": []}, [text])
+
+
+def test_the_causes_of_a_change_add_up_to_it(demo):
+    view = side_by_side.compare(demo, "h200", "h200", {"reduce_v1_divergent": "reduce_v4_firstadd"})
+    row = next(one for one in view["kernels"] if one["kernel_before"] == "reduce_v1_divergent")
+    change_us = row["mean_after_us"] - row["mean_before_us"]
+    assert sum(part["change_ns"] for part in row["causes"]) == pytest.approx(1e3 * change_us)
+    assert row["causes"][-1]["cause"] == "unexplained"
+    assert len(row["causes"]) > 2
+    assert "of this, " in comparison.comparison(view)
+    assert "why mean times changed" in comparison.comparison(view)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from profsvc.analysis.changes.outcomes import REGRESSION
+from profsvc.analysis.changes.outcomes import FASTER, REGRESSION
 from profsvc.errors import counted
 from profsvc.reports.ratios import times
 from profsvc.reports.rows import render, visible
@@ -18,6 +18,10 @@ POWER_HEADS = ("window", "sensor", "W before", "W after", "change", "J before", 
 # Smaller changes of criteria are only in the other formats.
 MIN_CRITERION_CHANGE = 0.05
 MAX_LISTED, MAX_REASONS = 15, 5
+# A part of a change below this share of the time is left out of the text.
+MIN_PART = 0.005
+MAX_PARTS = 4
+CHANGED = (REGRESSION, FASTER)
 
 
 def comparison(view: Mapping[str, Any], width: int | None = None) -> str:
@@ -35,6 +39,7 @@ def comparison(view: Mapping[str, Any], width: int | None = None) -> str:
         lines += [NOT_ALL] if any(row["predicted_flags"] for row in view["kernels"]) else []
     elif view["only_before"] or view["only_after"] or not view["power"]:
         lines += ["", "the runs have no kernel in common; name renamed kernels with --map OLD=NEW"]
+    lines += _causes(view["kernels"])
     moved = [row for row in view["criteria"] if abs(row["change"]) >= MIN_CRITERION_CHANGE]
     lines += ["", "changed criteria (1.0: nothing to gain)"] if moved else []
     for row in sorted(moved, key=lambda row: row["change"])[:MAX_LISTED]:
@@ -47,6 +52,43 @@ def comparison(view: Mapping[str, Any], width: int | None = None) -> str:
     lines += ["", *_power(view["power"], width)] if view["power"] else []
     lines += _recorded(view.get("predictions"))
     return "\n".join(visible(line) for line in lines) + "\n"
+
+
+def cause_clause(row: Mapping[str, Any]) -> str:
+    """Return the change of a kernel's mean time and the causes that explain it; empty without them.
+
+    >>> parts = [{"title": "Barriers", "change_fraction": 0.09}, {"title": "Unexplained time", "change_fraction": 0.03}]
+    >>> cause_clause({"speedup": 1 / 1.12, "causes": parts})
+    '+12 %: of this, +9 % barriers, +3 % unexplained time'
+    """
+    told = large_parts(row)
+    if not told or not row["speedup"]:
+        return ""
+    parts = [f"{100 * part['change_fraction']:+.2g} % {_lower(part['title'])}" for part in told]
+    return f"{100 * (1 / row['speedup'] - 1):+.2g} %: of this, {', '.join(parts)}"
+
+
+def large_parts(row: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the largest parts of a kernel's change; what is left of it is the last part, the unexplained."""
+    parts = row["causes"]
+    if not parts:
+        return []
+    told = [part for part in parts[:-1] if abs(part["change_fraction"]) >= MIN_PART][: MAX_PARTS - 1]
+    whole = sum(part["change_fraction"] for part in parts)
+    rest = parts[-1] | {"change_fraction": whole - sum(part["change_fraction"] for part in told)}
+    return told if abs(rest["change_fraction"]) < MIN_PART else [*told, rest]
+
+
+def _lower(title: str) -> str:
+    return title[:1].lower() + title[1:] if title[1:2].islower() else title
+
+
+def _causes(kernels: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return why the times of kernels changed, those with the largest change first."""
+    changed = [row for row in kernels if row["outcome"] in CHANGED and cause_clause(row)]
+    changed.sort(key=lambda row: -abs((row["total_after_us"] or 0) - (row["total_before_us"] or 0)))
+    lines = [f"  {middle(str(row['kernel_after']), 40)}: {cause_clause(row)}" for row in changed[:MAX_LISTED]]
+    return ["", "why mean times changed", *lines] if lines else []
 
 
 def overall_change(speedup: float | None) -> str:

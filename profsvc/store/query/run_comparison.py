@@ -43,6 +43,15 @@ _ESTIMATES = """
     FROM best b JOIN v1_launches l ON l.launch_id = b.launch_id AND l.run_id = :run_id
     WHERE l.duration_ns > 0 GROUP BY b.kernel
 """
+# Each launch with causes has one row for its limit, so the rows of limits count the launches.
+_CAUSES = """
+    SELECT k.kernel, q.cause, q.kind, g.saving_ns, g.launches
+    FROM (SELECT h.kernel_id, c.cause_id, sum(c.saving_ns) AS saving_ns, count(*) AS launches
+          FROM runs r JOIN causes c ON c.run_id = r.run_id AND c.version_id = r.version_id
+          JOIN launches l ON l.launch_id = c.launch_id JOIN shapes h ON h.shape_id = l.shape_id
+          WHERE r.run_id = :run_id GROUP BY 1, 2) g
+    JOIN cause_names q ON q.cause_id = g.cause_id JOIN kernels k ON k.kernel_id = g.kernel_id
+"""
 _CLOCKS = """
     SELECT c.counter, sum(c.value * l.duration_ns) / sum(l.duration_ns) AS mean
     FROM v1_counter_values c JOIN v1_launches l ON l.launch_id = c.launch_id AND l.run_id = :run_id
@@ -55,7 +64,8 @@ def kernels_of_run(engine: Engine, run_id: int) -> dict[str, dict[str, Any]]:
 
     launches, total_ns, mean_ns, min_ns; predicted, predicted_flags (LOWER_BOUND, UPPER_BOUND or both, as of any of
     its launches) and bound (None where its launches differ) from the potential;
-    estimate from the tool's own rules; criteria by name, weighted by time. What a run does not hold is None.
+    estimate from the tool's own rules; criteria by name, weighted by time; causes by name, the time that each
+    costs a launch [ns]. What a run does not hold is None.
     """
     with reading(engine) as connection:
 
@@ -63,7 +73,9 @@ def kernels_of_run(engine: Engine, run_id: int) -> dict[str, dict[str, Any]]:
             return [dict(row) for row in connection.execute(text(query), {"run_id": run_id}).mappings()]
 
         blank = {"predicted": None, "predicted_flags": None, "bound": None, "estimate": None}
-        kernels = {row["kernel"]: row | blank | {"criteria": {}} for row in rows(_KERNELS) or rows(_SUMMED)}
+        kernels = {
+            row["kernel"]: row | blank | {"criteria": {}, "causes": {}} for row in rows(_KERNELS) or rows(_SUMMED)
+        }
         for row in rows(_POTENTIAL):
             bound = row["bound"] if row["bound"] == row["other_bound"] else None
             kernels[row["kernel"]] |= {name: row[name] for name in ("predicted", "predicted_flags")} | {"bound": bound}
@@ -71,6 +83,14 @@ def kernels_of_run(engine: Engine, run_id: int) -> dict[str, dict[str, Any]]:
             kernels[row["kernel"]]["estimate"] = row["estimate"]
         for row in rows(_CRITERIA):
             kernels[row["kernel"]]["criteria"][row["criterion"]] = row["value"]
+        found = rows(_CAUSES)
+    analysed: dict[str, int] = {}
+    for row in found:
+        if row["kind"] == "limit":
+            analysed[row["kernel"]] = analysed.get(row["kernel"], 0) + row["launches"]
+    for row in found:
+        if row["kind"] != "limit" and row["saving_ns"] is not None and row["kernel"] in kernels:
+            kernels[row["kernel"]]["causes"][row["cause"]] = row["saving_ns"] / analysed[row["kernel"]]
     return kernels
 
 

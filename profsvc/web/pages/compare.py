@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from profsvc import specs, store, views
 from profsvc.errors import NotFoundError, UsageError
-from profsvc.reports.text.comparison import achieved, overall_change, reasons_not_corrected
+from profsvc.reports.text.comparison import CHANGED, achieved, large_parts, overall_change, reasons_not_corrected
 from profsvc.reports.text.model_values import interval
 from profsvc.views import compare as side_by_side
 from profsvc.web.http.request_args import RequestArgs
@@ -113,8 +113,19 @@ def _comparison_values(view: Mapping[str, Any]) -> dict[str, Any]:
         "unmatched": [(when, view[f"only_{when}"]) for when in ("before", "after") if view[f"only_{when}"]],
         "unmatched_columns": UNMATCHED_COLUMNS,
         "facts": _run_facts(view),
+        "why": _why(view),
         "overall_change": overall_change(view["geometric_mean_speedup"]),
     }
+
+
+def _why(view: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the kernels whose times changed, with the causes of the change."""
+    return [
+        {"kernel": row["kernel_after"], "change": f"{100 * (1 / row['speedup'] - 1):+.2g} %",
+         "parts": [part | {"change": f"{100 * part['change_fraction']:+.2g} %"} for part in parts]}
+        for row in view["kernels"]
+        if row["outcome"] in CHANGED and (parts := large_parts(row))
+    ]  # fmt: skip
 
 
 def _run_facts(view: Mapping[str, Any]) -> list[dict[str, Any]]:
