@@ -7,6 +7,7 @@ from profsvc import store
 from profsvc.analysis.causes.rows import evidence_of
 from profsvc.analysis.causes.sentence import evidence_pieces, sentence, unit_at_limit
 from profsvc.analysis.potential.advice import KERNEL_TIME, MIN_SAVING
+from profsvc.specs.causes import causes
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -15,6 +16,9 @@ Row = dict[str, Any]
 FIELDS = (
     "cause", "title", "kind", "saving_ns", "saving_fraction", "low", "high", "evidence", "first_step",
 )  # fmt: skip
+LOCAL = "a local estimate is a share of the inefficiency of one unit, not of the time"
+MORE = "the estimate assumes that the whole launch speeds up as one unit does; here only the waits for it are counted"
+LESS = "the estimate covers one unit; here all waits and work of the cause are counted"
 HINT_KINDS = {"flaw": "saving", "limit": "limit", "unexplained": "unexplained"}
 
 
@@ -61,6 +65,32 @@ def hints(found: Sequence[Row]) -> list[Row]:
         for one in found
         if one["kind"] == "limit" or one["saving_fraction"] >= MIN_SAVING
     ]
+
+
+def beside(rules: Iterable[Mapping[str, Any]], found: Sequence[Row]) -> list[Row]:
+    """Return rules of Nsight Compute with the causes that they speak of, and why the two estimates differ.
+
+    ``cause_saving_fraction`` is what those causes save here, ``difference`` is empty where the estimate lies between
+    their limits, and where there is nothing to compare.
+    """
+    return [{**rule, **_beside(rule, found)} for rule in rules]
+
+
+def _beside(rule: Mapping[str, Any], found: Sequence[Row]) -> Row:
+    named = [cause.name for cause in causes().values() if cause.kind == "flaw" and rule["rule"] in cause.rules]
+    own = [one for one in found if one["cause"] in named]
+    estimate, share = rule["estimated_saving_fraction"], sum(one["saving_fraction"] for one in own)
+    low, high = (sum(one[name] or 0.0 for one in own) for name in ("low", "high"))
+    if not found or not named or estimate is None or (own and low <= estimate <= high):
+        why = ""
+    elif rule["kind"] != "global":
+        why = LOCAL
+    elif not own:
+        why = f"no wait or work of this cause was counted; the time goes to: {found[0]['title']}"
+    else:
+        why = MORE if estimate > high else LESS
+    titles = ", ".join(one["title"] for one in own)
+    return {"cause": titles, "cause_saving_fraction": share if own else None, "difference": why}
 
 
 def of_run(engine: "Engine", run_id: int, limit: int, means: Iterable[Mapping[str, Any]]) -> list[Row]:

@@ -90,7 +90,7 @@ def _opened(
                     one["device"],
                     record.of(one["device"], one["kernel"], known.get(key, {}).get("bound")),
                 ),
-                "rules": rules.get(key, []),
+                "rules": causes.beside(rules.get(key, []), caused.get(key, [])),
                 "causes": caused.get(key, []),
                 "advice": causes.hints(caused.get(key, [])) or advice(own, known.get(key, {}), words),
             }

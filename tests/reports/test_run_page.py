@@ -142,7 +142,11 @@ def test_estimates_of_the_tool_stand_beside_ours(opened):
         {"rule": "Large", "kind": "global", "estimated_saving_fraction": 0.5, "estimated_speedup": 2.0},
         {"rule": "Silent", "kind": None, "estimated_saving_fraction": None, "estimated_speedup": None},
     ]
-    block = launch_text.launches({"truncated": False, "launches": [opened[0] | {"rules": rules}]})
+    beside = [rule | {"cause": "", "cause_saving_fraction": None, "difference": ""} for rule in rules]
+    beside[1] |= {"cause": "Barriers", "cause_saving_fraction": 0.2, "difference": "it covers more"}
+    block = launch_text.launches({"truncated": False, "launches": [opened[0] | {"rules": beside}]})
+    assert "here: Barriers, 20.0 % of the time" in block
+    assert "they differ: it covers more" in block
     large, small = (next(i for i, line in enumerate(block.splitlines()) if word in line) for word in ("Large", "Small"))
     assert large < small
     assert "2.00x" in block.splitlines()[large]

@@ -91,6 +91,10 @@ def _estimates(rules: Iterable[Row]) -> Iterable[str]:
     for rule in sorted(estimates, key=lambda r: -r["estimated_saving_fraction"]):
         saved, speedup = f"{100 * rule['estimated_saving_fraction']:.1f} %", times(rule["estimated_speedup"])
         yield f"   {rule['rule']:34}{rule['kind'] or '':8}{saved:>8}  {speedup}".rstrip()
+        if rule["cause"]:
+            yield f"      here: {rule['cause']}, {100 * rule['cause_saving_fraction']:.1f} % of the time"
+        if rule["difference"]:
+            yield f"      they differ: {rule['difference']}"
 
 
 def _criterion(row: Row, published: bool) -> str:

@@ -47,6 +47,9 @@ RULE_COLUMNS = (
         "estimated_saving_fraction", "time saved", "percent", "v1_rules.estimated_saving_fraction", launch_or_run_of_row
     ),
     Column("estimated_speedup", "speedup", "speedup", "v1_rules.estimated_speedup", launch_or_run_of_row),
+    Column("cause", "cause here"),
+    Column("cause_saving_fraction", "time saved here", "percent", "v1_causes.saving_fraction", launch_or_run_of_row),
+    Column("difference", "why they differ"),
     Column("section", "section", "name"),
 )
 
