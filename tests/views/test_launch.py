@@ -46,7 +46,9 @@ def test_a_launch_is_broken_down_by_its_counters(demo, launch_id):
     for rows in found.values():
         assert rows
         assert all(row["value"] == stored[row["counter"]] for row in rows)
-    assert sum(row["value"] for row in found["stalls"]) == pytest.approx(1.0, abs=0.01)
+    assert sum(row["share"] for row in found["stalls"]) == pytest.approx(1.0)
+    assert {"Long Scoreboard", "Barrier", "IMC Miss", "Not Selected"} <= {row["title"] for row in found["stalls"]}
+    assert sum(row["value"] for row in found["stall_groups"]) == pytest.approx(1.0, abs=0.01)
     assert breakdown(demo, 1) == {section: [] for section in found}
 
 

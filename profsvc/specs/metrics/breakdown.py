@@ -9,13 +9,13 @@ from profsvc.specs.metrics.vocabulary import counters
 from profsvc.specs.table_files import rows_of
 
 FILE = "breakdown.csv"
-SECTIONS = ("light", "stalls", "memory", "hits", "pipes", "occupancy", "shape")
-UNITS = {"share": "1", "bytes": "byte", "rate": "byte/s"}
+SECTIONS = ("light", "stalls", "stall_groups", "memory", "hits", "pipes", "occupancy", "shape")
+UNITS = {"share": "1", "bytes": "byte", "rate": "byte/s", "cycles": "cycle/inst"}
 
 
 @dataclass(frozen=True)
 class ShownCounter:
-    """A counter as a section shows it; kind is share, bytes, rate, count or number."""
+    """A counter as a section shows it; kind is share, bytes, rate, cycles, count or number."""
 
     title: str
     counter: str
