@@ -78,7 +78,7 @@ def test_counters_of_all_files_are_those_of_the_launch(engine: Engine, names: Na
 def criteria_of_launches(engine: Engine) -> list[tuple[object, ...]]:
     """Return the values of all criteria of launches."""
     rows = [row for row in store.select(engine, "v1_criteria") if row["launch_id"] is not None]
-    return [(row["launch_id"], row["criterion"], row["value"], row["reason"]) for row in rows]
+    return [(row["kernel"], row["criterion"], row["value"], row["reason"]) for row in rows]
 
 
 def test_a_launch_counts_with_the_time_of_the_trace_and_its_criteria_with_their_own(engine: Engine) -> None:
