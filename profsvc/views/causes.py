@@ -45,7 +45,7 @@ def first(found: Sequence[Row], duration_ns: float | None) -> str:
 def hints(found: Sequence[Row]) -> list[Row]:
     """Return causes in the form of `profsvc.analysis.potential.advice.advice`, with their evidence.
 
-    What saves less than one per cent is left out.
+    The answer, and what saves at least `MIN_SAVING` of the time; a unit at its limit only as the answer.
     """
     return [
         {
@@ -62,8 +62,8 @@ def hints(found: Sequence[Row]) -> list[Row]:
                 for text, counter in evidence_pieces(one["cause"], one["evidence"])
             ],
         }
-        for one in found
-        if one["kind"] == "limit" or one["saving_fraction"] >= MIN_SAVING
+        for number, one in enumerate(found)
+        if number == 0 or (one["kind"] != "limit" and (one["saving_fraction"] or 0.0) >= MIN_SAVING)
     ]
 
 

@@ -8,6 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from profsvc import store, views
+from profsvc.analysis.causes.sentence import brief
 from profsvc.reports.kernel_names import labelled
 from profsvc.web.http.request_args import RequestArgs
 from profsvc.web.http.routes import add_page
@@ -72,7 +73,7 @@ LAUNCH_COLUMNS = (
     Column("limit", "limited by"),
     Column("potential", "potential", "speedup", "potential", launch_of_row, sort="potential", flags="flags"),
     Column("ceiling", "ceiling", "speedup", "v1_potential.speedup_ceiling", launch_of_row, flags="ceiling_flags"),
-    Column("first", "what to do first", explain="advice.saving", where=launch_of_row),
+    Column("answer", "what to do first", explain="advice.saving", where=launch_of_row, full="first"),
 )
 MEANS_COLUMNS = (
     Column("kernel", "kernel", "name", link=_means_path, width=44, full="kernel_full"),
@@ -81,7 +82,7 @@ MEANS_COLUMNS = (
     Column("limit", "limited by"),
     Column("potential", "potential", "speedup", "v1_potential.speedup", flags="flags"),
     Column("ceiling", "ceiling", "speedup", "v1_potential.speedup_ceiling", flags="ceiling_flags"),
-    Column("first", "what to do first", explain="advice.saving"),
+    Column("answer", "what to do first", explain="advice.saving", full="first"),
 )
 CRITERIA_COLUMNS = (
     Column("title", "criterion", "noted"),
@@ -175,6 +176,7 @@ def launch_rows(launches: list[dict[str, Any]], run_id: int) -> list[dict[str, A
             "compute": None if row.get("compute_pct") is None else row["compute_pct"] / 100,
             "memory": None if row.get("memory_pct") is None else row["memory_pct"] / 100,
             "limit": row["bound"] or row["reason"],
+            "answer": brief(row["causes"][0]) if row["causes"] else row["first"],
         }
         for row in labelled(launches)
     ]

@@ -108,7 +108,7 @@ def _table_rows(lines: list[dict[str, Any]], run_id: int, most: int) -> tuple[li
         rows.append(line | {"run_id": run_id, "place": place or line["address"], "text": text})
         shown = line["sass"][:most]
         left_out += len(line["sass"]) - len(shown)
-        rows += [row | {"run_id": run_id, "place": row["address"], "text": f"\u2003{row['sass']}"} for row in shown]
+        rows += [row | {"run_id": run_id, "place": row["address"], "text": row["sass"]} for row in shown]
     return rows, left_out
 
 
