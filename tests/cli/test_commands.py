@@ -179,7 +179,7 @@ def test_the_demo_prints_its_answers_and_writes_the_report(cli, tmp_path):
     folder = tmp_path / "new" / "demo"
     result = cli("demo", "--keep", folder)
     assert result.code == 0
-    for words in ("reduce_v1_divergent", "gemm_naive", "34 launches, 17.06 ms", "Most time can be saved in"):
+    for words in ("shared_conflict<32>", "gemm_naive", "34 launches, 17.06 ms", "Most time can be saved in"):
         assert words in result.out
     assert f"Report: {folder / 'report.html'}" in result.err
     assert (folder / "report.html").read_text(encoding="utf-8").startswith("<!doctype html>")

@@ -31,6 +31,8 @@ JSON_COLUMNS = {
     "v1_devices": ("facts",),
     "v1_causes": ("evidence",),
     "v1_causes_history": ("evidence",),
+    "v1_rules": ("focus_metrics",),
+    "v1_rules_all": ("focus_metrics",),
     "v1_reports": ("document",),
     "v1_schedules": ("arguments", "last_deliveries"),
     "v1_slots": ("deliveries",),
