@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from profsvc import store
+from profsvc.analysis.changes.cause_changes import cause_changes
 from profsvc.analysis.changes.nightly import find_changes, series_of_tonight
 from profsvc.analysis.changes.series import run_points, to_series
 from profsvc.errors import NotFoundError, UsageError
 from profsvc.pipeline.nightly_document import NightScope, document, history, severity
 from profsvc.pipeline.report_period import ReportPeriod, report_period
+from profsvc.reports.nightly.content import MAX_DETAILS
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -65,6 +67,7 @@ def report_of_night(
     said = store.stored_states(engine, {int(row["run_id"]) for row in verdict.found})
     found = [row | {"state": said.get((str(row["series"]), int(row["run_id"])), "new")} for row in verdict.found]
     verdict = verdict._replace(found=sorted(found, key=severity))
+    looked = looked._replace(causes=changed_causes(engine, verdict.found[:MAX_DETAILS]))
     compose = partial(document, span, project, before, looked, verdict)
     if dry_run:
         return dict(compose(None, [None] * len(verdict.found)))
@@ -90,7 +93,31 @@ def _night_scope(engine: "Engine", scope: str, span: ReportPeriod, before: Mappi
         "newest_upload_id": max((row["upload_id"] for row in uploads), default=since),
         "newest_refusal_id": max((row["refusal_id"] for row in refused), default=last),
     }
-    return NightScope(tonight, fresh, uploads, refused, predictions, known, newest)
+    return NightScope(tonight, fresh, uploads, refused, predictions, known, newest, {})
+
+
+@store.snapshot
+def changed_causes(engine: "Engine", found: Sequence[Mapping[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+    """Return by series what the changes of durations come from, as `cause_changes` divides those of the mean time.
+
+    Findings whose kernel has no causes in one of its two runs are left out.
+    """
+    parts: dict[str, list[dict[str, Any]]] = {}
+    kernels: dict[int, dict[str, dict[str, Any]]] = {}
+    for row in found:
+        if row["kind"] != "duration":
+            continue
+        sides = []
+        for run_id in (row["run_before_id"], row["run_id"]):
+            if run_id not in kernels:
+                kernels[run_id] = store.kernels_of_run(engine, run_id)
+            sides.append(kernels[run_id].get(row["kernel"]))
+        old, new = sides
+        if old and new and old["mean_ns"] and new["mean_ns"]:
+            changes = cause_changes(old["causes"], new["causes"], old["mean_ns"], new["mean_ns"])
+            if changes:
+                parts[str(row["series"])] = changes
+    return parts
 
 
 def series_of_runs(

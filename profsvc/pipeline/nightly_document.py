@@ -13,6 +13,7 @@ from profsvc.pipeline.report_period import ReportPeriod
 from profsvc.reports.kernel_names import labels, subject_label
 from profsvc.reports.nightly.content import amount
 from profsvc.reports.rows import plain, visible
+from profsvc.reports.text.comparison import changed_parts
 
 Row = dict[str, Any]
 MAX_PLOTTED_FINDINGS = 6
@@ -34,6 +35,8 @@ class NightScope(NamedTuple):
     predictions: Sequence[Row]
     known: Sequence[Row]
     newest: Mapping[str, int]
+    causes: Mapping[str, Sequence[Row]]
+    """What changes of durations come from, by series."""
 
 
 def document(
@@ -49,7 +52,7 @@ def document(
     builds = dict(zip(looked.points["run_id"], looked.points["build"], strict=True)) if len(looked.points) else {}
     names = dict(zip(looked.points["run_id"], looked.points["run"], strict=True)) if len(looked.points) else {}
     found = [
-        _finding_details(row | {"finding_id": number}, builds, names, looked.points)
+        _finding_details(row | {"finding_id": number}, builds, names, looked)
         for row, number in zip(verdict.found, numbers, strict=True)
     ]
     for row in found[:MAX_PLOTTED_FINDINGS]:
@@ -132,7 +135,7 @@ def _series_counts(points: pd.DataFrame, verdict: NightlyFindings) -> Row:
             "needed": verdict.needed, "corrected": corrected}  # fmt: skip
 
 
-def _finding_details(row: Row, builds: Mapping[int, Any], names: Mapping[int, Any], points: pd.DataFrame) -> Row:
+def _finding_details(row: Row, builds: Mapping[int, Any], names: Mapping[int, Any], looked: NightScope) -> Row:
     """Return a finding with its evidence and the commands to continue with."""
     least = specs.smallest_change(row["kind"])
     commits = [builds.get(row[name]) for name in ("run_before_id", "run_id")]
@@ -146,9 +149,12 @@ def _finding_details(row: Row, builds: Mapping[int, Any], names: Mapping[int, An
     }
     row = row | said | {"why": _evidence_lines(row, least, commits), "compare": _compare(row)}
     if row["quantity"].startswith("raw_"):
-        own = points[(points["series"] == row["series"]) & points["reason"].notna()]
+        own = looked.points[(looked.points["series"] == row["series"]) & looked.points["reason"].notna()]
         reason = str(own["reason"].iloc[-1]) if len(own) else "unknown reason"
         row["why"].append(f"not temperature-corrected, so the temperature may be the cause: {reason}")
+    row["causes"] = list(looked.causes.get(str(row["series"]), ()))
+    if parts := changed_parts(row["causes"]):
+        row["why"].append(f"mean time of the kernel in these two runs: {parts}")
     number = row["finding_id"]
     row["accept"] = (
         None

@@ -1,5 +1,7 @@
 """Nights made up: what is found in them, what is not, and that the same night again says the same."""
 
+import gzip
+import io
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,10 +12,10 @@ import numpy as np
 import pytest
 from sqlalchemy import Engine
 
-from profsvc import store
+from profsvc import pipeline, store
 from profsvc.errors import NotFoundError, UsageError
 from profsvc.pipeline import report_period
-from profsvc.pipeline.nightly import report_of_night
+from profsvc.pipeline.nightly import changed_causes, report_of_night
 from profsvc.reports.nightly import formats as forms
 from profsvc.reports.nightly.content import parts
 from profsvc.views import findings as of_findings
@@ -21,6 +23,7 @@ from profsvc.views import nightly
 from tests import nights
 from tests.nights import DEVICE, KERNELS, PER_C, day, put, quantities, report
 
+FIXTURES = Path(__file__).parents[2] / "fixtures"
 QUIET = 30  # nights before anything happens
 GEMM, SAXPY = "gemm", "saxpy"
 
@@ -278,6 +281,34 @@ def test_what_came_with_it_is_said(engine, rng):
     today = report_of_night(engine)
     assert today["one_line"] == f"nothing new: no runs since the report of {day(QUIET)}; 1 file refused"
     assert [row["message"] for row in today["uploads"]["refused"]] == ["line 3 is\\x00 nothing"]
+
+
+def test_a_slower_kernel_says_which_cause_costs_more(tmp_path):
+    engine = store.open_store(str(tmp_path / "profiles.sqlite"))
+    lines = gzip.decompress((FIXTURES / "demo" / "ncu_raw.csv.gz").read_bytes()).decode().splitlines(keepends=True)
+    strided = [line for line in lines if '"strided_copy' in line]
+    for run, row in (("near", strided[0]), ("far", strided[3])):
+        pipeline.ingest(engine, io.BytesIO("".join([*lines[:2], row]).encode()), "raw.csv", store.RunInfo(name=run))
+    (kernel,) = store.kernels_of_run(engine, 1)
+    finding = {"kind": "duration", "series": "s", "kernel": kernel, "run_before_id": 1, "run_id": 2}
+    told = changed_causes(engine, [finding, finding | {"kind": "potential", "series": "p"}])
+    old, new = (store.kernels_of_run(engine, run)[kernel]["mean_ns"] for run in (1, 2))
+    assert sum(part["change_ns"] for part in told.pop("s")) == pytest.approx(new - old)
+    assert told == {}
+    assert changed_causes(engine, [finding])["s"][0]["cause"] == "uncoalesced_loads"
+    assert changed_causes(engine, [finding | {"kernel": "another"}, finding | {"run_id": 99}]) == {}
+    engine.dispose()
+
+
+def test_the_causes_of_a_change_stand_in_its_report(regressed, monkeypatch):
+    causes = [{"title": "Barriers", "change_fraction": 0.5}, {"title": "Unexplained time", "change_fraction": 0.0}]
+    monkeypatch.setattr(
+        "profsvc.pipeline.nightly.changed_causes",
+        lambda engine, found: {str(row["series"]): causes for row in found if row["kind"] == "duration"},
+    )
+    (row,) = [row for row in report(regressed, QUIET + 2, dry_run=True)["findings"] if row["kind"] == "duration"]
+    assert row["why"][-1].endswith("+50 %: of this, +50 % barriers")
+    assert row["causes"] == causes
 
 
 def test_a_night_without_a_run_has_a_report(engine):

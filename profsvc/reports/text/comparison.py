@@ -54,28 +54,27 @@ def comparison(view: Mapping[str, Any], width: int | None = None) -> str:
     return "\n".join(visible(line) for line in lines) + "\n"
 
 
-def cause_clause(row: Mapping[str, Any]) -> str:
+def changed_parts(parts: Sequence[Mapping[str, Any]]) -> str:
     """Return the change of a kernel's mean time and the causes that explain it; empty without them.
 
-    >>> parts = [{"title": "Barriers", "change_fraction": 0.09}, {"title": "Unexplained time", "change_fraction": 0.03}]
-    >>> cause_clause({"speedup": 1 / 1.12, "causes": parts})
+    >>> changed_parts([{"title": "Barriers", "change_fraction": 0.09},
+    ...                {"title": "Unexplained time", "change_fraction": 0.03}])
     '+12 %: of this, +9 % barriers, +3 % unexplained time'
     """
-    told = large_parts(row)
-    if not told or not row["speedup"]:
+    told = large_parts(parts)
+    if not told:
         return ""
-    parts = [f"{100 * part['change_fraction']:+.2g} % {_lower(part['title'])}" for part in told]
-    return f"{100 * (1 / row['speedup'] - 1):+.2g} %: of this, {', '.join(parts)}"
+    named = [f"{100 * part['change_fraction']:+.2g} % {_lower(part['title'])}" for part in told]
+    return f"{100 * sum(part['change_fraction'] for part in parts):+.2g} %: of this, {', '.join(named)}"
 
 
-def large_parts(row: Mapping[str, Any]) -> list[dict[str, Any]]:
+def large_parts(parts: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return the largest parts of a kernel's change; what is left of it is the last part, the unexplained."""
-    parts = row["causes"]
     if not parts:
         return []
-    told = [part for part in parts[:-1] if abs(part["change_fraction"]) >= MIN_PART][: MAX_PARTS - 1]
+    told = [dict(part) for part in parts[:-1] if abs(part["change_fraction"]) >= MIN_PART][: MAX_PARTS - 1]
     whole = sum(part["change_fraction"] for part in parts)
-    rest = parts[-1] | {"change_fraction": whole - sum(part["change_fraction"] for part in told)}
+    rest = {**parts[-1], "change_fraction": whole - sum(part["change_fraction"] for part in told)}
     return told if abs(rest["change_fraction"]) < MIN_PART else [*told, rest]
 
 
@@ -85,9 +84,11 @@ def _lower(title: str) -> str:
 
 def _causes(kernels: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return why the times of kernels changed, those with the largest change first."""
-    changed = [row for row in kernels if row["outcome"] in CHANGED and cause_clause(row)]
+    changed = [row for row in kernels if row["outcome"] in CHANGED and changed_parts(row["causes"])]
     changed.sort(key=lambda row: -abs((row["total_after_us"] or 0) - (row["total_before_us"] or 0)))
-    lines = [f"  {middle(str(row['kernel_after']), 40)}: {cause_clause(row)}" for row in changed[:MAX_LISTED]]
+    lines = [
+        f"  {middle(str(row['kernel_after']), 40)}: {changed_parts(row['causes'])}" for row in changed[:MAX_LISTED]
+    ]
     return ["", "why mean times changed", *lines] if lines else []
 
 

@@ -124,7 +124,7 @@ def _why(view: Mapping[str, Any]) -> list[dict[str, Any]]:
         {"kernel": row["kernel_after"], "change": f"{100 * (1 / row['speedup'] - 1):+.2g} %",
          "parts": [part | {"change": f"{100 * part['change_fraction']:+.2g} %"} for part in parts]}
         for row in view["kernels"]
-        if row["outcome"] in CHANGED and (parts := large_parts(row))
+        if row["outcome"] in CHANGED and (parts := large_parts(row["causes"]))
     ]  # fmt: skip
 
 
