@@ -120,7 +120,7 @@ def _batches(data: bytes, name: str | None) -> Iterator[str]:
             if table_name == "rejects":
                 rejected -= int(table["lines"].sum())
                 yield from map(_sort, table["reason"].unique())
-            elif "reason" in table:
+            elif {"value", "reason"} <= {*table}:
                 assert not (table["value"].isna() & table["reason"].isna()).any(), f"no reason in {table_name}"
                 yield from map(_sort, table["reason"].dropna().unique())
         yield _sort(batch.message)

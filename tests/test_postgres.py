@@ -26,6 +26,7 @@ FILES = (
     *("nvprof/two_processes.csv", "nvprof/events_and_metrics.csv", "nvprof/output_inside.csv"),
     *("rocprof/counters_without_times.csv", "characterization/latin1_no_end.csv", "hioki/pw3335.csv"),
     *("tdms/elapsed.tdms", "tegrastats/orin.txt", "memory_trace/plain.csv"),
+    *("ncu_report_lines/instructions.jsonl", "ncu_source/h200_lines_and_instructions.csv"),
 )
 
 
@@ -33,6 +34,7 @@ RAW = FIXTURES / FILES[0]
 # What no upload fills -> the test of the store, on both databases, that does.
 ELSEWHERE = {"v1_predictions": "results/test_predictions", "v1_schedules": "service/test_schedules",
              "v1_slots": "service/test_schedules", "v1_deliveries": "results/test_reports",
+             "v1_wall_time_iterations": "../pipeline/test_wall_time",
              **dict.fromkeys(("v1_findings", "v1_reports", "v1_refusals"), "results/test_findings")}  # fmt: skip
 
 
@@ -41,10 +43,23 @@ def ingest(engine: Engine, path: Path, run: str = "r") -> pipeline.ImportResult:
         return pipeline.ingest(engine, stream, path.name, store.RunInfo(name=run, tags={"é": '"', "b": "\\"}))
 
 
+def alike(value: Any) -> Any:
+    """Return a JSON value with 14 digits of its numbers: SQLite writes 15, and Postgres whole ones without a point."""
+    if isinstance(value, dict):
+        return {name: alike(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [alike(one) for one in value]
+    return float(f"{value:.14g}") if isinstance(value, int | float) and not isinstance(value, bool) else value
+
+
 @store.snapshot
 def rows(engine: Engine) -> dict[str, list[str]]:
     def of(view: str) -> list[str]:
-        found = ({k: v for k, v in row.items() if k not in OWN} for row in store.select(engine, view))
+        shown = [
+            row | {name: alike(row[name]) for name in store.JSON_COLUMNS.get(view, ()) if name in row}
+            for row in store.parse_json_columns(view, store.select(engine, view))
+        ]
+        found = ({k: v for k, v in row.items() if k not in OWN} for row in shown)
         return sorted(json.dumps(row, sort_keys=True, default=str) for row in found)
 
     return {view: of(view) for view in store.VIEWS}

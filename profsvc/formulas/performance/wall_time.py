@@ -60,7 +60,9 @@ def wall_time(
     stop = max(begin, stop)
     s, e = (np.clip(np.asarray(x), begin, stop) for x in (start, end))
     codes = np.asarray(category)
-    segments = topmost(s, e, -codes)
+    rank = np.empty(codes.size, np.int64)
+    rank[np.lexsort((np.asarray(start), -codes))] = np.arange(codes.size)  # also of what began before ``begin``
+    segments = topmost(s, e, rank)
     length, top = segments.end - segments.start, segments.top
     covered = top >= 0
     length, top = length[covered], top[covered]

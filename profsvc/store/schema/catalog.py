@@ -41,8 +41,9 @@ DIALECT_SQL: Mapping[str, Mapping[str, str]] = {
         "evidence": (
             "(SELECT json_group_array(json_object('counter', x.text, 'value', n.value,"
             " 'unit', json_extract(e.value, '$[1]'))) FROM json_each(q.evidence) e"
-            " JOIN texts x ON x.text = json_extract(e.value, '$[0]')"
-            " JOIN counters n ON n.launch_id = c.launch_id AND n.counter_id = x.text_id"
+            # CROSS JOIN keeps the order of the list: SQLite does not reorder it.
+            " CROSS JOIN texts x ON x.text = json_extract(e.value, '$[0]')"
+            " CROSS JOIN counters n ON n.launch_id = c.launch_id AND n.counter_id = x.text_id"
             " WHERE n.value IS NOT NULL)"
         ),
         "cells": """json_each('["' || replace(t.texts, ' ', '","') || '"]') e""",
