@@ -25,7 +25,7 @@ CRITERIA = (
     "flags", "reason",
 )  # fmt: skip
 TRACE = ("launch", "name", "value", "unit", "from", "metric", "raw_text", "file", "line")
-MOST_OF_SERVICE = 10_000
+MAX_SERVICE_LAUNCHES = 10_000
 SOURCE_LINES = 20
 SOURCE_COLUMNS = (
     "file", "source_line", "source_text", "samples", "samples_fraction", "main_stall", "main_stall_fraction",
@@ -124,7 +124,7 @@ def show(
     most = None if every else limit
     if service := open_service(context):
         run = run or _newest(service.rows("runs", order="-run_id", limit=1))
-        most = MOST_OF_SERVICE if every else limit
+        most = MAX_SERVICE_LAUNCHES if every else limit
         view = service.launch(run, kernel, limit=most) if kernel else service.run(run, limit=most)
     else:
         engine = open_engine(context)

@@ -23,7 +23,7 @@ KERNELS = (
 )  # fmt: skip
 CRITERIA = ("kernel_before", "kernel_after", "criterion", "before", "after", "change")
 # Larger relative differences of clocks affect the times.
-SAME_CLOCK = 0.02
+CLOCK_TOLERANCE = 0.02
 # Names of --fail-on that are not criteria: their limit is a relative increase.
 POWERS = ("power", "energy")
 RELATIVE = ("duration", *POWERS)
@@ -145,7 +145,7 @@ def _warnings(engine: "Engine", runs: Sequence[Mapping[str, Any]]) -> list[str]:
     clocks = [store.clocks_of_run(engine, run["run_id"]) for run in runs]
     for counter, title in (("sm_clock_hz", "SM clock"), ("dram_clock_hz", "memory clock")):
         old, new = (one.get(counter) for one in clocks)
-        if old and new and abs(new / old - 1) > SAME_CLOCK:
+        if old and new and abs(new / old - 1) > CLOCK_TOLERANCE:
             said.append(f"different mean {title}: {old / 1e6:.0f} MHz before, {new / 1e6:.0f} MHz after")
     return said
 

@@ -17,7 +17,7 @@ COLUMNS = (
     "unit", "change", "run_before", "run", "changed_at", "night", "because",
 )  # fmt: skip
 ORDER = ("-changed_at", "-finding_id")
-LIMIT, MOST = 200, 10_000
+LIMIT, MAX_FINDINGS = 200, 10_000
 WORSE = {"": None, "1": True, "0": False}
 """Filter: both, regressions, improvements."""
 

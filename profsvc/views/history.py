@@ -26,7 +26,7 @@ POINTS = (
     "launches", "files", "sensor", "window", "reason",
 )  # fmt: skip
 STEPS = ("series", "run_id", "run", "commit_id", "at", "before", "after", "change", "p", "material", "direction")
-SHOWN = 5
+MAX_SHOWN = 5
 NEWEST = HistoryFilter()
 PATIENT_SECONDS = 600.0
 """Time limit for a query of a local store."""
@@ -141,8 +141,8 @@ def _subject(engine: "Engine", name: str, about: Quantity, project: str | None) 
     if not found:
         raise store.kernel_not_found(engine, name, project)
     known = labels(str(one["kernel"]) for one in found)
-    listed = "; ".join(f"{known[one['kernel']]} (#{one['kernel_id']})" for one in found[:SHOWN])
-    more = f" and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
+    listed = "; ".join(f"{known[one['kernel']]} (#{one['kernel_id']})" for one in found[:MAX_SHOWN])
+    more = f" and {len(found) - MAX_SHOWN} more" if len(found) > MAX_SHOWN else ""
     raise UsageError(f"{len(found)} kernels match {name!r}; give the name or number of one: {listed}{more}")
 
 
@@ -313,8 +313,8 @@ def _notes(
     missing = [point for point in points if point["value"] is None]
     if missing:
         reasons = list(dict.fromkeys(str(point["reason"]) for point in missing))
-        more = f"; and {len(reasons) - SHOWN} more reasons" if len(reasons) > SHOWN else ""
-        said.append(f"{len(missing)} of {len(points)} points have no value: {'; '.join(reasons[:SHOWN])}{more}")
+        more = f"; and {len(reasons) - MAX_SHOWN} more reasons" if len(reasons) > MAX_SHOWN else ""
+        said.append(f"{len(missing)} of {len(points)} points have no value: {'; '.join(reasons[:MAX_SHOWN])}{more}")
     at = dict.fromkeys(one["reference_temperature_c"] for one in series if one["known"])
     said += [f"at {degrees:.4g} \u00b0C, the reference temperature of the newest run" for degrees in at if degrees]
     if short := sum(one["needed"] > 0 for one in series):

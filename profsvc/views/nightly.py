@@ -16,7 +16,7 @@ COLUMNS = (
     "reruns_wanted", "uploads_failed", "one_line",
 )  # fmt: skip
 DELIVERIES = ("report_id", "channel", "kind", "delivered", "message", "sent_by", "sent_at")
-MOST_DELIVERIES = 10_000
+MAX_DELIVERIES = 10_000
 NEWEST = "newest"
 LIMIT = 100
 
@@ -56,7 +56,7 @@ def deliveries(engine: "Engine", report_ids: Collection[int], project: str | Non
         among = [store.Condition("report_id", bound, str(end)) for bound, end in
                  (("gte", min(found)), ("lte", max(found)))]  # fmt: skip
         page = store.list_view(
-            engine, "v1_deliveries", among, columns=DELIVERIES, order=["-delivery_id"], limit=MOST_DELIVERIES,
+            engine, "v1_deliveries", among, columns=DELIVERIES, order=["-delivery_id"], limit=MAX_DELIVERIES,
             project=project,
         )  # fmt: skip
         for row in reversed(page.rows):

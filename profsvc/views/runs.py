@@ -18,7 +18,7 @@ SUMMARY = (
 )  # fmt: skip
 
 
-MOST_ADVICE = 8
+MAX_ADVICE = 8
 HINT_PREFIXES = {"limit": "already at the limit of", "uncounted": "useful work not counted"}
 """Kind of a hint without saving -> how it starts."""
 
@@ -99,7 +99,7 @@ def advice_of_run(view: dict[str, Any]) -> list[dict[str, Any]]:
         {"kind": "saving", "name": one["cause"], "title": f"{one['title']} in {one['kernel_short']}",
          "saving_fraction": one["saving_ns"] / whole["duration_ns"], "saving_ns": one["saving_ns"],
          "budget": KERNEL_TIME, "capped": False, "hint": one["first_step"], "evidence": []}
-        for one in view["causes"][:MOST_ADVICE]
+        for one in view["causes"][:MAX_ADVICE]
     ]  # fmt: skip
     savings = [one for one in savings if one["saving_fraction"] >= MIN_SAVING]
     wall = [one for one in general if one["kind"] == "saving"]

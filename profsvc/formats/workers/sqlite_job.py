@@ -11,12 +11,12 @@ import sqlite3
 from collections.abc import Callable
 from typing import Any
 
-FEW, AT_ONCE = 8, 8192
+FIRST_ROWS, MAX_ROWS = 8, 8192
 """Rows of the first response to a query, and at most."""
-LARGE = 2 << 20
+LARGE_BYTES = 2 << 20
 """Bytes of a response after which the next one has fewer rows."""
 ALLOWED = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ}
-COMPUTED = {2, 3}
+GENERATED_COLUMN_KINDS = {2, 3}
 """Values by which `table_xinfo` marks generated columns, virtual or stored."""
 
 
@@ -60,7 +60,7 @@ def tables(connection: sqlite3.Connection) -> dict[str, list[str]]:
         if kind != "table":
             continue
         columns = connection.execute(f"PRAGMA table_xinfo({quoted(name)})").fetchall()
-        if computed := next((column[1] for column in columns if column[6] in COMPUTED), None):
+        if computed := next((column[1] for column in columns if column[6] in GENERATED_COLUMN_KINDS), None):
             raise RefusedError(f"a generated column, {computed!r} of {name!r}")
         found[name] = [column[1] for column in columns]
     return found
@@ -71,13 +71,13 @@ class Cursor:
 
     def __init__(self, rows: sqlite3.Cursor) -> None:
         """Start with few rows, which show the size of a row."""
-        self.rows, self.count = rows, FEW
+        self.rows, self.count = rows, FIRST_ROWS
 
     def frame(self) -> bytes:
         """Return the next frame."""
         rows = self.rows.fetchmany(self.count)
         body = marshal.dumps(("rows", rows, len(rows) < self.count))
-        self.count = min(2 * self.count, AT_ONCE) if len(body) < LARGE else max(self.count // 2, 1)
+        self.count = min(2 * self.count, MAX_ROWS) if len(body) < LARGE_BYTES else max(self.count // 2, 1)
         return body
 
 

@@ -13,7 +13,7 @@ from profsvc.reports.rows import MARKDOWN, render, visible
 __all__ = ["FORMS", "html", "in_form", "markdown", "pictures", "short", "subject", "text"]
 
 FORMS = ("text", "md", "html", "json")
-LONGEST_SUBJECT = 180
+MAX_SUBJECT_CHARS = 180
 # Markup, and what GitHub and others turn into mentions, references and links.
 SIGNS = {**MARKDOWN, ord("_"): "\\_", ord("~"): "\\~", ord("@"): "&#64;", ord("#"): "&#35;"}
 LINKS = re.compile(r"(?i)\b(?:https?|ftp|mailto):|\bwww\.")
@@ -82,7 +82,7 @@ def subject(document: Mapping[str, Any]) -> str:
     """Return the subject of a mail: one line of limited length."""
     scope = f" {document['project']}" if document["project"] else ""
     whole = " ".join(visible(f"profsvc{scope} {document['night']}: {document['one_line']}").split())
-    return whole if len(whole) <= LONGEST_SUBJECT else whole[: LONGEST_SUBJECT - 1] + "\u2026"
+    return whole if len(whole) <= MAX_SUBJECT_CHARS else whole[: MAX_SUBJECT_CHARS - 1] + "\u2026"
 
 
 def short(document: Mapping[str, Any], max_findings: int = 5) -> list[str]:

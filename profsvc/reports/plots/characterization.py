@@ -7,7 +7,7 @@ from profsvc.reports.plots import figure as figures
 from profsvc.reports.plots.figure import DARK, LIGHT, shown
 
 INCHES = (7.6, 3.8)
-LONGEST_LABEL = 60
+MAX_LABEL_CHARS = 60
 
 
 def draw(curve: Mapping[str, Any], form: str = "svg", *, dark: bool = False) -> bytes:
@@ -35,7 +35,7 @@ def draw(curve: Mapping[str, Any], form: str = "svg", *, dark: bool = False) -> 
                       xycoords=("axes fraction", "data"), textcoords="offset points", ha="right", fontsize=8,
                       color=theme.ink)  # fmt: skip
         axes.set_ylabel("share of peak", color=theme.ink, fontsize=9)
-        axes.set_xlabel(shown(curve["x_title"], LONGEST_LABEL), color=theme.ink, fontsize=9, parse_math=False)
+        axes.set_xlabel(shown(curve["x_title"], MAX_LABEL_CHARS), color=theme.ink, fontsize=9, parse_math=False)
         axes.set_title(shown(curve["title"]), color=theme.ink, fontsize=11, loc="left", parse_math=False)
 
     return figures.picture(put, curve["title"], form, INCHES, theme.back)

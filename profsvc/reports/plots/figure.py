@@ -11,7 +11,7 @@ from profsvc.reports.rows import visible
 
 FORMS = ("svg", "png")
 DPI = 150
-LONGEST_TITLE = 72
+MAX_TITLE_CHARS = 72
 HASH = "profsvc"  # ids of SVG elements depend on it: the same data give the same bytes
 
 
@@ -67,7 +67,7 @@ DARK = Theme(
 _LOCK = threading.Lock()
 
 
-def shown(text: str, longest: int = LONGEST_TITLE) -> str:
+def shown(text: str, longest: int = MAX_TITLE_CHARS) -> str:
     """Return a text of limited length with escaped control characters.
 
     >>> shown("saxpy" * 9, 8)

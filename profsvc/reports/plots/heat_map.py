@@ -12,7 +12,7 @@ from profsvc.reports.rows import plain, visible
 
 INCHES = (7.6, 6.4)
 MARGIN = 0.06  # of the width, around the die
-LONGEST_NAME, LINE, MOST_NOTES = 16, 104, 5
+MAX_NAME_CHARS, LINE, MAX_NOTES = 16, 104, 5
 
 
 def unit(die_map: DieMap) -> str:
@@ -79,8 +79,8 @@ def _draw(figure: Any, die_map: DieMap, title: str, theme: Theme) -> None:
     beside = {"x": 0.02, "ha": "left", "color": theme.ink, "parse_math": False}
     figure.suptitle(title, fontsize=11, **beside)
     axes.set_ylabel("y (mm)", color=theme.ink, fontsize=9)
-    more = len(die_map.notes) - MOST_NOTES
-    lines = [hot_spot(die_map), *die_map.notes[:MOST_NOTES], *([f"and {more} more notes"] if more > 0 else [])]
+    more = len(die_map.notes) - MAX_NOTES
+    lines = [hot_spot(die_map), *die_map.notes[:MAX_NOTES], *([f"and {more} more notes"] if more > 0 else [])]
     figure.supxlabel("\n".join(line for text in lines for line in wrap(visible(text), LINE)), fontsize=8, **beside)
     axes.set_xlabel("x (mm)", color=theme.ink, fontsize=9)
     axes.tick_params(colors=theme.ink, labelsize=8)
@@ -120,6 +120,6 @@ def _sensors(axes: Any, die_map: DieMap, theme: Theme) -> None:
     for name, x, y, value in places:
         read = f"{value:{sign}.1f}" if np.isfinite(value) else "no value"
         axes.annotate(
-            f"{shown(name, LONGEST_NAME)}\n{read}", (x, y), xytext=(0, 8), textcoords="offset points", ha="center",
+            f"{shown(name, MAX_NAME_CHARS)}\n{read}", (x, y), xytext=(0, 8), textcoords="offset points", ha="center",
             va="bottom", fontsize=7, color=theme.ink, bbox=box, parse_math=False, clip_on=False,
         )  # fmt: skip

@@ -9,9 +9,9 @@ from profsvc.reports.plots import figure as figures
 from profsvc.reports.plots.figure import DARK, LIGHT, Theme, shown
 
 WIDE = (10.0, 4.6)
-MOST_SERIES = 6
+MAX_SERIES = 6
 """Maximum number of series in a plot; those with most points come first."""
-TICKS, LONGEST_LABEL, LONGEST_TICK, LONGEST_NAME, FEW = 8, 44, 12, 48, 60
+TICKS, MAX_LABEL_CHARS, MAX_TICK_CHARS, MAX_NAME_CHARS, MAX_MARKED_POINTS = 8, 44, 12, 48, 60
 # Unit of a value -> units of the axis with their sizes, largest first.
 SCALES: Mapping[str, Sequence[tuple[str, float]]] = {
     "ns": (("s", 1e9), ("ms", 1e6), ("\u00b5s", 1e3), ("ns", 1.0)),
@@ -37,7 +37,7 @@ def scale_of(unit: str, values: Sequence[float | None]) -> tuple[str, float]:
 
 def title_of(view: Mapping[str, Any]) -> str:
     """Return the title of a history."""
-    return f"{view['quantity']['title']} of {shown(view['kernel']['kernel_short'], LONGEST_NAME)} over runs"
+    return f"{view['quantity']['title']} of {shown(view['kernel']['kernel_short'], MAX_NAME_CHARS)} over runs"
 
 
 def draw(view: Mapping[str, Any], form: str = "svg", *, dark: bool = False) -> bytes:
@@ -50,7 +50,7 @@ def draw(view: Mapping[str, Any], form: str = "svg", *, dark: bool = False) -> b
     def figure_of(figure: Any) -> None:
         axes = figure.add_subplot()
         _frame(axes, theme, f"{view['quantity']['title']} ({unit})" if unit else view["quantity"]["title"])
-        for one in view["series"][:MOST_SERIES]:
+        for one in view["series"][:MAX_SERIES]:
             own = [point for point in view["points"] if point["series"] == one["series"]]
             _line(axes, theme, one, own, place, size)
             _levels(axes, theme, [s for s in view["steps"] if s["series"] == one["series"]], own, place, size)
@@ -99,13 +99,13 @@ def _line(
     low, value, high = (_numbers(points, name, size) for name in ("low", "value", "high"))
     if not np.isnan(low).all():
         axes.fill_between(x, low, high, color=colour, alpha=0.16, linewidth=0)
-    few = len(points) <= FEW
+    few = len(points) <= MAX_MARKED_POINTS
     axes.plot(x, value, color=colour, linewidth=0.8, alpha=0.6, marker="o", markersize=4 if few else 1.8)
     if not np.isnan(raw := _numbers(points, "raw", size)).all():
         axes.plot(x, raw, color=theme.muted, linewidth=0.7, linestyle=":", marker="x", markersize=3 if few else 0)
         axes.plot([], [], color=theme.muted, linestyle=":", marker="x", label="\u2009uncorrected")
     # matplotlib skips labels that start with an underscore, so the legend gets its own lines.
-    axes.plot([], [], "o-", color=colour, label=f"\u2009{shown(name_of(one), LONGEST_LABEL)}")
+    axes.plot([], [], "o-", color=colour, label=f"\u2009{shown(name_of(one), MAX_LABEL_CHARS)}")
 
 
 def _levels(
@@ -145,7 +145,7 @@ def _ticks(axes: Any, theme: Theme, points: Sequence[Mapping[str, Any]], place: 
     every = max(1, -(-len(names) // TICKS))
     shown_at = list(range(0, len(names), every))
     axes.set_xticks(shown_at)
-    labels = axes.set_xticklabels([shown(names[at], LONGEST_TICK) for at in shown_at], fontsize=8)
+    labels = axes.set_xticklabels([shown(names[at], MAX_TICK_CHARS) for at in shown_at], fontsize=8)
     for words in labels:
         words.set_parse_math(False)
     axes.set_xlim(-0.8, max(len(names) - 0.2, 0.8))

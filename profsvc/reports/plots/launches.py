@@ -14,12 +14,12 @@ from profsvc.reports.plots.label_placement import Label
 Row = Mapping[str, Any]
 Plot = Mapping[str, Any]
 MARKS = "osD^vP"  # distinguish series without colours
-MOST_NAMED, LONGEST_NAME = 14, 22
+MAX_NAMED, MAX_NAME_CHARS = 14, 22
 BOUNDS = {"memory": 0, "compute": 1}
 SMALL, WORDS = 8.0, 8.5
 TOGETHER = 12.0  # pixels between points that share a label
 EDGE = 1.06  # upper end of share axes, so that marks are off the frame
-LEAST_GAIN = 0.005
+MIN_GAIN = 0.005
 
 
 class Point(NamedTuple):
@@ -134,7 +134,7 @@ def _gains(axes: Any, row: Row, benefits: Mapping[str, str], theme: Theme) -> li
     x, y = row["memory_after_overlap"], row["computation"]
     for number, name in enumerate(benefits):
         gain = row[name] or 0.0
-        if gain < LEAST_GAIN:
+        if gain < MIN_GAIN:
             continue
         to = (x - gain, y) if name == "B_memlp" else (x, y - gain)
         axes.plot([x, to[0]], [y, to[1]], color=theme.lines[2 + number % 4], linewidth=4, solid_capstyle="butt")
@@ -170,12 +170,12 @@ def _draw(axes: Any, names: Any, points: Sequence[Point], theme: Theme, kinds: S
         axes.plot([point.x], [point.y], MARKS[point.kind], color=theme.lines[point.kind], markersize=6,
                   markeredgecolor=theme.back, markeredgewidth=0.6,
                   gid=f"point-{point.row['launch_id']}")  # fmt: skip
-        if len(points) > 1 and kernel not in numbers and len(numbers) < MOST_NAMED:
+        if len(points) > 1 and kernel not in numbers and len(numbers) < MAX_NAMED:
             numbers[kernel] = len(numbers) + 1
-    lines = [f"{number}  {shown(name, LONGEST_NAME)}" for name, number in numbers.items()]
+    lines = [f"{number}  {shown(name, MAX_NAME_CHARS)}" for name, number in numbers.items()]
     rest = len({point.row["kernel"] for point in points}) - len(numbers)
     if len(points) == 1:
-        lines = [shown(points[0].row["kernel"], LONGEST_NAME)]
+        lines = [shown(points[0].row["kernel"], MAX_NAME_CHARS)]
     elif rest > 0:
         lines.append(f"and {rest} more kernels")
     names.text(-0.1, 0.99, "\n".join(lines), fontsize=WORDS, color=theme.ink, va="top", linespacing=1.5,

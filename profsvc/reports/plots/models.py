@@ -20,7 +20,7 @@ SQUARE, WIDE, TALL = (7.2, 5.6), (8.2, 5.2), (7.2, 6.0)
 TITLES = {"mwp_cwp": "MWP-CWP model", "throughput": "throughput model"}
 DASHES: Sequence[Mapping[str, Any]] = ({"linewidth": 1.6}, {"linewidth": 1.6, "linestyle": (0, (6, 2))})
 EDGE = 1.03
-NEAR = 0.25
+MARGIN = 0.25
 NARROW = 1.0  # minimum half width of a histogram, in percent
 ROOM = 1.25  # of the largest value, so that marks are off the edge
 
@@ -39,7 +39,7 @@ def calibration(view: Mapping[str, Any], form: str = "svg", *, dark: bool = Fals
         pairs = [row for row in view["pairs"] if row["criterion"] == "overall"]
         both = [row[name] for row in pairs for name in ("predicted", "achieved")]
         ends = np.array([min([*both, 1.0]) / ROOM, max([*both, 2.0]) * ROOM])
-        axes.fill_between(ends, ends / (1 + NEAR), ends * (1 + NEAR), color=theme.line, alpha=0.45, linewidth=0)
+        axes.fill_between(ends, ends / (1 + MARGIN), ends * (1 + MARGIN), color=theme.line, alpha=0.45, linewidth=0)
         axes.plot(ends, ends, color=theme.muted, linewidth=1.0)
         for number, source in enumerate(sorted({row["source"] for row in pairs})):
             _series([row for row in pairs if row["source"] == source], source, number, view["scores"], axes, theme)

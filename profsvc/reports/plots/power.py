@@ -14,9 +14,9 @@ WIDE, SQUARE = (10.0, 6.4), (7.6, 5.2)
 # Intervals of which the minimum and maximum are drawn: more than a plot has pixel columns.
 STRETCHES = 2_000
 GAP = 10.0  # longest gap that a line spans, in median intervals
-MOST_LANES, LANE_INCHES = 8, 0.22
-LEAST_SHARE = 0.045  # of the width: narrower windows get no label
-LONGEST_LABEL, LETTERS = 32, 110
+MAX_LANES, LANE_INCHES = 8, 0.22
+MIN_LABEL_SHARE = 0.045  # of the width: narrower windows get no label
+MAX_LABEL_CHARS, LETTERS = 32, 110
 
 
 class Track(NamedTuple):
@@ -104,10 +104,10 @@ def lanes(bands: Sequence[Band]) -> list[int]:
     for place in sorted(range(len(bands)), key=lambda n: (bands[n].begin_s, -bands[n].end_s)):
         band = bands[place]
         free = next((lane for lane, end in enumerate(until) if end <= band.begin_s), None)
-        if free is None and len(until) < MOST_LANES:
+        if free is None and len(until) < MAX_LANES:
             until.append(band.end_s)
             free = len(until) - 1
-        chosen[place] = MOST_LANES - 1 if free is None else free
+        chosen[place] = MAX_LANES - 1 if free is None else free
         until[chosen[place]] = max(until[chosen[place]], band.end_s)
     return chosen
 
@@ -152,7 +152,7 @@ def _tracks(axes: Any, tracks: Sequence[Track], label: str, colours: Sequence[st
         colour = colours[number % len(colours)]
         axes.plot(t, v, color=colour, linewidth=0.9, marker="." if len(t) < 50 else None, markersize=3)
         # matplotlib skips labels that start with an underscore, so the legend gets its own lines.
-        axes.plot([], [], color=colour, label=f"\u2009{shown(track.label, LONGEST_LABEL)}")
+        axes.plot([], [], color=colour, label=f"\u2009{shown(track.label, MAX_LABEL_CHARS)}")
     if tracks:
         figures.legend(axes, theme)
 
@@ -171,7 +171,7 @@ def _bands(axes: Any, bands: Sequence[Band], theme: Theme) -> None:
     low, high = axes.get_xlim()
     for band, lane in zip(bands, chosen, strict=True):
         share = (band.end_s - band.begin_s) / (high - low)
-        if share >= LEAST_SHARE:
+        if share >= MIN_LABEL_SHARE:
             words = shown(band.label, max(3, int(share * LETTERS)))
             axes.text((band.begin_s + band.end_s) / 2, lane, words, ha="center", va="center", fontsize=7,
                       color=theme.ink, parse_math=False, clip_on=True)  # fmt: skip
@@ -189,7 +189,7 @@ def against_sms(sweeps: Sequence[Sweep], title: str, form: str = "svg", *, dark:
             axes.plot(sweep.sms, sweep.power_w, "o", color=colour, markersize=5)
             axes.plot(sweep.curve_sms, sweep.curve_w, color=colour, linewidth=1.3)
             axes.fill_between(sweep.curve_sms, sweep.low_w, sweep.high_w, color=colour, alpha=0.18, linewidth=0)
-            name = f"\u2009{shown(sweep.label, LONGEST_LABEL)}: {shown(sweep.law, LONGEST_LABEL)} law"
+            name = f"\u2009{shown(sweep.label, MAX_LABEL_CHARS)}: {shown(sweep.law, MAX_LABEL_CHARS)} law"
             axes.plot([], [], "o-", color=colour, label=f"{name}, 95 % prediction interval")
         figures.legend(axes, theme)
         axes.set_xlim(left=0)
@@ -217,7 +217,7 @@ def performance_per_watt(curves: Sequence[Efficiency], title: str, form: str = "
             axes.plot(curve.sms[order], share[order], "o-", color=colour, markersize=5, linewidth=1.3)
             if np.isfinite([curve.low, curve.high]).all():
                 axes.axvspan(curve.low, curve.high, color=colour, alpha=0.12, linewidth=0)
-            name = f"\u2009{shown(curve.label, LONGEST_LABEL)}: best on {curve.best:g} SMs"
+            name = f"\u2009{shown(curve.label, MAX_LABEL_CHARS)}: best on {curve.best:g} SMs"
             within = (
                 "" if not curve.low < curve.high else f" ({curve.low:g} to {curve.high:g} not significantly different)"
             )

@@ -13,7 +13,7 @@ Step = dict[str, Any]
 ITEM = "item"
 """The row number within a run for views without a key."""
 RUN = "v1_runs"
-MOST = 400
+MAX_STEPS = 400
 # Number on pages -> the view, rows and column it is computed from.
 OF_PAGES: Mapping[str, tuple[str, Mapping[str, str], str]] = {
     "launch.useful_ns": ("v1_models", {"model": "useful_work"}, "value"),
@@ -76,7 +76,7 @@ def of_launches(engine: "Engine", name: str, run_id: int, launches: Iterable[int
         of_run = {"kernel": None} if launch is None else {}
         found = store.select(engine, view, run_id=run_id, launch_id=launch, **of_run, **only)
         one = specs.computed().get(name) or specs.computed().get(view)
-        for row in found[: MOST - len(steps)]:
+        for row in found[: MAX_STEPS - len(steps)]:
             named = ", ".join(str(row[part]) for part in NAMED if row.get(part) not in (None, ""))
             parts = [part for part in (one.of if one else ()) if part != column and row.get(part) is not None]
             own = [_step(view, column, row, named), *(_step(view, part, row, "") for part in parts)]

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Engine
 
 Step = dict[str, Any]
-LONGEST = 10
+MAX_LAUNCHES = 10
 # Name -> the column of v1_potential, and its formula from the launches.
 OF_POTENTIAL = {
     "potential": (
@@ -49,7 +49,7 @@ def of_run(engine: "Engine", name: str, run_id: int) -> list[Step]:
 
 def longest(engine: "Engine", name: str, run_id: int) -> tuple[list[Step], bool]:
     """Return the same result of the longest launches, and whether there are more launches."""
-    launches, more = store.list_launches(engine, run_id, limit=LONGEST)
+    launches, more = store.list_launches(engine, run_id, limit=MAX_LAUNCHES)
     ids, column = [one["launch_id"] for one in launches], OF_POTENTIAL.get(name, ("value",))[0]
     rows = store.launch_rows(engine, "v1_potential" if name in OF_POTENTIAL else "v1_criteria", run_id, ids)
     found = {row["launch_id"]: row[column] for row in rows if name in OF_POTENTIAL or row["criterion"] == name}

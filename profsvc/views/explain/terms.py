@@ -14,8 +14,8 @@ KIND = "term"
 POWER = "v1_power_models"
 # Views and columns in which a term names a row with a value.
 ROWS = ((POWER, "quantity"), (POWER, "model"), ("v1_models", "quantity"), ("v1_power_quality", "flag"))
-MOST = 400
-SAID = ("model", "quantity", "sensor", "window", "kernel_short", "form", "label", "text", "message")
+MAX_STEPS = 400
+IDENTIFYING_COLUMNS = ("model", "quantity", "sensor", "window", "kernel_short", "form", "label", "text", "message")
 
 
 def term(name: str) -> Step | None:
@@ -40,12 +40,12 @@ def rows_of(engine: "Engine", name: str, run_id: int) -> list[Step]:
     steps: list[Step] = []
     for view, column in ROWS:
         found = store.select(engine, view, run_id=run_id, **{column: name})
-        steps += [_step(view, row) for row in found[: MOST - len(steps)]]
+        steps += [_step(view, row) for row in found[: MAX_STEPS - len(steps)]]
     return steps
 
 
 def _step(view: str, row: Mapping[str, Any]) -> Step:
-    said = ", ".join(str(row[part]) for part in SAID if row.get(part) not in (None, ""))
+    said = ", ".join(str(row[part]) for part in IDENTIFYING_COLUMNS if row.get(part) not in (None, ""))
     said = row.get("reason") or f"{view}: {said}"
     return {"launch": row.get("kernel_short"), "name": str(row.get("quantity") or row.get("flag")),
             "value": row.get("value"), "unit": row.get("unit"), "from": said}  # fmt: skip

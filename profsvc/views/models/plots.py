@@ -45,8 +45,8 @@ BENEFIT = (
 WARPS = ("warps", "MWP", "CWP", "mwp_cwp_speedup", "throughput_speedup", "fits")
 SMS = ("sms", "mwp_cwp", "throughput", "power_w", "per_watt_mwp_cwp", "per_watt_throughput")
 HITS = ("level", "mean", "sd", "p05", "p50", "p95", "from_ratio", "to_ratio", "orders")
-BINS, LEAST_BIN = 12, 0.001
-MOST_WARPS = 64
+BINS, MIN_BIN = 12, 0.001
+MAX_WARPS = 64
 SLACK = 1e-9  # relative tolerance between costs that the model computes in different orders
 
 
@@ -233,7 +233,7 @@ def _warps(engine: "Engine", run_id: int, kernel: str | None, limit: int | None)
 def _most_warps(base: Any) -> int:
     most = base.machine.figures.get("max_warps_per_sm")
     own = base.now["N"][0]
-    return max(int(most) if isinstance(most, int | float) else MOST_WARPS, int(own) if own > 0 else 1)
+    return max(int(most) if isinstance(most, int | float) else MAX_WARPS, int(own) if own > 0 else 1)
 
 
 def _most_sms(base: Any) -> int:
@@ -300,7 +300,7 @@ def _hits(engine: "Engine", run_id: int, kernel: str | None, limit: int | None) 
 def _counted(draws: Sequence[float]) -> list[dict[str, Any]]:
     """Return the nonempty bins of a histogram of the draws."""
     low, high = min(draws), max(draws)
-    width = max((high - low) / BINS, LEAST_BIN)
+    width = max((high - low) / BINS, MIN_BIN)
     begin = min(low, max(0.0, 1.0 - width)) if high == low else low
     edges = begin + width * np.arange(BINS + 1)
     counts, _ = np.histogram(np.minimum(draws, edges[-1]), edges)

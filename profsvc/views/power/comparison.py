@@ -26,7 +26,7 @@ BY: dict[str, Callable[[Row], Hashable]] = {
     "load": lambda row: (*_where(row), row["load"], row["active_sms"], row["kind"]),
 }
 LEVELS = "change_points"
-SHOWN = 5
+MAX_SHOWN = 5
 
 
 class Value(NamedTuple):
@@ -87,8 +87,8 @@ def _once(rows: Sequence[Row], key: Callable[[Row], Hashable]) -> dict[Hashable,
 
 def _alone(rows: Sequence[Row], when: str) -> str:
     names = list(dict.fromkeys(f"{row['window']} of {row['sensor']}" for row in rows))
-    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return f"power windows only {when}: {', '.join(names[:SHOWN])}{more}"
+    more = f" and {len(names) - MAX_SHOWN} more" if len(names) > MAX_SHOWN else ""
+    return f"power windows only {when}: {', '.join(names[:MAX_SHOWN])}{more}"
 
 
 def _far(old: Row, new: Row) -> str:

@@ -109,7 +109,7 @@ def _answer_findings(request: Request) -> Response:
     found = of_findings.findings(
         app_state(request).engine, project=project_of(request, args.text("project")), states=args.texts("state"),
         worse=of_findings.WORSE[args.choice("worse", of_findings.WORSE, "")],
-        limit=args.count("limit", of_findings.LIMIT, of_findings.MOST), **only,
+        limit=args.count("limit", of_findings.LIMIT, of_findings.MAX_FINDINGS), **only,
     )  # fmt: skip
     args.reject_unknown()
     columns = [*store.VIEWS["v1_findings"][1], "label"]
@@ -204,7 +204,7 @@ def register(app: FastAPI) -> None:
         query_param("kernel", "string", "only names that contain this text"),
         query_param("device", "string", "only on this device"),
         query_param("worse", "string", "1: only regressions; 0: only improvements", enum=["0", "1"]),
-        query_param("limit", "integer", "maximum number of rows", minimum=1, maximum=of_findings.MOST),
+        query_param("limit", "integer", "maximum number of rows", minimum=1, maximum=of_findings.MAX_FINDINGS),
     ]
     add_route(app, "/v1/findings/list", list_findings, "read", name="list_findings_named", takes=asked_for,
         gives={"application/json": {"schema": rows_schema()}}, tag="reports")  # fmt: skip

@@ -19,7 +19,7 @@ from profsvc.web.pages.rendering.page import Links, find_run_id, page, path_to, 
 from profsvc.web.pages.rendering.tables import Column, Row, nonempty_columns, row_reference
 from profsvc.web.pages.wall_time import MAX_DEVICES, WALL_TIME_COLUMNS, wall_time_sections
 
-ROWS, MOST_ROWS = 50, 500
+ROWS, MAX_ROWS = 50, 500
 MAX_KERNELS = 40
 REJECTS_PER_PAGE = 100
 
@@ -267,7 +267,7 @@ _TABLES = {
 
 
 def _paging(args: RequestArgs) -> tuple[str, int, int]:
-    order, limit = args.text("order", "-duration"), args.count("limit", ROWS, MOST_ROWS)
+    order, limit = args.text("order", "-duration"), args.count("limit", ROWS, MAX_ROWS)
     return order, args.number("after", int, 0, "the number of launches to skip"), limit
 
 

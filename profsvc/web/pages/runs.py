@@ -16,7 +16,7 @@ from profsvc.web.pages.rendering.page import Links, page, path_to
 from profsvc.web.pages.rendering.tables import Column, nonempty_columns, row_reference
 
 ROWS = 50
-MOST_ROWS = 500
+MAX_ROWS = 500
 FILTERS = ("search", "project", "device", "commit", "tag")
 
 
@@ -77,7 +77,7 @@ def show_runs(request: Request) -> Response:
     """Show runs."""
     args = RequestArgs(request)
     given = {name: args.text(name) for name in FILTERS}
-    order, limit = args.text("order", "-run"), args.count("limit", ROWS, MOST_ROWS)
+    order, limit = args.text("order", "-run"), args.count("limit", ROWS, MAX_ROWS)
     skip = args.number("after", int, 0, "the number of runs to skip")
     args.flag("focus")
     args.reject_unknown()

@@ -167,7 +167,7 @@ def test_nothing_of_an_upload_acts_in_a_terminal_or_the_head_of_a_mail():
     assert not [c for c in nightly_formats.text(made) if not c.isprintable() and c != "\n"]
     lines = [nightly_formats.subject(made), *nightly_formats.short(made)]
     assert all(line.isprintable() for line in lines)
-    assert len(nightly_formats.subject(document("k" * 1_000_000))) <= nightly_formats.LONGEST_SUBJECT
+    assert len(nightly_formats.subject(document("k" * 1_000_000))) <= nightly_formats.MAX_SUBJECT_CHARS
     assert len(nightly_formats.html(document("k" * 1_000_000, findings=[]))) < 3_000_000
 
 

@@ -58,7 +58,7 @@ def test_little_is_drawn_too(points):
 def test_power_has_what_was_measured_beside_it_and_many_series_are_cut():
     points = [point(n, 300.0, series, raw=310.0) for n in (1, 2) for series in range(9)]
     told = words(history_plot.draw(view(points)))
-    assert told.count("uncorrected") == told.count("p, unknown device") == history_plot.MOST_SERIES
+    assert told.count("uncorrected") == told.count("p, unknown device") == history_plot.MAX_SERIES
 
 
 def test_no_name_acts():

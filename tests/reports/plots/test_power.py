@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from profsvc.errors import UsageError
 from profsvc.reports.plots.power import (
-    MOST_LANES,
+    MAX_LANES,
     Band,
     Efficiency,
     Sweep,
@@ -119,7 +119,7 @@ def test_no_line_is_drawn_where_readings_are_missing():
 def test_bands_in_one_lane_do_not_overlap(rows):
     bands = [Band("b", float(begin), float(begin + length)) for begin, length in rows]
     chosen = lanes(bands)
-    assert all(0 <= lane < MOST_LANES for lane in chosen)
-    for lane in range(MOST_LANES - 1):
+    assert all(0 <= lane < MAX_LANES for lane in chosen)
+    for lane in range(MAX_LANES - 1):
         own = sorted((band.begin_s, band.end_s) for band, at in zip(bands, chosen, strict=True) if at == lane)
         assert all(first[1] <= second[0] for first, second in itertools.pairwise(own))
