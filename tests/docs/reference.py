@@ -271,7 +271,9 @@ def python() -> Iterator[str]:
         if not name.startswith("_"):
             shown = inspect.signature(function)
             own = shown.replace(parameters=list(shown.parameters.values())[1:])
-            arguments = str(own).partition(" -> ")[0].replace("collections.abc.", "")
+            arguments = (
+                str(own).partition(" -> ")[0].replace("collections.abc.", "").replace("pathlib._local.", "pathlib.")
+            )
             yield f"### {name}"
             yield block(f"{name}{arguments}")
             yield plain_doc(function)

@@ -259,7 +259,7 @@ def useful_times(counters: pd.DataFrame, figures: pd.DataFrame) -> pd.DataFrame:
     multiplied = tensor_time(c, figures)[0] / (T * 1e-9)
     idle = 0.0 * np.where(np.isnan(multiplied), used["tensor"], 0.0)
     share["tensor"] = np.where(has_tensor_work(c), multiplied, idle)
-    # A special result that no arithmetic consumes is book-keeping, such as a division of indices.
+    # A special result that no arithmetic consumes is overhead, such as a division of indices.
     executed = used["xu"] * f["sfu_per_sm"] / 32 * cycles
     consumed = np.where(executed > 0, np.minimum(1.0, count / executed), 1.0)
     converted = np.nan_to_num(needless_conversions(c) / 32 / executed)

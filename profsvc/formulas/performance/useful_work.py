@@ -5,7 +5,7 @@ This module answers for the whole launch at once. Every unit u of the device has
 useful, the rest is waste that a better version of the same algorithm would not do:
 
 * DRAM and L2 move bytes that no thread asked for (`useful_bytes`);
-* lanes are switched off by divergence or predication, and instructions do book-keeping (`payload_instructions`);
+* lanes are switched off by divergence or predication, and instructions are overhead (`payload_instructions`);
 * shared memory replays on bank conflicts, and on-chip memory is read more often than there is arithmetic to
   feed (`operand_limited`).
 
