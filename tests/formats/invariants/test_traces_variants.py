@@ -3,6 +3,7 @@
 import io
 import json
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -31,11 +32,11 @@ def all_of(batches):
 @pytest.mark.parametrize("meta", ["META_DATA_EXPORT", "EXPORT_META_DATA"])
 @pytest.mark.parametrize("version", ["1.4.2", "2.4.0", "2.9.4", "3.1.7", "3.25.0"])
 def test_versions_are_found_under_both_names_of_their_table(meta, version):
-    connection = sqlite3.connect(":memory:")
-    connection.execute(f"create table {meta}(name text, value text)")
-    connection.execute(f"insert into {meta} values('EXPORT_SCHEMA_VERSION', ?)", (version,))
-    connection.commit()
-    data = connection.serialize()
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.execute(f"create table {meta}(name text, value text)")
+        connection.execute(f"insert into {meta} values('EXPORT_SCHEMA_VERSION', ?)", (version,))
+        connection.commit()
+        data = connection.serialize()
     reader, batches = formats.read(io.BytesIO(data))
     assert (reader.NAME, all_of(batches)[2]["schema_version"]) == (nsys_database.NAME, version)
 

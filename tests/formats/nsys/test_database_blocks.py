@@ -2,6 +2,7 @@
 
 import io
 import sqlite3
+from contextlib import closing
 
 import pytest
 from hypothesis import given
@@ -38,21 +39,21 @@ ODD = (None, -1, 0, 2, 3, 4, 34, 59, 75, 99, 1.0, 1.5, "1", "x", b"x", 2**63 - 1
 
 def database(**rows):
     """Return a database with rows in the order of the columns that the reader asks for."""
-    connection = sqlite3.connect(":memory:")
-    connection.execute("create table META_DATA_EXPORT(name, value)")
-    connection.execute("insert into META_DATA_EXPORT values('EXPORT_SCHEMA_VERSION', '3.1')")
-    connection.execute("create table StringIds(id, value)")
-    connection.execute("insert into StringIds values (1, 'saxpy'), (2, 'fill'), (3, 'cudaLaunchKernel')")
-    connection.execute("create table TARGET_INFO_GPU(id, name, cuDevice, computeMajor, computeMinor)")
-    connection.execute("insert into TARGET_INFO_GPU values (0, 'GPU A', 1, 9, 0), (1, 'GPU B', 0, 8, 0)")
-    connection.execute("create table PROCESSES(globalPid, pid, name)")
-    connection.execute("insert into PROCESSES values (0, 811, 'python')")
-    for table, some in rows.items():
-        columns = (*REQUIRED_COLUMNS[table], *OPTIONAL_COLUMNS[table])
-        connection.execute(f"create table {table}({', '.join(columns)})")
-        connection.executemany(f"insert into {table} values ({', '.join('?' * len(columns))})", some)
-    connection.commit()
-    return connection.serialize()
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.execute("create table META_DATA_EXPORT(name, value)")
+        connection.execute("insert into META_DATA_EXPORT values('EXPORT_SCHEMA_VERSION', '3.1')")
+        connection.execute("create table StringIds(id, value)")
+        connection.execute("insert into StringIds values (1, 'saxpy'), (2, 'fill'), (3, 'cudaLaunchKernel')")
+        connection.execute("create table TARGET_INFO_GPU(id, name, cuDevice, computeMajor, computeMinor)")
+        connection.execute("insert into TARGET_INFO_GPU values (0, 'GPU A', 1, 9, 0), (1, 'GPU B', 0, 8, 0)")
+        connection.execute("create table PROCESSES(globalPid, pid, name)")
+        connection.execute("insert into PROCESSES values (0, 811, 'python')")
+        for table, some in rows.items():
+            columns = (*REQUIRED_COLUMNS[table], *OPTIONAL_COLUMNS[table])
+            connection.execute(f"create table {table}({', '.join(columns)})")
+            connection.executemany(f"insert into {table} values ({', '.join('?' * len(columns))})", some)
+        connection.commit()
+        return connection.serialize()
 
 
 def test_long_tables_are_taken_at_once(monkeypatch):

@@ -3,7 +3,7 @@
 import json
 import math
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -196,8 +196,10 @@ def test_values_for_the_analysis_are_those_of_the_view(engine: Engine) -> None:
 
 
 @pytest.fixture(scope="module")
-def calculator() -> Engine:
-    return create_engine("sqlite://")
+def calculator() -> Iterator[Engine]:
+    engine = create_engine("sqlite://")
+    yield engine
+    engine.dispose()
 
 
 FACTORS = st.sampled_from([1.0, 0.01, 1e-9, 1e6, 1024.0])
