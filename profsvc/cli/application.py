@@ -15,6 +15,7 @@ from profsvc.cli import (
     documentation,
     findings,
     history,
+    models,
     plot,
     query,
     settings_command,
@@ -36,13 +37,14 @@ PANELS = {
     "Look at results": (
         *("runs", "show", "compare", "history", "power", "components", "whatif", "plot", "explain", "sql", "devices"),
     ),
+    "Models": models.TOP_LEVEL,
     "Nightly reports": ("report", "findings", "schedule", "scheduler", "channels"),
     "Service": ("serve", "token"),
     "Store": ("db", "doctor", "delete", "undelete"),
     "Help": ("help", "formats", "settings"),
 }
 MODULES = (
-    *(demo, upload, watch, show, compare, history, what_if, plot, report, findings, power, components, query),
+    *(demo, upload, watch, show, compare, history, what_if, plot, models, report, findings, power, components, query),
     *(serve, schedule, token, remote, delete, db, doctor, documentation, settings_command),
 )
 

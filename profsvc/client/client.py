@@ -308,6 +308,12 @@ class Client:
         given = {name: value for name, value in asked.items() if value is not None}
         return self._request("GET", f"/v1/runs/{protocol.quote_path(run)}/plots/{protocol.quote_path(kind)}", given)
 
+    def model(self, name: str, values: Params) -> dict[str, Any]:
+        """Return the answer of a model to inputs: `work-depth` with `work`, `depth` and so on; a table as its text."""
+        return self._request(
+            "POST", f"/v1/models/{protocol.quote_path(name)}", {}, lambda: {"json": {"inputs": dict(values)}}
+        )
+
     def history(self, kernel: str, quantity: str = "duration", **more: str | int | None) -> dict[str, Any]:
         """Return a kernel over runs; ``more`` are project, device, points and before."""
         params = {"kernel": kernel, "quantity": quantity} | {key: v for key, v in more.items() if v is not None}

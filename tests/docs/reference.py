@@ -14,8 +14,13 @@ from profsvc.cli.console.exit_codes import EXIT_CODES
 from profsvc.cli.console.options import SHARED
 from profsvc.client import Client
 from profsvc.errors import ProfsvcError, error_kinds
+from profsvc.reports.text import calculators as calculator_text
 from profsvc.specs.causes import causes
 from profsvc.store.schema.catalog import KINDS
+from profsvc.views.calculators.answers import calculate
+from profsvc.views.calculators.catalog import CALCULATORS
+from profsvc.views.calculators.declaration import FILES, SUFFIXES, example_command
+from profsvc.views.calculators.values import allowed
 
 
 def table(titles: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
@@ -279,6 +284,34 @@ def python() -> Iterator[str]:
             yield plain_doc(function)
 
 
+def models() -> Iterator[str]:
+    yield (
+        "Models that answer from a few numbers, a table (CSV) or a description (TOML). Command line, `/models` and "
+        "`/v1/models/NAME` give the same. A number may have a prefix on its unit, such as `1.2 GHz` where MHz are "
+        "asked for. Numbers are separated by commas; `1:4` is 1, 2, 3, 4, and `0:1:0.25` has a step. "
+        "`--example` answers the first example."
+    )
+    for one in CALCULATORS.values():
+        yield f"## {one.name}"
+        yield f"{one.title}. {one.question} Source: {one.source}."
+        yield table(
+            ["input", "what it is", "allowed", "default"],
+            ((code(i.name), i.help, allowed(i), code(i.default)) for i in one.inputs),
+        )
+        for i in one.inputs:
+            if i.columns:
+                rows = ((code(column.name), column.help, allowed(column)) for column in i.columns)
+                yield table([f"column of {i.name}", "what it is", "allowed"], rows)
+        for example in one.examples:
+            yield sentence(example.text)
+            for i in one.inputs:
+                if i.kind in FILES and i.name in example.values:
+                    yield f"`{i.name}.{SUFFIXES[i.kind]}`:"
+                    yield f"```text\n{example.values[i.name].strip()}\n```"
+            shown = calculator_text.page(calculate(one, example.values), 120)
+            yield f"```text\n$ {example_command(one, example)}\n{shown.rstrip()}\n```"
+
+
 PAGES: Mapping[str, tuple[str, Callable[[], Iterator[str]]]] = {
     "commands": ("Commands", commands),
     "counters": ("Counters", counters),
@@ -288,6 +321,7 @@ PAGES: Mapping[str, tuple[str, Callable[[], Iterator[str]]]] = {
     "flags": ("Flags and other words", flags),
     "formats": ("Formats", formats_page),
     "http": ("HTTP", http),
+    "models": ("Models", models),
     "python": ("Python client", python),
     "settings": ("Settings", settings_page),
     "views": ("Views and columns", views),

@@ -14,6 +14,7 @@ from profsvc.web.pages import (
     history,
     launch,
     login,
+    models,
     power,
     reports,
     run,
@@ -25,8 +26,8 @@ from profsvc.web.pages import (
 from profsvc.web.pages.rendering import assets
 
 PAGE_MODULES = (
-    assets, login, runs, run, launch, source, power, compare, history, findings, reports, devices, sql, upload, explain,
-    documentation,
+    assets, login, runs, run, launch, source, power, compare, history, findings, reports, devices, models, sql, upload,
+    explain, documentation,
 )  # fmt: skip
 
 

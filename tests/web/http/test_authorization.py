@@ -43,6 +43,9 @@ WHO = {
     ("GET", "/v1/findings/{finding}"): "read",
     ("GET", "/v1/findings/list"): "read",
     ("GET", "/v1/reports/list"): "read",
+    ("GET", "/v1/models/list"): "read",
+    ("GET", "/v1/models/{name}"): "read",
+    ("POST", "/v1/models/{name}"): "read",
     **{("GET", f"/v1/{name}{form}"): "read" for name in view_names() for form in FORMS},
 }
 QUESTIONS = {"/v1/sql": "?q=select+1+as+a", "/v1/compare": "?before=1&after=1", "/v1/history": "?kernel=saxpy"}
@@ -61,6 +64,9 @@ PAGES = {
     ("GET", "/runs/{run}/launches/{launch}/source"): "read",
     ("GET", "/runs/{run}/source"): "read",
     ("GET", "/runs/{run}/means/{kernel:path}"): "read",
+    ("GET", "/models"): "read",
+    ("GET", "/models/{name}"): "read",
+    ("POST", "/models/{name}"): "read",
     ("GET", "/devices"): "read",
     ("GET", "/devices/{name:path}"): "read",
     ("GET", "/upload"): "upload",

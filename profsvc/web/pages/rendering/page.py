@@ -39,6 +39,7 @@ NAVIGATION = (
     ("/findings", "Findings"),
     ("/reports", "Reports"),
     ("/devices", "Devices"),
+    ("/models", "Models"),
     ("/sql", "SQL"),
     ("/upload", "Upload"),
 )

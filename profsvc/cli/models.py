@@ -1,0 +1,127 @@
+"""The commands of the calculators, each made from its declaration, and ``models``."""
+
+import inspect
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from profsvc.cli.console.common import (
+    OutputOption,
+    open_service,
+    picture_format,
+    print_message,
+    print_view,
+    write_picture,
+)
+from profsvc.errors import InputError, UsageError
+from profsvc.views.calculators.catalog import CALCULATORS, GROUPS
+from profsvc.views.calculators.declaration import FILES, SUFFIXES, Calculator, Input, example_command, option_of
+
+MAX_FILE_BYTES = 900_000
+TOP_LEVEL = tuple(dict.fromkeys(one.name.partition(" ")[0] for one in CALCULATORS.values()))
+"""The names of commands and groups, for the panels of the help."""
+
+
+def _options(one: Input) -> tuple[Any, Any]:
+    """Return the annotation of an input and its default."""
+    if one.kind in FILES:
+        about = typer.Argument(help=_help(one), metavar="FILE", show_default=False)
+        return Annotated[str | None, about], None
+    return Annotated[str | None, typer.Option(option_of(one), help=_help(one), metavar=_metavar(one))], None
+
+
+def _metavar(one: Input) -> str:
+    if one.kind == "choice":
+        return "|".join(one.choices) if len("|".join(one.choices)) <= 24 else "NAME"
+    return {"integer": "N", "numbers": "A,B,..", "text": "NAME"}.get(one.kind, "NUMBER")
+
+
+def _help(one: Input) -> str:
+    unit = f" in {one.unit}" if one.unit else ""
+    columns = f" (columns {', '.join(column.name for column in one.columns)})" if one.columns else ""
+    end = "Required." if one.default is None else f"Default: {one.default}." if one.default else ""
+    choices = f": {', '.join(one.choices)}" if one.kind == "choice" and _metavar(one) == "NAME" else ""
+    file = f" as {SUFFIXES[one.kind].upper()}; - is stdin" if one.kind in FILES else ""
+    return f"{one.help}{choices}{unit}{columns}{file}. {end}".strip()
+
+
+def _command(calculator: Calculator) -> Callable[..., None]:
+    """Return the command of a calculator, with the signature that typer reads."""
+
+    def command(context: typer.Context, output: str, example: bool, plot: Path | None = None, **given: Any) -> None:
+        form = picture_format("--plot", plot)
+        values = {one.name: _read(one, given[one.name]) for one in calculator.inputs if given[one.name] is not None}
+        if example:
+            values = dict(calculator.examples[0].values) | values
+        _answer(context, calculator, values, output, plot, form)
+
+    parameters = {one.name: _options(one) for one in calculator.inputs}
+    parameters |= {"example": (Annotated[bool, typer.Option("--example", help="Answer the first example.")], False)}
+    if calculator.has_figure:
+        about = typer.Option(help="Plot it to FILE.svg or FILE.png.", metavar="FILE")
+        parameters |= {"plot": (Annotated[Path | None, about], None)}
+    parameters |= {"output": (OutputOption, "table")}
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    signed = [inspect.Parameter("context", keyword, annotation=typer.Context)]
+    signed += [inspect.Parameter(name, keyword, default=start, annotation=kind)
+               for name, (kind, start) in parameters.items()]  # fmt: skip
+    command.__signature__ = inspect.Signature(signed)  # type: ignore[attr-defined]
+    command.__annotations__ = {one.name: one.annotation for one in signed}
+    command.__name__ = calculator.key.replace("-", "_")
+    examples = "\n\n".join(f"  {example_command(calculator, one)}" for one in calculator.examples)
+    command.__doc__ = (
+        f"{calculator.title}.\n\n{calculator.question}\n\nSource: {calculator.source}.\n\nExamples:\n\n{examples}"
+    )
+    return command
+
+
+def _read(one: Input, given: str) -> str:
+    """Return the text of an input; that of a file for tables and documents."""
+    if one.kind not in FILES:
+        return given
+    try:
+        if given == "-":
+            data = typer.get_binary_stream("stdin").read(MAX_FILE_BYTES + 1)
+        else:
+            with Path(given).open("rb") as stream:
+                data = stream.read(MAX_FILE_BYTES + 1)
+        if len(data) > MAX_FILE_BYTES:
+            raise InputError(f"{given} has more than {MAX_FILE_BYTES} bytes; give a shorter {one.kind}")
+        return data.decode("utf-8-sig")
+    except OSError as error:
+        raise InputError(f"{given} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise InputError(f"{given} is not UTF-8: byte {error.start} is {data[error.start]:#04x}") from None
+
+
+def _answer(
+    context: typer.Context, calculator: Calculator, values: Mapping[str, str], output: str, plot: Path | None, form: str
+) -> None:
+    from profsvc.reports.text import calculators as text
+    from profsvc.views.calculators.answers import calculate
+
+    service = open_service(context)
+    view = service.model(calculator.key, values) if service else calculate(calculator, values)
+    if plot is not None:
+        from profsvc.reports.plots import lines
+
+        if view["figure"] is None:
+            raise UsageError(f"--plot: this answer has no figure; {'; '.join(view['notes']) or 'give more values'}")
+        write_picture(plot, lines.draw(view["figure"], form))
+    print_view(view, output, text.page, view["columns"], view["rows"])
+    if output not in {"json", "table"}:
+        for words in view["notes"]:
+            print_message(f"note: {words}")
+
+
+def register(app: typer.Typer) -> None:
+    """Add a command for each calculator, below its group where its name has two words."""
+    groups: dict[str, typer.Typer] = {}
+    for calculator in CALCULATORS.values():
+        group, _, name = calculator.name.rpartition(" ")
+        if group and group not in groups:
+            groups[group] = typer.Typer(no_args_is_help=True, help=GROUPS[group])
+            app.add_typer(groups[group], name=group)
+        (groups[group] if group else app).command(name)(_command(calculator))

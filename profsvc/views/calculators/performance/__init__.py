@@ -1,0 +1,1 @@
+"""Performance of an algorithm and of a device."""

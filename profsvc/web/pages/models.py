@@ -1,0 +1,92 @@
+"""``/models`` and ``/models/{name}``: the models, and for those that answer from inputs a form and the answer."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from anyio import to_thread
+from fastapi import FastAPI
+from starlette.requests import Request
+from starlette.responses import Response
+
+from profsvc.errors import UsageError
+from profsvc.reports.plots import lines
+from profsvc.views.calculators.answers import answer_to
+from profsvc.views.calculators.catalog import CALCULATORS, calculator_of
+from profsvc.views.calculators.declaration import FILES, Calculator, Input, example_command
+from profsvc.views.calculators.values import allowed, check
+from profsvc.web.api.models import inputs_in_url
+from profsvc.web.http.request_args import RequestArgs
+from profsvc.web.http.routes import add_page
+from profsvc.web.http.state import app_state
+from profsvc.web.pages.rendering.figures import figure
+from profsvc.web.pages.rendering.page import Links, form_fields, page, path_to
+from profsvc.web.pages.rendering.tables import plain_columns
+
+MAX_ROWS = 500
+
+
+def show_models(request: Request) -> Response:
+    """List the models."""
+    RequestArgs(request).reject_unknown()
+    links = Links(json=path_to(request, "/v1/models/list"))
+    return page(request, "models.html", "Models", links=links, models=[*CALCULATORS.values()])
+
+
+async def show_model(request: Request) -> Response:
+    """Show the form of a model and, where inputs are given, its answer."""
+    calculator = calculator_of(request.path_params["name"])
+    given, wants_example = inputs_in_url(RequestArgs(request))
+    first = dict(calculator.examples[0].values) if wants_example else {}
+    return await _answered(request, calculator, first | given)
+
+
+async def answer_form(request: Request) -> Response:
+    """Show the answer to a form with a table or a document."""
+    calculator = calculator_of(request.path_params["name"])
+    return await _answered(request, calculator, await form_fields(request))
+
+
+async def _answered(request: Request, calculator: Calculator, given: Mapping[str, str]) -> Response:
+    async with app_state(request).query_limit.slot():
+        return await to_thread.run_sync(_page, request, calculator, given)
+
+
+def _page(request: Request, calculator: Calculator, given: Mapping[str, str]) -> Response:
+    view, problems, message = None, dict[str, str](), ""
+    try:
+        values, problems = check(calculator, given)
+        view = answer_to(calculator, values) if given and not problems else None
+    except UsageError as error:
+        message = str(error)
+    problems = problems if given else {}
+    has_files = any(one.kind in FILES for one in calculator.inputs)
+    query = {} if has_files else given
+    links = Links(json=path_to(request, f"/v1/models/{calculator.key}", query)) if view and not has_files else Links()
+    return page(
+        request, "model.html", calculator.title, status=400 if message or problems else 200, links=links,
+        model=calculator, fields=[_field(one, given, problems) for one in calculator.inputs], message=message,
+        has_files=has_files, view=view, plot=_plot(view), columns=plain_columns(view["rows"]) if view else (),
+        rows=view["rows"][:MAX_ROWS] if view else (), command=example_command(calculator, calculator.examples[0]),
+    )  # fmt: skip
+
+
+def _plot(view: Mapping[str, Any] | None) -> Any:
+    if view is None or view["figure"] is None:
+        return None
+    data = view["figure"]
+    return figure("model", data["title"], lambda: lines.draw(data), data)
+
+
+def _field(one: Input, given: Mapping[str, str], problems: Mapping[str, str]) -> dict[str, Any]:
+    value = given.get(one.name, one.default or "")
+    return {"name": one.name, "title": one.name.replace("_", " "), "unit": one.unit, "help": one.help,
+            "kind": one.kind, "choices": one.choices, "value": value, "problem": problems.get(one.name, ""),
+            "allowed": allowed(one), "columns": one.columns, "is_required": one.default is None,
+            "lines": min(max(value.count("\n") + 2, 6), 24)}  # fmt: skip
+
+
+def register(app: FastAPI) -> None:
+    """Add the routes."""
+    add_page(app, "/models", show_models, "read", name="models_page")
+    add_page(app, "/models/{name}", show_model, "read", name="model_page")
+    add_page(app, "/models/{name}", answer_form, "read", name="model_form", methods=["POST"])

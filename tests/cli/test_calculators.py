@@ -1,0 +1,46 @@
+"""Commands made from declarations: values, files, examples, plots, and the service."""
+
+import json
+import shlex
+
+import pytest
+
+from profsvc.views.calculators.catalog import CALCULATORS
+from profsvc.views.calculators.declaration import FILES, SUFFIXES, example_command
+from tests.web import conftest
+
+looked_at = conftest.looked_at
+
+
+@pytest.mark.parametrize("one", CALCULATORS.values(), ids=list(CALCULATORS))
+def test_its_example_is_answered_by_its_command(cli, one, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for number, example in enumerate(one.examples):
+        for i in one.inputs:
+            if i.kind in FILES and i.name in example.values:
+                (tmp_path / f"{i.name}.{SUFFIXES[i.kind]}").write_text(example.values[i.name], encoding="utf-8")
+        words = shlex.split(example_command(one, example))[1:]
+        found = cli(*words, "-o", "json")
+        assert found.code == 0, found.err
+        assert json.loads(found.out)["rows"]
+        if number == 0:
+            assert cli(*one.name.split(), "--example", "-o", "json").out == found.out
+
+
+def test_work_depth_as_text_rows_and_picture(cli, tmp_path):
+    words = ["work-depth", "--work", "31", "--depth", "5", "--processors", "1,6"]
+    assert "9.333" in cli(*words).out
+    rows = cli(*words, "-o", "csv", "--plot", tmp_path / "a.svg")
+    assert rows.out.splitlines()[0] == "processors,steps,speedup,efficiency,most_speedup"
+    assert (tmp_path / "a.svg").read_bytes().startswith(b"<?xml")
+    assert "note: 6.2 operations" in rows.err
+    wrong = cli("work-depth", "--work", "x", "--depth", "-1")
+    assert (wrong.code, "work: 'x' is not a finite number" in wrong.err, "depth: -1" in wrong.err) == (2, True, True)
+
+
+def test_the_service_gives_the_same_answer(cli, looked_at, monkeypatch):
+    words = ["work-depth", "--tree", "16", "-o", "json"]
+    own = cli(*words).out
+    monkeypatch.setenv("PROFSVC_URL", looked_at.url)
+    assert cli(*words).out == own
+    assert cli("work-depth", "--tree", "x").code == 2
