@@ -2,7 +2,7 @@
 
 A figure is a dict: title, x and y (labels), series, and where wanted log (``x``, ``y`` or ``xy``) and marks. A series
 has a name, x, y, and where wanted low and high (a band) and points (true: marks in place of a line). A mark is a
-vertical line at x with a label.
+vertical line at x with a label, and where wanted low and high (its interval, shaded).
 """
 
 from collections.abc import Mapping
@@ -30,6 +30,8 @@ def draw(data: Mapping[str, Any], form: str = "svg", *, dark: bool = False) -> b
         if log := data.get("log", ""):
             figures.logarithmic(axes, log)
         for mark in data.get("marks", ()):
+            if mark.get("low") is not None:
+                axes.axvspan(mark["low"], mark["high"], color=theme.muted, alpha=0.15, linewidth=0)
             axes.axvline(mark["x"], color=theme.muted, linewidth=0.9, linestyle=":")
             axes.annotate(shown(mark["label"]), (mark["x"], 1), (3, -3), xycoords=("data", "axes fraction"),
                           textcoords="offset points", fontsize=8, va="top", rotation=90, color=theme.muted,

@@ -5,14 +5,27 @@ from types import MappingProxyType
 
 from profsvc.errors import NotFoundError
 from profsvc.views.calculators.declaration import Calculator
-from profsvc.views.calculators.performance import work_depth
+from profsvc.views.calculators.memory_hierarchy import work_flow
+from profsvc.views.calculators.performance import balance, near_field, work_depth
+from profsvc.views.calculators.power import energy_frequency, energy_split
 
-MODULES = (work_depth,)
+MODULES = (
+    work_depth,
+    balance,
+    near_field,
+    work_flow,
+    energy_split,
+    energy_frequency,
+)
 """Each has its `CALCULATORS`; one line per module, so that two can be added at a time."""
 CALCULATORS: Mapping[str, Calculator] = MappingProxyType(
     {one.key: one for module in MODULES for one in module.CALCULATORS}
 )
-GROUPS: Mapping[str, str] = MappingProxyType({})
+GROUPS: Mapping[str, str] = MappingProxyType(
+    {
+        "energy": "Energy of work: over the clock, and split between a CPU and a GPU.",
+    }
+)
 """The first word of commands of two words, and what these are about."""
 
 

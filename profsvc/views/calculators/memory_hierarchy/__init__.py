@@ -1,0 +1,1 @@
+"""Memory hierarchy and the work of an average warp."""
