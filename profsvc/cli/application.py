@@ -26,7 +26,7 @@ from profsvc.cli import (
 from profsvc.cli.console.common import print_message
 from profsvc.cli.console.options import Quiet, Store, Verbose, add_shared_options, set_verbosity
 from profsvc.cli.maintenance import db, delete, doctor
-from profsvc.cli.power import components
+from profsvc.cli.power import components, thermal
 from profsvc.cli.power import windows as power
 from profsvc.cli.report import commands as report
 from profsvc.cli.service import remote, schedule, serve, token, watch
@@ -35,7 +35,8 @@ from profsvc.errors import DISK_ERROR_CODES, ProfsvcError, disk_error
 PANELS = {
     "Load data": ("demo", "upload", "watch", "sync", "analyze", "reparse"),
     "Look at results": (
-        *("runs", "show", "compare", "history", "power", "components", "whatif", "plot", "explain", "sql", "devices"),
+        *("runs", "show", "compare", "history", "power", "components", "thermal"),
+        *("whatif", "plot", "explain", "sql", "devices"),
     ),
     "Models": models.TOP_LEVEL,
     "Nightly reports": ("report", "findings", "schedule", "scheduler", "channels"),
@@ -44,7 +45,8 @@ PANELS = {
     "Help": ("help", "formats", "settings"),
 }
 MODULES = (
-    *(demo, upload, watch, show, compare, history, what_if, plot, models, report, findings, power, components, query),
+    *(demo, upload, watch, show, compare, history, what_if, plot, models, report, findings, query),
+    *(power, components, thermal),
     *(serve, schedule, token, remote, delete, db, doctor, documentation, settings_command),
 )
 

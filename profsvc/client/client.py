@@ -257,6 +257,10 @@ class Client:
             {"second": second, **protocol.encode_request(options)},
         )
 
+    def thermal(self, run: str | int, **options: Any) -> dict[str, Any]:
+        """Return the temperature under planned loads; ``options`` are ``load``, ``duration``, ``start`` and so on."""
+        return self._request("GET", f"/v1/runs/{protocol.quote_path(run)}/thermal", protocol.encode_request(options))
+
     def components(self, device: str | None = None) -> dict[str, Any]:
         """Return the power consumption of each unit of a device."""
         return self._request("GET", "/v1/components", protocol.encode_request({"device": device}))

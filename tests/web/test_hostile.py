@@ -55,6 +55,7 @@ OTHERS = {
     "/v1/runs/{run:path}": ["/v1/runs/1", "/v1/runs/2", "/v1/runs/1?kernel=0", "/v1/runs/1?kernel=5"],
     "/v1/runs/{run:path}/power": ["/v1/runs/1/power", "/v1/runs/2/power?draw=svg", "/v1/runs/2/power?draw=html"],
     "/v1/runs/{run:path}/heat-map": ["/v1/runs/1/heat-map"],
+    "/v1/runs/{run:path}/thermal": ["/v1/runs/1/thermal?load=500&duration=60"],
     "/v1/runs/{run:path}/rotated": ["/v1/runs/1/rotated?second=2"],
     "/v1/compare": ["/v1/compare?before=1&after=2&fail_on=duration=1%25"],
     "/v1/explain/{name:path}": ["/v1/explain/divergence?run=1&kernel=0", "/v1/explain/duration_ns?run=1&kernel=3"],

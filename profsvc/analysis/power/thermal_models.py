@@ -12,13 +12,16 @@ from profsvc.analysis.power.sensor import PowerSensor, Series
 from profsvc.analysis.power.window_sums import window_seconds
 from profsvc.analysis.power.windows import IDLE, LEVELS, RUN
 from profsvc.formulas.sensors.idle_power import fit_idle, idle_windows
-from profsvc.formulas.thermal.rc_fit_under_load import fit_load
+from profsvc.formulas.thermal.left_out_windows import left_out_errors
+from profsvc.formulas.thermal.rc_fit_under_load import LoadFit, fit_load
 from profsvc.formulas.thermal.rc_fits import MAX_KNOWN_ERROR, fit_decay, fit_rise, is_known_within
 
 THERMAL = "thermal"
+LEFT_OUT = "left_out_error_c"
 # Shorter windows do not show a time constant; of longer lists the longest windows are fitted.
 MIN_WINDOW_S = 20.0
 MAX_FITTED_WINDOWS = 4
+MAX_LEFT_OUT_WINDOWS = 20
 NO_IDLE_TIME = "the log has no idle indicator: log utilization.gpu together with the power, or mark the idle time"
 
 
@@ -84,7 +87,9 @@ def fit_thermal(own: PowerSensor, table: pd.DataFrame) -> None:
     if series is None:
         own.model(THERMAL, "rc_rise_s", None, "s", reason=own.reasons["temperature"])
         return
-    _fit_whole_log(own)
+    fit = _fit_whole_log(own)
+    if not fit.refusal:
+        _add_left_out_errors(own, table, fit)
     parts = table[(table["kind"] != RUN) & (table["duration_s"] >= MIN_WINDOW_S)].nlargest(
         MAX_FITTED_WINDOWS, "duration_s"
     )
@@ -112,7 +117,7 @@ def _fit_window(own: PowerSensor, label: str, time_s: Floats, temperature_c: Flo
     own.model(THERMAL, "end_c", found.end_c, "degC", **said)
 
 
-def _fit_whole_log(own: PowerSensor) -> None:
+def _fit_whole_log(own: PowerSensor) -> LoadFit:
     """Constants and resistances from the whole log, whatever load it holds."""
     series = own.companions["temperature"]
     fresh = own.fresh
@@ -124,7 +129,7 @@ def _fit_whole_log(own: PowerSensor) -> None:
     said = {"flags": int(found.flags), "form": "whole log"}
     if found.refusal:
         own.model(THERMAL, "rc_rise_s", None, "s", reason=found.refusal, **said)
-        return
+        return found
     for k, which in enumerate(_constant_names(len(found.rc_rise_s))):
         each = said | {"form": f"whole log, {which}"}
         for name in ("rc_rise", "rc_decay"):
@@ -134,6 +139,37 @@ def _fit_whole_log(own: PowerSensor) -> None:
     _warn_wide_interval(own, None, {"rc_rise_s": found[:3], "rc_decay_s": found[3:6]})
     own.model(THERMAL, "zero_power_c", found.zero_c, "degC", **said)
     own.model(THERMAL, "residual_c", found.residual_c, "degC", **said)
+    return found
+
+
+def _add_left_out_errors(own: PowerSensor, table: pd.DataFrame, fit: LoadFit) -> None:
+    """How far the highest temperature of each load is predicted off by a model that was not fitted to it."""
+    loads = table[~table["kind"].isin([RUN, IDLE])].nlargest(MAX_LEFT_OUT_WINDOWS, "duration_s").sort_index()
+    series, fresh = own.companions["temperature"], own.fresh
+    rise, decay = likely_constants(np.transpose(fit[:3]), np.transpose(fit[3:6]))
+    errors = left_out_errors(
+        own.time_s[fresh] - own.late_s, own.power_w[fresh], series.time_s, series.value, rise, decay,
+        *window_seconds(own, loads),
+    )  # fmt: skip
+    for label, error in zip(loads["window"], errors.tolist(), strict=True):
+        if np.isfinite(error):
+            own.model(THERMAL, LEFT_OUT, error, "degC", window=str(label), form="whole log")
+
+
+def likely_constants(rise: Floats, decay: Floats) -> tuple[Floats, Floats]:
+    """Return time constants to compute with: the value, else what its bounds allow, else that of the other way.
+
+    Each row has a value and the ends of its interval.
+
+    >>> rise = [[35.0, 30.0, 40.0], [np.nan, 0.0, 0.2], [np.nan, 4.0, 9.0]]
+    >>> likely_constants(np.array(rise), np.full((3, 3), np.nan))[1].tolist()
+    [35.0, 0.1, 6.0]
+    """
+    found = []
+    for value, low, high in (rise.T, decay.T):
+        between = np.where(low > 0, np.sqrt(low * high), high / 2)
+        found.append(np.where(np.isfinite(value), value, np.where(np.isfinite(high), between, low)))
+    return found[0], np.where(np.isfinite(found[1]), found[1], found[0])
 
 
 def _warn_wide_interval(own: PowerSensor, label: str | None, constants: Mapping[str, Sequence[Floats]]) -> None:

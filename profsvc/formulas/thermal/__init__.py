@@ -6,6 +6,8 @@ Modules::
     clock_offset             clock offset of a power and a temperature log
     constant_load_segments   segments of constant load, their blocks and hidden errors
     joint_offset_fit         likeliest offset and constants for rounded readings
+    left_out_windows         how well a model predicts loads that it was not fitted to
+    load_plan                temperature, leakage and time to a limit under planned loads
     offset_search            least squares search for the offset
     quantization             likelihood of rounded readings
     rc_fit_under_load        time constants from a log of any load

@@ -1,4 +1,4 @@
-"""``/v1/runs/{run}/power``, ``/heat-map``, ``/rotated`` and ``/v1/components``: power and temperature of runs.
+"""``/v1/runs/{run}/power``, ``/thermal``, ``/heat-map``, ``/rotated`` and ``/v1/components``: power and temperature.
 
 A run can be given as ``project/name``. A slash written as ``%2F`` is part of the name of the run, so that a run may be
 named ``power``.
@@ -64,6 +64,13 @@ PARAMETERS: dict[str, list[dict[str, Any]]] = {
         CALIBRATION_PARAMETER,
         RC_PARAMETER,
         query_param("draw", "string", "also return the map as an image in this format", enum=["svg", "png"]),
+    ],
+    "thermal": [
+        query_param("load", "number", "board power of each load in W; repeatable"),
+        query_param("duration", "number", "duration of each load in s; repeatable"),
+        query_param("start", "number", "temperature at the start in degrees C; default: the idle board"),
+        query_param("limit", "number", "temperature whose time is wanted, in degrees C"),
+        query_param("draw", "string", "also return the figure in this format", enum=["svg", "png"]),
     ],
     "rotated": [
         query_param("second", "string", "the run with the rotated spacer", required=True),
@@ -149,6 +156,29 @@ def _answer_rotated(request: Request) -> Response:
     return success(request, heat_map.rotated(app_state(request).engine, number, second, turned, calibration, rc_s))
 
 
+def plan_of(args: RequestArgs) -> dict[str, Any]:
+    """Return the plan of loads that a request asks for."""
+    return {
+        "load": args.numbers("load", "W"),
+        "duration": args.numbers("duration", "s"),
+        "start": _number_in_range(args, "start", "a finite number of degrees C"),
+        "limit": _number_in_range(args, "limit", "a finite number of degrees C"),
+    }
+
+
+def _answer_thermal(request: Request) -> Response:
+    from profsvc.views.power import thermal
+    from profsvc.views.power.plots import Drawn
+
+    args = RequestArgs(request)
+    plan, form = plan_of(args), args.choice("draw", ("", "svg", "png"), "")
+    args.reject_unknown()
+    number = runs.run_id_of(request, request.path_params["run"])
+    view = thermal.thermal(app_state(request).engine, number, **plan)
+    drawn = [Drawn("thermal", thermal.title(view), thermal.drawn(view, form))] if form else []
+    return success(request, view | (_encode_pictures(drawn) if form else {}))
+
+
 def _other_run(request: Request, run: str) -> int | None:
     return runs.run_id_of(request, run) if run else None
 
@@ -190,6 +220,7 @@ def register(app: FastAPI) -> None:
     """Add the routes, before that of a run, whose name may contain anything."""
     for word, work, says in (
         ("power", _answer_power, "Power and energy of a run by window, as measured and corrected to one temperature."),
+        ("thermal", _answer_thermal, "Temperature of the board of a run under planned loads."),
         ("heat-map", _answer_heat_map, "Heat map of the die of a run from its thermocouples in steady state."),
         ("rotated", _answer_rotated, "Whether a run and one with a rotated spacer agree."),
     ):

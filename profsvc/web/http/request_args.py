@@ -57,6 +57,16 @@ class RequestArgs:
             pass
         raise UsageError(f"{name}={value!r} must be {what}")
 
+    def numbers(self, name: str, unit: str) -> list[float]:
+        """Return all values of a parameter as numbers, each text one or several with commas."""
+        parts = [part for text in self.texts(name) for part in text.split(",") if part.strip()]
+        try:
+            if not any("_" in part or not part.isascii() for part in parts):
+                return [float(part) for part in parts]
+        except ValueError:
+            pass
+        raise UsageError(f"{name}={','.join(parts)!r} must be numbers in {unit}, such as 500 or 500,80")
+
     def count(self, name: str, default: int, largest: int) -> int:
         """Return a count from 1 to ``largest``."""
         value = self.number(name, int, default, "a whole number")

@@ -10,13 +10,14 @@ from starlette.responses import Response
 
 from profsvc import specs, store
 from profsvc.analysis.power.analyze import Options
-from profsvc.errors import InputError, NotFoundError
+from profsvc.errors import InputError, NotFoundError, UsageError
 from profsvc.reports.plots import heat_map as of_map
 from profsvc.reports.text.model_values import interval
 from profsvc.reports.text.power import alike, own_flags
-from profsvc.views.power import heat_map
+from profsvc.views.power import heat_map, thermal
 from profsvc.views.power import plots as power_plots
 from profsvc.views.power import run_power as of_power
+from profsvc.web.api.power import plan_of
 from profsvc.web.http.request_args import RequestArgs
 from profsvc.web.http.routes import add_page
 from profsvc.web.http.state import app_state
@@ -41,7 +42,7 @@ ALT_TEXTS = {
 def show_power(request: Request) -> Response:
     """Show the power of a run: all sensors or one."""
     args, engine = RequestArgs(request), app_state(request).engine
-    sensor = args.text("sensor")
+    sensor, plan = args.text("sensor"), plan_of(args)
     args.reject_unknown()
     number = find_run_id(request, request.path_params["run"])
     info = store.select(engine, "v1_runs", run_id=number)[0]
@@ -66,6 +67,10 @@ def show_power(request: Request) -> Response:
         sensors=list(dict.fromkeys(str(one["name"]) for one in sensors)),
         pictures=_power_figures(engine, view),
         map_of_die=map_of_die,
+        planned=_planned(engine, number, plan) if view["windows"] else None,
+        plan={field: _as_text(value) for field, value in plan.items()},
+        answer_columns=ANSWER_COLUMNS,
+        check_columns=CHECK_COLUMNS,
         groups=_sensor_groups(view),
         quality=_quality_warnings(view["quality"], alike(view["windows"])),
         models=[_with_interval(row) for row in view["models"] if row["model"] != HEAT_MAP_MODEL],
@@ -103,6 +108,26 @@ def _power_figures(engine: Engine, view: Mapping[str, Any]) -> list[Figure]:
         else figure(f"power-{one.name}", name(one.title, 120), one.draw, data, description=ALT_TEXTS[one.name])
         for one in power_plots.pictures(engine, view)
     ]
+
+
+def _as_text(value: Sequence[float] | float | None) -> str:
+    """Return what a field of the plan shows."""
+    if value is None:
+        return ""
+    return f"{value:g}" if isinstance(value, float) else ",".join(f"{one:g}" for one in value)
+
+
+def _planned(engine: Engine, number: int, plan: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the temperature under planned loads with its figure, or why it cannot be predicted."""
+    try:
+        view = thermal.thermal(engine, number, **plan)
+    except (InputError, UsageError) as error:
+        return {"reason": str(error)}
+    answers = [_with_interval(row) for row in view["answers"]]
+    peak = next(row["text"] for row in answers if row["quantity"] == "peak_temperature_c")
+    words = f"{name(thermal.title(view), 120)}: peak {peak} \u00b0C. Its figures are in the table below."
+    drawn = figure("plan", thermal.title(view), lambda: thermal.drawn(view, "svg"), view["curve"], description=words)
+    return view | {"figure": drawn, "answers": answers, "reason": ""}
 
 
 def _heat_map_figure(engine: Engine, number: int) -> Figure | None:
@@ -247,6 +272,21 @@ MODEL_COLUMNS = [
     Column("form", "Form"),
     Column("flags", "Flags", "flags"),
     Column("reason", "Reason"),
+]
+ANSWER_COLUMNS = [
+    Column("quantity", "Quantity"),
+    Column("text", "Value [95 % interval]", "number", explain="figure.planned"),
+    Column("unit", "Unit", "name"),
+    Column("flags", "Flags", "flags"),
+    Column("reason", "Reason"),
+]
+CHECK_COLUMNS = [
+    Column("window", "Load", "name"),
+    Column("power_w", "Power (W)", "number", explain="v1_power.settled_power_w"),
+    Column("duration_s", "Duration (s)", "number", explain="v1_power.duration_s"),
+    Column("highest_temperature_c", "Measured (\u00b0C)", "number", explain="v1_power.highest_temperature_c"),
+    Column("predicted_c", "Predicted (\u00b0C)", "number", explain="figure.left_out"),
+    Column("error_c", "Error (\u00b0C)", "number", explain="figure.left_out"),
 ]
 
 

@@ -29,7 +29,7 @@ WHO = {
     ("GET", "/v1/runs/{run:path}/whatif"): "read",
     ("GET", "/v1/runs/{run:path}/source"): "read",
     **{("GET", f"/v1/runs/{{run:path}}/plots/{{kind}}{form}"): "read" for form in ("", ".json", ".svg", ".png")},
-    **{("GET", f"/v1/runs/{{run:path}}/{word}"): "read" for word in ("power", "heat-map", "rotated")},
+    **{("GET", f"/v1/runs/{{run:path}}/{word}"): "read" for word in ("power", "thermal", "heat-map", "rotated")},
     ("GET", "/v1/components"): "read",
     ("GET", "/v1/compare"): "read",
     ("GET", "/v1/history"): "read",
@@ -162,7 +162,8 @@ def test_a_token_of_a_project_sees_that_project_alone(closed):
     assert [row["name"] for row in ask(service, lab, "/v1/runs").json()["rows"]] == ["lab-run"]
     assert ask(service, lab, "/v1/runs/lab-run").status_code == ask(service, lab, "/v1/runs/1").status_code == 200
     for path in ("/v1/runs/2", "/v1/runs/secret-run", "/v1/runs/secret%2Fsecret-run", "/v1/compare?before=1&after=2",
-                 "/v1/explain/duration_ns?run=2", "/v1/runs/secre", "/v1/runs/2/power", "/v1/runs/2/heat-map",
+                 "/v1/explain/duration_ns?run=2", "/v1/runs/secre", "/v1/runs/2/power", "/v1/runs/2/thermal",
+                 "/v1/runs/2/heat-map",
                  "/v1/runs/2/rotated?second=1", "/v1/runs/1/rotated?second=2", "/v1/runs/1/heat-map?minus=2",
                  "/v1/runs/1/heat-map?calibration=2"):  # fmt: skip
         answer = ask(service, lab, path)
