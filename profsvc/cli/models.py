@@ -9,6 +9,7 @@ import typer
 
 from profsvc.cli.console.common import (
     OutputOption,
+    open_engine,
     open_service,
     picture_format,
     print_message,
@@ -20,7 +21,7 @@ from profsvc.views.calculators.catalog import CALCULATORS, GROUPS
 from profsvc.views.calculators.declaration import FILES, SUFFIXES, Calculator, Input, example_command, option_of
 
 MAX_FILE_BYTES = 900_000
-TOP_LEVEL = tuple(dict.fromkeys(one.name.partition(" ")[0] for one in CALCULATORS.values()))
+TOP_LEVEL = ("models", *dict.fromkeys(one.name.partition(" ")[0] for one in CALCULATORS.values()))
 """The names of commands and groups, for the panels of the help."""
 
 
@@ -116,8 +117,37 @@ def _answer(
             print_message(f"note: {words}")
 
 
+def models(
+    context: typer.Context,
+    run: Annotated[str | None, typer.Argument(help="Run by name or id: say which models it can answer.")] = None,
+    output: OutputOption = "table",
+) -> None:
+    """List every model: the question that it answers, where, from which source, and how accurate it is.
+
+    With a run, also whether that run can answer it, or which counter or log is missing. For the models of time, the
+    accuracy is that on the device of the run in this store.
+
+    Examples:
+
+      profsvc models
+
+      profsvc models today
+
+      profsvc models today -o csv
+    """
+    from profsvc.reports.text import model_index
+    from profsvc.views.models.index import index
+
+    if service := open_service(context):
+        view = service.models(run)
+    else:
+        view = index(open_engine(context) if run is not None else None, run)
+    print_view(view, output, model_index.page, view["columns"], view["rows"])
+
+
 def register(app: typer.Typer) -> None:
-    """Add a command for each calculator, below its group where its name has two words."""
+    """Add ``models`` and a command for each calculator, below its group where its name has two words."""
+    app.command()(models)
     groups: dict[str, typer.Typer] = {}
     for calculator in CALCULATORS.values():
         group, _, name = calculator.name.rpartition(" ")

@@ -312,6 +312,10 @@ class Client:
         given = {name: value for name, value in asked.items() if value is not None}
         return self._request("GET", f"/v1/runs/{protocol.quote_path(run)}/plots/{protocol.quote_path(kind)}", given)
 
+    def models(self, run: str | int | None = None) -> dict[str, Any]:
+        """Return every model, and with a run whether it can answer."""
+        return self._request("GET", "/v1/models/list", protocol.encode_request({"run": run}))
+
     def model(self, name: str, values: Params) -> dict[str, Any]:
         """Return the answer of a model to inputs: `work-depth` with `work`, `depth` and so on; a table as its text."""
         return self._request(

@@ -17,7 +17,7 @@ from profsvc.specs.metrics.derive import derive_counters
 from profsvc.specs.metrics.expression import Expression, parse
 from profsvc.specs.metrics.mapping import metrics
 from profsvc.specs.metrics.vocabulary import Counter, Unit, counters, labels, metric_of, units
-from profsvc.specs.model_inputs import ORIGINS, Model, ModelInput, model_inputs, models
+from profsvc.specs.model_inputs import ORIGINS, Model, ModelInput, all_models, model_inputs, models
 from profsvc.specs.plausibility import PlausibleRange, range_of, ranges
 from profsvc.specs.power_units import PowerUnit, power_units
 from profsvc.specs.questions import Question, question, questions
@@ -50,6 +50,7 @@ __all__ = [
     "Unit",
     "WallTimeCategory",
     "activity_category",
+    "all_models",
     "breakdown",
     "categories",
     "changes",

@@ -1,4 +1,7 @@
-"""The performance models and what they take of a launch: an expression over counters, the device and other inputs."""
+"""The models that answer about a run, and what performance models take of a launch.
+
+An input is an expression over counters, the device and other inputs.
+"""
 
 import dataclasses
 from collections.abc import Mapping
@@ -12,10 +15,11 @@ from profsvc.specs.hardware import Device
 from profsvc.specs.metrics.expression import Alternative, Expression, parse
 from profsvc.specs.metrics.vocabulary import counters
 from profsvc.specs.references import references
-from profsvc.specs.table_files import Row, rows_of
+from profsvc.specs.table_files import Row, rows_of, tables_of
 from profsvc.specs.timing import MemoryParameters
 
 FILE = "model_inputs.csv"
+MODELS_FILE = "models.toml"
 # ``machine`` is what the model of benefits takes of a device.
 MODELS = (
     "benefit", "latency_hiding", "machine", "mwp_cwp", "occupancy", "roofline", "ryoo", "throughput", "time_bound",
@@ -109,35 +113,81 @@ def model_inputs() -> Mapping[str, ModelInput]:
 
 @dataclass(frozen=True)
 class Model:
-    """A performance model: its formula, the reference and section it comes from, and how to read its answers."""
+    """A model that answers about a run: what it answers, what it needs, and where its answers are.
+
+    A performance model of a launch has a ``formula`` and a ``hint`` for reading its answers.
+    """
 
     name: str
     title: str
-    formula: str
+    question: str
     reference: str
+    """Key of a reference; empty: this project."""
     section: str
-    hint: str
+    needs: str
+    """The files that it needs, and how to record them."""
+    command: str
+    """A command that shows its answers."""
+    view: str
+    page: str
+    """The path of a page, with ``{run}`` and ``{launch}``."""
+    functions: tuple[str, ...]
+    """The functions behind it, below `profsvc.formulas`."""
+    where: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    """Columns of the view whose values tell its rows from others."""
+    value: str = "value"
+    """Column of the view that is NULL where it has no answer."""
+    subject: str = ""
+    """Column of the view that is counted, such as ``launch_id``; empty: rows."""
+    accuracy: str = ""
+    """Errors on measurements; empty: none on record."""
+    formula: str = ""
+    hint: str = ""
+
+    @property
+    def source(self) -> str:
+        """The reference and the place in it.
+
+        >>> models()["time_bound"].source
+        'Lemeire2017, performance'
+        """
+        place = f"section {self.section}" if self.section[0].isdigit() else self.section
+        return ", ".join(filter(None, (self.reference, place)))
 
 
 def read_models(text: str | None = None) -> dict[str, Model]:
-    """Read ``models.csv``: name, then model."""
-    columns, known = ("model", "title", "formula", "reference", "section", "hint"), dict[str, Model]()
-    for row in rows_of("models.csv", columns, text):
-        if not row["model"] or row["model"] in known:
-            raise row.wrong(f"model must be a new name but is {row['model']!r}")
-        if empty := [column for column in columns if not row[column]]:
-            raise row.wrong(f"{row['model']!r} needs {', '.join(empty)}")
-        if row["reference"] not in references():
-            raise row.wrong(f"{row['model']!r} has no reference {row['reference']!r}")
-        known[row["model"]] = Model(*(row[column] for column in columns))
+    """Read ``models.toml``: name, then model."""
+    fields = [field.name for field in dataclasses.fields(Model)]
+    required = set(fields[: fields.index("where")]) - {"name", "reference"}
+    known = {}
+    for name, entry in tables_of(MODELS_FILE, text).items():
+        if missing := sorted(required - {key for key, value in entry.items() if value}):
+            raise DomainError(f"{MODELS_FILE} [{name}]: {missing} missing or empty")
+        if unknown := sorted(set(entry) - set(fields)):
+            raise DomainError(f"{MODELS_FILE} [{name}]: {unknown} not known; there is {sorted(fields)}")
+        if (reference := entry.get("reference", "")) and reference not in references():
+            raise DomainError(f"{MODELS_FILE} [{name}]: there is no reference {reference!r}")
+        if bool(entry.get("formula")) != bool(entry.get("hint")):
+            raise DomainError(f"{MODELS_FILE} [{name}]: a formula needs a hint, and a hint a formula")
+        known[name] = Model(name=name, **{"reference": "", **entry, "functions": tuple(entry["functions"])})
     return known
 
 
 @cache
+def all_models() -> Mapping[str, Model]:
+    """Return the models that answer about a run by name.
+
+    >>> all_models()["components"].command
+    'profsvc components'
+    """
+    return MappingProxyType(read_models())
+
+
+@cache
 def models() -> Mapping[str, Model]:
-    """Return the performance models by name.
+    """Return the performance models of a launch by name.
 
     >>> models()["waves"].title, models()["benefit"].reference
     ('Waves of blocks', 'Kim2012')
     """
-    return MappingProxyType(read_models())
+    return MappingProxyType({name: model for name, model in all_models().items() if model.formula})

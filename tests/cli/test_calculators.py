@@ -44,3 +44,12 @@ def test_the_service_gives_the_same_answer(cli, looked_at, monkeypatch):
     monkeypatch.setenv("PROFSVC_URL", looked_at.url)
     assert cli(*words).out == own
     assert cli("work-depth", "--tree", "x").code == 2
+
+
+def test_the_command_page_and_api_agree(on_demo, looked_at):
+    shown = looked_at.get("/models", run="h200")
+    assert (shown.status_code, "needs a trace: Nsight Systems" in shown.text) == (200, True)
+    listed = on_demo("models", "h200", "-o", "json").out
+    assert looked_at.ok("/v1/models/list", run="h200")["rows"][0]["why"] in listed
+    assert "work-depth" in looked_at.get("/models").text
+    assert on_demo("models", "xyzzy").code == looked_at.get("/models", run="xyzzy").status_code // 134 == 3

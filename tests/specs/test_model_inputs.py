@@ -1,4 +1,4 @@
-"""model_inputs.csv and models.csv agree with the formulas, the glossary and themselves; a wrong row is named."""
+"""model_inputs.csv and models.toml agree with the formulas, the glossary and themselves; a wrong row is named."""
 
 import inspect
 
@@ -80,14 +80,28 @@ def test_a_wrong_input_is_named(row: str, message: str) -> None:
         read_model_inputs(HEAD + row)
 
 
+ENTRY = """[a]
+title = "t"
+question = "q?"
+section = "2"
+needs = "n"
+command = "profsvc runs"
+view = "v1_models"
+page = "/"
+functions = ["numerics.flags.flag_names"]
+"""
+
+
 @pytest.mark.parametrize(
-    ("row", "message"),
+    ("text", "message"),
     [
-        ("a,t,f,Hong2012,2,h\na,t,f,Hong2012,2,h", "line 3: model must be a new name"),
-        ("a,t,f,Hong2012,2,", "line 2: 'a' needs hint"),
-        ("a,t,f,Nobody1999,2,h", "line 2: 'a' has no reference 'Nobody1999'"),
+        (ENTRY.replace('"n"', '""'), r"\[a\]: \['needs'\] missing or empty"),
+        (ENTRY + 'hnt = "h"', r"\[a\]: \['hnt'\] not known"),
+        (ENTRY + 'reference = "Nobody1999"', "there is no reference 'Nobody1999'"),
+        (ENTRY + 'hint = "h"', "a formula needs a hint"),
     ],
 )
-def test_a_wrong_model_is_named(row: str, message: str) -> None:
-    with pytest.raises(DomainError, match=f"models.csv {message}"):
-        read_models("model,title,formula,reference,section,hint\n" + row)
+def test_a_wrong_model_is_named(text: str, message: str) -> None:
+    assert read_models(ENTRY)["a"].source == "section 2"
+    with pytest.raises(DomainError, match=f"models.toml .*{message}"):
+        read_models(text)

@@ -1,4 +1,4 @@
-"""``/v1/models/list`` and ``/v1/models/{name}``: the models that answer from given inputs."""
+"""``/v1/models/list`` and ``/v1/models/{name}``: every model, and the answers of those with given inputs."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -12,10 +12,12 @@ from starlette.responses import Response
 from profsvc.errors import UsageError
 from profsvc.views.calculators.answers import calculate, describe
 from profsvc.views.calculators.catalog import CALCULATORS, calculator_of
+from profsvc.views.models.index import index
+from profsvc.web.api.runs import RUN_DESCRIPTION, run_id_of
 from profsvc.web.http.request_args import RequestArgs, require_object
 from profsvc.web.http.responses import success
 from profsvc.web.http.routes import add_route, path_param, query_param, rows_schema
-from profsvc.web.http.state import app_state
+from profsvc.web.http.state import app_state, in_worker_thread
 
 EXAMPLE = query_param("example", "string", "1: inputs that are not given are those of the first example", "1")
 BODY_SCHEMA = {
@@ -44,9 +46,21 @@ def answer(name: str, given: Mapping[str, Any], wants_example: bool) -> dict[str
 
 
 async def list_models(request: Request) -> Response:
-    """The models that answer from given inputs: question, inputs and source of each."""
-    RequestArgs(request).reject_unknown()
-    return success(request, {"models": [describe(one) for one in CALCULATORS.values()]})
+    """Every model: question, inputs, command, view, page, source and accuracy; with a run whether it can answer."""
+    async with app_state(request).query_limit.slot():
+        return await in_worker_thread(_answer_list, request)
+
+
+def _answer_list(request: Request) -> Response:
+    args = RequestArgs(request)
+    run = args.text("run")
+    args.reject_unknown()
+    return success(request, index_of(request, run) | {"calculators": [describe(one) for one in CALCULATORS.values()]})
+
+
+def index_of(request: Request, run: str) -> dict[str, Any]:
+    """Return the list of models, for a run if there is one."""
+    return index(app_state(request).engine, run_id_of(request, run) if run else None)
 
 
 async def get_answer(request: Request) -> Response:
@@ -78,8 +92,11 @@ async def _answer(request: Request, given: Mapping[str, Any], wants_example: boo
 
 def register(app: FastAPI) -> None:
     """Add the routes."""
-    add_route(app, "/v1/models/list", list_models, "read", name="list_calculators", tag="models")
-    name, gives = path_param("name", "name of the model", "work-depth"), {"application/json": {"schema": rows_schema()}}
+    gives = {"application/json": {"schema": rows_schema()}}
+    run = query_param("run", "string", RUN_DESCRIPTION)
+    add_route(app, "/v1/models/list", list_models, "read", name="list_calculators", takes=[run], gives=gives,
+              tag="models")  # fmt: skip
+    name = path_param("name", "name of the model", "work-depth")
     path, body = "/v1/models/{name}", {"application/json": {"schema": BODY_SCHEMA}}
     add_route(app, path, get_answer, "read", name="ask_model", takes=[name, EXAMPLE], gives=gives, tag="models")
     add_route(app, path, post_answer, "read", name="ask_model_in_body", methods=["POST"], takes=[name], gives=gives,

@@ -14,7 +14,7 @@ from profsvc.views.calculators.answers import answer_to
 from profsvc.views.calculators.catalog import CALCULATORS, calculator_of
 from profsvc.views.calculators.declaration import FILES, Calculator, Input, example_command
 from profsvc.views.calculators.values import allowed, check
-from profsvc.web.api.models import inputs_in_url
+from profsvc.web.api.models import index_of, inputs_in_url
 from profsvc.web.http.request_args import RequestArgs
 from profsvc.web.http.routes import add_page
 from profsvc.web.http.state import app_state
@@ -26,10 +26,14 @@ MAX_ROWS = 500
 
 
 def show_models(request: Request) -> Response:
-    """List the models."""
-    RequestArgs(request).reject_unknown()
-    links = Links(json=path_to(request, "/v1/models/list"))
-    return page(request, "models.html", "Models", links=links, models=[*CALCULATORS.values()])
+    """List the models; with a run also whether it can answer."""
+    args = RequestArgs(request)
+    run = args.text("run")
+    args.reject_unknown()
+    view = index_of(request, run)
+    links = Links(json=path_to(request, "/v1/models/list", {"run": run}))
+    calculators = {one.key for one in CALCULATORS.values()}
+    return page(request, "models.html", "Models", links=links, view=view, run=run, calculators=calculators)
 
 
 async def show_model(request: Request) -> Response:

@@ -19,7 +19,7 @@ def test_the_api_gives_the_same(looked_at):
     body = {"inputs": {"work": 31, "depth": 5, "processors": [1, 6]}}
     post = looked_at.http.post(looked_at.url + "/v1/models/work-depth", json=body).json()
     assert post == asked | {"ok": True} == {"ok": True} | looked_at.ok("/v1/models/work-depth", example="1")
-    assert {one["name"] for one in looked_at.ok("/v1/models/list")["models"]} >= {"work-depth"}
+    assert {one["name"] for one in looked_at.ok("/v1/models/list")["calculators"]} >= {"work-depth"}
     assert "no input of 'work-depth' named 'wrk'" in looked_at.refused("/v1/models/work-depth", 400, wrk="1")
     for wrong in ([], {"inputs": []}, {"input": {}}, {"example": 1}):
         assert looked_at.http.post(looked_at.url + "/v1/models/work-depth", json=wrong).status_code == 400

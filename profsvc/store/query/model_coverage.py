@@ -1,0 +1,44 @@
+"""Answers of a model in a run: how many there are, and why others are missing."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from sqlalchemy import Engine, text
+
+from profsvc.errors import NotFoundError
+from profsvc.store.connection.transactions import reading
+from profsvc.store.schema.catalog import KINDS
+
+RUN_COLUMNS = ("run_id", "run_after")
+
+
+class Coverage(NamedTuple):
+    """How many subjects have rows, how many of them an answer, and the most frequent reason of the others."""
+
+    subjects: int
+    answered: int
+    reason: str
+
+
+def coverage(
+    engine: Engine, view: str, run_id: int, where: Mapping[str, str], value: str, subject: str = ""
+) -> Coverage:
+    """Count the subjects of a run in a view, and those with a value; without a subject the rows."""
+    columns = KINDS[view]
+    run = next(name for name in RUN_COLUMNS if name in columns)
+    for name in (value, *where, *([subject] if subject else [])):
+        if name not in columns:
+            raise NotFoundError.near(f"column of {view}", name, columns)
+    conditions = " AND ".join([f'"{run}" = :run_id', *(f'"{name}" = :{name}' for name in where)])
+    counted = f'DISTINCT "{subject}"' if subject else "*"
+    answered = f'DISTINCT CASE WHEN "{value}" IS NOT NULL THEN "{subject}" END' if subject else f'"{value}"'
+    values = {**where, "run_id": run_id}
+    query = f"SELECT count({counted}), count({answered}) FROM {view} WHERE {conditions}"
+    why = f'SELECT reason, count(*) FROM {view} WHERE {conditions} AND "{value}" IS NULL AND reason IS NOT NULL'
+    with reading(engine) as connection:
+        subjects, known = connection.execute(text(query), values).one()
+        found = None
+        if known < subjects and "reason" in columns:
+            order = " GROUP BY reason ORDER BY count(*) DESC, reason LIMIT 1"
+            found = connection.execute(text(why + order), values).first()
+    return Coverage(subjects, known, "" if found is None else str(found[0]))

@@ -1,0 +1,241 @@
+"""Every public formula is reached: something outside of the formulas uses it, or a formula that is used does.
+
+Calculators and analyses are what commands, views and pages show; `tests/views/models/test_index.py` holds that each
+model names a command, a view and a page that exist.
+"""
+
+import ast
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+PACKAGE = "profsvc.formulas"
+PATHS = {
+    ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
+    for path in (ROOT / "profsvc").rglob("*.py")
+}
+Name = tuple[str, str]
+"""A module and a name in it."""
+NOT_YET = {
+    "benefit.result.GammaFit",
+    "benefit.synchronization.fit_gamma",
+    "criteria.balance.load_balance_sm",
+    "criteria.balance.load_balance_warp",
+    "criteria.synchronization.HostSync",
+    "criteria.synchronization.host_sync",
+    "memory_hierarchy.cache.cache_sim",
+    "memory_hierarchy.reference_order.merge_order",
+    "memory_hierarchy.simulation.hierarchy_mc",
+    "memory_hierarchy.work_flow.Costs",
+    "memory_hierarchy.work_flow.Graph",
+    "memory_hierarchy.work_flow.Visits",
+    "memory_hierarchy.work_flow.WorkFlow",
+    "memory_hierarchy.work_flow.wfg_costs",
+    "memory_hierarchy.work_flow.wfg_evaluate",
+    "memory_hierarchy.work_flow.wfg_visits",
+    "mwp_cwp.fit.MemoryFit",
+    "mwp_cwp.fit.fit_memory_parameters",
+    "mwp_cwp.instructions.divergent_instructions",
+    "mwp_cwp.instructions.m_factor",
+    "mwp_cwp.instructions.mean_m_factor",
+    "mwp_cwp.parallelism.independent_warps",
+    "numerics.flags.flag_mask",
+    "numerics.flags.flag_names_each",
+    "performance.latency.Usage",
+    "performance.latency.issue_cycles",
+    "performance.latency.simt_usage",
+    "performance.latency.trip_balance",
+    "performance.latency.warps_for_pipeline",
+    "performance.memory_accesses.Accesses",
+    "performance.memory_accesses.PartitionLoad",
+    "performance.memory_accesses.bank_degree",
+    "performance.memory_accesses.chain_stride",
+    "performance.memory_accesses.partition_load",
+    "performance.memory_accesses.transactions",
+    "performance.memory_balance.Balance",
+    "performance.memory_balance.NearField",
+    "performance.memory_balance.Transfers",
+    "performance.memory_balance.balance",
+    "performance.memory_balance.comp_time",
+    "performance.memory_balance.kung_balance",
+    "performance.memory_balance.matmul_transfers",
+    "performance.memory_balance.mem_time",
+    "performance.memory_balance.near_field",
+    "performance.memory_balance.reduction_transfers",
+    "performance.memory_balance.transfer_bound",
+    "performance.occupancy.Demand",
+    "performance.occupancy.resource_demand",
+    "performance.occupancy.warps_resident",
+    "performance.peak_estimates.gpu_share_speedup",
+    "performance.peak_estimates.operand_bandwidth",
+    "performance.roofline.Chain",
+    "performance.roofline.PixelRoofline",
+    "performance.roofline.effective_bandwidth",
+    "performance.roofline.peak_rate",
+    "performance.roofline.pixel_roofline",
+    "performance.roofline.speedup_chain",
+    "performance.speedup.AttainedRatio",
+    "performance.speedup.attained_ratio",
+    "performance.speedup.cap",
+    "performance.speedup.disjoint_amdahl",
+    "performance.speedup.remaining_potential",
+    "performance.time_bound.antiparallel_report",
+    "performance.time_bound.lost_share",
+    "performance.work_depth.Accepted",
+    "performance.work_depth.accept",
+    "performance.work_depth.next_candidates",
+    "power.active_sms.Beta",
+    "power.active_sms.fit_beta",
+    "power.component_power.RuntimePower",
+    "power.component_power.access_rate",
+    "power.component_power.accesses",
+    "power.component_power.component_power",
+    "power.component_power.gpu_power",
+    "power.component_power.runtime_power",
+    "power.component_power.warps_per_sm",
+    "power.core_count.Savings",
+    "power.core_count.energy_savings",
+    "power.core_count.gating_saving",
+    "power.core_count.perf_per_watt",
+    "power.energy.Efficiency",
+    "power.energy.Frequency",
+    "power.energy.Linearity",
+    "power.energy.dyn_power",
+    "power.energy.efficiency",
+    "power.energy.energy",
+    "power.energy.frequency_efficiency",
+    "power.energy.frequency_optimum",
+    "power.energy.linearity",
+    "power.energy.rate",
+    "power.energy_split.BestSplit",
+    "power.energy_split.ShareErrors",
+    "power.energy_split.Split",
+    "power.energy_split.best_split",
+    "power.energy_split.share_errors",
+    "power.energy_split.split",
+    "power.leakage.delta_temperature",
+    "power.leakage.leakage_current",
+    "power.leakage.static_power",
+    "power.placement.OneBlock",
+    "power.placement.Placements",
+    "power.placement.TpcEffect",
+    "power.placement.rank_placements",
+    "power.placement.tpc_effect",
+    "power.placement.tpc_of_core",
+    "power.placement.verify_one_block_per_sm",
+    "thermal.rc_fits.MaxRise",
+    "thermal.rc_fits.Saturation",
+    "thermal.rc_fits.at_rest",
+    "thermal.rc_fits.fit_max_rise",
+    "thermal.rc_model.Peak",
+    "thermal.rc_model.max_rise",
+    "thermal.rc_model.memory_intensity",
+    "thermal.rc_model.peak_temperature",
+    "thermal.rc_model.temperature",
+    "thermal.rc_model.temperature_scan",
+    "thermal.temperature_coefficient.given_coefficient",
+    "thermocouples.emf.saturation",
+    "throughput.execution.what_if",
+    "throughput.instructions.Mix",
+    "throughput.instructions.Strength",
+    "throughput.instructions.instruction_mix",
+    "throughput.instructions.memory_strength",
+    "throughput.parallelism.effective_latency",
+    "throughput.suggestions.start_share",
+}
+"""Formulas without a user; the list may only shrink."""
+
+
+FORMULAS = tuple(module for module in PATHS if module.startswith(PACKAGE))
+USERS = tuple(m for m in PATHS if m not in FORMULAS and PACKAGE in PATHS[m].read_text(encoding="utf-8"))
+
+
+@cache
+def tree(module: str) -> ast.Module:
+    return ast.parse(PATHS[module].read_text(encoding="utf-8"))
+
+
+@cache
+def own_names(module: str) -> dict[str, ast.AST]:
+    """The functions, classes and constants that a module defines."""
+    found: dict[str, ast.AST] = {}
+    for node in tree(module).body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            found[node.name] = node
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            found |= {one.id: node for one in targets if isinstance(one, ast.Name)}
+    return found
+
+
+@cache
+def imported(module: str) -> dict[str, Name]:
+    """What each imported name of a module is: a name of a formula's module, or such a module (with an empty name)."""
+    found: dict[str, Name] = {}
+    for node in ast.walk(tree(module)):
+        if isinstance(node, ast.ImportFrom) and str(node.module).startswith("profsvc"):
+            for alias in node.names:
+                full = f"{node.module}.{alias.name}"
+                own = alias.asname or alias.name
+                if full.startswith(PACKAGE) and full in PATHS:
+                    found[own] = (full, "")
+                elif str(node.module).startswith(PACKAGE):
+                    found[own] = resolved(str(node.module), alias.name)
+    return found
+
+
+def resolved(module: str, name: str) -> Name:
+    """Where a name is defined, behind the imports of packages."""
+    if name in own_names(module):
+        return module, name
+    return imported(module).get(name, (module, name))
+
+
+def used(module: str, within: ast.AST) -> Iterator[Name]:
+    """The formulas that a piece of code names."""
+    known = imported(module)
+    for node in ast.walk(within):
+        if isinstance(node, ast.Name):
+            if node.id in known:
+                yield known[node.id]
+            elif module in FORMULAS and node.id in own_names(module):
+                yield module, node.id
+        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            base, name = known.get(node.value.id, ("", "x"))
+            if base and not name:
+                yield resolved(base, node.attr)
+
+
+@cache
+def unreached(users: tuple[str, ...] = USERS) -> set[str]:
+    """The public functions and classes of formulas that nothing uses."""
+    todo = [one for m in users for one in used(m, tree(m))]
+    seen: set[Name] = set()
+    while todo:
+        if (one := todo.pop()) in seen:
+            continue
+        seen.add(one)
+        module, name = one
+        if module in PATHS and (node := own_names(module).get(name)) is not None:
+            todo += used(module, node)
+    public = {
+        (module, name)
+        for module in FORMULAS
+        for name, node in own_names(module).items()
+        if isinstance(node, ast.FunctionDef | ast.ClassDef) and not name.startswith("_")
+    }
+    return {f"{module.removeprefix(PACKAGE + '.')}.{name}" for module, name in public - seen}
+
+
+def test_every_formula_is_reached() -> None:
+    assert unreached() <= NOT_YET, "give each a calculator or an analysis that shows it, or delete it"
+
+
+def test_what_nothing_uses_is_told_from_what_is_used() -> None:
+    """By name, through a module, behind a package, and inside of the formulas."""
+    left = unreached(("profsvc.views.calculators.performance.work_depth",))
+    assert "performance.work_depth.brent_time" not in left
+    assert "numerics.arrays.flagged" not in left
+    assert {"performance.roofline.roofline", "mwp_cwp.execution.exec_cycles"} <= left
+    assert resolved(f"{PACKAGE}.mwp_cwp", "exec_cycles") == (f"{PACKAGE}.mwp_cwp.execution", "exec_cycles")
