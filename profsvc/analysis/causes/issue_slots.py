@@ -2,16 +2,14 @@
 
 import numpy as np
 
-from profsvc.analysis.causes.time_budget import POSSIBLE, Array, TimeBudget, share_of
+from profsvc.analysis.causes.time_budget import Array, TimeBudget, share_of
 from profsvc.analysis.potential.avoidable_work import (
-    divided_share,
-    expanded_share,
+    avoidable_instructions,
     multiplies_half_matrices,
-    needless_conversions,
     repeated_share,
 )
+from profsvc.analysis.potential.useful_time import OVERHEAD, POSSIBLE
 
-OVERHEAD = ("integer", "control", "bit_convert", "bit", "uniform")
 # Below so many barriers and other instructions of no class for each warp, warps that wait have unequal work.
 FEW_BARRIERS = 8
 
@@ -26,52 +24,48 @@ def issue_causes(budget: TimeBudget) -> dict[str, Array]:
     # A fuller warp does in one instruction what these did in several, with one wait.
     full = budget.issued + fixed
     useful = budget.issued * budget.on
-    divided = useful * divided_share(c)
-    expanded = expanded_share(c)
-    doubled = np.where(budget.count("inst_fp64_thread") > 0, of["fp64"] + of["bit_convert"], 0.0)
-    doubled = useful * doubled * share_of(of["bit_convert"], of["fp64"])
-    # Reduction of the argument, selects and branches of a function belong to it as its polynomial does.
-    functions = useful * expanded * np.where(budget.has_classes, of["fp32"] + of["bit_convert"] + of["bit"], 0.0)
-    functions = functions * (1 + share_of(of["integer"] + of["control"], of["fp32"]))
-    functions = np.fmin(functions, useful - divided)
-    # Conversions beyond one for each value in memory, in kernels where no function nor double precision needs them.
-    again = share_of(needless_conversions(c), budget.count("inst_bit_convert_thread"))
-    converted = useful * of["bit_convert"] * again * (1 - expanded) * (of["fp64"] == 0)
-    useful = np.clip(useful - divided - functions - doubled - converted, 0, None)
-    counted = np.asarray(sum(of[name] for name in OVERHEAD)) - of["bit_convert"] * again
-    overhead = np.where(budget.has_classes, counted, 1 - share_of(budget.payload, useful))
-    payload = useful * (1 - overhead)
+    avoidable = {name: useful * part for name, part in avoidable_instructions(c).items()}
+    spared = np.fmin(np.asarray(sum(avoidable.values())), useful)
+    rest = np.clip(useful - spared, 0, None)
+    needed = np.fmin(budget.payload, rest)
     loads = of["ldst"] * share_of(c["global_load_l1_hit_fraction"], 1.0) * repeated_share(c)
-    # Addresses and loops serve the loads as well as the arithmetic.
-    repeated = useful * loads * (1 + share_of(overhead, 1 - overhead))
-    addresses = np.clip(useful * overhead - (repeated - useful * loads), 0, None)
+    # Addresses and loops serve the loads as well as the arithmetic; more of them than tuned kernels have are overhead.
+    repeated = np.fmin(rest * loads * (1 + OVERHEAD), rest - needed)
+    addresses = rest - needed - repeated
     matrices = multiplies_half_matrices(c)
-    throttled = stall["math_pipe_throttle"] + stall["dispatch_stall"]
-    products = np.where(matrices, payload + throttled, 0.0)
+    products, addresses = np.where(matrices, addresses, 0.0), np.where(matrices, 0.0, addresses)
     # Of the instructions of no class, those of kernels that wait at barriers are mostly the barriers.
-    barriers = np.where(matrices, 0.0, useful * of["misc"] * (stall["barrier"] > 0))
-    rest = np.clip(payload - useful * loads - products - barriers, 0, None)
+    barriers = np.fmin(addresses, useful * of["misc"] * (stall["barrier"] > 0))
+    addresses = addresses - barriers
+    # Each instruction waits for its pipe, and for its fixed latency: those that are spared wait no more.
     full_lanes = 1 - off - absent
-    # The pipe of special functions and conversions is why arithmetic waits for its pipe.
-    doubles = share_of(doubled, doubled + rest)
-    of_conversions = share_of(converted, converted + rest) * (1 - doubles)
+    waits = (stall["wait"] + stall["branch_resolving"]) * full_lanes
+    throttled = (stall["math_pipe_throttle"] + stall["dispatch_stall"]) * full_lanes
+    of_pipe = {name: share_of(part, spared + needed + products) for name, part in avoidable.items()}
+    taken = {
+        name: part + waits * share_of(part, useful) + throttled * of_pipe[name] for name, part in avoidable.items()
+    }
+    # The special cases of divisions and functions are predicated.
+    off_lanes = (budget.lanes - budget.on) * budget.issued
+    for name in ("integer_division", "expensive_functions"):
+        taken[name] = taken[name] + off_lanes * share_of(avoidable[name], useful)
+    of_cases = share_of(avoidable["integer_division"] + avoidable["expensive_functions"], useful)
+    beyond = np.where(budget.has_classes, 1.0, POSSIBLE) * addresses
     return {
+        **taken,
         "partly_filled_warps": absent * full,
         "thread_divergence": off * full,
-        "predicated_off_threads": (budget.lanes - budget.on) * budget.issued,
-        "type_conversions": converted + of_conversions * throttled * full_lanes,
-        "integer_division": divided,
-        "expensive_functions": functions,
-        "accidental_double": doubled + doubles * throttled * full_lanes,
-        "tensor_cores_unused": products,
-        "redundant_loads": repeated,
-        "overhead_instructions": POSSIBLE * addresses,
-        "dependent_instructions": (stall["wait"] + stall["branch_resolving"]) * full_lanes,
+        "predicated_off_threads": off_lanes * (1 - of_cases),
+        "tensor_cores_unused": products + throttled * share_of(products, products + needed),
+        "redundant_loads": repeated * (1 + share_of(waits, useful)),
+        "overhead_instructions": beyond * (1 + share_of(waits, useful)),
+        "dependent_instructions": waits * share_of(useful - spared - repeated - beyond, useful),
         "instruction_cache": stall["no_instruction"],
         "barriers": barriers,
-        "arithmetic_limit": rest
-        + (1 - POSSIBLE) * addresses
-        + np.where(matrices, 0.0, throttled * full_lanes * (1 - doubles - of_conversions)),
+        "arithmetic_limit": needed
+        + addresses
+        - beyond
+        + throttled * np.clip(1 - sum(of_pipe.values()) - share_of(products, products + needed), 0, 1),
     }
 
 

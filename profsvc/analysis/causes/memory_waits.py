@@ -2,10 +2,16 @@
 
 import numpy as np
 
-from profsvc.analysis.causes.time_budget import GLOBAL_STALLS, POSSIBLE, STALLS, Array, TimeBudget, share_of
+from profsvc.analysis.causes.time_budget import GLOBAL_STALLS, STALLS, Array, TimeBudget, share_of
 from profsvc.analysis.counters.arrays import Counts
-from profsvc.analysis.potential.avoidable_work import repeated_share, unrelated_places, unused_of_l2_loads
-from profsvc.analysis.potential.useful_time import has_copies_without_size
+from profsvc.analysis.potential.avoidable_work import (
+    narrow_share,
+    reloaded_share,
+    repeated_share,
+    unrelated_places,
+    unused_of_l2_loads,
+)
+from profsvc.analysis.potential.useful_time import POSSIBLE, has_copies_without_size
 from profsvc.formulas.performance.lost_time import wait_parts
 
 SECTOR_BYTES = 32
@@ -56,11 +62,17 @@ def on_chip_causes(budget: TimeBudget) -> tuple[dict[str, Array], Array]:
 
 @np.errstate(all="ignore")
 def utilization(c: Counts) -> tuple[Array, Array]:
-    """Share of the time in which the busiest unit on the way to global memory was busy, and the part of DRAM in it."""
+    """Share of the time in which the busiest unit on the way to global memory was busy, and the part of DRAM in it.
+
+    The pipe of L1 serves shared memory as well: where a load takes no longer than a single one, it does not queue
+    before that pipe.
+    """
     dram = np.nan_to_num(c["dram_throughput_fraction"]) / DRAM_SUSTAINED
     l2 = np.fmax(np.nan_to_num(c["l2_utilization_fraction"]) / L2_SUSTAINED, np.nan_to_num(c["sol_l2_fraction"]))
     l1 = np.nan_to_num(c["sol_l1_fraction"])
-    return np.clip(np.fmax(np.fmax(dram, l2), l1), 0, 1), share_of(dram, dram + l2 + l1)
+    queue = 1 - unloaded_latency(c) / c["lsu_latency_global_cycles"]
+    queued = np.fmin(l1, np.where(np.isnan(queue), 1.0, np.clip(queue, 0, 1)))
+    return np.clip(np.fmax(np.fmax(dram, l2), queued), 0, 1), share_of(dram, dram + l2 + l1)
 
 
 @np.errstate(all="ignore")
@@ -98,9 +110,6 @@ def global_memory_causes(budget: TimeBudget, queued_on_chip: Array) -> dict[str,
     of_local = share_of(sectors["local"], sectors["local"] + sectors["global"])
     spilled = budget.count("register_spill_inst_warp") > 0
     local, wait = wait * of_local, wait * (1 - of_local)
-    # Requests queue before the busiest unit, but a load that takes no longer than a single one does not.
-    queue = 1 - unloaded_latency(c) / c["lsu_latency_global_cycles"]
-    busy = np.fmin(busy, np.where(np.isnan(queue), 1.0, np.clip(queue, 0, 1)))
     crossings = {side: CROSSINGS[side] * budget.count(f"global_{side}_sectors") for side in CROSSINGS}
     unused, wasted = {}, {}
     for side, crossed in crossings.items():
@@ -119,15 +128,23 @@ def global_memory_causes(budget: TimeBudget, queued_on_chip: Array) -> dict[str,
     # Whether values at unrelated places could lie closer together, no counter tells.
     missed = (1 - share_of(c["global_load_l1_hit_fraction"], 1.0)) * (1 - share_of(c["l2_read_hit_fraction"], 1.0))
     thrashing = POSSIBLE * missed * scattered
-    repeats = repeated_share(c)
-    repeated = parts.useful * repeats * (1 - of_dram)
+    in_l1 = share_of(c["global_load_l1_hit_fraction"], 1.0)
+    repeats, reloads = in_l1 * repeated_share(c), reloaded_share(c, budget.sms)
+    repeated = parts.useful * np.fmax(repeats, reloads) * (1 - of_dram)
     queued = share_of(stall["lg_throttle"], np.asarray(sum(stall[name] for name in GLOBAL_STALLS)))
-    hits = share_of(c["global_load_l1_hit_fraction"], 1.0) * repeats
     moved = budget.count("global_load_bytes_requested", "global_store_bytes_requested")
     narrow = 1 - share_of(moved, WIDEST_BYTES * budget.count("global_load_inst_warp", "global_store_inst_warp"))
     latency = parts.latency
-    again, thin = latency * queued * hits, latency * queued * (1 - hits) * narrow
+    again, thin = latency * queued * repeats, latency * queued * (1 - repeats) * narrow
     latency = latency - again - thin
+    # What the same SM loaded before, and warps ask for by rows, a tile on chip serves without the latency of L2.
+    missed_l1 = 1 - share_of(in_l1 * LATENCIES[0], unloaded_latency(c))
+    kept = latency * missed_l1 * reloads * (1 - unused["load"])
+    again, latency = again + kept, latency - kept
+    # By Little's law the bytes under way are too few by the factor that the busiest unit idles: words instead of
+    # bytes make up for some of it, more loads for the rest.
+    factor = np.clip(np.log(1 / (1 - narrow_share(c))) / np.log(1 / np.clip(busy, 1e-3, 0.999)), 0, 1)
+    thin, latency = thin + latency * factor, latency * (1 - factor)
     # A fuller warp waits once for what these waited for several times.
     absent, latency = latency * budget.absent, latency * (1 - budget.absent)
     # A block keeps the slots of warps that are done until its last warp is.
@@ -161,6 +178,9 @@ def _ended_early(c: Counts) -> Array:
     waves = np.nan_to_num(c["waves_per_sm"], nan=1.0)
     expected = c["theoretical_occupancy_fraction"] * np.clip(waves, 0, 1)
     gap = np.clip(np.nan_to_num(1 - c["achieved_occupancy_fraction"] / expected), 0, 1)
+    # A block lasts longer than its mean warp. Slots are empty between blocks for another reason.
+    lasts = c["warp_latency_avg_cycles"] / c["block_latency_avg_cycles"]
+    gap = np.where(np.isnan(lasts), POSSIBLE * gap, np.fmin(gap, np.clip(1 - lasts, 0, 1)))
     return np.where(c["warps_per_block"] > 1, gap, 0.0)
 
 

@@ -5,15 +5,18 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from profsvc.analysis.causes.attribution import UNEXPLAINED, lost_time, savings
+from profsvc.analysis.counters.arrays import Counts
+from profsvc.analysis.potential.avoidable_work import class_shares
 from profsvc.formulas.performance.lost_time import IDEAL_TIME_ERROR, saving_interval
 from profsvc.specs.causes import causes
 from profsvc.specs.metrics.vocabulary import counters as vocabulary
 
 COLUMNS = ("launch_id", "rank", "cause", "kind", "saving_ns", "saving_fraction", "low", "high")
 LIMITS_OF_UNITS = {
-    "dram": ("memory_limit",),
+    "dram": ("memory_limit", "unrelated_accesses"),
     "l2": ("memory_limit", "unrelated_accesses"),
     "l1": ("shared_memory_limit",),
 }
@@ -39,7 +42,7 @@ def launch_causes(counters: pd.DataFrame, figures: pd.DataFrame, bounds: pd.Data
         loss = np.clip(1 - ideal / duration, 0, 1)
     flaws = savings(shares, loss)
     names, amounts = [str(name) for name in flaws], flaws.to_numpy()
-    proven = [float(causes()[name].avoidable == "proven") for name in names]
+    proven = np.column_stack([_is_proven(name, counters) for name in names])
     interval = saving_interval(amounts, loss[:, None], proven, IDEAL_TIME_ERROR)
     has_gain = np.isnan(loss) | (interval.low > 0).any(axis=1)
     limits = _limits(shares, bounds["ideal_bound"].tolist())
@@ -63,6 +66,17 @@ def launch_causes(counters: pd.DataFrame, figures: pd.DataFrame, bounds: pd.Data
         pd.Series(cause, dtype=object).map(kinds), share * duration[of], share, low[order], high[order],
     )  # fmt: skip
     return pd.DataFrame(dict(zip(COLUMNS, values, strict=True)))
+
+
+def _is_proven(cause: str, counters: pd.DataFrame) -> NDArray[np.float64]:
+    """Tell for each launch whether its counters prove that the work of a cause is avoidable: 1, else 0.
+
+    Of overhead a limit is known where instructions are counted by class.
+    """
+    avoidable = causes()[cause].avoidable
+    if avoidable != "by class":
+        return np.full(len(counters), float(avoidable == "proven"))
+    return np.asarray(np.sum(list(class_shares(Counts(counters)).values()), axis=0) > 0, dtype=np.float64)
 
 
 def _limits(shares: pd.DataFrame, units: list[str | None]) -> list[str]:

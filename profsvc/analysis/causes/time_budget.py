@@ -5,6 +5,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from profsvc.analysis.counters.arrays import Counts
+from profsvc.analysis.potential.avoidable_work import class_shares
 from profsvc.analysis.potential.useful_time import useful_times
 from profsvc.formulas.performance.lost_time import idle_time, stall_time
 
@@ -27,12 +28,7 @@ NVPROF_STALLS = {
     "math_pipe_throttle": "stall_pipe_busy_fraction",
     "misc": "stall_other_fraction",
 }
-POSSIBLE = 0.5
-"""Part that counts of work of which no counter tells whether a better version of the kernel needs it."""
 GLOBAL_STALLS = ("long_scoreboard", "lg_throttle", "tex_throttle", "drain", "membar")
-THREAD_CLASSES = (
-    "fp32", "fp64", "fp16", "integer", "bit_convert", "bit", "control", "ldst", "misc", "interthread", "uniform",
-)  # fmt: skip
 
 
 @np.errstate(all="ignore")
@@ -83,10 +79,8 @@ class TimeBudget:
         self.on = np.fmin(np.where(np.isnan(on), self.lanes, on), self.lanes)
         threads = c["block_threads"]
         self.absent = np.nan_to_num(1 - threads / (32 * np.ceil(threads / 32)))
-        counts = {name: np.nan_to_num(c[f"inst_{name}_thread"]) for name in THREAD_CLASSES}
-        every = sum(counts.values())
-        self.of_class = {name: share_of(count, np.asarray(every)) for name, count in counts.items()}
-        self.has_classes = every > 0
+        self.of_class = class_shares(c)
+        self.has_classes = np.asarray(sum(self.of_class.values())) > 0
         # Of issue slots, the share with payload: arithmetic, and the accesses that it cannot do without.
         times = useful_times(counters, figures)
         payload = (times["issue"] / c["duration_ns"]).to_numpy()

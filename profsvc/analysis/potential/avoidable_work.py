@@ -18,6 +18,8 @@ SECTORS_PER_LINE = 4
 # special function unit, which takes a warp in two cycles.
 DIVISION_LENGTH = 6.0
 XU_WARPS_PER_CYCLE = 0.5
+# Hits of L2 below this share are those of instructions and constants.
+MIN_RETURNS = 0.01
 # A kernel that multiplies half precision in single precision unpacks operands, and does little else but multiply-adds.
 MIN_UNPACKED_SHARE, MIN_FMA_SHARE = 0.1, 0.5
 
@@ -56,10 +58,66 @@ def divided_share(c: Counts) -> Array:
     return share
 
 
+THREAD_CLASSES = (
+    "fp32", "fp64", "fp16", "integer", "bit_convert", "bit", "control", "ldst", "misc", "interthread", "uniform",
+)  # fmt: skip
+
+
+OVERHEAD_CLASSES = ("integer", "control", "bit", "uniform")
+
+
+def class_shares(c: Counts) -> dict[str, Array]:
+    """Share of the instructions of all threads that each class of `THREAD_CLASSES` has; 0 where none was counted."""
+    counts = {name: np.nan_to_num(c[f"inst_{name}_thread"]) for name in THREAD_CLASSES}
+    every = np.asarray(sum(counts.values()))
+    return {name: _share(count, every) for name, count in counts.items()}
+
+
+def _share(part: Array, whole: Array) -> Array:
+    with np.errstate(all="ignore"):
+        return np.clip(np.nan_to_num(part / whole, posinf=0.0, neginf=0.0), 0, 1)
+
+
+def overhead_per_instruction(c: Counts) -> Array:
+    """Addresses, loops and moves that serve each other instruction; 0 where not counted by class."""
+    of = class_shares(c)
+    overhead = np.asarray(sum(of[name] for name in OVERHEAD_CLASSES))
+    with np.errstate(all="ignore"):
+        return np.asarray(np.nan_to_num(overhead / (1 - overhead), posinf=0.0), dtype=np.float64)
+
+
+@np.errstate(all="ignore")
+def avoidable_instructions(c: Counts) -> dict[str, Array]:
+    """Share of the instructions of active lanes that a cheaper form of the same computation spares, by cause."""
+    of, expanded = class_shares(c), expanded_share(c)
+    divided = divided_share(c)
+    serving = 1 + overhead_per_instruction(c)
+    doubled = np.where(of["fp64"] > 0, of["bit_convert"], 0.0) * serving
+    # Reduction of the argument, selects and branches of a function belong to it as its polynomial does.
+    functions = expanded * np.where(of["fp32"] > 0, of["fp32"] + of["bit_convert"] + of["bit"], 0.0)
+    functions = np.fmin(functions * (1 + _share(of["integer"] + of["control"], of["fp32"])), 1 - divided)
+    # Conversions beyond one for each value in memory, in kernels where no function nor double precision needs them.
+    again = _share(needless_conversions(c), np.nan_to_num(c["inst_bit_convert_thread"]))
+    converted = of["bit_convert"] * again * (1 - expanded) * (of["fp64"] == 0) * serving
+    return {
+        "integer_division": divided,
+        "expensive_functions": functions,
+        "accidental_double": doubled * double_by_accident(c),
+        "type_conversions": converted,
+        "narrow_accesses": of["ldst"] * narrow_share(c) * serving,
+    }
+
+
 @np.errstate(all="ignore")
 def repeated_share(c: Counts) -> Array:
     """Share of the loaded bytes that were loaded before: what DRAM did not have to bring."""
     return np.clip(np.nan_to_num(1 - c["dram_read_bytes"] / c["global_load_bytes_requested"]), 0, 1)
+
+
+@np.errstate(all="ignore")
+def reloaded_share(c: Counts, sms: Array) -> Array:
+    """Share of the loaded bytes that the same SM loaded before, at least: it loads more than DRAM brought for all."""
+    return np.clip(np.nan_to_num(1 - sms * c["dram_read_bytes"] / c["global_load_bytes_requested"]), 0, 1)
 
 
 @np.errstate(all="ignore")
@@ -69,6 +127,13 @@ def multiplies_half_matrices(c: Counts) -> NDArray[np.bool_]:
     executed = np.fmax(c["thread_inst_executed_pred_on"], c["thread_inst_executed"])
     unpacked = c["inst_fp16_thread"] > MIN_UNPACKED_SHARE * executed
     return np.asarray(unpacked & (fma > MIN_FMA_SHARE * c["inst_fp32_thread"]) & ~has_tensor_work(c), dtype=np.bool_)
+
+
+@np.errstate(all="ignore")
+def narrow_share(c: Counts) -> Array:
+    """Share of the memory instructions that words would spare accesses of 8 and 16 bits; 0 where not counted."""
+    words = [c[f"memory_inst_{bits}bit_warp"] for bits in (8, 16, 32, 64, 128)]
+    return _share(0.75 * words[0] + 0.5 * words[1], np.nansum(words, axis=0))
 
 
 @np.errstate(all="ignore")
@@ -88,6 +153,16 @@ def unrelated_places(c: Counts) -> Array:
     asked, brought = (np.clip(c[name] - whole, 0, None) for name in ("global_load_bytes_requested", "dram_read_bytes"))
     used_once = np.nan_to_num(np.fmin(asked, brought) / np.fmax(asked, brought))
     return single_sector_share(sectors, requests) * (1 - used_once)
+
+
+@np.errstate(all="ignore")
+def gathered_from_dram(c: Counts) -> Array:
+    """Share of the bytes that DRAM brought for loads of unrelated places.
+
+    Sectors of a regular stride are asked for once. Where L2 finds some of them again, they are places that come back.
+    """
+    comes_back = np.nan_to_num(c["l2_read_hit_fraction"]) > MIN_RETURNS
+    return np.where(comes_back, unrelated_places(c), 0.0)
 
 
 @np.errstate(all="ignore")

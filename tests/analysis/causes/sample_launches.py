@@ -37,7 +37,10 @@ FLAWS = {
     "integer_division": {
         "issue_active_elapsed_fraction": 0.9, "inst_pipe_xu_warp": 1.5e5, "inst_fp32_thread": 0.0,
     },
-    "warp_imbalance": {"achieved_occupancy_fraction": 0.1, "warps_per_block": 8.0},
+    "warp_imbalance": {
+        "achieved_occupancy_fraction": 0.1, "warps_per_block": 8.0,
+        "warp_latency_avg_cycles": 1e4, "block_latency_avg_cycles": 1e5,
+    },
     "occupancy_block_size": {
         "theoretical_occupancy_fraction": 0.5, "occupancy_limit_by_warps_blocks": 8.0,
         "occupancy_limit_by_registers_blocks": 8.0,

@@ -1,11 +1,14 @@
-"""Pairs of kernels with one known flaw each: the half that the attribution was written on stays named."""
+"""Pairs of kernels with one known flaw each: the set that the attribution was designed on stays named."""
 
 from tests.benchmarks import causes as benchmark
 
 
-def test_flaws_of_the_design_half_are_named() -> None:
-    score = benchmark.main(["design"])
+def test_flaws_of_the_first_set_are_named() -> None:
+    score = benchmark.main(["first"])
     assert score["first"] >= 0.85 * score["launches"]
     assert score["second"] >= 0.95 * score["launches"]
     assert score["first"] > score["vendor first"]
     assert score["second"] > score["vendor second"]
+    assert score["at limit"] >= 0.85 * score["unflawed"]
+    assert score["error"] <= 0.21
+    assert score["rank"] >= 0.75

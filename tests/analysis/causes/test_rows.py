@@ -51,14 +51,33 @@ def test_without_a_saving_beyond_its_uncertainty_the_limit_comes_first() -> None
     assert rows([QUIET | FLAWS["dependent_instructions"]], 0.1e5).iloc[0]["cause"] == "dependent_instructions"
 
 
-def test_what_may_be_needed_is_no_proof() -> None:
+NO_OTHER_WORK = dict.fromkeys(
+    (
+        "inst_fp64_thread", "inst_tensor_warp", "global_store_inst_warp", "global_store_bytes_requested",
+        "l1_to_l2_write_bytes", "shared_load_inst_warp", "shared_store_inst_warp",
+    ), 0.0,
+)  # fmt: skip
+
+
+def test_overhead_beyond_that_of_tuned_kernels_is_a_cause() -> None:
     addresses = {
-        "inst_integer_thread": 9e7, "issue_active_elapsed_fraction": 0.9, "stall_wait_warp_cycles": 1e3,
-        "stall_long_scoreboard_warp_cycles": 1.0,
+        "inst_fp32_thread": 9e7, "inst_integer_thread": 2.6e9, "inst_executed_warp": 8.5e7,
+        "issue_active_elapsed_fraction": 0.9,
+        "stall_long_scoreboard_warp_cycles": 1.0, "l2_to_l1_read_bytes": 6.4e7, **NO_OTHER_WORK,
     }  # fmt: skip
-    table = rows([QUIET | addresses], 0.5e5, "issue")
-    assert list(table["cause"][:2]) == ["arithmetic_limit", "overhead_instructions"]
-    assert table.iloc[1]["saving_fraction"] > 0.3
+    table = rows([QUIET | addresses, QUIET | addresses | {"inst_fp32_thread": 9e8}], 0.5e5, "issue")
+    first = table[table["rank"] == 1].set_index("launch_id")["cause"]
+    assert first.to_dict() == {10: "overhead_instructions", 11: "arithmetic_limit"}
+
+
+def test_what_may_be_needed_is_no_proof() -> None:
+    places = {
+        "global_load_sectors": 1.6e7, "l2_tex_read_sectors": 1.6e7, "l2_tex_requests": 1.6e7, "dram_read_bytes": 5e8,
+        "dram_throughput_fraction": 0.9, "l2_read_hit_fraction": 0.0,
+    }  # fmt: skip
+    table = rows([QUIET | places], 0.5e5, "dram")
+    assert list(table["cause"][:2]) == ["unrelated_accesses", "cache_thrashing"]
+    assert table.iloc[1]["saving_fraction"] > 0.1
     assert table.iloc[1]["low"] == 0
 
 
