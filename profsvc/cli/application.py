@@ -21,10 +21,10 @@ from profsvc.cli import (
     settings_command,
     show,
     upload,
-    what_if,
 )
 from profsvc.cli.console.common import print_message
 from profsvc.cli.console.options import Quiet, Store, Verbose, add_shared_options, set_verbosity
+from profsvc.cli.launch import antipatterns, what_if
 from profsvc.cli.maintenance import db, delete, doctor
 from profsvc.cli.power import components, thermal
 from profsvc.cli.power import windows as power
@@ -36,7 +36,7 @@ PANELS = {
     "Load data": ("demo", "upload", "watch", "sync", "analyze", "reparse"),
     "Look at results": (
         *("runs", "show", "compare", "history", "power", "components", "thermal"),
-        *("whatif", "plot", "explain", "sql", "devices"),
+        *("whatif", "antipatterns", "plot", "explain", "sql", "devices"),
     ),
     "Models": models.TOP_LEVEL,
     "Nightly reports": ("report", "findings", "schedule", "scheduler", "channels"),
@@ -45,8 +45,8 @@ PANELS = {
     "Help": ("help", "formats", "settings"),
 }
 MODULES = (
-    *(demo, upload, watch, show, compare, history, what_if, plot, models, report, findings, query),
-    *(power, components, thermal),
+    *(demo, upload, watch, show, compare, history, plot, models, report, findings, query),
+    *(what_if, antipatterns, power, components, thermal),
     *(serve, schedule, token, remote, delete, db, doctor, documentation, settings_command),
 )
 

@@ -306,6 +306,11 @@ class Client:
         given = {name: value for name, value in asked.items() if value}
         return self._request("GET", f"/v1/runs/{protocol.quote_path(run)}/whatif", given)
 
+    def antipatterns(self, run: str | int, kernel: str | None = None) -> dict[str, Any]:
+        """Return the anti-parallel patterns of a launch, or of a run."""
+        given = {"kernel": kernel} if kernel else {}
+        return self._request("GET", f"/v1/runs/{protocol.quote_path(run)}/antipatterns", given)
+
     def plot(self, run: str | int, kind: str, kernel: str | None = None, limit: int | None = None) -> dict[str, Any]:
         """Return the data of a plot of models."""
         asked = {"kernel": kernel, "limit": limit}

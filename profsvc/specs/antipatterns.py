@@ -6,6 +6,7 @@ from functools import cache
 from types import MappingProxyType
 
 from profsvc.formulas.performance.time_bound import READINGS
+from profsvc.specs.causes import causes
 from profsvc.specs.references import references
 from profsvc.specs.table_files import rows_of
 
@@ -14,13 +15,19 @@ FILE = "patterns.csv"
 
 @dataclass(frozen=True)
 class Pattern:
-    """A pattern: what it loses, the metric that says how much, how to read that metric, and what to do."""
+    """A pattern: what it loses, the metric that says how much, how to read that metric, and what to do.
+
+    ``needs`` names the counters (``@name``) and model inputs that the metric is computed from, ``causes`` the causes of
+    lost time that it is behind.
+    """
 
     key: str
     title: str
     lost: str
     metric: str
     reading: str
+    needs: tuple[str, ...]
+    causes: tuple[str, ...]
     remedy: str
     source: str
 
@@ -28,17 +35,30 @@ class Pattern:
 def read_patterns(text: str | None = None) -> dict[str, Pattern]:
     """Read ``patterns.csv``: key, then pattern."""
     known: dict[str, Pattern] = {}
-    columns = ("pattern", "title", "lost", "metric", "reading", "remedy", "source")
+    columns = ("pattern", "title", "lost", "metric", "reading", "needs", "causes", "remedy", "source")
     for row in rows_of(FILE, columns, text):
         key = row["pattern"]
         if not key or key in known:
             raise row.wrong(f"pattern {key!r} is empty or there twice")
-        if empty := [column for column in columns if not row[column]]:
+        if empty := [column for column in columns if not row[column] and column != "causes"]:
             raise row.wrong(f"{key!r} needs {', '.join(empty)}")
         if row["source"].strip("[]") not in references():
             raise row.wrong(f"source must be a [reference] of references.toml but is {row['source']!r}")
         row.one_of("reading", READINGS)
-        known[key] = Pattern(*(row[column] for column in columns))
+        if wrong := [name for name in row["causes"].split() if name not in causes()]:
+            raise row.wrong(f"causes: {', '.join(wrong)} is no cause of causes.toml")
+        needs, of_causes = (tuple(row[column].split()) for column in ("needs", "causes"))
+        known[key] = Pattern(
+            key,
+            row["title"],
+            row["lost"],
+            row["metric"],
+            row["reading"],
+            needs,
+            of_causes,
+            row["remedy"],
+            row["source"],
+        )
     return known
 
 

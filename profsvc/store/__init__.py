@@ -37,6 +37,7 @@ from profsvc.store.maintenance.deletion import (
 )
 from profsvc.store.maintenance.migrations import is_current, latest_revision, schema_revision, schema_state, upgrade
 from profsvc.store.opening import connect, create_reader, is_server, is_server_of, open_store
+from profsvc.store.query.antipatterns import executed_instructions, lost_of_kernels, saved_by_cause
 from profsvc.store.query.frames import (
     characterizations,
     counters,
@@ -260,6 +261,7 @@ __all__ = [
     "earlier_power_of_board",
     "enable_schedule",
     "end_slot",
+    "executed_instructions",
     "export",
     "find_grant",
     "find_run",
@@ -296,6 +298,7 @@ __all__ = [
     "list_tokens",
     "list_view",
     "longest_launches",
+    "lost_of_kernels",
     "marks_of_run",
     "mean_counters",
     "measured_launches",
@@ -350,6 +353,7 @@ __all__ = [
     "save_slot_deliveries",
     "save_trace",
     "save_wall_time",
+    "saved_by_cause",
     "schema_revision",
     "schema_state",
     "scored_predictions",

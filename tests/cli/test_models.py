@@ -1,4 +1,4 @@
-"""``whatif`` and ``plot``."""
+"""``whatif``, ``antipatterns`` and ``plot``."""
 
 import csv
 import io
@@ -13,6 +13,9 @@ looked_at = conftest.looked_at
 FORMS = ["table", "csv", "json", "ndjson", "md"]
 ASKED = {
     "whatif": ["whatif", "h200", "--kernel", "saxpy", "--sms", "33,x0.5", "--frequency", "1.2GHz"],
+    "resources": ["whatif", "h200", "--kernel", "saxpy", "--registers", "+1", "--shared", "4KiB"],
+    "patterns": ["antipatterns", "h200"],
+    "pattern": ["antipatterns", "h200", "--kernel", "reduce_v2"],
     "device": ["whatif", "h200", "--kernel", "saxpy", "--device", "V100-SXM2"],
     "roofline": ["plot", "h200", "roofline"],
     "sms": ["plot", "h200", "sms", "--kernel", "gemm_naive"],

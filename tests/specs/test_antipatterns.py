@@ -8,8 +8,8 @@ from profsvc.errors import DomainError
 from profsvc.specs import patterns
 from profsvc.specs.antipatterns import read_patterns
 
-HEAD = "pattern,title,lost,metric,reading,remedy,source\n"
-ROW = "x,X,time,share,lost,do it,[Lemeire2017]\n"
+HEAD = "pattern,title,lost,metric,reading,needs,causes,remedy,source\n"
+ROW = "x,X,time,share,lost,run,barriers,do it,[Lemeire2017]\n"
 
 
 def test_the_catalogue() -> None:
@@ -26,6 +26,7 @@ def test_the_catalogue() -> None:
         (HEAD + ROW.replace("x,", ",", 1), "line 2: pattern '' is empty or there twice"),
         (HEAD + ROW.replace("do it", ""), "line 2: 'x' needs remedy"),
         (HEAD + ROW.replace("lost", "gone"), "line 2: reading must be one of"),
+        (HEAD + ROW.replace("barriers", "magic"), "line 2: causes: magic is no cause"),
         (HEAD + ROW.replace("2017", "1999"), "line 2: source must be a [reference]"),
     ],
 )

@@ -49,7 +49,7 @@ def test_every_model_has_inputs_and_every_input_a_use() -> None:
         *("exported_limit_blocks", "exported_limit_warps", "exported_limit_registers", "exported_limit_shared"),
         *("inst_latency", "periods", "local_insts", "schedulers", "dram_sustained", "block_rate"),  # of what-if
     ]
-    assert set(MODELS) - {"machine"} == set(models()) - {"amdahl", "agreement"}
+    assert set(MODELS) - {"machine"} == set(models()) - {"amdahl", "agreement", "antiparallel"}
 
 
 def test_an_input_says_where_each_way_to_it_comes_from() -> None:

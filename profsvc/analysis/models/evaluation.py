@@ -11,11 +11,11 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from profsvc.analysis.counters.arrays import Counts
-from profsvc.analysis.models import limits, timing
+from profsvc.analysis.models import antipatterns, limits, timing
 from profsvc.analysis.models.agreement import agreement
 from profsvc.analysis.models.answer import Answer
 from profsvc.analysis.models.inputs import LAUNCHES_PER_BLOCK, Array, Values, model_inputs, occupancy_limits
-from profsvc.analysis.models.rows import answer_rows, missing_answer_rows
+from profsvc.analysis.models.rows import COLUMNS, answer_rows, missing_answer_rows
 from profsvc.analysis.models.unseen_work import unseen_work_reasons
 from profsvc.analysis.potential.launch_potential import MEMORY_UNITS
 from profsvc.analysis.potential.peaks import peaks
@@ -74,10 +74,12 @@ def model_rows(counters: pd.DataFrame, machine: Machine, bounds: pd.DataFrame) -
             refused["occupancy"] = np.full(len(part), UNKNOWN_SM_LIMITS, dtype=object)
         lacking = missing_answer_rows(part, inputs, found, machine.tool, machine.capability, refused)
         potential = bound["speedup"].to_numpy(dtype="float64", na_value=np.nan)
+        lost = antipatterns.antiparallel(counts, inputs.values)
+        found[antipatterns.MODEL] = lost
         found["agreement"] = agreement(found, inputs.values, _memory_votes(bound["bound"]), potential)
         yield answer_rows(part.index.to_numpy(), inputs, found)
-        if len(lacking):
-            yield lacking
+        unknown = antipatterns.missing_rows(part, inputs, lost, machine.tool, machine.capability)
+        yield from (rows for rows in (lacking, unknown[list(COLUMNS)]) if len(rows))
 
 
 def _withdraw_unseen(found: dict[str, list[Answer]], counts: Counts) -> dict[str, NDArray[np.object_]]:

@@ -13,18 +13,19 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from profsvc.analysis.counters.arrays import Counts
-from profsvc.analysis.models.inputs import Values, formula_arguments, model_inputs, occupancy_limits
+from profsvc.analysis.models.inputs import Values, formula_arguments, model_inputs
+from profsvc.analysis.models.resources import fitting_blocks
 from profsvc.analysis.models.timing import CASES, at_least_peak_time, throughput_time
 from profsvc.analysis.potential.tensor_work import has_tensor_work
 from profsvc.formulas.mwp_cwp import exec_cycles
-from profsvc.formulas.performance.occupancy import occupancy
 from profsvc.formulas.power.core_count import optimal_cores_closed
 from profsvc.formulas.throughput import suggest_cores, suggest_frequency, suggest_warps, throughput
 
 Array = NDArray[np.float64]
 # What can be asked for -> the input that it is.
 AXES = {
-    "sms": "sms", "blocks": "blocks", "block_threads": "threads_per_block", "warps": "N", "frequency_hz": "freq",
+    "sms": "sms", "blocks": "blocks", "block_threads": "threads_per_block", "registers": "registers_per_thread",
+    "shared_bytes": "shared_bytes_per_block", "warps": "N", "frequency_hz": "freq",
     "bandwidth_bytes_per_s": "bandwidth",
 }  # fmt: skip
 # Counts of a warp: of more warps, each has fewer.
@@ -62,6 +63,7 @@ CATEGORIES = {
 LIMITERS = {0: "departure of requests", 1: "bandwidth", 2: "warps"}
 MODELS = ("mwp_cwp", "throughput")
 WORK_HELD_NOTE = "instructions, requests and hit ratios are assumed unchanged on every machine"
+SPILL_NOTE = "fewer registers can make the compiler spill to local memory, which is not predicted"
 CLOCK_NOTE = "a clock change affects SMs and caches; the DRAM clock stays"
 
 
@@ -122,26 +124,18 @@ def scenario_inputs(
     each = now["blocks"] * now["warps_per_block"] / (blocks * warps_per_block)
     given |= {AXES[axis]: values for axis, values in v.items()} | {"blocks": blocks}
     given |= {name: now[name] * each for name in WARP_COUNTS} | {"total_warps": now["total_warps"] / each}
-    fit = np.where(asked["block_threads"], _blocks_per_sm(now, machine, threads), now["blocks_per_sm"])
+    of_block = asked["block_threads"] | asked["registers"] | asked["shared_bytes"]
+    found = fitting_blocks(machine.figures, threads, v["registers"], v["shared_bytes"])
+    fit = np.where(of_block, np.nan if found is None else found.blocks, now["blocks_per_sm"])
     resident = np.minimum(fit, np.ceil(blocks / np.minimum(v["sms"], blocks))) * warps_per_block
     N = np.where(asked["warps"], v["warps"], resident)
     given |= {"blocks_per_sm": fit, "N": N, "active_blocks_per_sm": N / warps_per_block}
     given |= {name: now[name] * (given["freq"] / now["freq"]) for name in DRAM_TIMES}
     given["tensor_s"] = now["tensor_s"] * (now["sms"] * now["freq"]) / (given["sms"] * given["freq"])
-    found = model_inputs(counters, machine.figures, machine.memory, machine.measured, given).values
+    inputs = model_inputs(counters, machine.figures, machine.memory, machine.measured, given).values
     return {
-        name: np.broadcast_to(np.asarray(value).reshape(-1), (1 + len(scenarios),)) for name, value in found.items()
+        name: np.broadcast_to(np.asarray(value).reshape(-1), (1 + len(scenarios),)) for name, value in inputs.items()
     }
-
-
-def _blocks_per_sm(now: Mapping[str, Array], machine: Machine, threads: Array) -> Array:
-    """Return the blocks of other threads that fit on an SM; NaN where it is not known what an SM holds."""
-    held = occupancy_limits(
-        machine.figures, {"shared_mem_config_bytes": machine.figures.get("shared_mem_per_sm_bytes")}
-    )
-    if held is None:
-        return np.full(threads.shape, np.nan)
-    return occupancy(threads, now["registers_per_thread"], now["shared_bytes_per_block"], held).blocks
 
 
 def scenario_answers(values: Values) -> dict[str, Answer]:

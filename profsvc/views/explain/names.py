@@ -53,6 +53,7 @@ def _identifiers() -> Iterator[str]:
     yield from ("potential", memory_traces.MODEL, *causes())
     for names in (specs.models(), specs.counters(), specs.model_inputs(), specs.terms()):
         yield from names
+    yield from specs.patterns()
     yield from (name for name in specs.computed() if name not in store.VIEWS)
     for view, (_, columns) in store.VIEWS.items():
         yield from (f"{view}.{column}" for column in columns)
@@ -69,6 +70,8 @@ def _titles() -> Iterator[tuple[str, str]]:
     for name, cause in causes().items():
         yield cause.title, name
         yield unit_at_limit(cause.title), name
+    for name, pattern in specs.patterns().items():
+        yield pattern.title, name
     for name, meanings in specs.terms().items():
         yield from ((meaning, name) for meaning in meanings.values())
     for one in specs.criteria()["characterization"]:

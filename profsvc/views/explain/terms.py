@@ -26,13 +26,23 @@ def term(name: str) -> Step | None:
         unit = f", for {unit}" if unit else ""
         return {"name": name, "kind": KIND, "meaning": f"{of_device['meaning']}{unit}", "counters": []}
     if not (known := specs.term(name)):
-        return None
+        return _pattern(name)
     found: Step = {"name": name, "kind": KIND, "counters": [],
                    "meaning": "; ".join(f"{of}: {meaning}" for of, meaning in known.items())}  # fmt: skip
     one = specs.computed().get(f"{POWER}.of_{name}") if "model of power" in known else None
     if one is not None:
         found |= {"formula": one.formula, "source": quantities.cited(one.reference, one.section)}
     return found
+
+
+def _pattern(name: str) -> Step | None:
+    """Return the meaning of an anti-parallel pattern, which is a quantity of the rows of models."""
+    one = specs.patterns().get(name)
+    if one is None:
+        return None
+    meaning = f"anti-parallel pattern: {one.title}; {one.lost}; measured: {one.metric} ({one.reading})"
+    counters = [need[1:] for need in one.needs if need.startswith("@")]
+    return {"name": name, "kind": KIND, "meaning": meaning, "counters": counters, "source": one.source.strip("[]")}
 
 
 def rows_of(engine: "Engine", name: str, run_id: int) -> list[Step]:

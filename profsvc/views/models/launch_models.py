@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 Row = Mapping[str, Any]
 INPUTS, AGREEMENT = "inputs", "agreement"
+# Each pattern that is not known is shown with its reason in the table of patterns.
+PATTERNS = "antiparallel"
 
 
 class Known(NamedTuple):
@@ -104,7 +106,7 @@ def side_by_side(
     missing = [
         {"model": row["model"], "title": titles[row["model"]], "reason": row["reason"]}
         for row in ours
-        if row["value"] is None
+        if row["value"] is None and row["model"] != PATTERNS
     ]
     assumed = next((row["label"] for row in rows if row["model"] == INPUTS and row["quantity"] == "assumed"), None)
     return {

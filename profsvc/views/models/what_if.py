@@ -1,4 +1,4 @@
-"""Predicted time of a launch with other SMs, grid, warps, clock or bandwidth, or on another device."""
+"""Predicted time of a launch with other SMs, grid, resources, warps, clock or bandwidth, or on another device."""
 
 import math
 import re
@@ -14,6 +14,7 @@ from profsvc.analysis.models import loaded_launch
 from profsvc.analysis.models import what_if as analysis
 from profsvc.analysis.models.inputs import input_names
 from profsvc.analysis.models.inputs import missing_counters as missing_counters
+from profsvc.analysis.models.resources import MAX_REGISTERS, fitting_blocks, limiter_names, resource_margins, whole_sm
 from profsvc.analysis.models.unseen_work import unseen_work_reasons
 from profsvc.analysis.potential.tensor_work import has_tensor_work
 from profsvc.errors import NotFoundError, UsageError
@@ -30,7 +31,8 @@ OF_LAUNCH = ("run_id", "launch_id", "launch_index", "kernel", "kernel_short", "d
 MAX_SCENARIOS = 2_000
 """Maximum number of scenarios."""
 COLUMNS = (
-    "device", "sms", "blocks", "block_threads", "warps", "frequency_mhz", "bandwidth_gb_per_s", "expected_us",
+    "device", "sms", "blocks", "block_threads", "registers", "shared_bytes", "blocks_per_sm", "occupancy",
+    "occupancy_limiter", "warps", "frequency_mhz", "bandwidth_gb_per_s", "expected_us",
     "expected_low_us", "expected_high_us", "limited_by", "peak_us", "mwp_cwp_us", "mwp_cwp_change", "mwp_cwp_bound",
     "mwp_cwp_limiter", "throughput_us", "throughput_change", "throughput_bound", "throughput_limiter", "category",
     "flags",
@@ -39,24 +41,31 @@ UNITS: Mapping[str, Mapping[str, float]] = {
     "sms": {"": 1.0},
     "blocks": {"": 1.0},
     "block_threads": {"": 1.0},
+    "registers": {"": 1.0},
+    "shared_bytes": {"": 1.0, "b": 1.0, "kb": 1e3, "kib": 1024.0},
     "warps": {"": 1.0},
     "frequency_hz": {"hz": 1.0, "mhz": 1e6, "ghz": 1e9},
     "bandwidth_bytes_per_s": {"": 1e9, "gb/s": 1e9, "tb/s": 1e12},
 }
-OPTIONS = {"sms": "sms", "blocks": "blocks", "block_threads": "block_size", "warps": "warps",
-           "frequency_hz": "frequency", "bandwidth_bytes_per_s": "bandwidth"}  # fmt: skip
-EXAMPLES = {"sms": "66 or x0.5", "blocks": "264 or x0.5", "block_threads": "128 or x0.5", "warps": "32 or x0.5",
+OPTIONS = {"sms": "sms", "blocks": "blocks", "block_threads": "block_size", "registers": "registers",
+           "shared_bytes": "shared", "warps": "warps", "frequency_hz": "frequency",
+           "bandwidth_bytes_per_s": "bandwidth"}  # fmt: skip
+EXAMPLES = {"sms": "66 or x0.5", "blocks": "264 or x0.5", "block_threads": "128 or x0.5", "registers": "40 or +1",
+            "shared_bytes": "8192, 8KiB or +1", "warps": "32 or x0.5",
             "frequency_hz": "1200MHz, 1.2GHz or x0.8", "bandwidth_bytes_per_s": "2000 (GB/s), 2TB/s or x1.5",
             }  # fmt: skip
 ALLOWED = {"sms": "a whole number of SMs or a factor", "blocks": "a whole number of blocks or a factor",
            "block_threads": "a whole number of threads per block or a factor",
+           "registers": "a whole number of registers per thread or a factor",
+           "shared_bytes": "a whole number of bytes per block or a factor",
            "warps": "a whole number of warps or a factor",
            "frequency_hz": "a frequency with its unit or a factor", "bandwidth_bytes_per_s": "a bandwidth or a factor",
            }  # fmt: skip
 # Default scenarios, one change at a time.
 ALONE = {"sms": (0.25, 0.5, 0.75), "warps": (0.5, 2.0), "frequency_hz": (0.6, 0.8),
          "bandwidth_bytes_per_s": (0.5, 1.5, 2.0)}  # fmt: skip
-WHOLE = ("sms", "blocks", "block_threads", "warps")
+WHOLE = ("sms", "blocks", "block_threads", "registers", "shared_bytes", "warps")
+FROM_ZERO = ("shared_bytes",)
 NOT_VARIED = "the model does not predict matrix instructions on another machine"
 
 
@@ -113,10 +122,14 @@ def what_if(
     asked = {name: _values(name, texts, now) for name, texts in (axes or {}).items() if texts}
     scenarios = _scenarios(asked, now, alone=device is None)
     notes += [analysis.CLOCK_NOTE] if any("frequency_hz" in one for one in scenarios) else []
+    notes += [analysis.SPILL_NOTE] if any("registers" in one for one in scenarios) else []
     notes += _beyond(scenarios, now)
+    _check_resources(base, scenarios, machine)
     values = analysis.scenario_inputs(counters, now, machine, scenarios)
     _check_blocks(base, values)
     rows = _rows(base, first, values, _without(analysis.scenario_answers(values), blind), device, parts)
+    _add_occupancy(rows[:1], base.now, base.machine)
+    _add_occupancy(rows[1:], values, machine, 1 if device is None else 0)
     categories = specs.categories()
     return {
         "run": {name: base.launch[name] for name in ("run_id",)},
@@ -125,6 +138,7 @@ def what_if(
         },
         "measured_us": None if base.launch["duration_ns"] is None else base.launch["duration_ns"] / 1e3,
         "rows": rows,
+        "resources": resource_margins(now, machine.figures),
         "suggestions": [one for one in analysis.suggestions(base.now, first) if one["model"] not in blind],
         "categories": {
             str(number): {"verdict": categories[number].verdict, "advice": categories[number].advice}
@@ -181,14 +195,50 @@ def _missing_parts(base: Base) -> list[dict[str, str]]:
     return [{"model": "expected", "reason": reason}]
 
 
+def _check_resources(base: Base, scenarios: Sequence[Mapping[str, float]], machine: analysis.Machine) -> None:
+    """Raise `UsageError` for more registers or shared memory than a thread or block can have."""
+    limits = {
+        "registers": (MAX_REGISTERS, "registers per thread"),
+        "shared_bytes": (machine.figures.get("shared_mem_per_block_max_bytes"), "bytes of shared memory per block"),
+    }
+    for name, (most, words) in limits.items():
+        asked = max((one[name] for one in scenarios if name in one), default=0.0)
+        if isinstance(most, int | float) and asked > most:
+            raise UsageError(f"{_named(base)}: {asked:.0f} {words} are more than the {most} that the device allows")
+
+
+def _add_occupancy(rows: Sequence[dict[str, Any]], values: Mapping[str, Any], machine: analysis.Machine,
+                   begin: int = 0) -> None:  # fmt: skip
+    """Add to rows the blocks that fit on an SM, the share of its warp slots that they take, and what limits them."""
+    parts = ("threads_per_block", "registers_per_thread", "shared_bytes_per_block")
+    found = fitting_blocks(machine.figures, *(np.atleast_1d(values[name]) for name in parts))
+    limits = whole_sm(machine.figures)
+    for place, row in enumerate(rows, begin):
+        fit = float(values["blocks_per_sm"][place])
+        row |= {"registers": _known(values["registers_per_thread"][place]), "blocks_per_sm": _known(fit),
+                "shared_bytes": _known(values["shared_bytes_per_block"][place])}  # fmt: skip
+        if found is None or limits is None or math.isnan(fit):
+            continue
+        row["occupancy"] = fit * float(values["warps_per_block"][place]) / limits.max_warps_per_sm
+        # What the export says of a launch as it is counts, and may have another limit, such as barriers.
+        if fit == float(found.blocks[place]):
+            row["occupancy_limiter"] = limiter_names(found)[place]
+
+
+def _known(value: float) -> float | None:
+    return float(value) if math.isfinite(value) else None
+
+
 def _check_blocks(base: Base, values: Mapping[str, Any]) -> None:
     """Raise `UsageError` for blocks that do not fit on an SM, or whose occupancy is unknown."""
-    for fit, threads in zip(values["blocks_per_sm"], values["threads_per_block"], strict=True):
+    amounts = ("blocks_per_sm", "threads_per_block", "registers_per_thread", "shared_bytes_per_block")
+    for fit, threads, registers, shared in zip(*(values[name] for name in amounts), strict=True):
         if np.isnan(fit) and np.isfinite(base.now["blocks_per_sm"]).all():
             raise UsageError(f"{_named(base)}: unknown how many blocks of {threads:g} threads fit on an SM: the "
                              "export lacks registers or shared memory, or the device has no limits")  # fmt: skip
         if fit < 1:
-            raise UsageError(f"{_named(base)}: a block of {threads:g} threads does not fit on an SM")
+            raise UsageError(f"{_named(base)}: a block of {threads:g} threads does not fit on an SM, with "
+                             f"{registers:g} registers per thread and {shared:g} bytes of shared memory")  # fmt: skip
 
 
 def _moved(base: Base, device: str) -> tuple[analysis.Machine, dict[str, Any], Any, list[str]]:
@@ -210,16 +260,21 @@ def _moved(base: Base, device: str) -> tuple[analysis.Machine, dict[str, Any], A
 
 
 def _values(name: str, texts: Sequence[str], now: Mapping[str, Any]) -> list[float]:
-    """Return the values of one axis; ``x0.5`` scales the present value."""
+    """Return the values of one axis; ``x0.5`` scales the present value, ``+1`` is added to it."""
     own, found = float(now[analysis.AXES[name]][0]), []
     for text in texts:
-        match = re.fullmatch(r"(x?)([0-9]*\.?[0-9]+(?:e[0-9]+)?)\s*([a-z/]*)", text.strip().lower(), re.ASCII)
-        unit = UNITS[name].get(match[3]) if match and not (match[1] and match[3]) else None
-        factor = own if match and match[1] and not match[3] else unit
+        if math.isnan(own) and text.strip()[:1] in ("x", "+"):
+            raise UsageError(f"{OPTIONS[name]} {text!r}: the present value is not known; give a number")
+        match = re.fullmatch(r"([x+]?)([0-9]*\.?[0-9]+(?:e[0-9]+)?)\s*([a-z/]*)", text.strip().lower(), re.ASCII)
+        sign = match[1] if match else ""
+        unit = UNITS[name].get(match[3]) if match and not (sign == "x" and match[3]) else None
+        factor = own if sign == "x" and match and not match[3] else unit
         value = float(match[2]) * factor if match and factor is not None else math.nan
-        if name in WHOLE and match and match[1] and 0 < value < math.inf:
+        if name in WHOLE and sign == "x" and 0 < value < math.inf:
             value = max(1.0, math.floor(value))
-        if not (math.isfinite(value) and value > 0) or (name in WHOLE and value != int(value)):
+        value += own if sign == "+" else 0.0
+        allowed = value >= 0 if name in FROM_ZERO else value > 0
+        if not (math.isfinite(value) and allowed) or (name in WHOLE and value != int(value)):
             raise UsageError(f"{OPTIONS[name]} {text!r} must be {ALLOWED[name]}, such as {EXAMPLES[name]}")
         found.append(value)
     return found

@@ -11,6 +11,7 @@ from profsvc.errors import AccessError, UsageError
 from profsvc.views import compare as side_by_side
 from profsvc.views import source_lines as source_view
 from profsvc.views.explain import numbers as walk
+from profsvc.views.models import antipatterns as pattern_view
 from profsvc.views.models import predictions
 from profsvc.views.models import what_if as otherwise
 from profsvc.web.http.request_args import RequestArgs
@@ -22,6 +23,8 @@ WHAT_IF_OPTIONS = {
     "sms": "active SMs",
     "blocks": "blocks of the grid at constant total work",
     "block_size": "threads per block at constant total work",
+    "registers": "registers per thread; +1 is added to the present value",
+    "shared": "shared memory per block in bytes, or with unit, such as 8KiB; +1 is added to the present value",
     "warps": "resident warps per SM",
     "frequency": "SM clock, such as 1200MHz",
     "bandwidth": "DRAM bandwidth in GB/s, or with unit, such as 2TB/s",
@@ -77,6 +80,19 @@ def _answer_what_if(request: Request) -> Response:
     number = run_id_of(request, request.path_params["run"])
     args.reject_unknown()
     return success(request, otherwise.what_if(app_state(request).engine, number, kernel, axes, device))
+
+
+async def get_antipatterns(request: Request) -> Response:
+    """The anti-parallel patterns of a launch, each with its measured ratio; without ``kernel`` means over the run."""
+    return await in_worker_thread(_answer_antipatterns, request)
+
+
+def _answer_antipatterns(request: Request) -> Response:
+    args = RequestArgs(request)
+    kernel = args.text("kernel") or None
+    number = run_id_of(request, request.path_params["run"])
+    args.reject_unknown()
+    return success(request, pattern_view.antipatterns(app_state(request).engine, number, kernel))
 
 
 async def get_comparison(request: Request) -> Response:
@@ -162,6 +178,9 @@ def register(app: FastAPI) -> None:
         for option, what in WHAT_IF_OPTIONS.items()
     ]
     add_route(app, "/v1/runs/{run:path}/whatif", get_what_if, "read", name="what_if", takes=takes, tag="runs")
+    takes = [path_param("run", RUN_DESCRIPTION, "h200"), kernel]
+    add_route(app, "/v1/runs/{run:path}/antipatterns", get_antipatterns, "read", name="antipatterns", takes=takes,
+              tag="runs")  # fmt: skip
     most: dict[str, Any] = {"minimum": 1, "maximum": source_view.MAX_ROWS}
     lines = query_param("limit", "integer", "maximum number of lines, most samples first", **most)
     takes = [path_param("run", RUN_DESCRIPTION, "h200"), kernel, lines]

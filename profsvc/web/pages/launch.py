@@ -1,7 +1,7 @@
 """``/runs/{run}/launches/{launch}``: details of one launch: bottleneck, potential speedup and counters."""
 
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fastapi import FastAPI
 from starlette.requests import Request
@@ -13,7 +13,9 @@ from profsvc.reports.plots import models as drawing
 from profsvc.reports.ratios import factor
 from profsvc.reports.rows import cell
 from profsvc.reports.text.launch_models import agreement
+from profsvc.reports.text.models.antipatterns import ratio as measured_ratio
 from profsvc.views import breakdown as parts
+from profsvc.views.models import antipatterns
 from profsvc.views.models import plots as model_plots
 from profsvc.web.http.request_args import RequestArgs
 from profsvc.web.http.routes import add_page
@@ -22,6 +24,9 @@ from profsvc.web.pages.rendering.figures import Figure, figure, missing_figure
 from profsvc.web.pages.rendering.page import Links, page, path_to
 from profsvc.web.pages.rendering.tables import Column, Row, plain_columns
 from profsvc.web.pages.run import criteria_rows, launch_or_run_of_row, run_id_of
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
 
 CRITERIA_COLUMNS = (
     Column("title", "criterion", "noted"),
@@ -90,6 +95,15 @@ TIME_COLUMNS = (
 BOUND_COLUMNS = (Column("title", "model"), Column("bound", "limited by"))
 SPEEDUP_COLUMNS = (Column("title", "model"), Column("speedup", "speedup", "speedup", _model_name, _launch_of_row))
 MISSING_COLUMNS = (Column("title", "model"), Column("reason", "reason"))
+PATTERN_COLUMNS = (
+    Column("title", "pattern"),
+    Column("metric", "metric"),
+    Column("measured", "measured", "text", "antiparallel", _launch_of_row),
+    Column("lost_share", "lost", "part", "antiparallel", _launch_of_row),
+    Column("saving_fraction", "time saved", "percent", "v1_causes.saving_fraction", _launch_of_row),
+    Column("remedy", "remedy"),
+    Column("reason", "reason"),
+)
 TABLES = {
     "criteria": CRITERIA_COLUMNS,
     "published": PUBLISHED_COLUMNS,
@@ -100,6 +114,7 @@ TABLES = {
     "bounds": BOUND_COLUMNS,
     "speedups": SPEEDUP_COLUMNS,
     "missing": MISSING_COLUMNS,
+    "patterns": PATTERN_COLUMNS,
 }
 INPUTS = "inputs"
 # Models with their own section on the page.
@@ -156,6 +171,7 @@ def _launch_page(request: Request, run: dict[str, Any], one: dict[str, Any], lin
         parts=parts.breakdown(engine, launch_id), facts=_launch_facts(row, where),
         models=_model_rows(models), model_tables=_model_tables(one.get("models"), where), tables=TABLES,
         figures=launch_figures(request, run["run_id"], launch_id),
+        patterns=_pattern_rows(engine, row, where) if launch_id is not None and not one["reason"] else [],
         has_source=launch_id is not None and store.has_source(engine, launch_id),
     )  # fmt: skip
 
@@ -175,6 +191,12 @@ def _model_tables(found: dict[str, Any] | None, where: Row) -> dict[str, Any] | 
         "times": rows,
         "speedups": [row | {"where": where} for row in found["speedups"]],
     }
+
+
+def _pattern_rows(engine: "Engine", launch: Row, where: Row) -> list[Row]:
+    """Return the patterns of a launch, what costs most first."""
+    rows = antipatterns.largest(antipatterns.of_launch(engine, launch))
+    return [{**row, "measured": measured_ratio(row), "where": where} for row in rows]
 
 
 FIGURE_TITLES = {"roofline": "Roofline", "benefit": "Benefit chart", "warps": "Warps per SM", "sms": "Active SMs"}

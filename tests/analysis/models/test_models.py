@@ -47,6 +47,11 @@ def rows(counters: pd.DataFrame = WHOLE, machine: Machine = MACHINE) -> pd.DataF
     return pd.concat(model_rows(counters, machine, bounds(counters)), ignore_index=True)
 
 
+def unanswered(found: pd.DataFrame) -> pd.DataFrame:
+    """Rows of models without an answer; each pattern has a reason of its own, see test_antipatterns."""
+    return found[found["value"].isna() & (found["model"] != "antiparallel")]
+
+
 def value(found: pd.DataFrame, launch: int, model: str, quantity: str, form: str = "consistent") -> float:
     one = found[(found["launch_id"] == launch) & (found["model"] == model) & (found["quantity"] == quantity)]
     return float(one[one["form"] == form]["value"].item())
@@ -71,12 +76,12 @@ def test_rows_hold_what_the_formulas_say(form: str) -> None:
 def test_every_model_answers_once_a_launch_and_quantity() -> None:
     found = rows()
     assert set(found["model"]) == set(specs.models()) - {"amdahl"} | {"inputs"}
-    assert found["value"].notna().all()
+    assert unanswered(found).empty
     assert not found.duplicated(["launch_id", "model", "quantity", "form"]).any()
     assert found["flags"].ge(0).all()
     coded = found[found["quantity"].isin(["bound", "case", "category", "limiter", "ceiling", "best"])]
     assert coded["label"].notna().all()
-    assert len(found) / len(WHOLE) < 110
+    assert len(found) / len(WHOLE) < 125
 
 
 def test_a_time_of_the_throughput_model_is_its_work_over_its_performance() -> None:
@@ -116,7 +121,7 @@ def test_inputs_are_rows_with_the_way_they_came() -> None:
 
 def test_a_model_without_its_counters_says_which_and_how_to_collect_them() -> None:
     found = rows(WHOLE.drop(columns=["dram_bytes", "registers_per_thread"]))
-    none = found[found["value"].isna() & (found["launch_id"] == 7)].set_index("model")
+    none = unanswered(found).query("launch_id == 7").set_index("model")
     assert set(none.index) == {"benefit", "mwp_cwp", "throughput", "roofline", "time_bound", "latency_hiding",
                                "occupancy"}  # fmt: skip
     assert none.loc["time_bound", "reason"].startswith("the export has no dram_bytes; collect with: ncu --")
@@ -127,7 +132,7 @@ def test_a_model_without_its_counters_says_which_and_how_to_collect_them() -> No
 
 def test_launches_that_lack_different_counters_have_their_own_reasons() -> None:
     found = rows(WHOLE.assign(dram_bytes=[np.nan, 2.0**26]))
-    none = found[found["value"].isna()]
+    none = unanswered(found)
     assert set(none["launch_id"]) == {7}
     assert value(found, 8, "time_bound", "t_min_ns") > 0
 
@@ -141,7 +146,7 @@ def test_an_unknown_device_is_said_to_be_unknown() -> None:
 
 def test_matrix_work_that_nobody_counted_is_refused_by_all_models_of_time() -> None:
     found = rows(WHOLE.assign(inst_tensor_warp=[0.0, 1e4]))
-    none = found[found["value"].isna()]
+    none = unanswered(found)
     counting = {"throughput", "roofline", "time_bound", "ryoo"}
     assert set(zip(none["launch_id"], none["model"], strict=True)) == {
         (8, model) for model in (*counting, *unseen_work.WARP_MODELS)
@@ -153,13 +158,13 @@ def test_matrix_work_that_nobody_counted_is_refused_by_all_models_of_time() -> N
 def test_a_model_of_warps_refuses_what_it_cannot_see() -> None:
     crossed = 2.0**16 * unseen_work.MAX_REQUEST_BYTES
     found = rows(WHOLE.assign(l2_to_l1_read_bytes=[crossed, 1.01 * crossed], l1_to_l2_write_bytes=0.0))
-    none = found[found["value"].isna()]
+    none = unanswered(found)
     assert set(zip(none["launch_id"], none["model"], strict=True)) == {
         (8, model) for model in ("throughput", *unseen_work.WARP_MODELS)
     }
     assert set(none["reason"]) == {unseen_work.UNEXPLAINED_TRAFFIC}
     bulk = rows(WHOLE.assign(tma_load_inst_warp=[0.0, 5.0], tma_load_bytes=[0.0, 5e6], l2_to_l1_read_bytes=[0.0, 5e6]))
-    none = bulk[bulk["value"].isna()]
+    none = unanswered(bulk)
     assert set(zip(none["launch_id"], none["model"], strict=True)) == {(8, model) for model in unseen_work.WARP_MODELS}
     assert set(none["reason"]) == {unseen_work.NO_BULK_COPIES}
 

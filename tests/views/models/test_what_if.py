@@ -11,7 +11,7 @@ import pytest
 from profsvc import pipeline, store
 from profsvc.errors import NotFoundError, UsageError
 from profsvc.reports.rows import plain
-from profsvc.reports.text import what_if as what_if_text
+from profsvc.reports.text.models import what_if as what_if_text
 from profsvc.views.models import what_if
 
 TRACE = Path(__file__).parents[3] / "fixtures" / "nvprof" / "gpu_trace.csv"
@@ -98,6 +98,48 @@ def test_the_grid_and_its_blocks_can_be_asked_for_and_keep_the_work(demo):
     assert same["expected_us"] == pytest.approx(now["expected_us"], rel=0.01)
     page = what_if_text.what_if(what_if.what_if(demo, "h200", "saxpy", {"block_threads": ["512"]}))
     assert "threads" in page.splitlines()[3]
+
+
+def test_registers_and_shared_memory_change_the_blocks_and_the_time(demo):
+    axes = {"registers": ["32", "+17", "64"], "shared_bytes": ["0", "28KiB", "+1"]}
+    view = what_if.what_if(demo, "h200", "saxpy", axes)
+    now, *rows = view["rows"]
+    assert (now["registers"], now["shared_bytes"], now["occupancy"]) == (16, 0, 1.0)
+    assert [(row["registers"], row["shared_bytes"]) for row in rows][:4] == [(32, 0), (32, 28672), (32, 1), (33, 0)]
+    assert [row["blocks_per_sm"] for row in rows] == [8, 7, 8, 6, 6, 6, 4, 4, 4]
+    assert {row["occupancy_limiter"] for row in rows[3:]} == {"registers"}
+    assert rows[0]["expected_us"] == pytest.approx(now["expected_us"], rel=0.01)
+    assert rows[6]["expected_us"] > 1.1 * now["expected_us"]
+    assert rows[6]["warps"] == 32
+    assert any("spill" in note for note in view["notes"])
+    page = what_if_text.what_if(view)
+    assert "16 registers per thread: up to 32 keep 8 blocks per SM, one more leaves 6" in page
+    assert "occupancy  limit of blocks" in page
+
+
+@pytest.mark.parametrize(
+    ("axis", "text", "said"),
+    [
+        ("registers", "256", "256 registers per thread are more than the 255"),
+        ("registers", "0", "registers '0' must be a whole number"),
+        ("shared_bytes", "256KiB", "262144 bytes of shared memory per block are more than the 232448"),
+        ("shared_bytes", "1.5", "shared '1.5' must be"),
+        ("shared_bytes", "+x", r"shared '\+x' must be"),
+    ],
+)
+def test_more_than_the_device_has_is_refused(demo, axis, text, said):
+    with pytest.raises(UsageError, match=said):
+        what_if.what_if(demo, "h200", "saxpy", {axis: [text]})
+
+
+@pytest.mark.parametrize(
+    ("index", "axes", "measured_us", "error"),
+    [("56", {"shared_bytes": ["0"]}, 227.168, 0.03), ("60", {"registers": ["32"]}, 247.488, 0.15)],
+)
+def test_other_resources_are_predicted_as_they_were_measured(flawed, index, axes, measured_us, error):
+    """The next launch of the run is the same kernel with these resources: see fixtures/flaws/cases.csv."""
+    row = what_if.what_if(flawed, "flaws", index, axes)["rows"][1]
+    assert row["expected_us"] == pytest.approx(measured_us, rel=error)
 
 
 def test_few_warps_of_arithmetic_are_not_called_enough(demo):

@@ -8,10 +8,12 @@ from profsvc.reports.ratios import change
 from profsvc.reports.rows import cell, render, visible
 
 Row = Mapping[str, Any]
-HEADS = {"sms": "SMs", "blocks": "blocks", "block_threads": "threads", "warps": "warps", "frequency_mhz": "MHz",
-         "bandwidth_gb_per_s": "GB/s"}  # fmt: skip
-# Columns of the grid are shown only if they differ.
-OF_GRID = ("blocks", "block_threads")
+HEADS = {"sms": "SMs", "blocks": "blocks", "block_threads": "threads", "registers": "registers",
+         "shared_bytes": "shared bytes", "occupancy": "occupancy", "occupancy_limiter": "limit of blocks",
+         "warps": "warps", "frequency_mhz": "MHz", "bandwidth_gb_per_s": "GB/s"}  # fmt: skip
+# Columns of the grid and of its blocks are shown only if they differ.
+OF_GRID = ("blocks", "block_threads", "registers", "shared_bytes", "occupancy")
+RESOURCES = {"registers": "registers per thread", "shared": "bytes of shared memory per block"}
 TITLES = {"mwp_cwp": "MWP-CWP", "throughput": "throughput"}
 MISSING = {"expected": "the expected time", **TITLES}
 OF = {"sms": ("SMs", 1.0), "warps": ("warps", 1.0), "frequency_hz": ("MHz", 1e-6)}
@@ -39,7 +41,10 @@ def _lines(view: Row, width: int | None) -> Iterable[str]:
         yield f"{MISSING[row['model']]} is unknown: {row['reason']}"
     yield ""
     several = len({row["device"] for row in view["rows"]}) > 1
-    shown = [name for name in HEADS if name not in OF_GRID or len({row[name] for row in view["rows"]}) > 1]
+    shown = [name for name in HEADS if name not in (*OF_GRID, "occupancy_limiter")
+             or len({row[name] for row in view["rows"]}) > 1]  # fmt: skip
+    if "occupancy" in shown and "occupancy_limiter" not in shown:
+        shown.insert(shown.index("occupancy") + 1, "occupancy_limiter")
     heads = (*(["device"] if several else []), *(HEADS[name] for name in shown), "expected us", "range", "limited by",
              *TITLES.values())  # fmt: skip
     cells = [dict(zip(heads, _cells(row, shown, several), strict=True)) for row in view["rows"]]
@@ -48,6 +53,7 @@ def _lines(view: Row, width: int | None) -> Iterable[str]:
     yield "range: from full overlap of warps and units without queues to no overlap"
     if any(now[f"{model}_us"] is not None for model in TITLES):
         yield f"{' and '.join(TITLES.values())}: change of time by these published models"
+    yield from _margins(view["resources"])
     yield from _suggested(view["suggestions"], now["limited_by"])
     waits = now["limited_by"] == "latency"
     if waits:
@@ -67,9 +73,7 @@ def _lines(view: Row, width: int | None) -> Iterable[str]:
 def _cells(row: Row, shown: Iterable[str], several: bool) -> Iterable[Any]:
     if several:
         yield row["device"]
-    yield from (
-        row[name] if name not in ("frequency_mhz", "bandwidth_gb_per_s") else f"{row[name]:.0f}" for name in shown
-    )
+    yield from (_number(name, row[name]) for name in shown)
     low, high = row["expected_low_us"], row["expected_high_us"]
     yield "" if row["expected_us"] is None else cell(row["expected_us"])
     if low is None or high is None:
@@ -80,6 +84,29 @@ def _cells(row: Row, shown: Iterable[str], several: bool) -> Iterable[Any]:
     for model in TITLES:
         own = row[f"{model}_change"]
         yield "" if own is None else change(own)
+
+
+def _number(name: str, value: Any) -> Any:
+    if value is None:
+        return ""
+    if name == "occupancy":
+        return f"{100 * value:.0f} %"
+    return value if name not in ("frequency_mhz", "bandwidth_gb_per_s") else f"{value:.0f}"
+
+
+def _margins(rows: Iterable[Row]) -> Iterable[str]:
+    """Yield how many blocks fit with a little more or less of each resource."""
+    for place, row in enumerate(rows):
+        yield from [""] if place == 0 else []
+        blocks = f"{row['blocks']:.0f} {'block' if row['blocks'] == 1 else 'blocks'} per SM"
+        text = f"{row['now']:.0f} {RESOURCES[row['resource']]}: up to {row['most']:.0f} keep {blocks}"
+        if row["blocks_beyond"] is not None:
+            text += f", one more leaves {row['blocks_beyond']:.0f}"
+        if row["for_more"] is not None:
+            text += f"; {row['for_more']:.0f} or fewer allow {row['blocks_more']:.0f}"
+        if not row["next_fits"]:
+            text += f" (another block would need {row['next_demand']:.0f} of {row['capacity']:.0f})"
+        yield from _wrapped(text, "")
 
 
 def _suggested(rows: Iterable[Row], limit: str | None) -> Iterable[str]:

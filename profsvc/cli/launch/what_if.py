@@ -22,6 +22,10 @@ def whatif(
     block_size: Annotated[
         Values, typer.Option(help="Threads per block, with the same total work.", metavar="A,B,..")
     ] = None,
+    registers: Annotated[Values, typer.Option(help="Registers per thread, such as 32 or +1.", metavar="A,B,..")] = None,
+    shared: Annotated[
+        Values, typer.Option(help="Shared memory per block in bytes, such as 8192, 8KiB or +1.", metavar="A,B,..")
+    ] = None,
     warps: Annotated[Values, typer.Option(help="Resident warps per SM, such as 16,32.", metavar="A,B,..")] = None,
     frequency: Annotated[Values, typer.Option(help="SM clock, such as 1200MHz or x0.8.", metavar="A,B,..")] = None,
     bandwidth: Annotated[
@@ -30,7 +34,7 @@ def whatif(
     device: Annotated[str | None, typer.Option(help="On this device, from: profsvc devices --catalogue.")] = None,
     output: OutputOption = "table",
 ) -> None:
-    """Predict a launch with other SMs, grids, warps, clocks or bandwidth, or on another device.
+    """Predict a launch with other SMs, grids, registers, warps, clocks or bandwidth, or on another device.
 
     The expected time is computed from the measured warp latency and unit load. Two published models are printed for
     comparison: memory and computation warps, and the throughput model. Several values of several options are combined;
@@ -44,12 +48,15 @@ def whatif(
 
       profsvc whatif today --kernel saxpy --warps 8,16,32 --block-size 128
 
+      profsvc whatif today --kernel gemm --registers +1,64 --shared x2
+
       profsvc whatif today --device A100-SXM-80GB --frequency 1.1GHz -o json
     """
-    from profsvc.reports.text import what_if as what_if_text
+    from profsvc.reports.text.models import what_if as what_if_text
     from profsvc.views.models import what_if
 
-    given = {"sms": sms, "blocks": blocks, "block_threads": block_size, "warps": warps, "frequency_hz": frequency,
+    given = {"sms": sms, "blocks": blocks, "block_threads": block_size, "registers": registers,
+             "shared_bytes": shared, "warps": warps, "frequency_hz": frequency,
              "bandwidth_bytes_per_s": bandwidth}  # fmt: skip
     axes = {name: [part for text in texts or [] for part in text.split(",")] for name, texts in given.items()}
     if service := open_service(context):

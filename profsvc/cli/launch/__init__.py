@@ -1,0 +1,1 @@
+"""Commands about launches of a run: predictions, patterns, and speedups along versions."""

@@ -1,0 +1,42 @@
+"""``antipatterns``: what keeps a launch, or the launches of a run, from their least time."""
+
+from typing import Annotated
+
+import typer
+
+from profsvc.cli.console.common import OutputOption, open_engine, open_service, print_view
+
+
+def antipatterns(
+    context: typer.Context,
+    run: Annotated[str, typer.Argument(help="Run by name or id.")],
+    kernel: Annotated[
+        str, typer.Option(help="Launch number or (part of) a kernel's name; default: means over the run.")
+    ] = "",
+    output: OutputOption = "table",
+) -> None:
+    """Show the 13 anti-parallel patterns of a launch or of a run, each with its measured ratio.
+
+    Lost is the share of its own resource that a pattern loses: lanes, transactions, warp slots and so on. Time saved
+    is the share of the time that the causes behind the pattern cost. What cannot be measured is listed with the
+    missing counter or page.
+
+    Examples:
+
+      profsvc antipatterns today
+
+      profsvc antipatterns today --kernel reduce -o json
+    """
+    from profsvc.reports.text.models import antipatterns as text
+    from profsvc.views.models import antipatterns as view_of
+
+    if service := open_service(context):
+        view = service.antipatterns(run, kernel or None)
+    else:
+        view = view_of.antipatterns(open_engine(context), run, kernel or None)
+    print_view(view, output, text.page, view_of.COLUMNS, view["rows"])
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command of this file."""
+    app.command()(antipatterns)

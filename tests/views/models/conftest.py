@@ -1,0 +1,25 @@
+"""A run of kernels with a known flaw each, which several tests look at."""
+
+import gzip
+import io
+from pathlib import Path
+
+import pytest
+
+from profsvc import pipeline, store
+
+FLAWS = Path(__file__).parents[3] / "fixtures" / "flaws"
+WITH_SOURCE = (b'"march(', b'"hash_a(')
+
+
+@pytest.fixture(scope="session")
+def flawed(tmp_path_factory):
+    """A store with the run ``flaws``, 92 launches, and the source pages of a few. Tests only read it."""
+    engine = store.open_store(str(tmp_path_factory.mktemp("flaws") / "store.sqlite"))
+    pages = gzip.decompress((FLAWS / "ncu_source.csv.gz").read_bytes()).split(b'"File Path"')
+    source = b'"File Path"'.join([pages[0], *(page for page in pages if any(name in page for name in WITH_SOURCE))])
+    raw = gzip.decompress((FLAWS / "ncu_raw_base.csv.gz").read_bytes())
+    for name, content in (("raw.csv", raw), ("source.csv", source)):
+        pipeline.ingest(engine, io.BytesIO(content), name, store.RunInfo(name="flaws"))
+    yield engine
+    engine.dispose()
