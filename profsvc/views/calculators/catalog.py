@@ -7,7 +7,8 @@ from profsvc.errors import NotFoundError
 from profsvc.views.calculators.declaration import Calculator
 from profsvc.views.calculators.memory_hierarchy import work_flow
 from profsvc.views.calculators.performance import balance, near_field, work_depth
-from profsvc.views.calculators.power import energy_frequency, energy_split
+from profsvc.views.calculators.power import energy_frequency, energy_split, placement
+from profsvc.views.calculators.thermal import leakage, temperature, temperature_fit
 
 MODULES = (
     work_depth,
@@ -16,6 +17,10 @@ MODULES = (
     work_flow,
     energy_split,
     energy_frequency,
+    temperature,
+    temperature_fit,
+    leakage,
+    placement,
 )
 """Each has its `CALCULATORS`; one line per module, so that two can be added at a time."""
 CALCULATORS: Mapping[str, Calculator] = MappingProxyType(
@@ -24,6 +29,7 @@ CALCULATORS: Mapping[str, Calculator] = MappingProxyType(
 GROUPS: Mapping[str, str] = MappingProxyType(
     {
         "energy": "Energy of work: over the clock, and split between a CPU and a GPU.",
+        "fit": "Parameters of a model from a table of measurements.",
     }
 )
 """The first word of commands of two words, and what these are about."""

@@ -1,0 +1,1 @@
+"""Temperature and leakage of a board."""
