@@ -11,13 +11,15 @@ from profsvc.analysis.power.logs import Floats
 from profsvc.analysis.power.sensor import PowerSensor, Series
 from profsvc.analysis.power.window_sums import window_seconds
 from profsvc.analysis.power.windows import IDLE, LEVELS, RUN
+from profsvc.formulas.numerics.distributions import NORMAL_975
 from profsvc.formulas.sensors.idle_power import fit_idle, idle_windows
 from profsvc.formulas.thermal.left_out_windows import left_out_errors
 from profsvc.formulas.thermal.rc_fit_under_load import LoadFit, fit_load
-from profsvc.formulas.thermal.rc_fits import MAX_KNOWN_ERROR, fit_decay, fit_rise, is_known_within
+from profsvc.formulas.thermal.rc_fits import MAX_KNOWN_ERROR, at_rest, fit_decay, fit_rise, is_known_within
 
 THERMAL = "thermal"
-LEFT_OUT = "left_out_error_c"
+LEFT_OUT, END_SLOPE = "left_out_error_c", "end_slope_c_per_min"
+SETTLED, UNSETTLED = "settled", "still changing"
 # Shorter windows do not show a time constant; of longer lists the longest windows are fitted.
 MIN_WINDOW_S = 20.0
 MAX_FITTED_WINDOWS = 4
@@ -106,6 +108,12 @@ def _fit_window(own: PowerSensor, label: str, time_s: Floats, temperature_c: Flo
     name, fit = ("rc_decay_s", fit_decay) if falls else ("rc_rise_s", fit_rise)
     found = fit(time_s, temperature_c)
     said = {"window": label, "flags": int(found.flags), "form": "one load"}
+    end = at_rest(time_s, temperature_c)
+    if np.isfinite(end.slope_c_per_min):
+        reach = NORMAL_975 * end.standard_error_c_per_min
+        ends = {"low": end.slope_c_per_min - reach, "high": end.slope_c_per_min + reach}
+        about = {"window": label, "flags": int(end.flags), "form": SETTLED if end.saturated else UNSETTLED}
+        own.model(THERMAL, END_SLOPE, end.slope_c_per_min, "degC/min", **ends, **about)
     if found.refusal:
         own.model(THERMAL, name, None, "s", reason=found.refusal, **said)
         return

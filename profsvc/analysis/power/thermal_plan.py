@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from profsvc.analysis.power.logs import Floats
-from profsvc.analysis.power.thermal_models import LEFT_OUT, THERMAL, likely_constants
+from profsvc.analysis.power.thermal_models import END_SLOPE, LEFT_OUT, THERMAL, UNSETTLED, likely_constants
 from profsvc.analysis.power.windows import IDLE, RUN
 from profsvc.formulas.numerics.flags import Flag
 from profsvc.formulas.thermal.load_plan import (
@@ -45,6 +45,7 @@ class ThermalModel(NamedTuple):
     longest_s: float
     highest_w: float
     residual_c: float
+    unsettled: str
 
 
 def thermal_model(models: Sequence[Row], windows: Sequence[Row]) -> ThermalModel | str:
@@ -81,7 +82,17 @@ def thermal_model(models: Sequence[Row], windows: Sequence[Row]) -> ThermalModel
     return ThermalModel(
         likely, fast, slow, float(idle.get("idle_temperature_c", at_rest)), idle_w, errors,
         max(row["duration_s"] for row in loads), max(powers), _number(parts["residual_c"][0]["value"]),
+        _unsettled(models, loads),
     )  # fmt: skip
+
+
+def _unsettled(models: Sequence[Row], loads: Sequence[Row]) -> str:
+    """Say by how much the longest load of the log still warmed at its end; empty if it had come to rest."""
+    longest = max(loads, key=lambda row: row["duration_s"])["window"]
+    for row in models:
+        if (row["model"], row["quantity"], row["window"], row["form"]) == (THERMAL, END_SLOPE, longest, UNSETTLED):
+            return f"{longest} still changed by {row['value']:+.2g} \u00b0C/min at its end"
+    return ""
 
 
 def _number(value: Any) -> float:
@@ -133,6 +144,7 @@ def planned(known: ThermalModel, plan: Plan) -> tuple[PlanCurve, list[str]]:
         notes.append(
             f"extrapolated: the longest load of the log runs {known.longest_s:.4g} s, one of the plan "
             f"{max(plan.duration_s):.4g} s; slower heating of the cooler or the room was not seen"
+            + (f": {known.unsettled}" if known.unsettled else "")
         )
     if len(known.error_c) < MIN_ERRORS:
         notes.append(

@@ -8,7 +8,7 @@ from typing import Any
 from profsvc.reports.html_style import STYLE
 from profsvc.reports.rows import render, visible
 from profsvc.reports.text.cells import middle, several
-from profsvc.reports.text.heat_map import HEAT, lines_of
+from profsvc.reports.text.heat.heat_map import HEAT, lines_of
 from profsvc.reports.text.model_values import MAX_SHOWN, interval, models
 
 Row = Mapping[str, Any]

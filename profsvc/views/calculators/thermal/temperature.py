@@ -14,6 +14,7 @@ def temperature(values: Values) -> Answer:
     from profsvc.formulas.power.leakage import delta_temperature, power_at_temperature
     from profsvc.formulas.thermal import rc_model
     from profsvc.formulas.thermal.load_plan import time_to_limit_s
+    from profsvc.formulas.thermocouples.emf import saturation
 
     power, idle, sigma = values["power"], values["idle"], values["sigma"]
     start = idle if values["start"] is None else values["start"]
@@ -35,6 +36,7 @@ def temperature(values: Values) -> Answer:
     rows = [
         quantity("settled_rise_c", rise, "degC", "rise above idle if the load ran for ever"),
         quantity("peak_temperature_c", float(peak.temperature_c), "degC", "highest temperature of the plan"),
+        quantity("settled_share", float(saturation(*asked)), "1", "share of the rise that the load makes"),
         quantity("leakage_w", float(peak.added_power_w), "W", "power that the warmth adds at the peak"),
         quantity("leakage_share", float(peak.added_power_w) / power if power else None, "1",
                  "the same as a share of the power of the cold board"),
@@ -102,7 +104,8 @@ CALCULATORS = (
         ),
         functions=(
             "thermal.rc_model.max_rise", "thermal.rc_model.memory_intensity", "thermal.rc_model.peak_temperature",
-            "thermal.rc_model.temperature", "power.leakage.delta_temperature", "power.leakage.power_at_temperature",
+            "thermal.rc_model.temperature", "thermocouples.emf.saturation",
+            "power.leakage.delta_temperature", "power.leakage.power_at_temperature",
         ),
         accuracy="with constants that thermal fits to a log of an H200, loads left out of the fit: 0.30 degC on "
                  "average, 0.63 at worst; the constants of the GTX280 are printed without an error",

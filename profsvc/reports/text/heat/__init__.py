@@ -1,0 +1,1 @@
+"""Temperature of a board and of its die as text."""
