@@ -14,7 +14,7 @@ from profsvc.cli.console.exit_codes import EXIT_CODES
 from profsvc.cli.console.options import SHARED
 from profsvc.client import Client
 from profsvc.errors import ProfsvcError, error_kinds
-from profsvc.reports.text import calculators as calculator_text
+from profsvc.reports.text.models import index as model_text
 from profsvc.specs.causes import causes
 from profsvc.store.schema.catalog import KINDS
 from profsvc.views.calculators.answers import calculate
@@ -308,7 +308,7 @@ def models() -> Iterator[str]:
                 if i.kind in FILES and i.name in example.values:
                     yield f"`{i.name}.{SUFFIXES[i.kind]}`:"
                     yield f"```text\n{example.values[i.name].strip()}\n```"
-            shown = calculator_text.page(calculate(one, example.values), 120)
+            shown = model_text.answer(calculate(one, example.values), 120)
             yield f"```text\n$ {example_command(one, example)}\n{shown.rstrip()}\n```"
 
 

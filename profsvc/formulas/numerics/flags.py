@@ -4,9 +4,6 @@ import enum
 from collections.abc import Sequence
 from typing import SupportsInt
 
-import numpy as np
-from numpy.typing import ArrayLike
-
 AS_PUBLISHED = "as_published"
 CONSISTENT = "consistent"
 FORMS = (AS_PUBLISHED, CONSISTENT)
@@ -47,51 +44,6 @@ def flag_names(mask: SupportsInt) -> list[str]:
     """
     bits = int(mask)
     return [str(flag.name) for flag in Flag if bits & flag]
-
-
-def flag_mask(names: str) -> int:
-    """Return the mask of flags given by name, with a space between; the inverse of `flag_names`.
-
-    Source: the conventions of `profsvc.formulas`; no paper.
-
-    Args:
-        names: Names of flags with spaces between, in any order.
-
-    Returns: the mask.
-
-    Range: 0 for an empty text.
-
-    Errors: KeyError for a name that is no flag.
-
-    >>> flag_mask("RAW_OUT_OF_RANGE CLIPPED")
-    12
-    """
-    return int(sum(Flag[name] for name in set(names.split())))
-
-
-def flag_names_each(masks: ArrayLike) -> list[list[str]]:
-    """Names of the flags of every mask in an array; each distinct mask is named once.
-
-    Source: the conventions of `profsvc.formulas`; no paper.
-
-    Args:
-        masks: Masks of any shape, taken in C order.
-
-    Returns: a list of names for each mask.
-
-    Range: as `flag_names`.
-
-    Errors: TypeError if the masks are not integers.
-
-    >>> flag_names_each([0, 3, 0])
-    [[], ['ZERO_DENOM', 'NOT_APPLICABLE'], []]
-    """
-    array = np.asarray(masks)
-    if array.dtype.kind not in "iu" and array.size:
-        raise TypeError(f"masks have dtype {array.dtype}; allowed: integers")
-    distinct, inverse = np.unique(array.ravel(), return_inverse=True)
-    names = [flag_names(mask) for mask in distinct]
-    return [list(names[k]) for k in inverse]
 
 
 def check_form(form: str, allowed: Sequence[str] = FORMS) -> str:

@@ -4,11 +4,15 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from profsvc.errors import NotFoundError
+from profsvc.views.calculators.benefit import barriers
+from profsvc.views.calculators.criteria import idle_gaps
 from profsvc.views.calculators.declaration import Calculator
 from profsvc.views.calculators.memory_hierarchy import work_flow
-from profsvc.views.calculators.performance import balance, near_field, work_depth
+from profsvc.views.calculators.mwp_cwp import kernel_cycles, memory_parameters
+from profsvc.views.calculators.performance import balance, near_field, optimization_search, work_depth
 from profsvc.views.calculators.power import energy_frequency, energy_split, placement
 from profsvc.views.calculators.thermal import leakage, temperature, temperature_fit
+from profsvc.views.calculators.throughput import kernel as throughput_kernel
 
 MODULES = (
     work_depth,
@@ -21,6 +25,12 @@ MODULES = (
     temperature_fit,
     leakage,
     placement,
+    optimization_search,
+    idle_gaps,
+    kernel_cycles,
+    throughput_kernel,
+    memory_parameters,
+    barriers,
 )
 """Each has its `CALCULATORS`; one line per module, so that two can be added at a time."""
 CALCULATORS: Mapping[str, Calculator] = MappingProxyType(
@@ -30,6 +40,7 @@ GROUPS: Mapping[str, str] = MappingProxyType(
     {
         "energy": "Energy of work: over the clock, and split between a CPU and a GPU.",
         "fit": "Parameters of a model from a table of measurements.",
+        "kernel": "Predictions for a kernel that is described by its instructions.",
     }
 )
 """The first word of commands of two words, and what these are about."""

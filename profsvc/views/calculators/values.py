@@ -1,7 +1,7 @@
 """Checks the inputs of a calculator, wherever they come from: options, a form, a query string or JSON."""
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from profsvc.errors import NotFoundError, UsageError
@@ -59,6 +59,24 @@ def value_of(one: Input, given: Any) -> Any:
     if isinstance(given, bool) or not isinstance(given, str | int | float):
         raise UsageError(f"{shown(given)} is not {allowed(one)}")
     return _scalar(one, str(given))
+
+
+def section_of(document: Mapping[str, Any], name: str, inputs: Sequence[Input]) -> dict[str, Any]:
+    """Return the checked entries of a section of a document, such as ``[kernel]``; an optional one may be missing."""
+    section = document.get(name, {})
+    if not isinstance(section, dict):
+        raise UsageError(f"{name} must be a section: write [{name}] above its entries")
+    known = {one.name: one for one in inputs}
+    for key in section:
+        if key not in known:
+            raise UsageError(f"[{name}]: {NotFoundError.near('entry', key, known)}")
+    found = {}
+    for one in inputs:
+        try:
+            found[one.name] = value_of(one, section.get(one.name))
+        except UsageError as error:
+            raise UsageError(f"[{name}] {one.name}: {error}") from None
+    return found
 
 
 def _scalar(one: Input, text: str) -> Any:

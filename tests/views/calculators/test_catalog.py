@@ -8,7 +8,7 @@ import pytest
 from profsvc import specs
 from profsvc.errors import NotFoundError
 from profsvc.reports.plots import lines
-from profsvc.reports.text import calculators as text
+from profsvc.reports.text.models import index as text
 from profsvc.views.calculators.answers import calculate
 from profsvc.views.calculators.catalog import CALCULATORS, GROUPS, calculator_of
 from profsvc.views.calculators.declaration import KINDS, Calculator
@@ -44,7 +44,7 @@ def test_its_examples_are_answered(one: Calculator) -> None:
         view = calculate(one, example.values)
         assert view["rows"]
         assert all(set(row) == set(view["columns"]) for row in view["rows"])
-        assert one.title in text.page(view)
+        assert one.title in text.answer(view)
         if view["figure"] is not None:
             assert lines.draw(view["figure"]) == lines.draw(view["figure"])
             drawn += 1

@@ -8,7 +8,7 @@ from importlib import import_module
 import pytest
 
 from profsvc import specs, store
-from profsvc.reports.text import model_index as text
+from profsvc.reports.text.models import index as text
 from profsvc.store.query.model_coverage import coverage
 from profsvc.views.models.index import COLUMNS, COLUMNS_OF_RUN, index
 from profsvc.web.app import create_app
@@ -59,8 +59,9 @@ def test_a_run_answers_or_says_what_is_missing(demo) -> None:
     )
     assert rows["work-depth"]["answers"] == "from inputs"
     assert all(row["why"] or row["answers"] in ("yes", "from inputs") for row in view["rows"])
-    assert "profsvc show h200" in text.page(view)
-    assert text.page(index()).startswith(f"{len(ROWS)} models.")
+    assert "profsvc show h200" in text.index(view)
+    assert len(index()["rows"]) == len(ROWS)
+    assert text.index(index()).startswith(f"{len(ROWS)} models.")
 
 
 @pytest.mark.parametrize("name", MODELS)

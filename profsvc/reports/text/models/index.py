@@ -1,23 +1,38 @@
-"""The list of models as text for a terminal."""
+"""The list of models, and the answer of one to given inputs, as text for a terminal."""
 
 from collections.abc import Iterator, Mapping
 from textwrap import wrap
 from typing import Any
 
 from profsvc.errors import counted
-from profsvc.reports.rows import visible
+from profsvc.reports.rows import render, visible
 
 Row = Mapping[str, Any]
-INDENT = "  "
 LINE = 112
+INDENT = "  "
 
 
-def page(view: Row, width: int | None = None) -> str:
+def answer(view: Row, width: int | None = None) -> str:
+    """Return the rows of an answer, its notes, its source and its error on measurements."""
+    return "\n".join(visible(line) for line in _answer_lines(view, width)) + "\n"
+
+
+def _answer_lines(view: Row, width: int | None) -> Iterator[str]:
+    yield f"{view['model']['title']} ({view['model']['source']})"
+    yield ""
+    titles = [name.replace("_", " ") for name in view["columns"]]
+    rows = [dict(zip(titles, (row[name] for name in view["columns"]), strict=True)) for row in view["rows"]]
+    yield from str(render(titles, rows, "table", width=width)).splitlines()
+    for note in [*view["notes"], f"accuracy: {view['model']['accuracy']}"]:
+        yield from wrap(note, LINE, subsequent_indent="  ") or [""]
+
+
+def index(view: Row, width: int | None = None) -> str:
     """Return every model with its question, its command, and whether the run answers."""
-    return "\n".join(visible(line) for line in _lines(view, min(width or LINE, LINE))) + "\n"
+    return "\n".join(visible(line) for line in _index_lines(view, min(width or LINE, LINE))) + "\n"
 
 
-def _lines(view: Row, width: int) -> Iterator[str]:
+def _index_lines(view: Row, width: int) -> Iterator[str]:
     run, rows = view["run"], view["rows"]
     if run is None:
         yield f"{counted(len(rows), 'model')}. profsvc models RUN says which a run can answer."

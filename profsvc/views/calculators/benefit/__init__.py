@@ -1,0 +1,1 @@
+"""The model of time and potential benefits."""

@@ -1,0 +1,1 @@
+"""The model of memory and computation warps."""
