@@ -8,6 +8,7 @@ import pandas as pd
 from profsvc import store
 from profsvc.analysis.power import analyze as power_analysis
 from profsvc.analysis.power.logs import Log
+from profsvc.pipeline.component_power import unit_powers_of_run
 from profsvc.pipeline.thermocouples import models_of_run
 
 if TYPE_CHECKING:
@@ -64,13 +65,30 @@ def power_of_run(
     """Return what the analysis of power and of thermocouples finds in a run; nothing of it is stored."""
     heat = models_of_run(engine, run_id)
     logs = logs_of_run(engine, run_id, options.temperature)
-    if not logs:
-        return {} if heat.empty else {"power_models": heat}
-    marks, launches = store.marks_of_run(engine, run_id), store.launch_times(engine, run_id)
-    known = earlier_runs_of_board(engine, run_id, logs)
-    frames = power_analysis.analyze_power(logs, marks, launches, options, known)
-    models = [frame for frame in (frames["power_models"], heat) if len(frame)]
-    return {**frames, "power_models": pd.concat(models, ignore_index=True) if models else pd.DataFrame()}
+    frames: Mapping[str, pd.DataFrame] = {}
+    if logs:
+        marks, launches = store.marks_of_run(engine, run_id), store.launch_times(engine, run_id)
+        known = earlier_runs_of_board(engine, run_id, logs)
+        frames = power_analysis.analyze_power(logs, marks, launches, options, known)
+    units = unit_powers_of_run(engine, run_id, _powers_of_windows(frames.get("power_windows"), run_id, logs))
+    parts = [frame.astype(object) for frame in (frames.get("power_models"), heat, units) if frame is not None]
+    models = [frame for frame in parts if len(frame)]
+    if not models:
+        return frames
+    table = pd.concat(models, ignore_index=True)
+    return {**frames, "power_models": table.where(table.notna(), None)}
+
+
+def _powers_of_windows(windows: pd.DataFrame | None, run_id: int, logs: Sequence[Log]) -> pd.DataFrame | None:
+    """Return windows that are not stored yet as `store.powers_of_loads` has those that are."""
+    if windows is None or windows.empty:
+        return None
+    loads = windows[windows["kind"].isin(["load", "kernel"]) & windows["settled_power_w"].notna()]
+    if loads.empty:
+        return None
+    named = {log.sensor_id: (log.name, log.device) for log in logs}
+    sensor, device = ([named[number][place] for number in loads["sensor_id"]] for place in (0, 1))
+    return loads.assign(run_id=run_id, mean_power_w=loads["settled_power_w"], sensor=sensor, device=device)
 
 
 def analyze_power(engine: "Engine", run_id: int, *, asked: bool = False) -> Mapping[str, pd.DataFrame]:

@@ -68,7 +68,7 @@ from profsvc.store.query.kernel_history import (
     recent_kernels,
 )
 from profsvc.store.query.kernel_means import kernel_metrics, kernel_shapes, kernel_times
-from profsvc.store.query.kernel_power import mean_counters, powers_of_loads
+from profsvc.store.query.kernel_power import mean_counters, newest_runs, powers_of_loads
 from profsvc.store.query.largest import (
     costly_causes,
     count,
@@ -301,6 +301,7 @@ __all__ = [
     "lost_of_kernels",
     "marks_of_run",
     "mean_counters",
+    "newest_runs",
     "measured_launches",
     "metrics",
     "models",

@@ -47,6 +47,7 @@ NAMES = (
     "power.leakage",
     "power.max_power",
     "power.placement",
+    "power.unit_choice",
     "thermal.rc_model",
     "thermocouples.calibration",
     "thermocouples.emf",

@@ -6,8 +6,11 @@ from typing import NamedTuple
 import numpy as np
 
 from profsvc.formulas.numerics.arrays import Array
+from profsvc.formulas.numerics.distributions import student_quantile
 
 MAX_NNLS_ROUNDS = 10  # changes of the active set per column
+MIN_PAIRS = 3
+CONFIDENCE = 0.95
 
 
 class LinearFit(NamedTuple):
@@ -62,3 +65,19 @@ def corrected_aic(rss: float, n: int, parameters: int) -> float:
     if n - k - 1 <= 0:
         return math.inf
     return n * math.log(max(rss, 1e-300) / n) + 2 * k + 2 * k * (k + 1) / (n - k - 1)
+
+
+@np.errstate(all="ignore")
+def is_better_than_constant(errors: Array, guesses: Array) -> bool:
+    """Return whether errors are smaller than those of a guess by more than chance: one-sided paired t, 95 %.
+
+    Fewer than `MIN_PAIRS` errors, or one that is not finite, prove nothing.
+
+    >>> is_better_than_constant(np.array([1.0, -1.0, 2.0]), np.array([9.0, -11.0, 10.0]))
+    True
+    """
+    if errors.size < MIN_PAIRS or not (np.isfinite(errors).all() and np.isfinite(guesses).all()):
+        return False
+    gain = np.abs(guesses) - np.abs(errors)
+    half = student_quantile(CONFIDENCE, gain.size - 1) * gain.std(ddof=1) / np.sqrt(gain.size)
+    return bool(np.mean(errors * errors) < np.mean(guesses * guesses) and gain.mean() > half)

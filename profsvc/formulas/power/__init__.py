@@ -10,4 +10,5 @@ Modules::
     leakage          static power against voltage and temperature
     max_power        MaxPower of the units from own runs
     placement        placement of active cores
+    unit_choice      law and units of a power model, chosen by kernels left out
 """

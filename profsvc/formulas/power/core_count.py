@@ -131,7 +131,7 @@ def optimal_cores_scan(
     if n.ndim == 0:
         raise ValueError("active_sms has no axis; allowed: the numbers of SMs on the last axis")
     bad = is_implausible(n, t, P, w, se_t, se_p) | (t == 0) | (P == 0) | (w == 0)
-    per_watt = np.where(bad, np.nan, w / t / P)
+    per_watt = np.where(bad, np.nan, perf_per_watt(w, t, P).value)
     s = np.hypot(se_t / t, se_p / P)
     none = bad.all(axis=-1)
     ranked = np.where(bad, -np.inf, per_watt)

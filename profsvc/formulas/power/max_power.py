@@ -1,19 +1,17 @@
 """MaxPower of the units of a device from its own runs, compared with a constant guess."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from profsvc.formulas.numerics.arrays import Array, Mask, arrays, flat_floats, floats, is_implausible, mask
-from profsvc.formulas.numerics.distributions import student_quantile
 from profsvc.formulas.numerics.flags import CONSISTENT, Flag, check_form
-from profsvc.formulas.numerics.regression import nonnegative_least_squares
+from profsvc.formulas.numerics.regression import MIN_PAIRS, is_better_than_constant, nonnegative_least_squares
 from profsvc.formulas.power.component_power import BETA, active_factors, special_linear
 
 MIN_RUNS = 10
-MIN_VALIDATION_RUNS = 3  # runs below which one cannot be left out
-CONFIDENCE = 0.95
 MAX_CONDITION = 1e8
 
 
@@ -23,6 +21,7 @@ class MaxPowerFit(NamedTuple):
     max_power_w: Array
     lowest_w: Array
     highest_w: Array
+    without_w: Array
     condition: Array
     residual_rms_w: Array
     left_out_w: Array
@@ -43,6 +42,7 @@ def fit_maxpower(
     per_sm: ArrayLike,
     active_sms: ArrayLike,
     num_sms: ArrayLike,
+    kernels: Sequence[object] = (),
     *,
     law: str = "log",
     beta: ArrayLike = BETA,
@@ -56,8 +56,8 @@ def fit_maxpower(
     with g of `active_factors` and r the access rate or `special_linear` of it. The source divides the power by g; here
     g stands on the side of the model, so that all runs count by their error in watts.
 
-    Each run is left out in turn, predicted by a fit to the others, and by their mean power: ``left_out_rms_w`` and
-    ``constant_rms_w``. Only where ``beats_constant`` is true is the model known to predict anything: then its error is
+    Each kernel is left out in turn with all its runs, predicted by a fit to the others, and by their mean power:
+    ``left_out_rms_w`` and ``constant_rms_w``. Only where ``beats_constant`` is true is the model known to predict anything: then its error is
     the smaller one, and run by run by more than chance (one-sided paired t at 95 %).
 
     Source: equations (39), (44) to (48) of [Hong2012], which searched for the values by hand; [LawsonHanson1974].
@@ -69,12 +69,13 @@ def fit_maxpower(
         per_sm: Whether each unit is there once an SM (else once a board), booleans.
         active_sms: SMs that worked in each run [count].
         num_sms: SMs of the device, one number [count].
+        kernels: Name of the kernel of each run; empty: each run is a kernel of its own.
         law: ``log`` or ``linear``.
         beta: Parameter of the logarithmic law [1].
         form: ``consistent`` or ``as_published``, of `special_linear` and `active_factors`.
 
-    Returns: MaxPowerFit. ``lowest_w`` and ``highest_w`` are the range of each value over the fits with one run left
-    out; ``left_out_w`` and ``constant_w`` hold predicted minus measured power of each run, NaN for runs not used;
+    Returns: MaxPowerFit. ``without_w`` is MaxPower fitted without the kernel of each run, a run a row; ``lowest_w`` and
+    ``highest_w`` are the range of each value over these fits; ``left_out_w`` and ``constant_w`` hold predicted minus measured power of each run, NaN for runs not used;
     ``skill`` is 1 - (left_out_rms_w / constant_rms_w)^2; ``condition`` is that of the matrix with columns of length 1.
 
     Range: MaxPower >= 0, NaN for a unit that no run uses. INPUT_SUSPECT where there are fewer than 10 runs, fewer runs
@@ -96,23 +97,27 @@ def fit_maxpower(
     seen = (whole != 0).any(axis=0)
     whole = whole[:, seen]
     runs, units = whole.shape
+    names = np.array([str(name) for name in kernels] or [str(row) for row in range(len(P))])[used]
     errors, guesses, each = (np.full(s, np.nan) for s in (P.shape, P.shape, (runs, units)))
-    for place, row in enumerate(np.flatnonzero(used) if runs >= MIN_VALIDATION_RUNS else []):
-        others = np.arange(runs) != place
-        each[place] = nonnegative_least_squares(whole[others], power[others])
-        errors[row] = whole[place] @ each[place] - power[place]
-        guesses[row] = power[others].mean() - power[place]
+    rows = np.flatnonzero(used)
+    for name in np.unique(names) if np.unique(names).size >= MIN_PAIRS else ():
+        own = names == name
+        each[own] = nonnegative_least_squares(whole[~own], power[~own])
+        errors[rows[own]] = whole[own] @ each[own][0] - power[own]
+        guesses[rows[own]] = power[~own].mean() - power[own]
     M, low, high = (np.full(A.shape[1], np.nan) for _ in range(3))
     if runs:
         M[seen] = nonnegative_least_squares(whole, power)
         low[seen], high[seen] = each.min(axis=0), each.max(axis=0)
+    without = np.full(A.shape, np.nan)
+    without[np.ix_(used, seen)] = each
     condition = _condition(whole)
     rms, constant = (_rms(x[used]) for x in (errors, guesses))
     skill = 1 - (rms / constant) ** 2 if constant > 0 else np.nan
-    weak = runs < max(MIN_RUNS, units) or not condition <= MAX_CONDITION or not used.all()
+    weak = np.unique(names).size < max(MIN_RUNS, units) or not condition <= MAX_CONDITION or not used.all()
     left = _rms(power - whole @ M[seen])
-    found = (M, low, high, condition, left, errors, rms, guesses, constant, skill)
-    proof = _is_better_than_constant(errors[used], guesses[used]), np.int64(runs), mask((Flag.INPUT_SUSPECT, weak))
+    found = (M, low, high, without, condition, left, errors, rms, guesses, constant, skill)
+    proof = is_better_than_constant(errors[used], guesses[used]), np.int64(runs), mask((Flag.INPUT_SUSPECT, weak))
     return MaxPowerFit(*arrays(*found, *proof))
 
 
@@ -155,12 +160,3 @@ def _condition(A: Array) -> float:
 
 def _rms(x: Array) -> float:
     return float(np.sqrt(np.mean(x * x))) if x.size else np.nan
-
-
-def _is_better_than_constant(errors: Array, guesses: Array) -> bool:
-    """Return whether the errors are smaller than those of the guesses by more than chance."""
-    if errors.size < MIN_VALIDATION_RUNS or np.isnan(errors).any() or not _rms(errors) < _rms(guesses):
-        return False
-    gain = np.abs(guesses) - np.abs(errors)
-    half = student_quantile(CONFIDENCE, gain.size - 1) * gain.std(ddof=1) / np.sqrt(gain.size)
-    return bool(gain.mean() > half)
