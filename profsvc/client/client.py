@@ -245,6 +245,14 @@ class Client:
         """Return power and energy of a run; ``options`` are those of ``/v1/runs/{run}/power``, such as ``draw``."""
         return self._request("GET", f"/v1/runs/{protocol.quote_path(run)}/power", protocol.encode_request(options))
 
+    def unit_powers(self, run: str | int) -> dict[str, Any]:
+        """Return the power of each unit for the kernels of a run, beside their measured power."""
+        return self._request("GET", f"/v1/runs/{protocol.quote_path(run)}/unit-power", {})
+
+    def sm_counts(self, run: str | int, **options: Any) -> dict[str, Any]:
+        """Return power and savings on several numbers of SMs; ``options`` are ``sensor`` and ``kernel``."""
+        return self._request("GET", f"/v1/runs/{protocol.quote_path(run)}/sm-counts", protocol.encode_request(options))
+
     def heat_map(self, run: str | int, **options: Any) -> dict[str, Any]:
         """Return the map of the thermocouples on the die; ``options`` such as ``minus`` and ``draw``."""
         return self._request("GET", f"/v1/runs/{protocol.quote_path(run)}/heat-map", protocol.encode_request(options))

@@ -45,8 +45,8 @@ def fit_of_device(engine: "Engine", device: str | None = None) -> DeviceFit:
 def unit_powers_of_run(engine: "Engine", run_id: int, own: pd.DataFrame | None = None) -> pd.DataFrame:
     """Return the power of each unit for the kernels of a run, as rows of its models; none without power or counters.
 
-    ``own``: the windows of the run as `store.powers_of_loads` has them, where they are not stored yet. The fit is to the
-    newest runs of its project.
+    ``own``: the windows of the run as `store.powers_of_loads` has them, where they are not stored yet. The fit is to
+    the newest runs of its project.
     """
     try:
         return pd.DataFrame(_rows(engine, run_id, own))
@@ -61,19 +61,18 @@ def explained_unit_powers(engine: "Engine", run_id: int) -> list[dict[str, Any]]
 
 def _rows(engine: "Engine", run_id: int, own: pd.DataFrame | None) -> list[dict[str, Any]]:
     run = store.select(engine, "v1_runs", run_id=run_id)[0]
-    if own is None and store.mean_counters(engine, _counters(), [run_id]).empty:
-        if store.powers_of_loads(engine, [run_id]).empty:
-            raise NotFoundError(
-                f"run {run['name']!r} has neither the utilization of units nor the power of loads; profile its kernels "
-                "with ncu --set full, or upload a power log with marks (profsvc formats marks)"
-            )
+    if own is None and _knows_nothing(engine, run_id):
+        raise NotFoundError(
+            f"run {run['name']!r} has neither the utilization of units nor the power of loads; profile its kernels "
+            "with ncu --set full, or upload a power log with marks (profsvc formats marks)"
+        )
     runs = sorted({*store.newest_runs(engine, run["project"], MAX_RUNS), run_id})
     stored = store.powers_of_loads(engine, runs if own is None else [one for one in runs if one != run_id])
     parts = [frame for frame in (own, stored) if frame is not None and len(frame)]
     if not parts:
         raise NotFoundError(
-            f"the project of run {run['name']!r} has no power of a load; upload a power log, and marks with the names of "
-            "the kernels (profsvc formats marks)"
+            f"the project of run {run['name']!r} has no power of a load; upload a power log, and marks with the names "
+            "of the kernels (profsvc formats marks)"
         )
     powers = steady_powers(pd.concat(parts, ignore_index=True))[0]
     device = next((name for name in (*powers[powers["run_id"] == run_id]["device"], run["device"]) if name), None)
@@ -86,6 +85,10 @@ def _rows(engine: "Engine", run_id: int, own: pd.DataFrame | None) -> list[dict[
     if kernels.empty:
         raise NotFoundError(f"run {run['name']!r} has neither the power nor the counters of a kernel of this fit")
     return unit_powers(kernels, found, float(known.sms))
+
+
+def _knows_nothing(engine: "Engine", run_id: int) -> bool:
+    return store.mean_counters(engine, _counters(), [run_id]).empty and store.powers_of_loads(engine, [run_id]).empty
 
 
 def _kernels(measured: pd.DataFrame, rates: pd.DataFrame, run_id: int) -> pd.DataFrame:

@@ -1,6 +1,7 @@
 """Power and heat of a run: its logs out of the store, analysed, and what was found back into it."""
 
 from collections.abc import Mapping, Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 import pandas as pd
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 # What goes with a power; other sensors of a run are not read for it.
 QUANTITIES = {"power", "temperature", "energy", "clock", "fan", "state", "utilization"}
+NAMED_BY_LOG = {"sensor": "name", "device": "device"}
 DEFAULT_OPTIONS = power_analysis.Options()
 # Longer logs are analysed when somebody asks for it: an upload of them would take several times as long.
 MAX_READINGS_AT_UPLOAD = 1_000_000
@@ -86,9 +88,9 @@ def _powers_of_windows(windows: pd.DataFrame | None, run_id: int, logs: Sequence
     loads = windows[windows["kind"].isin(["load", "kernel"]) & windows["settled_power_w"].notna()]
     if loads.empty:
         return None
-    named = {log.sensor_id: (log.name, log.device) for log in logs}
-    sensor, device = ([named[number][place] for number in loads["sensor_id"]] for place in (0, 1))
-    return loads.assign(run_id=run_id, mean_power_w=loads["settled_power_w"], sensor=sensor, device=device)
+    log_of = {log.sensor_id: log for log in logs}
+    named = {column: loads["sensor_id"].map(log_of).map(attrgetter(name)) for column, name in NAMED_BY_LOG.items()}
+    return loads.assign(run_id=run_id, mean_power_w=loads["settled_power_w"], **named)
 
 
 def analyze_power(engine: "Engine", run_id: int, *, asked: bool = False) -> Mapping[str, pd.DataFrame]:

@@ -29,8 +29,8 @@ WORDS: dict[str, tuple[Any, ...]] = {
 ONE = {("idle_w", active_sms), ("num_sms", active_sms), ("max_sm_w", active_sms), ("num_sms", unit_choice),
        ("beta", unit_choice)}  # fmt: skip
 BY_UNIT = {
-    "access": (4, 3), "access_rate": (4, 3), "rates": (4, 3), "counts": (4, 3), "touches": (3, 3), "special": (3,), "per_sm": (3,),
-    "max_power_w": (3,), "scaling": (3,), "non_gated_w": (3,),
+    "access": (4, 3), "access_rate": (4, 3), "counts": (4, 3), "touches": (3, 3), "special": (3,), "per_sm": (3,),
+    "rates": (4, 3), "max_power_w": (3,), "scaling": (3,), "non_gated_w": (3,),
 }  # fmt: skip
 SWITCHES = {"touches", "special", "per_sm"}
 SWITCH = {"base"}

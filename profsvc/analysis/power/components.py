@@ -162,9 +162,7 @@ def unit_powers(kernels: pd.DataFrame, found: Components, num_sms: float) -> lis
     idle = known["idle_power_w"].to_numpy(np.float64)
     total = gpu_power(drawn.total_w, idle).value
     half = error_quantile(found.kernels["error_w"].to_numpy(np.float64))
-    errors = np.abs(found.kernels["error_w"]) / found.kernels["mean_power_w"]
-    worst = f"worst {100 * errors.max():.0f} % ({found.kernels['kernel'][errors.idxmax()]})" if len(errors) else ""
-    said = f"fitted to {counted(len(errors), 'kernel')}; error on kernels left out {100 * errors.mean():.1f} %, {worst}"
+    said = _record(found)
     rows: list[dict[str, Any]] = []
     for place, (label, lacks) in enumerate(zip(known["window"], missing, strict=True)):
         reason = found.verdict if not found.beats_constant else None
@@ -187,6 +185,16 @@ def unit_powers(kernels: pd.DataFrame, found: Components, num_sms: float) -> lis
             for name, part in zip(names, drawn.breakdown_w[place], strict=True)
         ]
     return rows
+
+
+def _record(found: Components) -> str:
+    """The error of the fit on kernels left out, in words."""
+    errors = (np.abs(found.kernels["error_w"]) / found.kernels["mean_power_w"]).dropna()
+    words = f"fitted to {counted(len(found.kernels), 'kernel')}"
+    if errors.empty:
+        return words
+    worst = f"worst {100 * errors.max():.0f} % ({found.kernels['kernel'][errors.idxmax()]})"
+    return f"{words}; error on kernels left out {100 * errors.mean():.1f} %, {worst}"
 
 
 def error_quantile(errors: npt.NDArray[np.float64]) -> float:

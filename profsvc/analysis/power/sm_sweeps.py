@@ -1,4 +1,4 @@
-"""Power against the number of SMs that a load keeps busy, and how many do most work a joule."""
+"""Power against the number of SMs that a load keeps busy, how many do most work a joule, and what fewer SMs save."""
 
 import numpy as np
 import pandas as pd
@@ -9,8 +9,8 @@ from profsvc.analysis.power.windows import IDLE, RUN
 from profsvc.errors import NotFoundError
 from profsvc.formulas.numerics.distributions import NORMAL_975
 from profsvc.formulas.numerics.flags import Flag
-from profsvc.formulas.power.active_sms import MIN_LEVELS, fit_activation, fit_active_sms, predict_active_sms
-from profsvc.formulas.power.core_count import optimal_cores_scan
+from profsvc.formulas.power.active_sms import MIN_LEVELS, fit_activation, fit_active_sms, fit_beta, predict_active_sms
+from profsvc.formulas.power.core_count import energy_savings, optimal_cores_scan
 
 MODEL, CORES = "active_sms", "performance_per_watt"
 CATALOGUE = "catalogue"
@@ -18,6 +18,9 @@ CATALOGUE = "catalogue"
 LEAKAGE_PER_C = 0.005
 # Work is not in a log of marks: each launch is taken to give each SM that works in it the same amount.
 WORK_FORM = "work: launches times SMs"
+# Accounts of the energy saved -> their quantity of a number of SMs.
+SAVINGS = {"runtime_and_idle": "energy_saved_on_{}_sms", "runtime": "runtime_energy_saved_on_{}_sms",
+           "gated": "gated_energy_saved_on_{}_sms"}  # fmt: skip
 
 
 def fit_sweeps(own: PowerSensor, windows: pd.DataFrame, idle_w: float | None) -> None:
@@ -44,7 +47,7 @@ def fit_sweeps(own: PowerSensor, windows: pd.DataFrame, idle_w: float | None) ->
         sms = group["active_sms"].to_numpy(np.float64)
         form = "corrected power" if corrected else "power as measured"
         _fit_laws(own, label, sms, power, idle_w, form, _error_of_temperature(group, power, corrected=corrected))
-        _best_sm_count(own, label, sms, power, group)
+        _best_sm_count(own, label, sms, power, group, idle_w)
 
 
 def _error_of_temperature(group: pd.DataFrame, power: np.ndarray, *, corrected: bool) -> float:
@@ -85,6 +88,7 @@ def _fit_laws(
     for law in fit.laws:
         said = {"window": label, "form": f"{form}; {law.law} law", "flags": int(fit.flags)}
         own.model(MODEL, f"left_out_rms_w_{law.law}", float(law.left_out_rms_w), "W", **said)
+        own.model(MODEL, f"left_out_worst_w_{law.law}", float(law.left_out_worst_w), "W", **said)
         own.model(MODEL, f"residual_sd_w_{law.law}", float(law.residual_sd_w), "W", **said)
     chosen = next(law for law in fit.laws if law.law == fit.law)
     own.model(MODEL, "base_w", float(chosen.base_w), "W", **more)
@@ -100,9 +104,16 @@ def _fit_laws(
     for name in ("activation", "slope"):
         low, high = (float(getattr(line, f"{name}_{end}_w")) for end in ("low", "high"))
         own.model(MODEL, f"linear_{name}_w", float(getattr(line, f"{name}_w")), "W", low=low, high=high, **straight)
+    if idle_w is not None:
+        curve = fit_beta(sms, power - idle_w, total)
+        printed = {"window": label, "form": "as_published", "flags": int(curve.flags)}
+        own.model(MODEL, "log_beta", float(curve.beta), "1", low=float(curve.low), high=float(curve.high), **printed)
+        own.model(MODEL, "log_max_sm_w", float(curve.max_sm_w), "W", **printed)
 
 
-def _best_sm_count(own: PowerSensor, label: str, sms: np.ndarray, power: np.ndarray, group: pd.DataFrame) -> None:
+def _best_sm_count(
+    own: PowerSensor, label: str, sms: np.ndarray, power: np.ndarray, group: pd.DataFrame, idle_w: float | None
+) -> None:
     """The number of SMs with most work a joule, with the range that is equally good within the errors."""
     if group["launches"].isna().any():
         own.model(CORES, "best_sms", None, "SM", window=label, reason="the marks have no launch counts")
@@ -128,3 +139,31 @@ def _best_sm_count(own: PowerSensor, label: str, sms: np.ndarray, power: np.ndar
             own.warn("no_optimum", words, best, "SM", window=label)
     for number, value in zip(sms, scan.per_watt, strict=True):
         own.model(CORES, f"per_joule_on_{int(number)}_sms", float(value), "1/J", **said)
+    _energy_saved(own, label, sms, time / work, power, idle_w)
+
+
+def _energy_saved(
+    own: PowerSensor, label: str, sms: np.ndarray, time_s: np.ndarray, power: np.ndarray, idle_w: float | None
+) -> None:
+    """The share of energy that fewer SMs save for the same work, against all SMs; ``time_s`` is that of the work."""
+    total, source = device_sms(own, sms)
+    said = {"window": label, "form": WORK_FORM}
+    reason = None
+    if source != CATALOGUE or not (sms == total).any():
+        reason = f"savings are relative to all SMs of the device, but the sweep ends at {np.max(sms):.0f}"
+        reason += f" of {total:.0f}; measure {total:.0f}" if source == CATALOGUE else "; name the device in the log"
+    elif idle_w is None:
+        reason = "the power at rest is unknown; record an idle phase"
+    if reason or idle_w is None:
+        own.model(CORES, "energy_saved", None, "1", reason=reason, **said)
+        return
+    everywhere = sms == total
+    saved = energy_savings(
+        sms, total, time_s, float(time_s[everywhere].mean()), power - idle_w,
+        float(power[everywhere].mean()) - idle_w, idle_w,
+    )  # fmt: skip
+    for place, number in enumerate(sms):
+        if number != total:
+            for account, quantity in SAVINGS.items():
+                value = float(getattr(saved, account)[place])
+                own.model(CORES, quantity.format(int(number)), value, "1", flags=int(saved.flags[place]), **said)

@@ -14,6 +14,7 @@ from profsvc.cli.console.common import (
     print_view,
     write_picture,
 )
+from profsvc.cli.power import by_unit
 from profsvc.cli.power import heat_map as heat
 from profsvc.errors import UsageError
 
@@ -43,6 +44,9 @@ def power(
     plot: Annotated[
         Path | None, typer.Option(help="Plot to FILE.svg, FILE.png, or FILE.html with all pictures.", metavar="FILE")
     ] = None,
+    ipp: by_unit.Ipp = False,
+    sms: by_unit.Sms = False,
+    kernel: by_unit.Kernel = None,
     heat_map: heat.HeatMap = None,
     minus: heat.Minus = None,
     calibration: heat.Calibration = None,
@@ -56,6 +60,9 @@ def power(
     Windows come from phase marks (profsvc formats marks), else from kernels of a trace on the same clock, else from
     the power levels. Results with other options are computed for this call and not stored.
 
+    --ipp shows how the power of each kernel is distributed over the units of the device, fitted to the newest runs of
+    the project. --sms shows which number of SMs does most work per joule and what fewer SMs save.
+
     --heat-map shows the steady temperatures of the thermocouples on the die instead. --rotated tests whether they show
     the chip or the spacer.
 
@@ -68,6 +75,10 @@ def power(
       profsvc power wall --host-power 159 --plot power.html
 
       profsvc power today -o csv
+
+      profsvc power today --ipp
+
+      profsvc power today --sms --sensor power.draw.instant
 
       profsvc power spacer --heat-map map.svg --minus spacer_idle --calibration plates
 
@@ -83,6 +94,10 @@ def power(
     _known("--offset", offset, -math.inf, math.inf, "s")
     others: dict[str, object] = {"--reference-temperature": reference_temperature, "--host-power": host_power}
     others |= {"--sensor": sensor, "--temperature-sensor": temperature_sensor, "--offset": offset, "--plot": plot}
+    thermocouples = {"--heat-map": heat_map, "--rotated": rotated}
+    if by_unit.is_asked(ipp, sms, kernel, others | thermocouples):
+        by_unit.show(context, run, output, ipp=ipp, kernel=kernel, sensor=sensor)
+        return
     asked = heat.Asked(heat_map, minus, calibration, rc_s, rotated, angle)
     if heat.is_asked(asked, others):
         heat.show(context, run, asked, output)

@@ -45,6 +45,7 @@ class LawFit(NamedTuple):
     aicc: Array
     left_out_rms_w: Array
     levels: Array
+    left_out_worst_w: Array
 
 
 class SweepFit(NamedTuple):
@@ -395,7 +396,8 @@ def _fit(law: str, n: Array, P: Array, N: float, base: float | None) -> LawFit:
         kept = n != level
         c, B, other = _solve(law, n[kept], P[kept], N, base)
         errors.append(P[~kept] - c - B * _curve(law, n[~kept], N, other))
-    rms = np.sqrt(np.mean(np.concatenate(errors) ** 2)) if np.unique(n).size > count else np.inf
+    every = np.abs(np.concatenate(errors)) if np.unique(n).size > count else np.array([np.inf])
+    rms = np.sqrt(np.mean(every**2))
     aicc = corrected_aic(rss, n.size, count)
     levels = float(np.unique(n).size)
-    return LawFit(law, count, line.dof, *arrays(b, A, shape, line.covariance, sd, aicc, rms, levels))
+    return LawFit(law, count, line.dof, *arrays(b, A, shape, line.covariance, sd, aicc, rms, levels, every.max()))

@@ -57,8 +57,8 @@ def fit_maxpower(
     g stands on the side of the model, so that all runs count by their error in watts.
 
     Each kernel is left out in turn with all its runs, predicted by a fit to the others, and by their mean power:
-    ``left_out_rms_w`` and ``constant_rms_w``. Only where ``beats_constant`` is true is the model known to predict anything: then its error is
-    the smaller one, and run by run by more than chance (one-sided paired t at 95 %).
+    ``left_out_rms_w`` and ``constant_rms_w``. Only where ``beats_constant`` is true is the model known to predict
+    anything: then its error is the smaller one, and run by run by more than chance (one-sided paired t at 95 %).
 
     Source: equations (39), (44) to (48) of [Hong2012], which searched for the values by hand; [LawsonHanson1974].
 
@@ -74,13 +74,14 @@ def fit_maxpower(
         beta: Parameter of the logarithmic law [1].
         form: ``consistent`` or ``as_published``, of `special_linear` and `active_factors`.
 
-    Returns: MaxPowerFit. ``without_w`` is MaxPower fitted without the kernel of each run, a run a row; ``lowest_w`` and
-    ``highest_w`` are the range of each value over these fits; ``left_out_w`` and ``constant_w`` hold predicted minus measured power of each run, NaN for runs not used;
-    ``skill`` is 1 - (left_out_rms_w / constant_rms_w)^2; ``condition`` is that of the matrix with columns of length 1.
+    Returns: MaxPowerFit. ``without_w`` is MaxPower fitted without the kernel of each run, one row per run;
+    ``lowest_w`` and ``highest_w`` are the range of each value over these fits; ``left_out_w`` and ``constant_w`` hold predicted minus
+    measured power of each run, NaN for runs not used; ``skill`` is 1 - (left_out_rms_w / constant_rms_w)^2;
+    ``condition`` is that of the matrix with columns of length 1.
 
-    Range: MaxPower >= 0, NaN for a unit that no run uses. INPUT_SUSPECT where there are fewer than 10 runs, fewer runs
-    than units, or the units cannot be distinguished (condition above 1e8), and where a run was left out as its numbers
-    are negative, NaN or inf. Fewer than 3 runs: the errors are NaN, and nothing is claimed.
+    Range: MaxPower >= 0, NaN for a unit that no run uses. INPUT_SUSPECT where there are fewer than 10 kernels, fewer
+    kernels than units, or the units cannot be distinguished (condition above 1e8), and where a run was left out as its
+    numbers are negative, NaN or inf. Fewer than 3 kernels: the errors are NaN, and nothing is claimed.
 
     Errors: TypeError for a wrong dtype, ValueError for shapes that do not fit, an unknown law or form.
 

@@ -1,7 +1,6 @@
 """Which units and which law of active SMs predict the power of kernels best: chosen by leave-one-out prediction."""
 
 from collections.abc import Callable, Sequence
-from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
@@ -75,7 +74,7 @@ def choose_units(
     Source: equations (36) to (48) of [Hong2012] for the model; choice by prediction: [Stone1974].
 
     Args:
-        rates: Access rates, a run a row and a unit a column [1 or any unit].
+        rates: Access rates, one row per run and one column per unit [1 or any unit].
         power_w: Power of each run; above rest where ``base`` is false [W].
         active_sms: SMs that worked; NaN: all of them [count].
         num_sms: SMs of the device, N [count].
@@ -137,9 +136,7 @@ def choose_units(
     )
 
 
-def _design(
-    law: str, x: Array, n: Array, num_sms: float, rates_of: str, beta: float, *, base: bool
-) -> Array:
+def _design(law: str, x: Array, n: Array, num_sms: float, rates_of: str, beta: float, *, base: bool) -> Array:
     """Columns of the model: base, active SMs, units; a column without effect is zero."""
     g = active_factors(n, num_sms, law, beta).sm
     active = np.zeros_like(g) if base and (g == g[:1]).all() else g
@@ -155,7 +152,7 @@ def _best(designs: dict[str, Array], P: Array, groups: Place) -> _Fit:
         columns = np.flatnonzero(size > 0)
         B = A[:, columns] / size[columns]
         for count in range(1, min(len(columns), len(P) - 1) + 1):
-            subsets = np.array(list(combinations(range(len(columns)), count)))
+            subsets = _subsets(len(columns), count)
             coefficients, errors = _subset_fits(B, P, groups, subsets)
             loss = np.where(np.isnan(errors).any(axis=1), np.inf, (errors**2).sum(axis=1))
             k = int(loss.argmin())
@@ -164,6 +161,16 @@ def _best(designs: dict[str, Array], P: Array, groups: Place) -> _Fit:
                 least = float(loss[k])
                 best = _Fit(law, tuple(chosen.tolist()), coefficients[k] / size[chosen], errors[k])
     return best
+
+
+def _subsets(size: int, count: int) -> Place:
+    """Return all choices of ``count`` of the first ``size`` whole numbers, one per row.
+
+    >>> _subsets(3, 2).tolist()
+    [[0, 1], [0, 2], [1, 2]]
+    """
+    chosen = (np.arange(2**size)[:, np.newaxis] >> np.arange(size)) & 1
+    return np.nonzero(chosen[chosen.sum(axis=1) == count])[1].reshape(-1, count)
 
 
 def _subset_fits(B: Array, P: Array, groups: Place, subsets: Place) -> tuple[Array, Array]:
@@ -184,7 +191,9 @@ def _subset_fits(B: Array, P: Array, groups: Place, subsets: Place) -> tuple[Arr
             own = np.flatnonzero(groups == group)
             rest = np.eye(len(own)) - X[:, own] @ inverse @ np.swapaxes(X[:, own], 1, 2)
             fine = sound & (np.linalg.cond(np.where(np.isnan(rest), 0, rest)) < 1 / (1 - MAX_LEVERAGE))
-            errors[np.ix_(fine, own)] = np.linalg.solve(rest[fine], residual[np.ix_(fine, own)][..., np.newaxis])[..., 0]
+            errors[np.ix_(fine, own)] = np.linalg.solve(rest[fine], residual[np.ix_(fine, own)][..., np.newaxis])[
+                ..., 0
+            ]
     return coefficients, np.where((coefficients > 0).all(axis=1, keepdims=True), errors, np.nan)
 
 

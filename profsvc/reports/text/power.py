@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
 
+from profsvc.errors import counted
 from profsvc.reports.html_style import STYLE
 from profsvc.reports.rows import render, visible
 from profsvc.reports.text.cells import middle, several
@@ -13,6 +14,7 @@ from profsvc.reports.text.model_values import MAX_SHOWN, interval, models
 
 Row = Mapping[str, Any]
 HEADS = ("window", "s", "W", "W settled", "\u00b0C", "W corrected", "J", "J corrected", "warnings")
+COMPONENTS = "components"
 PARTS = ("windows", "coefficients", "models", "quality")
 
 
@@ -23,7 +25,8 @@ def power(view: Row, width: int | None = None) -> str:
     if not view["stored"]:
         lines.append("  computed for this call only; stored results are unchanged")
     heat = [row for row in view["models"] if row["model"] in HEAT]
-    view = {**view, "models": [row for row in view["models"] if row["model"] not in HEAT]}
+    units = [row for row in view["models"] if row["model"] == COMPONENTS]
+    view = {**view, "models": [row for row in view["models"] if row["model"] not in (*HEAT, COMPONENTS)]}
     twins = alike(view["windows"])
     ids = dict.fromkeys(row["sensor_id"] for key in PARTS for row in view[key])
     for sensor_id in ids:
@@ -32,6 +35,9 @@ def power(view: Row, width: int | None = None) -> str:
             lines += ["", *_sensor(own, width)]
             lines += [f"  {_name(view, twin)} has identical readings" for twin in twins.get(sensor_id, [])[1:]]
     lines += ["", *lines_of(heat, width)] if heat else []
+    if units:
+        kernels = len({row["window"] for row in units})
+        lines += ["", f"power of each unit for {counted(kernels, 'kernel')}: profsvc power {info['run_id']} --ipp"]
     return "\n".join(visible(line) for line in lines) + "\n"
 
 

@@ -248,7 +248,8 @@ def _most_sms(base: Any) -> int:
 def _sms(engine: "Engine", run_id: int, kernel: str | None, limit: int | None) -> Plot:
     base, values, said, notes = _scanned(engine, run_id, kernel, "sms", _most_sms)
     speedups = {model: _speedups(answer) for model, answer in said.items()}
-    power, why = power_on_sms(engine, run_id, base.launch["kernel_short"], values)
+    swept = power_on_sms(engine, run_id, base.launch["kernel_short"], values)
+    power = swept.power_w
     rows = []
     for k, n in enumerate(values.tolist()):
         row: dict[str, Any] = {"sms": n, "power_w": None if power is None else power[k]}
@@ -258,12 +259,12 @@ def _sms(engine: "Engine", run_id: int, kernel: str | None, limit: int | None) -
                 f"per_watt_{model}": None if power is None else speedup[k] / power[k] * power[-1],
             }
         rows.append(row)
-    notes.append(why)
+    notes.append(swept.note)
     best = [one for one in analysis.suggestions(base.now, analysis.scenario_answers(base.now)) if one["what"] == "sms"]
     return {
         "title": f"SMs: {base.launch['kernel_short']}", "columns": SMS, "rows": rows, "notes": notes,
         "suggested": {one["model"]: one["value"] for one in best},
-        "now": float(base.now["active_sms"][0]),
+        "now": float(base.now["active_sms"][0]), "idle_w": swept.idle_w, "measured_sms": swept.measured_sms,
     }  # fmt: skip
 
 

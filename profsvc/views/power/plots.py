@@ -170,24 +170,37 @@ def _sweeps(windows: Sequence[Row]) -> list[Sweep]:
     return found
 
 
-def power_on_sms(engine: "Engine", run_id: int, kernel: str, sms: Floats) -> tuple[Floats | None, str]:
-    """Return the power [W] of a kernel on numbers of SMs by the fitted law, and a note on it.
+class SweptPower(NamedTuple):
+    """The power of a kernel by the law of a sweep: on the numbers asked for, at rest, the numbers measured, a note."""
 
-    None with the reason if the run has no power of this kernel on several numbers of SMs.
+    power_w: Floats | None
+    idle_w: float | None
+    measured_sms: tuple[float, float] | None
+    note: str
+
+
+def power_on_sms(engine: "Engine", run_id: int, kernel: str, sms: Floats) -> SweptPower:
+    """Return the power [W] of a kernel on numbers of SMs by the fitted law.
+
+    None with the reason as note if the run has no power of this kernel on several numbers of SMs.
     """
     try:
         windows = power(engine, run_id)["windows"]
     except NotFoundError:
-        return None, "performance per watt unknown: the run has no power log"
+        return SweptPower(None, None, None, "performance per watt unknown: the run has no power log")
     loads = _swept(windows)
     names = [load for load, rows in loads.items() if kernel in (load, rows[0]["kernel"])]
     if len(loads) == 1 and store.count(engine, "v1_kernel_totals", run_id) == 1:
         names = list(loads)
     fits = {name: _fitted(loads[name])[3] for name in names}
     if not (known := [name for name, fit in fits.items() if fit.law]):
-        return None, "performance per watt unknown: the run has no power of this kernel on several numbers of SMs"
-    curve = predict_active_sms(fits[known[0]], sms)
-    return curve.power_w, f"power by the {fits[known[0]].law} law through the loads {known[0]!r} of this run"
+        why = "performance per watt unknown: the run has no power of this kernel on several numbers of SMs"
+        return SweptPower(None, None, None, why)
+    fit = fits[known[0]]
+    ends, idle = (float(fit.lowest_sms), float(fit.highest_sms)), float(fit.idle_w)
+    words = f"power by the {fit.law} law through the loads {known[0]!r} of this run"
+    curve = predict_active_sms(fit, sms)
+    return SweptPower(curve.power_w, idle if np.isfinite(idle) else None, ends, words)
 
 
 def _sms_of(device: str | None) -> float | None:

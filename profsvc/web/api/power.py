@@ -1,4 +1,4 @@
-"""``/v1/runs/{run}/power``, ``/thermal``, ``/heat-map``, ``/rotated`` and ``/v1/components``: power and temperature.
+"""``/v1/runs/{run}/power``, ``/thermal``, ``/unit-power``, ``/sm-counts``, ``/heat-map``, ``/rotated``; components.
 
 A run can be given as ``project/name``. A slash written as ``%2F`` is part of the name of the run, so that a run may be
 named ``power``.
@@ -58,6 +58,11 @@ PARAMETERS: dict[str, list[dict[str, Any]]] = {
             "offset", "number", "seconds by which the clock of the temperature log is ahead of that of the power log"
         ),
         query_param("draw", "string", "also return the plots in this format", enum=["svg", "png", "html"]),
+    ],
+    "unit-power": [],
+    "sm-counts": [
+        query_param("sensor", "string", "only this power sensor, by name or number"),
+        query_param("kernel", "string", "a launch on fewer SMs by the models, by number or (part of) a kernel's name"),
     ],
     "heat-map": [
         query_param("minus", "string", "subtract the map of this run, for example an idle one"),
@@ -126,6 +131,25 @@ def _answer_power(request: Request) -> Response:
     args.reject_unknown()
     view = power.power(engine, runs.run_id_of(request, request.path_params["run"]), options)
     return success(request, view | (_encode_pictures(power_plots.drawn(engine, view, form)) if form else {}))
+
+
+def _answer_unit_power(request: Request) -> Response:
+    from profsvc.views.power import components
+
+    RequestArgs(request).reject_unknown()
+    number = runs.run_id_of(request, request.path_params["run"])
+    return success(request, components.unit_powers(app_state(request).engine, number))
+
+
+def _answer_sm_counts(request: Request) -> Response:
+    from profsvc.views.power import sm_counts
+
+    args, engine = RequestArgs(request), app_state(request).engine
+    sensor, kernel = args.text("sensor") or None, args.text("kernel") or None
+    args.reject_unknown()
+    number = runs.run_id_of(request, request.path_params["run"])
+    view = sm_counts.launch_sm_counts(engine, number, kernel) if kernel else sm_counts.sm_counts(engine, number, sensor)
+    return success(request, view)
 
 
 def _answer_heat_map(request: Request) -> Response:
@@ -221,6 +245,8 @@ def register(app: FastAPI) -> None:
     for word, work, says in (
         ("power", _answer_power, "Power and energy of a run by window, as measured and corrected to one temperature."),
         ("thermal", _answer_thermal, "Temperature of the board of a run under planned loads."),
+        ("unit-power", _answer_unit_power, "Power of each unit for the kernels of a run, beside the measured power."),
+        ("sm-counts", _answer_sm_counts, "Power, work per joule and energy saved on several numbers of SMs."),
         ("heat-map", _answer_heat_map, "Heat map of the die of a run from its thermocouples in steady state."),
         ("rotated", _answer_rotated, "Whether a run and one with a rotated spacer agree."),
     ):

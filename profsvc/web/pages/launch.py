@@ -4,10 +4,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from fastapi import FastAPI
+from sqlalchemy import Engine
 from starlette.requests import Request
 from starlette.responses import Response
 
 from profsvc import specs, store, views
+from profsvc.analysis.power.components import MODEL as COMPONENTS
 from profsvc.errors import NotFoundError
 from profsvc.reports.plots import models as drawing
 from profsvc.reports.ratios import factor
@@ -17,9 +19,11 @@ from profsvc.reports.text.models.antipatterns import ratio as measured_ratio
 from profsvc.views import breakdown as parts
 from profsvc.views.models import antipatterns
 from profsvc.views.models import plots as model_plots
+from profsvc.views.power import components
 from profsvc.web.http.request_args import RequestArgs
 from profsvc.web.http.routes import add_page
 from profsvc.web.http.state import app_state
+from profsvc.web.pages.power_tables import unit_power_table
 from profsvc.web.pages.rendering.figures import Figure, figure, missing_figure
 from profsvc.web.pages.rendering.page import Links, page, path_to
 from profsvc.web.pages.rendering.tables import Column, Row, plain_columns
@@ -172,8 +176,16 @@ def _launch_page(request: Request, run: dict[str, Any], one: dict[str, Any], lin
         models=_model_rows(models), model_tables=_model_tables(one.get("models"), where), tables=TABLES,
         figures=launch_figures(request, run["run_id"], launch_id),
         patterns=_pattern_rows(engine, row, where) if launch_id is not None and not one["reason"] else [],
+        units_of_power=_unit_powers(engine, run["run_id"], row),
         has_source=launch_id is not None and store.has_source(engine, launch_id),
     )  # fmt: skip
+
+
+def _unit_powers(engine: Engine, run_id: int, launch: Row) -> dict[str, Any] | None:
+    """Return the power of each unit of the kernel of a launch, as stored; None if it is unknown."""
+    names = dict.fromkeys((launch["kernel"], launch["kernel_short"]))
+    found = (store.select(engine, "v1_power_models", run_id=run_id, model=COMPONENTS, window=name) for name in names)
+    return unit_power_table(components.by_kernel(next((rows for rows in found if rows), [])))
 
 
 def _model_tables(found: dict[str, Any] | None, where: Row) -> dict[str, Any] | None:

@@ -10,23 +10,26 @@ from starlette.responses import Response
 
 from profsvc import specs, store
 from profsvc.analysis.power.analyze import Options
+from profsvc.analysis.power.components import MODEL as COMPONENTS
 from profsvc.errors import InputError, NotFoundError, UsageError
 from profsvc.reports.plots import heat_map as of_map
 from profsvc.reports.text.model_values import interval
 from profsvc.reports.text.power import alike, own_flags
-from profsvc.views.power import heat_map, thermal
+from profsvc.views.power import components, heat_map, thermal
 from profsvc.views.power import plots as power_plots
 from profsvc.views.power import run_power as of_power
 from profsvc.web.api.power import plan_of
 from profsvc.web.http.request_args import RequestArgs
 from profsvc.web.http.routes import add_page
 from profsvc.web.http.state import app_state
+from profsvc.web.pages import power_tables
 from profsvc.web.pages.rendering.figures import Figure, figure, missing_figure
 from profsvc.web.pages.rendering.filters import name
 from profsvc.web.pages.rendering.page import Links, find_run_id, page, path_to
 from profsvc.web.pages.rendering.tables import Column, Row, plain_columns, row_reference
 
 HEAT_MAP_MODEL = "heat_map"
+MODELS_SHOWN_ABOVE = (HEAT_MAP_MODEL, COMPONENTS)
 MAX_FLAG_CHARS = 400
 # Column of the thermocouple table -> its explanation.
 SENSOR_EXPLANATIONS = {"x_mm": "figure.place_mm", "y_mm": "figure.place_mm", "temperature": "figure.temperature_c"}
@@ -73,7 +76,9 @@ def show_power(request: Request) -> Response:
         check_columns=CHECK_COLUMNS,
         groups=_sensor_groups(view),
         quality=_quality_warnings(view["quality"], alike(view["windows"])),
-        models=[_with_interval(row) for row in view["models"] if row["model"] != HEAT_MAP_MODEL],
+        models=[_with_interval(row) for row in view["models"] if row["model"] not in MODELS_SHOWN_ABOVE],
+        units=power_tables.unit_power_table(components.by_kernel(view["models"])),
+        sm_counts=power_tables.sm_count_table(view),
         model_columns=MODEL_COLUMNS,
         heat=[_with_interval(row) for row in view["models"] if row["model"] == HEAT_MAP_MODEL],
         window_columns=WINDOW_COLUMNS,

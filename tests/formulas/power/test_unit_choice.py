@@ -29,7 +29,7 @@ def test_law_and_units_of_exact_power_are_found(law: str, rates_of: str) -> None
 
 
 def test_errors_are_those_of_fits_without_the_kernel() -> None:
-    rates, sms = kernels(12, 2)
+    rates, _ = kernels(12, 2)
     names = [f"k{number // 2}" for number in range(12)]
     power = 50 + 80 * rates[:, 0] + np.random.default_rng(3).normal(0, 8, 12)
     got = choose_units(rates, power, np.nan, SMS, names)

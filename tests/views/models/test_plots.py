@@ -122,13 +122,15 @@ def test_power_on_sms_is_the_law_through_the_loads(tmp_path):
     engine = store.open_store(str(tmp_path / "store.sqlite"))
     run_id = power_logs.fill(engine)
     sms = np.array([1.0, 50.0, 132.0])
-    watts, said = power_on_sms(engine, run_id, "mem", sms)
+    swept = power_on_sms(engine, run_id, "mem", sms)
+    watts = swept.power_w
     expected = power_logs.IDLE_W + power_logs.FIRST_W + power_logs.SM_W * sms
     assert watts is not None
     np.testing.assert_allclose(watts, expected, rtol=0.1)
-    assert "law through the loads 'mem'" in said
-    none, why = power_on_sms(engine, run_id, "another", sms)
-    assert (none, "no power of this kernel" in why) == (None, True)
+    assert "law through the loads 'mem'" in swept.note
+    assert swept.measured_sms == (1.0, 132.0)
+    none = power_on_sms(engine, run_id, "another", sms)
+    assert (none.power_w, "no power of this kernel" in none.note) == (None, True)
     engine.dispose()
 
 
