@@ -75,9 +75,9 @@ def fit_maxpower(
         form: ``consistent`` or ``as_published``, of `special_linear` and `active_factors`.
 
     Returns: MaxPowerFit. ``without_w`` is MaxPower fitted without the kernel of each run, one row per run;
-    ``lowest_w`` and ``highest_w`` are the range of each value over these fits; ``left_out_w`` and ``constant_w`` hold predicted minus
-    measured power of each run, NaN for runs not used; ``skill`` is 1 - (left_out_rms_w / constant_rms_w)^2;
-    ``condition`` is that of the matrix with columns of length 1.
+    ``lowest_w`` and ``highest_w`` are the range of each value over these fits; ``left_out_w`` and ``constant_w`` hold
+    predicted minus measured power of each run, NaN for runs not used; ``skill`` is
+    1 - (left_out_rms_w / constant_rms_w)^2; ``condition`` is that of the matrix with columns of length 1.
 
     Range: MaxPower >= 0, NaN for a unit that no run uses. INPUT_SUSPECT where there are fewer than 10 kernels, fewer
     kernels than units, or the units cannot be distinguished (condition above 1e8), and where a run was left out as its

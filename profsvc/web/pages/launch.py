@@ -23,9 +23,9 @@ from profsvc.views.power import components
 from profsvc.web.http.request_args import RequestArgs
 from profsvc.web.http.routes import add_page
 from profsvc.web.http.state import app_state
-from profsvc.web.pages.power_tables import unit_power_table
 from profsvc.web.pages.rendering.figures import Figure, figure, missing_figure
 from profsvc.web.pages.rendering.page import Links, page, path_to
+from profsvc.web.pages.rendering.power_tables import unit_power_table
 from profsvc.web.pages.rendering.tables import Column, Row, plain_columns
 from profsvc.web.pages.run import criteria_rows, launch_or_run_of_row, run_id_of
 

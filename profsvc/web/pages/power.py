@@ -22,7 +22,7 @@ from profsvc.web.api.power import plan_of
 from profsvc.web.http.request_args import RequestArgs
 from profsvc.web.http.routes import add_page
 from profsvc.web.http.state import app_state
-from profsvc.web.pages import power_tables
+from profsvc.web.pages.rendering import power_tables
 from profsvc.web.pages.rendering.figures import Figure, figure, missing_figure
 from profsvc.web.pages.rendering.filters import name
 from profsvc.web.pages.rendering.page import Links, find_run_id, page, path_to
