@@ -1,0 +1,90 @@
+"""Eighty recorded nights of an NVIDIA H200 with changes of known size: which are found, when, and what else is said.
+
+Run it with ``python -m tests.benchmarks.night_record [with_log]``. ``fixtures/night_record`` holds the launches of 21
+kernels, 20 a night; half of the nights begin on an idle board, half on one at its power limit, whose clock is a fifth
+lower. ``with_log`` puts the readings of nvidia-smi during each night into the same run. A change counts as found if a
+finding of its kernel appears from its night on; every other finding is listed as false.
+"""
+
+import csv
+import gzip
+import io
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from itertools import groupby
+from pathlib import Path
+
+from profsvc import pipeline, store
+from profsvc.pipeline.nightly import report_of_night
+
+RECORD = Path(__file__).parents[2] / "fixtures" / "night_record"
+FIRST = datetime(2026, 6, 1, 2, tzinfo=UTC)
+TRACE = (
+    "Start (ns),Duration (ns),CorrId,GrdX,GrdY,GrdZ,BlkX,BlkY,BlkZ,Reg/Trd,StcSMem (MB),DymSMem (MB),Bytes (MB),"
+    "Throughput (MBps),SrcMemKd,DstMemKd,Device,Ctx,Strm,Name"
+)
+
+
+def traces() -> Iterator[bytes]:
+    """Yield the launches of each night as a trace of Nsight Systems."""
+    with gzip.open(RECORD / "launches.csv.gz", "rt", encoding="utf-8", newline="") as file:
+        for _, rows in groupby(csv.DictReader(file), lambda row: row["night"]):
+            lines = [
+                f"{row['start_ns']},{row['duration_ns']},{number},{row['grid'].replace('x', ',')},"
+                f"{row['block'].replace('x', ',')},{row['registers_per_thread']},"
+                f"{int(row['static_shared_bytes']) / 1e6:.6f},0.000,,,,,NVIDIA H200 (0),1,7,{row['kernel']}"
+                for number, row in enumerate(rows, 1)
+            ]
+            yield "\n".join([TRACE, *lines, ""]).encode()
+
+
+def logs() -> Iterator[bytes]:
+    """Yield the readings of nvidia-smi during the launches of each night, and a second around them."""
+    with gzip.open(RECORD / "nvidia_smi.csv.gz", "rt", encoding="utf-8", newline="") as file:
+        header, *readings = file.read().splitlines()
+    stamps = (f"{line.split(',')[0]} +0000" for line in readings)
+    times = [datetime.strptime(stamp, "%Y/%m/%d %H:%M:%S.%f %z").timestamp() for stamp in stamps]
+    with (RECORD / "marks.csv").open(encoding="utf-8", newline="") as file:
+        spans = [row for row in csv.DictReader(file) if row["phase"] == "kernels"]
+    for span in spans:
+        begin, end = float(span["begin_unix_s"]) - 0.5, float(span["end_unix_s"]) + 0.5
+        lines = [line for time, line in zip(times, readings, strict=True) if begin <= time <= end]
+        yield "\n".join([header, *lines, ""]).encode()
+
+
+def changes() -> dict[str, tuple[int, str]]:
+    """Return the night from which each changed kernel differs, and how."""
+    with (RECORD / "changes.csv").open(encoding="utf-8", newline="") as file:
+        rows = [row for row in csv.DictReader(file) if row["what"] != "power"]
+    return {row["kernel"]: (int(row["night"]), f"{row['what']} x {row['factor']}") for row in rows}
+
+
+def main(arguments: Sequence[str]) -> tuple[dict[str, int], int]:
+    """Print what the reports of all nights find; return the night of the first finding per kernel, and the false."""
+    truth, found, false = changes(), dict[str, int](), 0
+    with tempfile.TemporaryDirectory() as folder:
+        engine = store.open_store(str(Path(folder) / "store.sqlite"))
+        for night, (trace, log) in enumerate(zip(traces(), logs(), strict=True)):
+            at = f"{FIRST + timedelta(days=night):%Y-%m-%dT%H:%M:%SZ}"
+            run = store.RunInfo(name=f"night {night}", project="suite", started_at=at, at=at)
+            pipeline.ingest(engine, io.BytesIO(trace), "trace.csv", run)
+            if arguments:
+                pipeline.ingest(engine, io.BytesIO(log), "nvidia_smi.csv", run)
+            for row in report_of_night(engine, "suite", at[:10])["findings"]:
+                kernel, changed = str(row["subject"]), truth.get(str(row["subject"]))
+                right = changed is not None and night >= changed[0] and kernel not in found
+                if right:
+                    found[kernel] = night
+                false += not right
+                print(f"night {night:2} {kernel:16} {row['change']:+7.1%} {'' if right else 'false'}")
+        engine.dispose()
+    for kernel, (night, what) in truth.items():
+        print(f"{kernel:16} {what:18} changed in night {night}, found in night {found.get(kernel, 'none')}")
+    print(f"found {len(found)} of {len(truth)}, false findings {false}")
+    return found, false
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
