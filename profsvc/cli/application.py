@@ -26,7 +26,7 @@ from profsvc.cli.console.common import print_message
 from profsvc.cli.console.options import Quiet, Store, Verbose, add_shared_options, set_verbosity
 from profsvc.cli.launch import antipatterns, what_if
 from profsvc.cli.maintenance import db, delete, doctor
-from profsvc.cli.power import components, thermal
+from profsvc.cli.power import components, cores, thermal
 from profsvc.cli.power import windows as power
 from profsvc.cli.report import commands as report
 from profsvc.cli.service import remote, schedule, serve, token, watch
@@ -35,7 +35,7 @@ from profsvc.errors import DISK_ERROR_CODES, ProfsvcError, disk_error
 PANELS = {
     "Load data": ("demo", "upload", "watch", "sync", "analyze", "reparse"),
     "Look at results": (
-        *("runs", "show", "compare", "history", "power", "components", "thermal"),
+        *("runs", "show", "compare", "history", "power", "components", "thermal", "cores"),
         *("whatif", "antipatterns", "plot", "explain", "sql", "devices"),
     ),
     "Models": models.TOP_LEVEL,
@@ -46,7 +46,7 @@ PANELS = {
 }
 MODULES = (
     *(demo, upload, watch, show, compare, history, plot, models, report, findings, query),
-    *(what_if, antipatterns, power, components, thermal),
+    *(what_if, antipatterns, power, components, thermal, cores),
     *(serve, schedule, token, remote, delete, db, doctor, documentation, settings_command),
 )
 

@@ -269,6 +269,10 @@ class Client:
         """Return the temperature under planned loads; ``options`` are ``load``, ``duration``, ``start`` and so on."""
         return self._request("GET", f"/v1/runs/{protocol.quote_path(run)}/thermal", protocol.encode_request(options))
 
+    def cores(self, runs: Sequence[str | int], **options: Any) -> dict[str, Any]:
+        """Compare runs with known active cores; ``options`` are ``idle``, ``calibration``, ``tpcs`` and ``active``."""
+        return self._request("GET", "/v1/cores", {"run": [*runs], **protocol.encode_request(options)})
+
     def components(self, device: str | None = None) -> dict[str, Any]:
         """Return the power consumption of each unit of a device."""
         return self._request("GET", "/v1/components", protocol.encode_request({"device": device}))

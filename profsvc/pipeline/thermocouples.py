@@ -1,12 +1,12 @@
 """Thermocouples of a run: their logs out of the store, and the heat map and the turned spacer made of them."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 import pandas as pd
 
 from profsvc import store
-from profsvc.analysis.thermocouples import heat_map, rotation
+from profsvc.analysis.thermocouples import cores, heat_map, rotation
 from profsvc.analysis.thermocouples.heat_map import HeatMapResult
 from profsvc.analysis.thermocouples.series import Log, sensors_named, sensors_on_die
 from profsvc.analysis.thermocouples.steady_state import result_frame, result_row
@@ -53,6 +53,18 @@ def rotation_of_runs(
     plates = None if calibration is None else log_of_run(engine, calibration, names)
     found = rotation.compare_spacer_runs(log, again, angle_deg, calibration=plates, rc_s=rc_s)
     return found._replace(rows=_note_shortened_logs(found.rows, log, again, plates))
+
+
+def cores_of_runs(
+    engine: "Engine", runs: Sequence[tuple[int, cores.Cores]], idle: int, active: int | None = None,
+    calibration: int | None = None, rc_s: float | None = None,
+) -> cores.CoreMaps:  # fmt: skip
+    """Return what runs with known active cores show above an idle run; runs by number, with their cores."""
+    cold = log_of_run(engine, idle)
+    names = {str(name) for name in sensors_on_die(cold.sensors)["name"]}
+    plates = None if calibration is None else log_of_run(engine, calibration, names)
+    logs = [(chosen, log_of_run(engine, run_id, names)) for run_id, chosen in runs]
+    return cores.core_maps(logs, cold, active, plates, rc_s)
 
 
 def models_of_run(engine: "Engine", run_id: int) -> pd.DataFrame:

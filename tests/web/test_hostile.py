@@ -72,6 +72,7 @@ OTHERS = {
     "/v1/findings/list": ["/v1/findings/list"],
     "/v1/findings/{finding}": [],
     "/v1/components": ["/v1/components"],
+    "/v1/cores": [],
     "/v1/formats": ["/v1/formats"],
     "/v1/sql/examples": ["/v1/sql/examples"],
     **{f"/v1/sql{form}": [f"/v1/sql{form}?q=select+kernel+from+v1_launches"] for form in FORMS},

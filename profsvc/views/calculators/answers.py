@@ -32,7 +32,7 @@ def answer_to(calculator: Calculator, values: Values) -> dict[str, Any]:
             "columns": [*answer.columns],
             "rows": [{name: row.get(name) for name in answer.columns} for row in answer.rows],
             "notes": [*answer.notes],
-            "figure": _listed(answer.figure),
+            "figure": listed(answer.figure),
         }
     )
     return found
@@ -61,10 +61,10 @@ def _said(one: Input, value: Any) -> dict[str, Any]:
     return {"name": one.name, "value": value, "unit": one.unit}
 
 
-def _listed(value: Any) -> Any:
+def listed(value: Any) -> Any:
     """Return the data of a figure with lists in place of arrays."""
     if isinstance(value, Mapping):
-        return {name: _listed(inner) for name, inner in value.items()}
+        return {name: listed(inner) for name, inner in value.items()}
     if isinstance(value, list | tuple):
-        return [_listed(inner) for inner in value]
+        return [listed(inner) for inner in value]
     return value.tolist() if hasattr(value, "tolist") else value

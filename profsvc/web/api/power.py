@@ -89,6 +89,15 @@ PARAMETERS: dict[str, list[dict[str, Any]]] = {
     ],
 }
 
+CORES_PARAMETERS = [
+    query_param("run", "string", "run with the tag cores, such as 0-7-1-8; repeatable", required=True),
+    query_param("idle", "string", "idle run with the thermocouples on the die"),
+    CALIBRATION_PARAMETER,
+    RC_PARAMETER,
+    query_param("tpcs", "integer", "clusters of the device; SM k is in cluster k mod this; default: 7"),
+    query_param("active", "integer", "find so many cores with the coolest predicted hot spot"),
+]
+
 
 def _parse_in_range(least: float, most: float, text: str) -> float:
     value = float(text)
@@ -218,6 +227,22 @@ def _answer_components(request: Request) -> Response:
     return success(request, power_components.components(app_state(request).engine, device))
 
 
+def _answer_cores(request: Request) -> Response:
+    from profsvc.views.power import cores
+
+    args = RequestArgs(request)
+    given = args.texts("run")
+    others = {name: _other_run(request, args.text(name)) for name in ("idle", "calibration")}
+    active = args.count("active", 1, cores.MAX_RUNS) if args.text("active") else None
+    tpcs, rc_s = args.count("tpcs", 7, 10_000), _rc_s(args)
+    args.reject_unknown()
+    cores.check(given, tpcs, active)
+    numbers = [runs.run_id_of(request, name) for name in given]
+    return success(
+        request, cores.cores(app_state(request).engine, numbers, **others, tpcs=tpcs, active=active, rc_s=rc_s)
+    )
+
+
 async def _in_limited_thread(work: Callable[[Request], Response], request: Request) -> Response:
     """Run in a thread within the query limit, because some results are computed on request."""
     async with app_state(request).query_limit.slot():
@@ -233,6 +258,11 @@ def _run_handler(word: str, work: Callable[[Request], Response], says: str) -> C
 
     in_worker_thread.__doc__ = says
     return in_worker_thread
+
+
+async def get_cores(request: Request) -> Response:
+    """Runs with known active cores: each core alone, cores of one cluster, and power against temperature of sets."""
+    return await _in_limited_thread(_answer_cores, request)
 
 
 async def get_components(request: Request) -> Response:
@@ -262,4 +292,5 @@ def register(app: FastAPI) -> None:
             tag="runs",
         )
     device = query_param("device", "string", "device by name; required if power was measured on several")
+    add_route(app, "/v1/cores", get_cores, "read", name="compare_cores", takes=CORES_PARAMETERS, tag="runs")
     add_route(app, "/v1/components", get_components, "read", name="fit_components", takes=[device], tag="runs")

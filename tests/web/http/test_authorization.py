@@ -31,6 +31,7 @@ WHO = {
     **{("GET", f"/v1/runs/{{run:path}}/plots/{{kind}}{form}"): "read" for form in ("", ".json", ".svg", ".png")},
     **{("GET", f"/v1/runs/{{run:path}}/{word}"): "read" for word in ("power", "thermal", "heat-map", "rotated")},
     ("GET", "/v1/components"): "read",
+    ("GET", "/v1/cores"): "read",
     ("GET", "/v1/compare"): "read",
     ("GET", "/v1/history"): "read",
     ("POST", "/v1/compare"): "upload",
