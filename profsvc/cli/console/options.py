@@ -25,7 +25,8 @@ Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Print more about
 METAVARS = {
     "kernel": "NAME", "project": "NAME", "device": "NAME", "channel": "NAME", "sensor": "NAME", "name": "NAME",
     "temperature_sensor": "NAME", "quantity": "NAME", "source": "NAME", "state": "STATE", "run": "RUN", "minus": "RUN",
-    "idle": "RUN", "calibration": "RUN", "rotated": "RUN", "runs": "RUN", "paths": "FILE", "commit": "COMMIT", "timezone": "ZONE", "zone": "ZONE",
+    "idle": "RUN", "calibration": "RUN", "rotated": "RUN",
+    "runs": "RUN", "paths": "FILE", "commit": "COMMIT", "timezone": "ZONE", "zone": "ZONE",
     "tag": "KEY=VALUE", "keep_tagged": "KEY[=VALUE]", "param": "KEY=VALUE", "setting": "KEY=VALUE", "mapped": "OLD=NEW",
     "at": "TIME", "date": "DATE", "form": "FORMAT", "column": "NAME=QUANTITY:UNIT", "position": "NAME=X,Y",
     "fail_on": "LIMIT", "example": "NAME", "formula": "KIND", "host": "ADDRESS", "root_path": "PREFIX",
