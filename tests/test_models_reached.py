@@ -46,10 +46,6 @@ NOT_YET = {
     "performance.speedup.cap",
     "performance.speedup.disjoint_amdahl",
     "performance.speedup.remaining_potential",
-    "power.component_power.access_rate",
-    "power.component_power.accesses",
-    "power.component_power.component_power",
-    "power.component_power.warps_per_sm",
     "power.energy.energy",
     "power.energy.rate",
 }

@@ -10,7 +10,14 @@ from profsvc.views.calculators.declaration import Calculator
 from profsvc.views.calculators.memory_hierarchy import work_flow
 from profsvc.views.calculators.mwp_cwp import kernel_cycles, memory_parameters
 from profsvc.views.calculators.performance import balance, near_field, optimization_search, work_depth
-from profsvc.views.calculators.power import energy_frequency, energy_split, fit_power, placement
+from profsvc.views.calculators.power import (
+    energy_frequency,
+    energy_split,
+    fit_power,
+    instruction_power,
+    placement,
+    sm_count,
+)
 from profsvc.views.calculators.thermal import leakage, temperature, temperature_fit
 from profsvc.views.calculators.throughput import kernel as throughput_kernel
 
@@ -22,6 +29,8 @@ MODULES = (
     energy_split,
     energy_frequency,
     fit_power,
+    instruction_power,
+    sm_count,
     temperature,
     temperature_fit,
     leakage,
