@@ -123,7 +123,7 @@ def test_a_reader_that_leaves_early_is_no_error(demo):
     assert done.returncode == 0
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["upload", "--help"], ["sql", "--help"]])
+@pytest.mark.parametrize("arguments", [["--help"], ["upload", "--help"], ["sql", "--help"], ["work-depth", "--help"]])
 def test_help_loads_neither_pandas_nor_sqlalchemy(arguments):
     code = f"""
 import sys

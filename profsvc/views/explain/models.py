@@ -8,6 +8,7 @@ import numpy as np
 from profsvc import specs, store
 from profsvc.analysis.models.inputs import input_names as taken_by
 from profsvc.analysis.models.rows import INPUT_MODELS
+from profsvc.views.models.index import functions_of, model_rows
 from profsvc.views.models.launch_models import inputs_of
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
 # The model whose results are for all launches of a kernel.
 OF_KERNELS = "amdahl"
+PREFIX, KIND = "model.", "model"
 
 
 def entries() -> dict[str, dict[str, Any]]:
@@ -30,6 +32,23 @@ def entries() -> dict[str, dict[str, Any]]:
             "counters": counters_of(name),
         }
         for name, model in specs.models().items()
+    }
+
+
+def explain_model(name: str) -> dict[str, Any] | None:
+    """Explain ``model.NAME``, any model of the list; None for other names."""
+    row = next((row for row in model_rows() if f"{PREFIX}{row['name']}" == name), None)
+    if row is None:
+        return None
+    functions = ", ".join(f"profsvc.formulas.{one}" for one in functions_of(row["name"]))
+    return {
+        "name": name,
+        "kind": KIND,
+        "meaning": row["title"],
+        "formula": f"computed by {functions}",
+        "source": row["source"],
+        "hint": f"{row['question']} {row['command']}. Accuracy: {row['accuracy']}.",
+        "counters": [],
     }
 
 

@@ -9,6 +9,7 @@ from profsvc.analysis.causes.sentence import unit_at_limit
 from profsvc.analysis.launches import memory_traces
 from profsvc.specs.causes import causes
 from profsvc.views.catalog import titles_and_hints
+from profsvc.views.models.index import model_rows
 
 # Headings of screens -> the name that they show.
 HEADINGS = {
@@ -50,6 +51,7 @@ def _known() -> tuple[frozenset[str], dict[str, str]]:
 
 def _identifiers() -> Iterator[str]:
     yield from titles_and_hints()
+    yield from (f"model.{row['name']}" for row in model_rows())
     yield from ("potential", memory_traces.MODEL, *causes())
     for names in (specs.models(), specs.counters(), specs.model_inputs(), specs.terms()):
         yield from names

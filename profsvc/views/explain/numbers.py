@@ -69,6 +69,8 @@ def explain(engine: "Engine | None", name: str, run: str | int | None, kernel: s
     view = _meaning(name)
     view["definitions"] = [_of_counter(counter) for counter in view["counters"]]
     view["trace"] = []
+    if view["kind"] == explain_models.KIND:
+        return view
     if run is not None and engine is not None and view["kind"] in quantities.KINDS:
         run_id = store.find_run(engine, run)
         chosen = launches_of(engine, run, kernel, LIMIT)[0] if kernel else ()
@@ -105,7 +107,8 @@ def _meaning(name: str) -> dict[str, Any]:
         unit = entries[name]
         own = quantities.quantity("launch.useful_ns") or {}
         return own | {"name": name, "kind": "unit", "meaning": unit["title"], "hint": unit["hint"], "counters": []}
-    if (found := quantities.quantity(name) or explain_terms.term(name)) is not None:
+    found = quantities.quantity(name) or explain_terms.term(name) or explain_models.explain_model(name)
+    if found is not None:
         return found
     raise NotFoundError.near(
         "criterion, model, counter, metric, term or column",

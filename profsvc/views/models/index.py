@@ -26,8 +26,7 @@ SUBJECTS = {"launch_id": "launch"}
 
 def index(engine: "Engine | None" = None, run: str | int | None = None) -> dict[str, Any]:
     """Return one row per model; with a run also whether it answers, else what is missing."""
-    rows = [_row_of_model(model) for model in specs.all_models().values()]
-    rows += [_row_of_calculator(one) for one in CALCULATORS.values()]
+    rows = model_rows()
     if run is None or engine is None:
         return {"run": None, "columns": [*COLUMNS], "rows": rows}
     info = store.select(engine, "v1_runs", run_id=store.find_run(engine, run))[0]
@@ -38,6 +37,20 @@ def index(engine: "Engine | None" = None, run: str | int | None = None) -> dict[
         row["command"] = row["command"].replace("RUN", shlex.quote(info["name"]))
     about = {name: info[name] for name in ("run_id", "project", "name", "device")}
     return {"run": about, "columns": [*COLUMNS, *COLUMNS_OF_RUN], "rows": rows}
+
+
+def model_rows() -> list[dict[str, Any]]:
+    """Return one row per model: those that answer about a run, then those that answer from given inputs."""
+    return [
+        *(_row_of_model(model) for model in specs.all_models().values()),
+        *(_row_of_calculator(one) for one in CALCULATORS.values()),
+    ]
+
+
+def functions_of(name: str) -> tuple[str, ...]:
+    """Return the functions behind a model, below `profsvc.formulas`."""
+    model = specs.all_models().get(name)
+    return CALCULATORS[name].functions if model is None else model.functions
 
 
 def _row_of_model(model: specs.Model) -> dict[str, Any]:

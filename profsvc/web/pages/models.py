@@ -20,7 +20,7 @@ from profsvc.web.http.routes import add_page
 from profsvc.web.http.state import app_state
 from profsvc.web.pages.rendering.figures import figure
 from profsvc.web.pages.rendering.page import Links, form_fields, page, path_to
-from profsvc.web.pages.rendering.tables import plain_columns
+from profsvc.web.pages.rendering.tables import Column, plain_columns
 
 MAX_ROWS = 500
 
@@ -69,16 +69,21 @@ def _page(request: Request, calculator: Calculator, given: Mapping[str, str]) ->
     return page(
         request, "model.html", calculator.title, status=400 if message or problems else 200, links=links,
         model=calculator, fields=[_field(one, given, problems) for one in calculator.inputs], message=message,
-        has_files=has_files, view=view, plot=_plot(view), columns=plain_columns(view["rows"]) if view else (),
+        has_files=has_files, view=view, plot=_plot(view), columns=_columns(calculator, view["rows"]) if view else (),
         rows=view["rows"][:MAX_ROWS] if view else (), command=example_command(calculator, calculator.examples[0]),
     )  # fmt: skip
+
+
+def _columns(calculator: Calculator, rows: list[dict[str, Any]]) -> list[Column]:
+    """Return the columns of an answer, each explained by its model."""
+    return plain_columns(rows, explain=dict.fromkeys(rows[0], f"model.{calculator.key}"))
 
 
 def _plot(view: Mapping[str, Any] | None) -> Any:
     if view is None or view["figure"] is None:
         return None
     data = view["figure"]
-    return figure("model", data["title"], lambda: lines.draw(data), data)
+    return figure("model", data["title"], lambda: lines.draw(data), data, description=f"{data['y']} over {data['x']}")
 
 
 def _field(one: Input, given: Mapping[str, str], problems: Mapping[str, str]) -> dict[str, Any]:

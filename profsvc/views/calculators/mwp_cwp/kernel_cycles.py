@@ -4,7 +4,6 @@ from typing import Any
 
 from profsvc.errors import UsageError
 from profsvc.views.calculators.declaration import Answer, Calculator, Example, Input, Values
-from profsvc.views.calculators.values import section_of
 
 COLUMNS = ("warps", "instructions", "M_Factor", "acting_warps", "MWP", "CWP", "limited_by", "cycles", "CPI", "time_us")
 KERNEL = (
@@ -48,6 +47,7 @@ def kernel_cycles(values: Values) -> Answer:
         m_factor,
         mean_m_factor,
     )
+    from profsvc.views.calculators.values import section_of
 
     document = values["description"]
     kernel, device = section_of(document, "kernel", KERNEL), section_of(document, "device", DEVICE)
@@ -84,6 +84,8 @@ def kernel_cycles(values: Values) -> Answer:
 
 
 def _blocks(document: dict[str, Any]) -> list[dict[str, Any]]:
+    from profsvc.views.calculators.values import section_of
+
     given = document.get("block", [])
     if unknown := sorted(set(document) - {"kernel", "device", "block"}):
         raise UsageError(f"unknown section {unknown[0]!r}; there is kernel, device and [[block]]")

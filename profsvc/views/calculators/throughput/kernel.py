@@ -4,7 +4,6 @@ from typing import Any
 
 from profsvc.errors import UsageError
 from profsvc.views.calculators.declaration import Answer, Calculator, Example, Input, Values
-from profsvc.views.calculators.values import section_of
 
 COLUMNS = ("warps", "sms", "bandwidth_gb_per_s", "gflop_per_s", "without_memory_gflop_per_s", "efficiency",
            "requests_in_flight", "verdict", "enough_sms", "enough_warps")  # fmt: skip
@@ -57,6 +56,7 @@ def throughput_of(values: Values) -> Answer:
 
     from profsvc.formulas.throughput import suggest_cores, suggest_warps, what_if
     from profsvc.specs import categories
+    from profsvc.views.calculators.values import section_of
 
     document = values["description"]
     if unknown := sorted(set(document) - {"kernel", "device", "cpu"}):
