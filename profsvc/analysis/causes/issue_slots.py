@@ -12,6 +12,10 @@ from profsvc.analysis.potential.useful_time import OVERHEAD, POSSIBLE
 
 # Below so many barriers and other instructions of no class for each warp, warps that wait have unequal work.
 FEW_BARRIERS = 8
+# With fewer lanes on than these, warps work for one thread.
+ALONE_BELOW = 0.5
+# Instructions of one turn of a loop of compare and swap.
+RETRY_LENGTH = 6
 
 
 @np.errstate(all="ignore")
@@ -21,6 +25,10 @@ def issue_causes(budget: TimeBudget) -> dict[str, Array]:
     fixed = stall["wait"] + stall["math_pipe_throttle"] + stall["dispatch_stall"] + stall["branch_resolving"]
     absent = budget.absent
     off = np.clip(1 - budget.lanes - absent, 0, 1)
+    # Lanes that are off while the rest of the block waits for one thread are of its serial section.
+    serial = np.where(budget.lanes < ALONE_BELOW, share_of(stall["barrier"], stall["barrier"] + off * budget.issued), 0.0)
+    # An atomic operation without hardware of its own, and one that others hold, loops until each lane has had its turn.
+    retried = share_of(RETRY_LENGTH * budget.count("shared_atomic_inst_warp"), c["inst_executed_warp"]) * (1 - serial)
     # A fuller warp does in one instruction what these did in several, with one wait.
     full = budget.issued + fixed
     useful = budget.issued * budget.on
@@ -54,7 +62,9 @@ def issue_causes(budget: TimeBudget) -> dict[str, Array]:
     return {
         **taken,
         "partly_filled_warps": absent * full,
-        "thread_divergence": off * full,
+        "thread_divergence": off * full * (1 - serial - retried),
+        "contended_shared_atomics": off * full * retried,
+        "serial_section": off * full * serial,
         "predicated_off_threads": off_lanes * (1 - of_cases),
         "tensor_cores_unused": products + throttled * share_of(products, products + needed),
         "redundant_loads": repeated * (1 + share_of(waits, useful)),
@@ -74,7 +84,7 @@ def barrier_causes(budget: TimeBudget) -> dict[str, Array]:
     """Causes of waits at barriers: too many of them, one thread that works alone, or warps of unequal work."""
     c, of = budget.c, budget.of_class
     wait = budget.stall["barrier"]
-    alone = np.where(budget.lanes < 0.5, 1.0, 0.0)
+    alone = np.where(budget.lanes < ALONE_BELOW, 1.0, 0.0)
     per_warp = of["misc"] * np.nan_to_num(c["inst_per_warp"])
     rare = np.where((per_warp < FEW_BARRIERS) & budget.has_classes, 1.0, 0.0)
     return {

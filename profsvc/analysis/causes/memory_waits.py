@@ -141,16 +141,19 @@ def global_memory_causes(budget: TimeBudget, queued_on_chip: Array) -> dict[str,
     missed_l1 = 1 - share_of(in_l1 * LATENCIES[0], unloaded_latency(c))
     kept = latency * missed_l1 * reloads * (1 - unused["load"])
     again, latency = again + kept, latency - kept
-    # By Little's law the bytes under way are too few by the factor that the busiest unit idles: words instead of
-    # bytes make up for some of it, more loads for the rest.
-    factor = np.clip(np.log(1 / (1 - narrow_share(c))) / np.log(1 / np.clip(busy, 1e-3, 0.999)), 0, 1)
-    thin, latency = thin + latency * factor, latency * (1 - factor)
     # A fuller warp waits once for what these waited for several times.
     absent, latency = latency * budget.absent, latency * (1 - budget.absent)
     # A block keeps the slots of warps that are done until its last warp is.
-    ended, latency = latency * _ended_early(c), latency * (1 - _ended_early(c))
-    occupancy = np.nan_to_num(c["theoretical_occupancy_fraction"], nan=1.0)
-    few_warps = latency * (1 - occupancy)
+    early, empty = _empty_slots(c)
+    ended, latency = latency * early, latency * (1 - early)
+    # By Little's law the bytes under way are too few by the factor that the busiest unit idles. Words instead of bytes
+    # make up for some of it, more warps for some, more loads of each warp for the rest.
+    lacking = np.log(1 / np.clip(busy, 1e-3, 0.999))
+    short = np.log(1 / (1 - narrow_share(c)))
+    warps = np.log(1 / np.clip(np.nan_to_num(c["theoretical_occupancy_fraction"], nan=1.0), 1e-3, 1))
+    between = np.log(1 / (1 - empty))
+    needed = np.fmax(lacking, short + warps + between)
+    words, few_warps, gaps = (latency * share_of(part, needed) for part in (short, warps, between))
     staged = share_of(c["shared_store_inst_warp"], c["global_load_inst_warp"])
     staged = np.where((budget.count("global_ldgsts_inst_warp", "tma_load_inst_warp") == 0) & (staged > 0.5), 1.0, 0.0)
     return {
@@ -163,25 +166,32 @@ def global_memory_causes(budget: TimeBudget, queued_on_chip: Array) -> dict[str,
         "uncoalesced_stores": parts.waste - uncoalesced,
         "memory_limit": parts.useful - repeated,
         "redundant_loads": again + repeated,
-        "narrow_accesses": thin,
+        "narrow_accesses": thin + words,
         "partly_filled_warps": absent,
         "warp_imbalance": ended,
-        "no_asynchronous_copies": staged * latency,
-        **{f"occupancy_{name}": few * few_warps * (1 - staged) for name, few in _occupancy_limit(c).items()},
-        "few_loads_in_flight": (latency - few_warps) * (1 - staged),
+        "no_asynchronous_copies": staged * (latency - words),
+        **{
+            f"occupancy_{name}": (few * few_warps + (name == "block_size") * gaps) * (1 - staged)
+            for name, few in _occupancy_limit(c).items()
+        },
+        "few_loads_in_flight": (latency - words - few_warps - gaps) * (1 - staged),
     }
 
 
 @np.errstate(all="ignore")
-def _ended_early(c: Counts) -> Array:
-    """Share of the warps that the slots of the SMs have room for and that were missing while SMs were active."""
+def _empty_slots(c: Counts) -> tuple[Array, Array]:
+    """Share of the slots for warps of the active SMs that are empty: in blocks whose warps ended, and between blocks.
+
+    A block lasts longer than its mean warp. Short blocks end faster than others start.
+    """
     waves = np.nan_to_num(c["waves_per_sm"], nan=1.0)
     expected = c["theoretical_occupancy_fraction"] * np.clip(waves, 0, 1)
-    gap = np.clip(np.nan_to_num(1 - c["achieved_occupancy_fraction"] / expected), 0, 1)
-    # A block lasts longer than its mean warp. Slots are empty between blocks for another reason.
+    empty = np.clip(np.nan_to_num(1 - c["achieved_occupancy_fraction"] / expected), 0, 0.999)
     lasts = c["warp_latency_avg_cycles"] / c["block_latency_avg_cycles"]
-    gap = np.where(np.isnan(lasts), POSSIBLE * gap, np.fmin(gap, np.clip(1 - lasts, 0, 1)))
-    return np.where(c["warps_per_block"] > 1, gap, 0.0)
+    early = np.where(np.isnan(lasts), POSSIBLE * empty, np.fmin(empty, np.clip(1 - lasts, 0, 1)))
+    early = np.where(c["warps_per_block"] > 1, early, 0.0)
+    # Of a grid of less than one wave, other slots are empty than those between blocks.
+    return early, np.where(waves >= 1, 1 - (1 - empty) / (1 - early), 0.0)
 
 
 def _occupancy_limit(c: Counts) -> dict[str, Array]:

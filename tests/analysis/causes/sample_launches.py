@@ -13,7 +13,7 @@ QUIET = {
 FLAWS = {
     "uncoalesced_loads": {"global_load_sectors": 1.6e7, "sol_l1_fraction": 0.95, "global_load_l1_hit_fraction": 0.9},
     "few_loads_in_flight": {"dram_throughput_fraction": 0.1},
-    "occupancy_registers": {"theoretical_occupancy_fraction": 0.125, "occupancy_limit_by_registers_blocks": 1.0},
+    "occupancy_registers": {"dram_throughput_fraction": 0.3, "theoretical_occupancy_fraction": 0.125, "occupancy_limit_by_registers_blocks": 1.0},
     "grid_too_small": {"grid_blocks": 33.0, "sm_active_cycles_avg": 0.45e5},
     "sm_imbalance": {"sm_active_cycles_avg": 0.6e5},
     "register_spills": {"local_load_sectors": 8e6, "register_spill_inst_warp": 2e6},
@@ -42,7 +42,7 @@ FLAWS = {
         "warp_latency_avg_cycles": 1e4, "block_latency_avg_cycles": 1e5,
     },
     "occupancy_block_size": {
-        "theoretical_occupancy_fraction": 0.5, "occupancy_limit_by_warps_blocks": 8.0,
+        "dram_throughput_fraction": 0.5, "theoretical_occupancy_fraction": 0.5, "occupancy_limit_by_warps_blocks": 8.0,
         "occupancy_limit_by_registers_blocks": 8.0,
     },
     "cache_thrashing": {
