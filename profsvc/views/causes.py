@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from profsvc import store
 from profsvc.analysis.causes.rows import evidence_of
-from profsvc.analysis.causes.sentence import evidence_pieces, sentence, unit_at_limit
+from profsvc.analysis.causes.sentence import evidence_pieces, first_step, sentence, unit_at_limit
 from profsvc.analysis.potential.advice import KERNEL_TIME, MIN_SAVING
 from profsvc.specs.causes import causes
 
@@ -56,7 +56,7 @@ def hints(found: Sequence[Row]) -> list[Row]:
             "saving_ns": one["saving_ns"],
             "budget": KERNEL_TIME,
             "capped": False,
-            "hint": one["first_step"],
+            "hint": first_step(one),
             "evidence": [
                 {"text": text, "counter": counter or None}
                 for text, counter in evidence_pieces(one["cause"], one["evidence"])

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from profsvc.analysis.causes.time_budget import Array, TimeBudget, share_of
+from profsvc.analysis.causes.time_budget import Array, TimeBudget, occupancy_limit, share_of
 from profsvc.analysis.potential.avoidable_work import (
     avoidable_instructions,
     multiplies_half_matrices,
@@ -12,7 +12,7 @@ from profsvc.analysis.potential.useful_time import OVERHEAD, POSSIBLE
 
 # Below so many barriers and other instructions of no class for each warp, warps that wait have unequal work.
 FEW_BARRIERS = 8
-# With fewer lanes on than these, warps work for one thread.
+# With a smaller share of active lanes, warps work for one thread.
 ALONE_BELOW = 0.5
 # Instructions of one turn of a loop of compare and swap.
 RETRY_LENGTH = 6
@@ -26,7 +26,9 @@ def issue_causes(budget: TimeBudget) -> dict[str, Array]:
     absent = budget.absent
     off = np.clip(1 - budget.lanes - absent, 0, 1)
     # Lanes that are off while the rest of the block waits for one thread are of its serial section.
-    serial = np.where(budget.lanes < ALONE_BELOW, share_of(stall["barrier"], stall["barrier"] + off * budget.issued), 0.0)
+    serial = np.where(
+        budget.lanes < ALONE_BELOW, share_of(stall["barrier"], stall["barrier"] + off * budget.issued), 0.0
+    )
     # An atomic operation without hardware of its own, and one that others hold, loops until each lane has had its turn.
     retried = share_of(RETRY_LENGTH * budget.count("shared_atomic_inst_warp"), c["inst_executed_warp"]) * (1 - serial)
     # A fuller warp does in one instruction what these did in several, with one wait.
@@ -59,8 +61,13 @@ def issue_causes(budget: TimeBudget) -> dict[str, Array]:
         taken[name] = taken[name] + off_lanes * share_of(avoidable[name], useful)
     of_cases = share_of(avoidable["integer_division"] + avoidable["expensive_functions"], useful)
     beyond = np.where(budget.has_classes, 1.0, POSSIBLE) * addresses
+    # By Little's law, more warps make up for some of the idle issue slots, independent instructions for the rest.
+    dependent = waits * share_of(useful - spared - repeated - beyond, useful)
+    warps = np.log(1 / np.clip(np.nan_to_num(c["theoretical_occupancy_fraction"], nan=1.0), 1e-3, 1))
+    few_warps = dependent * share_of(warps, np.fmax(warps, np.log(1 / np.clip(budget.issued, 1e-3, 0.999))))
     return {
         **taken,
+        **{f"occupancy_{name}": few * few_warps for name, few in occupancy_limit(c).items()},
         "partly_filled_warps": absent * full,
         "thread_divergence": off * full * (1 - serial - retried),
         "contended_shared_atomics": off * full * retried,
@@ -69,7 +76,7 @@ def issue_causes(budget: TimeBudget) -> dict[str, Array]:
         "tensor_cores_unused": products + throttled * share_of(products, products + needed),
         "redundant_loads": repeated * (1 + share_of(waits, useful)),
         "overhead_instructions": beyond * (1 + share_of(waits, useful)),
-        "dependent_instructions": waits * share_of(useful - spared - repeated - beyond, useful),
+        "dependent_instructions": dependent - few_warps,
         "instruction_cache": stall["no_instruction"],
         "barriers": barriers,
         "arithmetic_limit": needed

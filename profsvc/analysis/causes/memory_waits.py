@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from profsvc.analysis.causes.time_budget import GLOBAL_STALLS, STALLS, Array, TimeBudget, share_of
+from profsvc.analysis.causes.time_budget import GLOBAL_STALLS, STALLS, Array, TimeBudget, occupancy_limit, share_of
 from profsvc.analysis.counters.arrays import Counts
 from profsvc.analysis.potential.avoidable_work import (
     narrow_share,
@@ -172,7 +172,7 @@ def global_memory_causes(budget: TimeBudget, queued_on_chip: Array) -> dict[str,
         "no_asynchronous_copies": staged * (latency - words),
         **{
             f"occupancy_{name}": (few * few_warps + (name == "block_size") * gaps) * (1 - staged)
-            for name, few in _occupancy_limit(c).items()
+            for name, few in occupancy_limit(c).items()
         },
         "few_loads_in_flight": (latency - words - few_warps - gaps) * (1 - staged),
     }
@@ -192,16 +192,3 @@ def _empty_slots(c: Counts) -> tuple[Array, Array]:
     early = np.where(c["warps_per_block"] > 1, early, 0.0)
     # Of a grid of less than one wave, other slots are empty than those between blocks.
     return early, np.where(waves >= 1, 1 - (1 - empty) / (1 - early), 0.0)
-
-
-def _occupancy_limit(c: Counts) -> dict[str, Array]:
-    """Tell which resource limits the blocks of an SM most: 1 for it, 0 for the others."""
-    limits = {  # of equal limits the first counts: no other resource helps beyond the slots of an SM
-        "block_size": np.fmin(c["occupancy_limit_by_blocks_blocks"], c["occupancy_limit_by_warps_blocks"]),
-        "registers": c["occupancy_limit_by_registers_blocks"],
-        "shared_memory": c["occupancy_limit_by_shared_mem_blocks"],
-        "barriers": c["occupancy_limit_by_barriers_blocks"],
-    }
-    table = np.column_stack([np.where(np.isnan(limit), np.inf, limit) for limit in limits.values()])
-    least = table.argmin(axis=1)
-    return {name: (least == place).astype(np.float64) for place, name in enumerate(limits)}

@@ -14,6 +14,7 @@ SCALES: Mapping[str, Scales] = {
     "byte": ((1e9, 1e9, "GB"), (1e6, 1e6, "MB"), (1e3, 1e3, "kB"), (0.0, 1.0, "B")),
 }
 OF_COUNTS: Scales = ((1e9, 1e9, "G"), (1e6, 1e6, "M"), (1e4, 1e3, "k"), (0.0, 1.0, ""))
+NOTHING_TO_GAIN = "Nothing to gain"
 PARTS_OF_A_LIMIT = 2
 """Number of units that a limit shows: the busiest."""
 
@@ -92,6 +93,20 @@ def brief(row: Mapping[str, Any]) -> str:
     return f"{row['title']}: {share if row['kind'] == 'unexplained' else f'up to {share} less time'}"
 
 
+def first_step(row: Mapping[str, Any]) -> str:
+    """Return the first step of a row of causes; a launch that lost time has something to gain.
+
+    >>> first_step({"kind": "limit", "high": 0.1, "first_step": "Nothing to gain from tuning: another algorithm."})
+    'Nothing to gain from tuning: another algorithm.'
+    >>> first_step({"kind": "limit", "high": 0.6, "first_step": "Nothing to gain from tuning: another algorithm."})
+    'Another algorithm.'
+    """
+    step = str(row["first_step"])
+    if row["kind"] == "limit" and step.startswith(NOTHING_TO_GAIN) and _open_loss(row):
+        step = step.partition(": ")[2]
+    return f"{step[:1].upper()}{step[1:]}"
+
+
 def sentence(row: Mapping[str, Any], duration_ns: float | None = None) -> str:
     """Return a row of `profsvc.analysis.causes.rows.launch_causes` as one sentence.
 
@@ -102,7 +117,7 @@ def sentence(row: Mapping[str, Any], duration_ns: float | None = None) -> str:
     told = evidence_text(row["cause"], row["evidence"])
     title = f"At its limit: {unit_at_limit(row['title'])}" if row["kind"] == "limit" else str(row["title"])
     subject = f"{title} ({told})" if told else title
-    step = str(row["first_step"])
+    step = first_step(row)
     if row["kind"] == "limit":
         return f"{subject}. {step}{_open_loss(row)}"
     cost = f"{amount(row['saving_fraction'], 'fraction')} of the time"

@@ -54,6 +54,19 @@ def share_of(part: Array, whole: Array | float) -> Array:
         return np.clip(np.nan_to_num(part / whole), 0.0, 1.0)
 
 
+def occupancy_limit(c: Counts) -> dict[str, Array]:
+    """Tell which resource limits the blocks of an SM most: 1 for it, 0 for the others."""
+    limits = {  # of equal limits the first counts: no other resource helps beyond the slots of an SM
+        "block_size": np.fmin(c["occupancy_limit_by_blocks_blocks"], c["occupancy_limit_by_warps_blocks"]),
+        "registers": c["occupancy_limit_by_registers_blocks"],
+        "shared_memory": c["occupancy_limit_by_shared_mem_blocks"],
+        "barriers": c["occupancy_limit_by_barriers_blocks"],
+    }
+    table = np.column_stack([np.where(np.isnan(limit), np.inf, limit) for limit in limits.values()])
+    least = table.argmin(axis=1)
+    return {name: (least == place).astype(np.float64) for place, name in enumerate(limits)}
+
+
 class TimeBudget:
     """Counters of launches, with the parts of their time, each as a share of the elapsed time."""
 

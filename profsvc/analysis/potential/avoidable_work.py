@@ -15,8 +15,14 @@ Array = NDArray[np.float64]
 SECTOR_BYTES = 32
 SECTORS_PER_LINE = 4
 # A division of integers is 18 instructions or more, of which three, two conversions and a reciprocal, are on the
-# special function unit, which takes a warp in two cycles.
+# special function unit, which takes a warp in two cycles; twelve or more are integer instructions.
 DIVISION_LENGTH = 6.0
+CONVERSIONS_PER_DIVISION, INTEGERS_PER_DIVISION = 2.0, 12.0
+# Special functions of arithmetic come with this many other instructions of it.
+ARITHMETIC_PER_SPECIAL = 4.0
+# An accurate division or root of single precision: a special function, a check, and steps of Newton's method, with
+# three instructions of control around its slow path.
+ROOT_LENGTH, ROOT_CONTROL = 9.0, 3.0
 XU_WARPS_PER_CYCLE = 0.5
 # Hits of L2 below this share are those of instructions and constants.
 MIN_RETURNS = 0.01
@@ -37,15 +43,42 @@ def double_by_accident(c: Counts) -> Array:
 
 
 @np.errstate(all="ignore")
+def _special_functions(c: Counts) -> Array:
+    """Instructions of all threads on the special function unit that are no conversions; 0 where not counted."""
+    lanes = np.nan_to_num(c["warp_execution_efficiency_fraction"], nan=1.0)
+    special = 32 * lanes * c["inst_pipe_xu_warp"] - np.nan_to_num(c["inst_bit_convert_thread"])
+    return np.clip(np.nan_to_num(special), 0, None)
+
+
+@np.errstate(all="ignore")
+def integer_divisions(c: Counts) -> Array:
+    """Divisions of integers of all threads, at least: two conversions, a reciprocal and integer steps each."""
+    special = _special_functions(c)
+    arithmetic = np.clip(np.nan_to_num(c["inst_fp32_thread"]) - special, 0, None)
+    reciprocals = np.clip(special - arithmetic / ARITHMETIC_PER_SPECIAL, 0, None)
+    parts = (
+        np.nan_to_num(c["inst_bit_convert_thread"]) / CONVERSIONS_PER_DIVISION,
+        reciprocals,
+        np.nan_to_num(c["inst_integer_thread"]) / INTEGERS_PER_DIVISION,
+    )
+    return np.asarray(np.fmin.reduce(parts), dtype=np.float64)
+
+
+@np.errstate(all="ignore")
 def expanded_share(c: Counts) -> Array:
     """Share of the FP32 instructions that are expansions of accurate library functions."""
-    functions = np.where(c["inst_fp64_thread"] > 0, 0.0, needless_conversions(c))
+    conversions = needless_conversions(c) - CONVERSIONS_PER_DIVISION * integer_divisions(c)
+    functions = np.where(c["inst_fp64_thread"] > 0, 0.0, np.clip(conversions, 0, None))
     return np.nan_to_num(expanded_arithmetic(c["inst_fp32_thread"], functions) / c["inst_fp32_thread"])
 
 
 @np.errstate(all="ignore")
 def divided_share(c: Counts) -> Array:
-    """Share of the instructions of kernels without arithmetic that belong to divisions of integers."""
+    """Share of the instructions that belong to divisions of integers.
+
+    Where instructions are not counted by class, the unit of special functions counts those of kernels without
+    arithmetic.
+    """
     special = np.where(
         np.isnan(c["inst_pipe_xu_warp"]),
         c["pipe_xu_elapsed_fraction"] * XU_WARPS_PER_CYCLE * c["sm_elapsed_cycles_sum"],
@@ -55,7 +88,8 @@ def divided_share(c: Counts) -> Array:
     arithmetic = np.fmax(np.nansum(operations, axis=0) * c["elapsed_cycles"], c["inst_fp32_thread"]) / 32
     divisions = np.clip(np.nan_to_num(special) - np.nan_to_num(arithmetic), 0, None)
     share: Array = np.clip(np.nan_to_num(DIVISION_LENGTH * divisions / c["inst_executed_warp"]), 0, 1)
-    return share
+    every = np.asarray(sum(np.nan_to_num(c[f"inst_{name}_thread"]) for name in THREAD_CLASSES))
+    return np.where(every > 0, _share(3 * DIVISION_LENGTH * integer_divisions(c), every), share)
 
 
 THREAD_CLASSES = (
@@ -87,6 +121,16 @@ def overhead_per_instruction(c: Counts) -> Array:
 
 
 @np.errstate(all="ignore")
+def _accurate_roots(c: Counts, of: dict[str, Array]) -> Array:
+    """Accurate divisions and roots of single precision, as a share of the instructions, at most."""
+    every = np.asarray(sum(np.nan_to_num(c[f"inst_{name}_thread"]) for name in THREAD_CLASSES))
+    special = _share(_special_functions(c) - integer_divisions(c), every)
+    arithmetic = np.clip(of["fp32"] - special, 0, None)
+    parts = (special, of["control"] / ROOT_CONTROL, arithmetic / (ROOT_LENGTH - 1))
+    return np.asarray(np.fmin.reduce(parts), dtype=np.float64)
+
+
+@np.errstate(all="ignore")
 def avoidable_instructions(c: Counts) -> dict[str, Array]:
     """Share of the instructions of active lanes that a cheaper form of the same computation spares, by cause."""
     of, expanded = class_shares(c), expanded_share(c)
@@ -95,11 +139,18 @@ def avoidable_instructions(c: Counts) -> dict[str, Array]:
     doubled = np.where(of["fp64"] > 0, of["bit_convert"], 0.0) * serving
     # Reduction of the argument, selects and branches of a function belong to it as its polynomial does.
     functions = expanded * np.where(of["fp32"] > 0, of["fp32"] + of["bit_convert"] + of["bit"], 0.0)
-    functions = np.fmin(functions * (1 + _share(of["integer"] + of["control"], of["fp32"])), 1 - divided)
+    functions = functions * (1 + _share(of["integer"] + of["control"], of["fp32"]))
+    roots = ROOT_LENGTH + ROOT_CONTROL
+    functions = np.fmin(np.fmax(functions, roots * _accurate_roots(c, of)), 1 - divided)
     # Conversions beyond one for each value in memory, in kernels where no function nor double precision needs them.
     again = _share(needless_conversions(c), np.nan_to_num(c["inst_bit_convert_thread"]))
     converted = of["bit_convert"] * again * (1 - expanded) * (of["fp64"] == 0) * serving
+    # Values that no register held; an index that is not known takes as many addresses as others do.
+    kept = c.total("local_load_inst_warp", "local_store_inst_warp") / c["inst_executed_warp"]
+    spilled = np.nan_to_num(c["register_spill_inst_warp"]) > 0
     return {
+        "register_spills": np.where(spilled, _share(kept, np.ones(len(kept))), 0.0),
+        "local_memory": np.where(spilled, 0.0, _share(kept * serving, np.ones(len(kept)))),
         "integer_division": divided,
         "expensive_functions": functions,
         "accidental_double": doubled * double_by_accident(c),
@@ -122,11 +173,19 @@ def reloaded_share(c: Counts, sms: Array) -> Array:
 
 @np.errstate(all="ignore")
 def multiplies_half_matrices(c: Counts) -> NDArray[np.bool_]:
-    """Whether operands of half precision are unpacked for multiply-adds of single precision."""
+    """Whether operands of half precision are unpacked for multiply-adds of single precision, or multiplied in pairs.
+
+    Pairs are of matrices if they come from shared memory, or were loaded before.
+    """
     fma = np.fmax(c["flop_count_sp_fma"], c["fp32_fma_inst_per_cycle"] * c["elapsed_cycles"])
     executed = np.fmax(c["thread_inst_executed_pred_on"], c["thread_inst_executed"])
-    unpacked = c["inst_fp16_thread"] > MIN_UNPACKED_SHARE * executed
-    return np.asarray(unpacked & (fma > MIN_FMA_SHARE * c["inst_fp32_thread"]) & ~has_tensor_work(c), dtype=np.bool_)
+    half = c["inst_fp16_thread"] > MIN_UNPACKED_SHARE * executed
+    reused = (32 * np.nan_to_num(c["shared_load_inst_warp"]) > MIN_UNPACKED_SHARE * c["inst_fp16_thread"]) | (
+        repeated_share(c) > MIN_FMA_SHARE
+    )
+    pairs = (c["flop_count_hp_fma"] > MIN_FMA_SHARE * c["inst_fp16_thread"]) & reused
+    unpacked = fma > MIN_FMA_SHARE * c["inst_fp32_thread"]
+    return np.asarray(half & (pairs | unpacked) & ~has_tensor_work(c), dtype=np.bool_)
 
 
 @np.errstate(all="ignore")
@@ -162,7 +221,8 @@ def gathered_from_dram(c: Counts) -> Array:
     Sectors of a regular stride are asked for once. Where L2 finds some of them again, they are places that come back.
     """
     comes_back = np.nan_to_num(c["l2_read_hit_fraction"]) > MIN_RETURNS
-    return np.where(comes_back, unrelated_places(c), 0.0)
+    local, loaded = (np.nan_to_num(c[f"{kind}_load_sectors"]) for kind in ("local", "global"))
+    return np.where(comes_back, unrelated_places(c) * _share(loaded, loaded + local), 0.0)
 
 
 @np.errstate(all="ignore")

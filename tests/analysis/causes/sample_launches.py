@@ -13,7 +13,10 @@ QUIET = {
 FLAWS = {
     "uncoalesced_loads": {"global_load_sectors": 1.6e7, "sol_l1_fraction": 0.95, "global_load_l1_hit_fraction": 0.9},
     "few_loads_in_flight": {"dram_throughput_fraction": 0.1},
-    "occupancy_registers": {"dram_throughput_fraction": 0.3, "theoretical_occupancy_fraction": 0.125, "occupancy_limit_by_registers_blocks": 1.0},
+    "occupancy_registers": {
+        "dram_throughput_fraction": 0.3, "theoretical_occupancy_fraction": 0.125,
+        "occupancy_limit_by_registers_blocks": 1.0,
+    },
     "grid_too_small": {"grid_blocks": 33.0, "sm_active_cycles_avg": 0.45e5},
     "sm_imbalance": {"sm_active_cycles_avg": 0.6e5},
     "register_spills": {"local_load_sectors": 8e6, "register_spill_inst_warp": 2e6},
@@ -35,7 +38,8 @@ FLAWS = {
         "issue_active_elapsed_fraction": 0.9, "inst_fp32_thread": 9e9, "inst_bit_convert_thread": 5e8,
     },
     "integer_division": {
-        "issue_active_elapsed_fraction": 0.9, "inst_pipe_xu_warp": 1.5e5, "inst_fp32_thread": 0.0,
+        "issue_active_elapsed_fraction": 0.9, "inst_pipe_xu_warp": 1.5e6, "inst_fp32_thread": 0.0,
+        "inst_bit_convert_thread": 3.2e7, "inst_integer_thread": 2e8,
     },
     "warp_imbalance": {
         "achieved_occupancy_fraction": 0.1, "warps_per_block": 8.0,
