@@ -14,6 +14,7 @@ from profsvc.cli import (
     demo,
     documentation,
     findings,
+    graph,
     history,
     models,
     plot,
@@ -36,7 +37,7 @@ PANELS = {
     "Load data": ("demo", "upload", "watch", "sync", "analyze", "reparse"),
     "Look at results": (
         *("runs", "show", "compare", "history", "power", "components", "thermal", "cores"),
-        *("whatif", "antipatterns", "plot", "explain", "sql", "devices"),
+        *("whatif", "antipatterns", "graph", "plot", "explain", "sql", "devices"),
     ),
     "Models": models.TOP_LEVEL,
     "Nightly reports": ("report", "findings", "schedule", "scheduler", "channels"),
@@ -46,7 +47,7 @@ PANELS = {
 }
 MODULES = (
     *(demo, upload, watch, show, compare, history, plot, models, report, findings, query),
-    *(what_if, antipatterns, power, components, thermal, cores),
+    *(what_if, antipatterns, graph, power, components, thermal, cores),
     *(serve, schedule, token, remote, delete, db, doctor, documentation, settings_command),
 )
 

@@ -323,6 +323,11 @@ class Client:
         given = {"kernel": kernel} if kernel else {}
         return self._request("GET", f"/v1/runs/{protocol.quote_path(run)}/antipatterns", given)
 
+    def graph(self, run: str | int, show: str = "nodes", limit: int | None = None) -> dict[str, Any]:
+        """Return the work-flow graph of a run: its nodes, arcs, or the average warps of its longest launches."""
+        asked = protocol.encode_request({"show": show, "limit": limit})
+        return self._request("GET", f"/v1/runs/{protocol.quote_path(run)}/graph", asked)
+
     def plot(self, run: str | int, kind: str, kernel: str | None = None, limit: int | None = None) -> dict[str, Any]:
         """Return the data of a plot of models."""
         asked = {"kernel": kernel, "limit": limit}

@@ -89,6 +89,7 @@ from profsvc.store.query.nightly_series import (
     series_of_runs,
     uploads_between,
 )
+from profsvc.store.query.operations import operations
 from profsvc.store.query.run_comparison import clocks_of_run, kernels_of_run
 from profsvc.store.query.run_list import MAX_COUNTED_RUNS, RUN_ORDERS, RunFilter, RunPage, list_runs
 from profsvc.store.query.source_lines import has_source, launches_with_source, stalls_of_lines
@@ -310,6 +311,7 @@ __all__ = [
     "open_blob",
     "open_incoming",
     "open_store",
+    "operations",
     "parameter_names",
     "parse_json_columns",
     "parse_measured_at",

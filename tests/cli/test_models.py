@@ -17,6 +17,7 @@ ASKED = {
     "patterns": ["antipatterns", "h200"],
     "pattern": ["antipatterns", "h200", "--kernel", "reduce_v2"],
     "device": ["whatif", "h200", "--kernel", "saxpy", "--device", "V100-SXM2"],
+    "graph": ["graph", "h200", "--show", "warps", "--limit", "3"],
     "roofline": ["plot", "h200", "roofline"],
     "sms": ["plot", "h200", "sms", "--kernel", "gemm_naive"],
 }

@@ -47,6 +47,9 @@ PAGES = {
     "/sql": ["/sql", "/sql?q=select+*+from+v1_launches", "/sql?q=select+*+from+v1_runs", "/sql?q=%3Cscript%3E"],
     "/findings": ["/findings"],
     "/findings/{finding}": ["/findings/1"],
+    "/models": ["/models"],
+    "/models/{name}": ["/models/work-depth?tree=16"],
+    "/runs/{run}/graph": ["/runs/1/graph", "/runs/2/graph?show=warps"],
     "/reports": ["/reports"],
     "/reports/{report}": ["/reports/newest"],
 }
@@ -60,6 +63,9 @@ OTHERS = {
     "/v1/compare": ["/v1/compare?before=1&after=2&fail_on=duration=1%25"],
     "/v1/explain/{name:path}": ["/v1/explain/divergence?run=1&kernel=0", "/v1/explain/duration_ns?run=1&kernel=3"],
     "/v1/runs/{run:path}/whatif": ["/v1/runs/1/whatif?kernel=0"],
+    "/v1/models/list": ["/v1/models/list"],
+    "/v1/models/{name}": ["/v1/models/work-depth?tree=16"],
+    "/v1/runs/{run:path}/graph": ["/v1/runs/1/graph?show=warps"],
     "/v1/runs/{run:path}/source": ["/v1/runs/1/source"],
     **{
         f"/v1/runs/{{run:path}}/plots/{{kind}}{form}": [f"/v1/runs/1/plots/roofline{form}"]

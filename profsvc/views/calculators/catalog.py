@@ -10,14 +10,14 @@ from profsvc.views.calculators.declaration import Calculator
 from profsvc.views.calculators.memory_hierarchy import work_flow
 from profsvc.views.calculators.mwp_cwp import kernel_cycles, memory_parameters
 from profsvc.views.calculators.performance import balance, near_field, optimization_search, work_depth
-from profsvc.views.calculators.power import (
-    energy_frequency,
-    energy_split,
-    fit_power,
-    instruction_power,
-    placement,
-    sm_count,
-)
+    energy_frequency, import 
+    energy_split, import 
+    fit_power, import 
+    instruction_power, import 
+    placement, import 
+    sm_count, import 
+) import 
+from profsvc.views.calculators.power import (, energy_cores, energy_frequency, energy_split, fit_power, placement
 from profsvc.views.calculators.thermal import leakage, temperature, temperature_fit
 from profsvc.views.calculators.throughput import kernel as throughput_kernel
 
@@ -41,6 +41,7 @@ MODULES = (
     throughput_kernel,
     memory_parameters,
     barriers,
+    energy_cores,
 )
 """Each has its `CALCULATORS`; one line per module, so that two can be added at a time."""
 CALCULATORS: Mapping[str, Calculator] = MappingProxyType(
@@ -48,7 +49,7 @@ CALCULATORS: Mapping[str, Calculator] = MappingProxyType(
 )
 GROUPS: Mapping[str, str] = MappingProxyType(
     {
-        "energy": "Energy of work: over the clock, and split between a CPU and a GPU.",
+        "energy": "Energy of work: over clocks and cores, and split between a CPU and a GPU.",
         "fit": "Parameters of a model from a table of measurements.",
         "kernel": "Predictions for a kernel that is described by its instructions.",
     }

@@ -12,7 +12,7 @@ from profsvc.views import compare as side_by_side
 from profsvc.views import source_lines as source_view
 from profsvc.views.explain import numbers as walk
 from profsvc.views.models import antipatterns as pattern_view
-from profsvc.views.models import predictions
+from profsvc.views.models import predictions, run_graph
 from profsvc.views.models import what_if as otherwise
 from profsvc.web.http.request_args import RequestArgs
 from profsvc.web.http.responses import success
@@ -120,6 +120,19 @@ def _answer_comparison(request: Request) -> Response:
     return success(request, view | found)
 
 
+async def get_graph(request: Request) -> Response:
+    """The work-flow graph of a run: nodes, arcs, or the average warps of its longest launches."""
+    return await in_worker_thread(_answer_graph, request)
+
+
+def _answer_graph(request: Request) -> Response:
+    args = RequestArgs(request)
+    show, limit = args.text("show") or run_graph.NODES, args.count("limit", run_graph.LIMIT, MAX_LAUNCHES)
+    number = run_id_of(request, request.path_params["run"])
+    args.reject_unknown()
+    return success(request, run_graph.run_graph(app_state(request).engine, number, show, limit))
+
+
 async def get_accuracy(request: Request) -> Response:
     """Prediction accuracy of profsvc and of Nsight: scores of all valid predictions."""
     return await in_worker_thread(_answer_accuracy, request)
@@ -185,6 +198,9 @@ def register(app: FastAPI) -> None:
     lines = query_param("limit", "integer", "maximum number of lines, most samples first", **most)
     takes = [path_param("run", RUN_DESCRIPTION, "h200"), kernel, lines]
     add_route(app, "/v1/runs/{run:path}/source", get_source, "read", name="source_lines", takes=takes, tag="runs")
+    parts = query_param("show", "string", "nodes, arcs or warps")
+    takes = [path_param("run", RUN_DESCRIPTION, "h200"), parts, limit]
+    add_route(app, "/v1/runs/{run:path}/graph", get_graph, "read", name="run_graph", takes=takes, tag="runs")
     takes = [path_param("run", RUN_DESCRIPTION, "h200"), kernel, limit]
     add_route(app, "/v1/runs/{run:path}", get_run, "read", name="show_run", takes=takes, tag="runs")
     takes = [

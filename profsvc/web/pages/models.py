@@ -1,4 +1,4 @@
-"""``/models`` and ``/models/{name}``: the models, and for those that answer from inputs a form and the answer."""
+"""``/models``, ``/models/{name}`` with a form and the answer of a model, and ``/runs/{run}/graph``."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,12 +8,13 @@ from fastapi import FastAPI
 from starlette.requests import Request
 from starlette.responses import Response
 
-from profsvc.errors import UsageError
+from profsvc.errors import NotFoundError, UsageError
 from profsvc.reports.plots import lines
 from profsvc.views.calculators.answers import answer_to
 from profsvc.views.calculators.catalog import CALCULATORS, calculator_of
 from profsvc.views.calculators.declaration import FILES, Calculator, Input, example_command
 from profsvc.views.calculators.values import allowed, check
+from profsvc.views.models import run_graph
 from profsvc.web.api.models import index_of, inputs_in_url
 from profsvc.web.http.request_args import RequestArgs
 from profsvc.web.http.routes import add_page
@@ -21,6 +22,7 @@ from profsvc.web.http.state import app_state
 from profsvc.web.pages.rendering.figures import figure
 from profsvc.web.pages.rendering.page import Links, form_fields, page, path_to
 from profsvc.web.pages.rendering.tables import Column, plain_columns
+from profsvc.web.pages.run import run_id_of
 
 MAX_ROWS = 500
 
@@ -94,8 +96,29 @@ def _field(one: Input, given: Mapping[str, str], problems: Mapping[str, str]) ->
             "lines": min(max(value.count("\n") + 2, 6), 24)}  # fmt: skip
 
 
+def show_graph(request: Request) -> Response:
+    """Show the work-flow graph of a run: what follows what in its trace, and the average warps of its launches."""
+    args = RequestArgs(request)
+    part = args.text("show") or run_graph.NODES
+    args.reject_unknown()
+    run_id, engine = run_id_of(request), app_state(request).engine
+    try:
+        view, message = run_graph.run_graph(engine, run_id, part), ""
+    except NotFoundError as error:
+        if part not in run_graph.SHOWS:
+            raise
+        view, message = None, str(error)
+    links = Links(json=path_to(request, f"/v1/runs/{run_id}/graph", {"show": part})) if view else Links()
+    return page(
+        request, "graph.html", "Work-flow graph", links=links, run_id=run_id, parts=run_graph.SHOWS, part=part,
+        message=message, view=view, columns=plain_columns(view["rows"]) if view else (),
+        model=run_graph.MODEL,
+    )  # fmt: skip
+
+
 def register(app: FastAPI) -> None:
     """Add the routes."""
+    add_page(app, "/runs/{run}/graph", show_graph, "read", name="graph_page")
     add_page(app, "/models", show_models, "read", name="models_page")
     add_page(app, "/models/{name}", show_model, "read", name="model_page")
     add_page(app, "/models/{name}", answer_form, "read", name="model_form", methods=["POST"])

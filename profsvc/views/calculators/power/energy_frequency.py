@@ -40,15 +40,16 @@ def energy_frequency(values: Values) -> Answer:
     gain = formulas.efficiency(time[base[0]], power[base[0]], time, power)
     published = formulas.frequency_efficiency(clock, wanted, 1.0, laws.dynamic_w / clock[-1] ** exponent,
                                               laws.idle_w, exponent)  # fmt: skip
-    columns = (clock, time, power, time * power, modelled, modelled / (time * power) - 1, dynamic, gain.speedup,
+    energy = formulas.energy(power, time).value
+    columns = (clock, time, power, energy, modelled, modelled / energy - 1, dynamic, gain.speedup,
                gain.efficiency, published.efficiency)  # fmt: skip
     table = [dict(zip(COLUMNS, row, strict=True)) for row in zip(*columns, strict=True)]
     line = formulas.linearity(gain.speedup, gain.efficiency)
     notes = [
-        *_best(sweep, clock, time * power), *_laws(sweep, clock[-1], exponent), _linear(line),
+        *_best(sweep, clock, energy), *_laws(sweep, clock[-1], exponent), _linear(line),
         "published is the efficiency if all the time followed the clock (equation 109)",
     ]  # fmt: skip
-    return Answer(table, COLUMNS, notes, _figure(sweep, clock, time * power, exponent))
+    return Answer(table, COLUMNS, notes, _figure(sweep, clock, energy, exponent))
 
 
 def _best(sweep: "FrequencySweep", clock: Any, energy: Any) -> Sequence[str]:
@@ -150,10 +151,8 @@ CALCULATORS = (
             Example("Half the time at 1.2 times the power: speedup 2 and efficiency 1.667 of equation 102.",
                     {"table": "clock,time,power\n1000,1,100\n2000,0.5,120\n", "baseline": "1000"}),
         ),
-        functions=(
-            "power.energy.dyn_power", "power.energy.frequency_efficiency", "power.energy.frequency_optimum",
-            "power.energy.linearity", "power.energy.efficiency",
-        ),
+        functions=tuple(f"power.energy.{name}" for name in (
+            "energy", "dyn_power", "frequency_efficiency", "frequency_optimum", "linearity", "efficiency")),
         accuracy="seven kernels of two GPUs (NV-DVFS-Benchmark, GPU-DVFS-Job-Schedule), each clock left out: energy "
         "0.6 to 3.3 % off, worst 6.5 %; a constant 1.1 to 12.5 % off",
         has_figure=True,
