@@ -46,8 +46,6 @@ NOT_YET = {
     "performance.speedup.cap",
     "performance.speedup.disjoint_amdahl",
     "performance.speedup.remaining_potential",
-    "power.energy.energy",
-    "power.energy.rate",
 }
 """Formulas without a user; the list may only shrink."""
 
