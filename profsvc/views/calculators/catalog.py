@@ -10,14 +10,15 @@ from profsvc.views.calculators.declaration import Calculator
 from profsvc.views.calculators.memory_hierarchy import work_flow
 from profsvc.views.calculators.mwp_cwp import kernel_cycles, memory_parameters
 from profsvc.views.calculators.performance import balance, near_field, optimization_search, work_depth
-    energy_frequency, import 
-    energy_split, import 
-    fit_power, import 
-    instruction_power, import 
-    placement, import 
-    sm_count, import 
-) import 
-from profsvc.views.calculators.power import (, energy_cores, energy_frequency, energy_split, fit_power, placement
+from profsvc.views.calculators.power import (
+    energy_cores,
+    energy_frequency,
+    energy_split,
+    fit_power,
+    instruction_power,
+    placement,
+    sm_count,
+)
 from profsvc.views.calculators.thermal import leakage, temperature, temperature_fit
 from profsvc.views.calculators.throughput import kernel as throughput_kernel
 
