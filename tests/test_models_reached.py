@@ -18,34 +18,10 @@ PATHS = {
 Name = tuple[str, str]
 """A module and a name in it."""
 NOT_YET = {
-    "criteria.balance.load_balance_sm",
-    "criteria.balance.load_balance_warp",
     "memory_hierarchy.cache.cache_sim",
     "memory_hierarchy.reference_order.merge_order",
     "memory_hierarchy.simulation.hierarchy_mc",
-    "performance.latency.issue_cycles",
-    "performance.latency.trip_balance",
-    "performance.latency.warps_for_pipeline",
-    "performance.memory_accesses.Accesses",
-    "performance.memory_accesses.PartitionLoad",
-    "performance.memory_accesses.bank_degree",
-    "performance.memory_accesses.chain_stride",
-    "performance.memory_accesses.partition_load",
-    "performance.memory_accesses.transactions",
-    "performance.occupancy.warps_resident",
-    "performance.peak_estimates.gpu_share_speedup",
-    "performance.peak_estimates.operand_bandwidth",
-    "performance.roofline.Chain",
-    "performance.roofline.PixelRoofline",
-    "performance.roofline.effective_bandwidth",
-    "performance.roofline.peak_rate",
-    "performance.roofline.pixel_roofline",
-    "performance.roofline.speedup_chain",
-    "performance.speedup.AttainedRatio",
-    "performance.speedup.attained_ratio",
     "performance.speedup.cap",
-    "performance.speedup.disjoint_amdahl",
-    "performance.speedup.remaining_potential",
 }
 """Formulas without a user; the list may only shrink."""
 

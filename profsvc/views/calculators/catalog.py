@@ -9,7 +9,18 @@ from profsvc.views.calculators.criteria import idle_gaps
 from profsvc.views.calculators.declaration import Calculator
 from profsvc.views.calculators.memory_hierarchy import work_flow
 from profsvc.views.calculators.mwp_cwp import kernel_cycles, memory_parameters
-from profsvc.views.calculators.performance import balance, near_field, optimization_search, work_depth
+from profsvc.views.calculators.performance import (
+    access_pattern,
+    balance,
+    latency,
+    load_balance,
+    near_field,
+    occupancy,
+    optimization_search,
+    peak_estimates,
+    speedups,
+    work_depth,
+)
 from profsvc.views.calculators.power import (
     energy_cores,
     energy_frequency,
@@ -43,6 +54,12 @@ MODULES = (
     memory_parameters,
     barriers,
     energy_cores,
+    access_pattern,
+    occupancy,
+    peak_estimates,
+    latency,
+    load_balance,
+    speedups,
 )
 """Each has its `CALCULATORS`; one line per module, so that two can be added at a time."""
 CALCULATORS: Mapping[str, Calculator] = MappingProxyType(

@@ -8,7 +8,7 @@ import pytest
 
 from profsvc import pipeline, store
 
-FLAWS = Path(__file__).parents[3] / "fixtures" / "flaws"
+FLAWS = Path(__file__).parents[2] / "fixtures" / "flaws"
 WITH_SOURCE = (b'"march(', b'"hash_a(')
 
 
