@@ -15,7 +15,7 @@ LAYERS = [  # lowest first
     {"formulas"},
     {"docs", "kernel_names", "tables", "specs", "workers"},
     {"analysis"},
-    {"formats", "store", "reports", "channels", "settings"},
+    {"formats", "microbench", "store", "reports", "channels", "settings"},
     {"pipeline"},
     {"views", "scheduler", "client"},
     {"web"},

@@ -10,6 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from profsvc.cli import (
+    characterize,
     compare,
     demo,
     documentation,
@@ -34,7 +35,7 @@ from profsvc.cli.service import remote, schedule, serve, token, watch
 from profsvc.errors import DISK_ERROR_CODES, ProfsvcError, disk_error
 
 PANELS = {
-    "Load data": ("demo", "upload", "watch", "sync", "analyze", "reparse"),
+    "Load data": ("demo", "upload", "watch", "sync", "analyze", "reparse", "characterize"),
     "Look at results": (
         *("runs", "show", "compare", "history", "power", "components", "thermal", "cores"),
         *("whatif", "antipatterns", "graph", "plot", "explain", "sql", "devices"),
@@ -48,7 +49,7 @@ PANELS = {
 MODULES = (
     *(demo, upload, watch, show, compare, history, plot, models, report, findings, query),
     *(what_if, antipatterns, graph, power, components, thermal, cores),
-    *(serve, schedule, token, remote, delete, db, doctor, documentation, settings_command),
+    *(characterize, serve, schedule, token, remote, delete, db, doctor, documentation, settings_command),
 )
 
 

@@ -10,9 +10,11 @@ from profsvc.cli.console.common import (
     OutputOption,
     open_engine,
     open_service,
+    picture_format,
     print_json,
     print_message,
     print_rows,
+    write_picture,
 )
 from profsvc.cli.console.terminal import print_lines, program_in_shell, table_width, wrapped
 from profsvc.errors import NotFoundError, UsageError
@@ -256,29 +258,60 @@ def formats(
 
 def devices(
     context: typer.Context,
+    name: Annotated[
+        str, typer.Argument(help="Device to show the characterization of; default: list devices.", metavar="[NAME]")
+    ] = "",
     catalogue: Annotated[
         bool, typer.Option("--catalogue", help="List the devices whose data sheets are built in.")
     ] = False,
+    out: Annotated[Path | None, typer.Option(help="Plot its curves to FILE.svg or FILE.png.", metavar="FILE")] = None,
+    dark: Annotated[bool, typer.Option("--dark", help="Dark theme.")] = False,
     limit: LimitOption = 0,
     output: OutputOption = "table",
 ) -> None:
-    """List the devices of the store, or those built in.
+    """List the devices of the store, or those built in, or what was measured of one.
+
+    The value of a curve is the share of peak at which it saturates. The spread is the half-width of the 95 % interval
+    of the median over the median; of a curve the widest of its points.
 
     Examples:
 
       profsvc devices
 
       profsvc devices --catalogue -o csv
+
+      profsvc devices "NVIDIA H200" --out curves.svg
     """
     from profsvc import views
 
-    if catalogue:
+    form = picture_format("--out", out)
+    if name and not catalogue:
+        _characterization(context, name, out, form, dark, limit, output)
+    elif out is not None:
+        raise UsageError("--out plots the curves of one device: give its name")
+    elif catalogue:
         rows = views.catalogue()
         print_rows(list(rows[0]), rows, output, limit=limit)
     else:
         service = open_service(context)
         rows = service.rows("devices") if service else views.devices(open_engine(context))
         print_rows(["device_id", "name", "compute_capability", "sms"], rows, output, limit=limit)
+
+
+def _characterization(
+    context: typer.Context, name: str, out: Path | None, form: str, dark: bool, limit: int, output: str
+) -> None:
+    """Print what was measured of a device, and plot its curves where a file is given."""
+    from profsvc.reports.plots import characterization as drawing
+    from profsvc.views import device as about
+
+    service = open_service(context)
+    rows = service.rows("characterizations") if service else about.all_measured(open_engine(context))
+    found = about.summary(rows, name)
+    if out is not None:
+        curves = about.characterization(about.of_device(rows, name))["curves"]
+        write_picture(out, drawing.draw_all(curves, form, dark=dark))
+    print_rows(list(about.SUMMARY), found, output, limit=limit)
 
 
 def register(app: typer.Typer) -> None:

@@ -9,7 +9,7 @@ from profsvc.specs.categories import Category, categories
 from profsvc.specs.changes import SmallestChange, changes, smallest_change
 from profsvc.specs.components import Component, components, instruction_units
 from profsvc.specs.computed import ComputedNumber, computed
-from profsvc.specs.criteria import criteria, figures
+from profsvc.specs.criteria import COST, FIGURE, FUNCTION, criteria, figures, measured_figures, quantities
 from profsvc.specs.hardware import Device, device, devices
 from profsvc.specs.metrics.breakdown import ShownCounter, breakdown
 from profsvc.specs.metrics.collection import how_to_collect, how_to_measure
@@ -29,6 +29,9 @@ from profsvc.specs.traces.activities import activity_category
 from profsvc.specs.traces.wall_time import WallTimeCategory, wall_time_categories
 
 __all__ = [
+    "COST",
+    "FIGURE",
+    "FUNCTION",
     "ORIGINS",
     "Category",
     "Component",
@@ -66,6 +69,7 @@ __all__ = [
     "how_to_measure",
     "instruction_units",
     "labels",
+    "measured_figures",
     "memory_parameters",
     "memory_table",
     "metric_of",
@@ -75,6 +79,7 @@ __all__ = [
     "parse",
     "patterns",
     "power_units",
+    "quantities",
     "question",
     "questions",
     "range_of",

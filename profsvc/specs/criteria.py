@@ -5,20 +5,23 @@ import tomllib
 from collections.abc import Mapping
 from functools import cache
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 from profsvc.errors import DomainError, NotFoundError
 from profsvc.formulas.performance.time_shares import OPERATIONS
 from profsvc.specs.hardware import Device, device, devices
 from profsvc.specs.metrics.vocabulary import counters
 from profsvc.specs.references import references
-from profsvc.specs.table_files import tables_of, text_of
+from profsvc.specs.table_files import rows_of, tables_of, text_of
 
 FILE = "criteria.toml"
 CRITERION = {"name", "symbol", "title", "level", "formula", "reference", "section", "counters", "hint"}
 UNIT = {"name", "title", "kind", "function", "hint"}
 CHARACTERIZATION = {"name", "kind", "meaning"}
-FUNCTION, COST = "function", "cost"
+FUNCTION, COST, FIGURE = "function", "cost", "figure"
+MICROBENCHMARKS = "microbenchmarks.csv"
+MICROBENCHMARK = ("quantity", "benchmark", "pick", "scale", "unit", "meaning")
+PICKS = ("all", "best")
 KEYS = {"criterion": CRITERION, "unit": UNIT, "characterization": CHARACTERIZATION}
 
 
@@ -68,16 +71,58 @@ def criteria() -> Mapping[str, Any]:
     return read_criteria()
 
 
+class Microbenchmark(NamedTuple):
+    """A quantity and the raw figures behind it: which benchmarks, which points of them, on what scale, in which unit.
+
+    ``pick`` is ``all`` points of a sweep, the ``best`` one, or the one ``at:x``. ``scale`` is a scale of
+    `profsvc.microbench.rows`, or what the catalogue calls the lanes of the unit. ``meaning`` says how it is measured,
+    or what x of a sweep is.
+    """
+
+    quantity: str
+    benchmarks: tuple[str, ...]
+    pick: str
+    scale: str
+    unit: str
+    meaning: str
+
+
+@cache
+def microbenchmarks() -> tuple[Microbenchmark, ...]:
+    """Return what is measured.
+
+    >>> next(one for one in microbenchmarks() if one.quantity == "k_dram_load").benchmarks
+    ('dram_read',)
+    """
+    found = []
+    for row in rows_of(MICROBENCHMARKS, MICROBENCHMARK):
+        if not row["pick"].startswith("at:"):
+            row.one_of("pick", PICKS)
+        found.append(Microbenchmark(row["quantity"], tuple(row["benchmark"].split()), row["pick"], row["scale"],
+                                    row["unit"], row["meaning"]))  # fmt: skip
+    return tuple(found)
+
+
+@cache
+def measured_figures() -> dict[str, Microbenchmark]:
+    """Return the quantities that are neither a function nor a cost of the criteria: latencies, rates, times.
+
+    >>> measured_figures()["latency_l2"].unit, "k_dram_load" in measured_figures()
+    ('cycle', False)
+    """
+    return {one.quantity: one for one in microbenchmarks() if not one.quantity.startswith(("F_", "k_"))}
+
+
 @cache
 def quantities() -> Mapping[str, str]:
-    """Return every quantity that a characterization may hold, with its kind: function or cost.
+    """Return every quantity that a characterization may hold, with its kind: function, cost or figure.
 
-    >>> quantities()["F_ArithThr:fp32"], quantities()["k_dram_load"], "F_DRAMThr:fp32" in quantities()
-    ('function', 'cost', False)
+    >>> quantities()["F_ArithThr:fp32"], quantities()["k_dram_load"], quantities()["latency_l2"]
+    ('function', 'cost', 'figure')
     """
     kinds = {entry["name"]: str(entry["kind"]) for entry in criteria()["characterization"]}
     own = {f"{unit['function']}:{unit['name']}": FUNCTION for unit in criteria()["unit"]}
-    return MappingProxyType({**kinds, **own})
+    return MappingProxyType({**kinds, **own, **dict.fromkeys(measured_figures(), FIGURE)})
 
 
 def _fields(known: Device) -> dict[str, object]:

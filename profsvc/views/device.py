@@ -5,11 +5,12 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from profsvc import specs, store
-from profsvc.analysis.launches.characterization import is_same_device
+from profsvc.analysis.launches.characterization import fit_of, is_same_device
 from profsvc.errors import NotFoundError
-from profsvc.formulas.performance.characterization import eval_characterization, fit_characterization, saturated
+from profsvc.formulas.performance.characterization import eval_characterization, median_spread, saturated
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -29,6 +30,7 @@ SOURCES = (
     ("schedulers", "lanes"), ("l1_", "l1"), ("l2_", "l2"), ("_per_sm_cycle", "tensor_rate"),
     ("sparsity", "tensor_rate"), ("tensor", "tensor"), ("tdp", "tdp"), ("die", "die"), ("sms", "sms"), ("", "limits"),
 )  # fmt: skip
+SUMMARY = ("quantity", "value", "unit", "spread", "x", "repeats", "method")
 WORDS = ("key", "name", "match", "source", "register_allocation_scope", "l1_unified_with_shared_mem")
 
 
@@ -38,21 +40,44 @@ def device(engine: "Engine", name: str, project: str | None = None) -> dict[str,
     Raise `NotFoundError` for a device unknown to the catalogue, all runs and all characterizations.
     """
     figures, sources = _figures(name)
-    measured = [row for row in _measured(engine, project) if is_same_device(row["device"], name)]
+    measured = of_device(all_measured(engine, project), name)
     if not figures and not measured and name not in _named(engine, project):
         known = {one.name for one in specs.devices().values()}
         raise NotFoundError.near("device", name, known | _named(engine, project))
+    return {"device": name, "figures": figures, "sources": sources, **characterization(measured)}
+
+
+def characterization(measured: Sequence[Row]) -> dict[str, Any]:
+    """Return the curves, costs and figures of a device out of its rows of v1_characterizations."""
     groups: dict[str, list[Row]] = {}
     for row in measured:
         groups.setdefault(row["quantity"], []).append(row)
-    groups = {quantity: _newest(rows) for quantity, rows in groups.items()}
+    kinds = specs.quantities()
+    of_kind: dict[str, list[tuple[str, list[Row]]]] = {}
+    for quantity, rows in groups.items():
+        of_kind.setdefault(kinds.get(quantity, ""), []).append((quantity, _newest(rows)))
     return {
-        "device": name,
-        "figures": figures,
-        "sources": sources,
-        "curves": [_curve(quantity, rows) for quantity, rows in groups.items() if not quantity.startswith(COST)],
-        "costs": [_cost(quantity, rows) for quantity, rows in groups.items() if quantity.startswith(COST)],
+        "curves": [_curve(*one) for one in of_kind.get(specs.FUNCTION, [])],
+        "costs": [_cost(*one) for one in of_kind.get(specs.COST, [])],
+        "measured": [row for one in of_kind.get(specs.FIGURE, []) for row in _points(*one)],
     }
+
+
+def summary(measured: Sequence[Row], name: str) -> list[Row]:
+    """Return a row for each curve, cost and figure that was measured of the device called ``name``."""
+    found = characterization(of_device(measured, name))
+    if not any(found.values()):
+        known = ", ".join(sorted({repr(str(row["device"])) for row in measured})) or "no device"
+        raise NotFoundError(
+            f"no characterization of {name!r}; {known} is characterized. Measure it with: profsvc characterize"
+        )
+    curves = [
+        {"quantity": one["quantity"], "value": one["saturated"], "unit": "share of peak", "spread": one["spread"],
+         "x": f"{one['low']:.4g} to {one['high']:.4g}", "repeats": len(one["rows"]), "method": one["x_title"]}
+        for one in found["curves"]
+    ]  # fmt: skip
+    costs = [{**one, "value": one["cycles"], "unit": "cycle", "x": None} for one in found["costs"]]
+    return [{column: row[column] for column in SUMMARY} for row in [*curves, *costs, *found["measured"]]]
 
 
 def figures_of(name: str) -> list[Row]:
@@ -86,7 +111,14 @@ def _figures(name: str) -> tuple[list[Row], Row]:
     return found, dict(known.source)
 
 
-def _measured(engine: "Engine", project: str | None) -> list[Row]:
+def of_device(measured: Sequence[Row], name: str) -> list[Row]:
+    """Return the rows of v1_characterizations that are of the device called ``name``."""
+    same = {device: is_same_device(device, name) for device in {str(row["device"]) for row in measured}}
+    return [row for row in measured if same[str(row["device"])]]
+
+
+def all_measured(engine: "Engine", project: str | None = None) -> list[Row]:
+    """Return the rows of v1_characterizations."""
     return store.list_view(engine, "v1_characterizations", project=project, limit=store.MAX_ROWS).rows
 
 
@@ -99,7 +131,7 @@ def _newest(rows: Sequence[Row]) -> list[Row]:
 def _curve(quantity: str, rows: Sequence[Row]) -> Row:
     """Return a curve: its points, the fit through the medians of repeats, and its saturation level."""
     x, y = (np.array([row[name] for row in rows], dtype=np.float64) for name in "xy")
-    fit = fit_characterization(x, y)
+    fit = fit_of(quantity, x, y)
     low, high = float(fit.knots_x.min()), float(fit.knots_x.max())
     wide = low > 0 and high / low > 20
     at = np.geomspace(low, high, POINTS) if wide else np.linspace(low, high, POINTS)
@@ -114,7 +146,34 @@ def _curve(quantity: str, rows: Sequence[Row]) -> Row:
         "rows": [{name: row[name] for name in ("x", "y", "method", "upload_id", "line")} for row in rows],
         "curve": [[float(a), float(b)] for a, b in zip(at, line, strict=True)],
         "saturated": float(saturated(fit.knots_y)),
+        "low": low,
+        "high": high,
+        "spread": _widest(x, y),
     }
+
+
+def _widest(x: ArrayLike, y: ArrayLike) -> float | None:
+    """Return the widest interval of a median among the points of a sweep, None where all have too few repeats."""
+    x, y = np.asarray(x), np.asarray(y)
+    spreads = [median_spread(y[x == place]) for place in np.unique(x)]
+    return max((one for one in spreads if np.isfinite(one)), default=None)
+
+
+def _points(quantity: str, rows: Sequence[Row]) -> list[Row]:
+    """Return the median of each point of a figure, with the half-width of its interval."""
+    at: dict[Any, list[float]] = {}
+    for row in rows:
+        at.setdefault(row["x"], []).append(row["y"])
+    unit = specs.measured_figures()[quantity].unit
+    return [
+        {"quantity": quantity, "title": quantity.replace("_", " "), "x": x, "value": float(np.median(values)),
+         "unit": unit, "spread": _or_none(median_spread(values)), "repeats": len(values), "method": method_of(rows)}
+        for x, values in at.items()
+    ]  # fmt: skip
+
+
+def _or_none(value: float) -> float | None:
+    return value if np.isfinite(value) else None
 
 
 def meaning(quantity: str) -> str:
@@ -131,4 +190,5 @@ def method_of(rows: Sequence[Mapping[str, Any]]) -> str:
 def _cost(quantity: str, rows: Sequence[Row]) -> Row:
     values = [row["y"] for row in rows]
     return {"quantity": quantity, "title": quantity.removeprefix(COST).replace("_", " "), "meaning": meaning(quantity),
-            "cycles": float(np.median(values)), "repeats": len(values), "method": method_of(rows)}  # fmt: skip
+            "cycles": float(np.median(values)), "spread": _or_none(median_spread(values)), "repeats": len(values),
+            "method": method_of(rows)}  # fmt: skip

@@ -13,6 +13,9 @@ from sqlalchemy import Engine
 from typer.testing import CliRunner
 
 from profsvc.cli import app
+from tests.cuda import cuda, script
+
+__all__ = ["cuda", "script"]
 
 
 class Result(NamedTuple):

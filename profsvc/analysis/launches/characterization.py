@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from profsvc import specs
 from profsvc.errors import NotFoundError
 from profsvc.formulas.numerics.flags import Flag
+from profsvc.formulas.performance.characterization import Characterization as Knots
 from profsvc.formulas.performance.characterization import (
     Evaluated,
     eval_characterization,
@@ -31,6 +32,11 @@ MIN_POINTS = 3
 MIN_SHARE = 1e-3
 MAX_COST = 1e3
 SECTOR_BYTES = 32
+# How a function runs over its sweep, so that the noise of single points bends no curve.
+TRENDS = {
+    "F_Divergence": "decreasing",
+    **dict.fromkeys(("F_DRAMThr", "F_L2Thr", "F_L1Thr", "F_ArithThr"), "increasing"),
+}
 # Operation of the time shares -> unit of the joint bound whose function speaks for it where no cost was measured.
 UNIT_OF_OPERATION = dict(
     zip(OPERATIONS, ("dram",) * 2 + ("l2",) * 2 + ("l1",) * 4 + ("integer", "fp32", "xu", "fp64"), strict=True)
@@ -49,7 +55,7 @@ class Characterization:
         place = np.asarray(x, dtype=np.float64)
         if quantity not in self.samples:
             return Evaluated(np.ones_like(place), np.zeros(place.shape, dtype=np.uint32))
-        fit = fit_characterization(*self.samples[quantity])
+        fit = fit_of(quantity, *self.samples[quantity])
         known = np.isfinite(place) & (place >= 0)
         found = eval_characterization(fit.knots_x, fit.knots_y, np.where(known, place, fit.knots_x[0]))
         y = np.where(known, found.y, saturated(fit.knots_y))
@@ -69,6 +75,11 @@ class Characterization:
                 cost = np.where(np.isfinite(measured), measured, cost)
             costs[operation] = np.clip(cost, 1.0, MAX_COST)
         return costs
+
+
+def fit_of(quantity: str, x: ArrayLike, y: ArrayLike) -> Knots:
+    """Return the knots of a function, monotone where the function is."""
+    return fit_characterization(x, y, trend=TRENDS.get(quantity.partition(":")[0], "any"))
 
 
 def peak_costs(figures: pd.DataFrame) -> dict[str, Array]:
@@ -137,10 +148,10 @@ def attainable_shares(domain: Mapping[str, Any], measured: pd.DataFrame | None) 
     for unit in domain["unit"]:
         own = f"{unit['function']}:{unit['name']}"
         if quantity := next((name for name in (own, unit["function"]) if name in samples), None):
-            shares[unit["name"]] = float(np.clip(_sustained_share(*samples[quantity]), MIN_SHARE, 1.0))
+            shares[unit["name"]] = float(np.clip(_sustained_share(quantity, *samples[quantity]), MIN_SHARE, 1.0))
             found.add(unit["name"])
     return shares, found
 
 
-def _sustained_share(x: Array, y: Array) -> float:
-    return float(saturated(fit_characterization(x, y).knots_y if len(y) >= MIN_POINTS else y))
+def _sustained_share(quantity: str, x: Array, y: Array) -> float:
+    return float(saturated(fit_of(quantity, x, y).knots_y if len(y) >= MIN_POINTS else y))

@@ -9,14 +9,15 @@ from profsvc.formats.native.annotated_csv import AnnotatedCsvReader, first_cells
 from profsvc.formats.parsing.ledger import with_table
 from profsvc.formats.parsing.line_reader import read_lines
 from profsvc.formats.parsing.numbers import NumberFormat, Numbers
-from profsvc.specs.criteria import COST, quantities
+from profsvc.specs.criteria import COST, FUNCTION, measured_figures, quantities
 from profsvc.tables import Batch
 
 NAME = "characterization"
 PAGE = """\
 A measured characterization of a device: a CSV of attained throughput, to replace data-sheet values.
 
-Create it with microbenchmarks of the device, one line per measurement, under the header
+Create it on the machine with the GPU: profsvc characterize. Or write the figures of your own microbenchmarks, one line
+per measurement, under the header
     device,quantity,x,y,unit,method
 The columns may be in any order; unit and method are optional. Numbers have a decimal point and no thousands separators.
 Empty lines and lines that begin with # are skipped and counted.
@@ -29,7 +30,9 @@ quantity  a function: y is the attained fraction of the peak, in (0, 1.5], at th
               F_Divergence                 throughput(x)/throughput(0); x = fraction of control statements
           or a cost: y is the cycles per operation at saturation, x may be empty
               k_dram_load, k_l2_store, k_l1_load, k_shared_load, k_integer, k_single, k_special, k_double, ...
-unit      unit of y: cycle for a cost, 1 for a function, or empty
+          or a figure: y has a unit of its own, x may be empty
+              latency_dram, bandwidth_l2_read, rate_tensor_bf16, departure_coalesced, cost_barrier, time_launch, ...
+unit      unit of y: cycle for a cost, 1 for a function, that of the figure, or empty
 method    description of the measurement
 
 Stored: every line. A line with an unknown quantity or an invalid number is rejected, with the reason. The median is
@@ -63,6 +66,16 @@ def _number(numbers: Numbers, name: str, cell: str) -> float:
     return value
 
 
+def _units(quantity: str, kind: str) -> tuple[set[str], str]:
+    """Return the allowed units of a quantity, and what its unit is in words."""
+    if kind == COST:
+        return COST_UNITS, "a cost is in cycles"
+    if kind == FUNCTION:
+        return FUNCTION_UNITS, "a function is a fraction of the peak, without a unit"
+    unit = measured_figures()[quantity].unit
+    return {"", unit}, f"{quantity} is in {unit}"
+
+
 def _measurement(cells: Mapping[str, str], numbers: Numbers) -> dict[str, object]:
     """Return the measurement of a row; raise `ValueError` with the reason to reject the row."""
     device, quantity, known = cells["device"], cells["quantity"], quantities()
@@ -70,19 +83,18 @@ def _measurement(cells: Mapping[str, str], numbers: Numbers) -> dict[str, object
         raise ValueError("device is empty")
     if quantity not in known:
         raise ValueError(str(NotFoundError.near("quantity", quantity, known)))
-    is_cost = known[quantity] == COST
-    unit, units = cells.get("unit", ""), COST_UNITS if is_cost else FUNCTION_UNITS
+    kind = known[quantity]
+    unit, units, said = cells.get("unit", ""), *_units(quantity, kind)
     if unit not in units:
-        kind = "a cost is in cycles" if is_cost else "a function is a fraction of the peak, without a unit"
-        raise ValueError(f"unit is {unit!r}, but {kind}")
+        raise ValueError(f"unit is {unit!r}, but {said}")
     x = _number(numbers, "x", cells["x"]) if cells["x"] else None
     y = _number(numbers, "y", cells["y"])
-    if x is None and not is_cost:
+    if x is None and kind == FUNCTION:
         raise ValueError(f"x is empty, but {quantity} is a function of it")
     if x is not None and x < 0:
         raise ValueError(f"x is {cells['x']}, but must be 0 or more")
-    if not 0 < y <= (float("inf") if is_cost else MAX_SHARE):
-        allowed = "above 0" if is_cost else f"in (0, {MAX_SHARE}], a fraction of the peak, not a percentage"
+    if not 0 < y <= (MAX_SHARE if kind == FUNCTION else float("inf")):
+        allowed = f"in (0, {MAX_SHARE}], a fraction of the peak, not a percentage" if kind == FUNCTION else "above 0"
         raise ValueError(f"y is {cells['y']}, but {quantity} must be {allowed}")
     method = cells.get("method") or None
     return {"device": device, "quantity": quantity, "x": x, "y": y, "unit": unit or None, "method": method}

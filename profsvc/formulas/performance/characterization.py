@@ -187,3 +187,40 @@ def saturated(knots_y: ArrayLike) -> Array:
     Y = np.atleast_1d(Y)
     most = Y.max(axis=-1, initial=-np.inf)
     return np.where(is_implausible(Y).any(axis=-1) | np.isneginf(most), np.nan, most)
+
+
+def median_spread(values: ArrayLike, confidence: float = 0.95) -> float:
+    r"""Half-width of the interval of the median of repeats over the median, from order statistics.
+
+    .. math:: s = \frac{x_{(n-k+1)} - x_{(k)}}{2\,\tilde x}, \qquad
+              k = \max\{k : P(B_{n, 1/2} < k) \le (1 - p) / 2\}
+
+    with the sorted repeats x_(1) to x_(n). No distribution of the repeats is assumed.
+
+    Source: [Conover1999] section 3.2, the interval of a quantile.
+
+    Args:
+        values: Repeats of one measurement, flat [any].
+        confidence: Probability p that the interval holds the median [1].
+
+    Returns: the half-width over the median [1].
+
+    Range: NaN with too few repeats for such an interval (below 6 at 0.95), or if one of them is negative, NaN or inf.
+
+    Errors: TypeError for a wrong dtype, ValueError for values that are not flat.
+
+    >>> round(median_spread([9.8, 9.9, 10.0, 10.0, 10.1, 10.1, 10.2]), 3)
+    0.02
+    >>> median_spread([1.0, 1.1])
+    nan
+    """
+    from scipy.special import bdtr
+
+    (x,) = flat_floats(values=values)
+    n = x.size
+    k = int(np.searchsorted(bdtr(np.arange(n), n, 0.5), (1 - confidence) / 2, side="right"))
+    middle = float(np.median(x)) if n else np.nan
+    if k < 1 or is_implausible(x).any() or not middle > 0:
+        return float("nan")
+    ordered = np.sort(x)
+    return float((ordered[n - k] - ordered[k - 1]) / 2 / middle)

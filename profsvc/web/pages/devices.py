@@ -55,8 +55,17 @@ COST_COLUMNS = (
     Column("title", "operation"),
     Column("cycles", "cycles at saturation", "number", "device.cycles"),
     Column("meaning", "meaning"),
+    Column("spread", "spread", "number", "device.spread"),
     Column("repeats", "repeats", "number", "device.repeats"),
     Column("method", "method"),
+)
+MEASURED_COLUMNS = (
+    Column("title", "figure"),
+    Column("x", "at", "number", "v1_characterizations.x"),
+    Column("said", "value", "number", "v1_characterizations.y"),
+    Column("spread", "spread", "number", "device.spread"),
+    Column("repeats", "repeats", "number", "device.repeats"),
+    Column("method", "how, or what the place is"),
 )
 POINT_COLUMNS = (
     Column("x", "x", "number", "v1_characterizations.x"),
@@ -94,7 +103,8 @@ def show_device(request: Request) -> Response:
         figure(
             f"curve{place}", f"{curve['title']}: {curve['meaning']}",
             partial(characterization_plots.draw, curve), curve, rows=curve["rows"], columns=POINT_COLUMNS,
-            description=f"Measured share of peak; saturated at {curve['saturated']:.3g}.",
+            description=f"Measured share of peak; saturated at {curve['saturated']:.3g}, valid from {curve['low']:.4g} "
+            f"to {curve['high']:.4g}.",
         )
         for place, curve in enumerate(view["curves"])
     ]  # fmt: skip
@@ -104,8 +114,9 @@ def show_device(request: Request) -> Response:
         f"select * from v1_characterizations where device = {store.quote_literal(name)}",
     )  # fmt: skip
     rows = [row | {"said": si(row["value"], row["unit"]), "name": name} for row in view["figures"]]
-    return page(request, "device.html", name, links=links, view=view, curves=curves, figures=rows,
-                tables={"figures": FIGURE_COLUMNS, "costs": COST_COLUMNS})  # fmt: skip
+    measured = [row | {"said": si(row["value"], row["unit"])} for row in view["measured"]]
+    return page(request, "device.html", name, links=links, view=view, curves=curves, figures=rows, measured=measured,
+                tables={"figures": FIGURE_COLUMNS, "costs": COST_COLUMNS, "measured": MEASURED_COLUMNS})  # fmt: skip
 
 
 def register(app: FastAPI) -> None:

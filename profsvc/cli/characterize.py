@@ -1,0 +1,51 @@
+"""``characterize``: measure a GPU with microbenchmarks and write its characterization."""
+
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from profsvc.cli.console.common import print_message
+
+
+def characterize(
+    out: Annotated[
+        Path | None, typer.Option(help="File to write; default: named after the GPU and the day.", metavar="FILE")
+    ] = None,
+    gpu: Annotated[int, typer.Option(min=0, help="Number of the GPU, as nvidia-smi counts.", metavar="N")] = 0,
+    raw: Annotated[
+        Path | None, typer.Option(help="File for the raw output of the benchmarks too.", metavar="FILE")
+    ] = None,
+) -> None:
+    """Measure the GPU of this machine: unit costs, latencies, bandwidths and curves of throughput.
+
+    Compiles the microbenchmarks with nvcc, runs them for less than a minute, and writes a characterization. The
+    GPU should be idle. No profiler, no root and no fixed clocks are needed. Exit code 6: no compiler or no GPU.
+
+    Examples:
+
+      profsvc characterize
+
+      profsvc characterize --gpu 1 --out h200.csv
+    """
+    from platformdirs import user_cache_path
+
+    from profsvc import settings
+    from profsvc.microbench import characterize as measure
+
+    begin = time.monotonic()
+    created = f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())} by profsvc {settings.version()}"
+    cache = Path(user_cache_path("profsvc", appauthor=False)) / "microbench"
+    found = measure(cache, print_message, gpu, created)
+    path = out or Path(f"{found.device.replace(' ', '_').replace('/', '_')}-{time.strftime('%Y-%m-%d')}.csv")
+    path.write_text(found.text, encoding="utf-8")
+    if raw is not None:
+        raw.write_text(found.raw, encoding="utf-8")
+    print_message(f"{path}: {found.measured} quantities in {time.monotonic() - begin:.0f} s; upload it with: "
+                  f"profsvc upload {path}")  # fmt: skip
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command of this file."""
+    app.command()(characterize)

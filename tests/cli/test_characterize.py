@@ -1,0 +1,92 @@
+"""``profsvc characterize`` from the search for a compiler to the figures on the page, with stand-ins for CUDA."""
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+from profsvc.microbench import measuring
+from tests.cli.conftest import Call
+from tests.cuda import SMI, Script, parts
+
+
+def lines(path: Path) -> list[dict[str, str]]:
+    text = [line for line in path.read_text().splitlines() if not line.startswith("#")]
+    return list(csv.DictReader(text))
+
+
+def test_the_file_is_uploaded_listed_and_plotted(cli: Call, cuda: Path, tmp_path: Path) -> None:
+    done = cli("characterize", "--out", "h200.csv", "--raw", "raw.csv")
+    assert (done.code, done.out) == (0, "")
+    assert "upload it with: profsvc upload h200.csv" in done.err
+    head = [line for line in Path("h200.csv").read_text().splitlines() if line.startswith("#")]
+    assert head[0].startswith("# characterization 1: ")
+    assert "# boost_clock_hz: 1980000000" in head
+    assert "# machine code: not inspected, for cuobjdump was not found" in head
+    assert Path("raw.csv").read_text() == "".join(parts().values())
+    stored = cli("upload", "h200.csv")
+    assert stored.code == 0
+    assert f" {len(lines(Path('h200.csv')))} stored" in stored.err
+    assert ", 0 rejected" in stored.err
+    rows = json.loads(cli("devices", "H200", "-o", "json", "--out", "curves.svg").out)["rows"]
+    found = {row["quantity"]: row for row in rows}
+    assert found["k_double"]["value"] == pytest.approx(0.501, abs=0.002)
+    assert found["k_double"]["spread"] < 0.01
+    assert found["F_DRAMThr"]["x"] == "512 to 1.311e+05"
+    assert (found["latency_l2"]["unit"], found["rate_tensor_bf16"]["unit"]) == ("cycle", "op/cycle")
+    assert Path("curves.svg").read_text().count("saturated") >= 7
+
+
+def test_without_a_compiler_or_a_gpu_it_ends_with_6(cli: Call, cuda: Path) -> None:
+    (cuda / "nvidia-smi").unlink()
+    without_gpu = cli("characterize")
+    assert (without_gpu.code, without_gpu.err.startswith("Error: no GPU: nvidia-smi")) == (6, True)
+    (cuda / "nvcc").unlink()
+    without_compiler = cli("characterize")
+    assert (without_compiler.code, without_compiler.err.startswith("Error: no CUDA compiler: nvcc")) == (6, True)
+
+
+def test_a_program_that_fails_takes_only_its_own_figures(
+    cli: Call, cuda: Path, script: Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(measuring, "SECONDS_A_PROGRAM", 1)
+    (cuda / "tensor.txt").unlink()
+    (cuda / "control.txt").write_text(parts()["control"][:2000])
+    script("nvidia-smi", SMI.format("NVIDIA H200", "9.0", 37))
+    done = cli("characterize", "--out", "part.csv")
+    assert done.code == 0
+    assert "the GPU was 37 % busy before the first benchmark" in done.err
+    text = Path("part.csv").read_text()
+    assert "# tensor failed: exit status 1: cat: " in text
+    assert "# not measured: rate_tensor_bf16: this device or program gave no such figure" in text
+    assert "k_single" in {line["quantity"] for line in lines(Path("part.csv"))}
+    assert cli("upload", "part.csv").code == 0
+
+
+def test_a_program_that_hangs_is_stopped_and_nothing_at_all_is_an_error(
+    cli: Call, cuda: Path, script: Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(measuring, "SECONDS_A_PROGRAM", 0.1)
+    script("nvcc", (cuda / "nvcc").read_text().replace('cat "%s/%s.txt"', "exec sleep 60 # %s %s"))
+    done = cli("characterize")
+    assert done.code == 5
+    assert "no benchmark ended well on NVIDIA H200: " in done.err
+    assert "did not end within 0.1 s" in done.err
+
+
+def test_code_that_the_compiler_changed_gives_no_figure(cli: Call, cuda: Path, script: Script) -> None:
+    kernel = "Function : _Z10arithmeticI9SingleFmaLi4EEv"
+    script("cuobjdump", f"#!/bin/sh\nprintf '{kernel}\\n  /*0000*/  FADD R0, R1 ;\\n'\n")
+    done = cli("characterize", "--out", "folded.csv")
+    why = "0 of FFMA instead of 256; most are 1 FADD"
+    assert f"k_single is not measured: {why}" in done.err
+    assert f"# machine code: inspected; single_fma: {why}" in Path("folded.csv").read_text()
+    assert "k_single" not in {line["quantity"] for line in lines(Path("folded.csv"))}
+
+
+def test_a_device_without_measurements_is_said(cli: Call) -> None:
+    missing = cli("devices", "H200")
+    assert missing.code == 3
+    assert "no characterization of 'H200'; no device is characterized" in missing.err
+    assert cli("devices", "--out", "curves.svg").code == 2

@@ -1,0 +1,64 @@
+"""A CUDA toolkit and a driver of scripts: what is compiled prints what the benchmarks printed on an H200."""
+
+import gzip
+import os
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from profsvc.microbench.toolkit import PROGRAMS
+
+RAW = Path(__file__).parents[1] / "fixtures" / "microbench" / "h200_raw.csv.gz"
+NVCC = """#!/bin/sh
+echo "$*" >>"$(dirname "$0")/calls"
+[ "$1" = --version ] && echo "release 13.0" && exit 0
+while [ "$1" != -o ]; do shift; done
+printf '#!/bin/sh\\ncat "%s/%s.txt"\\n' "$(dirname "$0")" "$(basename "$3" .cu)" >"$2"
+chmod +x "$2"
+"""
+SMI = "#!/bin/sh\necho '{}, {}, 580.159.04, {}, 38, 700.00'\n"
+Script = Callable[[str, str], Path]
+
+
+def raw_text() -> str:
+    return gzip.decompress(RAW.read_bytes()).decode()
+
+
+def parts() -> dict[str, str]:
+    """Return what each program printed."""
+    texts = ["# device:" + part for part in raw_text().split("# device:")[1:]]
+    assert len(texts) == len(PROGRAMS)
+    return dict(zip(PROGRAMS, texts, strict=True))
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Script:
+    """Write an executable script into the folder of the stand-ins."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+
+    def write(name: str, text: str) -> Path:
+        path = folder / name
+        path.write_text(text)
+        path.chmod(path.stat().st_mode | stat.S_IXUSR)
+        return path
+
+    return write
+
+
+@pytest.fixture
+def cuda(script: Script, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Put the stand-ins on the PATH and return their folder; nothing else of CUDA is found."""
+    nvcc = script("nvcc", NVCC)
+    script("nvidia-smi", SMI.format("NVIDIA H200", "9.0", 0))
+    for name, text in parts().items():
+        (nvcc.parent / f"{name}.txt").write_text(text)
+    monkeypatch.setenv("PATH", os.pathsep.join([str(nvcc.parent), "/usr/bin", "/bin"]))
+    monkeypatch.setattr("profsvc.microbench.toolkit.USUAL_PLACES", ())
+    for name in ("CUDA_HOME", "CUDA_PATH"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    return nvcc.parent
