@@ -191,4 +191,4 @@ def _empty_slots(c: Counts) -> tuple[Array, Array]:
     early = np.where(np.isnan(lasts), POSSIBLE * empty, np.fmin(empty, np.clip(1 - lasts, 0, 1)))
     early = np.where(c["warps_per_block"] > 1, early, 0.0)
     # Of a grid of less than one wave, other slots are empty than those between blocks.
-    return early, np.where(waves >= 1, 1 - (1 - empty) / (1 - early), 0.0)
+    return early, np.where(waves >= 1, np.clip(1 - (1 - empty) / (1 - early), 0, 0.999), 0.0)

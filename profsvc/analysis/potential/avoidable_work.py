@@ -148,7 +148,7 @@ def avoidable_instructions(c: Counts) -> dict[str, Array]:
     # Values that no register held; an index that is not known takes as many addresses as others do.
     kept = c.total("local_load_inst_warp", "local_store_inst_warp") / c["inst_executed_warp"]
     spilled = np.nan_to_num(c["register_spill_inst_warp"]) > 0
-    return {
+    shares = {
         "register_spills": np.where(spilled, _share(kept, np.ones(len(kept))), 0.0),
         "local_memory": np.where(spilled, 0.0, _share(kept * serving, np.ones(len(kept)))),
         "integer_division": divided,
@@ -157,6 +157,7 @@ def avoidable_instructions(c: Counts) -> dict[str, Array]:
         "type_conversions": converted,
         "narrow_accesses": of["ldst"] * narrow_share(c) * serving,
     }
+    return {name: np.clip(np.nan_to_num(share), 0, 1) for name, share in shares.items()}
 
 
 @np.errstate(all="ignore")
