@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from profsvc import specs, store
-from profsvc.analysis.models.agreement import TIME_MODELS
 from profsvc.errors import counted
 from profsvc.reports.ratios import factor
 from profsvc.store.query.model_coverage import Coverage, coverage
@@ -107,8 +106,7 @@ def _recorded(engine: "Engine", device: str | None) -> Mapping[str, str]:
         return {}
     records = past_errors.records(past_errors.pairs_of(engine, device), "", None)
     return {
-        name: f"median factor {factor(records[name]['factor'])} over {counted(records[name]['kernels'], 'kernel')} of "
-        f"{device} in this store"
-        for name in TIME_MODELS
-        if name in records
+        name: f"median factor {factor(one['factor'])} over {counted(one['kernels'], 'kernel')} of {device} in this "
+        f"store; 8 of 10 took {one['low']:.2f} to {one['high']:.2f} of the predicted time"
+        for name, one in records.items()
     }
