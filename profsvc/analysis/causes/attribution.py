@@ -54,7 +54,8 @@ def savings(shares: pd.DataFrame, loss: Array) -> pd.DataFrame:
     loses over its ideal time, and with what is unexplained they save just that. Where it is not known (NaN) they save
     what they take, and nothing is unexplained.
     """
-    flaws = shares[[name for name in shares if causes()[str(name)].kind == "flaw"]].fillna(0.0).clip(lower=0.0, upper=1.0)
+    names = [name for name in shares if causes()[str(name)].kind == "flaw"]
+    flaws = shares[names].fillna(0.0).clip(lower=0.0, upper=1.0)
     whole = flaws.sum(axis=1).to_numpy()
     limit = np.where(np.isnan(loss), whole, loss)
     with np.errstate(all="ignore"):
