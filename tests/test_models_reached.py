@@ -21,7 +21,6 @@ NOT_YET = {
     "memory_hierarchy.cache.cache_sim",
     "memory_hierarchy.reference_order.merge_order",
     "memory_hierarchy.simulation.hierarchy_mc",
-    "performance.speedup.cap",
 }
 """Formulas without a user; the list may only shrink."""
 

@@ -23,7 +23,6 @@ from profsvc.formulas.performance.speedup import (
     amdahl,
     attained_ratio,
     bottleneck_speedup,
-    cap,
     potential_speedup,
     remaining_potential,
 )
@@ -47,7 +46,6 @@ CASES: dict[Callable[..., Any], tuple[dict[str, list[float]], dict[str, list[flo
     bottleneck_speedup: ({"u": [0.5, 0.9], "u_other": [0.6, 0.1], "c": [0.5, 0.2]}, {}),
     attained_ratio: ({"achieved": [1.0, 5.0], "peak": [4.0, 5.0], "F": [0.9, 0.5]}, {}),
     remaining_potential: ({"total": [5.8, 3.0], "done": [1.5, 3.3]}, {}),
-    cap: ({"speedup": [5.8, 3.0], "ceiling": [1.5, 3.3]}, {}),
     potential_speedup: ({"memthr": [0.1, 0.9], "ariththr": [0.2, 0.3]}, {}),
     device_sync: (
         {
@@ -187,8 +185,6 @@ def test_a_wrong_number_makes_nan_and_leaves_the_next_one_unchanged(function: Ca
         given = arguments(function)
         given[name] = given[name].copy()
         given[name][0] = wrong
-        if function is cap and wrong == np.inf:
-            continue
         if function is device_sync:
             given["barriers"][0] = 1
         got = fields(function(**given))

@@ -360,28 +360,3 @@ def remaining_potential(total: ArrayLike, done: ArrayLike) -> Array:
     bad = is_implausible(total, done) | (total == 0) | (done == 0)
     with np.errstate(all="ignore"):
         return np.where(bad, np.nan, total / done)
-
-
-def cap(speedup: ArrayLike, ceiling: ArrayLike) -> Array:
-    r"""Speedup of one criterion, held under the overall potential for display.
-
-    .. math:: \min(S, S_{potential})
-
-    Source: this project; the speedups of criteria are alternatives under one ceiling and are never multiplied.
-
-    Args:
-        speedup: Speedup of a criterion [1].
-        ceiling: Overall potential (`potential_speedup`) [1].
-
-    Returns: the smaller of the two [1].
-
-    Range: at least 1 if both are; NaN if one is NaN or negative. Inf is allowed, for no ceiling.
-
-    Errors: TypeError for a wrong dtype, ValueError for shapes that do not broadcast.
-
-    >>> float(cap(7.0, 5.8))
-    5.8
-    """
-    speedup, ceiling = floats(speedup=speedup, ceiling=ceiling)
-    smaller = np.minimum(speedup, ceiling)
-    return np.where(smaller >= 0, smaller, np.nan)

@@ -10,7 +10,6 @@ from profsvc.formulas.performance.speedup import (
     application_speedup,
     attained_ratio,
     bottleneck_speedup,
-    cap,
     disjoint_amdahl,
     potential_speedup,
     remaining_potential,
@@ -146,6 +145,5 @@ def test_potential_of_applications_with_and_without_host_gaps() -> None:
     assert (float(one.application), float(one.application_with_host)) == (3.0, 6.0)
 
 
-def test_remaining_and_cap_guards() -> None:
+def test_remaining_guards() -> None:
     np.testing.assert_array_equal(remaining_potential([5.8, 0.0, 1.0], [1.0, 1.0, np.nan]), [5.8, np.nan, np.nan])
-    np.testing.assert_array_equal(cap([7.0, np.inf, 2.0], [5.8, np.inf, np.nan]), [5.8, np.inf, np.nan])
