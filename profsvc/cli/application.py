@@ -28,7 +28,7 @@ from profsvc.cli.console.common import print_message
 from profsvc.cli.console.options import Quiet, Store, Verbose, add_shared_options, set_verbosity
 from profsvc.cli.launch import antipatterns, what_if
 from profsvc.cli.maintenance import db, delete, doctor
-from profsvc.cli.power import components, cores, thermal
+from profsvc.cli.power import clock_sweep, components, cores, thermal
 from profsvc.cli.power import windows as power
 from profsvc.cli.report import commands as report
 from profsvc.cli.service import remote, schedule, serve, token, watch
@@ -48,7 +48,7 @@ PANELS = {
 }
 MODULES = (
     *(demo, upload, watch, show, compare, history, plot, models, report, findings, query),
-    *(what_if, antipatterns, graph, power, components, thermal, cores),
+    *(what_if, antipatterns, graph, power, components, thermal, cores, clock_sweep),
     *(characterize, serve, schedule, token, remote, delete, db, doctor, documentation, settings_command),
 )
 

@@ -7,7 +7,7 @@ from profsvc.errors import NotFoundError
 from profsvc.views.calculators.benefit import barriers
 from profsvc.views.calculators.criteria import idle_gaps
 from profsvc.views.calculators.declaration import Calculator
-from profsvc.views.calculators.memory_hierarchy import work_flow
+from profsvc.views.calculators.memory_hierarchy import cache_sizes, work_flow
 from profsvc.views.calculators.mwp_cwp import kernel_cycles, memory_parameters
 from profsvc.views.calculators.performance import (
     access_pattern,
@@ -38,6 +38,7 @@ MODULES = (
     balance,
     near_field,
     work_flow,
+    cache_sizes,
     energy_split,
     energy_frequency,
     fit_power,
