@@ -18,9 +18,11 @@ from profsvc.cli.console.common import (
 def sweep(
     context: typer.Context,
     runs: Annotated[list[str], typer.Argument(help="Runs by name or id, with power logs at several clocks.")],
-    load: Annotated[str | None, typer.Option(help="Only windows of this load, as the marks name it.")] = None,
-    sensor: Annotated[str | None, typer.Option(help="Only this power sensor, by name.")] = None,
-    exponent: Annotated[float, typer.Option(help="Power of the clock in the dynamic power.")] = 3.0,
+    load: Annotated[
+        str | None, typer.Option(help="Only windows of this load, as the marks name it.", metavar="NAME")
+    ] = None,
+    sensor: Annotated[str | None, typer.Option(help="Only this power sensor, by name.", metavar="NAME")] = None,
+    exponent: Annotated[float, typer.Option(help="Power of the clock in the dynamic power.", metavar="NUMBER")] = 3.0,
     plot: Annotated[Path | None, typer.Option(help="Plot to FILE.svg or FILE.png.", metavar="FILE")] = None,
     output: OutputOption = "table",
 ) -> None:
