@@ -284,7 +284,7 @@ def python() -> Iterator[str]:
             yield plain_doc(function)
 
 
-def models() -> Iterator[str]:
+def calculators() -> Iterator[str]:
     yield (
         "Models that answer from a few numbers, a table (CSV) or a description (TOML). Command line, `/models` and "
         "`/v1/models/NAME` give the same. A number may have a prefix on its unit, such as `1.2 GHz` where MHz are "
@@ -315,13 +315,13 @@ def models() -> Iterator[str]:
 PAGES: Mapping[str, tuple[str, Callable[[], Iterator[str]]]] = {
     "commands": ("Commands", commands),
     "counters": ("Counters", counters),
+    "calculators": ("Models that answer from inputs", calculators),
     "causes": ("Causes of lost time", causes_page),
     "criteria": ("Criteria, units and models", criteria),
     "exit-codes": ("Exit codes", exit_codes),
     "flags": ("Flags and other words", flags),
     "formats": ("Formats", formats_page),
     "http": ("HTTP", http),
-    "models": ("Models", models),
     "python": ("Python client", python),
     "settings": ("Settings", settings_page),
     "views": ("Views and columns", views),
