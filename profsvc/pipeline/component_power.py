@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Engine
 
 # A run is compared with the newest runs of its project: an upload must not read the whole store.
-MAX_RUNS = 100
+MAX_RUNS = 30
 
 
 class DeviceFit(NamedTuple):

@@ -26,7 +26,7 @@ _RATES = """
 
 def newest_runs(engine: Engine, project: str, count: int) -> list[int]:
     """Return the numbers of the newest runs of a project."""
-    query = text("SELECT run_id FROM v1_runs WHERE project = :project ORDER BY run_id DESC LIMIT :count")
+    query = text("SELECT run_id FROM runs WHERE project = :project ORDER BY run_id DESC LIMIT :count")
     with reading(engine) as connection:
         return list(connection.execute(query, {"project": project, "count": count}).scalars())
 
