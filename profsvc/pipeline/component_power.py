@@ -102,7 +102,7 @@ def _kernels(measured: pd.DataFrame, rates: pd.DataFrame, run_id: int) -> pd.Dat
         others = others.assign(kernel=names, window=others["kernel_short"], active_sms=None, mean_power_w=None,
                                idle_power_w=measured["idle_power_w"].median())  # fmt: skip
     parts = [frame.astype(object) for frame in (own, others) if len(frame)]
-    return pd.concat(parts, ignore_index=True).convert_dtypes() if parts else pd.DataFrame()
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
 
 
 def _fit(powers: pd.DataFrame, rates: pd.DataFrame, device: specs.Device) -> Components:

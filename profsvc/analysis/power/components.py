@@ -19,6 +19,7 @@ LAW = "linear"
 INSTANT = re.compile("instant")
 MODEL = "components"
 COVERAGE = 0.95
+MAX_NAME = 60
 
 
 class Components(NamedTuple):
@@ -85,6 +86,12 @@ def fit_component_power(kernels: pd.DataFrame, num_sms: float) -> Components:
     )
 
 
+def _numbers(kernels: pd.DataFrame, name: str) -> pd.Series:
+    """Return a column as floats, NaN where it is missing."""
+    empty = pd.Series(np.nan, kernels.index)
+    return pd.to_numeric(kernels[name], errors="coerce").astype("float64") if name in kernels else empty
+
+
 def _rates(kernels: pd.DataFrame, units: list[specs.PowerUnit]) -> npt.NDArray[np.float64]:
     """Access rates of the units, a unit a column."""
     return np.column_stack(
@@ -149,8 +156,9 @@ def unit_powers(kernels: pd.DataFrame, found: Components, num_sms: float) -> lis
     units = [unit for unit in specs.power_units() if unit.name in names]
     missing = [[u.meaning for u in units if u.counter is not None and pd.isna(row.get(u.counter))]
                for row in kernels.to_dict("records")]  # fmt: skip
-    known = kernels.reindex(columns=kernels.columns.union([u.counter for u in units if u.counter], sort=False))
-    sms = known["active_sms"].astype("float64").fillna(num_sms).to_numpy()
+    figures = ["active_sms", "idle_power_w", *(unit.counter for unit in units if unit.counter)]
+    known = kernels.assign(**{name: _numbers(kernels, name) for name in figures})
+    sms = known["active_sms"].fillna(num_sms).to_numpy()
     places = {str(name): place for place, name in enumerate(found.kernels["kernel"])}
     inside = [places.get(str(name)) for name in known["kernel"]]
     whole = found.units["max_power_w"].to_numpy(np.float64)
@@ -193,7 +201,9 @@ def _record(found: Components) -> str:
     words = f"fitted to {counted(len(found.kernels), 'kernel')}"
     if errors.empty:
         return words
-    worst = f"worst {100 * errors.max():.0f} % ({found.kernels['kernel'][errors.idxmax()]})"
+    name = str(found.kernels["kernel"][errors.idxmax()])
+    name = name if len(name) <= MAX_NAME else name[: MAX_NAME - 1] + "\u2026"
+    worst = f"worst {100 * errors.max():.0f} % ({name})"
     return f"{words}; error on kernels left out {100 * errors.mean():.1f} %, {worst}"
 
 

@@ -98,6 +98,9 @@ def test_a_new_kernel_lacks_a_counter_or_is_predicted_by_all():
     blind = unit_powers(new.drop(columns="dram_throughput_fraction"), found, 132)
     assert [row["value"] for row in blind] == [None]
     assert blind[0]["reason"] == "no counter for memory of the board"
+    half = pd.concat([new, new.assign(window="other", dram_throughput_fraction=None)]).astype(object)
+    told = {row["window"]: row["reason"] for row in unit_powers(half, found, 132)}
+    assert told == {"k30": None, "other": "no counter for memory of the board"}
 
 
 def test_a_fit_that_claims_nothing_gives_no_power():
@@ -118,3 +121,8 @@ def test_repeats_of_a_kernel_are_left_out_together():
 def test_errors_of_few_kernels_have_no_interval():
     assert error_quantile(np.ones(18)) == np.inf
     assert error_quantile(np.append(np.ones(19), np.nan)) == 1
+
+
+def test_a_long_name_is_cut_in_the_record():
+    table = kernels(20).assign(kernel=[f"{'x' * 5000}{n}" for n in range(20)])
+    assert all(len(row["form"]) < 200 for row in unit_powers(table, fit_component_power(table, 132), 132))
