@@ -16,7 +16,12 @@ from tests.docs import pictures
 from tests.docs.console import NAMED, README, ROOT, Shell, blocks, prepare, run_page, with_example
 from tests.web.conftest import running
 
-HOWTO = [name for name in docs.topics() if name.startswith("howto/") and name != "howto/cookbook"]
+HOWTO = [
+    name
+    for name, one in docs.topics().items()
+    if name.startswith("howto/") or (name.startswith("explanation/") and "```console" in one.text)
+    if name != "howto/cookbook"
+]
 PAGES = {name: one.path for name, one in docs.topics().items()} | {"README": README}
 ADDRESS = "postgresql://profsvc@db.lab/profsvc"
 MAX_NOT_RUN = 14
@@ -83,7 +88,7 @@ def test_every_block_is_run_or_says_why_not() -> None:
             kind, _, reason = block.info.partition(" no-run: ")
             assert kind in {"console", "sh", "sql", "python", "toml", "csv", "nginx", "text"}, (name, block.info)
             left_out += bool(reason)
-            assert name.startswith(("tutorials/", "howto/")) or kind != "console", name
+            assert name.startswith("tutorials/") or name in ("howto/cookbook", *HOWTO) or kind != "console", name
     assert 0 < left_out <= MAX_NOT_RUN
 
 
