@@ -15,6 +15,7 @@ from profsvc.analysis.potential.useful_time import POSSIBLE, has_copies_without_
 from profsvc.formulas.performance.lost_time import wait_parts
 
 SECTOR_BYTES = 32
+WORD_BYTES = 4
 WIDEST_BYTES = 16 * 32
 # Share of their peaks that DRAM and the sector port of L2 sustain under a copy.
 DRAM_SUSTAINED, L2_SUSTAINED = 0.92, 0.6
@@ -139,7 +140,10 @@ def global_memory_causes(budget: TimeBudget, queued_on_chip: Array) -> dict[str,
     latency = latency - again - thin
     # What the same SM loaded before, and warps ask for by rows, a tile on chip serves without the latency of L2.
     missed_l1 = 1 - share_of(in_l1 * LATENCIES[0], unloaded_latency(c))
-    kept = latency * missed_l1 * reloads * (1 - unused["load"])
+    # Lanes that load the same word share it; whether warps load the same at one time, no counter tells.
+    words = WORD_BYTES * 32 * budget.lanes * (1 - narrow_share(c)) * c["global_load_inst_warp"]
+    shared = 1 - share_of(c["global_load_bytes_requested"], words)
+    kept = latency * missed_l1 * reloads * (1 - unused["load"]) * (shared + POSSIBLE * (1 - shared))
     again, latency = again + kept, latency - kept
     # A fuller warp waits once for what these waited for several times.
     absent, latency = latency * budget.absent, latency * (1 - budget.absent)
