@@ -8,6 +8,7 @@ import numpy as np
 from profsvc.analysis.power.logs import Floats
 from profsvc.analysis.power.thermal_models import END_SLOPE, LEFT_OUT, THERMAL, UNSETTLED, likely_constants
 from profsvc.analysis.power.windows import IDLE, RUN
+from profsvc.errors import counted
 from profsvc.formulas.numerics.flags import Flag
 from profsvc.formulas.thermal.load_plan import (
     MIN_ERRORS,
@@ -78,6 +79,9 @@ def thermal_model(models: Sequence[Row], windows: Sequence[Row]) -> ThermalModel
     idle_w = float(idle.get("idle_power_w", np.nan))
     at_rest = zero + likely.total_c_per_w * idle_w if np.isfinite(idle_w) else zero
     errors = {str(row["window"]): float(row["value"]) for row in parts.get(LEFT_OUT, ())}
+    if len(errors) < MIN_ERRORS:
+        worst = f"; it is off by {max(map(abs, errors.values())):.1f} \u00b0C" if errors else ""
+        return f"its model can be checked with {counted(len(errors), 'load')}, but {MIN_ERRORS} are needed{worst}"
     powers = [_power(row) for row in loads]
     return ThermalModel(
         likely, fast, slow, float(idle.get("idle_temperature_c", at_rest)), idle_w, errors,
@@ -145,10 +149,6 @@ def planned(known: ThermalModel, plan: Plan) -> tuple[PlanCurve, list[str]]:
             f"extrapolated: the longest load of the log runs {known.longest_s:.4g} s, one of the plan "
             f"{max(plan.duration_s):.4g} s; slower heating of the cooler or the room was not seen"
             + (f": {known.unsettled}" if known.unsettled else "")
-        )
-    if len(known.error_c) < MIN_ERRORS:
-        notes.append(
-            f"no interval: the log has {len(known.error_c)} loads to check the model with; {MIN_ERRORS} are needed"
         )
     return curve, notes
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from profsvc.analysis.power import thermal_plan
+from profsvc.analysis.power.analyze import VERSION
 from profsvc.analysis.power.thermal_models import THERMAL
 from profsvc.analysis.power.thermal_plan import Plan
 from profsvc.analysis.power.windows import IDLE, RUN
@@ -51,6 +52,9 @@ def thermal(
         if not isinstance(known, str):
             break
     if isinstance(known, str):
+        if view["stored"] and any(row["analysis_version"] != VERSION for row in view["models"]):
+            number = view["run"]["run_id"]
+            raise InputError(f"run {name!r} was analysed by an older version; run: profsvc analyze {number}")
         raise InputError(
             f"run {name!r} predicts no temperature: {known}; to measure it, {thermal_plan.HOW_TO_LOG}, then: "
             f"profsvc upload --run {view['run']['run_id']} FILE"

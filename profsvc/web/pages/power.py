@@ -99,7 +99,8 @@ def _links(request: Request, number: int, has_power: bool) -> Links:
         f'select "window", sensor, mean_power_w, corrected_power_w, corrected_power_low_w, corrected_power_high_w, '
         f"energy_j, corrected_energy_j, quality, reason\nfrom v1_power where run_id = {number}"
     )
-    return Links(json=path_to(request, f"/v1/runs/{number}/power", request.query_params),
+    sensor = request.query_params.get("sensor")
+    return Links(json=path_to(request, f"/v1/runs/{number}/power", {"sensor": sensor} if sensor else {}),
                  csv=path_to(request, "/v1/power.csv", {"run_id": number}), sql=sql)  # fmt: skip
 
 

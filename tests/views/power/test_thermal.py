@@ -9,7 +9,9 @@ import pytest
 from sqlalchemy import Engine
 
 from profsvc import pipeline, store
+from profsvc.analysis.power.thermal_plan import thermal_model
 from profsvc.errors import InputError, NotFoundError, UsageError
+from profsvc.views.power.run_power import power
 from profsvc.views.power.thermal import drawn, thermal
 from tests.views import power_logs as logs
 
@@ -92,6 +94,21 @@ def test_leakage_has_a_reason_where_the_coefficient_is_refused(engine: Engine) -
     found = answers(thermal(engine, "sweep", [300.0], [40.0]))
     for name in ("leakage_w", "leakage_share", "heat_energy_j"):
         assert (found[name]["value"] is None) == bool(found[name]["reason"])
+
+
+def test_a_run_of_an_older_analysis_asks_for_a_new_one(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("profsvc.views.power.thermal.VERSION", "5")
+    with pytest.raises(InputError, match=r"'short' was analysed by an older version; run: profsvc analyze \d+"):
+        thermal(engine, "short")
+
+
+def test_a_log_of_too_few_loads_carries_no_interval_and_is_refused(engine: Engine) -> None:
+    view = power(engine, "sweep")
+    rows = [row for row in view["models"] if row["quantity"] != "left_out_error_c"]
+    errors = [row for row in view["models"] if row["quantity"] == "left_out_error_c"]
+    assert not isinstance(thermal_model(rows + errors[:3], view["windows"]), str)
+    for count, said in ((0, "with 0 loads, but 3 are needed"), (1, "with 1 load, but 3 are needed; it is off by 0.")):
+        assert said in str(thermal_model(rows + errors[:count], view["windows"]))
 
 
 @pytest.mark.parametrize(

@@ -30,6 +30,7 @@ WALKED = (
     Walked("model-wrong", "/models/work-depth?work=x", "not a finite number", 400),
     Walked("upload", "/upload?run=today", "Files"),
     Walked("power", "/runs/{board}/power", "Temperature coefficient"),
+    Walked("power-plan", "/runs/{board}/power?load=500&duration=60&limit=45", "Temperature under a planned load"),
     Walked("power-night", "/runs/{night}/power", "Corrected to"),
     Walked("power-die", "/runs/{spacer}/power", "Heat map"),
     Walked("power-none", "/runs/{run}/power", "has no log of power", 404),
