@@ -7,7 +7,8 @@ from collections.abc import Iterable
 ELLIPSIS = "\u2026"
 _PARAMETERS = re.compile(r"\([^()]*(?:\([^()]*\)[^()]*)*\)\s*(?:const)?\s*$")
 _BRACKETS = re.compile("([<>])")
-_CAST = re.compile(r"\((?:(?:un)?signed |std::)?[A-Za-z_][\w ]*\)(?=-?[\w'])|\s+")
+_CAST = re.compile(r"\((?:(?:un)?signed |std::)?[A-Za-z_][\w ]*\)(?=-?[\w'])")
+_SPACES = re.compile(r"\s+")
 _DIGEST = re.compile(r"(.*) ([0-9a-f]{8})")
 
 
@@ -51,13 +52,22 @@ def name_digest(kernel: str) -> str:
     return hashlib.sha256(kernel.encode("utf-8", "backslashreplace")).hexdigest()[:8]
 
 
+def printed_name(kernel: str) -> str:
+    """Return a name as Nsight Compute prints it: without the casts of template arguments, which its report has.
+
+    >>> printed_name("void ns::gemm<(int)32, (bool)1>(float (*)(int), int)")
+    'void ns::gemm<32, 1>(float (*)(int), int)'
+    """
+    return _CAST.sub("", kernel)
+
+
 def without_casts(text: str) -> str:
     """Leave out spaces, and casts of template arguments, which some demanglers print.
 
     >>> without_casts("gemm<(int)32, (bool)1>"), without_casts("gemm<32, 1>")
     ('gemm<32,1>', 'gemm<32,1>')
     """
-    return _CAST.sub("", text)
+    return _SPACES.sub("", _CAST.sub("", text))
 
 
 def matching_kernels(name: str, kernels: Iterable[str]) -> list[str]:

@@ -34,6 +34,8 @@ Notes:
     (profsvc formats ncu-report-lines). The service then needs no package.
     The raw text of a value is the number in the report; the raw page prints it rounded.
     The lines of a report are the lines made of it, one per launch.
+    The package names one source line per instruction. A source page counts inlined code at each line of its call chain.
+    Pages shorten some names of kernels (at::native:: to at::). The report has the full names.
     Without the package, export a page: ncu -i REPORT.ncu-rep --csv --page raw --print-units base > FILE
 References:
     https://docs.nvidia.com/nsight-compute/PythonReportInterface

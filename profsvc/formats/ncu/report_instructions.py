@@ -1,5 +1,6 @@
 """Rows of the instructions of a report: those of a source page, for launches whose numbers are known."""
 
+import re
 from collections import Counter
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,6 +18,14 @@ LEADING = 3
 """Cells of an instruction before its metrics: address, SASS, and the place of its source line."""
 # The count of samples of a kind, and the kind of stall reasons whose samples it sums up.
 SAMPLES = {"samples": STALL, "samples_not_issued": NOT_ISSUED}
+# Numbers of kinds of access in a report, and what the source page prints for them. A sum of them is several kinds; of
+# other numbers nothing is known.
+FLAGS = {
+    "address_space": {4: "Global", 16: "Shared"},
+    "access_operation": {2: "Load", 4: "Store", 8: "Atomic"},
+}
+# The tool names the target of a branch beside its address: BRA `(.L_x_0) 0x7f8f977a0130.
+_LABEL = re.compile(r"`\([^()]*\) (?=0x)")
 
 
 class LineError(ValueError):
@@ -37,11 +46,13 @@ class _Values:
 
     counts: Counter[str] = field(default_factory=Counter)
     stalls: Counter[tuple[str, str]] = field(default_factory=Counter)
-    texts: dict[str, str] = field(default_factory=dict)
+    texts: dict[str, Counter[str]] = field(default_factory=dict)
 
     def add(self, other: "_Values") -> None:
         self.counts.update(other.counts)
         self.stalls.update(other.stalls)
+        for name, texts in other.texts.items():
+            self.texts.setdefault(name, Counter()).update(texts)
 
     def complete(self, kinds: Container[str]) -> None:
         """Sum up samples that the report does not count: each sample has one stall reason.
@@ -86,14 +97,39 @@ def _place(said: object) -> Place:
     return Place(stored_text(_cell(cells[0], "a file")), _whole(cells[1], "a line number"), source)
 
 
+def kinds_of(column: str, number: int) -> str | None:
+    """Return what the source page prints for the number of a kind of access; None if a part of it is not known.
+
+    >>> kinds_of("address_space", 20), kinds_of("address_space", 21), kinds_of("access_size", 32)
+    ('Global,Shared', None, '32')
+    """
+    names = FLAGS.get(column)
+    if names is None:
+        return str(number) if number else None
+    there = [flag for flag in names if number & flag]
+    return ",".join(names[flag] for flag in there) if number and sum(there) == number else None
+
+
+def summary_of(column: str, texts: Mapping[str, int]) -> str:
+    """Return the kinds of access of a line as the source page does: those that several instructions have with a count.
+
+    >>> summary_of("access_operation", {"Store": 1, "Load": 2}), summary_of("access_size", {"32": 1, "8": 1})
+    ('Load(2),Store', '8,32')
+    """
+    order = {name: place for place, name in enumerate(FLAGS.get(column, {}).values())}
+    ordered = sorted(texts, key=lambda name: (order.get(name, len(order)), len(name), name))
+    return stored_text(",".join(name if texts[name] == 1 else f"{name}({texts[name]})" for name in ordered)) or ""
+
+
 def _values(cells: Sequence[object], columns: Sequence[SourceColumn | None]) -> _Values:
     found = _Values()
     for column, cell in zip(columns, cells, strict=True):
         if column is None or cell is None:
             continue
         if column.kind == TEXT:
-            if isinstance(cell, str) and cell:  # a number is not the name that the tool prints
-                found.texts.setdefault(column.name, storable_text(cell))
+            said = cell if isinstance(cell, str) else kinds_of(column.name, _whole(cell, column.name))
+            if said:
+                found.texts.setdefault(column.name, Counter(storable_text(said).split(",")))
         elif column.kind == COUNT:
             found.counts.setdefault(column.name, _whole(cell, column.name))
         else:
@@ -162,13 +198,14 @@ class InstructionRows:
         if number is not None and number >= len(places):
             raise LineError(f"an instruction refers to source line {number} of {len(places)}")
         place = None if number is None else places[number]
-        address, sass = _whole(cells[0], "an address"), _cell(cells[1], "SASS").strip()
+        address, sass = _whole(cells[0], "an address"), _LABEL.sub("", _cell(cells[1], "SASS")).strip()
         return address, sass, place, _values(cells[LEADING:], columns)
 
     def _write(self, row: dict[str, object], place: Place | None, values: _Values, line: int) -> None:
         where = {} if place is None else {"file": place.file, "source_line": place.line, "source_text": place.text}
         own = {"source_index": self.launches, "line_index": self.count, "repeated": 0, "line": line}
-        self.rows.add("source_lines", {**row, **where, **own, **values.counts, **values.texts})
+        texts = {name: summary_of(name, found) for name, found in values.texts.items()}
+        self.rows.add("source_lines", {**row, **where, **own, **values.counts, **texts})
         by_reason: dict[str, dict[str, int]] = {}
         for (kind, reason), number in values.stalls.items():
             if number:

@@ -15,6 +15,7 @@ from profsvc.formats.parsing.json_stream import storable_text
 from profsvc.formats.parsing.numbers import Evidence, NumberFormat
 from profsvc.formats.parsing.records import HEADER, ROW, SKIP, Record
 from profsvc.formats.parsing.stream import Text
+from profsvc.kernel_names import printed_name
 from profsvc.tables import Batch, frame
 
 NAME = "ncu-report-lines"
@@ -47,6 +48,7 @@ Example:
 FIRST_LINE_BEGIN = b'{"profsvc": "ncu-report"'
 VERSION = 1
 IDENTITY = [name for name in IDENTITY_COLUMNS if name != "Kernel Time"]
+KERNEL = IDENTITY.index("Kernel Name")
 RULE_CELLS = 7
 FOCUS = ("name", "value", "severity", "info")
 # Links in the text of a rule, and what the details page prints for them.
@@ -197,6 +199,7 @@ class _Reader:
         if not isinstance(about, Mapping):
             raise LineError("launch is not an object")
         identity = _texts([about.get(name) for name in IDENTITY], "launch")
+        identity[KERNEL] = printed_name(identity[KERNEL])
         cells = [*identity, *_ranges(said.get("ranges", {})), *values]
         rules = said.get("rules", [])
         if not isinstance(rules, list):
@@ -206,7 +209,7 @@ class _Reader:
         if record.kind != ROW:
             self.instructions.skip()
             return record
-        self.instructions.begin(self.launches, identity[IDENTITY.index("Kernel Name")])
+        self.instructions.begin(self.launches, identity[KERNEL])
         self.rules += rows
         self.launches += 1
         return record

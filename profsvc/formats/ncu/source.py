@@ -5,7 +5,7 @@ behind the text hold no quotes.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import BinaryIO, NamedTuple
 
@@ -37,6 +37,7 @@ Notes:
     The page prints no launch ids. In the run of a raw or details page of the same report, launches are found by kernel
     name and order; what is ambiguous is left out and v1_source_kernels says why. Alone in a run it can be queried too.
     Instructions that the page shows several times for one source line are stored once.
+    Some versions print each launch of a page with SASS alone twice. The copies are skipped, and a message says so.
     A source line longer than 2000 characters is cut.
 
 Example:
@@ -176,6 +177,44 @@ def opcode_of(sass: str) -> str | None:
     return match[1] if match else None
 
 
+def prints_twice(lines: Iterable[str]) -> bool:
+    """Return whether each launch of a page without source files is followed by a copy of itself.
+
+    Launches without samples tell nothing, as two launches may then agree by themselves. The copy of the last one may
+    be cut.
+    """
+    before: list[int] | None = None
+    table: list[int] = []
+    tables, header, has_samples, copies = 0, None, False, 0
+    for line in lines:
+        text = line.strip()
+        if match := _NAMED.match(text):
+            if match[1] == "File Path" or (tables and not tables % 2 and table != before):
+                return False
+            copies += bool(tables) and not tables % 2
+            before, table, header, tables = table, [], None, tables + 1
+        if len(table) > 2 * MAX_INSTRUCTIONS:
+            return False
+        if not tables:
+            continue
+        table.append(hash(text))
+        if not has_samples:
+            header = header or parse_source_header(line)
+            has_samples = header is not None and _samples(text, header) > 0
+    if tables and not tables % 2:
+        assert before is not None
+        whole = table == before
+        copies += whole or table[:-1] == before[: len(table) - 1]
+        return has_samples and copies == tables // 2
+    return has_samples and copies > 0
+
+
+def _samples(text: str, header: Header) -> int:
+    cells = split_row(text, header)
+    places = [place + len(header.leading) for place, name in header.counts if name == "samples"]
+    return sum(parse_count(cells[place]) or 0 for place in places) if len(cells) == header.cells else 0
+
+
 class SourceRows:
     """Rows of the tidy tables until the next batch."""
 
@@ -199,8 +238,9 @@ class SourceRows:
 class _Page:
     """Sorts lines into records, and rows into tables."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, twice: bool) -> None:
         self.rows = SourceRows()
+        self.twice, self.is_copy = twice, False
         self.launches = self.count = 0
         self.unknown: dict[str, None] = {}
         self.forms: set[str] = set()
@@ -216,7 +256,11 @@ class _Page:
         if not text or text.startswith("=="):
             return Record(SKIP, number, 1, line, [])
         if match := _NAMED.match(text):
-            return self._name(number, line, match[1], _NAME.fullmatch(text))
+            self.is_copy = self.twice and not self.is_copy and self.launch is not None
+            if not self.is_copy:
+                return self._name(number, line, match[1], _NAME.fullmatch(text))
+        if self.is_copy:
+            return Record(SKIP, number, 1, line, [])
         if header := parse_source_header(line):
             return self._begin(number, line, header)
         if _TEXT_PAGE.match(text):
@@ -365,7 +409,11 @@ class _Page:
         return ""
 
     def message(self) -> str:
-        """Say which columns are not known."""
+        """Say what the page shows twice, and which columns are not known."""
+        twice = "the page shows each launch twice; its copies are skipped" if self.twice else ""
+        return "; ".join(filter(None, [twice, self._unknown_columns()]))
+
+    def _unknown_columns(self) -> str:
         if not self.unknown:
             return ""
         listed = list(self.unknown)
@@ -387,7 +435,7 @@ def stored_text(text: str) -> str | None:
 def read(stream: BinaryIO) -> Iterator[Batch]:
     """Read a source page in bounded memory."""
     with Text(stream) as text:
-        page, ledger = _Page(), ncu_launches.NcuLedger()
+        page, ledger = _Page(twice=prints_twice(text.lines())), ncu_launches.NcuLedger()
         for number, line in numbered_lines(text):
             ledger.add(page.sort(number, line))
             if ledger.full or ledger.stored >= ROWS_PER_BATCH:

@@ -20,6 +20,11 @@ MAGIC = b"NVR\0"
 MAX_HEADER_BYTES = 256 << 20
 RESPONSE_BYTES = 1 << 20
 PART_INSTRUCTIONS = 2048
+INSTRUCTION_BYTES = 16
+NO_DATA = "no data"
+"""What the raw page prints for a metric that was collected without a result."""
+NO_METRICS = ("group:", "breakdown:")
+"""Names that stand for lists of metrics in the sections of the report."""
 MAX_LINE_CHARS = 2000
 # Names of `ncu_report.MsgType` and `SpeedupType`, and what the details page prints for them.
 RULE_TYPES = {"OK": "INF", "OPTIMIZATION": "OPT", "WARNING": "WRN", "ERROR": "ERR"}
@@ -117,10 +122,10 @@ def frames(path: str) -> list[tuple[int, Process]]:
 
 
 def printed(metric: Any) -> str | None:
-    """Return the value of a metric as text; None if it has none, or only instances."""
+    """Return the value of a metric as text; None if it has only instances."""
     value = metric.value() if metric.has_value() else None
     if value is None:
-        return None
+        return None if metric.num_instances() else NO_DATA
     return text(value) if isinstance(value, str) else repr(value)
 
 
@@ -169,7 +174,8 @@ def identity(number: int, action: Any, process: Process, values: dict[str, str |
     """Return the columns of a raw page that are before its metrics."""
     capability = [values.get(name) for name in CAPABILITY]
     return {
-        "ID": str(number), "Process ID": process.number, "Process Name": process.name, "Host Name": process.host,
+        "ID": str(number), "Process ID": process.number, "Host Name": process.host,
+        "Process Name": process.name.replace("\\", "/").rpartition("/")[2],
         "Kernel Name": text(action.name(action.NameBase_DEMANGLED) or action.name()),
         "Block Size": dimensions(values, "block"), "Grid Size": dimensions(values, "grid"),
         "CC": ".".join(map(str, capability)) if all(capability) else "",
@@ -186,24 +192,42 @@ def typed(metric: Any) -> Callable[[int], Any]:
     return read
 
 
+def code(action: Any, addresses: list[int]) -> dict[int, str]:
+    """Return the SASS at the addresses and around them: a page lists the instructions that never executed as well."""
+    found: dict[int, str] = {}
+    for first in addresses:
+        for step in (INSTRUCTION_BYTES, -INSTRUCTION_BYTES) if first not in found else ():
+            place = first
+            while place >= 0 and (place not in found or place == first):
+                sass = text(action.sass_by_pc(place) or "")
+                if not sass and place != first:
+                    break
+                found[place] = sass
+                place += step
+    return found
+
+
 def instructions(action: Any, wanted: list[str]) -> Iterator[dict[str, Any]]:
-    """Yield the instructions of a launch with their metrics, a part at a time, and the source lines they refer to."""
+    """Yield the instructions of a launch with their metrics, a part at a time, and the source lines they refer to.
+
+    A count that has no instance at an instruction is 0 there, as on a page.
+    """
     there = set(action.metric_names()).intersection(wanted)
     metrics = {name: action.metric_by_name(name) for name in wanted if name in there}
     metrics = {name: metric for name, metric in metrics.items() if metric.has_correlation_ids()}
     values: dict[int, list[Any]] = {}
+    zeros: list[Any] = [None] * len(metrics)
     for column, metric in enumerate(metrics.values()):
         count, addresses = metric.num_instances(), metric.correlation_ids()
         if not count or not isinstance(addresses.value(0), int):
             continue
         address_of, value_of = addresses.as_uint64, typed(metric)
+        zeros[column] = None if isinstance(metric.value(0), str) else 0
         for place in range(count):
-            address = address_of(place)
-            if address not in values:
-                values[address] = [None] * len(metrics)
-            values[address][column] = value_of(place)
+            values.setdefault(address_of(place), [None] * len(metrics))[column] = value_of(place)
     files = {name: content.split("\n") for name, content in action.source_files().items() if content} if values else {}
-    ordered = sorted(values)
+    sass = code(action, sorted(values))
+    ordered = sorted(sass)
     for first in range(0, len(ordered), PART_INSTRUCTIONS):
         lines: dict[tuple[str, int], int] = {}
         rows = []
@@ -211,7 +235,9 @@ def instructions(action: Any, wanted: list[str]) -> Iterator[dict[str, Any]]:
             place = action.source_info(address)
             known = place is not None and place.line()
             line = lines.setdefault((place.file_name(), place.line()), len(lines)) if known else None
-            rows.append([address, text(action.sass_by_pc(address) or ""), line, *values[address]])
+            counted = values.get(address, zeros)
+            cells = [zero if cell is None else cell for cell, zero in zip(counted, zeros, strict=True)]
+            rows.append([address, sass[address], line, *cells])
         shown = [[text(name), line, source_text(files.get(name, []), line)] for name, line in lines]
         yield {"metrics": list(metrics), "lines": shown, "instructions": rows}
 
@@ -234,7 +260,8 @@ def launches(package: Any, path: str, blocks: list[tuple[int, Process]], wanted:
     for number, action in enumerate(actions):
         if action.name() is None:  # as of a result that does not parse
             raise DamagedError(f"result {number + 1} of {len(actions)} cannot be read")
-        units.update((name, action[name].unit() or "") for name in action.metric_names() if name not in units)
+        there = (name for name in action.metric_names() if name not in units and not name.startswith(NO_METRICS))
+        units.update((name, action[name].unit() or "") for name in there)
     if DURATION in units and not units[DURATION]:
         raise UnitsError
     yield {"columns": [[text(name), text(unit)] for name, unit in sorted(units.items())]}

@@ -1,6 +1,7 @@
 """Detect files of one report: pages or copies of it, whose launches have the same order.
 
 The launches of the shorter file must agree with those of the same ordinals in the other, in all columns of a page.
+Kernels of pages without starts agree by their short names, as pages leave out name spaces that the report has.
 Pages print durations with at least three digits, and traces print starts and durations in nanoseconds.
 """
 
@@ -16,11 +17,12 @@ _AGREE = """
     JOIN launches b ON b.launch_id = a.launch_id + :shift
     JOIN places p ON p.place_id = a.place_id JOIN places q ON q.place_id = b.place_id
     JOIN shapes s ON s.shape_id = a.shape_id JOIN shapes t ON t.shape_id = b.shape_id
+    JOIN kernels k ON k.kernel_id = s.kernel_id JOIN kernels m ON m.kernel_id = t.kernel_id
     WHERE a.launch_id {}
       AND (a.source_id = b.source_id OR a.correlation_id = b.correlation_id OR a.start_ns = b.start_ns)
       AND (p.process_id = q.process_id
            OR p.process_id IS NULL AND q.process_id IS NULL AND a.start_ns = b.start_ns)
-      AND s.kernel_id = t.kernel_id
+      AND (k.kernel_id = m.kernel_id OR a.start_ns IS NULL AND b.start_ns IS NULL AND k.kernel_short = m.kernel_short)
       AND coalesce(a.grid_x, -1) = coalesce(b.grid_x, -1) AND coalesce(a.grid_y, -1) = coalesce(b.grid_y, -1)
       AND coalesce(a.grid_z, -1) = coalesce(b.grid_z, -1) AND coalesce(s.block_x, -1) = coalesce(t.block_x, -1)
       AND coalesce(s.block_y, -1) = coalesce(t.block_y, -1) AND coalesce(s.block_z, -1) = coalesce(t.block_z, -1)
@@ -37,7 +39,8 @@ _ALIKE = text(f"""
     JOIN uploads o ON o.run_id = :run_id AND o.upload_id <> :upload_id AND o.launches > 0
     JOIN launches b ON b.launch_id = o.upload_id * {IDS_PER_UPLOAD} + 1
     JOIN shapes t ON t.shape_id = b.shape_id
-    WHERE a.launch_id = :first AND s.kernel_id = t.kernel_id
+    JOIN kernels k ON k.kernel_id = s.kernel_id JOIN kernels m ON m.kernel_id = t.kernel_id
+    WHERE a.launch_id = :first AND k.kernel_short = m.kernel_short
       AND abs(a.duration_ns - b.duration_ns) <= 0.005 * b.duration_ns
 """)
 

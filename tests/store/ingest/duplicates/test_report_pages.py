@@ -6,6 +6,8 @@ import pytest
 from sqlalchemy import Engine
 
 from profsvc import pipeline, store
+from profsvc.formats.ncu import report as ncu_report
+from tests.store.query import told
 
 FIXTURES = Path(__file__).parents[4] / "fixtures"
 RAW = FIXTURES / "ncu_raw" / "h200_three_launches.csv.gz"
@@ -43,3 +45,35 @@ def test_another_run_has_its_own_launches(tmp_path: Path) -> None:
     upload(engine, DETAILS, "b")
     assert [one["launches"] for one in store.select(engine, "v1_runs")] == [3, 3]
     engine.dispose()
+
+
+REPORT = [
+    FIXTURES / "h200_report" / name
+    for name in (
+        *("ncu_report.ncu-rep.zst", "ncu_raw_base.csv.gz", "ncu_details.csv.gz", "ncu_source.csv.gz"),
+        "ncu_source_sass.csv.gz",
+    )
+]
+
+
+@pytest.mark.skipif(not ncu_report.package_folder(), reason="the package ncu-report is not installed")
+@pytest.mark.parametrize("files", [REPORT, REPORT[::-1]], ids=["report first", "report last"])
+def test_a_report_beside_its_pages_counts_once(engine: Engine, files: list[Path]) -> None:
+    counts = (
+        "select count(*), sum(duration_ns) from v1_launches",
+        "select count(*), count(distinct metric) from v1_metrics where metric = 'gpu__time_duration.sum'",
+        "select count(*), count(estimated_speedup) from v1_rules",
+        "select count(*), sum(samples) from v1_source_lines where kind = 'instruction'",
+        "select count(*), sum(samples) from v1_source_lines where kind = 'line'",
+    )
+    for path in files:
+        upload(engine, path, "r")
+    found = [tuple(store.query(engine, query).rows[0]) for query in counts]
+    assert found == [(2, 140_672.0), (2, 1), (28, 12), (176, 1471), (9, 1471)]
+
+
+def test_a_report_may_have_longer_names_than_its_pages(engine: Engine) -> None:
+    kernels = ["void at::native::norm<float, (int)4>(float *)", "void at::norm<float, 4>(float *)"]
+    for place, kernel in enumerate(kernels):
+        told.upload(engine, told.raw([told.One(kernel, ns=1_000 + n) for n in range(3)]), f"{place}.csv")
+    assert told.sums(engine) == (3, 6_009.0)
