@@ -180,8 +180,8 @@ def opcode_of(sass: str) -> str | None:
 def prints_twice(lines: Iterable[str]) -> bool:
     """Return whether each launch of a page without source files is followed by a copy of itself.
 
-    Launches without samples tell nothing, as two launches may then agree by themselves. The copy of the last one may
-    be cut.
+    Launches without samples tell nothing, as two launches may then agree by themselves. The copy of the last one of
+    several may be cut.
     """
     before: list[int] | None = None
     table: list[int] = []
@@ -204,7 +204,7 @@ def prints_twice(lines: Iterable[str]) -> bool:
     if tables and not tables % 2:
         assert before is not None
         whole = table == before
-        copies += whole or table[:-1] == before[: len(table) - 1]
+        copies += whole or (copies > 0 and table[:-1] == before[: len(table) - 1])
         return has_samples and copies == tables // 2
     return has_samples and copies > 0
 
