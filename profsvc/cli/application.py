@@ -26,7 +26,7 @@ from profsvc.cli import (
 )
 from profsvc.cli.console.common import print_message
 from profsvc.cli.console.options import Quiet, Store, Verbose, add_shared_options, set_verbosity
-from profsvc.cli.launch import antipatterns, what_if
+from profsvc.cli.launch import antipatterns, versions, what_if
 from profsvc.cli.maintenance import db, delete, doctor
 from profsvc.cli.power import clock_sweep, components, cores, thermal
 from profsvc.cli.power import windows as power
@@ -38,7 +38,7 @@ PANELS = {
     "Load data": ("demo", "upload", "watch", "sync", "analyze", "reparse", "characterize"),
     "Look at results": (
         *("runs", "show", "compare", "history", "power", "components", "thermal", "cores"),
-        *("whatif", "antipatterns", "graph", "plot", "explain", "sql", "devices"),
+        *("whatif", "antipatterns", "versions", "graph", "plot", "explain", "sql", "devices"),
     ),
     "Models": models.TOP_LEVEL,
     "Nightly reports": ("report", "findings", "schedule", "scheduler", "channels"),
@@ -48,7 +48,7 @@ PANELS = {
 }
 MODULES = (
     *(demo, upload, watch, show, compare, history, plot, models, report, findings, query),
-    *(what_if, antipatterns, graph, power, components, thermal, cores, clock_sweep),
+    *(what_if, antipatterns, versions, graph, power, components, thermal, cores, clock_sweep),
     *(characterize, serve, schedule, token, remote, delete, db, doctor, documentation, settings_command),
 )
 

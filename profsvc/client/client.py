@@ -328,6 +328,11 @@ class Client:
         asked = protocol.encode_request({"show": show, "limit": limit})
         return self._request("GET", f"/v1/runs/{protocol.quote_path(run)}/graph", asked)
 
+    def versions(self, runs: Sequence[str | int], kernel: str | None = None) -> dict[str, Any]:
+        """Return the speedups along a series of runs, or of the launches of one."""
+        given: dict[str, Any] = {"run": list(runs)} | ({"kernel": kernel} if kernel else {})
+        return self._request("GET", "/v1/versions", given)
+
     def plot(self, run: str | int, kind: str, kernel: str | None = None, limit: int | None = None) -> dict[str, Any]:
         """Return the data of a plot of models."""
         asked = {"kernel": kernel, "limit": limit}

@@ -1,4 +1,4 @@
-"""``whatif``, ``antipatterns`` and ``plot``."""
+"""``whatif``, ``antipatterns``, ``versions`` and ``plot``."""
 
 import csv
 import io
@@ -16,6 +16,8 @@ ASKED = {
     "resources": ["whatif", "h200", "--kernel", "saxpy", "--registers", "+1", "--shared", "4KiB"],
     "patterns": ["antipatterns", "h200"],
     "pattern": ["antipatterns", "h200", "--kernel", "reduce_v2"],
+    "versions": ["versions", "h200", "--kernel", "reduce"],
+    "runs": ["versions", "h200", "h200", "--kernel", "saxpy"],
     "device": ["whatif", "h200", "--kernel", "saxpy", "--device", "V100-SXM2"],
     "graph": ["graph", "h200", "--show", "warps", "--limit", "3"],
     "roofline": ["plot", "h200", "roofline"],

@@ -13,6 +13,7 @@ from profsvc.views import source_lines as source_view
 from profsvc.views.explain import numbers as walk
 from profsvc.views.models import antipatterns as pattern_view
 from profsvc.views.models import predictions, run_graph
+from profsvc.views.models import versions as version_view
 from profsvc.views.models import what_if as otherwise
 from profsvc.web.http.request_args import RequestArgs
 from profsvc.web.http.responses import success
@@ -93,6 +94,23 @@ def _answer_antipatterns(request: Request) -> Response:
     number = run_id_of(request, request.path_params["run"])
     args.reject_unknown()
     return success(request, pattern_view.antipatterns(app_state(request).engine, number, kernel))
+
+
+async def get_versions(request: Request) -> Response:
+    """Speedup of each version over the one before and the first: runs in order, or the launches of one run."""
+    return await in_worker_thread(_answer_versions, request)
+
+
+def _answer_versions(request: Request) -> Response:
+    args = RequestArgs(request)
+    names, kernel = args.texts("run"), args.text("kernel") or None
+    args.reject_unknown()
+    ids = [run_id_of(request, name) for name in names]
+    view = version_view.versions(app_state(request).engine, ids, kernel)
+    if len(names) > 1:
+        for row, name in zip(view["rows"], names, strict=True):
+            row["version"] = name
+    return success(request, view)
 
 
 async def get_comparison(request: Request) -> Response:
@@ -203,6 +221,12 @@ def register(app: FastAPI) -> None:
     add_route(app, "/v1/runs/{run:path}/graph", get_graph, "read", name="run_graph", takes=takes, tag="runs")
     takes = [path_param("run", RUN_DESCRIPTION, "h200"), kernel, limit]
     add_route(app, "/v1/runs/{run:path}", get_run, "read", name="show_run", takes=takes, tag="runs")
+    takes = [
+        query_param("run", "array", f"{RUN_DESCRIPTION}; repeatable, in order", "h200", required=True,
+                    items={"type": "string"}),
+        query_param("kernel", "string", "kernels with this name, or with this part of it"),
+    ]  # fmt: skip
+    add_route(app, "/v1/versions", get_versions, "read", name="versions", takes=takes, tag="runs")
     takes = [
         query_param("before", "string", f"the {RUN_DESCRIPTION}", "h200", required=True),
         query_param("after", "string", f"the {RUN_DESCRIPTION}", "h200", required=True),

@@ -1,0 +1,41 @@
+"""``versions``: speedups along a series of versions of a program or kernel."""
+
+from typing import Annotated
+
+import typer
+
+from profsvc.cli.console.common import OutputOption, open_engine, open_service, print_view
+
+
+def versions(
+    context: typer.Context,
+    runs: Annotated[
+        list[str], typer.Argument(help="Runs in order, by name or id; of one run its launches.", metavar="RUN..")
+    ],
+    kernel: Annotated[str, typer.Option(help="Kernels with this name, or with this part of it.")] = "",
+    output: OutputOption = "table",
+) -> None:
+    """Show the speedup of each version over the one before and over the first, and what is left.
+
+    Versions are runs in the order given, or the launches of one run. The potential of the first version divided by
+    what was reached is what its prediction leaves. Between runs, the kernel that gained most is named.
+
+    Examples:
+
+      profsvc versions today --kernel reduce
+
+      profsvc versions before after-tiling after-unrolling
+    """
+    from profsvc.reports.text.models import versions as text
+    from profsvc.views.models import versions as view_of
+
+    if service := open_service(context):
+        view = service.versions(runs, kernel or None)
+    else:
+        view = view_of.versions(open_engine(context), runs, kernel or None)
+    print_view(view, output, text.page, view_of.COLUMNS, view["rows"])
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command of this file."""
+    app.command()(versions)
