@@ -2,7 +2,6 @@
 
 import csv
 import io
-import os
 import subprocess
 import tempfile
 import time
@@ -12,9 +11,10 @@ from typing import NamedTuple
 
 from profsvc.errors import ServiceError
 from profsvc.microbench.machine_code import unexpected_code
+from profsvc.microbench.profiler_counters import l2_percent
 from profsvc.microbench.raw import read_raw
 from profsvc.microbench.rows import Rows, characterization_rows
-from profsvc.microbench.toolkit import Device, Tools, build, find_device, find_tools
+from profsvc.microbench.toolkit import Device, Tools, build, device_environment, find_device, find_tools
 
 VERSION = 1
 COLUMNS = ("device", "quantity", "x", "y", "unit", "method")
@@ -56,15 +56,19 @@ def characterize(folder: Path, report: Report, number: int = 0, created: str = "
         if problem:
             notes[f"{name} failed"] = problem
         report(f"{name}: {problem or f'{_points(text)} points in {time.monotonic() - begin:.0f} s'}")
+    if tools.ncu is not None:
+        percent, problem = l2_percent(tools.ncu, programs["memory"], number)
+        notes["l2_percent_of_peak" if percent else "counters"] = str(percent or f"not read: {problem}")
     raw_text = "".join(outputs)
     raw = read_raw(raw_text)
     if raw.points.empty or "device" not in raw.facts:
         raise ServiceError(f"no benchmark ended well on {device.name}: {'; '.join(notes.values())}")
+    raw = raw._replace(facts=raw.facts | notes)
     rows = characterization_rows(raw, unexpected)
     for quantity, reason in rows.missing.items():
         report(f"{quantity} is not measured: {reason}")
     measured = len({line["quantity"] for line in rows.lines})
-    return Measured(raw.facts["device"], measured, text_of(raw.facts | notes, rows, created), raw_text)
+    return Measured(raw.facts["device"], measured, text_of(raw.facts, rows, created), raw_text)
 
 
 def text_of(facts: Mapping[str, str], rows: Rows, created: str = "") -> str:
@@ -100,12 +104,10 @@ def _inspect(tools: Tools, programs: Mapping[str, Path], notes: dict[str, str]) 
 
 def _run(program: Path, number: int) -> tuple[str, str]:
     """Run a program on the GPU with this number; return what it printed, and what went wrong if anything."""
-    # nvidia-smi counts in this order, whatever a user made visible.
-    environment = {**os.environ, "CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": str(number)}
     with tempfile.TemporaryFile("w+", errors="replace") as out, tempfile.TemporaryFile("w+", errors="replace") as words:
         try:
-            done = subprocess.run([str(program)], stdout=out, stderr=words, env=environment, timeout=SECONDS_A_PROGRAM,
-                                  check=False, stdin=subprocess.DEVNULL)  # fmt: skip
+            done = subprocess.run([str(program)], stdout=out, stderr=words, env=device_environment(number),
+                                  timeout=SECONDS_A_PROGRAM, check=False, stdin=subprocess.DEVNULL)  # fmt: skip
             status = f"exit status {done.returncode}" if done.returncode else ""
         except subprocess.TimeoutExpired:
             status = f"did not end within {SECONDS_A_PROGRAM} s"

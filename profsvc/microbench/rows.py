@@ -90,6 +90,12 @@ def dram_peak(raw: Raw) -> float:
     return DDR * raw.number("memory_clock_hz") * raw.number("memory_bus_width_bits") / 8
 
 
+def l2_peak(raw: Raw) -> float:
+    """Return the L2 peak of Nsight Compute in bytes per second: the rate of a read over its share of that peak."""
+    reads = raw.points[raw.points["name"] == "l2_read"]  # the profiled launch has the smallest size
+    return _first(reads) / (raw.number("l2_percent_of_peak") / 100) if len(reads) else math.nan
+
+
 def _sector(points: pd.DataFrame, raw: Raw) -> pd.DataFrame:
     return _over(points, SECTOR_BYTES * raw.number("boost_clock_hz") / points["value"])
 
@@ -107,9 +113,10 @@ def _rate(points: pd.DataFrame, raw: Raw, lanes: str) -> pd.DataFrame:
 SCALES: Mapping[str, Callable[[pd.DataFrame, Raw], pd.DataFrame]] = {
     "": lambda points, raw: points,
     "dram": lambda points, raw: _over(points, points["value"] / dram_peak(raw)),
+    "l2": lambda points, raw: _over(points, points["value"] / l2_peak(raw)),
     "line": _line_rate,
     "sector": _sector,
     "transaction": lambda points, raw: _over(points, points["value"] / WARP),
-    "slowdown": lambda points, raw: _over(points, _first(points) / points["value"]),
+    "slowdown": lambda points, raw: _over(points, points.groupby("x")["value"].median().min() / points["value"]),
     "conflict": lambda points, raw: _over(points, points["x"] * _first(points) / points["value"]),
 }

@@ -22,11 +22,15 @@ MAX_WORDS = 500
 
 
 class Tools(NamedTuple):
-    """Programs of the CUDA toolkit and the driver; without ``cuobjdump`` the machine code is not inspected."""
+    """Programs of the CUDA toolkit and the driver.
+
+    Without ``cuobjdump`` the machine code is not inspected, without ``ncu`` the peak of L2 is not known.
+    """
 
     nvcc: str
     nvidia_smi: str
     cuobjdump: str | None
+    ncu: str | None
 
 
 class Device(NamedTuple):
@@ -65,16 +69,16 @@ def find_tools() -> Tools:
             "no GPU: nvidia-smi, which comes with the driver, is not on the PATH; run this on a machine with an "
             "NVIDIA GPU and its driver"
         )
-    return Tools(nvcc, smi, shutil.which("cuobjdump", path=path))
+    return Tools(nvcc, smi, shutil.which("cuobjdump", path=path), shutil.which("ncu", path=path))
 
 
 def find_device(tools: Tools, number: int = 0) -> Device:
     """Return the GPU with this number; raise `InputError` if there is none or it is too old."""
     command = [tools.nvidia_smi, f"--id={number}", f"--query-gpu={','.join(QUERY)}", "--format=csv,noheader,nounits"]
-    done = _run(command, SECONDS_TO_ASK)
+    done = run_tool(command, SECONDS_TO_ASK)
     cells = [cell.strip() for cell in done.stdout.strip().split("\n")[-1].split(",")]
     if done.returncode or len(cells) != len(QUERY):
-        raise InputError(f"no GPU {number}: nvidia-smi says {_words(done.stdout + done.stderr)!r}")
+        raise InputError(f"no GPU {number}: nvidia-smi says {last_words(done.stdout + done.stderr)!r}")
     device = Device(number, *cells)
     try:
         capability = float(device.compute_capability)
@@ -94,7 +98,7 @@ def build(tools: Tools, architecture: str, folder: Path) -> dict[str, Path]:
     """
     sources = resources.files("profsvc.microbench")
     text = {name: sources.joinpath(name).read_bytes() for name in (HEADER, *(f"{name}.cu" for name in PROGRAMS))}
-    compiler = _run([tools.nvcc, "--version"], SECONDS_TO_ASK).stdout
+    compiler = run_tool([tools.nvcc, "--version"], SECONDS_TO_ASK).stdout
     named = hashlib.sha256(b"\0".join([compiler.encode(), architecture.encode(), *text.values()])).hexdigest()[:16]
     place = folder / f"sm_{architecture}-{named}"
     place.mkdir(parents=True, exist_ok=True)
@@ -122,17 +126,25 @@ def target(architecture: str, program: str) -> str:
 def _compile(nvcc: str, architecture: str, place: Path, program: str) -> None:
     unfinished = place / f"{program}.{os.getpid()}"
     options = ["-O3", "-std=c++17", target(architecture, program), f"-DARCH={architecture}"]
-    done = _run([nvcc, *options, "-o", str(unfinished), str(place / f"{program}.cu")], SECONDS_TO_COMPILE)
+    done = run_tool([nvcc, *options, "-o", str(unfinished), str(place / f"{program}.cu")], SECONDS_TO_COMPILE)
     if done.returncode:
-        raise InputError(f"nvcc cannot compile {program}.cu for sm_{architecture}: {_words(done.stderr)}")
+        raise InputError(f"nvcc cannot compile {program}.cu for sm_{architecture}: {last_words(done.stderr)}")
     unfinished.replace(place / program)
 
 
-def _run(command: list[str], seconds: float) -> "subprocess.CompletedProcess[str]":
+def device_environment(number: int) -> dict[str, str]:
+    """Return the environment in which a program sees only this GPU, as nvidia-smi counts."""
+    return {**os.environ, "CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": str(number)}
+
+
+def run_tool(
+    command: list[str], seconds: float, environment: dict[str, str] | None = None
+) -> "subprocess.CompletedProcess[str]":
+    """Run a tool to its end; raise `ServiceError` if it takes longer, `InputError` if it cannot be run."""
     try:
         return subprocess.run(
             command, capture_output=True, text=True, errors="replace", timeout=seconds, check=False,
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.DEVNULL, env=environment,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
         raise ServiceError(f"{Path(command[0]).name} did not end within {seconds:g} s") from None
@@ -140,5 +152,6 @@ def _run(command: list[str], seconds: float) -> "subprocess.CompletedProcess[str
         raise InputError(f"cannot run {command[0]}: {error.strerror}") from None
 
 
-def _words(text: str) -> str:
+def last_words(text: str) -> str:
+    """Return the end of what a tool printed as one line."""
     return " ".join(text.split())[-MAX_WORDS:]

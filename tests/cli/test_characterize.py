@@ -24,6 +24,7 @@ def test_the_file_is_uploaded_listed_and_plotted(cli: Call, cuda: Path, tmp_path
     assert head[0].startswith("# characterization 1: ")
     assert "# boost_clock_hz: 1980000000" in head
     assert "# machine code: not inspected, for cuobjdump was not found" in head
+    assert "# l2_percent_of_peak: 82.87" in head
     assert Path("raw.csv").read_text() == "".join(parts().values())
     stored = cli("upload", "h200.csv")
     assert stored.code == 0
@@ -34,6 +35,7 @@ def test_the_file_is_uploaded_listed_and_plotted(cli: Call, cuda: Path, tmp_path
     assert found["k_double"]["value"] == pytest.approx(0.501, abs=0.002)
     assert found["k_double"]["spread"] < 0.01
     assert found["F_DRAMThr"]["x"] == "512 to 1.311e+05"
+    assert found["F_L2Thr"]["value"] == pytest.approx(0.8, abs=0.1)
     assert (found["latency_l2"]["unit"], found["rate_tensor_bf16"]["unit"]) == ("cycle", "op/cycle")
     assert Path("curves.svg").read_text().count("saturated") >= 7
 
@@ -54,10 +56,13 @@ def test_a_program_that_fails_takes_only_its_own_figures(
     (cuda / "tensor.txt").unlink()
     (cuda / "control.txt").write_text(parts()["control"][:2000])
     script("nvidia-smi", SMI.format("NVIDIA H200", "9.0", 37))
+    script("ncu", "#!/bin/sh\necho '==ERROR== ERR_NVGPUCTRPERM'\nexit 1\n")
     done = cli("characterize", "--out", "part.csv")
     assert done.code == 0
     assert "the GPU was 37 % busy before the first benchmark" in done.err
     text = Path("part.csv").read_text()
+    assert "# counters: not read: ==ERROR== ERR_NVGPUCTRPERM" in text
+    assert "# not measured: F_L2Thr: the peak of the unit is not known" in text
     assert "# tensor failed: exit status 1: cat: " in text
     assert "# not measured: rate_tensor_bf16: this device or program gave no such figure" in text
     assert "k_single" in {line["quantity"] for line in lines(Path("part.csv"))}

@@ -7,7 +7,7 @@ EXIT_CODES = {
     3: "Not found: a name that does not exist, such as a run, a kernel, a file or a topic. Similar names are listed.",
     4: "Not allowed: no token, or a token without the scope.",
     5: "The store, the service or the network failed.",
-    6: "A file was refused, or nothing in it can be stored. The message says where and why. Of `characterize`: there is "
+    6: "A file was refused, or nothing in it can be stored. The message says where and why. Of `characterize`: "
     "no CUDA compiler or no GPU.",
     7: "Some files were stored, others were refused.",
 }
