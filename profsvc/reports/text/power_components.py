@@ -34,7 +34,7 @@ def components(view: Mapping[str, Any], width: int | None = None, *, with_kernel
     lines = [f"{view['device']}: {counted(view['runs'], 'kernel')} with power and counters", ""]
     lines += _table(UNITS, rows, width)
     errors = [f"{view[f'{who}_rms_w']:.1f} W ({100 * view[f'{who}_share']:.1f} %)" for who in ("left_out", "constant")]
-    lines += ["", f"error for a kernel left out: {errors[0]}; of the mean of the others: {errors[1]}"]
+    lines += ["", f"error for a kernel left out: {errors[0]}{_worst(view)}; of the mean of the others: {errors[1]}"]
     lines += [f"condition number {view['condition']:.3g}", view["verdict"]]
     if view["left_out_windows"]:
         lines.append(f"left out: {counted(view['left_out_windows'], 'window')} with a throttled clock")
@@ -42,6 +42,16 @@ def components(view: Mapping[str, Any], width: int | None = None, *, with_kernel
         rows = [row | {"kernel": middle(str(row["kernel"]), 40)} for row in view["kernels"]]
         lines += ["", *_table(KERNELS, rows, width)]
     return "\n".join(visible(line) for line in lines) + "\n"
+
+
+def _worst(view: Mapping[str, Any]) -> str:
+    """Return the kernel with the largest relative error."""
+    known = [row for row in view["kernels"] if row["error_w"] == row["error_w"]]
+    if not known:
+        return ""
+    worst = max(known, key=lambda row: abs(row["error_w"]) / row["mean_power_w"])
+    share = 100 * abs(worst["error_w"]) / worst["mean_power_w"]
+    return f", worst {share:.0f} % ({middle(str(worst['kernel']), 40)})"
 
 
 def unit_powers(view: Mapping[str, Any], width: int | None = None) -> str:

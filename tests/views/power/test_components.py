@@ -44,7 +44,7 @@ def test_the_command_line_prints_units_and_kernels(measured):
 
     plain = call()
     assert plain.exit_code == 0
-    assert "of the mean of the others:" in plain.output
+    assert "(10.3 %), worst 60 % (imbalance_static); of the mean of the others:" in plain.output
     assert "condition number" in plain.output
     assert "rowsum_warp" in call("--kernels").output
     assert json.loads(call("-o", "json").output)["beats_constant"] is True
