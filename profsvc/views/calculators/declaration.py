@@ -27,6 +27,7 @@ class Input(NamedTuple):
     choices: tuple[str, ...] = ()
     minimum: float = -INF
     maximum: float = INF
+    """Of a table: the number of its rows."""
     above: float = -INF
     """A number must be larger than this."""
     columns: tuple["Input", ...] = ()

@@ -23,11 +23,12 @@ def read_table(one: Input, given: Any, value_of: ValueOf) -> list[dict[str, Any]
     _, head = next(lines, (0, []))
     columns = _columns(one, head)
     rows: list[dict[str, Any]] = []
+    most = int(min(MAX_ROWS, one.maximum))
     for line, cells in lines:
         if len(cells) != len(columns):
             raise UsageError(f"line {line}: {wrong_cell_count(len(cells), len(columns))}")
-        if len(rows) == MAX_ROWS:
-            raise UsageError(f"it has more than {MAX_ROWS} rows")
+        if len(rows) == most:
+            raise UsageError(f"it has more than {most} rows")
         rows.append(_row(one, line, columns, cells, value_of))
     if not rows:
         raise UsageError(f"it has no rows; needed: the columns {', '.join(c.name for c in one.columns)}, and rows")

@@ -88,6 +88,7 @@ def test_values_are_of_their_kind(one, given, value):
         (TABLE, "kernel,power (s)\na,1\n", "line 2, power: the unit 's' is not allowed; give it in W"),
         (TABLE, "kernel,power\na,\n", "line 2, power: it is missing"),
         (TABLE, "kernel,power\n" + "a,1\n" * 10_001, "more than 10000 rows"),
+        (TABLE._replace(maximum=1), "kernel,power\na,1\nb,1\n", "more than 1 rows"),
         (TABLE, "kernel,power\na,1\0", "NUL"),
         (TABLE, ",".join("a" * 201), "more than 200 cells"),
         (TABLE, [{"kernel": "x", "power": 1}, "x"], "line 3: 'x' is not an object of columns"),

@@ -94,6 +94,7 @@ CALCULATORS = (
                 "benchmarks",
                 "Micro-benchmarks, some with few warps and some with scattered accesses",
                 "table",
+                maximum=100,
                 columns=(
                     Input("cpi", "Measured cycles per warp instruction", above=0),
                     Input("n_comp", "Computation instructions of a warp", minimum=0),
