@@ -3,11 +3,12 @@
 from collections.abc import Mapping
 from typing import Any
 
-from profsvc.errors import counted
+from profsvc.errors import UsageError, counted
 from profsvc.reports.rows import plain
 from profsvc.views.calculators.declaration import FILES, Calculator, Input, Values
 from profsvc.views.calculators.values import checked_values
 
+MAX_ROWS = 10_000
 NO_ACCURACY = "no error on measurements is on record"
 
 
@@ -19,6 +20,8 @@ def calculate(calculator: Calculator, given: Mapping[str, Any]) -> dict[str, Any
 def answer_to(calculator: Calculator, values: Values) -> dict[str, Any]:
     """Return the answer to checked inputs."""
     answer = calculator.answer(values)
+    if len(answer.rows) > MAX_ROWS:
+        raise UsageError(f"the answer has {len(answer.rows)} rows; allowed: {MAX_ROWS}; give fewer values")
     found: dict[str, Any] = plain(
         {
             "model": {

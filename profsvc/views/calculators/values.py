@@ -9,7 +9,7 @@ from profsvc.views.calculators.declaration import INF, Calculator, Input, Values
 from profsvc.views.calculators.tables import MAX_TEXT_BYTES, read_table
 from profsvc.views.calculators.units import factor_to, shown, split_number
 
-MAX_NUMBERS = 10_000
+MAX_NUMBERS = 500
 
 
 class Checked(NamedTuple):

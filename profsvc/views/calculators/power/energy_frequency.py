@@ -137,7 +137,7 @@ CALCULATORS = (
         question="At which clock does a piece of work cost least energy, and is efficiency linear in speedup?",
         source="Hong2012, sections A.6 and A.7, equations 107, 109 and 115 to 117",
         inputs=(
-            Input("table", "The same work at several clocks", "table", columns=TABLE),
+            Input("table", "The same work at several clocks", "table", maximum=200, columns=TABLE),
             Input("exponent", "Power of the clock in the dynamic power: 3 where the voltage follows it",
                   default="3", above=1, maximum=6),
             Input("baseline", "Clock of speedup 1; default: the highest", unit="MHz", default="", above=0),

@@ -184,7 +184,7 @@ CALCULATORS = (
         question="Which share of the work should the GPU get for least time, energy or a product of both?",
         source="Hong2012, sections A.3 and A.4, equations 110 to 114",
         inputs=(
-            Input("table", "Measured splits of the same work", "table", default="", columns=SPLITS),
+            Input("table", "Measured splits of the same work", "table", default="", maximum=200, columns=SPLITS),
             Input("cpu_time", "Time of all the work on the CPU alone", unit="s", default="", above=0),
             Input("gpu_time", "Time of all the work on the GPU alone", unit="s", default="", above=0),
             Input("cpu_power", "Power that the CPU adds at work", unit="W", default="", minimum=0),

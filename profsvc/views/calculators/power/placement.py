@@ -266,7 +266,7 @@ CALCULATORS = (
         source="Hong2012, table 12 and figure 91",
         inputs=(
             Input(
-                "table", "Configurations with the same number of active SMs", "table",
+                "table", "Configurations with the same number of active SMs", "table", maximum=500,
                 columns=(
                     Input("cores", "Active SMs by number, such as 0-7-1-8", "text"),
                     Input("power", "Mean power", unit="W"),

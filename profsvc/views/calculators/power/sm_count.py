@@ -122,7 +122,7 @@ CALCULATORS = (
         question="On how many SMs does a kernel do the most work per joule, and what do fewer SMs save?",
         source="Hong2012, equations 44 to 47 and 62, sections 3.5.5 and 3.5.6",
         inputs=(
-            Input("table", "The same work on several numbers of SMs", "table", columns=TABLE),
+            Input("table", "The same work on several numbers of SMs", "table", maximum=500, columns=TABLE),
             Input("device_sms", "SMs of the device", "integer", default="", minimum=1),
             Input("idle", "Power at rest", unit="W", default="", minimum=0),
         ),

@@ -71,7 +71,7 @@ CALCULATORS = (
         source="Hong2012, equation 53 and table 9",
         inputs=(
             Input(
-                "table", "Benchmarks, each run until its temperature stood still", "table",
+                "table", "Benchmarks, each run until its temperature stood still", "table", maximum=200,
                 columns=(
                     Input("benchmark", "Name", "text", default=""),
                     Input("rise", "Rise above idle", unit="degC"),
