@@ -173,7 +173,7 @@ def plan_rows(known: ThermalModel, plan: Plan, curve: PlanCurve, coefficient: Ro
     for name, unit in (("leakage_w", "W"), ("leakage_share", "1"), ("energy_j", "J")):
         value, low, high = (float(getattr(cost, name)) for cost in costs)
         quantity = {"energy_j": "heat_energy_j"}.get(name, name)
-        reason = None if np.isfinite(value) else coefficient["reason"]
+        reason = None if np.isfinite(value) else coefficient["reason"] or "the board is hottest under no load"
         rows.append(_row(quantity, value, (low, high), unit, flags=flags, reason=reason))
     return rows
 

@@ -191,7 +191,7 @@ def heat_cost(curve: PlanCurve, sigma_w_per_c: ArrayLike, idle_c: float) -> Heat
 
     Returns: HeatCost, of the shape of the coefficient.
 
-    Range: negative for a plan that stays colder than idle.
+    Range: negative for a plan that stays colder than idle; no share where the load at the peak is 0 W.
 
     Errors: TypeError for a wrong dtype.
 
@@ -207,4 +207,5 @@ def heat_cost(curve: PlanCurve, sigma_w_per_c: ArrayLike, idle_c: float) -> Heat
     peak = int(np.argmax(np.where(np.isnan(above), -np.inf, above)))
     added = sigma * above[peak]
     energy = sigma * np.sum(np.diff(curve.time_s) * (above[1:] + above[:-1]) / 2)
-    return HeatCost(np.asarray(added), np.asarray(added / curve.power_w[peak]), np.asarray(energy))
+    load = curve.power_w[peak] if curve.power_w[peak] > 0 else np.nan
+    return HeatCost(np.asarray(added), np.asarray(added / load), np.asarray(energy))

@@ -65,6 +65,13 @@ def test_loads_follow_each_other(engine: Engine) -> None:
     assert drawn(view, "svg").startswith(b"<?xml")
 
 
+def test_a_board_that_only_cools_is_hottest_at_the_start(engine: Engine) -> None:
+    found = answers(thermal(engine, "sweep", [0.0], [40.0], start=60.0))
+    assert (found["peak_temperature_c"]["value"], found["time_to_peak_s"]["value"]) == (60, 0)
+    assert found["leakage_share"]["value"] is None
+    assert found["leakage_share"]["reason"]
+
+
 def test_without_a_plan_the_heaviest_load_of_the_run_is_taken(engine: Engine) -> None:
     view = thermal(engine, "sweep")
     assert view["plan"]["is_default"]

@@ -42,7 +42,10 @@ def core_numbers(text: str) -> list[int]:
     parts = text.split("-")
     if not all(part.isascii() and part.isdigit() and len(part) < 6 for part in parts):
         raise UsageError(f"cores {text[:40]!r} must be numbers with a hyphen between them, such as 0-7-1-8")
-    return [int(part) for part in parts]
+    found = [int(part) for part in parts]
+    if len(set(found)) < len(found):
+        raise UsageError(f"cores {text[:40]!r} name an SM twice")
+    return found
 
 
 def placement(values: Values) -> Answer:
@@ -57,7 +60,7 @@ def placement(values: Values) -> Answer:
     found = rank_placements(options, tpc, x, y)
     order = found.spread if values["kernel"] == "memory" else found.compact
     if found.active_tpcs[order[0]] < 0:
-        raise UsageError(f"no option can be: each names an SM twice, or one beyond {values['sms'] - 1}")
+        raise UsageError(f"no option can be: each names an SM beyond {values['sms'] - 1}")
     best = [k for k in order[:SHOWN].tolist() if found.active_tpcs[k] >= 0]
     rows = [
         {
