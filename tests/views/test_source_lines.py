@@ -111,3 +111,16 @@ def test_a_run_without_source_says_how_to_make_it(engine: Engine) -> None:
     upload(engine, raw(launches(SAXPY)), "raw.csv")
     with pytest.raises(NotFoundError, match="has no source page; upload one made with:\nncu -i REPORT"):
         source_lines(engine, "r", "saxpy")
+
+
+def test_the_flawed_line_leads_in_kernels_that_the_view_was_not_designed_on(engine: Engine) -> None:
+    """One label of the second set is about barriers, while its samples lie on the lines between them."""
+    second = ROOT / "fixtures" / "flaws_second"
+    with (second / "ncu_source.csv.gz").open("rb") as stream:
+        pipeline.ingest(engine, stream, "ncu_source.csv.gz", store.RunInfo(name="second"))
+    with (second / "lines.csv").open(encoding="utf-8", newline="") as file:
+        labels = {row["launch"]: {int(line) for line in row["lines"].split()} for row in csv.DictReader(file)}
+    leading = {
+        launch: {row["source_line"] for row in source_lines(engine, "second", launch)["lines"][:2]} for launch in labels
+    }
+    assert [launch for launch, lines in labels.items() if not lines & leading[launch]] == ["46"]
