@@ -214,6 +214,13 @@ def test_a_log_that_is_stored_already_is_not_said_to_hold_no_launches(cli, fixtu
     assert "nothing changed; of 4 lines 3 stored" in cli("upload", fixtures / "nvidia_smi" / "units.csv").err
 
 
+def test_a_source_page_is_told_by_its_lines(cli, fixtures):
+    for path in ("ncu_raw_base.csv.gz", "ncu_source.csv.gz"):
+        said = cli("upload", "--run", "r", fixtures / "h200_report" / path).err
+    assert "; 187 source lines; of 384 lines 187 stored" in said
+    assert "no launches" not in said
+
+
 def test_marks_are_told_by_their_phases(cli, fixtures, tmp_path):
     checked = cli("upload", "--check", fixtures / "marks" / "h200.csv")
     stored = cli("upload", fixtures / "marks" / "h200.csv")

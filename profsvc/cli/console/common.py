@@ -152,6 +152,8 @@ def describe_upload(verdict: "ImportResult", checked: bool) -> str:
     held = ", ".join(counted(count, what) for what, count in counts.items() if count)
     if not held and "references" in verdict.facts:
         held = counted(int(verdict.facts["references"]), "reference")
+    if not held and verdict.facts.get("page") == "source":
+        held = counted(verdict.lines_stored, "source line")
     if not held and not verdict.known:  # what is stored already may be told by its lines alone
         held = "no launches"
     account = (

@@ -1,5 +1,6 @@
 """``doctor``: checks of the store and its machine."""
 
+import shutil
 from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated
 
@@ -32,9 +33,32 @@ def doctor(
     engine = open_engine(context, as_it_is=True)
     _finish(engine)
     checks = store.run_checks(engine, lambda: open_files(engine), deep, analysis.VERSION)
+    checks += [store.Check(*told) for told in _report_readers()]
     print_rows(store.Check._fields, [check._asdict() for check in checks], output)
     if failed := [check.check for check in checks if check.state == "fail"]:
         raise ServiceError(f"{len(failed)} of {len(checks)} checks failed: {', '.join(failed)}")
+
+
+def _report_readers() -> list[tuple[str, str, str, str]]:
+    """Return a check of each program that reads a tool's own report; both are optional."""
+    from profsvc.formats.ncu.report import package_folder
+    from profsvc.formats.nsys.report import COMMAND
+
+    package, program = package_folder(), shutil.which(COMMAND)
+    return [
+        (
+            "ncu-report",
+            "ok",
+            f"{'installed' if package else 'not installed'}; this package reads .ncu-rep reports of Nsight Compute",
+            "" if package else "pip install 'profsvc[ncu]', or upload pages",
+        ),
+        (
+            "nsys",
+            "ok",
+            f"{program or 'not on PATH'}; this program reads .nsys-rep reports of Nsight Systems",
+            "" if program else "install Nsight Systems, or upload an SQLite export",
+        ),
+    ]
 
 
 def _finish(engine: "Engine") -> None:

@@ -71,6 +71,14 @@ _SUMMARY_FIRST_COLUMNS = ("Process ID", "Domain")
 # --print-details all prints NVLink and NUMA tables as text between the rows of each kernel.
 _TOPOLOGY = re.compile(r"NVLink|NUMA ID|\"GPU ID\"|Logical Link|Physical Link", re.IGNORECASE)
 
+# Columns of NVTX ranges. Quotes in the name of a range are not doubled, but those around it are: "7  ""domain:name"" ".
+_RANGE_COLUMN = re.compile(r"(?:Push/Pop|Start/Stop)_Range:")
+_RANGE_CELL = re.compile(r'(?:.*"" ?)?')
+_RANGE_REASON = (
+    "; this page does not escape quotes in names of NVTX ranges; upload the report itself (.ncu-rep), or rename the "
+    "range and profile again"
+)
+
 
 def parse_header(line: str) -> list[str] | None:
     """Return the column names if ``line`` ends with the header of a raw, details or summary page, else None.
@@ -115,6 +123,7 @@ class Scanner:
         self.header: list[str] | None = None
         self.least_cells = 0
         self.row, self.new_row = _QUOTED_ROW, _NEW_QUOTED_ROW
+        self.ranges: list[int] = []
         self.block = False
         self.pending: list[Record] = []
         self.open: list[str] = []
@@ -129,7 +138,7 @@ class Scanner:
                 return
             yield self._give_up(f"a quote is not closed before the next row on line {number}")
         if self.header is not None and self.row.match(line):
-            if line.count('"') % 2:
+            if line.count('"') % 2 and not self._unescaped(line.strip()):
                 self.open, self.open_line, self.open_size = [line], number, len(line)
             else:
                 yield from self._row(number, 1, line)
@@ -172,6 +181,7 @@ class Scanner:
             self.new_row = _NEW_QUOTED_SUMMARY if quoted else _PLAIN_ROW
         if header[0] == "Domain":
             self.row = self.new_row = _DOMAIN_ROW
+        self.ranges = [place for place, name in enumerate(header) if quoted and _RANGE_COLUMN.search(name)]
         self.least_cells = len(header)
         if self.page == "details":
             self.least_cells = 1 + max(
@@ -192,6 +202,18 @@ class Scanner:
         elif self.open_size > MAX_RECORD_CHARS:
             yield self._give_up(f"a quote is not closed within {MAX_RECORD_CHARS} characters")
 
+    def _unescaped(self, text: str) -> list[str]:
+        """Return the cells of a row whose NVTX ranges may have quotes in their names; none if that is ambiguous."""
+        text = text.removesuffix(",")
+        if not self.ranges or not text.endswith('"'):
+            return []
+        assert self.header is not None
+        cells = text[1:-1].split('","')
+        fits = self.least_cells <= len(cells) <= len(self.header)
+        if not fits or not all(_RANGE_CELL.fullmatch(cells[place]) for place in self.ranges if place < len(cells)):
+            return []
+        return [cell.replace('""', '"') for cell in cells]
+
     def _give_up(self, reason: str) -> Record:
         text, count, self.open = "".join(self.open), len(self.open), []
         return Record(REJECT, self.open_line, count, text[:MAX_TEXT_CHARS], [], reason)
@@ -199,7 +221,7 @@ class Scanner:
     def _row(self, line: int, lines: int, text: str) -> Iterator[Record]:
         assert self.header is not None
         # A copied table may be indented and padded with blanks.
-        cells = split_cells(text.strip())
+        cells = self._unescaped(text.strip()) or split_cells(text.strip())
         if len(cells) == len(self.header) + 1 and not cells[-1]:
             cells.pop()
         if text.endswith(",") and cells and not cells[-1]:  # the file ends here: the next cell is lost, not empty
@@ -214,7 +236,7 @@ class Scanner:
             cut = "" if text.endswith("\n") else "the file ends inside this row: "
             most = len(self.header)
             needed = f"{most}" if self.least_cells == most else f"{self.least_cells} to {most}"
-            reason = f"{cut}{wrong_cell_count(len(cells), needed)}"
+            reason = f"{cut}{wrong_cell_count(len(cells), needed)}{_RANGE_REASON if self.ranges and not cut else ''}"
             yield Record(REJECT, line, lines, text[:MAX_TEXT_CHARS], [], reason)
 
     def _other(self, number: int, line: str) -> Iterator[Record]:

@@ -126,6 +126,16 @@ def test_a_backup_says_what_it_holds(stored, tmp_path):
     assert stored("--store", target, "doctor", "--deep").code == 0
 
 
+def test_doctor_says_what_reads_reports(stored, monkeypatch):
+    monkeypatch.setattr("profsvc.formats.ncu.report.package_folder", lambda: None)
+    monkeypatch.setattr("shutil.which", lambda name: f"/opt/{name}")
+    found = {row["check"]: row for row in json.loads(stored("doctor", "-o", "json").out)["rows"]}
+    assert found["ncu-report"]["found"].startswith("not installed; this package reads .ncu-rep")
+    assert found["ncu-report"]["fix"].startswith("pip install 'profsvc[ncu]'")
+    assert found["nsys"]["found"].startswith("/opt/nsys; this program reads .nsys-rep")
+    assert {found[name]["state"] for name in ("ncu-report", "nsys")} == {"ok"}
+
+
 def test_doctor_prints_a_row_a_check(stored, store_file):
     result = stored("doctor", "-o", "json")
     rows = json.loads(result.out)["rows"]

@@ -90,3 +90,35 @@ def test_much_output_after_the_table_is_not_kept():
 def test_header(line, columns):
     header = parse_header(line)
     assert (header and len(header)) == columns
+
+
+RANGES = '"ID","Process ID","thread Domain:Push/Pop_Range:Msg","Id:Domain:Start/Stop_Range:Msg","Kernel Name","a"'
+UNITS_OF_RANGES = '"","","","","","ns"'
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("step", "step"),
+        ('step "one", <b>', 'step "one", <b>'),
+        ('a "quote', 'a "quote'),
+        ('"', '"'),
+        ('a"", "b', 'a", "b'),
+        ('cut","here', None),
+    ],
+)
+def test_quotes_in_the_name_of_a_range(name, expected):
+    row = f'"0","7","7  ""<default domain>:{name}:none"" ","","k(int, float)","5"'
+    *_, last = records([f"{line}\n" for line in (RANGES, UNITS_OF_RANGES, row)], "raw")
+    if expected is None:
+        assert last.kind == "reject"
+        assert last.reason.endswith("upload the report itself (.ncu-rep), or rename the range and profile again")
+    else:
+        assert last.cells == ["0", "7", f'7  "<default domain>:{expected}:none" ', "", "k(int, float)", "5"]
+
+
+def test_a_row_with_ranges_may_lack_the_columns_of_rules():
+    header = RANGES.replace('"a"', '"Section Name","Metric Name","Metric Unit","Metric Value","Rule Name"')
+    row = '"0","7","7  ""<default domain>:a "b", c"" ","","k","S","Duration","us","5.1",'
+    *_, last = records([f"{header}\n", f"{row}\n"], "details")
+    assert last.cells == ["0", "7", '7  "<default domain>:a "b", c" ', "", "k", "S", "Duration", "us", "5.1"]
