@@ -40,4 +40,4 @@ def test_a_cache_without_a_set_is_refused() -> None:
     with pytest.raises(UsageError, match=r"sizes: 1 KiB is less than one set of 16 lines of 128 B"):
         rows(loop(2, 2), sizes="1")
     with pytest.raises(UsageError, match="make 20000000 references to simulate; allowed: 10000000"):
-        rows(loop(2, 10), sizes="4:5003", orders="200")
+        rows(loop(20, 10), sizes="4:503", orders="200")

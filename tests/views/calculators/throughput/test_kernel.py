@@ -53,7 +53,7 @@ departure_delay_cycles = 10
         ("shares = [0, 0.5, 0.5]", "shares = [0, 0.5, 0.6]", "add up to 1"),
         ("first_uses = [2, 2, 6, 6]", "", "one number for each load"),
         ("first_uses = [2, 2, 6, 6]", "first_uses = [0, 2, 6, 6]", "each first use comes after its load"),
-        ("warps = [8, 24, 48]", 'warps = "1:2000"', "more than 2000 combinations"),
+        ("sms = 16\nwarps = [8, 24, 48]", 'sms = "1:16"\nwarps = "1:64"', "more than 2000 combinations"),
         ("[cpu]", "[host]", "unknown section 'host'"),
     ],
 )
