@@ -1,5 +1,6 @@
 """The anti-parallel patterns: measured ratios of kernels that are made to have them, and why some are not known."""
 
+import csv
 import gzip
 import json
 from pathlib import Path
@@ -11,7 +12,7 @@ from profsvc import pipeline, specs, store
 from profsvc.errors import NotFoundError
 from profsvc.reports.rows import plain
 from profsvc.reports.text.models import antipatterns as text
-from profsvc.views.models.antipatterns import antipatterns
+from profsvc.views.models.antipatterns import antipatterns, of_launch
 
 FIXTURES = Path(__file__).parents[3] / "fixtures"
 
@@ -85,3 +86,27 @@ def test_a_run_without_counters_is_refused(engine):
         pipeline.ingest(engine, stream, "trace.csv", store.RunInfo(name="trace"))
     with pytest.raises(NotFoundError, match="no launches with counters"):
         antipatterns(engine, "trace")
+
+
+PATTERN_OF_FLAW = {
+    "uncoalesced_loads": "coalescing", "uncoalesced_stores": "coalescing", "bank_conflicts": "banks",
+    "contended_global_atomics": "partitions", "thread_divergence": "divergence", "partly_filled_warps": "divergence",
+    "barriers": "barriers", "serial_section": "barriers", "warp_imbalance": "barriers",
+    "grid_too_small": "parallelism", "tail_wave": "parallelism", "occupancy_shared_memory": "occupancy",
+    "occupancy_registers": "occupancy", "dependent_instructions": "dependent_instructions",
+    "few_loads_in_flight": "dependent_accesses",
+}  # fmt: skip
+
+
+def test_a_kernel_with_a_flaw_loses_more_of_its_pattern_than_the_mended_one(flawed):
+    launches = {row["launch_index"]: row for row in store.longest_launches(flawed, 1, None)[0]}
+    worse = {}
+    with (FIXTURES / "flaws" / "cases.csv").open(newline="") as file:
+        for case in csv.DictReader(file):
+            if case["variant"] == "a" and case["flaw"] in PATTERN_OF_FLAW:
+                key, index = PATTERN_OF_FLAW[case["flaw"]], int(case["launch"])
+                both = [of_launch(flawed, launches[number]) for number in (index, index + 1)]
+                bad, good = ({row["pattern"]: row["lost_share"] for row in rows}[key] for rows in both)
+                worse[case["work"]] = bad > good + 0.005
+    assert len(worse) == 22
+    assert [work for work, more in worse.items() if not more] == ["checksum"]
