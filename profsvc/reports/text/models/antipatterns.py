@@ -55,9 +55,13 @@ def _lines(view: Row, width: int | None) -> Iterable[str]:
     if missing:
         yield ""
     for row in missing:
-        yield from wrap(f"{row['title']} is unknown: {row['reason']}", LINE, subsequent_indent="  ")
+        yield from wrap(
+            f"{row['title']} is unknown: {row['reason']}", LINE, subsequent_indent="  ", break_on_hyphens=False
+        )
     yield ""
-    yield from (line for note in view["notes"] for line in wrap(note, LINE, subsequent_indent="  "))
+    yield from (
+        line for note in view["notes"] for line in wrap(note, LINE, subsequent_indent="  ", break_on_hyphens=False)
+    )
 
 
 def _remedies(rows: Sequence[Row]) -> Iterable[str]:
@@ -67,4 +71,4 @@ def _remedies(rows: Sequence[Row]) -> Iterable[str]:
     if shown:
         yield ""
     for row in shown:
-        yield from wrap(f"{row['title']}: {row['remedy']}", LINE, subsequent_indent="  ")
+        yield from wrap(f"{row['title']}: {row['remedy']}", LINE, subsequent_indent="  ", break_on_hyphens=False)
