@@ -46,7 +46,7 @@ def test_its_examples_are_answered(one: Calculator) -> None:
         assert all(set(row) == set(view["columns"]) for row in view["rows"])
         assert one.title in text.answer(view)
         if view["figure"] is not None:
-            assert lines.draw(view["figure"]) == lines.draw(view["figure"])
+            assert lines.draw(view["figure"]).startswith(b"<?xml")
             drawn += 1
     assert bool(drawn) == one.has_figure
 

@@ -7,7 +7,7 @@ from importlib import import_module
 
 import pytest
 
-from profsvc import specs, store
+from profsvc import formats, specs, store
 from profsvc.reports.text.models import index as text
 from profsvc.store.query.model_coverage import coverage
 from profsvc.views.models.index import COLUMNS, COLUMNS_OF_RUN, index
@@ -35,6 +35,12 @@ def test_its_command_is_accepted(name: str) -> None:
         word = words.pop(0)
         group = group.commands[word]
     group.make_context(word, words, parent=context)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_formats_that_it_needs_exist(name: str) -> None:
+    for found in re.findall(r"profsvc formats ([\w-]+)", MODELS[name].needs):
+        assert found in {one.NAME for one in formats.READERS}
 
 
 def test_its_view_and_page_exist(demo) -> None:
