@@ -37,6 +37,7 @@ def test_the_file_is_uploaded_listed_and_plotted(cli: Call, cuda: Path, tmp_path
     assert found["F_DRAMThr"]["x"] == "512 to 1.311e+05"
     assert found["F_L2Thr"]["value"] == pytest.approx(0.8, abs=0.1)
     assert (found["latency_l2"]["unit"], found["rate_tensor_bf16"]["unit"]) == ("cycle", "op/cycle")
+    assert "one thread that follows pointers through 16 MiB" in cli("explain", "latency_l2").out
     assert Path("curves.svg").read_text().count("saturated") >= 7
 
 

@@ -25,6 +25,8 @@ def term(name: str) -> Step | None:
     if of_device is not None:
         unit = f", for {unit}" if unit else ""
         return {"name": name, "kind": KIND, "meaning": f"{of_device['meaning']}{unit}", "counters": []}
+    if (figure := specs.measured_figures().get(name)) is not None:
+        return {"name": name, "kind": KIND, "meaning": f"measured of a device: {figure.meaning}", "counters": []}
     if not (known := specs.term(name)):
         return _pattern(name)
     found: Step = {"name": name, "kind": KIND, "counters": [],
