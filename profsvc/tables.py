@@ -128,6 +128,7 @@ TABLES: Mapping[str, tuple[Column, ...]] = {
         "max_ns       | float? | longest",
         "total_bytes  | float? | sum of their sizes, for a row of sizes",
         "device_index | int? | device ordinal, where the row is about one",
+        "report       | text? | report of nsys stats that has the row; several of them may sum up the same events",
         "line         | int | line in the file, from 1",
     ),
     "sensors": columns(

@@ -58,6 +58,7 @@ _NUMBERS = INTEGER_COLUMNS | {
 }
 _NUMBERS |= {"StcSMem", "DymSMem", "Bytes", "Throughput"}
 GPU_TRACE, API_TRACE, NVTX_TRACE = "cuda_gpu_trace", "cuda_api_trace", "nvtx_trace"
+KERNEL_GRID_SUM = "cuda_gpu_kern_gb_sum"
 EXEC_TRACE, MPI_TRACE = "cuda_kern_exec_trace", "mpi_event_trace"
 # A header starts the first of these reports whose columns it has.
 REPORTS: list[tuple[str, set[str]]] = [
@@ -69,6 +70,7 @@ REPORTS: list[tuple[str, set[str]]] = [
     ("cuda_gpu_sum", {"Total Time", "Instances", "Category", "Operation", "Avg"}),
     ("nvtx_sum", {"Total Time", "Instances", "Range", "Avg"}),
     ("mpi_event_sum", {"Total Time", "Instances", "Source", "Name", "Avg"}),
+    (KERNEL_GRID_SUM, {"Total Time", "Instances", "GridXYZ", "BlockXYZ", "Name", "Avg"}),
     ("cuda_gpu_kern_sum", {"Total Time", "Instances", "Name", "Avg"}),
     ("cuda_api_sum", {"Total Time", "Calls", "Name", "Avg"}),
     ("cuda_gpu_mem_time_sum", {"Total Time", "Count", "Operation", "Avg"}),

@@ -9,6 +9,7 @@ from profsvc.formats.nsys.layouts import (
     API_TRACE,
     EXEC_TRACE,
     GPU_TRACE,
+    KERNEL_GRID_SUM,
     KERNEL_TIME_COLUMNS,
     MPI_TRACE,
     NVTX_TRACE,
@@ -254,6 +255,7 @@ def _summary(row: _Row, rows: Rows, category: str, name: str, calls: str) -> Non
         "mean_ns": row.length("Avg"),
         "min_ns": row.length("Min"),
         "max_ns": row.length("Max"),
+        "report": row.layout.report,
         "line": row.line,
     }
     if "Total" in row.layout.places and "Total Time" not in row.layout.places:
@@ -306,6 +308,7 @@ _ROW_READERS: Mapping[str, RowReader] = {
     MPI_TRACE: lambda row, rows: _range(row, rows, "Event", "MPI"),
     "cuda_gpu_sum": _mixed_summary,
     "nvtx_sum": _summary_reader("range", "Range", "Instances"),
+    KERNEL_GRID_SUM: _summary_reader("kernel", "Name", "Instances"),
     "cuda_gpu_kern_sum": _summary_reader("kernel", "Name", "Instances"),
     "cuda_api_sum": _call_summary,
     "cuda_gpu_mem_time_sum": _summary_reader("memory", "Operation", "Count"),

@@ -38,6 +38,8 @@ Stored, under new and old report names:
 Notes:
     Other reports in the file are skipped, counted and named; a file with only such reports is refused.
     cuda_gpu_trace and cuda_kern_exec_trace list the same kernels; upload only one of them into a run.
+    Summaries of the same events count once in a run: cuda_gpu_kern_sum and cuda_gpu_mem_time_sum before cuda_gpu_sum,
+    that before cuda_gpu_kern_gb_sum. v1_kernel_summaries_all has the rows of all.
     Summaries of MPI, OpenACC and OpenMP are of ranges; osrt_sum is of system calls (os), not of CUDA calls (api).
     The header must hold the unit of a time, as in Duration (ns).
     A trace prints the bytes of a copy in MB with 3 decimals; the exact number is computed from its throughput.

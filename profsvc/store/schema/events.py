@@ -42,7 +42,7 @@ kernel_summaries = table(
     key("summary_id"),
     *fields(
         "category_id int, kernel_id int?, name_id int?, calls int, total_ns float?, mean_ns float?, min_ns float?",
-        "max_ns float?, total_bytes float?, device_index int?, line int",
+        "max_ns float?, total_bytes float?, device_index int?, line int, report_id int?",
     ),
     CheckConstraint("(kernel_id IS NULL) <> (name_id IS NULL)", name="named"),
 )
@@ -59,12 +59,39 @@ _THREAD = ("thread_id", "int", "e.thread_id", "thread of that process")
 
 _DEVICE = "(SELECT NULLIF(d.name, '') FROM devices d WHERE d.device_id = e.device_id)"
 
+# Reports of nsys stats that sum up the same kernels, copies or calls, the most specific ones first.
+_SUMMARY_REPORTS = (
+    ("cuda_gpu_kern_sum", "cuda_gpu_mem_time_sum", "gpumemtimesum", "cuda_api_sum"),
+    ("cuda_gpu_sum",),
+    ("cuda_gpu_kern_gb_sum",),
+)
+
+
+def _rank(report_id: str) -> str:
+    """Return the SQL of the place of a report among those of the same events; null for all others."""
+    ranks = (
+        f"WHEN r.text IN ({', '.join(map(repr, names))}) THEN {rank}" for rank, names in enumerate(_SUMMARY_REPORTS)
+    )
+    return f"(SELECT CASE {' '.join(ranks)} END FROM texts r WHERE r.text_id = {report_id})"
+
+
+_IN_ANOTHER_REPORT = (
+    f"coalesce({_rank('e.report_id')}, 0) > 0 AND EXISTS ("
+    "SELECT 1 FROM uploads v JOIN kernel_summaries s"
+    f" ON s.summary_id BETWEEN v.upload_id * {IDS_PER_UPLOAD} AND v.upload_id * {IDS_PER_UPLOAD} + {IDS_PER_UPLOAD - 1}"
+    " WHERE v.run_id = u.run_id AND s.category_id = e.category_id"
+    " AND (s.kernel_id = e.kernel_id OR s.name_id = e.name_id)"
+    f" AND {_rank('s.report_id')} < {_rank('e.report_id')})"
+)
+
 _KEYS = {"transfers": "transfer_id", "api_calls": "call_id", "ranges": "range_id", "kernel_summaries": "summary_id"}
 
 
 def _events(table: str, *, once: bool = True) -> str:
     """Return the FROM clause of a table of events: each event once, or the events of every file."""
     files = f" AND {counted_once(table)}" if once else ""
+    if once and table == "kernel_summaries":
+        files += f" AND NOT ({_IN_ANOTHER_REPORT})"
     names = " LEFT JOIN kernels k ON k.kernel_id = e.kernel_id" if table == "kernel_summaries" else ""
     key = _KEYS[table]
     of_upload = f"e.{key} / {IDS_PER_UPLOAD} = u.upload_id AND e.{key} {UPLOAD_ID_RANGE_SQL}"
@@ -158,6 +185,10 @@ VIEW_DEFINITIONS: dict[str, ViewDefinition] = {
             "max_ns | float | longest duration",
             "total_bytes | float | total size, for a row of sizes",
             "device_index | int | device ordinal, if the row is about one device",
+            (
+                f"report | text | {text_of('e.report_id')} | report of nsys stats that has the row; null for other "
+                "tools. If a run has several reports of the same events, the rows of the most specific one count"
+            ),
             "line | int | line in the file, from 1",
         ),
     ),

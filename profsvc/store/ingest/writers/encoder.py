@@ -43,7 +43,7 @@ EVENTS: Mapping[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
     ),
     "kernel_summaries": (
         "summary_id",
-        ("category",),
+        ("category", "report"),
         ("calls", "total_ns", "mean_ns", "min_ns", "max_ns", "total_bytes", "device_index", "line"),
     ),
 }
