@@ -38,12 +38,18 @@ def test_work_depth_as_text_rows_and_picture(cli, tmp_path):
     assert (wrong.code, "work: 'x' is not a finite number" in wrong.err, "depth: -1" in wrong.err) == (2, True, True)
 
 
-def test_the_service_gives_the_same_answer(cli, looked_at, monkeypatch):
-    words = ["work-depth", "--tree", "16", "-o", "json"]
-    own = cli(*words).out
+def test_the_service_gives_the_same_answer(cli, looked_at, monkeypatch, tmp_path):
+    table = tmp_path / "versions.csv"
+    table.write_text(CALCULATORS["fit-barriers"].examples[0].values["versions"])
+    asked = (["work-depth", "--tree", "16", "-o", "json"], ["fit", "barriers", table, "-o", "json"])
+    own = [cli(*words).out for words in asked]
     monkeypatch.setenv("PROFSVC_URL", looked_at.url)
-    assert cli(*words).out == own
+    assert [cli(*words).out for words in asked] == own
     assert cli("work-depth", "--tree", "x").code == 2
+    for wrong, code in ((tmp_path / "missing.csv", 6), (tmp_path, 6)):
+        assert cli("fit", "barriers", wrong).code == code
+    table.write_bytes(b"cycles\xff")
+    assert "is not UTF-8: byte 6 is 0xff" in cli("fit", "barriers", table).err
 
 
 def test_the_command_page_and_api_agree(on_demo, looked_at):
