@@ -238,3 +238,14 @@ def test_a_link_from_another_site_finds_who_is_logged_in(chromium, site, engine)
         page.wait_for_selector("text=Catalogue")
         page.click("text=Log out")
         page.wait_for_selector("#token")
+
+
+def test_the_criteria_of_a_run_fit_their_column(chromium, shown):
+    for width in (1100, 1200, 1280, 1366):
+        with window(chromium, shown.service.url, viewport={"width": width, "height": 900}) as found:
+            found.open(shown.path("/runs/{run}"))
+            sizes = found.page.evaluate(
+                "[...document.querySelectorAll('.pair .wide')].map(one => [one.scrollWidth, one.clientWidth])"
+            )
+            assert sizes
+            assert all(needed <= there for needed, there in sizes), (width, sizes)
