@@ -7,6 +7,8 @@ import pytest
 from sqlalchemy import Engine
 
 from profsvc import pipeline, store
+from profsvc.store.query.nightly_series import series_of_runs
+from profsvc.store.query.run_comparison import kernels_of_run
 
 KERNELS = """\
 Time (%),Total Time (ns),Instances,Avg (ns),Med (ns),Min (ns),Max (ns),StdDev (ns),Name
@@ -84,3 +86,11 @@ def test_means_of_kernels_are_those_of_one_report(engine: Engine) -> None:
     times = store.kernel_times(engine, 1).set_index("kernel")
     assert times["launches"].to_dict() == {"saxpy(int, float *)": 2, "fill": 1, "third": 1}
     assert times["mean_ns"].to_dict() == {"saxpy(int, float *)": 3_000, "fill": 4_000, "third": 4_000}
+    compared = kernels_of_run(engine, 1)
+    assert {name: (one["launches"], one["mean_ns"]) for name, one in compared.items()} == {
+        "saxpy(int, float *)": (2, 3_000),
+        "fill": (1, 4_000),
+        "third": (1, 4_000),
+    }
+    nightly = series_of_runs(engine, [1], ["means"])["means"]
+    assert nightly.set_index("kernel")["value"].to_dict() == times["mean_ns"].to_dict()
