@@ -5,9 +5,12 @@ import numpy as np
 from profsvc.analysis.causes.time_budget import GLOBAL_STALLS, STALLS, Array, TimeBudget, occupancy_limit, share_of
 from profsvc.analysis.counters.arrays import Counts
 from profsvc.analysis.potential.avoidable_work import (
+    conversions,
+    instructions_of_type,
     narrow_share,
     reloaded_share,
     repeated_share,
+    special_unit_warps,
     unrelated_places,
     unused_of_l2_loads,
 )
@@ -28,7 +31,7 @@ CROSSINGS = {"load": 2.0, "store": 1.0}
 @np.errstate(all="ignore")
 def on_chip_causes(budget: TimeBudget) -> tuple[dict[str, Array], Array]:
     """Return the shares of the time that causes of waits for the on-chip queue take, and what global memory has."""
-    c, stall, of = budget.c, budget.stall, budget.of_class
+    c, stall = budget.c, budget.stall
     cycles = c["sm_elapsed_cycles_sum"]
     wait = stall["mio_throttle"] + stall["short_scoreboard"]
     wavefronts = np.nan_to_num(budget.count("shared_wavefronts_sass") / cycles)
@@ -45,9 +48,9 @@ def on_chip_causes(budget: TimeBudget) -> tuple[dict[str, Array], Array]:
     pipe = np.fmax(np.nan_to_num(c["sol_l1_fraction"]), wavefronts)
     shared = wait_parts(wait * of_shared, pipe, conflicts)
     contended = share_of(atomics, atomics + budget.count("shared_load_inst_warp", "shared_store_inst_warp"))
-    conversions = share_of(budget.count("inst_bit_convert_thread") / 32 / budget.on, c["inst_pipe_xu_warp"])
-    doubles = of["fp64"] > 0
-    function = wait_parts(wait * of_special, special, conversions)
+    converted = share_of(conversions(c) / 32 / budget.on, special_unit_warps(c))
+    doubles = instructions_of_type(c, "fp64") > 0
+    function = wait_parts(wait * of_special, special, converted)
     shares = {
         "contended_shared_atomics": wait * of_shared * contended,
         "bank_conflicts": (shared.waste + shared.latency * conflicts) * (1 - contended),

@@ -30,16 +30,45 @@ MIN_RETURNS = 0.01
 MIN_UNPACKED_SHARE, MIN_FMA_SHARE = 0.1, 0.5
 
 
+@np.errstate(all="ignore")
+def instructions_of_type(c: Counts, kind: str) -> Array:
+    """Thread instructions of ``kind`` fp16, fp32 or fp64; where not counted by class, its adds, products and FMAs."""
+    letter = {"fp16": "hp", "fp32": "sp", "fp64": "dp"}[kind]
+    parts = c.total(*(f"flop_count_{letter}_{operation}" for operation in ("add", "mul", "fma")))
+    return np.where(np.isnan(c[f"inst_{kind}_thread"]), parts, c[f"inst_{kind}_thread"])
+
+
+@np.errstate(all="ignore")
+def special_unit_warps(c: Counts) -> Array:
+    """Warp instructions on the special function unit; where not counted, by the time that it was busy."""
+    busy = c["pipe_xu_elapsed_fraction"] * XU_WARPS_PER_CYCLE * c["sm_elapsed_cycles_sum"]
+    return np.where(np.isnan(c["inst_pipe_xu_warp"]), busy, c["inst_pipe_xu_warp"])
+
+
+@np.errstate(all="ignore")
+def conversions(c: Counts) -> Array:
+    """Conversions of all threads; where not counted by class, those of double precision, at least.
+
+    They share their unit with special functions. Double precision needs many instructions for each of these; each of
+    single precision may come with one.
+    """
+    double = instructions_of_type(c, "fp64")
+    lanes = np.nan_to_num(c["warp_nonpred_execution_efficiency_fraction"], nan=1.0)
+    functions = np.nan_to_num(instructions_of_type(c, "fp32")) + double / ARITHMETIC_PER_SPECIAL
+    least = np.where(double > 0, np.clip(32 * lanes * special_unit_warps(c) - functions, 0, None), np.nan)
+    return np.where(np.isnan(c["inst_bit_convert_thread"]), least, c["inst_bit_convert_thread"])
+
+
 def needless_conversions(c: Counts) -> Array:
-    """Conversions of all threads that no value in memory asks for; 0 where not counted."""
+    """Conversions of all threads that no value in memory asks for; 0 where not known."""
     moved = c.total("global_load_bytes_requested", "global_store_bytes_requested", "global_ldgsts_bytes_requested")
-    return excess_conversions(c["inst_bit_convert_thread"], moved)
+    return excess_conversions(conversions(c), moved)
 
 
 @np.errstate(all="ignore")
 def double_by_accident(c: Counts) -> Array:
     """Share of the FP64 instructions whose operands and results are single precision, converted at each use."""
-    return np.clip(np.nan_to_num(needless_conversions(c) / c["inst_fp64_thread"], posinf=0.0), 0, 1)
+    return np.clip(np.nan_to_num(needless_conversions(c) / instructions_of_type(c, "fp64"), posinf=0.0), 0, 1)
 
 
 @np.errstate(all="ignore")
@@ -67,8 +96,8 @@ def integer_divisions(c: Counts) -> Array:
 @np.errstate(all="ignore")
 def expanded_share(c: Counts) -> Array:
     """Share of the FP32 instructions that are expansions of accurate library functions."""
-    conversions = needless_conversions(c) - CONVERSIONS_PER_DIVISION * integer_divisions(c)
-    functions = np.where(c["inst_fp64_thread"] > 0, 0.0, np.clip(conversions, 0, None))
+    converted = needless_conversions(c) - CONVERSIONS_PER_DIVISION * integer_divisions(c)
+    functions = np.where(instructions_of_type(c, "fp64") > 0, 0.0, np.clip(converted, 0, None))
     return np.nan_to_num(expanded_arithmetic(c["inst_fp32_thread"], functions) / c["inst_fp32_thread"])
 
 
@@ -79,14 +108,9 @@ def divided_share(c: Counts) -> Array:
     Where instructions are not counted by class, the unit of special functions counts those of kernels without
     arithmetic.
     """
-    special = np.where(
-        np.isnan(c["inst_pipe_xu_warp"]),
-        c["pipe_xu_elapsed_fraction"] * XU_WARPS_PER_CYCLE * c["sm_elapsed_cycles_sum"],
-        c["inst_pipe_xu_warp"],
-    )
     operations = [c[f"{kind}_{what}_inst_per_cycle"] for kind in ("fp32", "fp64") for what in ("add", "mul", "fma")]
     arithmetic = np.fmax(np.nansum(operations, axis=0) * c["elapsed_cycles"], c["inst_fp32_thread"]) / 32
-    divisions = np.clip(np.nan_to_num(special) - np.nan_to_num(arithmetic), 0, None)
+    divisions = np.clip(np.nan_to_num(special_unit_warps(c)) - np.nan_to_num(arithmetic), 0, None)
     share: Array = np.clip(np.nan_to_num(DIVISION_LENGTH * divisions / c["inst_executed_warp"]), 0, 1)
     every = np.asarray(sum(np.nan_to_num(c[f"inst_{name}_thread"]) for name in THREAD_CLASSES))
     return np.where(every > 0, _share(3 * DIVISION_LENGTH * integer_divisions(c), every), share)
@@ -176,17 +200,19 @@ def reloaded_share(c: Counts, sms: Array) -> Array:
 def multiplies_half_matrices(c: Counts) -> NDArray[np.bool_]:
     """Whether operands of half precision are unpacked for multiply-adds of single precision, or multiplied in pairs.
 
-    Pairs are of matrices if they come from shared memory, or were loaded before.
+    Pairs are of matrices if they come from shared memory, or were loaded before; few loads are of values that stay in
+    registers.
     """
     fma = np.fmax(c["flop_count_sp_fma"], c["fp32_fma_inst_per_cycle"] * c["elapsed_cycles"])
     executed = np.fmax(c["thread_inst_executed_pred_on"], c["thread_inst_executed"])
-    half = c["inst_fp16_thread"] > MIN_UNPACKED_SHARE * executed
-    reused = (32 * np.nan_to_num(c["shared_load_inst_warp"]) > MIN_UNPACKED_SHARE * c["inst_fp16_thread"]) | (
-        repeated_share(c) > MIN_FMA_SHARE
+    half = instructions_of_type(c, "fp16")
+    staged, loaded = (
+        32 * np.nan_to_num(c[f"{space}_load_inst_warp"]) > MIN_UNPACKED_SHARE * half for space in ("shared", "global")
     )
-    pairs = (c["flop_count_hp_fma"] > MIN_FMA_SHARE * c["inst_fp16_thread"]) & reused
-    unpacked = fma > MIN_FMA_SHARE * c["inst_fp32_thread"]
-    return np.asarray(half & (pairs | unpacked) & ~has_tensor_work(c), dtype=np.bool_)
+    reused = staged | loaded & (repeated_share(c) > MIN_FMA_SHARE)
+    pairs = (c["flop_count_hp_fma"] > MIN_FMA_SHARE * half) & reused
+    unpacked = fma > MIN_FMA_SHARE * instructions_of_type(c, "fp32")
+    return np.asarray((half > MIN_UNPACKED_SHARE * executed) & (pairs | unpacked) & ~has_tensor_work(c), dtype=np.bool_)
 
 
 @np.errstate(all="ignore")

@@ -299,7 +299,10 @@ def useful_times(counters: pd.DataFrame, figures: pd.DataFrame) -> pd.DataFrame:
     executed = used["xu"] * f["sfu_per_sm"] / 32 * cycles
     consumed = np.where(executed > 0, np.minimum(1.0, count / executed), 1.0)
     converted = np.nan_to_num(needless_conversions(c) / 32 / executed)
-    share["xu"] = used["xu"] * np.where(count > 0, np.fmin(consumed, np.clip(1 - converted, 0, 1)), on)
+    # Predicates may have been off in other instructions alone, lanes without a thread were off in all.
+    active = np.clip(np.nan_to_num(c["warp_execution_efficiency_fraction"], nan=1.0), 0, 1)
+    wanted_results = np.fmin(consumed, np.clip(1 - converted, 0, 1)) * active
+    share["xu"] = used["xu"] * np.where(count > 0, wanted_results, on)
     # Without arithmetic addresses may be the payload, but not the divisions that they are computed with.
     divided = divided_share(c)
     share["xu"] = np.where((count == 0) & (divided > 0), 0.0, share["xu"])

@@ -5,6 +5,7 @@ import pytest
 
 from profsvc.analysis.counters.arrays import Counts
 from profsvc.analysis.potential.avoidable_work import (
+    conversions,
     divided_share,
     double_by_accident,
     expanded_share,
@@ -37,6 +38,20 @@ def test_double_precision_is_an_accident_where_each_result_is_converted() -> Non
     assert double_by_accident(counts(inst_fp64_thread=0.0, inst_bit_convert_thread=80.0)) == 0
 
 
+def test_conversions_that_are_not_counted_are_what_special_functions_leave_of_their_unit() -> None:
+    counted = {"flop_count_dp_mul": 32e3, "flop_count_dp_fma": 32e3, "flop_count_sp_add": 4e3}
+    unit = {"pipe_xu_elapsed_fraction": 0.9, "sm_elapsed_cycles_sum": 4e3}
+    # 1800 instructions of the unit; a function for each in single precision, one for four in double.
+    expected = 32 * 1800 - 4e3 - 16e3
+    assert conversions(counts(**counted, **unit)) == pytest.approx(expected)
+    assert double_by_accident(counts(**counted, **unit)) == pytest.approx(expected / 64e3)
+    half = {"warp_nonpred_execution_efficiency_fraction": 0.5}
+    assert conversions(counts(**counted, **unit, **half)) == pytest.approx(32 * 900 - 20e3)
+    assert conversions(counts(**counted, **unit, inst_bit_convert_thread=7.0)) == 7
+    assert needless_conversions(counts(flop_count_sp_mul=1.0, **unit)) == 0
+    assert double_by_accident(counts(**counted)) == 0
+
+
 def test_functions_are_expanded_in_single_precision_alone() -> None:
     functions = {"inst_fp32_thread": 2000.0, "inst_bit_convert_thread": 100.0}
     assert expanded_share(counts(**functions)) == pytest.approx(0.9)
@@ -58,6 +73,19 @@ def test_half_precision_that_is_unpacked_for_products() -> None:
     assert multiplies_half_matrices(counts(**unpacked))
     assert not multiplies_half_matrices(counts(**unpacked | {"inst_fp16_thread": 1.0}))
     assert not multiplies_half_matrices(counts(**unpacked | {"flop_count_sp_fma": 10.0}))
+    by_operation = {"flop_count_hp_add": 24.0, "flop_count_sp_fma": 63.0, "thread_inst_executed": 100.0}
+    assert multiplies_half_matrices(counts(**by_operation, inst_tensor_warp=0.0))
+    assert not multiplies_half_matrices(counts(**by_operation | {"flop_count_hp_add": 1.0}, inst_tensor_warp=0.0))
+
+
+def test_pairs_that_stay_in_registers_are_no_matrices() -> None:
+    pairs = {
+        "flop_count_hp_fma": 90.0, "thread_inst_executed": 100.0, "inst_tensor_warp": 0.0, "dram_read_bytes": 1.0,
+        "global_load_bytes_requested": 4.0, "global_load_inst_warp": 1.0,
+    }  # fmt: skip
+    assert multiplies_half_matrices(counts(**pairs))
+    assert not multiplies_half_matrices(counts(**pairs | {"global_load_inst_warp": 0.1}))
+    assert multiplies_half_matrices(counts(**pairs | {"global_load_inst_warp": 0.1, "shared_load_inst_warp": 1.0}))
 
 
 def test_a_gather_takes_sectors_one_at_a_time_and_a_stride_does_not() -> None:

@@ -165,6 +165,18 @@ def test_useful_work_is_never_more_than_a_unit_did(demo: Engine) -> None:
         assert (share[unit] <= done[unit] * 1.02 + 1e-3).all(), unit
 
 
+def test_special_functions_of_lanes_without_a_thread_are_not_useful() -> None:
+    work = {
+        "pipe_xu_elapsed_fraction": 0.8, "warp_execution_efficiency_fraction": 0.5, "flop_count_sp_add": 1e9,
+        "flop_count_sp_mul": 0.0, "flop_count_sp_fma": 0.0, "flop_count_dp_add": 0.0, "flop_count_dp_mul": 0.0,
+        "flop_count_dp_fma": 0.0, "elapsed_cycles": 1e5, "inst_executed_warp": 1e8, "global_load_inst_warp": 1e3,
+        "inst_tensor_warp": 0.0, "warp_nonpred_execution_efficiency_fraction": 0.4,
+    }  # fmt: skip
+    table = frame([work, work | {"warp_execution_efficiency_fraction": 1.0}])
+    times = useful_times(table, peaks(table, H200)[0])["xu"] / 1e5
+    assert times.tolist() == pytest.approx([0.4, 0.8])
+
+
 def test_the_same_work_implies_the_same_ideal(demo: Engine) -> None:
     rows = pd.DataFrame(store.select(demo, "v1_potential", run_id=1)).dropna(subset=["launch_id"])
     names = rows["kernel_short"].str.replace(r"_v\d.*|_naive|_tiled", "", regex=True)
