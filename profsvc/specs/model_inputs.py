@@ -178,7 +178,7 @@ def all_models() -> Mapping[str, Model]:
     """Return the models that answer about a run by name.
 
     >>> all_models()["components"].command
-    'profsvc components'
+    'profsvc power RUN --ipp'
     """
     return MappingProxyType(read_models())
 

@@ -42,7 +42,7 @@ def traces() -> Iterator[bytes]:
 
 def logs() -> Iterator[bytes]:
     """Yield the readings of nvidia-smi during the launches of each night, and a second around them."""
-    with gzip.open(RECORD / "nvidia_smi.csv.gz", "rt", encoding="utf-8", newline="") as file:
+    with gzip.open(RECORD / "power_smi.csv.gz", "rt", encoding="utf-8", newline="") as file:
         header, *readings = file.read().splitlines()
     stamps = (f"{line.split(',')[0]} +0000" for line in readings)
     times = [datetime.strptime(stamp, "%Y/%m/%d %H:%M:%S.%f %z").timestamp() for stamp in stamps]

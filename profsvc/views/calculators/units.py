@@ -16,7 +16,7 @@ def shown(value: object) -> str:
     """Return a value as a message shows it.
 
     >>> shown("a" * 70)[-8:]
-    "aaaaa…'"
+    "aaaaaa…'"
     """
     text = str(value)
     return repr(text if len(text) <= MAX_SHOWN else text[:MAX_SHOWN] + "…")
