@@ -74,7 +74,7 @@ def test_rates_are_those_of_the_data_sheet_or_of_nsight_compute() -> None:
 
 
 def test_the_file_that_is_shipped_as_an_example_is_that_of_the_raw_output() -> None:
-    text = gzip.decompress(RAW_FILE.with_name("h200.csv.gz").read_bytes()).decode()
+    text = gzip.decompress(RAW_FILE.with_name("characterization_h200.csv.gz").read_bytes()).decode()
     rows = list(csv.DictReader(line for line in text.splitlines() if not line.startswith("#")))
     lines = characterization_rows(RAW).lines
     assert [row["quantity"] for row in rows] == [line["quantity"] for line in lines]

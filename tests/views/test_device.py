@@ -9,7 +9,7 @@ from profsvc import pipeline, store
 from profsvc.errors import NotFoundError
 from profsvc.views import device as about
 
-FILE = Path(__file__).parents[2] / "fixtures" / "microbench" / "h200.csv.gz"
+FILE = Path(__file__).parents[2] / "fixtures" / "microbench" / "characterization_h200.csv.gz"
 
 
 def test_curves_costs_and_figures_come_with_spread_and_range(engine: Engine) -> None:

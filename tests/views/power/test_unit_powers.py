@@ -51,7 +51,8 @@ def test_a_run_with_only_counters_is_predicted(measured):
     assert {name: known[name] for name in again} == pytest.approx(again)
 
 
-def test_the_command_prints_a_row_per_kernel(measured):
+def test_the_command_prints_a_row_per_kernel(measured, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "160")
     plain = call(measured, "measured", "--ipp")
     assert plain.exit_code == 0
     assert "measured  predicted  95 % of errors" in plain.output
