@@ -19,7 +19,8 @@ EMPTY = {"rejects": [], "facts": {}, "message": ""}
 # Readers of the files in other folders, by the begin of their name; no reader knows the others.
 ELSEWHERE = {
     "ncu_raw": ["ncu-raw"], "ncu_details": ["ncu-details"], "ncu_source": ["ncu-source"], "power_marks": ["marks"],
-    "power_smi": ["nvidia-smi"], "characterization": ["characterization"], "two_launches": ["ncu-report"], "ncu_report": ["ncu-report"],
+    "power_smi": ["nvidia-smi"], "characterization": ["characterization"], "two_launches": ["ncu-report"],
+    "ncu_report": ["ncu-report"],
 }  # fmt: skip
 UNREADABLE = {"ncu_raw/bad_cut_header.csv", "characterization/bad_no_y.csv"}
 
