@@ -13,6 +13,7 @@ from profsvc.analysis.analyze import (
     model_results,
     run_results,
 )
+from profsvc.analysis.counters.by_opcode import with_source_page
 from profsvc.analysis.counters.device_attributes import fill_from_session
 from profsvc.analysis.counters.from_metrics import feeds_criteria, launch_counters, used_metric_names
 from profsvc.analysis.counters.merged import SourcedCounters, best_file_per_launch, merge_counters, unmerged_counters
@@ -34,4 +35,5 @@ __all__ = [
     "run_results",
     "unmerged_counters",
     "used_metric_names",
+    "with_source_page",
 ]

@@ -12,6 +12,7 @@ from profsvc.pipeline import memory_traces
 from profsvc.pipeline.kernel_means import means_of_run, results_of_kernels
 from profsvc.pipeline.power import analyze_power
 from profsvc.pipeline.wall_time import wall_time_of_run
+from profsvc.specs.metrics.instruction_classes import CAPABILITY as CLASSES_CAPABILITY
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -82,7 +83,8 @@ def _counters(
 ) -> Iterator[tuple[pd.DataFrame, Mapping[str, Any], str, Sequence[analysis.SourcedCounters]]]:
     """Yield the counters of launches and their tool, as many at once as have few enough metrics for the memory.
 
-    What the ``best`` file of a launch lacks is filled in from ``others`` of the same tool, whose own are kept as well.
+    What the ``best`` file of a launch lacks is filled in from ``others`` of the same tool, whose own are kept as well,
+    and then from its source page.
     """
     for upload_id, group in best.groupby("upload_id"):
         tool = tools[int(str(upload_id))]
@@ -98,7 +100,11 @@ def _counters(
                 first = [part["first_id"] for part in parts]
                 moved = bool((some["first_id"] != some["launch_id"]).any())
                 kept = analysis.unmerged_counters([*([own] if moved else []), *said], some["first_id"])
-                yield *analysis.merge_counters(own, zip(said, first, strict=True), some["first_id"]), tool, kept
+                merged = analysis.merge_counters(own, zip(said, first, strict=True), some["first_id"])
+                if tool == "ncu" and some["compute_capability"].iloc[0] == CLASSES_CAPABILITY:
+                    executed = store.executed_by_opcode(engine, some["first_id"].tolist())
+                    merged = analysis.with_source_page(merged, executed)
+                yield *merged, tool, kept
                 begin += size
                 # Launches of a trace have few metrics or none: then many of them take no more memory.
                 size = max(

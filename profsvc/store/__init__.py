@@ -92,7 +92,7 @@ from profsvc.store.query.nightly_series import (
 from profsvc.store.query.operations import operations
 from profsvc.store.query.run_comparison import clocks_of_run, kernels_of_run
 from profsvc.store.query.run_list import MAX_COUNTED_RUNS, RUN_ORDERS, RunFilter, RunPage, list_runs
-from profsvc.store.query.source_lines import has_source, launches_with_source, stalls_of_lines
+from profsvc.store.query.source_lines import executed_by_opcode, has_source, launches_with_source, stalls_of_lines
 from profsvc.store.query.timelines import timeline
 from profsvc.store.query.traces.events import EarlyLaunches, names_of, range_totals, ranges_named, trace_streams
 from profsvc.store.query.traces.lanes import Trace, TracedLane, traces_with_times
@@ -262,6 +262,7 @@ __all__ = [
     "earlier_power_of_board",
     "enable_schedule",
     "end_slot",
+    "executed_by_opcode",
     "executed_instructions",
     "export",
     "find_grant",

@@ -8,6 +8,7 @@ the first is the flaw, or one of the first two; beside them the rules of Nsight 
 which count where ``causes.toml`` says that they speak of the flaw. Kernels without a flaw should be at a limit. The
 last lines compare the potential of the flawed kernels with the speedup of the version without the flaw; beside it the
 largest global estimate of Nsight Compute, and the median of what was achieved, which nobody knows in advance.
+The source page is uploaded too where the set has one.
 """
 
 import csv
@@ -35,6 +36,8 @@ NO_FLAW = ("none", "no_effect")
 EXCLUDED = "excluded"
 PARTS = ("design", "held_out")
 DEVICE = ("NVIDIA H200", "9.0")
+# The source page has counts of instructions by class, and not every set has one.
+FILES = ("ncu_raw_base.csv.gz", "ncu_details.csv.gz", "ncu_source.csv.gz")
 
 
 class Prediction(NamedTuple):
@@ -54,7 +57,9 @@ def stored(folder: Path) -> tuple[pd.DataFrame, list[dict[str, Any]], list[dict[
     """Upload the profile to a fresh store; return its counters, potential and rules, in launch order."""
     with tempfile.TemporaryDirectory() as place:
         engine = store.open_store(str(Path(place) / "store.sqlite"))
-        for name in ("ncu_raw_base.csv.gz", "ncu_details.csv.gz"):
+        for name in FILES:
+            if not (folder / name).exists():
+                continue
             with (folder / name).open("rb") as stream:
                 run = pipeline.ingest(engine, stream, name, store.RunInfo(name="flaws")).run_id
         counters = pd.DataFrame(store.select(engine, "v1_counters", run_id=run)).sort_values("launch_id")

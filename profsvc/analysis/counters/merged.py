@@ -43,7 +43,7 @@ def merge_counters(
             behind = np.full(len(table), None, dtype=object)
             behind[rows] = said.get(name)
             sources[name] = np.where(lacking, behind, sources.get(name, np.full(len(table), None, dtype=object)))
-        table = table.assign(**added)
+        table = pd.DataFrame({str(name): table[name] for name in table} | added, index=table.index)
     return table, sources
 
 

@@ -3,12 +3,15 @@
 from collections.abc import Sequence
 from typing import Any
 
+import pandas as pd
 from sqlalchemy import Engine, bindparam, text
 
 from profsvc.store.connection.transactions import reading
+from profsvc.store.query.frames import typed_frame
 from profsvc.store.schema.column_types import IDS_PER_UPLOAD
+from profsvc.store.schema.source import KIND_BITS
 
-LINES_PER_QUERY = 500
+LINES_PER_QUERY = LAUNCHES_PER_QUERY = 500
 _LAUNCHES = text("""
     SELECT k.source_id, k.launch_id, coalesce(l.launch_index, k.source_id - k.upload_id * :step - 1) AS launch_index,
            k.kernel, k.kernel_short, k.samples, k.rows, k.reason, k.upload_id
@@ -19,6 +22,24 @@ _STALLS = text("""
     SELECT s.line_id, x.text AS reason, s.samples FROM source_stalls s JOIN texts x ON x.text_id = s.reason_id
     WHERE s.line_id IN :lines AND s.samples > 0 ORDER BY s.line_id, s.samples DESC, x.text
 """).bindparams(bindparam("lines", expanding=True))
+
+_EXECUTED = text("""
+    SELECT g.launch_id, o.text AS opcode, a.text AS access_size, g.instructions, g.thread_instructions_on
+    FROM (SELECT k.launch_id, e.opcode_id, e.access_size_id,
+                 CASE WHEN count(*) = count(e.instructions) THEN CAST(sum(e.instructions) AS DOUBLE PRECISION) END
+                   AS instructions,
+                 CASE WHEN count(*) = count(e.thread_instructions_on)
+                   THEN CAST(sum(e.thread_instructions_on) AS DOUBLE PRECISION) END AS thread_instructions_on
+          FROM source_kernels k JOIN source_lines e ON e.source_id = k.source_id
+          WHERE k.launch_id IN :launches AND e.kind = :kind AND k.repeats & e.kind = 0 AND e.repeated = 0
+          GROUP BY k.launch_id, e.opcode_id, e.access_size_id) g
+    LEFT JOIN source_texts o ON o.text_id = g.opcode_id LEFT JOIN source_texts a ON a.text_id = g.access_size_id
+    ORDER BY g.launch_id, o.text, a.text
+""").bindparams(bindparam("launches", expanding=True), kind=KIND_BITS["instruction"])
+_EXECUTED_KINDS = {
+    "launch_id": "int", "opcode": "text", "access_size": "text", "instructions": "float",
+    "thread_instructions_on": "float",
+}  # fmt: skip
 
 
 def launches_with_source(engine: Engine, run_id: int) -> list[dict[str, Any]]:
@@ -40,6 +61,16 @@ def stalls_of_lines(engine: Engine, lines: Sequence[int]) -> dict[int, dict[str,
             for line_id, reason, samples in connection.execute(_STALLS, some):
                 found.setdefault(line_id, {})[reason] = samples
     return found
+
+
+def executed_by_opcode(engine: Engine, launch_ids: Sequence[int]) -> pd.DataFrame:
+    """Return how often launches executed each opcode, with its modifiers, as their source pages count it."""
+    found: list[Sequence[Any]] = []
+    with reading(engine) as connection:
+        for begin in range(0, len(launch_ids), LAUNCHES_PER_QUERY):
+            some = {"launches": list(launch_ids[begin : begin + LAUNCHES_PER_QUERY])}
+            found += [tuple(row) for row in connection.execute(_EXECUTED, some)]
+    return typed_frame(found, list(_EXECUTED_KINDS), _EXECUTED_KINDS)
 
 
 def has_source(engine: Engine, launch_id: int) -> bool:

@@ -1,0 +1,74 @@
+"""Counters of instruction classes from a source page, which counts every instruction of a launch."""
+
+import numpy as np
+import pandas as pd
+
+from profsvc.analysis.counters.merged import SourcedCounters, merge_counters
+from profsvc.specs.metrics.instruction_classes import SIZED, SPECIAL_UNIT, instruction_classes
+
+THREADS, WARPS = "thread_instructions_on", "instructions"
+SPECIAL_UNIT_WARPS = "inst_pipe_xu_warp"
+WARPS_OF_SIZE = {str(bits): f"memory_inst_{bits}bit_warp" for bits in (8, 16, 32, 64, 128)}
+# Counts are whole numbers, but the counter to compare them with may be a product.
+ROUNDING = 1e-9
+
+
+def counters_by_opcode(executed: pd.DataFrame, counted: "pd.Series[float]") -> SourcedCounters:
+    """Return the counters of instruction classes of launches, and how each was summed.
+
+    ``executed`` has ``launch_id, opcode, access_size, instructions, thread_instructions_on``, one row or more for each
+    opcode. ``counted`` are the thread instructions with a true predicate that the launch has by its own counter. A
+    launch gets no counters if its page has another number of them, as it is cut or of another run of the kernel, or if
+    it executes an opcode of no known class.
+
+    >>> rows = [(1, "I2F.S32", None, 2, 60), (1, "LDG.E.64", "64", 1, 32), (2, "NEW", None, 1, 32)]
+    >>> names = ["launch_id", "opcode", "access_size", "instructions", "thread_instructions_on"]
+    >>> table, said = counters_by_opcode(pd.DataFrame(rows, columns=names), pd.Series({1: 92.0, 2: 32.0}))
+    >>> table.loc[1, ["inst_bit_convert_thread", "inst_ldst_thread", "memory_inst_64bit_warp"]].tolist()
+    [60.0, 32.0, 1.0]
+    >>> list(table.index), str(said["inst_bit_convert_thread"][0])
+    ([1], 'source page: sum(thread_instructions_on) of F2F, F2FP, F2I, FRND, I2F, I2FP')
+    """
+    classes = instruction_classes()
+    rows = executed[executed[[THREADS, WARPS]].isna().any(axis=1) | (executed[[THREADS, WARPS]] > 0).any(axis=1)]
+    rows = rows.assign(opcode=rows["opcode"].str.split(".").str[0])
+    known = rows["opcode"].isin(list(classes)) & rows[[THREADS, WARPS]].notna().all(axis=1)
+    total = rows.groupby("launch_id")[THREADS].sum().astype("float64")
+    expected = counted.reindex(total.index).to_numpy(dtype="float64")
+    whole = known.groupby(rows["launch_id"]).all() & (np.abs(total - expected) <= ROUNDING * expected)
+    launches = pd.Index(whole.index[whole.to_numpy(dtype=bool)], name="launch_id")
+    rows = rows[rows["launch_id"].isin(launches)]
+    found: dict[str, pd.Series[float]] = {}
+    said: dict[str, np.ndarray] = {}
+
+    def add(name: str, of: "pd.Series[bool]", column: str, text: str) -> None:
+        sums = rows[of].groupby("launch_id")[column].sum()
+        found[name] = sums.reindex(launches, fill_value=0).astype("float64")
+        said[name] = np.full(len(launches), f"source page: sum({column}) of {text}", dtype=object)
+
+    for counter in dict.fromkeys(each.counter for each in classes.values()):
+        opcodes = [opcode for opcode, each in classes.items() if each.counter == counter]
+        add(counter, rows["opcode"].isin(opcodes), THREADS, ", ".join(opcodes))
+    special = [opcode for opcode, each in classes.items() if each.also == SPECIAL_UNIT]
+    add(SPECIAL_UNIT_WARPS, rows["opcode"].isin(special), WARPS, ", ".join(special))
+    sized = [opcode for opcode, each in classes.items() if each.also == SIZED]
+    accesses = rows["opcode"].isin(sized)
+    unknown = launches.isin(rows.loc[accesses & ~rows["access_size"].isin(list(WARPS_OF_SIZE)), "launch_id"])
+    for size, counter in WARPS_OF_SIZE.items():
+        add(counter, accesses & (rows["access_size"] == size), WARPS, f"{', '.join(sized)} with access_size {size}")
+        found[counter] = found[counter].mask(unknown)
+    return pd.DataFrame(found, index=launches), said
+
+
+def with_source_page(own: SourcedCounters, executed: pd.DataFrame) -> SourcedCounters:
+    """Return the counters of launches with those of instruction classes that they lack, as their source page has them.
+
+    ``executed`` is as `counters_by_opcode` takes it.
+    """
+    if executed.empty or (counter := "thread_inst_executed_pred_on") not in own[0]:
+        return own
+    by_opcode = counters_by_opcode(executed, own[0][counter])
+    if by_opcode[0].empty:
+        return own
+    first = own[0].index.to_series()
+    return merge_counters(own, [(by_opcode, by_opcode[0].index.to_series())], first)

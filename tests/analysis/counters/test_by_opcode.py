@@ -1,0 +1,92 @@
+"""Counters by opcode: equal to what Nsight Compute counts by class, in any order of files, and none where unsure."""
+
+from itertools import permutations
+
+import numpy as np
+import pandas as pd
+import pytest
+from sqlalchemy import Engine
+
+from profsvc import pipeline, store
+from profsvc.analysis.counters.by_opcode import counters_by_opcode, with_source_page
+from profsvc.specs.metrics.instruction_classes import instruction_classes
+from tests.benchmarks.causes import FILES, FOLDERS
+
+ON, COUNTER = "thread_inst_executed_pred_on", "inst_bit_convert_thread"
+COLUMNS = ["launch_id", "opcode", "access_size", "instructions", "thread_instructions_on"]
+
+
+def executed(*rows: tuple[object, ...]) -> pd.DataFrame:
+    return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def stored(engine: Engine, folder: str, names: tuple[str, ...] = FILES) -> pd.DataFrame:
+    for name in names:
+        with (FOLDERS[folder] / name).open("rb") as stream:
+            run = pipeline.ingest(engine, stream, name, store.RunInfo(name="-".join(names))).run_id
+    return pd.DataFrame(store.select(engine, "v1_counters", run_id=run)).set_index("launch_id")
+
+
+def test_sums_are_what_the_profiler_counts_by_class(engine: Engine) -> None:
+    counted = stored(engine, "first")
+    rows = store.executed_by_opcode(engine, list(counted.index))
+    table, _ = counters_by_opcode(rows, counted[ON])
+    # Four of 92 kernels spin for a time that differs between the passes of the profiler.
+    assert len(table) == len(counted) - 4
+    assert table.notna().all(axis=None)
+    for name in table:
+        np.testing.assert_array_equal(table[name], counted.loc[table.index, name], err_msg=str(name))
+        assert table[name].any() == counted.loc[table.index, name].any()
+    assert (table[COUNTER] > 0).sum() > 5
+
+
+def test_counts_are_added_in_any_order_of_files(engine: Engine) -> None:
+    said = []
+    for order in permutations(FILES):
+        table = stored(engine, "second", order).reset_index(drop=True)
+        said.append(table[[each.counter for each in instruction_classes().values()]])
+        assert said[-1].notna().all(axis=None)
+    for other in said[1:]:
+        pd.testing.assert_frame_equal(said[0], other)
+    sources = store.query(engine, f"SELECT DISTINCT expression FROM v1_counter_values WHERE counter = '{COUNTER}'").rows
+    assert [row[0].split(":")[0] for row in sources] == ["source page"]
+
+
+def test_a_counter_that_is_there_stays() -> None:
+    own = pd.DataFrame({ON: [60.0, 60.0], COUNTER: [7.0, np.nan]}, index=pd.Index([1, 2], name="launch_id"))
+    said = {name: np.array(["m", "m" if name == ON else None], dtype=object) for name in own}
+    rows = executed((1, "I2F.S32", None, 2.0, 60.0), (2, "F2I", None, 2.0, 60.0))
+    table, sources = with_source_page((own, said), rows)
+    assert table[COUNTER].tolist() == [7.0, 60.0]
+    assert sources[COUNTER][1].startswith("source page: ")
+    assert table["inst_pipe_xu_warp"].tolist() == [2.0, 2.0]
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        (1, "NEW.X", None, 1.0, 4.0),
+        (1, None, None, 1.0, 4.0),
+        (1, "I2F", None, 1.0, np.nan),
+        (1, "I2F", None, np.nan, 4.0),
+        (1, "I2F", None, 1.0, 3.0),
+        (1, "I2F", None, 1.0, 5.0),
+    ],
+)
+def test_an_unsure_page_gives_nothing(row: tuple[object, ...]) -> None:
+    whole = (1, "I2F", None, 2.0, 60.0)
+    assert len(counters_by_opcode(executed(whole, (1, "F2I", None, 1.0, 4.0)), pd.Series({1: 64.0}))[0]) == 1
+    assert counters_by_opcode(executed(whole, row), pd.Series({1: 64.0}))[0].empty
+    assert counters_by_opcode(executed(whole), pd.Series({1: np.nan}))[0].empty
+
+
+def test_instructions_that_did_not_run_need_no_class() -> None:
+    rows = executed((1, "I2F", None, 2.0, 60.0), (1, "NEW", None, 0.0, 0.0))
+    assert counters_by_opcode(rows, pd.Series({1: 60.0}))[0][COUNTER].tolist() == [60.0]
+
+
+def test_without_access_sizes_the_classes_are_known() -> None:
+    rows = executed((1, "LDG.E", None, 2.0, 60.0))
+    table, _ = counters_by_opcode(rows, pd.Series({1: 60.0}))
+    assert table["inst_ldst_thread"].tolist() == [60.0]
+    assert table["memory_inst_32bit_warp"].isna().all()
