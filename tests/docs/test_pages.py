@@ -114,6 +114,11 @@ def test_links_lead_somewhere(name: str) -> None:
             assert fragment in anchors(to.read_text(encoding="utf-8")), (name, target)
 
 
+@pytest.mark.parametrize("name", PAGES)
+def test_no_two_versions_of_a_passage_are_left_by_a_merge(name: str) -> None:
+    assert not re.search(r"^(<{7} |={7}$|>{7} )", PAGES[name].read_text(encoding="utf-8"), re.MULTILINE)
+
+
 def test_every_page_is_in_the_index() -> None:
     listed = set(re.findall(r"\]\(([\w/-]+)\.md\)", docs.topic("index").text))
     assert listed == set(docs.topics()) - {"index"}

@@ -9,7 +9,6 @@ from profsvc.views.calculators.declaration import FILES, Calculator, Input, Valu
 from profsvc.views.calculators.values import checked_values
 
 MAX_ROWS = 10_000
-NO_ACCURACY = "no error on measurements is on record"
 
 
 def calculate(calculator: Calculator, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -29,7 +28,7 @@ def answer_to(calculator: Calculator, values: Values) -> dict[str, Any]:
                 "title": calculator.title,
                 "question": calculator.question,
                 "source": calculator.source,
-                "accuracy": calculator.accuracy or NO_ACCURACY,
+                "accuracy": calculator.accuracy,
             },
             "inputs": [_said(one, values[one.name]) for one in calculator.inputs],
             "columns": [*answer.columns],

@@ -8,7 +8,6 @@ from profsvc import specs, store
 from profsvc.errors import counted
 from profsvc.reports.ratios import factor
 from profsvc.store.query.model_coverage import Coverage, coverage
-from profsvc.views.calculators.answers import NO_ACCURACY
 from profsvc.views.calculators.catalog import CALCULATORS
 from profsvc.views.calculators.declaration import FILES, Calculator, example_command
 from profsvc.views.models import past_errors
@@ -62,7 +61,7 @@ def _row_of_model(model: specs.Model) -> dict[str, Any]:
         "view": model.view,
         "page": model.page,
         "source": model.source,
-        "accuracy": model.accuracy or NO_ACCURACY,
+        "accuracy": model.accuracy,
     }
 
 
@@ -77,7 +76,7 @@ def _row_of_calculator(one: Calculator) -> dict[str, Any]:
         "view": None,
         "page": f"/models/{one.key}",
         "source": one.source,
-        "accuracy": one.accuracy or NO_ACCURACY,
+        "accuracy": one.accuracy,
     }
 
 

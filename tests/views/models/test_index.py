@@ -43,6 +43,14 @@ def test_the_formats_that_it_needs_exist(name: str) -> None:
         assert found in {one.NAME for one in formats.READERS}
 
 
+@pytest.mark.parametrize("name", ROWS)
+def test_its_error_is_recorded_or_what_would_be_needed_for_one(name: str) -> None:
+    accuracy = ROWS[name]["accuracy"]
+    assert accuracy
+    if re.search(r"no error on measurements is on record", accuracy):
+        assert re.search(r"; needed: \S+", accuracy)
+
+
 def test_its_view_and_page_exist(demo) -> None:
     patterns = {route.path for route in create_app(AppState(demo, store.blob_store_of(demo))).routes}
     for name, row in ROWS.items():

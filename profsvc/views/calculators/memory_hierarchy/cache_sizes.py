@@ -113,6 +113,8 @@ CALCULATORS = (
         ),
         functions=tuple(f"memory_hierarchy.{name}" for name in (
             "cache.cache_sim", "reference_order.merge_order", "simulation.hierarchy_mc")),
+        accuracy="20 kernels of an H200 with its caches and its hashing of sets: half within 0.1 points, worst 22 (L1)"
+        " and 19 (L2), a stream as large as L1; without hashing not measured",
         has_figure=True,
     ),
 )  # fmt: skip

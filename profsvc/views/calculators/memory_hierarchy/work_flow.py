@@ -170,6 +170,8 @@ CALCULATORS = (
             Example("Tiles of a matrix product: visits and costs of each node.", {"graph": TILES, "show": "nodes"}),
         ),
         functions=tuple(f"memory_hierarchy.work_flow.{name}" for name in ("wfg_visits", "wfg_costs", "wfg_evaluate")),
+        accuracy="the same graph from counters (profsvc graph RUN --show warps), 34 launches of an H200: factor 1.19 "
+        "in the median, 3.3 at worst",
         has_figure=True,
     ),
 )  # fmt: skip

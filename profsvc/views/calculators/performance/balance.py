@@ -225,6 +225,8 @@ CALCULATORS = (
         functions=tuple(f"performance.memory_balance.{name}" for name in (
             "balance", "kung_balance", "comp_time", "mem_time", "transfer_bound", "matmul_transfers",
             "reduction_transfers", "near_field")),
+        accuracy="no error on measurements is on record; needed: counted traffic of one algorithm at several sizes, on"
+        " a known fast memory",
     ),
     Calculator(
         name="cache-growth",
@@ -241,6 +243,8 @@ CALCULATORS = (
         answer=cache_growth,
         examples=(Example("Three generations.", {"devices": "V100-SXM2,A100-SXM-80GB,H200", "faster": "1,2,4"}),),
         functions=("performance.memory_balance.matmul_transfers", "performance.memory_balance.near_field"),
+        accuracy="no error on measurements is on record; needed: one algorithm on two devices of equal bandwidth and "
+        "unequal peak",
         has_figure=True,
     ),
 )  # fmt: skip

@@ -70,5 +70,6 @@ CALCULATORS = (
                     {"table": SMS, "elapsed": "200", "block": "256", "blocks_per_sm": "4", "idle": "0.5"}),
         ),
         functions=("criteria.balance.load_balance_sm", "criteria.balance.load_balance_warp"),
+        accuracy="ratios of counters: no prediction to be wrong",
     ),
 )  # fmt: skip

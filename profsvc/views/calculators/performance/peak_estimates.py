@@ -131,5 +131,6 @@ CALCULATORS = (
                     {"operations": "9,6", "bytes": "5", "rate": "500 Gop/s", "bandwidth": "115 GB/s"}),
         ),
         functions=("performance.roofline.pixel_roofline",),
+        accuracy="a roofline: 34 launches of an H200 took 1.07 to 634 times its time (median 5.2), none less",
     ),
 )  # fmt: skip

@@ -145,6 +145,7 @@ CALCULATORS = (
             "performance.roofline.speedup_chain", "performance.roofline.effective_bandwidth",
             "performance.speedup.attained_ratio", "performance.speedup.remaining_potential",
         ),
+        accuracy="ratios of the times given: no prediction to be wrong",
         has_figure=True,
     ),
     Calculator(

@@ -71,6 +71,8 @@ CALCULATORS = (
             "performance.work_depth.brent_time", "performance.work_depth.available_parallelism",
             "performance.work_depth.max_speedup", "performance.work_depth.reduction_tree",
         ),
+        accuracy="a memory load of an H200 without depth, 1 to 132 SMs: took 1.00 to 1.85 times the steps (median "
+        "1.2), as the SMs share the bandwidth",
         has_figure=True,
     ),
 )  # fmt: skip

@@ -66,6 +66,8 @@ CALCULATORS = (
         ),
         functions=("power.energy.rate", "power.energy.dyn_power", "power.energy.efficiency", "power.energy.energy",
                    "power.energy.linearity"),
+        accuracy="a memory load of an H200, from 1 and 16 SMs to 132: time 46 % too short, power 97 % too high, energy"
+        " 7 % too high (worst 10 %, on 66); clocks not measured",
         has_figure=True,
     ),
 )  # fmt: skip

@@ -214,6 +214,8 @@ CALCULATORS = (
                     {"table": "gpu_share,time,power\n0,10,181\n20,8,198\n40,6,231\n60,4,303\n80,3.2,351\n100,4,302\n"}),
         ),
         functions=("power.energy_split.split", "power.energy_split.best_split", "power.energy.efficiency"),
+        accuracy="no error on measurements is on record; needed: one program with its work divided between a CPU and a"
+        " GPU, and power of both",
         has_figure=True,
     ),
     Calculator(

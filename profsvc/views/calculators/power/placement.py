@@ -261,6 +261,7 @@ CALCULATORS = (
         answer=one_block,
         examples=(Example("The time is doubled, as the source reports.", {"time": "1.2", "time_more": "2.38"}),),
         functions=("power.placement.verify_one_block_per_sm",),
+        accuracy="a check of two measured times: no prediction to be wrong",
     ),
     Calculator(
         name="tpc-effect",

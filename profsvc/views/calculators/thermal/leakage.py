@@ -93,6 +93,8 @@ CALCULATORS = (
         examples=(Example("Twenty degrees more at a threshold of 0.3 V: 1.68 times the leakage.",
                           {"temperature": "57,77"}),),
         functions=("power.leakage.leakage_current", "power.leakage.static_power"),
+        accuracy="no error on measurements is on record; needed: power of an idle chip at several temperatures and "
+        "voltages",
         has_figure=True,
     ),
     Calculator(
@@ -115,5 +117,7 @@ CALCULATORS = (
                           {"power": "210", "temperature": "79", "reference": "57", "error": "0.05"}),),
         functions=("thermal.temperature_coefficient.given_coefficient", "power.leakage.power_at_temperature",
                    "power.leakage.delta_temperature"),
+        accuracy="a stream on an H200, 43 to 48 degC, coefficient of 40 nights, the 40 others: 7.2 W off, worst 26 W, "
+        "of 490 W; without correction 6.7 and 28 W, so over 5 degC it gains nothing",
     ),
 )  # fmt: skip

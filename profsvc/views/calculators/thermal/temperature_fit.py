@@ -84,6 +84,8 @@ CALCULATORS = (
         examples=(Example("Made-up benchmarks near the law of table 9, which the source prints without its data.",
                           {"table": MADE_UP}),),
         functions=("thermal.rc_fits.fit_max_rise", "thermal.rc_model.max_rise"),
+        accuracy="no error on measurements is on record; needed: settled temperatures of several loads with counts of "
+        "their memory instructions",
         has_figure=True,
     ),
 )  # fmt: skip
