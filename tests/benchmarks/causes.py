@@ -45,6 +45,7 @@ class Prediction(NamedTuple):
 
     error: float
     rank: float
+    worst: float
 
 
 def cases(folder: Path) -> list[dict[str, str]]:
@@ -82,10 +83,10 @@ def vendor_speedup(rules: Sequence[dict[str, Any]], launch_id: int) -> float:
 
 
 def prediction(predicted: Sequence[float], achieved: Sequence[float]) -> Prediction:
-    """Return the median error, as a logarithm, and the rank correlation, which a constant does not have."""
-    error = np.median(np.abs(np.log(np.array(predicted) / np.array(achieved))))
+    """Return the median error, as a logarithm, the rank correlation, which a constant does not have, and the worst."""
+    errors = np.abs(np.log(np.array(predicted) / np.array(achieved)))
     rank = spearmanr(predicted, achieved)[0] if len(set(predicted)) > 1 else np.nan
-    return Prediction(float(error), float(rank))
+    return Prediction(float(np.median(errors)), float(rank), float(errors.max()))
 
 
 def main(arguments: Sequence[str]) -> dict[str, float]:
@@ -128,11 +129,11 @@ def main(arguments: Sequence[str]) -> dict[str, float]:
                 speedups[one].append(value)
             achieved.append(median_us[case["work"], "a"] / median_us[case["work"], "b"])
     print({name: int(value) for name, value in score.items()})
-    print(f"potential of {len(achieved)} pairs: median |ln(predicted / achieved)|, rank correlation")
+    print(f"potential of {len(achieved)} pairs: median |ln(predicted / achieved)|, rank correlation, worst factor")
     median = float(np.median(achieved))
     for one, predicted in {**speedups, f"constant {median:.2f}x": [median] * len(achieved)}.items():
         found = prediction(predicted, achieved)
-        print(f"{one:20}{found.error:8.2f}{found.rank:8.2f}")
+        print(f"{one:20}{found.error:8.2f}{found.rank:8.2f}{np.exp(found.worst):9.2f}")
     return score | prediction(speedups["profsvc"], achieved)._asdict()
 
 

@@ -84,9 +84,11 @@ def score(title: str, export: Path, rules: Path, timings: Path, cases: list[str]
                 ours.append(speedup)
                 theirs.append(ncu)
                 achieved.append(reached)
-    print(f"\n{len(ours)} pairs{'':12}{'rank correlation':>20}{'median |ln(predicted / achieved)|':>36}")
+    titles = f"{'rank correlation':>20}{'median |ln(predicted / achieved)|':>36}{'worst factor':>16}"
+    print(f"\n{len(ours)} pairs{'':12}{titles}")
     for who, predicted in (("profsvc", ours), ("Nsight Compute", theirs), ("constant 2x", [2.0] * len(ours))):
-        print(f"{who:20}{_rank(predicted, achieved):20.2f}{_median(predicted, achieved):36.2f}")
+        errors = np.abs(np.log(np.array(predicted) / np.array(achieved)))
+        print(f"{who:20}{_rank(predicted, achieved):20.2f}{np.median(errors):36.2f}{np.exp(errors.max()):16.2f}")
     print("\nspread of the ideal time over the versions of a family (max / min)")
     print("  ".join(f"{family} {ratio:.2f}" for family, ratio in spread.items()))
 
@@ -99,10 +101,6 @@ def family_of(name: str) -> str:
 def _rank(predicted: Iterable[float], achieved: Iterable[float]) -> float:
     predicted = list(predicted)
     return float("nan") if len(set(predicted)) < 2 else float(spearmanr(predicted, list(achieved))[0])
-
-
-def _median(predicted: Iterable[float], achieved: Iterable[float]) -> float:
-    return float(np.median(np.abs(np.log(np.array(list(predicted)) / np.array(list(achieved))))))
 
 
 def main() -> None:

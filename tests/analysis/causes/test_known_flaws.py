@@ -12,3 +12,4 @@ def test_flaws_of_the_first_set_are_named() -> None:
     assert score["at limit"] >= 0.85 * score["unflawed"]
     assert score["error"] <= 0.21
     assert score["rank"] >= 0.75
+    assert score["worst"] <= 1.89  # a factor of 6.6
