@@ -71,7 +71,9 @@ def _command(calculator: Calculator) -> Callable[..., None]:
     command.__signature__ = inspect.Signature(signed)  # type: ignore[attr-defined]
     command.__annotations__ = {one.name: one.annotation for one in signed}
     command.__name__ = calculator.key.replace("-", "_")
-    examples = "\n\n".join(f"  {example_command(calculator, one)}" for one in calculator.examples)
+    # Examples with different tables have the same command.
+    commands = dict.fromkeys(example_command(calculator, one) for one in calculator.examples)
+    examples = "\n\n".join(f"  {command}" for command in commands)
     command.__doc__ = (
         f"{calculator.title}.\n\n{calculator.question}\n\nSource: {calculator.source}.\n\nExamples:\n\n{examples}"
     )
