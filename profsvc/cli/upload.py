@@ -199,7 +199,7 @@ def _all(
         try:
             verdict = one(text, work)
         except InputError as error:
-            print_message(f"{text}: refused: {error}")
+            print_message(f"{text}: refused: {error}", kind="error")
             refused += 1
             continue
         if verdict is None:  # it is queued for the service

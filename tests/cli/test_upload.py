@@ -134,6 +134,12 @@ def test_a_file_that_cannot_be_opened_is_refused(cli, fixtures, monkeypatch):
     assert "refused: it cannot be read: Permission denied" in result.err
 
 
+def test_a_quiet_upload_still_says_why_a_file_is_refused(cli, fixtures):
+    result = cli("-q", "upload", fixtures / "ncu_raw" / "bad_cut_gzip.csv.gz")
+    assert result.code == 6
+    assert "bad_cut_gzip.csv.gz: refused: " in result.err
+
+
 @pytest.mark.parametrize(
     "name", ["bad_contradicting_numbers.csv", "bad_cut_gzip.csv.gz", "bad_undecidable_numbers.csv"]
 )

@@ -56,7 +56,8 @@ def _graphs(engine: "Engine", run_id: int, show: str, limit: int | None) -> tupl
         own.add(one.name, one.is_transfer, (one.context, one.stream), one.start_ns, one.duration_ns)
     if not devices:
         raise NotFoundError(
-            f"run {run_id} has no kernels or transfers with start and duration; upload a trace, such as: nsys export"
+            f"run {run_id} has no kernels or transfers with start and duration; upload a trace, such as the "
+            "file of: nsys export --type sqlite -o trace.sqlite REPORT.nsys-rep"
         )
     rows, notes = [], []
     for (_, process, index), own in devices.items():

@@ -27,6 +27,7 @@ NOTES = (
     "left_of_first: potential of the first version / total, so what its prediction leaves; below 1: more was reached",
 )
 PART_NOTE = "part: the kernel that gained most in the step; part_alone: the step if nothing else had changed"
+KERNELS_NOTE = "launches of {} kernels are compared as versions of the same work; --kernel NAME compares those of one"
 MEAN_NOTE = "times are means per launch, as the runs have different numbers of launches"
 
 
@@ -75,7 +76,8 @@ def _launches(engine: "Engine", run: str | int, kernel: str | None) -> tuple[lis
          "time_us": None if row["duration_ns"] is None else row["duration_ns"] / 1e3}
         for row in chosen
     ]  # fmt: skip
-    return rows, []
+    kernels = len({row["kernel"] for row in chosen})
+    return rows, [KERNELS_NOTE.format(kernels)] if kernels > 1 and kernel is None else []
 
 
 def _runs(engine: "Engine", runs: Sequence[str | int], kernel: str | None) -> tuple[list[Row], list[str]]:

@@ -9,7 +9,7 @@ from profsvc import pipeline, store
 from profsvc.errors import NotFoundError, UsageError
 from profsvc.reports.rows import plain
 from profsvc.reports.text.models import versions as text
-from profsvc.views.models.versions import COLUMNS, MEAN_NOTE, PART_NOTE, versions
+from profsvc.views.models.versions import COLUMNS, KERNELS_NOTE, MEAN_NOTE, PART_NOTE, versions
 
 HEAD = '==1== Profiling result:\n"Type","Time(%)","Time","Calls","Avg","Min","Max","Name"\n,%,us,,us,us,us,\n'
 
@@ -42,6 +42,11 @@ def test_launches_of_a_run_are_the_steps_of_a_reduction(demo):
     assert rows[-1]["left_of_first"] == pytest.approx(1, abs=0.05)
     json.dumps(plain(view))
     assert "left of first" in text.page(view)
+
+
+def test_launches_of_many_kernels_are_told_to_be_taken_as_one_work(demo):
+    assert KERNELS_NOTE.format(29) in versions(demo, ["h200"])["notes"]
+    assert not any("as versions of the same work" in note for note in versions(demo, ["h200"], "reduce")["notes"])
 
 
 def test_runs_name_the_kernel_that_gained_most(tuned):
