@@ -70,3 +70,24 @@ def cuda(script: Script, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pat
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.chdir(tmp_path)
     return nvcc.parent
+
+
+POWER_LOG = RAW.with_name("power_smi_h200.csv.gz")
+PHASES = RAW.with_name("power_marks_h200.csv")
+# The program prints its marks once the whole log is there: it reads them from a pipe.
+LOGGING_SMI = """#!/bin/sh
+case "$*" in
+  *--loop-ms*) zcat "{log}"; cd "$(dirname "$0")" && cat marks.txt >power.txt; exec sleep 60 ;;
+  *timestamp*) exit {status} ;;
+  *) echo 'NVIDIA H200, 9.0, 580.159.04, 0, 38, 700.00' ;;
+esac
+"""
+
+
+@pytest.fixture
+def power_cuda(cuda: Path, script: Script) -> Path:
+    """Add what logs the power: nvidia-smi prints a log and stays, the program prints the marks of its phases."""
+    script("nvidia-smi", LOGGING_SMI.format(log=POWER_LOG, status=0))
+    os.mkfifo(cuda / "power.txt")
+    (cuda / "marks.txt").write_text("# device: NVIDIA H200\nname,x,value,unit,repeat\n" + PHASES.read_text())
+    return cuda

@@ -91,19 +91,19 @@ def find_device(tools: Tools, number: int = 0) -> Device:
     return device
 
 
-def build(tools: Tools, architecture: str, folder: Path) -> dict[str, Path]:
-    """Compile the programs for an architecture into ``folder``, unless they are there; return their paths by name.
+def build(tools: Tools, architecture: str, folder: Path, programs: tuple[str, ...] = PROGRAMS) -> dict[str, Path]:
+    """Compile programs for an architecture into ``folder``, unless they are there; return their paths by name.
 
     The folder of a build is named after its sources, its compiler and its target, so that none is ever mistaken.
     """
     sources = resources.files("profsvc.microbench")
-    text = {name: sources.joinpath(name).read_bytes() for name in (HEADER, *(f"{name}.cu" for name in PROGRAMS))}
+    text = {name: sources.joinpath(name).read_bytes() for name in (HEADER, *(f"{name}.cu" for name in programs))}
     compiler = run_tool([tools.nvcc, "--version"], SECONDS_TO_ASK).stdout
     named = hashlib.sha256(b"\0".join([compiler.encode(), architecture.encode(), *text.values()])).hexdigest()[:16]
     place = folder / f"sm_{architecture}-{named}"
     place.mkdir(parents=True, exist_ok=True)
-    paths = {name: place / name for name in PROGRAMS}
-    missing = [name for name in PROGRAMS if not paths[name].is_file()]
+    paths = {name: place / name for name in programs}
+    missing = [name for name in programs if not paths[name].is_file()]
     if not missing:
         return paths
     for name, content in text.items():

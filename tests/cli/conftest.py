@@ -13,9 +13,9 @@ from sqlalchemy import Engine
 from typer.testing import CliRunner
 
 from profsvc.cli import app
-from tests.cuda import cuda, script
+from tests.cuda import cuda, power_cuda, script
 
-__all__ = ["cuda", "script"]
+__all__ = ["cuda", "power_cuda", "script"]
 
 
 class Result(NamedTuple):

@@ -4,11 +4,13 @@ import csv
 import json
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 
 from profsvc.microbench import measuring
 from tests.cli.conftest import Call
-from tests.cuda import SMI, Script, parts
+from tests.cuda import PHASES, POWER_LOG, SMI, Script, parts
 
 
 def lines(path: Path) -> list[dict[str, str]]:
@@ -41,6 +43,24 @@ def test_the_file_is_uploaded_listed_and_plotted(cli: Call, cuda: Path, tmp_path
     assert Path("curves.svg").read_text().count("saturated") >= 7
 
 
+def light_load(lowest_c: float, highest_c: float) -> pd.DataFrame:
+    """Means of the light load of the power log at temperatures of a range, one row for each time that it ran."""
+    log = pd.read_csv(POWER_LOG, skipinitialspace=True).rename(columns=lambda name: name.split(" [")[0])
+    time_s = (pd.to_datetime(log["timestamp"], utc=True) - pd.Timestamp(0, tz="UTC")).dt.total_seconds()
+    power = log["power.draw.instant"].str.split().str[0].astype(float)
+    clock = log["clocks.current.sm"].str.split().str[0].astype(float)
+    warmth = log["temperature.gpu"]
+    marks = pd.read_csv(PHASES, names=["unix_s", "mark", "type", "sms", "extra"], header=0)
+    begins, ends = (
+        marks.loc[(marks["mark"] == mark) & (marks["type"] == "light"), "unix_s"] for mark in ("begin", "end")
+    )
+    good = (clock == clock.max()) & warmth.between(lowest_c, highest_c) & (power.diff() != 0)
+    parts = [good & time_s.between(begin + 0.3, end) for begin, end in zip(begins, ends, strict=True)]
+    return pd.DataFrame(
+        [{"power": power[part].mean(), "temperature": warmth[part].mean()} for part in parts if part.any()]
+    )
+
+
 def test_without_a_compiler_or_a_gpu_it_ends_with_6(cli: Call, cuda: Path) -> None:
     (cuda / "nvidia-smi").unlink()
     without_gpu = cli("characterize")
@@ -68,6 +88,29 @@ def test_a_program_that_fails_takes_only_its_own_figures(
     assert "# not measured: rate_tensor_bf16: this device or program gave no such figure" in text
     assert "k_single" in {line["quantity"] for line in lines(Path("part.csv"))}
     assert cli("upload", "part.csv").code == 0
+
+
+def test_the_power_log_gives_the_temperature_coefficient(cli: Call, power_cuda: Path) -> None:
+    """One session of an H200; a load repeats from 39 to 49 degC while the board cools."""
+    done = cli("characterize", "--power", "--out", "h200.csv")
+    assert done.code == 0
+    words = "h200-power.csv and h200-phases.csv: upload them with: profsvc upload h200-phases.csv h200-power.csv"
+    assert f"{words} --run NAME --timezone UTC" in done.err
+    assert cli("upload", "h200-phases.csv", "h200-power.csv", "--run", "board", "--timezone", "UTC").code == 0
+    query = (
+        "select coefficient_w_per_c value, coefficient_low low, coefficient_high high, basis from "
+        "v1_power_coefficients where used = 1 and sensor = 'power.draw.instant'"
+    )
+    (row,) = json.loads(cli("sql", query, "-o", "json").out)["rows"]
+    assert 0 < row["high"] - row["low"] < 2 * 0.3 * row["value"]
+    assert row["basis"].endswith("; 11 repeats of 2 loads agree")
+    assert "dram, 16 SMs" in cli("power", "board", "-o", "json").out
+    warm, cold = light_load(50, 60), light_load(0, 42)
+    apart_c = warm["temperature"].mean() - cold["temperature"].mean()
+    left_w = warm["power"].mean() - cold["power"].mean() - row["value"] * apart_c
+    error_w = np.sqrt(warm["power"].var() + cold["power"].var() + ((row["high"] - row["low"]) / 4 * apart_c) ** 2)
+    assert apart_c > 8
+    assert abs(left_w) < 1.96 * error_w < row["value"] * apart_c
 
 
 def test_a_program_that_hangs_is_stopped_and_nothing_at_all_is_an_error(

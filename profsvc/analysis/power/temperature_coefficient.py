@@ -14,8 +14,8 @@ import pandas as pd
 
 from profsvc import specs
 from profsvc.analysis.power.logs import Floats, Ints
-from profsvc.analysis.power.sensor import PowerSensor
-from profsvc.analysis.power.window_sums import readings_in_windows
+from profsvc.analysis.power.sensor import PowerSensor, Series
+from profsvc.analysis.power.window_sums import readings_in_windows, window_seconds
 from profsvc.analysis.power.windows import IDLE, KERNEL, LOAD
 from profsvc.errors import NotFoundError, counted
 from profsvc.formulas.numerics.distributions import NORMAL_975
@@ -34,7 +34,9 @@ MAX_P_CONTRADICTION = 0.01
 # Temperatures are read in whole degrees: the standard error of one that stands still.
 ROUNDING_ERROR_C = 12**-0.5
 # Windows whose launches take times so close are taken to do the same work.
-PACE_STEP = 0.02
+SAME_PACE = 0.02
+# Seconds that are left out of the begin of each load, from the most careful.
+SETTLE_S = (5.0, 2.0, 1.0)
 HOW_TO_MEASURE = (
     "to measure it, log power, temperature and clock while one constant load runs for 30 s or more at "
     "temperatures 5 \u00b0C apart or more (on a cold board and after a heavy load), three times in total, and mark it "
@@ -109,18 +111,35 @@ def left_out_message(windows: int, clock_hz: float) -> str:
 
 def _evidence(own: PowerSensor, table: pd.DataFrame, temperature: Floats, places: Ints) -> Evidence:
     """The readings of windows at one clock that was not held down, and what repeats what."""
-    chosen = places[table["slowed_share"].to_numpy(np.float64)[places] <= MAX_THROTTLED_SHARE]
-    part = table.iloc[chosen]
-    begin, end = ((part[name].to_numpy(np.int64) - own.origin_ns) / 1e9 for name in ("begin_ns", "end_ns"))
+    begin, end = window_seconds(own, table.iloc[places])
+    begin, share = _after_slowed(own.companions.get("slowed"), begin, end)
+    kept = share <= MAX_THROTTLED_SHARE
+    begin, end, part = begin[kept], end[kept], table.iloc[places[kept]]
     fresh = np.flatnonzero(own.fresh & np.isfinite(temperature))
     which, window = readings_in_windows(own.time_s[fresh], begin + own.averaging_s + own.lag_s, end)
     at = fresh[which]
-    count = np.bincount(window, minlength=len(chosen))
+    count = np.bincount(window, minlength=len(part))
     with np.errstate(all="ignore"):
-        power, warmth = (np.bincount(window, x[at], len(chosen)) / count for x in (own.power_w, temperature))
+        power, warmth = (np.bincount(window, x[at], len(part)) / count for x in (own.power_w, temperature))
         error = part["power_sd_w"].to_numpy(np.float64) / np.sqrt(count)
     means = pd.DataFrame({"load": window_workloads(part), "power": power, "temperature": warmth, "error": error})
     return Evidence(at, window, pd.factorize(part["load"])[0][window], means)
+
+
+def _after_slowed(slowed: Series | None, begin_s: Floats, end_s: Floats) -> tuple[Floats, Floats]:
+    """Return when each window begins without the clock that a load before it held down, and the share held down after.
+
+    A clock that is still held down when a load begins rises while the load settles.
+    """
+    if slowed is None:
+        return begin_s, np.zeros(len(begin_s))
+    places, window = readings_in_windows(slowed.time_s, begin_s, np.minimum(begin_s + SETTLE_S[0], end_s))
+    held = slowed.value[places] > 0
+    later = begin_s.copy()
+    np.maximum.at(later, window[held], np.nextafter(slowed.time_s[places[held]], np.inf))
+    places, window = readings_in_windows(slowed.time_s, later, end_s)
+    count = np.maximum(np.bincount(window, minlength=len(later)), 1)
+    return later, np.bincount(window, slowed.value[places], len(later)) / count
 
 
 def window_workloads(windows: pd.DataFrame) -> list[tuple[Any, ...] | None]:
@@ -134,18 +153,56 @@ def window_workloads(windows: pd.DataFrame) -> list[tuple[Any, ...] | None]:
             told.append(None)
             continue
         each = row["duration_s"] / row["launches"] if row["launches"] and not pd.isna(row["launches"]) else None
-        pace = None if each is None or not each > 0 else round(np.log(each) / PACE_STEP)
+        pace = None if each is None or not each > 0 else float(np.log(each))
         told.append((row["load"], None if pd.isna(row["active_sms"]) else int(row["active_sms"]), pace))
-    return told
+    paces: dict[tuple[Any, ...], list[float]] = {}
+    for each in told:
+        if each is not None and each[-1] is not None:
+            paces.setdefault(each[:-1], []).append(each[-1])
+    first = {key: _first_of_group(values) for key, values in paces.items()}
+    return [one if one is None or one[-1] is None else (*one[:-1], first[one[:-1]][one[-1]]) for one in told]
+
+
+def _first_of_group(values: list[float]) -> dict[float, float]:
+    """Return the least value of the group of each: values that are closer than the same pace are of one group.
+
+    >>> _first_of_group([0.03, 0.0, 0.015, 0.1])
+    {0.0: 0.0, 0.015: 0.0, 0.03: 0.0, 0.1: 0.1}
+    """
+    groups: dict[float, float] = {}
+    last = first = -np.inf
+    for value in sorted(set(values)):
+        first = value if value - last > SAME_PACE else first
+        groups[value], last = first, value
+    return groups
 
 
 def _fit_within_loads(own: PowerSensor, temperature: Floats, evidence: Evidence) -> Coefficient:
-    """How the power follows the temperature within the loads."""
+    """How the power follows the temperature within the loads.
+
+    A die settles within seconds, and tells most while it does. So less is left out of the begin of each load, as long
+    as the figure stays within the interval that the later readings alone give.
+    """
     at = evidence.at
-    return fit_coefficient(
-        own.time_s[at], own.power_w[at], temperature[at], evidence.window, load=evidence.load,
-        offset_error_s=own.offset_se_s, **_fan_regressor(own, at),
-    )  # fmt: skip
+    fan = _fan_regressor(own, at)
+
+    def fit(settle_s: float) -> Coefficient:
+        return fit_coefficient(
+            own.time_s[at], own.power_w[at], temperature[at], evidence.window, load=evidence.load,
+            offset_error_s=own.offset_se_s, settle_s=settle_s, **fan,
+        )  # fmt: skip
+
+    found = fit(SETTLE_S[0])
+    for settle_s in SETTLE_S[1:]:
+        if not np.isfinite(found.coefficient_w_per_c):
+            break
+        sooner = fit(settle_s)
+        agrees = found.low_w_per_c <= sooner.coefficient_w_per_c <= found.high_w_per_c
+        if not agrees or sooner.loads_probability < min(MAX_P_LOADS_DIFFER, found.loads_probability):
+            break
+        if sooner.standard_error_w_per_c < found.standard_error_w_per_c:
+            found = sooner
+    return found
 
 
 def _pooled_coefficient(

@@ -9,7 +9,12 @@ import pytest
 
 from profsvc.analysis.power.analyze import EarlierRuns, analyze_power
 from profsvc.analysis.power.logs import Log
-from profsvc.analysis.power.temperature_coefficient import COEFFICIENT_COLUMNS, NO_EARLIER_RUNS, WINDOW_COLUMNS
+from profsvc.analysis.power.temperature_coefficient import (
+    COEFFICIENT_COLUMNS,
+    NO_EARLIER_RUNS,
+    WINDOW_COLUMNS,
+    window_workloads,
+)
 from tests.analysis.power.test_analyze import NO_LAUNCHES, ORIGIN, UTC, S, made
 
 Frames = Mapping[str, pd.DataFrame]
@@ -239,3 +244,38 @@ def test_loads_far_apart_do_not_widen_what_a_coefficient_was_seen_over():
     row = own_row(analyzed([Stretch("cold", 300, 40, 46), Stretch("hot", 500, 70, 76)]))
     assert row["used"] == 1
     assert row["range_c"] < 8
+
+
+def cooling(falls: int, held_s: float, seconds: float = 14.0) -> tuple[list[Log], list[Stretch]]:
+    """A light load after each of several heavy ones, whose clock is still held down for a while."""
+    plan = [one for _ in range(falls) for one in (Stretch("heavy", 680, 50, 58, seconds=8.0),
+                                                  Stretch("light", 145, 49, 41, seconds=seconds))]  # fmt: skip
+    logs = board(plan)
+    time = (logs[0].time_ns - ORIGIN) / S
+    begins = np.cumsum([0.0, *(one.seconds for one in plan)])[:-1]
+    held = np.zeros(time.size)
+    for begin, one in zip(begins, plan, strict=True):
+        last = one.seconds if one.load == "heavy" else held_s
+        held[(time >= begin) & (time < begin + last)] = 4.0
+    return [*logs, made("state", "clocks_event_reasons.active", time, held, number=5, unit="1")], plan
+
+
+def test_the_begin_of_a_load_tells_the_coefficient_although_the_clock_was_still_held_down():
+    logs, plan = cooling(6, 0.6)
+    frames = analyze_power(logs, marks_of(plan), NO_LAUNCHES)
+    row = own_row(frames)
+    assert row["used"] == 1
+    assert row["coefficient_low"] < SIGMA < row["coefficient_high"]
+    assert row["coefficient_high"] - row["coefficient_low"] < 0.3 * SIGMA
+    assert row["segments"] == 6
+
+
+def test_windows_of_one_pace_are_repeats_wherever_the_pace_lies():
+    """Paces a little apart are one, also on both sides of any edge; a fifth apart they are not."""
+    launches = [1000, 1002, 1005, 1009, 1200]
+    table = pd.DataFrame(
+        {"source": "marks", "kind": "load", "load": "a", "active_sms": 16, "launches": launches, "duration_s": 10.0}
+    )
+    told = window_workloads(table)
+    assert len(set(told[:4])) == 1
+    assert told[4] != told[0]
