@@ -79,7 +79,7 @@ def test_power_that_cannot_be_corrected_is_watched_as_measured_and_says_so(engin
     for night in range(NIGHTS + NEW):
         more_w = 15.0 * (night >= NIGHTS - 2) + rng.normal(0, 0.3)
         upload(engine, night, power_logs.marks(str(night)), "phases.csv")
-        upload(engine, night, power_logs.log(more_w), "smi.csv", zone="UTC")
+        upload(engine, night, power_logs.log(more_w, rise_c_per_w=0.0), "smi.csv", zone="UTC")
     made = report_of_night(engine)
     found = [row for row in made["findings"] if row["quantity"] == "raw_power"]
     assert {row["subject"] for row in found} >= {"mem, 1 SM", "mem, 132 SMs"}

@@ -23,8 +23,8 @@ def phases() -> list[tuple[str, int, float, float]]:
     return made
 
 
-def log(more_w: float = 0.0) -> str:
-    """What nvidia-smi would have printed, had the loads drawn so much more."""
+def log(more_w: float = 0.0, rise_c_per_w: float = RISE_C_PER_W) -> str:
+    """What nvidia-smi would have printed, had the loads drawn so much more; a well-cooled board does not warm up."""
     lines, time = ["timestamp, index, name, power.draw.instant [W], temperature.gpu, clocks.current.sm [MHz]"], 0.0
     heat_c = COLD_C
     while time < phases()[-1][3] + PAUSE_S:
@@ -32,7 +32,7 @@ def log(more_w: float = 0.0) -> str:
         watts = IDLE_W + (FIRST_W + SM_W * sms + more_w if sms else 0.0) + 0.01 * (round(time / STEP_S) % 3)
         stamp = (BEGIN + timedelta(seconds=time)).strftime("%Y/%m/%d %H:%M:%S.%f")[:-3]
         lines.append(f"{stamp}, 0, NVIDIA H200, {watts:.2f} W, {heat_c:.0f}, 1980 MHz")
-        heat_c += (COLD_C + RISE_C_PER_W * (watts - IDLE_W) - heat_c) * STEP_S / LAG_S
+        heat_c += (COLD_C + rise_c_per_w * (watts - IDLE_W) - heat_c) * STEP_S / LAG_S
         time += STEP_S
     return "\n".join(lines) + "\n"
 
