@@ -14,8 +14,8 @@ from sqlalchemy import Engine
 
 from profsvc import pipeline, store
 from profsvc.errors import NotFoundError, UsageError
-from profsvc.pipeline import report_period
-from profsvc.pipeline.nightly import changed_causes, report_of_night
+from profsvc.pipeline.nightly import period, report_of_night
+from profsvc.pipeline.nightly.report import changed_causes
 from profsvc.reports.nightly import formats as forms
 from profsvc.reports.nightly.content import parts
 from profsvc.views import findings as of_findings
@@ -303,7 +303,7 @@ def test_a_slower_kernel_says_which_cause_costs_more(tmp_path):
 def test_the_causes_of_a_change_stand_in_its_report(regressed, monkeypatch):
     causes = [{"title": "Barriers", "change_fraction": 0.5}, {"title": "Unexplained time", "change_fraction": 0.0}]
     monkeypatch.setattr(
-        "profsvc.pipeline.nightly.changed_causes",
+        "profsvc.pipeline.nightly.report.changed_causes",
         lambda engine, found: {str(row["series"]): causes for row in found if row["kind"] == "duration"},
     )
     (row,) = [row for row in report(regressed, QUIET + 2, dry_run=True)["findings"] if row["kind"] == "duration"]
@@ -378,9 +378,9 @@ def test_a_night_that_is_none_is_refused(engine, night, zone, words):
 
 def test_a_night_ends_with_its_date_in_its_zone():
     now = datetime(2026, 3, 29, 23, 30, tzinfo=UTC)
-    assert report_period.report_period(None, "Europe/Berlin", now).night == "2026-03-30"
-    assert report_period.report_period(None, "America/New_York", now).night == "2026-03-29"
+    assert period.report_period(None, "Europe/Berlin", now).night == "2026-03-30"
+    assert period.report_period(None, "America/New_York", now).night == "2026-03-29"
     for night, hours in (("2026-03-29", 23), ("2026-10-25", 25), ("2026-03-28", 24)):
-        span = report_period.report_period(night, "Europe/Berlin", datetime(2027, 1, 1, tzinfo=UTC))
+        span = period.report_period(night, "Europe/Berlin", datetime(2027, 1, 1, tzinfo=UTC))
         assert (span.ends.astimezone(UTC) - span.begins.astimezone(UTC)).total_seconds() == hours * 3600
-    assert report_period.report_period(date(2026, 3, 28), "UTC", now).ends.isoformat() == "2026-03-29T00:00:00+00:00"
+    assert period.report_period(date(2026, 3, 28), "UTC", now).ends.isoformat() == "2026-03-29T00:00:00+00:00"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from profsvc.pipeline.nightly_document import one_line
+from profsvc.pipeline.nightly.document import one_line
 from profsvc.reports.nightly import formats as nightly_formats
 from profsvc.reports.nightly import plots as nightly_plots
 from profsvc.reports.nightly.content import parts

@@ -10,8 +10,8 @@ from sqlalchemy import Engine
 
 from profsvc import store
 from profsvc.errors import InputError, NotFoundError, UsageError
-from profsvc.pipeline import nightly as of_night
-from profsvc.pipeline import report_period
+from profsvc.pipeline.nightly import period
+from profsvc.pipeline.nightly import report as of_night
 from profsvc.store.connection.transactions import writing
 from profsvc.store.ingest import refusals
 from profsvc.views import findings as of_findings
@@ -136,7 +136,7 @@ def test_a_report_made_while_the_clock_stood_in_the_future_blocks_no_night(
 ) -> None:
     for night in range(12):
         put(engine, night, rng, temperature_c=None, slower=(1.0, 1.0) if night < 9 else (1.2, 1.0))
-    future = report_period.report_period("2099-01-05", "UTC", datetime(2099, 1, 6, tzinfo=UTC))
+    future = period.report_period("2099-01-05", "UTC", datetime(2099, 1, 6, tzinfo=UTC))
     with monkeypatch.context() as patch:
         patch.setattr(of_night, "report_period", lambda *_: future)
         ahead = of_night.report_of_night(engine)

@@ -9,7 +9,7 @@ import pandas as pd
 from profsvc import specs
 from profsvc.analysis.changes.nightly import OPEN_STATES, NightlyFindings
 from profsvc.formulas.change.nightly_test import MAX_FALSE_DISCOVERY_RATE
-from profsvc.pipeline.report_period import ReportPeriod
+from profsvc.pipeline.nightly.period import ReportPeriod
 from profsvc.reports.kernel_names import labels, subject_label
 from profsvc.reports.nightly.content import amount
 from profsvc.reports.rows import plain, visible

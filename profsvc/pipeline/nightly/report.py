@@ -16,8 +16,8 @@ from profsvc.analysis.changes.cause_changes import cause_changes
 from profsvc.analysis.changes.nightly import find_changes, series_of_tonight
 from profsvc.analysis.changes.series import run_points, to_series
 from profsvc.errors import NotFoundError, UsageError
-from profsvc.pipeline.nightly_document import NightScope, document, history, severity
-from profsvc.pipeline.report_period import ReportPeriod, report_period
+from profsvc.pipeline.nightly.document import NightScope, document, history, severity
+from profsvc.pipeline.nightly.period import ReportPeriod, report_period
 from profsvc.reports.nightly.content import MAX_DETAILS
 
 if TYPE_CHECKING:
