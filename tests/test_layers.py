@@ -26,7 +26,7 @@ INNER = {  # folders of a package, lowest first
     "store": [
         {"connection", "schema"},
         {"sandbox", "service", "ingest"},
-        {"query"},
+        {"queries"},
         {"results"},
         {"maintenance"},
     ],

@@ -12,7 +12,7 @@ from tests.conftest import DEMO
 from tests.docs import pictures, reference
 from tests.docs.console import README, Shell, blocks, prepare, run_page, with_example
 from tests.docs.cookbook import cookbook
-from tests.store.query import questions
+from tests.store.queries import questions
 
 
 def written(name: str, text: str) -> None:

@@ -7,7 +7,7 @@ from sqlalchemy import Engine
 from profsvc import specs, store
 from profsvc.reports.rows import render
 from tests.docs.console import plain
-from tests.store.query.questions import PARAMS
+from tests.store.queries.questions import PARAMS
 
 SHOWN = 5
 

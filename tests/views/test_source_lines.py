@@ -12,7 +12,7 @@ from profsvc.reports.text.source_lines import source_lines as as_text
 from profsvc.views.source_lines import source_lines
 from tests.conftest import ROOT
 from tests.store.ingest.test_source_launches import REDUCE, SAXPY, both, launches, sass
-from tests.store.query.told import raw, upload
+from tests.store.queries.told import raw, upload
 
 FLAWS = ROOT / "fixtures" / "flaws"
 

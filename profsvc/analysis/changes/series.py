@@ -33,7 +33,7 @@ RUN, LEVELS = "run", "change_points"
 def run_points(runs: Frame, figures: Mapping[str, Frame]) -> Frame:
     """Return the points of all series, of `COLUMNS`; of a power as each run was corrected, with what moves it.
 
-    ``runs``: run_id, project, device; ``figures``: as `profsvc.store.query.nightly_series` gives them.
+    ``runs``: run_id, project, device; ``figures``: as `profsvc.store.queries.nightly_series` gives them.
     """
     parts = [
         _kernel_points(_by_tool(figures["durations"]), "duration", "duration"),

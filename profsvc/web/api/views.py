@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from profsvc import store
-from profsvc.store.query.view_pages import files_of_conditions
+from profsvc.store.queries.view_pages import files_of_conditions
 from profsvc.web.http.request_args import RequestArgs
 from profsvc.web.http.responses import MEDIA_TYPES, rows_response, stream_query
 from profsvc.web.http.routes import add_route, query_param, rows_schema

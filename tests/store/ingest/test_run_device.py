@@ -5,7 +5,7 @@ from pathlib import Path
 from sqlalchemy import Engine
 
 from profsvc import store
-from tests.store.query.told import details, program, raw, upload
+from tests.store.queries.told import details, program, raw, upload
 
 LAUNCHES = program(4)
 

@@ -11,7 +11,7 @@ from profsvc import store
 from profsvc.errors import InputError
 from profsvc.store.connection.transactions import reading
 from profsvc.store.schema.source import KEYS
-from tests.store.query.told import One, details, raw, sums, trace, upload
+from tests.store.queries.told import One, details, raw, sums, trace, upload
 
 REDUCE, SAXPY = "reduce(const float *, float *)", "saxpy(int, float *)"
 METRICS = '"# Samples","Instructions Executed","stall_long_sb","stall_selected"'

@@ -3,7 +3,7 @@
 import html
 
 from tests.store.ingest.test_source_launches import REDUCE, SAXPY, both, launches
-from tests.store.query.told import raw
+from tests.store.queries.told import raw
 
 SCRIPT = "<script>alert(1)</script>{{ 7 * 7 }}<img src=x onerror=alert(1)>"
 

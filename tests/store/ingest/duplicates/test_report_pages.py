@@ -7,7 +7,7 @@ from sqlalchemy import Engine
 
 from profsvc import pipeline, store
 from profsvc.formats.ncu import report as ncu_report
-from tests.store.query import told
+from tests.store.queries import told
 
 FIXTURES = Path(__file__).parents[4] / "fixtures"
 RAW = FIXTURES / "ncu_raw" / "h200_three_launches.csv.gz"

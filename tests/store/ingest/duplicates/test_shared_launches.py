@@ -8,7 +8,7 @@ from sqlalchemy import Engine
 
 from profsvc import pipeline, store
 from tests.store.conftest import mostly_on_sqlite
-from tests.store.query.told import One, details, program, raw, sums, trace, truth, upload
+from tests.store.queries.told import One, details, program, raw, sums, trace, truth, upload
 
 ALL = program()
 FILES = {

@@ -4,10 +4,10 @@ import pytest
 from sqlalchemy import Engine
 
 from profsvc import store
-from profsvc.store.query import largest
+from profsvc.store.queries import largest
 from profsvc.tables import Batch, frame
 from tests.store.conftest import info
-from tests.store.query.test_measured_launches import RUN, put, trace
+from tests.store.queries.test_measured_launches import RUN, put, trace
 
 
 @pytest.fixture

@@ -17,9 +17,9 @@ Wanted = Callable[[str | None, str], str | None]
 def wide_values(engine: Engine, launch_ids: Sequence[int], wanted: Wanted) -> dict[str, Floats]:
     """Return the values of the wanted metrics of these launches, in SI units, NaN where there is none.
 
-    Only cells that are kept column by column; `profsvc.store.query.frames.metrics` has the others. ``wanted`` gives the
-    name under which a metric of a section counts, None where it does not. Where two columns have one name, the first
-    counts. A metric without any value is left out.
+    Only cells that are kept column by column; `profsvc.store.queries.frames.metrics` has the others. ``wanted``
+    gives the name under which a metric of a section counts, None where it does not. Where two columns have one name,
+    the first counts. A metric without any value is left out.
     """
     found: dict[str, Floats] = {}
     if not launch_ids:

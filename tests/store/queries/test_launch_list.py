@@ -4,7 +4,7 @@ import pytest
 
 from profsvc import store, views
 from profsvc.errors import NotFoundError, UsageError
-from profsvc.store.query.launch_list import LAUNCH_ORDERS
+from profsvc.store.queries.launch_list import LAUNCH_ORDERS
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from sqlalchemy import Engine
 
-from profsvc.store.query.timelines import chunks
+from profsvc.store.queries.timelines import chunks
 
 
 class Operation(NamedTuple):

@@ -7,7 +7,7 @@ import pandas as pd
 from sqlalchemy import Engine, bindparam, text
 
 from profsvc.store.connection.transactions import reading
-from profsvc.store.query.frames import typed_frame
+from profsvc.store.queries.frames import typed_frame
 from profsvc.store.schema.column_types import IDS_PER_UPLOAD
 from profsvc.store.schema.source import KIND_BITS
 

@@ -13,7 +13,7 @@ from profsvc import docs, specs, store
 from profsvc.store.connection.transactions import reading
 from tests import postgres
 from tests.docs.cookbook import cookbook
-from tests.store.query.questions import EMPTY, PARAMS, fill
+from tests.store.queries.questions import EMPTY, PARAMS, fill
 
 NAMES = list(specs.questions())
 COUNTS = {"launches", "timed", "calls", "lines", "uploads", "readings", "samples", "begin_ns", "start_ns", "size_bytes"}

@@ -11,8 +11,8 @@ from sqlalchemy import Engine, event, text
 
 from profsvc import store
 from profsvc.store.connection.transactions import reading, writing
-from profsvc.store.query.kernel_history import HistoryFilter
-from profsvc.store.query.view_pages import Condition
+from profsvc.store.queries.kernel_history import HistoryFilter
+from profsvc.store.queries.view_pages import Condition
 from profsvc.store.schema.column_types import IDS_PER_UPLOAD
 from profsvc.views import history
 from tests import postgres

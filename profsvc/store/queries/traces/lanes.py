@@ -10,8 +10,8 @@ from typing import NamedTuple
 from sqlalchemy import Connection, Engine, text
 
 from profsvc.store.connection.transactions import reading
-from profsvc.store.query.frames import select
-from profsvc.store.query.timelines import timed_files
+from profsvc.store.queries.frames import select
+from profsvc.store.queries.timelines import timed_files
 from profsvc.store.schema.column_types import IDS_PER_UPLOAD, REPEATED_BITS
 
 MAX_NS = 3 * 10**18  # the difference of two such times is still a 64-bit integer

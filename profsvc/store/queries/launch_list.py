@@ -6,8 +6,8 @@ from typing import Any
 from sqlalchemy import Engine, text
 
 from profsvc.errors import UsageError
-from profsvc.store.query.largest import IDS_PER_QUERY, launch_rows
-from profsvc.store.query.view_pages import MAX_OFFSET, reading_with_timeout
+from profsvc.store.queries.largest import IDS_PER_QUERY, launch_rows
+from profsvc.store.queries.view_pages import MAX_OFFSET, reading_with_timeout
 from profsvc.store.schema.column_types import IDS_PER_UPLOAD
 from profsvc.store.schema.view_definition import UPLOAD_ID_RANGE_SQL
 

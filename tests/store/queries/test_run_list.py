@@ -8,8 +8,8 @@ from sqlalchemy import text
 from profsvc import pipeline, store
 from profsvc.errors import UsageError
 from profsvc.store.connection.transactions import writing
-from profsvc.store.query import run_list
-from profsvc.store.query.run_list import RUN_ORDERS
+from profsvc.store.queries import run_list
+from profsvc.store.queries.run_list import RUN_ORDERS
 from tests.conftest import ROOT, copied
 
 PLAIN = ROOT / "fixtures" / "ncu_raw" / "plain.csv"

@@ -7,8 +7,8 @@ import pandas as pd
 from sqlalchemy import Engine, bindparam, text
 
 from profsvc.store.connection.transactions import reading
-from profsvc.store.query.frames import typed_frame
-from profsvc.store.query.timelines import chunks
+from profsvc.store.queries.frames import typed_frame
+from profsvc.store.queries.timelines import chunks
 from profsvc.store.schema.catalog import KINDS
 from profsvc.store.schema.column_types import IDS_PER_UPLOAD
 from profsvc.store.schema.wide_metrics import MAX_BLOCK_LAUNCHES

@@ -14,7 +14,7 @@ from profsvc.analysis.launches import criteria
 from profsvc.formulas.criteria import host_sync
 from profsvc.store.connection.transactions import reading, writing
 from profsvc.store.ingest.writers import running_timeline
-from profsvc.store.query import timelines
+from profsvc.store.queries import timelines
 from profsvc.tables import Batch, frame
 from tests.store.conftest import batches, info
 

@@ -1,0 +1,245 @@
+from .connection.postgres import retry as retry
+from .connection.timestamps import parse_time as parse_time
+from .connection.transactions import keep_connections as keep_connections, snapshot as snapshot
+from .connection.urls import address as address
+from .ingest.blob_store import (
+    BlobStore as BlobStore,
+    blob_store_of as blob_store_of,
+    open_blob as open_blob,
+    spool_folder as spool_folder,
+    storing_blob as storing_blob,
+    unpack_folder as unpack_folder,
+)
+from .ingest.duplicates import shared_launches as shared_launches
+from .ingest.incoming_file import (
+    IncomingFile as IncomingFile,
+    open_incoming as open_incoming,
+    write_chunk as write_chunk,
+)
+from .ingest.refusals import save_refusal as save_refusal
+from .ingest.runs import (
+    RunInfo as RunInfo,
+    StoredUpload as StoredUpload,
+    UploadInfo as UploadInfo,
+    describe_run as describe_run,
+    find_upload as find_upload,
+    parse_measured_at as parse_measured_at,
+)
+from .ingest.upload import write_upload as write_upload
+from .maintenance.backup import Backup as Backup, backup as backup
+from .maintenance.checks import Check as Check, require_writable as require_writable, run_checks as run_checks
+from .maintenance.cleanup import (
+    UnneededFiles as UnneededFiles,
+    discard_blob as discard_blob,
+    remove_unneeded as remove_unneeded,
+    unneeded_files as unneeded_files,
+    vacuum as vacuum,
+)
+from .maintenance.deletion import (
+    aged_runs as aged_runs,
+    content_summary as content_summary,
+    delete_run as delete_run,
+    delete_upload as delete_upload,
+    deleted_upload as deleted_upload,
+    deleted_uploads as deleted_uploads,
+    read_age as read_age,
+    rereading as rereading,
+    restoring as restoring,
+)
+from .maintenance.migrations import (
+    is_current as is_current,
+    latest_revision as latest_revision,
+    schema_revision as schema_revision,
+    schema_state as schema_state,
+    upgrade as upgrade,
+)
+from .opening import (
+    connect as connect,
+    create_reader as create_reader,
+    is_server as is_server,
+    is_server_of as is_server_of,
+    open_store as open_store,
+)
+from .queries.antipatterns import (
+    executed_instructions as executed_instructions,
+    lost_of_kernels as lost_of_kernels,
+    saved_by_cause as saved_by_cause,
+)
+from .queries.frames import (
+    characterizations as characterizations,
+    counters as counters,
+    criteria as criteria,
+    device_attributes as device_attributes,
+    find_run as find_run,
+    launches as launches,
+    metrics as metrics,
+    models as models,
+    potential as potential,
+    rules as rules,
+    runs as runs,
+    select as select,
+    sensors as sensors,
+    size_is_stored as size_is_stored,
+    table as table,
+    upload as upload,
+    uploads as uploads,
+)
+from .queries.kernel_history import (
+    criterion_of_kernel as criterion_of_kernel,
+    durations_of_kernel as durations_of_kernel,
+    kernel_not_found as kernel_not_found,
+    kernels_named as kernels_named,
+    kernels_with_same_short_name as kernels_with_same_short_name,
+    potential_of_kernel as potential_of_kernel,
+    powers_of_load as powers_of_load,
+    recent_kernels as recent_kernels,
+)
+from .queries.kernel_means import (
+    kernel_metrics as kernel_metrics,
+    kernel_shapes as kernel_shapes,
+    kernel_times as kernel_times,
+)
+from .queries.kernel_power import (
+    mean_counters as mean_counters,
+    newest_runs as newest_runs,
+    powers_of_loads as powers_of_loads,
+)
+from .queries.largest import (
+    costly_causes as costly_causes,
+    count as count,
+    kernels_by_time as kernels_by_time,
+    launch_numbers as launch_numbers,
+    launch_rows as launch_rows,
+    longest_launches as longest_launches,
+    transfers_by_kind as transfers_by_kind,
+)
+from .queries.launch_list import LAUNCH_ORDERS as LAUNCH_ORDERS, list_launches as list_launches
+from .queries.measured_launches import (
+    measured_launches as measured_launches,
+    time_without_metrics as time_without_metrics,
+)
+from .queries.nightly_series import (
+    BINARY_TAG as BINARY_TAG,
+    nightly_runs as nightly_runs,
+    predictions_of_runs as predictions_of_runs,
+    projects as projects,
+    refusals_between as refusals_between,
+    series_of_runs as series_of_runs,
+    uploads_between as uploads_between,
+)
+from .queries.operations import operations as operations
+from .queries.run_comparison import clocks_of_run as clocks_of_run, kernels_of_run as kernels_of_run
+from .queries.run_list import (
+    MAX_COUNTED_RUNS as MAX_COUNTED_RUNS,
+    RUN_ORDERS as RUN_ORDERS,
+    RunFilter as RunFilter,
+    RunPage as RunPage,
+    list_runs as list_runs,
+)
+from .queries.source_lines import (
+    executed_by_opcode as executed_by_opcode,
+    has_source as has_source,
+    launches_with_source as launches_with_source,
+    stalls_of_lines as stalls_of_lines,
+)
+from .queries.timelines import timeline as timeline
+from .queries.traces.events import (
+    EarlyLaunches as EarlyLaunches,
+    names_of as names_of,
+    range_totals as range_totals,
+    ranges_named as ranges_named,
+    trace_streams as trace_streams,
+)
+from .queries.traces.lanes import Trace as Trace, TracedLane as TracedLane, traces_with_times as traces_with_times
+from .queries.view_pages import (
+    FILTERS as FILTERS,
+    JSON_COLUMNS as JSON_COLUMNS,
+    MAX_ROWS as MAX_ROWS,
+    Condition as Condition,
+    Page as Page,
+    column_kinds_of as column_kinds_of,
+    key_column as key_column,
+    list_view as list_view,
+    parse_json_columns as parse_json_columns,
+    select_statement as select_statement,
+)
+from .queries.wide_metrics import wide_values as wide_values
+from .results.board_power import earlier_power_of_board as earlier_power_of_board
+from .results.findings import (
+    MANUAL_STATES as MANUAL_STATES,
+    StateChange as StateChange,
+    findings_of_series as findings_of_series,
+    known_findings as known_findings,
+    series_of_finding as series_of_finding,
+    set_finding as set_finding,
+    state_history as state_history,
+    stored_states as stored_states,
+)
+from .results.finished_parts import POWER_PART as POWER_PART, change_count as change_count, unfinished as unfinished
+from .results.memory_traces import StoredTrace as StoredTrace, save_trace as save_trace, traces_of_run as traces_of_run
+from .results.power import (
+    Readings as Readings,
+    last_samples as last_samples,
+    launch_times as launch_times,
+    marks_of_run as marks_of_run,
+    save_power as save_power,
+    sensor_readings as sensor_readings,
+    sensors_of_run as sensors_of_run,
+)
+from .results.predictions import (
+    MAX_PREDICTIONS as MAX_PREDICTIONS,
+    UNCHANGED_REASONS as UNCHANGED_REASONS,
+    criteria_of_kernels as criteria_of_kernels,
+    kernel_properties as kernel_properties,
+    kernel_work as kernel_work,
+    predicted_speedups as predicted_speedups,
+    prediction_sources as prediction_sources,
+    save_predictions as save_predictions,
+    scored_predictions as scored_predictions,
+)
+from .results.reports import (
+    Delivery as Delivery,
+    NightlyRecord as NightlyRecord,
+    delete_report as delete_report,
+    later_report as later_report,
+    report_before as report_before,
+    report_contents as report_contents,
+    save_delivery as save_delivery,
+    save_report as save_report,
+)
+from .results.wall_time import save_wall_time as save_wall_time
+from .results.writer import describe_device as describe_device, save_results as save_results
+from .sandbox.rules import Rows as Rows, parameter_names as parameter_names
+from .sandbox.user_query import Answer as Answer, export as export, query as query
+from .schema.catalog import VIEWS as VIEWS, column_kinds as column_kinds, quote_literal as quote_literal
+from .schema.predictions import (
+    PARTIAL_KINDS as PARTIAL_KINDS,
+    PARTIAL_REASON as PARTIAL_REASON,
+    SCORED_AS_BOUND as SCORED_AS_BOUND,
+)
+from .schema.view_definition import FLAGS as FLAGS
+from .service.schedules import (
+    MANUAL_PREFIX as MANUAL_PREFIX,
+    Slot as Slot,
+    add_schedule as add_schedule,
+    enable_schedule as enable_schedule,
+    end_slot as end_slot,
+    list_schedules as list_schedules,
+    postpone_slot as postpone_slot,
+    remove_schedule as remove_schedule,
+    renew_slot as renew_slot,
+    save_next_time as save_next_time,
+    save_slot_deliveries as save_slot_deliveries,
+    take_over_slot as take_over_slot,
+    take_slot as take_slot,
+)
+from .service.tokens import (
+    FULL_ACCESS as FULL_ACCESS,
+    SCOPES as SCOPES,
+    Grant as Grant,
+    create_token as create_token,
+    find_grant as find_grant,
+    list_tokens as list_tokens,
+    requires_token as requires_token,
+    revoke_token as revoke_token,
+)
