@@ -2,8 +2,8 @@
 
 The layers, highest first. Imports point down only, and packages of one layer do not import each other::
 
-    8  cli                                       the command line; it starts the service too
-    7  web                                       the service: HTTP API and pages
+    8  cli | pytest_plugin                       the command line; it starts the service too. The fixture of pytest
+    7  web | api                                 the service: HTTP API and pages. A store with the client's methods
     6  views | scheduler | client                answers to questions, scheduled jobs, access to a service
     5  pipeline                                  from an upload to stored results
     4  formats | store | reports | channels      readers, SQL, text and plots, notifications

@@ -18,8 +18,8 @@ LAYERS = [  # lowest first
     {"formats", "microbench", "store", "reports", "channels", "settings"},
     {"pipeline"},
     {"views", "scheduler", "client"},
-    {"web"},
-    {"cli"},
+    {"web", "api"},
+    {"cli", "pytest_plugin"},
 ]
 LAYER = {name: n for n, names in enumerate(LAYERS) for name in names}
 INNER = {  # folders of a package, lowest first

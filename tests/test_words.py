@@ -26,6 +26,7 @@ PARTS = sorted(
 CLEAN: set[str] = {
     "README",
     "analysis",
+    "api",
     "channels",
     "cli",
     "client",
@@ -36,6 +37,7 @@ CLEAN: set[str] = {
     "formulas",
     "kernel_names",
     "pipeline",
+    "pytest_plugin",
     "reports",
     "scheduler",
     "settings",
