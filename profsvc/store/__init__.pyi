@@ -113,7 +113,14 @@ from .queries.largest import (
     longest_launches as longest_launches,
     transfers_by_kind as transfers_by_kind,
 )
-from .queries.launch_list import LAUNCH_ORDERS as LAUNCH_ORDERS, list_launches as list_launches
+from .queries.launch_facets import costly_launches as costly_launches, launch_facets as launch_facets
+from .queries.launch_list import (
+    ALL_LAUNCHES as ALL_LAUNCHES,
+    LAUNCH_ORDERS as LAUNCH_ORDERS,
+    LaunchFilter as LaunchFilter,
+    count_launches as count_launches,
+    list_launches as list_launches,
+)
 from .queries.measured_launches import (
     measured_launches as measured_launches,
     time_without_metrics as time_without_metrics,

@@ -28,11 +28,13 @@ def _percent(value: float | None) -> float | None:
 
 
 @store.snapshot
-def run(engine: "Engine", name: str | int, limit: int | None = LIMIT) -> dict[str, Any]:
+def run(
+    engine: "Engine", name: str | int, limit: int | None = LIMIT, *, max_causes: int | None = None
+) -> dict[str, Any]:
     """Return a run: its uploads, one row per launch, its criteria and potential.
 
     With more than ``limit`` launches (None: no limit) only the longest are included; then ``truncated`` is true, and
-    ``kernels`` has the totals by kernel.
+    ``kernels`` has the totals by kernel. ``causes`` are ``limit`` pairs of kernel and cause, unless ``max_causes``.
     """
     run_id = store.find_run(engine, name)
     info, uploads = store.select(engine, "v1_runs", run_id=run_id)[0], store.select(engine, "v1_uploads", run_id=run_id)
@@ -52,7 +54,7 @@ def run(engine: "Engine", name: str | int, limit: int | None = LIMIT) -> dict[st
         "kernels_truncated": more_kernels,
         "launches": _summaries(engine, run_id, launches, uploads),
         "means": [{**row, "first": row["first"] or _first(row["advice"])} for row in means],
-        "causes": causes.of_run(engine, run_id, limit or LIMIT, means),
+        "causes": causes.of_run(engine, run_id, max_causes or limit or LIMIT, means),
         "criteria": in_order(
             store.select(engine, "v1_criteria", run_id=run_id, launch_id=None, kernel=None), "criterion"
         ),
@@ -70,19 +72,26 @@ def run(engine: "Engine", name: str | int, limit: int | None = LIMIT) -> dict[st
 def launch_page(
     engine: "Engine",
     run_id: int,
+    only: store.LaunchFilter = store.ALL_LAUNCHES,
     *,
     order: str = "-duration",
     skip: int = 0,
     limit: int = LIMIT,
-    kernel_id: int | None = None,
     seconds: float = 10.0,
 ) -> dict[str, Any]:
-    """Return one page of the launches of a run, as in `run`, of all kernels or of one."""
+    """Return one page of the launches of a run that satisfy a filter, as in `run`, and their ``total``."""
     launches, truncated = store.list_launches(
-        engine, run_id, order=order, skip=skip, limit=limit, kernel_id=kernel_id, seconds=seconds
+        engine, run_id, only, order=order, skip=skip, limit=limit, seconds=seconds
     )
     uploads = store.select(engine, "v1_uploads", run_id=run_id)
-    return {"launches": _summaries(engine, run_id, launches, uploads), "truncated": truncated}
+    total = skip + len(launches)
+    if truncated or not launches:
+        total = store.count_launches(engine, run_id, only, seconds=seconds)
+    return {
+        "launches": _summaries(engine, run_id, launches, uploads),
+        "truncated": truncated,
+        "total": total,
+    }
 
 
 def advice_of_run(view: dict[str, Any]) -> list[dict[str, Any]]:

@@ -1,7 +1,8 @@
 """The launches of a run as people look through them: ordered, page by page, of all kernels or of one."""
 
 from collections.abc import Mapping
-from typing import Any
+from itertools import chain
+from typing import Any, NamedTuple
 
 from sqlalchemy import Engine, text
 
@@ -9,30 +10,75 @@ from profsvc.errors import UsageError
 from profsvc.store.queries.largest import IDS_PER_QUERY, launch_rows
 from profsvc.store.queries.view_pages import MAX_OFFSET, reading_with_timeout
 from profsvc.store.schema.column_types import IDS_PER_UPLOAD
-from profsvc.store.schema.view_definition import UPLOAD_ID_RANGE_SQL
+from profsvc.store.schema.view_definition import UPLOAD_ID_RANGE_SQL, text_of
 
-_SHAPE = " JOIN shapes h ON h.shape_id = l.shape_id"
-_BOUND = (
-    " LEFT JOIN potential p ON p.run_id = u.run_id AND p.launch_id = l.launch_id AND p.kernel_id = 0"
-    " AND p.version_id = (SELECT r.version_id FROM runs r WHERE r.run_id = u.run_id)"
+Joins = tuple[str, ...]
+
+_SHAPE: Joins = ("JOIN shapes h ON h.shape_id = l.shape_id",)
+_KERNEL: Joins = (*_SHAPE, "JOIN kernels k ON k.kernel_id = h.kernel_id")
+PLACE: Joins = ("JOIN places a ON a.place_id = l.place_id",)
+_VERSION = "(SELECT r.version_id FROM runs r WHERE r.run_id = u.run_id)"
+_BOUND: Joins = (
+    "LEFT JOIN potential p ON p.run_id = u.run_id AND p.launch_id = l.launch_id AND p.kernel_id = 0"
+    f" AND p.version_id = {_VERSION}",
+)
+_FIRST_CAUSE: Joins = (
+    "LEFT JOIN causes s ON s.run_id = u.run_id AND s.launch_id = l.launch_id AND s.kernel_id = 0 AND s.rank = 1"
+    f" AND s.version_id = {_VERSION}",
+)
+_COUNTER = (
+    "LEFT JOIN counters v ON v.launch_id = l.launch_id AND v.counter_id ="
+    " (SELECT x.text_id FROM texts x WHERE x.text = '{}')"
 )
 # Order -> what it sorts by, and the joins that this needs.
-LAUNCH_ORDERS: Mapping[str, tuple[str, str]] = {
-    "launch": ("l.launch_id", ""),
-    "duration": ("l.duration_ns", ""),
-    "kernel": ("k.kernel_short", f"{_SHAPE} JOIN kernels k ON k.kernel_id = h.kernel_id"),
+LAUNCH_ORDERS: Mapping[str, tuple[str, Joins]] = {
+    "launch": ("l.launch_id", ()),
+    "duration": ("l.duration_ns", ()),
+    "kernel": ("k.kernel_short", _KERNEL),
     "potential": ("p.speedup", _BOUND),
+    "ceiling": ("p.speedup_ceiling", _BOUND),
+    "limit": (text_of("p.bound_id"), _BOUND),
+    "saving": ("s.saving_ns", _FIRST_CAUSE),
+    "compute": ("v.value", (_COUNTER.format("sol_sm_fraction"),)),
+    "memory": ("v.value", (_COUNTER.format("sol_memory_fraction"),)),
 }
+# Field of `LaunchFilter` -> its condition, and the joins that this needs.
+_CONDITIONS: Mapping[str, tuple[str, Joins]] = {
+    "kernel_id": ("h.kernel_id = :kernel_id", _SHAPE),
+    "kernel": ("lower(k.kernel) LIKE :kernel ESCAPE '\\'", _KERNEL),
+    "device_id": ("a.device_id = :device_id", PLACE),
+    "stream": ("a.stream = :stream", PLACE),
+    "upload_id": ("u.upload_id = :upload_id", ()),
+    "cause": (
+        "EXISTS (SELECT 1 FROM causes c JOIN cause_names q ON q.cause_id = c.cause_id WHERE c.run_id = u.run_id"
+        f" AND c.launch_id = l.launch_id AND c.kernel_id = 0 AND c.version_id = {_VERSION} AND q.cause = :cause)",
+        (),
+    ),
+}
+
+
+class LaunchFilter(NamedTuple):
+    """What launches of a list must satisfy; no condition without a value. ``kernel`` is a part of the name."""
+
+    kernel: str | None = None
+    cause: str | None = None
+    device_id: int | None = None
+    stream: int | None = None
+    upload_id: int | None = None
+    kernel_id: int | None = None
+
+
+ALL_LAUNCHES = LaunchFilter()
 
 
 def list_launches(
     engine: Engine,
     run_id: int,
+    only: LaunchFilter = ALL_LAUNCHES,
     *,
     order: str = "-duration",
     skip: int = 0,
     limit: int = 50,
-    kernel_id: int | None = None,
     seconds: float = 10.0,
 ) -> tuple[list[dict[str, Any]], bool]:
     """Return rows of ``v1_launches`` of a page in their order, and whether more follow.
@@ -45,21 +91,38 @@ def list_launches(
         raise UsageError(f"order={order!r} is not known; it can be {known}, downwards with a - before it")
     if not 0 <= skip <= MAX_OFFSET or not 1 <= limit <= IDS_PER_QUERY:
         raise UsageError(f"{limit} launches after {skip} cannot be listed; a page has 1 to {IDS_PER_QUERY}")
-    by, joins = LAUNCH_ORDERS[name]
-    if kernel_id is not None and _SHAPE not in joins:
-        joins += _SHAPE
-    of_kernel = "" if kernel_id is None else " AND h.kernel_id = :kernel_id"
+    by, sorting = LAUNCH_ORDERS[name]
+    source, conditions, values = filtered_launches(run_id, only, sorting)
     query = text(
-        f"SELECT l.launch_id FROM uploads u JOIN launches l ON l.launch_id / {IDS_PER_UPLOAD} = u.upload_id"
-        f" AND l.launch_id {UPLOAD_ID_RANGE_SQL}{joins} WHERE u.run_id = :run_id AND u.same_as IS NULL{of_kernel}"
+        f"SELECT l.launch_id FROM {source} WHERE {conditions}"
         f" ORDER BY {by}{' DESC' * order.startswith('-')} NULLS LAST, l.launch_id LIMIT :most OFFSET :skip"
     )
-    values = {"run_id": run_id, "most": limit + 1, "skip": skip}
     with reading_with_timeout(engine, seconds) as connection:
-        ids = list(
-            connection.execute(query, values | ({} if kernel_id is None else {"kernel_id": kernel_id})).scalars()
-        )
+        ids = list(connection.execute(query, values | {"most": limit + 1, "skip": skip}).scalars())
     chosen = ids[:limit]
     place = {number: at for at, number in enumerate(chosen)}
     rows = launch_rows(engine, "v1_launches", run_id, chosen)
     return sorted(rows, key=lambda row: place[row["launch_id"]]), len(ids) > limit
+
+
+def count_launches(engine: Engine, run_id: int, only: LaunchFilter, *, seconds: float = 10.0) -> int:
+    """Return how many launches of a run satisfy a filter."""
+    source, conditions, values = filtered_launches(run_id, only)
+    with reading_with_timeout(engine, seconds) as connection:
+        return int(connection.execute(text(f"SELECT count(*) FROM {source} WHERE {conditions}"), values).scalar_one())
+
+
+def filtered_launches(run_id: int, only: LaunchFilter, joins: Joins = ()) -> tuple[str, str, dict[str, Any]]:
+    """Return the tables, the conditions and the values of a query for launches; ``joins`` are further tables."""
+    values = {name: value for name, value in only._asdict().items() if value is not None}
+    asked = [_CONDITIONS[name] for name in values]
+    if only.kernel is not None:
+        part = only.kernel.lower().replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+        values["kernel"] = f"%{part}%"
+    tables = [
+        f"uploads u JOIN launches l ON l.launch_id / {IDS_PER_UPLOAD} = u.upload_id AND l.launch_id"
+        f" {UPLOAD_ID_RANGE_SQL}",
+        *dict.fromkeys(chain.from_iterable([*(needed for _, needed in asked), joins])),
+    ]
+    conditions = ["u.run_id = :run_id", "u.same_as IS NULL", *(condition for condition, _ in asked)]
+    return " ".join(tables), " AND ".join(conditions), values | {"run_id": run_id}

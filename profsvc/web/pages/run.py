@@ -1,4 +1,4 @@
-"""``/runs/{run}``: a run: potential, advice, launches, kernels, sensors and files."""
+"""``/runs/{run}``: a run: where time can be saved, wall time, launches, kernels, sensors and files."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -8,18 +8,21 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from profsvc import store, views
-from profsvc.analysis.causes.sentence import brief
-from profsvc.reports.kernel_names import labelled
 from profsvc.web.http.request_args import RequestArgs
 from profsvc.web.http.routes import add_page
 from profsvc.web.http.state import app_state
+from profsvc.web.pages.launches.listing import (
+    launch_of_row,
+    launch_rows,
+    launch_section,
+    listing_of,
+)
+from profsvc.web.pages.launches.savings import MAX_PAIRS, savings
 from profsvc.web.pages.memory_traces import trace_section
-from profsvc.web.pages.rendering.filters import count
 from profsvc.web.pages.rendering.page import Links, find_run_id, page, path_to, redirect
-from profsvc.web.pages.rendering.tables import Column, Row, nonempty_columns, row_reference
-from profsvc.web.pages.wall_time import MAX_DEVICES, WALL_TIME_COLUMNS, wall_time_sections
+from profsvc.web.pages.rendering.tables import Column, Row, row_reference
+from profsvc.web.pages.wall_time import MAX_DEVICES, WALL_TIME_COLUMNS, wall_time_sections, wall_time_summary
 
-ROWS, MAX_ROWS = 50, 500
 MAX_KERNELS = 40
 REJECTS_PER_PAGE = 100
 
@@ -27,15 +30,6 @@ REJECTS_PER_PAGE = 100
 def run_id_of(request: Request, name: str = "run") -> int:
     """Return the number of the run in the path, which has its number or name."""
     return find_run_id(request, request.path_params[name])
-
-
-def _launch_path(row: Row) -> str:
-    return f"/runs/{row['run_id']}/launches/{row['launch_id']}"
-
-
-def launch_of_row(row: Row) -> dict[str, Any]:
-    """Return the run and launch of a row, for the explanation of its numbers."""
-    return {"run": row["run_id"], "launch": row["launch_id"]}
 
 
 def launch_or_run_of_row(row: Row) -> dict[str, Any]:
@@ -57,24 +51,6 @@ def _summary_column(name: str, title: str, kind: str = "duration") -> Column:
     return Column(name, title, kind, f"v1_kernel_summaries.{name}", row_reference("summary_id"))
 
 
-LAUNCH_COLUMNS = (
-    Column(
-        "launch",
-        "#",
-        "number",
-        "v1_launches.launch_index",
-        lambda row: {"run": row["run_id"], "row": row["launch_id"]},
-        sort="launch",
-    ),
-    Column("kernel", "kernel", "name", link=_launch_path, sort="kernel", width=44, full="kernel_full"),
-    Column("duration_ns", "duration", "duration", "duration_ns", launch_of_row, sort="duration"),
-    Column("compute", "compute", "light", "sol_sm_fraction", launch_of_row),
-    Column("memory", "memory", "light", "sol_memory_fraction", launch_of_row),
-    Column("limit", "limited by"),
-    Column("potential", "potential", "speedup", "potential", launch_of_row, sort="potential", flags="flags"),
-    Column("ceiling", "ceiling", "speedup", "v1_potential.speedup_ceiling", launch_of_row, flags="ceiling_flags"),
-    Column("answer", "what to do first", explain="advice.saving", where=launch_of_row, full="first"),
-)
 MEANS_COLUMNS = (
     Column("kernel", "kernel", "name", link=_means_path, width=44, full="kernel_full"),
     Column("launches", "launches", "number", "run.mean_launches"),
@@ -166,37 +142,6 @@ def criteria_rows(rows: list[dict[str, Any]], of_run: Sequence[dict[str, Any]] =
     ]
 
 
-def launch_rows(launches: list[dict[str, Any]], run_id: int) -> list[dict[str, Any]]:
-    """Return the launches of a view as rows of the table."""
-    return [
-        row
-        | {
-            "run_id": run_id,
-            "duration_ns": None if row["duration_us"] is None else 1e3 * row["duration_us"],
-            "compute": None if row.get("compute_pct") is None else row["compute_pct"] / 100,
-            "memory": None if row.get("memory_pct") is None else row["memory_pct"] / 100,
-            "limit": row["bound"] or row["reason"],
-            "answer": brief(row["causes"][0]) if row["causes"] else row["first"],
-        }
-        for row in labelled(launches)
-    ]
-
-
-def _missing_result_reasons(launches: list[dict[str, Any]]) -> list[str]:
-    """Return why none of these launches has results; empty if one has."""
-    reasons = [str(row["reason"]) for row in launches if row["reason"]]
-    return [] if any(row["bound"] for row in launches) else list(dict.fromkeys(reasons))
-
-
-def _launch_columns(launches: list[dict[str, Any]], missing_results: list[str]) -> list[Column]:
-    """Return the nonempty columns of launches; without the bottleneck if it is unknown for all of them."""
-    return nonempty_columns(
-        [one for one in LAUNCH_COLUMNS if one.name != "limit" or not missing_results],
-        launches,
-        ("launch", "duration_ns"),
-    )
-
-
 def kernel_rows(engine: Any, info: Row) -> tuple[list[dict[str, Any]], bool]:
     """Return the kernels of a run by their time."""
     found, more = store.kernels_by_time(engine, info["run_id"], MAX_KERNELS)
@@ -219,42 +164,38 @@ def _file_row(row: dict[str, Any]) -> dict[str, Any]:
 def show_run(request: Request) -> Response:
     """Show a run."""
     args, run_id = RequestArgs(request), run_id_of(request)
-    order, skip, limit = _paging(args)
-    args.reject_unknown()
+    listing = listing_of(args)
     state = app_state(request)
-    view = views.run(state.engine, run_id, 1)
+    view = views.run(state.engine, run_id, 1, max_causes=MAX_PAIRS)
     info = view["run"]
-    found = views.launch_page(
-        state.engine, run_id, order=order, skip=skip, limit=limit, seconds=state.limits.sql_seconds
-    )
+    saved = savings(state.engine, info, view["causes"], args, listing)
+    args.reject_unknown()
     kernels, more_kernels = kernel_rows(state.engine, info)
     whole = view["potential"] or {}
-    launches = launch_rows(found["launches"], run_id)
-    missing_results = _missing_result_reasons(launches)
     words = views.titles_and_hints()
+    # What the table of causes says is not said twice.
+    advice = [one for one in views.advice_of_run(view) if one["kind"] != "saving" or one["name"] not in saved["causes"]]
     return page(
         request, "run.html", info["name"],
         links=_links(request, run_id, f"select * from v1_launches where run_id = {run_id} order by duration_ns desc"),
-        view=view, info=info, tags=info["tags"] or {}, whole=whole,
+        view=view, info=info, tags=info["tags"] or {}, whole=whole, saved=saved,
         bound=words[whole["bound"]]["title"] if whole.get("bound") else None,
-        advice=views.advice_of_run(view), criteria=criteria_rows(view["criteria"]),
+        advice=advice, criteria=criteria_rows(view["criteria"]),
         files=[_file_row(row) for row in view["uploads"]], kernels=kernels, more_kernels=more_kernels,
-        launches=launches, order=order, missing_results=missing_results,
         means=launch_rows(view["means"], run_id),
         has_power=any(row["quantity"] == "power" or row["x_mm"] is not None for row in view["sensors"]),
         transfers=[
             row | {"duration_ns": None if row["duration_ms"] is None else 1e6 * row["duration_ms"]}
             for row in view["transfers"]
         ],
+        wall=wall_time_summary(view["wall_time"]),
         wall_time=wall_time_sections(view["wall_time"]), more_wall_time=max(0, len(view["wall_time"]) - MAX_DEVICES),
         memory=trace_section(state.engine, run_id, view["traces"]),
-        tables=_TABLES | {"launches": _launch_columns(launches, missing_results)},
-        **_pager(found, skip, limit, info["launches"], "launches"),
+        tables=_TABLES, **launch_section(request, run_id, listing, causes=view["causes"]),
     )  # fmt: skip
 
 
 _TABLES = {
-    "launches": LAUNCH_COLUMNS,
     "criteria": CRITERIA_COLUMNS,
     "files": FILE_COLUMNS,
     "kernels": KERNEL_COLUMNS,
@@ -266,21 +207,6 @@ _TABLES = {
 }
 
 
-def _paging(args: RequestArgs) -> tuple[str, int, int]:
-    order, limit = args.text("order", "-duration"), args.count("limit", ROWS, MAX_ROWS)
-    return order, args.number("after", int, 0, "the number of launches to skip"), limit
-
-
-def _pager(found: Row, skip: int, limit: int, whole: int | None, what: str) -> dict[str, Any]:
-    rows = found["launches"]
-    total = f"{what} {count(skip + 1)} to {count(skip + len(rows))} of {count(whole)}" if rows else f"no {what}"
-    return {
-        "total": total,
-        "following": str(skip + limit) if found["truncated"] else None,
-        "before": None if skip == 0 else str(max(0, skip - limit)) if skip > limit else "",
-    }
-
-
 def _links(request: Request, run_id: int, sql: str) -> Links:
     return Links(
         path_to(request, f"/v1/runs/{run_id}"), path_to(request, "/v1/launches.csv", {"run_id": run_id}), sql
@@ -290,7 +216,7 @@ def _links(request: Request, run_id: int, sql: str) -> Links:
 def show_kernel(request: Request) -> Response:
     """Show the launches of one kernel of a run."""
     args, run_id = RequestArgs(request), run_id_of(request)
-    order, skip, limit = _paging(args)
+    listing = listing_of(args)
     args.reject_unknown()
     state, text = app_state(request), request.path_params["kernel"]
     kernel_id = int(text) if text.isascii() and text.isdigit() and len(text) < 18 else -1
@@ -298,15 +224,11 @@ def show_kernel(request: Request) -> Response:
     totals = store.select(state.engine, "v1_kernel_totals", run_id=run_id, kernel_id=kernel_id)
     if not totals:
         return redirect(request, f"/runs/{run_id}")
-    found = views.launch_page(
-        state.engine, run_id, order=order, skip=skip, limit=limit, kernel_id=kernel_id, seconds=state.limits.sql_seconds
-    )
-    whole = sum(row["launches"] for row in totals)
     return page(
         request, "kernel.html", totals[0]["kernel_short"],
         links=_links(request, run_id, f"select * from v1_kernel_totals where kernel_id = {kernel_id}"),
-        info=info, kernel=totals[0]["kernel"], launches=launch_rows(found["launches"], run_id), order=order,
-        columns=LAUNCH_COLUMNS, totals=totals, **_pager(found, skip, limit, whole, "launches"),
+        info=info, kernel=totals[0]["kernel"], totals=totals,
+        **launch_section(request, run_id, listing, kernel_id=kernel_id),
     )  # fmt: skip
 
 

@@ -30,6 +30,33 @@ def wall_time_sections(lanes: Sequence[Row]) -> list[dict[str, Any]]:
     return [_section(lane) for lane in ranked[:MAX_DEVICES]]
 
 
+# Part of the bar at the top of a run -> the kinds of categories in it, and its colour.
+_SUMMARY = (
+    ("kernels", "Kernels", ("kernels", "graphs", "collectives"), 0),
+    ("copies", "Copies", ("device_copies", "host_copies", "unified_memory", "memsets"), 1),
+    ("idle", "Idle", (), 3),
+)
+
+
+def wall_time_summary(lanes: Sequence[Row]) -> dict[str, Any] | None:
+    """Return the wall time of all devices as one bar of kernels, copies and idle time; None without a trace."""
+    known = [lane for lane in lanes if lane["wall_ns"]]
+    if not known:
+        return None
+    wall_ns = sum(lane["wall_ns"] for lane in known)
+    rows = [row for lane in known for row in lane["budget"]]
+    parts, place = [], 0.0
+    counted = {name for _, _, names, _ in _SUMMARY for name in names}
+    for name, title, categories, colour in _SUMMARY:
+        wanted = [r for r in rows if (r["category"] in categories if categories else r["category"] not in counted)]
+        time_ns = sum(row["time_ns"] for row in wanted)
+        width = 100 * time_ns / wall_ns
+        parts.append({"name": name, "title": title, "time_ns": time_ns, "share": time_ns / wall_ns, "x": place,
+                      "width": width, "colour": colour})  # fmt: skip
+        place += width
+    return {"wall_ns": wall_ns, "parts": parts, "devices": len(known)}
+
+
 def _section(lane: Row) -> dict[str, Any]:
     parts, place = [], 0.0
     for number, row in enumerate(lane["budget"]):

@@ -182,7 +182,7 @@ def test_pages_are_used_by_keys(browser_page, shown):
     assert page.input_value("#search") == "t?/"
     browser_page.open(shown.path("/runs/{run}?limit=5"))
     page.keyboard.press("n")
-    page.wait_for_url("**after=5")
+    page.wait_for_url("**after=5#launches")
     page.keyboard.press("p")
     page.wait_for_url(lambda url: "after" not in url)
 
@@ -245,7 +245,7 @@ def test_the_criteria_of_a_run_fit_their_column(chromium, shown):
         with window(chromium, shown.service.url, viewport={"width": width, "height": 900}) as found:
             found.open(shown.path("/runs/{run}"))
             sizes = found.page.evaluate(
-                "[...document.querySelectorAll('.pair .wide')].map(one => [one.scrollWidth, one.clientWidth])"
+                "[...document.querySelectorAll('.middle .wide')].map(one => [one.scrollWidth, one.clientWidth])"
             )
             assert sizes
             assert all(needed <= there for needed, there in sizes), (width, sizes)

@@ -1,0 +1,67 @@
+"""What the launches of a run can be filtered by, and the launches behind the causes that cost most."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import Engine, text
+
+from profsvc.store.queries.launch_list import ALL_LAUNCHES, PLACE, filtered_launches
+from profsvc.store.queries.view_pages import reading_with_timeout
+from profsvc.store.schema.column_types import IDS_PER_UPLOAD
+
+MAX_FACET_VALUES = 100
+# Facet -> its value, its title, and the joins that these need.
+_FACETS = {
+    "device": ("a.device_id", "coalesce(NULLIF(max(d.name), ''), max(d.compute_capability))",
+               (*PLACE, "JOIN devices d ON d.device_id = a.device_id")),
+    "stream": ("a.stream", "CAST(a.stream AS TEXT)", PLACE),
+    "source": ("u.upload_id", "max(u.file_name)", ()),
+}  # fmt: skip
+_LONGEST = """
+    SELECT launch_id, launch_id - (launch_id / {ids}) * {ids} - 1 AS launch_index, kernel_id, cause, saving_ns,
+           saving_fraction FROM (
+        SELECT c.launch_id, h.kernel_id, q.cause, c.saving_ns, c.saving_fraction,
+               row_number() OVER (PARTITION BY h.kernel_id, c.cause_id ORDER BY c.saving_ns DESC, c.launch_id) AS place
+        FROM runs r JOIN causes c ON c.run_id = r.run_id AND c.version_id = r.version_id AND c.kernel_id = 0
+        JOIN cause_names q ON q.cause_id = c.cause_id
+        JOIN launches l ON l.launch_id = c.launch_id JOIN shapes h ON h.shape_id = l.shape_id
+        WHERE r.run_id = :run_id AND h.kernel_id IN ({kernels}) AND q.cause IN ({causes})
+    ) t WHERE place <= :most ORDER BY kernel_id, cause, place
+"""
+
+
+def launch_facets(engine: Engine, run_id: int, *, seconds: float = 10.0) -> dict[str, list[dict[str, Any]]]:
+    """Return devices, streams and files of the launches of a run, each with its number of launches.
+
+    At most `MAX_FACET_VALUES` of each, those with most launches first.
+    """
+    found = {}
+    with reading_with_timeout(engine, seconds) as connection:
+        for name, (value, title, joins) in _FACETS.items():
+            source, conditions, values = filtered_launches(run_id, ALL_LAUNCHES, joins)
+            query = text(
+                f"SELECT {value} AS value, {title} AS title, count(*) AS launches FROM {source}"
+                f" WHERE {conditions} AND {value} IS NOT NULL GROUP BY {value} ORDER BY 3 DESC, 1 LIMIT :most"
+            )
+            rows = connection.execute(query, values | {"most": MAX_FACET_VALUES}).mappings()
+            found[name] = [dict(row) for row in rows]
+    return found
+
+
+def costly_launches(
+    engine: Engine, run_id: int, pairs: Sequence[tuple[int, str]], limit: int
+) -> dict[tuple[int, str], list[dict[str, Any]]]:
+    """Return for each pair of kernel and cause the launches in which the cause costs most."""
+    found: dict[tuple[int, str], list[dict[str, Any]]] = {}
+    if not pairs:
+        return found
+    names = sorted({cause for _, cause in pairs})
+    kernels = ", ".join(str(int(number)) for number in {kernel_id for kernel_id, _ in pairs})
+    query = _LONGEST.format(
+        ids=IDS_PER_UPLOAD, kernels=kernels, causes=", ".join(f":cause_{number}" for number in range(len(names)))
+    )
+    values = {f"cause_{number}": name for number, name in enumerate(names)}
+    with reading_with_timeout(engine, 10.0) as connection:
+        for row in connection.execute(text(query), {"run_id": run_id, "most": limit, **values}).mappings():
+            found.setdefault((row["kernel_id"], row["cause"]), []).append(dict(row))
+    return found
