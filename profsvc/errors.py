@@ -26,7 +26,6 @@
 Raise with one sentence that says what, where, what was seen, what is allowed, and what to do.
 """
 
-import difflib
 import errno
 import re
 from collections.abc import Iterable, Iterator
@@ -76,6 +75,8 @@ class NotFoundError(ProfsvcError):
         "no device named 'H20'; did you mean 'H200'?"
         """
         known = list(known)
+        import difflib  # only where a name is wrong
+
         close = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
         if close:
             return cls(f"no {what} named {name!r}; did you mean {' or '.join(map(repr, close))}?")

@@ -5,8 +5,6 @@ names the file, by default ``config.toml`` in the user's configuration folder. O
 read this table; the rest of the program gets values as arguments.
 """
 
-import difflib
-import importlib.metadata
 import math
 import os
 import re
@@ -66,6 +64,12 @@ _PASSWORD = re.compile(r"(?<=:)[^:@/]+(?=@)")
 
 def version() -> str:
     """Return the version of this program; 0 where it is imported from a checkout without being installed."""
+    try:
+        from profsvc._version import VERSION  # written when the package is built; the metadata takes longer to read
+    except ModuleNotFoundError:
+        import importlib.metadata
+    else:
+        return str(VERSION)
     try:
         return importlib.metadata.version("profsvc")
     except importlib.metadata.PackageNotFoundError:
@@ -140,6 +144,8 @@ def _read_file(file: Path) -> dict[str, Value]:
     values: dict[str, Value] = {}
     for name, value in table.items():
         if name not in known:
+            import difflib
+
             near = difflib.get_close_matches(name.lower().removeprefix("profsvc_"), known, n=1)
             hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(known)}"
             raise UsageError(f"{file}: unknown setting {name!r}; {hint}")

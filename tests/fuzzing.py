@@ -29,7 +29,7 @@ from typing import NamedTuple
 from typer.testing import CliRunner
 
 from profsvc import formats
-from profsvc.cli import app
+from profsvc.cli.application import app
 from profsvc.errors import InputError
 from profsvc.formats.parsing.stream import open_stream
 from tests.damage import damaged

@@ -1,91 +1,154 @@
-"""The application: commands in panels of the help, options that all commands share, and how errors end a command."""
+"""The application: commands in panels of the help, options that all commands share, and how errors end a command.
 
-import io
+A command's module is imported when that command runs, so that a question does not wait for what it does not use.
+"""
+
+import functools
+import importlib
 import os
 import sys
+from collections.abc import Iterator, MutableMapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import typer
 from typer.core import TyperGroup
 
-from profsvc.cli import (
-    characterize,
-    compare,
-    demo,
-    documentation,
-    findings,
-    graph,
-    history,
-    models,
-    plot,
-    query,
-    settings_command,
-    show,
-    upload,
-)
 from profsvc.cli.console.common import print_message
 from profsvc.cli.console.options import Quiet, Store, Verbose, add_shared_options, set_verbosity
-from profsvc.cli.launch import antipatterns, versions, what_if
-from profsvc.cli.maintenance import db, delete, doctor
-from profsvc.cli.power import clock_sweep, components, cores, thermal
-from profsvc.cli.power import windows as power
-from profsvc.cli.report import commands as report
-from profsvc.cli.service import remote, schedule, serve, token, watch
 from profsvc.errors import DISK_ERROR_CODES, ProfsvcError, disk_error
 
-PANELS = {
-    "Load data": ("demo", "upload", "watch", "sync", "analyze", "reparse", "characterize"),
-    "Look at results": (
-        *("runs", "show", "compare", "history", "power", "components", "thermal", "cores"),
-        *("whatif", "antipatterns", "versions", "graph", "plot", "explain", "sql", "devices"),
-    ),
-    "Models": models.TOP_LEVEL,
-    "Nightly reports": ("report", "findings", "schedule", "scheduler", "channels"),
-    "Service": ("serve", "token"),
-    "Store": ("db", "doctor", "delete", "undelete"),
-    "Help": ("help", "formats", "settings"),
-}
-MODULES = (
-    *(demo, upload, watch, show, compare, history, plot, models, report, findings, query),
-    *(what_if, antipatterns, versions, graph, power, components, thermal, cores, clock_sweep),
-    *(characterize, serve, schedule, token, remote, delete, db, doctor, documentation, settings_command),
+MODELS = (
+    "models",
+    "work-depth",
+    "balance",
+    "cache-growth",
+    "near-field",
+    "work-flow",
+    "cache-sizes",
+    "energy",
+    "fit",
+    "instruction-power",
+    "sm-count",
+    "temperature",
+    "leakage",
+    "reference-power",
+    "placement",
+    "one-block",
+    "tpc-effect",
+    "next-optimization",
+    "idle-gaps",
+    "kernel",
+    "pattern",
+    "occupancy-limits",
+    "tiles",
+    "instruction-mix",
+    "elements",
+    "latency-hiding",
+    "simt-usage",
+    "load-balance",
+    "speedup-chain",
+    "amdahl-parts",
+    "application-speedup",
 )
+PANELS = {  # the commands of each panel of the help, and the module of each
+    "Load data": {
+        "demo": "demo", "upload": "upload", "watch": "service.watch", "sync": "service.remote", "analyze": "upload",
+        "reparse": "maintenance.delete", "characterize": "characterize",
+    },
+    "Look at results": {
+        "runs": "show", "show": "show", "compare": "compare", "history": "history", "power": "power.windows",
+        "components": "power.components", "thermal": "power.thermal", "cores": "power.cores",
+        "whatif": "launch.what_if", "antipatterns": "launch.antipatterns", "versions": "launch.versions",
+        "graph": "graph", "plot": "plot", "explain": "show", "sql": "query", "devices": "show",
+    },
+    "Models": dict.fromkeys(MODELS, "models"),
+    "Nightly reports": {
+        "report": "report.commands", "findings": "findings", "schedule": "service.schedule",
+        "scheduler": "service.schedule", "channels": "service.schedule",
+    },
+    "Service": {"serve": "service.serve", "token": "service.token"},
+    "Store": {
+        "db": "maintenance.db", "doctor": "maintenance.doctor", "delete": "maintenance.delete",
+        "undelete": "maintenance.delete",
+    },
+    "Help": {"help": "documentation", "formats": "show", "settings": "settings_command"},
+}  # fmt: skip
+MODULES = {name: module for commands in PANELS.values() for name, module in commands.items()}
+
+
+@contextmanager
+def _reported_errors() -> Iterator[None]:
+    """End a command that fails with one message and the exit code of its kind; PROFSVC_DEBUG=1 keeps the traceback."""
+    try:
+        yield
+        sys.stdout.flush()  # a full disk is noticed here, while it can still be reported
+    except ProfsvcError as error:
+        print_message(f"Error: {error}", kind="error")
+        raise typer.Exit(error.exit_code) from None
+    except BrokenPipeError:
+        _discard_output()
+        raise typer.Exit(0) from None
+    except OSError as error:
+        if error.errno not in DISK_ERROR_CODES or os.environ.get("PROFSVC_DEBUG"):
+            raise
+        _discard_output()
+        reported = disk_error(error, str(error.filename or "the output"))
+        print_message(f"Error: {reported}", kind="error")
+        raise typer.Exit(reported.exit_code) from None
+    except Exception as error:
+        if isinstance(error, (typer.Exit, typer.Abort)) or os.environ.get("PROFSVC_DEBUG"):
+            raise
+        if type(error).__module__.startswith(("typer", "click")):
+            raise
+        print_message(
+            f"Error: internal error (nothing was partially stored): {type(error).__name__}: {error}\n"
+            "Run it again with PROFSVC_DEBUG=1 and report the traceback.",
+            kind="error",
+        )
+        raise typer.Exit(5) from None
+
+
+@functools.cache
+def _commands_of(module: str) -> dict[str, Any]:
+    """Return the commands of a module of this package by name."""
+    part = typer.Typer(rich_markup_mode=None)
+    part.callback()(lambda: None)  # a module with one command is a group of one
+    importlib.import_module(f"profsvc.cli.{module}").register(part)
+    add_shared_options(part)
+    return dict(typer.main.get_group(part).commands)
 
 
 class Commands(TyperGroup):
-    """The commands of profsvc. Every error ends as one message on stderr and the exit code of its kind."""
+    """The commands of profsvc, each imported when it is first asked for."""
+
+    @property
+    def commands(self) -> MutableMapping[str, Any]:
+        """Return every command by name; this imports them all."""
+        return {name: _commands_of(module)[name] for name, module in MODULES.items()}
+
+    @commands.setter
+    def commands(self, _: MutableMapping[str, Any]) -> None:
+        """Ignore what typer sets: no command is registered at the start."""
+
+    def list_commands(self, ctx: Any) -> list[str]:  # the signature is typer's
+        """Return the names of the commands in the order of the help."""
+        return list(MODULES)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # the signature is typer's
+        """Return a command, None where there is none of this name."""
+        return _commands_of(MODULES[cmd_name])[cmd_name] if cmd_name in MODULES else None
+
+    def make_context(self, *args: Any, **given: Any) -> Any:
+        """Read the arguments; ``--help`` and ``--version`` print here."""
+        with _reported_errors():
+            return super().make_context(*args, **given)
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command; no traceback reaches a user unless PROFSVC_DEBUG is set."""
-        try:
-            result = super().invoke(ctx)
-            sys.stdout.flush()  # a full disk is noticed here, while it can still be reported
-            return result
-        except ProfsvcError as error:
-            print_message(f"Error: {error}", kind="error")
-            raise typer.Exit(error.exit_code) from None
-        except BrokenPipeError:
-            _discard_output()
-            raise typer.Exit(0) from None
-        except OSError as error:
-            if error.errno not in DISK_ERROR_CODES or os.environ.get("PROFSVC_DEBUG"):
-                raise
-            _discard_output()
-            reported = disk_error(error, str(error.filename or "the output"))
-            print_message(f"Error: {reported}", kind="error")
-            raise typer.Exit(reported.exit_code) from None
-        except Exception as error:
-            if isinstance(error, (typer.Exit, typer.Abort)) or os.environ.get("PROFSVC_DEBUG"):
-                raise
-            if type(error).__module__.startswith(("typer", "click")):
-                raise
-            print_message(
-                f"Error: internal error (nothing was partially stored): {type(error).__name__}: {error}\n"
-                "Run it again with PROFSVC_DEBUG=1 and report the traceback.",
-                kind="error",
-            )
-            raise typer.Exit(5) from None
+        with _reported_errors():
+            return super().invoke(ctx)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the commands in their panels."""
@@ -133,18 +196,3 @@ def options(
     """Keep the options that are valid for every command."""
     context.obj = {"store": store}
     set_verbosity(quiet, verbose, reset=True)
-
-
-for module in MODULES:
-    module.register(app)
-add_shared_options(app, PANELS)
-
-
-def main() -> None:
-    """Run the command line; what it prints is UTF-8 whatever the terminal's or the pipe's default is."""
-    # The matrices of a log are many and small: one thread per core costs more processor time and saves none.
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
-    app(prog_name="profsvc")

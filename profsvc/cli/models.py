@@ -16,12 +16,12 @@ from profsvc.cli.console.common import (
     print_view,
     write_picture,
 )
+from profsvc.cli.power import clock_sweep
 from profsvc.errors import InputError, UsageError
 from profsvc.views.calculators.catalog import CALCULATORS, GROUPS
 from profsvc.views.calculators.declaration import FILES, SUFFIXES, Calculator, Input, example_command, option_of
 
 MAX_FILE_BYTES = 900_000
-TOP_LEVEL = ("models", *dict.fromkeys(one.name.partition(" ")[0] for one in CALCULATORS.values()))
 """The names of commands and groups, for the panels of the help."""
 
 
@@ -157,3 +157,4 @@ def register(app: typer.Typer) -> None:
             groups[group] = typer.Typer(no_args_is_help=True, help=GROUPS[group])
             app.add_typer(groups[group], name=group)
         (groups[group] if group else app).command(name)(_command(calculator))
+    clock_sweep.register(groups["energy"])

@@ -43,7 +43,7 @@ def analyze(engine: "Engine", run_id: int, progress: Progress | None = None, *, 
     Where another file comes to the run meanwhile, it is all computed again: of two analyses no older one is the last.
     """
     if asked:
-        store.shared_launches.mark_duplicates_of_run(engine, run_id)
+        store.mark_duplicates_of_run(engine, run_id)
     while (total := _analyze_launches(engine, run_id, asked=asked)) is None:
         continue
     analyze_power(engine, run_id, asked=asked)
@@ -58,7 +58,7 @@ def _analyze_launches(engine: "Engine", run_id: int, *, asked: bool) -> int | No
     uploads = store.select(engine, "v1_uploads", run_id=run_id)
     tools = {upload["upload_id"]: str(upload["format"]).split("-")[0] for upload in uploads if upload["launches"]}
     found, lent = _launches_with_metrics(engine, run_id, tools)
-    best, others = analysis.best_file_per_launch(found, store.shared_launches.files_by_metrics(engine, run_id))
+    best, others = analysis.best_file_per_launch(found, store.files_by_metrics(engine, run_id))
     counters = _counters(engine, best, others, lent, tools)
     launches = _as_counted(engine, run_id, best)
     rest = _other_launches(engine, run_id, uploads, launches)

@@ -77,7 +77,7 @@ def ingest(
         verdict = result_from_store(engine, verdict, how, run.device)
         told = partial(store.describe_run, engine, stored.run_id, run)
         verdict.run_changed = store.retry(engine, told)
-    if said := store.shared_launches.duplicate_messages(engine, stored.run_id, stored.upload_id):
+    if said := store.duplicate_messages(engine, stored.run_id, stored.upload_id):
         verdict.message = "; ".join(filter(None, (verdict.message, *said)))
     if verdict.characterized:
         devices = ", ".join(sorted(verdict.characterized))

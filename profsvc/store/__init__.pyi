@@ -10,7 +10,11 @@ from .ingest.blob_store import (
     storing_blob as storing_blob,
     unpack_folder as unpack_folder,
 )
-from .ingest.duplicates import shared_launches as shared_launches
+from .ingest.duplicates.shared_launches import (
+    duplicate_messages as duplicate_messages,
+    files_by_metrics as files_by_metrics,
+    mark_duplicates_of_run as mark_duplicates_of_run,
+)
 from .ingest.incoming_file import (
     IncomingFile as IncomingFile,
     open_incoming as open_incoming,

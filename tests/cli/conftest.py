@@ -12,7 +12,7 @@ import typer.testing
 from sqlalchemy import Engine
 from typer.testing import CliRunner
 
-from profsvc.cli import app
+from profsvc.cli.application import app
 from tests.cuda import cuda, power_cuda, script
 
 __all__ = ["cuda", "power_cuda", "script"]

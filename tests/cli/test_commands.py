@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import typer
 
-from profsvc.cli import app
+from profsvc.cli.application import app
 from profsvc.errors import ServiceError
 
 ROOT = Path(__file__).parents[2]
@@ -127,7 +127,7 @@ def test_a_reader_that_leaves_early_is_no_error(demo):
 def test_help_loads_neither_pandas_nor_sqlalchemy(arguments):
     code = f"""
 import sys
-from profsvc.cli import app
+from profsvc.cli.application import app
 try:
     app({arguments!r})
 except SystemExit as end:
@@ -143,7 +143,7 @@ def test_small_sums_take_one_thread_unless_more_are_asked_for(asked):
     code = """
 import os, sys
 from profsvc.cli import main
-sys.argv = ["profsvc", "--version"]
+sys.argv = ["profsvc", "--help"]
 try:
     main()
 except SystemExit:
@@ -188,3 +188,11 @@ def test_the_demo_prints_its_answers_and_writes_the_report(cli, tmp_path):
     assert again.out == result.out
     asked = cli("--store", folder / "demo.sqlite", "runs", "-o", "json")
     assert json.loads(asked.out)["rows"][0]["launches"] == 34
+
+
+@pytest.mark.parametrize("asked", ["--version", "--help"])
+def test_what_cannot_be_written_is_said(asked):
+    with Path("/dev/full").open("w", encoding="utf-8") as full:
+        done = subprocess.run([sys.executable, "-m", "profsvc", asked], stdout=full, stderr=subprocess.PIPE, cwd=ROOT)
+    assert (done.returncode, b"no space is left" in done.stderr) == (5, True)
+    assert b"Traceback" not in done.stderr

@@ -18,7 +18,7 @@ from unittest import mock
 import typer.testing
 from typer.testing import CliRunner
 
-from profsvc.cli import app
+from profsvc.cli.application import app
 
 FENCE = re.compile(r"^```(?P<info>[^\n`]*)\n(?P<body>.*?)^```$", re.DOTALL | re.MULTILINE)
 LOOP = re.compile(r"for (?P<name>\w+) in (?P<values>[^;]+); do (?P<command>.*); done")

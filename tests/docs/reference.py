@@ -9,7 +9,7 @@ from typing import Any
 import typer
 
 from profsvc import formats, settings, specs, store
-from profsvc.cli import app
+from profsvc.cli.application import app
 from profsvc.cli.console.exit_codes import EXIT_CODES
 from profsvc.cli.console.options import SHARED
 from profsvc.client import Client

@@ -11,8 +11,8 @@ from sqlalchemy import Engine
 from typer.testing import CliRunner
 
 from profsvc import pipeline, store, views
-from profsvc.cli import app
 from profsvc.cli import show as show_module
+from profsvc.cli.application import app
 from profsvc.errors import NotFoundError
 from profsvc.reports import run_page
 from profsvc.reports.text import explanation

@@ -6,7 +6,7 @@ They are added to the signature of each command, so typer parses them after the 
 import functools
 import inspect
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, get_args
 
@@ -73,23 +73,19 @@ def set_verbosity(quiet: bool, verbose: bool, *, reset: bool = False) -> None:
         common.verbosity = common.QUIET if quiet else common.VERBOSE if verbose else common.NORMAL
 
 
-def add_shared_options(app: typer.Typer, panels: Mapping[str, Sequence[str]]) -> None:
-    """Give every command the shared options, its panel, and its help as it is written."""
-    panel_of = {name: panel for panel, names in panels.items() for name in names}
+def add_shared_options(app: typer.Typer) -> None:
+    """Give every command the shared options, and its help as it is written."""
     for command in app.registered_commands:
         assert command.callback is not None
-        name = command.name or command.callback.__name__.rstrip("_")
         text = inspect.getdoc(command.callback) or ""
         command.help = text.replace("\n\n  ", "\n\n\b\n  ")
         command.short_help = " ".join(text.partition("\n\n")[0].split()).removesuffix(".")
-        command.rich_help_panel = panel_of.get(name)
         command.cls = Command
         command.callback = _with_shared_options(command.callback)
     for group in app.registered_groups:
         assert group.typer_instance is not None
         group.typer_instance.info.short_help = str(group.typer_instance.info.help).removesuffix(".")
-        group.rich_help_panel = panel_of.get(str(group.name))
-        add_shared_options(group.typer_instance, {})
+        add_shared_options(group.typer_instance)
 
 
 def _with_shared_options(command: Callable[..., Any]) -> Callable[..., Any]:

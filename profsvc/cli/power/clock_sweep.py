@@ -58,7 +58,6 @@ def _windows(context: typer.Context, runs: list[str]) -> list[dict[str, Any]]:
     return [row for run in runs for row in power(engine, run)["windows"]]
 
 
-def register(app: typer.Typer) -> None:
+def register(group: typer.Typer) -> None:
     """Add the command to the group ``energy``, which the calculators of energy make."""
-    group = next(one.typer_instance for one in app.registered_groups if one.name == "energy")
-    group.command("sweep")(sweep)  # type: ignore[union-attr]
+    group.command()(sweep)

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from profsvc import store
 from profsvc.analysis.thermocouples.heat_map import DieMap, Log, heat_map
-from profsvc.cli import app
+from profsvc.cli.application import app
 from profsvc.errors import UsageError
 from profsvc.formulas.thermocouples import heat_map as maps
 from profsvc.reports.plots import figure

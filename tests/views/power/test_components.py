@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from profsvc import specs, store
 from profsvc.analysis.power.components import fit_component_power
-from profsvc.cli import app
+from profsvc.cli.application import app
 from profsvc.errors import DomainError, NotFoundError
 from profsvc.specs.power_units import read_power_units
 from profsvc.views.power.components import components

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from profsvc import pipeline, store
-from profsvc.cli import app
+from profsvc.cli.application import app
 from profsvc.errors import NotFoundError
 from profsvc.views.power import sm_counts
 from tests.views import power_logs

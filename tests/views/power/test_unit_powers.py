@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from profsvc import store
 from profsvc.analysis.power.components import error_quantile, fit_component_power, unit_powers
-from profsvc.cli import app
+from profsvc.cli.application import app
 from profsvc.errors import NotFoundError
 from profsvc.views.power import components
 

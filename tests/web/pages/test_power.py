@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from profsvc import pipeline, store
-from profsvc.cli import app
+from profsvc.cli.application import app
 from profsvc.web.http.state import AppState
 from profsvc.web.pages.power import _quality_warnings, _sensor_groups
 from tests.views import power_logs
