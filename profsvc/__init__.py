@@ -5,7 +5,7 @@ The layers, highest first. Imports point down only, and packages of one layer do
     8  cli | pytest_plugin                       the command line; it starts the service too. The fixture of pytest
     7  web | api                                 the service: HTTP API and pages. A store with the client's methods
     6  views | scheduler | client                answers to questions, scheduled jobs, access to a service
-    5  pipeline                                  from an upload to stored results
+    5  pipeline | recording                      from an upload to stored results; programs run under profilers
     4  formats | store | reports | channels      readers, SQL, text and plots, notifications
     3  analysis                                  result tables from input tables; no input or output
     2  tables | specs | workers                  data tables of the field, and limited processes

@@ -16,7 +16,7 @@ LAYERS = [  # lowest first
     {"docs", "kernel_names", "tables", "specs", "workers"},
     {"analysis"},
     {"formats", "microbench", "store", "reports", "channels", "settings"},
-    {"pipeline"},
+    {"pipeline", "recording"},
     {"views", "scheduler", "client"},
     {"web", "api"},
     {"cli", "pytest_plugin"},

@@ -38,6 +38,7 @@ CLEAN: set[str] = {
     "kernel_names",
     "pipeline",
     "pytest_plugin",
+    "recording",
     "reports",
     "scheduler",
     "settings",

@@ -146,7 +146,7 @@ def upload(
         raise UsageError("--at file: stdin has no file time; give the time, such as --at 2026-10-24T03:00:00Z")
     how = pipeline.ReadOptions(form or None, timezone or None, clock_offset, tuple(column), tuple(position))
     take = taking(context, how, check)
-    verdicts, refused = _all(files, take, info, check, dated=at == OF_FILE)
+    verdicts, refused = store_files(files, take, info, check, dated=at == OF_FILE)
     if output:
         print_rows(COLUMNS, [vars(v) for v in verdicts], output)
     if refused and verdicts:
@@ -181,8 +181,8 @@ def written_at(about: os.stat_result) -> str:
     return store.parse_measured_at(datetime.fromtimestamp(about.st_mtime, UTC).isoformat())
 
 
-def _all(
-    files: Sequence[str], take: "Take", info: "RunInfo", checked: bool, *, dated: bool
+def store_files(
+    files: Sequence[str], take: "Take", info: "RunInfo", checked: bool = False, *, dated: bool = False
 ) -> tuple[list["ImportResult"], int]:
     """Take the files, ``dated`` each by when it was written; return the verdicts on them, and how many were refused."""
     verdicts: list[ImportResult] = []

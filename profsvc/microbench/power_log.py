@@ -11,7 +11,6 @@ from typing import IO, NamedTuple
 from profsvc.errors import ServiceError
 from profsvc.microbench.toolkit import (
     SECONDS_TO_ASK,
-    Tools,
     build,
     device_environment,
     find_device,
@@ -87,7 +86,7 @@ def log_power(folder: Path, report: Report, number: int = 0) -> Measurement:
     program = build(tools, device.architecture, folder, (PROGRAM,))[PROGRAM]
     wanted = phases()
     report(f"power: {len(wanted)} phases in {sum(phase.seconds for phase in wanted):.0f} s")
-    with tempfile.TemporaryFile("w+", errors="replace") as log, _logging(tools, number, log):
+    with tempfile.TemporaryFile("w+", errors="replace") as log, board_log(tools.nvidia_smi, str(number), log):
         lines, problem = _run([str(program), *arguments(wanted)], number, report)
         log.seek(0)
         text = log.read()
@@ -97,9 +96,9 @@ def log_power(folder: Path, report: Report, number: int = 0) -> Measurement:
 
 
 @contextmanager
-def _logging(tools: Tools, number: int, log: IO[str]) -> Iterator[None]:
-    """Let nvidia-smi write its log, with times of UTC and decimal points, until the block ends."""
-    ask = [tools.nvidia_smi, f"--id={number}", "--format=csv"]
+def board_log(nvidia_smi: str, gpus: str, log: IO[str]) -> Iterator[None]:
+    """Let nvidia-smi log these GPUs, with times of UTC and decimal points, until the block ends."""
+    ask = [nvidia_smi, f"--id={gpus}", "--format=csv"]
     once = run_tool([*ask, f"--query-gpu={','.join(FIELDS)}"], SECONDS_TO_ASK)
     fields = FIELDS if once.returncode == 0 else OLD_FIELDS
     command = [*ask, f"--query-gpu={','.join(fields)}", f"--loop-ms={PERIOD_MS}"]

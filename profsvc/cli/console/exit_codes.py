@@ -8,6 +8,6 @@ EXIT_CODES = {
     4: "Not allowed: no token, or a token without the scope.",
     5: "The store, the service or the network failed.",
     6: "A file was refused, or nothing in it can be stored. The message says where and why. Of `characterize`: "
-    "no CUDA compiler or no GPU.",
+    "no CUDA compiler or no GPU. Of `record`: no GPU or no profiler.",
     7: "Some files were stored, others were refused.",
 }
