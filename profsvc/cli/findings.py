@@ -68,6 +68,7 @@ def show(
 
       profsvc findings show 3
     """
+    from profsvc.reports.nightly.differences import difference_lines
     from profsvc.views import findings as of_findings
 
     service = open_service(context)
@@ -82,6 +83,8 @@ def show(
     print_message(
         f"finding {finding}: {row['label']} {row['quantity']} changed in run {row['run']} ({row['unit']}){said}"
     )
+    for line in difference_lines(view.get("differences", ())):
+        print_message(line)
     print_rows(("run_id", "run", "at", "value", "low", "high", "raw"), view["points"], output)
 
 

@@ -6,7 +6,15 @@ counters, the labels and units of tools, and the expressions that derive counter
 
 from profsvc.specs.antipatterns import Pattern, patterns
 from profsvc.specs.categories import Category, categories
-from profsvc.specs.changes import SmallestChange, changes, smallest_change
+from profsvc.specs.changes import (
+    FACT_PARTS,
+    ChangeFact,
+    SmallestChange,
+    change_fact,
+    change_facts,
+    changes,
+    smallest_change,
+)
 from profsvc.specs.components import Component, components, instruction_units
 from profsvc.specs.computed import ComputedNumber, computed
 from profsvc.specs.criteria import COST, FIGURE, FUNCTION, criteria, figures, measured_figures, quantities
@@ -30,10 +38,12 @@ from profsvc.specs.traces.wall_time import WallTimeCategory, wall_time_categorie
 
 __all__ = [
     "COST",
+    "FACT_PARTS",
     "FIGURE",
     "FUNCTION",
     "ORIGINS",
     "Category",
+    "ChangeFact",
     "Component",
     "ComputedNumber",
     "Counter",
@@ -56,6 +66,8 @@ __all__ = [
     "all_models",
     "breakdown",
     "categories",
+    "change_fact",
+    "change_facts",
     "changes",
     "components",
     "computed",

@@ -1,16 +1,22 @@
-"""Reporting threshold of each quantity."""
+"""Reporting threshold of each quantity, and the facts that are compared where one changed."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from types import MappingProxyType
 
 from profsvc.errors import DomainError, NotFoundError
-from profsvc.specs.table_files import tables_of
+from profsvc.specs.table_files import rows_of, tables_of
 
 FILE = "changes.toml"
 KEYS = ("unit", "relative", "absolute", "worse", "reason")
 WORSE = ("up", "down", "neither")
+FACTS_FILE = "change_facts.csv"
+FACT_KEYS = ("fact", "part", "title", "unit", "relative", "absolute")
+FACT_PARTS = (
+    "context", "build", "inputs", "launch", "resources", "occupancy", "work", "traffic", "causes", "kernels",
+)  # fmt: skip
+"""What a fact is about, in the order of reports."""
 
 
 @dataclass(frozen=True)
@@ -62,3 +68,54 @@ def smallest_change(quantity: str) -> SmallestChange:
     if quantity not in changes():
         raise NotFoundError.near("quantity", quantity, list(changes()))
     return changes()[quantity]
+
+
+@dataclass(frozen=True)
+class ChangeFact:
+    """A fact of a run or kernel that is compared where a series changed; smaller differences are left out."""
+
+    fact: str
+    part: str
+    title: str
+    unit: str
+    relative: float
+    absolute: float
+
+
+def read_change_facts(text: str | None = None) -> dict[str, ChangeFact]:
+    """Read ``change_facts.csv``: fact, then `ChangeFact`, in the order of reports."""
+    known: dict[str, ChangeFact] = {}
+    for row in rows_of(FACTS_FILE, FACT_KEYS, text):
+        if row["fact"] in known:
+            raise row.wrong(f"{row['fact']!r} is already known")
+        if not row["title"]:
+            raise row.wrong("title must be there")
+        limits = row.number("relative"), row.number("absolute")
+        if not all(0 <= one < float("inf") for one in limits):
+            raise row.wrong("relative and absolute must be numbers from 0")
+        part = row.one_of("part", FACT_PARTS)
+        known[row["fact"]] = ChangeFact(row["fact"], part, row["title"], row["unit"], *limits)
+    return known
+
+
+@cache
+def change_facts() -> Mapping[str, ChangeFact]:
+    """Return the facts that are compared, by name.
+
+    >>> change_facts()["registers_per_thread"].title
+    'registers'
+    """
+    return MappingProxyType(read_change_facts())
+
+
+def change_fact(name: str) -> ChangeFact | None:
+    """Return a compared fact by its name; None for one that is not compared.
+
+    >>> change_fact("copied:HtoD").title, change_fact("luck")
+    ('bytes copied (HtoD)', None)
+    """
+    if found := change_facts().get(name):
+        return found
+    family, colon, own = name.partition(":")
+    found = change_facts().get(f"{family}:*") if colon else None
+    return found and replace(found, fact=name, title=found.title.replace("*", own))

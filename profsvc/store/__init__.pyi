@@ -140,6 +140,7 @@ from .queries.nightly_series import (
 )
 from .queries.operations import operations as operations
 from .queries.run_comparison import clocks_of_run as clocks_of_run, kernels_of_run as kernels_of_run
+from .queries.run_facts import facts_of_runs as facts_of_runs, time_by_kernel as time_by_kernel
 from .queries.run_list import (
     MAX_COUNTED_RUNS as MAX_COUNTED_RUNS,
     RUN_ORDERS as RUN_ORDERS,
@@ -179,6 +180,7 @@ from .results.board_power import earlier_power_of_board as earlier_power_of_boar
 from .results.findings import (
     MANUAL_STATES as MANUAL_STATES,
     StateChange as StateChange,
+    differences_of_findings as differences_of_findings,
     findings_of_series as findings_of_series,
     known_findings as known_findings,
     series_of_finding as series_of_finding,

@@ -61,7 +61,7 @@ def finding(engine: "Engine", number: int, project: str | None = None) -> dict[s
     """Return one finding, its status history, the reporting threshold and the points of its series.
 
     ``others`` are the findings of the same series, oldest change first. With ``project``, only its findings are
-    visible.
+    visible. ``differences`` is what else differs between the runs before it and those since.
     """
     row = found(engine, number, project)
     series = store.series_of_finding(engine, number)
@@ -69,6 +69,7 @@ def finding(engine: "Engine", number: int, project: str | None = None) -> dict[s
     return {
         "finding": row,
         "states": store.state_history(engine, number),
+        "differences": store.differences_of_findings(engine, [number]).get(number, []),
         "smallest": {name: getattr(least, name) for name in ("relative", "absolute", "unit", "reason")},
         "points": series_of(engine, row, series),
         "others": _labelled(

@@ -301,7 +301,10 @@ def test_a_slower_kernel_says_which_cause_costs_more(tmp_path):
 
 
 def test_the_causes_of_a_change_stand_in_its_report(regressed, monkeypatch):
-    causes = [{"title": "Barriers", "change_fraction": 0.5}, {"title": "Unexplained time", "change_fraction": 0.0}]
+    causes = [
+        {"cause": name, "title": title, "before_ns": 0.0, "after_ns": 1.0, "change_fraction": change}
+        for name, title, change in (("barriers", "Barriers", 0.5), ("unexplained", "Unexplained time", 0.0))
+    ]
     monkeypatch.setattr(
         "profsvc.pipeline.nightly.report.changed_causes",
         lambda engine, found: {str(row["series"]): causes for row in found if row["kind"] == "duration"},

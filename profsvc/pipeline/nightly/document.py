@@ -12,6 +12,7 @@ from profsvc.formulas.change.nightly_test import MAX_FALSE_DISCOVERY_RATE
 from profsvc.pipeline.nightly.period import ReportPeriod
 from profsvc.reports.kernel_names import labels, subject_label
 from profsvc.reports.nightly.content import amount
+from profsvc.reports.nightly.differences import cause_line, difference_lines
 from profsvc.reports.rows import plain, visible
 from profsvc.reports.text.comparison import changed_parts
 
@@ -147,7 +148,10 @@ def _finding_details(row: Row, builds: Mapping[int, Any], names: Mapping[int, An
         "build": commits[1],
         "least": {"relative": least.relative, "absolute": least.absolute},
     }
-    row = row | said | {"why": _evidence_lines(row, least, commits), "compare": _compare(row)}
+    row["differences"] = list(row.get("differences", ()))
+    row["cause"] = cause_line(row["differences"])
+    why = [*difference_lines(row["differences"]), *_evidence_lines(row, least, commits)]
+    row = row | said | {"why": why, "compare": _compare(row)}
     if row["quantity"].startswith("raw_"):
         own = looked.points[(looked.points["series"] == row["series"]) & looked.points["reason"].notna()]
         reason = str(own["reason"].iloc[-1]) if len(own) else "unknown reason"

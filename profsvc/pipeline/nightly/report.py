@@ -17,6 +17,7 @@ from profsvc.analysis.changes.nightly import find_changes, series_of_tonight
 from profsvc.analysis.changes.series import run_points, to_series
 from profsvc.errors import NotFoundError, UsageError
 from profsvc.pipeline.nightly.document import NightScope, document, history, severity
+from profsvc.pipeline.nightly.evidence import finding_differences
 from profsvc.pipeline.nightly.period import ReportPeriod, report_period
 from profsvc.reports.nightly.content import MAX_DETAILS
 
@@ -68,6 +69,9 @@ def report_of_night(
     found = [row | {"state": said.get((str(row["series"]), int(row["run_id"])), "new")} for row in verdict.found]
     verdict = verdict._replace(found=sorted(found, key=severity))
     looked = looked._replace(causes=changed_causes(engine, verdict.found[:MAX_DETAILS]))
+    told = finding_differences(engine, verdict.found, looked.points, looked.causes)
+    found = [row | {"differences": own} for row, own in zip(verdict.found, told, strict=True)]
+    verdict = verdict._replace(found=found)
     compose = partial(document, span, project, before, looked, verdict)
     if dry_run:
         return dict(compose(None, [None] * len(verdict.found)))

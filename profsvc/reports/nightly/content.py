@@ -14,7 +14,11 @@ Row = Mapping[str, Any]
 MAX_DETAILS, MAX_ROWS = 10, 30
 MAX_NAME_CHARS = 60
 DIRECTIONS = {1: "worse", 0: "better", None: ""}
-SCALES = {"ns": ((1e9, "s"), (1e6, "ms"), (1e3, "us"), (1.0, "ns")), "Hz": ((1e9, "GHz"), (1e6, "MHz"), (1.0, "Hz"))}
+SCALES = {
+    "ns": ((1e9, "s"), (1e6, "ms"), (1e3, "us"), (1.0, "ns")),
+    "Hz": ((1e9, "GHz"), (1e6, "MHz"), (1.0, "Hz")),
+    "byte": ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B")),
+}
 ACCURATE_FACTOR = 1.1
 """A prediction is accurate if the achieved speedup is within this factor."""
 

@@ -43,6 +43,7 @@ ORDER = {
     **dict.fromkeys(wall_time.VIEW_DEFINITIONS, "run_id, item"),
     "v1_predictions": "prediction_id",
     "v1_findings": "finding_id",
+    "v1_finding_differences": "finding_id, item",
     "v1_reports": "report_id",
     "v1_refusals": "refusal_id",
     "v1_deliveries": "delivery_id",

@@ -12,7 +12,7 @@ from sqlalchemy import Connection, Engine, bindparam, text
 from profsvc.errors import NotFoundError, UsageError
 from profsvc.store.connection.timestamps import now
 from profsvc.store.connection.transactions import reading, writing
-from profsvc.store.ingest.writers.bulk_insert import insert_row
+from profsvc.store.ingest.writers.bulk_insert import insert_row, insert_rows
 from profsvc.store.ingest.writers.dictionaries import reject_nul
 from profsvc.store.queries.frames import select
 
@@ -23,6 +23,9 @@ FINDING_COLUMNS = (
     "series", "project", "kernel", "subject", "device", "sensor", "quantity", "kind", "unit", "worse", "before",
     "after", "raw_before", "raw_after", "p", "adjusted_p", "noise", "reference_temperature_c", "points_before",
     "points_after", "run_before_id", "run_id", "changed_at", "found_at", "seen_at",
+)  # fmt: skip
+DIFFERENCE_COLUMNS = (
+    "fact", "part", "title", "unit", "kernel", "before", "after", "before_text", "after_text", "change",
 )  # fmt: skip
 # Words of this night's own report, and of later ones, do not count.
 _KNOWN = """
@@ -84,6 +87,7 @@ def write_findings(
         same = connection.execute(query, {"series": row["series"], "run_id": row["run_id"]}).scalar()
         if same is None:
             numbers.append(insert_row(connection, "findings", "finding_id", row | {"report_id": report_id}))
+            _write_differences(connection, numbers[-1], finding.get("differences", ()))
             continue
         assigned = ", ".join(f"{name} = :{name}" for name in row)
         connection.execute(text(f"UPDATE findings SET {assigned} WHERE finding_id = :own"), row | {"own": same})
@@ -93,6 +97,7 @@ def write_findings(
         )
         connection.execute(taken, {"r": report_id, "own": same, "night": night})
         numbers.append(int(same))
+        _write_differences(connection, int(same), finding.get("differences", ()))
     held = text("SELECT finding_id FROM findings WHERE report_id = :r")
     for old in set(connection.execute(held, {"r": report_id}).scalars()) - set(numbers):
         query = text(
@@ -101,6 +106,34 @@ def write_findings(
         )
         connection.execute(query, {"old": old})
     return numbers
+
+
+def _write_differences(connection: Connection, finding_id: int, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Write what else changed with a finding, in place of what is stored of it."""
+    connection.execute(text("DELETE FROM finding_differences WHERE finding_id = :own"), {"own": finding_id})
+    values = [
+        (finding_id, item, *(_without_nul(row[name]) for name in DIFFERENCE_COLUMNS))
+        for item, row in enumerate(rows, 1)
+    ]
+    if values:
+        insert_rows(connection, "finding_differences", ["finding_id", "item", *DIFFERENCE_COLUMNS], values)
+
+
+def _without_nul(value: Any) -> Any:
+    return value.replace("\0", "\\x00") if isinstance(value, str) else value
+
+
+def differences_of_findings(engine: Engine, finding_ids: Collection[int]) -> dict[int, list[dict[str, Any]]]:
+    """Return what else changed with findings, in the order of their table, by finding."""
+    query = text(
+        f"SELECT finding_id, {', '.join(DIFFERENCE_COLUMNS)} FROM finding_differences WHERE finding_id IN :own"
+        " ORDER BY finding_id, item"
+    ).bindparams(bindparam("own", expanding=True))
+    found: dict[int, list[dict[str, Any]]] = {}
+    with reading(engine) as connection:
+        for row in connection.execute(query, {"own": list(finding_ids)}).mappings():
+            found.setdefault(int(row["finding_id"]), []).append({name: row[name] for name in DIFFERENCE_COLUMNS})
+    return found
 
 
 def set_finding(engine: Engine, finding_id: int, state: str, because: str, by: str) -> dict[str, Any]:

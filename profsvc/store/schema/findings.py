@@ -44,6 +44,17 @@ finding_states = table(
     CheckConstraint("state IN ('new', 'confirmed', 'accepted', 'fixed')", name="state"),
     clustered=True,
 )
+# What else differs between the runs before a change and those since.
+finding_differences = table(
+    "finding_differences",
+    ref("finding_id", "findings.finding_id", cascade=True, primary_key=True),
+    key("item"),
+    *fields(
+        "fact text, part text, title text, unit text, kernel text?, before float?, after float?, before_text text?",
+        "after_text text?, change float?",
+    ),
+    clustered=True,
+)
 refusals = table(
     "refusals",
     row_id("refusal_id"),
@@ -60,7 +71,7 @@ deliveries = table(
     sqlite_autoincrement=True,
 )
 
-NIGHTLY_TABLES = (reports, findings, finding_states, refusals, deliveries)
+NIGHTLY_TABLES = (reports, findings, finding_states, finding_differences, refusals, deliveries)
 
 
 # The newest state of a finding; a finding without one is new.
@@ -113,6 +124,27 @@ VIEW_DEFINITIONS = {
             "said_by | text | s.said_by | person who set the state; null if a nightly check did",
             "because | text | s.because | reason for the state; null for a new finding",
             "said_at | text | s.said_at | time when the state was set, UTC, ISO 8601",
+        ),
+    ),
+    "v1_finding_differences": ViewDefinition(
+        "What else differs between the runs before a finding and those since.",
+        "finding_differences x JOIN findings f ON f.finding_id = x.finding_id",
+        view_columns(
+            "x",
+            "finding_id | int | finding number",
+            "item | int | position among the differences of the finding, from 1",
+            "project | text | f.project | project of the finding",
+            "fact | text | name of the fact, such as registers_per_thread or appeared",
+            "part | text | what it is about: context, build, inputs, launch, resources, occupancy, work, traffic, "
+            "causes or kernels",
+            "title | text | title of the fact",
+            "kernel | text | full name of the kernel; null for a fact of whole runs",
+            "unit | text | unit of value_before and value_after",
+            "value_before | float | x.before | median of up to five runs before; null for a text",
+            "value_after | float | x.after | median of up to five runs since; null for a text",
+            "text_before | text | x.before_text | text before; null for a number",
+            "text_after | text | x.after_text | text since; null for a number",
+            "change | float | relative change; for a cause its part of the change of the time",
         ),
     ),
     "v1_reports": ViewDefinition(

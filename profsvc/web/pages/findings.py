@@ -13,6 +13,7 @@ from profsvc.errors import NotFoundError, UsageError
 from profsvc.formulas.change.findings import STATES
 from profsvc.reports.nightly import plots as nightly_plots
 from profsvc.reports.nightly.content import DIRECTIONS, amount, named, percent
+from profsvc.reports.nightly.differences import difference_text
 from profsvc.views import findings as of_findings
 from profsvc.views.history import quantities
 from profsvc.web.api.reports import author_name
@@ -108,6 +109,11 @@ POINT_COLUMNS = [
     Column("raw", "Uncorrected", "number", "history.raw"),
     Column("reason", "Reason"),
 ]
+DIFFERENCE_COLUMNS = [
+    Column("part", "About", "flags"),
+    Column("said", "Difference", "name", width=80),
+    Column("kernel", "Kernel", "name", width=44),
+]
 STATE_COLUMNS = [
     Column("said_at", "When (UTC)", "when"),
     Column("state", "State", "flags"),
@@ -149,6 +155,8 @@ def show_finding(request: Request) -> Response:
         threshold=found["smallest"],
         points=list(reversed(points)),
         point_columns=_nonempty_point_columns(points),
+        differences=[dict(one) | {"said": difference_text(one)} for one in found["differences"]],
+        difference_columns=DIFFERENCE_COLUMNS,
         states=states,
         state_columns=STATE_COLUMNS,
         plot=_series_figure(row, found["points"]),

@@ -17,7 +17,7 @@ MODULES = (
     "sandbox/test_postgres",
     "sandbox/test_reader_role",
     "maintenance/test_migrations",
-    "query/test_questions",
+    "queries/test_questions",
 )
 ENDS = sorted({min(INSTALLED), max(INSTALLED)} - {postgres.packaged()}) if INSTALLED else []
 

@@ -1,0 +1,79 @@
+"""What else changed where a series changed: the runs before the change held against those since, fact by fact."""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from profsvc import specs, store
+from profsvc.analysis.changes.differences import cause_differences, differences
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
+Row = dict[str, Any]
+MAX_EXPLAINED = 50
+"""Findings of a report, the worst first, of which is read what else changed."""
+MAX_SIDE_RUNS = 5
+"""Runs before a change, and since, that are held against each other."""
+MAX_KERNELS = 20
+APPEARED, VANISHED = "appeared", "vanished"
+KERNEL_TITLES = {APPEARED: "new kernel", VANISHED: "vanished kernel"}
+
+
+@store.snapshot
+def finding_differences(
+    engine: "Engine",
+    found: Sequence[Mapping[str, Any]],
+    points: pd.DataFrame,
+    causes: Mapping[str, Sequence[Mapping[str, Any]]],
+) -> list[list[Row]]:
+    """Return of each finding what else differs between the runs before it and those since.
+
+    ``points`` are those of all series; ``causes`` the parts of changes of time, by series.
+    """
+    told = list(found[:MAX_EXPLAINED])
+    sides = [_sides(points, row) for row in told]
+    run_ids = sorted({run_id for pair in sides for side in pair for run_id in side})
+    kernels = sorted({str(row["kernel"]) for row in told if row["kernel"]})
+    facts = store.facts_of_runs(engine, run_ids, kernels, list(specs.change_facts()))
+    times = store.time_by_kernel(engine, run_ids)
+    made: list[list[Row]] = []
+    for row, (before, since) in zip(told, sides, strict=True):
+        own = facts[facts["kernel"].isna() | (facts["kernel"] == row["kernel"])]
+        made.append(
+            [
+                *differences(own, before, since),
+                *cause_differences(causes.get(str(row["series"]), ()), row["kernel"]),
+                *kernel_differences(times, before, since),
+            ]
+        )
+    return made + [[] for _ in found[MAX_EXPLAINED:]]
+
+
+def _sides(points: pd.DataFrame, row: Mapping[str, Any]) -> tuple[list[int], list[int]]:
+    """Return the runs of a series that are nearest to its change, before it and since."""
+    own = [int(run) for run in points.loc[points["series"] == row["series"], "run_id"]]
+    first = own.index(row["run_id"]) if row["run_id"] in own else len(own)
+    before = [run for run in own[:first] if run != row["run_id"]]
+    last = before.index(row["run_before_id"]) + 1 if row["run_before_id"] in before else len(before)
+    return before[max(0, last - MAX_SIDE_RUNS) : last], own[first : first + MAX_SIDE_RUNS]
+
+
+def kernel_differences(times: pd.DataFrame, before: Collection[int], since: Collection[int]) -> list[Row]:
+    """Return the kernels that all runs of one side have and none of the other, those with most time first."""
+    sides = [times[times["run_id"].isin(list(runs))] for runs in (before, since)]
+    if any(side.empty for side in sides):
+        return []
+    means = [side.groupby("kernel")["total_ns"].agg(["mean", "size"]) for side in sides]
+    runs = [side["run_id"].nunique() for side in sides]
+    rows: list[Row] = []
+    for fact, own, other, place in ((APPEARED, 1, 0, "after"), (VANISHED, 0, 1, "before")):
+        alone = means[own][means[own]["size"] == runs[own]].drop(means[other].index, errors="ignore")
+        for kernel, mean in alone["mean"].items():
+            row = dict.fromkeys(("before", "after", "before_text", "after_text", "change"))
+            time = None if pd.isna(mean) else float(mean)
+            rows.append({**row, "fact": fact, "part": "kernels", "title": KERNEL_TITLES[fact], "unit": "ns",
+                         "kernel": str(kernel), place: time})  # fmt: skip
+    rows.sort(key=lambda row: (-(row["after"] or row["before"] or 0.0), row["kernel"]))
+    return rows[:MAX_KERNELS]
