@@ -113,7 +113,10 @@ def settings_page() -> Iterator[str]:
         default = int(one.default) if isinstance(one.default, bool) else one.default
         rows.append((code(f"PROFSVC_{one.name.upper()}"), code(default), one.help))
     yield table(["variable", "default", "meaning"], rows)
-    yield "`PROFSVC_DEBUG=1` prints the traceback of an internal error."
+    yield (
+        "`PROFSVC_DEBUG=1` prints the traceback of an internal error. `PROFSVC_SPLITTER=0` turns the compiled splitter "
+        "off, which reads long exports faster."
+    )
 
 
 def views() -> Iterator[str]:

@@ -23,6 +23,7 @@ from profsvc.formats.nsys import database, stats
 from profsvc.formats.nvprof import csv_export, two_pass
 from profsvc.formats.parsing.stream import open_stream
 from profsvc.formats.pytorch import trace
+from profsvc.formats.splitter import rows as splitter
 from profsvc.formats.telemetry import nvidia_smi
 from profsvc.formats.timeseries import table, table_lines, table_survey
 from profsvc.tables import Batch, check, check_wide
@@ -50,10 +51,15 @@ class BlockReader:
     one_by_one: Sequence[Setting]
     order: Sequence[str] = ("line",)
     named_sensors: bool = False
+    splits: bool = False
 
-    def content(self, data: bytes, *, one_by_one: bool = False, read: Read | None = None, **sizes: int) -> Any:
-        """All that a file says, or the words of its refusal."""
+    def content(
+        self, data: bytes, *, one_by_one: bool = False, read: Read | None = None, split: bool = True, **sizes: int
+    ) -> Any:
+        """All that a file says, or the words of its refusal; without ``split`` the compiled splitter is off."""
         with pytest.MonkeyPatch.context() as patch:
+            if not split:
+                patch.setenv(splitter.OFF_VARIABLE, "0")
             for name, (module, attribute, size) in self.sizes.items():
                 patch.setattr(module, attribute, sizes.get(name, size))
             for setting in self.one_by_one if one_by_one else ():
@@ -65,8 +71,13 @@ class BlockReader:
         return self._tables(batches), *_account(batches)
 
     def agree(self, data: bytes, *, read: Read | None = None, **sizes: int) -> Any:
-        """Return what a file says; it is the same when read at once in blocks of any size and row by row."""
+        """Return what a file says; it is the same when read at once in blocks of any size and row by row.
+
+        Blocks are split by the compiled splitter, where a reader uses it and it is there, and without it.
+        """
         found = self.content(data, read=read, **sizes)
+        if self.splits and splitter.is_available():
+            assert found == self.content(data, read=read, split=False, **sizes)
         assert found == self.content(data, one_by_one=True, read=read)
         return found
 
@@ -179,6 +190,7 @@ READERS = {
         good("nvprof"),
         {"small": _SMALL, "first": (two_pass, "FIRST_BLOCK_BYTES", 300), "block": (two_pass, "BLOCK_BYTES", 700)},
         [(two_pass, "column_plan", not_at_once)],
+        splits=True,
     ),
 }
 

@@ -33,7 +33,7 @@ def doctor(
     engine = open_engine(context, as_it_is=True)
     _finish(engine)
     checks = store.run_checks(engine, lambda: open_files(engine), deep, analysis.VERSION)
-    checks += [store.Check(*told) for told in _report_readers()]
+    checks += [store.Check(*told) for told in [*_report_readers(), _splitter()]]
     print_rows(store.Check._fields, [check._asdict() for check in checks], output)
     if failed := [check.check for check in checks if check.state == "fail"]:
         raise ServiceError(f"{len(failed)} of {len(checks)} checks failed: {', '.join(failed)}")
@@ -59,6 +59,16 @@ def _report_readers() -> list[tuple[str, str, str, str]]:
             "" if program else "install Nsight Systems, or upload an SQLite export",
         ),
     ]
+
+
+def _splitter() -> tuple[str, str, str, str]:
+    """Return the check of the compiled splitter, which is optional."""
+    from profsvc.formats.splitter import rows
+
+    state = rows.state()
+    again = "install a C compiler, then profsvc again"
+    todo = {"available": "", "off": f"unset {rows.OFF_VARIABLE}", "missing": again, "outdated": "install profsvc again"}
+    return "splitter", "ok", f"{state}; this compiled module reads long exports faster", todo[state]
 
 
 def _finish(engine: "Engine") -> None:

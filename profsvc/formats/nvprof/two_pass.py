@@ -12,7 +12,8 @@ import numpy as np
 
 from profsvc.errors import BrokenInputError
 from profsvc.formats.columnar.line_blocks import lines_of, read_blocks
-from profsvc.formats.nvprof.blocks import ColumnPlan, ParsedRows, column_plan, parse
+from profsvc.formats.nvprof.blocks import ParsedRows, parse
+from profsvc.formats.nvprof.column_plan import ColumnPlan, column_plan
 from profsvc.formats.nvprof.lines import EVENTS, SUMMARY, TRACE, Layout, Scanner
 from profsvc.formats.nvprof.tables import INTEGER_COLUMNS, TEXT_COLUMNS, TOOL, NvprofLedger, TableRows
 from profsvc.formats.nvprof.values import REPLAY_WARNING, MemcpyUnits, Values, split_unit

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from profsvc.formats.nvprof.blocks import column_plan, parse
+from profsvc.formats.nvprof.blocks import parse
+from profsvc.formats.nvprof.column_plan import column_plan
 from profsvc.formats.nvprof.lines import TRACE, Layout
 from profsvc.formats.nvprof.values import Values
 from profsvc.formats.parsing.numbers import NumberFormat

@@ -1,0 +1,1 @@
+"""Splits rows of delimited text into typed columns with a compiled module, where there is one."""

@@ -1,0 +1,8 @@
+Block = bytes | memoryview
+
+INTERFACE: int
+
+def split(
+    block: Block, separator: str, decimal: str, blanks: bool, rows: int, columns: tuple[object, ...], /
+) -> tuple[int, tuple[list[str], ...]]: ...
+def count_lines(block: Block, /) -> int: ...

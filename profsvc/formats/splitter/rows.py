@@ -1,0 +1,102 @@
+"""Rows of delimited text to typed columns, by the compiled module.
+
+The module is optional: `is_available` tells whether it is there. It stops before the first row that is not plain, which
+is then read in another way.
+"""
+
+import os
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+_splitter: Any
+try:
+    from profsvc.formats.splitter import _splitter
+except ImportError:  # no compiler was there when profsvc was installed
+    _splitter = None
+
+INTERFACE = 1
+"""The version of the compiled module that this code calls; a checkout may have an older one."""
+OFF_VARIABLE = "PROFSVC_SPLITTER"
+SKIP, INTEGER, REAL, WHOLE, DECIMAL, TEXT, NUMBERED = "sirwdcn"
+"""Kinds of columns: checked only; digits; decimal numbers; those as integers; digits with their decimals; texts; names
+with a number in brackets at their end."""
+MAX_WHOLE = 9e18
+_VALUES = {INTEGER: np.int64, REAL: np.float64, WHOLE: np.int64, DECIMAL: np.int64, TEXT: np.int32, NUMBERED: np.int32}
+_EXTRA = {DECIMAL: np.int8, NUMBERED: np.int64}
+
+
+class Kind(NamedTuple):
+    """How the cells of a column are read.
+
+    A number is multiplied by ``factor``, rounded to six decimals if ``rounded``, and must then lie between ``least``
+    and ``most``.
+    """
+
+    kind: str
+    factor: float = 1.0
+    least: float = -np.inf
+    most: float = np.inf
+    rounded: bool = False
+
+
+class Cells(NamedTuple):
+    """The cells of a column.
+
+    ``values`` are numbers, 0 where ``missing``, or codes of ``texts``. ``extra`` has the decimals of `DECIMAL` and the
+    number in brackets of `NUMBERED`, where ``missing`` tells of the number.
+    """
+
+    values: Any
+    missing: npt.NDArray[np.bool_]
+    extra: Any
+    texts: list[str]
+
+
+def is_available() -> bool:
+    """Return whether rows can be split: the module is there, fits, and PROFSVC_SPLITTER is not 0."""
+    return state() == "available"
+
+
+def state() -> str:
+    """Return what is the matter with the module: available, missing, outdated or off."""
+    if _splitter is None:
+        return "missing"
+    if _splitter.INTERFACE != INTERFACE:
+        return "outdated"
+    return "off" if os.environ.get(OFF_VARIABLE) == "0" else "available"
+
+
+def split(
+    block: bytes | memoryview, kinds: Sequence[Kind], separator: str = ",", decimal: str = ".", blanks: bool = False
+) -> tuple[int, int, list[Cells]]:
+    """Return the number of lines of a block, of plain rows at its beginning, and their columns.
+
+    ``blanks`` allows a blank behind each separator.
+
+    >>> if is_available():
+    ...     lines, rows, (name, load) = split(b"gpu 0,1.5\\ngpu 0,\\ngpu 0,x\\n", [Kind(TEXT), Kind(REAL, 2.0)])
+    ...     assert (lines, rows, name.texts, load.values.tolist()) == (3, 2, ["gpu 0"], [3.0, 0.0])
+    """
+    lines = _splitter.count_lines(block)
+    arrays = [_arrays(kind.kind, lines) for kind in kinds]
+    columns = tuple(
+        (kind.kind, kind.rounded, kind.factor, kind.least, kind.most, *given)
+        for kind, given in zip(kinds, arrays, strict=True)
+    )
+    rows, texts = _splitter.split(block, separator, decimal, blanks, lines, columns)
+    if rows < lines:
+        arrays = [tuple(None if array is None else array[:rows] for array in given) for given in arrays]
+    found = [
+        Cells(values, missing, extra, distinct)
+        for (values, missing, extra), distinct in zip(arrays, texts, strict=True)
+    ]
+    return lines, rows, found
+
+
+def _arrays(kind: str, rows: int) -> tuple[Any, ...]:
+    values = np.empty(rows, _VALUES[kind]) if kind in _VALUES else None
+    missing = np.empty(rows, np.bool_) if kind not in (SKIP, TEXT) else None
+    return values, missing, np.empty(rows, _EXTRA[kind]) if kind in _EXTRA else None

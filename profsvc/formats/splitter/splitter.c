@@ -1,0 +1,615 @@
+/* Splits rows of delimited text into typed columns, in one pass and without Python objects.
+
+   `split` fills arrays of its caller, one row of the text after another, and stops before the first row that is not
+   plain: another number of cells, a number in another form, a quote or a line end inside a cell, blanks around one.
+   Whoever calls it reads such a row in another way. So nothing is guessed here, and what is filled in is exact.
+
+   Rules of this file: every read lies in [begin, end), whose last byte is a line end; every write lies in a buffer
+   whose size was compared with the number of rows; memory is taken for distinct texts only, as they are met, and never
+   by a number of the text; nothing recurses; the interpreter's lock is released while rows are read. */
+
+#define PY_SSIZE_T_CLEAN
+#define Py_LIMITED_API 0x030B0000
+#include <Python.h>
+
+#include <float.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#if FLT_EVAL_METHOD != 0
+#error "doubles are rounded twice here, so that numbers would differ from those of the other readers"
+#endif
+
+#define INTERFACE 1
+#define MAX_COLUMNS 65536
+#define MAX_INT_DIGITS 18
+#define MAX_DIGITS 19
+#define MAX_DECIMALS 127
+#define MAX_EXACT 9007199254740992u /* 2^53: larger mantissas may be rounded twice */
+#define MAX_POWER 22                /* 10^22 is the largest power of ten that a double holds exactly */
+#define MAX_EXPONENT 9999
+#define MAX_PROBES 64
+#define ROUNDED_BELOW 8589934592.0 /* 2^33: above it six decimals of a double are no more than noise */
+#define MAX_SHIFTED 4503599627370496.0 /* 2^52: doubles from here on are integers */
+#define FIRST_SLOTS 64
+
+enum { SKIP = 's', INTEGER = 'i', REAL = 'r', WHOLE = 'w', DECIMAL = 'd', TEXT = 'c', NUMBERED = 'n' };
+
+typedef struct {
+    const char *text;
+    Py_ssize_t size;
+    uint32_t hash;
+} Entry;
+
+/* The distinct texts of a column in the order in which they are met. */
+typedef struct {
+    Entry *entries;
+    int32_t *slots; /* a code plus 1; 0 is free */
+    int32_t count;
+    uint32_t mask;
+    int32_t last; /* the code of the row before */
+} Texts;
+
+typedef struct {
+    int kind;
+    int rounded; /* to six decimals */
+    double factor, least, most;
+    Py_buffer values, missing, extra;
+    Texts texts;
+} Column;
+
+typedef struct {
+    const char *begin, *end;
+    Py_ssize_t rows;
+    int columns;
+    Column *column;
+    char separator, decimal;
+    int blanks; /* whether a blank may follow a separator */
+    int no_memory;
+} Job;
+
+static const double POWERS[MAX_POWER + 1] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
+                                             1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+
+/* ---- Distinct texts ---- */
+
+static uint32_t hash_of(const char *text, Py_ssize_t size)
+{
+    uint64_t hash = 0x9E3779B97F4A7C15u ^ (uint64_t)size, word;
+    while (size >= 8) {
+        memcpy(&word, text, 8);
+        hash = (hash ^ word) * 0xD6E8FEB86659FD93u;
+        hash ^= hash >> 32;
+        text += 8;
+        size -= 8;
+    }
+    word = 0;
+    memcpy(&word, text, (size_t)size);
+    hash = (hash ^ word) * 0xD6E8FEB86659FD93u;
+    hash ^= hash >> 32;
+    hash *= 0xD6E8FEB86659FD93u;
+    return (uint32_t)(hash >> 32);
+}
+
+static int same(const Entry *entry, const char *text, Py_ssize_t size)
+{
+    return entry->size == size && memcmp(entry->text, text, (size_t)size) == 0;
+}
+
+/* Makes room for one more text; 0 if there is no memory. */
+static int grow(Texts *texts)
+{
+    uint32_t slots = texts->entries ? 2 * (texts->mask + 1) : FIRST_SLOTS, at;
+    int32_t code, *wider;
+    Entry *entries;
+    if (texts->entries && (uint32_t)texts->count < (texts->mask + 1) / 2)
+        return 1;
+    if (slots > (1u << 30))
+        return 0;
+    entries = realloc(texts->entries, (slots / 2) * sizeof *entries);
+    if (!entries)
+        return 0;
+    texts->entries = entries;
+    wider = calloc(slots, sizeof *wider);
+    if (!wider)
+        return 0;
+    free(texts->slots);
+    texts->slots = wider;
+    texts->mask = slots - 1;
+    for (code = 0; code < texts->count; code++) {
+        for (at = entries[code].hash & texts->mask; wider[at]; at = (at + 1) & texts->mask)
+            ;
+        wider[at] = code + 1;
+    }
+    return 1;
+}
+
+/* Returns the code of a text; -1 if too many texts collide or there is no memory. */
+static int32_t code_of(Texts *texts, const char *text, Py_ssize_t size, int *no_memory)
+{
+    uint32_t hash, at;
+    int probes;
+    if (texts->count && same(&texts->entries[texts->last], text, size))
+        return texts->last;
+    if (!grow(texts)) {
+        *no_memory = 1;
+        return -1;
+    }
+    hash = hash_of(text, size);
+    at = hash & texts->mask;
+    for (probes = 0; probes < MAX_PROBES; probes++, at = (at + 1) & texts->mask) {
+        int32_t code = texts->slots[at] - 1;
+        if (code < 0) {
+            code = texts->count++;
+            texts->entries[code] = (Entry){text, size, hash};
+            texts->slots[at] = code + 1;
+        } else if (texts->entries[code].hash != hash || !same(&texts->entries[code], text, size))
+            continue;
+        return texts->last = code;
+    }
+    return -1;
+}
+
+/* ---- Cells ---- */
+
+static int is_digit(char sign) { return (unsigned char)(sign - '0') < 10; }
+
+typedef struct {
+    uint64_t digits; /* without the decimal sign */
+    int count;       /* of digits that signify */
+    int decimals;
+    int exponent;
+    int negative;
+    int empty;
+} Number;
+
+/* Eight digits at once: whether all are, and their value. */
+static int eight_digits(const char *place, uint32_t *value)
+{
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    uint64_t word;
+    memcpy(&word, place, 8);
+    if ((word & (word + 0x0606060606060606u) & 0xF0F0F0F0F0F0F0F0u) != 0x3030303030303030u)
+        return 0;
+    word -= 0x3030303030303030u;
+    word = word * 10 + (word >> 8);
+    *value = (uint32_t)(((word & 0xFF000000FFu) * 0x000F424000000064u +
+                         ((word >> 16) & 0xFF000000FFu) * 0x0000271000000001u) >> 32);
+    return 1;
+#else
+    (void)place;
+    (void)value;
+    return 0;
+#endif
+}
+
+static const char *read_digits(const char *place, const char *end, Number *number)
+{
+    uint32_t eight;
+    while (*place == '0' && !number->digits)
+        place++; /* zeros before a number do not signify */
+    while (end - place > 8 && number->count <= MAX_DIGITS - 8 && eight_digits(place, &eight)) {
+        number->digits = number->digits * 100000000u + eight;
+        number->count += 8;
+        place += 8;
+    }
+    for (; is_digit(*place); place++)
+        if (++number->count <= MAX_DIGITS)
+            number->digits = number->digits * 10 + (uint64_t)(*place - '0');
+    return place;
+}
+
+/* Reads a number; returns what follows it, or NULL if it has another form. The byte before `end` is a line end. */
+static const char *read_number(const char *place, const char *end, char decimal, int exponents, Number *number)
+{
+    const char *start;
+    int any, pointed = 0;
+    memset(number, 0, sizeof *number);
+    if (*place == '-') {
+        number->negative = 1;
+        place++;
+    }
+    start = place;
+    place = read_digits(place, end, number);
+    any = place > start;
+    if (decimal && *place == decimal) {
+        pointed = 1;
+        start = ++place;
+        place = read_digits(place, end, number);
+        any |= place > start;
+        if (place - start > MAX_EXPONENT)
+            return NULL;
+        number->decimals = (int)(place - start);
+    }
+    if (!any) {
+        number->empty = 1;
+        return number->negative || pointed ? NULL : place;
+    }
+    if (exponents && (*place == 'e' || *place == 'E')) {
+        int below = 0;
+        place++;
+        if (*place == '+' || *place == '-')
+            below = *place++ == '-';
+        if (!is_digit(*place))
+            return NULL;
+        for (; is_digit(*place); place++) {
+            number->exponent = number->exponent * 10 + (*place - '0');
+            if (number->exponent > MAX_EXPONENT)
+                return NULL;
+        }
+        if (below)
+            number->exponent = -number->exponent;
+    }
+    return number->count > MAX_DIGITS ? NULL : place;
+}
+
+/* The double next to a number, as one division or product of exact doubles gives it; 0 if that is not enough. */
+static int nearest(const Number *number, double *value)
+{
+    uint64_t digits = number->digits;
+    int power = number->exponent - number->decimals;
+    while (digits > MAX_EXACT && digits % 10 == 0) {
+        digits /= 10;
+        power++;
+    }
+    if (digits == 0)
+        power = 0;
+    if (digits > MAX_EXACT || power > MAX_POWER || power < -MAX_POWER)
+        return 0;
+    *value = power < 0 ? (double)digits / POWERS[-power] : (double)digits * POWERS[power];
+    if (number->negative)
+        *value = -*value;
+    return 1;
+}
+
+/* The integer next to a number that is not negative, the even one of two, as rint. */
+static double nearest_integer(double value)
+{
+    double shifted = value + MAX_SHIFTED;
+    return value < MAX_SHIFTED ? shifted - MAX_SHIFTED : value;
+}
+
+/* Stores a number of a column, 0 for an empty cell; returns 0 if it is not plain there. */
+static int store_number(Column *column, Py_ssize_t row, const Number *number)
+{
+    double value = 0.0;
+    ((uint8_t *)column->missing.buf)[row] = (uint8_t)number->empty;
+    if (column->kind == INTEGER || column->kind == DECIMAL) {
+        int64_t digits;
+        if (number->count > MAX_INT_DIGITS || number->decimals > MAX_DECIMALS)
+            return 0;
+        digits = number->negative ? -(int64_t)number->digits : (int64_t)number->digits;
+        ((int64_t *)column->values.buf)[row] = digits;
+        if (column->kind == DECIMAL)
+            ((int8_t *)column->extra.buf)[row] = (int8_t)number->decimals;
+        return number->empty || ((double)digits >= column->least && (double)digits <= column->most);
+    }
+    if (!number->empty) {
+        if (!nearest(number, &value))
+            return 0;
+        value *= column->factor;
+        if (column->rounded && value >= 0 && value < ROUNDED_BELOW)
+            value = nearest_integer(value * 1e6) / 1e6;
+        if (!(value >= column->least && value <= column->most))
+            return 0;
+    }
+    if (column->kind == REAL)
+        ((double *)column->values.buf)[row] = value;
+    else
+        ((int64_t *)column->values.buf)[row] = (int64_t)nearest_integer(value);
+    return 1;
+}
+
+/* Returns the first byte that is a quote, a control character or, outside quotes, the separator. */
+static const char *find_stop(const char *place, const char *end, char stop)
+{
+    const uint64_t low = 0x0101010101010101u, high = 0x8080808080808080u;
+    uint64_t quotes = low * (unsigned char)'"', stops = low * (unsigned char)stop, word, found;
+    while (end - place > 8) {
+        memcpy(&word, place, 8);
+        found = (word - low * 0x20) & ~word;
+        found |= ((word ^ quotes) - low) & ~(word ^ quotes);
+        found |= ((word ^ stops) - low) & ~(word ^ stops);
+        if (found & high)
+            break;
+        place += 8;
+    }
+    while ((unsigned char)*place >= 0x20 && *place != '"' && *place != stop)
+        place++; /* the last byte is a line end */
+    return place;
+}
+
+/* The number in brackets at the end of a name, `saxpy [12]` or `launch (saxpy [12])`; -1 if it has too many digits. */
+static int64_t bracketed(const char *text, Py_ssize_t size, Py_ssize_t *without)
+{
+    Py_ssize_t last = size - 1, first;
+    int64_t number = 0;
+    int call = size > 1 && text[last] == ')' && text[last - 1] == ']';
+    *without = size;
+    last -= call;
+    if (size < 5 || text[0] == '[' || text[last] != ']')
+        return 0;
+    for (first = last; first > 0 && is_digit(text[first - 1]); first--)
+        if (last - first >= MAX_INT_DIGITS)
+            return -1;
+    if (first == last || first < 3 || text[first - 1] != '[' || text[first - 2] != ' ')
+        return 0;
+    *without = call ? -size : first - 2;
+    for (; first < last; first++)
+        number = number * 10 + (text[first] - '0');
+    return number;
+}
+
+static int store_text(Job *job, Column *column, Py_ssize_t row, const char *text, Py_ssize_t size)
+{
+    int32_t code;
+    if (column->kind == NUMBERED) {
+        Py_ssize_t without;
+        int64_t number = bracketed(text, size, &without);
+        if (number < 0)
+            return 0;
+        ((int64_t *)column->extra.buf)[row] = number;
+        ((uint8_t *)column->missing.buf)[row] = without == size;
+        if (without > 0)
+            size = without;
+    }
+    code = code_of(&column->texts, text, size, &job->no_memory);
+    ((int32_t *)column->values.buf)[row] = code;
+    return code >= 0;
+}
+
+/* ---- Rows ---- */
+
+static int is_blank(char sign) { return sign == ' ' || sign == '\t'; }
+
+/* Reads a cell; returns what follows it, or NULL if it is not plain. */
+static const char *read_cell(Job *job, Column *column, Py_ssize_t row, const char *place)
+{
+    const char *start;
+    char stop;
+    int quoted;
+    if (job->blanks && *place == ' ')
+        place++;
+    quoted = *place == '"';
+    place += quoted;
+    start = place;
+    if (column->kind == INTEGER || column->kind == REAL || column->kind == WHOLE || column->kind == DECIMAL) {
+        Number number;
+        int whole = column->kind == INTEGER;
+        char decimal = whole || (!quoted && job->decimal == job->separator) ? 0 : job->decimal;
+        place = read_number(place, job->end, decimal, !whole && column->kind != DECIMAL, &number);
+        if (!place || !store_number(column, row, &number))
+            return NULL;
+    } else {
+        stop = quoted ? '"' : job->separator;
+        place = find_stop(place, job->end, stop);
+        while (*place == '\t' && stop != '\t')
+            place = find_stop(place + 1, job->end, stop);
+        if (!quoted && place > start && (is_blank(*start) || is_blank(place[-1])))
+            return NULL;
+        if (column->kind != SKIP && !store_text(job, column, row, start, place - start))
+            return NULL;
+    }
+    if (quoted)
+        return *place == '"' ? place + 1 : NULL;
+    return place;
+}
+
+/* Returns the number of plain rows at the beginning. */
+static Py_ssize_t read_rows(Job *job)
+{
+    const char *place = job->begin;
+    Py_ssize_t row;
+    int at;
+    for (row = 0; row < job->rows && place < job->end; row++) {
+        for (at = 0; at < job->columns; at++) {
+            place = read_cell(job, &job->column[at], row, place);
+            if (!place)
+                return row;
+            if (at + 1 < job->columns && *place++ != job->separator)
+                return row;
+        }
+        if (*place == '\r')
+            place++;
+        if (*place++ != '\n')
+            return row;
+    }
+    return row;
+}
+
+/* ---- The module ---- */
+
+static Py_ssize_t item_size(int kind)
+{
+    switch (kind) {
+    case SKIP:
+        return 0;
+    case INTEGER:
+    case REAL:
+    case WHOLE:
+    case DECIMAL:
+        return 8;
+    case TEXT:
+    case NUMBERED:
+        return 4;
+    default:
+        return -1;
+    }
+}
+
+/* Gets a buffer with an item of `size` bytes for each row; none of size 0. */
+static int get_buffer(PyObject *object, Py_buffer *buffer, Py_ssize_t rows, Py_ssize_t size)
+{
+    if (size == 0)
+        return 1;
+    if (PyObject_GetBuffer(object, buffer, PyBUF_WRITABLE | PyBUF_C_CONTIGUOUS) < 0)
+        return 0;
+    if (rows > PY_SSIZE_T_MAX / size || buffer->len < rows * size ||
+        (rows && (uintptr_t)buffer->buf % (size_t)size)) {
+        PyErr_SetString(PyExc_ValueError, "a buffer is too short for the rows or not aligned");
+        return 0;
+    }
+    return 1;
+}
+
+static int get_column(PyObject *given, Column *column, Py_ssize_t rows)
+{
+    PyObject *values, *missing, *extra;
+    Py_ssize_t size;
+    int numeric;
+    if (!PyArg_ParseTuple(given, "CpdddOOO", &column->kind, &column->rounded, &column->factor, &column->least,
+                          &column->most, &values, &missing, &extra))
+        return 0;
+    size = item_size(column->kind);
+    if (size < 0) {
+        PyErr_Format(PyExc_ValueError, "no column is of the kind %d", column->kind);
+        return 0;
+    }
+    /* Doubles from 2^63 would not fit into an integer. */
+    if (column->kind == WHOLE && !(column->least >= 0 && column->most <= 9e18)) {
+        PyErr_SetString(PyExc_ValueError, "whole numbers are from 0 to 9e18");
+        return 0;
+    }
+    numeric = column->kind != SKIP && column->kind != TEXT;
+    return get_buffer(values, &column->values, rows, size) && get_buffer(missing, &column->missing, rows, numeric) &&
+           get_buffer(extra, &column->extra, rows,
+                      column->kind == DECIMAL ? 1 : column->kind == NUMBERED ? 8 : 0);
+}
+
+/* The texts of a column as a list of str; NULL with an exception. */
+static PyObject *list_texts(const Texts *texts)
+{
+    PyObject *list = PyList_New(texts->count);
+    int32_t code;
+    for (code = 0; list && code < texts->count; code++) {
+        PyObject *text = PyUnicode_DecodeUTF8(texts->entries[code].text, texts->entries[code].size, "strict");
+        if (!text || PyList_SetItem(list, code, text) < 0) {
+            Py_DECREF(list);
+            return NULL;
+        }
+    }
+    return list;
+}
+
+/* (rows, the texts of each column), or NULL with an exception. */
+static PyObject *answer(const Job *job, Py_ssize_t rows)
+{
+    PyObject *lists = PyTuple_New(job->columns), *found;
+    int at;
+    for (at = 0; lists && at < job->columns; at++) {
+        PyObject *list = list_texts(&job->column[at].texts);
+        if (!list || PyTuple_SetItem(lists, at, list) < 0) {
+            Py_DECREF(lists);
+            lists = NULL;
+        }
+    }
+    if (!lists)
+        return NULL;
+    found = Py_BuildValue("(nO)", rows, lists);
+    Py_DECREF(lists);
+    return found;
+}
+
+PyDoc_STRVAR(split_doc, "split(block, separator, decimal, blanks, rows, columns) -> (rows, texts of each column)\n\n"
+                        "Fill the columns from the plain rows at the beginning of a block, at most `rows`.");
+
+static PyObject *split(PyObject *module, PyObject *args)
+{
+    Py_buffer block;
+    PyObject *columns, *found = NULL;
+    PyThreadState *thread;
+    Py_ssize_t count, rows;
+    int separator, decimal, at;
+    Job job;
+    (void)module;
+    memset(&job, 0, sizeof job);
+    if (!PyArg_ParseTuple(args, "y*CCpnO:split", &block, &separator, &decimal, &job.blanks, &job.rows, &columns))
+        return NULL;
+    count = PyTuple_Check(columns) ? PyTuple_Size(columns) : -1;
+    if (count < 1 || count > MAX_COLUMNS || job.rows < 0) {
+        PyErr_SetString(PyExc_ValueError, "the columns are a tuple of 1 to 65536, and the rows are not below 0");
+        goto released;
+    }
+    if (separator > 126 || decimal > 126 || separator == '"' || separator == '\n' || separator == '\r' ||
+        separator == '-' || decimal == '"' || decimal < 0x20 || is_digit((char)separator) || is_digit((char)decimal) ||
+        (separator < 0x20 && separator != '\t')) {
+        PyErr_SetString(PyExc_ValueError, "the separator or the decimal sign cannot be one");
+        goto released;
+    }
+    job.separator = (char)separator;
+    job.decimal = (char)decimal;
+    job.begin = block.buf;
+    job.end = job.begin + block.len;
+    job.column = calloc((size_t)count, sizeof *job.column);
+    if (!job.column) {
+        PyErr_NoMemory();
+        goto released;
+    }
+    for (at = 0; at < count; at++) {
+        job.columns = at + 1;
+        if (!get_column(PyTuple_GetItem(columns, at), &job.column[at], job.rows))
+            goto freed;
+    }
+    thread = PyEval_SaveThread();
+    /* Without a line end at the end nothing would stop the reading of a cell. */
+    rows = block.len && job.end[-1] == '\n' ? read_rows(&job) : 0;
+    PyEval_RestoreThread(thread);
+    if (job.no_memory)
+        PyErr_NoMemory();
+    else
+        found = answer(&job, rows);
+freed:
+    for (at = 0; at < job.columns; at++) {
+        Column *column = &job.column[at];
+        free(column->texts.entries);
+        free(column->texts.slots);
+        PyBuffer_Release(&column->values);
+        PyBuffer_Release(&column->missing);
+        PyBuffer_Release(&column->extra);
+    }
+    free(job.column);
+released:
+    PyBuffer_Release(&block);
+    return found;
+}
+
+PyDoc_STRVAR(count_lines_doc, "count_lines(block) -> int\n\nCount the line ends of a block.");
+
+static PyObject *count_lines(PyObject *module, PyObject *args)
+{
+    Py_buffer block;
+    Py_ssize_t lines = 0;
+    const char *place, *end;
+    PyThreadState *thread;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "y*:count_lines", &block))
+        return NULL;
+    thread = PyEval_SaveThread();
+    end = (const char *)block.buf + block.len;
+    for (place = block.buf; place < end && (place = memchr(place, '\n', (size_t)(end - place))); place++)
+        lines++;
+    PyEval_RestoreThread(thread);
+    PyBuffer_Release(&block);
+    return PyLong_FromSsize_t(lines);
+}
+
+static PyMethodDef METHODS[] = {
+    {"split", split, METH_VARARGS, split_doc},
+    {"count_lines", count_lines, METH_VARARGS, count_lines_doc},
+    {NULL, NULL, 0, NULL},
+};
+
+static int set_up(PyObject *module) { return PyModule_AddIntConstant(module, "INTERFACE", INTERFACE); }
+
+static PyModuleDef_Slot SLOTS[] = {{Py_mod_exec, (void *)set_up}, {0, NULL}};
+
+static struct PyModuleDef MODULE = {
+    PyModuleDef_HEAD_INIT,
+    .m_name = "_splitter",
+    .m_doc = "Rows of delimited text to typed columns.",
+    .m_methods = METHODS,
+    .m_slots = SLOTS,
+};
+
+PyMODINIT_FUNC PyInit__splitter(void) { return PyModuleDef_Init(&MODULE); }
