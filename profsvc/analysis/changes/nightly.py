@@ -12,9 +12,11 @@ import numpy.typing as npt
 import pandas as pd
 
 from profsvc import specs
+from profsvc.analysis.changes.night_values import night_values
 from profsvc.analysis.changes.series import IDENTITY
 from profsvc.formulas.change import nightly_test
 from profsvc.formulas.change.findings import FIXED, evidence, next_state
+from profsvc.formulas.change.steps import ALPHA, newest_step
 
 Row = dict[str, Any]
 Floats = npt.NDArray[np.float64]
@@ -24,6 +26,8 @@ OPEN_STATES = ("new", "confirmed")
 # Noise of a finding is taken for this share of its change at least: a series that never varied has none.
 MIN_NOISE_SHARE = 0.1
 MAX_AUTOCORRELATION = 0.9
+RERUNS = 2  # a re-run is requested where so many values more, at the suspected level, would make a finding
+MAX_RERUN_SHARE = 0.05  # of the series of a night; the surest of them
 STATE_REASONS = {
     "confirmed": "later runs are at the new level",
     "fixed": "the newest runs are back at the level before the change",
@@ -50,6 +54,7 @@ def find_changes(points: pd.DataFrame, known: Sequence[Mapping[str, Any]]) -> Ni
     """
     if points.empty:
         return NightlyFindings([], [], {}, [], [], 0, 0, 0)
+    points = night_values(points)
     heads = points.drop_duplicates("group").reset_index(drop=True)
     least = [specs.smallest_change(kind) for kind in heads["kind"]]
     relative, absolute = np.array([one.relative for one in least]), np.array([one.absolute for one in least])
@@ -66,7 +71,7 @@ def find_changes(points: pd.DataFrame, known: Sequence[Mapping[str, Any]]) -> Ni
     return NightlyFindings(
         *_without_returns(found, moves, known),
         seen,
-        _requested_reruns(points, heads, value, verdict, relative, absolute),
+        _requested_reruns(points, heads, value, error, verdict, relative, absolute),
         _temperature_changes(points, heads, value, verdict, relative, absolute),
         int(known_p.sum()),
         int((~known_p).sum()),
@@ -153,8 +158,8 @@ def _new_findings(
                 "run_before_id": int(points["run_id"].iloc[sides[0][-1]]),
                 "run_id": int(changed["run_id"]),
                 "changed_at": str(changed["at"]),
-                "found_at": str(newest["at"]),
-                "seen_at": str(newest["at"]),
+                "found_at": str(newest["until"]),
+                "seen_at": str(newest["until"]),
             }
         )
     return rows
@@ -199,7 +204,7 @@ def _state_changes(
     points: pd.DataFrame, value: Floats, known: Sequence[Mapping[str, Any]]
 ) -> tuple[list[Row], dict[int, str]]:
     """What the values since they were found say of the findings that are open."""
-    span, at = _series_ranges(points), points["at"].to_numpy(object)
+    span, at, until = _series_ranges(points), points["at"].to_numpy(object), points["until"].to_numpy(object)
     alive = [one for one in known if one["state"] in OPEN_STATES and str(one["series"]) in span]
     if not alive:
         return [], {}
@@ -216,7 +221,7 @@ def _state_changes(
     said = evidence(np.array(since), before, after, sd, np.array(groups))
     moves, seen = [], {}
     for number, finding in enumerate(alive):
-        newest = str(at[span[str(finding["series"])].stop - 1])
+        newest = str(until[span[str(finding["series"])].stop - 1])
         seen[int(finding["finding_id"])] = newest
         state = next_state(str(finding["state"]), bool(said.holds[number]), bool(said.returned[number]))
         if state != finding["state"]:
@@ -229,11 +234,12 @@ def _requested_reruns(
     points: pd.DataFrame,
     heads: pd.DataFrame,
     value: Floats,
+    error: Floats,
     verdict: nightly_test.NightlyVerdict,
     relative: Floats,
     absolute: Floats,
 ) -> list[Row]:
-    """The newest run of series that may have changed: another run should confirm the change before it is reported."""
+    """The newest run of series that may have changed and of which a few runs more decide, the surest first."""
     group, rows = points["group"].to_numpy(np.int64), []
     for one in np.flatnonzero(verdict.rerun_wanted).tolist():
         own = np.flatnonzero((group == one) & ~np.isnan(value))
@@ -242,14 +248,20 @@ def _requested_reruns(
         stepped = nightly_test.effect(verdict.before[one], verdict.after[one], *least).material
         if not (nightly_test.effect(expected, newest, *least).material or stepped):
             continue
+        suspected = newest if verdict.newest_p[one] <= nightly_test.RERUN_P else float(verdict.after[one])
+        more = np.append(value[own], [suspected] * RERUNS)
+        p = float(newest_step(more, None, np.append(error[own], [error[own[-1]]] * RERUNS)).p)
+        if p > ALPHA:
+            continue
         run = points.iloc[int(own[-1])]
         rows.append(
             _identity(heads, one)
             | {"run_id": int(run["run_id"]), "run": run["run"], "value": newest, "expected": expected}
             | {"worse": _worse(str(heads["kind"][one]), newest - expected)}
-            | {"p": _number(np.fmin(verdict.newest_p[one], verdict.p[one]))}
+            | {"p": _number(np.fmin(verdict.newest_p[one], verdict.p[one])), "p_with_reruns": p}
         )
-    return rows
+    most = max(1, int(MAX_RERUN_SHARE * np.isfinite(verdict.p).sum()))
+    return sorted(rows, key=lambda row: (row["p_with_reruns"], row["p"]))[:most]
 
 
 def _temperature_changes(

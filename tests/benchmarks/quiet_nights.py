@@ -1,0 +1,220 @@
+"""False findings and steps found, night after night, for every kind of noise: the nightly evaluation as it is used.
+
+Run it with ``python -m tests.benchmarks.quiet_nights [KIND ...]``; ``--series 100`` for less. Series are simulated from
+one seed, with an sd of 2 % of their level, and `find_changes` sees them every night with its own findings of before,
+whose states move on. Nights are one day apart.
+
+*False in 1000* counts findings in 1000 nights of a series without a change. *Share* is that of false findings among all
+in nights on which 1 % of the series, of white noise, changed by 8 sd five nights ago. A step of 2 or 3 sd counts as
+found if a finding is there within five nights; for dependent noise the sd is that of a value about the level.
+"""
+
+import argparse
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from profsvc.analysis.changes.nightly import NightlyFindings, find_changes
+from tests.benchmarks.change import autoregressive, two_states, white
+
+SEED = 20261124
+LEVEL_NS, SD = 1e6, 0.02
+FIRST = datetime(2026, 1, 5, 2, tzinfo=UTC)
+STATES = {"new": 1, "confirmed": 1}
+Rng = np.random.Generator
+Floats = np.ndarray
+
+
+def lognormal(rng: Rng, series: int, nights: int) -> Floats:
+    """Return noise of sd 1 that is long on the slow side."""
+    x = rng.lognormal(0.0, 0.8, (series, nights))
+    return (x - np.exp(0.32)) / np.sqrt((np.exp(0.64) - 1) * np.exp(0.64))
+
+
+def weekly(rng: Rng, series: int, nights: int, height: float = 3.0) -> Floats:
+    """Return noise with weekends that are slower."""
+    return white(rng, series, nights) + height * (np.arange(nights) % 7 >= 5)
+
+
+def drifting(rng: Rng, series: int, nights: int, each_night: float = 0.05) -> Floats:
+    """Return noise about a level that rises by a twentieth of the sd every night."""
+    return white(rng, series, nights) + each_night * np.arange(nights)
+
+
+def bursts(rng: Rng, series: int, nights: int, often: float = 0.02, long: int = 3, height: float = 6.0) -> Floats:
+    """Return noise with bursts of three high values, one in fifty nights."""
+    begins = rng.random((series, nights)) < often
+    high = np.zeros((series, nights), dtype=bool)
+    for late in range(long):
+        high[:, late:] |= begins[:, : nights - late]
+    return white(rng, series, nights) + height * high
+
+
+def missing(rng: Rng, series: int, nights: int) -> Floats:
+    """Return noise of which a third of the nights is missing."""
+    return np.where(rng.random((series, nights)) < 1 / 3, np.nan, white(rng, series, nights))
+
+
+def three_states(rng: Rng, series: int, nights: int) -> Floats:
+    """Return noise about three levels; each is left once in eight nights for one of the others."""
+    at = np.zeros((series, nights), dtype=int)
+    at[:, 0] = rng.integers(0, 3, series)
+    for night in range(1, nights):
+        leaves = rng.random(series) < 1 / 8
+        at[:, night] = np.where(leaves, (at[:, night - 1] + rng.integers(1, 3, series)) % 3, at[:, night - 1])
+    return 6.0 * at + white(rng, series, nights)
+
+
+NOISES: dict[str, Callable[[Rng, int, int], Floats]] = {
+    "white": white,
+    "AR(1) 0.3": lambda rng, series, nights: autoregressive(rng, series, nights, 0.3),
+    "AR(1) 0.6": lambda rng, series, nights: autoregressive(rng, series, nights, 0.6),
+    "AR(1) 0.9": lambda rng, series, nights: autoregressive(rng, series, nights, 0.9),
+    "t3": lambda rng, series, nights: rng.standard_t(3, (series, nights)) / np.sqrt(3),
+    "lognormal": lognormal,
+    "two states": lambda rng, series, nights: two_states(rng, series, nights, 0.3, 0.7),
+    "two states, sticky": lambda rng, series, nights: two_states(rng, series, nights, 0.1, 0.1),
+    "three states": three_states,
+    "weekly": weekly,
+    "drift": drifting,
+    "bursts": bursts,
+    "quantised": lambda rng, series, nights: np.round(white(rng, series, nights)),
+    "coarse": lambda rng, series, nights: np.round(white(rng, series, nights) / 2) * 2,
+    "missing": missing,
+}
+STEPS = ("white", "AR(1) 0.3", "t3", "lognormal", "weekly", "quantised", "missing")
+HISTORIES = (4, 8, 12, 20, 50, 100, 400)
+
+
+class Told(NamedTuple):
+    """What the evaluation said over some nights."""
+
+    false: int  # findings
+    nights: int  # of series
+    found: int  # series with a finding
+    reruns: int
+    fixed: int
+    rows: list[dict[str, Any]]
+
+
+def several_runs(rng: Rng, x: Floats, runs: int, within: float) -> Floats:
+    """Return nights of so many runs, which scatter by their own noise about the value of the night."""
+    share = np.sqrt(1 + within**2 / runs)  # so that the mean of a night has an sd of 1
+    return (x[:, :, np.newaxis] + within * rng.standard_normal((*x.shape, runs))) / share
+
+
+def points_of(x: Floats, group: Floats) -> pd.DataFrame:
+    """Return values of shape (series, nights, runs) as the evaluation takes them."""
+    series, nights, runs = x.shape
+    one = np.repeat(np.arange(series), nights * runs)
+    night, run = np.tile(np.repeat(np.arange(nights), runs), series), np.tile(np.arange(runs), series * nights)
+    stamps = np.array(
+        [
+            [f"{FIRST + timedelta(days=day, minutes=10 * number):%Y-%m-%dT%H:%M:%SZ}" for number in range(runs)]
+            for day in range(nights)
+        ],
+        dtype=object,
+    )
+    value = LEVEL_NS * (1 + SD * x.ravel())
+    names = np.array([f"s{number:06}" for number in group], dtype=object)
+    constant = {
+        "project": "suite", "device": "NVIDIA H200", "sensor": "ncu", "quantity": "duration", "kind": "duration",
+        "unit": "ns", "build": None, "raw": np.nan, "low": np.nan, "high": np.nan, "error": np.nan,
+        "reference_c": np.nan,
+    }  # fmt: skip
+    return pd.DataFrame(
+        {"series": names[one], "group": one, "kernel": names[one], "subject": names[one], "value": value,
+         "run_id": 1 + night * runs + run, "at": stamps[night, run], "run": None} | constant
+    ).dropna(subset=["value"], ignore_index=True)  # fmt: skip
+
+
+def walk(x: Floats, first: int, *, alone: bool = False) -> Told:
+    """Look after each night from ``first`` on, with the findings so far; ``x`` of shape (series, nights, runs)."""
+    told: list[dict[str, Any]] = []
+    counts = dict.fromkeys(("reruns", "fixed"), 0)
+    for night in range(first, x.shape[1]):
+        seen = points_of(x[:, : night + 1], np.arange(len(x)))
+        seen = seen.assign(group=pd.factorize(seen["series"])[0])
+        parts = [part.assign(group=0) for _, part in seen.groupby("series")] if alone else [seen]
+        for part in parts:
+            own = set(part["series"].unique())
+            verdict = find_changes(part.reset_index(drop=True), [one for one in told if one["series"] in own])
+            _remember(told, verdict, night)
+            counts["reruns"] += len(verdict.reruns)
+            counts["fixed"] += sum(move["state"] == "fixed" for move in verdict.moves)
+    found = len({one["series"] for one in told})
+    return Told(len(told), len(x) * (x.shape[1] - first), found, counts["reruns"], counts["fixed"], told)
+
+
+def _remember(told: list[dict[str, Any]], verdict: NightlyFindings, night: int) -> None:
+    moves = {move["finding_id"]: move for move in verdict.moves}
+    for one in told:
+        if one["finding_id"] in moves:
+            one |= {"state": moves[one["finding_id"]]["state"], "said_at": moves[one["finding_id"]]["said_at"]}
+    for row in verdict.found:
+        told.append(row | {"finding_id": 1 + len(told), "state": "new", "said_at": None, "night": night})
+
+
+def share_false(rng: Rng, noise: Callable[[Rng, int, int], Floats], history: int, series: int) -> tuple[int, int]:
+    """Return findings that are real, and false ones, of nights on which 1 % changed by 8 sd five nights ago."""
+    real = false = 0
+    changed = max(1, series // 100)
+    for _ in range(5):
+        x = noise(rng, series, history + 5)
+        x[:changed] = white(rng, changed, history + 5)
+        x[:changed, -5:] += 8.0
+        verdict = find_changes(points_of(x[:, :, np.newaxis], np.arange(series)), [])
+        hit = {int(row["series"][1:]) for row in verdict.found}
+        real += sum(one < changed for one in hit)
+        false += sum(one >= changed for one in hit)
+    return real, false
+
+
+def steps_found(rng: Rng, x: Floats, height: float, runs: int = 1, within: float = 0.0) -> float:
+    """Return the share of series with a finding within five nights of a step."""
+    y = several_runs(rng, x, runs, within)
+    y[:, -5:] += height
+    return walk(y, x.shape[1] - 5).found / len(x)
+
+
+def main() -> None:
+    """Print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("kinds", nargs="*", default=list(NOISES))
+    parser.add_argument("--series", type=int, default=100)
+    parser.add_argument("--nights", type=int, default=20)
+    parser.add_argument("--histories", type=int, nargs="*", default=list(HISTORIES))
+    parser.add_argument("--runs", action="store_true", help="several runs a night, of white noise")
+    asked = parser.parse_args()
+    print(f"{'noise':20}{'history':>8}{'false/1000':>11}{'re-runs':>8}{'fixed':>6}{'share false':>14}   2 sd   3 sd")
+    for kind in asked.kinds if not asked.runs else ():
+        for history in asked.histories:
+            rng = np.random.default_rng([SEED, history])
+            x = NOISES[kind](rng, asked.series, history + asked.nights)
+            told = walk(x[:, :, np.newaxis], history)
+            real, false = share_false(rng, NOISES[kind], history, 5 * asked.series)
+            line = f"{kind:20}{history:8}{1000 * told.false / told.nights:11.2f}"
+            line += f"{told.reruns / told.nights:8.1%}{told.fixed:6}"
+            line += f"{false:6} of {real + false:4}"
+            if kind in STEPS:
+                y = NOISES[kind](rng, 2 * asked.series, history + 5)
+                line += "".join(f"{steps_found(rng, y, height):7.0%}" for height in (2.0, 3.0))
+            print(line, flush=True)
+    for runs in (1, 2, 3, 5) if asked.runs else ():
+        for within in (0.0, 0.5, 2.0, 100.0):
+            rng = np.random.default_rng([SEED, runs])
+            x = several_runs(rng, white(rng, asked.series, 50 + asked.nights), runs, within)
+            told = walk(x, 50)
+            y = white(rng, 2 * asked.series, 55)
+            found = [steps_found(rng, y, height, runs, within) for height in (2.0, 3.0)]
+            print(
+                f"{runs} runs, noise within {within:5g}{1000 * told.false / told.nights:11.2f}"
+                f"{told.reruns / told.nights:8.1%}{found[0]:7.0%}{found[1]:7.0%}", flush=True
+            )  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()
