@@ -279,17 +279,20 @@ class Client:
 
     def compare(
         self,
-        before: str | int,
+        before: str | int | None,
         after: str | int,
         mapped: Mapping[str, str] | None = None,
         fail_on: str | Sequence[str] = (),
         *,
         record: bool = False,
     ) -> dict[str, Any]:
-        """Compare two runs; ``failures`` are what goes beyond ``fail_on``. ``record`` saves predictions."""
+        """Compare two runs; ``failures`` are what goes beyond ``fail_on``. ``record`` saves predictions.
+
+        ``before`` None means the run before of the same project, device and branch.
+        """
         pairs = [f"{old}={new}" for old, new in (mapped or {}).items()]
         limits = [fail_on] if isinstance(fail_on, str) else list(fail_on)
-        params = {"before": before, "after": after, "map": pairs, "fail_on": limits}
+        params = protocol.encode_request({"before": before}) | {"after": after, "map": pairs, "fail_on": limits}
         return self._request("POST" if record else "GET", "/v1/compare", params)
 
     def accuracy(

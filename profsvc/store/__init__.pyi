@@ -139,7 +139,11 @@ from .queries.nightly_series import (
     uploads_between as uploads_between,
 )
 from .queries.operations import operations as operations
-from .queries.run_comparison import clocks_of_run as clocks_of_run, kernels_of_run as kernels_of_run
+from .queries.run_comparison import (
+    clocks_of_run as clocks_of_run,
+    kernels_of_run as kernels_of_run,
+    previous_run as previous_run,
+)
 from .queries.run_facts import facts_of_runs as facts_of_runs, time_by_kernel as time_by_kernel
 from .queries.run_list import (
     MAX_COUNTED_RUNS as MAX_COUNTED_RUNS,

@@ -9,6 +9,7 @@ from profsvc import store
 from profsvc.analysis.changes.cause_changes import cause_changes
 from profsvc.analysis.changes.kernel_matching import match_kernels
 from profsvc.analysis.changes.outcomes import kernel_outcomes
+from profsvc.analysis.potential.advice import MIN_SAVING
 from profsvc.errors import UsageError
 from profsvc.reports.kernel_names import labels
 from profsvc.views.catalog import titles_and_hints
@@ -21,6 +22,11 @@ KERNELS = (
     "kernel_before", "kernel_after", "matched_by", "launches_before", "launches_after", "mean_before_us",
     "mean_after_us", "speedup", "predicted", "estimate", "bound_before", "bound_after", "outcome", "achieved_share",
 )  # fmt: skip
+SHAPES = {
+    "grid": ("grid_x", "grid_y", "grid_z"), "block": ("block_x", "block_y", "block_z"),
+    "registers per thread": ("registers",),
+}  # fmt: skip
+"""Property of the launches of a kernel -> its columns."""
 CRITERIA = ("kernel_before", "kernel_after", "criterion", "before", "after", "change")
 # Larger relative differences of clocks affect the times.
 CLOCK_TOLERANCE = 0.02
@@ -38,7 +44,9 @@ def compare(
     ``speedup`` is the mean time before / the mean time after. ``predicted`` is the potential of the earlier run (a
     bound if ``predicted_flags`` say so), ``estimate`` the estimate of Nsight rules. ``outcome`` is regression, no
     change or faster. ``achieved_share`` is the share of the predicted saving: 0 without a change, negative for a
-    regression, None without a prediction. ``causes`` are the parts of the change of the mean time.
+    regression, None without a prediction. ``effect_us`` is how much longer all launches of the kernel take, and
+    ``changes`` are launch shape and registers that differ. ``causes`` are the parts of the change of the mean time,
+    and ``new_causes`` those without cost before.
     ``mapped`` has renamed kernels (old name -> new name). ``power`` has one row per common window.
     """
     ids = [store.find_run(engine, name) for name in (before, after)]
@@ -69,6 +77,7 @@ def compare(
 
 def _kernel(old: Mapping[str, Any], new: Mapping[str, Any], words: Mapping[str, Any]) -> dict[str, Any]:
     timed = old["mean_ns"] is not None and new["mean_ns"]
+    parts = cause_changes(old["causes"], new["causes"], old["mean_ns"], new["mean_ns"]) if timed else []
     return {
         "launches_before": old["launches"],
         "launches_after": new["launches"],
@@ -76,11 +85,19 @@ def _kernel(old: Mapping[str, Any], new: Mapping[str, Any], words: Mapping[str, 
         "mean_after_us": _micro(new["mean_ns"]),
         "total_before_us": _micro(old["total_ns"]),
         "total_after_us": _micro(new["total_ns"]),
+        "effect_us": _effect(old["total_ns"], new["total_ns"]),
+        "change": new["mean_ns"] / old["mean_ns"] - 1 if timed and old["mean_ns"] else None,
+        "changes": _changes(old["shape"], new["shape"]),
         "speedup": old["mean_ns"] / new["mean_ns"] if timed else None,
         "predicted": old["predicted"],
         "predicted_flags": old["predicted_flags"],
         "estimate": old["estimate"],
-        "causes": cause_changes(old["causes"], new["causes"], old["mean_ns"], new["mean_ns"]) if timed else [],
+        "causes": parts,
+        "new_causes": [
+            {"cause": part["cause"], "title": part["title"], "share": part["after_ns"] / new["mean_ns"]}
+            for part in parts
+            if part["before_ns"] == 0.0 and part["after_ns"] >= MIN_SAVING * new["mean_ns"]
+        ],
         "bound_before": old["bound"],
         "bound_after": new["bound"],
         **{
@@ -88,6 +105,28 @@ def _kernel(old: Mapping[str, Any], new: Mapping[str, Any], words: Mapping[str, 
             for when, one in (("before", old), ("after", new))
         },
     }
+
+
+def _effect(before_ns: float | None, after_ns: float | None) -> float | None:
+    return None if before_ns is None or after_ns is None else (after_ns - before_ns) / 1e3
+
+
+def _changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[dict[str, str]]:
+    """Return what differs of grid, block and registers, each as text before and after."""
+    pairs = ((what, _sizes(old, axes), _sizes(new, axes)) for what, axes in SHAPES.items())
+    return [{"what": what, "before": a, "after": b} for what, a, b in pairs if a and b and a != b]
+
+
+def _sizes(shape: Mapping[str, Any], axes: Sequence[str]) -> str:
+    """Return sizes as text; empty if one is unknown.
+
+    >>> _sizes({"block_x": 64, "block_x_most": 128, "block_y": 1, "block_y_most": 1}, ("block_x", "block_y"))
+    '64 to 128 x 1'
+    """
+    pairs = [(shape.get(axis), shape.get(f"{axis}_most")) for axis in axes]
+    if any(least is None for least, _ in pairs):
+        return ""
+    return " x ".join(f"{least:g}" if least == most else f"{least:g} to {most:g}" for least, most in pairs)
 
 
 def _with_outcomes(kernels: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -118,6 +157,7 @@ def _alone(
             "kernel_full": name,
             "launches": one["launches"],
             "mean_us": _micro(one["mean_ns"]),
+            "total_us": _micro(one["total_ns"]),
         }
         for name, one in kernels.items()
         if name not in matched

@@ -5,6 +5,8 @@ from typing import Any
 from sqlalchemy import Engine, text
 
 from profsvc.store.connection.transactions import reading
+from profsvc.store.schema.column_types import IDS_PER_UPLOAD
+from profsvc.store.schema.view_definition import UPLOAD_ID_RANGE_SQL
 
 _KERNELS = """
     SELECT kernel, kernel_short, CAST(sum(launches) AS BIGINT) AS launches, sum(total_ns) AS total_ns,
@@ -52,6 +54,29 @@ _CAUSES = """
           WHERE r.run_id = :run_id GROUP BY 1, 2) g
     JOIN cause_names q ON q.cause_id = g.cause_id JOIN kernels k ON k.kernel_id = g.kernel_id
 """
+# The registers of a page of metrics are a counter.
+_SHAPES = f"""
+    SELECT k.kernel, min(l.grid_x) AS grid_x, max(l.grid_x) AS grid_x_most, min(l.grid_y) AS grid_y,
+           max(l.grid_y) AS grid_y_most, min(l.grid_z) AS grid_z, max(l.grid_z) AS grid_z_most,
+           min(h.block_x) AS block_x, max(h.block_x) AS block_x_most, min(h.block_y) AS block_y,
+           max(h.block_y) AS block_y_most, min(h.block_z) AS block_z, max(h.block_z) AS block_z_most,
+           min(coalesce(h.registers_per_thread, c.value)) AS registers,
+           max(coalesce(h.registers_per_thread, c.value)) AS registers_most
+    FROM uploads u JOIN launches l ON l.launch_id / {IDS_PER_UPLOAD} = u.upload_id
+    AND l.launch_id {UPLOAD_ID_RANGE_SQL} JOIN shapes h ON h.shape_id = l.shape_id
+    JOIN kernels k ON k.kernel_id = h.kernel_id LEFT JOIN counters c ON c.launch_id = l.launch_id
+    AND c.counter_id = (SELECT x.text_id FROM texts x WHERE x.text = 'registers_per_thread')
+    WHERE u.run_id = :run_id AND u.same_as IS NULL GROUP BY k.kernel
+"""
+_PREVIOUS = """
+    SELECT p.run_id, p.name, b.value AS branch
+    FROM runs r LEFT JOIN run_tags b ON b.run_id = r.run_id AND b.key = 'branch'
+    JOIN runs p ON p.project = r.project AND p.run_id < r.run_id
+    AND (p.device_id = r.device_id OR (p.device_id IS NULL AND r.device_id IS NULL))
+    WHERE r.run_id = :run_id AND coalesce(b.value, '') =
+        coalesce((SELECT t.value FROM run_tags t WHERE t.run_id = p.run_id AND t.key = 'branch'), '')
+    ORDER BY p.run_id DESC LIMIT 1
+"""
 _CLOCKS = """
     SELECT c.counter, sum(c.value * l.duration_ns) / sum(l.duration_ns) AS mean
     FROM v1_counter_values c JOIN v1_launches l ON l.launch_id = c.launch_id AND l.run_id = :run_id
@@ -65,7 +90,7 @@ def kernels_of_run(engine: Engine, run_id: int) -> dict[str, dict[str, Any]]:
     launches, total_ns, mean_ns, min_ns; predicted, predicted_flags (LOWER_BOUND, UPPER_BOUND or both, as of any of
     its launches) and bound (None where its launches differ) from the potential;
     estimate from the tool's own rules; criteria by name, weighted by time; causes by name, the time that each
-    costs a launch [ns]. What a run does not hold is None.
+    costs a launch [ns]; shape, the least and the greatest grid, block and registers. What a run does not hold is None.
     """
     with reading(engine) as connection:
 
@@ -74,7 +99,8 @@ def kernels_of_run(engine: Engine, run_id: int) -> dict[str, dict[str, Any]]:
 
         blank = {"predicted": None, "predicted_flags": None, "bound": None, "estimate": None}
         kernels = {
-            row["kernel"]: row | blank | {"criteria": {}, "causes": {}} for row in rows(_KERNELS) or rows(_SUMMED)
+            row["kernel"]: row | blank | {"criteria": {}, "causes": {}, "shape": {}}
+            for row in rows(_KERNELS) or rows(_SUMMED)
         }
         for row in rows(_POTENTIAL):
             bound = row["bound"] if row["bound"] == row["other_bound"] else None
@@ -83,6 +109,9 @@ def kernels_of_run(engine: Engine, run_id: int) -> dict[str, dict[str, Any]]:
             kernels[row["kernel"]]["estimate"] = row["estimate"]
         for row in rows(_CRITERIA):
             kernels[row["kernel"]]["criteria"][row["criterion"]] = row["value"]
+        for row in rows(_SHAPES):
+            if row["kernel"] in kernels:
+                kernels[row["kernel"]]["shape"] = row
         found = rows(_CAUSES)
     analysed: dict[str, int] = {}
     for row in found:
@@ -92,6 +121,16 @@ def kernels_of_run(engine: Engine, run_id: int) -> dict[str, dict[str, Any]]:
         if row["kind"] != "limit" and row["saving_ns"] is not None and row["kernel"] in kernels:
             kernels[row["kernel"]]["causes"][row["cause"]] = row["saving_ns"] / analysed[row["kernel"]]
     return kernels
+
+
+def previous_run(engine: Engine, run_id: int) -> dict[str, Any] | None:
+    """Return the run before this one of the same project, device and branch (tag ``branch``); None if it is the first.
+
+    run_id, name and branch, which is None without that tag.
+    """
+    with reading(engine) as connection:
+        row = connection.execute(text(_PREVIOUS), {"run_id": run_id}).mappings().first()
+    return None if row is None else dict(row)
 
 
 def clocks_of_run(engine: Engine, run_id: int) -> dict[str, float]:

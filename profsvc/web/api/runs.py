@@ -3,11 +3,12 @@
 from typing import Any
 
 from fastapi import FastAPI
+from sqlalchemy import Engine
 from starlette.requests import Request
 from starlette.responses import Response
 
 from profsvc import store, views
-from profsvc.errors import AccessError, UsageError
+from profsvc.errors import AccessError, NotFoundError, UsageError
 from profsvc.views import compare as side_by_side
 from profsvc.views import source_lines as source_view
 from profsvc.views.explain import numbers as walk
@@ -125,17 +126,26 @@ async def record_comparison(request: Request) -> Response:
 
 def _answer_comparison(request: Request) -> Response:
     args = RequestArgs(request)
-    before, after = (args.required(name, RUN_DESCRIPTION) for name in ("before", "after"))
+    before, after = args.text("before"), args.required("after", RUN_DESCRIPTION)
     mapped, limits = args.pairs("map", "reduce_v1=reduce_v7"), args.texts("fail_on")
     args.reject_unknown()
     side_by_side.failures({"kernels": [], "criteria": []}, limits)  # reject a wrong limit before any work
-    old, new = (run_id_of(request, name) for name in (before, after))
-    engine = app_state(request).engine
+    new, engine = run_id_of(request, after), app_state(request).engine
+    old = run_id_of(request, before) if before else _previous(engine, new)
     view = side_by_side.compare(engine, old, new, mapped)
     if request.method == "POST":
         view["predictions"] = predictions.record(engine, view)
     found = {"failures": side_by_side.failures(view, limits), "unjudged": side_by_side.unjudged(view, limits)}
     return success(request, view | found)
+
+
+def _previous(engine: Engine, run_id: int) -> int:
+    found = store.previous_run(engine, run_id)
+    if found is None:
+        raise NotFoundError(
+            f"run {run_id} is the first of its project, device and branch (tag branch); name the run before: before=RUN"
+        )
+    return int(found["run_id"])
 
 
 async def get_graph(request: Request) -> Response:
@@ -228,7 +238,8 @@ def register(app: FastAPI) -> None:
     ]  # fmt: skip
     add_route(app, "/v1/versions", get_versions, "read", name="versions", takes=takes, tag="runs")
     takes = [
-        query_param("before", "string", f"the {RUN_DESCRIPTION}", "h200", required=True),
+        query_param("before", "string", f"the {RUN_DESCRIPTION}; default: the run before of the same project, device "
+                    "and branch (tag branch)", "h200"),
         query_param("after", "string", f"the {RUN_DESCRIPTION}", "h200", required=True),
         query_param("map", "array", "OLD=NEW, a renamed kernel; repeatable", items={"type": "string"}),
         query_param("fail_on", "array", "duration=5%, divergence=0.05: what goes beyond is in `failures`, "

@@ -9,6 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from profsvc import specs, store, views
+from profsvc.analysis.changes.outcomes import FASTER, NO_CHANGE, REGRESSION
 from profsvc.errors import NotFoundError, UsageError
 from profsvc.reports.text.comparison import CHANGED, achieved, large_parts, overall_change, reasons_not_corrected
 from profsvc.reports.text.model_values import interval
@@ -23,6 +24,9 @@ from profsvc.web.pages.rendering.tables import Column, Row
 
 MAX_LISTED_RUNS = 60
 MAX_SHOWN = 24
+UNMATCHED = {"before": "Only before: gone kernels", "after": "Only after: new kernels"}
+WORDS = {REGRESSION: "slower", FASTER: "faster", NO_CHANGE: "same"}
+"""Outcome of a kernel -> the word beside its change."""
 PAIR_SEPARATOR = "..."
 
 
@@ -30,8 +34,11 @@ def show_comparison(request: Request) -> Response:
     """Compare two runs; without two, list the newest pairs."""
     args, engine = RequestArgs(request), app_state(request).engine
     names = {when: args.text(when) for when in ("before", "after")}
+    ticked = args.texts("run")
     mapped, lines = args.pairs("map", "reduce_v1=reduce_v7"), args.texts("map")
     args.reject_unknown()
+    if ticked:
+        return _redirect_ticked(request, ticked)
     newest = _newest_runs(engine, grant_of(request).project)
     known: dict[str, Any] = {"names": names, "newest": newest, "mapped": lines, "message": "", "view": None}
     if not all(names.values()):
@@ -68,6 +75,14 @@ def _form_value(engine: Engine, given: str, run: Mapping[str, Any]) -> str:
     return given
 
 
+def _redirect_ticked(request: Request, ticked: Sequence[str]) -> Response:
+    """Redirect to the comparison of two runs of a list, the older one before."""
+    ids = sorted({find_run_id(request, name) for name in ticked})
+    if len(ids) != 2:
+        raise UsageError(f"tick two runs to compare them; ticked: {len(ids)}")
+    return redirect(request, "/compare", {"before": str(ids[0]), "after": str(ids[1])})
+
+
 def redirect_pair(request: Request) -> Response:
     """Redirect ``/compare/A...B`` to the comparison of A and B."""
     RequestArgs(request).reject_unknown()
@@ -102,7 +117,8 @@ def _comparison_values(view: Mapping[str, Any]) -> dict[str, Any]:
     moved_by = sum(abs(row["change"]) >= least for row in criteria)
     return {
         "view": view,
-        "kernels": [_kernel_row(row, view) for row in view["kernels"]],
+        "kernels": [_kernel_row(row, view) for row in sorted(view["kernels"], key=_effect, reverse=True)],
+        "appeared": [row for row in view["kernels"] if row["new_causes"]],
         "kernel_columns": _kernel_columns(old, new),
         "criteria": criteria[: min(MAX_SHOWN, moved_by)],
         "more_criteria": criteria[min(MAX_SHOWN, moved_by) :],
@@ -110,7 +126,11 @@ def _comparison_values(view: Mapping[str, Any]) -> dict[str, Any]:
         "power": [_power_row(row, old, new) for row in view["power"]],
         "power_columns": POWER_COLUMNS,
         "correction_notes": _correction_notes(view["power"]),
-        "unmatched": [(when, view[f"only_{when}"]) for when in ("before", "after") if view[f"only_{when}"]],
+        "unmatched": [
+            (when, UNMATCHED[when], sorted(view[f"only_{when}"], key=lambda row: -(row["total_us"] or 0.0)))
+            for when in UNMATCHED
+            if view[f"only_{when}"]
+        ],
         "unmatched_columns": UNMATCHED_COLUMNS,
         "facts": _run_facts(view),
         "why": _why(view),
@@ -123,9 +143,13 @@ def _why(view: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [
         {"kernel": row["kernel_after"], "change": f"{100 * (1 / row['speedup'] - 1):+.2g} %",
          "parts": [part | {"change": f"{100 * part['change_fraction']:+.2g} %"} for part in parts]}
-        for row in view["kernels"]
+        for row in sorted(view["kernels"], key=_effect, reverse=True)
         if row["outcome"] in CHANGED and (parts := large_parts(row["causes"]))
     ]  # fmt: skip
+
+
+def _effect(row: Row) -> float:
+    return abs(float(row["effect_us"] or 0.0))
 
 
 def _run_facts(view: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -147,6 +171,9 @@ def _kernel_row(row: Row, view: Mapping[str, Any]) -> dict[str, Any]:
         "full": row["kernel_before_full"],
         "before_ns": _to_ns(row["mean_before_us"]),
         "after_ns": _to_ns(row["mean_after_us"]),
+        "effect_ns": _to_ns(row["effect_us"]),
+        "word": WORDS.get(row["outcome"] or "", ""),
+        "changed": "; ".join(f"{one['what']} {one['before']} \u2192 {one['after']}" for one in row["changes"]),
         "limit": f"{bounds[0] or '?'} \u2192 {bounds[1] or '?'}" if changed else bounds[0],
         "share": achieved(row["outcome"], row["achieved_share"]),
         "kernel": row["kernel_after_full"],
@@ -170,6 +197,8 @@ def _criterion_row(row: Row, least: float) -> dict[str, Any]:
 def _kernel_columns(old: int, new: int) -> list[Column]:
     return [
         Column("name", "Kernel", "name", full="full", width=44, link=lambda row: history_path(row["kernel"])),
+        Column("effect_ns", "Effect on the run", "signed", "compare.effect", flags="word"),
+        Column("change", "Change", "change", "compare.change", flags="word"),
         Column("launches_before", "Launches before", "number", "compare.launches"),
         Column("launches_after", "Launches after", "number", "compare.launches"),
         Column("before_ns", "Mean before", "duration", explain="v1_kernel_totals.mean_ns",
@@ -183,6 +212,7 @@ def _kernel_columns(old: int, new: int) -> list[Column]:
         Column("estimate", "Nsight estimate", "speedup", explain="v1_rules.estimated_speedup",
                where=lambda _: {"run": old}),
         Column("limit", "Limited by"),
+        Column("changed", "Launch shape"),
         Column("matched_by", "Matched by"),
     ]  # fmt: skip
 
@@ -239,6 +269,7 @@ POWER_COLUMNS = [
 UNMATCHED_COLUMNS = [
     Column("kernel", "Kernel", "name", full="kernel_full", width=60, link=lambda row: history_path(row["kernel_full"])),
     Column("launches", "Launches", "number", "compare.launches"),
+    Column("total_us", "Total (\u00b5s)", "number", "compare.total"),
     Column("mean_us", "Mean (\u00b5s)", "number", "compare.mean"),
 ]
 

@@ -188,6 +188,7 @@ def show_run(request: Request) -> Response:
             row | {"duration_ns": None if row["duration_ms"] is None else 1e6 * row["duration_ms"]}
             for row in view["transfers"]
         ],
+        previous=store.previous_run(state.engine, run_id),
         wall=wall_time_summary(view["wall_time"]),
         wall_time=wall_time_sections(view["wall_time"]), more_wall_time=max(0, len(view["wall_time"]) - MAX_DEVICES),
         memory=trace_section(state.engine, run_id, view["traces"]),

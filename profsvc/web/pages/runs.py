@@ -29,6 +29,7 @@ def _run_path(row: Any) -> str:
 
 
 COLUMNS = (
+    Column("run_id", "", "tick", width=40),
     Column("name", "run", "name", link=_run_path, sort="name", width=40),
     Column("project", "project", "name", sort="project", width=24),
     Column("device", "device", "name", width=28),
@@ -45,7 +46,7 @@ COLUMNS = (
 )
 
 
-ALWAYS_SHOWN = ("name", "project", "device", "at", "uploads", "launches", "gpu_time_ns", "potential")
+ALWAYS_SHOWN = ("run_id", "name", "project", "device", "at", "uploads", "launches", "gpu_time_ns", "potential")
 
 
 def _run_row(row: dict[str, Any]) -> dict[str, Any]:

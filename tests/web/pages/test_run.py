@@ -7,7 +7,7 @@ from profsvc.web.pages.wall_time import wall_time_summary
 from tests.web.pages.conftest import window
 
 
-def _rows(text, caption):
+def rows_of(text, caption):
     table = text.partition(f">{caption}</caption>")[2].partition("</table>")[0]
     found = re.findall(r"<tr>(.*?)</tr>", table.partition("<tbody>")[2], re.DOTALL)
     return [" ".join(re.sub(r"<[^>]*>", " ", row).split()) for row in found]
@@ -16,7 +16,7 @@ def _rows(text, caption):
 def test_what_saves_most_comes_first(shown):
     engine, run = shown.service.site.engine, shown.numbers["run"]
     text = shown.html("/runs/{run}")
-    rows = _rows(text, "Kernels and causes by time saved")
+    rows = rows_of(text, "Kernels and causes by time saved")
     best = store.costly_causes(engine, run, 8)
     assert len(rows) == len(best)
     assert [one["title"] in row for one, row in zip(best, rows, strict=True)] == [True] * len(best)
@@ -27,10 +27,10 @@ def test_what_saves_most_comes_first(shown):
 
 
 def test_pairs_are_ordered_and_filtered(shown):
-    by_kernel = _rows(shown.html("/runs/{run}?by=kernel&pairs=100"), "Kernels and causes by time saved")
+    by_kernel = rows_of(shown.html("/runs/{run}?by=kernel&pairs=100"), "Kernels and causes by time saved")
     assert len(by_kernel) > 20
     assert by_kernel == sorted(by_kernel, key=lambda row: row.partition(" ")[0].partition("<")[0].partition("&")[0])
-    only = _rows(shown.html("/runs/{run}?cause=thread_divergence&kernel=reduce"), "Kernels and causes by time saved")
+    only = rows_of(shown.html("/runs/{run}?cause=thread_divergence&kernel=reduce"), "Kernels and causes by time saved")
     assert only
     assert all(row.startswith("reduce") and "Thread divergence" in row for row in only)
     assert "No cause matches the filter." in shown.html("/runs/{run}?kernel=nothing+like+it")
@@ -38,7 +38,7 @@ def test_pairs_are_ordered_and_filtered(shown):
 
 def test_launches_are_filtered_by_the_address(shown):
     text = shown.html("/runs/{run}?kernel=gemm&order=kernel&columns=potential&limit=5")
-    rows = _rows(text, "Launches")
+    rows = rows_of(text, "Launches")
     assert rows
     assert all("gemm" in row for row in rows)
     assert "of 34" not in text

@@ -131,6 +131,30 @@ def percent(given: float | None, digits: int = 1) -> str:
     return f"{100 * given:.{digits}f}".removesuffix(f".{'0' * digits}") + " %"
 
 
+def signed_percent(given: float | None) -> str:
+    """Return a change as percent with its sign.
+
+    >>> signed_percent(0.0523), signed_percent(-0.5), signed_percent(0.0), signed_percent(None)
+    ('+5.2 %', '\u221250.0 %', '0.0 %', '\u2013')
+    """
+    given = plain(given)
+    return MISSING if given is None else f"{_sign(round(given, 3))}{abs(100 * given):.1f} %"
+
+
+def signed_duration(given_ns: float | None) -> str:
+    """Return a difference of times with its sign.
+
+    >>> signed_duration(12345.6), signed_duration(-2.5e9), signed_duration(0), signed_duration(None)
+    ('+12.35 \u00b5s', '\u22122.5 s', '0 ns', '\u2013')
+    """
+    given_ns = plain(given_ns)
+    return MISSING if given_ns is None else f"{_sign(given_ns)}{duration(abs(given_ns))}"
+
+
+def _sign(given: float) -> str:
+    return "+" if given > 0 else "\u2212" if given < 0 else ""
+
+
 def bound_sign(flags: object) -> str:
     """Return the sign before a potential that is a bound.
 
@@ -200,6 +224,8 @@ FILTERS = {
     "percent": percent,
     "speedup": speedup,
     "bound_sign": bound_sign,
+    "signed_percent": signed_percent,
+    "signed_duration": signed_duration,
     "si": si,
     "when": when,
     "name": name,

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 Row = Mapping[str, Any]
-NUMERIC_KINDS = {"number", "speedup", "duration", "percent", "size", "light", "bar", "part"}
+NUMERIC_KINDS = {"number", "speedup", "duration", "percent", "size", "light", "bar", "part", "signed", "change"}
 """Kinds of numeric cells, which are right-aligned."""
 
 
@@ -18,7 +18,9 @@ class Column(NamedTuple):
 
     Kinds: text, name (shortened in its middle; ``full`` is the key of the full one), flags, when, number, speedup,
     duration (ns), percent (of a share), size (bytes), light (a bar, marked at 60 and 80 %), bar (a value of 0 to 1),
-    part (a bar of a share, in percent), noted (a text with the ``remark`` of the row below it).
+    part (a bar of a share, in percent), signed (a difference in ns), change (a share with sign; ``flags`` is the key of
+    the word beside it, slower or faster, which colours both), tick (a box that chooses the run of the row), launches (a
+    number that opens to the worst launches), noted (a text with the ``remark`` of the row below it).
     """
 
     name: str

@@ -1,0 +1,70 @@
+"""The comparison of two runs in words, signs and order, and how it is reached."""
+
+import re
+
+import pytest
+
+from profsvc import store
+from profsvc.errors import NotFoundError
+from profsvc.views.compare import compare
+from tests.web.pages.conftest import window
+from tests.web.pages.test_run import rows_of
+
+
+def test_kernels_come_by_their_effect_with_sign_and_word(shown):
+    text = shown.html("/compare?before={night_before}&after={night}")
+    engine = shown.service.site.engine
+    view = compare(engine, shown.numbers["night_before"], shown.numbers["night"])
+    effects = [abs(row["effect_us"]) for row in view["kernels"]]
+    rows = rows_of(text, "Kernels of both runs")
+    first = view["kernels"][effects.index(max(effects))]
+    assert rows[0].startswith(first["kernel_before"])
+    assert re.search(r"\+\d.* slower", rows[0])
+    for row in view["kernels"]:
+        assert row["effect_us"] == pytest.approx(row["total_after_us"] - row["total_before_us"])
+        assert row["change"] == pytest.approx(row["mean_after_us"] / row["mean_before_us"] - 1)
+
+
+def test_shapes_causes_new_and_gone_kernels_are_said(engine, shown):
+    where = shown.service.site.engine
+    run, other = shown.numbers["run"], shown.numbers["night"]
+    text = shown.html("/compare?before={run}&after={night}")
+    assert "Only before: gone kernels" in text
+    view = compare(where, run, other, {"gemm_naive": "gemm"})
+    assert all(row["total_us"] is not None for row in view["only_before"])
+    one = store.select(where, "v1_launches", run_id=run)[0]
+    shape = store.kernels_of_run(where, run)[one["kernel"]]["shape"]
+    assert (shape["grid_x"], shape["block_x"]) == (one["grid_x"], one["block_x"])
+    assert shape["registers"] > 0
+
+
+def test_the_previous_run_of_the_branch_is_two_clicks_away(chromium, shown):
+    engine, night = shown.service.site.engine, shown.numbers["night"]
+    before = store.previous_run(engine, night)
+    assert before["run_id"] < night
+    name = store.select(engine, "v1_runs", run_id=night)[0]["name"]
+    with window(chromium, shown.service.url, viewport={"width": 1280, "height": 900}) as found:
+        found.open("/")
+        found.page.click(f"main tbody a:text-is('{name}') >> nth=0")
+        found.page.click("text=Compare with the previous run")
+        found.page.wait_for_url(f"**/compare?before={before['run_id']}&after={night}")
+    answer = shown.service.ok("/v1/compare", after=night)
+    assert answer["before"]["run_id"] == before["run_id"]
+
+
+def test_the_first_run_has_none_before(shown):
+    assert store.previous_run(shown.service.site.engine, 1) is None
+    assert "is the first of its project" in shown.service.refused("/v1/compare", NotFoundError.status, after=1)
+
+
+def test_two_ticked_runs_are_compared_without_script(chromium, shown):
+    with window(chromium, shown.service.url, java_script_enabled=False) as found:
+        found.open("/")
+        boxes = found.page.locator("tbody input[type=checkbox]")
+        ids = sorted(int(boxes.nth(place).get_attribute("value")) for place in (0, 1))
+        for place in (0, 1):
+            boxes.nth(place).check()
+        found.page.click("text=Compare the two ticked runs")
+        found.page.wait_for_url(f"**/compare?before={ids[0]}&after={ids[1]}")
+        found.open(f"/compare?run={ids[0]}")
+        assert "tick two runs" in found.page.inner_text("main")
