@@ -241,6 +241,11 @@ class Client:
         params = {"kernel": kernel} | ({} if limit is None else {"limit": limit})
         return self._request("GET", f"/v1/runs/{protocol.quote_path(run)}/source", params)
 
+    def launch_metrics(self, run: str | int, kernel: str, **options: Any) -> dict[str, Any]:
+        """Return all metrics of a launch; ``options`` are ``search``, ``baseline_run`` and ``baseline`` (a launch)."""
+        params = {"kernel": kernel, **protocol.encode_request(options)}
+        return self._request("GET", f"/v1/runs/{protocol.quote_path(run)}/metrics", params)
+
     def power(self, run: str | int, **options: Any) -> dict[str, Any]:
         """Return power and energy of a run; ``options`` are those of ``/v1/runs/{run}/power``, such as ``draw``."""
         return self._request("GET", f"/v1/runs/{protocol.quote_path(run)}/power", protocol.encode_request(options))

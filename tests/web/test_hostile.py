@@ -30,6 +30,7 @@ PAGES = {
     "/runs/{run}/rejects": ["/runs/1/rejects", "/runs/2/rejects"],
     "/runs/{run}/launches/{launch}": ["/runs/1/launches/1000000001", "/runs/1/launches/1000000004"],
     "/runs/{run}/launches/{launch}/source": ["/runs/1/launches/1000000001/source"],
+    "/runs/{run}/launches/{launch}/metrics": ["/runs/1/launches/1000000001/metrics?baseline=1"],
     "/runs/{run}/source": ["/runs/1/source?kernel=%3Cscript%3E"],
     "/runs/{run}/means/{kernel:path}": ["/runs/1/means/1"],
     "/runs/{run}/power": ["/runs/1/power", "/runs/2/power"],
@@ -71,6 +72,7 @@ OTHERS = {
     "/v1/versions": ["/v1/versions?run=1&run=2"],
     "/v1/runs/{run:path}/graph": ["/v1/runs/1/graph?show=warps"],
     "/v1/runs/{run:path}/source": ["/v1/runs/1/source"],
+    "/v1/runs/{run:path}/metrics": ["/v1/runs/1/metrics?kernel=0&baseline=1"],
     **{
         f"/v1/runs/{{run:path}}/plots/{{kind}}{form}": [f"/v1/runs/1/plots/roofline{form}"]
         for form in ("", ".json", ".svg", ".png")

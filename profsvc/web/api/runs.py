@@ -10,6 +10,7 @@ from starlette.responses import Response
 from profsvc import store, views
 from profsvc.errors import AccessError, NotFoundError, UsageError
 from profsvc.views import compare as side_by_side
+from profsvc.views import launch_metrics as metric_view
 from profsvc.views import source_lines as source_view
 from profsvc.views.explain import numbers as walk
 from profsvc.views.models import antipatterns as pattern_view
@@ -65,6 +66,23 @@ def _answer_source(request: Request) -> Response:
     number = run_id_of(request, request.path_params["run"])
     args.reject_unknown()
     return success(request, source_view.source_lines(app_state(request).engine, number, kernel, limit))
+
+
+async def get_launch_metrics(request: Request) -> Response:
+    """All metrics of a launch, and the difference of each from those of a baseline launch."""
+    return await in_worker_thread(_answer_launch_metrics, request)
+
+
+def _answer_launch_metrics(request: Request) -> Response:
+    args = RequestArgs(request)
+    kernel, search = args.required("kernel", "the launch"), args.text("search")
+    of_run, other = args.text("baseline_run"), args.text("baseline")
+    number = run_id_of(request, request.path_params["run"])
+    args.reject_unknown()
+    baseline = None
+    if of_run or other:
+        baseline = (run_id_of(request, of_run) if of_run else number, other or kernel)
+    return success(request, metric_view.launch_metrics(app_state(request).engine, number, kernel, baseline, search))
 
 
 async def get_what_if(request: Request) -> Response:
@@ -226,6 +244,16 @@ def register(app: FastAPI) -> None:
     lines = query_param("limit", "integer", "maximum number of lines, most samples first", **most)
     takes = [path_param("run", RUN_DESCRIPTION, "h200"), kernel, lines]
     add_route(app, "/v1/runs/{run:path}/source", get_source, "read", name="source_lines", takes=takes, tag="runs")
+    takes = [
+        path_param("run", RUN_DESCRIPTION, "h200"),
+        query_param("kernel", "string", "number of a launch, id:LAUNCH_ID, or (part of) a kernel name", "0",
+                    required=True),
+        query_param("search", "string", "words in the section or name of the metrics"),
+        query_param("baseline_run", "string", f"{RUN_DESCRIPTION} of the baseline; default: the same run"),
+        query_param("baseline", "string", "launch of the baseline, like kernel; default: the same"),
+    ]  # fmt: skip
+    add_route(app, "/v1/runs/{run:path}/metrics", get_launch_metrics, "read", name="launch_metrics", takes=takes,
+              tag="runs")  # fmt: skip
     parts = query_param("show", "string", "nodes, arcs or warps")
     takes = [path_param("run", RUN_DESCRIPTION, "h200"), parts, limit]
     add_route(app, "/v1/runs/{run:path}/graph", get_graph, "read", name="run_graph", takes=takes, tag="runs")

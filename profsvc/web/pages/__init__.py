@@ -23,11 +23,12 @@ from profsvc.web.pages import (
     sql,
     upload,
 )
+from profsvc.web.pages.launches import metrics
 from profsvc.web.pages.rendering import assets
 
 PAGE_MODULES = (
-    assets, login, runs, run, launch, source, power, compare, history, findings, reports, devices, models, sql, upload,
-    explain, documentation,
+    assets, login, runs, run, launch, metrics, source, power, compare, history, findings, reports, devices, models, sql,
+    upload, explain, documentation,
 )  # fmt: skip
 
 

@@ -23,6 +23,8 @@ WALKED = (
     Walked("run-kernel", "/runs/{run}/kernels/10", "gemm"),
     Walked("rejects", "/runs/{measured}/rejects", "reason"),
     Walked("launch", "/runs/{run}/launches/{launch}", "Speed of light"),
+    Walked("metrics", "/runs/{run}/launches/{launch}/metrics", "dram__bytes"),
+    Walked("metrics-beside", "/runs/{run}/launches/{launch}/metrics?baseline=0&search=dram", "Baseline: #0"),
     Walked("devices", "/devices", "Catalogue"),
     Walked("device", "/devices/NVIDIA%20H200", "Characterization"),
     Walked("models", "/models?run={run}", "needs a trace"),
