@@ -4,7 +4,8 @@
 
     ProfsvcError                 5  500
     ├── UsageError               2  400  bad request: wrong arguments, options or SQL
-    │   └── MethodError          2  405  nothing answers this method at this path
+    │   ├── MethodError          2  405  nothing answers this method at this path
+    │   └── TimeLimitError       2  400  a query took longer than its time limit
     ├── NotFoundError            3  404  nothing of that name; the nearest names are listed
     ├── AccessError              4  403  permission denied
     │   └── TokenError           4  401  no token, or no valid one
@@ -59,6 +60,10 @@ class MethodError(UsageError):
 
     status = 405
     allowed: tuple[str, ...] = ()
+
+
+class TimeLimitError(UsageError):
+    """A query took longer than its time limit."""
 
 
 class NotFoundError(ProfsvcError):
@@ -124,7 +129,9 @@ class NoSpaceError(ServiceError):
 
 
 class OverloadedError(ServiceError):
-    """Too many concurrent requests."""
+    """Too many concurrent requests; ``retry_s`` is when to come back."""
+
+    retry_s = 5
 
 
 class SlowClientError(ServiceError):

@@ -134,6 +134,15 @@ def key_column(view: str) -> str | None:
     return KEYS.get(view)
 
 
+def may_be_long(view: str) -> bool:
+    """Tell whether a view has many rows for each upload.
+
+    >>> may_be_long("v1_runs"), may_be_long("v1_launches"), may_be_long("v1_metrics")
+    (False, True, True)
+    """
+    return KEYS.get(view) in {None, *UPLOAD_RANGE_KEYS}
+
+
 def list_view(
     engine: Engine,
     view: str,

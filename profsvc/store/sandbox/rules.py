@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from profsvc.errors import UsageError
+from profsvc.errors import TimeLimitError, UsageError
 
 MAX_SQL_CHARS = 100_000
 """Maximum number of characters of a query."""
@@ -90,9 +90,11 @@ def kill_timer(seconds: float, end: Callable[[], object]) -> Iterator[Callable[[
         timer.join()
 
 
-def timeout_error(seconds: float) -> UsageError:
+def timeout_error(seconds: float) -> TimeLimitError:
     """Return the error for a query that exceeded its time limit."""
-    return UsageError(f"the query took longer than {seconds:g} s and was stopped; select less data, such as one run")
+    return TimeLimitError(
+        f"the query took longer than {seconds:g} s and was stopped; select less data, such as one run"
+    )
 
 
 def resource_error() -> UsageError:

@@ -1,10 +1,8 @@
 """``/v1/models/list`` and ``/v1/models/{name}``: every model, and the answers of those with given inputs."""
 
 from collections.abc import Mapping
-from functools import partial
 from typing import Any
 
-from anyio import to_thread
 from fastapi import FastAPI
 from starlette.requests import Request
 from starlette.responses import Response
@@ -47,8 +45,7 @@ def answer(name: str, given: Mapping[str, Any], wants_example: bool) -> dict[str
 
 async def list_models(request: Request) -> Response:
     """Every model: question, inputs, command, view, page, source and accuracy; with a run whether it can answer."""
-    async with app_state(request).query_limit.slot():
-        return await in_worker_thread(_answer_list, request)
+    return await in_worker_thread(_answer_list, request, app_state(request).query_limit)
 
 
 def _answer_list(request: Request) -> Response:
@@ -85,8 +82,7 @@ async def post_answer(request: Request) -> Response:
 
 
 async def _answer(request: Request, given: Mapping[str, Any], wants_example: bool) -> Response:
-    async with app_state(request).query_limit.slot():
-        found = await to_thread.run_sync(partial(answer, request.path_params["name"], given, wants_example))
+    found = await app_state(request).query_limit.run(answer, request.path_params["name"], given, wants_example)
     return success(request, found)
 
 

@@ -245,8 +245,7 @@ def _answer_cores(request: Request) -> Response:
 
 async def _in_limited_thread(work: Callable[[Request], Response], request: Request) -> Response:
     """Run in a thread within the query limit, because some results are computed on request."""
-    async with app_state(request).query_limit.slot():
-        return await in_worker_thread(work, request)
+    return await in_worker_thread(work, request, app_state(request).query_limit)
 
 
 def _run_handler(word: str, work: Callable[[Request], Response], says: str) -> Callable[[Request], Awaitable[Response]]:

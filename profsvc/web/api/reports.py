@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from anyio import to_thread
 from fastapi import FastAPI
 from starlette.requests import Request
 from starlette.responses import Response
@@ -170,7 +169,7 @@ async def _apply_body(request: Request, act: BodyHandler, known: Mapping[str, ty
         if known[name] is str and (not isinstance(value, str) or "\0" in value):
             raise UsageError(f"{name} must be a string without NUL")
     status = 200 if body.get("dry_run") else status
-    return success(request, await to_thread.run_sync(act, app_state(request), body), status)
+    return success(request, await app_state(request).query_limit.run(act, app_state(request), body), status)
 
 
 def register(app: FastAPI) -> None:

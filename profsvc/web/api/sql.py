@@ -109,7 +109,7 @@ async def run_query(state: AppState, question: SqlQuery) -> store.Answer:
     )
     async with state.query_limit.slot():
         try:
-            return await to_thread.run_sync(work)
+            return await state.query_limit.in_thread(work)
         except UsageError:
             state.metrics.sql_refused.inc()
             raise
@@ -119,7 +119,7 @@ async def run_query(state: AppState, question: SqlQuery) -> store.Answer:
 
 async def _run_and_answer(request: Request, state: AppState, question: SqlQuery) -> Response:
     found = await run_query(state, question)
-    return await to_thread.run_sync(_rows_answer, request, found, question)
+    return await state.page_limit.run(_rows_answer, request, found, question)
 
 
 def _rows_answer(request: Request, found: store.Answer, question: SqlQuery) -> Response:

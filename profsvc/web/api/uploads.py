@@ -151,7 +151,7 @@ async def upload(request: Request) -> Response:
                 await _receive_body(state, request, file, wanted.sha256)
             async with state.parsing_limit.slot():
                 began = time.monotonic()
-                verdict = await to_thread.run_sync(partial(store_or_check, state, file, wanted))
+                verdict = await state.parsing_limit.in_thread(store_or_check, state, file, wanted)
                 state.metrics.parse_seconds.observe(time.monotonic() - began)
         count("checked" if wanted.check else "known" if verdict.known else "stored")
     body = vars(verdict) | {"characterized": sorted(verdict.characterized)}

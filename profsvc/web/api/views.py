@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from profsvc import store
-from profsvc.store.queries.view_pages import files_of_conditions
+from profsvc.store.queries.view_pages import files_of_conditions, may_be_long
 from profsvc.web.http.request_args import RequestArgs
 from profsvc.web.http.responses import MEDIA_TYPES, rows_response, stream_query
 from profsvc.web.http.routes import add_route, query_param, rows_schema
@@ -67,13 +67,13 @@ async def _answer_view(request: Request, view: str, form: str) -> Response:
     args.reject_unknown()
     said: dict[str, Any] = {"columns": columns, "order": order, "project": grant.project}
     if whole:
-        within = await to_thread.run_sync(files_of_conditions, state.engine, view, only)
+        within = await state.page_limit.run(files_of_conditions, state.engine, view, only)
         query, values = store.select_statement(view, only, within=within, **said)
         objects = store.JSON_COLUMNS.get(view, ()) if form == "ndjson" else ()
         return await stream_query(request, form, query, values, name, raw=raw, objects=objects)
     seconds = state.limits.sql_seconds
     listed = partial(store.list_view, state.engine, view, only, limit=limit, after=after, seconds=seconds, **said)
-    page = await to_thread.run_sync(listed)
+    page = await (state.query_limit if may_be_long(view) else state.page_limit).run(listed)
     if form != "csv":
         page = page._replace(rows=store.parse_json_columns(view, page.rows))
     return await to_thread.run_sync(

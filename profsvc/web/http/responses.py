@@ -24,7 +24,7 @@ from profsvc.web.http.state import app_state
 
 MEDIA_TYPES = {"json": "application/json", "csv": "text/csv; charset=utf-8", "ndjson": "application/x-ndjson"}
 MIN_CHUNK_BYTES = 1 << 16
-RETRY_AFTER_S = {OverloadedError: 5, StoreBusyError: 5, StoreLostError: 2}
+RETRY_AFTER_S = {StoreBusyError: 5, StoreLostError: 2}
 
 
 def success(
@@ -142,7 +142,8 @@ def error_response(error: ProfsvcError, request_id: str) -> Response:
         headers["www-authenticate"] = 'Bearer realm="profsvc"'
     if isinstance(error, MethodError):
         headers["allow"] = ", ".join(error.allowed)
-    if retry := next((seconds for kind, seconds in RETRY_AFTER_S.items() if isinstance(error, kind)), None):
+    retry_s = next((seconds for kind, seconds in RETRY_AFTER_S.items() if isinstance(error, kind)), None)
+    if retry := error.retry_s if isinstance(error, OverloadedError) else retry_s:
         headers["retry-after"] = str(retry)
     return Response(_json_bytes({"ok": False, "error": body}), error.status, headers, MEDIA_TYPES["json"])
 

@@ -12,7 +12,7 @@ from starlette.convertors import PathConvertor, register_url_convertor
 from starlette.requests import Request
 from starlette.responses import Response
 
-from profsvc.web.http.state import in_worker_thread
+from profsvc.web.http.state import app_state, in_worker_thread
 
 ERROR_SCHEMA = {
     "type": "object",
@@ -132,13 +132,18 @@ def add_page(
     *,
     name: str,
     methods: Sequence[str] = ("GET",),
+    heavy: bool = False,
 ) -> None:
-    """Add an HTML page, which is not part of the OpenAPI document. A plain function runs in a thread."""
+    """Add an HTML page, which is not part of the OpenAPI document.
+
+    A plain function runs in a thread of pages, or of queries if it is ``heavy``.
+    """
 
     async def handler(request: Request) -> Response:
-        found = await (answer(request) if inspect.iscoroutinefunction(answer) else in_worker_thread(answer, request))
-        response: Response = found
-        return response
+        if inspect.iscoroutinefunction(answer):
+            response: Response = await answer(request)
+            return response
+        return await in_worker_thread(answer, request, app_state(request).query_limit if heavy else None)
 
     app.add_api_route(
         path, handler, methods=list(methods), name=name, response_model=None, include_in_schema=False,

@@ -4,18 +4,20 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
 
-from anyio import to_thread
+from anyio import CapacityLimiter, to_thread
 from sqlalchemy import Engine
 from starlette.requests import Request
 from starlette.responses import Response
 
 from profsvc import settings, store
-from profsvc.errors import NotFoundError, OverloadedError
+from profsvc.errors import NotFoundError, OverloadedError, TimeLimitError
 from profsvc.web.http.prometheus import Metrics
 
 LOCAL_HOST_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
+Found = TypeVar("Found")
 
 
 class Limits(NamedTuple):
@@ -29,7 +31,12 @@ class Limits(NamedTuple):
     sql_seconds: float = 10.0
     sql_export_seconds: float = 600.0
     receiving_at_once: int = 64
-    sql_waiting: int = 32
+    sql_waiting: int = 64
+    pages_at_once: int = 4
+    """Pages and answers computed at the same time. More would share the same processor, and each holds its rows."""
+    pages_waiting: int = 256
+    queue_seconds: float = 20.0
+    """Time that a page or a query waits for its turn at most."""
     body_bytes: int = 1 << 20
     """Size limit of a body that is not an upload."""
     header_seconds: float = 10.0
@@ -52,16 +59,20 @@ class Limits(NamedTuple):
 
 
 class ConcurrencyLimit:
-    """Limits how many operations run and wait at once; further ones are rejected."""
+    """Limits how many operations run and wait at once, in threads of their own; further ones are rejected."""
 
-    def __init__(self, at_once: int, waiting: int, what: str, retry_s: int = 5) -> None:
+    def __init__(
+        self, at_once: int, waiting: int, what: str, retry_s: int = 5, max_wait_s: float | None = None
+    ) -> None:
         """Allow ``at_once`` operations and ``waiting`` more; ``what`` names them in the error message."""
         self.in_use = 0
         self.capacity = at_once + waiting
         self.retry_s = retry_s
         self._what = what
         self._at_once = at_once
+        self._max_wait_s = max_wait_s
         self._slots = asyncio.Semaphore(at_once)
+        self._threads = CapacityLimiter(at_once)
         self._started: list[float] = []
 
     def is_full(self, seconds: float) -> bool:
@@ -71,19 +82,43 @@ class ConcurrencyLimit:
 
     @asynccontextmanager
     async def slot(self) -> AsyncIterator[None]:
-        """Wait for a slot; raise `OverloadedError` if too many are waiting."""
+        """Wait for a slot; raise `OverloadedError` if too many are waiting, or if it takes too long."""
         if self.in_use >= self.capacity:
-            raise OverloadedError(f"{self.in_use} {self._what} are running or waiting; retry in {self.retry_s} s")
+            raise self.overloaded(f"{self.in_use} {self._what} are running or waiting")
         self.in_use += 1
         try:
-            async with self._slots:
-                self._started.append(began := time.monotonic())
-                try:
-                    yield
-                finally:
-                    self._started.remove(began)
+            await self._acquire()
+            self._started.append(began := time.monotonic())
+            try:
+                yield
+            finally:
+                self._started.remove(began)
+                self._slots.release()
         finally:
             self.in_use -= 1
+
+    async def _acquire(self) -> None:
+        try:
+            async with asyncio.timeout(self._max_wait_s):
+                await self._slots.acquire()
+        except TimeoutError:
+            others = self.in_use - 1
+            raise self.overloaded(f"no turn after {self._max_wait_s:g} s; {others} other {self._what} wait") from None
+
+    def overloaded(self, why: str) -> OverloadedError:
+        """Return the error that says when to come back."""
+        error = OverloadedError(f"{why}; retry in {self.retry_s} s")
+        error.retry_s = self.retry_s
+        return error
+
+    async def run(self, work: Callable[..., Found], *args: Any) -> Found:
+        """Run a function in a thread of this limit when it is its turn."""
+        async with self.slot():
+            return await self.in_thread(work, *args)
+
+    async def in_thread(self, work: Callable[..., Found], *args: Any) -> Found:
+        """Run a function in a thread of this limit; the caller holds a slot."""
+        return await to_thread.run_sync(partial(work, *args), limiter=self._threads)
 
 
 class AppState:
@@ -110,7 +145,13 @@ class AppState:
         self.limits = limits or Limits()
         self.receiving_limit = ConcurrencyLimit(self.limits.receiving_at_once, 0, "uploads")
         self.parsing_limit = ConcurrencyLimit(self.limits.uploads_at_once, self.limits.receiving_at_once, "uploads")
-        self.query_limit = ConcurrencyLimit(self.limits.sql_at_once, self.limits.sql_waiting, "queries", retry_s=2)
+        longest = self.limits.queue_seconds
+        self.query_limit = ConcurrencyLimit(
+            self.limits.sql_at_once, self.limits.sql_waiting, "queries", retry_s=2, max_wait_s=longest
+        )
+        self.page_limit = ConcurrencyLimit(
+            self.limits.pages_at_once, self.limits.pages_waiting, "pages", retry_s=2, max_wait_s=longest
+        )
         self.metrics = Metrics()
 
 
@@ -120,9 +161,20 @@ def app_state(request: Request) -> AppState:
     return state
 
 
-async def in_worker_thread(work: Callable[[Request], Response], request: Request) -> Response:
-    """Run a handler in a thread, with one connection to the store for all its queries."""
-    return await to_thread.run_sync(_call_handler, app_state(request).engine, work, request)
+async def in_worker_thread(
+    work: Callable[[Request], Response], request: Request, limit: ConcurrencyLimit | None = None
+) -> Response:
+    """Run a handler in a thread of ``limit`` (default: of pages), with one connection to the store for all its queries.
+
+    What it asks is chosen by the service, so a question that takes too long is a matter of load: 503 and not 400.
+    """
+    state = app_state(request)
+    limit, longest = limit or state.page_limit, state.limits.sql_seconds
+    async with limit.slot():
+        try:
+            return await limit.in_thread(_call_handler, state.engine, work, request)
+        except TimeLimitError:
+            raise limit.overloaded(f"the page took longer than {longest:g} s, as the store is busy") from None
 
 
 @store.keep_connections

@@ -276,5 +276,5 @@ UNMATCHED_COLUMNS = [
 
 def register(app: FastAPI) -> None:
     """Add the routes."""
-    add_page(app, "/compare", show_comparison, "read", name="compare_page")
+    add_page(app, "/compare", show_comparison, "read", name="compare_page", heavy=True)
     add_page(app, "/compare/{pair:path}", redirect_pair, "read", name="compare_pair")

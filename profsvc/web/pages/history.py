@@ -195,6 +195,6 @@ def redirect_commit(request: Request) -> Response:
 
 def register(app: FastAPI) -> None:
     """Add the routes."""
-    add_page(app, "/history", show_history, "read", name="history_page")
+    add_page(app, "/history", show_history, "read", name="history_page", heavy=True)
     add_page(app, "/history/{kernel:path}", redirect_kernel, "read", name="history_of_kernel")
     add_page(app, "/commits/{commit:path}", redirect_commit, "read", name="runs_of_commit")

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from typing import Any
 
-from anyio import to_thread
 from fastapi import FastAPI
 from starlette.requests import Request
 from starlette.responses import Response
@@ -53,8 +52,7 @@ async def answer_form(request: Request) -> Response:
 
 
 async def _answered(request: Request, calculator: Calculator, given: Mapping[str, str]) -> Response:
-    async with app_state(request).query_limit.slot():
-        return await to_thread.run_sync(_page, request, calculator, given)
+    return await app_state(request).query_limit.run(_page, request, calculator, given)
 
 
 def _page(request: Request, calculator: Calculator, given: Mapping[str, str]) -> Response:
@@ -118,7 +116,7 @@ def show_graph(request: Request) -> Response:
 
 def register(app: FastAPI) -> None:
     """Add the routes."""
-    add_page(app, "/runs/{run}/graph", show_graph, "read", name="graph_page")
+    add_page(app, "/runs/{run}/graph", show_graph, "read", name="graph_page", heavy=True)
     add_page(app, "/models", show_models, "read", name="models_page")
     add_page(app, "/models/{name}", show_model, "read", name="model_page")
     add_page(app, "/models/{name}", answer_form, "read", name="model_form", methods=["POST"])

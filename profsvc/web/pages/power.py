@@ -298,4 +298,4 @@ CHECK_COLUMNS = [
 
 def register(app: FastAPI) -> None:
     """Add the route."""
-    add_page(app, "/runs/{run}/power", show_power, "read", name="power_page")
+    add_page(app, "/runs/{run}/power", show_power, "read", name="power_page", heavy=True)

@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from anyio import to_thread
 from fastapi import FastAPI
 from starlette.requests import Request
 from starlette.responses import Response
@@ -83,8 +82,9 @@ async def create_report(request: Request) -> Response:
     project, date, zone = (fields.get(name, "").strip() for name in FORM_FIELDS)
     if "\0" in project + date + zone:
         raise UsageError("the form contains a NUL character")
-    engine = app_state(request).engine
-    document = await to_thread.run_sync(report_of_night, engine, project or None, date or None, zone or "UTC")
+    state = app_state(request)
+    asked = project or None, date or None, zone or "UTC"
+    document = await state.query_limit.run(report_of_night, state.engine, *asked)
     return redirect(request, f"/reports/{document['report_id']}")
 
 

@@ -258,5 +258,5 @@ def show_rejects(request: Request) -> Response:
 def register(app: FastAPI) -> None:
     """Add the routes."""
     add_page(app, "/runs/{run}", show_run, "read", name="run_page")
-    add_page(app, "/runs/{run}/kernels/{kernel}", show_kernel, "read", name="run_kernel_page")
+    add_page(app, "/runs/{run}/kernels/{kernel}", show_kernel, "read", name="run_kernel_page", heavy=True)
     add_page(app, "/runs/{run}/rejects", show_rejects, "read", name="rejects_page")

@@ -69,8 +69,8 @@ async def show_sql(request: Request) -> Response:
         try:
             answer = await sql.run_query(state, _sql_query(state, query))
         except (UsageError, OverloadedError) as error:
-            return await to_thread.run_sync(_sql_page, request, query, None, error)
-    return await to_thread.run_sync(_sql_page, request, query, answer, message)
+            return await state.page_limit.run(_sql_page, request, query, None, error)
+    return await state.page_limit.run(_sql_page, request, query, answer, message)
 
 
 def _sql_query(state: AppState, query: Query) -> sql.SqlQuery:
