@@ -61,7 +61,8 @@ PANELS = {  # the commands of each panel of the help, and the module of each
         "runs": "show", "show": "show", "compare": "compare", "history": "history", "power": "power.windows",
         "components": "power.components", "thermal": "power.thermal", "cores": "power.cores",
         "whatif": "launch.what_if", "antipatterns": "launch.antipatterns", "versions": "launch.versions",
-        "graph": "graph", "plot": "plot", "explain": "show", "sql": "query", "devices": "show",
+        "graph": "graph", "plot": "plot", "explain": "show", "sql": "query", "export": "export",
+        "devices": "show",
     },
     "Models": dict.fromkeys(MODELS, "models"),
     "Nightly reports": {

@@ -167,6 +167,12 @@ from .queries.traces.events import (
     trace_streams as trace_streams,
 )
 from .queries.traces.lanes import Trace as Trace, TracedLane as TracedLane, traces_with_times as traces_with_times
+from .queries.traces.exported import (
+    EVENT_KINDS as EVENT_KINDS,
+    samples_between as samples_between,
+    trace_events as trace_events,
+    untimed_events as untimed_events,
+)
 from .queries.view_pages import (
     FILTERS as FILTERS,
     JSON_COLUMNS as JSON_COLUMNS,

@@ -1,0 +1,38 @@
+"""A run as a trace for Perfetto."""
+
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from profsvc import store
+from profsvc.errors import NotFoundError
+from profsvc.reports.perfetto import Writer, Written
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
+
+@store.snapshot
+def write_perfetto(engine: "Engine", run_name: str | int, stream: BinaryIO) -> dict[str, Any]:
+    """Write the kernels, copies, API calls, ranges and sensor readings of a run as a trace; return what it contains.
+
+    Readings are those between the first start and the last end of the events. ``untimed`` are events without a start,
+    which no trace can show. Durations are rounded to whole nanoseconds.
+    """
+    run_id = store.find_run(engine, run_name)
+    untimed = {kind: store.untimed_events(engine, run_id, kind) for kind in store.EVENT_KINDS}
+    writer, span = Writer(stream), [2**63, 0]
+
+    def noting(rows: Any) -> Any:
+        for row in rows:
+            span[0] = min(span[0], row.start_ns)
+            span[1] = max(span[1], row.start_ns + round(row.duration_ns or 0))
+            yield row
+
+    written: dict[str, Written] = {
+        kind: writer.events(kind, noting(store.trace_events(engine, run_id, kind))) for kind in store.EVENT_KINDS
+    }
+    if not any(one.events for one in written.values()):
+        raise NotFoundError(
+            f"run {run_name} has no event with a start time; upload a trace of it (nsys, nvprof, PyTorch or rocprof)"
+        )
+    readings = writer.samples(store.samples_between(engine, run_id, span[0], span[1]))
+    return {"run_id": run_id, "written": written, "untimed": untimed, "readings": readings}
