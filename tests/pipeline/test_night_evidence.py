@@ -14,6 +14,8 @@ QUIET, KERNEL, OTHER = 12, "saxpy(int, float *)", "gemm(float *)"
 LINE = "{start},{ns},1,{grid},1,1,{block},1,1,{registers},0.004096,0.000,,,,,NVIDIA H200 (0),1,7,{kernel}"
 COPY = "{start},1000,9,,,,,,,,,,{megabytes},1000,Pageable,Device,NVIDIA H200 (0),1,7,[CUDA memcpy Host-to-Device]"
 
+LOG = "timestamp, power.draw [W], temperature.gpu, clocks.current.sm [MHz]"
+
 
 def trace(night: int, *kernels: dict, megabytes: float = 4.0) -> bytes:
     lines = [COPY.format(start=0, megabytes=megabytes)]
@@ -26,10 +28,21 @@ def trace(night: int, *kernels: dict, megabytes: float = 4.0) -> bytes:
     return "\n".join([TRACE, *quoted, ""]).encode()
 
 
-def put(engine, night: int, *kernels: dict, tags: dict | None = None, commit: str | None = None, **how: object) -> dict:
+def put(
+    engine,
+    night: int,
+    *kernels: dict,
+    tags: dict | None = None,
+    commit: str | None = None,
+    clock: float | None = None,
+    **how: object,
+) -> dict:
     at = f"2026-03-{night + 1:02}T02:00:00Z"
     run = store.RunInfo(name=f"night {night}", project="lab", started_at=at, at=at, tags=tags or {}, commit_id=commit)
     pipeline.ingest(engine, io.BytesIO(trace(night, *kernels, **how)), "trace.csv", run)
+    if clock:
+        lines = [f"{at[:10].replace('-', '/')} 02:00:0{n}.000, 300.0 W, 50, {clock / 1e6:.0f} MHz" for n in range(8)]
+        pipeline.ingest(engine, io.BytesIO("\n".join([LOG, *lines, ""]).encode()), "smi.csv", run)
     return report_of_night(engine, "lab", at[:10])
 
 
@@ -75,3 +88,64 @@ def test_a_slower_kernel_of_which_nothing_else_is_known_says_nothing_of_it(engin
     (finding,) = [row for row in made[-1]["findings"] if row["quantity"] == "duration"]
     assert (finding["cause"], finding["differences"]) == ("", [])
     assert not any(words.startswith("changed with it") for words in finding["why"])
+
+
+def test_new_and_vanished_kernels_and_a_launch_that_changed_are_told_without_a_finding(engine):
+    made = put(engine, QUIET, {"grid": 128}, {"kernel": OTHER}, tags={"compiler": "nvcc 12.8"})
+    assert (made["findings"], [row["change"] for row in made["kernels"]]) == ([], ["appeared", "launched"])
+    assert made["one_line"].endswith("; 1 new kernel; 1 kernel launched differently")
+    written = forms.in_form(made, "text")
+    assert " us per launch)" in written
+    assert "grid 64x1x1 to 128x1x1" in written
+    for night in range(1, 5):
+        last = put(engine, QUIET + night, {"grid": 128}, {"kernel": OTHER}, tags={"compiler": "nvcc 12.8"})
+        assert last["kernels"] == []
+    gone = put(engine, QUIET + 5, {"grid": 128}, tags={"compiler": "nvcc 12.8"})
+    assert [(row["change"], row["subject"]) for row in gone["kernels"]] == [("vanished", "gemm")]
+    assert gone["one_line"].endswith("; 1 vanished kernel")
+
+
+KERNELS = [f"kernel{number}(float *)" for number in range(6)]
+
+
+def season(tmp_path, slower: dict[str, float], clock: tuple[float, float] | None = None) -> dict:
+    """Return the report after three nights in which some of six kernels take another time."""
+    engine = store.open_store(str(tmp_path / "many.sqlite"))
+    for night in range(QUIET + 3):
+        late = night >= QUIET
+        rows = [{"kernel": name, "ns": 100_000 * (slower.get(name, 1.0) if late else 1.0)} for name in KERNELS]
+        tags = {"compiler": "nvcc 12.8"}
+        made = put(engine, night, *rows, tags=tags, clock=clock and clock[late], commit=f"c{late:07}")
+    engine.dispose()
+    return made
+
+
+def test_kernels_that_slow_down_with_the_clock_are_one_change_of_the_clock(tmp_path):
+    made = season(tmp_path, dict.fromkeys(KERNELS, 1.06), (1.98e9, 1.86e9))
+    (event,) = made["events"]
+    assert event["kind"] == "clock"
+    assert "1.98 GHz to 1.86 GHz (-6.1 %): 6 of 6 kernels slower by" in event["text"]
+    assert made["one_line"].startswith("1 change of the clock in 1 run; ")
+    assert "regression" not in made["one_line"]
+    assert "one event: " in forms.in_form(made, "md")
+
+
+def test_kernels_that_slow_down_together_are_one_change(tmp_path):
+    made = season(tmp_path, dict.fromkeys(KERNELS, 1.06))
+    assert [event["kind"] for event in made["events"]] == ["together"]
+    assert "6 of 6 kernels slower by" in made["events"][0]["text"]
+    assert made["one_line"].startswith("1 change of all kernels in 1 run; ")
+
+
+def test_one_slow_kernel_is_a_regression_since_its_commit(tmp_path):
+    made = season(tmp_path, {KERNELS[2]: 1.06}, (1.98e9, 1.98e9))
+    assert [event["kind"] for event in made["events"]] == []
+    assert made["one_line"].startswith("1 regression in 1 run; worst: kernel2 duration +")
+    assert "since c0000001" in made["one_line"]
+
+
+def test_time_that_moves_from_one_kernel_to_another_is_told_so(tmp_path):
+    made = season(tmp_path, {KERNELS[0]: 0.9, KERNELS[1]: 1.1})
+    (event,) = made["events"]
+    assert event["text"].startswith("time moved from kernel0 to kernel1: ")
+    assert made["one_line"].startswith("1 shift of time in 1 run; ")

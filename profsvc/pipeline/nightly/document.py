@@ -7,12 +7,15 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from profsvc import specs
+from profsvc.analysis.changes.events import KERNEL
 from profsvc.analysis.changes.nightly import OPEN_STATES, NightlyFindings
 from profsvc.formulas.change.nightly_test import MAX_FALSE_DISCOVERY_RATE
+from profsvc.pipeline.nightly.kernels import LAUNCHED
 from profsvc.pipeline.nightly.period import ReportPeriod
 from profsvc.reports.kernel_names import labels, subject_label
 from profsvc.reports.nightly.content import amount
 from profsvc.reports.nightly.differences import cause_line, difference_lines
+from profsvc.reports.nightly.events import event_count, event_text, kernel_change_text, kernel_counts
 from profsvc.reports.rows import plain, visible
 from profsvc.reports.text.comparison import changed_parts
 
@@ -38,6 +41,10 @@ class NightScope(NamedTuple):
     newest: Mapping[str, int]
     causes: Mapping[str, Sequence[Row]]
     """What changes of durations come from, by series."""
+    events: Sequence[Row]
+    """Findings that belong together."""
+    kernels: Sequence[Row]
+    """Kernels that are new, vanished or launched differently."""
 
 
 def document(
@@ -75,6 +82,10 @@ def document(
         "runs": [{"name" if k == "run" else k: row[k] for k in RUN_COLUMNS} for row in looked.runs.to_dict("records")],
         "series": _series_counts(looked.points, verdict),
         "findings": found,
+        "events": [
+            event | {"findings": [found[place]["finding_id"] for place in event["members"]]} for event in looked.events
+        ],
+        "kernels": _kernel_changes(looked.kernels, verdict.found),
         "moved": sorted((known[key] | dict(move) for key, move in moved.items()), key=severity),
         "open": sorted(still, key=severity),
         "reruns": reruns,
@@ -84,15 +95,21 @@ def document(
                     "rejected_lines": sum(int(row["lines_rejected"]) for row in looked.uploads)},
         "predictions": list(looked.predictions),
     }  # fmt: skip
-    kernels = [*looked.points["kernel"].dropna().unique(), *(row["kernel"] for row in looked.known if row["kernel"])]
+    kernels = [
+        *looked.points["kernel"].dropna().unique(),
+        *(row["kernel"] for row in looked.kernels),
+        *(row["kernel"] for row in looked.known if row["kernel"]),
+    ]
     known_as = labels(kernels)
-    for part in ("findings", "moved", "open", "reruns", "explained"):
+    for part in ("findings", "kernels", "moved", "open", "reruns", "explained"):
         made[part] = [
             row
             | {name: _shorten_name(row[name]) for name in ("kernel", "subject")}
             | {"label": subject_label(row, known_as)}
             for row in made[part]
         ]
+    for event in made["events"]:
+        event["text"] = event_text(event, made["findings"])
     made["one_line"] = one_line(made)
     made["counts"] = {
         **looked.newest,
@@ -106,6 +123,16 @@ def document(
     }
     document: Row = plain(made)
     return document
+
+
+def _kernel_changes(rows: Sequence[Row], found: Sequence[Row]) -> list[Row]:
+    """Return what changed about kernels; a launch that changed with a found time is part of that finding."""
+    slower = {(row["project"], row["device"], row["kernel"]) for row in found if row["kind"] == "duration"}
+    return [
+        dict(row) | {"text": kernel_change_text(row)}
+        for row in rows
+        if row["change"] != LAUNCHED or (row["project"], row["device"], row["kernel"]) not in slower
+    ]
 
 
 def _shorten_name(name: str | None) -> str | None:
@@ -228,8 +255,8 @@ def _uncorrected(looked: NightScope) -> list[Row]:
 def one_line(made: Mapping[str, Any]) -> str:
     """Say what a night brought, so that it is true read alone: what is suspected, still open or not judged is in it."""
     runs, series = _several(len(made["runs"]), "run"), made["series"]
-    found = [row for row in made["findings"] if row["state"] in OPEN_STATES]
-    sure = _by_direction(found, ("regression", "improvement", "other change"))
+    events, alone = _events_of(made)
+    sure = event_count(events) + _by_direction(alone, ("regression", "improvement", "other change"))
     states = [row["state"] for row in made["moved"]]
     states += [row["state"] for row in made["findings"] if row["state"] not in OPEN_STATES]
     sure += [f"{states.count(what)} {what}" for what in ("accepted", "fixed", "confirmed") if what in states]
@@ -241,7 +268,8 @@ def one_line(made: Mapping[str, Any]) -> str:
         since = f" since the report of {made['since']['night']}" if made["since"] else " yet"
         words = [f"nothing new: no runs{since}"]
     elif sure or suspected:
-        worst = f"; worst: {headline(found[0])}" if found else ""
+        worst = f"; worst: {headline(alone[0])}{_since(alone[0])}" if alone else ""
+        worst = worst or (f"; {events[0]['text']}" if events else "")
         worst = worst if sure else f": {_suspicion(made['reruns'][0])}"
         lead = "" if sure else "nothing certain: "
         words = [f"{lead}{', '.join(sure + suspected)} in {runs}{worst}"]
@@ -252,7 +280,25 @@ def one_line(made: Mapping[str, Any]) -> str:
         words = [f"nothing {'new' if open_ else 'changed'}: {runs}, {looked}"]
     if series["short"] and (sure or suspected):
         words.append(f"{series['short']} of {series['looked_at']} series too short to judge")
+    words += kernel_counts(made.get("kernels", []))
     return "; ".join([words[0], *open_, *words[1:]]) + _upload_summary(made)
+
+
+def _events_of(made: Mapping[str, Any]) -> tuple[list[Row], list[Row]]:
+    """Return the events that are no regression of one kernel, and the open findings that a verdict counts apart.
+
+    Of several quantities of one kernel the leading one counts.
+    """
+    rows, events = made["findings"], made.get("events", [])
+    hidden = {place for event in events for place in event["members"][event["kind"] == KERNEL :]}
+    alone = [row for place, row in enumerate(rows) if row["state"] in OPEN_STATES and place not in hidden]
+    return [event for event in events if event["kind"] != KERNEL], alone
+
+
+def _since(row: Row) -> str:
+    """Return the first commit of a change and what changed with it."""
+    since = f" since {visible(str(row['build']))[:12]}" if row.get("build") else ""
+    return since + (f" ({row['cause']})" if row.get("cause") else "")
 
 
 def _by_direction(rows: Sequence[Row], names: Sequence[str]) -> list[str]:

@@ -7,6 +7,9 @@ import pandas as pd
 
 from profsvc import specs, store
 from profsvc.analysis.changes.differences import cause_differences, differences
+from profsvc.analysis.changes.events import find_events
+from profsvc.analysis.changes.nightly import OPEN_STATES
+from profsvc.reports.nightly.events import event_text
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -27,10 +30,11 @@ def finding_differences(
     found: Sequence[Mapping[str, Any]],
     points: pd.DataFrame,
     causes: Mapping[str, Sequence[Mapping[str, Any]]],
-) -> list[list[Row]]:
-    """Return of each finding what else differs between the runs before it and those since.
+) -> tuple[list[Row], list[Row]]:
+    """Return the findings with their ``differences``, and the events that they make up.
 
-    ``points`` are those of all series; ``causes`` the parts of changes of time, by series.
+    Differences are what else differs between the runs before a finding and those since. ``points`` are those of all
+    series; ``causes`` the parts of changes of time, by series.
     """
     told = list(found[:MAX_EXPLAINED])
     sides = [_sides(points, row) for row in told]
@@ -48,7 +52,39 @@ def finding_differences(
                 *kernel_differences(times, before, since),
             ]
         )
-    return made + [[] for _ in found[MAX_EXPLAINED:]]
+    explained = [dict(row) | {"differences": own} for row, own in zip(told, made, strict=True)]
+    durations = points[points["kind"] == "duration"]
+    by_run = durations.groupby("run_id")["kernel"].nunique()
+    totals = {
+        (str(row["series"]), str(row["kernel"])): pair
+        for row, side in zip(told, sides, strict=True)
+        if row["kernel"] and (pair := _times_per_run(times, str(row["kernel"]), side)) is not None
+    }
+    events = find_events(
+        [row if row.get("state", "new") in OPEN_STATES else row | {"kind": ""} for row in explained],
+        lambda row: int(by_run.get(row["run_id"], 0)),
+        totals,
+    )
+    for event in events:
+        for place in event["members"]:
+            explained[place]["differences"] = [*_membership(event, explained), *explained[place]["differences"]]
+    return explained + [dict(row) | {"differences": []} for row in found[MAX_EXPLAINED:]], events
+
+
+def _membership(event: Row, found: Sequence[Row]) -> list[Row]:
+    """Return the row of `finding_differences` that says which event a finding is part of."""
+    row = dict.fromkeys(("kernel", "before", "after", "before_text", "change"))
+    said = event_text(event, found)
+    return [{**row, "fact": "event", "part": "event", "title": "one event", "unit": "", "after_text": said}]
+
+
+def _times_per_run(
+    times: pd.DataFrame, kernel: str, sides: tuple[Sequence[int], Sequence[int]]
+) -> tuple[float, float] | None:
+    """Return the median time per run of a kernel before a change and since."""
+    own = times[times["kernel"] == kernel]
+    old, new = (own.loc[own["run_id"].isin(list(side)), "total_ns"].median() for side in sides)
+    return None if pd.isna(old) or pd.isna(new) else (float(old), float(new))
 
 
 def _sides(points: pd.DataFrame, row: Mapping[str, Any]) -> tuple[list[int], list[int]]:

@@ -18,6 +18,7 @@ from profsvc.analysis.changes.series import run_points, to_series
 from profsvc.errors import NotFoundError, UsageError
 from profsvc.pipeline.nightly.document import NightScope, document, history, severity
 from profsvc.pipeline.nightly.evidence import finding_differences
+from profsvc.pipeline.nightly.kernels import kernel_changes
 from profsvc.pipeline.nightly.period import ReportPeriod, report_period
 from profsvc.reports.nightly.content import MAX_DETAILS
 
@@ -69,9 +70,8 @@ def report_of_night(
     found = [row | {"state": said.get((str(row["series"]), int(row["run_id"])), "new")} for row in verdict.found]
     verdict = verdict._replace(found=sorted(found, key=severity))
     looked = looked._replace(causes=changed_causes(engine, verdict.found[:MAX_DETAILS]))
-    told = finding_differences(engine, verdict.found, looked.points, looked.causes)
-    found = [row | {"differences": own} for row, own in zip(verdict.found, told, strict=True)]
-    verdict = verdict._replace(found=found)
+    found, events = finding_differences(engine, verdict.found, looked.points, looked.causes)
+    verdict, looked = verdict._replace(found=found), looked._replace(events=events)
     compose = partial(document, span, project, before, looked, verdict)
     if dry_run:
         return dict(compose(None, [None] * len(verdict.found)))
@@ -91,13 +91,14 @@ def _night_scope(engine: "Engine", scope: str, span: ReportPeriod, before: Mappi
     known = store.known_findings(engine, scope, span.night)
     series = series_of_runs(engine, runs, known)
     fresh = series_of_tonight(series, tonight["run_id"].tolist()) if len(series) else series
+    kernels = kernel_changes(engine, series, tonight["run_id"].tolist())
     refused = store.refusals_between(engine, scope, last, until)
     predictions = store.predictions_of_runs(engine, tonight["run_id"].tolist())
     newest = {
         "newest_upload_id": max((row["upload_id"] for row in uploads), default=since),
         "newest_refusal_id": max((row["refusal_id"] for row in refused), default=last),
     }
-    return NightScope(tonight, fresh, uploads, refused, predictions, known, newest, {})
+    return NightScope(tonight, fresh, uploads, refused, predictions, known, newest, {}, [], kernels)
 
 
 @store.snapshot

@@ -98,8 +98,8 @@ def judged(row: Row) -> str:
 def parts(document: Row) -> list[Part]:
     """Return the nonempty parts of a report, worst first."""
     made = (
-        _found(document), _moved(document), _reruns(document), _open(document), _explained(document),
-        _uploads(document), _predictions(document), _uncorrected(document), _runs(document),
+        _found(document), _kernels(document), _moved(document), _reruns(document), _open(document),
+        _explained(document), _uploads(document), _predictions(document), _uncorrected(document), _runs(document),
     )  # fmt: skip
     return [part for part in made if part.rows or part.words or part.findings]
 
@@ -124,7 +124,8 @@ def _found(document: Row) -> Part:
         )
         for number, row in enumerate(rows[:MAX_DETAILS])
     ]
-    return Part("Changes", heads, cells, _more(rows, MAX_ROWS, "findings"), details)
+    together = [f"one event: {event['text']}" for event in document.get("events", ())[:MAX_ROWS]]
+    return Part("Changes", heads, cells, together + _more(rows, MAX_ROWS, "findings"), details)
 
 
 def _measured(row: Row) -> str:
@@ -136,6 +137,18 @@ def _measured(row: Row) -> str:
 
 def _more(rows: Sequence[Any], shown: int, what: str) -> list[str]:
     return [f"and {len(rows) - shown} more {what}: profsvc findings list"] if len(rows) > shown else []
+
+
+def _kernels(document: Row) -> Part:
+    rows = document.get("kernels", ())
+    cells = [
+        (short(row.get("label") or row["subject"]), str(row["text"]), short(row["device"], 40))
+        for row in rows[:MAX_ROWS]
+    ]
+    words = [f"and {len(rows) - MAX_ROWS} more kernels"] if len(rows) > MAX_ROWS else []
+    if any(row["change"] == "launched" for row in rows):
+        words.append("launched differently: no change of the time is significant")
+    return Part("Kernels new, vanished or launched differently", ("kernel", "change", "device"), cells, words)
 
 
 def _moved(document: Row) -> Part:

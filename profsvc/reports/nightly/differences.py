@@ -13,7 +13,7 @@ MAX_TOLD = 6
 SHARES = ("_fraction", "_utilization", "throttled")
 COUNTED = ("inst", "sector")
 """Units of which the change says more than the numbers."""
-CAUSES, KERNELS, CONTEXT = "causes", "kernels", "context"
+EVENT, CAUSES, KERNELS = "event", "causes", "kernels"
 
 
 def difference_text(row: Row) -> str:
@@ -28,6 +28,8 @@ def difference_text(row: Row) -> str:
     'achieved occupancy 92 to 48 %'
     """
     title, old, new = short(row["title"]), row["before"], row["after"]
+    if row["part"] == EVENT:
+        return f"{title}: {row['after_text']}"
     if row["part"] == KERNELS:
         return f"{title} {short(short_kernel_name(str(row['kernel'])))} ({amount(old if new is None else new, 'ns')})"
     if row["part"] == CAUSES:
@@ -47,7 +49,7 @@ def difference_text(row: Row) -> str:
 
 def told_differences(rows: Iterable[Row]) -> list[Row]:
     """Return the differences that a line tells: what runs and kernels were, not the parts of time nor other kernels."""
-    return [row for row in rows if row["part"] not in (CAUSES, KERNELS)]
+    return [row for row in rows if row["part"] not in (EVENT, CAUSES, KERNELS)]
 
 
 def cause_line(rows: Sequence[Row]) -> str:
@@ -59,7 +61,7 @@ def cause_line(rows: Sequence[Row]) -> str:
 
 def difference_lines(rows: Sequence[Row]) -> list[str]:
     """Return the lines of a finding on what else changed in its runs."""
-    lines = []
+    lines = [difference_text(row) for row in rows if row["part"] == EVENT]
     if line := cause_line(rows):
         lines.append(f"changed with it: {line}")
     kernels = [row for row in rows if row["part"] == KERNELS]

@@ -135,8 +135,8 @@ VIEW_DEFINITIONS = {
             "item | int | position among the differences of the finding, from 1",
             "project | text | f.project | project of the finding",
             "fact | text | name of the fact, such as registers_per_thread or appeared",
-            "part | text | what it is about: context, build, inputs, launch, resources, occupancy, work, traffic, "
-            "causes or kernels",
+            "part | text | what it is about: event, context, build, inputs, launch, resources, occupancy, work, "
+            "traffic, causes or kernels",
             "title | text | title of the fact",
             "kernel | text | full name of the kernel; null for a fact of whole runs",
             "unit | text | unit of value_before and value_after",

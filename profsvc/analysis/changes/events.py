@@ -1,0 +1,126 @@
+"""Findings that belong together: series that moved with a clock, with each other, or for the same kernel."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+Row = Mapping[str, Any]
+Event = dict[str, Any]
+CLOCK, TOGETHER, SHIFT, KERNEL = "clock", "together", "shift", "kernel"
+CLOCKS = {"sm_clock_hz": 1.25, "log_clock_hz": 2.0}
+"""Clocks of runs, and how far the change of a time may exceed that of its clock; a log also has idle readings."""
+SETTINGS = ("device", "host", "driver_version", "vbios_version", "cuda_version", "power_limit_w", "throttled")
+"""Facts that may move every kernel of a run."""
+MIN_TOGETHER, MIN_SHARE = 3, 0.6
+MAX_SHIFT_REST = 0.2
+"""Share of the larger change of time that may be left over where time moved from one kernel to another."""
+
+
+def find_events(
+    found: Sequence[Row], series_of_run: Callable[[Row], int], totals: Mapping[tuple[str, str], tuple[float, float]]
+) -> list[Event]:
+    """Return the findings that are one event, as indices of ``found``, each in at most one.
+
+    ``series_of_run`` returns how many durations the first run of a finding has. ``totals`` are the times per run before
+    and since, by series and kernel. An event has kind, members, slower, low and high (the smallest and largest relative
+    change of its durations), of (durations of the run), and for a clock its fact, before and after; for a shift
+    ``from_ns`` and ``to_ns``, the changes of both times per run.
+
+    >>> clock = {"fact": "sm_clock_hz", "title": "SM clock", "unit": "Hz", "before": 2e9, "after": 1.88e9}
+    >>> slow = {"project": "p", "device": "d", "run_id": 7, "kind": "duration", "kernel": "k", "series": "s",
+    ...         "before": 100.0, "after": 106.0, "differences": [clock]}
+    >>> (event,) = find_events([slow, slow | {"kernel": "l"}], lambda row: 2, {})
+    >>> event["kind"], event["members"], event["slower"]
+    ('clock', [0, 1], True)
+    """
+    runs: dict[tuple[Any, ...], list[int]] = {}
+    for place, row in enumerate(found):
+        runs.setdefault((row["project"], row["device"], row["run_id"]), []).append(place)
+    events: list[Event] = []
+    for own in runs.values():
+        for find in (_with_clock, _together, _shifted, _of_kernels):
+            free = [place for place in own if not any(place in event["members"] for event in events)]
+            events += find(found, free, series_of_run(found[own[0]]), totals)
+    return events
+
+
+def _durations(found: Sequence[Row], places: Sequence[int]) -> list[int]:
+    return [place for place in places if found[place]["kind"] == "duration" and found[place]["before"]]
+
+
+def _change(row: Row) -> float:
+    return float((row["after"] - row["before"]) / abs(row["before"]))
+
+
+def _event(kind: str, found: Sequence[Row], members: Sequence[int], of: int, **more: Any) -> Event:
+    changes = sorted(_change(found[place]) for place in _durations(found, members))
+    ends = {"low": changes[0], "high": changes[-1], "slower": changes[0] > 0} if changes else {}
+    return {"kind": kind, "members": list(members), "of": of, **ends, **more}
+
+
+def _clock_of(row: Row) -> Row | None:
+    by_name = {one["fact"]: one for one in row["differences"] if one["fact"] in CLOCKS and one["before"]}
+    return next((by_name[name] for name in CLOCKS if name in by_name), None)
+
+
+def _with_clock(found: Sequence[Row], free: Sequence[int], of: int, totals: Any) -> list[Event]:
+    """Durations that changed against a clock by no more than it did, and the finding of the clock itself."""
+    members, clock = [], None
+    for place in _durations(found, free):
+        own = _clock_of(found[place])
+        if own is None:
+            continue
+        expected, change = own["before"] / own["after"] - 1, _change(found[place])
+        if expected * change > 0 and abs(change) <= CLOCKS[own["fact"]] * abs(expected):
+            members.append(place)
+            clock = clock or own
+    if clock is None:
+        return []
+    members += [place for place in free if found[place]["kind"] == "clock"]
+    told = {name: clock[name] for name in ("fact", "title", "unit", "before", "after")}
+    return [_event(CLOCK, found, members, of, **told)]
+
+
+def _together(found: Sequence[Row], free: Sequence[int], of: int, totals: Any) -> list[Event]:
+    """Most durations of a run, all slower or all faster."""
+    events = []
+    for sign in (1, -1):
+        members = [place for place in _durations(found, free) if sign * _change(found[place]) > 0]
+        if len(members) >= max(MIN_TOGETHER, MIN_SHARE * of):
+            first = [one for one in found[members[0]]["differences"] if one["fact"] in SETTINGS]
+            events.append(_event(TOGETHER, found, members, of, settings=first))
+    return events
+
+
+def _shifted(
+    found: Sequence[Row], free: Sequence[int], of: int, totals: Mapping[tuple[str, str], tuple[float, float]]
+) -> list[Event]:
+    """Pairs of kernels of which one takes about as much less time per run as the other takes more."""
+    moved = {}
+    for place in _durations(found, free):
+        row = found[place]
+        if (pair := totals.get((str(row["series"]), str(row["kernel"])))) is not None:
+            moved[place] = pair[1] - pair[0]
+    events: list[Event] = []
+    for more in sorted((place for place in moved if moved[place] > 0), key=lambda place: -moved[place]):
+        used = {member for event in events for member in event["members"]}
+        fewer = [place for place in moved if moved[place] < 0 and place not in used]
+        if not fewer:
+            break
+        best = min(fewer, key=lambda place: abs(moved[place] + moved[more]))
+        if abs(moved[best] + moved[more]) <= MAX_SHIFT_REST * max(abs(moved[best]), moved[more]):
+            ends = {"from_ns": moved[best], "to_ns": moved[more]}
+            events.append(_event(SHIFT, found, [more, best], of, **ends))
+    return events
+
+
+def _of_kernels(found: Sequence[Row], free: Sequence[int], of: int, totals: Any) -> list[Event]:
+    """Several quantities of one kernel; a duration leads."""
+    kernels: dict[str, list[int]] = {}
+    for place in free:
+        if found[place]["kernel"] and found[place]["kind"]:
+            kernels.setdefault(str(found[place]["kernel"]), []).append(place)
+    return [
+        _event(KERNEL, found, sorted(places, key=lambda place: found[place]["kind"] != "duration"), of)
+        for places in kernels.values()
+        if len(places) > 1
+    ]

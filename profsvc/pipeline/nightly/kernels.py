@@ -1,0 +1,84 @@
+"""Kernels of a night that are new, vanished, or launched in another way without a change of their time."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from profsvc import specs, store
+from profsvc.analysis.changes.differences import differences
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
+Row = dict[str, Any]
+MIN_NIGHTS = 3
+"""Earlier nights that are needed, and on each of which a kernel ran before it counts as vanished."""
+PARTS = ("launch", "resources")
+APPEARED, VANISHED, LAUNCHED = "appeared", "vanished", "launched"
+
+
+def kernel_changes(engine: "Engine", points: pd.DataFrame, tonight: Iterable[int]) -> list[Row]:
+    """Return kernels that are new, vanished or launched differently in the runs of a night: change, project, device,
+    kernel, subject, run_id and, as far as they are known, time_ns and differences.
+
+    ``points`` are those of all series. Kernels are compared with those of the same project, device and tool.
+    """
+    if points.empty:
+        return []
+    own = points[(points["kind"] == "duration") & (points["quantity"] == "duration") & points["kernel"].notna()]
+    fresh, rows, pairs = set(tonight), [], []
+    for _, group in own.groupby(["project", "device", "sensor"], dropna=False, sort=True):
+        new = group[group["run_id"].isin(list(fresh))]
+        old = group[~group["run_id"].isin(list(fresh))]
+        if new.empty:
+            continue
+        old = old[old["at"] < new["at"].min()]
+        nights = sorted(old["at"].str[:10].unique())[-MIN_NIGHTS:]
+        if len(nights) < MIN_NIGHTS:
+            continue
+        rows += list(_come_and_gone(old, new, nights))
+        newest = [
+            side.drop_duplicates("kernel", keep="last").set_index("kernel", drop=False) for side in _in_order(old, new)
+        ]
+        common = newest[1].index.intersection(newest[0].index)
+        pairs += [(newest[0].loc[kernel], newest[1].loc[kernel], kernel) for kernel in common]
+    return rows + _launched_differently(engine, pairs)
+
+
+def _in_order(*sides: pd.DataFrame) -> list[pd.DataFrame]:
+    return [side.sort_values(["at", "run_id"], kind="stable") for side in sides]
+
+
+def _come_and_gone(old: pd.DataFrame, new: pd.DataFrame, nights: Sequence[str]) -> Iterator[Row]:
+    known, seen = set(old["kernel"]), set(new["kernel"])
+    for _, point in new[~new["kernel"].isin(list(known))].drop_duplicates("kernel").iterrows():
+        yield _row(APPEARED, point)
+    lasting = old[old["at"].str[:10].isin(list(nights))]
+    counts = lasting.groupby("kernel")["at"].agg(lambda at: at.str[:10].nunique())
+    for kernel in counts.index[counts == len(nights)]:
+        if kernel not in seen:
+            yield _row(VANISHED, lasting[lasting["kernel"] == kernel].iloc[-1])
+
+
+def _row(change: str, point: Any) -> Row:
+    names = ("project", "device", "kernel", "subject", "run_id")
+    return {"change": change, "time_ns": float(point["value"]), "differences": []} | {
+        name: point[name] for name in names
+    }
+
+
+def _launched_differently(engine: "Engine", pairs: Sequence[tuple[Any, Any, Any]]) -> list[Row]:
+    run_ids = sorted({int(point["run_id"]) for pair in pairs for point in pair[:2]})
+    names = [name for name, fact in specs.change_facts().items() if fact.part in PARTS]
+    facts = store.facts_of_runs(engine, run_ids, {str(pair[2]) for pair in pairs}, names)
+    facts = facts[facts["kernel"].notna()]
+    by_kernel = dict(list(facts.groupby("kernel")))
+    rows = []
+    for old, new, kernel in pairs:
+        if kernel not in by_kernel:
+            continue
+        told = differences(by_kernel[kernel], {old["run_id"]}, {new["run_id"]})
+        if told := [one for one in told if one["part"] in PARTS]:
+            rows.append(_row(LAUNCHED, new) | {"differences": told})
+    return rows

@@ -1,0 +1,86 @@
+"""Findings that belong together, as text."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from profsvc.analysis.changes.events import CLOCK, KERNEL, SHIFT
+from profsvc.errors import counted
+from profsvc.reports.nightly.content import amount, short
+from profsvc.reports.nightly.differences import difference_text
+
+Row = Mapping[str, Any]
+
+
+def event_text(event: Row, found: Sequence[Row]) -> str:
+    """Return an event in one sentence; ``found`` are the findings that its members are indices of.
+
+    >>> event = {"kind": "clock", "members": [0, 1], "of": 3, "low": 0.058, "high": 0.062, "slower": True,
+    ...          "title": "SM clock", "unit": "Hz", "before": 2e9, "after": 1.88e9}
+    >>> event_text(event, [{"kind": "duration"}, {"kind": "duration"}])
+    'SM clock 2 GHz to 1.88 GHz (-6.0 %): 2 of 3 kernels slower by 5.8 to 6.2 %'
+    """
+    rows = [found[place] for place in event["members"]]
+    if event["kind"] == SHIFT:
+        more, less = (_name(row) for row in rows[:2])
+        times = f"{amount(-event['from_ns'], 'ns')} less and {amount(event['to_ns'], 'ns')} more per run"
+        return f"time moved from {less} to {more}: {times}"
+    if event["kind"] == KERNEL:
+        return f"{_name(rows[0])}: {', '.join(dict.fromkeys(_quantity(row) for row in rows))}"
+    durations = sum(row["kind"] == "duration" for row in rows)
+    several = f"{durations} of {counted(event['of'], 'kernel')} {kernels_text(event)}"
+    if event["kind"] == CLOCK:
+        change = 100 * (event["after"] / event["before"] - 1)
+        both = " to ".join(amount(event[side], event["unit"]) for side in ("before", "after"))
+        return f"{event['title']} {both} ({change:+.1f} %): {several}"
+    settings = ", ".join(map(difference_text, event["settings"]))
+    return f"{several} together{f': {settings}' if settings else '; no clock, driver or host is known to differ'}"
+
+
+def kernels_text(event: Row) -> str:
+    """Return by how much the kernels of an event changed.
+
+    >>> kernels_text({"slower": False, "low": -0.05, "high": -0.0499})
+    'faster by 5 %'
+    """
+    ends = [f"{100 * size:.2g}" for size in sorted((abs(event["low"]), abs(event["high"])))]
+    return f"{'slower' if event['slower'] else 'faster'} by {' to '.join(dict.fromkeys(ends))} %"
+
+
+def event_count(events: Sequence[Row]) -> list[str]:
+    """Return how many events that are no regression or improvement of one kernel there are, as words."""
+    clocks = sum(event["kind"] == CLOCK for event in events)
+    shifts = sum(event["kind"] == SHIFT for event in events)
+    common = sum(event["kind"] not in (CLOCK, SHIFT, KERNEL) for event in events)
+    names = {"change of the clock": clocks, "change of all kernels": common, "shift of time": shifts}
+    plural = {"change of the clock": "changes of the clock", "change of all kernels": "changes of all kernels",
+              "shift of time": "shifts of time"}  # fmt: skip
+    return [f"{count} {name if count == 1 else plural[name]}" for name, count in names.items() if count]
+
+
+def kernel_counts(rows: Sequence[Row]) -> list[str]:
+    """Return how many kernels are new, vanished or launched differently, as words.
+
+    >>> kernel_counts([{"change": "appeared"}, {"change": "launched"}, {"change": "launched"}])
+    ['1 new kernel', '2 kernels launched differently']
+    """
+    words = {"appeared": "new {}", "vanished": "vanished {}", "launched": "{} launched differently"}
+    said = []
+    for change, form in words.items():
+        if count := sum(row["change"] == change for row in rows):
+            said.append(f"{count} {form.format('kernel' if count == 1 else 'kernels')}")
+    return said
+
+
+def kernel_change_text(row: Row) -> str:
+    """Return what changed about a kernel in the runs of a night."""
+    if row["differences"]:
+        return ", ".join(map(difference_text, row["differences"]))
+    return f"{'new' if row['change'] == 'appeared' else 'vanished'} ({amount(row['time_ns'], 'ns')} per launch)"
+
+
+def _name(row: Row) -> str:
+    return short(row.get("label") or row["subject"])
+
+
+def _quantity(row: Row) -> str:
+    return str(row["quantity"]).replace("_", " ")
