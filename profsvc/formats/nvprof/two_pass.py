@@ -23,8 +23,8 @@ from profsvc.formats.parsing.stream import Text
 from profsvc.tables import Batch, frame_of_arrays
 
 BATCH_ROWS = 10_000
-# Several blocks are being stored at once, each with several copies of its columns.
-BLOCK_BYTES = 9 << 18
+# A few blocks are in memory at once, each with several copies of its columns; more rows a block cost less each.
+BLOCK_BYTES = 9 << 19
 MAX_REPORTED = 5
 FIRST_BLOCK_BYTES = 1 << 16
 EXPORT_AGAIN = "export again with: LC_ALL=C nvprof --csv --log-file FILE ..."

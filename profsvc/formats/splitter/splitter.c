@@ -16,6 +16,9 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
 
 #if FLT_EVAL_METHOD != 0
 #error "doubles are rounded twice here, so that numbers would differ from those of the other readers"
@@ -54,9 +57,11 @@ typedef struct {
 typedef struct {
     int kind;
     int rounded; /* to six decimals */
+    void *values, *extra;
+    uint8_t *missing;
     double factor, least, most;
-    Py_buffer values, missing, extra;
     Texts texts;
+    Py_buffer buffers[3]; /* of values, missing and extra */
 } Column;
 
 typedef struct {
@@ -76,8 +81,17 @@ static const double POWERS[MAX_POWER + 1] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5, 
 
 static uint32_t hash_of(const char *text, Py_ssize_t size)
 {
-    uint64_t hash = 0x9E3779B97F4A7C15u ^ (uint64_t)size, word;
-    while (size >= 8) {
+    uint64_t hash = 0x9E3779B97F4A7C15u ^ (uint64_t)size, other = 0, word, next;
+    for (; size >= 16; text += 16, size -= 16) {
+        memcpy(&word, text, 8);
+        memcpy(&next, text + 8, 8);
+        hash = (hash ^ word) * 0xD6E8FEB86659FD93u;
+        other = (other ^ next) * 0xA0761D6478BD642Fu;
+        hash ^= hash >> 32;
+        other ^= other >> 32;
+    }
+    hash ^= other * 0x9E3779B97F4A7C15u;
+    if (size >= 8) {
         memcpy(&word, text, 8);
         hash = (hash ^ word) * 0xD6E8FEB86659FD93u;
         hash ^= hash >> 32;
@@ -164,44 +178,18 @@ typedef struct {
     int empty;
 } Number;
 
-/* Eight digits at once: whether all are, and their value. */
-static int eight_digits(const char *place, uint32_t *value)
+static const char *read_digits(const char *place, Number *number)
 {
-#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-    uint64_t word;
-    memcpy(&word, place, 8);
-    if ((word & (word + 0x0606060606060606u) & 0xF0F0F0F0F0F0F0F0u) != 0x3030303030303030u)
-        return 0;
-    word -= 0x3030303030303030u;
-    word = word * 10 + (word >> 8);
-    *value = (uint32_t)(((word & 0xFF000000FFu) * 0x000F424000000064u +
-                         ((word >> 16) & 0xFF000000FFu) * 0x0000271000000001u) >> 32);
-    return 1;
-#else
-    (void)place;
-    (void)value;
-    return 0;
-#endif
-}
-
-static const char *read_digits(const char *place, const char *end, Number *number)
-{
-    uint32_t eight;
     while (*place == '0' && !number->digits)
         place++; /* zeros before a number do not signify */
-    while (end - place > 8 && number->count <= MAX_DIGITS - 8 && eight_digits(place, &eight)) {
-        number->digits = number->digits * 100000000u + eight;
-        number->count += 8;
-        place += 8;
-    }
     for (; is_digit(*place); place++)
         if (++number->count <= MAX_DIGITS)
             number->digits = number->digits * 10 + (uint64_t)(*place - '0');
     return place;
 }
 
-/* Reads a number; returns what follows it, or NULL if it has another form. The byte before `end` is a line end. */
-static const char *read_number(const char *place, const char *end, char decimal, int exponents, Number *number)
+/* Reads a number of any length; returns what follows it, or NULL if it has another form. */
+static const char *read_long_number(const char *place, char decimal, int exponents, Number *number)
 {
     const char *start;
     int any, pointed = 0;
@@ -211,12 +199,12 @@ static const char *read_number(const char *place, const char *end, char decimal,
         place++;
     }
     start = place;
-    place = read_digits(place, end, number);
+    place = read_digits(place, number);
     any = place > start;
     if (decimal && *place == decimal) {
         pointed = 1;
         start = ++place;
-        place = read_digits(place, end, number);
+        place = read_digits(place, number);
         any |= place > start;
         if (place - start > MAX_EXPONENT)
             return NULL;
@@ -243,6 +231,65 @@ static const char *read_number(const char *place, const char *end, char decimal,
     }
     return number->count > MAX_DIGITS ? NULL : place;
 }
+
+#if defined(__BYTE_ORDER__) && defined(__GNUC__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+static const uint64_t TENS[9] = {1, 10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000};
+
+/* Returns how many of the next eight bytes are digits, and their value, without a branch for each. */
+static inline int next_digits(const char *place, uint64_t *value)
+{
+    uint64_t word, other;
+    int count;
+    memcpy(&word, place, 8);
+    word ^= 0x3030303030303030u;
+    other = (((word & 0x7F7F7F7F7F7F7F7Fu) + 0x7676767676767676u) | word) & 0x8080808080808080u;
+    count = other ? __builtin_ctzll(other) / 8 : 8;
+    word = count ? word << (64 - 8 * count) : 0;
+    word = word * 10 + (word >> 8);
+    other = (word >> 16) & 0xFF000000FFu;
+    *value = ((word & 0xFF000000FFu) * 0x000F424000000064u + other * 0x0000271000000001u) >> 32;
+    return count;
+}
+
+/* Up to 16 digits; the value is added to `value` behind its own digits. */
+static inline int next_16_digits(const char *place, uint64_t *value)
+{
+    uint64_t part;
+    int count = next_digits(place, &part);
+    *value = *value * TENS[count] + part;
+    if (count == 8) {
+        int more = next_digits(place + 8, &part);
+        *value = *value * TENS[more] + part;
+        count += more;
+    }
+    return count;
+}
+
+/* Reads a number; returns what follows it, or NULL if it has another form. The byte before `end` is a line end. */
+static inline const char *read_number(const char *place, const char *end, char decimal, int exponents, Number *number)
+{
+    const char *start = place;
+    uint64_t digits = 0;
+    int count = 0, decimals = 0;
+    if (end - place > 40 && *place != '-') {
+        count = next_16_digits(place, &digits);
+        place += count;
+        if (decimal && *place == decimal && count) {
+            decimals = next_16_digits(place + 1, &digits);
+            place += 1 + decimals;
+        }
+        count += decimals;
+        if (count <= MAX_INT_DIGITS && !is_digit(*place) && (count || *place != decimal) &&
+            !(exponents && (*place | 0x20) == 'e')) {
+            *number = (Number){digits, count, decimals, 0, 0, count == 0};
+            return place;
+        }
+    }
+    return read_long_number(start, decimal, exponents, number);
+}
+#else
+#define read_number(place, end, decimal, exponents, number) read_long_number(place, decimal, exponents, number)
+#endif
 
 /* The double next to a number, as one division or product of exact doubles gives it; 0 if that is not enough. */
 static int nearest(const Number *number, double *value)
@@ -274,15 +321,15 @@ static double nearest_integer(double value)
 static int store_number(Column *column, Py_ssize_t row, const Number *number)
 {
     double value = 0.0;
-    ((uint8_t *)column->missing.buf)[row] = (uint8_t)number->empty;
+    column->missing[row] = (uint8_t)number->empty;
     if (column->kind == INTEGER || column->kind == DECIMAL) {
         int64_t digits;
-        if (number->count > MAX_INT_DIGITS || number->decimals > MAX_DECIMALS)
+        if (number->digits > INT64_MAX || number->decimals > MAX_DECIMALS)
             return 0;
         digits = number->negative ? -(int64_t)number->digits : (int64_t)number->digits;
-        ((int64_t *)column->values.buf)[row] = digits;
+        ((int64_t *)column->values)[row] = digits;
         if (column->kind == DECIMAL)
-            ((int8_t *)column->extra.buf)[row] = (int8_t)number->decimals;
+            ((int8_t *)column->extra)[row] = (int8_t)number->decimals;
         return number->empty || ((double)digits >= column->least && (double)digits <= column->most);
     }
     if (!number->empty) {
@@ -295,14 +342,14 @@ static int store_number(Column *column, Py_ssize_t row, const Number *number)
             return 0;
     }
     if (column->kind == REAL)
-        ((double *)column->values.buf)[row] = value;
+        ((double *)column->values)[row] = value;
     else
-        ((int64_t *)column->values.buf)[row] = (int64_t)nearest_integer(value);
+        ((int64_t *)column->values)[row] = (int64_t)nearest_integer(value);
     return 1;
 }
 
-/* Returns the first byte that is a quote, a control character or, outside quotes, the separator. */
-static const char *find_stop(const char *place, const char *end, char stop)
+/* Returns the first byte that is a quote, a control character or `stop`; the last byte is a line end. */
+static const char *find_stop_in_words(const char *place, const char *end, char stop)
 {
     const uint64_t low = 0x0101010101010101u, high = 0x8080808080808080u;
     uint64_t quotes = low * (unsigned char)'"', stops = low * (unsigned char)stop, word, found;
@@ -316,8 +363,26 @@ static const char *find_stop(const char *place, const char *end, char stop)
         place += 8;
     }
     while ((unsigned char)*place >= 0x20 && *place != '"' && *place != stop)
-        place++; /* the last byte is a line end */
+        place++;
     return place;
+}
+
+static inline const char *find_stop(const char *place, const char *end, char stop)
+{
+#ifdef __SSE2__
+    const __m128i quote = _mm_set1_epi8('"'), other = _mm_set1_epi8(stop), control = _mm_set1_epi8(0x1F);
+    while (end - place > 16) {
+        __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)place);
+        __m128i stops = _mm_or_si128(_mm_cmpeq_epi8(bytes, quote), _mm_cmpeq_epi8(bytes, other));
+        int mask;
+        stops = _mm_or_si128(stops, _mm_cmpeq_epi8(_mm_min_epu8(bytes, control), bytes));
+        mask = _mm_movemask_epi8(stops);
+        if (mask)
+            return place + __builtin_ctz((unsigned)mask);
+        place += 16;
+    }
+#endif
+    return find_stop_in_words(place, end, stop);
 }
 
 /* The number in brackets at the end of a name, `saxpy [12]` or `launch (saxpy [12])`; -1 if it has too many digits. */
@@ -349,13 +414,13 @@ static int store_text(Job *job, Column *column, Py_ssize_t row, const char *text
         int64_t number = bracketed(text, size, &without);
         if (number < 0)
             return 0;
-        ((int64_t *)column->extra.buf)[row] = number;
-        ((uint8_t *)column->missing.buf)[row] = without == size;
+        ((int64_t *)column->extra)[row] = number;
+        column->missing[row] = without == size;
         if (without > 0)
             size = without;
     }
     code = code_of(&column->texts, text, size, &job->no_memory);
-    ((int32_t *)column->values.buf)[row] = code;
+    ((int32_t *)column->values)[row] = code;
     return code >= 0;
 }
 
@@ -472,9 +537,14 @@ static int get_column(PyObject *given, Column *column, Py_ssize_t rows)
         return 0;
     }
     numeric = column->kind != SKIP && column->kind != TEXT;
-    return get_buffer(values, &column->values, rows, size) && get_buffer(missing, &column->missing, rows, numeric) &&
-           get_buffer(extra, &column->extra, rows,
-                      column->kind == DECIMAL ? 1 : column->kind == NUMBERED ? 8 : 0);
+    if (!get_buffer(values, &column->buffers[0], rows, size) ||
+        !get_buffer(missing, &column->buffers[1], rows, numeric) ||
+        !get_buffer(extra, &column->buffers[2], rows, column->kind == DECIMAL ? 1 : column->kind == NUMBERED ? 8 : 0))
+        return 0;
+    column->values = column->buffers[0].buf;
+    column->missing = column->buffers[1].buf;
+    column->extra = column->buffers[2].buf;
+    return 1;
 }
 
 /* The texts of a column as a list of str; NULL with an exception. */
@@ -564,9 +634,9 @@ freed:
         Column *column = &job.column[at];
         free(column->texts.entries);
         free(column->texts.slots);
-        PyBuffer_Release(&column->values);
-        PyBuffer_Release(&column->missing);
-        PyBuffer_Release(&column->extra);
+        PyBuffer_Release(&column->buffers[0]);
+        PyBuffer_Release(&column->buffers[1]);
+        PyBuffer_Release(&column->buffers[2]);
     }
     free(job.column);
 released:

@@ -49,7 +49,7 @@ def _number(text: str, column: tuple[str, bool, float, float, float], decimal: s
     digits = int(whole + part or "0")
     _plain(len(str(digits)) <= 19)
     if kind in (INTEGER, DECIMAL):
-        _plain((digits == 0 or len(str(digits)) <= 18) and len(part) <= 127)
+        _plain(digits < 2**63 and len(part) <= 127)
         value = -digits if sign else digits
         _plain(least <= float(value) <= most)
         return value, False, len(part)
@@ -174,7 +174,7 @@ def differences(module: Any, question: Question) -> str:
 
 _NUMBERS = (
     "0", "7", "12", "1.5", "0.000001", "345.123456789", "1,5", "-3", "-0", "1e5", "2.5E-3", "007", ".5", "5.",
-    "9007199254740993", "9007199254740992", "123456789012345678", "1234567890123456789", "99999999999999999999",
+    "9007199254740993", "9007199254740992", "123456789012345678", "9223372036854775807", "9223372036854775808", "1234567890123456789", "99999999999999999999",
     "1e22", "1e23", "1e-22", "1e9999", "1e99999", "0e99", "", "-", ".", "-.", "+1", "nan", "0x10", " 1", "1 ", "1_0",
     "1'000", "1,234.5", "18446744073709551616", "0.1234567890123456789", "1.000000000000000000", "12345678",
     "123456789", "1234567812345678", "00000000000000000000001", "8589.9345921", "2147483.6475",
@@ -198,7 +198,7 @@ def _cell(draw: random.Random, kind: str, odd: bool) -> str:
     if odd:
         return draw.choice(_NUMBERS + _TEXTS)
     if kind in (INTEGER, DECIMAL):
-        return draw.choice(("", str(draw.randrange(10 ** draw.randrange(1, 19)))))
+        return draw.choice(("", str(draw.randrange(10 ** draw.randrange(1, 20)))))
     if kind in (REAL, WHOLE):
         number = f"{draw.random() * 10 ** draw.randrange(-3, 6):.{draw.randrange(9)}f}"
         return draw.choice(("", number, number, f"{number}e{draw.randrange(-3, 4)}"))
