@@ -2,7 +2,8 @@
 
 The layers, highest first. Imports point down only, and packages of one layer do not import each other::
 
-    8  cli | pytest_plugin                       the command line; it starts the service too. The fixture of pytest
+    9  cli | pytest_plugin                       the command line; it starts the service too. The fixture of pytest
+    8  mcp                                       tools for assistants over the Model Context Protocol
     7  web | api                                 the service: HTTP API and pages. A store with the client's methods
     6  views | scheduler | client                answers to questions, scheduled jobs, access to a service
     5  pipeline | recording                      from an upload to stored results; programs run under profilers

@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, BinaryIO, Self
 
 from profsvc import settings
-from profsvc.errors import UsageError
+from profsvc.errors import AccessError, UsageError
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -30,9 +30,24 @@ MAX_BASELINE_RUNS = 1000
 class LocalStore:
     """A store with the methods of the client that programs share; the answers have the same shape."""
 
-    def __init__(self, engine: "Engine", files: "BlobStore | None" = None, *, seconds: float = 10.0) -> None:
-        """Use a store that is open; ``files`` keeps the bytes of uploads, ``seconds`` limits a query."""
-        self.engine, self.files, self.seconds = engine, files, seconds
+    def __init__(
+        self,
+        engine: "Engine",
+        files: "BlobStore | None" = None,
+        *,
+        seconds: float = 10.0,
+        project: str | None = None,
+    ) -> None:
+        """Use a store that is open; ``files`` keeps the bytes of uploads, ``seconds`` limits a query.
+
+        With a ``project`` only its runs are seen, and files are stored there alone.
+        """
+        self.engine, self.files, self.seconds, self.project = engine, files, seconds, project
+
+    def _run_id(self, name: str | int) -> int:
+        from profsvc import store
+
+        return store.find_run(self.engine, name, self.project)
 
     def __enter__(self) -> Self:
         """Give the store itself."""
@@ -54,10 +69,13 @@ class LocalStore:
         from profsvc.client import protocol
 
         tags = dict(text.partition("=")[::2] for text in options.get("tag", ()))
+        project = options.get("project", self.project or "default")
+        if self.project not in (None, project):
+            raise AccessError(f"your token is limited to the project {self.project!r} and cannot upload to {project!r}")
         run = store.RunInfo(
-            project=options.get("project", "default"),
+            project=project,
             name=options.get("run"),
-            run_id=options.get("run_id"),
+            run_id=self._run_id(int(options["run_id"])) if options.get("run_id") else None,
             device=options.get("device"),
             commit_id=options.get("commit"),
             tags=tags,
@@ -89,27 +107,29 @@ class LocalStore:
         limit, order = int(only.pop("limit", MAX_ROWS)), only.pop("order", "")
         conditions = [store.Condition(*key.partition("__")[::2], str(value)) for key, value in only.items()]
         page = store.list_view(
-            self.engine, name, conditions, order=[order] if order else (), limit=limit, seconds=self.seconds
-        )
+            self.engine, name, conditions, order=[order] if order else (), limit=limit, project=self.project,
+            seconds=self.seconds,
+        )  # fmt: skip
         return store.parse_json_columns(name, page.rows)
 
     def run(self, name: str | int, *, limit: int | None = None) -> dict[str, Any]:
         """Return everything about a run."""
         from profsvc import views
 
-        return views.run(self.engine, name, views.LIMIT if limit is None else limit)
+        return views.run(self.engine, self._run_id(name), views.LIMIT if limit is None else limit)
 
     def launch(self, run: str | int, kernel: str, *, limit: int | None = None) -> dict[str, Any]:
         """Open the launches of a kernel of a run."""
         from profsvc import views
 
-        return views.launch(self.engine, run, kernel, views.LIMIT if limit is None else limit)
+        return views.launch(self.engine, self._run_id(run), kernel, views.LIMIT if limit is None else limit)
 
     def source(self, run: str | int, kernel: str = "", *, limit: int | None = None) -> dict[str, Any]:
         """Return the source lines of a launch with their instructions, most samples first."""
         from profsvc.views import source_lines
 
-        return source_lines.source_lines(self.engine, run, kernel, source_lines.LINES if limit is None else limit)
+        most = source_lines.LINES if limit is None else limit
+        return source_lines.source_lines(self.engine, self._run_id(run), kernel, most)
 
     def compare(
         self,
@@ -126,7 +146,7 @@ class LocalStore:
 
         limits = [fail_on] if isinstance(fail_on, str) else list(fail_on)
         compare.failures({"kernels": [], "criteria": []}, limits)  # a wrong limit is reported before any work
-        view = compare.compare(self.engine, before, after, mapped)
+        view = compare.compare(self.engine, self._run_id(before), self._run_id(after), mapped)
         if record:
             view["predictions"] = predictions.record(self.engine, view)
         return view | {"failures": compare.failures(view, limits), "unjudged": compare.unjudged(view, limits)}
@@ -135,7 +155,7 @@ class LocalStore:
         """Say what a number means and where it comes from."""
         from profsvc.views.explain import numbers
 
-        return numbers.explain(self.engine, name, run, kernel)
+        return numbers.explain(self.engine, name, None if run is None else self._run_id(run), kernel)
 
 
 def connect(store: str = "", url: str = "", token: str = "") -> "LocalStore | Client":

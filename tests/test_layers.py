@@ -19,6 +19,7 @@ LAYERS = [  # lowest first
     {"pipeline", "recording"},
     {"views", "scheduler", "client"},
     {"web", "api"},
+    {"mcp"},
     {"cli", "pytest_plugin"},
 ]
 LAYER = {name: n for n, names in enumerate(LAYERS) for name in names}

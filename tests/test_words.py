@@ -36,6 +36,7 @@ CLEAN: set[str] = {
     "formats",
     "formulas",
     "kernel_names",
+    "mcp",
     "pipeline",
     "pytest_plugin",
     "recording",

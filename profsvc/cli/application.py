@@ -69,7 +69,7 @@ PANELS = {  # the commands of each panel of the help, and the module of each
         "report": "report.commands", "findings": "findings", "schedule": "service.schedule",
         "scheduler": "service.schedule", "channels": "service.schedule",
     },
-    "Service": {"serve": "service.serve", "token": "service.token"},
+    "Service": {"serve": "service.serve", "mcp": "service.mcp", "token": "service.token"},
     "Store": {
         "db": "maintenance.db", "doctor": "maintenance.doctor", "delete": "maintenance.delete",
         "undelete": "maintenance.delete",

@@ -1,0 +1,70 @@
+"""``mcp``: tools for assistants over the Model Context Protocol."""
+
+from types import ModuleType
+from typing import Annotated
+
+import typer
+
+from profsvc.cli.console.common import open_engine, open_files, open_service, print_message
+from profsvc.errors import ServiceError
+
+EXTRA = {"mcp", "mcp_types", "pydantic", "starlette", "uvicorn"}
+
+
+def load_tools() -> ModuleType:
+    """Return the server of the tools; raise `ServiceError` where its dependencies are missing."""
+    try:
+        from profsvc.mcp import server
+    except ModuleNotFoundError as error:
+        if (error.name or "").split(".")[0] not in EXTRA:
+            raise
+        raise ServiceError(f"the tools need more ({error}); run: pip install 'profsvc[mcp]'") from None
+    return server
+
+
+def mcp(
+    context: typer.Context,
+    http: Annotated[bool, typer.Option("--http", help="Serve over HTTP instead of stdio.")] = False,
+    host: Annotated[str, typer.Option(help="With --http: address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=1, max=65535, help="With --http: port to listen on.")] = 8766,
+    allowed_host: Annotated[
+        list[str], typer.Option(help="With --http: further host name to answer to; repeatable.")
+    ] = [],
+    write: Annotated[bool, typer.Option("--write", help="Also let assistants upload files.")] = False,
+) -> None:
+    """Serve tools for assistants: list, show, what to change, did it help, explain, SQL and documentation.
+
+    Without --write no tool changes anything. With PROFSVC_URL the tools use that service and PROFSVC_TOKEN.
+
+    Over stdio the assistant starts this command and acts as its user. Over HTTP every call acts with the token of its
+    own request: scopes read, sql and upload, as for the service.
+
+    Examples:
+
+      profsvc mcp
+
+      profsvc --store lab.sqlite mcp --write
+
+      profsvc mcp --http --port 8766
+    """
+    server = load_tools()
+    from profsvc import settings
+    from profsvc.api import LocalStore
+    from profsvc.mcp.access import Access
+
+    service = open_service(context)
+    if service is None:
+        engine = open_engine(context)
+        seconds = float(settings.load()["sql_seconds"])
+        target = LocalStore(engine, open_files(engine), seconds=seconds)
+    access = Access(service or target, over_http=http, is_public=http and not server.is_loopback(host))
+    if not http:
+        server.make_server(access, write=write).run("stdio")
+        return
+    print_message(f"tools at http://{host}:{port}/mcp; Ctrl-C stops them")
+    server.run_http(access, host, port, tuple(allowed_host), write=write)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command of this file."""
+    app.command()(mcp)
