@@ -148,7 +148,7 @@ def _force_exit(number: int) -> None:
     os._exit(128 + number)
 
 
-def server_for(state: AppState, endpoint: Endpoint, connections: int) -> Server:
+def server_for(state: AppState, endpoint: Endpoint, connections: int, kind: type[Server] = Server) -> Server:
     """Return the server of a service, not started."""
     config = uvicorn.Config(
         create_app(state),
@@ -162,7 +162,7 @@ def server_for(state: AppState, endpoint: Endpoint, connections: int) -> Server:
         forwarded_allow_ips=list(endpoint.trusted_proxies),
         backlog=BACKLOG,
     )
-    return Server(config, state.limits.grace_seconds)
+    return kind(config, state.limits.grace_seconds)
 
 
 def startup_lines(state: AppState, endpoint: Endpoint, port: int) -> Sequence[str]:

@@ -35,13 +35,17 @@ def serve(
     trusted_proxy: Annotated[
         list[str], typer.Option(help="Address of a proxy whose X-Forwarded-For is trusted; repeatable.")
     ] = [],
+    workers: Annotated[
+        int, typer.Option(min=1, max=64, help="Processes that answer requests; one per core is useful.")
+    ] = 1,
     no_schedule: Annotated[
         bool, typer.Option("--no-schedule", help="Do not run scheduled jobs; leave them to profsvc scheduler.")
     ] = False,
 ) -> None:
     """Serve the store over HTTP: web pages, uploads, views and SQL; /openapi.json describes the API.
 
-    It also runs the scheduled jobs of the store; PROFSVC_CHANNELS lists where reports are sent.
+    It also runs the scheduled jobs of the store, in one process however many answer. PROFSVC_CHANNELS lists where
+    reports are sent.
 
     On 127.0.0.1 no token is needed. Any other address, proxy or host name requires tokens.
 
@@ -52,9 +56,12 @@ def serve(
 
       profsvc serve
 
+      profsvc serve --workers 4
+
       profsvc --store lab.sqlite serve --host 0.0.0.0 --allowed-host profsvc.lab
     """
     service = load_web_service()
+    from profsvc.web import workers as several
     from profsvc.web.http.malloc import limit_arenas
 
     limit_arenas()  # before any thread is there
@@ -65,7 +72,11 @@ def serve(
         nullcontext() if no_schedule else load_scheduler().running(engine, files, load_channels(), print_message)
     )
     with stop_on_signal(), schedules:  # a signal to the service must not end the process while a job is running
-        service.serve(engine, files, place, service.Limits.from_settings(), print_message)
+        limits = service.Limits.from_settings()
+        if workers > 1:
+            several.serve(engine, files, place, limits, print_message, workers)
+        else:
+            service.serve(engine, files, place, limits, print_message)
 
 
 def register(app: typer.Typer) -> None:

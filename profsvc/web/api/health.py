@@ -52,8 +52,6 @@ async def get_metrics(request: Request) -> Response:
 
 def _collect_metrics(state: AppState) -> bytes:
     metrics, checks = state.metrics, _run_checks(state)
-    metrics.receiving.set(state.receiving_limit.in_use)
-    metrics.queue_depth.set(state.parsing_limit.in_use)
     metrics.db_up.set(checks["store"] == "ok")
     metrics.schema_behind.set(checks["schema"] == "behind")
     folder = next(folder for folder in (state.files.folder, *state.files.folder.parents) if folder.is_dir())

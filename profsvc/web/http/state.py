@@ -5,9 +5,11 @@ import time
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from anyio import CapacityLimiter, to_thread
+from prometheus_client import Gauge
 from sqlalchemy import Engine
 from starlette.requests import Request
 from starlette.responses import Response
@@ -15,6 +17,7 @@ from starlette.responses import Response
 from profsvc import settings, store
 from profsvc.errors import NotFoundError, OverloadedError, TimeLimitError
 from profsvc.web.http.prometheus import Metrics
+from profsvc.web.http.slots import SharedSlots
 
 LOCAL_HOST_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
 Found = TypeVar("Found")
@@ -58,26 +61,45 @@ class Limits(NamedTuple):
         return cls(**{name: known[name] for name in cls._fields if name in known})
 
 
+class Shared(NamedTuple):
+    """What the processes of one service share: a folder; and how many they are."""
+
+    folder: Path
+    workers: int
+
+
 class ConcurrencyLimit:
     """Limits how many operations run and wait at once, in threads of their own; further ones are rejected."""
 
     def __init__(
-        self, at_once: int, waiting: int, what: str, retry_s: int = 5, max_wait_s: float | None = None
+        self,
+        at_once: int,
+        waiting: int,
+        what: str,
+        retry_s: int = 5,
+        max_wait_s: float | None = None,
+        *,
+        gauge: Gauge | None = None,
+        shared: Shared | None = None,
     ) -> None:
-        """Allow ``at_once`` operations and ``waiting`` more; ``what`` names them in the error message."""
+        """Allow ``at_once`` operations and ``waiting`` more; ``what`` names them in the error message.
+
+        ``gauge`` counts those running and waiting. With ``shared`` all processes together run ``at_once``.
+        """
         self.in_use = 0
         self.capacity = at_once + waiting
         self.retry_s = retry_s
         self._what = what
         self._at_once = at_once
         self._max_wait_s = max_wait_s
-        self._slots = asyncio.Semaphore(at_once)
+        self._gauge = gauge
+        self._slots = SharedSlots(shared.folder, what, at_once) if shared else asyncio.Semaphore(at_once)
         self._threads = CapacityLimiter(at_once)
         self._started: list[float] = []
 
     def is_full(self, seconds: float) -> bool:
         """Tell whether all slots have been taken for this long."""
-        began = list(self._started)
+        began = self._slots.taken_at() if isinstance(self._slots, SharedSlots) else list(self._started)
         return len(began) == self._at_once and time.monotonic() - max(began) >= seconds
 
     @asynccontextmanager
@@ -85,7 +107,7 @@ class ConcurrencyLimit:
         """Wait for a slot; raise `OverloadedError` if too many are waiting, or if it takes too long."""
         if self.in_use >= self.capacity:
             raise self.overloaded(f"{self.in_use} {self._what} are running or waiting")
-        self.in_use += 1
+        self._count(1)
         try:
             await self._acquire()
             self._started.append(began := time.monotonic())
@@ -95,7 +117,12 @@ class ConcurrencyLimit:
                 self._started.remove(began)
                 self._slots.release()
         finally:
-            self.in_use -= 1
+            self._count(-1)
+
+    def _count(self, change: int) -> None:
+        self.in_use += change
+        if self._gauge is not None:
+            self._gauge.inc(change)
 
     async def _acquire(self) -> None:
         try:
@@ -134,8 +161,12 @@ class AppState:
         is_public: bool = False,
         root_path: str = "",
         limits: Limits | None = None,
+        shared: Shared | None = None,
     ) -> None:
-        """Set up the service; ``hosts`` are its host names, ``any_address`` allows any IP address as well."""
+        """Set up the service; ``hosts`` are its host names, ``any_address`` allows any IP address as well.
+
+        With ``shared`` it is one process of several: slots are shared, places in queues are divided.
+        """
         self.engine = engine
         self.files = files
         self.hosts = frozenset(host.lower() for host in hosts)
@@ -143,16 +174,17 @@ class AppState:
         self.is_public = is_public
         self.root_path = root_path
         self.limits = limits or Limits()
-        self.receiving_limit = ConcurrencyLimit(self.limits.receiving_at_once, 0, "uploads")
-        self.parsing_limit = ConcurrencyLimit(self.limits.uploads_at_once, self.limits.receiving_at_once, "uploads")
-        longest = self.limits.queue_seconds
+        self.metrics = metrics = Metrics(shared.folder if shared else None)
+        most, workers, longest = self.limits, shared.workers if shared else 1, self.limits.queue_seconds
+        receiving = -(-most.receiving_at_once // workers)
+        self.receiving_limit = ConcurrencyLimit(receiving, 0, "uploads", gauge=metrics.receiving)
+        self.parsing_limit = ConcurrencyLimit(
+            most.uploads_at_once, receiving, "uploads", gauge=metrics.queue_depth, shared=shared
+        )
         self.query_limit = ConcurrencyLimit(
-            self.limits.sql_at_once, self.limits.sql_waiting, "queries", retry_s=2, max_wait_s=longest
+            most.sql_at_once, -(-most.sql_waiting // workers), "queries", 2, longest, shared=shared
         )
-        self.page_limit = ConcurrencyLimit(
-            self.limits.pages_at_once, self.limits.pages_waiting, "pages", retry_s=2, max_wait_s=longest
-        )
-        self.metrics = Metrics()
+        self.page_limit = ConcurrencyLimit(most.pages_at_once, -(-most.pages_waiting // workers), "pages", 2, longest)
 
 
 def app_state(request: Request) -> AppState:

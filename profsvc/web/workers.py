@@ -1,0 +1,199 @@
+"""Several processes that serve one socket, started, restarted and stopped by a parent.
+
+The parent answers no request: it runs the schedules. The processes share a folder that it made: the slots of uploads
+and queries are locked files in it, and each process keeps its metrics there, so that any of them can add all up. A
+process whose parent died stops by itself.
+"""
+
+import multiprocessing
+import os
+import signal
+import socket
+import tempfile
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from multiprocessing.connection import wait
+from multiprocessing.context import SpawnProcess
+from pathlib import Path
+from types import FrameType
+from typing import Any, NamedTuple
+
+from prometheus_client.multiprocess import mark_process_dead
+from sqlalchemy import Engine
+
+from profsvc import store
+from profsvc.errors import ServiceError
+from profsvc.web.http.json_log import LOG, log_to_stderr
+from profsvc.web.http.malloc import limit_arenas
+from profsvc.web.http.state import AppState, Limits, Shared
+from profsvc.web.server import (
+    Endpoint,
+    Server,
+    app_state_for,
+    listening_socket,
+    max_connections,
+    server_for,
+    startup_lines,
+)
+
+METRICS_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
+MAX_RESTARTS, RESTART_WINDOW_S = 20, 60.0
+"""More restarts in so many seconds stop the service: a process that cannot start would be restarted forever."""
+RESTART_DELAY_S = 0.5
+KILL_AFTER_S = 5.0
+"""Seconds after the grace period when a process that still runs is killed."""
+
+
+class Work(NamedTuple):
+    """What a process of the service needs to know."""
+
+    store_url: str
+    files: store.BlobStore
+    options: Mapping[str, Any]
+    """The options of `AppState`."""
+    endpoint: Endpoint
+    connections: int
+    shared: Shared
+    limits: Limits
+
+
+class WorkerServer(Server):
+    """A server that leaves Ctrl-C to its parent, which passes it on as SIGTERM."""
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Start to stop; a second signal stops at once."""
+        if sig != signal.SIGINT:
+            super().handle_exit(sig, frame)
+
+
+def run_worker(work: Work, line: socket.socket) -> None:
+    """Serve until the parent sends SIGTERM or dies."""
+    limit_arenas()
+    log_to_stderr()
+    engine = store.connect(work.store_url)
+    state = AppState(engine, work.files, limits=work.limits, shared=work.shared, **work.options)
+    server = server_for(state, work.endpoint, work.connections, WorkerServer)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    try:
+        server.run(sockets=[line])
+    finally:
+        server.cancel_forced_exit()
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        wait([parent.sentinel])
+        os.kill(os.getpid(), signal.SIGTERM)
+
+
+class Workers:
+    """The processes of a service."""
+
+    def __init__(self, work: Work, line: socket.socket, count: int) -> None:
+        """Start nothing yet."""
+        self._work, self._line, self._count = work, line, count
+        self._processes: list[SpawnProcess] = []
+        self._stop = threading.Event()
+        self._restarts: deque[float] = deque(maxlen=MAX_RESTARTS)
+
+    def run(self) -> None:
+        """Serve until a signal; a process that ended is replaced."""
+        with self._signals(), _metrics_folder(self._work.shared.folder):
+            try:
+                for _ in range(self._count):
+                    self._start()
+                while not self._stop.is_set():
+                    wait([one.sentinel for one in self._processes], 0.2)
+                    self._replace_ended()
+            finally:
+                self._end_all()
+
+    def _start(self) -> None:
+        process = multiprocessing.get_context("spawn").Process(target=run_worker, args=(self._work, self._line))
+        process.start()
+        self._processes.append(process)
+
+    def _replace_ended(self) -> None:
+        for process in [one for one in self._processes if one.exitcode is not None]:
+            if self._stop.is_set():
+                return
+            LOG.error("worker ended", extra={"fields": {"pid": process.pid, "exit_code": process.exitcode}})
+            self._processes.remove(process)
+            mark_process_dead(process.pid, str(self._work.shared.folder))  # type: ignore[no-untyped-call]
+            now = time.monotonic()
+            if len(self._restarts) == MAX_RESTARTS and now - self._restarts[0] < RESTART_WINDOW_S:
+                raise ServiceError(
+                    f"the processes of the service ended {MAX_RESTARTS} times within {RESTART_WINDOW_S:g} s; "
+                    "see the log for the cause, and start it with --workers 1 to find it"
+                )
+            self._restarts.append(now)
+            if not self._stop.wait(RESTART_DELAY_S):
+                self._start()
+
+    @contextmanager
+    def _signals(self) -> Iterator[None]:
+        """Pass signals on: the first lets the processes finish, the second stops them at once."""
+
+        def heard(_number: int, _frame: FrameType | None) -> None:
+            self._stop.set()
+            self._terminate()
+
+        before = {number: signal.signal(number, heard) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def _terminate(self) -> None:
+        for process in self._processes:
+            with suppress(ProcessLookupError):
+                process.terminate()
+
+    def _end_all(self) -> None:
+        """Stop all processes, and kill those that do not end in their time."""
+        if not self._stop.is_set():
+            self._terminate()
+        deadline = time.monotonic() + self._work.limits.grace_seconds + KILL_AFTER_S
+        for process in self._processes:
+            process.join(max(0.0, deadline - time.monotonic()))
+            if process.exitcode is None:
+                process.kill()
+                process.join()
+
+
+@contextmanager
+def _metrics_folder(folder: Path) -> Iterator[None]:
+    """Name the folder of metrics to the processes, whose client of Prometheus reads it when it is imported."""
+    os.environ[METRICS_VARIABLE] = str(folder)
+    try:
+        yield
+    finally:
+        del os.environ[METRICS_VARIABLE]
+
+
+def serve(
+    engine: Engine,
+    files: store.BlobStore,
+    endpoint: Endpoint,
+    limits: Limits,
+    say: Callable[[str], None] = print,
+    workers: int = 2,
+) -> None:
+    """Serve with several processes until interrupted; running uploads are finished first."""
+    state = app_state_for(engine, files, endpoint, limits)
+    options = {name: getattr(state, name) for name in ("hosts", "any_address", "is_public", "root_path")}
+    url, connections = engine.url.render_as_string(hide_password=False), max_connections() // workers
+    with (
+        listening_socket(endpoint.host, endpoint.port) as line,
+        tempfile.TemporaryDirectory(prefix="profsvc-") as folder,
+    ):
+        say("\n".join(startup_lines(state, endpoint, line.getsockname()[1])))
+        log_to_stderr()
+        work = Work(url, files, options, endpoint, connections, Shared(Path(folder), workers), limits)
+        Workers(work, line, workers).run()
+    say("stopped")

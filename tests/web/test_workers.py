@@ -1,0 +1,191 @@
+"""Several processes of one service: limits and metrics are those of all, and whoever is killed is replaced."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import NamedTuple
+
+import httpx
+import pytest
+from sqlalchemy import Engine
+
+from profsvc import store
+from profsvc.web.http.slots import SharedSlots
+from tests.web.conftest import PLAIN
+
+ROOT = Path(__file__).parents[2]
+
+
+class Served(NamedTuple):
+    """A running service with several processes."""
+
+    url: str
+    process: "subprocess.Popen[str]"
+    log: list[str]
+
+    def workers(self) -> list[int]:
+        """Return the numbers of the processes that have loaded the service; the helper of multiprocessing is none."""
+        found = []
+        for task in Path(f"/proc/{self.process.pid}/task").glob("*/children"):
+            for number in map(int, task.read_text().split()):
+                with suppress(OSError):
+                    words = Path(f"/proc/{number}/cmdline").read_bytes()
+                    found += [number] if b"spawn_main" in words else []
+        return found
+
+    def get(self, path: str, **params: str) -> httpx.Response:
+        """Ask over a connection of its own, which any process may take; again if that was killed."""
+        until = time.monotonic() + 60
+        while True:
+            try:
+                return httpx.get(self.url + path, params=params, timeout=60)
+            except httpx.TransportError:
+                assert time.monotonic() < until
+                time.sleep(0.1)
+
+
+@contextmanager
+def serving(engine: Engine, **settings: str) -> Iterator[Served]:
+    """Serve a store with two processes until the end of the block."""
+    url = engine.url.render_as_string(hide_password=False)
+    command = [sys.executable, "-m", "profsvc", "--store", url, "serve", "--port", "0", "--workers", "2"]
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "PROFSVC_FREE_BYTES": "1"} | settings
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment) as one:
+        try:
+            assert one.stdout
+            lines: list[str] = []
+            while not (found := re.search(r" at (http://127\.0\.0\.1:\d+)/", line := one.stdout.readline())):
+                lines.append(line)
+                assert line, "".join(lines)
+            reader = threading.Thread(target=lines.extend, args=(one.stdout,), daemon=True)
+            reader.start()
+            yield Served(found[1], one, lines)
+            reader.join(10)
+        finally:
+            one.kill()
+
+
+def wait_for(what, seconds=90):
+    until = time.monotonic() + seconds
+    while not (found := what()) and time.monotonic() < until:
+        time.sleep(0.1)
+    assert found
+    return found
+
+
+def counted(text: str, name: str) -> float:
+    """Return the sum of a metric over its labels."""
+    return sum(float(number) for number in re.findall(rf"^{name}(?:\{{[^}}]*\}})? (\S+)$", text, re.MULTILINE))
+
+
+def exports(count: int) -> list[bytes]:
+    plain = PLAIN.read_bytes()
+    return [plain.replace(b"1.5e3", b"1.5%02de3" % number) for number in range(count)]
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def either(request: pytest.FixtureRequest) -> Iterator[Engine]:
+    """A store of this test's own on each engine."""
+    if request.param == "sqlite":
+        yield request.getfixturevalue("engine")
+        return
+    made = store.open_store(request.getfixturevalue("postgres_whole_url"))
+    yield made
+    made.dispose()
+
+
+@pytest.mark.usefixtures("interruptible")
+def test_two_processes_are_one_service(either, tmp_path):
+    engine = either
+    files = str(tmp_path / "files")
+    with serving(engine, PROFSVC_FILES=files) as service, ThreadPoolExecutor(4) as pool:
+        first, second = wait_for(lambda: len(found := service.workers()) == 2 and found)
+        sent = list(
+            pool.map(
+                lambda given: httpx.post(f"{service.url}/v1/uploads?run=r{given[0]}", content=given[1], timeout=60),
+                enumerate(exports(6)),
+            )
+        )
+        assert [one.status_code for one in sent] == [201] * 6
+        assert [service.get("/v1/runs").status_code for _ in range(10)] == [200] * 10
+        metrics = service.get("/metrics").text
+        assert counted(metrics, "profsvc_uploads_total") == 6
+        assert counted(metrics, "profsvc_queue_depth") == counted(metrics, "profsvc_uploads_receiving") == 0
+        assert "profsvc_db_up 1.0" in metrics
+        # A process that is killed takes nothing along: neither what was stored nor what was counted.
+        os.kill(first, signal.SIGKILL)
+        os.kill(second, signal.SIGKILL)
+        wait_for(lambda: len(found := service.workers()) == 2 and not {first, second} & set(found) and found)
+        assert len(service.get("/v1/runs").json()["rows"]) == 6
+        assert counted(service.get("/metrics").text, "profsvc_uploads_total") == 6
+        began = time.monotonic()
+        service.process.send_signal(signal.SIGTERM)
+        assert service.process.wait(60) == 0
+        assert time.monotonic() - began < 30
+    assert len(store.select(engine, "v1_uploads")) == 6
+    log = "".join(service.log)
+    assert log.count('"scheduler stopped"') == 1
+    assert log.count('"worker ended"') == 2
+
+
+@pytest.mark.usefixtures("interruptible")
+def test_uploads_go_on_while_processes_are_killed(engine):
+    with serving(engine) as service:
+        wait_for(lambda: len(service.workers()) == 2)
+        told: dict[int, int] = {}
+
+        def send(number: int, body: bytes) -> None:
+            until = time.monotonic() + 120
+            while number not in told and time.monotonic() < until:
+                with suppress(httpx.TransportError):
+                    answer = httpx.post(f"{service.url}/v1/uploads?run=r{number}", content=body, timeout=60)
+                    if answer.status_code in (200, 201):
+                        told[number] = answer.json()["upload_id"]
+                time.sleep(0.05)
+
+        threads = [threading.Thread(target=send, args=one) for one in enumerate(exports(12))]
+        for one in threads:
+            one.start()
+        for _ in range(3):
+            time.sleep(1.0)
+            if workers := service.workers():
+                with suppress(ProcessLookupError):
+                    os.kill(workers[0], signal.SIGKILL)
+        for one in threads:
+            one.join()
+        stored = {row["upload_id"]: row["status"] for row in store.select(engine, "v1_uploads")}
+        assert sorted(told.values()) == sorted(stored)
+        assert len(told) == 12
+        # Whatever kills the parent, its processes do not stay.
+        workers = wait_for(lambda: len(found := service.workers()) == 2 and found)
+        service.process.kill()
+        wait_for(lambda: not any(Path(f"/proc/{number}/cmdline").exists() for number in workers))
+
+
+def test_a_slot_of_a_killed_process_is_free(tmp_path):
+    code = (
+        "import asyncio, sys, time; from pathlib import Path; from profsvc.web.http.slots import SharedSlots\n"
+        "asyncio.run(SharedSlots(Path(sys.argv[1]), 'q', 1).acquire()); print('taken', flush=True); time.sleep(60)"
+    )
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    own = SharedSlots(tmp_path, "q", 1)
+    with subprocess.Popen(
+        [sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE, text=True, env=environment
+    ) as other:
+        assert other.stdout
+        assert other.stdout.readline() == "taken\n"
+        assert not own._take()
+        (taken,) = own.taken_at()
+        assert 0 <= time.monotonic() - taken < 60
+        other.kill()
+    assert own._take()
+    own.release()
+    assert own.taken_at() == []
