@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Self
 import httpx
 
 from profsvc.client import protocol
+from profsvc.client.administration import Administration
 from profsvc.client.spool import DamagedEntryError, Spool
 from profsvc.errors import (
     ServerAwayError,
@@ -40,7 +41,7 @@ def spool_folder() -> Path:
     return Path(user_state_path("profsvc", appauthor=False)) / "spool"
 
 
-class Client:
+class Client(Administration):
     """A service at an address; ``token`` authenticates, ``spool`` queues uploads while it is unreachable."""
 
     def __init__(

@@ -1,5 +1,5 @@
 from .connection.postgres import retry as retry
-from .connection.timestamps import parse_time as parse_time
+from .connection.timestamps import format_time as format_time, parse_time as parse_time
 from .connection.transactions import keep_connections as keep_connections, snapshot as snapshot
 from .connection.urls import address as address
 from .ingest.blob_store import (

@@ -85,7 +85,7 @@ def _answer_list(request: Request) -> Response:
 
 async def create_report(request: Request) -> Response:
     """Create a report now, by default for today; a report of the same date is replaced."""
-    return await _apply_body(request, _create_report, {"project": str, "date": str, "zone": str, "dry_run": bool}, 201)
+    return await apply_body(request, _create_report, {"project": str, "date": str, "zone": str, "dry_run": bool}, 201)
 
 
 def _create_report(state: AppState, body: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -139,7 +139,7 @@ def _finding_id(request: Request) -> int:
 async def set_finding(request: Request) -> Response:
     """Set the state of a finding, with a reason: accepted (new baseline), fixed (back to normal) or new (reopen)."""
     act = partial(_set_state, _finding_id(request), author_name(grant_of(request)))
-    return await _apply_body(request, act, {"state": str, "because": str}, 200)
+    return await apply_body(request, act, {"state": str, "because": str}, 200)
 
 
 def author_name(grant: store.Grant) -> str:
@@ -153,7 +153,7 @@ def _set_state(number: int, by: str, state: AppState, body: Mapping[str, Any]) -
     return {"finding": of_findings.set_state(state.engine, number, body["state"], body["because"], by)}
 
 
-async def _apply_body(request: Request, act: BodyHandler, known: Mapping[str, type], status: int) -> Response:
+async def apply_body(request: Request, act: BodyHandler, known: Mapping[str, type], status: int) -> Response:
     """Call a handler with the JSON body of a request."""
     await request.body()
     RequestArgs(request).reject_unknown()

@@ -53,6 +53,9 @@ WHO = {
     ("GET", "/v1/models/list"): "read",
     ("GET", "/v1/models/{name}"): "read",
     ("POST", "/v1/models/{name}"): "read",
+    **{("GET", f"/v1/{name}"): "admin" for name in ("tokens", "schedules/list", "channels", "storage")},
+    **{("POST", f"/v1/{name}"): "admin" for name in ("tokens", "tokens/{token}", "schedules", "schedules/{schedule}")},
+    ("POST", "/v1/channels/{channel}"): "admin",
     **{("GET", f"/v1/{name}{form}"): "read" for name in view_names() for form in FORMS},
 }
 QUESTIONS = {"/v1/sql": "?q=select+1+as+a", "/v1/compare": "?before=1&after=1", "/v1/history": "?kernel=saxpy"}
@@ -96,6 +99,9 @@ PAGES = {
     ("GET", "/reports"): "read",
     ("POST", "/reports"): "admin",
     ("GET", "/reports/{report}"): "read",
+    ("GET", "/settings"): "admin",
+    ("GET", "/settings/{part}"): "admin",
+    ("POST", "/settings/{part}"): "admin",
 }
 VALUES = {"launch": "1000000001", "name": "divergence", "kind": "roofline"}
 

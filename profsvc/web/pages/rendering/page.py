@@ -31,6 +31,8 @@ CONTENT_SECURITY_POLICY = (
     "form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 )
 PAGE_HEADERS = {"content-security-policy": CONTENT_SECURITY_POLICY}
+SETTINGS = "/settings"
+"""The page that only the scope admin may open."""
 # Links in the header of every page; pages that do not exist are omitted.
 NAVIGATION = (
     ("/", "Runs"),
@@ -42,6 +44,7 @@ NAVIGATION = (
     ("/models", "Models"),
     ("/sql", "SQL"),
     ("/upload", "Upload"),
+    (SETTINGS, "Settings"),
 )
 
 
@@ -114,7 +117,7 @@ def render(request: Request, template: str, title: str, **known: Any) -> bytes:
         "here": path_to(request, _own_path(request), request.query_params.multi_items()),
         "theme": theme_of(request.cookies),
         "themes": THEMES,
-        "navigation": [(path, name) for path, name in NAVIGATION if route_exists(request, path)],
+        "navigation": [(path, name) for path, name in NAVIGATION if _may_open(request, path)],
         "own_path": _own_path(request),
         "has_sql": route_exists(request, "/sql"),
         "has_page": partial(route_exists, request),
@@ -123,6 +126,12 @@ def render(request: Request, template: str, title: str, **known: Any) -> bytes:
     }
     text = _TEMPLATES.get_template(template).render(always | known)
     return text.encode("utf-8", "backslashreplace")
+
+
+def _may_open(request: Request, path: str) -> bool:
+    """Tell whether the service has a page, and this request may open it."""
+    grant: store.Grant | None = request.scope.get("profsvc.grant")
+    return route_exists(request, path) and (path != SETTINGS or (grant is not None and grant.allows("admin")))
 
 
 def _own_path(request: Request) -> str:

@@ -1,0 +1,1 @@
+"""The settings of the service in the browser: tokens, schedules, channels and storage."""
