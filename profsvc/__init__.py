@@ -13,3 +13,15 @@ The layers, highest first. Imports point down only, and packages of one layer do
     1  formulas                                  pure functions of numbers
     0  errors
 """
+
+from importlib import import_module
+from typing import Any
+
+_PUBLIC = ("open",)
+
+
+def __getattr__(name: str) -> Any:
+    """Load `profsvc.api` when it is used: the command line does without it."""
+    if name in _PUBLIC:
+        return getattr(import_module("profsvc.api"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
