@@ -2,13 +2,14 @@
 
 import inspect
 import re
+import sys
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import typer
 
-from profsvc import formats, settings, specs, store
+from profsvc import api, formats, settings, specs, store
 from profsvc.cli.application import app
 from profsvc.cli.console.exit_codes import EXIT_CODES
 from profsvc.cli.console.options import SHARED
@@ -270,9 +271,15 @@ def http() -> Iterator[str]:
 
 def python() -> Iterator[str]:
     yield "Use the service from a Python program. It needs only the base package."
-    module = inspect.getmodule(Client)
+    module = sys.modules["profsvc.client"]
     example = (inspect.getdoc(module) or "").partition("::\n\n")[2].partition("\n\n")[0]
     yield block(example)
+    yield "## Results as frames"
+    yield plain_doc(api.open)
+    for kind in (api.Results, api.Run, api.Comparison):
+        yield f"`{kind.__name__}`: {plain_doc(kind)}"
+        members = inspect.getmembers(kind, lambda one: inspect.isfunction(one) or isinstance(one, property))
+        yield "\n".join(f"* `{name}`: {plain_doc(one)}" for name, one in members if not name.startswith("_"))
     yield "## Client"
     yield plain_doc(Client)
     for name, function in inspect.getmembers(Client, inspect.isfunction):
