@@ -45,7 +45,7 @@ def history(
     """
     from profsvc.reports.plots import history as history_plot
     from profsvc.reports.text import history as history_text
-    from profsvc.store.queries.kernel_history import HistoryFilter
+    from profsvc.store.queries.kernels.history import HistoryFilter
     from profsvc.views import history as of_kernel
 
     form = picture_format("--plot", plot)

@@ -14,10 +14,6 @@ import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
-
 from profsvc.errors import UsageError
 
 FORMATS = ("table", "csv", "json", "ndjson", "md", "parquet")
@@ -119,6 +115,10 @@ def distinct(names: Sequence[str]) -> list[str]:
 
 def _table(columns: Sequence[str], rows: Sequence[Row], width: int | None) -> str:
     numeric = {c for c in columns if all(isinstance(plain(r.get(c)), int | float | None) for r in rows)}
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
     table = Table(box=None, pad_edge=False, header_style="bold", show_edge=False)
     for column in columns:
         right = column in numeric

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
 
-from profsvc.formulas.performance.time_bound import READINGS
 from profsvc.specs.causes import causes
 from profsvc.specs.references import references
 from profsvc.specs.table_files import rows_of
@@ -34,6 +33,8 @@ class Pattern:
 
 def read_patterns(text: str | None = None) -> dict[str, Pattern]:
     """Read ``patterns.csv``: key, then pattern."""
+    from profsvc.formulas.performance.time_bound import READINGS  # imports numpy, which a list of names need not
+
     known: dict[str, Pattern] = {}
     columns = ("pattern", "title", "lost", "metric", "reading", "needs", "causes", "remedy", "source")
     for row in rows_of(FILE, columns, text):

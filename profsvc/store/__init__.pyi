@@ -50,12 +50,12 @@ from .maintenance.deletion import (
     rereading as rereading,
     restoring as restoring,
 )
-from .maintenance.migrations import (
+from .maintenance.migrations import upgrade as upgrade
+from .maintenance.readiness import (
     is_current as is_current,
     latest_revision as latest_revision,
     schema_revision as schema_revision,
     schema_state as schema_state,
-    upgrade as upgrade,
 )
 from .opening import (
     connect as connect,
@@ -74,21 +74,23 @@ from .queries.frames import (
     counters as counters,
     criteria as criteria,
     device_attributes as device_attributes,
-    find_run as find_run,
     launches as launches,
     metrics as metrics,
     models as models,
     potential as potential,
     rules as rules,
     runs as runs,
-    select as select,
     sensors as sensors,
-    size_is_stored as size_is_stored,
     table as table,
-    upload as upload,
     uploads as uploads,
 )
-from .queries.kernel_history import (
+from .queries.rows import (
+    find_run as find_run,
+    select as select,
+    size_is_stored as size_is_stored,
+    upload as upload,
+)
+from .queries.kernels.history import (
     criterion_of_kernel as criterion_of_kernel,
     durations_of_kernel as durations_of_kernel,
     kernel_not_found as kernel_not_found,
@@ -98,12 +100,12 @@ from .queries.kernel_history import (
     powers_of_load as powers_of_load,
     recent_kernels as recent_kernels,
 )
-from .queries.kernel_means import (
+from .queries.kernels.means import (
     kernel_metrics as kernel_metrics,
     kernel_shapes as kernel_shapes,
     kernel_times as kernel_times,
 )
-from .queries.kernel_power import (
+from .queries.kernels.power import (
     mean_counters as mean_counters,
     newest_runs as newest_runs,
     powers_of_loads as powers_of_loads,

@@ -2,14 +2,17 @@
 
 import shlex
 from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
 
 from sqlalchemy import Engine
 
 from profsvc.errors import ServiceError, StoreVersionError
 from profsvc.store.connection.engine import make_engine, set_journal
 from profsvc.store.connection.urls import address, file_of, url_of
-from profsvc.store.maintenance.migrations import is_ready, latest_revision, schema_state, upgrade
-from profsvc.store.sandbox import reader_role
+from profsvc.store.maintenance.readiness import is_ready, latest_revision, schema_state
+
+if TYPE_CHECKING:
+    from profsvc.store.sandbox import reader_role
 
 
 def is_server(url: str | None = None) -> bool:
@@ -55,6 +58,13 @@ def open_store(
     return engine
 
 
+def upgrade(engine: Engine, counters: list[str] | None, *, tell: Callable[[str], None] | None) -> None:
+    """Migrate a store; what this needs is imported here, for a store that is ready does not wait for it."""
+    from profsvc.store.maintenance import migrations
+
+    migrations.upgrade(engine, counters, tell=tell)
+
+
 def _must_be_current(engine: Engine) -> None:
     if schema_state(engine) != "current":
         raise StoreVersionError(
@@ -63,8 +73,10 @@ def _must_be_current(engine: Engine) -> None:
         )
 
 
-def create_reader(engine: Engine, name: str, *, rotate: bool = False) -> reader_role.Reader:
+def create_reader(engine: Engine, name: str, *, rotate: bool = False) -> "reader_role.Reader":
     """Create or repair a Postgres role that may only read the views; with ``rotate`` it gets a new password."""
+    from profsvc.store.sandbox import reader_role
+
     if file_of(engine) is None:
         _must_be_current(engine)
     return reader_role.create_reader(engine, name, rotate=rotate)

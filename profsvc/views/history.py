@@ -14,7 +14,7 @@ from profsvc.formulas.change.nightly_test import effect
 from profsvc.formulas.change.steps import MIN_HISTORY, MIN_SEGMENT, all_steps
 from profsvc.kernel_names import matching_kernels, short_kernel_name
 from profsvc.reports.kernel_names import labels
-from profsvc.store.queries.kernel_history import MAX_POINTS, HistoryFilter
+from profsvc.store.queries.kernels.history import MAX_POINTS, HistoryFilter
 from profsvc.views.power.comparison import moved, uncorrected
 from profsvc.views.power.run_power import Row
 

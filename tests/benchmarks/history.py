@@ -18,7 +18,7 @@ from sqlalchemy import Engine, text
 
 from profsvc import store
 from profsvc.store.connection.transactions import writing
-from profsvc.store.queries.kernel_history import HistoryFilter
+from profsvc.store.queries.kernels.history import HistoryFilter
 from profsvc.store.schema.column_types import IDS_PER_UPLOAD
 from profsvc.views import history
 from tests import postgres

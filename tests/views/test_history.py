@@ -4,7 +4,7 @@ import pytest
 
 from profsvc import store
 from profsvc.errors import NotFoundError, UsageError
-from profsvc.store.queries.kernel_history import HistoryFilter
+from profsvc.store.queries.kernels.history import HistoryFilter
 from profsvc.views import history as of_kernel
 from tests.views import histories
 

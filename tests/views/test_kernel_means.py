@@ -10,7 +10,7 @@ from profsvc.errors import NotFoundError
 from profsvc.reports.text import launches as launch_text
 from profsvc.reports.text import runs as run_text
 from profsvc.views.explain.numbers import explain
-from tests.store.queries.test_kernel_means import METRICS, TRACE, stored
+from tests.store.queries.kernels.test_means import METRICS, TRACE, stored
 
 CORPUS = Path(__file__).parents[3] / "shared" / "corpus" / "1_nvprof"
 

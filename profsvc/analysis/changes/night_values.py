@@ -1,8 +1,8 @@
 """One value per night where the runs of a night resemble each other more than those of different nights.
 
-Runs of a night share what the night brings: temperature, other programs, clocks. Where the values of nights scatter more
-than the runs of a night explain, five runs are not five times the evidence: their mean is one value. Elsewhere every
-run counts for itself.
+Runs of a night share what the night brings: temperature, other programs, clocks. Where the values of nights scatter
+more than the runs of a night explain, five runs are not five times the evidence: their mean is one value. Elsewhere
+every run counts for itself.
 """
 
 import numpy as np

@@ -2,15 +2,19 @@
 
 import graphlib
 from functools import cache
+from typing import TYPE_CHECKING
 
-import numpy as np
-import numpy.typing as npt
-
-from profsvc.specs.metrics.expression import Expression, Floats, Values, floats
+from profsvc.specs.metrics.expression import Expression, floats
 from profsvc.specs.metrics.mapping import metrics, references
 from profsvc.specs.metrics.vocabulary import counters
 
-Derived = tuple[dict[str, Floats], dict[str, npt.NDArray[np.object_]]]
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from profsvc.specs.metrics.expression import Floats, Values
+
+    Derived = tuple[dict[str, Floats], dict[str, npt.NDArray[np.object_]]]
 
 
 @cache
@@ -21,7 +25,7 @@ def _in_order(tool: str, compute_capability: str | None) -> tuple[tuple[str, Exp
     return tuple((c, numeric[c]) for c in graphlib.TopologicalSorter(graph).static_order() if c in numeric)
 
 
-def derive_counters(tool: str, compute_capability: str | None, values: Values) -> Derived:
+def derive_counters(tool: str, compute_capability: str | None, values: "Values") -> "Derived":
     """Compute every counter that ``values`` allow, and the expression that gave it, for each launch.
 
     ``values`` maps the tool's names to one value a launch, in SI units as the tidy table ``metrics`` holds them
@@ -33,6 +37,8 @@ def derive_counters(tool: str, compute_capability: str | None, values: Values) -
     >>> found["duration_ns"].round(6).tolist(), used["duration_s"].tolist()
     ([2000.0, 3000.0], ['@duration_ns * 1e-9', '@duration_ns * 1e-9'])
     """
+    import numpy as np
+
     found: dict[str, Floats] = {}
     used: dict[str, npt.NDArray[np.object_]] = {}
     known: dict[str, npt.ArrayLike] = dict(values)

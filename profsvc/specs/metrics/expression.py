@@ -13,20 +13,24 @@
 
 Names stand for values in SI units, as the tidy table ``metrics`` holds them: seconds, bytes, Hz, and shares
 between 0 and 1. So a duration in nanoseconds is ``gpu__time_duration.sum * 1e9``.
+
+Numpy is imported when an expression is evaluated: who only lists counters does not wait for it.
 """
 
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
-
-import numpy as np
-import numpy.typing as npt
+from functools import cache
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from profsvc.errors import DomainError
 
-Floats = npt.NDArray[np.float64]
-Values = Mapping[str, npt.ArrayLike]
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    Floats = npt.NDArray[np.float64]
+    Values = Mapping[str, npt.ArrayLike]
 
 _TOKEN = re.compile(
     r"\s*(?:(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)"
@@ -38,7 +42,7 @@ _TOKEN = re.compile(
 class Node(Protocol):
     """A part of an alternative: gives its array from the arrays of the names."""
 
-    def array(self, values: Mapping[str, Floats]) -> Floats:
+    def array(self, values: "Mapping[str, Floats]") -> "Floats":
         """Return the value for each launch."""
         ...
 
@@ -49,8 +53,10 @@ class Number:
 
     value: float
 
-    def array(self, values: Mapping[str, Floats]) -> Floats:
+    def array(self, values: "Mapping[str, Floats]") -> "Floats":
         """Return the constant."""
+        import numpy as np
+
         return np.asarray(self.value)
 
 
@@ -60,7 +66,7 @@ class Name:
 
     name: str
 
-    def array(self, values: Mapping[str, Floats]) -> Floats:
+    def array(self, values: "Mapping[str, Floats]") -> "Floats":
         """Return the values under the name."""
         return values[self.name]
 
@@ -72,29 +78,43 @@ class Call:
     operator: str
     operands: tuple[Node, ...]
 
-    def array(self, values: Mapping[str, Floats]) -> Floats:
+    def array(self, values: "Mapping[str, Floats]") -> "Floats":
         """Return the operator over its operands, from the left."""
         first, *others = (operand.array(values) for operand in self.operands)
         if not others:
-            return _ONE[self.operator](first)
+            return _of_one()[self.operator](first)
         for other in others:
-            first = _TWO[self.operator](first, other)
+            first = _of_two()[self.operator](first, other)
         return first
 
 
-def _divide(a: Floats, b: Floats) -> Floats:
+def _divide(a: "Floats", b: "Floats") -> "Floats":
+    import numpy as np
+
     return np.asarray(np.divide(a, np.where(b == 0, np.nan, b)))
 
 
-_ONE: Mapping[str, Callable[[Floats], Floats]] = {"-": np.negative, "ceil": np.ceil, "min": np.array, "max": np.array}
-_TWO: Mapping[str, Callable[[Floats, Floats], Floats]] = {
-    "+": np.add,
-    "-": np.subtract,
-    "*": np.multiply,
-    "/": _divide,
-    "min": np.minimum,
-    "max": np.maximum,
-}
+@cache
+def _of_one() -> "Mapping[str, Callable[[Floats], Floats]]":
+    """Return what has one operand."""
+    import numpy as np
+
+    return {"-": np.negative, "ceil": np.ceil, "min": np.array, "max": np.array}
+
+
+@cache
+def _of_two() -> "Mapping[str, Callable[[Floats, Floats], Floats]]":
+    """Return what has two operands or more."""
+    import numpy as np
+
+    return {
+        "+": np.add,
+        "-": np.subtract,
+        "*": np.multiply,
+        "/": _divide,
+        "min": np.minimum,
+        "max": np.maximum,
+    }
 
 
 @dataclass(frozen=True)
@@ -109,8 +129,8 @@ class Alternative:
 class Evaluated(NamedTuple):
     """A value and the index of the alternative used, for each launch; NaN and -1 where none could be used."""
 
-    value: Floats
-    alternative: npt.NDArray[np.int64]
+    value: "Floats"
+    alternative: "npt.NDArray[np.int64]"
 
 
 @dataclass(frozen=True)
@@ -125,15 +145,18 @@ class Expression:
         """All names that any alternative needs."""
         return frozenset(name for alternative in self.alternatives for name in alternative.names)
 
-    def evaluate(self, values: Values) -> Evaluated | None:
+    def evaluate(self, values: "Values") -> Evaluated | None:
         """Evaluate over launches; None if no alternative has all its names in ``values``.
 
         Each launch takes the first alternative whose names are all non-null there. Division by zero gives NaN.
 
+        >>> import numpy as np
         >>> e = parse("a / b | c").evaluate({"a": [1.0, 3.0, np.nan], "b": [2.0, 0.0, 1.0], "c": [7.0, 7.0, 7.0]})
         >>> e.value.tolist(), e.alternative.tolist()
         ([0.5, nan, 7.0], [0, 0, 1])
         """
+        import numpy as np
+
         usable = [(i, a) for i, a in enumerate(self.alternatives) if all(name in values for name in a.names)]
         if not usable:
             return None
@@ -151,14 +174,16 @@ class Expression:
         return Evaluated(value, used)
 
 
-def floats(values: npt.ArrayLike) -> Floats:
+def floats(values: "npt.ArrayLike") -> "Floats":
     """Return ``values`` as floats; nulls of pandas become NaN."""
+    import numpy as np
+
     if hasattr(values, "to_numpy"):
         return np.asarray(values.to_numpy(dtype=np.float64, na_value=np.nan))
     return np.asarray(values, dtype=np.float64)
 
 
-def _length(values: Values) -> int:
+def _length(values: "Values") -> int:
     return max((len(floats(v)) for v in values.values()), default=0)
 
 

@@ -20,7 +20,8 @@ from profsvc.store.connection.urls import file_of
 from profsvc.store.ingest import blob_store
 from profsvc.store.ingest.blob_store import BlobStore
 from profsvc.store.maintenance import backup, cleanup
-from profsvc.store.maintenance.migrations import check_views, latest_revision, schema_state
+from profsvc.store.maintenance.migrations import check_views
+from profsvc.store.maintenance.readiness import latest_revision, schema_state
 from profsvc.store.results.finished_parts import unfinished
 from profsvc.store.sandbox import user_query
 

@@ -1,95 +1,40 @@
-"""Migrate the schema of a store to that of this program, and report its revision."""
+"""Migrate the schema of a store to that of this program."""
 
-import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection, Engine, inspect, text
 from sqlalchemy.exc import DBAPIError
 
-from profsvc.errors import ServiceError, StoreVersionError
+from profsvc.errors import StoreVersionError
 from profsvc.store.connection import postgres
-from profsvc.store.connection.engine import has_journal, set_journal
+from profsvc.store.connection.engine import set_journal
 from profsvc.store.connection.errors import translate_errors
 from profsvc.store.connection.file_permissions import create_private
-from profsvc.store.connection.transactions import WRITE_OPTION, exclusive_writer, reading, snapshot, writing
+from profsvc.store.connection.transactions import WRITE_OPTION, exclusive_writer, reading, writing
 from profsvc.store.connection.urls import address, file_of
 from profsvc.store.ingest.writers.dictionaries import Names
+from profsvc.store.maintenance.readiness import (
+    counter_meanings,
+    latest_revision,
+    migrations_folder,
+    revisions,
+    schema_revision,
+    schema_state,
+    stored_digest,
+    view_statements,
+    views_digest,
+)
 from profsvc.store.sandbox.reader_role import grant_views
-from profsvc.store.schema.catalog import VIEWS, check_counters, comment_statements, create_view_sql
+from profsvc.store.schema.catalog import VIEWS, comment_statements
 
 _UNCHECKED = """
     SELECT quote_ident(c.relname), quote_ident(o.conname) FROM pg_constraint o JOIN pg_class c ON c.oid = o.conrelid
     WHERE NOT o.convalidated AND c.relnamespace = CAST(current_schema() AS regnamespace) ORDER BY 1, 2
 """
-
-
-def migrations_folder(package: Path | None = None) -> Path:
-    """Return the folder of the migrations: inside the installed package, or at the top of a checkout."""
-    package = package or Path(__file__).parents[2]
-    for place in (package / "migrations", package.parent / "migrations"):
-        if (place / "env.py").is_file():
-            return place
-    raise ServiceError(f"no migrations lie in {package} nor beside it; install profsvc again")
-
-
-def revisions(place: Path | None = None) -> list[str]:
-    """Return all revisions of this program, oldest first.
-
-    They come from the file names, so that a usual start, without a migration, does not load Alembic.
-    """
-    return sorted(path.name.split("_")[0] for path in ((place or migrations_folder()) / "versions").glob("[0-9]*.py"))
-
-
-def latest_revision(place: Path | None = None) -> str:
-    """Return the revision of this program's schema."""
-    return revisions(place)[-1]
-
-
-def schema_revision(engine: Engine) -> str | None:
-    """Return the revision of the store's schema, None for an empty database."""
-    with reading(engine) as connection:
-        if file_of(engine) is None:
-            postgres.require_supported_server(connection, address(engine))
-        tables = inspect(connection).get_table_names()
-        if "alembic_version" in tables:
-            revision = connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
-            return None if revision is None else str(revision)
-    if tables:
-        raise ServiceError(
-            f"{address(engine)} belongs to another program: it has the table {tables[0]!r}; give another --store"
-        )
-    return None
-
-
-def schema_state(engine: Engine, place: Path | None = None) -> str:
-    """Return whether the store is ``new``, ``old`` or ``current``; raise `StoreVersionError` if it is newer."""
-    found, known = schema_revision(engine), revisions(place)
-    if found is not None and found not in known:
-        raise StoreVersionError(
-            f"{address(engine)} has schema {found}, but this profsvc knows only "
-            f"{known[0]} to {known[-1]}; install the newer profsvc that wrote it, or give another --store"
-        )
-    return "new" if found is None else "current" if found == known[-1] else "old"
-
-
-@snapshot
-def is_ready(engine: Engine, counters: Iterable[str] | None = None) -> bool:
-    """Return whether a store has the current schema, views and journal, using one connection."""
-    if schema_state(engine) != "current":
-        return False
-    with reading(engine) as connection:
-        made = _views(connection) == _digest(engine.dialect.name, _counter_meanings(counters))
-        return made and (file_of(engine) is None or has_journal(connection))
-
-
-def is_current(engine: Engine) -> bool:
-    """Return whether a store exists with the schema and views of this program; nothing is created or changed."""
-    file = file_of(engine)
-    return (file is None or file.exists()) and is_ready(engine)
 
 
 def upgrade(
@@ -220,10 +165,10 @@ def drop_views(connection: Connection) -> None:
 
 def refresh_views(engine: Engine, counters: Iterable[str] | None = None) -> None:
     """Create the views of this program if the store has others."""
-    meanings = _counter_meanings(counters)
-    wanted = _digest(engine.dialect.name, meanings)
+    meanings = counter_meanings(counters)
+    wanted = views_digest(engine.dialect.name, meanings)
     with reading(engine) as connection:
-        if _views(connection) == wanted:
+        if stored_digest(connection) == wanted:
             return
     postgres.retry(engine, lambda: _make_views(engine, dict(meanings), wanted))
 
@@ -241,45 +186,21 @@ def check_views(connection: Connection) -> None:
             ) from None
 
 
-def _counter_meanings(counters: Iterable[str] | None) -> tuple[tuple[str, str], ...]:
-    """Return the counters of the views with their meanings, by default those of the program."""
-    from profsvc import specs
-
-    known = specs.counters()
-    names = check_counters(known if counters is None else counters)
-    return tuple((name, known[name].meaning if name in known else "a counter") for name in names)
-
-
 def _make_views(engine: Engine, meanings: Mapping[str, str], wanted: str) -> None:
     with writing(engine) as connection:
         if file_of(engine) is None:
             postgres.lock_tables(connection, "facts")
-            if _views(connection) == wanted:
+            if stored_digest(connection) == wanted:
                 return
         drop_views(connection)
         numbers = Names(connection, "texts").numbers([(name,) for name in meanings])
-        for statement in _statements(engine.dialect.name, dict(zip(meanings, numbers, strict=True)), meanings):
+        for statement in view_statements(engine.dialect.name, dict(zip(meanings, numbers, strict=True)), meanings):
             _run(connection, statement)
         if file_of(engine) is None:
             _run(connection, ";\n".join(comment_statements(meanings)))
             grant_views(connection)
         check_views(connection)
         connection.execute(text("INSERT INTO facts (name, value) VALUES ('views', :wanted)"), {"wanted": wanted})
-
-
-def _views(connection: Connection) -> str | None:
-    return connection.execute(text("SELECT value FROM facts WHERE name = 'views'")).scalar()
-
-
-def _statements(dialect: str, counters: Mapping[str, int], meanings: Mapping[str, str]) -> list[str]:
-    return [create_view_sql(view, dialect, counters, meanings) for view in VIEWS]
-
-
-@cache
-def _digest(dialect: str, meanings: tuple[tuple[str, str], ...]) -> str:
-    """Return a fingerprint of the views of this program, independent of the numbers of the counters."""
-    named = dict(meanings)
-    return hashlib.sha256("\n".join(_statements(dialect, dict.fromkeys(named, 0), named)).encode()).hexdigest()
 
 
 def _run(connection: Connection, statement: str) -> None:

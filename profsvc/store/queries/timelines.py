@@ -12,7 +12,7 @@ from sqlalchemy import Connection, Engine, text
 from profsvc.analysis.launches.timeline import Timeline, append_launches
 from profsvc.store.connection.transactions import reading, writing
 from profsvc.store.ingest.writers.running_timeline import save_timeline
-from profsvc.store.queries.frames import select
+from profsvc.store.queries.rows import select
 
 ROWS_PER_FETCH = 100_000
 _CURSOR_NUMBERS = count()

@@ -18,7 +18,7 @@ from sqlalchemy.exc import DBAPIError
 from profsvc import specs
 from profsvc.errors import AccessError, NotFoundError, UsageError
 from profsvc.store.connection.transactions import reading
-from profsvc.store.queries.frames import ORDER, files_of_launch
+from profsvc.store.queries.rows import ORDER, files_of_launch
 from profsvc.store.sandbox import rules
 from profsvc.store.schema.catalog import COUNTER_VIEWS, KINDS
 from profsvc.store.schema.column_types import IDS_PER_UPLOAD

@@ -14,7 +14,7 @@ from profsvc.store.connection.timestamps import now
 from profsvc.store.connection.transactions import reading, writing
 from profsvc.store.ingest.writers.bulk_insert import insert_row, insert_rows
 from profsvc.store.ingest.writers.dictionaries import reject_nul
-from profsvc.store.queries.frames import select
+from profsvc.store.queries.rows import select
 
 MANUAL_STATES = ("accepted", "fixed", "new")
 """States that people set; ``new`` reopens a finding, so that nightly checks decide again."""

@@ -9,7 +9,7 @@ from sqlalchemy import Engine, insert, text
 from profsvc.store.connection.transactions import lock_existing_row, writing
 from profsvc.store.ingest.runs import count_change
 from profsvc.store.ingest.writers.bulk_insert import insert_rows
-from profsvc.store.queries.frames import select
+from profsvc.store.queries.rows import select
 from profsvc.store.schema.memory_traces import HIT_RATIOS, TRACES
 
 

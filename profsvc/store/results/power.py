@@ -13,7 +13,8 @@ from profsvc.errors import DomainError, NotFoundError
 from profsvc.store.connection.transactions import lock_existing_row, reading, writing
 from profsvc.store.ingest.writers.bulk_insert import insert_rows, values
 from profsvc.store.ingest.writers.dictionaries import Names
-from profsvc.store.queries.frames import select, table
+from profsvc.store.queries.frames import table
+from profsvc.store.queries.rows import select
 from profsvc.store.queries.timelines import chunks, timed_files
 from profsvc.store.results.finished_parts import POWER_PART, counted_changes, mark_finished
 from profsvc.store.schema.power import FRAMES

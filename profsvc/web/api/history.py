@@ -7,8 +7,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from profsvc.errors import UsageError
-from profsvc.store.queries.kernel_history import MAX_POINTS
-from profsvc.store.queries.kernel_history import HistoryFilter as Runs
+from profsvc.store.queries.kernels.history import MAX_POINTS
+from profsvc.store.queries.kernels.history import HistoryFilter as Runs
 from profsvc.views import history as of_kernel
 from profsvc.web.http.request_args import RequestArgs
 from profsvc.web.http.responses import success

@@ -18,7 +18,7 @@ from profsvc import store
 from profsvc.errors import StoreBusyError
 from profsvc.store.connection import postgres
 from profsvc.store.connection.transactions import reading, writing
-from profsvc.store.maintenance import backfill, migrations
+from profsvc.store.maintenance import backfill, migrations, readiness
 from profsvc.store.schema.column_types import IDS_PER_UPLOAD
 from tests.benchmarks.reading import ROOT
 from tests.postgres import Server
@@ -69,7 +69,7 @@ migrations.upgrade(store.connect(sys.argv[1]), ())
 def lower(engine: Engine, revision: str) -> None:
     """Bring the store back to an older schema."""
     config = Config()
-    config.set_main_option("script_location", str(migrations.migrations_folder()))
+    config.set_main_option("script_location", str(readiness.migrations_folder()))
     with migrations.changing_schema(engine) as connection:
         config.attributes["connection"] = connection
         command.downgrade(config, revision)
@@ -206,7 +206,7 @@ def test_others_write_meanwhile(
                 gone(writer, low)  # what is just being done, 5, is deleted
 
     monkeypatch.setattr(backfill, "_run", others)
-    migrations._fill_in(program, migrations.migrations_folder())
+    migrations._fill_in(program, readiness.migrations_folder())
     monkeypatch.setattr(backfill, "_run", run)
     assert parts[0] > 9
     with writing(engine) as writer:  # and after all parts, before the migration itself
@@ -230,7 +230,7 @@ def test_others_write_meanwhile(
 @pytest.fixture
 def newer(tmp_path: Path) -> Path:
     place = tmp_path / "newer"
-    shutil.copytree(migrations.migrations_folder(), place, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(readiness.migrations_folder(), place, ignore=shutil.ignore_patterns("__pycache__"))
     (place / "versions" / "9999_microseconds.py").write_text(THIRD)
     return place
 

@@ -21,7 +21,7 @@ from profsvc.errors import DomainError, ServiceError, StoreBusyError, StoreVersi
 from profsvc.store.connection import postgres
 from profsvc.store.connection.transactions import reading, writing
 from profsvc.store.connection.urls import file_of
-from profsvc.store.maintenance import migrations
+from profsvc.store.maintenance import migrations, readiness
 from profsvc.store.maintenance.migrations import drop_views
 from profsvc.store.schema.tables import metadata
 from tests.postgres import Server
@@ -52,7 +52,7 @@ def _no_leaks() -> Iterator[None]:
 @pytest.fixture
 def newer(tmp_path: Path) -> Path:
     place = tmp_path / "newer"
-    shutil.copytree(migrations.migrations_folder(), place, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(readiness.migrations_folder(), place, ignore=shutil.ignore_patterns("__pycache__"))
     (place / "versions" / "9999_notes.py").write_text(SECOND)
     return place
 
@@ -91,9 +91,9 @@ def test_texts_compare_byte_by_byte(engine: Engine) -> None:
 
 def test_file_names_say_the_revisions() -> None:
     config = Config()
-    config.set_main_option("script_location", str(migrations.migrations_folder()))
+    config.set_main_option("script_location", str(readiness.migrations_folder()))
     scripts = ScriptDirectory.from_config(config)
-    assert [s.revision for s in scripts.walk_revisions()][::-1] == migrations.revisions()
+    assert [s.revision for s in scripts.walk_revisions()][::-1] == readiness.revisions()
     assert scripts.get_heads() == [store.latest_revision()]
 
 
@@ -160,26 +160,26 @@ def test_a_counter_must_be_able_to_be_a_column(engine: Engine, name: str) -> Non
 
 
 def test_migrations_are_found_in_a_wheel_and_in_a_checkout(tmp_path: Path) -> None:
-    assert migrations.migrations_folder().parent == Path(store.__file__).parents[2]
+    assert readiness.migrations_folder().parent == Path(store.__file__).parents[2]
     package = tmp_path / "site-packages" / "profsvc"
-    shutil.copytree(migrations.migrations_folder(), package / "migrations")
-    assert migrations.migrations_folder(package) == package / "migrations"
+    shutil.copytree(readiness.migrations_folder(), package / "migrations")
+    assert readiness.migrations_folder(package) == package / "migrations"
     engine = store.connect(str(tmp_path / "wheel.sqlite"))
-    assert migrations.upgrade(engine, COUNTERS, migrations.migrations_folder(package)) == store.latest_revision()
+    assert migrations.upgrade(engine, COUNTERS, readiness.migrations_folder(package)) == store.latest_revision()
     with pytest.raises(ServiceError, match="install profsvc again"):
-        migrations.migrations_folder(tmp_path / "nowhere")
+        readiness.migrations_folder(tmp_path / "nowhere")
 
 
 def test_a_percent_sign_in_the_folder_does_no_harm(tmp_path: Path) -> None:
     place = tmp_path / "100%(here)s"
-    shutil.copytree(migrations.migrations_folder(), place)
+    shutil.copytree(readiness.migrations_folder(), place)
     assert migrations.upgrade(store.connect(str(tmp_path / "a.sqlite")), COUNTERS, place) == store.latest_revision()
 
 
 def test_the_command_of_alembic_works_by_hand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from alembic.config import main
 
-    monkeypatch.chdir(migrations.migrations_folder().parent)
+    monkeypatch.chdir(readiness.migrations_folder().parent)
     main(["-x", f"url={tmp_path / 'hand.sqlite'}", "upgrade", "head"])
     engine = store.open_store(str(tmp_path / "hand.sqlite"), COUNTERS)
     assert not store.write_upload(engine, info(), store.RunInfo(), batches()).known
@@ -215,7 +215,7 @@ def test_an_upgrade_waits_a_little_for_readers_and_gives_up(
             time.sleep(0.5)
             assert not done.done()
             connection.rollback()
-            assert done.result() == migrations.latest_revision(newer)
+            assert done.result() == readiness.latest_revision(newer)
     assert len(store.select(engine, "v1_launches")) == 4
 
 
@@ -249,7 +249,7 @@ def test_numbers_of_deleted_files_are_not_given_again_after_an_upgrade(engine: E
         store.write_upload(engine, info(letter), store.RunInfo(name=letter), batches(1))
     store.delete_upload(engine, 3)
     config = Config()
-    config.set_main_option("script_location", str(migrations.migrations_folder()))
+    config.set_main_option("script_location", str(readiness.migrations_folder()))
     with migrations.changing_schema(engine) as connection:
         config.attributes["connection"] = connection
         command.downgrade(config, "0020")
@@ -265,7 +265,7 @@ def test_what_an_older_schema_held_keeps_every_value(engine: Engine) -> None:
     views = ("v1_launches", "v1_metrics", "v1_kernel_totals", "v1_sensors", "v1_samples")
     before = {view: store.select(engine, view) for view in views}
     config = Config()
-    config.set_main_option("script_location", str(migrations.migrations_folder()))
+    config.set_main_option("script_location", str(readiness.migrations_folder()))
     with migrations.changing_schema(engine) as connection:
         config.attributes["connection"] = connection
         command.downgrade(config, "0002")

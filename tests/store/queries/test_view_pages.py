@@ -4,7 +4,7 @@ from sqlalchemy import Engine
 from profsvc import store
 from profsvc.errors import AccessError, NotFoundError, UsageError
 from profsvc.store import Condition
-from profsvc.store.queries.frames import ORDER
+from profsvc.store.queries.rows import ORDER
 from profsvc.store.queries.view_pages import KEYS, reading_with_timeout
 from tests.store.conftest import Filled, batches, info
 from tests.store.ingest.writers.test_samples import HEAT, POWER, log, sample

@@ -11,7 +11,7 @@ from sqlalchemy import Engine
 from profsvc import store
 from profsvc.errors import AccessError, NotFoundError
 from profsvc.formulas.numerics.flags import Flag
-from profsvc.store.maintenance import migrations
+from profsvc.store.maintenance import migrations, readiness
 from tests.conftest import COUNTERS
 from tests.store.conftest import KERNELS, batches, info
 
@@ -194,7 +194,7 @@ def test_predictions_of_an_older_schema_are_looked_at(pair: Engine) -> None:
     store.save_predictions(pair, 2, 1, [prediction(changed=1)])  # by --map, to another kernel
     before = rows_of(pair)
     config = Config()
-    config.set_main_option("script_location", str(migrations.migrations_folder()))
+    config.set_main_option("script_location", str(readiness.migrations_folder()))
     with migrations.changing_schema(pair) as connection:
         config.attributes["connection"] = connection
         command.downgrade(config, "0014")

@@ -13,7 +13,7 @@ from profsvc.channels import Channel, load
 from profsvc.pipeline import delivery
 from profsvc.pipeline import nightly as night
 from profsvc.store.connection.transactions import writing
-from profsvc.store.maintenance import migrations
+from profsvc.store.maintenance import migrations, readiness
 from profsvc.views import nightly
 from tests.conftest import COUNTERS
 from tests.store.conftest import batches, info
@@ -72,7 +72,7 @@ def test_addresses_that_an_older_schema_kept_are_taken_out(engine: Engine) -> No
     with writing(engine) as connection:
         connection.execute(text("UPDATE slots SET message = 'fine' WHERE slot_key = '2'"))
     config = Config()
-    config.set_main_option("script_location", str(migrations.migrations_folder()))
+    config.set_main_option("script_location", str(readiness.migrations_folder()))
     with migrations.changing_schema(engine) as connection:
         config.attributes["connection"] = connection
         command.downgrade(config, "0016")

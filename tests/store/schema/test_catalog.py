@@ -5,7 +5,7 @@ from sqlalchemy import Engine, inspect, text
 
 from profsvc import specs, store
 from profsvc.store.connection.transactions import reading
-from profsvc.store.queries.frames import ORDER
+from profsvc.store.queries.rows import ORDER
 from profsvc.store.schema.catalog import COUNTER_VIEWS, DIALECT_SQL, KINDS, VIEWS, create_view_sql
 from profsvc.store.schema.view_definition import FLAGS
 from profsvc.tables import DTYPES

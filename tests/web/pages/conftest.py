@@ -17,7 +17,7 @@ from profsvc import pipeline, store
 from profsvc.store.connection.transactions import writing
 from profsvc.web.http.state import AppState
 from tests import nights
-from tests.store.queries import test_kernel_means as test_kernel_metrics
+from tests.store.queries.kernels import test_means as test_kernel_metrics
 from tests.views import thermocouple_logs
 from tests.web.conftest import ROOT, Service, running
 

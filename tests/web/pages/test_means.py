@@ -3,7 +3,7 @@
 import re
 
 from profsvc import store
-from tests.store.queries.test_kernel_means import METRICS, TRACE, stored
+from tests.store.queries.kernels.test_means import METRICS, TRACE, stored
 from tests.web.conftest import running
 
 HTML = {"accept": "text/html"}

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from sqlalchemy import Connection, Engine, text
 
 from profsvc.store.connection.transactions import reading
-from profsvc.store.queries.frames import select
+from profsvc.store.queries.rows import select
 from profsvc.store.queries.timelines import timed_files
 from profsvc.store.schema.column_types import IDS_PER_UPLOAD, REPEATED_BITS
 

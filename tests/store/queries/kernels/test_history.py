@@ -8,8 +8,8 @@ from sqlalchemy import Engine, text
 
 from profsvc import store
 from profsvc.store.connection.transactions import writing
-from profsvc.store.queries import kernel_history
-from profsvc.store.queries.kernel_history import HistoryFilter
+from profsvc.store.queries.kernels import history as kernel_history
+from profsvc.store.queries.kernels.history import HistoryFilter
 from profsvc.store.schema.power import FRAMES
 from tests.benchmarks.history import fill, measured
 from tests.store.conftest import KERNELS, Filled, batches, info, only_on

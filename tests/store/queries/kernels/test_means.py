@@ -41,7 +41,7 @@ def test_means_are_those_over_launches_and_nothing_else(engine: Engine) -> None:
 
 
 def test_sections_of_nsight_computes_summaries_are_no_devices(engine: Engine) -> None:
-    summary = Path(__file__).parents[3] / "fixtures" / "ncu_summary" / "per_kernel.csv"
+    summary = Path(__file__).parents[4] / "fixtures" / "ncu_summary" / "per_kernel.csv"
     run_id = stored(engine, summary.read_text(encoding="utf-8"))
     assert store.kernel_metrics(engine, run_id).empty
     assert means_of_run(engine, run_id) is None

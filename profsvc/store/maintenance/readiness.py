@@ -1,0 +1,109 @@
+"""Whether a store has the schema and the views of this program; nothing is changed here.
+
+A usual start, without a migration, needs no more than this module.
+"""
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from functools import cache
+from pathlib import Path
+
+from sqlalchemy import Connection, Engine, inspect, text
+
+from profsvc.errors import ServiceError, StoreVersionError
+from profsvc.store.connection import postgres
+from profsvc.store.connection.engine import has_journal
+from profsvc.store.connection.transactions import reading, snapshot
+from profsvc.store.connection.urls import address, file_of
+from profsvc.store.schema.catalog import VIEWS, check_counters, create_view_sql
+
+
+def migrations_folder(package: Path | None = None) -> Path:
+    """Return the folder of the migrations: inside the installed package, or at the top of a checkout."""
+    package = package or Path(__file__).parents[2]
+    for place in (package / "migrations", package.parent / "migrations"):
+        if (place / "env.py").is_file():
+            return place
+    raise ServiceError(f"no migrations lie in {package} nor beside it; install profsvc again")
+
+
+def revisions(place: Path | None = None) -> list[str]:
+    """Return all revisions of this program, oldest first.
+
+    They come from the file names, so that a usual start, without a migration, does not load Alembic.
+    """
+    return sorted(path.name.split("_")[0] for path in ((place or migrations_folder()) / "versions").glob("[0-9]*.py"))
+
+
+def latest_revision(place: Path | None = None) -> str:
+    """Return the revision of this program's schema."""
+    return revisions(place)[-1]
+
+
+def schema_revision(engine: Engine) -> str | None:
+    """Return the revision of the store's schema, None for an empty database."""
+    with reading(engine) as connection:
+        if file_of(engine) is None:
+            postgres.require_supported_server(connection, address(engine))
+        tables = inspect(connection).get_table_names()
+        if "alembic_version" in tables:
+            revision = connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
+            return None if revision is None else str(revision)
+    if tables:
+        raise ServiceError(
+            f"{address(engine)} belongs to another program: it has the table {tables[0]!r}; give another --store"
+        )
+    return None
+
+
+def schema_state(engine: Engine, place: Path | None = None) -> str:
+    """Return whether the store is ``new``, ``old`` or ``current``; raise `StoreVersionError` if it is newer."""
+    found, known = schema_revision(engine), revisions(place)
+    if found is not None and found not in known:
+        raise StoreVersionError(
+            f"{address(engine)} has schema {found}, but this profsvc knows only "
+            f"{known[0]} to {known[-1]}; install the newer profsvc that wrote it, or give another --store"
+        )
+    return "new" if found is None else "current" if found == known[-1] else "old"
+
+
+@snapshot
+def is_ready(engine: Engine, counters: Iterable[str] | None = None) -> bool:
+    """Return whether a store has the current schema, views and journal, using one connection."""
+    if schema_state(engine) != "current":
+        return False
+    with reading(engine) as connection:
+        made = stored_digest(connection) == views_digest(engine.dialect.name, counter_meanings(counters))
+        return made and (file_of(engine) is None or has_journal(connection))
+
+
+def is_current(engine: Engine) -> bool:
+    """Return whether a store exists with the schema and views of this program; nothing is created or changed."""
+    file = file_of(engine)
+    return (file is None or file.exists()) and is_ready(engine)
+
+
+def counter_meanings(counters: Iterable[str] | None) -> tuple[tuple[str, str], ...]:
+    """Return the counters of the views with their meanings, by default those of the program."""
+    from profsvc import specs
+
+    known = specs.counters()
+    names = check_counters(known if counters is None else counters)
+    return tuple((name, known[name].meaning if name in known else "a counter") for name in names)
+
+
+def stored_digest(connection: Connection) -> str | None:
+    """Return the fingerprint of the views that a store has; None where it has none."""
+    return connection.execute(text("SELECT value FROM facts WHERE name = 'views'")).scalar()
+
+
+def view_statements(dialect: str, counters: Mapping[str, int], meanings: Mapping[str, str]) -> list[str]:
+    """Return the SQL of every view."""
+    return [create_view_sql(view, dialect, counters, meanings) for view in VIEWS]
+
+
+@cache
+def views_digest(dialect: str, meanings: tuple[tuple[str, str], ...]) -> str:
+    """Return a fingerprint of the views of this program, independent of the numbers of the counters."""
+    named = dict(meanings)
+    return hashlib.sha256("\n".join(view_statements(dialect, dict.fromkeys(named, 0), named)).encode()).hexdigest()

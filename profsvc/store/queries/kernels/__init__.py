@@ -1,0 +1,1 @@
+"""Questions about a kernel over many launches or runs: history, means, power."""

@@ -1,0 +1,132 @@
+"""Rows of the views as dicts, and the questions that need no frame: the number of a run, a file by its number."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from sqlalchemy import Engine, text
+
+from profsvc.errors import NotFoundError, UsageError
+from profsvc.store.connection.transactions import reading
+from profsvc.store.schema import power, wall_time
+from profsvc.store.schema.catalog import KINDS
+from profsvc.store.schema.column_types import IDS_PER_UPLOAD
+
+# The order of the rows of a view; other views have the order of the database.
+ORDER = {
+    "v1_runs": "run_id",
+    "v1_uploads": "upload_id",
+    "v1_rejects": "upload_id, line",
+    "v1_characterizations": "upload_id, line",
+    "v1_devices": "device_id",
+    "v1_kernels": "kernel_id",
+    "v1_launches": "launch_id",
+    "v1_transfers": "upload_id, transfer_id",
+    "v1_api_calls": "upload_id, call_id",
+    "v1_ranges": "upload_id, range_id",
+    "v1_kernel_summaries": "upload_id, summary_id",
+    "v1_sensors": "upload_id, sensor_id",
+    "v1_samples": "upload_id, sensor_id, block_id, sample_id",
+    "v1_kernel_totals": "upload_id, kernel_id",
+    "v1_counters": "launch_id",
+    "v1_counter_values": "launch_id, counter",
+    "v1_rules": "launch_id, line",
+    "v1_criteria": "run_id, launch_id NULLS FIRST, kernel NULLS FIRST, criterion",
+    "v1_potential": "run_id, launch_id NULLS FIRST, kernel NULLS FIRST",
+    "v1_models": "run_id, launch_id NULLS FIRST, kernel NULLS FIRST, model, quantity, form NULLS FIRST",
+    "v1_causes": "run_id, launch_id NULLS FIRST, kernel NULLS FIRST, rank",
+    "v1_schedules": "schedule_id",
+    "v1_slots": "slot_id",
+    **dict.fromkeys(power.VIEW_DEFINITIONS, "run_id, item"),
+    **dict.fromkeys(wall_time.VIEW_DEFINITIONS, "run_id, item"),
+    "v1_predictions": "prediction_id",
+    "v1_findings": "finding_id",
+    "v1_finding_differences": "finding_id, item",
+    "v1_reports": "report_id",
+    "v1_refusals": "refusal_id",
+    "v1_deliveries": "delivery_id",
+    "v1_source_kernels": "source_id",
+    "v1_source_lines": "line_id",
+    "v1_source_stalls": "line_id, reason",
+}
+ORDER |= {f"{view}_all": ORDER[view] for view in ORDER if f"{view}_all" in KINDS}
+
+NEAREST_RUNS = 1000
+"""Number of newest runs that are searched for a name similar to one that is not found."""
+
+
+def files_of_launch(engine: Engine, launch_id: int) -> str:
+    """Return the SQL condition that rows are of the files that tell of a launch.
+
+    Postgres does not find the few metrics of a launch that are kept column by column without it.
+    """
+    with reading(engine) as connection:
+        query = text(f"SELECT DISTINCT launch_id / {IDS_PER_UPLOAD} FROM twins WHERE first_id = :launch_id")
+        found = [launch_id // IDS_PER_UPLOAD, *connection.execute(query, {"launch_id": launch_id}).scalars()]
+    return f"upload_id IN ({', '.join(map(str, found))})"
+
+
+def select_of(engine: Engine, view: str, only: Mapping[str, Any]) -> str:
+    """Return the SELECT for the rows of a view with these column values."""
+    if view not in KINDS:
+        raise NotFoundError.near("view", view, KINDS)
+    for column in only:
+        if column not in KINDS[view]:
+            raise NotFoundError.near(f"column of {view}", column, KINDS[view])
+    # In quotes, because a column may be called as SQL calls something else.
+    asked = [f'"{c}" IS NULL' if value is None else f'"{c}" = :{c}' for c, value in only.items()]
+    if view == "v1_metrics" and only.get("launch_id") is not None:
+        asked.append(files_of_launch(engine, int(only["launch_id"])))
+    conditions = " AND ".join(asked)
+    order = f" ORDER BY {ORDER[view]}" if view in ORDER else ""
+    return f"SELECT * FROM {view}{' WHERE ' * bool(conditions)}{conditions}{order}"
+
+
+def select(engine: Engine, view: str, **only: Any) -> list[dict[str, Any]]:
+    """Return the rows of a view with these column values (None: is null), as dicts with None for null."""
+    query = select_of(engine, view, only)
+    with reading(engine) as connection:
+        return [dict(row) for row in connection.execute(text(query), only).mappings()]
+
+
+def find_run(engine: Engine, name_or_id: str | int, project: str | None = None) -> int:
+    """Return the number of a run from its number, its name, or ``project/name``; an int is never a name.
+
+    With a ``project`` the runs of no other are found, nor named.
+    """
+    wanted, among = str(name_or_id), "" if project is None else " AND project = :project"
+    is_number = isinstance(name_or_id, int)
+    named = "run_id = :number" if is_number else "name = :wanted OR project || '/' || name = :wanted"
+    number = int(wanted) if wanted.isascii() and wanted.isdigit() and len(wanted) < 19 else -1
+    values = {"wanted": wanted, "number": number, "project": project}
+    values = {name: value for name, value in values.items() if name != "project" or project is not None}
+    with reading(engine) as connection:
+
+        def rows(condition: str, tail: str = "") -> list[Any]:
+            query = f"SELECT run_id, project, name FROM runs WHERE ({condition}){among}{tail}"
+            used = {name: value for name, value in values.items() if f":{name}" in query}
+            return list(connection.execute(text(query), used).all())
+
+        # A name wins over a number, so that a run called "2024" can be found at all; "#7" would be no better.
+        found = rows(named) or ([] if is_number else rows("run_id = :number"))
+        if not found:
+            newest = rows("0 = 0", f" ORDER BY run_id DESC LIMIT {NEAREST_RUNS}")
+    if len(found) > 1:
+        several = ", ".join(f"{row.project}/{row.name} ({row.run_id})" for row in found)
+        raise UsageError(f"{wanted!r} names several runs: {several}; say which")
+    if not found:
+        raise NotFoundError.near("run", wanted, [row.name for row in newest])
+    return int(found[0].run_id)
+
+
+def upload(engine: Engine, upload_id: int) -> dict[str, Any]:
+    """Return a row of ``v1_uploads``."""
+    if found := select(engine, "v1_uploads", upload_id=upload_id):
+        return found[0]
+    raise NotFoundError(f"no upload has the number {upload_id}")
+
+
+def size_is_stored(engine: Engine, size_bytes: int) -> bool:
+    """Return whether a file of this size is stored."""
+    with reading(engine) as connection:
+        query = text("SELECT 1 FROM uploads WHERE size_bytes = :size_bytes LIMIT 1")
+        return connection.execute(query, {"size_bytes": size_bytes}).first() is not None
