@@ -1,5 +1,6 @@
 """``compare``: two runs side by side."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -34,6 +35,9 @@ def compare(
         typer.Option("--record/--no-record", help="Save predicted and achieved speedups for profsvc report accuracy."),
     ] = True,
     power: Annotated[bool, typer.Option("--power", help="Only power, one row per window.")] = False,
+    summary: Annotated[
+        Path | None, typer.Option(help="Also append the verdict as Markdown to this file.", metavar="FILE")
+    ] = None,
     output: OutputOption = "table",
 ) -> None:
     """Compare two runs kernel by kernel, with the predicted speedup.
@@ -54,9 +58,12 @@ def compare(
 
       profsvc compare main branch --fail-on duration=3% --fail-on divergence=0.05
 
+      profsvc compare main branch --fail-on duration=5% --summary summary.md
+
       profsvc compare main branch --power --fail-on power=3% -o csv
     """
     from profsvc.reports.text.comparison import comparison, power_alone
+    from profsvc.reports.text.summary import summary as verdict
     from profsvc.views import compare as side_by_side
     from profsvc.views.power.comparison import POWER
 
@@ -74,9 +81,13 @@ def compare(
         print_view(view, output, power_alone, POWER, view["power"])
     else:
         print_view(view, output, comparison, side_by_side.KERNELS, view["kernels"])
-    if unjudged := side_by_side.unjudged(view, limits):
+    unjudged, broken = side_by_side.unjudged(view, limits), side_by_side.failures(view, limits)
+    if summary:
+        with summary.open("a", encoding="utf-8") as file:
+            file.write(verdict(view, broken, unjudged))
+    if unjudged:
         print_message("\n".join(unjudged))
-    if broken := side_by_side.failures(view, limits):
+    if broken:
         print_message("\n".join(broken))
         raise typer.Exit(1)
     if unjudged:

@@ -10,6 +10,7 @@ from profsvc.cli.console.common import (
     OutputOption,
     open_engine,
     open_service,
+    parse_pairs,
     picture_format,
     print_json,
     print_message,
@@ -43,25 +44,32 @@ DEFINITIONS = ("name", "unit", "meaning", "ncu", "nvprof", "nsys")
 def runs(
     context: typer.Context,
     project: Annotated[str, typer.Option(help="Only this project.")] = "",
+    commit: Annotated[
+        list[str], typer.Option(help="Only runs of this commit; repeatable: those of the first commit come first.")
+    ] = [],
+    tag: Annotated[list[str], typer.Option(help="Only runs with this tag; repeatable.")] = [],
     limit: LimitOption = 0,
     output: OutputOption = "table",
 ) -> None:
     """List the runs, newest first.
 
-    Example:
+    Examples:
 
       profsvc runs --project lab --limit 5 -o json
+
+      profsvc runs --commit 1f2e3d --commit 0a1b2c --tag branch=main --limit 1
     """
-    from profsvc import store
+    from profsvc import api, store
 
     only = {"project": project} if project else {}
     service = open_service(context)
     found = service.rows("runs", **only) if service else store.select(open_engine(context), "v1_runs", **only)
-    rows = sorted(store.parse_json_columns("v1_runs", found), key=lambda r: -r["run_id"])
+    rows = api.best_matches(store.parse_json_columns("v1_runs", found), parse_pairs("--tag", tag), commit)
     columns = ["run_id", "project", "name", "device", "launches", "gpu_time_ns", "started_at", "commit_id", "tags"]
     print_rows(columns, rows, output, limit=limit)
     if not rows:
-        print_message(f"no run of project {project!r}" if project else NO_RUN)
+        which = " of this commit or with this tag" if commit or tag else ""
+        print_message(f"no run{which} of project {project!r}" if project else f"no run{which}" if which else NO_RUN)
 
 
 def show(
