@@ -176,6 +176,7 @@ READERS = {
         [path for path in files("nsys_stats") if not path.name.endswith((".json", ".txt"))],
         {"small": _SMALL, "first": (stats, "FIRST_BLOCK_BYTES", 300), "block": (stats, "BLOCK_BYTES", 700)},
         [(stats, "column_plan", not_at_once)],
+        splits=True,
     ),
     "nvidia_smi": BlockReader(
         nvidia_smi.read,

@@ -1,4 +1,4 @@
-"""Parses blocks of an ``nsys stats`` trace: Arrow splits the rows, NumPy converts whole columns.
+"""Parses blocks of an ``nsys stats`` trace: the rows are split and whole columns converted.
 
 Repeated texts, such as names and devices, are converted once each by the row-by-row reader. `parse` returns None for a
 block with irregular rows, which is then read line by line.
@@ -15,23 +15,10 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
-from profsvc.formats.columnar import csv_columns
-from profsvc.formats.columnar.csv_columns import (
-    CATEGORY,
-    TEXT,
-    Codes,
-    DecimalColumn,
-    Objects,
-    category_texts,
-    cell_texts,
-    cells_at,
-    decimal_column,
-    is_empty,
-    number_column,
-    object_column,
-    require_closed_quotes,
-)
+from profsvc.formats.columnar import split_table
+from profsvc.formats.columnar.csv_columns import Codes, DecimalColumn, Objects, cell_texts, cells_at, object_column
 from profsvc.formats.columnar.line_blocks import Block, Columns, Floats, IrregularBlockError, Letters, require_plain
+from profsvc.formats.columnar.split_table import Table
 from profsvc.formats.nsys.layouts import (
     API_TRACE,
     GPU_TRACE,
@@ -71,17 +58,15 @@ MAX_COPIED_BYTES = 10**12
 class ColumnPlan:
     """How to split the rows of a layout; ``decimal`` is empty if the decimal mark is unknown.
 
-    ``types`` are by column place. In one of ``telling`` a header would have a column name. ``others`` hold unused text.
-    Columns from ``columns`` on have no name and are empty. ``wide`` describes the metrics of launches.
+    ``types`` are by column place. In one of ``telling`` a header would have a column name. ``wide`` describes the
+    metrics of launches.
     """
 
     layout: Layout
     separator: str
     decimal: str
-    types: Mapping[str, pa.DataType]
-    telling: Sequence[str]
-    others: Sequence[str]
-    columns: int
+    types: Sequence[str]
+    telling: Sequence[int]
     wide: WideColumns
 
     @cached_property
@@ -125,12 +110,13 @@ def column_plan(layout: Layout, separator: str, decimal: str) -> ColumnPlan | No
     factors = [metric_factor(layout, name) for name in shown]
     if None in factors:
         return None
-    types = {str(place): _type(layout, name_of.get(place, "")) for place in range(len(layout.header))}
-    # A header line would hold column names in columns that may hold any text.
-    taken = [str(layout.places[name]) for name in TEXT_COLUMNS if name in layout.places]
+    # Columns behind the named ones are empty.
     columns = named_width(layout.header)
-    others = [str(n) for n in range(columns) if types[str(n)] == TEXT and name_of.get(n) not in _USED_COLUMNS]
-    telling = max(0, 1 + len(taken) + len(others) - MIN_REPORT_COLUMNS)
+    types = [_type(layout, name_of.get(place, "")) for place in range(columns)]
+    types += [split_table.EMPTY] * (len(layout.header) - columns)
+    # A header line would hold column names in columns that may hold any text.
+    taken = [layout.places[name] for name in TEXT_COLUMNS if name in layout.places]
+    telling = max(0, 1 + len(taken) + types.count(split_table.CHECKED) - MIN_REPORT_COLUMNS)
     if telling > len(taken):
         return None
     wide = WideColumns(
@@ -139,55 +125,50 @@ def column_plan(layout: Layout, separator: str, decimal: str) -> ColumnPlan | No
         tuple(METRICS[name][0] for name in shown),
         np.array([float(factor or 0) for factor in factors]),
     )
-    return ColumnPlan(layout, separator, decimal, types, taken[:telling], others, columns, wide)
+    return ColumnPlan(layout, separator, decimal, types, taken[:telling], wide)
 
 
-def _type(layout: Layout, name: str) -> pa.DataType:
+def _type(layout: Layout, name: str) -> str:
     if name in TEXT_COLUMNS or name in METRICS:
-        return CATEGORY
+        return split_table.TEXT
     if name in _UNUSED_COLUMNS:
-        return csv_columns.REAL
-    is_whole = name in INTEGER_COLUMNS or (name in TIME_COLUMNS and layout.units.get(name) == "ns")
-    return csv_columns.INTEGER if is_whole else TEXT
-
-
-def _split(block: Block, plan: ColumnPlan) -> pa.RecordBatch:
-    return csv_columns.split_columns(block, list(plan.types), plan.types, separator=plan.separator)
+        return split_table.REAL
+    if name in INTEGER_COLUMNS or (name in TIME_COLUMNS and layout.units.get(name) == "ns"):
+        return split_table.INTEGER
+    return split_table.DECIMAL if name in _USED_COLUMNS else split_table.CHECKED
 
 
 def parse(block: Block, plan: ColumnPlan) -> ParsedRows | None:
     """Return the rows of a block of complete lines; None if a row is irregular."""
-    try:
-        return _parse_columns(_split(block, plan), plan)
-    except (pa.ArrowInvalid, IrregularBlockError):
-        return None
+    for split in split_table.ways():
+        try:
+            return _parse_columns(split(block, plan.types, plan.separator, plan.decimal), plan)
+        except (pa.ArrowInvalid, IrregularBlockError):
+            continue
+    return None
 
 
 class _Cells:
     """The columns of a block by name; None for a missing column."""
 
-    def __init__(self, batch: pa.RecordBatch, plan: ColumnPlan, where: Int64s | None = None) -> None:
-        self.batch, self.plan, self.where = batch, plan, where
-
-    def _column(self, name: str) -> pa.Array | None:
-        place = self.plan.layout.places.get(name)
-        return None if place is None else self.batch.column(place)
+    def __init__(self, table: Table, plan: ColumnPlan, where: Int64s | None = None) -> None:
+        self.table, self.plan, self.where = table, plan, where
+        self.places = plan.layout.places
 
     def whole(self, name: str) -> pd.arrays.IntegerArray | None:
         """Return a column of integers."""
-        column = self._column(name)
-        if column is None:
+        if name not in self.places:
             return None
-        values, known = number_column(column).at(self.where)
+        values, known = self.table.numbers(self.places[name]).at(self.where)
         require_plain(bool(values.min() >= -MAX_INTEGER))
         return pd.arrays.IntegerArray(values, ~known)
 
     def coded(self, name: str) -> tuple[list[str], Codes] | None:
         """Return the distinct texts of a column, and the code of each row."""
-        column = self._column(name)
-        if column is None:
+        if name not in self.places:
             return None
-        return category_texts(column.dictionary), cells_at(column.indices.to_numpy(), self.where)
+        texts, codes = self.table.texts(self.places[name])
+        return texts, cells_at(codes, self.where)
 
     def texts(self, name: str, meaning: Callable[[str], object]) -> Objects | None:
         """Return a column with ``meaning`` applied to its texts."""
@@ -196,7 +177,7 @@ class _Cells:
 
     def decimals(self, name: str) -> DecimalColumn:
         """Return the numbers of a column; the table must have it."""
-        found = decimal_column(self._column(name), self.plan.decimal or "0").at(self.where)
+        found = self.table.decimals(self.places[name]).at(self.where)
         require_plain(bool(found.decimals.max() <= MAX_DECIMALS))
         return found
 
@@ -204,7 +185,7 @@ class _Cells:
         """Return times in ns as fractions (numerators, powers of ten), and which are known."""
         unit = self.plan.layout.units[name]
         if unit == "ns":
-            values, known = number_column(self._column(name)).at(self.where)
+            values, known = self.table.numbers(self.places[name]).at(self.where)
             return values, np.ones(1, np.int64), known
         digits, places, known = self.decimals(name)
         scale = _NS_EXPONENTS[unit] - places
@@ -220,7 +201,7 @@ class _Cells:
         return {
             "start_ns": _rounded(starts, parts),
             "duration_ns": np.where(lasted, durations / of, np.nan),
-            "line": np.arange(self.batch.num_rows) if self.where is None else self.where,
+            "line": np.arange(self.table.rows) if self.where is None else self.where,
         }
 
     def place(self) -> Columns:
@@ -240,38 +221,31 @@ def _rounded(values: Int64s, parts: Int64s) -> Int64s:
     return found
 
 
-def _parse_columns(batch: pa.RecordBatch, plan: ColumnPlan) -> ParsedRows:
-    every = _Cells(batch, plan)
-    for place in plan.others:
-        require_closed_quotes(batch.column(int(place)))
-    require_plain(all(is_empty(column) for column in batch.columns[plan.columns :]))
+def _parse_columns(table: Table, plan: ColumnPlan) -> ParsedRows:
+    every = _Cells(table, plan)
     for place in plan.telling:
-        require_plain(
-            not any(
-                parse_column(text)[0] in _REPORT_COLUMNS for text in batch.column(int(place)).dictionary.to_pylist()
-            )
-        )
+        require_plain(not any(parse_column(text)[0] in _REPORT_COLUMNS for text in table.texts(place)[0]))
     # Unused numbers may be evidence of the number format.
     for name in (*SIZE_COLUMNS, *TIME_COLUMNS):
-        if plan.types.get(str(plan.layout.places.get(name))) == TEXT:
+        if name in every.places and plan.types[every.places[name]] == split_table.DECIMAL:
             every.decimals(name)
     for name in METRICS:
         require_plain(all(plan.is_plain(text) for text in (every.coded(name) or ([], None))[0]))
     tables, metrics = _ROWS[plan.layout.report](every)
-    return ParsedRows(batch.num_rows, tables, metrics)
+    return ParsedRows(table.rows, tables, metrics)
 
 
 def _gpu_trace(every: _Cells) -> tuple[dict[str, Columns], Metrics | None]:
-    batch, plan = every.batch, every.plan
+    table, plan = every.table, every.plan
     grids = every.whole("GrdX")
     require_plain(grids is not None)
     is_launch = ~np.asarray(pd.isna(grids))
     tables, metrics = {}, None
     if is_launch.any():
-        cells = every if is_launch.all() else _Cells(batch, plan, np.flatnonzero(is_launch))
+        cells = every if is_launch.all() else _Cells(table, plan, np.flatnonzero(is_launch))
         tables["launches"], metrics = _launches(cells)
     if not is_launch.all():
-        cells = _Cells(batch, plan, None if not is_launch.any() else np.flatnonzero(~is_launch))
+        cells = _Cells(table, plan, None if not is_launch.any() else np.flatnonzero(~is_launch))
         tables["transfers"] = _transfers(cells)
     return tables, metrics
 
