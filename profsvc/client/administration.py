@@ -54,6 +54,25 @@ class Administration:
         """Change a schedule; ``act`` is pause, resume, run (now) or remove."""
         return self._post(f"/v1/schedules/{number}", {"act": act})
 
+    def change_run(
+        self, run: str | int, *, name: str | None = None, tags: Mapping[str, str | None] | None = None
+    ) -> dict[str, Any]:
+        """Rename a run, and set its tags; a tag without a value is removed."""
+        return self._post(f"/v1/runs/{protocol.quote_path(run)}", {"name": name, "tags": dict(tags or {})})
+
+    def delete_run(self, run: str | int) -> dict[str, Any]:
+        """Delete a run; the answer has the ``uploads`` that restore it."""
+        return self._request("DELETE", f"/v1/runs/{protocol.quote_path(run)}", {}, once=True)
+
+    def restore_upload(self, upload: int) -> dict[str, Any]:
+        """Restore a deleted upload, with its run."""
+        return self._post(f"/v1/uploads/{upload}/restore", {})
+
+    def run_groups(self) -> list[dict[str, Any]]:
+        """Return the newest runs by project and branch, with their GPU times."""
+        found: list[dict[str, Any]] = self._request("GET", "/v1/groups", {})["groups"]
+        return found
+
     def channels(self) -> list[dict[str, Any]]:
         """Return the channels of reports, without their secrets."""
         found: list[dict[str, Any]] = self._request("GET", "/v1/channels", {})["channels"]

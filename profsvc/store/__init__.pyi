@@ -57,6 +57,7 @@ from .maintenance.readiness import (
     schema_revision as schema_revision,
     schema_state as schema_state,
 )
+from .maintenance.run_changes import change_run as change_run
 from .opening import (
     connect as connect,
     create_reader as create_reader,
@@ -153,6 +154,7 @@ from .queries.run_list import (
     RunFilter as RunFilter,
     RunPage as RunPage,
     list_runs as list_runs,
+    run_groups as run_groups,
 )
 from .queries.source_lines import (
     executed_by_opcode as executed_by_opcode,

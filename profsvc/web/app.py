@@ -13,7 +13,20 @@ from starlette.responses import Response
 from profsvc import settings
 from profsvc.errors import NotFoundError, ProfsvcError, UsageError
 from profsvc.web import pages
-from profsvc.web.api import administration, health, history, models, plots, power, reports, runs, sql, uploads, views
+from profsvc.web.api import (
+    administration,
+    health,
+    history,
+    models,
+    plots,
+    power,
+    reports,
+    run_changes,
+    runs,
+    sql,
+    uploads,
+    views,
+)
 from profsvc.web.http.request_args import RequestArgs
 from profsvc.web.http.responses import json_response
 from profsvc.web.http.routes import ERROR_SCHEMA, add_route
@@ -21,7 +34,21 @@ from profsvc.web.http.state import AppState
 from profsvc.web.middleware import RequestGuard
 from profsvc.web.pages.errors import error_answer
 
-ROUTE_MODULES = (uploads, views, sql, power, plots, runs, history, models, reports, administration, health, pages)
+ROUTE_MODULES = (
+    uploads,
+    views,
+    sql,
+    power,
+    plots,
+    runs,
+    run_changes,
+    history,
+    models,
+    reports,
+    administration,
+    health,
+    pages,
+)
 MIN_GZIP_BYTES = 1000
 
 

@@ -1,5 +1,6 @@
 """Tokens, schedules, channels and storage: over HTTP, by the client and in the browser, for the scope admin alone."""
 
+import io
 import re
 
 import pytest
@@ -108,3 +109,62 @@ def test_a_token_is_revoked_two_clicks_from_the_runs(chromium, guarded, engine):
         page.wait_for_selector(".success:has-text('delivered')")
         page.click("text=Storage")
         assert "schema" in page.inner_text("main")
+
+
+def _named(engine, name):
+    return store.select(engine, "v1_runs", name=name)
+
+
+def test_a_run_is_renamed_tagged_deleted_and_restored(guarded, engine, profile):
+    service, token = guarded
+    with Client(service.url, token, retry_delays_s=()) as client:
+        for name in ("one", "two"):
+            client.submit(io.BytesIO(profile), file_name=f"{name}.csv", run=name, tag=["branch=main", "old=1"])
+        said = client.change_run("one", name="first", tags={"branch": "dev", "old": None})
+        assert (said["run"]["name"], said["run"]["tags"]) == ("first", {"branch": "dev"})
+        assert sorted(said["changed"]) == ["name", "tag branch", "tag old"]
+        with pytest.raises(UsageError, match="has a run named"):
+            client.change_run("first", name="two")
+        groups = {(one["project"], one["branch"]): one for one in client.run_groups()}
+        assert groups["default", "dev"]["newest"] == "first"
+        gone = client.delete_run("first")
+        assert _named(engine, "first") == []
+        for upload in gone["uploads"]:
+            client.restore_upload(upload)
+        (back,) = _named(engine, "first")
+        assert back["run_id"] == gone["run_id"]
+
+
+def test_a_run_is_changed_and_deleted_in_the_browser_with_undo(chromium, site, engine, profile):
+    with running(site()) as service, window(chromium, service.url, java_script_enabled=False) as found:
+        run = service.upload(profile, run="mine", tag="branch=main").json()["run_id"]
+        page = found.page
+        found.open(f"/runs/{run}")
+        page.click("summary:has-text('Rename')")
+        page.fill("#run-name", "yours")
+        page.fill("#run-tags", "branch=dev\nnote=a=b")
+        page.click("button:text-is('Save')")
+        page.wait_for_selector("h1:text-is('yours')")
+        (row,) = store.parse_json_columns("v1_runs", _named(engine, "yours"))
+        assert row["tags"] == {"branch": "dev", "note": "a=b"}
+        page.click("summary:has-text('Rename')")
+        page.click("text=Delete the run")
+        page.wait_for_selector("text=Run yours deleted")
+        assert _named(engine, "yours") == []
+        page.click("button:text-is('Undo')")
+        page.wait_for_selector("h1:text-is('yours')")
+        assert _named(engine, "yours")
+
+
+def test_groups_have_a_curve(shown_groups):
+    text, groups = shown_groups
+    assert text.count('class="spark"') == sum(len([t for t in one["times"] if t is not None]) > 1 for one in groups)
+
+
+@pytest.fixture
+def shown_groups(site, profile):
+    with running(site()) as service:
+        for number in range(3):
+            service.upload(profile + b"\n" * number, run=f"n{number}", tag="branch=main")
+        answer = service.http.get(f"{service.url}/?by=branch", headers={"accept": "text/html"})
+        yield answer.text, service.ok("/v1/groups")["groups"]

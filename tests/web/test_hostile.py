@@ -74,7 +74,7 @@ OTHERS = {
     "/v1/versions": ["/v1/versions?run=1&run=2"],
     "/v1/runs/{run:path}/graph": ["/v1/runs/1/graph?show=warps"],
     "/v1/runs/{run:path}/source": ["/v1/runs/1/source"],
-    **{f"/v1/{name}": [f"/v1/{name}"] for name in ("tokens", "schedules/list", "channels", "storage")},
+    **{f"/v1/{name}": [f"/v1/{name}"] for name in ("tokens", "schedules/list", "channels", "storage", "groups")},
     "/v1/runs/{run:path}/metrics": ["/v1/runs/1/metrics?kernel=0&baseline=1"],
     **{
         f"/v1/runs/{{run:path}}/plots/{{kind}}{form}": [f"/v1/runs/1/plots/roofline{form}"]

@@ -16,6 +16,19 @@ from profsvc.store.schema.column_types import IDS_PER_UPLOAD
 MAX_COUNTED_RUNS = 10_000
 """Maximum number of runs that are counted; above it the list only reports that there are more."""
 MAX_OFFSET = 2**53
+MAX_GROUPED_RUNS = 2000
+"""Newest runs that are grouped."""
+MAX_POINTS = 30
+"""Newest runs of a group whose times are shown."""
+_GROUPED = """
+    SELECT n.run_id, n.project, n.name, n.at, t.value AS branch,
+           (SELECT sum(CASE WHEN u.same_as IS NULL THEN u.gpu_time_ns END) FROM uploads u WHERE u.run_id = n.run_id)
+           AS gpu_time_ns
+    FROM (SELECT r.run_id, r.project, r.name, coalesce(r.started_at, r.created_at) AS at FROM runs r
+          {where} ORDER BY r.run_id DESC LIMIT :most) n
+    LEFT JOIN run_tags t ON t.run_id = n.run_id AND t.key = 'branch'
+    ORDER BY n.run_id DESC
+"""
 _SUMS = (
     "LEFT JOIN (SELECT run_id, sum(CASE WHEN same_as IS NULL THEN {} END) AS total FROM uploads GROUP BY run_id) o"
     " ON o.run_id = r.run_id"
@@ -191,3 +204,25 @@ def _with_details(run_ids: Sequence[int], runs: Any, bounds: Any, criteria: Any,
                "reference_temperature_c": drawn.get("reference_temperature_c"), "energy_j": drawn.get("energy_j")}
         )  # fmt: skip
     return found
+
+
+def run_groups(engine: Engine, project: str | None = None, *, seconds: float = 10.0) -> list[dict[str, Any]]:
+    """Return the newest `MAX_GROUPED_RUNS` runs by project and branch (tag ``branch``), newest first.
+
+    project, branch (None without the tag), runs, newest_id, newest, at, and times: the GPU time [ns] of the newest
+    runs, oldest first, None where it is unknown.
+    """
+    where = "" if project is None else "WHERE r.project = :project"
+    values = {"most": MAX_GROUPED_RUNS} | ({} if project is None else {"project": project})
+    groups: dict[tuple[str, str | None], dict[str, Any]] = {}
+    with reading_with_timeout(engine, seconds) as connection:
+        for row in connection.execute(text(_GROUPED.format(where=where)), values):
+            group = groups.setdefault(
+                (row.project, row.branch),
+                {"project": row.project, "branch": row.branch, "runs": 0, "newest_id": row.run_id, "newest": row.name,
+                 "at": row.at, "times": []},
+            )  # fmt: skip
+            group["runs"] += 1
+            if len(group["times"]) < MAX_POINTS:
+                group["times"].insert(0, row.gpu_time_ns)
+    return list(groups.values())

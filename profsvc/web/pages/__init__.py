@@ -25,11 +25,11 @@ from profsvc.web.pages import (
 )
 from profsvc.web.pages.launches import metrics
 from profsvc.web.pages.rendering import assets
-from profsvc.web.pages.settings import administration
+from profsvc.web.pages.settings import administration, run_changes
 
 PAGE_MODULES = (
     assets, login, runs, run, launch, metrics, source, power, compare, history, findings, reports, devices, models, sql,
-    upload, explain, documentation, administration,
+    upload, explain, documentation, administration, run_changes,
 )  # fmt: skip
 
 

@@ -10,7 +10,7 @@ from starlette.responses import Response
 from profsvc import store, views
 from profsvc.web.http.request_args import RequestArgs
 from profsvc.web.http.routes import add_page
-from profsvc.web.http.state import app_state
+from profsvc.web.http.state import app_state, grant_of
 from profsvc.web.pages.launches.listing import (
     launch_of_row,
     launch_rows,
@@ -188,7 +188,7 @@ def show_run(request: Request) -> Response:
             row | {"duration_ns": None if row["duration_ms"] is None else 1e6 * row["duration_ms"]}
             for row in view["transfers"]
         ],
-        previous=store.previous_run(state.engine, run_id),
+        may_change=grant_of(request).allows("admin"), previous=store.previous_run(state.engine, run_id),
         wall=wall_time_summary(view["wall_time"]),
         wall_time=wall_time_sections(view["wall_time"]), more_wall_time=max(0, len(view["wall_time"]) - MAX_DEVICES),
         memory=trace_section(state.engine, run_id, view["traces"]),

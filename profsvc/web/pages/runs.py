@@ -1,6 +1,7 @@
 """``/``: the list of runs with search, order and pages."""
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from fastapi import FastAPI
@@ -81,6 +82,8 @@ def show_runs(request: Request) -> Response:
     order, limit = args.text("order", "-run"), args.count("limit", ROWS, MAX_ROWS)
     skip = args.number("after", int, 0, "the number of runs to skip")
     args.flag("focus")
+    deleted, uploads = args.text("deleted"), args.text("uploads")
+    groups = _groups(request) if args.choice("by", ("", "branch"), "") else None
     args.reject_unknown()
     found = store.list_runs(
         app_state(request).engine, store.RunFilter(**given), order=order, skip=skip, limit=limit,
@@ -95,10 +98,36 @@ def show_runs(request: Request) -> Response:
     rows = [_run_row(row) for row in found.rows]
     return page(
         request, "runs.html", "Runs", links=links, columns=nonempty_columns(COLUMNS, rows, ALWAYS_SHOWN), rows=rows,
+        deleted=deleted, uploads=uploads, groups=groups,
         order=order, filters=given, is_filtered=any(given.values()), total=range_text(found, skip),
         following=str(skip + limit) if found.truncated else None,
         before=None if skip == 0 else str(max(0, skip - limit)) if skip > limit else "",
     )  # fmt: skip
+
+
+def _groups(request: Request) -> list[dict[str, Any]]:
+    """Return the newest runs by project and branch, with the points of a curve of their GPU times."""
+    state = app_state(request)
+    found = store.run_groups(state.engine, grant_of(request).project, seconds=state.limits.sql_seconds)
+    return [group | {"curve": curve_points(group["times"]), "last": group["times"][-1],
+                     "before": group["times"][-2] if len(group["times"]) > 1 else None} for group in found]  # fmt: skip
+
+
+def curve_points(times: Sequence[float | None]) -> str:
+    """Return the points of a curve in a box of 100 by 20, the lowest value at its bottom.
+
+    >>> curve_points([1.0, None, 3.0]), curve_points([2.0, 2.0]), curve_points([1.0])
+    ('0.0,18.0 100.0,2.0', '0.0,10.0 100.0,10.0', '')
+    """
+    known = [(place, value) for place, value in enumerate(times) if value is not None]
+    if len(known) < 2:
+        return ""
+    least, most = min(value for _, value in known), max(value for _, value in known)
+    height = most - least
+    return " ".join(
+        f"{100 * place / (len(times) - 1):.1f},{18 - 16 * (value - least) / height if height else 10:.1f}"
+        for place, value in known
+    )
 
 
 def register(app: FastAPI) -> None:

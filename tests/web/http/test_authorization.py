@@ -56,6 +56,10 @@ WHO = {
     **{("GET", f"/v1/{name}"): "admin" for name in ("tokens", "schedules/list", "channels", "storage")},
     **{("POST", f"/v1/{name}"): "admin" for name in ("tokens", "tokens/{token}", "schedules", "schedules/{schedule}")},
     ("POST", "/v1/channels/{channel}"): "admin",
+    ("POST", "/v1/runs/{run:path}"): "admin",
+    ("DELETE", "/v1/runs/{run:path}"): "admin",
+    ("POST", "/v1/uploads/{upload}/restore"): "admin",
+    ("GET", "/v1/groups"): "read",
     **{("GET", f"/v1/{name}{form}"): "read" for name in view_names() for form in FORMS},
 }
 QUESTIONS = {"/v1/sql": "?q=select+1+as+a", "/v1/compare": "?before=1&after=1", "/v1/history": "?kernel=saxpy"}
@@ -100,6 +104,8 @@ PAGES = {
     ("POST", "/reports"): "admin",
     ("GET", "/reports/{report}"): "read",
     ("GET", "/settings"): "admin",
+    ("POST", "/runs/{run}"): "admin",
+    ("POST", "/restore"): "admin",
     ("GET", "/settings/{part}"): "admin",
     ("POST", "/settings/{part}"): "admin",
 }

@@ -15,6 +15,9 @@ class Walked(NamedTuple):
 WALKED = (
     Walked("runs", "/", "h200"),
     Walked("runs-none", "/?search=nothing+like+it", "No runs match"),
+    Walked("runs-groups", "/?by=branch", "By project and branch"),
+    Walked("settings", "/settings", "New token"),
+    Walked("settings-storage", "/settings/storage", "schema"),
     Walked("run", "/runs/{run}", "What to do first"),
     Walked("run-power", "/runs/{board}", "power.draw"),
     Walked("run-traced", "/runs/{traced}", "Sites with most cache lines from DRAM"),
