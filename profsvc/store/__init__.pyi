@@ -147,7 +147,11 @@ from .queries.run_comparison import (
     kernels_of_run as kernels_of_run,
     previous_run as previous_run,
 )
-from .queries.run_facts import facts_of_runs as facts_of_runs, time_by_kernel as time_by_kernel
+from .queries.run_facts import (
+    commits_of_runs as commits_of_runs,
+    facts_of_runs as facts_of_runs,
+    time_by_kernel as time_by_kernel,
+)
 from .queries.run_list import (
     MAX_COUNTED_RUNS as MAX_COUNTED_RUNS,
     RUN_ORDERS as RUN_ORDERS,

@@ -1,12 +1,14 @@
 """Findings of nightly checks: the list, and one finding with its status history and series."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from profsvc import specs, store
 from profsvc.errors import NotFoundError, UsageError
 from profsvc.formulas.change.findings import STATES
 from profsvc.pipeline.nightly import series_of
+from profsvc.pipeline.nightly.blame import blame
 from profsvc.reports.kernel_names import labels, subject_label
 
 if TYPE_CHECKING:
@@ -84,6 +86,18 @@ def found(engine: "Engine", number: int, project: str | None = None) -> dict[str
     if not rows or project not in (None, rows[0]["project"]):
         raise NotFoundError(f"no finding has number {number}; list them with: profsvc findings list")
     return _labelled(engine, rows)[0]
+
+
+def blame_of(
+    engine: "Engine",
+    row: Mapping[str, Any],
+    repository: Path,
+    good: str | None = None,
+    bad: str | None = None,
+    blocked: Collection[str] = (),
+) -> dict[str, Any]:
+    """Return how probable each commit between the runs of a finding is; see `profsvc.pipeline.nightly.blame`."""
+    return blame(engine, row, repository, good, bad, blocked)
 
 
 def set_state(

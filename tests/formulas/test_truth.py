@@ -18,6 +18,7 @@ NOT_ARGUMENTS = {"form", "field", "expected", "tolerance", "source"}
 NOT_NUMBERS = {"next_state"}  # all its cases stand in test_findings
 NAMES = (
     "benefit",
+    "change.bisection",
     "change.findings",
     "change.nightly_test",
     "change.steps",

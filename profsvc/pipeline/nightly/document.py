@@ -187,6 +187,8 @@ def _finding_details(row: Row, builds: Mapping[int, Any], names: Mapping[int, An
     if parts := changed_parts(row["causes"]):
         row["why"].append(f"mean time of the kernel in these two runs: {parts}")
     number = row["finding_id"]
+    moved = None not in commits and commits[0] != commits[1]
+    row["bisect"] = f"profsvc bisect {number} --repo FOLDER" if moved and number is not None else None
     row["accept"] = (
         None
         if number is None or row["state"] not in OPEN_STATES

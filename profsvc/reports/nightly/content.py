@@ -119,7 +119,7 @@ def _found(document: Row) -> Part:
             f"{named(row)}: {amount(row['before'], row['unit'])} -> {amount(row['after'], row['unit'])} "
             f"({', '.join(filter(None, (percent(row), judged(row))))})",
             [visible(str(words)) for words in row["why"]],
-            [command for command in (row["compare"], row["accept"]) if command],
+            [command for command in (row["compare"], row.get("bisect"), row["accept"]) if command],
             f"finding-{number}" if row.get("history") else None,
         )
         for number, row in enumerate(rows[:MAX_DETAILS])

@@ -89,6 +89,13 @@ def time_by_kernel(engine: Engine, run_ids: Sequence[int]) -> pd.DataFrame:
                             columns=["run_id", "kernel", "total_ns"])  # fmt: skip
 
 
+def commits_of_runs(engine: Engine, run_ids: Sequence[int]) -> dict[int, str]:
+    """Return the commits that runs name."""
+    query = "SELECT run_id, commit_id FROM v1_runs WHERE run_id IN :runs AND commit_id IS NOT NULL"
+    with reading(engine) as connection:
+        return {int(row["run_id"]): str(row["commit_id"]) for row in _rows(connection, query, {"runs": list(run_ids)})}
+
+
 def _rows(connection: Connection, query: str, asked: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     own = {name: values for name, values in asked.items() if f":{name}" in query}
     prepared = text(query).bindparams(*(bindparam(name, expanding=True) for name in own))

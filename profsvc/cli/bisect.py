@@ -1,0 +1,156 @@
+"""``bisect``: find the commit of a finding by measuring commits between its runs."""
+
+import os
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from profsvc.cli.console.common import OutputOption, open_engine, print_json, print_message, print_rows
+from profsvc.cli.upload import store_files, taking
+from profsvc.errors import InputError
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
+COLUMNS = ("commit", "author", "at", "subject", "probability", "runs", "value")
+MIN_SHOWN_PROBABILITY = 0.001
+SHORT = 12
+MAX_MESSAGE_CHARS = 300
+
+
+def bisect(
+    context: typer.Context,
+    finding: Annotated[int, typer.Argument(help="Number of the finding.")],
+    repo: Annotated[Path, typer.Option(help="Git repository of the program.", metavar="FOLDER")] = Path(),
+    run: Annotated[
+        str,
+        typer.Option(
+            help="Shell command that builds and measures a commit; without it nothing is measured.", metavar="COMMAND"
+        ),
+    ] = "",
+    good: Annotated[
+        str, typer.Option(help="Commit before the change; default: that of the last run before.", metavar="COMMIT")
+    ] = "",
+    bad: Annotated[
+        str, typer.Option(help="Commit with the change; default: that of the first run since.", metavar="COMMIT")
+    ] = "",
+    max_runs: Annotated[int, typer.Option(min=1, help="Measure this often at most.", metavar="N")] = 40,
+    output: OutputOption = "table",
+) -> None:
+    """Find the commit that a finding began with: say which commit to measure next, or measure until it is found.
+
+    Each measured commit changes how probable every commit between the last good and the first bad run is. The commit
+    that halves the probability is measured next; one whose value lies between both levels is measured again. The search
+    ends when one commit has 95 % of the probability.
+
+    With --run, each commit is checked out into a folder of its own, and the command runs there. Files that it writes to
+    the folder $PROFSVC_OUT are uploaded; if there are none, what it prints is. $PROFSVC_COMMIT is the commit. The runs
+    are kept in the project 'PROJECT bisect', so that no nightly report takes them for new ones. If it is interrupted,
+    the same command continues. A commit whose command fails is left out.
+
+    Exit code 6: no commit could be measured.
+
+    Examples:
+
+      profsvc bisect 3 --repo ~/app
+
+      profsvc bisect 3 --repo ~/app --run 'make -s && nsys profile -o $PROFSVC_OUT/trace ./app'
+    """
+    from profsvc.pipeline import commits as of_commits
+    from profsvc.views import findings as of_findings
+
+    engine = open_engine(context)
+    row = of_findings.found(engine, finding)
+    ends = good or None, bad or None
+    state: Mapping[str, Any] = of_findings.blame_of(engine, row, repo, *ends)
+    if run:
+        with tempfile.TemporaryDirectory(prefix="profsvc-bisect-") as place:
+            folder = Path(place) / "commit"
+            try:
+                state = _measure(context, engine, row, state, repo, folder, run, ends, max_runs)
+            finally:
+                of_commits.remove_checkout(repo, folder)
+    if output == "json":
+        print_json(state)
+        return
+    shown = [one for one in state["candidates"] if one["probability"] >= MIN_SHOWN_PROBABILITY or one["runs"]]
+    print_rows(COLUMNS, [one | {"commit": one["commit"][:SHORT]} for one in shown], output)
+    print_message(_verdict(state, row))
+
+
+def _verdict(state: Mapping[str, Any], finding: Mapping[str, Any]) -> str:
+    """Return what is known, and what to measure next."""
+    best, count = state["best"], len(state["candidates"])
+    if state["found"]:
+        return (
+            f"finding {state['finding_id']}: {finding['label']} changed with {best['commit'][:SHORT]} by "
+            f"{best['author']} ({best['subject']}); probability {100 * best['probability']:.3g} %"
+        )
+    left = f"{state['suspects']} of {count} commits left, {state['first_suspect'][:SHORT]} to "
+    left += state["last_suspect"][:SHORT]
+    if state["measure"] is None:
+        return f"{left}; no other commit can be measured"
+    return f"{left}; measure next: {state['measure']} (upload it with --commit, or give --run)"
+
+
+def _measure(
+    context: typer.Context, engine: "Engine", finding: Mapping[str, Any], state: Mapping[str, Any], repository: Path,
+    folder: Path, command: str, ends: tuple[str | None, str | None], max_runs: int,
+) -> Mapping[str, Any]:  # fmt: skip
+    """Measure commits until the one of the finding is found; return the last state of the search."""
+    from profsvc import pipeline, store
+    from profsvc.pipeline import commits as of_commits
+    from profsvc.views import findings as of_findings
+
+    take = taking(context, pipeline.ReadOptions(zone="UTC"))
+    blocked: list[str] = []
+    stored = 0
+    for _ in range(max_runs):
+        commit = state["measure"]
+        if commit is None:
+            break
+        (known,) = (one for one in state["candidates"] if one["commit"] == commit)
+        number = known["runs"] + 1
+        print_message(f"measuring {commit[:SHORT]} (run {number} of it; {state['suspects']} commits left)")
+        of_commits.check_out(repository, folder, commit)
+        name = f"finding {state['finding_id']} {commit[:SHORT]} run {number}"
+        tags = {"bisect": str(state["finding_id"])}
+        info = store.RunInfo(project=state["project"], name=name, commit_id=commit, tags=tags)
+        problem = _run_once(folder, command, commit, take, info)
+        state = of_findings.blame_of(engine, finding, repository, *ends, blocked)
+        after = next(one["runs"] for one in state["candidates"] if one["commit"] == commit)
+        if problem is None and after < number:
+            problem = f"its files have no {finding['quantity']} of {finding['label']}"
+        stored += problem is None
+        if problem is not None:
+            print_message(f"{commit[:SHORT]} is left out: {problem}", kind="error")
+            blocked.append(commit)
+            state = of_findings.blame_of(engine, finding, repository, *ends, blocked)
+    if blocked and not stored:
+        raise InputError(f"no commit could be measured; the last reason: {problem}")
+    return state
+
+
+def _run_once(folder: Path, command: str, commit: str, take: Any, info: Any) -> str | None:
+    """Run the command on a commit and store what it wrote; return why nothing was stored, None if it was."""
+    with tempfile.TemporaryDirectory(prefix="profsvc-bisect-out-") as place:
+        out = Path(place) / "out"
+        out.mkdir()
+        printed = Path(place) / "printed.txt"
+        environment = os.environ | {"PROFSVC_OUT": str(out), "PROFSVC_COMMIT": commit}
+        with printed.open("wb") as stream:
+            done = subprocess.run(command, shell=True, cwd=folder, env=environment, stdout=stream, check=False)
+        if done.returncode:
+            return f"the command ended with exit code {done.returncode}"
+        files = sorted(str(file) for file in out.rglob("*") if file.is_file()) or [str(printed)]
+        stored, _ = store_files(files, take, info)
+        return None if stored else "none of its files could be read"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command of this file."""
+    app.command()(bisect)

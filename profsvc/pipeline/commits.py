@@ -1,0 +1,77 @@
+"""Commits of a git repository between two that were measured."""
+
+import subprocess
+from pathlib import Path
+from typing import NamedTuple
+
+from profsvc.errors import InputError, UsageError
+
+FIELDS = ("%H", "%an", "%aI", "%s")
+SEPARATOR = "\x1f"
+MAX_COMMITS = 100_000
+
+
+class Commit(NamedTuple):
+    """A commit: its hash, the name of its author and its time as git has them, and the first line of its message."""
+
+    sha: str
+    author: str
+    at: str
+    subject: str
+
+
+def commits_between(repository: Path, good: str, bad: str) -> list[Commit]:
+    """Return the commits after ``good`` up to ``bad``, oldest first, along the first parents of merges.
+
+    Raise `UsageError` where ``good`` is no ancestor of ``bad``.
+    """
+    first, last = (resolve(repository, commit) for commit in (good, bad))
+    if first == last:
+        raise UsageError(f"the runs before and after the change are of the same commit {first[:12]}: look at the "
+                         "driver, clocks and inputs, not at commits")  # fmt: skip
+    if _git(repository, "merge-base", "--is-ancestor", first, last).returncode:
+        raise UsageError(f"{first[:12]} (before the change) is no ancestor of {last[:12]} (after it) in {repository}; "
+                         "give the commits with --good and --bad")  # fmt: skip
+    form = f"--format={SEPARATOR.join(FIELDS)}"
+    done = _git(repository, "log", "--first-parent", f"--max-count={MAX_COMMITS}", "-z", form, f"{first}..{last}")
+    if done.returncode:
+        raise InputError(f"{repository}: git log failed: {_words(done.stderr)}")
+    rows = [row.split(SEPARATOR) for row in done.stdout.decode("utf-8", "backslashreplace").split("\0") if row]
+    return [Commit(*row) for row in reversed(rows)]
+
+
+def resolve(repository: Path, commit: str) -> str:
+    """Return the full hash of a commit; raise `UsageError` for one that the repository does not have."""
+    done = _git(repository, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{commit}^{{commit}}")
+    if done.returncode:
+        reason = _words(done.stderr) or "fetch it first"
+        raise UsageError(f"{repository}: commit {commit!r} was not found: {reason}")
+    return done.stdout.decode("ascii", "replace").strip()
+
+
+def check_out(repository: Path, folder: Path, commit: str) -> None:
+    """Put a commit into a folder beside the repository's own; the first call makes the folder."""
+    if (folder / ".git").exists():
+        done = _git(folder, "checkout", "--quiet", "--force", "--detach", commit)
+    else:
+        _git(repository, "worktree", "prune")
+        done = _git(repository, "worktree", "add", "--quiet", "--force", "--detach", str(folder), commit)
+    if done.returncode:
+        raise InputError(f"{repository}: commit {commit[:12]} cannot be checked out: {_words(done.stderr)}")
+
+
+def remove_checkout(repository: Path, folder: Path) -> None:
+    """Remove the folder of `check_out`."""
+    _git(repository, "worktree", "remove", "--force", str(folder))
+
+
+def _git(repository: Path, *arguments: str) -> subprocess.CompletedProcess[bytes]:
+    try:
+        return subprocess.run(["git", "-C", str(repository), *arguments], capture_output=True, check=False)
+    except OSError as error:
+        raise UsageError(f"git cannot be run: {error.strerror}; install git") from None
+
+
+def _words(output: bytes) -> str:
+    lines = output.decode("utf-8", "backslashreplace").strip().splitlines()
+    return lines[-1] if lines else ""

@@ -1,0 +1,136 @@
+"""The search for the commit of a finding: with noise, after a kill, and with commits that cannot be measured."""
+
+import io
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from profsvc import pipeline, store
+from profsvc.errors import UsageError
+from profsvc.pipeline.commits import commits_between
+from profsvc.pipeline.nightly import report_of_night
+from profsvc.pipeline.nightly.blame import blame
+from profsvc.views import findings as of_findings
+
+pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
+
+COMMITS, FIRST_BAD = 64, 41
+LEVELS = (100_000, 103_000)
+HEAD = "Start (ns),Duration (ns),CorrId,GrdX,GrdY,GrdZ,BlkX,BlkY,BlkZ,Reg/Trd,StcSMem (MB),DymSMem (MB),Bytes (MB),"
+HEAD += "Throughput (MBps),SrcMemKd,DstMemKd,Device,Ctx,Strm,Name"
+MEASURE = f"""
+import os, random
+level = int(open("level.txt").read())
+ns = round(level * (1 + 0.01 * random.Random(os.urandom(4)).gauss(0, 1)))
+print({HEAD!r})
+print(f"0,{{ns}},1,64,1,1,128,1,1,40,0.004,0.000,,,,,NVIDIA H200 (0),1,7,saxpy(float *)")
+"""
+
+
+def git(repository: Path, *arguments: str) -> str:
+    names = {"GIT_AUTHOR_NAME": "Ada B", "GIT_AUTHOR_EMAIL": "a@b.c", "GIT_COMMITTER_NAME": "Ada B"}
+    environment = os.environ | names | {"GIT_COMMITTER_EMAIL": "a@b.c"}
+    done = subprocess.run(["git", "-C", str(repository), *arguments], env=environment, capture_output=True, check=True)
+    return done.stdout.decode().strip()
+
+
+@pytest.fixture(scope="module")
+def repository(tmp_path_factory) -> tuple[Path, list[str]]:
+    """A program of 65 commits of which number `FIRST_BAD` of the last 64 is slower; and their hashes."""
+    folder = tmp_path_factory.mktemp("repository")
+    git(folder, "init", "-q")
+    (folder / "measure.py").write_text(MEASURE)
+    hashes = []
+    for number in range(-1, COMMITS):
+        (folder / "level.txt").write_text(str(LEVELS[number >= FIRST_BAD]))
+        (folder / "notes.txt").write_text(f"change {number}\n")
+        git(folder, "add", "-A")
+        git(folder, "commit", "-q", "-m", f"change {number}")
+        hashes.append(git(folder, "rev-parse", "HEAD"))
+    return folder, hashes
+
+
+def trace(ns: float) -> bytes:
+    row = f"0,{round(ns)},1,64,1,1,128,1,1,40,0.004,0.000,,,,,NVIDIA H200 (0),1,7,saxpy(float *)"
+    return f"{HEAD}\n{row}\n".encode()
+
+
+def put(engine, night: int, ns: float, commit: str) -> None:
+    at = f"2026-03-{night + 1:02}T02:00:00Z"
+    run = store.RunInfo(name=f"night {night}", project="lab", started_at=at, at=at, commit_id=commit)
+    pipeline.ingest(engine, io.BytesIO(trace(ns)), "trace.csv", run)
+
+
+@pytest.fixture
+def found(store_file, repository) -> dict:
+    """The finding of nights before and since the slower commits."""
+    engine = store.open_store(str(store_file))
+    _, hashes = repository
+    offsets = [0.012, -0.008, 0.003, -0.011, 0.009, -0.002, 0.013, -0.012, 0.001, 0.006, -0.007, -0.004, 0.008, -0.01]
+    for night in range(22):
+        level = LEVELS[night >= 14]
+        put(engine, night, level * (1 + offsets[night % 14]), hashes[0] if night < 14 else hashes[-1])
+        report_of_night(engine, "lab", f"2026-03-{night + 1:02}")
+    rows = of_findings.findings(engine, kernel="saxpy", quantity="duration")["findings"]
+    engine.dispose()
+    assert len(rows) == 1
+    return rows[0]
+
+
+def test_the_range_of_commits_shrinks_with_runs_in_between(found, store_file, repository):
+    folder, hashes = repository
+    engine = store.open_store(str(store_file))
+    row = of_findings.found(engine, found["finding_id"])
+    wide = blame(engine, row, folder)
+    assert (len(wide["candidates"]), wide["good"], wide["bad"]) == (COMMITS, hashes[0], hashes[-1])
+    assert {one["author"] for one in wide["candidates"]} == {"Ada B"}
+    assert wide["measure"] in (hashes[32], hashes[33])
+    for night, (number, level) in enumerate(((30, 0), (30, 0), (45, 1), (45, 1)), 22):
+        put(engine, night, LEVELS[level], hashes[1 + number][:10])
+    narrow = blame(engine, row, folder)
+    assert narrow["suspects"] < 20 < wide["suspects"]
+    assert hashes.index(narrow["first_suspect"]) > 30
+    with pytest.raises(UsageError, match="no ancestor"):
+        commits_between(folder, hashes[-1], hashes[0])
+    with pytest.raises(UsageError, match="same commit"):
+        commits_between(folder, hashes[3], hashes[3])
+    with pytest.raises(UsageError, match="'--help' was not found"):
+        commits_between(folder, "--help", hashes[3])
+    engine.dispose()
+
+
+def test_a_search_that_was_killed_goes_on_and_finds_the_commit(found, store_file, repository, tmp_path, cli):
+    folder, hashes = repository
+    told = cli("bisect", found["finding_id"], "--repo", folder)
+    assert "measure next: " in told.err
+    assert told.code == 0
+    # The third run kills the search.
+    count = tmp_path / "count"
+    fatal = f"echo x >> {count}; test $(wc -l < {count}) -eq 3 && kill -9 $PPID; {sys.executable} measure.py"
+    command = [sys.executable, "-m", "profsvc", "bisect", str(found["finding_id"]), "--repo", str(folder)]
+    killed = subprocess.run([*command, "--run", fatal], capture_output=True, check=False)
+    assert killed.returncode == -9
+    engine = store.open_store(str(store_file))
+    assert len(store.select(engine, "v1_runs", project="lab bisect")) == 2
+    done = cli("bisect", found["finding_id"], "--repo", folder, "--run", f"{sys.executable} measure.py", "-o", "json")
+    assert done.code == 0
+    assert hashes[1 + FIRST_BAD] in done.out
+    runs = store.select(engine, "v1_runs", project="lab bisect")
+    assert len({row["commit_id"] for row in runs}) <= 9
+    assert all(len(row["commit_id"]) == 40 for row in runs)
+    assert git(folder, "worktree", "list").count("\n") <= 1  # that of the killed search at most
+    assert git(folder, "status", "--porcelain") == ""
+    engine.dispose()
+
+
+def test_a_commit_that_cannot_be_measured_is_left_out(found, repository, cli):
+    folder, _ = repository
+    run = "false"
+    told = cli("bisect", found["finding_id"], "--repo", folder, "--run", run, "--max-runs", 2)
+    assert told.code == 6
+    assert told.err.count("is left out: the command ended with exit code 1") == 2
+    assert "no commit could be measured" in told.err
