@@ -133,6 +133,7 @@ READERS = {
         {"small": (lvm_lines, "SMALL_BLOCK_BYTES", 30), "block": (lvm_lines, "BLOCK_BYTES", 400)},
         [(lvm, "parse", not_at_once)],
         order=_IN_FILE,
+        splits=True,
     ),
     "meters": BlockReader(
         generic_timeseries.read,

@@ -3,6 +3,7 @@
 A block with anything else, such as a comment or a header, is parsed line by line.
 """
 
+from contextlib import suppress
 from typing import NamedTuple
 
 import numpy as np
@@ -10,10 +11,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.csv
 
+from profsvc.formats.columnar import split_table
 from profsvc.formats.columnar.arrow_columns import split_decimals
 from profsvc.formats.columnar.line_blocks import Block, IrregularBlockError, require_plain
 from profsvc.formats.daq.lvm_lines import Segment
 from profsvc.formats.parsing.timestamps import FRACTION_DIGITS, MAX_NS, Int64s
+from profsvc.formats.splitter import rows as splitter
 
 
 class LvmBlock(NamedTuple):
@@ -26,19 +29,51 @@ class LvmBlock(NamedTuple):
 
 def parse(block: Block, segment: Segment, sign: str, decimal: str) -> LvmBlock | None:
     """Parse a block of whole lines below the columns of ``segment``; None if a line is not a plain row."""
-    try:
-        return _part(bytes(block), segment, sign, decimal)
-    except (pa.ArrowInvalid, IrregularBlockError):
-        return None
+    data = bytes(block)
+    with suppress(IrregularBlockError):
+        width = _width(data, segment, sign, decimal)
+        if splitter.is_available():
+            with suppress(IrregularBlockError):
+                return _split_part(data, segment, sign, decimal, width)
+        with suppress(pa.ArrowInvalid):
+            return _arrow_part(data, segment, sign, decimal, width)
+    return None
 
 
-def _part(block: bytes, segment: Segment, sign: str, decimal: str) -> LvmBlock:
+def _width(block: bytes, segment: Segment, sign: str, decimal: str) -> int:
+    """Return the number of columns; raise `IrregularBlockError` for what no plain row holds."""
     x_places, y_places = segment.x_places, segment.y_places
     require_plain(len(x_places) < 2 and len(y_places) > 0 and sign != decimal and block.endswith(b"\n"))
     require_plain(not block.translate(None, b"0123456789-\r\n" + sign.encode() + decimal.encode()))
     require_plain(b"\r" not in block or block.count(b"\r") == block.count(b"\r\n"))
     width = block.count(sign.encode(), 0, block.index(b"\n")) + 1
     require_plain(max((*x_places, *y_places)) < width <= len(segment.columns))
+    return width
+
+
+def _split_part(block: bytes, segment: Segment, sign: str, decimal: str, width: int) -> LvmBlock:
+    """Parse a block with the compiled splitter."""
+    types = [split_table.EMPTY] * width
+    for places, kind in ((segment.x_places, split_table.DECIMAL), (segment.y_places, split_table.REAL)):
+        for place in places:
+            types[place] = kind
+    table = split_table.SplitTable(block, types, sign, decimal)
+    values = np.empty((table.rows, len(segment.y_places)))
+    for column, place in enumerate(segment.y_places):
+        values[:, column], known = table.numbers(place)
+        require_plain(bool(known.all()))
+    if not segment.x_places:
+        return LvmBlock(table.rows, None, values)
+    digits, decimals, known = table.decimals(segment.x_places[0])
+    require_plain(bool(known.all() and decimals.max() <= FRACTION_DIGITS))
+    powers = 10 ** (FRACTION_DIGITS - decimals)
+    require_plain(bool((digits <= MAX_NS // powers).all()))
+    return LvmBlock(table.rows, digits * powers, values)
+
+
+def _arrow_part(block: bytes, segment: Segment, sign: str, decimal: str, width: int) -> LvmBlock:
+    """Parse a block with Arrow."""
+    x_places, y_places = segment.x_places, segment.y_places
     names = [str(place) for place in range(width)]
     types = dict.fromkeys(names, pa.string())
     types |= {names[place]: pa.decimal128(38, FRACTION_DIGITS) for place in x_places}

@@ -1,4 +1,4 @@
-"""A block split by the compiled splitter has the columns that Arrow finds; what is not plain is left to the next way."""
+"""A block split by the compiled splitter has the columns that Arrow finds; what is not plain is left to Arrow."""
 
 import pyarrow as pa
 import pytest
