@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from profsvc import specs
+from profsvc.analysis.changes.explanations import explained
 from profsvc.analysis.changes.night_values import night_values
 from profsvc.analysis.changes.series import IDENTITY
 from profsvc.formulas.change import nightly_test
@@ -45,6 +46,7 @@ class NightlyFindings(NamedTuple):
     tested: int
     short: int  # series with too few runs
     needed: int  # runs that the shortest of them lacks
+    told: list[Row]  # steps that have another explanation: drift, levels that are visited, too close dependence
 
 
 def find_changes(points: pd.DataFrame, known: Sequence[Mapping[str, Any]]) -> NightlyFindings:
@@ -53,7 +55,7 @@ def find_changes(points: pd.DataFrame, known: Sequence[Mapping[str, Any]]) -> Ni
     ``known``: the findings so far, with ``state`` and ``said_at``. Column ``build`` of the points names the binary.
     """
     if points.empty:
-        return NightlyFindings([], [], {}, [], [], 0, 0, 0)
+        return NightlyFindings([], [], {}, [], [], 0, 0, 0, [])
     points = night_values(points)
     heads = points.drop_duplicates("group").reset_index(drop=True)
     least = [specs.smallest_change(kind) for kind in heads["kind"]]
@@ -64,9 +66,12 @@ def find_changes(points: pd.DataFrame, known: Sequence[Mapping[str, Any]]) -> Ni
     floor = nightly_test.noise_floor(value, _binaries(points["build"]), group).sd
     error = np.fmax(points["error"].to_numpy(np.float64), floor[group])
     verdict = nightly_test.nightly_verdict(value, group, error, relative=relative, absolute=absolute)
+    before = _values_before(points, value, error, verdict)
+    whole = np.where(_in_baseline(points, raw, [one for one in known if one["state"] != FIXED]), raw, np.nan)
+    verdict, told = explained(points, value, whole, error, verdict, before, (relative, absolute))
     known_p = ~np.isnan(verdict.p)
     needed = verdict.needed[~known_p]
-    found = _new_findings(points, heads, value, error, verdict)
+    found = _new_findings(points, heads, value, before, verdict)
     moves, seen = _state_changes(points, raw, known)
     return NightlyFindings(
         *_without_returns(found, moves, known),
@@ -76,7 +81,18 @@ def find_changes(points: pd.DataFrame, known: Sequence[Mapping[str, Any]]) -> Ni
         int(known_p.sum()),
         int((~known_p).sum()),
         int(needed[needed > 0].min()) if (needed > 0).any() else 0,
+        [_identity(heads, one) | row for one, row in told.items()],
     )
+
+
+def _values_before(
+    points: pd.DataFrame, value: Floats, error: Floats, verdict: nightly_test.NightlyVerdict
+) -> nightly_test.NewestValue:
+    """Return how the values before each step that may be one behave."""
+    group, place = points["group"].to_numpy(np.int64), np.arange(len(points))
+    likely = verdict.p <= ALPHA
+    first = np.where(likely, verdict.at, 0)[group]
+    return nightly_test.newest_value(np.where(place < first, value, np.nan), group, error)
 
 
 def _in_baseline(points: pd.DataFrame, value: Floats, known: Sequence[Mapping[str, Any]]) -> Bools:
@@ -124,13 +140,15 @@ def _identity(heads: pd.DataFrame, one: int) -> Row:
 
 
 def _new_findings(
-    points: pd.DataFrame, heads: pd.DataFrame, value: Floats, error: Floats, verdict: nightly_test.NightlyVerdict
+    points: pd.DataFrame,
+    heads: pd.DataFrame,
+    value: Floats,
+    before: nightly_test.NewestValue,
+    verdict: nightly_test.NightlyVerdict,
 ) -> list[Row]:
     if not verdict.found.any():
         return []
-    group, place = points["group"].to_numpy(np.int64), np.arange(len(points))
-    first = np.where(verdict.found, verdict.at, len(points))[group]
-    before = nightly_test.newest_value(np.where(place < first, value, np.nan), group, error)
+    group = points["group"].to_numpy(np.int64)
     rho = np.clip(np.nan_to_num(before.autocorrelation), 0.0, MAX_AUTOCORRELATION)
     noise = before.sd * np.sqrt((1 + rho) / (1 - rho))
     rows, raw = [], points["raw"].to_numpy(np.float64)

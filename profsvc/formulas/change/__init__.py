@@ -4,6 +4,7 @@ Modules::
 
     bisection       search for the first commit of a change by measurements with noise
     findings        states of a finding, and the evidence that changes them
+    level_habits    excursions to other levels and back, and trends
     level_visits    probability that chance alone gives a level
     nightly_test    newest value, noise floor, false-discovery rate, reporting threshold
     steps           steps in the level of a series

@@ -90,6 +90,7 @@ def document(
         "open": sorted(still, key=severity),
         "reruns": reruns,
         "explained": verdict.explained,
+        "told": verdict.told,
         "uncorrected": _uncorrected(looked),
         "uploads": {"received": len(looked.uploads), "partial": partial, "refused": list(looked.refused),
                     "rejected_lines": sum(int(row["lines_rejected"]) for row in looked.uploads)},
@@ -101,7 +102,7 @@ def document(
         *(row["kernel"] for row in looked.known if row["kernel"]),
     ]
     known_as = labels(kernels)
-    for part in ("findings", "kernels", "moved", "open", "reruns", "explained"):
+    for part in ("findings", "kernels", "moved", "open", "reruns", "explained", "told"):
         made[part] = [
             row
             | {name: _shorten_name(row[name]) for name in ("kernel", "subject")}

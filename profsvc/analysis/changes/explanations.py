@@ -1,0 +1,129 @@
+"""What explains a step without a change: a trend, levels that the series or its siblings visit, too close dependence.
+
+A series for which one of these holds has no finding. The report says which holds.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from profsvc.formulas.change.level_habits import Excursions, excursion_rates, excursions, lasting_share, trend
+from profsvc.formulas.change.level_visits import visit_probability
+from profsvc.formulas.change.nightly_test import NewestValue, NightlyVerdict, effect, false_discovery
+from profsvc.formulas.change.steps import ALPHA, VALUE_COMPARISON_SD, newest_step
+from profsvc.formulas.numerics.series import gather, in_units_of_sd, read_series
+
+Row = dict[str, Any]
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+DRIFT, LEVELS, DEPENDENT = SHAPES = ("drift", "levels", "too dependent")
+MIN_SIBLINGS = 10  # series of one kind on one device that say what is usual among them
+MAX_EXCURSION_RATE = 0.001  # excursions a night that last as long as a step does, of which it may be one
+MIN_DEPENDENCE = 0.75  # autocorrelation from which only a step far beyond the noise is one
+FAR_SD = 6.0
+
+
+class Explained(NamedTuple):
+    """The verdict without what has an explanation, and what explains it."""
+
+    verdict: NightlyVerdict
+    told: dict[int, Row]  # by group: shape, and what belongs to it
+
+
+def explained(
+    points: pd.DataFrame,
+    value: Floats,
+    whole: Floats,
+    error: Floats,
+    verdict: NightlyVerdict,
+    before: NewestValue,
+    least: tuple[Floats, Floats],
+) -> Explained:
+    """Return the verdict on series once more, for those that may have a finding.
+
+    ``value``: those of the baselines; ``whole``: with the excursions that findings ended with; ``before``: the values
+    before each step; ``least``: the reporting thresholds.
+    """
+    group = points["group"].to_numpy(np.int64)
+    p, told = verdict.p.copy(), dict[int, Row]()
+    at, levels = verdict.at.copy(), [verdict.before.copy(), verdict.after.copy()]
+    material = effect(levels[0], levels[1], least[0], least[1]).material
+    asked = np.flatnonzero((p <= ALPHA) & material)
+    if not asked.size:
+        return Explained(verdict, told)
+    rates = _excursions_of_siblings(points, whole, asked, verdict)
+    visits = _visits(whole, group, asked, at)
+    for number, one in enumerate(asked.tolist()):
+        own = np.flatnonzero((group == one) & ~np.isnan(value))
+        line = trend(value[own])
+        if line.better:
+            step = newest_step(value[own] - line.fitted, None, error[own])
+            split = int(step.at)
+            if float(step.p) <= ALPHA:
+                p[one], at[one] = float(step.p), own[split]
+                for side, own_level in zip(levels, (step.before, step.after), strict=True):
+                    side[one] = float(own_level) + line.fitted[split]
+            else:
+                p[one] = 1.0
+                told[one] = {"shape": DRIFT, "before": float(line.fitted[0]), "after": float(line.fitted[-1]),
+                             "runs": int(own.size), "run_id": int(points["run_id"].iloc[own[0]]),
+                             "since": str(points["at"].iloc[own[0]])}  # fmt: skip
+        elif visits[number] > ALPHA or rates[number] > MAX_EXCURSION_RATE:
+            p[one] = max(p[one], visits[number])
+            told[one] = _step_told(LEVELS, verdict, one, points)
+            p[one] = 1.0
+        elif before.autocorrelation[one] >= MIN_DEPENDENCE and (
+            abs(levels[1][one] - levels[0][one]) < FAR_SD * before.sd[one]
+        ):
+            told[one] = _step_told(DEPENDENT, verdict, one, points)
+            p[one] = 1.0
+    family = false_discovery(p)
+    found = (p <= ALPHA) & family.found & effect(levels[0], levels[1], least[0], least[1]).material
+    changed = verdict._replace(found=found, p=p, adjusted=family.adjusted, at=at, before=levels[0], after=levels[1])
+    return Explained(changed._replace(rerun_wanted=verdict.rerun_wanted & ~found), told)
+
+
+def _step_told(shape: str, verdict: NightlyVerdict, one: int, points: pd.DataFrame) -> Row:
+    at = int(verdict.at[one])
+    return {"shape": shape, "before": float(verdict.before[one]), "after": float(verdict.after[one]),
+            "runs": int(verdict.points_after[one]), "run_id": int(points["run_id"].iloc[at]),
+            "since": str(points["at"].iloc[at])}  # fmt: skip
+
+
+def _visits(whole: Floats, group: Ints, asked: npt.NDArray[np.intp], at: Ints) -> Floats:
+    """Probability that each series is only back where it was before, by all the values since its last baseline."""
+    kept = np.isin(group, asked) & ~np.isnan(whole)
+    x, error, groups = read_series(whole, group, None)
+    series = gather(x, error, groups, kept)
+    some = np.searchsorted(groups.ids, asked)
+    series = series._replace(start=series.start[some], stop=series.stop[some])
+    series = in_units_of_sd(series)
+    split = np.array([np.searchsorted(series.place[a:b], at[one]) + a
+                      for a, b, one in zip(series.start, series.stop, asked, strict=True)])  # fmt: skip
+    return np.asarray(visit_probability(series, split, VALUE_COMPARISON_SD))
+
+
+def _excursions_of_siblings(
+    points: pd.DataFrame, whole: Floats, asked: npt.NDArray[np.intp], verdict: NightlyVerdict
+) -> Floats:
+    """How often a night begins an excursion that lasts as long as the step of each series."""
+    group = points["group"].to_numpy(np.int64)
+    names = ["project", "device", "kind"]
+    heads = points.drop_duplicates("group")[names]
+    family = heads.astype(object).where(heads.notna(), "").groupby(names, sort=False).ngroup().to_numpy()
+    x, error, groups = read_series(whole, group, None)
+    out = np.zeros(asked.size)
+    for number in np.unique(family[asked]).tolist():
+        members = np.flatnonzero(family == number)
+        if members.size < MIN_SIBLINGS:
+            continue
+        inside = np.isin(group, members) & ~np.isnan(x)
+        series = gather(x, error, groups, inside)
+        series = series._replace(start=series.start[members], stop=series.stop[members])
+        seen: Excursions = excursions(series)
+        mine = np.isin(asked, members)
+        place = np.searchsorted(members, asked[mine])
+        out[mine] = excursion_rates(seen)[place] * lasting_share(seen, verdict.points_after[asked[mine]])
+    return out

@@ -1,0 +1,118 @@
+"""Steps that are no change: drift, levels that a series or its siblings visit, values that depend on each other."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from profsvc.analysis.changes.nightly import NightlyFindings, find_changes
+from profsvc.formulas.change.level_habits import excursion_rates, excursions, lasting_share, trend
+from profsvc.formulas.numerics.series import gather, read_series
+from tests.benchmarks.change import two_states, white
+from tests.benchmarks.quiet_nights import bursts, drifting, points_of, walk
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    return np.random.default_rng(20261124)
+
+
+def look(x: np.ndarray) -> NightlyFindings:
+    return find_changes(points_of(x[:, :, np.newaxis], np.arange(len(x))), [])
+
+
+def shapes(verdict: NightlyFindings) -> Counter:
+    return Counter(row["shape"] for row in verdict.told)
+
+
+def names(verdict: NightlyFindings) -> set[str]:
+    return {row["series"] for row in verdict.found}
+
+
+def test_a_drift_is_told_as_one_with_its_size(rng):
+    verdict = look(drifting(rng, 40, 100))
+    assert len(verdict.found) <= 1
+    assert shapes(verdict)["drift"] >= 35
+    row = next(row for row in verdict.told if row["shape"] == "drift")
+    assert row["after"] / row["before"] - 1 == pytest.approx(0.1, abs=0.03)  # 5 sd of 2 %
+    assert row["runs"] == 100
+
+
+def test_a_step_on_a_drift_is_found(rng):
+    x = drifting(rng, 20, 100)
+    x[:, -5:] += 8.0
+    verdict = look(x)
+    assert len(verdict.found) >= 18
+    sizes = [row["after"] - row["before"] for row in verdict.found]
+    assert np.median(sizes) == pytest.approx(8 * 0.02 * 1e6, rel=0.4)
+
+
+def test_a_step_in_steady_siblings_is_found_and_nothing_else_is_told(rng):
+    x = white(rng, 100, 60)
+    x[:5, -4:] += 8.0
+    verdict = look(x)
+    assert names(verdict) == {f"s{number:06}" for number in range(5)}
+    assert verdict.told == []
+
+
+def test_the_first_excursion_of_a_series_is_judged_by_those_of_its_siblings(rng):
+    quiet = look(two_states(rng, 60, 20, 0.1, 0.1))
+    assert len(quiet.found) <= 2  # 20 without siblings
+    assert shapes(quiet)["levels"] >= 3
+    burst = bursts(rng, 60, 60)
+    burst[:, -13:] = white(rng, 60, 13)
+    burst[0] = white(rng, 1, 60)
+    burst[0, -3:] += 8.0
+    assert names(look(burst)) == set()  # as long as their bursts
+    burst[0, -13:] = 8.0 + white(rng, 1, 13)
+    assert names(look(burst)) == {"s000000"}  # four times as long
+
+
+def test_one_event_of_all_series_is_no_habit_of_each(rng):
+    x = white(rng, 60, 60)
+    x[:, 20:25] += 8.0
+    x[3, -3:] += 8.0
+    assert names(look(np.delete(x, 3, axis=0))) == set()
+    x[3, 20:25] -= 8.0
+    assert "s000003" in names(look(x))
+
+
+def test_a_level_that_a_fixed_finding_visited_is_no_finding_again(rng):
+    x = white(rng, 1, 80)
+    x[:, 30:40] += 6.0
+    x[:, 50:58] += 6.0
+    x[:, 66:74] += 6.0
+    told = walk(x[:, :, np.newaxis], 25)
+    assert told.found == 1
+    assert [one["state"] for one in told.rows] == ["fixed"]
+
+
+def test_only_a_far_step_is_one_where_values_depend_on_each_other():
+    rng = np.random.default_rng(2)
+    x = np.cumsum(0.4 * white(rng, 300, 60), axis=1)
+    verdict = look(x)
+    assert len(verdict.found) <= 3
+    assert set(shapes(verdict)) <= {"drift", "too dependent", "levels"}
+
+
+def test_excursions_are_counted_with_their_lengths():
+    x = np.tile([0.0, 0.1, -0.1, 0.05, -0.05], 6)
+    other = x.copy()
+    other[10:14] += 5.0
+    value, error, groups = read_series(np.r_[x, other], np.repeat([0, 1], 30), None)
+    seen = excursions(gather(value, error, groups, ~np.isnan(value)))
+    assert (seen.begun.tolist(), seen.nights.tolist(), seen.length.tolist()) == ([0, 1], [30, 30], [4])
+    none = excursions(gather(value, error, groups, np.zeros(60, dtype=bool)))
+    assert none.length.size == 0
+    assert excursion_rates(none).tolist() == [0.0, 0.0]
+    low, high = excursion_rates(seen)
+    assert 0 < low < high < 0.2
+    shares = lasting_share(seen, np.array([3, 4, 5, 8, 40]))
+    assert shares.tolist() == sorted(shares, reverse=True)
+    assert shares[1] > 0.5 > shares[2]
+
+
+def test_a_line_is_better_than_a_step_and_a_step_better_than_a_line():
+    noise = np.tile([0.1, -0.1, 0.0], 10)
+    assert trend(noise + np.linspace(0, 2, 30)).better
+    assert not trend(noise + 2.0 * (np.arange(30) >= 20)).better
