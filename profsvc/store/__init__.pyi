@@ -58,6 +58,7 @@ from .maintenance.readiness import (
     schema_state as schema_state,
 )
 from .maintenance.run_changes import change_run as change_run
+from .maintenance.sqlite_snapshot import write_snapshot as write_snapshot
 from .opening import (
     connect as connect,
     create_reader as create_reader,

@@ -77,6 +77,32 @@ def backup(
 
 
 @group.command()
+def snapshot(
+    context: typer.Context,
+    file: Annotated[Path, typer.Argument(help="SQLite file to create; it must not exist yet.")],
+    view: Annotated[
+        list[str], typer.Option(help="Only this view, such as runs or v1_launches; repeatable.", metavar="VIEW")
+    ] = [],
+    project: Annotated[str, typer.Option(help="Only runs of this project.")] = "",
+) -> None:
+    """Write the views as plain tables of a SQLite file, for tools that read such files, such as Datasette.
+
+    The table v1_columns has the meaning of every column. The file is not a store: db backup makes a copy that is.
+
+    Examples:
+
+      profsvc db snapshot today.sqlite
+
+      profsvc db snapshot lab.sqlite --project lab --view runs --view launches --view criteria
+    """
+    from profsvc import store
+
+    rows = store.write_snapshot(open_engine(context), file, view, project or None)
+    held = f"{counted(sum(rows.values()), 'row')} of {counted(len(rows), 'view')}"
+    print_message(f"{file}: {held}; open it with: datasette {file}")
+
+
+@group.command()
 def prune(
     context: typer.Context,
     older_than: Annotated[str, typer.Option(help="Delete runs without a new file for this long: 90d, 12w, 36h.")] = "",
