@@ -1,4 +1,4 @@
-"""Figures by matplotlib as SVG or PNG: light or dark, reproducible, with escaped texts."""
+"""Figures as SVG or PNG: light or dark, reproducible, with escaped texts; by matplotlib unless they are plain SVG."""
 
 import io
 import threading
@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from profsvc.errors import UsageError
+from profsvc.reports.plots import svg_figure
 from profsvc.reports.rows import visible
 
 FORMS = ("svg", "png")
@@ -100,6 +101,9 @@ def logarithmic(
     axes: Any, which: str, steps: Sequence[int] = (1, 2, 5), written: Callable[..., str] | None = None
 ) -> None:
     """Make axes logarithmic, with plain numbers or those of ``written``."""
+    if isinstance(axes, svg_figure.Axes):
+        axes.set_logarithmic(which, steps, written or (lambda value, _: f"{value:g}"))
+        return
     from matplotlib.ticker import FuncFormatter, LogLocator
 
     axes.tick_params(which="minor", length=0)
@@ -118,12 +122,22 @@ def form_of(form: str) -> str:
     return form
 
 
-def picture(draw: Callable[[Any], None], title: str, form: str, inches: tuple[float, float], back: str) -> bytes:
+def picture(
+    draw: Callable[[Any], None],
+    title: str,
+    form: str,
+    inches: tuple[float, float],
+    back: str,
+    *,
+    is_plain: bool = False,
+) -> bytes:
     """Return the figure of ``draw`` as SVG or PNG.
 
-    The same figure gives the same bytes with the same version of matplotlib, independent of user settings.
+    The same figure gives the same bytes with the same version of matplotlib, independent of user settings. One that
+    ``is_plain`` needs no matplotlib as SVG, since it uses no more than `svg_figure` has.
     """
-    form_of(form)
+    if form_of(form) == "svg" and is_plain:
+        return svg_figure.draw(draw, shown(title), inches, back)
     import matplotlib
     from matplotlib.figure import Figure
 

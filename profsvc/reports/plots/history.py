@@ -62,7 +62,7 @@ def draw(view: Mapping[str, Any], form: str = "svg", *, dark: bool = False) -> b
             words.set_color(theme.ink)
         axes.set_title(shown(title_of(view)), color=theme.ink, fontsize=11, loc="left", parse_math=False)
 
-    return figures.picture(figure_of, title_of(view), form, WIDE, theme.back)
+    return figures.picture(figure_of, title_of(view), form, WIDE, theme.back, is_plain=True)
 
 
 def _frame(axes: Any, theme: Theme, label: str) -> None:

@@ -82,7 +82,7 @@ def draw(data: Plot, form: str = "svg", *, dark: bool = False) -> bytes:
         maker(figure, data, theme)
         figure.suptitle(shown(data["title"]), color=theme.ink, fontsize=11, x=0.01, ha="left", parse_math=False)
 
-    return figures.picture(on, data["title"], form, inches, theme.back)
+    return figures.picture(on, data["title"], form, inches, theme.back, is_plain=True)
 
 
 def _warps(figure: Any, data: Plot, theme: Theme) -> None:

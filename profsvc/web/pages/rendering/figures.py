@@ -1,4 +1,4 @@
-"""Inline figures: SVG of matplotlib that follows the theme of the page and has a text alternative.
+"""Inline figures: SVG that follows the theme of the page and has a text alternative.
 
 Colours become classes, because the content security policy forbids inline styles. Ids get the name of the figure as
 prefix, and title and description come first.
@@ -97,7 +97,7 @@ _CACHE = _FigureCache(CACHE_BYTES)
 
 
 def inline_svg(svg: bytes, name: str, title: str, description: str) -> Markup:
-    """Return an SVG of matplotlib for embedding in a page."""
+    """Return an SVG of a plot for embedding in a page."""
     # The SVG is our own; uploaded texts were escaped when it was drawn.
     root = ElementTree.fromstring(svg)
     for gone in (f"{SVG}metadata", f"{SVG}title"):
