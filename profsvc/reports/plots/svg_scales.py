@@ -137,7 +137,7 @@ def text_width(words: str, size: float) -> float:
     """Return about how wide a text is.
 
     >>> round(text_width("warps", 10), 1)
-    33.4
+    31.7
     """
     return size * max(
         (sum(LETTERS.get(one, 0.7 if one.isupper() else 0.61) for one in line) for line in words.split("\n")),
