@@ -55,7 +55,8 @@ def run_points(runs: Frame, figures: Mapping[str, Frame]) -> Frame:
 
 
 def _by_tool(durations: Frame) -> Frame:
-    return durations.assign(sensor=[str(form).split("-")[0] for form in durations["format"]])
+    tools = {form: str(form).split("-")[0] for form in durations["format"].unique()}
+    return durations.assign(sensor=durations["format"].map(tools))
 
 
 def _kernel_points(frame: Frame, quantity: str | None, kind: str) -> Frame:

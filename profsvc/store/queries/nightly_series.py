@@ -140,7 +140,7 @@ def series_of_runs(
             wanted = list(run_ids) if name in names else []
             for begin in range(0, max(len(wanted), 1), RUNS_PER_QUERY):
                 result = connection.execute(asked, {"runs": wanted[begin : begin + RUNS_PER_QUERY]})
-                rows += result.all()
+                rows += map(tuple, result)  # pandas asks rows of SQLAlchemy for every cell whether it has fields
             found[name] = pd.DataFrame(rows, columns=list(result.keys()))
     return found
 
