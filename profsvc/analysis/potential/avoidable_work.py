@@ -168,7 +168,8 @@ def avoidable_instructions(c: Counts) -> dict[str, Array]:
     functions = np.fmin(np.fmax(functions, roots * _accurate_roots(c, of)), 1 - divided)
     # Conversions beyond one for each value in memory, in kernels where no function nor double precision needs them.
     again = _share(needless_conversions(c), np.nan_to_num(c["inst_bit_convert_thread"]))
-    converted = of["bit_convert"] * again * (1 - expanded) * (of["fp64"] == 0) * serving
+    # The loop and the addresses around a conversion stay when it goes.
+    converted = of["bit_convert"] * again * (1 - expanded) * (of["fp64"] == 0)
     # Values that no register held; an index that is not known takes as many addresses as others do.
     kept = c.total("local_load_inst_warp", "local_store_inst_warp") / c["inst_executed_warp"]
     spilled = np.nan_to_num(c["register_spill_inst_warp"]) > 0

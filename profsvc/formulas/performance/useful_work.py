@@ -67,11 +67,11 @@ def useful_bytes(moved: ArrayLike, requested: ArrayLike) -> Array:
 def operand_limited(accesses: ArrayLike, operations: ArrayLike, arrived: ArrayLike, repeated: ArrayLike = 0.0) -> Array:
     r"""On-chip memory accesses that a version of the kernel with the same arithmetic cannot do without.
 
-    .. math:: A_{useful} = \min\Bigl(A, \max\bigl(O (1 - \tfrac{A_{repeated}}{3 A}), A_{arrived}\bigr)\Bigr)
+    .. math:: A_{useful} = \min\Bigl(A, \max\bigl(O (1 - \tfrac{A_{repeated}}{2 A}), A_{arrived}\bigr)\Bigr)
 
     Each arithmetic instruction takes at most one operand from, and leaves at most one result in, on-chip memory;
-    further ones can stay in registers. Of operands that L1 delivered again at least a third can stay there as well: a
-    product of matrices needs six operands for a tile of three by three outputs. Data that arrives from beyond the L1
+    further ones can stay in registers. Of operands that L1 delivered again at least half can stay there as well: a
+    product of matrices needs eight operands for a tile of four by four outputs. Data that arrives from beyond the L1
     cache has to pass it in any case. Without arithmetic moving data is the work itself, and all accesses are useful.
 
     Source: own model; register tiling as in the matrix multiplication study of [Ryoo2008].
@@ -93,12 +93,12 @@ def operand_limited(accesses: ArrayLike, operations: ArrayLike, arrived: ArrayLi
 
     >>> limited = operand_limited([200.0, 200.0, 200.0], [90.0, 90.0, 0.0], [10.0, 10.0, 200.0], [0.0, 200.0, 0.0])
     >>> limited.round(9).tolist()
-    [90.0, 60.0, 200.0]
+    [90.0, 45.0, 200.0]
     """
     A, O, M, R = floats(accesses=accesses, operations=operations, arrived=arrived, repeated=repeated)
     with np.errstate(all="ignore"):
         again = np.clip(np.nan_to_num(R / A), 0, 1)
-        needed = np.fmax(np.where(again > 0, O * (1 - again / 3), O), np.nan_to_num(M))
+        needed = np.fmax(np.where(again > 0, O * (1 - again / 2), O), np.nan_to_num(M))
     return np.where(np.nan_to_num(O) > 0, np.minimum(A, needed), A)
 
 
