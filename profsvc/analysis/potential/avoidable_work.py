@@ -18,6 +18,8 @@ SECTORS_PER_LINE = 4
 # special function unit, which takes a warp in two cycles; twelve or more are integer instructions.
 DIVISION_LENGTH = 6.0
 CONVERSIONS_PER_DIVISION, INTEGERS_PER_DIVISION = 2.0, 12.0
+# Reductions of arguments take at most this many conversions for each instruction on the special function unit.
+CONVERSIONS_PER_SPECIAL = 4.0
 # Special functions of arithmetic come with this many other instructions of it.
 ARITHMETIC_PER_SPECIAL = 4.0
 # An accurate division or root of single precision: a special function, a check, and steps of Newton's method, with
@@ -97,6 +99,10 @@ def integer_divisions(c: Counts) -> Array:
 def expanded_share(c: Counts) -> Array:
     """Share of the FP32 instructions that are expansions of accurate library functions."""
     converted = needless_conversions(c) - CONVERSIONS_PER_DIVISION * integer_divisions(c)
+    # Functions work on the special function unit, too; the counter of a loop is converted without it.
+    lanes = np.nan_to_num(c["warp_execution_efficiency_fraction"], nan=1.0)
+    special = 32 * lanes * c["inst_pipe_xu_warp"]
+    converted = np.where(CONVERSIONS_PER_SPECIAL * special < converted, CONVERSIONS_PER_SPECIAL * special, converted)
     functions = np.where(instructions_of_type(c, "fp64") > 0, 0.0, np.clip(converted, 0, None))
     return np.nan_to_num(expanded_arithmetic(c["inst_fp32_thread"], functions) / c["inst_fp32_thread"])
 

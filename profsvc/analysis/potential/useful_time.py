@@ -17,6 +17,8 @@ from profsvc.analysis.potential.avoidable_work import (
     double_by_accident,
     expanded_share,
     gathered_from_dram,
+    instructions_of_type,
+    integer_divisions,
     local_bytes,
     multiplies_half_matrices,
     narrow_share,
@@ -34,6 +36,8 @@ WAVEFRONT_BYTES = 128
 SECTOR_BYTES = 32
 # Less arithmetic than one instruction for four elements loaded is no evidence that arithmetic is the payload.
 OPERATIONS_PER_LOAD = 0.25
+# Multiply-adds of half precision that each operand of a tile of 16 by 16 serves: 16, of which two are one instruction.
+PRODUCTS_PER_OPERAND = 8.0
 # Addresses, loops and branches of a well-tuned kernel for each useful instruction: the median of the fastest versions
 # of fixtures/held_out, fixtures/mended and of kernels that do nothing but arithmetic.
 OVERHEAD = 0.2
@@ -94,6 +98,8 @@ def arithmetic_operations(c: Counts) -> tuple[Array, Array]:
     """
     cycles = c["elapsed_cycles"] / 32
     fp32 = np.fmax(arithmetic_per_cycle(c, "fp32") * cycles, c["inst_fp32_thread"] / 32) * (1 - expanded_share(c))
+    # The reciprocal that a division of integers starts from is no arithmetic.
+    fp32 = np.clip(fp32 - integer_divisions(c) / 32, 0, None)
     fp64 = np.fmax(arithmetic_per_cycle(c, "fp64") * cycles, c["inst_fp64_thread"] / 32)
     unpacked = multiplies_half_matrices(c)
     matrices = has_tensor_work(c) | unpacked
@@ -105,6 +111,9 @@ def arithmetic_operations(c: Counts) -> tuple[Array, Array]:
     count = np.where(matrices, np.where(uncounted, np.nan, np.fmax(count, 1.0)), np.where(enough, count, 0.0))
     # A tensor instruction eats whole fragments: its operands set no limit that these counters could show.
     operands = np.where(has_tensor_work(c), np.inf, np.nansum([fp32, 2 * fp64], axis=0))
+    # On tensor cores, a fragment of matrices serves several products with each operand.
+    half = np.nansum([fp32, instructions_of_type(c, "fp16") / 32], axis=0)
+    operands = np.where(unpacked & ~has_tensor_work(c), half / PRODUCTS_PER_OPERAND, operands)
     return count, np.where(count > 0, operands, 0.0)
 
 
