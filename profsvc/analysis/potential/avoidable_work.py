@@ -207,7 +207,7 @@ def reloaded_share(c: Counts, sms: Array) -> Array:
 def multiplies_half_matrices(c: Counts) -> NDArray[np.bool_]:
     """Whether operands of half precision are unpacked for multiply-adds of single precision, or multiplied in pairs.
 
-    Pairs are of matrices if they come from shared memory, or were loaded before; few loads are of values that stay in
+    They are of matrices if they come from shared memory, or were loaded before; few loads are of values that stay in
     registers.
     """
     fma = np.fmax(c["flop_count_sp_fma"], c["fp32_fma_inst_per_cycle"] * c["elapsed_cycles"])
@@ -217,9 +217,11 @@ def multiplies_half_matrices(c: Counts) -> NDArray[np.bool_]:
         32 * np.nan_to_num(c[f"{space}_load_inst_warp"]) > MIN_UNPACKED_SHARE * half for space in ("shared", "global")
     )
     reused = staged | loaded & (repeated_share(c) > MIN_FMA_SHARE)
-    pairs = (c["flop_count_hp_fma"] > MIN_FMA_SHARE * half) & reused
+    pairs = c["flop_count_hp_fma"] > MIN_FMA_SHARE * half
     unpacked = fma > MIN_FMA_SHARE * instructions_of_type(c, "fp32")
-    return np.asarray((half > MIN_UNPACKED_SHARE * executed) & (pairs | unpacked) & ~has_tensor_work(c), dtype=np.bool_)
+    return np.asarray(
+        (half > MIN_UNPACKED_SHARE * executed) & (pairs | unpacked) & reused & ~has_tensor_work(c), dtype=np.bool_
+    )
 
 
 @np.errstate(all="ignore")
