@@ -68,12 +68,14 @@ def test_special_functions_without_arithmetic_are_divisions() -> None:
 def test_half_precision_that_is_unpacked_for_products() -> None:
     unpacked = {
         "inst_fp16_thread": 24.0, "inst_fp32_thread": 63.0, "flop_count_sp_fma": 63.0, "thread_inst_executed": 100.0,
-        "inst_tensor_warp": 0.0,
+        "inst_tensor_warp": 0.0, "shared_load_inst_warp": 1.0,
     }  # fmt: skip
     assert multiplies_half_matrices(counts(**unpacked))
+    assert not multiplies_half_matrices(counts(**unpacked | {"shared_load_inst_warp": 0.0}))
     assert not multiplies_half_matrices(counts(**unpacked | {"inst_fp16_thread": 1.0}))
     assert not multiplies_half_matrices(counts(**unpacked | {"flop_count_sp_fma": 10.0}))
     by_operation = {"flop_count_hp_add": 24.0, "flop_count_sp_fma": 63.0, "thread_inst_executed": 100.0}
+    by_operation["shared_load_inst_warp"] = 1.0
     assert multiplies_half_matrices(counts(**by_operation, inst_tensor_warp=0.0))
     assert not multiplies_half_matrices(counts(**by_operation | {"flop_count_hp_add": 1.0}, inst_tensor_warp=0.0))
 
