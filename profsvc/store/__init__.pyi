@@ -121,7 +121,7 @@ from .queries.largest import (
     longest_launches as longest_launches,
     transfers_by_kind as transfers_by_kind,
 )
-from .queries.launch_facets import costly_launches as costly_launches, launch_facets as launch_facets
+from .queries.launches.facets import costly_launches as costly_launches, launch_facets as launch_facets
 from .queries.launch_list import (
     ALL_LAUNCHES as ALL_LAUNCHES,
     LAUNCH_ORDERS as LAUNCH_ORDERS,

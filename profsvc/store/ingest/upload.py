@@ -277,6 +277,9 @@ class _Upload:
         self.message = "; ".join(part for part in (self.message, *unlikely) if part)
         totals = [(self.upload_id, *total) for total in self.encoder.totals.rows()]
         insert_rows(connection, "kernel_totals", ("upload_id", *KernelTotal._fields), totals)
+        self.encoder.transfers.save(connection, self.upload_id)
+        self.encoder.launches.save(connection, self.upload_id)
+        self.encoder.listed.save(connection, self.upload_id)
         # This comes first, because it makes uploads of one run on a server finish one after the other.
         self._describe_run(connection, run, run_id, again)
         devices = [(self.upload_id, device_id) for device_id in sorted(self.encoder.launch_devices)]

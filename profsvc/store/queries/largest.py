@@ -6,9 +6,10 @@ from typing import Any
 from sqlalchemy import Engine, text
 
 from profsvc.store.connection.transactions import reading
+from profsvc.store.queries.launches.ordered import LaunchOrder
 from profsvc.store.queries.rows import ORDER
 from profsvc.store.schema.column_types import IDS_PER_UPLOAD
-from profsvc.store.schema.view_definition import UPLOAD_ID_RANGE_SQL
+from profsvc.store.schema.view_definition import UPLOAD_ID_RANGE_SQL, counted_once
 
 IDS_PER_QUERY = 500
 
@@ -31,10 +32,21 @@ _CAUSES = """
     JOIN kernels k ON k.kernel_id = g.kernel_id
     ORDER BY g.saving_ns DESC, k.kernel, q.cause LIMIT :limit
 """
-_TRANSFERS = """
-    SELECT kind, count(*) AS count, sum(duration_ns) / 1e6 AS duration_ms,
-           CAST(sum(bytes) AS BIGINT) AS bytes
-    FROM v1_transfers WHERE run_id = :run_id GROUP BY kind ORDER BY duration_ms DESC NULLS LAST, kind
+_TRANSFERS = f"""
+    SELECT (SELECT x.text FROM texts x WHERE x.text_id = t.kind_id) AS kind,
+           CAST(sum(t.transfers) AS BIGINT) AS count, sum(t.total_ns) / 1e6 AS duration_ms,
+           CAST(sum(t.bytes) AS BIGINT) AS bytes
+    FROM uploads u JOIN transfer_totals t ON t.upload_id = u.upload_id
+    WHERE u.run_id = :run_id AND {counted_once("transfers")} GROUP BY t.kind_id
+    ORDER BY duration_ms DESC NULLS LAST, kind
+"""
+_NUMBERS = f"""
+    SELECT min(f.first) - 1 AS first, max(f.last) - 1 AS last FROM (
+        SELECT (SELECT min(l.launch_id) FROM launches l WHERE l.launch_id {UPLOAD_ID_RANGE_SQL})
+                 - u.upload_id * {IDS_PER_UPLOAD} AS first,
+               (SELECT max(l.launch_id) FROM launches l WHERE l.launch_id {UPLOAD_ID_RANGE_SQL})
+                 - u.upload_id * {IDS_PER_UPLOAD} AS last
+        FROM uploads u WHERE u.run_id = :run_id AND u.same_as IS NULL) f
 """
 
 
@@ -69,27 +81,31 @@ def longest_launches(
     Launches that several files tell of count once. They follow each other by time where there are more, else, and
     without a limit, as in the files.
     """
-    run = {"run_id": run_id}
-    # The base table, for the view looks up the names of every launch before it finds the longest.
-    shape = "" if kernel_ids is None else " JOIN shapes h ON h.shape_id = l.shape_id"
-    source = (
-        f"uploads u JOIN launches l ON l.launch_id / {IDS_PER_UPLOAD} = u.upload_id"
-        f" AND l.launch_id {UPLOAD_ID_RANGE_SQL}{shape}"
-    )
-    wanted = "u.run_id = :run_id AND u.same_as IS NULL"
-    wanted += "" if index is None else f" AND l.launch_id = u.upload_id * {IDS_PER_UPLOAD} + {int(index) + 1}"
-    wanted += "" if kernel_ids is None else f" AND h.kernel_id IN ({_among(kernel_ids) or 'NULL'})"
-    if limit is None:
-        ids = [row["launch_id"] for row in _rows(engine, f"SELECT l.launch_id FROM {source} WHERE {wanted}", **run)]
-        return launch_rows(engine, "v1_launches", run_id, ids), False
-    order = "ORDER BY l.duration_ns IS NULL, l.duration_ns DESC, l.launch_id"
-    query = f"SELECT l.launch_id FROM {source} WHERE {wanted} {order} LIMIT :most"
-    ids = [row["launch_id"] for row in _rows(engine, query, most=limit + 1, **run)]
+    if limit is None or index is not None:
+        ids = _all_launches(engine, run_id, index, kernel_ids)
+        return launch_rows(engine, "v1_launches", run_id, ids[:limit]), limit is not None and len(ids) > limit
+    with reading(engine) as connection:
+        among = None if kernel_ids is None else list(kernel_ids)
+        ids = LaunchOrder(connection, run_id, among).numbers("-duration", limit + 1)
     rows = launch_rows(engine, "v1_launches", run_id, ids[:limit])
     if len(ids) <= limit:
         return rows, False
     place = {number: place for place, number in enumerate(ids)}
     return sorted(rows, key=lambda row: place[row["launch_id"]]), True
+
+
+def _all_launches(engine: Engine, run_id: int, index: int | None, kernel_ids: Iterable[int] | None) -> list[int]:
+    """Return the numbers of all launches of a run, or of those with an ordinal or kernel."""
+    query = (
+        f"SELECT l.launch_id FROM uploads u JOIN launches l ON l.launch_id / {IDS_PER_UPLOAD} = u.upload_id"
+        f" AND l.launch_id {UPLOAD_ID_RANGE_SQL} WHERE u.run_id = :run_id AND u.same_as IS NULL"
+    )
+    if index is not None:
+        query += f" AND l.launch_id = u.upload_id * {IDS_PER_UPLOAD} + {int(index) + 1}"
+    if kernel_ids is not None:
+        shapes = f"SELECT h.shape_id FROM shapes h WHERE h.kernel_id IN ({_among(kernel_ids) or 'NULL'})"
+        query += f" AND l.shape_id IN ({shapes})"
+    return [row["launch_id"] for row in _rows(engine, query, run_id=run_id)]
 
 
 def kernels_by_time(engine: Engine, run_id: int, limit: int) -> tuple[list[dict[str, Any]], bool]:
@@ -113,8 +129,7 @@ def transfers_by_kind(engine: Engine, run_id: int) -> list[dict[str, Any]]:
 
 def launch_numbers(engine: Engine, run_id: int) -> tuple[int | None, int | None]:
     """Return the least and the greatest ordinal of the launches of a run; None where it has none."""
-    query = "SELECT min(launch_index) AS first, max(launch_index) AS last FROM v1_launches WHERE run_id = :run_id"
-    (row,) = _rows(engine, query, run_id=run_id)
+    (row,) = _rows(engine, _NUMBERS, run_id=run_id)
     return row["first"], row["last"]
 
 

@@ -4,10 +4,11 @@ from collections.abc import Mapping
 from itertools import chain
 from typing import Any, NamedTuple
 
-from sqlalchemy import Engine, text
+from sqlalchemy import Connection, Engine, text
 
 from profsvc.errors import UsageError
 from profsvc.store.queries.largest import IDS_PER_QUERY, launch_rows
+from profsvc.store.queries.launches.ordered import LaunchOrder
 from profsvc.store.queries.view_pages import MAX_OFFSET, reading_with_timeout
 from profsvc.store.schema.column_types import IDS_PER_UPLOAD
 from profsvc.store.schema.view_definition import UPLOAD_ID_RANGE_SQL, text_of
@@ -50,11 +51,18 @@ _CONDITIONS: Mapping[str, tuple[str, Joins]] = {
     "stream": ("a.stream = :stream", PLACE),
     "upload_id": ("u.upload_id = :upload_id", ()),
     "cause": (
-        "EXISTS (SELECT 1 FROM causes c JOIN cause_names q ON q.cause_id = c.cause_id WHERE c.run_id = u.run_id"
-        f" AND c.launch_id = l.launch_id AND c.kernel_id = 0 AND c.version_id = {_VERSION} AND q.cause = :cause)",
+        "l.launch_id IN (SELECT c.launch_id FROM runs r JOIN causes c ON c.run_id = r.run_id"
+        " AND c.version_id = r.version_id JOIN cause_names q ON q.cause_id = c.cause_id"
+        " WHERE r.run_id = :run_id AND c.kernel_id = 0 AND q.cause = :cause)",
         (),
     ),
 }
+
+_KERNELS_NAMED = text(
+    "SELECT DISTINCT t.kernel_id FROM uploads u JOIN kernel_totals t ON t.upload_id = u.upload_id"
+    " JOIN kernels k ON k.kernel_id = t.kernel_id"
+    f" WHERE u.run_id = :run_id AND u.same_as IS NULL AND {_CONDITIONS['kernel'][0]}"
+)
 
 
 class LaunchFilter(NamedTuple):
@@ -98,7 +106,11 @@ def list_launches(
         f" ORDER BY {by}{' DESC' * order.startswith('-')} NULLS LAST, l.launch_id LIMIT :most OFFSET :skip"
     )
     with reading_with_timeout(engine, seconds) as connection:
-        ids = list(connection.execute(query, values | {"most": limit + 1, "skip": skip}).scalars())
+        launches = _launch_order(connection, run_id, only)
+        if launches and launches.has_lists:
+            ids = launches.numbers(order, limit + 1, skip)
+        else:
+            ids = list(connection.execute(query, values | {"most": limit + 1, "skip": skip}).scalars())
     chosen = ids[:limit]
     place = {number: at for at, number in enumerate(chosen)}
     rows = launch_rows(engine, "v1_launches", run_id, chosen)
@@ -109,7 +121,26 @@ def count_launches(engine: Engine, run_id: int, only: LaunchFilter, *, seconds: 
     """Return how many launches of a run satisfy a filter."""
     source, conditions, values = filtered_launches(run_id, only)
     with reading_with_timeout(engine, seconds) as connection:
+        if launches := _launch_order(connection, run_id, only):
+            return launches.total
         return int(connection.execute(text(f"SELECT count(*) FROM {source} WHERE {conditions}"), values).scalar_one())
+
+
+def _launch_order(connection: Connection, run_id: int, only: LaunchFilter) -> LaunchOrder | None:
+    """Return the launches that satisfy a filter, if it asks for nothing else than kernels and files."""
+    if (only.cause, only.device_id, only.stream) != (None, None, None):
+        return None
+    kernels = None if only.kernel_id is None else [only.kernel_id]
+    if only.kernel is not None:
+        named = list(connection.execute(_KERNELS_NAMED, {"run_id": run_id, "kernel": _contains(only.kernel)}).scalars())
+        kernels = named if kernels is None else [number for number in kernels if number in named]
+    return LaunchOrder(connection, run_id, kernels, only.upload_id)
+
+
+def _contains(part: str) -> str:
+    """Return the pattern for texts in small letters that contain a text."""
+    escaped = part.lower().replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+    return f"%{escaped}%"
 
 
 def filtered_launches(run_id: int, only: LaunchFilter, joins: Joins = ()) -> tuple[str, str, dict[str, Any]]:
@@ -117,8 +148,7 @@ def filtered_launches(run_id: int, only: LaunchFilter, joins: Joins = ()) -> tup
     values = {name: value for name, value in only._asdict().items() if value is not None}
     asked = [_CONDITIONS[name] for name in values]
     if only.kernel is not None:
-        part = only.kernel.lower().replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
-        values["kernel"] = f"%{part}%"
+        values["kernel"] = _contains(only.kernel)
     tables = [
         f"uploads u JOIN launches l ON l.launch_id / {IDS_PER_UPLOAD} = u.upload_id AND l.launch_id"
         f" {UPLOAD_ID_RANGE_SQL}",

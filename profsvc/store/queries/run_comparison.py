@@ -54,19 +54,25 @@ _CAUSES = """
           WHERE r.run_id = :run_id GROUP BY 1, 2) g
     JOIN cause_names q ON q.cause_id = g.cause_id JOIN kernels k ON k.kernel_id = g.kernel_id
 """
-# The registers of a page of metrics are a counter.
 _SHAPES = f"""
-    SELECT k.kernel, min(l.grid_x) AS grid_x, max(l.grid_x) AS grid_x_most, min(l.grid_y) AS grid_y,
-           max(l.grid_y) AS grid_y_most, min(l.grid_z) AS grid_z, max(l.grid_z) AS grid_z_most,
-           min(h.block_x) AS block_x, max(h.block_x) AS block_x_most, min(h.block_y) AS block_y,
-           max(h.block_y) AS block_y_most, min(h.block_z) AS block_z, max(h.block_z) AS block_z_most,
-           min(coalesce(h.registers_per_thread, c.value)) AS registers,
-           max(coalesce(h.registers_per_thread, c.value)) AS registers_most
+    SELECT k.kernel,
+           {", ".join(f"min(t.min_{c}) AS {c}, max(t.max_{c}) AS {c}_most" for c in ("grid_x", "grid_y", "grid_z"))},
+           {", ".join(f"min(h.{c}) AS {c}, max(h.{c}) AS {c}_most" for c in ("block_x", "block_y", "block_z"))},
+           min(h.registers_per_thread) AS registers, max(h.registers_per_thread) AS registers_most
+    FROM uploads u JOIN shape_totals t ON t.upload_id = u.upload_id JOIN shapes h ON h.shape_id = t.shape_id
+    JOIN kernels k ON k.kernel_id = h.kernel_id
+    WHERE u.run_id = :run_id AND u.same_as IS NULL GROUP BY k.kernel
+"""
+# The registers of a page of metrics are a counter. A trace has no counters, so its launches are not read.
+_REGISTERS = f"""
+    SELECT k.kernel, min(c.value) AS least, max(c.value) AS most
     FROM uploads u JOIN launches l ON l.launch_id / {IDS_PER_UPLOAD} = u.upload_id
     AND l.launch_id {UPLOAD_ID_RANGE_SQL} JOIN shapes h ON h.shape_id = l.shape_id
-    JOIN kernels k ON k.kernel_id = h.kernel_id LEFT JOIN counters c ON c.launch_id = l.launch_id
+    JOIN kernels k ON k.kernel_id = h.kernel_id JOIN counters c ON c.launch_id = l.launch_id
     AND c.counter_id = (SELECT x.text_id FROM texts x WHERE x.text = 'registers_per_thread')
-    WHERE u.run_id = :run_id AND u.same_as IS NULL GROUP BY k.kernel
+    WHERE u.run_id = :run_id AND u.same_as IS NULL AND h.registers_per_thread IS NULL AND c.value IS NOT NULL
+    AND EXISTS (SELECT 1 FROM counters o WHERE o.launch_id {UPLOAD_ID_RANGE_SQL})
+    GROUP BY k.kernel
 """
 _PREVIOUS = """
     SELECT p.run_id, p.name, b.value AS branch
@@ -112,6 +118,13 @@ def kernels_of_run(engine: Engine, run_id: int) -> dict[str, dict[str, Any]]:
         for row in rows(_SHAPES):
             if row["kernel"] in kernels:
                 kernels[row["kernel"]]["shape"] = row
+        for row in rows(_REGISTERS):
+            if shape := kernels.get(row["kernel"], {}).get("shape"):
+                known = [value for value in (shape["registers"], shape["registers_most"]) if value is not None]
+                shape |= {
+                    "registers": min([row["least"], *known]),
+                    "registers_most": max([row["most"], *known]),
+                }
         found = rows(_CAUSES)
     analysed: dict[str, int] = {}
     for row in found:

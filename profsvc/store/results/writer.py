@@ -246,7 +246,8 @@ def clear_upload(connection: Connection, upload_id: int) -> None:
     """Delete an upload with all its rows."""
     for table, key in RANGE_KEYS.items():
         _delete_range(connection, table, key, upload_id)
-    connection.execute(text("DELETE FROM uploads WHERE upload_id = :upload_id"), {"upload_id": upload_id})
+    for table in ("listed_launches", "uploads"):
+        connection.execute(text(f"DELETE FROM {table} WHERE upload_id = :upload_id"), {"upload_id": upload_id})
 
 
 def _delete_range(connection: Connection, table: str, key: str, upload_id: int) -> None:

@@ -18,7 +18,9 @@ How the rows stay small, and quick to find without indexes on the big tables:
   count up from those of the block, plus a shift that is nearly always 0.
 * A sample has one time, ``elapsed_ns``. Its clocks are stored as differences from it and from their origins in
   ``sensors``. These differences are nearly always 0 or null, which take no space.
-* ``kernel_totals`` answers the usual queries on traces, by kernel and file, without reading the launches.
+* ``kernel_totals``, ``place_totals``, ``shape_totals`` and ``transfer_totals`` answer the usual queries on traces
+  without reading launches and transfers.
+* ``listed_launches`` has the launches of long files that pages show. It is deleted with its file, like the launches.
 
 Times of day are ISO 8601 texts in UTC, which sort, are read by both databases and cannot lose their time zone.
 ``duration_ns`` is a double, because exports print microseconds with decimals. A double represents whole nanoseconds up
@@ -181,6 +183,43 @@ kernel_totals = table(
     ref("upload_id", "uploads.upload_id", cascade=True, primary_key=True, index=True),
     *fields("launches int, timed int, total_ns float?, min_ns float?, p50_ns float?, p95_ns float?, max_ns float?"),
     clustered=True,
+)
+# Totals per kind of transfer and file; ``bytes`` is null if the sum exceeds 64 bits, or if no transfer has a size.
+transfer_totals = table(
+    "transfer_totals",
+    ref("upload_id", "uploads.upload_id", cascade=True, primary_key=True),
+    key("kind_id"),
+    *fields("transfers int, total_ns float?, bytes int?"),
+    clustered=True,
+)
+# Number of launches of a file per place.
+place_totals = table(
+    "place_totals",
+    ref("upload_id", "uploads.upload_id", cascade=True, primary_key=True),
+    key("place_id"),
+    integer("launches", nullable=False),
+    clustered=True,
+)
+# Number and range of sizes of the launches of a file per shape.
+shape_totals = table(
+    "shape_totals",
+    ref("upload_id", "uploads.upload_id", cascade=True, primary_key=True),
+    key("shape_id"),
+    *fields(
+        "launches int, min_grid_x int?, max_grid_x int?, min_grid_y int?, max_grid_y int?, min_grid_z int?",
+        "max_grid_z int?, min_shared_mem_dynamic_bytes int?, max_shared_mem_dynamic_bytes int?",
+    ),
+    clustered=True,
+)
+# Files with so many launches that the ends of their orders are in ``listed_launches``: the longest and the shortest of
+# the file (for the kernel 0), and the longest, shortest, first and last of each kernel; ``depth`` is their number.
+launch_lists = table(
+    "launch_lists",
+    ref("upload_id", "uploads.upload_id", cascade=True, primary_key=True),
+    *fields("depth int, kernel_depth int"),
+)
+listed_launches = table(
+    "listed_launches", key("upload_id"), key("kernel_id"), key("launch_id"), real("duration_ns"), clustered=True
 )
 timelines = table(
     "timelines",

@@ -77,6 +77,8 @@ def test_names_are_written_once(engine: Engine, stored: store.StoredUpload) -> N
         "shapes": 2,
         "launches": 8,
         "kernel_totals": 4,
+        "place_totals": 2,
+        "shape_totals": 4,
         "metrics": 16,
     }
 

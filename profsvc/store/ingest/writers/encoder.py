@@ -14,8 +14,11 @@ from profsvc.store.ingest.staging import Sink
 from profsvc.store.ingest.writers.bulk_insert import factorize, integer_arrays, values
 from profsvc.store.ingest.writers.dictionaries import COMBINATION_COLUMNS, Combinations, Names
 from profsvc.store.ingest.writers.kernel_totals import KernelTotals
+from profsvc.store.ingest.writers.launch_totals import LaunchTotals
+from profsvc.store.ingest.writers.listed_launches import ListedLaunches
 from profsvc.store.ingest.writers.samples import Sensors
 from profsvc.store.ingest.writers.source_lines import SourceLines
+from profsvc.store.ingest.writers.transfer_totals import TransferTotals
 from profsvc.store.ingest.writers.wide_metrics import WideCells
 from profsvc.store.schema.column_types import IDS_PER_UPLOAD
 
@@ -74,6 +77,9 @@ class Encoder:
         self.sensors = Sensors(sink, self.first)
         self.sources = SourceLines(sink, self.first, self._numbers)
         self.totals = KernelTotals()
+        self.transfers = TransferTotals()
+        self.listed = ListedLaunches()
+        self.launches = LaunchTotals()
         self.wide = WideCells(store, sink, self.first, self.names, self._metrics)
 
     def write(self, name: str, table: pd.DataFrame) -> None:
@@ -118,6 +124,7 @@ class Encoder:
         if name == "transfers":
             columns["device_id"] = devices = self._numbers("devices", self._device_names(table), "")
             self.copying_device = self.copying_device or _first(devices)
+            self.transfers.add(columns["kind_id"], table["duration_ns"], table["bytes"])
         elif name == "kernel_summaries":
             is_kernel = table["category"] == "kernel"
             columns["kernel_id"] = self._numbers("kernels", table["kernel"].where(is_kernel, None))
@@ -144,17 +151,21 @@ class Encoder:
             "process_name_id": self._texts(table["process_name"]),
             "kernel_id": self._numbers("kernels", table["kernel"]),
         }
-        self.totals.add(integer_arrays(own["kernel_id"]).values, table["duration_ns"].to_numpy())
+        launch_ids = table["launch_index"].to_numpy(np.int64) + (self.first + 1)
+        kernel_ids, durations = integer_arrays(own["kernel_id"]).values, table["duration_ns"].to_numpy()
+        self.totals.add(kernel_ids, durations)
+        self.listed.add(launch_ids, kernel_ids, durations)
         ids = {
             name: combined.numbers([_whole(own.get(column, table.get(column))) for column in COMBINATION_COLUMNS[name]])
             for name, combined in self.combined.items()
         }
         columns: Columns = {
-            "launch_id": table["launch_index"].to_numpy(np.int64) + (self.first + 1),
+            "launch_id": launch_ids,
             "place_id": ids["places"],
             "shape_id": ids["shapes"],
             **{name: table[name] for name in PLAIN_LAUNCH},
         }
+        self.launches.add(ids["places"], ids["shapes"], table)
         self.sink.write("launches", columns)
 
     def _devices(self, table: pd.DataFrame) -> Numbers:

@@ -27,9 +27,13 @@ _SUMMED = text(
     "SELECT kernel, sum(calls) AS launches, sum(total_ns) / NULLIF(sum(calls), 0) AS mean_ns, sum(total_ns) AS total_ns"
     " FROM v1_kernel_summaries WHERE run_id = :run_id AND category = 'kernel' GROUP BY kernel"
 )
+_SIZES = {name: (f"t.min_{name}", f"t.max_{name}") for name in SHAPE if name.startswith("grid") or "dynamic" in name}
+_ENDS = {name: _SIZES.get(name, (f"h.{name}", f"h.{name}")) for name in SHAPE}
 _SHAPES = text(
-    f"SELECT kernel_id, {', '.join(f'min({c}) AS {c}, max({c}) AS most_{c}' for c in SHAPE)}"
-    " FROM v1_launches WHERE run_id = :run_id GROUP BY kernel_id"
+    "SELECT h.kernel_id,"
+    f" {', '.join(f'min({least}) AS {c}, max({most}) AS most_{c}' for c, (least, most) in _ENDS.items())}"
+    " FROM uploads u JOIN shape_totals t ON t.upload_id = u.upload_id JOIN shapes h ON h.shape_id = t.shape_id"
+    " WHERE u.run_id = :run_id AND u.same_as IS NULL GROUP BY h.kernel_id"
 )
 
 

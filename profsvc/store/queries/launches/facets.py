@@ -5,17 +5,17 @@ from typing import Any
 
 from sqlalchemy import Engine, text
 
-from profsvc.store.queries.launch_list import ALL_LAUNCHES, PLACE, filtered_launches
 from profsvc.store.queries.view_pages import reading_with_timeout
 from profsvc.store.schema.column_types import IDS_PER_UPLOAD
 
 MAX_FACET_VALUES = 100
-# Facet -> its value, its title, and the joins that these need.
+_PLACES = "JOIN place_totals t ON t.upload_id = u.upload_id JOIN places a ON a.place_id = t.place_id"
+# Facet -> its value, its title, its number of launches, and the joins that these need.
 _FACETS = {
-    "device": ("a.device_id", "coalesce(NULLIF(max(d.name), ''), max(d.compute_capability))",
-               (*PLACE, "JOIN devices d ON d.device_id = a.device_id")),
-    "stream": ("a.stream", "CAST(a.stream AS TEXT)", PLACE),
-    "source": ("u.upload_id", "max(u.file_name)", ()),
+    "device": ("a.device_id", "coalesce(NULLIF(max(d.name), ''), max(d.compute_capability))", "t.launches",
+               f"{_PLACES} JOIN devices d ON d.device_id = a.device_id"),
+    "stream": ("a.stream", "CAST(a.stream AS TEXT)", "t.launches", _PLACES),
+    "source": ("u.upload_id", "max(u.file_name)", "u.launches", ""),
 }  # fmt: skip
 _LONGEST = """
     SELECT launch_id, launch_id - (launch_id / {ids}) * {ids} - 1 AS launch_index, kernel_id, cause, saving_ns,
@@ -37,13 +37,13 @@ def launch_facets(engine: Engine, run_id: int, *, seconds: float = 10.0) -> dict
     """
     found = {}
     with reading_with_timeout(engine, seconds) as connection:
-        for name, (value, title, joins) in _FACETS.items():
-            source, conditions, values = filtered_launches(run_id, ALL_LAUNCHES, joins)
+        for name, (value, title, launches, joins) in _FACETS.items():
             query = text(
-                f"SELECT {value} AS value, {title} AS title, count(*) AS launches FROM {source}"
-                f" WHERE {conditions} AND {value} IS NOT NULL GROUP BY {value} ORDER BY 3 DESC, 1 LIMIT :most"
+                f"SELECT {value} AS value, {title} AS title, CAST(sum({launches}) AS BIGINT) AS launches"
+                f" FROM uploads u {joins} WHERE u.run_id = :run_id AND u.same_as IS NULL AND u.launches > 0"
+                f" AND {value} IS NOT NULL GROUP BY {value} ORDER BY 3 DESC, 1 LIMIT :most"
             )
-            rows = connection.execute(query, values | {"most": MAX_FACET_VALUES}).mappings()
+            rows = connection.execute(query, {"run_id": run_id, "most": MAX_FACET_VALUES}).mappings()
             found[name] = [dict(row) for row in rows]
     return found
 

@@ -1,0 +1,60 @@
+"""Totals per kind of transfer and file: number, duration and size."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from sqlalchemy import Connection
+
+from profsvc.store.ingest.writers.bulk_insert import insert_rows
+
+MAX_INTEGER = 2**63 - 1
+
+
+class TransferTotal(NamedTuple):
+    """The totals of a kind of transfer in a file; null if no transfer has a duration or a size."""
+
+    transfers: int = 0
+    total_ns: float | None = None
+    bytes: int | None = None
+
+
+class TransferTotals:
+    """Sums up transfers, batch by batch."""
+
+    def __init__(self) -> None:
+        """Begin without transfers."""
+        self._kinds: dict[int, TransferTotal] = {}
+
+    def add(self, kind_ids: pd.arrays.IntegerArray, durations: "pd.Series[Any]", sizes: "pd.Series[Any]") -> None:
+        """Add the kind, duration in ns and size in bytes of each transfer."""
+        codes, kinds = pd.factorize(kind_ids.to_numpy(np.int64))
+        ns, size = durations.to_numpy(np.float64, na_value=np.nan), sizes.to_numpy(np.float64, na_value=np.nan)
+        whole = sizes.to_numpy(np.int64, na_value=0)
+        for code, kind in enumerate(kinds.tolist()):
+            own = codes == code
+            timed, sized = own & ~np.isnan(ns), own & ~np.isnan(size)
+            before = self._kinds.get(kind, TransferTotal())
+            self._kinds[kind] = TransferTotal(
+                before.transfers + int(own.sum()),
+                (before.total_ns or 0.0) + float(ns[timed].sum()) if timed.any() else before.total_ns,
+                (before.bytes or 0) + _exact_sum(whole[sized]) if sized.any() else before.bytes,
+            )
+
+    def save(self, connection: Connection, upload_id: int) -> None:
+        """Write the totals of a whole upload."""
+        rows = [
+            (upload_id, kind, one.transfers, one.total_ns, one.bytes if (one.bytes or 0) <= MAX_INTEGER else None)
+            for kind, one in sorted(self._kinds.items())
+        ]
+        insert_rows(connection, "transfer_totals", ("upload_id", "kind_id", *TransferTotal._fields), rows)
+
+
+def _exact_sum(values: "np.ndarray[Any, np.dtype[np.int64]]") -> int:
+    """Return the sum of integers, which may exceed 64 bits.
+
+    >>> _exact_sum(np.array([2**62, 2**62, 2**62]))
+    13835058055282163712
+    """
+    high, low = values >> 32, values & 0xFFFFFFFF
+    return (int(high.sum()) << 32) + int(low.sum())

@@ -1,0 +1,1 @@
+"""Launches of a run in an order, and what they can be filtered by."""
