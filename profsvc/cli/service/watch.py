@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 import errno
 import os
+import stat
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import count
@@ -100,7 +101,8 @@ def moved(folder: Path, path: Path, where: str, reason: str = "") -> Path:
     with _place(folder, inside.parent.parts) as place:
         for number in count(1):
             name = ".".join([f"{stem}-{number}" if number > 1 else stem, *suffixes])
-            if made := _made(place, {name: b""} | {name + end: words for end, words in said.items()}):
+            made = _made(place, {name: b""} | {name + end: words for end, words in said.items()})
+            if made or (not reason and _is_empty(place, name)):
                 break
         try:
             os.rename(path, name, dst_dir_fd=place)  # a `Path` knows no place but its own name
@@ -127,6 +129,12 @@ def _place(folder: Path, parts: Sequence[str]) -> Iterator[int]:
         yield place
     finally:
         os.close(place)
+
+
+def _is_empty(place: int, name: str) -> bool:
+    """Return whether a file is what a kill left between its making and the move: a file that was stored has bytes."""
+    about = os.stat(name, dir_fd=place, follow_symlinks=False)
+    return stat.S_ISREG(about.st_mode) and about.st_size == 0
 
 
 def _made(place: int, contents: Mapping[str, bytes]) -> list[str]:

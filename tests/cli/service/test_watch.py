@@ -205,6 +205,14 @@ def started(store_file: Path, folder: Path) -> "subprocess.Popen[str]":
     return subprocess.Popen(command, cwd=ROOT, env=environment, stderr=subprocess.PIPE, text=True)
 
 
+def test_an_empty_file_that_a_kill_left_is_replaced(cli, folder) -> None:
+    (folder / "done").mkdir()
+    (folder / "done" / "a.csv").touch()
+    shutil.copy(PLAIN, folder / "a.csv")
+    assert once(cli, folder).code == 0
+    assert {path.name: path.stat().st_size > 0 for path in (folder / "done").iterdir()} == {"a.csv": True}
+
+
 def test_files_of_the_watch_itself_are_not_watched(folder) -> None:
     for name in ("done", "failed"):
         (folder / name).mkdir()
