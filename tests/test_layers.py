@@ -35,6 +35,7 @@ INNER = {  # folders of a package, lowest first
 PATHS = {
     ".".join(p.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): p
     for p in (ROOT / "profsvc").rglob("*.py")
+    if p.name != "_version.py"  # written when the package is built
 }
 OPEN_TO_ALL = {"profsvc"}
 PURE = {"formulas": {"numpy", "scipy"}, "errors": set()}

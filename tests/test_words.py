@@ -20,7 +20,7 @@ PACKAGE = ROOT / "profsvc"
 PROSE = {".md", ".csv", ".toml", ".html"}
 PARTS = sorted(
     {path.relative_to(PACKAGE).parts[0].removesuffix(".py") for path in PACKAGE.rglob("*") if path.is_file()}
-    - {"__pycache__", "__init__", "__main__", "demo", "migrations"}
+    - {"__pycache__", "__init__", "__main__", "_version", "demo", "migrations"}
     | {"README"}
 )
 CLEAN: set[str] = {

@@ -1,6 +1,7 @@
 """A service on a port of this machine, as a test reaches it."""
 
 import gzip
+import shutil
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -112,3 +113,17 @@ def profile() -> bytes:
 @pytest.fixture(scope="session")
 def packed(profile: bytes) -> bytes:
     return gzip.compress(profile)
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Any]:
+    """A Chromium of this system, without a window."""
+    path = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if path is None:
+        pytest.skip("no Chromium is installed: apt-get install chromium")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as player:
+        browser = player.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        yield browser
+        browser.close()

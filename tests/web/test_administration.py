@@ -9,9 +9,7 @@ from profsvc import store
 from profsvc.client import Client
 from profsvc.errors import NotFoundError, UsageError
 from tests.web.conftest import running
-from tests.web.pages.conftest import chromium, window
-
-__all__ = ["chromium"]
+from tests.web.pages.conftest import window
 
 
 @pytest.fixture

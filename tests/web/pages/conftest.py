@@ -2,7 +2,6 @@
 host."""
 
 import os
-import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -107,20 +106,6 @@ def shown(demo: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shown
     with running(AppState(engine, store.blob_store_of(engine, free_bytes=1))) as service:
         yield Shown(service, numbers, {})
     engine.dispose()
-
-
-@pytest.fixture(scope="session")
-def chromium() -> Iterator[Any]:
-    """A Chromium of this system, without a window."""
-    path = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if path is None:
-        pytest.skip("no Chromium is installed: apt-get install chromium")
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as player:
-        browser = player.chromium.launch(executable_path=path, args=["--no-sandbox"])
-        yield browser
-        browser.close()
 
 
 class Window(NamedTuple):
