@@ -1,8 +1,7 @@
 """How often series without a change raise a finding, and how soon a change is found.
 
-Run it with ``python -m tests.benchmarks.change``. All series are simulated, from one seed. Beside ours stand the
-figures of Apache Otava (p = 0.001) on such series: as published with the targets, and measured here if a Python that
-has ``apache-otava`` is named in ``PROFSVC_OTAVA``; it wants an older NumPy, so it needs an environment of its own.
+Run it with ``python -m tests.benchmarks.change``. All series are simulated, from one seed. Other tools stand beside
+in `tests.benchmarks.detection`.
 
 *One look* examines a series once, when it is whole. *Every night* looks again after each new value, from the eighth on,
 and counts a series as false if any of the looks raises a finding. No rule can then hold 1 % in 100 nights and find 2 sd
@@ -16,10 +15,6 @@ apart: the least that any rule can have which finds 2 sd within five values in 9
 Neyman and Pearson, with the level and the sd known and five values to look at, once and for a step up alone.
 """
 
-import io
-import os
-import subprocess
-import sys
 import time
 from typing import Any, NamedTuple
 
@@ -33,12 +28,6 @@ SEED = 20261121
 SERIES = 20_000  # so that 90 % is known to 0.2 %
 SPIKES = (2.0, 3.0, 4.0, 6.0, 8.0, 10.0, 1e6)
 Rng = np.random.Generator
-OTAVA = """
-import io, sys, numpy as np
-from otava.analysis import compute_change_points
-series = np.load(io.BytesIO(sys.stdin.buffer.read()))
-print(np.mean([len(compute_change_points(list(one), max_pvalue=0.001)[0]) > 0 for one in series]))
-"""
 
 
 def white(rng: Rng, series: int, nights: int) -> np.ndarray:
@@ -227,15 +216,6 @@ def optimal(rng: Rng, bound: float, series: int = 20_000) -> tuple[float, float]
     return float(out[0]), float(out[1])
 
 
-def otava(x: np.ndarray) -> float | None:
-    """Return the share of series in which Apache Otava finds a change; None if it is not installed."""
-    python = os.environ.get("PROFSVC_OTAVA", sys.executable)
-    file = io.BytesIO()
-    np.save(file, x)
-    done = subprocess.run([python, "-c", OTAVA], input=file.getvalue(), capture_output=True, check=False)
-    return float(done.stdout) if done.returncode == 0 else None
-
-
 def _line(what: str, ours: str, target: str = "", theirs: str = "") -> None:
     print(f"{what:66}{ours:>12}{target:>12}{theirs:>24}")
 
@@ -246,12 +226,10 @@ def _percent(x: float) -> str:
 
 def one_look(rng: Rng) -> None:
     """Print the table of series that are examined once."""
-    _line("one look at 100 values", "profsvc", "target", "Otava: published, here")
+    _line("one look at 100 values", "profsvc", "target")
     noises = {"white noise": white(rng, SERIES, 100), "AR(1) 0.6": autoregressive(rng, SERIES, 100, 0.6)}
-    for (name, x), target, published in zip(noises.items(), ("<= 1 %", "<= 5 %"), ("6.7 %", "78 %"), strict=True):
-        here = otava(x[:200])
-        beside = f"{published}, {_percent(here) if here is not None else 'not installed'}"
-        _line(f"{name}: series with a finding", _percent(found(x).mean()), target, beside)
+    for (name, x), target in zip(noises.items(), ("<= 1 %", "<= 5 %"), strict=True):
+        _line(f"{name}: series with a finding", _percent(found(x).mean()), target)
         steps = all_steps(*flat(x[:1000]), None)
         _line(f"{name}: the same, all steps of the history", _percent(np.unique(steps.group).size / 1000), target)
     for name, x in {

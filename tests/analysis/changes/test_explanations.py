@@ -9,7 +9,7 @@ from profsvc.analysis.changes.nightly import NightlyFindings, find_changes
 from profsvc.formulas.change.level_habits import excursion_rates, excursions, lasting_share, trend
 from profsvc.formulas.numerics.series import gather, read_series
 from tests.benchmarks.change import two_states, white
-from tests.benchmarks.quiet_nights import bursts, drifting, points_of, walk
+from tests.benchmarks.detection import bursts, drifting, points_of, walk
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import pytest
 from profsvc.analysis.changes.night_values import night_values
 from profsvc.analysis.changes.nightly import find_changes
 from tests.benchmarks.change import white
-from tests.benchmarks.quiet_nights import points_of, several_runs, walk
+from tests.benchmarks.detection import points_of, several_runs, walk
 
 
 @pytest.fixture
