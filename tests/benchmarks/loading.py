@@ -2,11 +2,11 @@
 
 Run it with ``python -m tests.benchmarks.loading``. It generates a gpu-trace of nvprof (5 million rows), a log of the
 power of a board (10 million readings) and a details page of Nsight Compute (1.6 million rows; ``--scale 0.1`` makes a
-tenth of everything), and loads each into SQLite and Postgres: profsvc reads, stores and sums it up; the peers take the
-rows as they are. Two lines are of profsvc: until what the file says is committed and can be queried, as the
-peers do, and until the results of the analysis are there as well, which no peer has. Of each peer the ratios to both
-are printed; above 1 profsvc is the faster. Times are without the imports; the memory is the highest of the process, for
-the peers with that of their programs.
+tenth of everything), and loads each into SQLite and Postgres: profsvc reads, stores and sums it up, and keeps a copy of
+the bytes; the peers take the rows as they are. Two lines are of profsvc: until what the file says is committed and can
+be queried, as the peers do, and until the results of the analysis are there as well, which no peer has. Of each peer
+the ratios to both are printed; above 1 profsvc is the faster. Times are without the imports; the memory is the highest
+of the process, for the peers with that of their programs.
 """
 
 import argparse
@@ -37,16 +37,18 @@ most = max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, r
 print(took, most * 1024 / 1e6)
 """
 OURS = """
-from profsvc import pipeline, store
+from profsvc import store
+from profsvc.pipeline import ingestion
 engine = store.open_store(target)
-analyze = pipeline.analyze
+files = store.blob_store_of(engine, os.path.dirname(path))
+analyze = ingestion.analyze
 def noting(*given, **named):
     print("committed", time.perf_counter() - begin)
     return analyze(*given, **named)
-pipeline.analyze = noting
+ingestion.analyze = noting
 begin = time.perf_counter()
 with open(path, "rb") as stream:
-    verdict = pipeline.ingest(engine, stream, os.path.basename(path), store.RunInfo(name="bench"))
+    verdict = ingestion.ingest(engine, stream, os.path.basename(path), store.RunInfo(name="bench"), files=files)
 assert verdict.lines_rejected == 0 and verdict.lines_stored
 """
 IMPORT = """
@@ -145,6 +147,7 @@ def timed(body: str, path: Path, target: str, case: Case) -> Figures:
     *before, last = done.stdout.splitlines()
     took, peak = map(float, last.split())
     committed = [float(line.split()[1]) for line in before if line.startswith("committed ")]
+    assert committed or body != OURS, "nothing said when the rows were committed"
     return Figures(committed[0] if committed else took, took, peak)
 
 

@@ -1,6 +1,5 @@
 """Totals of the launches of a file: their number per place, and the range of their sizes per shape."""
 
-from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -15,8 +14,44 @@ SIZES = ("grid_x", "grid_y", "grid_z", "shared_mem_dynamic_bytes")
 COLUMNS = tuple(f"{end}_{name}" for name in SIZES for end in ("min", "max"))
 # Stand for the least and the greatest of no value.
 NO_MIN, NO_MAX = NONE = 2**63 - 1, -(2**63)
+# How each column of totals is summed up: the number of launches, then the ends of `SIZES`.
+_SUMS = (np.add, *(np.minimum, np.maximum) * len(SIZES))
+MIN_WAITING_ROWS = 1 << 16
 
 Ints = npt.NDArray[np.int64]
+
+
+class _Totals:
+    """The totals of numbers, batch by batch; what waits to be summed up is at most about as long as the totals."""
+
+    def __init__(self, columns: int) -> None:
+        """Begin without numbers; each has so many columns of totals."""
+        self._numbers = np.empty(0, np.int64)
+        self._totals = np.empty((columns, 0), np.int64)
+        self._waiting: list[tuple[Ints, Ints]] = []
+
+    def add(self, numbers: Ints, totals: Ints) -> None:
+        """Add the totals of distinct numbers, one row per column."""
+        self._waiting.append((numbers, totals))
+        if sum(len(own) for own, _ in self._waiting) > max(MIN_WAITING_ROWS, len(self._numbers)):
+            self._merge()
+
+    def _merge(self) -> None:
+        numbers, totals = zip((self._numbers, self._totals), *self._waiting, strict=True)
+        self._waiting = []
+        own = np.concatenate(numbers)
+        order = np.argsort(own, kind="stable")
+        own, every = own[order], np.concatenate(totals, axis=1)[:, order]
+        heads = np.flatnonzero(np.diff(own, prepend=own[:1] - 1))
+        self._numbers = own[heads]
+        self._totals = np.stack([by.reduceat(column, heads) for by, column in zip(_SUMS, every, strict=False)])
+
+    def rows(self) -> list[list[int]]:
+        """Return each number with its totals, in their order."""
+        if self._waiting:
+            self._merge()
+        found: list[list[int]] = np.column_stack((self._numbers, *self._totals)).tolist()
+        return found
 
 
 class LaunchTotals:
@@ -24,47 +59,29 @@ class LaunchTotals:
 
     def __init__(self) -> None:
         """Begin without launches."""
-        self._places: Counter[int] = Counter()
-        self._shapes: Counter[int] = Counter()
-        self._ranges: dict[int, list[int]] = {}
+        self._places, self._shapes = _Totals(1), _Totals(len(_SUMS))
 
     def add(self, places: Ints, shapes: Ints, sizes: "Mapping[str, Any] | pd.DataFrame") -> None:
         """Add the place and shape of launches, and those of their columns that are `SIZES`."""
-        _count(self._places, places)
-        codes, found = _count(self._shapes, shapes)
-        ranges = np.empty((len(found), len(COLUMNS)), np.int64)
-        for column, name in enumerate(SIZES):
+        codes, found = pd.factorize(places)
+        self._places.add(found, np.bincount(codes)[None])
+        codes, found = pd.factorize(shapes)
+        totals = [np.bincount(codes)]
+        for name in SIZES:
             values = integer_arrays(sizes[name])
-            ranges[:, 2 * column] = _extremes(np.minimum, codes, values, len(found), NO_MIN)
-            ranges[:, 2 * column + 1] = _extremes(np.maximum, codes, values, len(found), NO_MAX)
-        for shape, own in zip(found.tolist(), ranges.tolist(), strict=True):
-            before = self._ranges.get(shape)
-            self._ranges[shape] = own if before is None else [
-                max(pair) if place % 2 else min(pair) for place, pair in enumerate(zip(own, before, strict=True))
-            ]  # fmt: skip
+            totals.append(_extremes(np.minimum, codes, values, len(found), NO_MIN))
+            totals.append(_extremes(np.maximum, codes, values, len(found), NO_MAX))
+        self._shapes.add(found, np.stack(totals))
 
     def save(self, connection: Connection, upload_id: int) -> None:
         """Write the totals of a whole upload."""
-        places = [(upload_id, *total) for total in sorted(self._places.items())]
+        places = [(upload_id, *total) for total in self._places.rows()]
         insert_rows(connection, "place_totals", ("upload_id", "place_id", "launches"), places)
         shapes = [
-            (
-                upload_id,
-                shape,
-                launches,
-                *(None if value in NONE else value for value in self._ranges[shape]),
-            )
-            for shape, launches in sorted(self._shapes.items())
+            (upload_id, shape, launches, *(None if value in NONE else value for value in ends))
+            for shape, launches, *ends in self._shapes.rows()
         ]
         insert_rows(connection, "shape_totals", ("upload_id", "shape_id", "launches", *COLUMNS), shapes)
-
-
-def _count(totals: Counter[int], numbers: Ints) -> tuple[npt.NDArray[np.intp], Ints]:
-    """Add how often each number occurs; return the code of each number, and the distinct ones."""
-    codes, found = pd.factorize(numbers)
-    for number, count in zip(found.tolist(), np.bincount(codes).tolist(), strict=True):
-        totals[number] += count
-    return codes, found
 
 
 def _extremes(extreme: np.ufunc, codes: npt.NDArray[np.intp], values: IntegerArrays, groups: int, none: int) -> Ints:
