@@ -3,11 +3,12 @@
 Run it with ``python -m tests.benchmarks.causes [SET] [PART...]``. SET is ``first`` (``fixtures/flaws``, on which the
 attribution was designed), ``second`` (``fixtures/flaws_second``), ``with_counts`` (the second set profiled again, with
 the metrics that the first has beyond ``--set full``), ``third``, ``fourth``, ``fifth`` (``fixtures/flaws_third`` to
-``flaws_fifth``) or a folder with the same files; PART keeps the cases whose column ``set`` says so. Printed are, for each launch with a flaw, the causes with the largest shares of its time, and how often
-the first is the flaw, or one of the first two; beside them the rules of Nsight Compute in the order of their estimates,
-which count where ``causes.toml`` says that they speak of the flaw. Kernels without a flaw should be at a limit. The
-last lines compare the potential of the flawed kernels with the speedup of the version without the flaw; beside it the
-largest global estimate of Nsight Compute, and the median of what was achieved, which nobody knows in advance.
+``flaws_fifth``) or a folder with the same files; PART keeps the cases whose column ``set`` says so. Printed are, for
+each launch with a flaw, the causes with the largest shares of its time, and how often the first is the flaw, or one
+of the first two; beside them the rules of Nsight Compute in the order of their estimates, which count where
+``causes.toml`` says that they speak of the flaw. Kernels without a flaw should be at a limit. The last lines compare
+the potential of the flawed kernels with the speedup of the version without the flaw; beside it the largest global
+estimate of Nsight Compute, and the median of what was achieved, which nobody knows in advance.
 The source page is uploaded too where the set has one.
 """
 
