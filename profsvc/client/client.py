@@ -255,6 +255,12 @@ class Client(Administration):
         """Return the power of each unit for the kernels of a run, beside their measured power."""
         return self._request("GET", f"/v1/runs/{protocol.quote_path(run)}/unit-power", {})
 
+    def power_series(self, run: str | int, sensor: str | None = None, *, begin_s: float | None = None,
+                     end_s: float | None = None) -> dict[str, Any]:  # fmt: skip
+        """Return power and temperature over time as the plots draw them, over all time or the seconds of a span."""
+        asked = protocol.encode_request({"sensor": sensor, "from": begin_s, "to": end_s})
+        return self._request("GET", f"/v1/runs/{protocol.quote_path(run)}/power-series", asked)
+
     def sm_counts(self, run: str | int, **options: Any) -> dict[str, Any]:
         """Return power and savings on several numbers of SMs; ``options`` are ``sensor`` and ``kernel``."""
         return self._request("GET", f"/v1/runs/{protocol.quote_path(run)}/sm-counts", protocol.encode_request(options))

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 import numpy as np
 
 from profsvc import specs, store
+from profsvc.analysis.power.analyze import Options
 from profsvc.errors import NotFoundError
 from profsvc.formulas.power.active_sms import SweepFit, fit_active_sms, predict_active_sms
 from profsvc.formulas.power.leakage import power_at_temperature
 from profsvc.formulas.sensors.resampling import interpolate_at
 from profsvc.reports.plots.power import (
+    STRETCHES,
     Band,
     Efficiency,
     Floats,
@@ -23,7 +25,9 @@ from profsvc.reports.plots.power import (
     against_sms,
     over_time,
     performance_per_watt,
+    thinned,
 )
+from profsvc.reports.rows import plain
 from profsvc.reports.text import power as power_text
 from profsvc.views.power.run_power import power
 
@@ -75,12 +79,7 @@ def pictures(engine: "Engine", view: Mapping[str, Any]) -> list[Picture]:
     The sensor is the first with corrected power, else the one with fewest warnings. The first plot is over time; the
     others exist only if a load ran on several numbers of SMs.
     """
-    if not view["windows"]:
-        raise NotFoundError(f"no power sensor of run {view['run']['name']!r} has enough readings for a plot")
-    doubts = Counter(row["sensor_id"] for row in view["quality"] if row["window"] is not None)
-    best = min(view["windows"], key=lambda row: (row["corrected_power_w"] is None, doubts[row["sensor_id"]]))
-    sensor_id = best["sensor_id"]
-    windows = [row for row in view["windows"] if row["sensor_id"] == sensor_id]
+    windows, models = _of_one_sensor(view)
     name = f"{windows[0]['sensor']} of run {view['run']['name']}"
     tracks, heat, bands, since = _over_time(engine, windows)
     title = f"Power over time: {name}"
@@ -90,10 +89,83 @@ def pictures(engine: "Engine", view: Mapping[str, Any]) -> list[Picture]:
     if sweeps := _sweeps(windows):
         title = f"Power against SMs: {name}"
         made.append(Picture("sms", title, partial(against_sms, sweeps, title)))
-    if curves := _efficiencies([row for row in view["models"] if row["sensor_id"] == sensor_id]):
+    if curves := _efficiencies(models):
         title = f"Work per joule: {name}"
         made.append(Picture("per-watt", title, partial(performance_per_watt, curves, title)))
     return made
+
+
+def _of_one_sensor(view: Mapping[str, Any]) -> tuple[list[Row], list[Row]]:
+    """Return the windows and models of the sensor that is drawn."""
+    if not view["windows"]:
+        raise NotFoundError(f"no power sensor of run {view['run']['name']!r} has enough readings for a plot")
+    doubts = Counter(row["sensor_id"] for row in view["quality"] if row["window"] is not None)
+    best = min(view["windows"], key=lambda row: (row["corrected_power_w"] is None, doubts[row["sensor_id"]]))
+    windows, models = (
+        [row for row in view[name] if row["sensor_id"] == best["sensor_id"]] for name in ("windows", "models")
+    )
+    return windows, models
+
+
+@store.snapshot
+def series(
+    engine: "Engine",
+    run: str | int,
+    sensor: str | None = None,
+    span_s: tuple[float | None, float | None] = (None, None),
+) -> dict[str, Any]:
+    """Return what the power plots of a run draw, as numbers: of one sensor, over all time or the seconds of a span.
+
+    ``power`` and ``temperature`` are readings over time; of many, the least and the largest of each of `STRETCHES`
+    intervals are given, so that no spike is lost, and ``thinned`` says so. Time is in seconds from ``since``.
+    """
+    view = power(engine, run, Options(sensor=sensor))
+    windows, models = _of_one_sensor(view)
+    tracks, heat, bands, since = _over_time(engine, windows)
+    tracks, heat = ([_in_order(track) for track in kind] for kind in (tracks, heat))
+    ends = [float(end) for track in (*tracks, *heat) for end in (*track.time_s[:1], *track.time_s[-1:])]
+    begin, end = (given if given is not None else at for given, at in zip(span_s, _extent(ends), strict=True))
+    shown = [[_within(track, begin, end) for track in kind] for kind in (tracks, heat)]
+    given = [[_thinned(track) for track in kind] for kind in shown]
+    found: dict[str, Any] = plain({
+        "run": {name: view["run"][name] for name in ("run_id", "project", "name")},
+        "sensor": windows[0]["sensor"], "since": since, "begin_s": begin, "end_s": end,
+        "power": given[0], "temperature": given[1],
+        "thinned": any(len(track.time_s) > 2 * STRETCHES for kind in shown for track in kind),
+        "windows": [band._asdict() for band in bands if band.end_s >= begin and band.begin_s <= end],
+        "sweeps": [_as_lists(one) for one in _sweeps(windows)],
+        "efficiencies": [_as_lists(one) for one in _efficiencies(models)],
+    })  # fmt: skip
+    return found
+
+
+def _extent(ends: Sequence[float]) -> tuple[float, float]:
+    return (min(ends), max(ends)) if ends else (0.0, 0.0)
+
+
+def _in_order(track: Track) -> Track:
+    order = np.argsort(track.time_s, kind="stable")
+    return Track(track.label, track.time_s[order], track.value[order])
+
+
+def _within(track: Track, begin_s: float, end_s: float) -> Track:
+    """Return the readings of a span, and one beside it on each side, so that lines reach its edges."""
+    low, high = np.searchsorted(track.time_s, begin_s, "left"), np.searchsorted(track.time_s, end_s, "right")
+    part = slice(max(0, int(low) - 1), int(high) + 1)
+    return Track(track.label, track.time_s[part], track.value[part])
+
+
+def _thinned(track: Track) -> dict[str, Any]:
+    time_s, value = thinned(track.time_s, track.value) if len(track.time_s) else (track.time_s, track.value)
+    return _as_lists(Track(track.label, time_s, value))
+
+
+def _as_lists(one: Any) -> dict[str, Any]:
+    """Return the fields of a tuple, arrays as lists with None where there is no number."""
+    return {
+        name: [None if np.isnan(x) else float(x) for x in value] if isinstance(value, np.ndarray) else value
+        for name, value in one._asdict().items()
+    }
 
 
 def _over_time(engine: "Engine", windows: Sequence[Row]) -> tuple[list[Track], list[Track], list[Band], str]:

@@ -59,6 +59,11 @@ PARAMETERS: dict[str, list[dict[str, Any]]] = {
         ),
         query_param("draw", "string", "also return the plots in this format", enum=["svg", "png", "html"]),
     ],
+    "power-series": [
+        query_param("sensor", "string", "only this power sensor, by name or number"),
+        query_param("from", "number", "first second; default: the begin of the log"),
+        query_param("to", "number", "last second; default: the end of the log"),
+    ],
     "unit-power": [],
     "sm-counts": [
         query_param("sensor", "string", "only this power sensor, by name or number"),
@@ -140,6 +145,20 @@ def _answer_power(request: Request) -> Response:
     args.reject_unknown()
     view = power.power(engine, runs.run_id_of(request, request.path_params["run"]), options)
     return success(request, view | (_encode_pictures(power_plots.drawn(engine, view, form)) if form else {}))
+
+
+def _answer_power_series(request: Request) -> Response:
+    from profsvc.views.power import plots as power_plots
+
+    args = RequestArgs(request)
+    sensor = args.text("sensor") or None
+    span_s = (
+        _number_in_range(args, "from", "a finite number of s"),
+        _number_in_range(args, "to", "a finite number of s"),
+    )
+    args.reject_unknown()
+    number = runs.run_id_of(request, request.path_params["run"])
+    return success(request, power_plots.series(app_state(request).engine, number, sensor, span_s))
 
 
 def _answer_unit_power(request: Request) -> Response:
@@ -274,6 +293,7 @@ def register(app: FastAPI) -> None:
     for word, work, says in (
         ("power", _answer_power, "Power and energy of a run by window, as measured and corrected to one temperature."),
         ("thermal", _answer_thermal, "Temperature of the board of a run under planned loads."),
+        ("power-series", _answer_power_series, "Power and temperature over time, against SMs, and work per joule."),
         ("unit-power", _answer_unit_power, "Power of each unit for the kernels of a run, beside the measured power."),
         ("sm-counts", _answer_sm_counts, "Power, work per joule and energy saved on several numbers of SMs."),
         ("heat-map", _answer_heat_map, "Heat map of the die of a run from its thermocouples in steady state."),

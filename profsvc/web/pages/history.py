@@ -54,8 +54,9 @@ def show_history(request: Request) -> Response:
     if one["kernel_id"] is not None and kernel.removeprefix("#") == str(one["kernel_id"]):
         label = of_kernel.label(engine, one["kernel"], runs.project)
         known["form"] = form | {"kernel": label if len(label) <= MAX_PATH_NAME and label.isprintable() else kernel}
-    return page(request, "history.html", history_plot.title_of(view), links=_links(request, view),
-                **known | _history_values(view))  # fmt: skip
+    links = _links(request, view)
+    return page(request, "history.html", history_plot.title_of(view), links=links,
+                **known | _history_values(view, links.json))  # fmt: skip
 
 
 def _error_form(request: Request, error: ProfsvcError, known: dict[str, Any]) -> Response:
@@ -64,12 +65,12 @@ def _error_form(request: Request, error: ProfsvcError, known: dict[str, Any]) ->
     return page(request, "history.html", "History of a kernel", **known | wrong)
 
 
-def _history_values(view: dict[str, Any]) -> dict[str, Any]:
+def _history_values(view: dict[str, Any], source: str) -> dict[str, Any]:
     """Return the template variables that are derived from the view."""
     plot = figure(
         "history", history_plot.title_of(view), lambda: history_plot.draw(view),
         [view["quantity"], view["points"], view["steps"], [one["finding_id"] for one in view["findings"]]],
-        description=_alt_text(view),
+        description=_alt_text(view), chart="history", source=source,
     )  # fmt: skip
     return {"view": view, "plot": plot, "points": list(reversed(view["points"])), "columns": _columns(view),
             "step_columns": _step_columns(view), "names": _series_names(view), "recent": (),

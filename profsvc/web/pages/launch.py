@@ -243,7 +243,9 @@ def launch_figures(request: Request, run_id: int, launch_id: int | None) -> list
             continue
         found.append(
             figure(kind, data["title"], partial(drawing.draw, data), data, description=shows, notes=data["notes"],
-                   rows=data["rows"], columns=plain_columns(data["rows"], ("launch_id",), FIGURE_EXPLANATIONS))
+                   rows=data["rows"], columns=plain_columns(data["rows"], ("launch_id",), FIGURE_EXPLANATIONS),
+                   chart=kind,
+                   source=path_to(request, f"/v1/runs/{run_id}/plots/{kind}", {"kernel": f"id:{launch_id}"}))
         )  # fmt: skip
     return found
 

@@ -68,7 +68,7 @@ def show_power(request: Request) -> Response:
         view=view,
         sensor=sensor,
         sensors=list(dict.fromkeys(str(one["name"]) for one in sensors)),
-        pictures=_power_figures(engine, view),
+        pictures=_power_figures(request, engine, view, sensor),
         map_of_die=map_of_die,
         planned=_planned(engine, number, plan) if view["windows"] else None,
         plan={field: _as_text(value) for field, value in plan.items()},
@@ -104,14 +104,23 @@ def _links(request: Request, number: int, has_power: bool) -> Links:
                  csv=path_to(request, "/v1/power.csv", {"run_id": number}), sql=sql)  # fmt: skip
 
 
-def _power_figures(engine: Engine, view: Mapping[str, Any]) -> list[Figure]:
+def _power_figures(request: Request, engine: Engine, view: Mapping[str, Any], sensor: str) -> list[Figure]:
     if not view["windows"]:
         return []
+    source = path_to(request, f"/v1/runs/{view['run']['run_id']}/power-series", {"sensor": sensor})
     data = [view["run"]["run_id"], view["windows"], view["models"]]
     return [
         missing_figure(name(one.title, 120), f"{one.reason[0].upper()}{name(one.reason[1:], 300)}.")
         if one.reason
-        else figure(f"power-{one.name}", name(one.title, 120), one.draw, data, description=ALT_TEXTS[one.name])
+        else figure(
+            f"power-{one.name}",
+            name(one.title, 120),
+            one.draw,
+            data,
+            description=ALT_TEXTS[one.name],
+            chart=f"power-{one.name}",
+            source=source,
+        )
         for one in power_plots.pictures(engine, view)
     ]
 

@@ -19,12 +19,14 @@ from profsvc.web.pages.launches.listing import (
 )
 from profsvc.web.pages.launches.savings import MAX_PAIRS, savings
 from profsvc.web.pages.memory_traces import trace_section
+from profsvc.web.pages.rendering.figures import Figure
 from profsvc.web.pages.rendering.page import Links, find_run_id, page, path_to, redirect
 from profsvc.web.pages.rendering.tables import Column, Row, row_reference
 from profsvc.web.pages.wall_time import MAX_DEVICES, WALL_TIME_COLUMNS, wall_time_sections, wall_time_summary
 
 MAX_KERNELS = 40
 REJECTS_PER_PAGE = 100
+ROOFLINE_LAUNCHES = 500
 
 
 def run_id_of(request: Request, name: str = "run") -> int:
@@ -191,9 +193,17 @@ def show_run(request: Request) -> Response:
         may_change=grant_of(request).allows("admin"), previous=store.previous_run(state.engine, run_id),
         wall=wall_time_summary(view["wall_time"]),
         wall_time=wall_time_sections(view["wall_time"]), more_wall_time=max(0, len(view["wall_time"]) - MAX_DEVICES),
+        roofline=_roofline(request, run_id) if whole.get("speedup") is not None else None,
         memory=trace_section(state.engine, run_id, view["traces"]),
         tables=_TABLES, **launch_section(request, run_id, listing, causes=view["causes"]),
     )  # fmt: skip
+
+
+def _roofline(request: Request, run_id: int) -> Figure:
+    """Return the roofline of the longest launches; its numbers are read when it comes into view."""
+    path = f"/v1/runs/{run_id}/plots/roofline"
+    source, image = path_to(request, path, {"limit": ROOFLINE_LAUNCHES}), path_to(request, f"{path}.svg")
+    return Figure("Roofline of the longest launches", None, chart="roofline", source=source, image=image)
 
 
 _TABLES = {

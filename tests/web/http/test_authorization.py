@@ -31,6 +31,7 @@ WHO = {
     ("GET", "/v1/runs/{run:path}/antipatterns"): "read",
     ("GET", "/v1/runs/{run:path}/sm-counts"): "read",
     ("GET", "/v1/runs/{run:path}/unit-power"): "read",
+    ("GET", "/v1/runs/{run:path}/power-series"): "read",
     ("GET", "/v1/versions"): "read",
     ("GET", "/v1/runs/{run:path}/graph"): "read",
     ("GET", "/v1/runs/{run:path}/source"): "read",

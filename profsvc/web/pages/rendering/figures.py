@@ -45,11 +45,17 @@ class Figure(NamedTuple):
     notes: Sequence[str] = ()
     columns: Sequence[Column] = ()
     rows: Sequence[Row] = ()
+    chart: str = ""
+    """The kind of the live chart that the script draws instead."""
+    source: str = ""
+    """The path of the data of the live chart, in the API."""
+    image: str = ""
+    """The path of the static figure where it is not part of the page."""
 
 
 def figure(
     name: str, title: str, draw: Callable[[], bytes], data: Any, *, description: str = "", notes: Sequence[str] = (),
-    rows: Sequence[dict[str, Any]] = (), columns: Sequence[Column] = (),
+    rows: Sequence[dict[str, Any]] = (), columns: Sequence[Column] = (), chart: str = "", source: str = "",
 ) -> Figure:  # fmt: skip
     """Return a figure. ``draw`` returns the SVG in light colours; it is called once for the same ``data``.
 
@@ -63,7 +69,7 @@ def figure(
         )
     ).digest()
     svg = _CACHE.get(key, lambda: inline_svg(draw(), name, title, alt_text))
-    return Figure(title, svg, notes=notes, columns=columns or plain_columns(list(rows)), rows=rows)
+    return Figure(title, svg, "", notes, columns or plain_columns(list(rows)), rows, chart, source)
 
 
 def missing_figure(title: str, reason: str) -> Figure:
