@@ -161,7 +161,7 @@ def _thinned(track: Track) -> dict[str, Any]:
 
 
 def _as_lists(one: Any) -> dict[str, Any]:
-    """Return the fields of a tuple, arrays as lists with None where there is no number."""
+    """Return the fields of a tuple, arrays as lists with None for NaN."""
     return {
         name: [None if np.isnan(x) else float(x) for x in value] if isinstance(value, np.ndarray) else value
         for name, value in one._asdict().items()
