@@ -1,8 +1,9 @@
-"""Eighty recorded nights of an NVIDIA H200 with changes of known size: which are found, when, and what else is said.
+"""Recorded nights of an NVIDIA H200 with changes of known size: which are found, when, and what else is said.
 
-Run it with ``python -m tests.benchmarks.night_record [with_log]``. ``fixtures/night_record`` holds the launches of 21
-kernels, 20 a night; half of the nights begin on an idle board, half on one at its power limit, whose clock is a fifth
-lower. ``with_log`` puts the readings of nvidia-smi during each night into the same run. A change counts as found if a
+Run it with ``python -m tests.benchmarks.night_record [second] [with_log]``. ``fixtures/night_record`` holds 80 nights,
+``second`` is the 72 of ``fixtures/night_record_second``: the launches of 21 kernels, 20 a night. Half of the nights, or
+a third, begin on a board at its power limit, whose clock is a fifth lower, the others on an idle one or one that is
+warm. ``with_log`` puts the readings of nvidia-smi during each night into the same run. A change counts as found if a
 finding of its kernel appears from its night on; every other finding is listed as false.
 """
 
@@ -19,7 +20,8 @@ from pathlib import Path
 from profsvc import pipeline, store
 from profsvc.pipeline.nightly import report_of_night
 
-RECORD = Path(__file__).parents[2] / "fixtures" / "night_record"
+FIXTURES = Path(__file__).parents[2] / "fixtures"
+RECORD, SECOND = FIXTURES / "night_record", FIXTURES / "night_record_second"
 FIRST = datetime(2026, 6, 1, 2, tzinfo=UTC)
 TRACE = (
     "Start (ns),Duration (ns),CorrId,GrdX,GrdY,GrdZ,BlkX,BlkY,BlkZ,Reg/Trd,StcSMem (MB),DymSMem (MB),Bytes (MB),"
@@ -27,9 +29,9 @@ TRACE = (
 )
 
 
-def traces() -> Iterator[bytes]:
+def traces(record: Path) -> Iterator[bytes]:
     """Yield the launches of each night as a trace of Nsight Systems."""
-    with gzip.open(RECORD / "launches.csv.gz", "rt", encoding="utf-8", newline="") as file:
+    with gzip.open(record / "launches.csv.gz", "rt", encoding="utf-8", newline="") as file:
         for _, rows in groupby(csv.DictReader(file), lambda row: row["night"]):
             lines = [
                 f"{row['start_ns']},{row['duration_ns']},{number},{row['grid'].replace('x', ',')},"
@@ -40,13 +42,13 @@ def traces() -> Iterator[bytes]:
             yield "\n".join([TRACE, *lines, ""]).encode()
 
 
-def logs() -> Iterator[bytes]:
+def logs(record: Path) -> Iterator[bytes]:
     """Yield the readings of nvidia-smi during the launches of each night, and a second around them."""
-    with gzip.open(RECORD / "power_smi.csv.gz", "rt", encoding="utf-8", newline="") as file:
+    with gzip.open(record / "power_smi.csv.gz", "rt", encoding="utf-8", newline="") as file:
         header, *readings = file.read().splitlines()
     stamps = (f"{line.split(',')[0]} +0000" for line in readings)
     times = [datetime.strptime(stamp, "%Y/%m/%d %H:%M:%S.%f %z").timestamp() for stamp in stamps]
-    with (RECORD / "marks.csv").open(encoding="utf-8", newline="") as file:
+    with (record / "marks.csv").open(encoding="utf-8", newline="") as file:
         spans = [row for row in csv.DictReader(file) if row["phase"] == "kernels"]
     for span in spans:
         begin, end = float(span["begin_unix_s"]) - 0.5, float(span["end_unix_s"]) + 0.5
@@ -54,23 +56,24 @@ def logs() -> Iterator[bytes]:
         yield "\n".join([header, *lines, ""]).encode()
 
 
-def changes() -> dict[str, tuple[int, str]]:
+def changes(record: Path) -> dict[str, tuple[int, str]]:
     """Return the night from which each changed kernel differs, and how."""
-    with (RECORD / "changes.csv").open(encoding="utf-8", newline="") as file:
+    with (record / "changes.csv").open(encoding="utf-8", newline="") as file:
         rows = [row for row in csv.DictReader(file) if row["what"] != "power"]
     return {row["kernel"]: (int(row["night"]), f"{row['what']} x {row['factor']}") for row in rows}
 
 
 def main(arguments: Sequence[str]) -> tuple[dict[str, int], int]:
     """Print what the reports of all nights find; return the night of the first finding per kernel, and the false."""
-    truth, found, false = changes(), dict[str, int](), 0
+    record = SECOND if "second" in arguments else RECORD
+    truth, found, false = changes(record), dict[str, int](), 0
     with tempfile.TemporaryDirectory() as folder:
         engine = store.open_store(str(Path(folder) / "store.sqlite"))
-        for night, (trace, log) in enumerate(zip(traces(), logs(), strict=True)):
+        for night, (trace, log) in enumerate(zip(traces(record), logs(record), strict=True)):
             at = f"{FIRST + timedelta(days=night):%Y-%m-%dT%H:%M:%SZ}"
             run = store.RunInfo(name=f"night {night}", project="suite", started_at=at, at=at)
             pipeline.ingest(engine, io.BytesIO(trace), "trace.csv", run)
-            if arguments:
+            if "with_log" in arguments:
                 pipeline.ingest(engine, io.BytesIO(log), "nvidia_smi.csv", run)
             for row in report_of_night(engine, "suite", at[:10])["findings"]:
                 kernel, changed = str(row["subject"]), truth.get(str(row["subject"]))
