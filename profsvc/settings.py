@@ -42,6 +42,7 @@ SETTINGS = (
     Setting("store", "", "Store: a path or a database URL. Empty: a SQLite file in your data folder."),
     Setting("keep", True, "Keep the bytes of uploads, so that they can be read again and deletions undone; 1 or 0."),
     Setting("files", "", "Folder for the kept bytes of a store on a server. Empty: a folder in your data folder."),
+    Setting("archive", "", "Folder or URL for archived months. Empty: a folder beside a SQLite store."),
     Setting(
         "free_bytes", 1 << 30, "Refuse uploads with less free disk, in bytes, or 5 % of a disk under 20 times that."
     ),

@@ -230,8 +230,11 @@ def analyze(
     if not runs and not every:
         raise UsageError("name the runs to recompute, or give --all")
     ids = [int(r) for r in store.runs(engine)["run_id"]] if every else [store.find_run(engine, r) for r in runs or []]
-    files = open_files(engine)
+    files, archived = open_files(engine), store.archived_runs(engine) if every else set()
     for run_id in ids:
+        if run_id in archived:
+            print_message(f"run {run_id}: skipped, its rows are archived")
+            continue
         print_message(f"run {run_id}: {counted(pipeline.analyze_again(engine, files, run_id), 'launch')} recomputed")
 
 

@@ -31,6 +31,7 @@ Progress = Callable[[int], None]
 @store.keep_connections
 def analyze_again(engine: "Engine", files: store.BlobStore, run_id: int) -> int:
     """Recompute a run because somebody asks: its memory traces where they were not simulated, then all else."""
+    store.require_rows_of(engine, run_id, "its analysis needs")
     memory_traces.simulate_traces(engine, run_id, memory_traces.open_kept_bytes(files))
     return analyze(engine, run_id, asked=True)
 

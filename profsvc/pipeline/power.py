@@ -65,6 +65,7 @@ def power_of_run(
     engine: "Engine", run_id: int, options: power_analysis.Options = DEFAULT_OPTIONS
 ) -> Mapping[str, pd.DataFrame]:
     """Return what the analysis of power and of thermocouples finds in a run; nothing of it is stored."""
+    store.require_rows_of(engine, run_id, "other options than those of the stored results need")
     heat = models_of_run(engine, run_id)
     logs = logs_of_run(engine, run_id, options.temperature)
     frames: Mapping[str, pd.DataFrame] = {}

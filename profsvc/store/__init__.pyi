@@ -30,6 +30,15 @@ from .ingest.runs import (
     parse_measured_at as parse_measured_at,
 )
 from .ingest.upload import write_upload as write_upload
+from .ingest.archived_runs import archived_runs as archived_runs, require_rows_of as require_rows_of
+from .maintenance.archive.archiving import (
+    Archive as Archive,
+    Month as Month,
+    archive_month as archive_month,
+    closed_months as closed_months,
+    finish_interrupted as finish_interrupted,
+)
+from .maintenance.archive.restoring import Restored as Restored, restore_month as restore_month
 from .maintenance.backup import Backup as Backup, backup as backup
 from .maintenance.checks import Check as Check, require_writable as require_writable, run_checks as run_checks
 from .maintenance.cleanup import (

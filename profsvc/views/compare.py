@@ -178,6 +178,11 @@ def _warnings(engine: "Engine", runs: Sequence[Mapping[str, Any]]) -> list[str]:
     said = []
     if runs[0]["run_id"] == runs[1]["run_id"]:
         said.append("both are the same run")
+    said += [
+        f"{run['name']} is {run['archived']}; its causes and launch details are missing"
+        for run in runs
+        if run["archived"]
+    ]
     for what in ("device", "host"):
         texts = [run[what] for run in runs]
         if None not in texts and texts[0] != texts[1]:

@@ -136,6 +136,7 @@ def launches_of(
     the run ``may_lack`` them.
     """
     run_id = store.find_run(engine, run_name)
+    store.require_rows_of(engine, run_id, "its launches are among")
     if kernel is None:
         return store.longest_launches(engine, run_id, limit)
     if re.fullmatch(r"#?\d+", kernel):

@@ -39,6 +39,7 @@ def run(
     run_id = store.find_run(engine, name)
     info, uploads = store.select(engine, "v1_runs", run_id=run_id)[0], store.select(engine, "v1_uploads", run_id=run_id)
     launches, truncated = store.longest_launches(engine, run_id, limit)
+    truncated = truncated or (info["archived"] is not None and info["launches"] > 0)
     kernels, more_kernels = store.kernels_by_time(engine, run_id, limit or LIMIT) if truncated else ([], False)
     for kernel in kernels:
         total, whole = kernel["total_ms"], info["gpu_time_ns"]

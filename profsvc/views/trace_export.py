@@ -18,6 +18,7 @@ def write_perfetto(engine: "Engine", run_name: str | int, stream: BinaryIO) -> d
     which no trace can show. Durations are rounded to whole nanoseconds.
     """
     run_id = store.find_run(engine, run_name)
+    store.require_rows_of(engine, run_id, "a trace consists of")
     untimed = {kind: store.untimed_events(engine, run_id, kind) for kind in store.EVENT_KINDS}
     writer, span = Writer(stream), [2**63, 0]
 

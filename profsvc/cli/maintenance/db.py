@@ -14,6 +14,7 @@ from profsvc.cli.console.common import (
     print_message,
     print_row,
 )
+from profsvc.cli.maintenance import archive
 from profsvc.errors import UsageError, counted
 
 group = typer.Typer(no_args_is_help=True, help="The store: schema, backups and cleanup.")
@@ -214,4 +215,5 @@ def create_reader(
 
 def register(app: typer.Typer) -> None:
     """Add the commands of this file."""
+    archive.register(group)
     app.add_typer(group, name="db", epilog="Example: profsvc db current")

@@ -117,7 +117,11 @@ def _title(view: Mapping[str, Any], width: int) -> list[Line]:
         potential = bounded(whole["speedup"], whole["flags"])
         text = f"Potential speedup {potential}: up to {saved} less with the same algorithm."
         lines += [Line("text", part) for part in textwrap.wrap(text, width)]
-    if view["truncated"]:
+    if view["run"].get("archived"):
+        lines += [
+            Line("text", part) for part in textwrap.wrap(visible(f"Its rows are {view['run']['archived']}"), width)
+        ]
+    elif view["truncated"]:
         shown = len(view["launches"])
         text = f"Only the {shown} longest of {view['total_launches']} launches are considered here; --all shows all."
         lines += [Line("text", part) for part in textwrap.wrap(text, width)]
@@ -183,6 +187,8 @@ def _longest(view: Mapping[str, Any], width: int) -> list[Line]:
 def _why_none(view: Mapping[str, Any]) -> str:
     """Say why there is nothing to list."""
     rows = [*view["launches"], *view["means"]]
+    if view["run"].get("archived") and not rows:
+        return f"Its launches are archived; totals by kernel: profsvc show {view['run']['run_id']} --all"
     if any(row["potential"] for row in rows):
         return "Every kernel is already at its limit; no time can be saved with the same algorithm."
     if rows:

@@ -55,6 +55,8 @@ def run(view: Mapping[str, Any], width: int | None = None) -> str:
     lines = [f"run {info['name']} (id {info['run_id']}) of project {info['project']} on {_device(view)}"]
     for upload in view["uploads"]:
         lines += _upload(upload)
+    if info.get("archived"):
+        lines.append(f"  rows of its launches, metrics and readings: {info['archived']}")
     rows = [
         {SUMMARY[k]: middle(str(v), 28) if k == "kernel" else v for k, v in row.items() if k in SUMMARY}
         | {SUMMARY[name]: bounded(row[name], row[flags]) for name, flags in BOUNDED.items()}
@@ -153,7 +155,7 @@ def _means(kernels: Sequence[Row], width: int | None) -> list[str]:
 
 def cut(view: Mapping[str, Any]) -> list[str]:
     """Return how many launches are not shown, and how to list them; empty if all are."""
-    if not view["truncated"]:
+    if not view["truncated"] or view["run"].get("archived"):
         return []
     shown, total, run = len(view["launches"]), view["total_launches"], view["run"]["run_id"]
     return [

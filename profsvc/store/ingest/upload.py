@@ -18,6 +18,7 @@ from profsvc.errors import DomainError, InputError, ServiceError
 from profsvc.store.connection.timestamps import now
 from profsvc.store.connection.transactions import in_transaction, writing
 from profsvc.store.connection.urls import file_of
+from profsvc.store.ingest.archived_runs import require_rows
 from profsvc.store.ingest.duplicates.shared_launches import mark_duplicates
 from profsvc.store.ingest.runs import (
     RunInfo,
@@ -191,6 +192,7 @@ def _complete(
 def _begin(connection: Connection, upload: UploadInfo, run: RunInfo, number: int | None = None) -> tuple[int, int]:
     """Write the run and the known facts about the file; return the numbers of both."""
     run_id = find_or_create_run(connection, run, upload.file_name)
+    require_rows(connection, run_id, "a further file is analyzed with")
     row = {
         "received_at": run.at or now(),
         **{name: value for name, value in vars(upload).items() if value is not None},

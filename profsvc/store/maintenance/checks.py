@@ -18,6 +18,7 @@ from profsvc.store.connection.timestamps import parse_time
 from profsvc.store.connection.transactions import reading
 from profsvc.store.connection.urls import file_of
 from profsvc.store.ingest import blob_store
+from profsvc.store.ingest.archived_runs import archived_runs
 from profsvc.store.ingest.blob_store import BlobStore
 from profsvc.store.maintenance import backup, cleanup
 from profsvc.store.maintenance.migrations import check_views
@@ -207,9 +208,13 @@ def _analysed(version: str) -> CheckFunction:
         query = "SELECT r.run_id, x.text FROM runs r LEFT JOIN texts x ON x.text_id = r.version_id ORDER BY r.run_id"
         with reading(engine) as connection:
             rows = connection.execute(text(query)).all()
-        waiting = unfinished(engine)
+        waiting, archived = unfinished(engine), archived_runs(engine)
         cut = {str(number): f"{number} ({' and '.join(parts)})" for number, parts in waiting.items()}
-        old = {str(number): str(number) for number, by in rows if version and by not in (None, version)}
+        old = {
+            str(number): str(number)
+            for number, by in rows
+            if version and by not in (None, version) and number not in archived
+        }
         other = "runs whose newest is of another version than today's"
         for what, runs in (("runs whose analysis is not finished", cut), (other, old)):
             if runs:

@@ -15,6 +15,7 @@ from sqlalchemy import Connection, Engine, bindparam, insert, text
 from profsvc.errors import NotFoundError, ServiceError, UsageError, counted
 from profsvc.store.connection.timestamps import format_time, now
 from profsvc.store.connection.transactions import in_transaction, reading, writing
+from profsvc.store.ingest.archived_runs import require_rows
 from profsvc.store.ingest.duplicates.shared_launches import mark_duplicates
 from profsvc.store.ingest.runs import RunInfo, lookup_upload, update_run_device
 from profsvc.store.ingest.source_launches import join_source_pages
@@ -63,6 +64,7 @@ def delete_upload(engine: Engine, upload_id: int, complete: CompleteRun = lambda
         found = _uploads(connection, [upload_id])  # after the lock no process can read the file again
         if not found:
             raise NotFoundError(f"no upload has the number {upload_id}")
+        require_rows(connection, found[0]["run_id"], "the results without this file need")
         _record_deletion(connection, found)
         clear_upload(connection, upload_id)
         clear_results(connection, found[0]["run_id"])
@@ -163,6 +165,7 @@ def rereading(upload_id: int, run_id: int) -> Callable[[Connection], None]:
         _lock_run(connection, run_id)
         if not _uploads(connection, [upload_id]):  # the transaction that held the lock deleted it
             raise NotFoundError(f"no upload has the number {upload_id}")
+        require_rows(connection, run_id, "the results need")
         clear_upload(connection, upload_id)
         clear_results(connection, run_id)
 

@@ -56,6 +56,11 @@ _OF_RUNS = {
         WHERE r.run_id IN :runs AND c.value IS NOT NULL AND l.duration_ns > 0
         GROUP BY c.run_id, k.kernel, k.kernel_short, x.text
         UNION ALL
+        SELECT v.run_id, k.kernel, k.kernel_short, x.text, v.value, 0
+        FROM archived_values v JOIN kernels k ON k.kernel_id = v.kernel_id
+        JOIN texts x ON x.text_id = v.criterion_id
+        WHERE v.run_id IN :runs AND v.value IS NOT NULL
+        UNION ALL
         SELECT c.run_id, k.kernel, k.kernel_short, x.text, c.value, 1
         FROM runs r JOIN criteria c ON c.run_id = r.run_id AND c.version_id = r.version_id AND c.launch_id = 0
         JOIN kernels k ON k.kernel_id = c.kernel_id JOIN texts x ON x.text_id = c.criterion_id
@@ -76,6 +81,10 @@ _OF_RUNS = {
         JOIN kernels k ON k.kernel_id = h.kernel_id
         WHERE r.run_id IN :runs AND p.speedup IS NOT NULL AND p.ideal_ns > 0
         GROUP BY p.run_id, k.kernel, k.kernel_short
+        UNION ALL
+        SELECT v.run_id, k.kernel, k.kernel_short, v.value, 0
+        FROM archived_values v JOIN kernels k ON k.kernel_id = v.kernel_id
+        WHERE v.run_id IN :runs AND v.criterion_id = 0 AND v.value IS NOT NULL
         UNION ALL
         SELECT p.run_id, k.kernel, k.kernel_short, p.speedup, 1
         FROM runs r JOIN potential p ON p.run_id = r.run_id AND p.version_id = r.version_id AND p.launch_id = 0
@@ -98,7 +107,11 @@ _OF_RUNS = {
         SELECT c.run_id,
                CAST(sum(CASE WHEN c.value IS NULL THEN 1 ELSE 0 END) AS DOUBLE PRECISION) / count(*) AS value
         FROM runs r JOIN criteria c ON c.run_id = r.run_id AND c.version_id = r.version_id
-        WHERE r.run_id IN :runs AND c.launch_id > 0 GROUP BY c.run_id ORDER BY c.run_id
+        WHERE r.run_id IN :runs AND c.launch_id > 0 GROUP BY c.run_id
+        UNION ALL
+        SELECT v.run_id, v.value FROM archived_values v
+        WHERE v.run_id IN :runs AND v.kernel_id = 0 AND v.criterion_id = 0
+        ORDER BY 1
     """,
 }
 _UPLOADS = """

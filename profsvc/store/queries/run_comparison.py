@@ -74,6 +74,11 @@ _REGISTERS = f"""
     AND EXISTS (SELECT 1 FROM counters o WHERE o.launch_id {UPLOAD_ID_RANGE_SQL})
     GROUP BY k.kernel
 """
+_ARCHIVED = """
+    SELECT k.kernel, x.text AS criterion, v.value FROM archived_values v
+    JOIN kernels k ON k.kernel_id = v.kernel_id LEFT JOIN texts x ON x.text_id = v.criterion_id
+    WHERE v.run_id = :run_id AND v.value IS NOT NULL
+"""
 _PREVIOUS = """
     SELECT p.run_id, p.name, b.value AS branch
     FROM runs r LEFT JOIN run_tags b ON b.run_id = r.run_id AND b.key = 'branch'
@@ -115,6 +120,11 @@ def kernels_of_run(engine: Engine, run_id: int) -> dict[str, dict[str, Any]]:
             kernels[row["kernel"]]["estimate"] = row["estimate"]
         for row in rows(_CRITERIA):
             kernels[row["kernel"]]["criteria"][row["criterion"]] = row["value"]
+        for row in rows(_ARCHIVED):
+            if row["criterion"] is None:
+                kernels[row["kernel"]]["predicted"] = row["value"]
+            else:
+                kernels[row["kernel"]]["criteria"][row["criterion"]] = row["value"]
         for row in rows(_SHAPES):
             if row["kernel"] in kernels:
                 kernels[row["kernel"]]["shape"] = row

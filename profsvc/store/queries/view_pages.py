@@ -55,6 +55,7 @@ KEYS = {
     "v1_kernel_summaries": "summary_id",
     "v1_sensors": "sensor_id",
     "v1_samples": "sample_id",
+    "v1_archives": "archive_id",
     "v1_predictions": "prediction_id",
     "v1_schedules": "schedule_id",
     "v1_slots": "slot_id",

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping
 
 from profsvc.errors import DomainError
 from profsvc.store.schema import (
+    archives,
     events,
     findings,
     launch_views,
@@ -88,6 +89,7 @@ _DEFINITIONS: dict[str, ViewDefinition] = {
     **wall_time.VIEW_DEFINITIONS,
     **service.VIEW_DEFINITIONS,
     **findings.VIEW_DEFINITIONS,
+    **archives.VIEW_DEFINITIONS,
 }
 
 _DEFINITIONS["v1_columns"] = ViewDefinition(

@@ -1,5 +1,6 @@
 """The views of runs, files, devices and kernels."""
 
+from profsvc.store.schema.archives import ARCHIVED_SQL
 from profsvc.store.schema.view_definition import _RUN_DEVICES, RUN_DEVICE_SQL, ViewDefinition, text_of, view_columns
 
 VIEW_DEFINITIONS: dict[str, ViewDefinition] = {
@@ -50,6 +51,13 @@ VIEW_DEFINITIONS: dict[str, ViewDefinition] = {
                 "= r.run_id) | number of sensor readings in its files"
             ),
             f"analysis_version | text | {text_of('r.version_id')} | newest analysis version; null before the first",
+            (
+                "archived",
+                "text",
+                f"(SELECT {ARCHIVED_SQL} WHERE a.archive_id = (SELECT max(u.archive_id) FROM uploads u"
+                " WHERE u.run_id = r.run_id))",
+                "why the rows of its launches, metrics and readings are absent; null if the store has them",
+            ),
         ),
     ),
     "v1_uploads": ViewDefinition(
@@ -84,6 +92,8 @@ VIEW_DEFINITIONS: dict[str, ViewDefinition] = {
             "message | text | message about the whole file",
             "facts | text | further facts found in the file, as a JSON object of texts",
             "received_at | text | time of the upload, or the time given with --at, UTC, ISO 8601",
+            f"archived | text | (SELECT {ARCHIVED_SQL} WHERE a.archive_id = u.archive_id) | why its rows are absent; "
+            "null if the store has them",
         ),
     ),
     "v1_rejects": ViewDefinition(

@@ -29,6 +29,7 @@ to 104 days. ``start_ns`` counts from 1970, which exceeds that, so it is an inte
 
 from sqlalchemy import CheckConstraint, UniqueConstraint
 
+from profsvc.store.schema.archives import TABLES as ARCHIVES
 from profsvc.store.schema.column_types import fields, integer, key, metadata, real, ref, row_id, table, text
 from profsvc.store.schema.events import TABLES as EVENTS
 from profsvc.store.schema.findings import NIGHTLY_TABLES
@@ -120,7 +121,7 @@ uploads = table(
     *fields(
         "size_bytes int, format text, tool text?, tool_version text?, status text, lines int, lines_stored int",
         "lines_skipped int, lines_rejected int, launches int, samples int, gpu_time_ns float?, same_as int?",
-        "same_as_reason text?, repeats int?, message text, facts text, received_at text",
+        "same_as_reason text?, repeats int?, message text, facts text, received_at text, archive_id int?",
     ),
     UniqueConstraint("run_id", "sha256"),
     CheckConstraint("length(sha256) = 64", name="sha256"),
@@ -263,7 +264,7 @@ counters = table(
 )
 
 __all__ = [
-    "EVENTS", "NIGHTLY_TABLES", "POWER", "RESULTS", "SOURCE_KEYS", "TRACES", "WALL_TIME_TABLE", "WIDE",
+    "ARCHIVES", "EVENTS", "NIGHTLY_TABLES", "POWER", "RESULTS", "SOURCE_KEYS", "TRACES", "WALL_TIME_TABLE", "WIDE",
     "deleted_uploads", "metadata", "predictions", "sample_blocks", "samples", "schedules", "sensors", "slots", "tokens",
 ]  # fmt: skip
 

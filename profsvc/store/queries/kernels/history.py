@@ -94,6 +94,15 @@ _POTENTIAL = _REASONED.format(f"""
            min(c.speedup) AS low, max(c.speedup) AS high, max(c.reason_id) AS reason_id
     {_OF_LAUNCHES.format(table="potential", runs="{runs}")} GROUP BY u.run_id
 """)
+# What an archive left of the launches of a run.
+_ARCHIVED = _REASONED.format("""
+    SELECT c.run_id, c.value, c.low, c.high, c.reason_id FROM archived_values c
+    WHERE c.run_id IN ({runs}) AND c.kernel_id = :kernel_id AND c.criterion_id =
+""")
+_CRITERION_ARCHIVED = _ARCHIVED.replace(
+    "c.criterion_id =", "c.criterion_id = (SELECT x.text_id FROM texts x WHERE x.text = :criterion)"
+)
+_POTENTIAL_ARCHIVED = _ARCHIVED.replace("c.criterion_id =", "c.criterion_id = 0")
 _NUMBERS = "(SELECT x.text_id FROM texts x WHERE x.text IN ({names}))"
 # One of these for each name: so both databases read the newest of them off the index and stop.
 _OF_LOAD = """
@@ -233,7 +242,7 @@ def criterion_of_kernel(
     """Return by run the mean of a criterion over the launches of a kernel, weighted by time, the least and greatest."""
     with reading_with_timeout(engine, seconds) as connection:
         asked = {"kernel_id": kernel_id, "criterion": criterion}
-        return _launches_or_means(connection, _CRITERION, _CRITERION_OF_MEANS, runs, **asked)
+        return _first_known(connection, (_CRITERION, _CRITERION_ARCHIVED, _CRITERION_OF_MEANS), runs, **asked)
 
 
 def potential_of_kernel(
@@ -241,16 +250,19 @@ def potential_of_kernel(
 ) -> dict[int, dict[str, Any]]:
     """Return by run the potential of all launches of a kernel together, and the least and greatest of one."""
     with reading_with_timeout(engine, seconds) as connection:
-        return _launches_or_means(connection, _POTENTIAL, _POTENTIAL_OF_MEANS, runs, kernel_id=kernel_id)
+        return _first_known(
+            connection, (_POTENTIAL, _POTENTIAL_ARCHIVED, _POTENTIAL_OF_MEANS), runs, kernel_id=kernel_id
+        )
 
 
-def _launches_or_means(
-    connection: Connection, of_launches: str, of_means: str, runs: Sequence[int], **asked: Any
+def _first_known(
+    connection: Connection, queries: Sequence[str], runs: Sequence[int], **asked: Any
 ) -> dict[int, dict[str, Any]]:
-    """Return one row per run: that of its launches, unless only the row of the kernel average has a value."""
-    found = {row["run_id"]: row for row in _rows(connection, of_launches, runs, **asked)}
-    if without := [run for run in runs if run not in found or found[run]["value"] is None]:
-        found |= {row["run_id"]: row for row in _rows(connection, of_means, without, **asked)}
+    """Return one row per run: that of its launches, else of its archive, else of the kernel average."""
+    found: dict[int, dict[str, Any]] = {}
+    for query in queries:
+        if without := [run for run in runs if run not in found or found[run]["value"] is None]:
+            found |= {row["run_id"]: row for row in _rows(connection, query, without, **asked)}
     return found
 
 

@@ -1,0 +1,131 @@
+"""Parquet files with row counts and checksums of their values; some rows at a time are in memory."""
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from sqlalchemy import Double, Integer, LargeBinary
+
+from profsvc.errors import ServiceError
+from profsvc.store.maintenance.archive.place import Place, reading_file
+from profsvc.store.schema.catalog import KINDS
+from profsvc.store.schema.tables import metadata
+
+if TYPE_CHECKING:
+    from _hashlib import HASH
+
+ROWS_PER_GROUP = 50_000
+_KINDS = {"int": pa.int64(), "float": pa.float64(), "text": pa.string()}
+
+
+def schema_of_view(view: str) -> Any:
+    """Return the Arrow schema of a view.
+
+    >>> schema_of_view("v1_kernels").names
+    ['kernel_id', 'kernel', 'kernel_short']
+    """
+    return pa.schema([(name, _KINDS[kind]) for name, kind in KINDS[view].items()])
+
+
+def schema_of_table(table: str) -> Any:
+    """Return the Arrow schema of a base table."""
+    kinds = ((Integer, pa.int64()), (Double, pa.float64()), (LargeBinary, pa.binary()))
+    return pa.schema(
+        [
+            (column.name, next((kind for of, kind in kinds if isinstance(column.type, of)), pa.string()))
+            for column in metadata.tables[table].columns
+        ]
+    )
+
+
+class Span(NamedTuple):
+    """Where the rows of some runs are in a file: the first row group, the number of row groups and of rows."""
+
+    first: int
+    groups: int
+    rows: int
+
+
+class ParquetFile:
+    """A Parquet file that is being written; its checksum covers the values of every column of every row group."""
+
+    def __init__(self, file: IO[bytes], schema: Any) -> None:
+        """Begin a file with these columns."""
+        self.schema = schema
+        self.writer = pq.ParquetWriter(file, schema, compression="zstd")
+        self.digest = hashlib.sha256()
+        self.rows = self.groups = 0
+        self._parts: list[Any] = []
+        self._waiting = 0
+
+    def add(self, rows: Sequence[Sequence[Any]]) -> None:
+        """Add rows, whose cells are in the order of the columns."""
+        columns = list(zip(*rows, strict=True))
+        if not columns:
+            return
+        arrays = [pa.array(column, field.type) for column, field in zip(columns, self.schema, strict=True)]
+        self._parts.append(pa.Table.from_arrays(arrays, schema=self.schema))
+        self._waiting += len(rows)
+        if self._waiting >= ROWS_PER_GROUP:
+            self.end_group()
+
+    def end_group(self) -> None:
+        """Write the waiting rows as a row group."""
+        if not self._waiting:
+            return
+        table = pa.concat_tables(self._parts).combine_chunks()
+        self._parts, self._waiting = [], 0
+        _add_values(self.digest, table)
+        self.writer.write_table(table, row_group_size=table.num_rows)
+        self.rows, self.groups = self.rows + table.num_rows, self.groups + 1
+
+    def close(self) -> dict[str, Any]:
+        """Finish the file; return its row count and the checksum of its values."""
+        self.end_group()
+        self.writer.close()
+        return {"rows": self.rows, "values_sha256": self.digest.hexdigest()}
+
+
+def _add_values(digest: "HASH", table: Any) -> None:
+    """Add the values of a row group to a checksum: nulls, numbers bit by bit, lengths and bytes of texts."""
+    for column in table.columns:
+        array: Any = pa.concat_arrays(column.chunks) if column.num_chunks != 1 else column.chunk(0)
+        digest.update(np.packbits(array.is_null().to_numpy(zero_copy_only=False)).tobytes())
+        if pa.types.is_string(array.type) or pa.types.is_binary(array.type):
+            whole = array.fill_null("" if pa.types.is_string(array.type) else b"")
+            offsets, content = whole.buffers()[1:]
+            ends = np.frombuffer(offsets, np.int32)[whole.offset : whole.offset + len(whole) + 1]
+            digest.update(np.diff(ends).tobytes())
+            digest.update(memoryview(content)[ends[0] : ends[-1]] if content is not None else b"")
+        else:
+            digest.update(array.fill_null(0).to_numpy(zero_copy_only=False).tobytes())
+
+
+def row_groups(place: Place, path: str, span: Span | None = None) -> Iterator[Any]:
+    """Yield the row groups of a file, or those of some runs, as Arrow tables."""
+    try:
+        with reading_file(place, path) as stream:
+            file = pq.ParquetFile(stream)
+            numbers = range(file.num_row_groups) if span is None else range(span.first, span.first + span.groups)
+            for number in numbers:
+                yield file.read_row_group(number)
+    except pa.ArrowException as error:
+        raise ServiceError(f"{place.address}/{path} is damaged ({error}); nothing was changed in the store") from None
+
+
+def require_whole(place: Place, path: str, expected: dict[str, Any]) -> None:
+    """Read a file from its place; raise `ServiceError` unless it has the rows and values that were written."""
+    digest, rows = hashlib.sha256(), 0
+    for table in row_groups(place, path):
+        _add_values(digest, table)
+        rows += table.num_rows
+    found = {"rows": rows, "values_sha256": digest.hexdigest()}
+    wanted = {name: expected[name] for name in found}
+    if found != wanted:
+        raise ServiceError(
+            f"{place.address}/{path} differs from what was written: {rows:,} rows of {expected['rows']:,}, checksum "
+            f"{digest.hexdigest()[:12]} instead of {expected['values_sha256'][:12]}; nothing was changed in the store"
+        )
