@@ -60,7 +60,7 @@ class SplitTable:
     def __init__(self, block: Block, types: Sequence[str], separator: str, decimal: str) -> None:
         """Split the block into columns of these types."""
         kinds = [_KINDS[kind] if decimal or kind != DECIMAL else Kind(splitter.INTEGER, least=0.0) for kind in types]
-        lines, self.rows, self.cells = splitter.split(block, kinds, separator, decimal or ".")
+        lines, self.rows, self.cells, _ = splitter.split(block, kinds, separator, decimal or ".")
         require_plain(0 < self.rows == lines)
         require_plain(all(self.cells[n].texts == [""] for n, kind in enumerate(types) if kind == EMPTY))
 

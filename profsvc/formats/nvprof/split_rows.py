@@ -24,7 +24,7 @@ class SplitRows:
     def __init__(self, block: Block, plan: ColumnPlan) -> None:
         """Split the block."""
         names = plan.layout.columns
-        lines, self.rows, cells = split(block, [_kind(name, plan) for name in names], ",", plan.decimal)
+        lines, self.rows, cells, _ = split(block, [_kind(name, plan) for name in names], ",", plan.decimal)
         require_plain(0 < self.rows == lines)
         self.columns = dict(zip(names, cells, strict=True))
         self.names: Cells = self.columns["Name"]

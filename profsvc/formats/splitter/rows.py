@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 _splitter: Any
 try:
@@ -17,22 +16,27 @@ try:
 except ImportError:  # no compiler was there when profsvc was installed
     _splitter = None
 
-INTERFACE = 1
+INTERFACE = 2
 """The version of the compiled module that this code calls; a checkout may have an older one."""
 OFF_VARIABLE = "PROFSVC_SPLITTER"
-SKIP, INTEGER, REAL, WHOLE, DECIMAL, TEXT, NUMBERED = "sirwdcn"
-"""Kinds of columns: checked only; digits; decimal numbers; those as integers; digits with their decimals; texts; names
-with a number in brackets at their end."""
+SKIP, INTEGER, REAL, PLAIN, WHOLE, DECIMAL, CLOCK, TEXT, NUMBERED = "sirpwdtcn"
+"""Kinds of columns: checked only; digits; decimal numbers; those without a sign or exponent, of at most 20 characters;
+decimal numbers as integers; digits with their decimals, of at most 20 characters; times of the day in ns, with or
+without a date before them; texts; names with a number in brackets at their end."""
 MAX_WHOLE = 9e18
-_VALUES = {INTEGER: np.int64, REAL: np.float64, WHOLE: np.int64, DECIMAL: np.int64, TEXT: np.int32, NUMBERED: np.int32}
-_EXTRA = {DECIMAL: np.int8, NUMBERED: np.int64}
+_VALUES: dict[str, Any] = {
+    **dict.fromkeys((INTEGER, WHOLE, DECIMAL, CLOCK), np.int64),
+    **dict.fromkeys((REAL, PLAIN), np.float64),
+    **dict.fromkeys((TEXT, NUMBERED), np.int32),
+}
+_EXTRA: dict[str, Any] = {DECIMAL: np.int8, CLOCK: np.int32, NUMBERED: np.int64}
 
 
 class Kind(NamedTuple):
     """How the cells of a column are read.
 
     A number is multiplied by ``factor``, rounded to six decimals if ``rounded``, and must then lie between ``least``
-    and ``most``.
+    and ``most``; ``suffix`` must follow it.
     """
 
     kind: str
@@ -40,17 +44,18 @@ class Kind(NamedTuple):
     least: float = -np.inf
     most: float = np.inf
     rounded: bool = False
+    suffix: str = ""
 
 
 class Cells(NamedTuple):
     """The cells of a column.
 
-    ``values`` are numbers, 0 where ``missing``, or codes of ``texts``. ``extra`` has the decimals of `DECIMAL` and the
-    number in brackets of `NUMBERED`, where ``missing`` tells of the number.
+    ``values`` are numbers, 0 where ``missing``, or codes of ``texts``. ``extra`` has the decimals of `DECIMAL`, the
+    codes of the dates of `CLOCK`, and the number in brackets of `NUMBERED`, where ``missing`` tells of the number.
     """
 
     values: Any
-    missing: npt.NDArray[np.bool_]
+    missing: Any
     extra: Any
     texts: list[str]
 
@@ -69,34 +74,44 @@ def state() -> str:
     return "off" if os.environ.get(OFF_VARIABLE) == "0" else "available"
 
 
+class Rows(NamedTuple):
+    """The lines of a block, how many rows at its beginning are plain, and their columns.
+
+    ``stopped`` is the column of the first cell that is not plain; None if all are, or the end of a row is not.
+    """
+
+    lines: int
+    rows: int
+    cells: list[Cells]
+    stopped: int | None
+
+
 def split(
     block: bytes | memoryview, kinds: Sequence[Kind], separator: str = ",", decimal: str = ".", blanks: bool = False
-) -> tuple[int, int, list[Cells]]:
-    """Return the number of lines of a block, of plain rows at its beginning, and their columns.
-
-    ``blanks`` allows a blank behind each separator.
+) -> Rows:
+    """Return the columns of the plain rows at the beginning of a block; ``blanks`` allows one behind each separator.
 
     >>> if is_available():
-    ...     lines, rows, (name, load) = split(b"gpu 0,1.5\\ngpu 0,\\ngpu 0,x\\n", [Kind(TEXT), Kind(REAL, 2.0)])
-    ...     assert (lines, rows, name.texts, load.values.tolist()) == (3, 2, ["gpu 0"], [3.0, 0.0])
+    ...     found = split(b"gpu 0,1.5\\ngpu 0,\\ngpu 0,x\\n", [Kind(TEXT), Kind(REAL, 2.0)])
+    ...     assert (found.lines, found.rows, found.stopped, found.cells[0].texts) == (3, 2, 1, ["gpu 0"])
     """
     lines = _splitter.count_lines(block)
     arrays = [_arrays(kind.kind, lines) for kind in kinds]
     columns = tuple(
-        (kind.kind, kind.rounded, kind.factor, kind.least, kind.most, *given)
+        (kind.kind, kind.rounded, kind.factor, kind.least, kind.most, kind.suffix, *given)
         for kind, given in zip(kinds, arrays, strict=True)
     )
-    rows, texts = _splitter.split(block, separator, decimal, blanks, lines, columns)
+    rows, texts, stopped = _splitter.split(block, separator, decimal, blanks, lines, columns)
     if rows < lines:
         arrays = [tuple(None if array is None else array[:rows] for array in given) for given in arrays]
     found = [
         Cells(values, missing, extra, distinct)
         for (values, missing, extra), distinct in zip(arrays, texts, strict=True)
     ]
-    return lines, rows, found
+    return Rows(lines, rows, found, None if stopped < 0 else stopped)
 
 
 def _arrays(kind: str, rows: int) -> tuple[Any, ...]:
     values = np.empty(rows, _VALUES[kind]) if kind in _VALUES else None
-    missing = np.empty(rows, np.bool_) if kind not in (SKIP, TEXT) else None
+    missing = np.empty(rows, np.bool_) if kind not in (SKIP, TEXT, CLOCK) else None
     return values, missing, np.empty(rows, _EXTRA[kind]) if kind in _EXTRA else None

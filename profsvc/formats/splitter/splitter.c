@@ -24,11 +24,13 @@
 #error "doubles are rounded twice here, so that numbers would differ from those of the other readers"
 #endif
 
-#define INTERFACE 1
+#define INTERFACE 2
 #define MAX_COLUMNS 65536
 #define MAX_INT_DIGITS 18
 #define MAX_DIGITS 19
 #define MAX_DECIMALS 127
+#define FRACTION_DIGITS 9
+#define MAX_STRICT 20 /* characters of a number of a strict kind */
 #define MAX_EXACT 9007199254740992u /* 2^53: larger mantissas may be rounded twice */
 #define MAX_POWER 22                /* 10^22 is the largest power of ten that a double holds exactly */
 #define MAX_EXPONENT 9999
@@ -37,7 +39,17 @@
 #define MAX_SHIFTED 4503599627370496.0 /* 2^52: doubles from here on are integers */
 #define FIRST_SLOTS 64
 
-enum { SKIP = 's', INTEGER = 'i', REAL = 'r', WHOLE = 'w', DECIMAL = 'd', TEXT = 'c', NUMBERED = 'n' };
+enum {
+    SKIP = 's',
+    INTEGER = 'i',
+    REAL = 'r',
+    PLAIN = 'p',
+    WHOLE = 'w',
+    DECIMAL = 'd',
+    CLOCK = 't',
+    TEXT = 'c',
+    NUMBERED = 'n'
+};
 
 typedef struct {
     const char *text;
@@ -60,6 +72,8 @@ typedef struct {
     void *values, *extra;
     uint8_t *missing;
     double factor, least, most;
+    const char *suffix; /* follows each number */
+    Py_ssize_t suffix_size;
     Texts texts;
     Py_buffer buffers[3]; /* of values, missing and extra */
 } Column;
@@ -71,6 +85,7 @@ typedef struct {
     Column *column;
     char separator, decimal;
     int blanks; /* whether a blank may follow a separator */
+    int stopped; /* the column of the cell that is not plain; -1 if all are, or the end of a row is not */
     int no_memory;
 } Job;
 
@@ -317,6 +332,11 @@ static double nearest_integer(double value)
     return value < MAX_SHIFTED ? shifted - MAX_SHIFTED : value;
 }
 
+static int is_number(int kind)
+{
+    return kind == INTEGER || kind == REAL || kind == PLAIN || kind == WHOLE || kind == DECIMAL;
+}
+
 /* Stores a number of a column, 0 for an empty cell; returns 0 if it is not plain there. */
 static int store_number(Column *column, Py_ssize_t row, const Number *number)
 {
@@ -341,7 +361,7 @@ static int store_number(Column *column, Py_ssize_t row, const Number *number)
         if (!(value >= column->least && value <= column->most))
             return 0;
     }
-    if (column->kind == REAL)
+    if (column->kind == REAL || column->kind == PLAIN)
         ((double *)column->values)[row] = value;
     else
         ((int64_t *)column->values)[row] = (int64_t)nearest_integer(value);
@@ -424,9 +444,87 @@ static int store_text(Job *job, Column *column, Py_ssize_t row, const char *text
     return code >= 0;
 }
 
+/* ---- Times of the day ---- */
+
+/* Reads two digits; -1 if there are none. The second is read only behind a digit, so within the block. */
+static int read_pair(const char **place)
+{
+    const char *at = *place;
+    if (!is_digit(at[0]) || !is_digit(at[1]))
+        return -1;
+    *place += 2;
+    return 10 * (at[0] - '0') + (at[1] - '0');
+}
+
+/* Reads 9:05:01.25, or a date before it: stores the ns of the day and the code of the date, which may be empty. */
+static const char *read_clock(Job *job, Column *column, Py_ssize_t row, const char *place, char stop)
+{
+    const char *start = place;
+    Py_ssize_t date = 0;
+    int64_t fraction = 0;
+    int hours, minutes, seconds, digits = 0;
+    int32_t code;
+    while (*place != stop && (is_digit(*place) || *place == '-' || *place == '/' || *place == '.'))
+        place++;
+    if (*place == ':')
+        place = start;
+    else if (*place == stop || (*place != ' ' && *place != 'T') || place == start)
+        return NULL;
+    else
+        date = place++ - start;
+    if (is_digit(*place) && place[1] == ':')
+        hours = *place++ - '0';
+    else
+        hours = read_pair(&place);
+    if (hours < 0 || hours > 23 || *place++ != ':')
+        return NULL;
+    minutes = read_pair(&place);
+    if (minutes < 0 || minutes > 59 || *place++ != ':')
+        return NULL;
+    seconds = read_pair(&place);
+    if (seconds < 0 || seconds > 59)
+        return NULL;
+    if ((*place == '.' || *place == ',') && *place != stop) {
+        for (place++; is_digit(*place); place++)
+            if (++digits <= FRACTION_DIGITS)
+                fraction = fraction * 10 + (*place - '0');
+        if (digits < 1 || digits > FRACTION_DIGITS)
+            return NULL;
+        for (; digits < FRACTION_DIGITS; digits++)
+            fraction *= 10;
+    }
+    code = code_of(&column->texts, start, date, &job->no_memory);
+    ((int32_t *)column->extra)[row] = code;
+    ((int64_t *)column->values)[row] = ((hours * 60 + minutes) * 60 + seconds) * (int64_t)1000000000 + fraction;
+    return code < 0 ? NULL : place;
+}
+
 /* ---- Rows ---- */
 
 static int is_blank(char sign) { return sign == ' ' || sign == '\t'; }
+
+/* Reads a number with what follows it; NULL if it is not plain. */
+static const char *read_measure(const Job *job, Column *column, Py_ssize_t row, const char *place, int quoted)
+{
+    const char *start = place;
+    Number number;
+    Py_ssize_t at;
+    int kind = column->kind, strict = kind == PLAIN || kind == DECIMAL, sign;
+    char decimal = kind == INTEGER || (!quoted && job->decimal == job->separator) ? 0 : job->decimal;
+    place = read_number(place, job->end, decimal, kind == REAL || kind == WHOLE, &number);
+    if (!place || !store_number(column, row, &number))
+        return NULL;
+    if (number.empty)
+        return place;
+    sign = kind == DECIMAL && *start == '-' && column->least < 0;
+    if (strict && (!is_digit(start[sign]) || !is_digit(place[-1]) || place - start - sign > MAX_STRICT))
+        return NULL;
+    /* No suffix has a line end, which is the last byte. */
+    for (at = 0; at < column->suffix_size; at++)
+        if (*place++ != column->suffix[at])
+            return NULL;
+    return place;
+}
 
 /* Reads a cell; returns what follows it, or NULL if it is not plain. */
 static const char *read_cell(Job *job, Column *column, Py_ssize_t row, const char *place)
@@ -439,15 +537,12 @@ static const char *read_cell(Job *job, Column *column, Py_ssize_t row, const cha
     quoted = *place == '"';
     place += quoted;
     start = place;
-    if (column->kind == INTEGER || column->kind == REAL || column->kind == WHOLE || column->kind == DECIMAL) {
-        Number number;
-        int whole = column->kind == INTEGER;
-        char decimal = whole || (!quoted && job->decimal == job->separator) ? 0 : job->decimal;
-        place = read_number(place, job->end, decimal, !whole && column->kind != DECIMAL, &number);
-        if (!place || !store_number(column, row, &number))
-            return NULL;
-    } else {
-        stop = quoted ? '"' : job->separator;
+    stop = quoted ? '"' : job->separator;
+    if (is_number(column->kind))
+        place = read_measure(job, column, row, place, quoted);
+    else if (column->kind == CLOCK)
+        place = read_clock(job, column, row, place, stop);
+    else {
         place = find_stop(place, job->end, stop);
         while (*place == '\t' && stop != '\t')
             place = find_stop(place + 1, job->end, stop);
@@ -456,7 +551,7 @@ static const char *read_cell(Job *job, Column *column, Py_ssize_t row, const cha
         if (column->kind != SKIP && !store_text(job, column, row, start, place - start))
             return NULL;
     }
-    if (quoted)
+    if (place && quoted)
         return *place == '"' ? place + 1 : NULL;
     return place;
 }
@@ -470,8 +565,10 @@ static Py_ssize_t read_rows(Job *job)
     for (row = 0; row < job->rows && place < job->end; row++) {
         for (at = 0; at < job->columns; at++) {
             place = read_cell(job, &job->column[at], row, place);
-            if (!place)
+            if (!place) {
+                job->stopped = at;
                 return row;
+            }
             if (at + 1 < job->columns && *place++ != job->separator)
                 return row;
         }
@@ -492,8 +589,10 @@ static Py_ssize_t item_size(int kind)
         return 0;
     case INTEGER:
     case REAL:
+    case PLAIN:
     case WHOLE:
     case DECIMAL:
+    case CLOCK:
         return 8;
     case TEXT:
     case NUMBERED:
@@ -518,14 +617,21 @@ static int get_buffer(PyObject *object, Py_buffer *buffer, Py_ssize_t rows, Py_s
     return 1;
 }
 
-static int get_column(PyObject *given, Column *column, Py_ssize_t rows)
+static int get_column(PyObject *given, Column *column, Py_ssize_t rows, char separator)
 {
     PyObject *values, *missing, *extra;
-    Py_ssize_t size;
+    Py_ssize_t size, at;
+    const char *suffix;
     int numeric;
-    if (!PyArg_ParseTuple(given, "CpdddOOO", &column->kind, &column->rounded, &column->factor, &column->least,
-                          &column->most, &values, &missing, &extra))
+    /* The suffix is of the tuple, which lives as long as the call. */
+    if (!PyArg_ParseTuple(given, "Cpddds#OOO", &column->kind, &column->rounded, &column->factor, &column->least,
+                          &column->most, &column->suffix, &column->suffix_size, &values, &missing, &extra))
         return 0;
+    for (at = 0; at < column->suffix_size; at++)
+        if ((unsigned char)*(suffix = column->suffix + at) < 0x20 || *suffix == '"' || *suffix == separator) {
+            PyErr_SetString(PyExc_ValueError, "a suffix has no quotes, separators or control characters");
+            return 0;
+        }
     size = item_size(column->kind);
     if (size < 0) {
         PyErr_Format(PyExc_ValueError, "no column is of the kind %d", column->kind);
@@ -536,10 +642,11 @@ static int get_column(PyObject *given, Column *column, Py_ssize_t rows)
         PyErr_SetString(PyExc_ValueError, "whole numbers are from 0 to 9e18");
         return 0;
     }
-    numeric = column->kind != SKIP && column->kind != TEXT;
+    numeric = is_number(column->kind) || column->kind == NUMBERED;
     if (!get_buffer(values, &column->buffers[0], rows, size) ||
         !get_buffer(missing, &column->buffers[1], rows, numeric) ||
-        !get_buffer(extra, &column->buffers[2], rows, column->kind == DECIMAL ? 1 : column->kind == NUMBERED ? 8 : 0))
+        !get_buffer(extra, &column->buffers[2], rows,
+                    column->kind == CLOCK ? 4 : column->kind == DECIMAL ? 1 : column->kind == NUMBERED ? 8 : 0))
         return 0;
     column->values = column->buffers[0].buf;
     column->missing = column->buffers[1].buf;
@@ -562,7 +669,7 @@ static PyObject *list_texts(const Texts *texts)
     return list;
 }
 
-/* (rows, the texts of each column), or NULL with an exception. */
+/* (rows, the texts of each column, the column that stopped), or NULL with an exception. */
 static PyObject *answer(const Job *job, Py_ssize_t rows)
 {
     PyObject *lists = PyTuple_New(job->columns), *found;
@@ -576,13 +683,14 @@ static PyObject *answer(const Job *job, Py_ssize_t rows)
     }
     if (!lists)
         return NULL;
-    found = Py_BuildValue("(nO)", rows, lists);
+    found = Py_BuildValue("(nOi)", rows, lists, job->stopped);
     Py_DECREF(lists);
     return found;
 }
 
-PyDoc_STRVAR(split_doc, "split(block, separator, decimal, blanks, rows, columns) -> (rows, texts of each column)\n\n"
-                        "Fill the columns from the plain rows at the beginning of a block, at most `rows`.");
+PyDoc_STRVAR(split_doc, "split(block, separator, decimal, blanks, rows, columns) -> (rows, texts by column, stop)\n\n"
+                        "Fill the columns from the plain rows at the beginning of a block, at most `rows`. It stops\n"
+                        "at a cell that is not plain, of the column `stop`, or at another end of a row (-1).");
 
 static PyObject *split(PyObject *module, PyObject *args)
 {
@@ -594,6 +702,7 @@ static PyObject *split(PyObject *module, PyObject *args)
     Job job;
     (void)module;
     memset(&job, 0, sizeof job);
+    job.stopped = -1;
     if (!PyArg_ParseTuple(args, "y*CCpnO:split", &block, &separator, &decimal, &job.blanks, &job.rows, &columns))
         return NULL;
     count = PyTuple_Check(columns) ? PyTuple_Size(columns) : -1;
@@ -618,7 +727,7 @@ static PyObject *split(PyObject *module, PyObject *args)
     }
     for (at = 0; at < count; at++) {
         job.columns = at + 1;
-        if (!get_column(PyTuple_GetItem(columns, at), &job.column[at], job.rows))
+        if (!get_column(PyTuple_GetItem(columns, at), &job.column[at], job.rows, job.separator))
             goto freed;
     }
     thread = PyEval_SaveThread();

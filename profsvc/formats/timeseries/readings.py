@@ -15,7 +15,7 @@ from profsvc.formats.timeseries.columns import Column
 from profsvc.formats.timeseries.dates import ELAPSED, Stamp
 from profsvc.formats.timeseries.labels import ABSOLUTE_ZERO, MAX_SHOWN_CHARS, Channel, letters_of_name
 
-BATCH_READINGS = 60_000
+BATCH_READINGS = 120_000
 # The time to sort readings grows with the square of the number of channels.
 MAX_CHANNELS = 2_000
 NUMBER_FORMAT_HINT = "export again with a decimal point and no thousands"
@@ -37,11 +37,15 @@ def to_channel_units(
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     """Return printed numbers in the units of their channels, and which of them are impossible."""
     with np.errstate(over="ignore", invalid="ignore"):
-        shifted = read + shifts
-        # A power of ten below 1 is not an exact double, but its inverse is.
-        values = np.where(factors < 1, shifted / np.where(factors < 1, 1 / factors, 1), shifted * factors)
-        wrong = celsius & ((values < ABSOLUTE_ZERO - 1e-6) | (values > MAX_TEMPERATURE_C + 1e-6))
-        return values, ~np.isfinite(values) | (np.abs(read) >= SENTINEL) | wrong
+        values = read + shifts if shifts.any() else read
+        bad = ~(np.abs(read) < SENTINEL)
+        if (factors != 1).any():
+            # A power of ten below 1 is not an exact double, but its inverse is.
+            values = np.where(factors < 1, values / np.where(factors < 1, 1 / factors, 1), values * factors)
+            bad |= ~np.isfinite(values)
+        if celsius.any():
+            bad |= celsius & ((values < ABSOLUTE_ZERO - 1e-6) | (values > MAX_TEMPERATURE_C + 1e-6))
+        return values, bad
 
 
 def rejection_reason(value: float, printed: str) -> str:

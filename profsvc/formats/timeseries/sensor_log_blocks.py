@@ -1,4 +1,4 @@
-"""Blocks of rows of a sensor log, parsed column-wise with Arrow.
+"""Blocks of rows of a sensor log, parsed column-wise by the compiled splitter where it is there, else by Arrow.
 
 A block is parsed only if each row has all cells and a timestamp of one layout; other blocks are parsed line by line.
 Cells that are not plain numbers keep their texts, and are parsed as in lines.
@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.csv
 
-from profsvc.formats.columnar.categorical import CategoryColumn
+from profsvc.formats.columnar.categorical import BlockLines, CategoryColumn, RawCells
 from profsvc.formats.columnar.line_blocks import (
     WORD_BYTES,
     Block,
@@ -22,12 +22,15 @@ from profsvc.formats.columnar.line_blocks import (
     trailing_numbers,
     words_before,
 )
-from profsvc.formats.parsing.timestamps import Int64s, parse_timestamp_matrix
+from profsvc.formats.parsing.timestamps import LOCAL, Int64s, parse_timestamp, parse_timestamp_matrix
+from profsvc.formats.splitter import rows as splitter
+from profsvc.formats.splitter.rows import Kind
 from profsvc.formats.timeseries.columns import TRAILING, Column, si_scale
 
 Floats = npt.NDArray[np.float64]
 
 MAX_DIGITS = 15
+_NUMBERS = (splitter.PLAIN, splitter.INTEGER)
 POWERS = 10 ** np.arange(WORD_BYTES + 1)
 
 
@@ -42,13 +45,65 @@ class LogBlock:
 
 def parse(block: Block, columns: Sequence[Column]) -> LogBlock | None:
     """Parse a block of whole lines with cells separated by commas; None if a row is not plain."""
-    try:
-        return _part(bytes(block), columns)
-    except (pa.ArrowInvalid, IrregularBlockError):
-        return None
+    ways = [_split_part, _arrow_part] if splitter.is_available() else [_arrow_part]
+    data = bytes(block)
+    for way in ways:
+        try:
+            return way(data, columns)
+        except (pa.ArrowInvalid, IrregularBlockError):
+            continue
+    return None
 
 
-def _part(block: bytes, columns: Sequence[Column]) -> LogBlock:
+def _split_part(block: bytes, columns: Sequence[Column]) -> LogBlock:
+    """Parse a block with the compiled splitter; a column with a cell that is not a plain number is read as texts."""
+    times = [place for place, column in enumerate(columns) if column.role == "time"]
+    require_plain(len(times) == 1 and b'"' not in block)
+    first = block[: block.find(b"\n")].decode("utf-8", "replace").rstrip("\r").split(",")
+    require_plain(len(first) == len(columns))
+    kinds = [_kind(column, cell) for column, cell in zip(columns, first, strict=True)]
+    while True:
+        found = splitter.split(block, kinds, blanks=True)
+        odd = [place for place, kind in enumerate(kinds) if kind.kind in _NUMBERS
+               and (found.stopped == place or found.cells[place].missing.any())]  # fmt: skip
+        if not odd:
+            break
+        for place in odd:
+            kinds[place] = Kind(splitter.TEXT)
+    require_plain(0 < found.rows == found.lines)
+    clock, lines = found.cells[times[0]], BlockLines(block)
+    dates = [parse_timestamp(f"{date} 00:00:00") if date else None for date in clock.texts]
+    days = np.array([stamp[1] for stamp in dates if stamp is not None and stamp[0] == LOCAL], np.int64)
+    require_plain(len(days) == len(dates))
+    cells = []
+    for place, (column, kind, own) in enumerate(zip(columns, kinds, found.cells, strict=True)):
+        raw = RawCells(lines, place, ",", found.rows)
+        if kind.kind in _NUMBERS:
+            cells.append(CategoryColumn(raw, _scaled(own.values.astype(np.float64, copy=False), column)))
+        else:
+            require_plain(column.role != TRAILING or own.texts == [""])
+            cells.append(CategoryColumn(raw, None, (own.extra if place == times[0] else own.values, own.texts)))
+    return LogBlock(found.rows, days[clock.extra] + clock.values, cells)
+
+
+def _kind(column: Column, first: str) -> Kind:
+    """Return how a column is read whose first cell is given."""
+    if column.role == "time":
+        return Kind(splitter.CLOCK)
+    known = si_scale(column.token) if column.token else (1.0, column.unit)
+    if column.role not in ("value", "open") or known is None or known[1] != column.unit:
+        return Kind(splitter.TEXT)
+    suffix = unit if column.token and first.endswith(unit := f" {column.token}") else ""
+    return Kind(splitter.INTEGER, least=0.0, suffix=suffix) if column.whole else Kind(splitter.PLAIN, suffix=suffix)
+
+
+def _scaled(values: Floats, column: Column) -> Floats:
+    """Return numbers as printed in the unit of their column."""
+    factor = (si_scale(column.token) or (1.0, ""))[0] if column.token else 1.0
+    return values / round(1 / factor) if factor < 1 else values * factor if factor > 1 else values
+
+
+def _arrow_part(block: bytes, columns: Sequence[Column]) -> LogBlock:
     times = [place for place, column in enumerate(columns) if column.role == "time"]
     require_plain(len(times) == 1 and block.endswith(b"\n"))
     require_plain(b"\r" not in block or block.count(b"\r") == block.count(b"\r\n"))
@@ -108,8 +163,7 @@ def _plain(texts: pa.StringArray, column: Column) -> Floats:
         for back, letter in enumerate(reversed(unit), 1):
             require_plain(bool((letters[ends - back] == letter).all()))
         ends = ends - len(unit)
-    values = _numbers(letters, starts, ends, column.whole)
-    return values / round(1 / found[0]) if found[0] < 1 else values * found[0]
+    return _scaled(_numbers(letters, starts, ends, column.whole), column)
 
 
 def _numbers(letters: npt.NDArray[np.uint8], starts: Int64s, ends: Int64s, whole: bool = False) -> Floats:

@@ -97,7 +97,7 @@ def read_table(stream: BinaryIO, style: TableFormat) -> Iterator[Batch]:
             stamps = time.block(part) if part and time else None
             if part is None or stamps is None or time is None:
                 return 0
-            values = np.column_stack(part.numbers)
+            values = np.array(part.numbers).T  # columns are contiguous
             owners = split.owners_of(part.texts, channels, every) if split.roles else None
             if not readings.add_block(line, *stamps, values, owners):
                 return 0

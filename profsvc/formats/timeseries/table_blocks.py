@@ -1,5 +1,7 @@
 """Blocks of rows of a meter, parsed column-wise: plain numbers and times, and columns of few distinct texts.
 
+The compiled splitter parses them where it is there, else Arrow.
+
 A block with anything else (a note, a text among numbers, a timestamp of another form) is parsed line by line.
 """
 
@@ -12,9 +14,12 @@ import pyarrow as pa
 import pyarrow.compute
 import pyarrow.csv
 
+from profsvc.formats.columnar.categorical import BlockLines
 from profsvc.formats.columnar.csv_columns import Codes, DecimalColumn, decimal_column, is_empty
 from profsvc.formats.columnar.line_blocks import Block, IrregularBlockError, Letters, letters_of, require_plain
 from profsvc.formats.parsing.timestamps import DAY, FRACTION_DIGITS, SECOND, Int64s
+from profsvc.formats.splitter import rows as splitter
+from profsvc.formats.splitter.rows import Kind
 from profsvc.formats.timeseries.dates import TIME_OF_DAY, split_date
 
 MAX_TEXTS, MAX_DATES, MAX_WIDTHS = 512, 256, 16
@@ -78,16 +83,76 @@ class TableBlock(NamedTuple):
 
 def parse(block: Block, plan: BlockPlan) -> TableBlock | None:
     """Parse a block of whole lines below the first row of a table; None if a line is not a plain row."""
-    try:
-        return _part(bytes(block), plan)
-    except (pa.ArrowInvalid, IrregularBlockError):
-        return None
+    data = bytes(block)
+    for way in (_split_part, _arrow_part) if splitter.is_available() else (_arrow_part,):
+        try:
+            require_plain(plan.sign != plan.decimal and data.endswith(b"\n") and b'"' not in data)
+            return way(data, plan, _width(data, plan))
+        except (pa.ArrowInvalid, IrregularBlockError):
+            continue
+    return None
 
 
-def _part(block: bytes, plan: BlockPlan) -> TableBlock:
-    require_plain(plan.sign != plan.decimal and block.endswith(b"\n") and b'"' not in block)
+def _width(block: bytes, plan: BlockPlan) -> int:
+    """Return the number of columns of the first line."""
+    width = block.count(plan.sign.encode(), 0, block.index(b"\n")) + 1
+    asked = max(*plan.times, *plan.numbers, *plan.texts, (plan.least or plan.width) - 1) + 1
+    require_plain(width == plan.width + plan.spare or asked <= width < plan.width)
+    return width
+
+
+def _split_part(block: bytes, plan: BlockPlan, width: int) -> TableBlock:
+    """Parse a block with the compiled splitter."""
+    number = splitter.REAL if plan.undecided is None else splitter.INTEGER
+    kinds = dict.fromkeys(range(width), Kind(splitter.SKIP))
+    # A line that does not begin with a cell of digits may be a note or another header.
+    kinds |= {0: Kind(splitter.INTEGER), **dict.fromkeys(plan.numbers, Kind(number))}
+    kinds |= dict.fromkeys((*plan.texts, *range(plan.width, width)), Kind(splitter.TEXT))
+    kinds |= {plan.times[0]: Kind(splitter.TEXT), plan.times[-1]: Kind(splitter.CLOCK)}
+    if plan.counts:
+        kinds[plan.times[0]] = Kind(splitter.DECIMAL, least=0.0)
+    lines, rows, cells, _ = splitter.split(block, [kinds[place] for place in range(width)], plan.sign, plan.decimal)
+    require_plain(0 < rows == lines and (cells[0].missing is None or not cells[0].missing.any()))
+    require_plain(all(cells[place].texts == [""] for place in range(plan.width, width)))
+    texts = {place: _coded_texts(cells[place].texts, cells[place].values) for place in plan.texts}
+    if kinds[0].kind == splitter.TEXT:
+        require_plain(all(map(_begins_row, cells[0].texts)))
+    numbers = []
+    for place in plan.numbers if plan.undecided is None else ():
+        own = cells[place]
+        numbers.append(np.where(own.missing, np.nan, own.values) if own.missing.any() else own.values)
+    if plan.counts:
+        require_plain(len(plan.times) == 1)
+        clock = cells[plan.times[0]]
+        require_plain(not clock.missing.any())
+        counts = DecimalColumn(clock.values, clock.extra.astype(np.int64), ~clock.missing)
+        return TableBlock(rows, counts, None, numbers, texts)
+    return TableBlock(rows, None, _dated_cells([cells[place] for place in plan.times], block, plan), numbers, texts)
+
+
+def _dated_cells(clock: Sequence[splitter.Cells], block: bytes, plan: BlockPlan) -> DatedRows:
+    """Return the stamps of split rows: times with a date in their cell or in another, or times only."""
+    if len(clock) > 1:
+        require_plain(clock[1].texts == [""])
+        dates, codes = clock[0].texts, clock[0].values
+    else:
+        dates, codes = clock[0].texts, clock[0].extra
+        if dates == [""]:
+            return DatedRows([], [], np.zeros(0, np.int64), clock[0].values, "")
+    parts = [split_date(date) for date in dates]
+    require_plain(all(part is not None and part[2] == "" for part in parts))
+    rows = np.flatnonzero(np.diff(codes, prepend=-1))
+    require_plain(len(rows) <= MAX_DATES)
+    lines = BlockLines(block)
+    shown = [lines.line(row, len(codes)).split(plan.sign) for row in rows.tolist()]
+    stamps = [" ".join(cells[place] for place in plan.times) for cells in shown]
+    return DatedRows([dates[code] for code in codes[rows].tolist()], stamps, rows, clock[-1].values, "")
+
+
+def _arrow_part(block: bytes, plan: BlockPlan, width: int) -> TableBlock:
+    """Parse a block with Arrow."""
     require_plain(b"\r" not in block or block.count(b"\r") == block.count(b"\r\n"))
-    columns = _split(block, plan)
+    columns = _split(block, plan, width)
     # A line that does not begin with a cell of digits may be a note or another header.
     require_plain(0 in columns and columns[0].null_count == 0)
     texts = {place: _texts(columns[place]) for place in plan.texts}
@@ -111,12 +176,8 @@ def _part(block: bytes, plan: BlockPlan) -> TableBlock:
     return TableBlock(rows, _counts(clock[0]), None, numbers, texts)
 
 
-def _split(block: bytes, plan: BlockPlan) -> dict[int, pa.Array]:
+def _split(block: bytes, plan: BlockPlan, width: int) -> dict[int, pa.Array]:
     """Return the requested columns, and the first one."""
-    sign = plan.sign.encode()
-    width = block.count(sign, 0, block.index(b"\n")) + 1
-    asked = max(*plan.times, *plan.numbers, *plan.texts, (plan.least or plan.width) - 1) + 1
-    require_plain(width == plan.width + plan.spare or asked <= width < plan.width)
     number = pa.float64() if plan.undecided is None else pa.string()
     types = {0: pa.int64(), **dict.fromkeys(plan.numbers, number)}
     types |= dict.fromkeys((*plan.times, *plan.texts, *range(plan.width, width)), pa.string())
@@ -146,9 +207,12 @@ def _begins_row(text: str) -> bool:
 
 def _texts(column: pa.StringArray) -> Texts:
     encoded = column.dictionary_encode()
-    require_plain(len(encoded.dictionary) <= MAX_TEXTS)
-    codes = encoded.indices.to_numpy()
-    distinct = [text.strip() for text in encoded.dictionary.to_pylist()]
+    return _coded_texts(encoded.dictionary.to_pylist(), encoded.indices.to_numpy())
+
+
+def _coded_texts(found: Sequence[str], codes: Codes) -> Texts:
+    require_plain(len(found) <= MAX_TEXTS)
+    distinct = [text.strip() for text in found]
     require_plain(len(set(distinct)) == len(distinct))
     first = np.empty(len(distinct), np.int64)
     first[codes[::-1]] = np.arange(len(codes))[::-1]

@@ -26,7 +26,7 @@ MAX_CELLS = 5000
 MAX_PREAMBLE_LINES = 200
 MAX_CACHED_HEADERS = 32
 CUT_AMONG_REJECTED = "the file ends inside this row, and no row above has the cells of the table"
-BLOCK_BYTES, SMALL_BLOCK_BYTES = 1 << 20, 1 << 12
+BLOCK_BYTES, SMALL_BLOCK_BYTES = 2 << 20, 1 << 12
 # Columns of remarks, whose empty cells LabVIEW and other programs omit.
 REMARKS = {"comment", "comments", "note", "notes", "remark", "remarks", "bemerkung", "bemerkungen", "kommentar"}
 _DECIMAL_COMMA = re.compile(r"(?<=[0-9]),(?=[0-9])")

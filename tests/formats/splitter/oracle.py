@@ -9,20 +9,23 @@ import re
 from array import array
 from typing import Any, NamedTuple
 
-SKIP, INTEGER, REAL, WHOLE, DECIMAL, TEXT, NUMBERED = "sirwdcn"
-CODES = {INTEGER: "q", REAL: "d", WHOLE: "q", DECIMAL: "q", TEXT: "i", NUMBERED: "i"}
-EXTRA = {DECIMAL: "b", NUMBERED: "q"}
+SKIP, INTEGER, REAL, PLAIN, WHOLE, DECIMAL, CLOCK, TEXT, NUMBERED = KINDS = "sirpwdtcn"
+NUMBERS = (INTEGER, REAL, PLAIN, WHOLE, DECIMAL)
+CODES = {INTEGER: "q", REAL: "d", PLAIN: "d", WHOLE: "q", DECIMAL: "q", CLOCK: "q", TEXT: "i", NUMBERED: "i"}
+EXTRA = {DECIMAL: "b", CLOCK: "i", NUMBERED: "q"}
+Column = tuple[str, bool, float, float, float, str]
 MAX_WHOLE = 9e18
+MAX_STRICT = 20
 
 
 class Question(NamedTuple):
-    """A block, and how it is to be read; a column is its kind, rounded, factor, least and most."""
+    """A block, and how it is to be read; a column is its kind, rounded, factor, least, most and suffix."""
 
     block: bytes
     separator: str
     decimal: str
     blanks: bool
-    columns: tuple[tuple[str, bool, float, float, float], ...]
+    columns: tuple[Column, ...]
 
 
 class OddError(Exception):
@@ -34,11 +37,16 @@ def _plain(condition: bool) -> None:
         raise OddError
 
 
-def _number(text: str, column: tuple[str, bool, float, float, float], decimal: str) -> tuple[Any, bool, int]:
+def _number(text: str, column: Column, decimal: str) -> tuple[Any, bool, int]:
     """Return value, missing and decimals."""
-    kind, rounded, factor, least, most = column
+    kind, rounded, factor, least, most, suffix = column
     if not text:
         return 0, True, 0
+    _plain(text.endswith(suffix))
+    text = text.removesuffix(suffix)
+    if kind in (PLAIN, DECIMAL):
+        bare = text.removeprefix("-") if kind == DECIMAL and least < 0 else text
+        _plain(len(bare) <= MAX_STRICT and bool(re.fullmatch(r"[0-9](.*[0-9])?", bare)))
     fraction = rf"(?:{re.escape(decimal)}([0-9]*))?" if decimal and kind != INTEGER else "()"
     exponent = "(?:[eE]([-+]?[0-9]+))?" if kind in (REAL, WHOLE) else "()"
     match = re.fullmatch(rf"(-?)([0-9]*){fraction}{exponent}", text)
@@ -63,6 +71,16 @@ def _number(text: str, column: tuple[str, bool, float, float, float], decimal: s
         real = float(round(real * 1e6)) / 1e6
     _plain(least <= real <= most)
     return (round(real) if kind == WHOLE else real), False, 0
+
+
+def _clock(text: str) -> tuple[int, bool, str]:
+    """Return the ns of the day, and the date."""
+    match = re.fullmatch(r"(?:([-/.0-9]+)[ T])?([0-9]{1,2}):([0-9]{2}):([0-9]{2})(?:[.,]([0-9]{1,9}))?", text)
+    _plain(match is not None)
+    assert match is not None
+    hours, minutes, seconds = map(int, match.group(2, 3, 4))
+    _plain(hours < 24 and minutes < 60 and seconds < 60)
+    return ((hours * 60 + minutes) * 60 + seconds) * 10**9 + int((match[5] or "").ljust(9, "0")), True, match[1] or ""
 
 
 def _text(text: str, kind: str) -> tuple[str, bool, int]:
@@ -97,7 +115,9 @@ def answer(question: Question) -> list[list[tuple[Any, bool, int]]]:
                 assert match is not None
                 quoted = match[1] is not None
                 found = match[1] if quoted else match[2]
-                if column[0] in (INTEGER, REAL, WHOLE, DECIMAL):
+                if column[0] == CLOCK:
+                    row.append(_clock(found))
+                elif column[0] in NUMBERS:
                     decimal = question.decimal if quoted or question.decimal != question.separator else ""
                     row.append(_number(found, column, decimal))
                 else:
@@ -127,24 +147,25 @@ def compiled(module: Any, question: Question) -> list[list[tuple[Any, bool, int]
 
     kinds = [column[0] for column in question.columns]
     values = [buffer(CODES.get(kind)) for kind in kinds]
-    missing = [buffer("B" if kind in (INTEGER, REAL, WHOLE, DECIMAL, NUMBERED) else None) for kind in kinds]
+    missing = [buffer("B" if kind in (*NUMBERS, NUMBERED) else None) for kind in kinds]
     extra = [buffer(EXTRA.get(kind)) for kind in kinds]
     columns = tuple(
         (*column, *buffers) for column, *buffers in zip(question.columns, values, missing, extra, strict=True)
     )
     try:
-        taken, texts = module.split(
+        taken, texts, stopped = module.split(
             question.block, question.separator, question.decimal, question.blanks, rows, columns
         )
     except UnicodeDecodeError:
         return []
     assert taken <= rows
+    assert -1 <= stopped < len(kinds)
     return [
         [
             (
                 texts[at][values[at][row]] if kind in (TEXT, NUMBERED) else values[at][row] if kind != SKIP else None,
                 bool(missing[at][row]) if missing[at] is not None else True,
-                extra[at][row] if extra[at] is not None else 0,
+                0 if extra[at] is None else texts[at][extra[at][row]] if kind == CLOCK else extra[at][row],
             )
             for at, kind in enumerate(kinds)
         ]
@@ -188,6 +209,18 @@ _TEXTS = (
 _PLAIN_TEXTS = (
     "", "a", "saxpy(float*) [123]", "cudaLaunch (saxpy(int) [12])", "[CUDA memcpy HtoD]", "x[12]", "\xe4",
 )  # fmt: skip
+_CLOCKS = (
+    "2026/03/01 12:34:56.789",
+    "2026/03/01 12:34:56.789",
+    "2026-03-02T00:00:00",
+    "1.2.26 9:05:01,25",
+    "23:59:59.999999999",
+)
+_ODD_CLOCKS = (
+    "24:00:00", "12:60:00", "12:00:60", "12:00", "12:0:00", "T12:00:00", " 12:00:00", "2026/03/01  12:00:00",
+    "12:00:00.", "12:00:00.0123456789", "2026/03/01 12:00:00 PM", "2026/03/01", "1.2:03:04", "123:00:00", "x 1:00:00",
+    "W", " W",
+)  # fmt: skip
 _SIGNS = (
     b",", b";", b"\t", b'"', b"\n", b"\r", b"\r\n", b" ", b"0", b"9", b".", b"-", b"e", b"[", b"]", b"\x00", b"\xff",
     b"\xc3", b"\x7f",
@@ -197,12 +230,14 @@ _SIGNS = (
 def _cell(draw: random.Random, kind: str, odd: bool) -> str:
     """Return a cell of a column, which is plain unless ``odd``."""
     if odd:
-        return draw.choice(_NUMBERS + _TEXTS)
+        return draw.choice(_NUMBERS + _TEXTS + _CLOCKS + _ODD_CLOCKS)
     if kind in (INTEGER, DECIMAL):
         return draw.choice(("", str(draw.randrange(10 ** draw.randrange(1, 20)))))
-    if kind in (REAL, WHOLE):
+    if kind == CLOCK:
+        return draw.choice(_CLOCKS)
+    if kind in (REAL, PLAIN, WHOLE):
         number = f"{draw.random() * 10 ** draw.randrange(-3, 6):.{draw.randrange(9)}f}"
-        return draw.choice(("", number, number, f"{number}e{draw.randrange(-3, 4)}"))
+        return draw.choice(("", number, number, number if kind == PLAIN else f"{number}e{draw.randrange(-3, 4)}"))
     return draw.choice(_PLAIN_TEXTS) if draw.random() < 0.8 else f"kernel<{draw.randrange(300)}> [{draw.randrange(99)}]"
 
 
@@ -211,17 +246,21 @@ def question(draw: random.Random) -> Question:
     separator, decimal = draw.choice((",.", ",.", ",.", ";,", ";.", "\t.", " .", ",,"))
     columns = []
     for _ in range(draw.choice((1, 2, 3, 5, 9))):
-        kind = draw.choice("sirwdcn")
+        kind = draw.choice(KINDS)
         least = 0.0 if kind == WHOLE else draw.choice((-math.inf, -math.inf, 0.0))
         most = MAX_WHOLE if kind == WHOLE else draw.choice((math.inf, math.inf, math.inf, 1e6))
-        columns.append((kind, draw.random() < 0.3, draw.choice((1.0, 1.0, 1e3, 1e9, 1024.0, 1e-3)), least, most))
+        factor = draw.choice((1.0, 1.0, 1e3, 1e9, 1024.0, 1e-3))
+        suffix = draw.choice(("", "", "W", "%" if separator == " " else " %"))
+        columns.append((kind, draw.random() < 0.3, factor, least, most, suffix))
     lines, oddness = [], draw.choice((0, 0, 0.001, 0.02))
     for _ in range(draw.choice((0, 1, 3, 20, 200))):
         cells = []
-        for kind, *_ in columns:
+        for kind, *_, suffix in columns:
             cell = _cell(draw, kind, draw.random() < oddness)
-            if kind in (REAL, WHOLE):
+            if kind in (REAL, PLAIN, WHOLE):
                 cell = cell.replace(".", decimal)
+            if kind in NUMBERS and cell and draw.random() >= oddness:
+                cell += suffix
             cells.append(f'"{cell}"' if draw.random() < 0.4 or separator in cell else cell)
         lines.append(separator.join(cells) + draw.choice(("\n", "\n", "\n", "\r\n")))
     block = "".join(lines).encode()

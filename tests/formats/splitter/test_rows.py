@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from profsvc.formats.splitter import rows
-from profsvc.formats.splitter.rows import INTEGER, NUMBERED, REAL, TEXT, WHOLE, Kind, split
+from profsvc.formats.splitter.rows import CLOCK, INTEGER, NUMBERED, PLAIN, REAL, TEXT, WHOLE, Kind, split
 from tests.formats.splitter import oracle, sanitized
 
 compiled = pytest.mark.skipif(not rows.is_available(), reason="the splitter is not compiled here, or turned off")
@@ -25,10 +25,12 @@ CELLS = st.one_of(st.sampled_from(oracle._NUMBERS + oracle._TEXTS), st.floats(al
 
 
 @compiled
-@given(st.lists(st.tuples(CELLS, CELLS), max_size=6), st.sampled_from("irwdcn"), st.sampled_from("irwdcn"))
+@given(
+    st.lists(st.tuples(CELLS, CELLS), max_size=6), st.sampled_from(oracle.KINDS[1:]), st.sampled_from(oracle.KINDS[1:])
+)
 def test_any_cells_give_what_plain_python_gives(cells, first, second):
     block = "".join(f"{one},{two}\n" for one, two in cells).encode("utf-8", "replace")
-    columns = tuple((kind, False, 1.0, 0.0, 9e18) for kind in (first, second))
+    columns = tuple((kind, False, 1.0, 0.0, 9e18, "") for kind in (first, second))
     assert oracle.differences(rows._splitter, oracle.Question(block, ",", ".", False, columns)) == ""
 
 
@@ -36,8 +38,8 @@ def test_any_cells_give_what_plain_python_gives(cells, first, second):
 def test_columns_of_all_kinds():
     block = b'1,2.5,"4.0",ab,"saxpy(int) [12]"\n,,,,x\n'
     kinds = [Kind(INTEGER), Kind(REAL, 1e3), Kind(WHOLE, 1024.0, 0.0, 1e9), Kind(TEXT), Kind(NUMBERED)]
-    lines, count, (whole, real, size, text, name) = split(block, kinds)
-    assert (lines, count) == (2, 2)
+    lines, count, (whole, real, size, text, name), stopped = split(block, kinds)
+    assert (lines, count, stopped) == (2, 2, None)
     assert (whole.values.tolist(), whole.missing.tolist()) == ([1, 0], [False, True])
     assert (real.values.tolist(), size.values.tolist()) == ([2500.0, 0.0], [4096, 0])
     assert (text.texts, text.values.tolist()) == (["ab", ""], [0, 1])
@@ -45,9 +47,20 @@ def test_columns_of_all_kinds():
 
 
 @compiled
+def test_measures_and_times_of_the_day():
+    block = b"2026/03/01 12:34:56.789, 79.46 W, 3\n2026/03/02T00:00:01, , 4\n2026/03/02 0:00:01, 80 W, -4\n"
+    found = split(block, [Kind(CLOCK), Kind(PLAIN, suffix=" W"), Kind(PLAIN)], blanks=True)
+    clock, power, _ = found.cells
+    assert (found.lines, found.rows, found.stopped) == (3, 2, 2)
+    assert (clock.values.tolist(), clock.extra.tolist()) == ([45_296_789_000_000, 1_000_000_000], [0, 1])
+    assert (clock.texts, clock.missing) == (["2026/03/01", "2026/03/02"], None)
+    assert (power.values.tolist(), power.missing.tolist()) == ([79.46, 0.0], [False, True])
+
+
+@compiled
 @pytest.mark.parametrize("block", [b"", b"1", b"1\n2", b"\n\n\n", b"\0\n", b"1\r", b'"1\n', b'"', b"1,2\n", b"\xff\n"])
 def test_a_block_that_is_cut_or_odd_stops_it(block):
-    lines, count, (cells,) = split(block, [Kind(INTEGER)])
+    lines, count, (cells,), _ = split(block, [Kind(INTEGER)])
     assert lines == block.count(b"\n")
     assert count == len(cells.values) <= lines
     assert count == {b"1\n2": 0, b"\n\n\n": 3}.get(block, 0)
@@ -56,7 +69,7 @@ def test_a_block_that_is_cut_or_odd_stops_it(block):
 @compiled
 def test_texts_that_collide_or_are_all_different():
     many = [f"{number:07}" for number in range(70_000)]
-    lines, count, (cells,) = split("".join(f"{text}\n" for text in many).encode(), [Kind(TEXT)])
+    lines, count, (cells,), _ = split("".join(f"{text}\n" for text in many).encode(), [Kind(TEXT)])
     assert (lines, count, cells.texts) == (70_000, 70_000, many)
     assert np.array_equal(cells.values, np.arange(70_000))
 
@@ -75,16 +88,21 @@ def test_texts_that_collide_or_are_all_different():
         {"decimal": "\n"},
         {"columns": ()},
         {"columns": ((),)},
-        {"columns": (("x", False, 1.0, 0.0, 1.0, None, None, None),)},
-        {"columns": (("w", False, 1.0, 0.0, 1e19, np.zeros(1, np.int64), np.zeros(1, np.bool_), None),)},
-        {"columns": (("i", False, 1.0, 0.0, 1.0, None, np.zeros(1, np.bool_), None),)},
-        {"columns": (("i", False, 1.0, 0.0, 1.0, b"12345678", np.zeros(1, np.bool_), None),)},
-        {"columns": (("i", False, 1.0, 0.0, 1.0, np.zeros(9, np.int8)[1:], np.zeros(1, np.bool_), None),)},
-        {"columns": (("i", False, 1.0, 0.0, 1.0, np.zeros(4, np.int64)[::2], np.zeros(1, np.bool_), None),)},
+        *(
+            {"columns": (("i", False, 1.0, 0.0, 1.0, sign, np.zeros(1, np.int64), np.zeros(1, np.bool_), None),)}
+            for sign in (",", "\n", '"', "\0")
+        ),
+        {"columns": (("t", False, 1.0, 0.0, 1.0, "", np.zeros(1, np.int64), None, np.zeros(1, np.int8)),)},
+        {"columns": (("x", False, 1.0, 0.0, 1.0, "", None, None, None),)},
+        {"columns": (("w", False, 1.0, 0.0, 1e19, "", np.zeros(1, np.int64), np.zeros(1, np.bool_), None),)},
+        {"columns": (("i", False, 1.0, 0.0, 1.0, "", None, np.zeros(1, np.bool_), None),)},
+        {"columns": (("i", False, 1.0, 0.0, 1.0, "", b"12345678", np.zeros(1, np.bool_), None),)},
+        {"columns": (("i", False, 1.0, 0.0, 1.0, "", np.zeros(9, np.int8)[1:], np.zeros(1, np.bool_), None),)},
+        {"columns": (("i", False, 1.0, 0.0, 1.0, "", np.zeros(4, np.int64)[::2], np.zeros(1, np.bool_), None),)},
     ],
 )
 def test_a_wrong_call_is_refused(change):
-    columns = (("i", False, 1.0, 0.0, 1.0, np.zeros(1, np.int64), np.zeros(1, np.bool_), None),)
+    columns = (("i", False, 1.0, 0.0, 1.0, "", np.zeros(1, np.int64), np.zeros(1, np.bool_), None),)
     call = {"block": b"1\n", "separator": ",", "decimal": ".", "blanks": False, "rows": 1, "columns": columns}
     assert rows._splitter.split(*call.values())[0] == 1
     with pytest.raises((ValueError, TypeError, BufferError)):
@@ -94,7 +112,7 @@ def test_a_wrong_call_is_refused(change):
 @compiled
 def test_no_more_rows_are_filled_than_there_is_room_for():
     values, missing = np.full(3, -1, np.int64), np.ones(3, np.bool_)
-    columns = (("i", False, 1.0, 0.0, 9.0, values[:1], missing[:1], None),)
+    columns = (("i", False, 1.0, 0.0, 9.0, "", values[:1], missing[:1], None),)
     assert rows._splitter.split(b"1\n2\n3\n", ",", ".", False, 1, columns)[0] == 1
     assert values.tolist() == [1, -1, -1]
 

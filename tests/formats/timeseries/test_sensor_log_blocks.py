@@ -39,7 +39,7 @@ def test_plain_rows_are_read_at_once():
     assert np.diff(part.ns).tolist() == [100_000_000] * 2
     assert part.columns[3].numbers.tolist() == [60.0, 61.37, 62.74]
     assert part.columns[6].numbers.tolist() == [345e6, 346e6, 347e6]
-    assert (part.columns[5].texts, part.columns[5].numbers) == ([" P0"], None)
+    assert ([text.strip() for text in part.columns[5].texts], part.columns[5].numbers) == (["P0"], None)
 
 
 @pytest.mark.parametrize(
