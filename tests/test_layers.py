@@ -17,7 +17,7 @@ LAYERS = [  # lowest first
     {"analysis"},
     {"formats", "microbench", "store", "reports", "channels", "settings"},
     {"pipeline", "recording"},
-    {"views", "scheduler", "client"},
+    {"views", "scheduler", "scale", "client"},
     {"web", "api"},
     {"mcp"},
     {"cli", "pytest_plugin"},

@@ -54,8 +54,8 @@ MODELS = (
 )
 PANELS = {  # the commands of each panel of the help, and the module of each
     "Load data": {
-        "demo": "demo", "upload": "upload", "record": "record", "watch": "service.watch", "sync": "service.remote",
-        "analyze": "upload", "reparse": "maintenance.delete", "characterize": "characterize",
+        "demo": "demo", "upload": "upload", "ingest": "ingest", "record": "record", "watch": "service.watch",
+        "sync": "service.remote", "analyze": "upload", "reparse": "maintenance.delete", "characterize": "characterize",
     },
     "Look at results": {
         "runs": "show", "show": "show", "compare": "compare", "history": "history", "power": "power.windows",

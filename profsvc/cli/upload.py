@@ -21,6 +21,7 @@ from profsvc.cli.console.common import (
     print_message,
     print_rows,
 )
+from profsvc.cli.ingest import ClusterOption, WorkersOption, working
 from profsvc.errors import InputError, NotFoundError, PartlyStoredError, UsageError, counted
 
 if TYPE_CHECKING:
@@ -215,6 +216,8 @@ def analyze(
     context: typer.Context,
     runs: Annotated[list[str] | None, typer.Argument(help="Runs by name or id.")] = None,
     every: Annotated[bool, typer.Option("--all", help="Every run of the store.")] = False,
+    cluster: ClusterOption = "",
+    workers: WorkersOption = 0,
 ) -> None:
     """Recompute counters, criteria and potential speedups from stored metrics.
 
@@ -223,19 +226,23 @@ def analyze(
       profsvc analyze nightly
 
       profsvc analyze --all
-    """
-    from profsvc import pipeline, store
 
-    engine = open_engine(context)
+      profsvc analyze --all --cluster local --workers 4
+    """
+    from profsvc import scale, store
+
     if not runs and not every:
         raise UsageError("name the runs to recompute, or give --all")
-    ids = [int(r) for r in store.runs(engine)["run_id"]] if every else [store.find_run(engine, r) for r in runs or []]
-    files, archived = open_files(engine), store.archived_runs(engine) if every else set()
-    for run_id in ids:
-        if run_id in archived:
+    with working(context, cluster, workers) as (opened, mapped):
+        engine = opened.engine
+        known = (int(run) for run in store.runs(engine)["run_id"]) if every else ()
+        archived = store.archived_runs(engine) if every else set()
+        ids = sorted(known) if every else [store.find_run(engine, run) for run in runs or []]
+        for run_id in archived.intersection(ids):
             print_message(f"run {run_id}: skipped, its rows are archived")
-            continue
-        print_message(f"run {run_id}: {counted(pipeline.analyze_again(engine, files, run_id), 'launch')} recomputed")
+        ids = [run_id for run_id in ids if run_id not in archived]
+        for run_id, launches in scale.analyze(opened, mapped, ids):
+            print_message(f"run {run_id}: {counted(launches, 'launch')} recomputed")
 
 
 def register(app: typer.Typer) -> None:

@@ -7,6 +7,7 @@ from .ingest.blob_store import (
     blob_store_of as blob_store_of,
     open_blob as open_blob,
     spool_folder as spool_folder,
+    store_id as store_id,
     storing_blob as storing_blob,
     unpack_folder as unpack_folder,
 )
@@ -28,6 +29,7 @@ from .ingest.runs import (
     describe_run as describe_run,
     find_upload as find_upload,
     parse_measured_at as parse_measured_at,
+    reserve_run_ids as reserve_run_ids,
 )
 from .ingest.upload import write_upload as write_upload
 from .ingest.archived_runs import archived_runs as archived_runs, require_rows_of as require_rows_of
@@ -70,6 +72,7 @@ from .maintenance.run_changes import change_run as change_run
 from .maintenance.sqlite_snapshot import write_snapshot as write_snapshot
 from .opening import (
     connect as connect,
+    create_loader as create_loader,
     create_reader as create_reader,
     is_server as is_server,
     is_server_of as is_server_of,
@@ -204,7 +207,10 @@ from .queries.view_pages import (
     select_statement as select_statement,
 )
 from .queries.wide_metrics import wide_values as wide_values
-from .results.board_power import earlier_power_of_board as earlier_power_of_board
+from .results.board_power import (
+    earlier_power_of_board as earlier_power_of_board,
+    runs_by_board as runs_by_board,
+)
 from .results.findings import (
     MANUAL_STATES as MANUAL_STATES,
     StateChange as StateChange,

@@ -73,6 +73,15 @@ def _must_be_current(engine: Engine) -> None:
         )
 
 
+def create_loader(engine: Engine, name: str, *, rotate: bool = False) -> "reader_role.Reader":
+    """Create or repair a Postgres role that may only load files and compute results, for workers elsewhere."""
+    from profsvc.store.sandbox import loader_role
+
+    if file_of(engine) is None:
+        _must_be_current(engine)
+    return loader_role.create_loader(engine, name, rotate=rotate)
+
+
 def create_reader(engine: Engine, name: str, *, rotate: bool = False) -> "reader_role.Reader":
     """Create or repair a Postgres role that may only read the views; with ``rotate`` it gets a new password."""
     from profsvc.store.sandbox import reader_role

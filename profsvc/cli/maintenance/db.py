@@ -1,7 +1,7 @@
 """``db``: schema, backups and cleanup of the store."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -16,6 +16,9 @@ from profsvc.cli.console.common import (
 )
 from profsvc.cli.maintenance import archive
 from profsvc.errors import UsageError, counted
+
+if TYPE_CHECKING:
+    from profsvc.store.sandbox.reader_role import Reader
 
 group = typer.Typer(no_args_is_help=True, help="The store: schema, backups and cleanup.")
 
@@ -194,7 +197,32 @@ def create_reader(
     """
     from profsvc import store
 
-    made = store.create_reader(open_engine(context, as_it_is=True), name, rotate=rotate)
+    _print_role(store.create_reader(open_engine(context, as_it_is=True), name, rotate=rotate), output)
+
+
+@group.command("create-loader")
+def create_loader(
+    context: typer.Context,
+    name: str = typer.Argument(help="Name of the role."),
+    rotate: bool = typer.Option(False, "--rotate", help="Set a new password."),
+    output: OutputOption = "table",
+) -> None:
+    """Create a Postgres role that can only load files and compute results, for the workers of a cluster.
+
+    It sees no tokens, schedules, reports or findings, and cannot delete uploads or change the schema. Its address is
+    printed once. Running it again repairs the role and keeps its password.
+
+    Example:
+
+      profsvc --store postgresql://postgres@db.lab/profsvc db create-loader workers
+    """
+    from profsvc import store
+
+    _print_role(store.create_loader(open_engine(context, as_it_is=True), name, rotate=rotate), output)
+
+
+def _print_role(made: "Reader", output: str) -> None:
+    """Print the address of a role, and what it can do beyond what it should."""
     print_row({"name": made.name, "url": made.url, "new_password": made.password is not None}, output, made.url)
     if made.password:
         print_message(

@@ -83,9 +83,15 @@ def blob_store_of(
     file = file_of(engine)
     if file is not None:
         return BlobStore(Path(f"{file.absolute()}.files"), free_bytes, keep)
+    return BlobStore(
+        (Path(folder).absolute() if folder else data_folder() / "files") / store_id(engine), free_bytes, keep
+    )
+
+
+def store_id(engine: Engine) -> str:
+    """Return what no other store has, under whatever address it is reached."""
     with reading(engine) as connection:
-        name = connection.execute(text("SELECT value FROM facts WHERE name = 'store_id'")).scalar_one()
-    return BlobStore((Path(folder).absolute() if folder else data_folder() / "files") / str(name), free_bytes, keep)
+        return str(connection.execute(text("SELECT value FROM facts WHERE name = 'store_id'")).scalar_one())
 
 
 def _make(files: BlobStore) -> None:

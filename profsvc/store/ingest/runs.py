@@ -43,7 +43,8 @@ class RunInfo:
     ``run_id`` names a run that exists. Else ``project`` and ``name`` name one, new or not. Without a name the file
     begins a new run that takes the name of the file. What is given replaces what the run has. Bytes that the project
     holds already stay where they are if no run is named, or if they may be ``anywhere``. ``at``, if it is not now, is
-    when it was measured: the night that it counts for.
+    when it was measured: the night that it counts for. ``new_run_id`` is the number of a run that is new, out of
+    `reserve_run_ids`.
     """
 
     project: str = "default"
@@ -56,6 +57,7 @@ class RunInfo:
     tags: Mapping[str, str] = field(default_factory=dict)
     anywhere: bool = False
     at: str | None = None
+    new_run_id: int | None = None
 
 
 @dataclass(frozen=True)
@@ -133,11 +135,36 @@ def find_or_create_run(connection: Connection, run: RunInfo, file_name: str) -> 
 
 def _create_run(connection: Connection, run: RunInfo, file_name: str) -> int | None:
     name = run.name or _free_name(connection, run.project, file_name)
+    row: dict[str, Any] = {"project": run.project, "name": name, "created_at": now()}
+    if run.new_run_id is not None:
+        row["run_id"] = run.new_run_id
     query = text(
-        "INSERT INTO runs (project, name, created_at) VALUES (:project, :name, :created_at)"
-        " ON CONFLICT DO NOTHING RETURNING run_id"
+        f"INSERT INTO runs ({', '.join(row)}) VALUES (:{', :'.join(row)}) ON CONFLICT DO NOTHING RETURNING run_id"
     )
-    return connection.execute(query, {"project": run.project, "name": name, "created_at": now()}).scalar()
+    return connection.execute(query, row).scalar()
+
+
+def reserve_run_ids(engine: Engine, count: int) -> list[int]:
+    """Return ascending numbers for runs, each unique for ever, so that runs can be stored in any order."""
+    with writing(engine) as connection:
+        if connection.dialect.name == "postgresql":
+            query = text("SELECT nextval(pg_get_serial_sequence('runs', 'run_id')) FROM generate_series(1, :count)")
+            return sorted(connection.execute(query, {"count": count}).scalars())
+        last = reserve_sqlite_ids(connection, "runs", count)
+        return list(range(last - count + 1, last + 1))
+
+
+def reserve_sqlite_ids(connection: Connection, table: str, count: int = 1) -> int:
+    """Advance the numbers that SQLite gives to the rows of a table; return the last that no row will get."""
+    connection.execute(
+        text(
+            "INSERT INTO sqlite_sequence (name, seq)"
+            " SELECT :table, 0 WHERE NOT EXISTS (SELECT 1 FROM sqlite_sequence WHERE name = :table)"
+        ),
+        {"table": table},
+    )
+    query = text("UPDATE sqlite_sequence SET seq = seq + :count WHERE name = :table RETURNING seq")
+    return int(connection.execute(query, {"table": table, "count": count}).scalar_one())
 
 
 def _existing_run(connection: Connection, run: RunInfo) -> int | None:

@@ -20,6 +20,7 @@ from sqlalchemy import Connection, Engine, text
 from profsvc.store.connection import locks
 from profsvc.store.connection.transactions import reading, writing
 from profsvc.store.connection.urls import file_of
+from profsvc.store.ingest.runs import reserve_sqlite_ids
 from profsvc.store.ingest.writers.bulk_insert import MIN_ROWS_TO_COPY, insert_rows, integer_arrays, object_ids, values
 from profsvc.store.ingest.writers.postgres_copy import copy_columns
 from profsvc.store.ingest.writers.sqlite_pages import MAX_ROW_ID, Column, PageFile
@@ -189,11 +190,4 @@ def orphaned_folders(file: Path) -> list[Path]:
 def reserve_upload_id(engine: Engine) -> int:
     """Return a unique number for an upload."""
     with writing(engine) as connection:
-        connection.execute(
-            text(
-                "INSERT INTO sqlite_sequence (name, seq)"
-                " SELECT 'uploads', 0 WHERE NOT EXISTS (SELECT 1 FROM sqlite_sequence WHERE name = 'uploads')"
-            )
-        )
-        query = text("UPDATE sqlite_sequence SET seq = seq + 1 WHERE name = 'uploads' RETURNING seq")
-        return int(connection.execute(query).scalar_one())
+        return reserve_sqlite_ids(connection, "uploads")

@@ -28,6 +28,7 @@ from profsvc.store.maintenance.readiness import (
     view_statements,
     views_digest,
 )
+from profsvc.store.sandbox.loader_role import grant_loading
 from profsvc.store.sandbox.reader_role import grant_views
 from profsvc.store.schema.catalog import VIEWS, comment_statements
 
@@ -199,6 +200,7 @@ def _make_views(engine: Engine, meanings: Mapping[str, str], wanted: str) -> Non
         if file_of(engine) is None:
             _run(connection, ";\n".join(comment_statements(meanings)))
             grant_views(connection)
+            grant_loading(connection)
         check_views(connection)
         connection.execute(text("INSERT INTO facts (name, value) VALUES ('views', :wanted)"), {"wanted": wanted})
 

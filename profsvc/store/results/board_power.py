@@ -1,5 +1,7 @@
 """Power results of earlier runs of the same board."""
 
+from collections.abc import Sequence
+
 import pandas as pd
 from sqlalchemy import Engine, bindparam, text
 
@@ -13,6 +15,11 @@ _RUNS = """
     AND EXISTS (SELECT 1 FROM power_coefficients c WHERE c.run_id = r.run_id)
     ORDER BY r.run_id DESC LIMIT :most
 """
+_WITH_LOGS = """
+    SELECT DISTINCT r.run_id, r.project, coalesce(r.host, '') AS host
+    FROM v1_sensors s JOIN runs r ON r.run_id = s.run_id WHERE s.quantity = 'power' AND s.run_id IN :runs
+"""
+RUNS_AT_ONCE = 5_000  # parameters of one query
 _COEFFICIENTS = """
     SELECT run_id, sensor, device, gpu_index, clock_hz, load, coefficient_w_per_c, coefficient_low, coefficient_high,
            temperature_low_c, temperature_high_c
@@ -26,6 +33,21 @@ _WINDOWS = """
     AND mean_temperature_c IS NOT NULL
     ORDER BY run_id, item
 """
+
+
+def runs_by_board(engine: Engine, runs: Sequence[int]) -> list[list[int]]:
+    """Return those of the runs that have logs of power, in ascending order, by the project and host they are of.
+
+    Which runs are of one board only their analysis tells, and it looks no further than that.
+    """
+    found: dict[tuple[str, str], list[int]] = {}
+    with reading(engine) as connection:
+        for first in range(0, len(runs), RUNS_AT_ONCE):
+            asked = {"runs": list(runs[first : first + RUNS_AT_ONCE])}
+            rows = connection.execute(text(_WITH_LOGS).bindparams(bindparam("runs", expanding=True)), asked)
+            for row in rows:
+                found.setdefault((row.project, row.host), []).append(row.run_id)
+    return [sorted(chain) for chain in found.values()]
 
 
 def earlier_power_of_board(engine: Engine, run_id: int) -> tuple[pd.DataFrame, pd.DataFrame]:

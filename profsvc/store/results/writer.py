@@ -223,12 +223,24 @@ def _kernels(connection: Connection, table: pd.DataFrame) -> Ints:
 
 
 def describe_device(engine: Engine, device_id: int, sms: int | None, figures: Mapping[str, Any]) -> None:
-    """Write what is known of a device: its streaming multiprocessors, and other figures by name."""
+    """Write what is known of a device: its streaming multiprocessors, and other figures by name.
+
+    Of what several runs say the most counts, in whatever order they come.
+    """
     with writing(engine) as connection:
         lock_existing_row(connection, "devices", "device_id", device_id)
+        query = text("SELECT sms, facts FROM devices WHERE device_id = :device_id")
+        known = connection.execute(query, {"device_id": device_id}).one()
+        most = json.loads(known.facts or "{}")
+        for name, value in figures.items():
+            most[name] = max(value, most.get(name, value))
         connection.execute(
             text("UPDATE devices SET sms = :sms, facts = :facts WHERE device_id = :device_id"),
-            {"sms": sms, "facts": json.dumps(dict(figures), sort_keys=True), "device_id": device_id},
+            {
+                "sms": max((n for n in (sms, known.sms) if n is not None), default=None),
+                "facts": json.dumps(most, sort_keys=True),
+                "device_id": device_id,
+            },
         )
 
 

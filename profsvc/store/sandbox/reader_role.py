@@ -8,6 +8,7 @@ keeps them, because ``pg_dump`` needs some. Other databases of the server are no
 
 import re
 import secrets
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, Engine, text
@@ -90,7 +91,7 @@ def create_reader(engine: Engine, name: str, *, rotate: bool = False) -> Reader:
 
     Raise `UsageError` for SQLite, which lacks roles, and for a role that this store did not create.
     """
-    _check(engine, name)
+    check_role_name(engine, name)
     with writing(engine) as connection:
         known = connection.execute(
             text("SELECT 1 FROM facts WHERE name = :name"), {"name": f"{FACT_PREFIX}{name}"}
@@ -99,7 +100,7 @@ def create_reader(engine: Engine, name: str, *, rotate: bool = False) -> Reader:
         if exists and not known:
             raise UsageError(f"the role {name!r} exists and is not a reader of this store; give another name")
         password = secrets.token_urlsafe(24) if rotate or not exists else None
-        _create_or_alter(connection, name, password, new=not exists)
+        create_or_alter(connection, name, password, SETTINGS, MAX_CONNECTIONS, new=not exists)
         if not known:
             connection.execute(
                 text("INSERT INTO facts (name, value) VALUES (:name, '')"), {"name": f"{FACT_PREFIX}{name}"}
@@ -111,7 +112,8 @@ def create_reader(engine: Engine, name: str, *, rotate: bool = False) -> Reader:
     return Reader(name, password, url.render_as_string(hide_password=False), left)
 
 
-def _check(engine: Engine, name: str) -> None:
+def check_role_name(engine: Engine, name: str) -> None:
+    """Raise `UsageError` for a store without roles, and for a name that is none of a role."""
     if file_of(engine) is not None:
         raise UsageError(
             f"{file_of(engine)} is a SQLite file, which has no roles; file permissions decide who can read it; "
@@ -128,22 +130,24 @@ def quoted_identifier(connection: Connection, name: str) -> str:
     return connection.dialect.identifier_preparer.quote_identifier(name)
 
 
-def _create_or_alter(connection: Connection, name: str, password: str | None, *, new: bool) -> None:
+def create_or_alter(
+    connection: Connection, name: str, password: str | None, settings: Mapping[str, str], connections: int, *, new: bool
+) -> None:
     """Create the role or reset its attributes; only a hash of the password is sent to the server."""
     role, secret = quoted_identifier(connection, name), ""
     if password is not None:
         driver: Any = connection.connection.driver_connection
         hashed = driver.pgconn.encrypt_password(password.encode(), name.encode(), b"scram-sha-256")
         secret = f" PASSWORD '{hashed.decode()}'"
-    rights = f"LOGIN NOINHERIT CONNECTION LIMIT {MAX_CONNECTIONS}{secret}"
-    if not _execute_if_permitted(connection, f"{'CREATE' if new else 'ALTER'} ROLE {role} {rights}"):
+    rights = f"LOGIN NOINHERIT CONNECTION LIMIT {connections}{secret}"
+    if not execute_if_permitted(connection, f"{'CREATE' if new else 'ALTER'} ROLE {role} {rights}"):
         user = connection.engine.url.username
         raise ServiceError(f"the user {user!r} may not create or change the role {name!r}; run it as a superuser")
-    for setting, value in SETTINGS.items():
+    for setting, value in settings.items():
         connection.exec_driver_sql(f"ALTER ROLE {role} SET {setting} = '{value}'")
 
 
-def _execute_if_permitted(connection: Connection, statement: str) -> bool:
+def execute_if_permitted(connection: Connection, statement: str) -> bool:
     """Run a statement; return False if this user lacks the privilege."""
     try:
         with connection.begin_nested():
@@ -163,19 +167,19 @@ def readers(connection: Connection) -> list[str]:
 
 def grant_views(connection: Connection) -> None:
     """Grant the views to the readers of this store; views lose their grants when they are created again."""
-    database, schema, owner = _location(connection)
+    database, schema, owner = location(connection)
     # The owner can switch to a reader role to run SQL of users, but does not inherit its privileges.
     newer = connection.execute(text("SELECT CAST(current_setting('server_version_num') AS int) >= 160000")).scalar()
     options = " WITH INHERIT FALSE, SET TRUE" if newer else ""
     views = [quoted_identifier(connection, view) for view in connection.execute(text(_VIEWS)).scalars()]
     for role in [quoted_identifier(connection, name) for name in readers(connection)]:
-        _execute_if_permitted(connection, f"GRANT CONNECT ON DATABASE {database} TO {role}")
-        _execute_if_permitted(connection, f"GRANT USAGE ON SCHEMA {schema} TO {role}")
-        _execute_if_permitted(connection, f"GRANT {role} TO {owner}{options}")
+        execute_if_permitted(connection, f"GRANT CONNECT ON DATABASE {database} TO {role}")
+        execute_if_permitted(connection, f"GRANT USAGE ON SCHEMA {schema} TO {role}")
+        execute_if_permitted(connection, f"GRANT {role} TO {owner}{options}")
         connection.exec_driver_sql(f"GRANT SELECT ON {', '.join(views)} TO {role}")
 
 
-def _location(connection: Connection) -> list[str]:
+def location(connection: Connection) -> list[str]:
     """Return database, schema and owner of the store as quoted SQL identifiers."""
     query = (
         "SELECT current_database(), current_schema(), pg_get_userbyid(relowner) FROM pg_class"
@@ -189,14 +193,14 @@ def revoke_privileges(connection: Connection, role: str) -> None:
 
     Statements without the necessary privilege are skipped; `excess_privileges` reports what is left.
     """
-    database, schema, owner = _location(connection)
-    _execute_if_permitted(connection, f"GRANT TEMP ON DATABASE {database} TO {owner}")
-    _execute_if_permitted(connection, f"REVOKE TEMP, CREATE ON DATABASE {database} FROM PUBLIC")
-    _execute_if_permitted(connection, f"REVOKE CREATE ON SCHEMA {schema} FROM PUBLIC")
+    database, schema, owner = location(connection)
+    execute_if_permitted(connection, f"GRANT TEMP ON DATABASE {database} TO {owner}")
+    execute_if_permitted(connection, f"REVOKE TEMP, CREATE ON DATABASE {database} FROM PUBLIC")
+    execute_if_permitted(connection, f"REVOKE CREATE ON SCHEMA {schema} FROM PUBLIC")
     for setting, value in SUPERUSER_SETTINGS.items():
-        _execute_if_permitted(connection, f"ALTER ROLE {quoted_identifier(connection, role)} SET {setting} = '{value}'")
+        execute_if_permitted(connection, f"ALTER ROLE {quoted_identifier(connection, role)} SET {setting} = '{value}'")
         # The owner runs SQL of users in its own session, where the settings of the reader do not apply.
-        _execute_if_permitted(connection, f"GRANT SET ON PARAMETER {setting} TO {owner}")
+        execute_if_permitted(connection, f"GRANT SET ON PARAMETER {setting} TO {owner}")
     if connection.execute(text("SELECT rolsuper FROM pg_roles WHERE rolname = current_user")).scalar_one():
         functions = ", ".join(connection.execute(text(_FUNCTIONS), {"closed": DENIED_TO_READERS}).scalars())
         connection.exec_driver_sql(f"GRANT EXECUTE ON FUNCTION {functions} TO {owner}")

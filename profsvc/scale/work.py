@@ -1,0 +1,138 @@
+"""What is done with the files of one run, or with one run: the same here and on a worker.
+
+A worker opens the store that its own settings name, so that no password is sent to it.
+"""
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+from profsvc import pipeline, settings, store
+from profsvc.errors import InputError, ProfsvcError, ServiceError
+from profsvc.scale.files import FileGroup
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+DEBUG = "PROFSVC_DEBUG=1 profsvc upload"
+STORED, KNOWN, REFUSED, FAILED = "stored", "known", "refused", "failed"
+
+
+class Opened(NamedTuple):
+    """A store, and where it keeps the bytes of uploads."""
+
+    engine: "Engine"
+    files: store.BlobStore
+
+
+class Target(NamedTuple):
+    """The store that every worker must have, and the version of the program."""
+
+    store_id: str
+    version: str
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The outcome of a file: ``stored``, ``known``, ``refused`` or ``failed``, and the exit code of its error."""
+
+    file: str
+    run: str
+    status: str
+    message: str = ""
+    exit_code: int = 0
+    result: pipeline.ImportResult | None = None
+
+
+@dataclass(frozen=True)
+class StoreFiles:
+    """Stores the files of a run one after the other, as ``info`` and ``how`` say; a bad file stops no other.
+
+    With ``dated``, a file was measured when it was written.
+    """
+
+    info: store.RunInfo
+    how: pipeline.ReadOptions
+    dated: bool = False
+
+    def __call__(self, opened: Opened, group: FileGroup) -> list[Outcome]:
+        """Store them."""
+        return [self._store(opened, group, file) for file in group.files]
+
+    def _store(self, opened: Opened, group: FileGroup, file: str) -> Outcome:
+        info = replace(self.info, name=group.run, new_run_id=group.number)
+        path = Path(file)
+        try:
+            with path.open("rb") as stream:
+                if self.dated:
+                    written = datetime.fromtimestamp(os.fstat(stream.fileno()).st_mtime, UTC)
+                    info = replace(info, at=store.parse_measured_at(written.isoformat()))
+                name = os.fsencode(path.name).decode("utf-8", "backslashreplace")
+                done = pipeline.ingest(opened.engine, stream, name, info, self.how, files=opened.files)
+        except OSError as error:
+            return Outcome(file, group.run, REFUSED, f"it cannot be read: {error.strerror}", InputError.exit_code)
+        except InputError as error:
+            return Outcome(file, group.run, REFUSED, str(error), error.exit_code)
+        except ProfsvcError as error:
+            return Outcome(file, group.run, FAILED, str(error), error.exit_code)
+        except Exception as error:  # a defect that one file shows must not lose the others
+            said = f"internal error: {type(error).__name__}: {error}; report the traceback of: {DEBUG} {file}"
+            return Outcome(file, group.run, FAILED, said, ServiceError.exit_code)
+        return Outcome(file, group.run, KNOWN if done.known else STORED, done.message, 0, done)
+
+
+def analyze_run(opened: Opened, run_id: int) -> int:
+    """Compute a run as an upload does; return its number of launches."""
+    return pipeline.analyze(opened.engine, run_id)
+
+
+def analyze_run_again(opened: Opened, run_id: int) -> int:
+    """Recompute a run because somebody asks; return its number of launches."""
+    return pipeline.analyze_again(opened.engine, opened.files, run_id)
+
+
+def analyze_boards(opened: Opened, runs: tuple[int, ...], *, asked: bool = False) -> int:
+    """Analyse the power of these runs one after the other: each takes what the runs before it found."""
+    for run_id in runs:
+        pipeline.analyze_power(opened.engine, run_id, asked=asked)
+    return len(runs)
+
+
+def analyze_boards_again(opened: Opened, runs: tuple[int, ...]) -> int:
+    """Do that because somebody asks, however long the logs are."""
+    return analyze_boards(opened, runs, asked=True)
+
+
+def target_of(opened: Opened) -> Target:
+    """Return what a worker must have to work on this store."""
+    return Target(store.store_id(opened.engine), settings.version())
+
+
+def on_worker(function: Callable[[Opened, Item], Result], wanted: Target, item: Item) -> Result:
+    """Do the work of one item in the process of a worker."""
+    return function(_open_own(wanted), item)
+
+
+@cache
+def _open_own(wanted: Target) -> Opened:
+    """Open the store that this worker's settings name; raise an error if it is another, or the program is."""
+    known = settings.load()
+    engine = store.open_store(str(known["store"]) or None)
+    opened = Opened(
+        engine, store.blob_store_of(engine, str(known["files"]), int(known["free_bytes"]), bool(known["keep"]))
+    )
+    has = target_of(opened)
+    if has.version != wanted.version:
+        raise ServiceError(f"a worker runs profsvc {has.version}, but this is {wanted.version}; install one version")
+    if has.store_id != wanted.store_id:
+        raise ServiceError(
+            f"a worker has the store {store.address(engine)}, which is another than this; set PROFSVC_STORE of the "
+            "workers to the same database, with the role that profsvc db create-loader made"
+        )
+    return opened

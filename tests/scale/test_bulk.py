@@ -1,0 +1,128 @@
+"""Files and runs in bulk, in this process: what becomes of each, and what runs take from each other."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import Engine
+
+from profsvc import pipeline, scale, store
+from profsvc.scale.work import Opened
+from tests.benchmarks.cluster import different, export, rows_of_views
+from tests.conftest import ROOT
+
+FIXTURES = ROOT / "fixtures"
+HOW = pipeline.ReadOptions(zone="UTC")
+
+
+def load(place: Opened, mapped: Any, *paths: Path, **options: Any) -> list[scale.Outcome]:
+    groups = scale.group_files(list(map(str, paths)))
+    return list(scale.ingest(place, mapped, groups, store.RunInfo(project="lab"), HOW, **options))
+
+
+def backwards(place: Opened) -> Any:
+    """Work in this process, the last item first, as if its worker were the fastest."""
+
+    def mapped(function: Any, items: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
+        for item in reversed(items):
+            yield item, function(place, item)
+
+    return mapped
+
+
+def test_a_bad_file_stops_no_other_and_a_second_time_all_are_known(place: Opened, tmp_path: Path) -> None:
+    good, bad = FIXTURES / "ncu_raw" / "plain.csv", FIXTURES / "ncu_raw" / "bad_cut_header.csv"
+    (tmp_path / "locked.csv").mkdir()
+    done = load(place, scale.one_process(place), bad, good)
+    assert [(Path(one.file).name, one.run, one.status, one.exit_code) for one in done] == [
+        ("bad_cut_header.csv", "bad_cut_header", "refused", 6),
+        ("plain.csv", "plain", "stored", 0),
+    ]
+    assert "unrecognized format" in done[0].message
+    again = load(place, scale.one_process(place), bad, good)
+    assert [one.status for one in again] == ["refused", "known"]
+    assert [run["launches"] for run in store.select(place.engine, "v1_runs")] == [2]
+
+
+def test_a_defect_in_one_file_is_told_and_stops_no_other(place: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
+    ingest = pipeline.ingest
+
+    def broken(engine: Engine, stream: Any, name: str, *given: Any, **named: Any) -> Any:
+        if name == "swiss.csv":
+            raise ZeroDivisionError("by nothing")
+        return ingest(engine, stream, name, *given, **named)
+
+    monkeypatch.setattr(pipeline, "ingest", broken)
+    done = load(place, scale.one_process(place), FIXTURES / "ncu_raw" / "swiss.csv", FIXTURES / "ncu_raw" / "plain.csv")
+    assert [(one.status, one.exit_code) for one in done] == [("failed", 5), ("stored", 0)]
+    assert "ZeroDivisionError: by nothing" in done[0].message
+    assert "PROFSVC_DEBUG=1 profsvc upload" in done[0].message
+
+
+def test_files_whose_workers_died_are_told(place: Opened) -> None:
+    done = load(place, lambda function, items: ((item, None) for item in items), FIXTURES / "ncu_raw" / "plain.csv")
+    assert [(one.status, one.exit_code) for one in done] == [("failed", 5)]
+    assert "the worker that read it died again and again" in done[0].message
+
+
+def test_the_time_of_a_file_is_that_of_its_run(place: Opened, tmp_path: Path) -> None:
+    import os
+
+    file = tmp_path / "plain.csv"
+    file.write_bytes((FIXTURES / "ncu_raw" / "plain.csv").read_bytes())
+    os.utime(file, (1_700_000_000, 1_700_000_000))
+    load(place, scale.one_process(place), file, dated=True)
+    assert store.select(place.engine, "v1_runs")[0]["started_at"] == "2023-11-14T22:13:20Z"
+
+
+def loaded_both_ways(place: Opened, folder: Path, other: Path, empty: Path) -> dict[str, Any]:
+    """Load a folder in order and backwards, see that the rows are equal, and return them."""
+    other.write_bytes(empty.read_bytes())
+    engine = store.open_store(str(other))
+    turned = Opened(engine, store.blob_store_of(engine))
+    try:
+        load(place, scale.one_process(place), folder)
+        load(turned, backwards(turned), folder)
+        runs = {run["run_id"]: run["name"] for run in store.select(engine, "v1_runs")}
+        assert [runs[number] for number in sorted(runs)] == sorted(runs.values())
+        rows = rows_of_views(place.engine)
+        assert different(rows_of_views(engine), rows) == {}
+        return rows
+    finally:
+        engine.dispose()
+
+
+def test_later_runs_of_a_board_take_what_earlier_ones_found_whoever_ends_first(
+    place: Opened, tmp_path: Path, empty: Path
+) -> None:
+    (folder := tmp_path / "exports").mkdir()
+    for number in range(2):
+        (folder / f"{number}_power.csv").write_text(board_log(number))
+    rows = loaded_both_ways(place, folder, tmp_path / "other.sqlite", empty)
+    assert rows["v1_power_coefficients"], "the logs tell no coefficient, so the test shows nothing"
+
+
+def test_a_characterization_counts_for_all_runs_that_came_with_it(place: Opened, tmp_path: Path, empty: Path) -> None:
+    (folder := tmp_path / "exports").mkdir()
+    (folder / "1_plain.csv").write_bytes((FIXTURES / "ncu_raw" / "plain.csv").read_bytes())
+    (folder / "2_measured.csv").write_bytes((FIXTURES / "characterization" / "plain.csv").read_bytes())
+    loaded_both_ways(place, folder, tmp_path / "other.sqlite", empty)
+
+
+def board_log(number: int) -> str:
+    """Return a log of nvidia-smi of one board, whose power rises with its temperature under three equal loads."""
+    lines = ["timestamp, name, index, power.draw [W], temperature.gpu"]
+    temperature = 35.0
+    for second in range(240):
+        loaded = second // 60 % 2 == 1
+        temperature += ((75.0 if loaded else 38.0) - temperature) / 25
+        power = (300.0 + number if loaded else 80.0) + 0.8 * (temperature - 40.0) + second % 7 * 0.05
+        clock = f"2026/03/0{number + 1} 10:{second // 60:02}:{second % 60:02}.000"
+        lines.append(f"{clock}, NVIDIA H200, 0, {power:.2f} W, {temperature:.0f}")
+    return "\n".join(lines) + "\n"
+
+
+def test_the_exports_of_the_benchmark_differ_and_are_read() -> None:
+    texts = {export(kind, number, 5) for kind in ("smi", "nvprof", "nsys") for number in range(3)}
+    assert len(texts) == 9
