@@ -81,7 +81,9 @@ def record(
     if run_ids := sorted({one.run_id for one in verdicts if one.run_id is not None}):
         print_message(f"see it with: profsvc show {run_ids[0]}")
     if refused or made.problems:
-        raise PartlyStoredError(f"{len(made.problems) + refused} parts are missing; the messages above say why")
+        missing = len(made.problems) + refused
+        parts = "1 part is" if missing == 1 else f"{missing} parts are"
+        raise PartlyStoredError(f"{parts} missing; the messages above say why")
 
 
 def register(app: typer.Typer) -> None:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from profsvc.errors import InputError
 from profsvc.microbench.power_log import board_log
+from profsvc.microbench.toolkit import last_words, run_tool
 from profsvc.recording.energy_counter import logging_energy
 from profsvc.recording.tools import Tools
 
@@ -30,7 +31,14 @@ METRICS = (
     "sm__inst_executed_pipe_xu.sum",
     "smsp__thread_inst_executed_pipe_xu_pred_on.sum",
 )
-TRACE = ("profile", "--trace=cuda,nvtx", "--sample=none", "--cpuctxsw=none", "--force-overwrite=true")
+# By default nsys records a CUDA graph as a whole, and its kernels are missing.
+TRACE = (
+    *("profile", "--trace=cuda,nvtx", "--cuda-graph-trace=node", "--sample=none", "--cpuctxsw=none"),
+    "--force-overwrite=true",
+)
+# What makes the report of what nsys collected; it lies next to the folder of nsys.
+IMPORTERS = ("host-linux-*/QdstrmImporter", "linux-desktop-*/QdstrmImporter")
+SECONDS_TO_IMPORT = 600.0
 TRACE_EXPORT = ("export", "--type=sqlite", "--force-overwrite=true")
 PROFILE = (
     *("--set", "full", "--import-source", "yes", "--clock-control", "none", "--target-processes", "all"),
@@ -114,18 +122,38 @@ def _trace(
         status = _run(command)
         if plan.power:
             time.sleep(IDLE_S)
-    if status:
+    collected, result = folder / "trace.qdstrm", folder / "trace.nsys-rep"
+    unfinished = bool(tools.nsys) and collected.exists() and not result.exists()
+    if status and not unfinished:
         raise InputError(f"{plan.program[0]} ended with exit status {status}, so nothing is uploaded")
     found = [file for file in (smi, energy) if file.exists() and _lines(file) > 1]
     if plan.power and smi not in found:
         problems.append("power: nvidia-smi wrote no readings")
     if tools.nsys:
+        why = _import(tools.nsys, collected, result) if unfinished else ""
         database = folder / "trace.sqlite"
-        _run([tools.nsys, *TRACE_EXPORT, f"--output={database}", str(folder / "trace.nsys-rep")], quiet=True)
+        if result.exists():
+            _run([tools.nsys, *TRACE_EXPORT, f"--output={database}", str(result)], quiet=True)
         if database.exists():
             return [database, *found]
-        problems.append("trace: nsys wrote no report that it can export")
+        problems.append(f"trace: {why or 'nsys wrote no report that it can export'}")
     return found
+
+
+def _import(nsys: str, collected: Path, result: Path) -> str:
+    """Make the report that nsys itself could not make of what it collected, or return why there is none."""
+    folders = (Path(nsys).resolve().parent, Path(nsys).resolve().parent.parent)
+    importer = next((path for place in folders for form in IMPORTERS for path in sorted(place.glob(form))), None)
+    if importer is None:
+        return f"nsys collected {collected.name} but its QdstrmImporter, which makes the report, is not installed"
+    done = run_tool([str(importer), "-i", str(collected), "-o", str(result)], SECONDS_TO_IMPORT)
+    if result.exists():
+        return ""
+    return (
+        f"nsys collected {collected.name}, and {importer.name}, which makes the report, says "
+        f"{last_words(done.stdout + done.stderr)!r}; a library that it lacks comes with the distribution "
+        f"(libdw.so.1 with libdw1 or elfutils-libs)"
+    )
 
 
 def _profile(

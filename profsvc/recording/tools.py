@@ -9,8 +9,12 @@ from typing import NamedTuple
 from profsvc.errors import InputError
 from profsvc.microbench.toolkit import SECONDS_TO_ASK, USUAL_PLACES, last_words, run_tool
 
-# Where NVIDIA's installers put the profilers; of several versions the newest name is taken.
-PROFILER_PLACES = ("opt/nvidia/nsight-compute/*", "opt/nvidia/nsight-systems/*/bin", "usr/local/cuda*/bin")
+# Where NVIDIA's installers put the profilers; of several versions the newest name is taken. The copy of nsys that
+# Nsight Compute brings is the last choice.
+PROFILER_PLACES = (
+    *("opt/nvidia/nsight-compute/*", "opt/nvidia/nsight-systems/*/bin", "usr/local/cuda*/bin"),
+    "opt/nvidia/nsight-compute/*/host/target-linux-*",
+)
 ROOT = Path("/")
 DEVICES_VARIABLE = "CUDA_VISIBLE_DEVICES"
 PRODUCTS = {"ncu": ("a profile", "Nsight Compute"), "nsys": ("a trace", "Nsight Systems")}

@@ -28,6 +28,13 @@ echo report >"$out.nsys-rep"
 while [ "${{1#-}}" != "$1" ] || [ "$1" = profile ]; do shift; done
 exec "$@"
 """
+# Collects, and cannot make the report of it.
+NSYS_ALONE = NSYS.replace('echo report >"$out.nsys-rep"', 'echo data >"$out.qdstrm"')
+IMPORTER = """#!/bin/sh
+echo "importer $*" >>"{folder}/calls"
+echo report >"$4"
+"""
+LACKING = "#!/bin/sh\necho 'error while loading shared libraries: libdw.so.1' >&2\nexit 127\n"
 NCU = """#!/bin/sh
 echo "ncu $*" >>"{folder}/calls"
 if [ "$1" = --import ]; then
@@ -135,6 +142,44 @@ def test_what_is_installed_and_wanted_is_recorded(
     assert bool(note) == ("is not installed" in done.err)
 
 
+def beside_nsys(folder: Path, text: str) -> None:
+    place = folder.parent / "linux-desktop-glibc" / "QdstrmImporter"
+    place.parent.mkdir()
+    place.write_text(text)
+    place.chmod(0o755)
+
+
+def test_what_nsys_only_collected_becomes_a_report(machine: Machine, script: Script, cli: Call) -> None:
+    folder = machine("nvidia-smi", "nsys")
+    script("nsys", NSYS_ALONE.format(folder=folder, trace=FIXTURES / "nsys_sqlite" / "only_kernels.sqlite"))
+    beside_nsys(folder, IMPORTER.format(folder=folder))
+    done = cli("record", "--no-profile", "--no-power", "--out", "kept", "--", "app")
+    assert done.code == 0, done.err
+    assert "trace.sqlite: nsys-sqlite stored" in done.err
+    assert "importer -i kept/trace.qdstrm -o kept/trace.nsys-rep" in calls(folder)
+
+
+@pytest.mark.parametrize(
+    ("importer", "words"),
+    [
+        (LACKING, "QdstrmImporter, which makes the report, says 'error while loading shared libraries: libdw.so.1'"),
+        ("", "nsys collected trace.qdstrm but its QdstrmImporter, which makes the report, is not installed"),
+    ],
+)
+def test_without_what_makes_the_report_the_power_is_left(
+    machine: Machine, script: Script, cli: Call, importer: str, words: str
+) -> None:
+    folder = machine("nvidia-smi", "nsys")
+    script("nsys", NSYS_ALONE.format(folder=folder, trace="none"))
+    if importer:
+        beside_nsys(folder, importer)
+    done = cli("record", "--no-profile", "--", "app")
+    assert done.code == 7
+    assert f"not recorded: trace: {words}" in done.err.replace("nsys collected trace.qdstrm, and ", "")
+    assert "Error: 1 part is missing; the messages above say why" in done.err
+    assert "smi.csv: nvidia-smi stored" in done.err
+
+
 @pytest.mark.parametrize(
     ("programs", "status", "words"),
     [
@@ -217,9 +262,15 @@ def test_profilers_are_found_where_they_are_installed(
         place = tmp_path / "opt" / "nvidia" / "nsight-compute" / version
         place.mkdir(parents=True)
         (folder / "ncu").copy(place / "ncu") if hasattr(Path, "copy") else os.link(folder / "ncu", place / "ncu")
+    copy = tmp_path / "opt" / "nvidia" / "nsight-compute" / "2025.3" / "host" / "target-linux-x64" / "nsys"
+    copy.parent.mkdir(parents=True)
+    os.link(folder / "nsys", copy)
     (folder / "ncu").unlink()
     monkeypatch.setenv(tools.DEVICES_VARIABLE, "1,2")
+    assert tools.find_tools(["nsys"]).nsys == str(folder / "nsys")
+    (folder / "nsys").unlink()
     found = tools.find_tools(["ncu", "nsys"])
+    assert found.nsys == str(copy)
     assert found.ncu == str(tmp_path / "opt/nvidia/nsight-compute/2025.3/ncu")
     assert found.gpus == "1,2"
 
