@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 
 from profsvc.formulas.criteria import device_sync, host_sync
 from profsvc.formulas.numerics.flags import Flag
+from tests.benchmarks.merged_launches import changes
 
 # (group, start, duration)
 launches = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 60), st.integers(0, 20)), min_size=1, max_size=40)
@@ -183,3 +184,16 @@ def test_device_sync_by_issue_slots() -> None:
     unknown = device_sync(0.5, 10, 1, 10, "issue", issue_utilization=[np.nan, 60.0, -1.0])
     np.testing.assert_array_equal(unknown.share, [1.0, 0.0, np.nan])
     assert unknown.flags.tolist() == [Flag.UPPER_BOUND, Flag.INPUT_SUSPECT, Flag.INPUT_SUSPECT]
+
+
+def test_the_share_of_the_time_in_kernels_tells_what_fewer_launches_saved_on_a_device() -> None:
+    known = changes()
+    assert len(known) == 9
+    for one in known:
+        # The clock of the program runs in its loop, the trace counts from the kernel before it.
+        assert one.predicted == pytest.approx(one.traced, rel=0.01)
+        assert one.untraced <= one.bound * 1.01
+    saved = {(one.mode, one.values): one.untraced for one in known}
+    assert saved["graph_node", 65536] > 2 > saved["graph_node", 1048576] > 1.1 > saved["graph_node", 8388608] > 1
+    # Where kernels run almost all of the time, nothing is promised and nothing was gained.
+    assert all(one.bound < 1.06 > one.untraced for one in known if one.values == 8388608 and one.mode != "merged")
