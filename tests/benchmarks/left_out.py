@@ -6,6 +6,7 @@ import numpy as np
 from scipy import special
 
 from profsvc.formulas.change.level_visits import MAX_VISIT_DISTANCE_SD
+from profsvc.formulas.change.siblings import AUTOCORRELATIONS
 from profsvc.formulas.change.steps import (
     DOUBT_WEIGHT_FACTOR,
     MAX_LEAVE_ONE_OUT_RATIO,
@@ -14,7 +15,6 @@ from profsvc.formulas.change.steps import (
     VALUE_COMPARISON_SD,
     WINDOWS,
 )
-from profsvc.formulas.change.two_level_test import AUTOCORRELATIONS
 from profsvc.formulas.numerics.arrays import Groups
 from profsvc.formulas.numerics.series import gather, in_units_of_sd, without_spikes
 

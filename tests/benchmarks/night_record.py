@@ -1,10 +1,11 @@
 """Recorded nights of an NVIDIA H200 with changes of known size: which are found, when, and what else is said.
 
-Run it with ``python -m tests.benchmarks.night_record [second] [with_log]``. ``fixtures/night_record`` holds 80 nights,
-``second`` is the 72 of ``fixtures/night_record_second``: the launches of 21 kernels, 20 a night. Half of the nights, or
+Run it with ``python -m tests.benchmarks.night_record [FOLDER] [with_log]``. FOLDER is one of ``fixtures`` or
+a path. ``fixtures/night_record`` holds 80 nights, ``second`` is the 72 of ``fixtures/night_record_second``: the launches of 21 kernels, 20 a night. Half of the nights, or
 a third, begin on a board at its power limit, whose clock is a fifth lower, the others on an idle one or one that is
 warm. ``with_log`` puts the readings of nvidia-smi during each night into the same run. A change counts as found if a
-finding of its kernel appears from its night on; every other finding is listed as false.
+finding of its kernel appears from its night on; every other finding is listed as false. Beside each stand what it is
+part of and what else changed with it.
 """
 
 import csv
@@ -12,16 +13,17 @@ import gzip
 import io
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 from profsvc import pipeline, store
 from profsvc.pipeline.nightly import report_of_night
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
-RECORD, SECOND = FIXTURES / "night_record", FIXTURES / "night_record_second"
+FOLDERS = {"second": "night_record_second"}
 FIRST = datetime(2026, 6, 1, 2, tzinfo=UTC)
 TRACE = (
     "Start (ns),Duration (ns),CorrId,GrdX,GrdY,GrdZ,BlkX,BlkY,BlkZ,Reg/Trd,StcSMem (MB),DymSMem (MB),Bytes (MB),"
@@ -63,9 +65,16 @@ def changes(record: Path) -> dict[str, tuple[int, str]]:
     return {row["kernel"]: (int(row["night"]), f"{row['what']} x {row['factor']}") for row in rows}
 
 
+def said(document: Mapping[str, Any], row: Mapping[str, Any]) -> str:
+    """Return what a finding is part of, and what changed with it."""
+    events = [event["kind"] for event in document["events"] if row["finding_id"] in event["findings"]]
+    return ", ".join([*events, *(str(one["fact"]) for one in row["differences"] if one["part"] != "event")])
+
+
 def main(arguments: Sequence[str]) -> tuple[dict[str, int], int]:
     """Print what the reports of all nights find; return the night of the first finding per kernel, and the false."""
-    record = SECOND if "second" in arguments else RECORD
+    folders = [word for word in arguments if word != "with_log"] or ["night_record"]
+    record = FIXTURES / FOLDERS.get(folders[0], folders[0])  # a whole path stays as it is
     truth, found, false = changes(record), dict[str, int](), 0
     with tempfile.TemporaryDirectory() as folder:
         engine = store.open_store(str(Path(folder) / "store.sqlite"))
@@ -75,13 +84,15 @@ def main(arguments: Sequence[str]) -> tuple[dict[str, int], int]:
             pipeline.ingest(engine, io.BytesIO(trace), "trace.csv", run)
             if "with_log" in arguments:
                 pipeline.ingest(engine, io.BytesIO(log), "nvidia_smi.csv", run)
-            for row in report_of_night(engine, "suite", at[:10])["findings"]:
+            document = report_of_night(engine, "suite", at[:10])
+            for row in document["findings"]:
                 kernel, changed = str(row["subject"]), truth.get(str(row["subject"]))
                 right = changed is not None and night >= changed[0] and kernel not in found
                 if right:
                     found[kernel] = night
                 false += not right
-                print(f"night {night:2} {kernel:16} {row['change']:+7.1%} {'' if right else 'false'}")
+                words = "" if right else "false"
+                print(f"night {night:2} {kernel:16} {row['change']:+7.1%} {words:6}{said(document, row)}", flush=True)
         engine.dispose()
     for kernel, (night, what) in truth.items():
         print(f"{kernel:16} {what:18} changed in night {night}, found in night {found.get(kernel, 'none')}")

@@ -9,20 +9,22 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from profsvc.formulas.change.level_habits import Excursions, excursion_rates, excursions, lasting_share, trend
+from profsvc.formulas.change.level_habits import Excursions, excursion_rates, excursions, lasting_share
 from profsvc.formulas.change.level_visits import visit_probability
 from profsvc.formulas.change.nightly_test import NewestValue, NightlyVerdict, effect, false_discovery
+from profsvc.formulas.change.siblings import MIN_SIBLINGS
 from profsvc.formulas.change.steps import ALPHA, VALUE_COMPARISON_SD, newest_step
-from profsvc.formulas.numerics.series import gather, in_units_of_sd, read_series
+from profsvc.formulas.change.trends import fitted_trend, shapes
+from profsvc.formulas.numerics.series import gather, in_units_of_sd, read_series, without_spikes
 
 Row = dict[str, Any]
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 DRIFT, LEVELS, DEPENDENT = SHAPES = ("drift", "levels", "too dependent")
-MIN_SIBLINGS = 10  # series of one kind on one device that say what is usual among them
 MAX_EXCURSION_RATE = 0.001  # excursions a night that last as long as a step does, of which it may be one
 MIN_DEPENDENCE = 0.75  # autocorrelation from which only a step far beyond the noise is one
 FAR_SD = 6.0
+SURE_TREND = 0.95  # probability of a trend from which one is told without a step
 
 
 class Explained(NamedTuple):
@@ -30,6 +32,13 @@ class Explained(NamedTuple):
 
     verdict: NightlyVerdict
     told: dict[int, Row]  # by group: shape, and what belongs to it
+
+
+def families(heads: pd.DataFrame) -> npt.NDArray[np.intp]:
+    """Return the number of the family of each series: those of one kind, in one project and on one device."""
+    names = ["project", "device", "kind"]
+    named = heads[names].astype(object).where(heads[names].notna(), "")
+    return np.asarray(named.groupby(names, sort=False).ngroup(), dtype=np.intp)
 
 
 def explained(
@@ -40,36 +49,39 @@ def explained(
     verdict: NightlyVerdict,
     before: NewestValue,
     least: tuple[Floats, Floats],
+    prior: Floats,
 ) -> Explained:
     """Return the verdict on series once more, for those that may have a finding.
 
     ``value``: those of the baselines; ``whole``: with the excursions that findings ended with; ``before``: the values
-    before each step; ``least``: the reporting thresholds.
+    before each step; ``least``: the reporting thresholds; ``prior``: the probability of each autocorrelation.
     """
     group = points["group"].to_numpy(np.int64)
     p, told = verdict.p.copy(), dict[int, Row]()
     at, levels = verdict.at.copy(), [verdict.before.copy(), verdict.after.copy()]
     material = effect(levels[0], levels[1], least[0], least[1]).material
     asked = np.flatnonzero((p <= ALPHA) & material)
+    siblings = families(points.drop_duplicates("group"))
+    x, errors, groups = read_series(value, group, None)
+    shape = shapes(in_units_of_sd(without_spikes(gather(x, errors, groups, ~np.isnan(x)))), siblings)
+    told |= _drifts(points, value, group, np.flatnonzero((p > ALPHA) & (shape.trend >= SURE_TREND)), least)
     if not asked.size:
         return Explained(verdict, told)
     rates = _excursions_of_siblings(points, whole, asked, verdict)
     visits = _visits(whole, group, asked, at)
     for number, one in enumerate(asked.tolist()):
         own = np.flatnonzero((group == one) & ~np.isnan(value))
-        line = trend(value[own])
-        if line.better:
-            step = newest_step(value[own] - line.fitted, None, error[own])
+        if shape.trend[one] > shape.step[one]:
+            fitted = fitted_trend(value[own])
+            step = newest_step(value[own] - fitted, None, error[own], prior[one])
             split = int(step.at)
             if float(step.p) <= ALPHA:
                 p[one], at[one] = float(step.p), own[split]
                 for side, own_level in zip(levels, (step.before, step.after), strict=True):
-                    side[one] = float(own_level) + line.fitted[split]
+                    side[one] = float(own_level) + fitted[split]
             else:
                 p[one] = 1.0
-                told[one] = {"shape": DRIFT, "before": float(line.fitted[0]), "after": float(line.fitted[-1]),
-                             "runs": int(own.size), "run_id": int(points["run_id"].iloc[own[0]]),
-                             "since": str(points["at"].iloc[own[0]])}  # fmt: skip
+                told[one] = _drift_told(points, own, fitted)
         elif visits[number] > ALPHA or rates[number] > MAX_EXCURSION_RATE:
             p[one] = max(p[one], visits[number])
             told[one] = _step_told(LEVELS, verdict, one, points)
@@ -83,6 +95,24 @@ def explained(
     found = (p <= ALPHA) & family.found & effect(levels[0], levels[1], least[0], least[1]).material
     changed = verdict._replace(found=found, p=p, adjusted=family.adjusted, at=at, before=levels[0], after=levels[1])
     return Explained(changed._replace(rerun_wanted=verdict.rerun_wanted & ~found), told)
+
+
+def _drifts(
+    points: pd.DataFrame, value: Floats, group: Ints, asked: npt.NDArray[np.intp], least: tuple[Floats, Floats]
+) -> dict[int, Row]:
+    """Series without a step that follow a trend by more than the reporting threshold."""
+    told = {}
+    for one in asked.tolist():
+        own = np.flatnonzero((group == one) & ~np.isnan(value))
+        fitted = fitted_trend(value[own])
+        if effect(fitted[0], fitted[-1], least[0][one], least[1][one]).material:
+            told[one] = _drift_told(points, own, fitted)
+    return told
+
+
+def _drift_told(points: pd.DataFrame, own: npt.NDArray[np.intp], fitted: Floats) -> Row:
+    return {"shape": DRIFT, "before": float(fitted[0]), "after": float(fitted[-1]), "runs": int(own.size),
+            "run_id": int(points["run_id"].iloc[own[0]]), "since": str(points["at"].iloc[own[0]])}  # fmt: skip
 
 
 def _step_told(shape: str, verdict: NightlyVerdict, one: int, points: pd.DataFrame) -> Row:
@@ -110,9 +140,7 @@ def _excursions_of_siblings(
 ) -> Floats:
     """How often a night begins an excursion that lasts as long as the step of each series."""
     group = points["group"].to_numpy(np.int64)
-    names = ["project", "device", "kind"]
-    heads = points.drop_duplicates("group")[names]
-    family = heads.astype(object).where(heads.notna(), "").groupby(names, sort=False).ngroup().to_numpy()
+    family = families(points.drop_duplicates("group"))
     x, error, groups = read_series(whole, group, None)
     out = np.zeros(asked.size)
     for number in np.unique(family[asked]).tolist():

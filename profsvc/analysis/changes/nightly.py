@@ -12,12 +12,12 @@ import numpy.typing as npt
 import pandas as pd
 
 from profsvc import specs
-from profsvc.analysis.changes.explanations import explained
+from profsvc.analysis.changes.explanations import explained, families
 from profsvc.analysis.changes.night_values import night_values
 from profsvc.analysis.changes.series import IDENTITY
 from profsvc.formulas.change import nightly_test
 from profsvc.formulas.change.findings import FIXED, evidence, next_state
-from profsvc.formulas.change.steps import ALPHA, newest_step
+from profsvc.formulas.change.steps import ALPHA, autocorrelation_prior, newest_step
 
 Row = dict[str, Any]
 Floats = npt.NDArray[np.float64]
@@ -65,10 +65,11 @@ def find_changes(points: pd.DataFrame, known: Sequence[Mapping[str, Any]]) -> Ni
     group = points["group"].to_numpy(np.int64)
     floor = nightly_test.noise_floor(value, _binaries(points["build"]), group).sd
     error = np.fmax(points["error"].to_numpy(np.float64), floor[group])
-    verdict = nightly_test.nightly_verdict(value, group, error, relative=relative, absolute=absolute)
+    prior = autocorrelation_prior(value, group, families(heads))
+    verdict = nightly_test.nightly_verdict(value, group, error, relative=relative, absolute=absolute, prior=prior)
     before = _values_before(points, value, error, verdict)
     whole = np.where(_in_baseline(points, raw, [one for one in known if one["state"] != FIXED]), raw, np.nan)
-    verdict, told = explained(points, value, whole, error, verdict, before, (relative, absolute))
+    verdict, told = explained(points, value, whole, error, verdict, before, (relative, absolute), prior)
     known_p = ~np.isnan(verdict.p)
     needed = verdict.needed[~known_p]
     found = _new_findings(points, heads, value, before, verdict)
@@ -76,7 +77,7 @@ def find_changes(points: pd.DataFrame, known: Sequence[Mapping[str, Any]]) -> Ni
     return NightlyFindings(
         *_without_returns(found, moves, known),
         seen,
-        _requested_reruns(points, heads, value, error, verdict, relative, absolute),
+        _requested_reruns(points, heads, value, error, verdict, (relative, absolute), prior),
         _temperature_changes(points, heads, value, verdict, relative, absolute),
         int(known_p.sum()),
         int((~known_p).sum()),
@@ -254,21 +255,21 @@ def _requested_reruns(
     value: Floats,
     error: Floats,
     verdict: nightly_test.NightlyVerdict,
-    relative: Floats,
-    absolute: Floats,
+    smallest: tuple[Floats, Floats],
+    prior: Floats,
 ) -> list[Row]:
     """The newest run of series that may have changed and of which a few runs more decide, the surest first."""
     group, rows = points["group"].to_numpy(np.int64), []
     for one in np.flatnonzero(verdict.rerun_wanted).tolist():
         own = np.flatnonzero((group == one) & ~np.isnan(value))
         newest, expected = float(value[own[-1]]), float(np.median(value[own[:-1]]))
-        least = relative[one], absolute[one]
+        least = smallest[0][one], smallest[1][one]
         stepped = nightly_test.effect(verdict.before[one], verdict.after[one], *least).material
         if not (nightly_test.effect(expected, newest, *least).material or stepped):
             continue
         suspected = newest if verdict.newest_p[one] <= nightly_test.RERUN_P else float(verdict.after[one])
         more = np.append(value[own], [suspected] * RERUNS)
-        p = float(newest_step(more, None, np.append(error[own], [error[own[-1]]] * RERUNS)).p)
+        p = float(newest_step(more, None, np.append(error[own], [error[own[-1]]] * RERUNS), prior[one]).p)
         if p > ALPHA:
             continue
         run = points.iloc[int(own[-1])]

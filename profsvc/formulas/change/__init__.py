@@ -4,9 +4,11 @@ Modules::
 
     bisection       search for the first commit of a change by measurements with noise
     findings        states of a finding, and the evidence that changes them
-    level_habits    excursions to other levels and back, and trends
+    level_habits    excursions to other levels and back
     level_visits    probability that chance alone gives a level
     nightly_test    newest value, noise floor, false-discovery rate, reporting threshold
+    siblings        what the siblings of a series say of it
     steps           steps in the level of a series
+    trends          whether a series stays, follows a trend or steps
     two_level_test  probability of a step, from all values and without each of them
 """

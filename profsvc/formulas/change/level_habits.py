@@ -1,4 +1,4 @@
-"""What a series does without being changed: excursions to other levels and back, and trends."""
+"""What a series does without being changed: excursions to other levels and back."""
 
 from typing import NamedTuple
 
@@ -13,11 +13,8 @@ RATES = np.array(
     [0.0, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.4]
 )  # excursions that begin in a night, of series that make them
 MIN_USUAL_SHARE = 0.8  # of the values, near the median: it is the usual level
+GEOMETRIC = 10.0  # excursions of which nothing but a constant chance to end is known, beside those that were seen
 MAX_STEPS = 200  # of the estimate of how frequent each rate is
-MIN_SQUARED_TREND = 40  # values from which a trend may be bent
-MIN_BEFORE, MIN_AFTER = 5, 3  # values of a level
-MIN_SLOPE_SE = 1.3  # slope on both sides of the step, in its direction, over its standard error
-STEP_GAIN = 4.0  # in twice the logarithm of the likelihood, that a step must fit better: its place is chosen too
 
 
 class Excursions(NamedTuple):
@@ -26,13 +23,7 @@ class Excursions(NamedTuple):
     begun: Index  # number, of each series
     nights: Index  # of each series
     length: Index  # of each excursion, in nights, ascending
-
-
-class Trend(NamedTuple):
-    """A trend of one series."""
-
-    fitted: Array
-    better: bool  # than any step
+    room: Index  # nights that each could have lasted and still been seen to end
 
 
 def excursions(series: Series) -> Excursions:
@@ -46,7 +37,8 @@ def excursions(series: Series) -> Excursions:
     series = without_spikes(series)
     codes, sd = codes_of(series), difference_sd(series)
     if not series.x.size:
-        return Excursions(np.zeros(nights.size, dtype=np.intp), nights, np.zeros(0, dtype=np.intp))
+        none = np.zeros(0, dtype=np.intp)
+        return Excursions(np.zeros(nights.size, dtype=np.intp), nights, none, none)
     same = np.r_[False, codes[1:] == codes[:-1]]
     jump = same & (np.abs(np.diff(series.x, prepend=np.nan)) >= JUMP_SD * sd[codes]) & (sd[codes] > 0)
     begins = ~same | jump
@@ -68,7 +60,9 @@ def excursions(series: Series) -> Excursions:
     started = np.bincount(at[back], minlength=int(nights.max()))
     usual = np.median(started[1:]) if started.size > 1 else 0.0
     back &= started[at] <= 4 * usual + 3
-    return Excursions(np.bincount(own[back], minlength=nights.size), nights, np.sort(length[back]))
+    lasted, room = length[back], (series.stop[own] - first - 1)[back]
+    order = np.argsort(lasted, kind="stable")
+    return Excursions(np.bincount(own[back], minlength=nights.size), nights, lasted[order], room[order])
 
 
 def excursion_rates(seen: Excursions) -> Array:
@@ -91,38 +85,26 @@ def excursion_rates(seen: Excursions) -> Array:
 
 
 def lasting_share(seen: Excursions, nights: Index) -> Array:
-    """Return the share of excursions that last so many nights at least; beyond the longest it falls by its square."""
+    """Return the share of excursions that last so many nights at least; beyond the longest it falls by its square.
+
+    A long excursion is only seen where there is room for its end. So the share is the product limit of lengths that
+    are truncated on the right (Lynden-Bell); an excursion more in each of its factors keeps it from 1. Few excursions
+    say little of how long one can last: `GEOMETRIC` more count that end each night with the same probability, which is
+    integrated over.
+    """
     if not seen.length.size:
         return np.zeros(np.shape(nights))
-    longest, many = seen.length[-1], seen.length.size + 1.0
-    longer = seen.length.size - np.searchsorted(seen.length, nights, side="left")
-    beyond = np.minimum(longest / np.maximum(nights, 1), 1.0) ** 2
-    return np.asarray((longer + 0.5 * beyond) / many)
+    lengths_seen, ended = np.unique(seen.length, return_counts=True)
+    shorter = np.searchsorted(seen.length, lengths_seen, side="right")
+    at_risk = shorter - np.searchsorted(np.sort(seen.room), lengths_seen, side="left")
+    factor = 1.0 - ended / (at_risk + 1.0)
+    # up_to[i] is the share of excursions shorter than lengths_seen[i].
+    up_to = np.append(np.cumprod(factor[::-1])[::-1], 1.0)
+    longer = 1.0 - up_to[np.searchsorted(lengths_seen, nights, side="left")]
+    beyond = np.minimum(seen.length[-1] / np.maximum(nights, 1), 1.0) ** 2
+    from scipy.special import betaln
 
-
-def trend(x: Array) -> Trend:
-    """Return the line, or the parabola of a long series, and whether it fits better than a step does anywhere."""
-    n = x.size
-    place = np.linspace(-1.0, 1.0, n)
-    fitted = np.polynomial.polynomial.polyval(
-        place, np.polynomial.polynomial.polyfit(place, x, 2 if n >= MIN_SQUARED_TREND else 1)
-    )
-    left = float(((x - fitted) ** 2).sum())
-    about = x - x.mean()
-    m = np.arange(1.0, n)
-    explained = np.cumsum(about)[:-1] ** 2 * (1 / m + 1 / (n - m))
-    inside = explained[MIN_BEFORE - 1 : n - MIN_AFTER]
-    if not inside.size:
-        return Trend(np.asarray(fitted), False)
-    split = MIN_BEFORE + int(inside.argmax())
-    better = left <= ((about**2).sum() - inside.max()) * np.exp(STEP_GAIN / n)
-    return Trend(np.asarray(fitted), bool(better and _slope_beside_step(x, place, split) >= MIN_SLOPE_SE))
-
-
-def _slope_beside_step(x: Array, place: Array, split: int) -> float:
-    """Return the slope that both sides of a step share over its standard error, positive in the step's direction."""
-    y, t = (np.concatenate([side - side.mean() for side in np.split(values, [split])]) for values in (x, place))
-    slope = float((t * y).sum() / (t**2).sum())
-    variance = float(((y - slope * t) ** 2).sum()) / max(x.size - 3, 1) / float((t**2).sum())
-    rise = float(x[split:].mean() - x[:split].mean())
-    return float(np.sign(rise) * slope / np.sqrt(variance)) if variance > 0 else float(np.sign(rise * slope) * np.inf)
+    ends, stays = seen.length.size + 0.5, float((seen.length - 1).sum()) + 0.5
+    geometric = np.exp(betaln(ends, stays + np.maximum(nights, 1) - 1.0) - betaln(ends, stays))
+    counted = longer * seen.length.size + 0.5 * beyond + GEOMETRIC * geometric
+    return np.asarray(counted / (seen.length.size + 1.0 + GEOMETRIC))

@@ -287,6 +287,7 @@ def nightly_verdict(
     absolute: ArrayLike = 0.0,
     share: float = MAX_FALSE_DISCOVERY_RATE,
     alpha: float = ALPHA,
+    prior: ArrayLike | None = None,
 ) -> NightlyVerdict:
     r"""Series that changed in a night, and series that need another run first.
 
@@ -307,6 +308,7 @@ def nightly_verdict(
         absolute: Smallest difference that matters, likewise [as the value].
         share: False findings over all findings of the night that may be expected at most [1].
         alpha: Probability of error of a series, for a night with few of them [1].
+        prior: Probability of each autocorrelation, as `newest_step` takes it [1].
 
     Returns: Night.
 
@@ -323,7 +325,7 @@ def nightly_verdict(
     >>> night.found.tolist(), night.at.tolist()[1], float(night.after[1])
     ([False, True], 21, 11.0)
     """
-    step = newest_step(value, group, standard_error)
+    step = newest_step(value, group, standard_error, prior)
     newest = newest_value(value, group, standard_error)
     p, newest_p = np.atleast_1d(step.p), np.atleast_1d(newest.p)
     family = false_discovery(p, share)

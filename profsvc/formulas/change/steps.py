@@ -6,7 +6,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from profsvc.formulas.change.level_visits import largest_last_probability, visit_probability
-from profsvc.formulas.change.two_level_test import noise_tail, plain_tail, ranks, side, step_tail, without_each
+from profsvc.formulas.change.siblings import flat_prior, sibling_prior
+from profsvc.formulas.change.two_level_test import (
+    Tail,
+    autocorrelation_likelihood,
+    noise_tail,
+    plain_tail,
+    ranks,
+    side,
+    step_tail,
+    without_each,
+)
 from profsvc.formulas.numerics.arrays import Array, Bools, Mask, mask
 from profsvc.formulas.numerics.distributions import normal_quantiles
 from profsvc.formulas.numerics.flags import Flag
@@ -37,6 +47,7 @@ WINDOWS = (
     (89, 0.015), (144, 0.01), (233, 0.005), (377, 0.0025), (610, 0.0025),
 )  # fmt: skip
 DOUBT_WEIGHT_FACTOR = 1.35  # doubt about the autocorrelation lowers the error rate further, by about this
+SPLIT_OF_LIKELIHOOD = 5  # newest values that may have another level when siblings say how much values depend
 # newest values left out, to see steps that were later reversed
 LOOKBACK_LENGTHS = (0, 5, 8, 13, 21, 34, 55, 89, 144, 233, 377, 610)
 MAX_LEAVE_ONE_OUT_RATIO = 5.0  # factor on alpha for the step without any one value
@@ -75,8 +86,20 @@ class _Best(NamedTuple):
     split: Index  # position in the flat series
 
 
+class _How(NamedTuple):
+    """How the tail of a step is taken."""
+
+    tail: Tail
+    doubt: bool  # that the noise has a law
+    factor: Array  # on the weights of the windows, of each series
+    prior: Array | None  # of the autocorrelation of each series
+
+
 def newest_step(
-    value: ArrayLike, group: ArrayLike | None = None, standard_error: ArrayLike | None = None
+    value: ArrayLike,
+    group: ArrayLike | None = None,
+    standard_error: ArrayLike | None = None,
+    prior: ArrayLike | None = None,
 ) -> NewestStep:
     r"""Probability that the level of a series did not change, with the weight on the newest values.
 
@@ -112,6 +135,8 @@ def newest_step(
         value: Values of the series in order, flat [any]; NaN where one is missing.
         group: Id of the series of each value; None: one series.
         standard_error: Standard error of each value, or one for all [as the value]; None, NaN or 0: unknown.
+        prior: Probability of each autocorrelation of each series, of shape (groups, autocorrelations) or one row for
+            all, as `autocorrelation_prior` has it of siblings [1]; None: all are equally probable.
 
     Returns: NewestStep.
 
@@ -138,7 +163,7 @@ def newest_step(
     n = lengths(series)
     series = without_spikes(series)
     scaled = in_units_of_sd(series)
-    best = _best_step(scaled, doubt=True)
+    best = _best_step(scaled, doubt=True, prior=None if prior is None else _rows(prior, n.size))
     best = best._replace(p=_with_visit_probability(scaled, best))
     known = ~np.isnan(best.p)
     split = np.where(known, best.split, series.start)
@@ -158,6 +183,52 @@ def newest_step(
         mask((Flag.ZERO_DENOM, p == 0), (Flag.INPUT_SUSPECT, groups.any(_is_infinite(value, x)))),
     )
     return NewestStep(*groups.shaped(*results))
+
+
+def autocorrelation_prior(value: ArrayLike, group: ArrayLike | None, family: ArrayLike) -> Array:
+    r"""Probability of each autocorrelation of each series, as its siblings say, for `newest_step`.
+
+    A change of the newest values is no sign of dependence: they may have a level of their own.
+
+    Source: own model; `sibling_prior` of the likelihoods of `newest_step`.
+
+    Args:
+        value: Values of the series in order, flat [any]; NaN where one is missing.
+        group: Id of the series of each value; None: one series.
+        family: Number, from 0, of the family of each series, in ascending order of ids.
+
+    Returns: the probabilities, of shape (groups, autocorrelations); flat for families of fewer than ten series.
+
+    Range: rows add up to 1. A series with fewer than 8 values says nothing, and has what its siblings say.
+
+    Errors: TypeError for a wrong dtype, ValueError for shapes that do not fit.
+
+    Twelve short series of independent noise say together what none says alone:
+
+    >>> x = np.random.default_rng(1).standard_normal((12, 20))
+    >>> prior = autocorrelation_prior(x.ravel(), np.repeat(np.arange(12), 20), np.zeros(12, dtype=np.int64))
+    >>> bool(prior[0, :3].sum() > 0.8)
+    True
+    """
+    x, error, groups = read_series(value, group, None)
+    series = in_units_of_sd(without_spikes(gather(x, error, groups, ~np.isnan(x))))
+    n, families = lengths(series), np.asarray(family, dtype=np.intp).ravel()
+    likelihood = np.full((n.size, flat_prior(1).shape[1]), np.nan)
+    some = np.flatnonzero(n >= MIN_SEGMENT + MIN_HISTORY)
+    if some.size:
+        part = subseries(series, series.start[some], series.stop[some])
+        split = part.stop - np.minimum(lengths(part) // 2, SPLIT_OF_LIKELIHOOD)
+        sums = running_sums(part.x)
+        sides = side(sums, part.start, split), side(sums, split, part.stop)
+        varies = sides[0].square + sides[1].square > 0
+        both = autocorrelation_likelihood(*sides)
+        likelihood[some[varies]] = both[varies]
+    return sibling_prior(likelihood, families)
+
+
+def _rows(prior: ArrayLike, groups: int) -> Array:
+    given = np.asarray(prior, dtype=np.float64)
+    return np.broadcast_to(given, (groups, given.shape[-1]))
 
 
 def _is_infinite(value: ArrayLike, x: Array) -> Bools:
@@ -237,7 +308,7 @@ def _step_at_any_end(series: Series, start: Index, stop: Index) -> tuple[Index, 
     return split, p
 
 
-def _best_step(series: Series, *, doubt: bool) -> _Best:
+def _best_step(series: Series, *, doubt: bool, prior: Array | None = None) -> _Best:
     """Return the surest step of each series, which is in units of sd.
 
     With ``doubt`` the autocorrelation is not taken as known, nor that the noise has a law. In histories with several
@@ -248,10 +319,13 @@ def _best_step(series: Series, *, doubt: bool) -> _Best:
         unknown = np.full(N.size, np.nan)
         return _Best(unknown, unknown, np.zeros(N.size, dtype=np.bool_), series.start)
     ranked = tuple(running_sums(_rank_scores(series, sign)) for sign in (1.0, -1.0))
-    p, clear, window = _p_of_windows(series, ranked, doubt=doubt)
+    unknown = np.ones(N.size, dtype=np.bool_) if prior is None else (prior == flat_prior(1)).all(axis=1)
+    factor = np.where(unknown & doubt, DOUBT_WEIGHT_FACTOR, 1.0)
+    how = _How(step_tail if doubt else plain_tail, doubt, factor, prior)
+    p, clear, window = _p_of_windows(series, ranked, how)
     up = p[0] <= p[1]
     suspected = np.where(N >= MIN_SEGMENT + MIN_HISTORY, np.minimum(p[0], p[1]), np.nan)
-    upheld = _leave_one_out_p(series, suspected, up, np.where(up, window[0], window[1]), doubt=doubt)
+    upheld = _leave_one_out_p(series, suspected, up, np.where(up, window[0], window[1]), how)
     split = _likeliest_split(series, ranked, up, np.where(up, clear[0], clear[1]))
     return _Best(upheld, suspected, up, split)
 
@@ -273,12 +347,12 @@ def _rank_scores(series: Series, sign: float) -> Array:
     return normal_quantiles((ranks(series._replace(x=sign * series.x)) + 1.0) / (n + 1))
 
 
-def _p_of_windows(series: Series, ranked: tuple[Sums, ...], *, doubt: bool) -> tuple[Array, Bools, Index]:
+def _p_of_windows(series: Series, ranked: tuple[Sums, ...], how: _How) -> tuple[Array, Bools, Index]:
     """Weighted p of a step up and of one down, of shape (2, series), whether values alone make it clear, its window."""
     windows = [(m, w) for m, w in WINDOWS[::-1] if m + MIN_HISTORY <= lengths(series).max()]
     width = np.array([m for m, _ in windows])  # widest first: so the starts of the windows ascend
-    weight = np.array([w for _, w in windows]) * (DOUBT_WEIGHT_FACTOR if doubt else 1.0)
-    tail_of = step_tail if doubt else plain_tail
+    weight = np.array([w for _, w in windows]) * how.factor[:, np.newaxis]
+    prior = None if how.prior is None else how.prior[:, np.newaxis]
     a, b = series.start[:, np.newaxis], series.stop[:, np.newaxis]
     fits = b - a >= width + MIN_HISTORY
     k = np.where(fits, b - width, a + 1)  # those that do not fit yield what is not used
@@ -293,9 +367,10 @@ def _p_of_windows(series: Series, ranked: tuple[Sums, ...], *, doubt: bool) -> t
     for sign, scores, beyond in zip(
         (1.0, -1.0), ranked, _separated_sides(series.x, a, np.where(fits, k, a)), strict=True
     ):
-        one_sided = np.where(beyond, tail_of(*sides, sign), tail_of(side(scores, a, k), side(scores, k, b)))
+        ranks_tail = how.tail(side(scores, a, k), side(scores, k, b), prior=prior)
+        one_sided = np.where(beyond, how.tail(*sides, sign, prior=prior), ranks_tail)
         each = np.where(fits, np.minimum(2 * np.fmax(one_sided, noise) / weight, 1.0), 1.0)
-        if doubt:
+        if how.doubt:
             each = np.where(beyond & fits & noisy, np.fmax(each, by_place), each)
         p.append(each.min(axis=1))
         clear.append((beyond & fits).any(axis=1))
@@ -303,7 +378,7 @@ def _p_of_windows(series: Series, ranked: tuple[Sums, ...], *, doubt: bool) -> t
     return np.array(p), np.array(clear), np.array(best)
 
 
-def _leave_one_out_p(series: Series, p: Array, up: Bools, window: Index, *, doubt: bool) -> Array:
+def _leave_one_out_p(series: Series, p: Array, up: Bools, window: Index, how: _How) -> Array:
     """Return p, or more where too little is left of the step without the value that it needs most."""
     asked = np.flatnonzero(p < 1 / MAX_LEAVE_ONE_OUT_RATIO)  # the others are far from a step
     if not asked.size:
@@ -311,8 +386,9 @@ def _leave_one_out_p(series: Series, p: Array, up: Bools, window: Index, *, doub
     width, weight = (np.array(column)[window[asked]] for column in zip(*WINDOWS, strict=True))
     part = subseries(series, series.start[asked], series.stop[asked])
     upward = part._replace(x=part.x * np.repeat(np.where(up[asked], 1.0, -1.0), lengths(part)))
-    tails, apart = without_each(upward, part.stop - width, step_tail if doubt else plain_tail)
-    weight = weight * (DOUBT_WEIGHT_FACTOR if doubt else 1.0)
+    prior = None if how.prior is None else how.prior[asked]
+    tails, apart = without_each(upward, part.stop - width, how.tail, prior)
+    weight = weight * how.factor[asked]
     left = np.minimum(2 * tails / weight[codes_of(part)], 1.0) / np.where(
         apart > OUTLYING_SD, 1.0, MAX_LEAVE_ONE_OUT_RATIO
     )

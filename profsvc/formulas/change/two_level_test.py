@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from profsvc.formulas.change.siblings import AUTOCORRELATIONS
 from profsvc.formulas.numerics.arrays import Array, Bools
 from profsvc.formulas.numerics.distributions import normal_quantiles, normal_tail, student_tail
 from profsvc.formulas.numerics.series import (
@@ -20,8 +21,6 @@ from profsvc.formulas.numerics.series import (
     narrow_sort_keys,
 )
 
-# Equally probable before the data: the autocorrelation of a series is unknown.
-AUTOCORRELATIONS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.975)
 GOLDEN_RATIO = (np.sqrt(5.0) - 1.0) / 2.0  # its multiples, modulo 1, are spread most evenly
 MIN_RELATIVE_SQUARES = 1e-9  # sum of squares about the mean over that about 0; below it all values are equal
 
@@ -82,46 +81,59 @@ def student_t(before: Side, after: Side) -> tuple[Array, Array]:
     return t, np.maximum((m + n) * (1 - rho) / (1 + rho) - 2, 1.0)
 
 
-def plain_tail(before: Side, after: Side, sign: float = 1.0) -> Array:
+def plain_tail(before: Side, after: Side, sign: float = 1.0, prior: Array | None = None) -> Array:
     """One-sided tail of a step up (``sign`` 1) or down (-1), by the autocorrelation that is estimated as if known."""
     t, df = student_t(before, after)
     return student_tail(sign * t, df)
 
 
-def step_tail(before: Side, after: Side, sign: float = 1.0) -> Array:
+def step_tail(before: Side, after: Side, sign: float = 1.0, prior: Array | None = None) -> Array:
     """One-sided tail of a step up (``sign`` 1) or down (-1) between two adjoining levels with autoregressive noise.
 
     Of each autocorrelation the tail is Student's, of the difference of the levels by generalised least squares. They
     are weighted by how probable the residuals make each of `AUTOCORRELATIONS`: the likelihood after levels and variance
-    are integrated out (Jeffreys' prior).
+    are integrated out (Jeffreys' prior), times the ``prior`` of each, which has them along its last axis.
     """
+    shape = np.shape(before.square)
+    best, total, tail = np.full(shape, -np.inf), np.zeros(shape), np.zeros(shape)
+    with np.errstate(all="ignore"):
+        for number, rho in enumerate(AUTOCORRELATIONS):
+            t, likelihood = _with_autocorrelation(before, after, rho)
+            if prior is not None:
+                likelihood = likelihood + np.log(prior[..., number])
+            higher = np.maximum(best, likelihood)
+            shrink, weight = np.exp(best - higher), np.exp(likelihood - higher)
+            total = total * shrink + weight
+            tail = tail * shrink + weight * student_tail(sign * t, before.n + after.n - 2.0)
+            best = higher
+        return np.asarray(tail / total)
+
+
+def autocorrelation_likelihood(before: Side, after: Side) -> Array:
+    """Logarithm of the likelihood of each of `AUTOCORRELATIONS`, along the last axis, whatever the two levels are."""
+    with np.errstate(all="ignore"):
+        return np.stack([_with_autocorrelation(before, after, rho)[1] for rho in AUTOCORRELATIONS], axis=-1)
+
+
+def _with_autocorrelation(before: Side, after: Side, rho: float) -> tuple[Array, Array]:
+    """Return t of the difference of two levels, and the logarithm of the likelihood of an autocorrelation."""
     n, m = before.n, after.n
     square = before.square + after.square
     product = before.product + after.product + before.last * after.first
     ends = before.first**2 + after.last**2
-    best, total, tail = np.full(np.shape(square), -np.inf), np.zeros(np.shape(square)), np.zeros(np.shape(square))
-    with np.errstate(all="ignore"):
-        for rho in AUTOCORRELATIONS:
-            q = 1.0 - rho
-            of_before, of_after = 1.0 + (n - 1.0) * q**2, 1.0 + (m - 1.0) * q**2
-            shared = of_before * of_after - rho**2
-            jump = after.first - before.last
-            low, high = rho * (q * before.first - jump), rho * (jump + q * after.last)
-            level = (of_after * low + rho * high) / shared
-            raised = (rho * low + of_before * high) / shared
-            left = square - 2.0 * rho * product + rho**2 * (square - ends) - level * low - raised * high
-            left = np.where(square > 0, np.maximum(left, 0.0), 0.0)
-            difference = after.mean - before.mean + raised - level
-            t = difference / np.sqrt(left / (n + m - 2.0) * (of_before + of_after - 2.0 * rho) / shared)
-            likelihood = 0.5 * (np.log1p(-(rho**2)) - np.log(shared)) - 0.5 * (n + m - 2.0) * np.log(
-                np.where(left > 0, left, 1.0)
-            )
-            higher = np.maximum(best, likelihood)
-            shrink, weight = np.exp(best - higher), np.exp(likelihood - higher)
-            total = total * shrink + weight
-            tail = tail * shrink + weight * student_tail(sign * t, n + m - 2.0)
-            best = higher
-        return np.asarray(tail / total)
+    q = 1.0 - rho
+    of_before, of_after = 1.0 + (n - 1.0) * q**2, 1.0 + (m - 1.0) * q**2
+    shared = of_before * of_after - rho**2
+    jump = after.first - before.last
+    low, high = rho * (q * before.first - jump), rho * (jump + q * after.last)
+    level = (of_after * low + rho * high) / shared
+    raised = (rho * low + of_before * high) / shared
+    left = square - 2.0 * rho * product + rho**2 * (square - ends) - level * low - raised * high
+    left = np.where(square > 0, np.maximum(left, 0.0), 0.0)
+    difference = after.mean - before.mean + raised - level
+    t = difference / np.sqrt(left / (n + m - 2.0) * (of_before + of_after - 2.0 * rho) / shared)
+    spread = np.log(np.where(left > 0, left, 1.0))
+    return t, 0.5 * (np.log1p(-(rho**2)) - np.log(shared)) - 0.5 * (n + m - 2.0) * spread
 
 
 def side(sums: Sums, a: Index, b: Index) -> Side:
@@ -143,7 +155,9 @@ def noise_tail(before: Side, after: Side, before_error: Array, after_error: Arra
     return normal_tail(z)
 
 
-def without_each(series: Series, split: Index, tail_of: Tail = step_tail) -> tuple[Array, Array]:
+def without_each(
+    series: Series, split: Index, tail_of: Tail = step_tail, prior: Array | None = None
+) -> tuple[Array, Array]:
     """One-sided tail of the step up at ``split`` of each series without each of its values: one entry per value.
 
     It is what the series would give if that value had never come, at the cost of one pass for all of them together.
@@ -152,9 +166,10 @@ def without_each(series: Series, split: Index, tail_of: Tail = step_tail) -> tup
     rank, n = ranks(series), np.repeat(lengths(series), lengths(series))
     with np.errstate(all="ignore"):
         low, high = (np.nan_to_num(normal_quantiles((rank + up) / n), posinf=0.0, neginf=0.0) for up in (1.0, 0.0))
-    ranked = tail_of(*_leave_one_out_sides(_Scored(series, rank, low, high), split))
+    of_value = None if prior is None else prior[codes_of(series)]
+    ranked = tail_of(*_leave_one_out_sides(_Scored(series, rank, low, high), split), prior=of_value)
     sides = _leave_one_out_sides(_Scored(series, rank, series.x, series.x), split)
-    tail = np.where(_is_separated(series, rank, split), tail_of(*sides), ranked)
+    tail = np.where(_is_separated(series, rank, split), tail_of(*sides, prior=of_value), ranked)
     codes, error = codes_of(series), series.error**2
     later = np.arange(error.size) >= split[codes]
     errors = (np.bincount(codes, error * own, split.size)[codes] - error * own for own in (~later, later))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from profsvc.analysis.changes.nightly import NightlyFindings, find_changes
-from profsvc.formulas.change.level_habits import excursion_rates, excursions, lasting_share, trend
+from profsvc.formulas.change.level_habits import Excursions, excursion_rates, excursions, lasting_share
 from profsvc.formulas.numerics.series import gather, read_series
 from tests.benchmarks.change import two_states, white
 from tests.benchmarks.detection import bursts, drifting, points_of, walk
@@ -109,10 +109,20 @@ def test_excursions_are_counted_with_their_lengths():
     assert 0 < low < high < 0.2
     shares = lasting_share(seen, np.array([3, 4, 5, 8, 40]))
     assert shares.tolist() == sorted(shares, reverse=True)
-    assert shares[1] > 0.5 > shares[2]
+    assert shares[1] > shares[2] > shares[4]
+    assert shares[4] < 0.1
 
 
-def test_a_line_is_better_than_a_step_and_a_step_better_than_a_line():
-    noise = np.tile([0.1, -0.1, 0.0], 10)
-    assert trend(noise + np.linspace(0, 2, 30)).better
-    assert not trend(noise + 2.0 * (np.arange(30) >= 20)).better
+def test_long_excursions_count_for_those_that_had_no_room():
+    """Hundred excursions each of 2 and of 8 nights, but one in four of the long ones began too late to be seen."""
+    length, room = np.repeat([2, 8], [100, 75]), np.repeat([9, 5, 9], [75, 25, 75])
+    seen = Excursions(np.array([175]), np.array([1000]), length, room)
+    plain = 75 / 175
+    (share,) = lasting_share(seen, np.array([3]))
+    assert plain + 0.03 < share < 0.52
+
+
+def test_few_excursions_do_not_say_that_none_lasts_longer():
+    few = Excursions(np.array([3]), np.array([60]), np.array([3, 3, 3]), np.array([20, 20, 20]))
+    many = Excursions(np.array([300]), np.array([6000]), np.full(300, 3), np.full(300, 20))
+    assert lasting_share(few, np.array([5]))[0] > 10 * lasting_share(many, np.array([5]))[0]

@@ -1,0 +1,97 @@
+"""Whether a series stays, follows a trend or steps, as it and its siblings say."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from profsvc.formulas.change.siblings import flat_prior, sibling_prior
+from profsvc.formulas.numerics.arrays import Array
+from profsvc.formulas.numerics.series import Index, Series, codes_of, lengths, running_sums
+
+MIN_BEFORE, MIN_AFTER = 5, 3  # values on both sides of a step
+MIN_BENT = 40  # values from which a trend may be bent
+SHAPES = ("flat", "line", "bent", "step")
+
+
+class Shape(NamedTuple):
+    """Probability of each shape, of shape (series,)."""
+
+    trend: Array  # a line, or a parabola
+    step: Array
+
+
+def shapes(series: Series, family: Index) -> Shape:
+    r"""Probability that each series follows a trend, and that it steps.
+
+    .. math:: \ln B_m = -\frac{n}{2} \ln \frac{S_m}{S_0} - \frac{k_m}{2} \ln n
+
+    S is the sum of squares about the shape, k the number of its parameters beside the mean; of a step the mean of B
+    over all places counts. How usual each shape is, the siblings say: where all drift, a series that may drift does.
+
+    Source: own model; Bayes factors by [Schwarz1978].
+
+    Args:
+        series: Values.
+        family: Number of the family of each series.
+
+    Returns: Shape.
+
+    Range: from 0 to 1; 1/2 and 1/4 for fewer than 8 values.
+
+    >>> x = np.linspace(0, 2, 30) + np.tile([0.1, -0.1, 0.0], 10)
+    >>> one = Series(x, x * 0, np.arange(30), np.array([0]), np.array([30]))
+    >>> shapes(one, np.zeros(1, dtype=np.intp)).trend.round(3).tolist()
+    [1.0]
+    """
+    evidence = _evidence(series)
+    prior = sibling_prior(evidence, family)
+    evidence = np.where(np.isfinite(evidence), evidence, 0.0)
+    share = prior * np.exp(evidence - evidence.max(axis=1, keepdims=True))
+    share /= share.sum(axis=1, keepdims=True)
+    return Shape(share[:, 1] + share[:, 2], share[:, 3])
+
+
+def _evidence(series: Series) -> Array:
+    """Logarithm of the evidence for each of `SHAPES` against the first; NaN where nothing can be said."""
+    n, codes, size = lengths(series), codes_of(series), series.start.size
+    out = np.log(flat_prior(size, len(SHAPES))) * np.nan
+    if not series.x.size:
+        return out
+    count = np.maximum(n, 1)
+    x = series.x - (np.bincount(codes, series.x, size) / count)[codes]
+    place = np.arange(x.size) - series.start[codes]
+    t = 2.0 * (place + 0.5) / count[codes] - 1.0
+    square = np.bincount(codes, x**2, size)
+    bend = t**2 - (np.bincount(codes, t**2, size) / count)[codes]
+    by_line, by_bend = (
+        np.bincount(codes, part * x, size) ** 2 / np.maximum(np.bincount(codes, part**2, size), 1e-300)
+        for part in (t, bend)
+    )
+    total = running_sums(x).total
+    m = np.maximum(place, 1)
+    rest = np.maximum(count[codes] - m, 1)
+    by_step = (total[:-1] - total[series.start[codes]]) ** 2 * (1 / m + 1 / rest)
+    inside = (place >= MIN_BEFORE) & (n[codes] - place >= MIN_AFTER)
+    with np.errstate(all="ignore"):
+        half, logs = n / 2.0, np.log(n)
+
+        def gain(explained: Array, of: Index | slice = slice(None)) -> Array:
+            return -half[of] * np.log(np.maximum(1.0 - explained / square[of], 1e-12))
+
+        each = np.where(inside, gain(by_step, codes), -np.inf)
+        filled = n > 0
+        top = np.zeros(size)
+        top[filled] = np.maximum.reduceat(each, series.start[filled])
+        of_step = top + np.log(np.bincount(codes, np.exp(each - top[codes]), size) / np.bincount(codes, inside, size))
+        bent = np.where(n >= MIN_BENT, gain(by_line + by_bend) - logs, -np.inf)
+        found = np.stack((np.zeros(size), gain(by_line) - logs / 2, bent, of_step - logs / 2), axis=1)
+    said = (n >= MIN_BEFORE + MIN_AFTER) & (square > 0)
+    return np.where(said[:, np.newaxis], np.where(np.isfinite(found), found, -1e9), np.nan)
+
+
+def fitted_trend(x: Array) -> Array:
+    """Return the line through a series, or the parabola of a long one."""
+    place = np.linspace(-1.0, 1.0, x.size)
+    degree = 2 if x.size >= MIN_BENT else 1
+    fit = np.polynomial.polynomial.polyfit(place, x, degree)
+    return np.asarray(np.polynomial.polynomial.polyval(place, fit))
