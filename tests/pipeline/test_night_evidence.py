@@ -130,6 +130,20 @@ def test_kernels_that_slow_down_with_the_clock_are_one_change_of_the_clock(tmp_p
     assert "one event: " in forms.in_form(made, "md")
 
 
+def test_a_clock_that_was_as_low_before_is_no_cause_of_a_later_change(tmp_path):
+    """Nights 4 and 5 ran at the low clock, in the times of before; so did all since the kernel became slower."""
+    engine = store.open_store(str(tmp_path / "clocks.sqlite"))
+    found = []
+    for night in range(QUIET + 3):
+        late = night >= QUIET
+        low = late or night in (4, 5)
+        made = put(engine, night, {"ns": 112_000 if late else 100_000}, clock=1.5e9 if low else 1.98e9)
+        found += [row for row in made["findings"] if row["quantity"] == "duration"]
+    engine.dispose()
+    (finding,) = found
+    assert "log_clock_hz" not in {one["fact"] for one in finding["differences"]}
+
+
 def test_kernels_that_slow_down_together_are_one_change(tmp_path):
     made = season(tmp_path, dict.fromkeys(KERNELS, 1.06))
     assert [event["kind"] for event in made["events"]] == ["together"]

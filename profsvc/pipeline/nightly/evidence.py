@@ -19,6 +19,8 @@ MAX_EXPLAINED = 50
 """Findings of a report, the worst first, of which is read what else changed."""
 MAX_SIDE_RUNS = 5
 """Runs before a change, and since, that are held against each other."""
+MAX_EARLIER_RUNS = 40
+"""Runs before these, in which what the whole run had is no cause if the series had not moved."""
 MAX_KERNELS = 20
 APPEARED, VANISHED = "appeared", "vanished"
 KERNEL_TITLES = {APPEARED: "new kernel", VANISHED: "vanished kernel"}
@@ -41,13 +43,17 @@ def finding_differences(
     run_ids = sorted({run_id for pair in sides for side in pair for run_id in side})
     kernels = sorted({str(row["kernel"]) for row in told if row["kernel"]})
     facts = store.facts_of_runs(engine, run_ids, kernels, list(specs.change_facts()))
+    unmoved = [_unmoved(points, row, before) for row, (before, _) in zip(told, sides, strict=True)]
+    earlier = sorted({run_id for runs in unmoved for run_id in runs} - set(run_ids))
+    whole = store.facts_of_runs(engine, earlier, [], list(specs.change_facts()))
+    facts = pd.concat([facts, whole], ignore_index=True) if len(whole) else facts
     times = store.time_by_kernel(engine, run_ids)
     made: list[list[Row]] = []
-    for row, (before, since) in zip(told, sides, strict=True):
+    for row, (before, since), still in zip(told, sides, unmoved, strict=True):
         own = facts[facts["kernel"].isna() | (facts["kernel"] == row["kernel"])]
         made.append(
             [
-                *differences(own, before, since),
+                *differences(own, before, since, still),
                 *cause_differences(causes.get(str(row["series"]), ()), row["kernel"]),
                 *kernel_differences(times, before, since),
             ]
@@ -94,6 +100,17 @@ def _sides(points: pd.DataFrame, row: Mapping[str, Any]) -> tuple[list[int], lis
     before = [run for run in own[:first] if run != row["run_id"]]
     last = before.index(row["run_before_id"]) + 1 if row["run_before_id"] in before else len(before)
     return before[max(0, last - MAX_SIDE_RUNS) : last], own[first : first + MAX_SIDE_RUNS]
+
+
+def _unmoved(points: pd.DataFrame, row: Mapping[str, Any], before: Sequence[int]) -> list[int]:
+    """Return the earlier runs in which a series was nearer to the level before its change than to the one after."""
+    own = points[points["series"] == row["series"]]
+    if not before or before[0] not in set(own["run_id"]):
+        return []
+    first = list(own["run_id"]).index(before[0])
+    own = own.iloc[max(0, first - MAX_EARLIER_RUNS) : first + len(before)]
+    near = (own["value"] - row["before"]).abs() < (own["value"] - row["after"]).abs()
+    return [int(run) for run in own.loc[near, "run_id"]]
 
 
 def kernel_differences(times: pd.DataFrame, before: Collection[int], since: Collection[int]) -> list[Row]:

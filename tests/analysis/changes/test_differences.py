@@ -41,6 +41,27 @@ def test_a_difference_below_the_limits_of_its_fact_is_left_out():
     assert told(numbers("sm_clock_hz", 1.98e9, 1.98e9, 1.86e9, 1.86e9)) == [("sm_clock_hz", 1.98e9, 1.86e9)]
 
 
+@pytest.mark.parametrize(
+    ("earlier", "expected"), [(1.5e9, []), (1.4e9, []), (1.98e9, [("sm_clock_hz", 1.98e9, 1.5e9)])]
+)
+def test_a_clock_that_was_there_without_the_change_is_none_of_its_causes(earlier, expected):
+    facts = pd.DataFrame(numbers("sm_clock_hz", earlier, 1.98e9, 1.5e9, 1.5e9, kernel=None), columns=COLUMNS)
+    for unmoved, wanted in (({1, 2}, expected), (set(), [("sm_clock_hz", 1.98e9, 1.5e9)])):
+        found = differences(facts, {2}, {3, 4}, unmoved)
+        assert [(row["fact"], row["before"], row["after"]) for row in found] == wanted
+
+
+def test_a_host_that_was_there_without_the_change_is_none_of_its_causes():
+    facts = pd.DataFrame(texts("host", "b", "a", "b", "b"), columns=COLUMNS)
+    assert differences(facts, {2}, {3, 4}, {1, 2}) == []
+    assert len(differences(facts, {2}, {3, 4}, {2})) == 1
+
+
+def test_a_launch_may_go_back_to_what_it_was():
+    facts = pd.DataFrame(numbers("registers_per_thread", 72.0, 40.0, 72.0, 72.0), columns=COLUMNS)
+    assert len(differences(facts, {2}, {3, 4}, {1, 2})) == 1
+
+
 def test_texts_differ_if_no_run_since_has_one_of_before():
     assert told(texts("grid", "1x1x1", "1x1x1", "2x1x1", "2x1x1")) == [("grid", "1x1x1", "2x1x1")]
     assert told(texts("host", "a", "b", "b", "a")) == []
