@@ -24,7 +24,7 @@ DRIFT, LEVELS, DEPENDENT = SHAPES = ("drift", "levels", "too dependent")
 MAX_EXCURSION_RATE = 0.001  # excursions a night that last as long as a step does, of which it may be one
 MIN_DEPENDENCE = 0.75  # autocorrelation from which only a step far beyond the noise is one
 FAR_SD = 6.0
-SURE_TREND = 0.95  # probability of a trend from which one is told without a step
+SURE_TREND = 0.95  # probability from which the report says that a series drifts, without a step
 
 
 class Explained(NamedTuple):
