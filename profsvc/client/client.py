@@ -261,6 +261,12 @@ class Client(Administration):
         asked = protocol.encode_request({"sensor": sensor, "from": begin_s, "to": end_s})
         return self._request("GET", f"/v1/runs/{protocol.quote_path(run)}/power-series", asked)
 
+    def timeline(self, run: str | int, from_ns: int | None = None, to_ns: int | None = None,
+                 columns: int | None = None) -> dict[str, Any]:  # fmt: skip
+        """Return the events and sensors of a run on one time axis; a span is since its first event."""
+        asked = protocol.encode_request({"from": from_ns, "to": to_ns, "columns": columns})
+        return self._request("GET", f"/v1/runs/{protocol.quote_path(run)}/timeline", asked)
+
     def sm_counts(self, run: str | int, **options: Any) -> dict[str, Any]:
         """Return power and savings on several numbers of SMs; ``options`` are ``sensor`` and ``kernel``."""
         return self._request("GET", f"/v1/runs/{protocol.quote_path(run)}/sm-counts", protocol.encode_request(options))

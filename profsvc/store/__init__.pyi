@@ -194,6 +194,7 @@ from .queries.traces.exported import (
     trace_events as trace_events,
     untimed_events as untimed_events,
 )
+from .queries.traces.timed_events import TimedEvents as TimedEvents, timed_events as timed_events
 from .queries.view_pages import (
     FILTERS as FILTERS,
     JSON_COLUMNS as JSON_COLUMNS,

@@ -24,6 +24,7 @@ from profsvc.web.api import (
     run_changes,
     runs,
     sql,
+    timeline,
     uploads,
     views,
 )
@@ -40,6 +41,7 @@ ROUTE_MODULES = (
     sql,
     power,
     plots,
+    timeline,
     runs,
     run_changes,
     history,

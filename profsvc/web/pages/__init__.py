@@ -23,13 +23,13 @@ from profsvc.web.pages import (
     sql,
     upload,
 )
-from profsvc.web.pages.launches import metrics
+from profsvc.web.pages.launches import metrics, timeline
 from profsvc.web.pages.rendering import assets
 from profsvc.web.pages.settings import administration, run_changes
 
 PAGE_MODULES = (
-    assets, login, runs, run, launch, metrics, source, power, compare, history, findings, reports, devices, models, sql,
-    upload, explain, documentation, administration, run_changes,
+    assets, login, runs, run, launch, metrics, timeline, source, power, compare, history, findings, reports, devices,
+    models, sql, upload, explain, documentation, administration, run_changes,
 )  # fmt: skip
 
 

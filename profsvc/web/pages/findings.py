@@ -93,12 +93,12 @@ COLUMNS = [
     Column("is", "After", "number", explain="v1_findings.value_after"),
     Column("by", "Change", "number", explain="v1_findings.change"),
     Column("raw_by", "Uncorrected", "number", explain="v1_findings.raw_after"),
-    Column("judged", "", "flags"),
+    Column("judged", "Verdict", "flags"),
     Column("device", "Device", "name", width=24),
     Column("project", "Project", "name", width=24),
     Column("run", "First run after", "name", width=28, link=_run_path),
     Column("changed_at", "Changed (UTC)", "when"),
-    Column("comparison", "", link=_comparison_path),
+    Column("comparison", "Comparison", link=_comparison_path),
 ]
 POINT_COLUMNS = [
     Column("run", "Run", "name", width=36, link=lambda row: f"/runs/{row['run_id']}"),

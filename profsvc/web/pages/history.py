@@ -156,7 +156,7 @@ def _step_columns(view: dict[str, Any]) -> list[Column]:
         Column("before", "Before" + unit, kind, "history.level"),
         Column("after", "After" + unit, kind, "history.level"),
         Column("by", "Change", "number", "history.change"),
-        Column("direction", "", "flags"),
+        Column("direction", "Verdict", "flags"),
         Column("p", "p", "number", "history.p"),
     ]
     made += _series_column(view)

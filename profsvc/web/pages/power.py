@@ -273,7 +273,7 @@ COEFFICIENT_COLUMNS = [
     _coefficient_column("range_c", "Temperature range (\u00b0C)"),
     _coefficient_column("segments", "Loads"),
     _coefficient_column("clock_mhz", "Clock (MHz)", "clock_hz"),
-    Column("is_used", "", "flags"),
+    Column("is_used", "Used", "flags"),
     Column("basis", "Basis"),
     Column("reason", "Reason for rejection"),
 ]

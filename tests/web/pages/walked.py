@@ -21,6 +21,7 @@ WALKED = (
     Walked("run", "/runs/{run}", "What to do first"),
     Walked("run-power", "/runs/{board}", "power.draw"),
     Walked("run-traced", "/runs/{traced}", "Sites with most cache lines from DRAM"),
+    Walked("timeline", "/runs/{traced}/timeline", "by stream"),
     Walked("run-means", "/runs/{means}", "Kernel averages"),
     Walked("means", "/runs/{means}/means/scale(float*)", "Duration"),
     Walked("run-kernel", "/runs/{run}/kernels/10", "gemm"),

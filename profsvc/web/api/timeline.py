@@ -1,0 +1,59 @@
+"""``/v1/runs/{run}/timeline``: events and sensors of a run on one time axis, as data or as SVG."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from fastapi import FastAPI
+from starlette.requests import Request
+from starlette.responses import Response
+
+from profsvc.reports.plots import timeline as drawing
+from profsvc.views import timeline as timeline_view
+from profsvc.web.api.runs import RUN_DESCRIPTION, run_id_of
+from profsvc.web.http.request_args import RequestArgs
+from profsvc.web.http.responses import success
+from profsvc.web.http.routes import add_route, path_param, query_param
+from profsvc.web.http.state import app_state, in_worker_thread
+
+MAX_NS = 2**62
+# The path without a suffix comes last because it also matches the other.
+MEDIA_TYPES = {".svg": "image/svg+xml", "": "application/json"}
+
+
+def _nanoseconds(args: RequestArgs, name: str) -> int | None:
+    found = args.number(name, int, None, "a whole number of nanoseconds")
+    return None if found is None else max(-MAX_NS, min(MAX_NS, found))
+
+
+def _answer_timeline(request: Request, form: str) -> Response:
+    args = RequestArgs(request)
+    begin, end = _nanoseconds(args, "from"), _nanoseconds(args, "to")
+    columns = args.count("columns", timeline_view.COLUMNS, timeline_view.MAX_COLUMNS)
+    number = run_id_of(request, request.path_params["run"])
+    args.reject_unknown()
+    view = timeline_view.timeline(app_state(request).engine, number, begin, end, columns)
+    return Response(drawing.draw(view), media_type=MEDIA_TYPES[form]) if form else success(request, view)
+
+
+def _handler(form: str) -> Callable[..., Any]:
+    async def timeline(request: Request) -> Response:
+        return await in_worker_thread(partial(_answer_timeline, form=form), request, app_state(request).query_limit)
+
+    timeline.__doc__ = "Kernels, copies, API calls, ranges, power and temperature of a run on one time axis."
+    return timeline
+
+
+def register(app: FastAPI) -> None:
+    """Add the routes, before that of a run, whose name may contain anything."""
+    takes = [
+        path_param("run", RUN_DESCRIPTION, "h200"),
+        query_param("from", "integer", "first nanosecond since the first event; default: 0"),
+        query_param("to", "integer", "last nanosecond since the first event; default: the end of the last"),
+        query_param("columns", "integer", "columns of time of a lane; with fewer events, each event is an item",
+                    minimum=1, maximum=timeline_view.MAX_COLUMNS),
+    ]  # fmt: skip
+    for form, media in MEDIA_TYPES.items():
+        gives = {media: {"schema": {"type": "string" if form else "object"}}}
+        path, label = f"/v1/runs/{{run:path}}/timeline{form}", f"timeline{form.replace('.', '_')}"
+        add_route(app, path, _handler(form), "read", name=label, takes=takes, gives=gives, tag="runs")

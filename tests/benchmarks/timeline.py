@@ -1,0 +1,85 @@
+"""How long until the timeline of a run with a million events answers, the first time and when one zooms.
+
+    python -m tests.benchmarks.timeline [--events 1000000]
+
+A trace of nvprof is uploaded into a new SQLite store. The first answer reads all events; each later one is for half of
+the span before it, down to a thousandth of a millionth. Plain SQLite answers the same zoom by grouping the launches
+and copies of the span into as many columns: the ratio is its time over that of the answer. Times contain HTTP and JSON;
+the processor time is that of the view in this process, which other work on the machine changes less.
+"""
+
+import argparse
+import sqlite3
+import tempfile
+import time
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from profsvc import pipeline, store
+from profsvc.views.timeline import timeline
+from tests.benchmarks.reading import gpu_trace, write
+from tests.benchmarks.run_pages import service
+
+ZOOMS, COLUMNS = 16, 600
+GROUPED = """
+    SELECT (start_ns - :begin) * :columns / (:end - :begin) AS at, count(*), sum(duration_ns) FROM {}
+    WHERE start_ns BETWEEN :begin AND :end GROUP BY at
+"""
+
+
+def main() -> None:
+    """Print the seconds of the first answer and of each zoom."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--events", type=int, default=1_000_000)
+    events = parser.parse_args().events
+    with tempfile.TemporaryDirectory() as folder:
+        trace, file = Path(folder, "trace.csv"), Path(folder, "store.sqlite")
+        write(trace, gpu_trace(events))
+        engine = store.open_store(str(file))
+        with trace.open("rb") as stream:
+            pipeline.ingest(engine, stream, trace.name, store.RunInfo(name="traced"))
+        busy = time.process_time()
+        timeline(engine, 1)
+        print(f"processor time of reading the events: {time.process_time() - busy:.2f} s")
+        with (
+            service(file) as url,
+            httpx.Client(base_url=url, timeout=120) as http,
+            closing(sqlite3.connect(file)) as db,
+        ):
+            took, whole = _ask(http, {})
+            print(f"{whole['events']} events; first answer {took:.3f} s, {len(whole['lanes'])} lanes")
+            length = whole["length_ns"]
+            for zoom in range(ZOOMS):
+                begin = length // 3
+                asked = {"from": begin, "to": begin + max(1, length >> zoom), "columns": COLUMNS}
+                took, view = _ask(http, asked)
+                items = sum(len(lane["start_ns"]) for lane in view["lanes"])
+                plain = _plain(db, whole["begin_ns"] + asked["from"], whole["begin_ns"] + asked["to"])
+                busy = time.process_time()
+                timeline(engine, 1, asked["from"], asked["to"], COLUMNS)
+                busy = time.process_time() - busy
+                print(f"zoom {zoom:2}: {1e3 * took:6.1f} ms, processor {1e3 * busy:6.1f} ms, {items:6} items; "
+                      f"SQLite {1e3 * plain:7.1f} ms, "
+                      f"ratio {plain / took:.1f}")  # fmt: skip
+
+
+def _ask(http: httpx.Client, asked: dict[str, int]) -> tuple[float, dict[str, Any]]:
+    begin = time.perf_counter()
+    answer = http.get("/v1/runs/1/timeline", params=asked)
+    took = time.perf_counter() - begin
+    answer.raise_for_status()
+    return took, answer.json()
+
+
+def _plain(db: sqlite3.Connection, begin: int, end: int) -> float:
+    started = time.perf_counter()
+    for table in ("launches", "transfers"):
+        db.execute(GROUPED.format(table), {"begin": begin, "end": end, "columns": COLUMNS}).fetchall()
+    return time.perf_counter() - started
+
+
+if __name__ == "__main__":
+    main()

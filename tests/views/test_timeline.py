@@ -1,0 +1,96 @@
+"""The timeline of a run has the events of the store: as many and as long at every level of detail."""
+
+import pytest
+
+from profsvc import pipeline, store
+from profsvc.errors import NotFoundError, UsageError
+from profsvc.reports.plots.timeline import draw
+from profsvc.views import timeline as module
+from profsvc.views.timeline import timeline
+from tests.conftest import ROOT
+
+FILES = ("nvprof/gpu_trace.csv", "nsys_stats/several_reports.csv")
+
+
+@pytest.fixture
+def traced(engine):
+    for name in FILES:
+        with (ROOT / "fixtures" / name).open("rb") as stream:
+            pipeline.ingest(engine, stream, name.replace("/", "_"), store.RunInfo(name="traced"))
+    return engine
+
+
+def totals(view):
+    found = {}
+    for lane in view["lanes"]:
+        count, busy = found.get(lane["kind"], (0, 0))
+        found[lane["kind"]] = count + sum(lane["events"]), busy + sum(lane["busy_ns"])
+    return found
+
+
+def stored(engine):
+    views = {"kernels": "v1_launches", "transfers": "v1_transfers", "api_calls": "v1_api_calls", "ranges": "v1_ranges"}
+    found = {}
+    for kind, view in views.items():
+        rows = [row for row in store.select(engine, view) if row["start_ns"] is not None]
+        if rows:
+            found[kind] = len(rows), sum(round(row["duration_ns"] or 0) for row in rows)
+    return found
+
+
+@pytest.mark.parametrize("columns", [1, 2, 7, 600])
+def test_every_level_has_all_events_and_their_time(traced, columns):
+    view = timeline(traced, "traced", columns=columns)
+    assert totals(view) == stored(traced)
+    assert sum(count for count, _ in totals(view).values()) == view["events"]
+
+
+def test_a_zoom_has_the_events_of_its_span_each_as_itself(traced):
+    whole = timeline(traced, "traced")
+    launches = [row for row in store.select(traced, "v1_launches") if row["start_ns"] is not None]
+    one = max(launches, key=lambda row: row["duration_ns"])
+    begin = one["start_ns"] - whole["begin_ns"]
+    view = timeline(traced, "traced", begin, begin + round(one["duration_ns"]))
+    lane = next(lane for lane in view["lanes"] if one["launch_id"] in lane["number"])
+    at = lane["number"].index(one["launch_id"])
+    assert (lane["start_ns"][at], lane["busy_ns"][at]) == (begin, round(one["duration_ns"]))
+    assert view["names"][lane["name"][at]] == one["kernel_short"]
+
+
+def test_the_answer_does_not_grow_with_the_events(traced, monkeypatch):
+    monkeypatch.setattr(module, "MAX_ITEMS", 7)
+    view = timeline(traced, "traced")
+    assert all(len(lane["start_ns"]) <= 1 for lane in view["lanes"])
+    assert totals(view) == stored(traced)
+
+
+def test_another_file_is_seen_at_once(engine):
+    seen = []
+    for name in FILES:
+        with (ROOT / "fixtures" / name).open("rb") as stream:
+            pipeline.ingest(engine, stream, name.replace("/", "_"), store.RunInfo(name="traced"))
+        seen.append(timeline(engine, "traced")["events"])
+        assert totals(timeline(engine, "traced")) == stored(engine)
+    assert seen[0] < seen[1]
+
+
+def test_what_cannot_be_shown_is_said(traced, demo, monkeypatch):
+    with pytest.raises(NotFoundError, match="upload a trace"):
+        timeline(demo, "h200")
+    with pytest.raises(UsageError, match="before to_ns"):
+        timeline(traced, "traced", 5, 5)
+    with pytest.raises(UsageError, match="columns=0"):
+        timeline(traced, "traced", columns=0)
+    monkeypatch.setattr(module, "_HELD", module._Held())
+    monkeypatch.setattr(module, "MAX_EVENTS", 2)
+    with pytest.raises(UsageError, match="export perfetto"):
+        timeline(traced, "traced")
+
+
+def test_the_picture_is_svg_with_a_row_per_lane(traced):
+    view = timeline(traced, "traced")
+    svg = draw(view).decode()
+    assert svg.startswith("<svg ")
+    assert svg.count("<text") == len(view["lanes"]) + len(view["sensors"]) + 5
+    hostile = view | {"lanes": [view["lanes"][0] | {"title": "<script>"}]}
+    assert "<script" not in draw(hostile).decode()

@@ -1,0 +1,68 @@
+"""The timeline in a browser: it is drawn, zooms, goes from event to event, and opens a launch."""
+
+import pytest
+
+from tests.web.pages.conftest import window
+
+
+@pytest.fixture
+def drawn(browser_page, shown):
+    browser_page.open(shown.path("/runs/{traced}/timeline"))
+    browser_page.page.wait_for_selector("#timeline[data-shown] canvas")
+    return browser_page.page
+
+
+def said(page):
+    return page.inner_text("#timeline [aria-live]")
+
+
+def test_keys_go_through_events_and_open_a_launch(drawn):
+    drawn.focus("#timeline")
+    drawn.keyboard.press("ArrowRight")
+    first = said(drawn)
+    assert "stream" in first
+    drawn.keyboard.press("ArrowRight")
+    assert said(drawn) != first
+    drawn.keyboard.press("ArrowDown")
+    assert said(drawn) != first
+    drawn.keyboard.press("ArrowUp")
+    drawn.keyboard.press("Enter")
+    drawn.wait_for_url("**/launches/*")
+
+
+def test_a_zoom_reads_the_part_in_view_and_the_table_follows(drawn):
+    whole = drawn.inner_text("#timeline-table caption")
+    drawn.focus("#timeline")
+    with drawn.expect_response("**/timeline?from=*") as read:
+        drawn.keyboard.press("+")
+    view = read.value.json()
+    assert view["to_ns"] - view["from_ns"] < view["length_ns"]
+    drawn.wait_for_function("text => document.querySelector('#timeline-table caption').innerText !== text", arg=whole)
+    with drawn.expect_response("**/timeline?from=0&*"):
+        drawn.keyboard.press("Escape")
+    box = drawn.locator("#timeline canvas").bounding_box()
+    with drawn.expect_response("**/timeline?from=*"):
+        drawn.mouse.move(box["x"] + 500, box["y"] + 40)
+        drawn.mouse.down()
+        drawn.mouse.move(box["x"] + 700, box["y"] + 40, steps=3)
+        drawn.mouse.up()
+
+
+def test_a_pointer_sees_what_is_under_it(drawn):
+    box = drawn.locator("#timeline canvas").bounding_box()
+    for x in range(225, 260):
+        drawn.mouse.move(box["x"] + x, box["y"] + 38)
+        if drawn.locator("#timeline .chart-tip:visible").count():
+            break
+    assert "stream" in drawn.inner_text("#timeline .chart-tip")
+
+
+def test_without_script_it_is_a_picture(chromium, shown):
+    with window(chromium, shown.service.url, java_script_enabled=False) as found:
+        found.open(shown.path("/runs/{traced}/timeline"))
+        assert found.page.evaluate("document.querySelector('#timeline img').naturalWidth") > 0
+
+
+def test_a_run_without_times_says_so(browser_page, shown):
+    browser_page.open(shown.path("/runs/{run}/timeline"))
+    browser_page.page.wait_for_selector("#timeline-state:has-text('upload a trace')")
