@@ -3,7 +3,7 @@
 import hashlib
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import date
+from datetime import UTC, date, datetime
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -97,7 +97,8 @@ class Archive(NamedTuple):
 
 
 def closed_months(engine: Engine, before: date) -> list[Month]:
-    """Return the months that end at or before a date and have runs in the store, oldest first."""
+    """Return the months that end by a date, and are over, with runs that have rows in the store; oldest first."""
+    before = min(before, datetime.now(UTC).date())
     with reading(engine) as connection:
         query, values = text(_CLOSED), {"before": f"{before:%Y-%m}-01"}
         rows = [dict(row) for row in connection.execute(query, values).mappings()]

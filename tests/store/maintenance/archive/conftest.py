@@ -33,4 +33,4 @@ def place(tmp_path: Path) -> str:
 
 @pytest.fixture
 def march(year: Engine) -> store.Month:
-    return store.closed_months(year, date(2026, 4, 30))[0]
+    return store.closed_months(year, date(2025, 4, 30))[0]

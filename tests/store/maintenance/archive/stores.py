@@ -15,12 +15,12 @@ FIXTURES = Path(__file__).parents[4] / "fixtures"
 # Run -> when it was measured, and its files.
 RUNS = {
     "march-1": (
-        "2026-03-02T10:00:00Z",
+        "2025-03-02T10:00:00Z",
         ("ncu_raw/h200_three_launches.csv.gz", "ncu_details/h200_three_launches_min.csv.gz", "hioki/pw3335.csv"),
     ),
-    "march-2": ("2026-03-31T23:59:59Z", ("nvprof/gpu_trace.csv", "nvprof/api_trace.csv", "ncu_source/lines.csv")),
-    "april": ("2026-04-01T00:00:00Z", ("ncu_raw/plain.csv", "hioki/pw3335.csv")),
-    "may": ("2026-05-09T00:00:00Z", ("ncu_raw/plain.csv",)),
+    "march-2": ("2025-03-31T23:59:59Z", ("nvprof/gpu_trace.csv", "nvprof/api_trace.csv", "ncu_source/lines.csv")),
+    "april": ("2025-04-01T00:00:00Z", ("ncu_raw/plain.csv", "hioki/pw3335.csv")),
+    "may": ("2025-05-09T00:00:00Z", ("ncu_raw/plain.csv",)),
 }
 
 

@@ -1,6 +1,6 @@
 import json
 from collections.abc import Callable
-from datetime import date
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from profsvc.store.ingest.blob_store import BlobStore
 from profsvc.store.maintenance.archive import archiving, restoring
 from profsvc.store.queries.kernels.history import HistoryFilter, criterion_of_kernel, potential_of_kernel
 from tests.store.conftest import only_on
-from tests.store.maintenance.archive.stores import base_rows, close, put
+from tests.store.maintenance.archive.stores import RUNS, base_rows, close, put
 
 only_sqlite = only_on("sqlite", "the order of the steps is the program's own")
 
@@ -39,10 +39,10 @@ def test_months_leave_and_return_bit_for_bit(year: Engine, place: str, monkeypat
     before, known = base_rows(year), history(year)
     assert known["potential"]
     assert known["criteria"]
-    months = store.closed_months(year, date(2026, 5, 20))
+    months = store.closed_months(year, date(2025, 5, 20))
     assert [(month.month, len(month.runs), month.waiting) for month in months] == [
-        ("2026-03", 2, []),
-        ("2026-04", 1, []),
+        ("2025-03", 2, []),
+        ("2025-04", 1, []),
     ]
     done = [store.archive_month(year, month, place) for month in months]
     after = base_rows(year)
@@ -53,11 +53,11 @@ def test_months_leave_and_return_bit_for_bit(year: Engine, place: str, monkeypat
         *("launches", "counters", "rules", "metrics", "samples", "sample_blocks", "wide_blocks", "wide_lists"),
         *("api_calls", "transfers", "source_lines", "criteria", "potential", "models", "causes"),
     }
-    assert store.closed_months(year, date(2026, 5, 20)) == []
+    assert store.closed_months(year, date(2025, 5, 20)) == []
     assert history(year) == close(known)
     states = [(row["month"], row["part"], row["state"], row["uploads"]) for row in store.select(year, "v1_archives")]
-    assert states == [("2026-03", 0, "archived", 6), ("2026-04", 0, "archived", 2)]
-    for month, uploads in (("2026-04", 2), ("2026-03", 6)):
+    assert states == [("2025-03", 0, "archived", 6), ("2025-04", 0, "archived", 2)]
+    for month, uploads in (("2025-04", 2), ("2025-03", 6)):
         assert [(back.uploads, back.deleted) for back in store.restore_month(year, month)] == [(uploads, 0)]
     assert base_rows(year) == before
     assert history(year) == known
@@ -68,7 +68,7 @@ def test_an_archived_run_says_so(year: Engine, march: store.Month, place: str, f
     store.archive_month(year, march, place)
     told = {row["name"]: row["archived"] for row in store.select(year, "v1_runs")}
     today = store.format_time(archiving_time(year))[:10]
-    assert told["march-1"] == f"archived on {today} to {place}; to restore its rows, run: profsvc db restore 2026-03"
+    assert told["march-1"] == f"archived on {today} to {place}; to restore its rows, run: profsvc db restore 2025-03"
     assert (told["march-2"], told["april"], told["may"]) == (told["march-1"], None, None)
     assert {row["archived"] for row in store.select(year, "v1_uploads", run_id=1)} == {told["march-1"]}
     assert store.select(year, "v1_launches", run_id=1) == []
@@ -80,7 +80,7 @@ def test_an_archived_run_says_so(year: Engine, march: store.Month, place: str, f
         lambda: store.delete_upload(year, 1),
         lambda: write_more(year),
     ):
-        with pytest.raises(UsageError, match=r"run default/march-1 \(id 1\) is archived .* profsvc db restore 2026-03"):
+        with pytest.raises(UsageError, match=r"run default/march-1 \(id 1\) is archived .* profsvc db restore 2025-03"):
             refused()
     assert store.unfinished(year) == {}
 
@@ -97,7 +97,7 @@ def write_more(engine: Engine) -> None:
 def test_a_run_that_was_deleted_meanwhile_stays_so(year: Engine, march: store.Month, place: str) -> None:
     store.archive_month(year, march, place)
     store.delete_run(year, 1)
-    (back,) = store.restore_month(year, "2026-03")
+    (back,) = store.restore_month(year, "2025-03")
     assert (back.uploads, back.deleted) == (3, 3)
     assert {row["run_id"] for row in store.select(year, "v1_launches")} == {2, 3, 4}
 
@@ -135,7 +135,7 @@ def test_a_kill_before_the_rows_go_loses_nothing(
     assert base_rows(year) == before
     assert store.finish_interrupted(year) == []
     store.archive_month(year, march, place)
-    store.restore_month(year, "2026-03")
+    store.restore_month(year, "2025-03")
     assert base_rows(year) == before
 
 
@@ -150,14 +150,14 @@ def test_a_kill_while_the_rows_go_is_finished(
             store.archive_month(year, march, place)
     assert [row["state"] for row in store.select(year, "v1_archives")] == ["dropping"]
     assert store.archived_runs(year) == {1}
-    assert [archive.month for archive in store.finish_interrupted(year)] == ["2026-03"]
+    assert [archive.month for archive in store.finish_interrupted(year)] == ["2025-03"]
     assert store.archived_runs(year) == {1, 2}
     with monkeypatch.context() as patch:
         patch.setattr(restoring, "_return", failing(restoring._return, 2))
         with pytest.raises(KilledError):
-            store.restore_month(year, "2026-03")
+            store.restore_month(year, "2025-03")
     assert [row["state"] for row in store.select(year, "v1_archives")] == ["restoring"]
-    store.restore_month(year, "2026-03")
+    store.restore_month(year, "2025-03")
     assert base_rows(year) == before
 
 
@@ -175,7 +175,7 @@ def test_a_half_dropped_month_can_be_restored(
         connection.execute(text("UPDATE runs SET changes = changes + 1 WHERE run_id = 2"))
     with pytest.raises(ServiceError, match=r"run 2 changed while .* profsvc db restore MONTH"):
         store.finish_interrupted(year)
-    store.restore_month(year, "2026-03")
+    store.restore_month(year, "2025-03")
     with writing(year) as connection:
         connection.execute(text("UPDATE runs SET changes = changes - 1 WHERE run_id = 2"))
     assert base_rows(year) == before
@@ -223,9 +223,9 @@ def test_rows_beyond_those_written_are_not_deleted(
 def test_a_damaged_file_is_not_restored(year: Engine, march: store.Month, place: str, damage: str) -> None:
     store.archive_month(year, march, place)
     after = base_rows(year)
-    file = Path(place) / "store" / "launches" / "month=2026-03" / "part-0.parquet"
+    file = Path(place) / "store" / "launches" / "month=2025-03" / "part-0.parquet"
     if damage == "manifest":
-        file = Path(place) / "manifests" / "month=2026-03" / "part-0.json"
+        file = Path(place) / "manifests" / "month=2025-03" / "part-0.json"
     content = bytearray(file.read_bytes())
     if damage == "missing":
         file.unlink()
@@ -235,20 +235,20 @@ def test_a_damaged_file_is_not_restored(year: Engine, march: store.Month, place:
         content[40] ^= 1
         file.write_bytes(content)
     with pytest.raises(ServiceError, match=r"part-0\."):
-        store.restore_month(year, "2026-03")
+        store.restore_month(year, "2025-03")
     assert base_rows(year) == after
 
 
 @only_sqlite
 def test_a_place_of_another_store_is_not_replaced(year: Engine, march: store.Month, place: str) -> None:
     store.archive_month(year, march, place)
-    store.restore_month(year, "2026-03")
-    file = Path(place) / "manifests" / "month=2026-03" / "part-0.json"
+    store.restore_month(year, "2025-03")
+    file = Path(place) / "manifests" / "month=2025-03" / "part-0.json"
     manifest = json.loads(file.read_text())
     store.archive_month(year, march, place)  # its own is replaced
-    store.restore_month(year, "2026-03")
+    store.restore_month(year, "2025-03")
     file.write_text(json.dumps(manifest | {"store": "another"}))
-    with pytest.raises(UsageError, match="month 2026-03 of another store"):
+    with pytest.raises(UsageError, match="month 2025-03 of another store"):
         store.archive_month(year, march, place)
 
 
@@ -256,18 +256,18 @@ def test_a_place_of_another_store_is_not_replaced(year: Engine, march: store.Mon
 def test_a_month_in_two_parts(year: Engine, place: str, files: BlobStore) -> None:
     """A run of an archived month may come later; its rows become a second part."""
     before = base_rows(year)
-    (month,) = store.closed_months(year, date(2026, 4, 1))
+    (month,) = store.closed_months(year, date(2025, 4, 1))
     first = month._replace(runs=month.runs[:1])
     store.archive_month(year, first, place)
-    (rest,) = store.closed_months(year, date(2026, 4, 1))
+    (rest,) = store.closed_months(year, date(2025, 4, 1))
     assert [run["run_id"] for run in rest.runs] == [2]
     store.archive_month(year, rest, place)
     assert [row["part"] for row in store.select(year, "v1_archives")] == [0, 1]
-    assert len(store.restore_month(year, "2026-03")) == 2
+    assert len(store.restore_month(year, "2025-03")) == 2
     assert base_rows(year) == before
     store.archive_month(year, month, place)  # in one part, so the second one goes
     assert not list(Path(place).rglob("part-1.*"))
-    store.restore_month(year, "2026-03")
+    store.restore_month(year, "2025-03")
     assert base_rows(year) == before
 
 
@@ -277,22 +277,30 @@ def test_a_month_in_a_file_system_of_fsspec(year: Engine, march: store.Month) ->
     done = store.archive_month(year, march, "memory://lab/profsvc")
     assert done.place == "memory://lab/profsvc"
     assert done.rows == sum(map(len, before.values())) - sum(map(len, base_rows(year).values()))
-    store.restore_month(year, "2026-03")
+    store.restore_month(year, "2025-03")
     assert base_rows(year) == before
 
 
 @only_sqlite
 def test_what_is_not_archived_is_not_restored(year: Engine, march: store.Month, place: str) -> None:
-    with pytest.raises(NotFoundError, match="no month '2026-03' is archived; archived months: none"):
-        store.restore_month(year, "2026-03")
+    with pytest.raises(NotFoundError, match="no month '2025-03' is archived; archived months: none"):
+        store.restore_month(year, "2025-03")
     store.archive_month(year, march, place)
-    with pytest.raises(NotFoundError, match="archived months: 2026-03"):
-        store.restore_month(year, "2026-02")
+    with pytest.raises(NotFoundError, match="archived months: 2025-03"):
+        store.restore_month(year, "2025-02")
+
+
+@only_sqlite
+def test_a_month_that_is_not_over_stays(year: Engine, files: BlobStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = datetime.now(UTC)
+    monkeypatch.setitem(RUNS, "today", (f"{now:%Y-%m}-01T00:00:00Z", ("ncu_raw/plain.csv",)))
+    put(year, files, "today")
+    assert [month.month for month in store.closed_months(year, date(9999, 1, 1))] == ["2025-03", "2025-04", "2025-05"]
 
 
 @only_sqlite
 def test_unfinished_runs_wait(year: Engine) -> None:
     with writing(year) as connection:
         connection.execute(text("UPDATE runs SET changes = changes + 1 WHERE run_id = 2"))
-    (month,) = store.closed_months(year, date(2026, 4, 1))
+    (month,) = store.closed_months(year, date(2025, 4, 1))
     assert ([run["run_id"] for run in month.runs], month.waiting) == ([1], [2])
