@@ -26,13 +26,15 @@ class OtherLaunches(NamedTuple):
     """What a run has beside the launches that have metrics.
 
     ``timeline``: of all launches with times, measured or not; ``launches``, ``duration_ns``: number and time of those
-    without metrics; ``advice``: how to collect what they lack.
+    without metrics; ``advice``: how to collect what they lack; ``graphs``: number of CUDA graphs whose kernels are
+    missing.
     """
 
     timeline: Timeline | None = None
     launches: int = 0
     duration_ns: float = 0.0
     advice: str = ""
+    graphs: int = 0
 
 
 NO_OTHER_LAUNCHES = OtherLaunches()
@@ -119,7 +121,8 @@ def analyze_launches(
         yield {
             "potential": pd.DataFrame([{"launch_id": None, "speedup": None, "reason": reason}]),
             "criteria": _concat_as_objects(
-                criteria.null_criteria(domain["criterion"], reason), pd.DataFrame([criteria.host_sync(rest.timeline)])
+                criteria.null_criteria(domain["criterion"], reason),
+                pd.DataFrame([criteria.host_sync(rest.timeline, rest.graphs)]),
             ),
         }
 
@@ -134,7 +137,7 @@ def run_results(
     of_run = criteria.run_criteria(values, timed.set_index("launch_id")["duration_ns"])
     return {
         "potential": pd.DataFrame([{"launch_id": None, **whole}]),
-        "criteria": _concat_as_objects(of_run, pd.DataFrame([criteria.host_sync(rest.timeline)])),
+        "criteria": _concat_as_objects(of_run, pd.DataFrame([criteria.host_sync(rest.timeline, rest.graphs)])),
         "models": amdahl_rows(named, rest.duration_ns),
     }
 

@@ -176,7 +176,9 @@ def _other_launches(
             devices = launches["device"].dropna()
             device = str(devices.iloc[0]) if len(devices) else None
             advice = specs.how_to_measure(str(upload["format"]).split("-")[0], device)
-    return analysis.OtherLaunches(store.timeline(engine, run_id), number, time_ns, advice)
+    line = store.timeline(engine, run_id)
+    graphs = store.graphs_without_kernels(engine, run_id) if line else 0
+    return analysis.OtherLaunches(line, number, time_ns, advice, graphs)
 
 
 def _noting_devices(

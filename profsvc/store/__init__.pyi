@@ -187,7 +187,12 @@ from .queries.traces.events import (
     ranges_named as ranges_named,
     trace_streams as trace_streams,
 )
-from .queries.traces.lanes import Trace as Trace, TracedLane as TracedLane, traces_with_times as traces_with_times
+from .queries.traces.lanes import (
+    Trace as Trace,
+    TracedLane as TracedLane,
+    graphs_without_kernels as graphs_without_kernels,
+    traces_with_times as traces_with_times,
+)
 from .queries.traces.exported import (
     EVENT_KINDS as EVENT_KINDS,
     samples_between as samples_between,

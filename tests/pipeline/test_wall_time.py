@@ -291,3 +291,22 @@ def test_times_too_far_apart_are_left_out_and_counted(engine: Engine) -> None:
     assert budget(engine)[None, 0] == {"kernels": 5_000}
     notes = [row["message"] for row in store.select(engine, "v1_wall_time_notes")]
     assert "launches without a usable start or duration are not in the wall time: 1" in notes
+
+
+@pytest.mark.parametrize("order", [("gpu", "api"), ("api", "gpu")])
+def test_graphs_whose_kernels_are_missing_are_no_idle_time_without_a_word(database: Engine, order: list[str]) -> None:
+    for kind in order:
+        name = f"graph_65536_{kind}_trace.csv.gz"
+        ingest(database, (ROOT / "fixtures" / "merged_launches" / name).read_bytes(), name)
+    (note,) = (row["message"] for row in store.select(database, "v1_wall_time_notes", run_id=1))
+    assert note.startswith("100 launches of CUDA graphs have none of their kernels in the file, so the time that they ")
+    assert note.endswith("took counts as idle; profile with --cuda-graph-trace=node")
+    (row,) = (row for row in store.select(database, "v1_criteria", run_id=1) if row["criterion"] == "host_sync")
+    assert (row["value"], row["speedup"]) == (None, None)
+    assert row["reason"].startswith("the trace lacks the kernels of 100 launches of CUDA graphs; profile with ")
+
+
+def test_graphs_recorded_as_a_whole_give_no_share_of_kernels(database: Engine) -> None:
+    ingest(database, (ROOT / "fixtures" / "nsys_sqlite" / "graphs.sqlite").read_bytes(), "graphs.sqlite")
+    (row,) = (row for row in store.select(database, "v1_criteria", run_id=1) if row["criterion"] == "host_sync")
+    assert (row["value"], str(row["reason"])[:34]) == (None, "the trace lacks the kernels of 2 l")

@@ -264,11 +264,17 @@ def null_criteria(domain: Sequence[Mapping[str, Any]], reason: str) -> pd.DataFr
     return pd.DataFrame(rows, columns=["launch_id", "criterion", *COLUMNS]).assign(reason=reason)
 
 
-def host_sync(line: Timeline | None) -> dict[str, Any]:
-    """Criterion A of the run, from the timeline of its launches; None where none has a start and a duration."""
+def host_sync(line: Timeline | None, graphs: int = 0) -> dict[str, Any]:
+    """Criterion A of the run, from the timeline of its launches; None where none has a start and a duration.
+
+    ``graphs`` is the number of CUDA graphs whose kernels the trace lacks: then nobody knows when the device worked.
+    """
     row: dict[str, Any] = {"launch_id": None, "criterion": "host_sync", "flags": 0}
     if line is None:
         return row | {"reason": "the export has no start times; upload a trace of the run (nsys or nvprof)"}
+    if graphs:
+        lacking = f"the trace lacks the kernels of {graphs} launches of CUDA graphs"
+        return row | {"reason": f"{lacking}; profile with --cuda-graph-trace=node"}
     bad = line.suspected
     ours = formula.host_sync_of_sums(line.busy_ns, line.span_ns, overlaps=line.overlapped, suspected=bad)
     printed = formula.host_sync_of_sums(line.total_ns, line.last_end_ns, "as_published", suspected=bad)

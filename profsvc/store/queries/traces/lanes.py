@@ -19,11 +19,16 @@ MAX_LANES = 256
 GRAPH_DOMAIN = "CUDA graph"
 UNPLACED = "copies, memory sets and graphs without a device, which could be of several, are not in the wall time: {}"
 UNTIMED = "{} without a usable start or duration are not in the wall time: {}"
+GRAPHS_UNSEEN = (
+    "{} launches of CUDA graphs have none of their kernels in the file, so the time that they took counts as idle; "
+    "profile with --cuda-graph-trace=node"
+)
 _KEYS = {"launches": "launch_id", "transfers": "transfer_id", "api_calls": "call_id", "ranges": "range_id"}
 ROUNDED = "CAST(round(CAST({0}.duration_ns AS NUMERIC)) AS BIGINT)"
 TIMED = (
     f"{{0}}.start_ns BETWEEN -{MAX_NS} AND {MAX_NS} AND {{0}}.duration_ns >= 0 AND {{0}}.duration_ns <= {float(MAX_NS)}"
 )
+_GRAPH_LAUNCH = "text LIKE 'cudaGraphLaunch%' OR text LIKE 'cuGraphLaunch%'"
 IS_GRAPH = f"e.domain_id = (SELECT x.text_id FROM texts x WHERE x.text = '{GRAPH_DOMAIN}')"
 
 
@@ -83,6 +88,31 @@ def traces_with_times(engine: Engine, run_id: int) -> list[Trace]:
             processes = {upload: _processes(connection, upload) for upload in kernels}
             found = [_trace(connection, [upload], *_files_of(upload, processes, files)) for upload in kernels]
     return [one for one in found if one.lanes]
+
+
+def graphs_without_kernels(engine: Engine, run_id: int) -> int:
+    """Return how many CUDA graphs of a run were traced as a whole, or were launched and left nothing in the trace."""
+    uploads = [row["upload_id"] for row in select(engine, "v1_uploads", run_id=run_id)]
+    with reading(engine) as connection:
+        query = text(f"SELECT count(*) FROM ranges e WHERE {of_files('ranges', uploads)} AND {IS_GRAPH}")
+        whole = int(connection.execute(query).scalar_one()) if uploads else 0
+        return whole or _graphs_unseen(connection, {"api_calls": uploads, "launches": uploads})
+
+
+def _graphs_unseen(connection: Connection, files: Mapping[str, Sequence[int]]) -> int:
+    """Return how many graphs were launched; 0 where the trace has kernels of one, as it then has those of all."""
+    names = connection.execute(text(f"SELECT text_id FROM texts WHERE {_GRAPH_LAUNCH}")).scalars().all()
+    if not names or not (files["api_calls"] and files["launches"]):
+        return 0
+    work = f"SELECT l.correlation_id FROM launches l WHERE {of_files('launches', files['launches'], 'l')}"
+    seen = f"max(CASE WHEN e.correlation_id IN ({work} AND l.correlation_id IS NOT NULL) THEN 1 ELSE 0 END)"
+    query = text(
+        f"SELECT count(DISTINCT e.correlation_id), {seen} FROM api_calls e"
+        f" WHERE {of_files('api_calls', files['api_calls'])} AND e.name_id IN ({', '.join(map(str, names))})"
+        " AND e.correlation_id IS NOT NULL"
+    )
+    launched, is_seen = connection.execute(query).one()
+    return 0 if is_seen else int(launched)
 
 
 def _any_rows(connection: Connection, table: str, upload_id: int) -> bool:
@@ -153,6 +183,8 @@ def _trace(
     for table, name in (("launches", "launches"), ("transfers", "copies and memory sets")):
         if untimed := _untimed(connection, table, tables[table], kernels, processes):
             notes.append(UNTIMED.format(name, untimed))
+    if not graphs and (unseen := _graphs_unseen(connection, tables)):
+        notes.append(GRAPHS_UNSEEN.format(unseen))
     kept = sorted(keys, key=lambda key: -keys[key].events)[:MAX_LANES]
     if len(keys) > MAX_LANES:
         notes.append(f"{len(keys)} devices of processes; only the {MAX_LANES} with most events have a wall time")
