@@ -267,7 +267,7 @@ def null_criteria(domain: Sequence[Mapping[str, Any]], reason: str) -> pd.DataFr
 def host_sync(line: Timeline | None, graphs: int = 0) -> dict[str, Any]:
     """Criterion A of the run, from the timeline of its launches; None where none has a start and a duration.
 
-    ``graphs`` is the number of CUDA graphs whose kernels the trace lacks: then nobody knows when the device worked.
+    ``graphs`` is the number of CUDA graphs whose kernels the trace lacks: then it is unknown when the device worked.
     """
     row: dict[str, Any] = {"launch_id": None, "criterion": "host_sync", "flags": 0}
     if line is None:
