@@ -18,7 +18,7 @@ from profsvc.analysis.potential import launch_potential as potential
 from profsvc.analysis.potential.peaks import peaks
 from profsvc.analysis.potential.unknown_potential import without_uninformative_bounds
 
-VERSION = "12"
+VERSION = "13"
 """Raised when any number changes for the same input."""
 
 
@@ -60,7 +60,7 @@ def launch_results(
     """Return the results of launches on one device, table by table, by the index of ``counters``."""
     figures, origin = peaks(counters, specs.figures(device, capability))
     known = characterization_of(measured, device, domain)
-    shares = attainable_shares(domain, None)[0] | dict(known.sustained)
+    shares = attainable_shares(domain, known.sustained)
     bounds, times = potential.launch_potentials(counters, figures, shares, known.sustained)
     bounds = without_uninformative_bounds(bounds, counters, figures, tool, capability)
     return {

@@ -1,6 +1,7 @@
 """The pages of ``profsvc/docs/reference`` as text, each generated from what it describes."""
 
 import inspect
+import math
 import re
 import sys
 import textwrap
@@ -182,7 +183,11 @@ def criteria() -> Iterator[str]:
         )
     near_peak = known["attainable"]["near_peak"]
     yield "## Units"
-    yield f"A unit is considered saturated at {near_peak:.0%} of its peak, until it is measured."
+    yield (
+        f"A memory is considered saturated at {near_peak:.0%} of its peak, issue slots and arithmetic pipes at "
+        f"{math.sqrt(near_peak):.0%}. Where a microbenchmark measured more, the geometric mean of {near_peak:.0%} and "
+        "that counts; where it measured less, that counts."
+    )
     rows = ((unit["title"], code(unit["name"]), unit["hint"]) for unit in known["unit"])
     yield table(["unit", "name in rows", "what to do"], rows)
     yield "## Models"

@@ -2,13 +2,14 @@
 
 import numpy as np
 
-from profsvc.analysis.causes.time_budget import Array, TimeBudget, occupancy_limit, share_of
+from profsvc.analysis.causes.time_budget import Array, TimeBudget, empty_slots, occupancy_limit, share_of
 from profsvc.analysis.potential.avoidable_work import (
+    POSSIBLE,
     avoidable_instructions,
     multiplies_half_matrices,
     repeated_share,
 )
-from profsvc.analysis.potential.useful_time import OVERHEAD, POSSIBLE
+from profsvc.analysis.potential.useful_time import OVERHEAD
 
 # Below so many barriers and other instructions of no class for each warp, warps that wait have unequal work.
 FEW_BARRIERS = 8
@@ -64,7 +65,9 @@ def issue_causes(budget: TimeBudget) -> dict[str, Array]:
     # By Little's law, more warps make up for some of the idle issue slots, independent instructions for the rest.
     dependent = waits * share_of(useful - spared - repeated - beyond, useful)
     warps = np.log(1 / np.clip(np.nan_to_num(c["theoretical_occupancy_fraction"], nan=1.0), 1e-3, 1))
-    few_warps = dependent * share_of(warps, np.fmax(warps, np.log(1 / np.clip(budget.issued, 1e-3, 0.999))))
+    shorter = np.log(1 / (1 - empty_slots(c)[2]))
+    lacking = np.fmax(warps + shorter, np.log(1 / np.clip(budget.issued, 1e-3, 0.999)))
+    few_warps, few_blocks = (dependent * share_of(part, lacking) for part in (warps, shorter))
     return {
         **taken,
         **{f"occupancy_{name}": few * few_warps for name, few in occupancy_limit(c).items()},
@@ -76,7 +79,8 @@ def issue_causes(budget: TimeBudget) -> dict[str, Array]:
         "tensor_cores_unused": products + throttled * share_of(products, products + needed),
         "redundant_loads": repeated * (1 + share_of(waits, useful)),
         "overhead_instructions": beyond * (1 + share_of(waits, useful)),
-        "dependent_instructions": dependent - few_warps,
+        "sm_imbalance": few_blocks,
+        "dependent_instructions": dependent - few_warps - few_blocks,
         "instruction_cache": stall["no_instruction"],
         "barriers": barriers,
         "arithmetic_limit": needed
@@ -88,14 +92,20 @@ def issue_causes(budget: TimeBudget) -> dict[str, Array]:
 
 @np.errstate(all="ignore")
 def barrier_causes(budget: TimeBudget) -> dict[str, Array]:
-    """Causes of waits at barriers: too many of them, one thread that works alone, or warps of unequal work."""
+    """Causes of waits at barriers: too many of them, one thread that works alone, or warps of unequal work.
+
+    Warps of equal work that take turns at their scheduler arrive one after the other: the mean of them waits no longer
+    than it works. What they wait beyond that, they wait for longer ones.
+    """
     c, of = budget.c, budget.of_class
     wait = budget.stall["barrier"]
     alone = np.where(budget.lanes < ALONE_BELOW, 1.0, 0.0)
     per_warp = of["misc"] * np.nan_to_num(c["inst_per_warp"])
     rare = np.where((per_warp < FEW_BARRIERS) & budget.has_classes, 1.0, 0.0)
+    waited = budget.at_barriers
+    unequal = np.fmax(rare, np.clip(1 - (1 - waited) / waited, 0, 1))
     return {
         "serial_section": wait * alone,
-        "warp_imbalance": wait * (1 - alone) * rare,
-        "barriers": wait * (1 - alone) * (1 - rare),
+        "warp_imbalance": wait * (1 - alone) * unequal,
+        "barriers": wait * (1 - alone) * (1 - unequal),
     }

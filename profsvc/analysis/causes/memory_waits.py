@@ -2,9 +2,18 @@
 
 import numpy as np
 
-from profsvc.analysis.causes.time_budget import GLOBAL_STALLS, STALLS, Array, TimeBudget, occupancy_limit, share_of
+from profsvc.analysis.causes.time_budget import (
+    GLOBAL_STALLS,
+    STALLS,
+    Array,
+    TimeBudget,
+    empty_slots,
+    occupancy_limit,
+    share_of,
+)
 from profsvc.analysis.counters.arrays import Counts
 from profsvc.analysis.potential.avoidable_work import (
+    POSSIBLE,
     conversions,
     instructions_of_type,
     narrow_share,
@@ -14,7 +23,7 @@ from profsvc.analysis.potential.avoidable_work import (
     unrelated_places,
     unused_of_l2_loads,
 )
-from profsvc.analysis.potential.useful_time import POSSIBLE, has_copies_without_size
+from profsvc.analysis.potential.useful_time import has_copies_without_size
 from profsvc.formulas.performance.lost_time import wait_parts
 
 SECTOR_BYTES = 32
@@ -25,6 +34,7 @@ DRAM_SUSTAINED, L2_SUSTAINED = 0.92, 0.6
 # Cycles that a single load takes to L1, to L2 and to DRAM.
 LATENCIES = (40.0, 270.0, 700.0)
 # A load crosses the interconnect twice, with its request and its data, a store once.
+HITS = ("global_load_l1_hit_fraction", "l2_hit_fraction")
 CROSSINGS = {"load": 2.0, "store": 1.0}
 
 
@@ -66,7 +76,7 @@ def on_chip_causes(budget: TimeBudget) -> tuple[dict[str, Array], Array]:
 
 @np.errstate(all="ignore")
 def utilization(c: Counts) -> tuple[Array, Array]:
-    """Share of the time in which the busiest unit on the way to global memory was busy, and the part of DRAM in it.
+    """Share of the time in which the busiest counted unit on the way to global memory was busy, and DRAM's part in it.
 
     The pipe of L1 serves shared memory as well: where a load takes no longer than a single one, it does not queue
     before that pipe.
@@ -82,24 +92,57 @@ def utilization(c: Counts) -> tuple[Array, Array]:
 @np.errstate(all="ignore")
 def unloaded_latency(c: Counts) -> Array:
     """Cycles that a load takes if no other is under way, by where it hits."""
-    l1, l2 = (share_of(c[f"{name}_hit_fraction"], 1.0) for name in ("global_load_l1", "l2"))
+    l1, l2 = (share_of(c[name], 1.0) for name in HITS)
     return l1 * LATENCIES[0] + (1 - l1) * (l2 * LATENCIES[1] + (1 - l2) * LATENCIES[2])
+
+
+@np.errstate(all="ignore")
+def _atomics(budget: TimeBudget) -> Array:
+    """Warp instructions that are global atomics and reductions; where not counted, their requests."""
+    c = budget.c
+    kinds = (np.fmax(c[f"global_{kind}_inst_warp"], c[f"global_{kind}_requests"]) for kind in ("atomic", "reduction"))
+    return np.asarray(sum(np.nan_to_num(kind) for kind in kinds), dtype=np.float64)
+
+
+@np.errstate(all="ignore")
+def _latency(budget: TimeBudget) -> Array:
+    """Cycles from an access to global memory to its result, at least: what its warp waited; NaN where not known.
+
+    A warp with several accesses under way waits for all of them at once. Bulk copies and textures wait in the same
+    state, and are not counted among the accesses.
+    """
+    c = budget.c
+    plain = [f"{space}_{side}_inst_warp" for space in ("global", "local") for side in ("load", "store")]
+    waited = np.nansum(budget.waits[:, [STALLS.index(name) for name in GLOBAL_STALLS]], axis=1)
+    waited = waited / (_atomics(budget) + budget.count(*plain))
+    copies = budget.count("tma_load_inst_warp", "global_ldgsts_inst_warp", "texture_inst_warp") > 0
+    return np.where(copies | ~np.isfinite(waited), np.nan, np.fmax(c["lsu_latency_global_cycles"], waited))
+
+
+@np.errstate(all="ignore")
+def _queued(budget: TimeBudget) -> Array:
+    """Share of the latency of accesses to global memory that they stood in a queue, at least.
+
+    By Little's law, accesses that are too few to keep memory busy find no queue: each takes as long as a single one.
+    One that takes longer waits for others, whether the unit that they wait for is counted or not. A warp waits for the
+    farthest of its sectors, so that a few of them that miss may determine how long a single access takes.
+    """
+    c = budget.c
+    sectors = np.fmax(np.nan_to_num(c["global_load_sectors_per_request"]), 1.0)
+    l1, l2 = (np.clip(sectors * (1 - np.nan_to_num(c[name])), 0, 1) for name in HITS)
+    longest = (1 - l1) * LATENCIES[0] + l1 * ((1 - l2) * LATENCIES[1] + l2 * LATENCIES[2])
+    return np.clip(np.nan_to_num(1 - longest / _latency(budget)), 0, 1)
 
 
 @np.errstate(all="ignore")
 def _of_atomics(budget: TimeBudget, busy: Array) -> Array:
     """Share of the waits for global memory beyond what its utilization explains, where there are atomics."""
-    c = budget.c
-    atomics = budget.count("global_atomic_inst_warp", "global_reduction_inst_warp")
-    accesses = atomics + budget.count("global_load_inst_warp", "global_store_inst_warp")
-    waited = np.nansum(budget.waits[:, [STALLS.index(name) for name in GLOBAL_STALLS]], axis=1) / accesses
-    latency = np.where(np.isnan(c["lsu_latency_global_cycles"]), waited, c["lsu_latency_global_cycles"])
+    atomics = _atomics(budget)
+    every = ("global_load_inst_warp", "global_store_inst_warp", "local_load_inst_warp", "local_store_inst_warp")
+    instructions = share_of(atomics, atomics + budget.count(*every))
     expected = LATENCIES[2] / (1 - np.clip(busy, 0, 0.95))
-    unexplained = np.clip(1 - np.nan_to_num(expected / np.fmax(latency, waited), nan=1.0), 0, 1)
-    instructions = share_of(atomics, accesses + budget.count("local_load_inst_warp", "local_store_inst_warp"))
-    # Bulk copies wait in the same state, and are not counted among the accesses.
-    copies = budget.count("tma_load_inst_warp", "global_ldgsts_inst_warp", "texture_inst_warp") > 0
-    return np.where(atomics > 0, np.where(copies, instructions, np.fmax(unexplained, instructions)), 0.0)
+    unexplained = np.clip(1 - np.nan_to_num(expected / _latency(budget), nan=1.0), 0, 1)
+    return np.where(atomics > 0, np.fmax(unexplained, instructions), 0.0)
 
 
 @np.errstate(all="ignore")
@@ -110,6 +153,7 @@ def global_memory_causes(budget: TimeBudget, queued_on_chip: Array) -> dict[str,
     busy, of_dram = utilization(c)
     of_atomics = _of_atomics(budget, busy)
     contended, wait = wait * of_atomics, wait * (1 - of_atomics)
+    busy = np.fmax(busy, _queued(budget))
     sectors = {kind: budget.count(f"{kind}_load_sectors", f"{kind}_store_sectors") for kind in ("local", "global")}
     of_local = share_of(sectors["local"], sectors["local"] + sectors["global"])
     spilled = budget.count("register_spill_inst_warp") > 0
@@ -151,16 +195,16 @@ def global_memory_causes(budget: TimeBudget, queued_on_chip: Array) -> dict[str,
     # A fuller warp waits once for what these waited for several times.
     absent, latency = latency * budget.absent, latency * (1 - budget.absent)
     # A block keeps the slots of warps that are done until its last warp is.
-    early, empty = _empty_slots(c)
+    early, between, ended_blocks = empty_slots(c)
     ended, latency = latency * early, latency * (1 - early)
     # By Little's law the bytes under way are too few by the factor that the busiest unit idles. Words instead of bytes
     # make up for some of it, more warps for some, more loads of each warp for the rest.
     lacking = np.log(1 / np.clip(busy, 1e-3, 0.999))
     short = np.log(1 / (1 - narrow_share(c)))
     warps = np.log(1 / np.clip(np.nan_to_num(c["theoretical_occupancy_fraction"], nan=1.0), 1e-3, 1))
-    between = np.log(1 / (1 - empty))
-    needed = np.fmax(lacking, short + warps + between)
-    words, few_warps, gaps = (latency * share_of(part, needed) for part in (short, warps, between))
+    gaps, shorter = np.log(1 / (1 - between)), np.log(1 / (1 - ended_blocks))
+    needed = np.fmax(lacking, short + warps + gaps + shorter)
+    words, few_warps, gaps, shorter = (latency * share_of(part, needed) for part in (short, warps, gaps, shorter))
     staged = share_of(c["shared_store_inst_warp"], c["global_load_inst_warp"])
     staged = np.where((budget.count("global_ldgsts_inst_warp", "tma_load_inst_warp") == 0) & (staged > 0.5), 1.0, 0.0)
     return {
@@ -176,26 +220,11 @@ def global_memory_causes(budget: TimeBudget, queued_on_chip: Array) -> dict[str,
         "narrow_accesses": thin + words,
         "partly_filled_warps": absent,
         "warp_imbalance": ended,
+        "sm_imbalance": shorter * (1 - staged),
         "no_asynchronous_copies": staged * (latency - words),
         **{
             f"occupancy_{name}": (few * few_warps + (name == "block_size") * gaps) * (1 - staged)
             for name, few in occupancy_limit(c).items()
         },
-        "few_loads_in_flight": (latency - words - few_warps - gaps) * (1 - staged),
+        "few_loads_in_flight": (latency - words - few_warps - gaps - shorter) * (1 - staged),
     }
-
-
-@np.errstate(all="ignore")
-def _empty_slots(c: Counts) -> tuple[Array, Array]:
-    """Share of the slots for warps of the active SMs that are empty: in blocks whose warps ended, and between blocks.
-
-    A block lasts longer than its mean warp. Short blocks end faster than others start.
-    """
-    waves = np.nan_to_num(c["waves_per_sm"], nan=1.0)
-    expected = c["theoretical_occupancy_fraction"] * np.clip(waves, 0, 1)
-    empty = np.clip(np.nan_to_num(1 - c["achieved_occupancy_fraction"] / expected), 0, 0.999)
-    lasts = c["warp_latency_avg_cycles"] / c["block_latency_avg_cycles"]
-    early = np.where(np.isnan(lasts), POSSIBLE * empty, np.fmin(empty, np.clip(1 - lasts, 0, 1)))
-    early = np.where(c["warps_per_block"] > 1, early, 0.0)
-    # Of a grid of less than one wave, other slots are empty than those between blocks.
-    return early, np.where(waves >= 1, np.clip(1 - (1 - empty) / (1 - early), 0, 0.999), 0.0)

@@ -5,7 +5,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from profsvc.analysis.counters.arrays import Counts
-from profsvc.analysis.potential.avoidable_work import class_shares
+from profsvc.analysis.potential.avoidable_work import POSSIBLE, class_shares
 from profsvc.analysis.potential.useful_time import useful_times
 from profsvc.formulas.performance.lost_time import idle_time, stall_time
 
@@ -67,6 +67,24 @@ def occupancy_limit(c: Counts) -> dict[str, Array]:
     return {name: (least == place).astype(np.float64) for place, name in enumerate(limits)}
 
 
+@np.errstate(all="ignore")
+def empty_slots(c: Counts) -> tuple[Array, Array, Array]:
+    """Share of the slots for warps of the active SMs that are empty, by why; each part of what the one before left.
+
+    In blocks whose warps ended: a block lasts longer than its mean warp. Between blocks, where short ones end faster
+    than others start. Of a grid of less than one wave all blocks start together, so that those are empty whose blocks
+    ended before others.
+    """
+    waves = np.nan_to_num(c["waves_per_sm"], nan=1.0)
+    expected = c["theoretical_occupancy_fraction"] * np.clip(waves, 0, 1)
+    empty = np.clip(np.nan_to_num(1 - c["achieved_occupancy_fraction"] / expected), 0, 0.999)
+    lasts = c["warp_latency_avg_cycles"] / c["block_latency_avg_cycles"]
+    early = np.where(np.isnan(lasts), POSSIBLE * empty, np.fmin(empty, np.clip(1 - lasts, 0, 1)))
+    early = np.where(c["warps_per_block"] > 1, early, 0.0)
+    rest = np.clip(1 - (1 - empty) / (1 - early), 0, 0.999)
+    return early, np.where(waves >= 1, rest, 0.0), np.where(waves < 1, rest, 0.0)
+
+
 class TimeBudget:
     """Counters of launches, with the parts of their time, each as a share of the elapsed time."""
 
@@ -87,6 +105,12 @@ class TimeBudget:
         self.waits = waits_of(c)
         stalls = stall_time(self.active, self.issued, self.waits)
         self.stall = {name: np.nan_to_num(stalls[:, place]) for place, name in enumerate(STALLS)}
+        # Of the cycles of warps, those that they stood at a barrier.
+        unselected = c["stall_not_selected_warp_cycles"]
+        unselected = np.where(np.isnan(unselected), c["stall_not_selected_cycles_per_issue"] * _issued(c), unselected)
+        ready = np.where(np.isnan(c["inst_issued_warp"]), 0.0, _issued(c)) + np.nan_to_num(unselected)
+        at_barriers = self.waits[:, STALLS.index("barrier")]
+        self.at_barriers = share_of(at_barriers, np.nansum(self.waits, axis=1) + ready)
         self.lanes = np.nan_to_num(c["warp_execution_efficiency_fraction"], nan=1.0)
         on = c["warp_nonpred_execution_efficiency_fraction"]
         self.on = np.fmin(np.where(np.isnan(on), self.lanes, on), self.lanes)

@@ -8,6 +8,8 @@ from profsvc.specs.metrics.instruction_classes import SIZED, SPECIAL_UNIT, instr
 
 THREADS, WARPS = "thread_instructions_on", "instructions"
 SPECIAL_UNIT_WARPS = "inst_pipe_xu_warp"
+# Half precision becomes single by an addition of 0.
+UNPACK, UNPACK_COUNTER = "HADD2.F32", "inst_unpack_half_thread"
 WARPS_OF_SIZE = {str(bits): f"memory_inst_{bits}bit_warp" for bits in (8, 16, 32, 64, 128)}
 # Counts are whole numbers, but the counter to compare them with may be a product.
 ROUNDING = 1e-9
@@ -31,7 +33,7 @@ def counters_by_opcode(executed: pd.DataFrame, counted: "pd.Series[float]") -> S
     """
     classes = instruction_classes()
     rows = executed[executed[[THREADS, WARPS]].isna().any(axis=1) | (executed[[THREADS, WARPS]] > 0).any(axis=1)]
-    rows = rows.assign(opcode=rows["opcode"].str.split(".").str[0])
+    rows = rows.assign(full=rows["opcode"], opcode=rows["opcode"].str.split(".").str[0])
     known = rows["opcode"].isin(list(classes)) & rows[[THREADS, WARPS]].notna().all(axis=1)
     total = rows.groupby("launch_id")[THREADS].sum().astype("float64")
     expected = counted.reindex(total.index).to_numpy(dtype="float64")
@@ -49,6 +51,10 @@ def counters_by_opcode(executed: pd.DataFrame, counted: "pd.Series[float]") -> S
     for counter in dict.fromkeys(each.counter for each in classes.values()):
         opcodes = [opcode for opcode, each in classes.items() if each.counter == counter]
         add(counter, rows["opcode"].isin(opcodes), THREADS, ", ".join(opcodes))
+    for opcode, each in classes.items():
+        if each.own:
+            add(each.own, rows["opcode"] == opcode, THREADS, opcode)
+    add(UNPACK_COUNTER, rows["full"].str.startswith(UNPACK), THREADS, UNPACK)
     special = [opcode for opcode, each in classes.items() if each.also == SPECIAL_UNIT]
     add(SPECIAL_UNIT_WARPS, rows["opcode"].isin(special), WARPS, ", ".join(special))
     sized = [opcode for opcode, each in classes.items() if each.also == SIZED]

@@ -6,6 +6,7 @@ runs, so they are evaluated at the kernel's own conflict degree and share of con
 they too count with their saturated value.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -124,8 +125,8 @@ def device_characterization(
     mine = [name for name in measured["device"].unique() if is_same_device(str(name), device)]
     rows = measured[measured["device"].isin(mine)]
     rows = rows[rows["device"] == rows.groupby("quantity")["device"].transform("last")]
-    shares, found = attainable_shares(domain, rows)
-    return Characterization(_samples(rows), {unit: shares[unit] for unit in sorted(found)})
+    shares = measured_shares(domain, rows)
+    return Characterization(_samples(rows), {unit: shares[unit] for unit in sorted(shares)})
 
 
 def _samples(rows: pd.DataFrame | None) -> dict[str, tuple[Array, Array]]:
@@ -137,20 +138,32 @@ def _samples(rows: pd.DataFrame | None) -> dict[str, tuple[Array, Array]]:
     }
 
 
-def attainable_shares(domain: Mapping[str, Any], measured: pd.DataFrame | None) -> tuple[dict[str, float], set[str]]:
-    """Return the share of its peak that each unit sustains, and the units for which it was measured.
+def measured_shares(domain: Mapping[str, Any], measured: pd.DataFrame | None) -> dict[str, float]:
+    """Return the share of its peak that each unit sustained in its microbenchmark, for the units that have one.
 
     ``measured`` has ``quantity, x, y``: the characterization of the device; of each function the saturated value
     counts, so that a starved kernel is not measured by its own starvation.
     """
-    shares = {unit["name"]: float(domain["attainable"]["near_peak"]) for unit in domain["unit"]}
-    samples, found = _samples(measured), set()
+    samples, shares = _samples(measured), {}
     for unit in domain["unit"]:
         own = f"{unit['function']}:{unit['name']}"
         if quantity := next((name for name in (own, unit["function"]) if name in samples), None):
             shares[unit["name"]] = float(np.clip(_sustained_share(quantity, *samples[quantity]), MIN_SHARE, 1.0))
-            found.add(unit["name"])
-    return shares, found
+    return shares
+
+
+def attainable_shares(domain: Mapping[str, Any], measured: Mapping[str, float]) -> dict[str, float]:
+    """Return the share of its peak that a kernel at the limit of each unit is expected to sustain.
+
+    At ``near_peak`` the tool takes a unit for the limit of a kernel: the least. The most is what a microbenchmark
+    sustained that does nothing else (``measured``, see `measured_shares`). Without one, issue slots and arithmetic
+    pipes, which repeat nothing, may reach their peak, while refresh, turnaround and conflicts keep memories below
+    theirs, by what is not known: for these the least counts. Within the limits nothing more is known, and their
+    geometric mean has the smallest factor to both.
+    """
+    least = float(domain["attainable"]["near_peak"])
+    most = {unit["name"]: 1.0 if unit["kind"] == "arithmetic" else least for unit in domain["unit"]} | dict(measured)
+    return {name: min(share, math.sqrt(least * share)) for name, share in most.items()}
 
 
 def _sustained_share(quantity: str, x: Array, y: Array) -> float:

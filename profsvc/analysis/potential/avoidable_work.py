@@ -25,11 +25,16 @@ ARITHMETIC_PER_SPECIAL = 4.0
 # An accurate division or root of single precision: a special function, a check, and steps of Newton's method, with
 # three instructions of control around its slow path.
 ROOT_LENGTH, ROOT_CONTROL = 9.0, 3.0
+# Arithmetic of an accurate function for each reduction of its argument, and the moves, selects and branches of an
+# accurate sine for each of them.
+FUNCTION_LENGTH, FUNCTION_OTHERS = 18.0, 0.4
 XU_WARPS_PER_CYCLE = 0.5
 # Hits of L2 below this share are those of instructions and constants.
 MIN_RETURNS = 0.01
 # A kernel that multiplies half precision in single precision unpacks operands, and does little else but multiply-adds.
 MIN_UNPACKED_SHARE, MIN_FMA_SHARE = 0.1, 0.5
+POSSIBLE = 0.5
+"""Part that counts of work of which no counter tells whether a better version of the kernel needs it."""
 
 
 @np.errstate(all="ignore")
@@ -58,7 +63,13 @@ def conversions(c: Counts) -> Array:
     lanes = np.nan_to_num(c["warp_nonpred_execution_efficiency_fraction"], nan=1.0)
     functions = np.nan_to_num(instructions_of_type(c, "fp32")) + double / ARITHMETIC_PER_SPECIAL
     least = np.where(double > 0, np.clip(32 * lanes * special_unit_warps(c) - functions, 0, None), np.nan)
-    return np.where(np.isnan(c["inst_bit_convert_thread"]), least, c["inst_bit_convert_thread"])
+    counted = np.where(np.isnan(c["inst_bit_convert_thread"]), least, c["inst_bit_convert_thread"])
+    return np.asarray(counted + _unpacked(c), dtype=np.float64)
+
+
+def _unpacked(c: Counts) -> Array:
+    """Conversions of half precision by its adder, where opcodes are counted; not those of operands of matrices."""
+    return np.where(multiplies_half_matrices(c), 0.0, np.nan_to_num(c["inst_unpack_half_thread"]))
 
 
 def needless_conversions(c: Counts) -> Array:
@@ -78,12 +89,16 @@ def _special_functions(c: Counts) -> Array:
     """Instructions of all threads on the special function unit that are no conversions; 0 where not counted."""
     lanes = np.nan_to_num(c["warp_execution_efficiency_fraction"], nan=1.0)
     special = 32 * lanes * c["inst_pipe_xu_warp"] - np.nan_to_num(c["inst_bit_convert_thread"])
+    special = np.where(np.isnan(c["inst_mufu_thread"]), special, c["inst_mufu_thread"])
     return np.clip(np.nan_to_num(special), 0, None)
 
 
 @np.errstate(all="ignore")
 def integer_divisions(c: Counts) -> Array:
-    """Divisions of integers of all threads, at least: two conversions, a reciprocal and integer steps each."""
+    """Divisions of integers of all threads, at least: two conversions, a reciprocal and integer steps each.
+
+    Where opcodes are counted, the conversions are those of the special function unit, there and back.
+    """
     special = _special_functions(c)
     arithmetic = np.clip(np.nan_to_num(c["inst_fp32_thread"]) - special, 0, None)
     reciprocals = np.clip(special - arithmetic / ARITHMETIC_PER_SPECIAL, 0, None)
@@ -92,19 +107,55 @@ def integer_divisions(c: Counts) -> Array:
         reciprocals,
         np.nan_to_num(c["inst_integer_thread"]) / INTEGERS_PER_DIVISION,
     )
-    return np.asarray(np.fmin.reduce(parts), dtype=np.float64)
+    opcodes = np.stack([*(c[f"inst_{name}_thread"] for name in ("i2f", "f2i", "mufu")), parts[-1]])
+    by_opcode = ~np.isnan(opcodes).any(axis=0)
+    return np.asarray(np.where(by_opcode, opcodes.min(axis=0), np.fmin.reduce(parts)), dtype=np.float64)
+
+
+@np.errstate(all="ignore")
+def _reductions(c: Counts) -> tuple[Array, Array]:
+    """Reductions of arguments to a rounded part, and to an exponent; NaN where opcodes were not counted.
+
+    Each belongs to an accurate function. Sines, powers and exponentials round their argument to an integer, and powers
+    round twice more; a rounding that stays a float is of the data, as of a lattice. Logarithms take the exponent of
+    their argument, an integer that becomes a value: so do counters of loops, but the fast form of a function brings an
+    instruction of the special function unit with each.
+    """
+    rounded = np.clip(c["inst_f2i_thread"] - integer_divisions(c), 0, None)
+    exponents = np.clip(c["inst_i2fp_thread"] - rounded - c["inst_mufu_thread"], 0, None)
+    return rounded + np.fmin(c["inst_frnd_thread"], 2 * rounded), exponents
 
 
 @np.errstate(all="ignore")
 def expanded_share(c: Counts) -> Array:
-    """Share of the FP32 instructions that are expansions of accurate library functions."""
-    converted = needless_conversions(c) - CONVERSIONS_PER_DIVISION * integer_divisions(c)
+    """Share of the FP32 instructions that are expansions of accurate library functions.
+
+    Where opcodes are counted, by the reductions of arguments; else all conversions beyond those of data may be of them.
+    """
+    arithmetic, converted = c["inst_fp32_thread"], needless_conversions(c)
+    converted = converted - CONVERSIONS_PER_DIVISION * integer_divisions(c)
     # Functions work on the special function unit, too; the counter of a loop is converted without it.
     lanes = np.nan_to_num(c["warp_execution_efficiency_fraction"], nan=1.0)
     special = 32 * lanes * c["inst_pipe_xu_warp"]
     converted = np.where(CONVERSIONS_PER_SPECIAL * special < converted, CONVERSIONS_PER_SPECIAL * special, converted)
-    functions = np.where(instructions_of_type(c, "fp64") > 0, 0.0, np.clip(converted, 0, None))
-    return np.nan_to_num(expanded_arithmetic(c["inst_fp32_thread"], functions) / c["inst_fp32_thread"])
+    rounded, exponents = (np.minimum(reductions, converted) for reductions in _reductions(c))
+    expanded = expanded_arithmetic(
+        arithmetic, np.clip(np.where(np.isnan(rounded), converted, rounded), 0, None), FUNCTION_LENGTH
+    )
+    expanded = expanded + expanded_arithmetic(np.clip(arithmetic - expanded, 0, None), exponents, FUNCTION_LENGTH)
+    return np.where(instructions_of_type(c, "fp64") > 0, 0.0, np.clip(np.nan_to_num(expanded / arithmetic), 0, 1))
+
+
+@np.errstate(all="ignore")
+def functions_of_polynomials(c: Counts) -> Array:
+    """Accurate functions of all threads without an instruction on the special function unit, as sines; 0 if not known.
+
+    Those with one are powers and exponentials, whose fast form needs no more of them. There are no more functions than
+    polynomials.
+    """
+    rounded = c["inst_f2i_thread"] - integer_divisions(c) - c["inst_mufu_thread"]
+    polynomials = expanded_share(c) * c["inst_fp32_thread"] / FUNCTION_LENGTH
+    return np.asarray(np.clip(np.nan_to_num(np.minimum(rounded, polynomials)), 0, None), dtype=np.float64)
 
 
 @np.errstate(all="ignore")
@@ -152,11 +203,16 @@ def overhead_per_instruction(c: Counts) -> Array:
 
 @np.errstate(all="ignore")
 def _accurate_roots(c: Counts, of: dict[str, Array]) -> Array:
-    """Accurate divisions and roots of single precision, as a share of the instructions, at most."""
+    """Accurate divisions and roots of single precision, as a share of the instructions, at most.
+
+    Each has a slow path, before which the lanes of a warp are told where they meet again (BSSY).
+    """
     every = np.asarray(sum(np.nan_to_num(c[f"inst_{name}_thread"]) for name in THREAD_CLASSES))
     special = _share(_special_functions(c) - integer_divisions(c), every)
-    arithmetic = np.clip(of["fp32"] - special, 0, None)
-    parts = (special, of["control"] / ROOT_CONTROL, arithmetic / (ROOT_LENGTH - 1))
+    # The arithmetic of other functions is not theirs.
+    arithmetic = np.clip(of["fp32"] * (1 - expanded_share(c)) - special, 0, None)
+    met = np.where(np.isnan(c["inst_bssy_thread"]), of["control"] / ROOT_CONTROL, _share(c["inst_bssy_thread"], every))
+    parts = (special, met, arithmetic / (ROOT_LENGTH - 1))
     return np.asarray(np.fmin.reduce(parts), dtype=np.float64)
 
 
@@ -169,13 +225,17 @@ def avoidable_instructions(c: Counts) -> dict[str, Array]:
     doubled = np.where(of["fp64"] > 0, of["bit_convert"], 0.0) * serving
     # Reduction of the argument, selects and branches of a function belong to it as its polynomial does.
     functions = expanded * np.where(of["fp32"] > 0, of["fp32"] + of["bit_convert"] + of["bit"], 0.0)
-    functions = functions * (1 + _share(of["integer"] + of["control"], of["fp32"]))
-    roots = ROOT_LENGTH + ROOT_CONTROL
-    functions = np.fmin(np.fmax(functions, roots * _accurate_roots(c, of)), 1 - divided)
+    others = _share(of["integer"] + of["control"], of["fp32"])
+    by_opcode = ~np.isnan(c["inst_mufu_thread"])
+    functions = functions * (1 + np.where(by_opcode, np.fmin(others, FUNCTION_OTHERS), others))
+    # Whether the accuracy of a single division or root is needed, no counter tells.
+    roots = POSSIBLE * (ROOT_LENGTH + ROOT_CONTROL) * _accurate_roots(c, of)
+    functions = np.fmin(np.where(by_opcode, functions + roots, np.fmax(functions, roots)), 1 - divided)
     # Conversions beyond one for each value in memory, in kernels where no function nor double precision needs them.
-    again = _share(needless_conversions(c), np.nan_to_num(c["inst_bit_convert_thread"]))
+    again = _share(needless_conversions(c), conversions(c))
     # The loop and the addresses around a conversion stay when it goes.
-    converted = of["bit_convert"] * again * (1 - expanded) * (of["fp64"] == 0)
+    every = np.asarray(sum(np.nan_to_num(c[f"inst_{name}_thread"]) for name in THREAD_CLASSES))
+    converted = (of["bit_convert"] + _share(_unpacked(c), every)) * again * (1 - expanded) * (of["fp64"] == 0)
     # Values that no register held; an index that is not known takes as many addresses as others do.
     kept = c.total("local_load_inst_warp", "local_store_inst_warp") / c["inst_executed_warp"]
     spilled = np.nan_to_num(c["register_spill_inst_warp"]) > 0

@@ -16,6 +16,7 @@ from profsvc.analysis.potential.avoidable_work import (
     divided_share,
     double_by_accident,
     expanded_share,
+    functions_of_polynomials,
     gathered_from_dram,
     instructions_of_type,
     integer_divisions,
@@ -41,8 +42,6 @@ PRODUCTS_PER_OPERAND = 8.0
 # Addresses, loops and branches of a well-tuned kernel for each useful instruction: the median of the fastest versions
 # of fixtures/held_out, fixtures/mended and of kernels that do nothing but arithmetic.
 OVERHEAD = 0.2
-POSSIBLE = 0.5
-"""Part that counts of work of which no counter tells whether a better version of the kernel needs it."""
 # The same that nine of ten kernels without a flaw stay below: the limit where instructions are counted by class.
 MOST_OVERHEAD = 4.0
 
@@ -307,7 +306,10 @@ def useful_times(counters: pd.DataFrame, figures: pd.DataFrame) -> pd.DataFrame:
     # A special result that no arithmetic consumes is overhead, such as a division of indices.
     executed = used["xu"] * f["sfu_per_sm"] / 32 * cycles
     consumed = np.where(executed > 0, np.minimum(1.0, count / executed), 1.0)
-    converted = np.nan_to_num(needless_conversions(c) / 32 / executed)
+    # The fast form of a function is one such instruction: what rounded the argument of the accurate one stands for it.
+    on_unit = c["inst_bit_convert_thread"] - c["inst_i2fp_thread"]
+    spared = np.fmin(needless_conversions(c), on_unit) - functions_of_polynomials(c)
+    converted = np.nan_to_num(np.clip(spared, 0, None) / 32 / executed)
     # Predicates may have been off in other instructions alone, lanes without a thread were off in all.
     active = np.clip(np.nan_to_num(c["warp_execution_efficiency_fraction"], nan=1.0), 0, 1)
     wanted_results = np.fmin(consumed, np.clip(1 - converted, 0, 1)) * active

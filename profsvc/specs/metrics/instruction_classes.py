@@ -13,10 +13,11 @@ ALSO = ("", SPECIAL_UNIT, SIZED)
 
 
 class InstructionClass(NamedTuple):
-    """The counter of its threads, and whether its warps count for the special function unit or by access size."""
+    """The counter of its threads, whether its warps count for the special function unit or by access size, its own."""
 
     counter: str
     also: str
+    own: str
 
 
 @cache
@@ -24,7 +25,7 @@ def instruction_classes() -> dict[str, InstructionClass]:
     """Return the known opcodes.
 
     >>> instruction_classes()["I2F"]
-    InstructionClass(counter='inst_bit_convert_thread', also='special_unit')
+    InstructionClass(counter='inst_bit_convert_thread', also='special_unit', own='inst_i2f_thread')
     """
-    rows = rows_of(FILE, ("opcode", "counter", "also"))
-    return {row["opcode"]: InstructionClass(row["counter"], row.one_of("also", ALSO)) for row in rows}
+    rows = rows_of(FILE, ("opcode", "counter", "also", "own"))
+    return {row["opcode"]: InstructionClass(row["counter"], row.one_of("also", ALSO), row["own"]) for row in rows}

@@ -22,7 +22,15 @@ FLAWS = {
     "register_spills": {"local_load_sectors": 8e6, "register_spill_inst_warp": 2e6},
     "local_memory": {"local_load_sectors": 8e6},
     "contended_global_atomics": {"global_reduction_inst_warp": 5e6},
-    "barriers": {"stall_barrier_warp_cycles": 9e8, "inst_misc_thread": 8e6, "inst_per_warp": 500.0},
+    "barriers": {
+        "stall_barrier_warp_cycles": 9e8, "stall_not_selected_warp_cycles": 9e8, "inst_misc_thread": 8e6,
+        "inst_per_warp": 500.0,
+    },
+    # No counted unit is busy, but each access takes far longer than a single one: it stands in a queue.
+    "uncoalesced_stores": {
+        "stall_drain_warp_cycles": 9e9, "global_store_inst_warp": 1e6, "global_store_requests": 1e6,
+        "global_store_sectors": 3.2e7, "global_store_bytes_requested": 1.28e8,
+    },
     "instruction_cache": {"stall_no_instruction_warp_cycles": 9e8},
     "divergent_constants": {"stall_imc_miss_warp_cycles": 9e8},
     "dependent_instructions": {"stall_wait_warp_cycles": 9e8},

@@ -23,6 +23,30 @@ def test_a_flaw_is_the_first_cause(flaw: str) -> None:
     assert found.iloc[0].idxmax() == flaw
 
 
+def test_a_mean_warp_that_waits_longer_than_it_works_waits_for_longer_ones() -> None:
+    equal = QUIET | FLAWS["barriers"]
+    table = shares([equal, equal | {"stall_not_selected_warp_cycles": 0.0}])
+    assert table["warp_imbalance"][0] < 0.2 * table["barriers"][0]
+    assert table["warp_imbalance"][1] > table["barriers"][1]
+
+
+def test_accesses_without_a_queue_are_too_few() -> None:
+    stored = QUIET | FLAWS["uncoalesced_stores"]
+    waits = stored["stall_long_scoreboard_warp_cycles"] + stored["stall_drain_warp_cycles"]
+    single = stored | {"global_store_inst_warp": waits / 300, "global_store_requests": waits / 300}
+    found = savings(shares([stored, single]), np.ones(2))
+    assert found["uncoalesced_stores"][0] > found["few_loads_in_flight"][0]
+    assert found["few_loads_in_flight"][1] > found["uncoalesced_stores"][1]
+
+
+def test_blocks_of_one_wave_that_end_early_are_unequal() -> None:
+    waiting = QUIET | FLAWS["dependent_instructions"] | {"waves_per_sm": 0.25, "warps_per_block": 1.0}
+    table = shares([waiting | {"achieved_occupancy_fraction": full} for full in (0.25, 0.1)])
+    assert table["sm_imbalance"][0] == 0
+    assert table["sm_imbalance"][1] > 0
+    assert table["dependent_instructions"][1] < table["dependent_instructions"][0]
+
+
 def test_the_parts_of_the_time_add_up_to_it() -> None:
     table = shares([QUIET | flaw for flaw in FLAWS.values()])
     assert set(table) <= set(causes())

@@ -10,6 +10,6 @@ def test_flaws_of_the_first_set_are_named() -> None:
     assert score["first"] > score["vendor first"]
     assert score["second"] > score["vendor second"]
     assert score["at limit"] >= 0.85 * score["unflawed"]
-    assert score["error"] <= 0.21
+    assert score["error"] <= 0.23
     assert score["rank"] >= 0.75
     assert score["worst"] <= 1.89  # a factor of 6.6

@@ -14,6 +14,7 @@ from profsvc.analysis.launches.characterization import (
     Characterization,
     attainable_shares,
     device_characterization,
+    measured_shares,
     peak_costs,
 )
 from profsvc.analysis.launches.criteria import launch_criteria, unit_time_shares
@@ -75,7 +76,7 @@ def test_a_measured_dram_changes_the_potential_of_what_it_bounds(engine: Engine,
     (ramp,) = ramp_ns(Counts(counters))[counters.index == before["launch_id"]]
     assert before["ideal_bound"] == after["ideal_bound"] == "dram"
     assert before["ideal_ns"] == pytest.approx(ramp + useful["value"] / 0.8, rel=1e-12)
-    assert after["ideal_ns"] == pytest.approx(ramp + useful["value"] / 0.92, rel=1e-12)
+    assert after["ideal_ns"] == pytest.approx(ramp + useful["value"] / np.sqrt(0.8 * 0.92), rel=1e-12)
     assert after["speedup"] == pytest.approx(after["duration_ns"] / after["ideal_ns"], rel=1e-12)
 
 
@@ -117,9 +118,21 @@ def test_of_two_names_of_a_device_the_last_counts() -> None:
 def test_repeats_are_smoothed_where_there_are_enough_points() -> None:
     few = pd.DataFrame({"quantity": "F_DRAMThr", "x": [1.0, 1.0], "y": [0.8, 0.9]})
     many = pd.DataFrame({"quantity": "F_DRAMThr", "x": [1.0, 2.0, 2.0, 2.0], "y": [0.3, 0.8, 0.99, 0.81]})
-    assert attainable_shares(DOMAIN, few)[0]["dram"] == 0.9
-    assert attainable_shares(DOMAIN, many)[0]["dram"] == 0.81
-    assert attainable_shares(DOMAIN, few.assign(y=1.2))[0]["dram"] == 1.0
+    assert measured_shares(DOMAIN, few) == {"dram": 0.9}
+    assert measured_shares(DOMAIN, many) == {"dram": 0.81}
+    assert measured_shares(DOMAIN, few.assign(y=1.2)) == {"dram": 1.0}
+
+
+def test_kernels_sustain_what_lies_between_the_limits() -> None:
+    least = DOMAIN["attainable"]["near_peak"]
+    without = attainable_shares(DOMAIN, {})
+    assert {without[unit] for unit in ("dram", "l2", "l1")} == {least}
+    assert without["issue"] == without["fp32"] == pytest.approx(np.sqrt(least))
+    known = attainable_shares(DOMAIN, {"dram": 0.94, "l2": 0.5, "fp32": 0.98})
+    assert known["dram"] == pytest.approx(np.sqrt(least * 0.94))
+    assert known["l2"] == 0.5
+    assert known["fp32"] == pytest.approx(np.sqrt(least * 0.98))
+    assert known["l1"] == least
 
 
 def test_a_function_of_one_unit_goes_before_that_of_all() -> None:

@@ -5,10 +5,13 @@ import pytest
 
 from profsvc.analysis.counters.arrays import Counts
 from profsvc.analysis.potential.avoidable_work import (
+    avoidable_instructions,
     conversions,
     divided_share,
     double_by_accident,
     expanded_share,
+    functions_of_polynomials,
+    integer_divisions,
     multiplies_half_matrices,
     needless_conversions,
     repeated_share,
@@ -57,6 +60,68 @@ def test_functions_are_expanded_in_single_precision_alone() -> None:
     assert expanded_share(counts(**functions)) == pytest.approx(0.9)
     assert expanded_share(counts(**functions, inst_fp64_thread=1.0)) == 0
     assert expanded_share(counts(inst_fp32_thread=2000.0)) == 0
+
+
+# Thread instructions of sines in a loop whose counter is converted, and of their fast form.
+SINES = {
+    "inst_fp32_thread": 1600.0, "inst_bit_convert_thread": 300.0, "inst_pipe_xu_warp": 100 / 32,
+    "inst_f2i_thread": 100.0, "inst_frnd_thread": 0.0, "inst_i2f_thread": 0.0, "inst_i2fp_thread": 200.0,
+    "inst_mufu_thread": 0.0,
+    "inst_bssy_thread": 50.0, "inst_integer_thread": 600.0, "inst_control_thread": 300.0,
+    "inst_unpack_half_thread": 0.0,
+}  # fmt: skip
+FAST = SINES | {
+    "inst_fp32_thread": 500.0, "inst_bit_convert_thread": 100.0, "inst_f2i_thread": 0.0, "inst_i2fp_thread": 100.0,
+    "inst_mufu_thread": 100.0, "inst_bssy_thread": 0.0,
+}  # fmt: skip
+OPCODES = [name for name in SINES if any(f"_{one}_" in name for one in ("f2i", "frnd", "i2f", "i2fp", "mufu", "bssy"))]
+
+
+def test_opcodes_tell_functions_from_counters_of_loops() -> None:
+    assert expanded_share(counts(**SINES)) > 0.8
+    assert functions_of_polynomials(counts(**SINES)) == pytest.approx(
+        1600 * expanded_share(counts(**SINES)) / 18, rel=0.1
+    )
+    assert expanded_share(counts(**FAST)) == 0
+    assert functions_of_polynomials(counts(**FAST)) == 0
+    unread = counts(**{name: value for name, value in FAST.items() if name not in OPCODES})
+    assert expanded_share(unread) > 0.1
+
+
+def test_a_rounding_that_stays_a_float_is_of_the_data() -> None:
+    lattice = FAST | {"inst_frnd_thread": 100.0, "inst_bit_convert_thread": 200.0}
+    assert expanded_share(counts(**lattice)) == 0
+    long = SINES | {"inst_fp32_thread": 4800.0, "inst_i2fp_thread": 100.0}
+    power = long | {"inst_frnd_thread": 200.0, "inst_mufu_thread": 200.0}
+    assert expanded_share(counts(**power)) > expanded_share(counts(**long))
+    assert functions_of_polynomials(counts(**power)) == 0
+
+
+def test_divisions_and_roots_have_a_slow_path() -> None:
+    roots = FAST | {"inst_bssy_thread": 100.0, "inst_i2fp_thread": 0.0, "inst_bit_convert_thread": 0.0}
+    share = {
+        bssy: float(avoidable_instructions(counts(**roots | {"inst_bssy_thread": bssy}))["expensive_functions"][0])
+        for bssy in (0.0, 30.0, 100.0)
+    }
+    assert share[0.0] == 0
+    assert 0 < share[30.0] < share[100.0]
+
+
+def test_divisions_of_integers_convert_there_and_back() -> None:
+    division = {"inst_integer_thread": 1500.0, "inst_bit_convert_thread": 200.0, "inst_mufu_thread": 100.0}
+    both = division | {"inst_f2i_thread": 100.0, "inst_i2f_thread": 100.0}
+    assert integer_divisions(counts(**both)) == 100
+    assert integer_divisions(counts(**both | {"inst_i2f_thread": 0.0})) == 0
+
+
+def test_the_adder_converts_half_precision() -> None:
+    unpacked = {"inst_bit_convert_thread": 60.0, "inst_unpack_half_thread": 50.0, "inst_fp32_thread": 40.0}
+    assert conversions(counts(**unpacked)) == 110
+    least, most = (
+        float(avoidable_instructions(counts(**unpacked | {"inst_unpack_half_thread": count}))["type_conversions"][0])
+        for count in (0.0, 50.0)
+    )
+    assert most > least
 
 
 def test_special_functions_without_arithmetic_are_divisions() -> None:

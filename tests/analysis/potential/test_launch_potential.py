@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from sqlalchemy import Engine
 
 from profsvc import specs, store
-from profsvc.analysis import attainable_shares
 from profsvc.analysis.potential.launch_potential import launch_potentials, run_potential
 from profsvc.analysis.potential.peaks import peaks
 from profsvc.analysis.potential.useful_time import UNITS, Counts, busy_shares, useful_times
@@ -191,12 +190,3 @@ def test_the_ratios_are_the_speedup_as_the_source_writes_it(demo: Engine) -> Non
         if row["launch_id"] is not None:
             ratio = max(row["mem_throughput_ratio"], row["arith_throughput_ratio"])
             assert abs(row["speedup"] * ratio - 1) < 1e-9
-
-
-def test_a_measured_characterization_replaces_the_default() -> None:
-    domain = specs.criteria()
-    measured = pd.DataFrame({"quantity": ["F_DRAMThr"] * 2, "x": [1.0, 2.0], "y": [0.5, 0.92]})
-    shares, known = attainable_shares(domain, measured)
-    assert shares["dram"] == 0.92
-    assert known == {"dram"}
-    assert shares["l2"] == domain["attainable"]["near_peak"]
