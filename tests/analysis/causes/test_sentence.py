@@ -46,8 +46,8 @@ def test_a_limit_shows_its_busiest_units_and_nothing_that_was_idle() -> None:
     evidence = [{"counter": name, "value": value, "unit": "1"} for name, value in busy.items()]
     assert evidence_text("arithmetic_limit", evidence) == "tensor pipe 97 %, issue slots 12 % busy"
     atomics = [
-        {"counter": "global_atomic_inst_warp", "value": 0.0, "unit": "inst"},
-        {"counter": "global_reduction_inst_warp", "value": 47e6, "unit": "inst"},
+        {"counter": "global_atomic_requests", "value": 0.0, "unit": "inst"},
+        {"counter": "global_reduction_requests", "value": 47e6, "unit": "inst"},
     ]
     assert evidence_text("contended_global_atomics", atomics) == "47 M warp reductions"
 
