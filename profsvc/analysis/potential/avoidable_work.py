@@ -205,7 +205,7 @@ def overhead_per_instruction(c: Counts) -> Array:
 def _accurate_roots(c: Counts, of: dict[str, Array]) -> Array:
     """Accurate divisions and roots of single precision, as a share of the instructions, at most.
 
-    Each has a slow path, before which the lanes of a warp are told where they meet again (BSSY).
+    Each has a slow path, and an instruction before it sets where the lanes of a warp meet again (BSSY).
     """
     every = np.asarray(sum(np.nan_to_num(c[f"inst_{name}_thread"]) for name in THREAD_CLASSES))
     special = _share(_special_functions(c) - integer_divisions(c), every)
