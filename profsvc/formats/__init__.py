@@ -23,6 +23,9 @@ from profsvc.formats.ncu import (
     details as ncu_details,
 )
 from profsvc.formats.ncu import (
+    nsight_python as ncu_python,
+)
+from profsvc.formats.ncu import (
     raw as ncu_raw,
 )
 from profsvc.formats.ncu import (
@@ -103,6 +106,7 @@ class Reader(Protocol):
 
 PROFILERS = (
     *(ncu_raw, ncu_details, ncu_text, ncu_summary, ncu_session, ncu_source, ncu_report, ncu_report_lines),
+    ncu_python,
     *(nvprof_csv, nvprof_text, nsys_stats, nsys_stats_text, nsys_stats_json, nsys_database, pytorch_trace),
     *(rocprof, rocprof_v1_database, rocpd),
 )

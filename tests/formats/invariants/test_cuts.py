@@ -44,6 +44,7 @@ CUTS = {
     "ncu_details/columns_15.csv": 3,
     "ncu_details/columns_20_ragged.csv": 23,
     "ncu_details/topology_and_strays.csv": 13,
+    "ncu_python/normalized.csv": 3,
     "ncu_raw/name_with_newline.csv": 3,
     "ncu_raw/output_around_table.csv": 5,
     "ncu_raw/unquoted.csv": 1,

@@ -59,6 +59,7 @@ SHAPES = {
     "memory_trace": Shape(),
     "monsoon": Shape(),
     "ncu_details": Shape(fixed="ID|Process ID|Context|Stream|Device|CC", read=True),
+    "ncu_python": Shape(fixed="n"),
     "ncu_raw": Shape(fixed="ID|Process ID|Context|Stream|Device|CC", read=True),
     "ncu_session": Shape(anywhere="(?<=  )"),
     "ncu_source": Shape(fixed="Line No|Address|Source|Access Size", read=True),
