@@ -12,11 +12,13 @@ import math
 import re
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from profsvc.errors import UsageError
 
 FORMATS = ("table", "csv", "json", "ndjson", "md", "parquet")
+WIDTH = 160
 FORMULA = ("=", "+", "-", "@", "\t", "\r", "\0")
 INVISIBLE = {"\u00ad", "\u180e", "\ufeff", *map(chr, range(32)), *map(chr, range(0x200B, 0x2010))} | {
     *map(chr, range(0x202A, 0x202F)),
@@ -114,20 +116,34 @@ def distinct(names: Sequence[str]) -> list[str]:
 
 
 def _table(columns: Sequence[str], rows: Sequence[Row], width: int | None) -> str:
-    numeric = {c for c in columns if all(isinstance(plain(r.get(c)), int | float | None) for r in rows)}
+    numeric = [all(isinstance(plain(r.get(c)), int | float | None) for r in rows) for c in columns]
+    cells = [[cell(r.get(c)) for c in columns] for r in rows]
+    headings = [visible(column) for column in columns]
+    widths = [max(map(len, column)) for column in zip(headings, *cells, strict=True)]
+    if sum(widths) + 2 * (len(widths) - 1) <= (width or WIDTH) and all(map(str.isascii, chain(headings, *cells))):
+        return "".join(_aligned(line, widths, numeric) for line in [headings, *cells])
+    return _wrapped(headings, cells, numeric, width or WIDTH)
+
+
+def _aligned(line: Sequence[str], widths: Sequence[int], numeric: Sequence[bool]) -> str:
+    """Return a line of a table that fits; that of `_wrapped`, which waits for rich, would be the same."""
+    padded = [one.rjust(w) if right else one.ljust(w) for one, w, right in zip(line, widths, numeric, strict=True)]
+    return "  ".join(padded).rstrip() + "\n"
+
+
+def _wrapped(headings: Sequence[str], cells: Sequence[Sequence[str]], numeric: Sequence[bool], width: int) -> str:
+    """Return a table whose texts continue on further lines, or that has wide characters."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     table = Table(box=None, pad_edge=False, header_style="bold", show_edge=False)
-    for column in columns:
-        right = column in numeric
-        heading = Text(visible(column))
-        table.add_column(heading, justify="right" if right else "left", no_wrap=right, overflow="ellipsis")
-    for row in rows:
-        table.add_row(*[Text(cell(row.get(c))) for c in columns])
+    for heading, right in zip(headings, numeric, strict=True):
+        table.add_column(Text(heading), justify="right" if right else "left", no_wrap=right, overflow="ellipsis")
+    for row in cells:
+        table.add_row(*map(Text, row))
     text = io.StringIO()
-    console = Console(file=text, width=width or 160, color_system=None, highlight=False)
+    console = Console(file=text, width=width, color_system=None, highlight=False)
     console.print(table)
     return "\n".join(line.rstrip() for line in text.getvalue().splitlines()) + "\n"
 

@@ -1,14 +1,14 @@
 """Opens the tables under ``profsvc/data`` and says which file and which row is wrong."""
 
 import csv
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from importlib import resources
+from pathlib import Path
 from typing import Any
 
 from profsvc.errors import DomainError, NotFoundError, UsageError
 
+DATA = Path(__file__).parents[1] / "data"
 Capability = tuple[int, int]
 """Compute capability as (major, minor), so that 10.0 stands above 9.0."""
 
@@ -90,7 +90,7 @@ def known_tool(tool: str) -> str:
 
 def text_of(name: str) -> str:
     """Return the text of the data file ``name``."""
-    return resources.files("profsvc").joinpath("data", name).read_text(encoding="utf-8")
+    return (DATA / name).read_text(encoding="utf-8")
 
 
 def rows_of(name: str, columns: Sequence[str], text: str | None = None) -> Iterator[Row]:
@@ -107,6 +107,8 @@ def rows_of(name: str, columns: Sequence[str], text: str | None = None) -> Itera
 
 def tables_of(name: str, text: str | None = None) -> dict[str, dict[str, Any]]:
     """Return the tables of the TOML file ``name`` by their names."""
+    import tomllib  # a question about rows reads no such file
+
     try:
         document = tomllib.loads(text_of(name) if text is None else text)
     except tomllib.TOMLDecodeError as error:

@@ -76,6 +76,7 @@ from .opening import (
     create_reader as create_reader,
     is_server as is_server,
     is_server_of as is_server_of,
+    open_reader as open_reader,
     open_store as open_store,
 )
 from .queries.antipatterns import (

@@ -4,11 +4,10 @@ import shlex
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from sqlalchemy import Engine
-
 from profsvc.errors import ServiceError, StoreVersionError
-from profsvc.store.connection.engine import make_engine, set_journal
-from profsvc.store.connection.urls import address, file_of, url_of
+from profsvc.store.connection.sql import Engine
+from profsvc.store.connection.sqlite_file import reader_of
+from profsvc.store.connection.urls import address, file_of, path_of, url_of
 from profsvc.store.maintenance.readiness import is_ready, latest_revision, schema_state
 
 if TYPE_CHECKING:
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
 
 def is_server(url: str | None = None) -> bool:
     """Return whether the address of a store names a server, not a file."""
-    return url_of(url).get_backend_name() != "sqlite"
+    return path_of(url) is None and url_of(url).get_backend_name() != "sqlite"
 
 
 def is_server_of(engine: Engine) -> bool:
@@ -27,6 +26,8 @@ def is_server_of(engine: Engine) -> bool:
 
 def connect(url: str | None = None) -> Engine:
     """Return the engine of a store with any schema; nothing is created or changed, except the default folder."""
+    from profsvc.store.connection.engine import make_engine
+
     engine = make_engine(url_of(url))
     file = file_of(engine)
     if file is not None and not file.absolute().parent.is_dir():
@@ -53,9 +54,19 @@ def open_store(
     elif not is_ready(engine, counters):
         if file is None:
             _must_be_current(engine)
+        from profsvc.store.connection.engine import set_journal
+
         set_journal(engine)
         upgrade(engine, counters, tell=tell)
     return engine
+
+
+def open_reader(url: str | None = None, *, tell: Callable[[str], None] | None = None) -> Engine:
+    """Return the engine of a store for questions: a SQLite file that is ready is read without SQLAlchemy."""
+    file = path_of(url)
+    if file is not None and file.is_file() and is_ready(reader := reader_of(file, lambda: connect(url))):
+        return reader
+    return open_store(url, tell=tell)
 
 
 def upgrade(engine: Engine, counters: list[str] | None, *, tell: Callable[[str], None] | None) -> None:

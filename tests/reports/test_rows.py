@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from profsvc.errors import UsageError
-from profsvc.reports.rows import FORMATS, cell, plain, render, visible
+from profsvc.reports.rows import FORMATS, _wrapped, cell, plain, render, visible
 
 COLUMNS = ["kernel", "n", "x"]
 ROWS: list[dict[str, Any]] = [
@@ -49,6 +49,27 @@ def test_csv_round_trips():
     text = str(render(COLUMNS, ROWS, "csv"))
     assert text == 'kernel,n,x\ngröße<λ>|*,3,2.5\n,,\n"two\nlines",-7,\n,True,\n'
     assert read_csv(text)[3] == ["two\nlines", "-7", ""]
+
+
+@given(
+    st.lists(
+        st.fixed_dictionaries(
+            {
+                "a name": st.text("ab \n-", max_size=9),
+                "n": st.none() | st.integers(-9999, 9999),
+                "x": st.none() | st.floats(allow_nan=False),
+                "mixed": st.integers() | st.just("text") | st.none(),
+            }
+        ),
+        max_size=4,
+    ),
+    st.integers(20, 80),
+)
+def test_a_table_that_fits_is_the_same_without_rich(found: list[dict[str, Any]], width: int) -> None:
+    names = ["a name", "n", "x", "mixed"]
+    quick = str(render(names, found, "table", width=width))
+    numeric = [all(isinstance(plain(r.get(c)), int | float | None) for r in found) for c in names]
+    assert quick == _wrapped(names, [[cell(r.get(c)) for c in names] for r in found], numeric, width)
 
 
 def test_a_table_has_a_line_a_row_and_numbers_to_the_right():

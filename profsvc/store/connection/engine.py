@@ -1,7 +1,6 @@
 """The engine of a store and the settings of its connections."""
 
 import sqlite3
-import time
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +8,10 @@ from sqlalchemy import URL, Connection, Engine, NullPool, create_engine, event
 from sqlalchemy.exc import NoSuchModuleError
 
 from profsvc.errors import ServiceError
-from profsvc.store.connection import file_permissions, locks, postgres
+from profsvc.store.connection import file_permissions, postgres
 from profsvc.store.connection.errors import BUSY_SECONDS, translate_errors
 from profsvc.store.connection.filesystem import journal_of
-from profsvc.store.connection.locks import lock_file_of
+from profsvc.store.connection.sqlite_file import begin_reading, has_journal, prepare
 from profsvc.store.connection.transactions import WRITE_OPTION, exclusive_writer
 from profsvc.store.connection.urls import file_of
 
@@ -41,9 +40,7 @@ def make_engine(url: URL) -> Engine:
 
 
 def _on_connect(connection: Any, _record: Any) -> None:
-    connection.isolation_level = None  # disables the BEGIN of the driver, because `_on_begin` issues its own
-    for pragma in ("foreign_keys = ON", "synchronous = FULL", "cache_size = -32768"):
-        connection.execute(f"PRAGMA {pragma}")
+    prepare(connection)
 
 
 def _on_begin(connection: Connection) -> None:
@@ -55,24 +52,7 @@ def _on_begin(connection: Connection) -> None:
         driver.execute("BEGIN IMMEDIATE")
         driver.execute(f"PRAGMA busy_timeout = {COMMIT_SECONDS * 1000}")
     else:
-        _begin_reading(driver, Path(str(connection.engine.url.database)))
-
-
-def _begin_reading(driver: sqlite3.Connection, file: Path) -> None:
-    """Begin to read. Without a write-ahead log a committing writer blocks readers, so wait for it in the queue."""
-    until = time.monotonic() + locks.MAX_WAIT_SECONDS
-    while True:
-        driver.execute("BEGIN")
-        try:
-            driver.execute("SELECT 1 FROM sqlite_schema LIMIT 1")
-            return
-        except sqlite3.OperationalError as error:
-            driver.rollback()
-            left = until - time.monotonic()
-            if "locked" not in str(error) or left <= 0:
-                raise
-            with locks.hold_lock(lock_file_of(file), "it writes to the store", shared=True, seconds=left):
-                continue
+        begin_reading(driver, Path(str(connection.engine.url.database)))
 
 
 def set_journal(engine: Engine) -> None:
@@ -85,10 +65,3 @@ def set_journal(engine: Engine) -> None:
             driver: Any = connection.connection.driver_connection
             with exclusive_writer(engine):
                 driver.execute(f"PRAGMA journal_mode = {journal_of(file)}")
-
-
-def has_journal(connection: Connection) -> bool:
-    """Return whether a SQLite file has the journal that `set_journal` would set."""
-    driver: Any = connection.connection.driver_connection
-    file = Path(str(connection.engine.url.database))
-    return bool(driver.execute("PRAGMA journal_mode").fetchone()[0] == journal_of(file))

@@ -3,11 +3,9 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from sqlalchemy import Engine
-from sqlalchemy.exc import DBAPIError
-
 from profsvc.errors import NoSpaceError, ServiceError, StoreBusyError
 from profsvc.store.connection import postgres
+from profsvc.store.connection.sql import Engine
 from profsvc.store.connection.urls import address
 
 BUSY_SECONDS = 10
@@ -29,11 +27,21 @@ def translate_errors(engine: Engine) -> Iterator[None]:
     """Raise errors of the database as errors with a message for the user."""
     try:
         yield
-    except (DBAPIError, engine.dialect.loaded_dbapi.Error) as error:
-        said = error.orig if isinstance(error, DBAPIError) and error.orig is not None else error
+    except Exception as error:
+        if (said := driver_error(error, engine)) is None:
+            raise
         if engine.dialect.name == "postgresql":
             raise postgres.user_error(said, address(engine)) from error
         raise user_error(str(said), address(engine)) from error
+
+
+def driver_error(error: Exception, engine: Engine) -> Exception | None:
+    """Return the error of the driver behind an error of a query; None if it is none of the database."""
+    if isinstance(error, engine.dialect.loaded_dbapi.Error):
+        return error
+    if type(error).__module__.startswith("sqlalchemy") and hasattr(error, "orig"):
+        return error.orig if isinstance(error.orig, Exception) else error
+    return None
 
 
 def user_error(message: str, where: str) -> ServiceError:

@@ -1,6 +1,5 @@
 """Locks between profsvc processes: file locks, which the kernel releases when a process dies."""
 
-import logging
 import os
 import threading
 import time
@@ -21,7 +20,6 @@ except ImportError:  # without file locks only the lock of the database remains
 MAX_WAIT_SECONDS = 600.0
 NOTICE_SECONDS = 3.0
 _held_by_thread = threading.local()
-log = logging.getLogger("profsvc.store")
 
 
 @contextmanager
@@ -73,7 +71,9 @@ def _wait_for(file: IO[bytes], shared: bool, what: str, seconds: float) -> None:
     if waiting.done.wait(min(seconds, NOTICE_SECONDS)):
         return
     if seconds > NOTICE_SECONDS:
-        log.warning("waiting for another process: %s", what)
+        import logging
+
+        logging.getLogger("profsvc.store").warning("waiting for another process: %s", what)
         if waiting.done.wait(seconds - (time.monotonic() - began)):
             return
     raise StoreBusyError(f"another process has been busy for more than {seconds:g} s: {what}; retry later")

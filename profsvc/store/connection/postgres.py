@@ -1,11 +1,8 @@
 """Postgres: supported servers, connection settings, error translation, retries."""
 
-import random
 import time
 from collections.abc import Callable
-from typing import Any, TypeVar
-
-from sqlalchemy import URL, Connection, Engine
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from profsvc.errors import (
     InputError,
@@ -16,6 +13,10 @@ from profsvc.errors import (
     StoreLostError,
     StoreVersionError,
 )
+from profsvc.store.connection.sql import Connection, Engine
+
+if TYPE_CHECKING:
+    from sqlalchemy import URL
 
 MIN_SERVER_VERSION = 15
 LOCK_TIMEOUT_SECONDS = 3
@@ -50,7 +51,7 @@ ERRORS_BY_SQLSTATE: dict[str, tuple[type[ProfsvcError], str]] = {
 }
 
 
-def connect_args(url: URL) -> dict[str, Any]:
+def connect_args(url: "URL") -> dict[str, Any]:
     """Return the connection options that the URL does not set."""
     return {name: value for name, value in CONNECT_DEFAULTS.items() if name not in url.query}
 
@@ -128,5 +129,7 @@ def retry(engine: Engine, action: Callable[[], T]) -> T:
         try:
             return action()
         except (StoreBusyError, StoreLostError):
+            import random
+
             time.sleep(wait * random.uniform(0.5, 1.5))
     return action()

@@ -7,12 +7,11 @@ from functools import partial, wraps
 from pathlib import Path
 from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 
-from sqlalchemy import Connection, Engine, text
-
 from profsvc.errors import NotFoundError
 from profsvc.store.connection import locks
 from profsvc.store.connection.errors import translate_errors
 from profsvc.store.connection.locks import lock_file_of
+from profsvc.store.connection.sql import Connection, Engine, text
 from profsvc.store.connection.urls import file_of
 
 WRITE_OPTION = "profsvc_write"

@@ -1,11 +1,15 @@
 """The address of a store: URLs given by users, the file of the store, and its address in messages."""
 
 from pathlib import Path
-
-from sqlalchemy import URL, Engine, make_url
-from sqlalchemy.exc import ArgumentError
+from typing import TYPE_CHECKING
 
 from profsvc.errors import ServiceError, UsageError
+from profsvc.store.connection.sql import Engine
+
+if TYPE_CHECKING:
+    from sqlalchemy import URL
+
+DEFAULT_FILE = "profsvc.sqlite"
 
 
 def data_folder() -> Path:
@@ -20,16 +24,28 @@ def data_folder() -> Path:
     return folder
 
 
-def url_of(text: str | None) -> URL:
+def path_of(text: str | None) -> Path | None:
+    """Return the file that the value of a user names; None where it is a URL.
+
+    >>> str(path_of("lab.sqlite")), path_of("postgresql://host/db")
+    ('lab.sqlite', None)
+    """
+    if not text:
+        return data_folder() / DEFAULT_FILE
+    return None if "://" in text else Path(text)
+
+
+def url_of(text: str | None) -> "URL":
     """Return the URL of a store from the value of a user: nothing, a path or a database URL.
 
     >>> str(url_of("lab.sqlite")), str(url_of("postgresql://host/db"))
     ('sqlite:///lab.sqlite', 'postgresql+psycopg://host/db')
     """
-    if not text:
-        return URL.create("sqlite", database=str(data_folder() / "profsvc.sqlite"))
-    if "://" not in text:
-        return URL.create("sqlite", database=text)
+    from sqlalchemy import URL, make_url
+    from sqlalchemy.exc import ArgumentError
+
+    if not text or "://" not in text:
+        return URL.create("sqlite", database=text or str(data_folder() / DEFAULT_FILE))
     try:
         url = make_url(text)
     except ArgumentError:
@@ -52,4 +68,6 @@ def file_of(engine: Engine) -> Path | None:
 
 def address(engine: Engine) -> str:
     """Return the address of a store for messages, without the password."""
+    if engine.dialect.name == "sqlite":
+        return f"sqlite:///{engine.url.database}"
     return engine.url.set(drivername=engine.dialect.name).render_as_string(hide_password=True)

@@ -1,8 +1,7 @@
 """Runs whose rows are in an archive: work that needs the rows is refused with the command that restores them."""
 
-from sqlalchemy import Connection, Engine, text
-
 from profsvc.errors import UsageError
+from profsvc.store.connection.sql import Connection, Engine, text
 from profsvc.store.connection.transactions import reading
 
 _ARCHIVES = """

@@ -25,10 +25,10 @@ from threading import Event
 from typing import IO, BinaryIO, cast
 
 import zstandard
-from sqlalchemy import Engine, text
 
 from profsvc.errors import NoSpaceError, ServiceError
 from profsvc.store.connection import locks
+from profsvc.store.connection.sql import Engine, text
 from profsvc.store.connection.transactions import reading
 from profsvc.store.connection.urls import data_folder, file_of
 from profsvc.store.ingest.incoming_file import MAX_MEMORY_BYTES, IncomingFile

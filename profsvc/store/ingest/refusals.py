@@ -1,7 +1,6 @@
 """Files that were refused, and why."""
 
-from sqlalchemy import Engine, text
-
+from profsvc.store.connection.sql import Engine, text
 from profsvc.store.connection.timestamps import now
 from profsvc.store.connection.transactions import writing
 from profsvc.store.ingest.writers.bulk_insert import insert_row

@@ -10,9 +10,8 @@ from datetime import UTC, datetime
 from pathlib import PurePath
 from typing import Any
 
-from sqlalchemy import Connection, Engine, text
-
 from profsvc.errors import NotFoundError, UsageError
+from profsvc.store.connection.sql import Connection, Engine, text
 from profsvc.store.connection.timestamps import format_time, now
 from profsvc.store.connection.transactions import reading, writing
 

@@ -9,9 +9,8 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, bindparam, text
-
 from profsvc.kernel_names import short_kernel_name, without_casts
+from profsvc.store.connection.sql import Connection, bindparam, text
 from profsvc.store.schema.column_types import IDS_PER_UPLOAD
 from profsvc.store.schema.source import KIND_BITS
 

@@ -15,9 +15,9 @@ from typing import Any, Protocol
 
 import numpy as np
 import pandas as pd
-from sqlalchemy import Connection, Engine, text
 
 from profsvc.store.connection import locks
+from profsvc.store.connection.sql import Connection, Engine, text
 from profsvc.store.connection.transactions import reading, writing
 from profsvc.store.connection.urls import file_of
 from profsvc.store.ingest.runs import reserve_sqlite_ids

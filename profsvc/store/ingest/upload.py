@@ -11,10 +11,11 @@ from itertools import chain
 from typing import Any
 
 import pandas as pd
-from sqlalchemy import Connection, Engine, insert, text
+from sqlalchemy import insert
 from sqlalchemy.exc import IntegrityError
 
 from profsvc.errors import DomainError, InputError, ServiceError
+from profsvc.store.connection.sql import Connection, Engine, text
 from profsvc.store.connection.timestamps import now
 from profsvc.store.connection.transactions import in_transaction, writing
 from profsvc.store.connection.urls import file_of

@@ -15,9 +15,10 @@ from typing import NamedTuple
 
 from alembic.migration import MigrationContext
 from alembic.operations import Operations
-from sqlalchemy import Connection, Engine, inspect, text
+from sqlalchemy import inspect
 
 from profsvc.store.connection import postgres
+from profsvc.store.connection.sql import Connection, Engine, text
 from profsvc.store.connection.transactions import writing
 from profsvc.store.schema.column_types import IDS_PER_UPLOAD
 
@@ -156,4 +157,4 @@ def _run(connection: Connection, statements: tuple[str, ...], low: int, high: in
     bounds = {"low": low, "high": high, "first": low * IDS_PER_UPLOAD, "end": (high + 1) * IDS_PER_UPLOAD}
     for statement in statements:
         query = text(statement)
-        connection.execute(query, {name: bounds[name] for name in query._bindparams})
+        connection.execute(query, {name: bound for name, bound in bounds.items() if f":{name}" in query.text})

@@ -9,11 +9,10 @@ from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Engine, text
-
 from profsvc.errors import ServiceError, UsageError
 from profsvc.store.connection.errors import user_error
 from profsvc.store.connection.file_permissions import create_private
+from profsvc.store.connection.sql import Connection, Engine, text
 from profsvc.store.connection.timestamps import now
 from profsvc.store.connection.transactions import exclusive_writer, reading, writing
 from profsvc.store.connection.urls import file_of

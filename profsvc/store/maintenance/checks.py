@@ -9,11 +9,10 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from sqlalchemy import Engine, text
-
 from profsvc.errors import ProfsvcError, ServiceError, counted
 from profsvc.store.connection.errors import translate_errors
 from profsvc.store.connection.filesystem import LOCAL_FILE_SYSTEMS, file_system, journal_of, wal_is_safe
+from profsvc.store.connection.sql import Engine, text
 from profsvc.store.connection.timestamps import parse_time
 from profsvc.store.connection.transactions import reading
 from profsvc.store.connection.urls import file_of

@@ -4,10 +4,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from sqlalchemy import Engine, text
-
 from profsvc.errors import ServiceError
 from profsvc.store.connection.errors import translate_errors
+from profsvc.store.connection.sql import Engine, text
 from profsvc.store.connection.transactions import exclusive_writer, reading, writing
 from profsvc.store.connection.urls import file_of
 from profsvc.store.ingest import blob_store

@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Connection, Engine, bindparam, insert, text
+from sqlalchemy import insert
 
 from profsvc.errors import NotFoundError, ServiceError, UsageError, counted
+from profsvc.store.connection.sql import Connection, Engine, bindparam, text
 from profsvc.store.connection.timestamps import format_time, now
 from profsvc.store.connection.transactions import in_transaction, reading, writing
 from profsvc.store.ingest.archived_runs import require_rows

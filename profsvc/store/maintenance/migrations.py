@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Engine, inspect, text
+from sqlalchemy import inspect
 from sqlalchemy.exc import DBAPIError
 
 from profsvc.errors import StoreVersionError
@@ -14,6 +14,7 @@ from profsvc.store.connection import postgres
 from profsvc.store.connection.engine import set_journal
 from profsvc.store.connection.errors import translate_errors
 from profsvc.store.connection.file_permissions import create_private
+from profsvc.store.connection.sql import Connection, Engine, text
 from profsvc.store.connection.transactions import WRITE_OPTION, exclusive_writer, reading, writing
 from profsvc.store.connection.urls import address, file_of
 from profsvc.store.ingest.writers.dictionaries import Names

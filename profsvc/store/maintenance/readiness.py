@@ -8,11 +8,10 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 
-from sqlalchemy import Connection, Engine, inspect, text
-
 from profsvc.errors import ServiceError, StoreVersionError
 from profsvc.store.connection import postgres
-from profsvc.store.connection.engine import has_journal
+from profsvc.store.connection.sql import Connection, Engine, text
+from profsvc.store.connection.sqlite_file import has_journal
 from profsvc.store.connection.transactions import reading, snapshot
 from profsvc.store.connection.urls import address, file_of
 from profsvc.store.schema.catalog import VIEWS, check_counters, create_view_sql
@@ -40,12 +39,22 @@ def latest_revision(place: Path | None = None) -> str:
     return revisions(place)[-1]
 
 
+def table_names(connection: Connection) -> list[str]:
+    """Return the names of the tables of a store."""
+    if connection.dialect.name == "sqlite":
+        query = text("SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name")
+        return [name for name in connection.execute(query).scalars() if not name.startswith("sqlite_")]
+    from sqlalchemy import inspect
+
+    return inspect(connection).get_table_names()
+
+
 def schema_revision(engine: Engine) -> str | None:
     """Return the revision of the store's schema, None for an empty database."""
     with reading(engine) as connection:
         if file_of(engine) is None:
             postgres.require_supported_server(connection, address(engine))
-        tables = inspect(connection).get_table_names()
+        tables = table_names(connection)
         if "alembic_version" in tables:
             revision = connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
             return None if revision is None else str(revision)

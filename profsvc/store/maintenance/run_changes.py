@@ -2,9 +2,8 @@
 
 from collections.abc import Mapping
 
-from sqlalchemy import Engine, text
-
 from profsvc.errors import NotFoundError, UsageError
+from profsvc.store.connection.sql import Engine, text
 from profsvc.store.connection.transactions import writing
 
 MAX_NAME_CHARS = 1000

@@ -10,10 +10,9 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Engine, text
-
 from profsvc.errors import NotFoundError, ServiceError, UsageError
 from profsvc.store.connection.file_permissions import create_private
+from profsvc.store.connection.sql import Engine, text
 from profsvc.store.connection.transactions import reading, snapshot
 from profsvc.store.schema.catalog import VIEWS
 

@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from sqlalchemy import Engine, text
-
+from profsvc.store.connection.sql import Engine, text
 from profsvc.store.connection.transactions import reading
 
 _LOST = text("""

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from sqlalchemy import Engine, text
 
+from profsvc.store.connection.sql import Engine, text
 from profsvc.store.connection.transactions import reading
 from profsvc.store.queries.rows import select_of
 from profsvc.store.schema.catalog import KINDS

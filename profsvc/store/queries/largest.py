@@ -3,8 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from sqlalchemy import Engine, text
-
+from profsvc.store.connection.sql import Engine, text
 from profsvc.store.connection.transactions import reading
 from profsvc.store.queries.launches.ordered import LaunchOrder
 from profsvc.store.queries.rows import ORDER

@@ -4,9 +4,8 @@ from collections.abc import Mapping
 from itertools import chain
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Engine, text
-
 from profsvc.errors import UsageError
+from profsvc.store.connection.sql import Connection, Engine, text
 from profsvc.store.queries.largest import IDS_PER_QUERY, launch_rows
 from profsvc.store.queries.launches.ordered import LaunchOrder
 from profsvc.store.queries.view_pages import MAX_OFFSET, reading_with_timeout

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 import pandas as pd
-from sqlalchemy import Engine, bindparam, text
 
+from profsvc.store.connection.sql import Engine, bindparam, text
 from profsvc.store.connection.transactions import reading
 from profsvc.store.queries.frames import typed_frame
 from profsvc.store.queries.timelines import chunks

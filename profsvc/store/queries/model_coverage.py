@@ -3,9 +3,8 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from sqlalchemy import Engine, text
-
 from profsvc.errors import NotFoundError
+from profsvc.store.connection.sql import Engine, text
 from profsvc.store.connection.transactions import reading
 from profsvc.store.schema.catalog import KINDS
 

@@ -10,8 +10,8 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
-from sqlalchemy import Engine, bindparam, text
 
+from profsvc.store.connection.sql import Engine, bindparam, text
 from profsvc.store.connection.transactions import reading
 
 # The tag that says which binary ran; without it the commit does.

@@ -3,8 +3,7 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from sqlalchemy import Engine
-
+from profsvc.store.connection.sql import Engine
 from profsvc.store.queries.timelines import chunks
 
 

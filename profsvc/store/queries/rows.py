@@ -3,9 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import Engine, text
-
 from profsvc.errors import NotFoundError, UsageError
+from profsvc.store.connection.sql import Engine, text
 from profsvc.store.connection.transactions import reading
 from profsvc.store.schema import power, wall_time
 from profsvc.store.schema.catalog import KINDS

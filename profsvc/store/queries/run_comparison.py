@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from sqlalchemy import Engine, text
-
+from profsvc.store.connection.sql import Engine, text
 from profsvc.store.connection.transactions import reading
 from profsvc.store.schema.column_types import IDS_PER_UPLOAD
 from profsvc.store.schema.view_definition import UPLOAD_ID_RANGE_SQL

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
-from sqlalchemy import Connection, Engine, bindparam, text
 
+from profsvc.store.connection.sql import Connection, Engine, bindparam, text
 from profsvc.store.connection.transactions import reading
 from profsvc.store.queries.nightly_series import BINARY_TAG
 

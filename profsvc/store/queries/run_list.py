@@ -7,9 +7,8 @@ of a page is read for them alone.
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Engine, text
-
 from profsvc.errors import UsageError
+from profsvc.store.connection.sql import Connection, Engine, text
 from profsvc.store.queries.view_pages import reading_with_timeout
 from profsvc.store.schema.column_types import IDS_PER_UPLOAD
 

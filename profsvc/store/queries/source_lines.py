@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import pandas as pd
-from sqlalchemy import Engine, bindparam, text
 
+from profsvc.store.connection.sql import Engine, bindparam, text
 from profsvc.store.connection.transactions import reading
 from profsvc.store.queries.frames import typed_frame
 from profsvc.store.schema.column_types import IDS_PER_UPLOAD

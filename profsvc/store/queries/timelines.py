@@ -7,9 +7,9 @@ from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import Connection, Engine, text
 
 from profsvc.analysis.launches.timeline import Timeline, append_launches
+from profsvc.store.connection.sql import Connection, Engine, text
 from profsvc.store.connection.transactions import reading, writing
 from profsvc.store.ingest.writers.running_timeline import save_timeline
 from profsvc.store.queries.rows import select

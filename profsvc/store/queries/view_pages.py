@@ -12,11 +12,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Engine, text
-from sqlalchemy.exc import DBAPIError
-
 from profsvc import specs
 from profsvc.errors import AccessError, NotFoundError, UsageError
+from profsvc.store.connection.errors import driver_error
+from profsvc.store.connection.sql import Connection, Engine, text
 from profsvc.store.connection.transactions import reading
 from profsvc.store.queries.rows import ORDER, files_of_launch
 from profsvc.store.sandbox import rules
@@ -353,8 +352,9 @@ def reading_with_timeout(engine: Engine, seconds: float) -> Iterator[Connection]
             connection.exec_driver_sql(f"SET LOCAL statement_timeout = {max(1, math.ceil(1000 * seconds))}")
         try:
             yield connection
-        except DBAPIError as error:
-            if "interrupted" in str(error.orig) or getattr(error.orig, "sqlstate", None) == "57014":
+        except Exception as error:
+            said = driver_error(error, engine)
+            if "interrupted" in str(said) or getattr(said, "sqlstate", None) == "57014":
                 raise rules.timeout_error(seconds) from None
             raise
         finally:

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from sqlalchemy import Connection, Engine, text
 
+from profsvc.store.connection.sql import Connection, Engine, text
 from profsvc.store.connection.transactions import reading
 from profsvc.store.schema.wide_metrics import MAX_BLOCK_LAUNCHES
 

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 import pandas as pd
-from sqlalchemy import Engine, bindparam, text
 
+from profsvc.store.connection.sql import Engine, bindparam, text
 from profsvc.store.connection.transactions import reading
 
 # Number of newest runs of a board whose coefficients are pooled; more runs add little.

@@ -7,9 +7,8 @@ findings keep their numbers and the states that people set.
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Engine, bindparam, text
-
 from profsvc.errors import NotFoundError, UsageError
+from profsvc.store.connection.sql import Connection, Engine, bindparam, text
 from profsvc.store.connection.timestamps import now
 from profsvc.store.connection.transactions import reading, writing
 from profsvc.store.ingest.writers.bulk_insert import insert_row, insert_rows

@@ -5,9 +5,10 @@ results, with the count that it was computed at. So a kill between two parts, an
 backup taken in between all look the same: a part that is wanted has no mark at the count of its run.
 """
 
-from sqlalchemy import Connection, Engine, insert, text
+from sqlalchemy import insert
 
 from profsvc.errors import NotFoundError
+from profsvc.store.connection.sql import Connection, Engine, text
 from profsvc.store.connection.transactions import reading
 from profsvc.store.schema.tables import metadata
 

@@ -4,13 +4,15 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import Engine, insert, text
+from sqlalchemy import insert
 
+from profsvc.store.connection.sql import Engine, text
 from profsvc.store.connection.transactions import lock_existing_row, writing
 from profsvc.store.ingest.runs import count_change
 from profsvc.store.ingest.writers.bulk_insert import insert_rows
 from profsvc.store.queries.rows import select
-from profsvc.store.schema.memory_traces import HIT_RATIOS, TRACES
+from profsvc.store.schema.memory_traces import HIT_RATIOS
+from profsvc.store.schema.tables import metadata
 
 
 class StoredTrace(NamedTuple):
@@ -37,7 +39,7 @@ def save_trace(
         connection.execute(text("DELETE FROM traces WHERE upload_id = :upload_id"), {"upload_id": upload_id})
         query = text("SELECT run_id FROM uploads WHERE upload_id = :upload_id")
         count_change(connection, connection.execute(query, {"upload_id": upload_id}).scalar_one())
-        connection.execute(insert(TRACES["traces"]).values(upload_id=upload_id, **about))
+        connection.execute(insert(metadata.tables["traces"]).values(upload_id=upload_id, **about))
         rows = [(upload_id, number, *map(_known, draw)) for number, draw in enumerate(draws)]
         insert_rows(connection, "trace_draws", ("upload_id", "draw", *HIT_RATIOS, "dram_lines"), rows)
         places = [

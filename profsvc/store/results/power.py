@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from sqlalchemy import Connection, Engine, text
 
 from profsvc.errors import DomainError, NotFoundError
+from profsvc.store.connection.sql import Connection, Engine, text
 from profsvc.store.connection.transactions import lock_existing_row, reading, writing
 from profsvc.store.ingest.writers.bulk_insert import insert_rows, values
 from profsvc.store.ingest.writers.dictionaries import Names

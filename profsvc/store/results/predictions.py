@@ -4,8 +4,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Engine, bindparam, text
-
+from profsvc.store.connection.sql import Connection, Engine, bindparam, text
 from profsvc.store.connection.timestamps import now
 from profsvc.store.connection.transactions import lock_existing_row, reading, writing
 from profsvc.store.ingest.writers.bulk_insert import insert_rows

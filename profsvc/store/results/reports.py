@@ -4,9 +4,8 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Engine, text
-
 from profsvc.errors import NotFoundError
+from profsvc.store.connection.sql import Connection, Engine, text
 from profsvc.store.connection.timestamps import now
 from profsvc.store.connection.transactions import reading, writing
 from profsvc.store.ingest.writers.bulk_insert import insert_row

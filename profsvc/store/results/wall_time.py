@@ -3,13 +3,12 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from sqlalchemy import Engine, text
-
+from profsvc.store.connection.sql import Engine, text
 from profsvc.store.connection.transactions import lock_existing_row, writing
 from profsvc.store.ingest.writers.bulk_insert import insert_rows
 from profsvc.store.ingest.writers.dictionaries import Names
 from profsvc.store.results.finished_parts import counted_changes
-from profsvc.store.schema.wall_time import WALL_TIME_TABLE
+from profsvc.store.schema.tables import metadata
 
 
 def save_wall_time(engine: Engine, run_id: int, rows: Iterable[Mapping[str, Any]], seen: int) -> bool:
@@ -24,7 +23,9 @@ def save_wall_time(engine: Engine, run_id: int, rows: Iterable[Mapping[str, Any]
         connection.execute(text("DELETE FROM wall_time WHERE run_id = :run_id"), {"run_id": run_id})
         names = Names(connection, "texts")
         columns = [
-            column.name for column in WALL_TIME_TABLE.columns if column.name not in ("run_id", "item", "name_id")
+            column.name
+            for column in metadata.tables["wall_time"].columns
+            if column.name not in ("run_id", "item", "name_id")
         ]
         found = [
             (

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from sqlalchemy import Connection, Engine, text
 
 from profsvc.errors import DomainError
 from profsvc.specs.causes import causes
 from profsvc.specs.metrics.vocabulary import counters as vocabulary
+from profsvc.store.connection.sql import Connection, Engine, text
 from profsvc.store.connection.transactions import lock_existing_row, writing
 from profsvc.store.ingest.runs import count_change
 from profsvc.store.ingest.staging import DirectSink

@@ -6,9 +6,8 @@ tokens, schedules, reports or findings, and can neither delete an upload nor cha
 
 import secrets
 
-from sqlalchemy import Connection, Engine, text
-
 from profsvc.errors import UsageError
+from profsvc.store.connection.sql import Connection, Engine, text
 from profsvc.store.connection.transactions import writing
 from profsvc.store.sandbox.reader_role import (
     Reader,

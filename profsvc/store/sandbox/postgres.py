@@ -31,11 +31,11 @@ import psycopg
 from psycopg import errors, pq, sql
 from psycopg.adapt import Buffer, Loader
 from psycopg.types.string import TextLoader
-from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError
 
 from profsvc.errors import ProfsvcError, ServiceError, UsageError
 from profsvc.store.connection.errors import user_error
+from profsvc.store.connection.sql import Engine
 from profsvc.store.sandbox import postgres_memory as memory
 from profsvc.store.sandbox import rules
 from profsvc.store.sandbox.reader_role import DENIED_TO_READERS

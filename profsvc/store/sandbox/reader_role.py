@@ -11,10 +11,10 @@ import secrets
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Engine, text
 from sqlalchemy.exc import DBAPIError
 
 from profsvc.errors import ServiceError, UsageError
+from profsvc.store.connection.sql import Connection, Engine, text
 from profsvc.store.connection.transactions import writing
 from profsvc.store.connection.urls import file_of
 

@@ -29,6 +29,7 @@ FORBIDDEN_FUNCTIONS = {
 }
 FUNCTION_TABLES = {"json_each", "json_tree"}
 OPS_PER_CLOCK_CHECK = 1000
+_NAME = re.compile(r"v1_\w+")
 _VIEW = re.compile(r"CREATE VIEW (v1_\w+) AS\n")
 
 
@@ -76,7 +77,7 @@ class Guard:
         return time.perf_counter() > self.deadline
 
 
-def restrict_connection(connection: sqlite3.Connection, guard: Guard, limits: dict[int, int]) -> None:
+def restrict_connection(connection: sqlite3.Connection, guard: Guard, limits: dict[int, int], query: str) -> None:
     """Copy the views under the secret names of the guard, then deny all other access."""
     # A table-valued function declares its table at the first use, which must happen before the guard is active.
     for table in FUNCTION_TABLES:
@@ -84,17 +85,29 @@ def restrict_connection(connection: sqlite3.Connection, guard: Guard, limits: di
     named = "SELECT name FROM sqlite_master WHERE type = 'table' UNION SELECT name FROM pragma_module_list"
     guard.closed = {name.lower() for (name,) in connection.execute(named)} - FUNCTION_TABLES
     rows = connection.execute("SELECT sql FROM sqlite_master WHERE type = 'view' ORDER BY rowid").fetchall()
-    for (sql,) in rows:
-        if found := _VIEW.match(sql):
-            view = found[1]
-            guard.views.append(view)
-            connection.execute(_VIEW.sub(f"CREATE TEMP VIEW {guard.nonce}{view} AS\n", sql, count=1))
-            connection.execute(f"CREATE TEMP VIEW {view} AS SELECT * FROM {guard.nonce}{view}")
+    views = {found[1]: sql for (sql,) in rows if (found := _VIEW.match(sql))}
+    guard.views += views
+    for view in _named_views(query, views):
+        connection.execute(_VIEW.sub(f"CREATE TEMP VIEW {guard.nonce}{view} AS\n", views[view], count=1))
+        connection.execute(f"CREATE TEMP VIEW {view} AS SELECT * FROM {guard.nonce}{view}")
     for limit, value in limits.items():
         connection.setlimit(limit, value)
     connection.set_authorizer(guard.authorize)
     guard.deadline = time.perf_counter() + guard.seconds
     connection.set_progress_handler(guard.late, OPS_PER_CLOCK_CHECK)
+
+
+def _named_views(query: str, views: dict[str, str]) -> list[str]:
+    """Return the views that a query names, and those that they name: copies of all take longer than most queries.
+
+    SQLite takes a name in any case, but knows no other way of writing it.
+    """
+    found, new = set[str](), {query.lower()}
+    while new:
+        named = {name for text in new for name in _NAME.findall(text)} & views.keys() - found
+        found |= named
+        new = {views[name].lower() for name in named}
+    return [view for view in views if view in found]
 
 
 def answer(connection: sqlite3.Connection, request: dict[str, Any]) -> Iterator[tuple[Any, ...]]:
@@ -132,7 +145,7 @@ def run(asked: dict[str, Any], _: object, send: Callable[[bytes], None]) -> None
         patience = min(10.0, asked["seconds"])
         opened = sqlite3.connect(asked["address"], uri=True, isolation_level=None, timeout=patience)
         with closing(opened) as connection:
-            restrict_connection(connection, guard, asked["sqlite_limits"])
+            restrict_connection(connection, guard, asked["sqlite_limits"], asked["sql"])
             for frame in answer(connection, asked):
                 send(marshal.dumps(frame))
     except BrokenPipeError:

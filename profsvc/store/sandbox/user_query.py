@@ -9,9 +9,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, NamedTuple
 
-from sqlalchemy import Engine
-
 from profsvc.errors import UsageError
+from profsvc.store.connection.sql import Engine
 from profsvc.store.connection.urls import file_of
 from profsvc.store.sandbox import sqlite as sandbox_sqlite
 from profsvc.store.sandbox.rules import Rows, error_position

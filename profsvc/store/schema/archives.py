@@ -5,9 +5,7 @@ stay, and ``archived_values`` has the criteria and the potential of its kernels,
 went. There ``criterion_id`` 0 means the potential, and of the whole run the share of criteria without a value.
 """
 
-from sqlalchemy import CheckConstraint, UniqueConstraint
-
-from profsvc.store.schema.column_types import fields, key, ref, row_id, table
+from profsvc.store.schema.column_types import check, fields, key, ref, row_id, table, unique
 from profsvc.store.schema.view_definition import ViewDefinition, view_columns
 
 STATES = ("dropping", "archived", "restoring")
@@ -16,8 +14,8 @@ archives = table(
     "archives",
     row_id("archive_id"),
     *fields("month text, part int, place text, state text, sha256 text, made_at text, row_count int, size_bytes int"),
-    UniqueConstraint("month", "part"),
-    CheckConstraint("state IN ('{}')".format("', '".join(STATES)), name="state"),
+    unique("month", "part"),
+    check("state IN ('{}')".format("', '".join(STATES)), "state"),
     sqlite_autoincrement=True,
 )
 archived_values = table(

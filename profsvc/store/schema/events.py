@@ -1,8 +1,6 @@
 """Base tables and views of events other than launches: transfers, API calls, ranges and totals."""
 
-from sqlalchemy import CheckConstraint
-
-from profsvc.store.schema.column_types import IDS_PER_UPLOAD, fields, key, table
+from profsvc.store.schema.column_types import IDS_PER_UPLOAD, check, fields, key, table
 from profsvc.store.schema.view_definition import (
     FILE_COLUMNS,
     UPLOAD_ID_RANGE_SQL,
@@ -44,7 +42,7 @@ kernel_summaries = table(
         "category_id int, kernel_id int?, name_id int?, calls int, total_ns float?, mean_ns float?, min_ns float?",
         "max_ns float?, total_bytes float?, device_index int?, line int, report_id int?",
     ),
-    CheckConstraint("(kernel_id IS NULL) <> (name_id IS NULL)", name="named"),
+    check("(kernel_id IS NULL) <> (name_id IS NULL)", "named"),
 )
 
 TABLES = (transfers, api_calls, ranges, kernel_summaries)

@@ -5,9 +5,7 @@ A finding records its place in a series by times as well as by runs, because run
 of a finding is the newest row of ``finding_states``, or ``new`` without one.
 """
 
-from sqlalchemy import CheckConstraint, UniqueConstraint
-
-from profsvc.store.schema.column_types import fields, key, ref, row_id, table, text
+from profsvc.store.schema.column_types import check, fields, key, ref, row_id, table, text, unique
 from profsvc.store.schema.view_definition import ViewDefinition, view_columns
 
 reports = table(
@@ -18,7 +16,7 @@ reports = table(
         "night text, zone text, made_at text, newest_upload_id int, newest_refusal_id int, runs int, series int",
         "findings_new int, findings_open int, reruns_wanted int, uploads_failed int, one_line text, document text",
     ),
-    UniqueConstraint("project", "night"),
+    unique("project", "night"),
     sqlite_autoincrement=True,
 )
 findings = table(
@@ -31,7 +29,7 @@ findings = table(
         "adjusted_p float?, noise float?, reference_temperature_c float?, points_before int, points_after int",
         "run_before_id int?, run_id int, changed_at text, found_at text, seen_at text",
     ),
-    UniqueConstraint("series", "run_id"),
+    unique("series", "run_id"),
     sqlite_autoincrement=True,
 )
 finding_states = table(
@@ -41,7 +39,7 @@ finding_states = table(
     text("state", nullable=False),
     ref("report_id", "reports.report_id", index=True),  # the nightly check that set it; null if a person did
     *fields("said_by text?, because text, said_at text"),
-    CheckConstraint("state IN ('new', 'confirmed', 'accepted', 'fixed')", name="state"),
+    check("state IN ('new', 'confirmed', 'accepted', 'fixed')", "state"),
     clustered=True,
 )
 # What else differs between the runs before a change and those since.
@@ -67,7 +65,7 @@ deliveries = table(
     row_id("delivery_id"),
     ref("report_id", "reports.report_id", cascade=True, nullable=False, index=True),
     *fields("channel text, kind text, delivered int, message text?, sent_by text, sent_at text"),
-    CheckConstraint("delivered IN (0, 1)", name="delivered"),
+    check("delivered IN (0, 1)", "delivered"),
     sqlite_autoincrement=True,
 )
 

@@ -5,12 +5,8 @@ are those of its newest analysis. Texts are stored as numbers of ``texts``.
 """
 
 from collections.abc import Mapping
-from typing import Any
 
-from sqlalchemy import Column as Field
-from sqlalchemy import Index, Table
-
-from profsvc.store.schema.column_types import IDS_PER_UPLOAD, integer, key, real, ref, table
+from profsvc.store.schema.column_types import IDS_PER_UPLOAD, Declared, index, integer, key, real, ref, table
 from profsvc.store.schema.view_definition import FLAG_NAMES_SQL, RUN_DEVICE_SQL, ViewDefinition, text_of, view_columns
 from profsvc.tables import Column, columns
 
@@ -108,28 +104,28 @@ FRAMES: Mapping[str, tuple[Column, ...]] = {
 }
 
 
-def _table_column(column: Column) -> Field[Any]:
+def _table_column(column: Column) -> Declared:
     options = {"nullable": column.nullable}
     if column.kind == "text":
         return ref(f"{column.name}_id", "texts.text_id", **options)
     return integer(column.name, **options) if column.kind == "int" else real(column.name, **options)
 
 
-def _table(name: str) -> Table:
+def _table(name: str) -> Declared:
     return table(
         name,
         ref("run_id", "runs.run_id", cascade=True, primary_key=True),
         key("item"),
         *map(_table_column, FRAMES[name]),
         ref("version_id", "texts.text_id", nullable=False),
+        *_INDEXES.get(name, ()),
         clustered=True,
     )
 
 
-POWER = {name: _table(name) for name in FRAMES}
 # These indexes give the history of a load or window, newest runs first.
-for _name in ("load_id", "window_id"):
-    Index(None, POWER["power_windows"].c[_name], POWER["power_windows"].c.run_id)
+_INDEXES = {"power_windows": (index("load_id", "run_id"), index("window_id", "run_id"))}
+POWER = {name: _table(name) for name in FRAMES}
 
 
 VIEW_SENTENCES = {

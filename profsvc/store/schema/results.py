@@ -1,11 +1,18 @@
 """Results of the analysis of launches: base tables and views."""
 
 from collections.abc import Iterable
-from typing import Any
 
-from sqlalchemy import Column, Table
-
-from profsvc.store.schema.column_types import IDS_PER_UPLOAD, WHOLE_RUN_ID, fields, integer, key, real, ref, table
+from profsvc.store.schema.column_types import (
+    IDS_PER_UPLOAD,
+    WHOLE_RUN_ID,
+    Declared,
+    fields,
+    integer,
+    key,
+    real,
+    ref,
+    table,
+)
 from profsvc.store.schema.view_definition import (
     FLAG_NAMES_SQL,
     FLAGS,
@@ -16,7 +23,7 @@ from profsvc.store.schema.view_definition import (
 )
 
 
-def _result_table(name: str, keys: list[Column[int]], *values: Column[Any]) -> Table:
+def _result_table(name: str, keys: list[Declared], *values: Declared) -> Declared:
     """Return a table of results: one row per subject (launch, kernel or whole run), key and version of the analysis.
 
     The version is part of the key, so rows of older versions are kept with those of the newest.

@@ -1,8 +1,6 @@
 """The base tables of schedules, their slots and tokens; a part of `profsvc.store.schema.tables`."""
 
-from sqlalchemy import CheckConstraint, UniqueConstraint
-
-from profsvc.store.schema.column_types import fields, ref, row_id, table, text
+from profsvc.store.schema.column_types import check, fields, ref, row_id, table, text, unique
 from profsvc.store.schema.view_definition import ViewDefinition, view_columns
 
 STATES = ("running", "waiting", "done", "failed")
@@ -14,7 +12,7 @@ schedules = table(
         "kind text, project text?, cron text, zone text, arguments text, enabled int, created_at text, since text",
         "next_at text?",
     ),
-    CheckConstraint("enabled IN (0, 1)", name="enabled"),
+    check("enabled IN (0, 1)", "enabled"),
     sqlite_autoincrement=True,
 )
 # The scheduler whose insert of the key succeeds runs the slot, so exactly one of several does.
@@ -26,9 +24,9 @@ slots = table(
         "slot_key text, due_at text, owner text, attempts int, lease_until text?, heartbeat_at text?, started_at text",
         "ended_at text?, state text, message text, deliveries text",
     ),
-    UniqueConstraint("schedule_id", "slot_key"),
-    CheckConstraint("state IN ({})".format(", ".join(f"'{state}'" for state in STATES)), name="state"),
-    CheckConstraint("(state IN ('running', 'waiting')) = (lease_until IS NOT NULL)", name="lease"),
+    unique("schedule_id", "slot_key"),
+    check("state IN ({})".format(", ".join(f"'{state}'" for state in STATES)), "state"),
+    check("(state IN ('running', 'waiting')) = (lease_until IS NOT NULL)", "lease"),
     sqlite_autoincrement=True,
 )
 
@@ -110,6 +108,6 @@ tokens = table(
     text("name", nullable=False),
     text("hash", nullable=False, unique=True),
     *fields("scopes text, project text?, created_at text, expires_at text?, last_used_at text?, revoked_at text?"),
-    CheckConstraint("length(hash) = 64", name="hash"),
+    check("length(hash) = 64", "hash"),
     sqlite_autoincrement=True,
 )

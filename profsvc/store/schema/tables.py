@@ -27,10 +27,20 @@ Times of day are ISO 8601 texts in UTC, which sort, are read by both databases a
 to 104 days. ``start_ns`` counts from 1970, which exceeds that, so it is an integer.
 """
 
-from sqlalchemy import CheckConstraint, UniqueConstraint
-
 from profsvc.store.schema.archives import TABLES as ARCHIVES
-from profsvc.store.schema.column_types import fields, integer, key, metadata, real, ref, row_id, table, text
+from profsvc.store.schema.column_types import (
+    check,
+    fields,
+    integer,
+    key,
+    make_metadata,
+    real,
+    ref,
+    row_id,
+    table,
+    text,
+    unique,
+)
 from profsvc.store.schema.events import TABLES as EVENTS
 from profsvc.store.schema.findings import NIGHTLY_TABLES
 from profsvc.store.schema.memory_traces import TRACES
@@ -57,32 +67,32 @@ metric_names = table(
     "metric_names",
     row_id("metric_id"),
     *fields("metric text, section text, statistic text"),
-    UniqueConstraint("metric", "section", "statistic"),
+    unique("metric", "section", "statistic"),
 )
 unit_names = table(
     "unit_names",
     row_id("unit_id"),
     text("unit", nullable=False),
     text("si_unit", nullable=False),
-    UniqueConstraint("unit", "si_unit"),
+    unique("unit", "si_unit"),
 )
 model_names = table(
     "model_names",
     row_id("model_id"),
     *fields("model text, quantity text, unit text, form text"),
-    UniqueConstraint("model", "quantity", "unit", "form"),
+    unique("model", "quantity", "unit", "form"),
 )
 cause_names = table(
     "cause_names",
     row_id("cause_id"),
     *fields("cause text, title text, kind text, first_step text, evidence text"),
-    UniqueConstraint("cause", "title", "kind", "first_step", "evidence"),
+    unique("cause", "title", "kind", "first_step", "evidence"),
 )
 devices = table(
     "devices",
     row_id("device_id"),
     *fields("name text, compute_capability text, sms int?, facts text?"),
-    UniqueConstraint("name", "compute_capability"),
+    unique("name", "compute_capability"),
 )
 
 runs = table(
@@ -92,8 +102,8 @@ runs = table(
     ref("device_id", "devices.device_id"),
     ref("version_id", "texts.text_id"),
     integer("changes", nullable=False, server_default="0"),
-    UniqueConstraint("project", "name"),
-    CheckConstraint("length(name) > 0", name="named"),
+    unique("project", "name"),
+    check("length(name) > 0", "named"),
     sqlite_autoincrement=True,  # the number of a deleted run is not reused
 )
 run_tags = table(
@@ -123,10 +133,10 @@ uploads = table(
         "lines_skipped int, lines_rejected int, launches int, samples int, gpu_time_ns float?, same_as int?",
         "same_as_reason text?, repeats int?, message text, facts text, received_at text, archive_id int?",
     ),
-    UniqueConstraint("run_id", "sha256"),
-    CheckConstraint("length(sha256) = 64", name="sha256"),
-    CheckConstraint("status IN ('stored', 'partial')", name="status"),
-    CheckConstraint("lines = lines_stored + lines_skipped + lines_rejected", name="lines"),
+    unique("run_id", "sha256"),
+    check("length(sha256) = 64", "sha256"),
+    check("status IN ('stored', 'partial')", "status"),
+    check("lines = lines_stored + lines_skipped + lines_rejected", "lines"),
     sqlite_autoincrement=True,
 )
 # The devices that launches of a file ran on, by name or only by compute capability.
@@ -278,3 +288,5 @@ deleted_uploads = table(
         "launches int, samples int, facts text, received_at text, deleted_at text",
     ),
 )
+
+metadata = make_metadata()

@@ -10,9 +10,8 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy import Engine, text
-
 from profsvc.errors import NotFoundError
+from profsvc.store.connection.sql import Engine, text
 from profsvc.store.connection.timestamps import format_time, parse_time
 from profsvc.store.connection.transactions import reading, writing
 

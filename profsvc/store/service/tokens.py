@@ -12,11 +12,10 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
-from sqlalchemy import Engine, text
-
 from profsvc.errors import NotFoundError, ServiceError, UsageError
 from profsvc.store.connection import locks
 from profsvc.store.connection.locks import lock_file_of
+from profsvc.store.connection.sql import Engine, text
 from profsvc.store.connection.timestamps import format_time
 from profsvc.store.connection.transactions import reading, writing
 from profsvc.store.connection.urls import file_of

@@ -9,7 +9,7 @@ from pathlib import Path
 import matplotlib
 import numpy as np
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from profsvc import store
 from profsvc.analysis.thermocouples.heat_map import DieMap, Log, heat_map

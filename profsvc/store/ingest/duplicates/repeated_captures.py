@@ -4,9 +4,8 @@ If one file contains all launches of another, they count once (`profsvc.store.in
 This module rejects files that only share some launches or have another order, because these launches would count twice.
 """
 
-from sqlalchemy import Connection, bindparam, text
-
 from profsvc.errors import InputError
+from profsvc.store.connection.sql import Connection, bindparam, text
 from profsvc.store.ingest.duplicates.report_pages import SAMPLED_LAUNCHES, LaunchFile
 from profsvc.store.schema.column_types import IDS_PER_UPLOAD
 

@@ -7,8 +7,7 @@ Pages print durations with at least three digits, and traces print starts and du
 
 from typing import NamedTuple
 
-from sqlalchemy import Connection, bindparam, text
-
+from profsvc.store.connection.sql import Connection, bindparam, text
 from profsvc.store.schema.column_types import IDS_PER_UPLOAD
 
 SAMPLED_LAUNCHES = 32

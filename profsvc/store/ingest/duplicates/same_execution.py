@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from sqlalchemy import Connection, bindparam, text
 
 from profsvc.analysis.counters.same_launches import (
     UNKNOWN,
@@ -18,6 +17,7 @@ from profsvc.analysis.counters.same_launches import (
     find_launches,
     surplus_token,
 )
+from profsvc.store.connection.sql import Connection, bindparam, text
 from profsvc.store.ingest.duplicates.report_pages import LaunchFile
 
 ROWS_PER_FETCH = 100_000

@@ -8,8 +8,9 @@ the order of uploads and deletions.
 
 from collections.abc import Iterable, Sequence
 
-from sqlalchemy import Connection, Engine, insert, text
+from sqlalchemy import insert
 
+from profsvc.store.connection.sql import Connection, Engine, text
 from profsvc.store.connection.transactions import lock_existing_row, reading, writing
 from profsvc.store.ingest.duplicates.repeated_captures import reject_duplicate_capture
 from profsvc.store.ingest.duplicates.report_pages import LaunchFile, files_with_same_start, same_report

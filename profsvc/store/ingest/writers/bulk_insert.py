@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from sqlalchemy import Connection, text
 
+from profsvc.store.connection.sql import Connection, text
 from profsvc.store.ingest.writers.postgres_copy import copy_columns
 from profsvc.store.schema.tables import metadata
 

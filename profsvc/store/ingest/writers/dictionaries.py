@@ -12,10 +12,11 @@ from itertools import islice
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from sqlalchemy import Connection, Engine, select
+from sqlalchemy import Engine, select
 
 from profsvc.errors import InputError
 from profsvc.kernel_names import short_kernel_name
+from profsvc.store.connection.sql import Connection
 from profsvc.store.connection.transactions import reading, writing
 from profsvc.store.ingest.writers.bulk_insert import insert_rows
 from profsvc.store.schema.tables import metadata

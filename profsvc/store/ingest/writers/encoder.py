@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from sqlalchemy import Connection, Engine
 
 from profsvc.errors import InputError
+from profsvc.store.connection.sql import Connection, Engine
 from profsvc.store.ingest.staging import Sink
 from profsvc.store.ingest.writers.bulk_insert import factorize, integer_arrays, values
 from profsvc.store.ingest.writers.dictionaries import COMBINATION_COLUMNS, Combinations, Names

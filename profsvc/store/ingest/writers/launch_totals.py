@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from sqlalchemy import Connection
 
+from profsvc.store.connection.sql import Connection
 from profsvc.store.ingest.writers.bulk_insert import IntegerArrays, insert_rows, integer_arrays
 
 SIZES = ("grid_x", "grid_y", "grid_z", "shared_mem_dynamic_bytes")

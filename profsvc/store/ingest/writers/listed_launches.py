@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from sqlalchemy import Connection
 
+from profsvc.store.connection.sql import Connection
 from profsvc.store.ingest.writers.bulk_insert import insert_rows
 from profsvc.store.schema.column_types import WHOLE_RUN_ID
 

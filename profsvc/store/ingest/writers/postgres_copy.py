@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from sqlalchemy import BigInteger, Connection, Double, Integer, SmallInteger, Text
+from sqlalchemy import BigInteger, Double, Integer, SmallInteger, Text
 
 from profsvc.errors import DomainError
+from profsvc.store.connection.sql import Connection
 from profsvc.store.schema.tables import metadata
 
 HEADER = b"PGCOPY\n\xff\r\n\0" + bytes(8)

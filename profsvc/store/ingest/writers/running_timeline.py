@@ -6,9 +6,9 @@ database makes; the sums of one file are kept then.
 
 import numpy as np
 import pandas as pd
-from sqlalchemy import Connection, text
 
 from profsvc.analysis.launches.timeline import Timeline, append_launches, is_in_order
+from profsvc.store.connection.sql import Connection, text
 
 
 class RunningTimeline:

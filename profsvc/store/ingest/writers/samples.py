@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from sqlalchemy import Connection, text
 
 from profsvc import specs
 from profsvc.errors import DomainError, InputError, counted
+from profsvc.store.connection.sql import Connection, text
 from profsvc.store.ingest.staging import Sink
 from profsvc.store.ingest.writers.bulk_insert import IntegerArrays, integer_arrays, values
 from profsvc.store.ingest.writers.dictionaries import reject_nul

@@ -4,8 +4,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from sqlalchemy import Connection
 
+from profsvc.store.connection.sql import Connection
 from profsvc.store.ingest.writers.bulk_insert import insert_rows
 
 MAX_INTEGER = 2**63 - 1

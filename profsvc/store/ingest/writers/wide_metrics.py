@@ -32,9 +32,9 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute
-from sqlalchemy import Connection, Engine, text
 
 from profsvc.errors import DomainError, InputError
+from profsvc.store.connection.sql import Connection, Engine, text
 from profsvc.store.ingest.staging import Sink
 from profsvc.store.ingest.writers.bulk_insert import insert_rows
 from profsvc.store.ingest.writers.dictionaries import Names, writing_names

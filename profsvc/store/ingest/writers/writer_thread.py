@@ -10,8 +10,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from typing import Any
 
-from sqlalchemy import Connection
-
+from profsvc.store.connection.sql import Connection
 from profsvc.store.ingest.staging import Columns, Sink
 
 MAX_WAITING_WRITES = 1

@@ -7,10 +7,11 @@ from datetime import UTC, date, datetime
 from functools import partial
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Engine, bindparam, insert, text
+from sqlalchemy import insert
 
 from profsvc.errors import ServiceError, UsageError, counted
 from profsvc.store.connection import postgres
+from profsvc.store.connection.sql import Connection, Engine, bindparam, text
 from profsvc.store.connection.timestamps import now
 from profsvc.store.connection.transactions import reading, writing
 from profsvc.store.maintenance.archive import contents

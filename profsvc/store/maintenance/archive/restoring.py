@@ -4,10 +4,9 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Engine, bindparam, text
-
 from profsvc.errors import NotFoundError, ServiceError
 from profsvc.store.connection import postgres
+from profsvc.store.connection.sql import Connection, Engine, bindparam, text
 from profsvc.store.connection.transactions import reading, writing
 from profsvc.store.ingest.staging import DirectSink
 from profsvc.store.maintenance.archive import contents

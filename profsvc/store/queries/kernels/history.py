@@ -7,10 +7,9 @@ to the newest runs only, by primary keys and one index.
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Engine, Result, bindparam, text
-
 from profsvc.errors import NotFoundError
 from profsvc.kernel_names import matching_kernels, short_name_prefix
+from profsvc.store.connection.sql import Connection, Engine, Result, bindparam, text
 from profsvc.store.connection.transactions import reading
 from profsvc.store.queries.view_pages import reading_with_timeout
 from profsvc.store.schema.column_types import IDS_PER_UPLOAD, WHOLE_RUN_ID

@@ -3,8 +3,8 @@
 from typing import Any
 
 import pandas as pd
-from sqlalchemy import Engine, text
 
+from profsvc.store.connection.sql import Engine, text
 from profsvc.store.connection.transactions import reading
 from profsvc.store.schema.column_types import IDS_PER_UPLOAD
 

@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Engine, text
-
+from profsvc.store.connection.sql import Engine, text
 from profsvc.store.queries.view_pages import reading_with_timeout
 from profsvc.store.schema.column_types import IDS_PER_UPLOAD
 

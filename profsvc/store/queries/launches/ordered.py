@@ -10,8 +10,7 @@ from itertools import groupby
 from operator import attrgetter
 from typing import NamedTuple
 
-from sqlalchemy import Connection, text
-
+from profsvc.store.connection.sql import Connection, text
 from profsvc.store.schema.column_types import IDS_PER_UPLOAD, WHOLE_RUN_ID
 from profsvc.store.schema.view_definition import UPLOAD_ID_RANGE_SQL, text_of
 

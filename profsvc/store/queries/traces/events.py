@@ -6,11 +6,11 @@ from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import Engine, text
 
 from profsvc import specs
 from profsvc.analysis.launches.iterations import RangeTotal
 from profsvc.analysis.launches.wall_time import CODES, NO_LANE, NO_NAME, NO_PROCESS, Activity
+from profsvc.store.connection.sql import Engine, text
 from profsvc.store.connection.transactions import reading
 from profsvc.store.queries.timelines import integer_columns
 from profsvc.store.queries.traces.lanes import IS_GRAPH, ROUNDED, TIMED, Trace, of_files, of_trace

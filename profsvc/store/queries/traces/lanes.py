@@ -7,8 +7,7 @@ kernels, copies and calls into files of their own. Files of several processes or
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from sqlalchemy import Connection, Engine, text
-
+from profsvc.store.connection.sql import Connection, Engine, text
 from profsvc.store.connection.transactions import reading
 from profsvc.store.queries.rows import select
 from profsvc.store.queries.timelines import timed_files
