@@ -26,7 +26,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import NamedTuple
 
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from profsvc import formats
 from profsvc.cli.application import app

@@ -140,7 +140,7 @@ def test_tests_without_the_fixture_import_nothing_of_the_program(session: Sessio
     def test_imports():
         mine = sorted(name for name in sys.modules if name.partition(".")[0] == "profsvc")
         assert mine == ["profsvc", "profsvc.pytest_plugin"]
-        assert not {"numpy", "pandas", "sqlalchemy", "httpx", "typer"} & sys.modules.keys()
+        assert not {"numpy", "pandas", "sqlalchemy", "httpx", "click"} & sys.modules.keys()
     """
     pytester.makepyfile(test_imports=test)
     result = session(FAST, "test_imports.py", apart=True)

@@ -7,16 +7,18 @@ import functools
 import importlib
 import os
 import sys
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Callable, Iterator, MutableMapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import typer
-from typer.core import TyperGroup
+import click
+from click import Context, HelpFormatter, echo
+from click.exceptions import Abort, Exit
 
 from profsvc.cli.console.common import print_message
-from profsvc.cli.console.options import Quiet, Store, Verbose, add_shared_options, set_verbosity
+from profsvc.cli.console.declaration import Group, Quiet, Store, Verbose, parameters_of
+from profsvc.cli.console.verbosity import set_verbosity
 from profsvc.errors import DISK_ERROR_CODES, ProfsvcError, disk_error
 
 MODELS = (
@@ -87,41 +89,39 @@ def _reported_errors() -> Iterator[None]:
         sys.stdout.flush()  # a full disk is noticed here, while it can still be reported
     except ProfsvcError as error:
         print_message(f"Error: {error}", kind="error")
-        raise typer.Exit(error.exit_code) from None
+        raise Exit(error.exit_code) from None
     except BrokenPipeError:
         _discard_output()
-        raise typer.Exit(0) from None
+        raise Exit(0) from None
     except OSError as error:
         if error.errno not in DISK_ERROR_CODES or os.environ.get("PROFSVC_DEBUG"):
             raise
         _discard_output()
         reported = disk_error(error, str(error.filename or "the output"))
         print_message(f"Error: {reported}", kind="error")
-        raise typer.Exit(reported.exit_code) from None
+        raise Exit(reported.exit_code) from None
     except Exception as error:
-        if isinstance(error, (typer.Exit, typer.Abort)) or os.environ.get("PROFSVC_DEBUG"):
+        if isinstance(error, (Exit, Abort)) or os.environ.get("PROFSVC_DEBUG"):
             raise
-        if type(error).__module__.startswith(("typer", "click")):
+        if type(error).__module__.startswith("click"):
             raise
         print_message(
             f"Error: internal error (nothing was partially stored): {type(error).__name__}: {error}\n"
             "Run it again with PROFSVC_DEBUG=1 and report the traceback.",
             kind="error",
         )
-        raise typer.Exit(5) from None
+        raise Exit(5) from None
 
 
 @functools.cache
 def _commands_of(module: str) -> dict[str, Any]:
     """Return the commands of a module of this package by name."""
-    part = typer.Typer(rich_markup_mode=None)
-    part.callback()(lambda: None)  # a module with one command is a group of one
+    part = Group()
     importlib.import_module(f"profsvc.cli.{module}").register(part)
-    add_shared_options(part)
-    return dict(typer.main.get_group(part).commands)
+    return dict(part.commands)
 
 
-class Commands(TyperGroup):
+class Commands(Group):
     """The commands of profsvc, each imported when it is first asked for."""
 
     @property
@@ -131,27 +131,27 @@ class Commands(TyperGroup):
 
     @commands.setter
     def commands(self, _: MutableMapping[str, Any]) -> None:
-        """Ignore what typer sets: no command is registered at the start."""
+        """Ignore what click sets: no command is registered at the start."""
 
-    def list_commands(self, ctx: Any) -> list[str]:  # the signature is typer's
+    def list_commands(self, ctx: Context) -> list[str]:
         """Return the names of the commands in the order of the help."""
         return list(MODULES)
 
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # the signature is typer's
+    def get_command(self, ctx: Context, cmd_name: str) -> Any:
         """Return a command, None where there is none of this name."""
         return _commands_of(MODULES[cmd_name])[cmd_name] if cmd_name in MODULES else None
 
-    def make_context(self, *args: Any, **given: Any) -> Any:
+    def make_context(self, *args: Any, **given: Any) -> Context:
         """Read the arguments; ``--help`` and ``--version`` print here."""
         with _reported_errors():
             return super().make_context(*args, **given)
 
-    def invoke(self, ctx: Any) -> Any:
+    def invoke(self, ctx: Context) -> Any:
         """Run the command; no traceback reaches a user unless PROFSVC_DEBUG is set."""
         with _reported_errors():
             return super().invoke(ctx)
 
-    def format_commands(self, ctx: Any, formatter: Any) -> None:
+    def format_commands(self, ctx: Context, formatter: HelpFormatter) -> None:
         """Write the commands in their panels."""
         for panel, names in PANELS.items():
             known = [(name, command) for name in names if (command := self.get_command(ctx, name)) is not None]
@@ -165,35 +165,56 @@ def _discard_output() -> None:
     sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115  # open to the end of the process
 
 
-app = typer.Typer(
-    cls=Commands,
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
+def _print_version() -> None:
+    from profsvc import settings
+
+    echo(f"profsvc {settings.version()}")
+
+
+def _install_completion() -> None:
+    from profsvc.cli.console import completion
+
+    print_message(completion.install(app))
+
+
+def _show_completion() -> None:
+    from profsvc.cli.console import completion
+
+    echo(completion.script(app, completion.current_shell()))
+
+
+def _flag(name: str, about: str, act: Callable[[], None]) -> click.Option:
+    """Return an option that acts instead of a command."""
+
+    def acted(context: Context, _parameter: click.Parameter, wanted: bool) -> None:
+        if wanted and not context.resilient_parsing:
+            act()
+            context.exit()
+
+    return click.Option([name], is_flag=True, is_eager=True, expose_value=False, help=about, callback=acted)
+
+
+@click.pass_context
+def _shared_options(context: Context, store: Store = "", quiet: Quiet = False, verbose: Verbose = False) -> None:
+    """Keep the options that are valid for every command."""
+    context.obj = {"store": store}
+    set_verbosity(quiet, verbose, reset=True)
+
+
+app = Commands(
+    "profsvc",
+    callback=_shared_options,
+    params=[
+        *parameters_of(_shared_options),
+        _flag("--version", "Show the version and exit.", _print_version),
+        _flag("--install-completion", "Install completion for the current shell.", _install_completion),
+        _flag(
+            "--show-completion",
+            "Show completion for the current shell, to copy it or customize the installation.",
+            _show_completion,
+        ),
+    ],
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Load what GPU profilers export; see what limits each kernel, how much faster it could be, and what to do.",
     epilog="Start with: profsvc demo. Exit codes: profsvc help reference/exit-codes.",
 )
-
-
-def _print_version(wanted: bool) -> None:
-    if wanted:
-        from profsvc import settings
-
-        typer.echo(f"profsvc {settings.version()}")
-        raise typer.Exit
-
-
-@app.callback()
-def options(
-    context: typer.Context,
-    store: Store = "",
-    quiet: Quiet = False,
-    verbose: Verbose = False,
-    version: bool = typer.Option(
-        False, "--version", help="Show the version and exit.", callback=_print_version, is_eager=True
-    ),
-) -> None:
-    """Keep the options that are valid for every command."""
-    context.obj = {"store": store}
-    set_verbosity(quiet, verbose, reset=True)

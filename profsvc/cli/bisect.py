@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from click import Context
 
 from profsvc.cli.console.common import OutputOption, open_engine, print_json, print_message, print_rows
+from profsvc.cli.console.declaration import Argument, Group, Option
 from profsvc.cli.upload import store_files, taking
 from profsvc.errors import InputError
 
@@ -23,22 +24,22 @@ MAX_MESSAGE_CHARS = 300
 
 
 def bisect(
-    context: typer.Context,
-    finding: Annotated[int, typer.Argument(help="Number of the finding.")],
-    repo: Annotated[Path, typer.Option(help="Git repository of the program.", metavar="FOLDER")] = Path(),
+    context: Context,
+    finding: Annotated[int, Argument(help="Number of the finding.")],
+    repo: Annotated[Path, Option(help="Git repository of the program.", metavar="FOLDER")] = Path(),
     run: Annotated[
         str,
-        typer.Option(
+        Option(
             help="Shell command that builds and measures a commit; without it nothing is measured.", metavar="COMMAND"
         ),
     ] = "",
     good: Annotated[
-        str, typer.Option(help="Commit before the change; default: that of the last run before.", metavar="COMMIT")
+        str, Option(help="Commit before the change; default: that of the last run before.", metavar="COMMIT")
     ] = "",
     bad: Annotated[
-        str, typer.Option(help="Commit with the change; default: that of the first run since.", metavar="COMMIT")
+        str, Option(help="Commit with the change; default: that of the first run since.", metavar="COMMIT")
     ] = "",
-    max_runs: Annotated[int, typer.Option(min=1, help="Measure this often at most.", metavar="N")] = 40,
+    max_runs: Annotated[int, Option(min=1, help="Measure this often at most.", metavar="N")] = 40,
     output: OutputOption = "table",
 ) -> None:
     """Find the commit that a finding began with: say which commit to measure next, or measure until it is found.
@@ -98,7 +99,7 @@ def _verdict(state: Mapping[str, Any], finding: Mapping[str, Any]) -> str:
 
 
 def _measure(
-    context: typer.Context, engine: "Engine", finding: Mapping[str, Any], state: Mapping[str, Any], repository: Path,
+    context: Context, engine: "Engine", finding: Mapping[str, Any], state: Mapping[str, Any], repository: Path,
     folder: Path, command: str, ends: tuple[str | None, str | None], max_runs: int,
 ) -> Mapping[str, Any]:  # fmt: skip
     """Measure commits until the one of the finding is found; return the last state of the search."""
@@ -151,6 +152,6 @@ def _run_once(folder: Path, command: str, commit: str, take: Any, info: Any) -> 
         return None if stored else "none of its files could be read"
 
 
-def register(app: typer.Typer) -> None:
+def register(app: Group) -> None:
     """Add the command of this file."""
-    app.command()(bisect)
+    app.function()(bisect)

@@ -4,21 +4,18 @@ import time
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from profsvc.cli.console.common import print_message
+from profsvc.cli.console.declaration import Group, Option
 
 
 def characterize(
     out: Annotated[
-        Path | None, typer.Option(help="File to write; default: named after the GPU and the day.", metavar="FILE")
+        Path | None, Option(help="File to write; default: named after the GPU and the day.", metavar="FILE")
     ] = None,
-    gpu: Annotated[int, typer.Option(min=0, help="Number of the GPU, as nvidia-smi counts.", metavar="N")] = 0,
-    raw: Annotated[
-        Path | None, typer.Option(help="File for the raw output of the benchmarks too.", metavar="FILE")
-    ] = None,
+    gpu: Annotated[int, Option(min=0, help="Number of the GPU, as nvidia-smi counts.", metavar="N")] = 0,
+    raw: Annotated[Path | None, Option(help="File for the raw output of the benchmarks too.", metavar="FILE")] = None,
     power: Annotated[
-        bool, typer.Option("--power", help="Log the power under known loads too: five minutes more, two files.")
+        bool, Option("--power", help="Log the power under known loads too: five minutes more, two files.")
     ] = False,
 ) -> None:
     """Measure the GPU of this machine: unit costs, latencies, bandwidths and curves of throughput.
@@ -69,6 +66,6 @@ def _write_power(cache: Path, path: Path, gpu: int) -> None:
     print_message(f"{log} and {marks}: upload them with: profsvc upload {marks} {log} --run NAME --timezone UTC")
 
 
-def register(app: typer.Typer) -> None:
+def register(app: Group) -> None:
     """Add the command of this file."""
-    app.command()(characterize)
+    app.function()(characterize)

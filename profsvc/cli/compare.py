@@ -3,7 +3,8 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from click import Context
+from click.exceptions import Exit
 
 from profsvc.cli.console.common import (
     OutputOption,
@@ -13,6 +14,7 @@ from profsvc.cli.console.common import (
     print_message,
     print_view,
 )
+from profsvc.cli.console.declaration import Argument, Group, Option
 from profsvc.errors import AccessError, NotFoundError, ServiceError
 
 if TYPE_CHECKING:
@@ -22,21 +24,21 @@ if TYPE_CHECKING:
 
 
 def compare(
-    context: typer.Context,
-    before: Annotated[str, typer.Argument(help="Run before the change, by name or id.")],
-    after: Annotated[str, typer.Argument(help="Run after the change, by name or id.")],
-    mapped: Annotated[list[str] | None, typer.Option("--map", help="Renamed kernel, as OLD=NEW; repeatable.")] = None,
+    context: Context,
+    before: Annotated[str, Argument(help="Run before the change, by name or id.")],
+    after: Annotated[str, Argument(help="Run after the change, by name or id.")],
+    mapped: Annotated[list[str] | None, Option("--map", help="Renamed kernel, as OLD=NEW; repeatable.")] = None,
     fail_on: Annotated[
         list[str] | None,
-        typer.Option(help="Exit with 1 beyond this limit, such as duration=5% or divergence=0.05; repeatable."),
+        Option(help="Exit with 1 beyond this limit, such as duration=5% or divergence=0.05; repeatable."),
     ] = None,
     record: Annotated[
         bool,
-        typer.Option("--record/--no-record", help="Save predicted and achieved speedups for profsvc report accuracy."),
+        Option("--record/--no-record", help="Save predicted and achieved speedups for profsvc report accuracy."),
     ] = True,
-    power: Annotated[bool, typer.Option("--power", help="Only power, one row per window.")] = False,
+    power: Annotated[bool, Option("--power", help="Only power, one row per window.")] = False,
     summary: Annotated[
-        Path | None, typer.Option(help="Also append the verdict as Markdown to this file.", metavar="FILE")
+        Path | None, Option(help="Also append the verdict as Markdown to this file.", metavar="FILE")
     ] = None,
     output: OutputOption = "table",
 ) -> None:
@@ -89,9 +91,9 @@ def compare(
         print_message("\n".join(unjudged))
     if broken:
         print_message("\n".join(broken))
-        raise typer.Exit(1)
+        raise Exit(1)
     if unjudged:
-        raise typer.Exit(NotFoundError.exit_code)
+        raise Exit(NotFoundError.exit_code)
 
 
 def _recorded(engine: "Engine", view: dict[str, Any]) -> dict[str, Any] | None:
@@ -119,6 +121,6 @@ def _asked(service: "Client", before: str, after: str, became: dict[str, str], r
     return view
 
 
-def register(app: typer.Typer) -> None:
+def register(app: Group) -> None:
     """Add the command of this file."""
-    app.command()(compare)
+    app.function()(compare)

@@ -4,9 +4,8 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from profsvc.cli.console.common import describe_upload, print_message
+from profsvc.cli.console.declaration import Group, Option
 from profsvc.cli.console.terminal import print_lines, program_in_shell, table_width
 from profsvc.cli.service.serve import load_web_service
 from profsvc.errors import ProfsvcError, UsageError
@@ -16,11 +15,11 @@ if TYPE_CHECKING:
 
 
 def demo(
-    keep: Annotated[Path | None, typer.Option(help="Folder for the store and the report; default: a new one.")] = None,
-    serve: Annotated[bool, typer.Option("--serve", help="Show it in a browser, with power and a report.")] = False,
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to serve it on; 0 means any free port.")] = 0,
+    keep: Annotated[Path | None, Option(help="Folder for the store and the report; default: a new one.")] = None,
+    serve: Annotated[bool, Option("--serve", help="Show it in a browser, with power and a report.")] = False,
+    port: Annotated[int, Option(min=0, max=65535, help="Port to serve it on; 0 means any free port.")] = 0,
     exports: Annotated[
-        Path | None, typer.Option(help="Only copy the exports into this folder, to upload them yourself.")
+        Path | None, Option(help="Only copy the exports into this folder, to upload them yourself.")
     ] = None,
 ) -> None:
     """Load real exports of an NVIDIA H200 into a new store and show where time can be saved.
@@ -117,6 +116,6 @@ def _print(engine: "Engine", folder: Path) -> None:
     print_message(f"Report: {report}")
 
 
-def register(app: typer.Typer) -> None:
+def register(app: Group) -> None:
     """Add the commands of this file."""
-    app.command()(demo)
+    app.function()(demo)

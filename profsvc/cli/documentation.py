@@ -5,16 +5,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
+from click import Context, echo
 
 from profsvc.cli.console.common import OutputOption, print_message, print_rows
+from profsvc.cli.console.declaration import Argument, Group, Option
 from profsvc.errors import UsageError
 
 
 def show_help(
-    context: typer.Context,
-    topic: Annotated[str, typer.Argument(help="Page to show, such as settings; without it, list the pages.")] = "",
-    man: Annotated[Path | None, typer.Option(help="Write manual pages of all commands into this folder.")] = None,
+    context: Context,
+    topic: Annotated[str, Argument(help="Page to show, such as settings; without it, list the pages.")] = "",
+    man: Annotated[Path | None, Option(help="Write manual pages of all commands into this folder.")] = None,
     output: OutputOption = "",
 ) -> None:
     """List the pages of the documentation, or show one.
@@ -42,13 +43,13 @@ def show_help(
 
             click.echo_via_pager(text)
         else:
-            typer.echo(text, nl=False)
+            echo(text, nl=False)
     else:
         rows = [{"topic": one.name, "title": one.title} for one in docs.topics().values()]
         print_rows(["topic", "title"], rows, output or "table")
 
 
-def _write_man_pages(context: typer.Context, folder: Path) -> int:
+def _write_man_pages(context: Context, folder: Path) -> int:
     """Write one manual page per command, as ``profsvc-upload.1``; return how many."""
     folder.mkdir(parents=True, exist_ok=True)
     pages = dict(_man_pages(context.find_root().command, context.find_root(), ("profsvc",)))
@@ -108,6 +109,6 @@ def _roff(text: str) -> str:
     return f"\\&{text}" if text.startswith((".", "'")) else text
 
 
-def register(app: typer.Typer) -> None:
+def register(app: Group) -> None:
     """Add the command of this file."""
-    app.command("help")(show_help)
+    app.function("help")(show_help)

@@ -6,24 +6,20 @@ import tempfile
 from pathlib import Path
 from typing import Annotated, BinaryIO, cast
 
-import typer
+from click import Context
 
 from profsvc.cli.console.common import open_engine, open_service, print_message
+from profsvc.cli.console.declaration import Argument, Group, Option
 from profsvc.errors import UsageError
 
-group = typer.Typer(no_args_is_help=True, help="Runs as files for other programs.")
+group = Group(help="Runs as files for other programs.")
 
 
-@group.callback()
-def about() -> None:
-    """Runs as files for other programs."""
-
-
-@group.command()
+@group.function()
 def perfetto(
-    context: typer.Context,
-    run: Annotated[str, typer.Argument(help="Run by name or id.")],
-    out: Annotated[Path | None, typer.Option(help="File of the trace; default: RUN.pftrace; - is stdout.")] = None,
+    context: Context,
+    run: Annotated[str, Argument(help="Run by name or id.")],
+    out: Annotated[Path | None, Option(help="File of the trace; default: RUN.pftrace; - is stdout.")] = None,
 ) -> None:
     """Write the timeline of a run as a trace that opens in Perfetto (ui.perfetto.dev).
 
@@ -58,6 +54,6 @@ def perfetto(
         print_message(line)
 
 
-def register(app: typer.Typer) -> None:
+def register(app: Group) -> None:
     """Add the commands of this file."""
-    app.add_typer(group, name="export")
+    app.add_group(group, "export")

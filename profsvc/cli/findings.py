@@ -2,36 +2,38 @@
 
 from typing import Annotated, Any
 
-import typer
+from click import Context
 
 from profsvc.cli.console.common import (
     OutputOption,
     current_user,
     open_engine,
+    open_reader,
     open_service,
     print_json,
     print_message,
     print_row,
     print_rows,
 )
+from profsvc.cli.console.declaration import Argument, Group, Option
 
 WIDE = ("subject", "run_before", "changed_at")
 """Columns that are left out of the table; the label contains the subject."""
 
-group = typer.Typer(no_args_is_help=True, help="Changes that nightly reports found, and their states.")
+group = Group(help="Changes that nightly reports found, and their states.")
 
 
-@group.command("list")
+@group.function("list")
 def list_(
-    context: typer.Context,
-    project: Annotated[str, typer.Option(help="Only this project.")] = "",
+    context: Context,
+    project: Annotated[str, Option(help="Only this project.")] = "",
     state: Annotated[
-        list[str] | None, typer.Option(help="new, confirmed, accepted or fixed; repeatable. Default: all.")
+        list[str] | None, Option(help="new, confirmed, accepted or fixed; repeatable. Default: all.")
     ] = None,
-    quantity: Annotated[str, typer.Option(help="Only this quantity, such as duration or power.")] = "",
-    kernel: Annotated[str, typer.Option(help="Only kernels with this in their name.")] = "",
-    worse: Annotated[bool, typer.Option("--worse", help="Only regressions.")] = False,
-    limit: Annotated[int, typer.Option(min=1, max=10000, help="Maximum number of rows.")] = 200,
+    quantity: Annotated[str, Option(help="Only this quantity, such as duration or power.")] = "",
+    kernel: Annotated[str, Option(help="Only kernels with this in their name.")] = "",
+    worse: Annotated[bool, Option("--worse", help="Only regressions.")] = False,
+    limit: Annotated[int, Option(min=1, max=10000, help="Maximum number of rows.")] = 200,
     output: OutputOption = "table",
 ) -> None:
     """List the findings, the newest changes first.
@@ -49,17 +51,17 @@ def list_(
     if service := open_service(context):
         view = service.findings(state=state or None, worse=1 if worse else None, **only)
     else:
-        view = of_findings.findings(open_engine(context), states=state or (), worse=True if worse else None, **only)
+        view = of_findings.findings(open_reader(context), states=state or (), worse=True if worse else None, **only)
     columns = [name for name in of_findings.COLUMNS if output != "table" or name not in WIDE]
     print_rows(columns, view["findings"], output, truncated=view["truncated"])
     if not view["findings"]:
         print_message("No findings match. Nightly reports add findings: profsvc report nightly")
 
 
-@group.command()
+@group.function()
 def show(
-    context: typer.Context,
-    finding: Annotated[int, typer.Argument(help="Number of the finding.")],
+    context: Context,
+    finding: Annotated[int, Argument(help="Number of the finding.")],
     output: OutputOption = "table",
 ) -> None:
     """Show the values around a finding, one row per run; --json also has its status history.
@@ -72,7 +74,7 @@ def show(
     from profsvc.views import findings as of_findings
 
     service = open_service(context)
-    view = service.finding(finding) if service else of_findings.finding(open_engine(context), finding)
+    view = service.finding(finding) if service else of_findings.finding(open_reader(context), finding)
     if output == "json":
         print_json(view)
         return
@@ -88,12 +90,12 @@ def show(
     print_rows(("run_id", "run", "at", "value", "low", "high", "raw"), view["points"], output)
 
 
-@group.command("set")
+@group.function("set")
 def set_(
-    context: typer.Context,
-    finding: Annotated[int, typer.Argument(help="Number of the finding.")],
-    state: Annotated[str, typer.Argument(help="accepted, fixed, or new to reopen it.")],
-    because: Annotated[str, typer.Option(help="Reason, kept in the status history.")],
+    context: Context,
+    finding: Annotated[int, Argument(help="Number of the finding.")],
+    state: Annotated[str, Argument(help="accepted, fixed, or new to reopen it.")],
+    because: Annotated[str, Option(help="Reason, kept in the status history.")],
     output: OutputOption = "table",
 ) -> None:
     """Set the state of a finding: accepted (new baseline), fixed (resolved), or new (reopened).
@@ -116,6 +118,6 @@ def set_(
         print_row(row, output)
 
 
-def register(app: typer.Typer) -> None:
+def register(app: Group) -> None:
     """Add the commands of this file."""
-    app.add_typer(group, name="findings", epilog="Example: profsvc findings list")
+    app.add_group(group, "findings", epilog="Example: profsvc findings list")

@@ -2,15 +2,16 @@
 
 from typing import Annotated
 
-import typer
+from click import Context
 
 from profsvc.cli.console.common import LimitOption, OutputOption, open_engine, open_service, print_view
+from profsvc.cli.console.declaration import Argument, Group, Option
 
 
 def graph(
-    context: typer.Context,
-    run: Annotated[str, typer.Argument(help="Run by name or id.")],
-    show: Annotated[str, typer.Option(help="nodes, arcs or warps.", metavar="PART")] = "nodes",
+    context: Context,
+    run: Annotated[str, Argument(help="Run by name or id.")],
+    show: Annotated[str, Option(help="nodes, arcs or warps.", metavar="PART")] = "nodes",
     limit: LimitOption = 20,
     output: OutputOption = "table",
 ) -> None:
@@ -38,6 +39,6 @@ def graph(
     print_view(view, output, answer, view["columns"], view["rows"])
 
 
-def register(app: typer.Typer) -> None:
+def register(app: Group) -> None:
     """Add the command of this file."""
-    app.command()(graph)
+    app.function()(graph)

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from click import Context
 
 from profsvc.cli.console.common import (
     OutputOption,
@@ -14,21 +14,22 @@ from profsvc.cli.console.common import (
     print_view,
     write_picture,
 )
+from profsvc.cli.console.declaration import Argument, Group, Option
 
 
 def history(
-    context: typer.Context,
-    kernel: Annotated[str, typer.Argument(help="Kernel by name, short name or number; for power, also a load.")],
-    project: Annotated[str | None, typer.Option(help="Only runs of this project.")] = None,
-    device: Annotated[str | None, typer.Option(help="Only runs on this device.")] = None,
+    context: Context,
+    kernel: Annotated[str, Argument(help="Kernel by name, short name or number; for power, also a load.")],
+    project: Annotated[str | None, Option(help="Only runs of this project.")] = None,
+    device: Annotated[str | None, Option(help="Only runs on this device.")] = None,
     quantity: Annotated[
-        str, typer.Option(help="duration, potential, a criterion, power, energy, temperature, clock, raw_power, ...")
+        str, Option(help="duration, potential, a criterion, power, energy, temperature, clock, raw_power, ...")
     ] = "duration",
-    points: Annotated[int, typer.Option(help="Number of most recent runs.")] = 500,
+    points: Annotated[int, Option(help="Number of most recent runs.")] = 500,
     before: Annotated[
-        int | None, typer.Option(help="Show runs older than this run id, as the note below newer ones says.")
+        int | None, Option(help="Show runs older than this run id, as the note below newer ones says.")
     ] = None,
-    plot: Annotated[Path | None, typer.Option(help="Plot it to FILE.svg or FILE.png.", metavar="FILE")] = None,
+    plot: Annotated[Path | None, Option(help="Plot it to FILE.svg or FILE.png.", metavar="FILE")] = None,
     output: OutputOption = "table",
 ) -> None:
     """Show one kernel over runs: one value per run, and detected changes.
@@ -66,6 +67,6 @@ def history(
             print_message(f"note: {words}")
 
 
-def register(app: typer.Typer) -> None:
+def register(app: Group) -> None:
     """Add the command of this file."""
-    app.command()(history)
+    app.function()(history)

@@ -6,9 +6,11 @@ from contextlib import contextmanager, nullcontext
 from time import perf_counter
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from click import Context
+from click.exceptions import Exit
 
 from profsvc.cli.console.common import OutputOption, open_engine, open_files, parse_pairs, print_message, print_rows
+from profsvc.cli.console.declaration import Argument, Group, Option
 from profsvc.errors import InputError, PartlyStoredError, ServiceError, UsageError, counted
 
 if TYPE_CHECKING:
@@ -23,29 +25,27 @@ MAX_SHOWN = 20
 INTERRUPTED = 130
 ClusterOption = Annotated[
     str,
-    typer.Option(help="Work on a Dask cluster: local, or a scheduler such as tls://dask.lab:8786.", metavar="ADDRESS"),
+    Option(help="Work on a Dask cluster: local, or a scheduler such as tls://dask.lab:8786.", metavar="ADDRESS"),
 ]
 WorkersOption = Annotated[
-    int, typer.Option(min=0, help="Worker processes of --cluster local; 0: one per processor.", metavar="N")
+    int, Option(min=0, help="Worker processes of --cluster local; 0: one per processor.", metavar="N")
 ]
 
 
 def ingest(
-    context: typer.Context,
-    paths: Annotated[list[str], typer.Argument(help="Files or folders. .gz and .zst are decompressed.")],
+    context: Context,
+    paths: Annotated[list[str], Argument(help="Files or folders. .gz and .zst are decompressed.")],
     run_by: Annotated[
-        str, typer.Option(help="What is one run: each file, or all files of a folder.", metavar="file|folder")
+        str, Option(help="What is one run: each file, or all files of a folder.", metavar="file|folder")
     ] = "file",
-    project: Annotated[str, typer.Option(help="Project of the runs.")] = "default",
-    device: Annotated[str, typer.Option(help="Device, if the files do not name it.")] = "",
-    tag: Annotated[list[str], typer.Option(help="Tag of the runs, such as branch=main; repeatable.")] = [],
+    project: Annotated[str, Option(help="Project of the runs.")] = "default",
+    device: Annotated[str, Option(help="Device, if the files do not name it.")] = "",
+    tag: Annotated[list[str], Option(help="Tag of the runs, such as branch=main; repeatable.")] = [],
     at: Annotated[
         str,
-        typer.Option(
-            help="When it was measured: 2026-10-24T03:00:00Z, a date, or 'file' for each file's modification time."
-        ),
+        Option(help="When it was measured: 2026-10-24T03:00:00Z, a date, or 'file' for each file's modification time."),
     ] = "",
-    timezone: Annotated[str, typer.Option(help="Time zone of logs that name none, such as Europe/Berlin.")] = "",
+    timezone: Annotated[str, Option(help="Time zone of logs that name none, such as Europe/Berlin.")] = "",
     cluster: ClusterOption = "",
     workers: WorkersOption = 0,
     output: OutputOption = "",
@@ -87,13 +87,13 @@ def ingest(
                 "or not at all; the same command goes on",
                 kind="error",
             )
-            raise typer.Exit(INTERRUPTED) from None
+            raise Exit(INTERRUPTED) from None
     order = {file: n for n, file in enumerate(file for group in groups for file in group.files)}
     _report(sorted(outcomes, key=lambda outcome: order[outcome.file]), perf_counter() - began, output)
 
 
 @contextmanager
-def working(context: typer.Context, cluster: str, count: int) -> "Iterator[tuple[Opened, Mapped]]":
+def working(context: Context, cluster: str, count: int) -> "Iterator[tuple[Opened, Mapped]]":
     """Open the store, and start or reach the workers; without a cluster this process does the work."""
     from profsvc import scale, store
     from profsvc.scale.work import Opened
@@ -159,6 +159,6 @@ def _row(outcome: "Outcome") -> dict[str, Any]:
     return of_file | {name: getattr(outcome, name) for name in ("file", "run", "status", "message")}
 
 
-def register(app: typer.Typer) -> None:
+def register(app: Group) -> None:
     """Add the commands of this file."""
-    app.command()(ingest)
+    app.function()(ingest)

@@ -1,11 +1,12 @@
 """The commands of the calculators, each made from its declaration, and ``models``."""
 
 import inspect
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
+from click import Context
 
 from profsvc.cli.console.common import (
     OutputOption,
@@ -16,6 +17,7 @@ from profsvc.cli.console.common import (
     print_view,
     write_picture,
 )
+from profsvc.cli.console.declaration import Argument, Group, Option
 from profsvc.cli.power import clock_sweep
 from profsvc.errors import InputError, UsageError
 from profsvc.views.calculators.catalog import CALCULATORS, GROUPS
@@ -28,9 +30,9 @@ MAX_FILE_BYTES = 900_000
 def _options(one: Input) -> tuple[Any, Any]:
     """Return the annotation of an input and its default."""
     if one.kind in FILES:
-        about = typer.Argument(help=_help(one), metavar="FILE", show_default=False)
+        about = Argument(help=_help(one), metavar="FILE")
         return Annotated[str | None, about], None
-    return Annotated[str | None, typer.Option(option_of(one), help=_help(one), metavar=_metavar(one))], None
+    return Annotated[str | None, Option(option_of(one), help=_help(one), metavar=_metavar(one))], None
 
 
 def _metavar(one: Input) -> str:
@@ -49,9 +51,9 @@ def _help(one: Input) -> str:
 
 
 def _command(calculator: Calculator) -> Callable[..., None]:
-    """Return the command of a calculator, with the signature that typer reads."""
+    """Return the command of a calculator, with the signature that declares its options."""
 
-    def command(context: typer.Context, output: str, example: bool, plot: Path | None = None, **given: Any) -> None:
+    def command(context: Context, output: str, example: bool, plot: Path | None = None, **given: Any) -> None:
         form = picture_format("--plot", plot)
         values = {one.name: _read(one, given[one.name]) for one in calculator.inputs if given[one.name] is not None}
         if example:
@@ -59,13 +61,13 @@ def _command(calculator: Calculator) -> Callable[..., None]:
         _answer(context, calculator, values, output, plot, form)
 
     parameters = {one.name: _options(one) for one in calculator.inputs}
-    parameters |= {"example": (Annotated[bool, typer.Option("--example", help="Answer the first example.")], False)}
+    parameters |= {"example": (Annotated[bool, Option("--example", help="Answer the first example.")], False)}
     if calculator.has_figure:
-        about = typer.Option(help="Plot it to FILE.svg or FILE.png.", metavar="FILE")
+        about = Option(help="Plot it to FILE.svg or FILE.png.", metavar="FILE")
         parameters |= {"plot": (Annotated[Path | None, about], None)}
     parameters |= {"output": (OutputOption, "table")}
     keyword = inspect.Parameter.KEYWORD_ONLY
-    signed = [inspect.Parameter("context", keyword, annotation=typer.Context)]
+    signed = [inspect.Parameter("context", keyword, annotation=Context)]
     signed += [inspect.Parameter(name, keyword, default=start, annotation=kind)
                for name, (kind, start) in parameters.items()]  # fmt: skip
     command.__signature__ = inspect.Signature(signed)  # type: ignore[attr-defined]
@@ -86,7 +88,7 @@ def _read(one: Input, given: str) -> str:
         return given
     try:
         if given == "-":
-            data = typer.get_binary_stream("stdin").read(MAX_FILE_BYTES + 1)
+            data = sys.stdin.buffer.read(MAX_FILE_BYTES + 1)
         else:
             with Path(given).open("rb") as stream:
                 data = stream.read(MAX_FILE_BYTES + 1)
@@ -100,7 +102,7 @@ def _read(one: Input, given: str) -> str:
 
 
 def _answer(
-    context: typer.Context, calculator: Calculator, values: Mapping[str, str], output: str, plot: Path | None, form: str
+    context: Context, calculator: Calculator, values: Mapping[str, str], output: str, plot: Path | None, form: str
 ) -> None:
     from profsvc.reports.text.models import index as text
     from profsvc.views.calculators.answers import calculate
@@ -120,8 +122,8 @@ def _answer(
 
 
 def models(
-    context: typer.Context,
-    run: Annotated[str | None, typer.Argument(help="Run by name or id: say which models it can answer.")] = None,
+    context: Context,
+    run: Annotated[str | None, Argument(help="Run by name or id: say which models it can answer.")] = None,
     output: OutputOption = "table",
 ) -> None:
     """List every model: the question that it answers, where, from which source, and how accurate it is.
@@ -147,14 +149,14 @@ def models(
     print_view(view, output, model_text.index, view["columns"], view["rows"])
 
 
-def register(app: typer.Typer) -> None:
+def register(app: Group) -> None:
     """Add ``models`` and a command for each calculator, below its group where its name has two words."""
-    app.command()(models)
-    groups: dict[str, typer.Typer] = {}
+    app.function()(models)
+    groups: dict[str, Group] = {}
     for calculator in CALCULATORS.values():
         group, _, name = calculator.name.rpartition(" ")
         if group and group not in groups:
-            groups[group] = typer.Typer(no_args_is_help=True, help=GROUPS[group])
-            app.add_typer(groups[group], name=group)
-        (groups[group] if group else app).command(name)(_command(calculator))
+            groups[group] = Group(help=GROUPS[group])
+            app.add_group(groups[group], group)
+        (groups[group] if group else app).function(name)(_command(calculator))
     clock_sweep.register(groups["energy"])

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from click import Context
 
 from profsvc.cli.console.common import (
     OutputOption,
@@ -15,18 +15,19 @@ from profsvc.cli.console.common import (
     print_rows,
     write_picture,
 )
+from profsvc.cli.console.declaration import Argument, Group, Option
 
 
 def plot(
-    context: typer.Context,
-    run: Annotated[str, typer.Argument(help="Run by name or id.")],
-    kind: Annotated[str, typer.Argument(help="roofline, benefit, warps, sms or hits.")],
-    kernel: Annotated[str, typer.Option(help="Launch number or (part of) a kernel's name.")] = "",
-    limit: Annotated[int, typer.Option(min=1, help="Maximum number of launches, longest first.")] = 40,
+    context: Context,
+    run: Annotated[str, Argument(help="Run by name or id.")],
+    kind: Annotated[str, Argument(help="roofline, benefit, warps, sms or hits.")],
+    kernel: Annotated[str, Option(help="Launch number or (part of) a kernel's name.")] = "",
+    limit: Annotated[int, Option(min=1, help="Maximum number of launches, longest first.")] = 40,
     out: Annotated[
-        Path | None, typer.Option(help="Plot to FILE.svg or FILE.png; otherwise the data is printed.", metavar="FILE")
+        Path | None, Option(help="Plot to FILE.svg or FILE.png; otherwise the data is printed.", metavar="FILE")
     ] = None,
-    dark: Annotated[bool, typer.Option("--dark", help="Dark theme.")] = False,
+    dark: Annotated[bool, Option("--dark", help="Dark theme.")] = False,
     output: OutputOption = "table",
 ) -> None:
     """Plot model results for a run, or print the data.
@@ -61,6 +62,6 @@ def plot(
         print_message("\n".join(data["notes"]))
 
 
-def register(app: typer.Typer) -> None:
+def register(app: Group) -> None:
     """Add the command of this file."""
-    app.command()(plot)
+    app.function()(plot)

@@ -4,9 +4,18 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from click import Context
 
-from profsvc.cli.console.common import OutputOption, open_engine, open_service, parse_pairs, print_message, print_rows
+from profsvc.cli.console.common import (
+    OutputOption,
+    open_engine,
+    open_reader,
+    open_service,
+    parse_pairs,
+    print_message,
+    print_rows,
+)
+from profsvc.cli.console.declaration import Argument, Group, Option
 from profsvc.errors import UsageError, counted
 
 if TYPE_CHECKING:
@@ -22,24 +31,24 @@ def _formula(text: str) -> str:
 
 
 def sql(
-    context: typer.Context,
-    query: Annotated[str, typer.Argument(help="One SELECT over the v1_ views; - reads it from stdin.")] = "",
+    context: Context,
+    query: Annotated[str, Argument(help="One SELECT over the v1_ views; - reads it from stdin.")] = "",
     param: Annotated[
         list[str],
-        typer.Option(help="Value of :KEY in the query, as text (cast(:KEY as real) for a number); repeatable."),
+        Option(help="Value of :KEY in the query, as text (cast(:KEY as real) for a number); repeatable."),
     ] = [],
-    limit: Annotated[int, typer.Option(min=0, help="Maximum number of rows; 0 means PROFSVC_SQL_ROWS.")] = 0,
-    out: Annotated[Path | None, typer.Option(help="Write the whole result to this file: csv, ndjson, parquet.")] = None,
-    whole: Annotated[bool, typer.Option("--all", help="Write the whole result to stdout.")] = False,
-    seconds: Annotated[float, typer.Option(min=0, help="Time limit; 0 means the setting named above.")] = 0,
+    limit: Annotated[int, Option(min=0, help="Maximum number of rows; 0 means PROFSVC_SQL_ROWS.")] = 0,
+    out: Annotated[Path | None, Option(help="Write the whole result to this file: csv, ndjson, parquet.")] = None,
+    whole: Annotated[bool, Option("--all", help="Write the whole result to stdout.")] = False,
+    seconds: Annotated[float, Option(min=0, help="Time limit; 0 means the setting named above.")] = 0,
     formula: Annotated[
         str,
-        typer.Option(
+        Option(
             help="For csv: safe puts a ' before text that a spreadsheet would run; raw does not.", callback=_formula
         ),
     ] = "safe",
-    example: Annotated[str, typer.Option(help="Run an example by its name.")] = "",
-    examples: Annotated[bool, typer.Option("--examples", help="List the examples.")] = False,
+    example: Annotated[str, Option(help="Run an example by its name.")] = "",
+    examples: Annotated[bool, Option("--examples", help="List the examples.")] = False,
     output: OutputOption = "",
 ) -> None:
     """Run a read-only SQL query; time, rows and memory are limited.
@@ -120,12 +129,12 @@ def _question(query: str, example: str, params: Mapping[str, str]) -> tuple[str,
     return text, params
 
 
-def _engine(context: typer.Context) -> "Engine":
+def _engine(context: Context) -> "Engine":
     """Return the store; a server is asked as it is, for a role that may only look cannot see its schema's number."""
     from profsvc import settings, store
 
-    asked = context.obj["store"] or str(settings.load()["store"])
-    return open_engine(context, as_it_is=store.is_server(asked or None))
+    asked = context.obj["store"] or str(settings.load()["store"]) or None
+    return open_engine(context, as_it_is=True) if store.is_server(asked) else open_reader(context)
 
 
 def _fetch(
@@ -170,6 +179,6 @@ def _write(
         print_message(f"{counted(rows, 'row')} written to {out}")
 
 
-def register(app: typer.Typer) -> None:
+def register(app: Group) -> None:
     """Add the commands of this file."""
-    app.command()(sql)
+    app.function()(sql)

@@ -8,29 +8,30 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from click import Context, echo
 
 from profsvc.cli.console.common import parse_pairs, print_message
+from profsvc.cli.console.declaration import Argument, Group, Option
 from profsvc.cli.upload import store_files, taking
 from profsvc.errors import InputError, PartlyStoredError, UsageError
 
 
 def record(
-    context: typer.Context,
-    program: Annotated[list[str], typer.Argument(help="Program and its arguments, after --.", metavar="PROGRAM...")],
-    run: Annotated[str, typer.Option(help="Run to add the files to; default: the program and the time.")] = "",
-    project: Annotated[str, typer.Option(help="Project of the run.")] = "default",
-    commit: Annotated[str, typer.Option(help="Commit that is measured.")] = "",
-    tag: Annotated[list[str], typer.Option(help="Tag of the run, such as branch=main; repeatable.")] = [],
+    context: Context,
+    program: Annotated[list[str], Argument(help="Program and its arguments, after --.", metavar="PROGRAM...")],
+    run: Annotated[str, Option(help="Run to add the files to; default: the program and the time.")] = "",
+    project: Annotated[str, Option(help="Project of the run.")] = "default",
+    commit: Annotated[str, Option(help="Commit that is measured.")] = "",
+    tag: Annotated[list[str], Option(help="Tag of the run, such as branch=main; repeatable.")] = [],
     launches: Annotated[
-        int, typer.Option(min=0, help="Profile this many launches; 0 means all, which may take long.", metavar="N")
+        int, Option(min=0, help="Profile this many launches; 0 means all, which may take long.", metavar="N")
     ] = 100,
-    kernel: Annotated[str, typer.Option(help="Profile only kernels that match this pattern.", metavar="REGEX")] = "",
-    profile: Annotated[bool, typer.Option("--profile/--no-profile", help="Profile kernels with ncu.")] = True,
-    trace: Annotated[bool, typer.Option("--trace/--no-trace", help="Trace the program with nsys.")] = True,
-    power: Annotated[bool, typer.Option("--power/--no-power", help="Log power, clocks and temperature.")] = True,
-    out: Annotated[Path | None, typer.Option(help="Keep reports and exports in this folder.", metavar="FOLDER")] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only print the commands that would be run.")] = False,
+    kernel: Annotated[str, Option(help="Profile only kernels that match this pattern.", metavar="REGEX")] = "",
+    profile: Annotated[bool, Option("--profile/--no-profile", help="Profile kernels with ncu.")] = True,
+    trace: Annotated[bool, Option("--trace/--no-trace", help="Trace the program with nsys.")] = True,
+    power: Annotated[bool, Option("--power/--no-power", help="Log power, clocks and temperature.")] = True,
+    out: Annotated[Path | None, Option(help="Keep reports and exports in this folder.", metavar="FOLDER")] = None,
+    dry_run: Annotated[bool, Option("--dry-run", help="Only print the commands that would be run.")] = False,
 ) -> None:
     """Run a program under ncu and nsys, log the power of the board, and upload everything into one run.
 
@@ -62,7 +63,7 @@ def record(
     if dry_run:
         folder = out or Path("FOLDER")
         for command in recording.commands(tools, plan, folder).values():
-            typer.echo(shlex.join(command))
+            echo(shlex.join(command))
         return
     for note in missing_notes(tools, wanted):
         print_message(note)
@@ -86,6 +87,6 @@ def record(
         raise PartlyStoredError(f"{parts} missing; the messages above say why")
 
 
-def register(app: typer.Typer) -> None:
+def register(app: Group) -> None:
     """Add the command of this file."""
-    app.command(context_settings={"allow_interspersed_args": False})(record)
+    app.function(context_settings={"allow_interspersed_args": False})(record)

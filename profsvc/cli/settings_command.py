@@ -2,15 +2,14 @@
 
 from typing import Annotated
 
-import typer
-
 from profsvc.cli.console.common import OutputOption, print_message, print_rows
+from profsvc.cli.console.declaration import Group, Option
 
 COLUMNS = ("setting", "value", "source", "variable")
 
 
 def settings(
-    meaning: Annotated[bool, typer.Option("--help-text", help="Also print what each setting means.")] = False,
+    meaning: Annotated[bool, Option("--help-text", help="Also print what each setting means.")] = False,
     output: OutputOption = "table",
 ) -> None:
     """List all settings with their values and where each comes from: environment, file or default.
@@ -41,6 +40,6 @@ def settings(
     print_message(f"file: {file}" if file else f"no file; it would be {known.default_config_file()}", only_verbose=True)
 
 
-def register(app: typer.Typer) -> None:
+def register(app: Group) -> None:
     """Add the command of this file."""
-    app.command()(settings)
+    app.function()(settings)

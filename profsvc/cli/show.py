@@ -3,12 +3,12 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from click import Context, echo
 
 from profsvc.cli.console.common import (
     LimitOption,
     OutputOption,
-    open_engine,
+    open_reader,
     open_service,
     parse_pairs,
     picture_format,
@@ -17,6 +17,7 @@ from profsvc.cli.console.common import (
     print_rows,
     write_picture,
 )
+from profsvc.cli.console.declaration import Argument, Group, Option
 from profsvc.cli.console.terminal import print_lines, program_in_shell, table_width, wrapped
 from profsvc.errors import NotFoundError, UsageError
 
@@ -42,12 +43,12 @@ DEFINITIONS = ("name", "unit", "meaning", "ncu", "nvprof", "nsys")
 
 
 def runs(
-    context: typer.Context,
-    project: Annotated[str, typer.Option(help="Only this project.")] = "",
+    context: Context,
+    project: Annotated[str, Option(help="Only this project.")] = "",
     commit: Annotated[
-        list[str], typer.Option(help="Only runs of this commit; repeatable: those of the first commit come first.")
+        list[str], Option(help="Only runs of this commit; repeatable: those of the first commit come first.")
     ] = [],
-    tag: Annotated[list[str], typer.Option(help="Only runs with this tag; repeatable.")] = [],
+    tag: Annotated[list[str], Option(help="Only runs with this tag; repeatable.")] = [],
     limit: LimitOption = 0,
     output: OutputOption = "table",
 ) -> None:
@@ -63,7 +64,7 @@ def runs(
 
     only = {"project": project} if project else {}
     service = open_service(context)
-    found = service.rows("runs", **only) if service else store.select(open_engine(context), "v1_runs", **only)
+    found = service.rows("runs", **only) if service else store.select(open_reader(context), "v1_runs", **only)
     rows = api.best_matches(store.parse_json_columns("v1_runs", found), parse_pairs("--tag", tag), commit)
     columns = ["run_id", "project", "name", "device", "launches", "gpu_time_ns", "started_at", "commit_id", "tags"]
     print_rows(columns, rows, output, limit=limit)
@@ -73,27 +74,23 @@ def runs(
 
 
 def show(
-    context: typer.Context,
-    run: Annotated[str, typer.Argument(help="Run by name or id; default: the newest.")] = "",
-    kernel: Annotated[
-        str, typer.Option(help="Details of one launch by number, or of a kernel by (part of) its name.")
-    ] = "",
-    limit: Annotated[
-        int, typer.Option(min=0, help="Show one row per launch for this many, longest first.", metavar="N")
-    ] = 0,
-    every: Annotated[bool, typer.Option("--all", help="Show one row per launch, for all of them.")] = False,
+    context: Context,
+    run: Annotated[str, Argument(help="Run by name or id; default: the newest.")] = "",
+    kernel: Annotated[str, Option(help="Details of one launch by number, or of a kernel by (part of) its name.")] = "",
+    limit: Annotated[int, Option(min=0, help="Show one row per launch for this many, longest first.", metavar="N")] = 0,
+    every: Annotated[bool, Option("--all", help="Show one row per launch, for all of them.")] = False,
     wall_time: Annotated[
-        bool, typer.Option("--wall-time", help="Show what the device did and waited for, from a trace.")
+        bool, Option("--wall-time", help="Show what the device did and waited for, from a trace.")
     ] = False,
     source: Annotated[
-        bool, typer.Option("--source", help="Show source lines and SASS with their samples, of one launch.")
+        bool, Option("--source", help="Show source lines and SASS with their samples, of one launch.")
     ] = False,
     source_folder: Annotated[
         Path | None,
-        typer.Option(help="With --source: read lines from here if the export lacks them.", metavar="DIR"),
+        Option(help="With --source: read lines from here if the export lacks them.", metavar="DIR"),
     ] = None,
     published: Annotated[
-        bool, typer.Option("--published", help="With --kernel: also print values as the papers define them.")
+        bool, Option("--published", help="With --kernel: also print values as the papers define them.")
     ] = False,
     output: OutputOption = "table",
 ) -> None:
@@ -137,13 +134,13 @@ def show(
         most = MAX_SERVICE_LAUNCHES if every else limit
         view = service.launch(run, kernel, limit=most) if kernel else service.run(run, limit=most)
     else:
-        engine = open_engine(context)
+        engine = open_reader(context)
         run = run or _newest(store.list_view(engine, "v1_runs", order=["-run_id"], limit=1).rows)
         view = views.launch(engine, run, kernel, most) if kernel else views.run(engine, run, most)
     if wall_time and output == "json":
         print_json({"run": view["run"], "wall_time": view["wall_time"]})
     elif wall_time and output == "table":
-        typer.echo(wrapped(wall_time_text.wall_time(view, table_width())), nl=False)
+        echo(wrapped(wall_time_text.wall_time(view, table_width())), nl=False)
     elif wall_time:
         print_rows(wall_times.COLUMNS, wall_times.flat(view["wall_time"]), output)
     elif output == "json":
@@ -152,18 +149,16 @@ def show(
         if is_overview:
             print_lines(overview(view, table_width(), program_in_shell(context.obj["store"])))
         elif kernel:
-            typer.echo(wrapped(launch_text.launches(view, published=published)), nl=False)
+            echo(wrapped(launch_text.launches(view, published=published)), nl=False)
         else:
-            typer.echo(wrapped(run_text.run(view, table_width())), nl=False)
+            echo(wrapped(run_text.run(view, table_width())), nl=False)
     elif kernel:
         print_rows(CRITERIA, _criteria(view), output, truncated=view["truncated"])
     else:
         print_rows(views.SUMMARY, view["launches"], output, truncated=view["truncated"])
 
 
-def _show_source(
-    context: typer.Context, run: str, kernel: str, limit: int | None, folder: Path | None, output: str
-) -> None:
+def _show_source(context: Context, run: str, kernel: str, limit: int | None, folder: Path | None, output: str) -> None:
     """Print the source of a launch."""
     from profsvc import store
     from profsvc.cli.source_files import add_source_texts
@@ -174,7 +169,7 @@ def _show_source(
         run = run or _newest(service.rows("runs", order="-run_id", limit=1))
         view = service.source(run, kernel, limit=view_of.MAX_ROWS if limit is None else limit)
     else:
-        engine = open_engine(context)
+        engine = open_reader(context)
         run = run or _newest(store.list_view(engine, "v1_runs", order=["-run_id"], limit=1).rows)
         view = view_of.source_lines(engine, run, kernel, limit)
     for name in add_source_texts(view, folder) if folder else ():
@@ -182,7 +177,7 @@ def _show_source(
     if output == "json":
         print_json(view)
     elif output == "table":
-        typer.echo(source_text.source_lines(view, table_width(), every=limit is None), nl=False)
+        echo(source_text.source_lines(view, table_width(), every=limit is None), nl=False)
     else:
         print_rows(SOURCE_COLUMNS, view["lines"], output, truncated=len(view["lines"]) < view["lines_in_all"])
 
@@ -203,13 +198,13 @@ def _criteria(opened: "Mapping[str, Any]") -> list[dict[str, Any]]:
 
 
 def explain(
-    context: typer.Context,
+    context: Context,
     name: Annotated[
         str,
-        typer.Argument(help="Title or name of a criterion, counter, metric, model or flag; 'potential'; 'reproduced'."),
+        Argument(help="Title or name of a criterion, counter, metric, model or flag; 'potential'; 'reproduced'."),
     ],
-    run: Annotated[str, typer.Option(help="Run by name or id, to trace its numbers to lines of the upload.")] = "",
-    kernel: Annotated[str, typer.Option(help="Launch number or (part of) a kernel's name.")] = "",
+    run: Annotated[str, Option(help="Run by name or id, to trace its numbers to lines of the upload.")] = "",
+    kernel: Annotated[str, Option(help="Launch number or (part of) a kernel's name.")] = "",
     output: OutputOption = "table",
 ) -> None:
     """Explain a number: formula, source, counters, metrics, file and line.
@@ -230,9 +225,9 @@ def explain(
     if run and (service := open_service(context)):
         view = service.explain(name, run, kernel or None)
     else:
-        view = walk.explain(open_engine(context) if run else None, name, run or None, kernel or None)
+        view = walk.explain(open_reader(context) if run else None, name, run or None, kernel or None)
     if output == "table":
-        typer.echo(explanation.explanation(view), nl=False)
+        echo(explanation.explanation(view), nl=False)
     elif output == "json":
         print_json(view)
     elif "figures" in view:
@@ -243,9 +238,7 @@ def explain(
         print_rows(DEFINITIONS, [one | one["expressions"] for one in view["definitions"]], output)
 
 
-def formats(
-    name: Annotated[str, typer.Argument(help="Format to describe.")] = "", output: OutputOption = "table"
-) -> None:
+def formats(name: Annotated[str, Argument(help="Format to describe.")] = "", output: OutputOption = "table") -> None:
     """List the supported formats, or describe one.
 
     Examples:
@@ -257,7 +250,7 @@ def formats(
     from profsvc import views
 
     if name and output == "table":
-        typer.echo(views.reader(name).strip())
+        echo(views.reader(name).strip())
     elif name:
         print_rows(["format", "page"], [{"format": name, "page": views.reader(name)}], output)
     else:
@@ -265,15 +258,13 @@ def formats(
 
 
 def devices(
-    context: typer.Context,
+    context: Context,
     name: Annotated[
-        str, typer.Argument(help="Device to show the characterization of; default: list devices.", metavar="[NAME]")
+        str, Argument(help="Device to show the characterization of; default: list devices.", metavar="[NAME]")
     ] = "",
-    catalogue: Annotated[
-        bool, typer.Option("--catalogue", help="List the devices whose data sheets are built in.")
-    ] = False,
-    out: Annotated[Path | None, typer.Option(help="Plot its curves to FILE.svg or FILE.png.", metavar="FILE")] = None,
-    dark: Annotated[bool, typer.Option("--dark", help="Dark theme.")] = False,
+    catalogue: Annotated[bool, Option("--catalogue", help="List the devices whose data sheets are built in.")] = False,
+    out: Annotated[Path | None, Option(help="Plot its curves to FILE.svg or FILE.png.", metavar="FILE")] = None,
+    dark: Annotated[bool, Option("--dark", help="Dark theme.")] = False,
     limit: LimitOption = 0,
     output: OutputOption = "table",
 ) -> None:
@@ -302,19 +293,19 @@ def devices(
         print_rows(list(rows[0]), rows, output, limit=limit)
     else:
         service = open_service(context)
-        rows = service.rows("devices") if service else views.devices(open_engine(context))
+        rows = service.rows("devices") if service else views.devices(open_reader(context))
         print_rows(["device_id", "name", "compute_capability", "sms"], rows, output, limit=limit)
 
 
 def _characterization(
-    context: typer.Context, name: str, out: Path | None, form: str, dark: bool, limit: int, output: str
+    context: Context, name: str, out: Path | None, form: str, dark: bool, limit: int, output: str
 ) -> None:
     """Print what was measured of a device, and plot its curves where a file is given."""
     from profsvc.reports.plots import characterization as drawing
     from profsvc.views import device as about
 
     service = open_service(context)
-    rows = service.rows("characterizations") if service else about.all_measured(open_engine(context))
+    rows = service.rows("characterizations") if service else about.all_measured(open_reader(context))
     found = about.summary(rows, name)
     if out is not None:
         curves = about.characterization(about.of_device(rows, name))["curves"]
@@ -322,7 +313,7 @@ def _characterization(
     print_rows(list(about.SUMMARY), found, output, limit=limit)
 
 
-def register(app: typer.Typer) -> None:
+def register(app: Group) -> None:
     """Add the commands of this file."""
     for command in (runs, show, explain, formats, devices):
-        app.command()(command)
+        app.function()(command)

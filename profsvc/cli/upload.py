@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, BinaryIO
 
-import typer
+from click import Context
 
 from profsvc.cli.console.common import (
     OutputOption,
@@ -21,6 +21,7 @@ from profsvc.cli.console.common import (
     print_message,
     print_rows,
 )
+from profsvc.cli.console.declaration import Argument, Group, Option
 from profsvc.cli.ingest import ClusterOption, WorkersOption, working
 from profsvc.errors import InputError, NotFoundError, PartlyStoredError, UsageError, counted
 
@@ -83,33 +84,31 @@ def one(text: str, work: "Work") -> "ImportResult | None":
 
 
 def upload(
-    context: typer.Context,
-    paths: Annotated[list[str], typer.Argument(help="Files or folders; - is stdin. .gz and .zst are decompressed.")],
-    run: Annotated[str, typer.Option(help="Run to add the files to; default: a run named after the first file.")] = "",
-    project: Annotated[str, typer.Option(help="Project of the run.")] = "default",
-    device: Annotated[str, typer.Option(help="Device, if the files do not name it.")] = "",
-    commit: Annotated[str, typer.Option(help="Commit that was measured.")] = "",
-    tag: Annotated[list[str], typer.Option(help="Tag of the run, such as branch=main; repeatable.")] = [],
+    context: Context,
+    paths: Annotated[list[str], Argument(help="Files or folders; - is stdin. .gz and .zst are decompressed.")],
+    run: Annotated[str, Option(help="Run to add the files to; default: a run named after the first file.")] = "",
+    project: Annotated[str, Option(help="Project of the run.")] = "default",
+    device: Annotated[str, Option(help="Device, if the files do not name it.")] = "",
+    commit: Annotated[str, Option(help="Commit that was measured.")] = "",
+    tag: Annotated[list[str], Option(help="Tag of the run, such as branch=main; repeatable.")] = [],
     at: Annotated[
         str,
-        typer.Option(
-            help="When it was measured: 2026-10-24T03:00:00Z, a date, or 'file' for each file's modification time."
-        ),
+        Option(help="When it was measured: 2026-10-24T03:00:00Z, a date, or 'file' for each file's modification time."),
     ] = "",
-    form: Annotated[str, typer.Option("--format", help="Format of the files, instead of detecting it.")] = "",
-    timezone: Annotated[str, typer.Option(help="Time zone of logs that name none, such as Europe/Berlin.")] = "",
-    clock_offset: Annotated[float, typer.Option(help="Seconds by which the clock of the files was ahead.")] = 0.0,
+    form: Annotated[str, Option("--format", help="Format of the files, instead of detecting it.")] = "",
+    timezone: Annotated[str, Option(help="Time zone of logs that name none, such as Europe/Berlin.")] = "",
+    clock_offset: Annotated[float, Option(help="Seconds by which the clock of the files was ahead.")] = 0.0,
     column: Annotated[
         list[str],
-        typer.Option(
+        Option(
             help="Meaning of a column of a log, such as Main=power:mW, t=time:ms, Note=skip or #2=...; "
             "repeatable. The files are read as format timeseries."
         ),
     ] = [],
     position: Annotated[
-        list[str], typer.Option(help="Position of a channel on the die in mm, such as T1=3.5,12; repeatable.")
+        list[str], Option(help="Position of a channel on the die in mm, such as T1=3.5,12; repeatable.")
     ] = [],
-    check: Annotated[bool, typer.Option("--check", help="Only report what would be stored; write nothing.")] = False,
+    check: Annotated[bool, Option("--check", help="Only report what would be stored; write nothing.")] = False,
     output: OutputOption = "",
 ) -> None:
     """Load profiler exports and logs, and compute criteria and potential speedups.
@@ -157,7 +156,7 @@ def upload(
         raise InputError("nothing was stored")
 
 
-def taking(context: typer.Context, how: "ReadOptions", check: bool = False, keeps: bool = True) -> "Take":
+def taking(context: Context, how: "ReadOptions", check: bool = False, keeps: bool = True) -> "Take":
     """Return the function that takes a file: a check only, the service, or the store.
 
     With ``keeps``, a file is queued while the service is unreachable; otherwise that is an error.
@@ -213,9 +212,9 @@ def store_files(
 
 
 def analyze(
-    context: typer.Context,
-    runs: Annotated[list[str] | None, typer.Argument(help="Runs by name or id.")] = None,
-    every: Annotated[bool, typer.Option("--all", help="Every run of the store.")] = False,
+    context: Context,
+    runs: Annotated[list[str] | None, Argument(help="Runs by name or id.")] = None,
+    every: Annotated[bool, Option("--all", help="Every run of the store.")] = False,
     cluster: ClusterOption = "",
     workers: WorkersOption = 0,
 ) -> None:
@@ -245,7 +244,7 @@ def analyze(
             print_message(f"run {run_id}: {counted(launches, 'launch')} recomputed")
 
 
-def register(app: typer.Typer) -> None:
+def register(app: Group) -> None:
     """Add the commands of this file."""
-    app.command()(upload)
-    app.command()(analyze)
+    app.function()(upload)
+    app.function()(analyze)

@@ -6,9 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from profsvc import specs, store
 from profsvc.errors import NotFoundError, UsageError
-from profsvc.formulas.change.findings import STATES
-from profsvc.pipeline.nightly import series_of
-from profsvc.pipeline.nightly.blame import blame
 from profsvc.reports.kernel_names import labels, subject_label
 
 if TYPE_CHECKING:
@@ -39,16 +36,24 @@ def findings(
 
     ``kernel`` is a case-insensitive part of the subject; ``worse`` selects regressions (True) or improvements (False).
     """
-    for state in states:
-        if state not in STATES:
-            raise UsageError(f"{state!r} is not a state of a finding; choose one of {', '.join(STATES)}")
+    others = _other_states(states) if states else []
     equal = {"project": project, "quantity": quantity, "device": device}
     equal["worse"] = None if worse is None else str(int(worse))
     only = [store.Condition(name, "", value) for name, value in equal.items() if value is not None]
     only += [store.Condition("subject", "contains", kernel)] if kernel else []
-    only += [store.Condition("state", "ne", state) for state in STATES if states and state not in states]
+    only += [store.Condition("state", "ne", state) for state in others]
     page = store.list_view(engine, "v1_findings", only, order=ORDER, limit=limit)
     return {"findings": _labelled(engine, page.rows), "truncated": page.truncated}
+
+
+def _other_states(states: Collection[str]) -> list[str]:
+    """Return the states that are not among these."""
+    from profsvc.formulas.change.findings import STATES  # with numpy, which the list does not need
+
+    for state in states:
+        if state not in STATES:
+            raise UsageError(f"{state!r} is not a state of a finding; choose one of {', '.join(STATES)}")
+    return [state for state in STATES if state not in states]
 
 
 def _labelled(engine: "Engine", rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -65,6 +70,8 @@ def finding(engine: "Engine", number: int, project: str | None = None) -> dict[s
     ``others`` are the findings of the same series, oldest change first. With ``project``, only its findings are
     visible. ``differences`` is what else differs between the runs before it and those since.
     """
+    from profsvc.pipeline.nightly import series_of
+
     row = found(engine, number, project)
     series = store.series_of_finding(engine, number)
     least = specs.smallest_change(row["kind"])
@@ -97,6 +104,8 @@ def blame_of(
     blocked: Collection[str] = (),
 ) -> dict[str, Any]:
     """Return how probable each commit between the runs of a finding is; see `profsvc.pipeline.nightly.blame`."""
+    from profsvc.pipeline.nightly.blame import blame
+
     return blame(engine, row, repository, good, bad, blocked)
 
 

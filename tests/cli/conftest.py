@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-import typer.testing
+from click.testing import CliRunner
 from sqlalchemy import Engine
-from typer.testing import CliRunner
 
 from profsvc.cli.application import app
 from tests.cuda import cuda, power_cuda, script
@@ -26,7 +25,7 @@ class Result(NamedTuple):
 
 
 Call = Callable[..., Result]
-COMMANDS = typer.main.get_command(app)
+COMMANDS = app
 
 
 @pytest.fixture
@@ -49,9 +48,6 @@ def store_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def cli(store_file: Path, monkeypatch: pytest.MonkeyPatch) -> Call:
-    # The runner creates all commands for every call, which takes longer than most of them work.
-    monkeypatch.setattr(typer.testing, "_get_command", lambda _app: COMMANDS)
-
     def call(*arguments: object, stdin: bytes | str | None = None) -> Result:
         result = CliRunner().invoke(app, [str(a) for a in arguments], input=stdin, prog_name="profsvc")
         assert "Traceback" not in result.output

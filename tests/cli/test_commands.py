@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 
 from profsvc.cli.application import app
 from profsvc.errors import ServiceError
@@ -20,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def commands(group: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """Every command of the typer app with the words that call it."""
+    """Every command of the application with the words that call it."""
     for name, command in group.commands.items():
         if hasattr(command, "commands"):
             yield from commands(command, (*path, name))
@@ -29,7 +28,7 @@ def commands(group: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str
                 yield (*path, name), command
 
 
-COMMANDS = dict(commands(typer.main.get_command(app)))
+COMMANDS = dict(commands(app))
 
 
 def process(*arguments: object, stdin: bytes = b"", **environment: str) -> subprocess.CompletedProcess[bytes]:
@@ -159,14 +158,14 @@ except SystemExit:
 
 
 def test_a_defect_is_a_sentence_unless_it_is_looked_for(store_file, monkeypatch):
-    from typer.testing import CliRunner
+    from click.testing import CliRunner
 
     from profsvc import store
 
     def broken(*_: object, **_options: object) -> None:
         raise ZeroDivisionError("by zero")
 
-    monkeypatch.setattr(store, "open_store", broken)
+    monkeypatch.setattr(store, "open_reader", broken)
     result = CliRunner().invoke(app, ["runs"])
     assert result.exit_code == ServiceError.exit_code
     assert result.stderr.startswith("Error: internal error (nothing was partially stored)")

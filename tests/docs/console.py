@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 from unittest import mock
 
-import typer.testing
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from profsvc.cli.application import app
 
@@ -103,7 +102,6 @@ class Shell:
         self.folder, self.replaced = folder, replaced or {}
         self.environment = {"PROFSVC_STORE": str(folder / ".store" / "profsvc.sqlite"), "COLUMNS": "160", "TZ": "UTC"}
         (folder / ".store").mkdir()
-        self.commands = typer.main.get_command(app)
 
     def run(self, command: str) -> str:
         """Run a line and return what it prints; a failure that the page does not show is an error."""
@@ -138,11 +136,7 @@ class Shell:
         os.chdir(self.folder)
         try:
             words = shlex.split(command, comments=True)[1:]
-            # The runner builds all commands for every call, which takes longer than most of them work.
-            with (
-                mock.patch.object(typer.testing, "_get_command", return_value=self.commands),
-                mock.patch("profsvc.cli.show.program_in_shell", return_value="profsvc"),
-            ):
+            with mock.patch("profsvc.cli.show.program_in_shell", return_value="profsvc"):
                 result = CliRunner().invoke(app, words, env=self.environment, prog_name="profsvc")
         finally:
             os.chdir(before)

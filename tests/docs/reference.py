@@ -8,12 +8,10 @@ import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-import typer
-
 from profsvc import api, formats, settings, specs, store
 from profsvc.cli.application import app
+from profsvc.cli.console.declaration import SHARED
 from profsvc.cli.console.exit_codes import EXIT_CODES
-from profsvc.cli.console.options import SHARED
 from profsvc.client import Client
 from profsvc.errors import ProfsvcError, error_kinds
 from profsvc.reports.text.models import index as model_text
@@ -48,7 +46,7 @@ def block(text: str, language: str = "text") -> str:
 
 def all_commands(group: Any = None, context: Any = None, words: tuple[str, ...] = ()) -> Iterator[tuple[str, Any, Any]]:
     """Yield the words that call each command, the command and its context."""
-    group = group or typer.main.get_command(app)
+    group = group or app
     context = context or group.make_context("profsvc", ["--help"], resilient_parsing=True)
     for name, command in group.commands.items():
         if command.hidden:
@@ -82,7 +80,7 @@ def help_text(text: str) -> Iterator[str]:
 
 def commands() -> Iterator[str]:
     yield "Every command with its arguments and options."
-    group = typer.main.get_command(app)
+    group = app
     context = group.make_context("profsvc", ["--help"], resilient_parsing=True)
     yield "Options of every command, given before it:"
     yield table(["option", "meaning"], _options(group, context))

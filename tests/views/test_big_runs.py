@@ -7,8 +7,8 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 import pytest
+from click.testing import CliRunner
 from sqlalchemy import Engine
-from typer.testing import CliRunner
 
 from profsvc import pipeline, store, views
 from profsvc.cli import show as show_module

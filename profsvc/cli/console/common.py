@@ -6,8 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from click import Context, confirm, echo
+from click.exceptions import Exit
 
+from profsvc.cli.console import verbosity
+from profsvc.cli.console.declaration import Option
 from profsvc.cli.console.terminal import colored, has_color, table_width
 from profsvc.errors import UsageError, counted
 
@@ -20,8 +23,6 @@ if TYPE_CHECKING:
     from profsvc.store import BlobStore
 
 MAX_WARNINGS = 5
-QUIET, NORMAL, VERBOSE = -1, 0, 1
-verbosity = NORMAL
 PAIR_EXAMPLES = {"--tag": "KEY=VALUE, such as branch=main", "--map": "OLD=NEW, such as reduce_v1=reduce_v7",
          "--param": "KEY=VALUE, such as kernel=saxpy", "--set": "KEY=VALUE, such as folder=/backups"}  # fmt: skip
 
@@ -35,7 +36,7 @@ def _check_format(text: str) -> str:
 
 OutputOption = Annotated[
     str,
-    typer.Option(
+    Option(
         "-o",
         "--output",
         help="Output format: table, csv, json, ndjson, md or parquet.",
@@ -43,17 +44,30 @@ OutputOption = Annotated[
         callback=_check_format,
     ),
 ]
-LimitOption = Annotated[int, typer.Option(min=0, help="Maximum number of rows; 0 means all.", metavar="N")]
-YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Skip the prompt.")]
+LimitOption = Annotated[int, Option(min=0, help="Maximum number of rows; 0 means all.", metavar="N")]
+YesOption = Annotated[bool, Option("--yes", "-y", help="Skip the prompt.")]
 
 
-def open_engine(context: typer.Context, *, as_it_is: bool = False) -> "Engine":
+def open_reader(context: Context) -> "Engine":
+    """Return the store of this call for questions, created and migrated if it must be; see `open_engine`."""
+    from profsvc import store
+
+    return _opened(context, lambda asked: store.open_reader(asked, tell=print_message))
+
+
+def open_engine(context: Context, *, as_it_is: bool = False) -> "Engine":
     """Return the store of this call: --store, else PROFSVC_STORE, else the file in the user's data folder.
 
     It is created and migrated, unless it is wanted ``as_it_is``. Where PROFSVC_URL names a service, a command that
     needs a store refuses to pick one.
     """
-    from profsvc import settings, store
+    from profsvc import store
+
+    return _opened(context, store.connect if as_it_is else lambda asked: store.open_store(asked, tell=print_message))
+
+
+def _opened(context: Context, opened: "Callable[[str | None], Engine]") -> "Engine":
+    from profsvc import settings
 
     known = settings.load()
     if known["url"] and not context.obj["store"]:
@@ -61,13 +75,12 @@ def open_engine(context: typer.Context, *, as_it_is: bool = False) -> "Engine":
             f"PROFSVC_URL is {known['url']}, but this command needs a store; give one with --store, or "
             "unset PROFSVC_URL"
         )
-    asked = context.obj["store"] or str(known["store"])
-    engine = store.connect(asked or None) if as_it_is else store.open_store(asked or None, tell=print_message)
+    engine = opened(context.obj["store"] or str(known["store"]) or None)
     context.call_on_close(engine.dispose)
     return engine
 
 
-def open_service(context: typer.Context) -> "Client | None":
+def open_service(context: Context) -> "Client | None":
     """Return the service that PROFSVC_URL names; None where a store is meant, as --store always does."""
     from profsvc import settings
 
@@ -109,8 +122,8 @@ def confirm_removal(what: str, listed: Sequence[str], yes: bool) -> None:
         return
     if not is_interactive():
         raise UsageError("nothing was changed; add --yes to skip the prompt")
-    if not typer.confirm("Continue?", err=True):
-        raise typer.Exit(0)
+    if not confirm("Continue?", err=True):
+        raise Exit(0)
 
 
 def parse_pairs(option: str, texts: Sequence[str]) -> dict[str, str]:
@@ -137,10 +150,11 @@ def print_message(text: str, *, kind: str = "message", only_verbose: bool = Fals
     """Print a message to stderr, where it is never part of the data; --quiet leaves only errors."""
     from profsvc.reports.rows import visible
 
-    if (kind != "error" and verbosity == QUIET) or (only_verbose and verbosity != VERBOSE):
+    level = verbosity.level
+    if (kind != "error" and level == verbosity.QUIET) or (only_verbose and level != verbosity.VERBOSE):
         return
     lines = [visible(line) for line in text.split("\n")]
-    typer.echo("\n".join(colored(line, kind, sys.stderr) for line in lines), err=True, color=has_color(sys.stderr))
+    echo("\n".join(colored(line, kind, sys.stderr) for line in lines), err=True, color=has_color(sys.stderr))
 
 
 REJECTS_COMMAND = 'profsvc sql "select line, reason, text from v1_rejects where upload_id = {}"'
@@ -191,7 +205,7 @@ def print_rows(
     if 0 < limit < len(rows):
         rows, truncated = rows[:limit], True
     out = render(columns, rows, form, truncated=truncated, width=table_width(), raw=raw)
-    typer.echo(out, nl=False, color=True)  # "color" keeps what looks like one, for the text is data
+    echo(out, nl=False, color=True)  # "color" keeps what looks like one, for the text is data
     if truncated:
         print_message(
             f"truncated: only the first {counted(len(rows), 'row')} are shown; raise the limit or narrow the query"
@@ -224,7 +238,7 @@ def write_picture(file: Path, data: bytes) -> None:
 def print_row(row: Mapping[str, Any], form: str, text: str = "") -> None:
     """Print one row: as ``text`` on a terminal, else in the requested format."""
     if form == "table":
-        typer.echo(text)
+        echo(text)
     elif form == "json":
         print_json(row)
     else:
@@ -242,7 +256,7 @@ def print_view(
     if form == "json":
         print_json(view)
     elif form == "table":
-        typer.echo(page(view, table_width()), nl=False)
+        echo(page(view, table_width()), nl=False)
     else:
         print_rows(columns, rows, form)
 
@@ -253,4 +267,4 @@ def print_json(value: Mapping[str, Any]) -> None:
 
     from profsvc.reports.rows import plain
 
-    typer.echo(json.dumps(plain({"ok": True, **value}), ensure_ascii=False, indent=1))
+    echo(json.dumps(plain({"ok": True, **value}), ensure_ascii=False, indent=1))

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, TextIO
 
-import typer
+from click import echo, style
 
 DEFAULT_WIDTH = 160
 STYLES: dict[str, dict[str, Any]] = {
@@ -43,12 +43,12 @@ def has_color(stream: TextIO) -> bool:
 
 def colored(text: str, kind: str, stream: TextIO) -> str:
     """Return a text in the colour of its kind where the stream shows colours."""
-    return typer.style(text, **STYLES[kind]) if kind in STYLES and has_color(stream) else text
+    return style(text, **STYLES[kind]) if kind in STYLES and has_color(stream) else text
 
 
 def print_lines(lines: Iterable[tuple[str, str]]) -> None:
     """Print lines of (kind, text) to stdout, each kind in its colour."""
-    typer.echo("\n".join(colored(text, kind, sys.stdout) for kind, text in lines), color=has_color(sys.stdout))
+    echo("\n".join(colored(text, kind, sys.stdout) for kind, text in lines), color=has_color(sys.stdout))
 
 
 def wrapped(page: str) -> str:

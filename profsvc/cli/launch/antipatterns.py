@@ -2,16 +2,17 @@
 
 from typing import Annotated
 
-import typer
+from click import Context
 
 from profsvc.cli.console.common import OutputOption, open_engine, open_service, print_view
+from profsvc.cli.console.declaration import Argument, Group, Option
 
 
 def antipatterns(
-    context: typer.Context,
-    run: Annotated[str, typer.Argument(help="Run by name or id.")],
+    context: Context,
+    run: Annotated[str, Argument(help="Run by name or id.")],
     kernel: Annotated[
-        str, typer.Option(help="Launch number or (part of) a kernel's name; default: means over the run.")
+        str, Option(help="Launch number or (part of) a kernel's name; default: means over the run.")
     ] = "",
     output: OutputOption = "table",
 ) -> None:
@@ -37,6 +38,6 @@ def antipatterns(
     print_view(view, output, text.page, view_of.COLUMNS, view["rows"])
 
 
-def register(app: typer.Typer) -> None:
+def register(app: Group) -> None:
     """Add the command of this file."""
-    app.command()(antipatterns)
+    app.function()(antipatterns)

@@ -2,17 +2,18 @@
 
 from typing import Annotated
 
-import typer
+from click import Context
 
 from profsvc.cli.console.common import OutputOption, open_engine, open_service, print_view
+from profsvc.cli.console.declaration import Argument, Group, Option
 
 
 def versions(
-    context: typer.Context,
+    context: Context,
     runs: Annotated[
-        list[str], typer.Argument(help="Runs in order, by name or id; of one run its launches.", metavar="RUN..")
+        list[str], Argument(help="Runs in order, by name or id; of one run its launches.", metavar="RUN..")
     ],
-    kernel: Annotated[str, typer.Option(help="Kernels with this name, or with this part of it.")] = "",
+    kernel: Annotated[str, Option(help="Kernels with this name, or with this part of it.")] = "",
     output: OutputOption = "table",
 ) -> None:
     """Show the speedup of each version over the one before and over the first, and what is left.
@@ -36,6 +37,6 @@ def versions(
     print_view(view, output, text.page, view_of.COLUMNS, view["rows"])
 
 
-def register(app: typer.Typer) -> None:
+def register(app: Group) -> None:
     """Add the command of this file."""
-    app.command()(versions)
+    app.function()(versions)

@@ -2,36 +2,33 @@
 
 from typing import Annotated
 
-import typer
+from click import Context
 
 from profsvc.cli.console.common import OutputOption, open_engine, open_service, print_view
+from profsvc.cli.console.declaration import Argument, Group, Option
 
 Values = list[str] | None
 
 
 def whatif(
-    context: typer.Context,
-    run: Annotated[str, typer.Argument(help="Run by name or id.")],
+    context: Context,
+    run: Annotated[str, Argument(help="Run by name or id.")],
     kernel: Annotated[
-        str, typer.Option(help="Launch number or (part of) a kernel's name; default: the longest launch.")
+        str, Option(help="Launch number or (part of) a kernel's name; default: the longest launch.")
     ] = "",
-    sms: Annotated[Values, typer.Option(help="Active SMs, such as 33,66 or x0.5.", metavar="A,B,..")] = None,
-    blocks: Annotated[
-        Values, typer.Option(help="Blocks of the grid, with the same total work.", metavar="A,B,..")
-    ] = None,
-    block_size: Annotated[
-        Values, typer.Option(help="Threads per block, with the same total work.", metavar="A,B,..")
-    ] = None,
-    registers: Annotated[Values, typer.Option(help="Registers per thread, such as 32 or +1.", metavar="A,B,..")] = None,
+    sms: Annotated[Values, Option(help="Active SMs, such as 33,66 or x0.5.", metavar="A,B,..")] = None,
+    blocks: Annotated[Values, Option(help="Blocks of the grid, with the same total work.", metavar="A,B,..")] = None,
+    block_size: Annotated[Values, Option(help="Threads per block, with the same total work.", metavar="A,B,..")] = None,
+    registers: Annotated[Values, Option(help="Registers per thread, such as 32 or +1.", metavar="A,B,..")] = None,
     shared: Annotated[
-        Values, typer.Option(help="Shared memory per block in bytes, such as 8192, 8KiB or +1.", metavar="A,B,..")
+        Values, Option(help="Shared memory per block in bytes, such as 8192, 8KiB or +1.", metavar="A,B,..")
     ] = None,
-    warps: Annotated[Values, typer.Option(help="Resident warps per SM, such as 16,32.", metavar="A,B,..")] = None,
-    frequency: Annotated[Values, typer.Option(help="SM clock, such as 1200MHz or x0.8.", metavar="A,B,..")] = None,
+    warps: Annotated[Values, Option(help="Resident warps per SM, such as 16,32.", metavar="A,B,..")] = None,
+    frequency: Annotated[Values, Option(help="SM clock, such as 1200MHz or x0.8.", metavar="A,B,..")] = None,
     bandwidth: Annotated[
-        Values, typer.Option(help="DRAM bandwidth, such as 2000 (GB/s), 2TB/s or x1.5.", metavar="A,B,..")
+        Values, Option(help="DRAM bandwidth, such as 2000 (GB/s), 2TB/s or x1.5.", metavar="A,B,..")
     ] = None,
-    device: Annotated[str | None, typer.Option(help="On this device, from: profsvc devices --catalogue.")] = None,
+    device: Annotated[str | None, Option(help="On this device, from: profsvc devices --catalogue.")] = None,
     output: OutputOption = "table",
 ) -> None:
     """Predict a launch with other SMs, grids, registers, warps, clocks or bandwidth, or on another device.
@@ -66,6 +63,6 @@ def whatif(
     print_view(view, output, what_if_text.what_if, what_if.COLUMNS, view["rows"])
 
 
-def register(app: typer.Typer) -> None:
+def register(app: Group) -> None:
     """Add the command of this file."""
-    app.command()(whatif)
+    app.function()(whatif)

@@ -3,9 +3,10 @@
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from click import Context
 
 from profsvc.cli.console.common import YesOption, confirm_removal, open_engine, print_message
+from profsvc.cli.console.declaration import Argument, Group, Option
 from profsvc.errors import UsageError, counted
 
 if TYPE_CHECKING:
@@ -48,14 +49,12 @@ def _describe(done: "Archive") -> str:
 
 
 def archive(
-    context: typer.Context,
-    before: Annotated[
-        str, typer.Option(help="Months that end by this date (UTC), such as 2026-04-01.", metavar="DATE")
-    ],
+    context: Context,
+    before: Annotated[str, Option(help="Months that end by this date (UTC), such as 2026-04-01.", metavar="DATE")],
     to: Annotated[
-        str, typer.Option(help="Folder, or URL such as s3://bucket/profsvc. Default: PROFSVC_ARCHIVE.", metavar="PLACE")
+        str, Option(help="Folder, or URL such as s3://bucket/profsvc. Default: PROFSVC_ARCHIVE.", metavar="PLACE")
     ] = "",
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only list what would be archived.")] = False,
+    dry_run: Annotated[bool, Option("--dry-run", help="Only list what would be archived.")] = False,
     yes: YesOption = False,
 ) -> None:
     """Move closed months to Parquet files: launches, counters, metrics, readings and results of launches.
@@ -93,8 +92,8 @@ def archive(
 
 
 def restore(
-    context: typer.Context,
-    months: Annotated[list[str], typer.Argument(help="Months such as 2026-03.", metavar="MONTH...")],
+    context: Context,
+    months: Annotated[list[str], Argument(help="Months such as 2026-03.", metavar="MONTH...")],
 ) -> None:
     """Bring archived months back into the store, bit for bit. The Parquet files stay.
 
@@ -111,7 +110,7 @@ def restore(
             print_message(f"{month}: {counted(back.rows, 'row')} of {counted(back.uploads, 'file')} restored{gone}")
 
 
-def register(group: typer.Typer) -> None:
+def register(group: Group) -> None:
     """Add the commands of this file to ``db``."""
-    group.command()(archive)
-    group.command()(restore)
+    group.function()(archive)
+    group.function()(restore)

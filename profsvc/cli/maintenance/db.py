@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from click import Context
 
 from profsvc.cli.console.common import (
     OutputOption,
@@ -14,17 +14,18 @@ from profsvc.cli.console.common import (
     print_message,
     print_row,
 )
+from profsvc.cli.console.declaration import Argument, Group, Option
 from profsvc.cli.maintenance import archive
 from profsvc.errors import UsageError, counted
 
 if TYPE_CHECKING:
     from profsvc.store.sandbox.reader_role import Reader
 
-group = typer.Typer(no_args_is_help=True, help="The store: schema, backups and cleanup.")
+group = Group(help="The store: schema, backups and cleanup.")
 
 
-@group.command()
-def upgrade(context: typer.Context) -> None:
+@group.function()
+def upgrade(context: Context) -> None:
     """Migrate the store to the schema of this program; a SQLite file is copied first.
 
     Example:
@@ -37,8 +38,8 @@ def upgrade(context: typer.Context) -> None:
     print_message(f"{store.address(engine)}: schema {store.upgrade(engine, tell=print_message)}")
 
 
-@group.command()
-def current(context: typer.Context, output: OutputOption = "table") -> None:
+@group.function()
+def current(context: Context, output: OutputOption = "table") -> None:
     """Print the schema of the store and that of this program; nothing is changed.
 
     Example:
@@ -51,11 +52,11 @@ def current(context: typer.Context, output: OutputOption = "table") -> None:
     print_row(row, output, f"store {row['store'] or 'empty'}, program {row['program']}")
 
 
-@group.command()
+@group.function()
 def backup(
-    context: typer.Context,
-    file: Annotated[Path, typer.Argument(help="File to create; it must not exist yet.")],
-    with_files: Annotated[bool, typer.Option("--with-files", help="Also copy the kept bytes, to FILE.files.")] = False,
+    context: Context,
+    file: Annotated[Path, Argument(help="File to create; it must not exist yet.")],
+    with_files: Annotated[bool, Option("--with-files", help="Also copy the kept bytes, to FILE.files.")] = False,
 ) -> None:
     """Back up the store at one moment, while others write, and check the copy.
 
@@ -80,14 +81,14 @@ def backup(
         print_message(f"warning: {done.missing} kept files are missing in the store itself; profsvc doctor lists them")
 
 
-@group.command()
+@group.function()
 def snapshot(
-    context: typer.Context,
-    file: Annotated[Path, typer.Argument(help="SQLite file to create; it must not exist yet.")],
+    context: Context,
+    file: Annotated[Path, Argument(help="SQLite file to create; it must not exist yet.")],
     view: Annotated[
-        list[str], typer.Option(help="Only this view, such as runs or v1_launches; repeatable.", metavar="VIEW")
+        list[str], Option(help="Only this view, such as runs or v1_launches; repeatable.", metavar="VIEW")
     ] = [],
-    project: Annotated[str, typer.Option(help="Only runs of this project.")] = "",
+    project: Annotated[str, Option(help="Only runs of this project.")] = "",
 ) -> None:
     """Write the views as plain tables of a SQLite file, for tools that read such files, such as Datasette.
 
@@ -106,13 +107,13 @@ def snapshot(
     print_message(f"{file}: {held}; open it with: datasette {file}")
 
 
-@group.command()
+@group.function()
 def prune(
-    context: typer.Context,
-    older_than: Annotated[str, typer.Option(help="Delete runs without a new file for this long: 90d, 12w, 36h.")] = "",
-    project: Annotated[str, typer.Option(help="Only runs of this project.")] = "",
-    keep_tagged: Annotated[list[str], typer.Option(help="Keep runs with this tag; repeatable.")] = [],
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only list what would be removed.")] = False,
+    context: Context,
+    older_than: Annotated[str, Option(help="Delete runs without a new file for this long: 90d, 12w, 36h.")] = "",
+    project: Annotated[str, Option(help="Only runs of this project.")] = "",
+    keep_tagged: Annotated[list[str], Option(help="Keep runs with this tag; repeatable.")] = [],
+    dry_run: Annotated[bool, Option("--dry-run", help="Only list what would be removed.")] = False,
     yes: YesOption = False,
 ) -> None:
     """List and delete old runs, and remove leftovers of interrupted uploads.
@@ -157,8 +158,8 @@ def _one(table: str) -> str:
     return table.removesuffix("es" if table.endswith("ches") else "s").replace("_", " ")
 
 
-@group.command()
-def vacuum(context: typer.Context, yes: YesOption = False) -> None:
+@group.function()
+def vacuum(context: Context, yes: YesOption = False) -> None:
     """List and permanently remove deleted uploads, and free their space.
 
     Example:
@@ -179,11 +180,11 @@ def vacuum(context: typer.Context, yes: YesOption = False) -> None:
     print_message(f"{of_files} bytes of kept files and {of_database} bytes of the database freed")
 
 
-@group.command("create-reader")
+@group.function("create-reader")
 def create_reader(
-    context: typer.Context,
-    name: str = typer.Argument(help="Name of the role."),
-    rotate: bool = typer.Option(False, "--rotate", help="Set a new password."),
+    context: Context,
+    name: Annotated[str, Argument(help="Name of the role.")],
+    rotate: Annotated[bool, Option("--rotate", help="Set a new password.")] = False,
     output: OutputOption = "table",
 ) -> None:
     """Create a Postgres role that can only read the v1_ views; its address is printed once.
@@ -200,11 +201,11 @@ def create_reader(
     _print_role(store.create_reader(open_engine(context, as_it_is=True), name, rotate=rotate), output)
 
 
-@group.command("create-loader")
+@group.function("create-loader")
 def create_loader(
-    context: typer.Context,
-    name: str = typer.Argument(help="Name of the role."),
-    rotate: bool = typer.Option(False, "--rotate", help="Set a new password."),
+    context: Context,
+    name: Annotated[str, Argument(help="Name of the role.")],
+    rotate: Annotated[bool, Option("--rotate", help="Set a new password.")] = False,
     output: OutputOption = "table",
 ) -> None:
     """Create a Postgres role that can only load files and compute results, for the workers of a cluster.
@@ -241,7 +242,7 @@ def _print_role(made: "Reader", output: str) -> None:
         )
 
 
-def register(app: typer.Typer) -> None:
+def register(app: Group) -> None:
     """Add the commands of this file."""
     archive.register(group)
-    app.add_typer(group, name="db", epilog="Example: profsvc db current")
+    app.add_group(group, "db", epilog="Example: profsvc db current")

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from click import Context
 
 from profsvc.cli.console.common import (
     LimitOption,
@@ -16,6 +16,7 @@ from profsvc.cli.console.common import (
     print_message,
     print_rows,
 )
+from profsvc.cli.console.declaration import Argument, Group, Option
 from profsvc.errors import NotFoundError, ProfsvcError, ServiceError, UsageError, counted
 
 if TYPE_CHECKING:
@@ -26,10 +27,10 @@ COMPARED = ("format", "launches", "samples", "lines", "lines_stored", "lines_ski
 
 
 def delete(
-    context: typer.Context,
-    run: Annotated[str, typer.Argument(help="Run by name or id.")],
-    upload: Annotated[int, typer.Option(help="Number of the upload to delete from the run.")] = 0,
-    every: Annotated[bool, typer.Option("--all", help="Delete the run with all its uploads.")] = False,
+    context: Context,
+    run: Annotated[str, Argument(help="Run by name or id.")],
+    upload: Annotated[int, Option(help="Number of the upload to delete from the run.")] = 0,
+    every: Annotated[bool, Option("--all", help="Delete the run with all its uploads.")] = False,
     yes: YesOption = False,
 ) -> None:
     """List and delete one upload of a run, or the whole run; profsvc undelete restores it.
@@ -71,10 +72,8 @@ def _way_back(uploads: list[int]) -> str:
 
 
 def undelete(
-    context: typer.Context,
-    uploads: Annotated[
-        list[int] | None, typer.Argument(help="Numbers of deleted uploads; omit them for a list.")
-    ] = None,
+    context: Context,
+    uploads: Annotated[list[int] | None, Argument(help="Numbers of deleted uploads; omit them for a list.")] = None,
     limit: LimitOption = 0,
     output: OutputOption = "table",
 ) -> None:
@@ -103,10 +102,10 @@ def undelete(
 
 
 def reparse(
-    context: typer.Context,
-    runs: Annotated[list[str] | None, typer.Argument(help="Runs by name or id.")] = None,
-    upload: Annotated[list[int] | None, typer.Option(help="Number of an upload; repeatable.")] = None,
-    every: Annotated[bool, typer.Option("--all", help="Every upload of the store.")] = False,
+    context: Context,
+    runs: Annotated[list[str] | None, Argument(help="Runs by name or id.")] = None,
+    upload: Annotated[list[int] | None, Option(help="Number of an upload; repeatable.")] = None,
+    every: Annotated[bool, Option("--all", help="Every upload of the store.")] = False,
 ) -> None:
     """Read the kept bytes of uploads again with the current readers, and report changes.
 
@@ -150,8 +149,8 @@ def _changed(then: "ImportResult", now: "ImportResult") -> str:
     return f"read again, {'; '.join(changed) or 'the same counts'}"
 
 
-def register(app: typer.Typer) -> None:
+def register(app: Group) -> None:
     """Add the commands of this file."""
-    app.command()(delete)
-    app.command()(undelete)
-    app.command()(reparse)
+    app.function()(delete)
+    app.function()(undelete)
+    app.function()(reparse)

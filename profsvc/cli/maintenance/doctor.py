@@ -4,9 +4,10 @@ import shutil
 from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from click import Context
 
 from profsvc.cli.console.common import OutputOption, open_engine, open_files, print_message, print_rows
+from profsvc.cli.console.declaration import Group, Option
 from profsvc.errors import ProfsvcError, ServiceError
 
 if TYPE_CHECKING:
@@ -14,8 +15,8 @@ if TYPE_CHECKING:
 
 
 def doctor(
-    context: typer.Context,
-    deep: Annotated[bool, typer.Option(help="Read the whole database and all kept bytes.")] = False,
+    context: Context,
+    deep: Annotated[bool, Option("--deep/--no-deep", help="Read the whole database and all kept bytes.")] = False,
     output: OutputOption = "table",
 ) -> None:
     """Check the store: versions, disk, schema, damage and unfinished work, each with what to do.
@@ -82,6 +83,6 @@ def _finish(engine: "Engine") -> None:
             print_message(f"run {run_id}: the analysis was interrupted; {' and '.join(parts)} done now")
 
 
-def register(app: typer.Typer) -> None:
+def register(app: Group) -> None:
     """Add the command of this file."""
-    app.command()(doctor)
+    app.function()(doctor)

@@ -2,16 +2,15 @@
 
 from typing import Annotated, Any
 
-import typer
+from click import Context
 
 from profsvc.cli.console.common import open_engine, open_service, print_view
+from profsvc.cli.console.declaration import Option
 from profsvc.errors import UsageError
 
-Ipp = Annotated[
-    bool, typer.Option("--ipp", help="Power of each unit of the device for each kernel, beside the measured.")
-]
-Sms = Annotated[bool, typer.Option("--sms", help="Power, work per joule and energy saved on each number of SMs.")]
-Kernel = Annotated[str | None, typer.Option(help="With --sms: a launch on fewer SMs by the models, by number or name.")]
+Ipp = Annotated[bool, Option("--ipp", help="Power of each unit of the device for each kernel, beside the measured.")]
+Sms = Annotated[bool, Option("--sms", help="Power, work per joule and energy saved on each number of SMs.")]
+Kernel = Annotated[str | None, Option(help="With --sms: a launch on fewer SMs by the models, by number or name.")]
 
 
 def is_asked(ipp: bool, sms: bool, kernel: str | None, others: dict[str, object]) -> bool:
@@ -26,7 +25,7 @@ def is_asked(ipp: bool, sms: bool, kernel: str | None, others: dict[str, object]
     return bool(given)
 
 
-def show(context: typer.Context, run: str, output: str, *, ipp: bool, kernel: str | None, sensor: str | None) -> None:
+def show(context: Context, run: str, output: str, *, ipp: bool, kernel: str | None, sensor: str | None) -> None:
     """Print the power of each unit, or of each number of SMs."""
     from profsvc.reports.text import power_components as in_words
 
@@ -34,7 +33,7 @@ def show(context: typer.Context, run: str, output: str, *, ipp: bool, kernel: st
     print_view(view, output, in_words.unit_powers if ipp else in_words.sm_counts, view["columns"], view["rows"])
 
 
-def _units(context: typer.Context, run: str) -> dict[str, Any]:
+def _units(context: Context, run: str) -> dict[str, Any]:
     if service := open_service(context):
         return service.unit_powers(run)
     from profsvc.views.power import components
@@ -42,7 +41,7 @@ def _units(context: typer.Context, run: str) -> dict[str, Any]:
     return components.unit_powers(open_engine(context), run)
 
 
-def _sms(context: typer.Context, run: str, kernel: str | None, sensor: str | None) -> dict[str, Any]:
+def _sms(context: Context, run: str, kernel: str | None, sensor: str | None) -> dict[str, Any]:
     if service := open_service(context):
         return service.sm_counts(run, kernel=kernel, sensor=sensor)
     from profsvc.views.power import sm_counts

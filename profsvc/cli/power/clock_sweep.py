@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
+from click import Context
 
 from profsvc.cli.console.common import (
     OutputOption,
@@ -13,17 +13,16 @@ from profsvc.cli.console.common import (
     print_view,
     write_picture,
 )
+from profsvc.cli.console.declaration import Argument, Group, Option
 
 
 def sweep(
-    context: typer.Context,
-    runs: Annotated[list[str], typer.Argument(help="Runs by name or id, with power logs at several clocks.")],
-    load: Annotated[
-        str | None, typer.Option(help="Only windows of this load, as the marks name it.", metavar="NAME")
-    ] = None,
-    sensor: Annotated[str | None, typer.Option(help="Only this power sensor, by name.", metavar="NAME")] = None,
-    exponent: Annotated[float, typer.Option(help="Power of the clock in the dynamic power.", metavar="NUMBER")] = 3.0,
-    plot: Annotated[Path | None, typer.Option(help="Plot to FILE.svg or FILE.png.", metavar="FILE")] = None,
+    context: Context,
+    runs: Annotated[list[str], Argument(help="Runs by name or id, with power logs at several clocks.")],
+    load: Annotated[str | None, Option(help="Only windows of this load, as the marks name it.", metavar="NAME")] = None,
+    sensor: Annotated[str | None, Option(help="Only this power sensor, by name.", metavar="NAME")] = None,
+    exponent: Annotated[float, Option(help="Power of the clock in the dynamic power.", metavar="NUMBER")] = 3.0,
+    plot: Annotated[Path | None, Option(help="Plot to FILE.svg or FILE.png.", metavar="FILE")] = None,
     output: OutputOption = "table",
 ) -> None:
     """Find the clock of least energy from the power windows of runs, as energy frequency does from a table.
@@ -48,7 +47,7 @@ def sweep(
     print_view(view, output, answer, view["columns"], view["rows"])
 
 
-def _windows(context: typer.Context, runs: list[str]) -> list[dict[str, Any]]:
+def _windows(context: Context, runs: list[str]) -> list[dict[str, Any]]:
     """Return the power windows of runs."""
     if service := open_service(context):
         return [row for run in runs for row in service.power(run)["windows"]]
@@ -58,6 +57,6 @@ def _windows(context: typer.Context, runs: list[str]) -> list[dict[str, Any]]:
     return [row for run in runs for row in power(engine, run)["windows"]]
 
 
-def register(group: typer.Typer) -> None:
+def register(group: Group) -> None:
     """Add the command to the group ``energy``, which the calculators of energy make."""
-    group.command()(sweep)
+    group.function()(sweep)

@@ -3,19 +3,16 @@
 from functools import partial
 from typing import Annotated
 
-import typer
+from click import Context
 
 from profsvc.cli.console.common import OutputOption, open_engine, open_service, print_view
+from profsvc.cli.console.declaration import Group, Option
 
 
 def components(
-    context: typer.Context,
-    device: Annotated[
-        str | None, typer.Option(help="Device by name; required if power was measured on several.")
-    ] = None,
-    kernels: Annotated[
-        bool, typer.Option("--kernels", help="One row per kernel: measured and predicted power.")
-    ] = False,
+    context: Context,
+    device: Annotated[str | None, Option(help="Device by name; required if power was measured on several.")] = None,
+    kernels: Annotated[bool, Option("--kernels", help="One row per kernel: measured and predicted power.")] = False,
     output: OutputOption = "table",
 ) -> None:
     """Fit the power consumption of each unit of a device to all kernels with power and counters.
@@ -41,6 +38,6 @@ def components(
     print_view(view, output, page, columns, view["kernels" if kernels else "units"])
 
 
-def register(app: typer.Typer) -> None:
+def register(app: Group) -> None:
     """Add the command of this file."""
-    app.command()(components)
+    app.function()(components)

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
+from click import Context
 
 from profsvc.cli.console.common import (
     OutputOption,
@@ -13,19 +13,20 @@ from profsvc.cli.console.common import (
     print_view,
     write_picture,
 )
+from profsvc.cli.console.declaration import Argument, Group, Option
 
 
 def cores(
-    context: typer.Context,
-    runs: Annotated[list[str], typer.Argument(help="Runs by name or id.")],
-    idle: Annotated[str | None, typer.Option(help="Idle run with the thermocouples on the die.")] = None,
-    calibration: Annotated[str | None, typer.Option(help="Calibration run between plates of one temperature.")] = None,
-    tpcs: Annotated[int, typer.Option(help="Clusters of the device; SM k is in cluster k mod this.")] = 7,
-    active: Annotated[int | None, typer.Option(help="Find so many cores with the coolest hot spot.")] = None,
+    context: Context,
+    runs: Annotated[list[str], Argument(help="Runs by name or id.")],
+    idle: Annotated[str | None, Option(help="Idle run with the thermocouples on the die.")] = None,
+    calibration: Annotated[str | None, Option(help="Calibration run between plates of one temperature.")] = None,
+    tpcs: Annotated[int, Option(help="Clusters of the device; SM k is in cluster k mod this.")] = 7,
+    active: Annotated[int | None, Option(help="Find so many cores with the coolest hot spot.")] = None,
     rc_s: Annotated[
-        float | None, typer.Option("--rc-s", help="Time constant of the chip in s, for logs that begin with the load.")
+        float | None, Option("--rc-s", help="Time constant of the chip in s, for logs that begin with the load.")
     ] = None,
-    plot: Annotated[Path | None, typer.Option(help="Plot to FILE.svg or FILE.png.", metavar="FILE")] = None,
+    plot: Annotated[Path | None, Option(help="Plot to FILE.svg or FILE.png.", metavar="FILE")] = None,
     output: OutputOption = "table",
 ) -> None:
     """Compare runs with known active SMs: the map of each alone, SMs of one cluster, and power against temperature.
@@ -54,6 +55,6 @@ def cores(
     print_view(view, output, cores_text.page, of_cores.COLUMNS, view["rows"])
 
 
-def register(app: typer.Typer) -> None:
+def register(app: Group) -> None:
     """Add the command of this file."""
-    app.command()(cores)
+    app.function()(cores)

@@ -6,30 +6,29 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
-import typer
+from click import Context
 
 from profsvc.cli.console.common import open_engine, open_service, picture_format, print_view, write_picture
+from profsvc.cli.console.declaration import Option
 from profsvc.errors import UsageError
 
 TURN_DEG = 90.0
 
 HeatMap = Annotated[
     Path | None,
-    typer.Option(
-        "--heat-map", help="Map the thermocouples on the die: FILE.svg, FILE.png, or FILE.json.", metavar="FILE"
-    ),
+    Option("--heat-map", help="Map the thermocouples on the die: FILE.svg, FILE.png, or FILE.json.", metavar="FILE"),
 ]
-Minus = Annotated[str | None, typer.Option(help="With --heat-map: subtract the map of this run, such as an idle one.")]
+Minus = Annotated[str | None, Option(help="With --heat-map: subtract the map of this run, such as an idle one.")]
 Calibration = Annotated[
-    str | None, typer.Option(help="With --heat-map or --rotated: calibration run between plates of one temperature.")
+    str | None, Option(help="With --heat-map or --rotated: calibration run between plates of one temperature.")
 ]
 RcS = Annotated[
     float | None,
-    typer.Option("--rc-s", help="With either: time constant of the chip in s, for logs that begin with the load."),
+    Option("--rc-s", help="With either: time constant of the chip in s, for logs that begin with the load."),
 ]
-Rotated = Annotated[str | None, typer.Option(help="Run with the rotated spacer: test whether both show the same chip.")]
+Rotated = Annotated[str | None, Option(help="Run with the rotated spacer: test whether both show the same chip.")]
 Angle = Annotated[
-    float | None, typer.Option(help="With --rotated: degrees counter-clockwise, 0 if it was put back; else 90.")
+    float | None, Option(help="With --rotated: degrees counter-clockwise, 0 if it was put back; else 90.")
 ]
 
 
@@ -76,7 +75,7 @@ def _known(asked: Asked) -> None:
         raise UsageError(f"--angle is {angle:g}, but must be a finite number of degrees")
 
 
-def show(context: typer.Context, run: str, asked: Asked, output: str) -> None:
+def show(context: Context, run: str, asked: Asked, output: str) -> None:
     """Write the map to its file, or try the turned spacer; print the rows in the form asked for."""
     from profsvc.reports.text.heat import heat_map as heat_map_text
     from profsvc.views.power.heat_map import ROWS
@@ -89,7 +88,7 @@ def show(context: typer.Context, run: str, asked: Asked, output: str) -> None:
     print_view(view, output, heat_map_text.page, ROWS, view["models"])
 
 
-def _rotated(context: typer.Context, run: str, asked: Asked) -> dict[str, Any]:
+def _rotated(context: Context, run: str, asked: Asked) -> dict[str, Any]:
     second = asked.rotated or ""
     if service := open_service(context):
         return service.rotated(run, second, angle=asked.angle_deg, calibration=asked.calibration, rc_s=asked.rc_s)
@@ -99,7 +98,7 @@ def _rotated(context: typer.Context, run: str, asked: Asked) -> dict[str, Any]:
     return of_heat.rotated(open_engine(context), run, second, angle, asked.calibration, asked.rc_s)
 
 
-def _mapped(context: typer.Context, run: str, asked: Asked, form: str) -> tuple[dict[str, Any], bytes]:
+def _mapped(context: Context, run: str, asked: Asked, form: str) -> tuple[dict[str, Any], bytes]:
     """Return the map of a run and what is written of it."""
     wanted: dict[str, Any] = {"minus": asked.minus, "calibration": asked.calibration, "rc_s": asked.rc_s}
     if service := open_service(context):

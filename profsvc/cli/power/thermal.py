@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
+from click import Context
 
 from profsvc.cli.console.common import (
     OutputOption,
@@ -13,23 +13,22 @@ from profsvc.cli.console.common import (
     print_view,
     write_picture,
 )
+from profsvc.cli.console.declaration import Argument, Group, Option
 from profsvc.errors import UsageError
 
 Values = list[str] | None
 
 
 def thermal(
-    context: typer.Context,
-    run: Annotated[str, typer.Argument(help="Run by name or id.")],
-    load: Annotated[
-        Values, typer.Option(help="Board power of each load in W, as a log shows it.", metavar="W,W,..")
-    ] = None,
-    duration: Annotated[Values, typer.Option("--for", help="Duration of each load in s.", metavar="S,S,..")] = None,
+    context: Context,
+    run: Annotated[str, Argument(help="Run by name or id.")],
+    load: Annotated[Values, Option(help="Board power of each load in W, as a log shows it.", metavar="W,W,..")] = None,
+    duration: Annotated[Values, Option("--for", help="Duration of each load in s.", metavar="S,S,..")] = None,
     start: Annotated[
-        float | None, typer.Option(help="Temperature at the start in degrees C; default: the idle board.")
+        float | None, Option(help="Temperature at the start in degrees C; default: the idle board.")
     ] = None,
-    limit: Annotated[float | None, typer.Option(help="Temperature whose time is wanted, in degrees C.")] = None,
-    plot: Annotated[Path | None, typer.Option(help="Plot to FILE.svg or FILE.png.", metavar="FILE")] = None,
+    limit: Annotated[float | None, Option(help="Temperature whose time is wanted, in degrees C.")] = None,
+    plot: Annotated[Path | None, Option(help="Plot to FILE.svg or FILE.png.", metavar="FILE")] = None,
     output: OutputOption = "table",
 ) -> None:
     """Predict the temperature of a board under planned loads, from the power and temperature logs of a run.
@@ -74,6 +73,6 @@ def _numbers(option: str, texts: Values) -> list[float]:
         raise UsageError(f"{option} {','.join(parts)!r} must be numbers, such as {option} 500,80") from None
 
 
-def register(app: typer.Typer) -> None:
+def register(app: Group) -> None:
     """Add the command of this file."""
-    app.command()(thermal)
+    app.function()(thermal)

@@ -4,7 +4,7 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from click import Context
 
 from profsvc.cli.console.common import (
     OutputOption,
@@ -14,6 +14,7 @@ from profsvc.cli.console.common import (
     print_view,
     write_picture,
 )
+from profsvc.cli.console.declaration import Argument, Group, Option
 from profsvc.cli.power import by_unit
 from profsvc.cli.power import heat_map as heat
 from profsvc.errors import UsageError
@@ -26,23 +27,21 @@ COLDEST_C, HOTTEST_C = -60.0, 150.0
 
 
 def power(
-    context: typer.Context,
-    run: Annotated[str, typer.Argument(help="Run by name or id.")],
+    context: Context,
+    run: Annotated[str, Argument(help="Run by name or id.")],
     reference_temperature: Annotated[
-        float | None, typer.Option(help="Correct to this temperature in degrees C; default: the device's median.")
+        float | None, Option(help="Correct to this temperature in degrees C; default: the device's median.")
     ] = None,
     host_power: Annotated[
-        float | None, typer.Option(help="Power of the host in W, subtracted from a wall meter's reading.")
+        float | None, Option(help="Power of the host in W, subtracted from a wall meter's reading.")
     ] = None,
-    sensor: Annotated[str | None, typer.Option(help="Only this power sensor, by name or number.")] = None,
-    temperature_sensor: Annotated[
-        str | None, typer.Option(help="Matching temperature sensor, by name or number.")
-    ] = None,
+    sensor: Annotated[str | None, Option(help="Only this power sensor, by name or number.")] = None,
+    temperature_sensor: Annotated[str | None, Option(help="Matching temperature sensor, by name or number.")] = None,
     offset: Annotated[
-        float | None, typer.Option(help="Seconds that the clock of the temperature log is ahead of the power log's.")
+        float | None, Option(help="Seconds that the clock of the temperature log is ahead of the power log's.")
     ] = None,
     plot: Annotated[
-        Path | None, typer.Option(help="Plot to FILE.svg, FILE.png, or FILE.html with all pictures.", metavar="FILE")
+        Path | None, Option(help="Plot to FILE.svg, FILE.png, or FILE.html with all pictures.", metavar="FILE")
     ] = None,
     ipp: by_unit.Ipp = False,
     sms: by_unit.Sms = False,
@@ -116,9 +115,7 @@ def _known(option: str, value: float | None, least: float, most: float, unit: st
         raise UsageError(f"{option} is {value:g}, but must be {allowed}")
 
 
-def _seen(
-    context: typer.Context, run: str, options: "Options", form: str
-) -> tuple[dict[str, Any], list[tuple[str, bytes]]]:
+def _seen(context: Context, run: str, options: "Options", form: str) -> tuple[dict[str, Any], list[tuple[str, bytes]]]:
     """Return the power of a run, and its pictures in a form, if one is wanted, by name."""
     if service := open_service(context):
         from profsvc.client.protocol import decode_pictures
@@ -143,6 +140,6 @@ def _write(plot: Path, drawn: list[tuple[str, bytes]]) -> None:
         write_picture(file, data)
 
 
-def register(app: typer.Typer) -> None:
+def register(app: Group) -> None:
     """Add the command of this file."""
-    app.command()(power)
+    app.function()(power)

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from click import Context
 
 from profsvc.cli.console.common import (
     OutputOption,
@@ -14,21 +14,22 @@ from profsvc.cli.console.common import (
     print_view,
     write_picture,
 )
+from profsvc.cli.console.declaration import Option
 
 
 def accuracy(
-    context: typer.Context,
-    project: Annotated[str, typer.Option(help="Only predictions for runs of this project.")] = "",
-    source: Annotated[str, typer.Option(help="Only predictions of this source, such as profsvc or ncu.")] = "",
+    context: Context,
+    project: Annotated[str, Option(help="Only predictions for runs of this project.")] = "",
+    source: Annotated[str, Option(help="Only predictions of this source, such as profsvc or ncu.")] = "",
     acted: Annotated[
-        bool, typer.Option("--acted", help="Also score criteria that the change improved by 0.05 or more.")
+        bool, Option("--acted", help="Also score criteria that the change improved by 0.05 or more.")
     ] = False,
-    best: Annotated[bool, typer.Option("--best", help="Of several runs after one, score only the fastest.")] = False,
+    best: Annotated[bool, Option("--best", help="Of several runs after one, score only the fastest.")] = False,
     unchanged: Annotated[
-        bool, typer.Option("--unchanged", help="Also score pairs without evidence that the kernel changed.")
+        bool, Option("--unchanged", help="Also score pairs without evidence that the kernel changed.")
     ] = False,
     plot: Annotated[
-        Path | None, typer.Option(help="Plot predicted against achieved to FILE.svg or FILE.png.", metavar="FILE")
+        Path | None, Option(help="Plot predicted against achieved to FILE.svg or FILE.png.", metavar="FILE")
     ] = None,
     output: OutputOption = "table",
 ) -> None:

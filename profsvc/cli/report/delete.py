@@ -2,15 +2,16 @@
 
 from typing import Annotated
 
-import typer
+from click import Context
 
 from profsvc.cli.console.common import YesOption, confirm_removal, open_engine, print_message
+from profsvc.cli.console.declaration import Argument
 from profsvc.errors import counted
 
 
 def delete(
-    context: typer.Context,
-    report: Annotated[int, typer.Argument(help="Number of the report: profsvc report nightly --list.")],
+    context: Context,
+    report: Annotated[int, Argument(help="Number of the report: profsvc report nightly --list.")],
     yes: YesOption = False,
 ) -> None:
     """List and remove a nightly report with its findings; the next report checks its runs again.

@@ -3,9 +3,11 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from click import Context, echo
+from click.exceptions import Exit
 
 from profsvc.cli.console.common import current_user, load_channels, open_engine, open_service, print_json, print_message
+from profsvc.cli.console.declaration import Option
 from profsvc.cli.console.terminal import table_width
 from profsvc.errors import ServiceError, UsageError
 
@@ -31,21 +33,19 @@ def _check_form(text: str, *, listed: bool) -> None:
 
 
 def nightly(
-    context: typer.Context,
-    project: Annotated[str, typer.Option(help="Only this project; default: one report for all projects.")] = "",
-    date: Annotated[str, typer.Option(help="Day of the report, as YYYY-MM-DD in the zone; default: today.")] = "",
-    zone: Annotated[str, typer.Option(help="Time zone in which the day ends, such as Europe/Berlin.")] = "UTC",
+    context: Context,
+    project: Annotated[str, Option(help="Only this project; default: one report for all projects.")] = "",
+    date: Annotated[str, Option(help="Day of the report, as YYYY-MM-DD in the zone; default: today.")] = "",
+    zone: Annotated[str, Option(help="Time zone in which the day ends, such as Europe/Berlin.")] = "UTC",
     out: Annotated[
-        Path | None, typer.Option(help="Also write it to this folder as text, Markdown, HTML and JSON.", metavar="DIR")
+        Path | None, Option(help="Also write it to this folder as text, Markdown, HTML and JSON.", metavar="DIR")
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Store neither the report nor findings.")] = False,
-    fail_on: Annotated[
-        str, typer.Option(help="Exit with 1 on any new finding (new), or only on regressions (worse).")
-    ] = "",
-    channel: Annotated[list[str], typer.Option(help="Send it to this channel of PROFSVC_CHANNELS; repeatable.")] = [],
-    listed: Annotated[bool, typer.Option("--list", help="Only list stored reports and their deliveries.")] = False,
+    dry_run: Annotated[bool, Option("--dry-run", help="Store neither the report nor findings.")] = False,
+    fail_on: Annotated[str, Option(help="Exit with 1 on any new finding (new), or only on regressions (worse).")] = "",
+    channel: Annotated[list[str], Option(help="Send it to this channel of PROFSVC_CHANNELS; repeatable.")] = [],
+    listed: Annotated[bool, Option("--list", help="Only list stored reports and their deliveries.")] = False,
     output: Annotated[
-        str, typer.Option("-o", "--output", help="text, md, html or json; of --list text or json.", metavar="FORM")
+        str, Option("-o", "--output", help="text, md, html or json; of --list text or json.", metavar="FORM")
     ] = "text",
 ) -> None:
     """Report what changed since the last report, worst first.
@@ -94,7 +94,7 @@ def nightly(
         document = report_of_night(engine, project or None, date or None, zone, dry_run=dry_run)
     if out is not None:
         _write(document, out)
-    typer.echo(written.in_form(document, output, table_width()), nl=False)
+    echo(written.in_form(document, output, table_width()), nl=False)
     if dry_run:
         print_message("dry run: nothing was stored")
     if engine is not None and to:
@@ -102,10 +102,10 @@ def nightly(
     open_ = [row for row in document["findings"] if row["state"] in OPEN_STATES]
     broken = [row for row in open_ if fail_on == "new" or row["worse"] == 1]
     if fail_on and broken:
-        raise typer.Exit(1)
+        raise Exit(1)
 
 
-def _list(context: typer.Context, project: str | None, output: str) -> None:
+def _list(context: Context, project: str | None, output: str) -> None:
     """Print the newest reports and their deliveries."""
     from profsvc.reports.rows import visible
     from profsvc.views import nightly as of_nights
@@ -118,7 +118,7 @@ def _list(context: typer.Context, project: str | None, output: str) -> None:
     for row in found["reports"]:
         lines = [f"{row['night']}  {row['project'] or 'all'}  report {row['report_id']}: {row['one_line']}"]
         lines += [f"  {of_nights.sent(one)}" for one in row["deliveries"]]
-        typer.echo("\n".join(map(visible, lines)))
+        echo("\n".join(map(visible, lines)))
     if not found["reports"]:
         print_message("no stored report; create one with: profsvc report nightly")
     if found["truncated"]:

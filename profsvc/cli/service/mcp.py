@@ -3,9 +3,10 @@
 from types import ModuleType
 from typing import Annotated
 
-import typer
+from click import Context
 
 from profsvc.cli.console.common import open_engine, open_files, open_service, print_message
+from profsvc.cli.console.declaration import Group, Option
 from profsvc.errors import ServiceError
 
 EXTRA = {"mcp", "mcp_types", "pydantic", "starlette", "uvicorn"}
@@ -23,14 +24,12 @@ def load_tools() -> ModuleType:
 
 
 def mcp(
-    context: typer.Context,
-    http: Annotated[bool, typer.Option("--http", help="Serve over HTTP instead of stdio.")] = False,
-    host: Annotated[str, typer.Option(help="With --http: address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=1, max=65535, help="With --http: port to listen on.")] = 8766,
-    allowed_host: Annotated[
-        list[str], typer.Option(help="With --http: further host name to answer to; repeatable.")
-    ] = [],
-    write: Annotated[bool, typer.Option("--write", help="Also let assistants upload files.")] = False,
+    context: Context,
+    http: Annotated[bool, Option("--http", help="Serve over HTTP instead of stdio.")] = False,
+    host: Annotated[str, Option(help="With --http: address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, Option(min=1, max=65535, help="With --http: port to listen on.")] = 8766,
+    allowed_host: Annotated[list[str], Option(help="With --http: further host name to answer to; repeatable.")] = [],
+    write: Annotated[bool, Option("--write", help="Also let assistants upload files.")] = False,
 ) -> None:
     """Serve tools for assistants: list, show, what to change, did it help, explain, SQL and documentation.
 
@@ -65,6 +64,6 @@ def mcp(
     server.run_http(access, host, port, tuple(allowed_host), write=write)
 
 
-def register(app: typer.Typer) -> None:
+def register(app: Group) -> None:
     """Add the command of this file."""
-    app.command()(mcp)
+    app.function()(mcp)

@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
-import typer
+from click import Context
 
 from profsvc.cli.console.common import describe_upload, open_service, print_message
+from profsvc.cli.console.declaration import Group
 from profsvc.errors import PartlyStoredError, ProfsvcError, ServiceError, UsageError, counted
 
 if TYPE_CHECKING:
@@ -118,7 +119,7 @@ def _report(service: "Client") -> tuple[int, int, int]:
     return len(verdicts), refused, waits
 
 
-def sync(context: typer.Context) -> None:
+def sync(context: Context) -> None:
     """Send uploads that were queued while the service of PROFSVC_URL was unreachable.
 
     Example:
@@ -138,6 +139,6 @@ def sync(context: typer.Context) -> None:
         raise ServiceError(f"{waits} of {counted(every, 'file')} could not be sent; try again later")
 
 
-def register(app: typer.Typer) -> None:
+def register(app: Group) -> None:
     """Add the command of this file."""
-    app.command()(sync)
+    app.function()(sync)

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from types import ModuleType
 from typing import Annotated, Any
 
-import typer
+from click import Context
 
 from profsvc.cli.console.common import (
     LimitOption,
@@ -19,12 +19,11 @@ from profsvc.cli.console.common import (
     print_message,
     print_rows,
 )
+from profsvc.cli.console.declaration import Argument, Group, Option
 from profsvc.errors import ServiceError
 
-group = typer.Typer(no_args_is_help=True, help="Scheduled jobs: nightly reports, backups and cleanup.")
-channel_group = typer.Typer(
-    no_args_is_help=True, help="Where reports are sent: mail, chats and folders listed in PROFSVC_CHANNELS."
-)
+group = Group(help="Scheduled jobs: nightly reports, backups and cleanup.")
+channel_group = Group(help="Where reports are sent: mail, chats and folders listed in PROFSVC_CHANNELS.")
 COLUMNS = (
     "schedule_id", "kind", "project", "cron", "zone", "arguments", "enabled", "next_at", "last_due_at", "last_state",
     "last_message",
@@ -43,17 +42,17 @@ def load_scheduler() -> ModuleType:
     return scheduler
 
 
-@group.command()
+@group.function()
 def add(
-    context: typer.Context,
-    kind: Annotated[str, typer.Argument(help="nightly, prune, vacuum or backup.")],
-    cron: Annotated[str, typer.Option(help="Five fields: minute, hour, day of month, month, day of week.")],
-    zone: Annotated[str, typer.Option(help="Time zone of the fields, such as Europe/Berlin.")] = "UTC",
-    project: Annotated[str, typer.Option(help="Only this project; for nightly and prune.")] = "",
-    channel: Annotated[list[str], typer.Option(help="Channel that gets the nightly report; repeatable.")] = [],
+    context: Context,
+    kind: Annotated[str, Argument(help="nightly, prune, vacuum or backup.")],
+    cron: Annotated[str, Option(help="Five fields: minute, hour, day of month, month, day of week.")],
+    zone: Annotated[str, Option(help="Time zone of the fields, such as Europe/Berlin.")] = "UTC",
+    project: Annotated[str, Option(help="Only this project; for nightly and prune.")] = "",
+    channel: Annotated[list[str], Option(help="Channel that gets the nightly report; repeatable.")] = [],
     setting: Annotated[
         list[str],
-        typer.Option("--set", help="Further argument of the kind, such as folder=/backups; repeatable."),
+        Option("--set", help="Further argument of the kind, such as folder=/backups; repeatable."),
     ] = [],
 ) -> None:
     """Schedule a job; profsvc serve or profsvc scheduler runs it exactly once per slot.
@@ -87,8 +86,8 @@ def _row(engine: Any, number: int) -> dict[str, Any]:
     return store.select(engine, "v1_schedules", schedule_id=number)[0]
 
 
-@group.command("list")
-def list_(context: typer.Context, limit: LimitOption = 0, output: OutputOption = "table") -> None:
+@group.function("list")
+def list_(context: Context, limit: LimitOption = 0, output: OutputOption = "table") -> None:
     """List the schedules: next time, last outcome; v1_schedules and v1_slots have the details.
 
     Example:
@@ -103,12 +102,10 @@ def list_(context: typer.Context, limit: LimitOption = 0, output: OutputOption =
         print_message('nothing is scheduled; add a job with: profsvc schedule add nightly --cron "0 6 * * *"')
 
 
-ScheduleNumber = Annotated[
-    int, typer.Argument(help="Number of the schedule, from: profsvc schedule list.", metavar="NUMBER")
-]
+ScheduleNumber = Annotated[int, Argument(help="Number of the schedule, from: profsvc schedule list.", metavar="NUMBER")]
 
 
-def _act_on_schedule(context: typer.Context, verb: str, schedule: int) -> None:
+def _act_on_schedule(context: Context, verb: str, schedule: int) -> None:
     """Remove, pause or resume a schedule, and say so."""
     from profsvc import store
 
@@ -119,8 +116,8 @@ def _act_on_schedule(context: typer.Context, verb: str, schedule: int) -> None:
     print_message(f"schedule {schedule} {done[verb]}")
 
 
-@group.command()
-def remove(context: typer.Context, schedule: ScheduleNumber) -> None:
+@group.function()
+def remove(context: Context, schedule: ScheduleNumber) -> None:
     """Remove a schedule and the record of its slots.
 
     Example:
@@ -130,8 +127,8 @@ def remove(context: typer.Context, schedule: ScheduleNumber) -> None:
     _act_on_schedule(context, "remove", schedule)
 
 
-@group.command()
-def pause(context: typer.Context, schedule: ScheduleNumber) -> None:
+@group.function()
+def pause(context: Context, schedule: ScheduleNumber) -> None:
     """Pause a schedule until `profsvc schedule resume`.
 
     Example:
@@ -141,11 +138,11 @@ def pause(context: typer.Context, schedule: ScheduleNumber) -> None:
     _act_on_schedule(context, "pause", schedule)
 
 
-group.command("rest", hidden=True)(pause)
+group.function("rest", hidden=True)(pause)
 
 
-@group.command()
-def resume(context: typer.Context, schedule: ScheduleNumber) -> None:
+@group.function()
+def resume(context: Context, schedule: ScheduleNumber) -> None:
     """Resume a paused schedule; missed runs are skipped.
 
     Example:
@@ -155,8 +152,8 @@ def resume(context: typer.Context, schedule: ScheduleNumber) -> None:
     _act_on_schedule(context, "resume", schedule)
 
 
-@group.command()
-def run(context: typer.Context, schedule: ScheduleNumber) -> None:
+@group.function()
+def run(context: Context, schedule: ScheduleNumber) -> None:
     """Run a schedule now, outside its timetable.
 
     Example:
@@ -171,7 +168,7 @@ def run(context: typer.Context, schedule: ScheduleNumber) -> None:
     print_message(slot["message"])
 
 
-def scheduler(context: typer.Context) -> None:
+def scheduler(context: Context) -> None:
     """Run scheduled jobs until stopped; Ctrl-C finishes the running job, twice stops now.
 
     profsvc serve does so too; several schedulers may use one store. The log is JSON lines on stderr.
@@ -210,7 +207,7 @@ def stop_on_signal() -> Iterator[threading.Event]:
             signal.signal(number, handler)
 
 
-@channel_group.command("list")
+@channel_group.function("list")
 def channels_list(limit: LimitOption = 0, output: OutputOption = "table") -> None:
     """List the channels in the file of PROFSVC_CHANNELS and their targets, without secrets.
 
@@ -232,9 +229,9 @@ def channels_list(limit: LimitOption = 0, output: OutputOption = "table") -> Non
         print_message("PROFSVC_CHANNELS is not set, so reports are sent nowhere")
 
 
-@channel_group.command("test")
+@channel_group.function("test")
 def channels_test(
-    channel: Annotated[list[str], typer.Argument(help="Channels by name.")],
+    channel: Annotated[list[str], Argument(help="Channels by name.")],
 ) -> None:
     """Send a test message to channels.
 
@@ -253,8 +250,8 @@ def channels_test(
         raise ServiceError("not every channel accepted the message")
 
 
-def register(app: typer.Typer) -> None:
+def register(app: Group) -> None:
     """Add the commands of this file."""
-    app.add_typer(group, name="schedule", epilog="Example: profsvc schedule list")
-    app.command()(scheduler)
-    app.add_typer(channel_group, name="channels", epilog="Example: profsvc channels list")
+    app.add_group(group, "schedule", epilog="Example: profsvc schedule list")
+    app.function()(scheduler)
+    app.add_group(channel_group, "channels", epilog="Example: profsvc channels list")

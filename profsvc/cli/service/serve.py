@@ -4,9 +4,10 @@ from contextlib import nullcontext
 from types import ModuleType
 from typing import Annotated
 
-import typer
+from click import Context
 
 from profsvc.cli.console.common import load_channels, open_engine, open_files, print_message
+from profsvc.cli.console.declaration import Group, Option
 from profsvc.cli.service.schedule import load_scheduler, stop_on_signal
 from profsvc.errors import ServiceError
 
@@ -25,21 +26,17 @@ def load_web_service() -> ModuleType:
 
 
 def serve(
-    context: typer.Context,
-    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 means any free port.")] = 8765,
-    root_path: Annotated[str, typer.Option(help="Path prefix behind a proxy, such as /tools/profsvc.")] = "",
-    allowed_host: Annotated[
-        list[str], typer.Option(help="Further host name to answer to; * means any; repeatable.")
-    ] = [],
+    context: Context,
+    host: Annotated[str, Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, Option(min=0, max=65535, help="Port to listen on; 0 means any free port.")] = 8765,
+    root_path: Annotated[str, Option(help="Path prefix behind a proxy, such as /tools/profsvc.")] = "",
+    allowed_host: Annotated[list[str], Option(help="Further host name to answer to; * means any; repeatable.")] = [],
     trusted_proxy: Annotated[
-        list[str], typer.Option(help="Address of a proxy whose X-Forwarded-For is trusted; repeatable.")
+        list[str], Option(help="Address of a proxy whose X-Forwarded-For is trusted; repeatable.")
     ] = [],
-    workers: Annotated[
-        int, typer.Option(min=1, max=64, help="Processes that answer requests; one per core is useful.")
-    ] = 1,
+    workers: Annotated[int, Option(min=1, max=64, help="Processes that answer requests; one per core is useful.")] = 1,
     no_schedule: Annotated[
-        bool, typer.Option("--no-schedule", help="Do not run scheduled jobs; leave them to profsvc scheduler.")
+        bool, Option("--no-schedule", help="Do not run scheduled jobs; leave them to profsvc scheduler.")
     ] = False,
 ) -> None:
     """Serve the store over HTTP: web pages, uploads, views and SQL; /openapi.json describes the API.
@@ -79,6 +76,6 @@ def serve(
             service.serve(engine, files, place, limits, print_message)
 
 
-def register(app: typer.Typer) -> None:
+def register(app: Group) -> None:
     """Add the command of this file."""
-    app.command()(serve)
+    app.function()(serve)

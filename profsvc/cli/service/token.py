@@ -2,23 +2,24 @@
 
 from typing import Annotated
 
-import typer
+from click import Context
 
 from profsvc.cli.console.common import LimitOption, OutputOption, open_engine, print_message, print_row, print_rows
+from profsvc.cli.console.declaration import Argument, Group, Option
 
-group = typer.Typer(no_args_is_help=True, help="Access tokens of the service.")
+group = Group(help="Access tokens of the service.")
 COLUMNS = ("token_id", "name", "scopes", "project", "created_at", "expires_at", "last_used_at", "revoked_at", "holds")
 
 
-@group.command()
+@group.function()
 def create(
-    context: typer.Context,
-    name: Annotated[str, typer.Argument(help="Name of the token, such as ci.")],
+    context: Context,
+    name: Annotated[str, Argument(help="Name of the token, such as ci.")],
     scope: Annotated[
-        list[str], typer.Option(help="upload, read, sql or admin (all of them); repeatable. Default: upload and read.")
+        list[str], Option(help="upload, read, sql or admin (all of them); repeatable. Default: upload and read.")
     ] = [],
-    project: Annotated[str, typer.Option(help="Only this project; allows upload and read only.")] = "",
-    days: Annotated[float, typer.Option(min=0, help="Valid for N days (0 = no expiry).")] = 0,
+    project: Annotated[str, Option(help="Only this project; allows upload and read only.")] = "",
+    days: Annotated[float, Option(min=0, help="Valid for N days (0 = no expiry).")] = 0,
     output: OutputOption = "table",
 ) -> None:
     """Create a token and print it once; the store keeps only its hash.
@@ -38,8 +39,8 @@ def create(
     print_message("It is shown only now. To use it, set PROFSVC_TOKEN to it and PROFSVC_URL to the service.")
 
 
-@group.command("list")
-def list_(context: typer.Context, limit: LimitOption = 0, output: OutputOption = "table") -> None:
+@group.function("list")
+def list_(context: Context, limit: LimitOption = 0, output: OutputOption = "table") -> None:
     """List tokens (secrets are not stored).
 
     Example:
@@ -56,8 +57,8 @@ def list_(context: typer.Context, limit: LimitOption = 0, output: OutputOption =
         )
 
 
-@group.command()
-def revoke(context: typer.Context, token: Annotated[str, typer.Argument(help="Token by name or number.")]) -> None:
+@group.function()
+def revoke(context: Context, token: Annotated[str, Argument(help="Token by name or number.")]) -> None:
     """Revoke a token.
 
     Example:
@@ -70,6 +71,6 @@ def revoke(context: typer.Context, token: Annotated[str, typer.Argument(help="To
     print_message(f"token {row['token_id']} ({row['name']}) revoked")
 
 
-def register(app: typer.Typer) -> None:
+def register(app: Group) -> None:
     """Add the commands of this file."""
-    app.add_typer(group, name="token", epilog="Example: profsvc token list")
+    app.add_group(group, "token", epilog="Example: profsvc token list")

@@ -11,9 +11,10 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, BinaryIO, NamedTuple
 
-import typer
+from click import Context
 
 from profsvc.cli.console.common import describe_upload, parse_pairs, print_message
+from profsvc.cli.console.declaration import Argument, Group, Option
 from profsvc.cli.service.schedule import stop_on_signal
 from profsvc.cli.upload import OF_FILE, one, taking, written_at
 from profsvc.errors import InputError, NotFoundError, PartlyStoredError, ServiceError, UsageError, counted
@@ -156,18 +157,18 @@ def _made(place: int, contents: Mapping[str, bytes]) -> list[str]:
 
 
 def watch(
-    context: typer.Context,
-    folder: Annotated[Path, typer.Argument(help="Folder to watch.")],
+    context: Context,
+    folder: Annotated[Path, Argument(help="Folder to watch.")],
     run: Annotated[
-        str, typer.Option(help="Run of every file; default: named after its subfolder, else after the file.")
+        str, Option(help="Run of every file; default: named after its subfolder, else after the file.")
     ] = "",
-    project: Annotated[str, typer.Option(help="Project of the runs.")] = "default",
-    device: Annotated[str, typer.Option(help="Device, where the files do not name it.")] = "",
-    tag: Annotated[list[str], typer.Option(help="Tag of the runs, such as branch=main; repeatable.")] = [],
-    at: Annotated[str, typer.Option(help="'file': date each file by its modification time.")] = "",
-    timezone: Annotated[str, typer.Option(help="Time zone of logs that name none.")] = "",
-    every: Annotated[float, typer.Option(min=0.05, help="Seconds between two polls.")] = 5.0,
-    once: Annotated[bool, typer.Option("--once", help="Upload what is there, then exit; for cron.")] = False,
+    project: Annotated[str, Option(help="Project of the runs.")] = "default",
+    device: Annotated[str, Option(help="Device, where the files do not name it.")] = "",
+    tag: Annotated[list[str], Option(help="Tag of the runs, such as branch=main; repeatable.")] = [],
+    at: Annotated[str, Option(help="'file': date each file by its modification time.")] = "",
+    timezone: Annotated[str, Option(help="Time zone of logs that name none.")] = "",
+    every: Annotated[float, Option(min=0.05, help="Seconds between two polls.")] = 5.0,
+    once: Annotated[bool, Option("--once", help="Upload what is there, then exit; for cron.")] = False,
 ) -> None:
     """Watch a folder: upload new files, move them to done/ or failed/ (with a .reason.txt file).
 
@@ -249,6 +250,6 @@ def _taken(seen: Watch, path: Path, take: "Take", info: "RunInfo") -> tuple[str,
     return DONE, "", describe_upload(verdict, checked=False)
 
 
-def register(app: typer.Typer) -> None:
+def register(app: Group) -> None:
     """Add the command of this file."""
-    app.command()(watch)
+    app.function()(watch)

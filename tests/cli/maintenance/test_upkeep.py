@@ -23,10 +23,10 @@ def test_nothing_goes_without_being_asked_for(stored, rows_sha, monkeypatch):
         assert "will be deleted:\n  upload 1 (plain.csv): 2 launches, 603 bytes\n" in result.err
         assert result.err.endswith("Error: nothing was changed; add --yes to skip the prompt\n")
     monkeypatch.setattr(common, "is_interactive", lambda: True)
-    monkeypatch.setattr(common.typer, "confirm", lambda *_, **__: False)
+    monkeypatch.setattr(common, "confirm", lambda *_, **__: False)
     assert stored("delete", "r", "--all").code == 0
     assert rows_sha() == before
-    monkeypatch.setattr(common.typer, "confirm", lambda *_, **__: True)
+    monkeypatch.setattr(common, "confirm", lambda *_, **__: True)
     assert "run 'r' (id 1) deleted with 2 uploads" in stored("delete", "r", "--all").err
     assert rows_sha() != before
 

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from profsvc import store
 from profsvc.analysis.power.components import error_quantile, fit_component_power, unit_powers

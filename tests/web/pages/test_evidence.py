@@ -1,7 +1,7 @@
 """What else changed with a finding, on its page, in its report and over the API."""
 
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from profsvc import store
 from profsvc.cli.application import app
