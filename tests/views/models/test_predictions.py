@@ -299,7 +299,7 @@ def test_the_picture_shows_the_sources_with_their_error(held, recorded):
     svg = model_plots.calibration(view)
     shown = words(svg)
     assert {"predicted speedup", "achieved speedup"} <= set(shown)
-    assert any("profsvc, 42 pairs, median error x1.12" in text for text in shown)
+    assert any("profsvc, 42 pairs, median error x1.10" in text for text in shown)
     assert svg == model_plots.calibration(view)
     assert model_plots.calibration(view, dark=True) != svg
     assert words(model_plots.calibration(predictions.accuracy(held, "nothing")))
