@@ -10,7 +10,7 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from profsvc.errors import UsageError
 
@@ -118,6 +118,33 @@ def default_config_file() -> Path:
     from platformdirs import user_config_path
 
     return Path(user_config_path("profsvc", appauthor=False)) / "config.toml"
+
+
+SCHEMA_TYPES = {str: "string", bool: "boolean", int: "integer", float: "number"}
+
+
+def schema() -> dict[str, Any]:
+    """Return the JSON Schema of the configuration file, by which editors check it while it is written.
+
+    >>> schema()["properties"]["sql_rows"]["type"], schema()["additionalProperties"]
+    ('integer', False)
+    """
+    keys = {
+        setting.name: {
+            "type": SCHEMA_TYPES[type(setting.default)],
+            "description": setting.help,
+            "default": setting.default,
+            **({} if isinstance(setting.default, str | bool) else {"exclusiveMinimum": 0}),
+        }
+        for setting in SETTINGS
+    }
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "Configuration of profsvc",
+        "type": "object",
+        "properties": keys,
+        "additionalProperties": False,
+    }
 
 
 def shown(one: SettingValue) -> Value:

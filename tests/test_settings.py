@@ -1,9 +1,13 @@
 """The table of settings."""
 
+import tomllib
+from contextlib import suppress
+
+import jsonschema_rs
 import pytest
 
 from profsvc.errors import UsageError
-from profsvc.settings import SETTINGS, load, resolve, shown
+from profsvc.settings import SETTINGS, load, resolve, schema, shown
 
 
 def test_every_setting_has_a_default_of_its_type_and_help():
@@ -39,6 +43,7 @@ def test_seconds_are_a_finite_number_above_0(text):
 def test_the_file_is_read_where_the_environment_is_silent(tmp_path):
     file = tmp_path / "config.toml"
     file.write_text('store = "from file"\nsql_rows = 7\nsql_seconds = 3\nkeep = false\n', encoding="utf-8")
+    assert jsonschema_rs.validator_for(schema()).is_valid(tomllib.loads(file.read_text(encoding="utf-8")))
     known = {one.setting.name: one for one in resolve({"PROFSVC_CONFIG": str(file), "PROFSVC_SQL_ROWS": "9"})}
     assert (known["store"].value, known["store"].source) == ("from file", "file")
     assert (known["sql_rows"].value, known["sql_rows"].source) == (9, "environment")
@@ -58,6 +63,8 @@ def test_the_file_is_read_where_the_environment_is_silent(tmp_path):
     ],
 )
 def test_a_wrong_file_is_refused_with_its_name(tmp_path, text, said):
+    with suppress(tomllib.TOMLDecodeError):
+        assert not jsonschema_rs.validator_for(schema()).is_valid(tomllib.loads(text))
     file = tmp_path / "config.toml"
     file.write_text(text, encoding="utf-8")
     with pytest.raises(UsageError) as caught:

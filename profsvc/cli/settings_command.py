@@ -2,6 +2,8 @@
 
 from typing import Annotated
 
+from click import echo
+
 from profsvc.cli.console.common import OutputOption, print_message, print_rows
 from profsvc.cli.console.declaration import Group, Option
 
@@ -10,6 +12,7 @@ COLUMNS = ("setting", "value", "source", "variable")
 
 def settings(
     meaning: Annotated[bool, Option("--help-text", help="Also print what each setting means.")] = False,
+    schema: Annotated[bool, Option("--schema", help="Print the JSON Schema of the file instead.")] = False,
     output: OutputOption = "table",
 ) -> None:
     """List all settings with their values and where each comes from: environment, file or default.
@@ -22,9 +25,16 @@ def settings(
       profsvc settings
 
       profsvc settings --help-text --json
+
+      profsvc settings --schema
     """
     from profsvc import settings as known
 
+    if schema:
+        import json
+
+        echo(json.dumps(known.schema(), indent=1))
+        return
     rows = [
         {
             "setting": one.setting.name,

@@ -170,7 +170,8 @@ def test_ctrl_c_leaves_whole_files_and_the_same_command_goes_on(
     place = opening(str(file))
     some = len(store.select(place.engine, "v1_uploads"))
     assert 0 < some < 30
-    assert {check.state for check in store.run_checks(place.engine, lambda: place.files)} <= {"ok"}
+    # A worker that was stopped half way leaves its spooled bytes and no analysis, which are warnings.
+    assert "fail" not in {check.state for check in store.run_checks(place.engine, lambda: place.files)}
     done = list(
         scale.ingest(place, scale.one_process(place), scale.group_files([str(tmp_path / "exports")]), INFO, HOW)
     )
