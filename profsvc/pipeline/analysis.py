@@ -150,7 +150,7 @@ def _launches_with_metrics(
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return the launches of a run that have metrics, their own or lent by a session page, and those that are lent."""
     attributes = store.device_attributes(engine, run_id)
-    launches = store.measured_launches(engine, [u for u, tool in tools.items() if analysis.feeds_criteria(tool)])
+    launches = store.measured_launches(engine, [u for u, tool in tools.items() if specs.feeds_criteria(tool)])
     own = launches["launch_id"]
     if len(attributes):
         pages = [upload for upload, tool in tools.items() if tool == "ncu"]

@@ -43,6 +43,7 @@ from .metrics.breakdown import (
     breakdown as breakdown,
 )
 from .metrics.collection import (
+    feeds_criteria as feeds_criteria,
     how_to_collect as how_to_collect,
     how_to_measure as how_to_measure,
 )

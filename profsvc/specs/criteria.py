@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from profsvc.errors import DomainError, NotFoundError
+from profsvc.formulas.performance.operations import OPERATIONS
 from profsvc.specs.hardware import Device, device, devices
 from profsvc.specs.metrics.vocabulary import counters
 from profsvc.specs.references import references
@@ -44,8 +45,6 @@ def read_criteria(text: str | None = None) -> Mapping[str, Any]:
 
 def _check_characterizations(domain: Mapping[str, Any]) -> None:
     """Raise unless every unit has its function, and every operation of the time shares its cost."""
-    from profsvc.formulas.performance.time_shares import OPERATIONS  # imports numpy, which a list of names need not
-
     kinds: dict[str, str] = {}
     for entry in domain["characterization"]:
         where = f"{FILE} characterization {entry['name']!r}"

@@ -95,13 +95,13 @@ from .queries.frames import (
     potential as potential,
     rules as rules,
     runs as runs,
-    sensors as sensors,
     table as table,
     uploads as uploads,
 )
 from .queries.rows import (
     find_run as find_run,
     select as select,
+    sensors as sensors,
     size_is_stored as size_is_stored,
     upload as upload,
 )
@@ -120,6 +120,7 @@ from .queries.kernels.means import (
     kernel_shapes as kernel_shapes,
     kernel_times as kernel_times,
 )
+from .queries.kernels.presence import has_kernel_metrics as has_kernel_metrics
 from .queries.kernels.power import (
     mean_counters as mean_counters,
     newest_runs as newest_runs,
@@ -146,6 +147,7 @@ from .queries.measured_launches import (
     measured_launches as measured_launches,
     time_without_metrics as time_without_metrics,
 )
+from .queries.memory_traces import StoredTrace as StoredTrace, traces_of_run as traces_of_run
 from .queries.nightly_series import (
     BINARY_TAG as BINARY_TAG,
     nightly_runs as nightly_runs,
@@ -230,7 +232,7 @@ from .results.findings import (
     stored_states as stored_states,
 )
 from .results.finished_parts import POWER_PART as POWER_PART, change_count as change_count, unfinished as unfinished
-from .results.memory_traces import StoredTrace as StoredTrace, save_trace as save_trace, traces_of_run as traces_of_run
+from .results.memory_traces import save_trace as save_trace
 from .results.power import (
     Readings as Readings,
     last_samples as last_samples,

@@ -1,8 +1,8 @@
-"""Criteria, devices and formats that the program and the store know."""
+"""Criteria and devices that the program and the store know."""
 
 from typing import TYPE_CHECKING, Any
 
-from profsvc import formats, specs, store
+from profsvc import specs, store
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -41,13 +41,3 @@ def catalogue() -> list[dict[str, Any]]:
         }
         for d in specs.devices().values()
     ]
-
-
-def readers() -> list[dict[str, str]]:
-    """Return the supported formats, with one line each."""
-    return [{"format": r.NAME, "what": r.PAGE.strip().splitlines()[0]} for r in formats.READERS]
-
-
-def reader(name: str) -> str:
-    """Return the page of one format: its command, its content and an example."""
-    return str(formats.by_name(name).PAGE)

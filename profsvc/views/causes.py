@@ -4,8 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from profsvc import store
-from profsvc.analysis.causes.rows import evidence_of
-from profsvc.analysis.causes.sentence import evidence_pieces, first_step, sentence, unit_at_limit
+from profsvc.analysis.causes.sentence import evidence_of, evidence_pieces, first_step, sentence, unit_at_limit
 from profsvc.analysis.potential.advice import KERNEL_TIME, MIN_SAVING
 from profsvc.specs.causes import causes
 

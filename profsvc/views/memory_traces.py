@@ -2,14 +2,13 @@
 
 from typing import TYPE_CHECKING, Any
 
-from profsvc import store
-from profsvc.analysis.launches.memory_traces import draw_statistics
-from profsvc.formulas.memory_hierarchy import LEVELS
+from profsvc import analysis, store
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
 SITES = 10
+# Level of a cache, in the order of the results -> its words.
 WORDS = {
     "l1_load": "L1, loads",
     "l1_store": "L1, stores",
@@ -28,11 +27,11 @@ def of_run(engine: "Engine", run_id: int) -> list[dict[str, Any]]:
 
 def _trace(engine: "Engine", one: store.StoredTrace) -> dict[str, Any]:
     levels = []
-    for level in LEVELS if one.draws else ():
+    for level, what in WORDS.items() if one.draws else ():
         values = [draw[f"{level}_ratio"] for draw in one.draws]
         known = None not in values
-        measures = draw_statistics(values) if known else dict.fromkeys(("mean", "sd", "p05", "p50", "p95"))
-        levels.append({"level": level, "what": WORDS[level], **measures, "draws": values if known else []})
+        measures = analysis.draw_statistics(values) if known else dict.fromkeys(("mean", "sd", "p05", "p50", "p95"))
+        levels.append({"level": level, "what": what, **measures, "draws": values if known else []})
     sites = store.select(engine, "v1_trace_sites", upload_id=one.about["upload_id"])
     missed = sorted(sites, key=lambda row: (-_to_dram(row), row["site"]))
     return {**one.about, "levels": levels, "sites": missed[:SITES], "sites_in_all": len(sites)}

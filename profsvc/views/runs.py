@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from profsvc import store
 from profsvc.analysis.potential.advice import KERNEL_TIME, MIN_SAVING, advice
-from profsvc.views import causes, kernel_means, memory_traces
+from profsvc.views import causes, memory_traces
 from profsvc.views import wall_time as wall_times
 from profsvc.views.catalog import in_order, titles_and_hints
 from profsvc.views.launches import LIMIT, grouped, tools_of, why_no_result
@@ -44,7 +44,7 @@ def run(
     for kernel in kernels:
         total, whole = kernel["total_ms"], info["gpu_time_ns"]
         kernel["share_pct"] = _percent(total * 1e6 / whole) if whole and total is not None else None
-    means = kernel_means.summaries(engine, run_id, titles_and_hints())
+    means = _means(engine, run_id)
     whole_bound = store.select(engine, "v1_potential", run_id=run_id, launch_id=None, kernel=None)
     return {
         "run": store.parse_json_columns("v1_runs", [info])[0],
@@ -115,6 +115,15 @@ def advice_of_run(view: dict[str, Any]) -> list[dict[str, Any]]:
     wall = [one for one in general if one["kind"] == "saving"]
     ranked = sorted([*wall, *savings], key=lambda one: -(one["saving_ns"] or 0.0))
     return ranked + [one for one in general if one["kind"] != "saving"]
+
+
+def _means(engine: "Engine", run_id: int) -> list[dict[str, Any]]:
+    """Return the kernels of a run of which only averages are known; what these need is imported for them alone."""
+    if not store.has_kernel_metrics(engine, run_id):
+        return []
+    from profsvc.views import kernel_means
+
+    return kernel_means.summaries(engine, run_id, titles_and_hints())
 
 
 def _summaries(

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from profsvc.errors import DomainError
-from profsvc.formulas.performance.time_shares import OPERATIONS
+from profsvc.formulas.performance.operations import OPERATIONS
 from profsvc.specs.criteria import COST, FUNCTION, criteria, quantities, read_criteria
 from profsvc.specs.table_files import text_of
 

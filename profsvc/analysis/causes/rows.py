@@ -1,18 +1,15 @@
 """The causes of each launch as rows: what each costs, and between which limits."""
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from profsvc.analysis.causes import IDEAL_TIME_ERROR
 from profsvc.analysis.causes.attribution import UNEXPLAINED, lost_time, savings
 from profsvc.analysis.counters.arrays import Counts
 from profsvc.analysis.potential.avoidable_work import class_shares
-from profsvc.formulas.performance.lost_time import IDEAL_TIME_ERROR, saving_interval
+from profsvc.formulas.performance.lost_time import saving_interval
 from profsvc.specs.causes import causes
-from profsvc.specs.metrics.vocabulary import counters as vocabulary
 
 COLUMNS = ("launch_id", "rank", "cause", "kind", "saving_ns", "saving_fraction", "low", "high")
 LIMITS_OF_UNITS = {
@@ -88,12 +85,3 @@ def _limits(shares: pd.DataFrame, units: list[str | None]) -> list[str]:
         names = LIMITS_OF_UNITS.get(unit, ("arithmetic_limit",)) if isinstance(unit, str) else every
         found.append(max(names, key=own.__getitem__))
     return found
-
-
-def evidence_of(cause: str, counters: Mapping[str, float]) -> list[dict[str, Any]]:
-    """Return the evidence of a cause: each counter that is known, with value and unit."""
-    return [
-        {"counter": name, "value": float(counters[name]), "unit": vocabulary()[name].unit}
-        for name in causes()[cause].evidence
-        if name in counters and np.isfinite(counters[name])
-    ]

@@ -4,8 +4,9 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from profsvc.formulas.performance.lost_time import IDEAL_TIME_ERROR
+from profsvc.analysis.causes import IDEAL_TIME_ERROR
 from profsvc.specs.causes import COUNTER, causes
+from profsvc.specs.metrics.vocabulary import counters as vocabulary
 
 # Unit: from which value on a prefix is used, what it stands for, and its name.
 Scales = tuple[tuple[float, float, str], ...]
@@ -35,6 +36,15 @@ def amount(value: float, unit: str) -> str:
 def _shown(counter: Mapping[str, Any]) -> str:
     unit = "fraction" if str(counter["counter"]).endswith("_fraction") else str(counter["unit"])
     return amount(counter["value"], unit)
+
+
+def evidence_of(cause: str, counters: Mapping[str, float]) -> list[dict[str, Any]]:
+    """Return the evidence of a cause: each counter that is known, with value and unit."""
+    return [
+        {"counter": name, "value": float(counters[name]), "unit": vocabulary()[name].unit}
+        for name in causes()[cause].evidence
+        if name in counters and math.isfinite(counters[name])
+    ]
 
 
 def evidence_text(cause: str, evidence: Sequence[Mapping[str, Any]]) -> str:

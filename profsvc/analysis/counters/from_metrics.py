@@ -1,7 +1,6 @@
 """Stored metrics to canonical counters: one row per launch, one column per counter, and where each value came from."""
 
 from collections.abc import Callable, Mapping
-from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -20,17 +19,6 @@ CATALOGUE_COUNTERS = {
     "dram_peak_bytes_per_s": "dram_peak_bytes_per_s", "fp32_lanes_per_sm": "fp32_lanes_per_sm",
     "fp64_lanes_per_sm": "fp64_lanes_per_sm",
 }  # fmt: skip
-
-
-@cache
-def feeds_criteria(tool: str) -> bool:
-    """Tell whether a tool has metrics that a criterion of a launch is computed from; a mere tracer has none.
-
-    >>> [feeds_criteria(tool) for tool in ("ncu", "nvprof", "nsys", "kineto")]
-    [True, True, False, False]
-    """
-    needed = {c for entry in specs.criteria()["criterion"] if entry["level"] == "launch" for c in entry["counters"]}
-    return not needed.isdisjoint(specs.metrics(tool))
 
 
 def metric_values(metrics: pd.DataFrame, ids: list[int], tool: str, capability: str | None) -> dict[str, np.ndarray]:

@@ -25,7 +25,7 @@ from profsvc.formulas.performance.characterization import (
     fit_characterization,
     saturated,
 )
-from profsvc.formulas.performance.time_shares import OPERATIONS
+from profsvc.formulas.performance.operations import OPERATIONS
 
 Array = NDArray[np.float64]
 # With fewer points a median of repeats has nothing to smooth, and the best point counts as it is.

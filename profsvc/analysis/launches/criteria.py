@@ -20,8 +20,9 @@ from profsvc.analysis.launches.memory_traffic import (
 )
 from profsvc.analysis.launches.timeline import Timeline
 from profsvc.formulas import criteria as formula
+from profsvc.formulas.performance.operations import OPERATIONS, UNITS
 from profsvc.formulas.performance.speedup import application_speedup
-from profsvc.formulas.performance.time_shares import OPERATIONS, UNITS, time_shares
+from profsvc.formulas.performance.time_shares import time_shares
 
 # First operation of each unit, and the counters whose proportions part a unit's work among its operations.
 FIRST_OPERATIONS = (0, 2, 4, 6, 8)

@@ -10,6 +10,7 @@ Modules::
     memory_accesses   bank conflicts, transactions, load of memory partitions
     memory_balance    balance of machine and algorithm, transfers, near field
     occupancy         resident blocks and warps, limiting resource, waves
+    operations        names of units and of operations with a cost
     peak_estimates    peaks by instruction mix, speedup of the application
     roofline          roofline, effective bandwidth, chains of speedups
     speedup           potential speedups of mechanism, kernel and application

@@ -15,11 +15,6 @@ from numpy.typing import ArrayLike
 
 from profsvc.formulas.numerics.arrays import Array, floats
 
-IDEAL_TIME_ERROR = 1.3
-"""Factor within which two of three versions of a kernel came to the speedup that their potential predicts.
-
-Of the 195 pairs that `tests.benchmarks.potential` and `tests.benchmarks.causes` score: 1.32 for the rules of today."""
-
 
 class IdleTime(NamedTuple):
     """Result of `idle_time`, shares of the elapsed time."""

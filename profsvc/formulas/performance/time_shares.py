@@ -16,24 +16,9 @@ from profsvc.formulas.numerics.arrays import (
     mask,
 )
 from profsvc.formulas.numerics.flags import AS_PUBLISHED, CONSISTENT, FORMS, Flag, check_form
+from profsvc.formulas.performance.operations import OPERATIONS, UNITS
 
 BOTTLENECK = "bottleneck"
-
-UNITS = ("dram", "l2", "l1", "shared", "arithmetic")
-OPERATIONS = (
-    "dram_load",
-    "dram_store",
-    "l2_load",
-    "l2_store",
-    "l1_load",
-    "l1_store",
-    "shared_load",
-    "shared_store",
-    "integer",
-    "single",
-    "special",
-    "double",
-)
 _FIRST_OPERATION = (0, 2, 4, 6, 8)
 _PRIVATE = np.array([False, False, True, True, True])  # to the SM; the others serve the whole device
 

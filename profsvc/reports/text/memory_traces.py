@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from profsvc.formulas.memory_hierarchy.simulation import MIN_RUNS
 from profsvc.reports.rows import cell, render
 
 Row = Mapping[str, Any]
@@ -26,15 +25,19 @@ def traces(found: Sequence[Row], width: int | None = None) -> Iterator[str]:
             yield f"{head}: not simulated: {one['reason']}"
             continue
         left_out = f" ({one['blocks_left_out']:,} further blocks left out)" if one["blocks_left_out"] else ""
-        fewer = f" (smaller traces get {MIN_RUNS})" if one["draws"] < MIN_RUNS else ""
-        orders = f"{one['draws']} random orders{fewer}"
-        yield f"{head}: {one['blocks']:,} blocks{left_out}, {one['lines']:,} lines in {orders}"
+        yield f"{head}: {one['blocks']:,} blocks{left_out}, {one['lines']:,} lines in {_orders(one['draws'])}"
         sizes = ", ".join(f"{level.upper()} {_size(one, level)}" for level in ("l1", "l2"))
         yield f"  {one['device']}: {one['sms']} SMs with {one['slots']} blocks each, {sizes}"
         yield from _table(LEVELS, one["levels"], width)
         more = one["sites_in_all"] - len(one["sites"])
         yield "  sites with most cache lines from DRAM" + (f", and {more} more in v1_trace_sites" if more else "")
         yield from _table(SITES, one["sites"], width)
+
+
+def _orders(draws: int) -> str:
+    from profsvc.formulas.memory_hierarchy.simulation import MIN_RUNS  # few runs have traces to wait for NumPy
+
+    return f"{draws} random orders" + (f" (smaller traces get {MIN_RUNS})" if draws < MIN_RUNS else "")
 
 
 def _size(one: Row, level: str) -> str:

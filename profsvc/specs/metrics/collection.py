@@ -3,7 +3,7 @@
 from collections.abc import Container, Mapping
 from functools import cache
 
-from profsvc.specs.criteria import figures
+from profsvc.specs.criteria import criteria, figures
 from profsvc.specs.metrics.expression import Alternative
 from profsvc.specs.metrics.mapping import metrics
 from profsvc.specs.metrics.vocabulary import read_labels
@@ -104,3 +104,14 @@ def how_to_measure(tool: str, device: str | None = None) -> str:
     if isinstance(version, str) and capability_range(version)[0] < MIN_NCU_CAPABILITY and tool not in _COLLECT_ALL:
         return _COLLECT_ALL["nvprof"]
     return _COLLECT_ALL.get(tool, _COLLECT_ALL_NCU)
+
+
+@cache
+def feeds_criteria(tool: str) -> bool:
+    """Tell whether a tool has metrics that a criterion of a launch is computed from; a mere tracer has none.
+
+    >>> [feeds_criteria(tool) for tool in ("ncu", "nvprof", "nsys", "kineto")]
+    [True, True, False, False]
+    """
+    needed = {c for entry in criteria()["criterion"] if entry["level"] == "launch" for c in entry["counters"]}
+    return not needed.isdisjoint(metrics(tool))

@@ -161,15 +161,3 @@ def metrics(engine: Engine, upload_id: int, launch_ids: Iterable[int] | None = N
         }
     )
     return frame if asked is None else frame[frame["launch_id"].isin(asked)].reset_index(drop=True)
-
-
-def sensors(engine: Engine, run_id: int) -> list[dict[str, Any]]:
-    """Return the sensors of a run, each with the number of readings and their mean, minimum and maximum."""
-    query = text(
-        "SELECT s.*, t.readings, t.mean_value, t.min_value, t.max_value FROM v1_sensors s LEFT JOIN"
-        " (SELECT sensor_id, count(value) AS readings, avg(value) AS mean_value, min(value) AS min_value,"
-        "  max(value) AS max_value FROM v1_samples WHERE run_id = :run_id GROUP BY sensor_id) t"
-        " ON t.sensor_id = s.sensor_id WHERE s.run_id = :run_id ORDER BY s.sensor_id"
-    )
-    with reading(engine) as connection:
-        return [dict(row) for row in connection.execute(query, {"run_id": run_id}).mappings()]

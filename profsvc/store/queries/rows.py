@@ -130,3 +130,15 @@ def size_is_stored(engine: Engine, size_bytes: int) -> bool:
     with reading(engine) as connection:
         query = text("SELECT 1 FROM uploads WHERE size_bytes = :size_bytes LIMIT 1")
         return connection.execute(query, {"size_bytes": size_bytes}).first() is not None
+
+
+def sensors(engine: Engine, run_id: int) -> list[dict[str, Any]]:
+    """Return the sensors of a run, each with the number of readings and their mean, minimum and maximum."""
+    query = text(
+        "SELECT s.*, t.readings, t.mean_value, t.min_value, t.max_value FROM v1_sensors s LEFT JOIN"
+        " (SELECT sensor_id, count(value) AS readings, avg(value) AS mean_value, min(value) AS min_value,"
+        "  max(value) AS max_value FROM v1_samples WHERE run_id = :run_id GROUP BY sensor_id) t"
+        " ON t.sensor_id = s.sensor_id WHERE s.run_id = :run_id ORDER BY s.sensor_id"
+    )
+    with reading(engine) as connection:
+        return [dict(row) for row in connection.execute(query, {"run_id": run_id}).mappings()]

@@ -1,8 +1,8 @@
-"""What was simulated of memory traces: written for a file, and read for a run."""
+"""What was simulated of memory traces, written for a file."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from sqlalchemy import insert
 
@@ -10,16 +10,8 @@ from profsvc.store.connection.sql import Engine, text
 from profsvc.store.connection.transactions import lock_existing_row, writing
 from profsvc.store.ingest.runs import count_change
 from profsvc.store.ingest.writers.bulk_insert import insert_rows
-from profsvc.store.queries.rows import select
 from profsvc.store.schema.memory_traces import HIT_RATIOS
 from profsvc.store.schema.tables import metadata
-
-
-class StoredTrace(NamedTuple):
-    """A trace as ``v1_traces`` has it, and its draws as ``v1_trace_draws`` has them."""
-
-    about: Mapping[str, Any]
-    draws: Sequence[Mapping[str, Any]]
 
 
 def save_trace(
@@ -52,15 +44,3 @@ def save_trace(
 
 def _known(value: float) -> float | None:
     return None if math.isnan(value) else float(value)
-
-
-def traces_of_run(engine: Engine, run_id: int) -> list[StoredTrace]:
-    """Return the traces of a run that were simulated, or refused, in the order of their files."""
-    found = sorted(select(engine, "v1_traces", run_id=run_id), key=lambda row: int(row["upload_id"]))
-    return [
-        StoredTrace(
-            one,
-            sorted(select(engine, "v1_trace_draws", upload_id=one["upload_id"]), key=lambda row: int(row["draw"])),
-        )
-        for one in found
-    ]

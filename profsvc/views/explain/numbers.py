@@ -319,7 +319,7 @@ def _cells(engine: "Engine", launch: dict[str, Any]) -> tuple[dict[str, dict[str
     files = {number: store.upload(engine, number)
              for number in dict.fromkeys([*(cell["upload_id"] for cell in found), launch["upload_id"]])}  # fmt: skip
     tools = {number: str(file["format"]).split("-")[0] for number, file in files.items()}
-    tool = next((tool for tool in tools.values() if analysis.feeds_criteria(tool)), tools[launch["upload_id"]])
+    tool = next((tool for tool in tools.values() if specs.feeds_criteria(tool)), tools[launch["upload_id"]])
     for cell in found:
         name = specs.metric_of(cell["section"], cell["metric"], launch["compute_capability"])
         shown = name if name == cell["metric"] else f"{name} ({cell['metric']!r})"

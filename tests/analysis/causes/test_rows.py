@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from profsvc import specs
-from profsvc.analysis.causes.rows import COLUMNS, evidence_of, launch_causes
+from profsvc.analysis.causes.rows import COLUMNS, launch_causes
 from profsvc.analysis.potential.launch_potential import launch_potentials
 from profsvc.analysis.potential.peaks import peaks
 from profsvc.analysis.potential.useful_time import UNITS
@@ -29,9 +29,7 @@ def test_savings_add_up_to_the_loss() -> None:
         assert (own["saving_fraction"] <= own["high"]).all()
 
 
-def test_evidence_is_numbers_with_a_unit() -> None:
-    shown = evidence_of("grid_too_small", {"grid_blocks": 33.0, "sm_count": float("nan")})
-    assert shown == [{"counter": "grid_blocks", "value": 33.0, "unit": "block"}]
+def test_the_cause_of_a_launch_has_its_saving_in_time() -> None:
     first = rows([QUIET | FLAWS["grid_too_small"]], 0.1e5).iloc[0]
     assert first["cause"] == "grid_too_small"
     assert first["saving_ns"] == pytest.approx(first["saving_fraction"] * 1e5)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from profsvc.analysis.causes.sentence import amount, evidence_text, sentence
+from profsvc.analysis.causes.sentence import amount, evidence_of, evidence_text, sentence
 
 ROW = {
     "cause": "grid_too_small", "title": "Grid too small", "kind": "flaw", "saving_ns": 12.2e6, "saving_fraction": 0.988,
@@ -67,3 +67,8 @@ def test_a_limit_shows_its_busiest_units_and_nothing_that_was_idle() -> None:
 )
 def test_amounts_have_three_digits_and_a_unit(value: float, unit: str, text: str) -> None:
     assert amount(value, unit) == text
+
+
+def test_evidence_is_numbers_with_a_unit() -> None:
+    shown = evidence_of("grid_too_small", {"grid_blocks": 33.0, "sm_count": float("nan")})
+    assert shown == [{"counter": "grid_blocks", "value": 33.0, "unit": "block"}]

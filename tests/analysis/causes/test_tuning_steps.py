@@ -7,8 +7,8 @@ import pytest
 from sqlalchemy import create_engine
 
 from profsvc import specs, store
-from profsvc.analysis.causes.rows import evidence_of, launch_causes
-from profsvc.analysis.causes.sentence import sentence
+from profsvc.analysis.causes.rows import launch_causes
+from profsvc.analysis.causes.sentence import evidence_of, sentence
 from profsvc.analysis.potential.launch_potential import launch_potentials
 from profsvc.analysis.potential.peaks import peaks
 from profsvc.analysis.potential.useful_time import UNITS

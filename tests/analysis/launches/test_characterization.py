@@ -22,7 +22,7 @@ from profsvc.analysis.potential.launch_potential import ramp_ns
 from profsvc.analysis.potential.peaks import peaks
 from profsvc.analysis.potential.useful_time import Counts
 from profsvc.formulas.numerics.flags import Flag
-from profsvc.formulas.performance.time_shares import OPERATIONS, UNITS
+from profsvc.formulas.performance.operations import OPERATIONS, UNITS
 
 DEMO = Path(__file__).parents[3] / "fixtures" / "demo" / "ncu_raw.csv.gz"
 DOMAIN = specs.criteria()

@@ -5,8 +5,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from profsvc.formulas.numerics.flags import Flag
+from profsvc.formulas.performance.operations import OPERATIONS, UNITS
 from profsvc.formulas.performance.speedup import bottleneck_speedup
-from profsvc.formulas.performance.time_shares import OPERATIONS, UNITS, time_shares
+from profsvc.formulas.performance.time_shares import time_shares
 
 counts = hnp.arrays(np.int64, (3, len(OPERATIONS)), elements=st.integers(0, 10**9))
 COST = np.array([4.0, 4, 2, 2, 1, 1, 1, 1, 0.25, 0.25, 1, 2])

@@ -6,17 +6,14 @@ import pandas as pd
 
 from profsvc.store.connection.sql import Engine, text
 from profsvc.store.connection.transactions import reading
+from profsvc.store.queries.kernels.presence import ROWS_OF_MEANS, TOOL
 from profsvc.store.schema.column_types import IDS_PER_UPLOAD
 
-TOOL = "nvprof"
 SHAPE = ("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z", "registers_per_thread",
          "shared_mem_static_bytes", "shared_mem_dynamic_bytes")  # fmt: skip
 _METRICS = text(
     "SELECT u.upload_id, m.kernel_id, k.kernel, k.kernel_short, n.section, n.metric, n.statistic, m.invocations,"
-    " m.value FROM uploads u JOIN metrics m ON m.launch_ref = u.upload_id * :step JOIN kernels k ON"
-    " k.kernel_id = m.kernel_id JOIN metric_names n ON n.metric_id = m.metric_id"
-    " WHERE u.run_id = :run_id AND u.tool = :tool AND n.statistic = 'avg' AND m.value IS NOT NULL"
-    " ORDER BY u.upload_id, m.item"
+    f" m.value {ROWS_OF_MEANS} ORDER BY u.upload_id, m.item"
 )
 _TRACED = text(
     "SELECT kernel, kernel_id, sum(launches) AS launches, sum(total_ns) / NULLIF(sum(timed), 0) AS mean_ns,"

@@ -33,7 +33,9 @@ def stored(engine: Engine, *texts: str) -> int:
 
 
 def test_means_are_those_over_launches_and_nothing_else(engine: Engine) -> None:
-    found = store.kernel_metrics(engine, stored(engine, METRICS))
+    run_id = stored(engine, METRICS)
+    assert store.has_kernel_metrics(engine, run_id)
+    found = store.kernel_metrics(engine, run_id)
     assert found["kernel"].unique().tolist() == ["scale(float*)"]
     assert dict(zip(found["metric"], found["value"], strict=True)) == {"sm_efficiency": 0.85, "inst_executed": 100.0}
     assert found["section"].unique().tolist() == ["Tesla K40c (0)"]
@@ -44,6 +46,7 @@ def test_sections_of_nsight_computes_summaries_are_no_devices(engine: Engine) ->
     summary = Path(__file__).parents[4] / "fixtures" / "ncu_summary" / "per_kernel.csv"
     run_id = stored(engine, summary.read_text(encoding="utf-8"))
     assert store.kernel_metrics(engine, run_id).empty
+    assert not store.has_kernel_metrics(engine, run_id)
     assert means_of_run(engine, run_id) is None
     both = stored(engine, METRICS)
     assert both == run_id
@@ -77,6 +80,7 @@ def test_sums_tell_the_time_of_a_kernel_that_no_trace_has(engine: Engine) -> Non
 def test_a_run_without_means_has_none(engine: Engine) -> None:
     run_id = stored(engine, TRACE)
     assert store.kernel_metrics(engine, run_id).empty
+    assert not store.has_kernel_metrics(engine, run_id)
     assert means_of_run(engine, run_id) is None
 
 
