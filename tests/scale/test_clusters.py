@@ -161,7 +161,8 @@ def test_ctrl_c_leaves_whole_files_and_the_same_command_goes_on(
         if ": stored in run" in line:
             os.killpg(started.pid, signal.SIGINT)  # as a terminal does: every process of the command gets it
             break
-    said += started.stderr.readlines()
+    with started.stderr:
+        said += started.stderr.readlines()
     assert started.wait(30) == 130, said
     assert said[0].startswith("a SQLite store has one writer at a time")
     assert said[-1].startswith("interrupted: ")
