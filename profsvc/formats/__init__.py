@@ -3,12 +3,12 @@
 A reader is a module with
 
 * ``NAME``: its name, as in ``--format NAME``;
-* ``PAGE``: help shown by ``profsvc formats NAME``: how to create such a file, what is stored, notes, an example;
 * ``sniff(head: bytes) -> bool``: whether a file that begins with these decompressed bytes has this format;
 * ``read(stream: BinaryIO) -> Iterator[Batch]``: reads a file in bounded memory;
 * ``WHOLE_FILE = True``, optional: ``sniff`` needs the whole file, because a table of another format may follow.
 
-``READERS`` is the registry. To add a format, add its module, list it here, and add a fixture with its expected content.
+``READERS`` is the registry. To add a format, add its module, list it here, write its page in ``data/formats.toml``, and
+add a fixture with its expected content.
 """
 
 from collections.abc import Iterator, Sequence
@@ -95,7 +95,6 @@ class Reader(Protocol):
     """The interface of a reader module."""
 
     NAME: str
-    PAGE: str
 
     def sniff(self, head: bytes) -> bool:
         """Tell whether a file that begins with ``head`` has this format."""

@@ -20,37 +20,6 @@ from profsvc.formats.timeseries.time_columns import TimeColumns, is_numeric
 from profsvc.tables import Batch
 
 NAME = "timeseries"
-PAGE = """\
-A log of any meter or sensor as a timeseries: a CSV with a header, a time column, and columns of numbers.
-
-Create it with the program of your meter or logger (of Extech and Kill A Watt loggers, CSV of NI FieldPoint and cDAQ,
-LabVIEW and FlexLogger, of Omega and other thermocouple loggers), or with your own script. Cells are separated by comma,
-semicolon or tab. Lines before the header are skipped and counted; a row of units below the header is read.
-
-time     a column Timestamp, Time, Date/Time, or two columns Date and Time: a date and time (YYYY-MM-DD hh:mm:ss,
-         DD.MM.YYYY, DD/MM/YYYY or MM/DD/YYYY), seconds since 1970, or a count with its unit in the header (Time (ms))
-unit     in the column name: Power (W), power_mw, Temp [\u00b0F], Watts; in a row of units; or in each cell: 52.1 W
-
-Supply what the file lacks: --column Main=power:mW --column T1=temperature:degC --column t=time:ms. Other columns are
-read as usual; --column Note=skip leaves one out; #2 is the second column. If all columns are given by number, the file
-needs no header, and other columns are left out.
-
-If rows alternate between GPUs or sensors, a key column (gpu_index, Sensor, Channel) makes one sensor for each. If the
-key column has another name, give it: --column card=gpu, --column what=name.
-
-Stored: every column of numbers as a sensor, in SI units if its name has a unit; other columns as printed, with quantity
-and unit "unknown". Dates without a zone are local time.
-
-Notes:
-    The order of 01/02/2024 follows from other dates of the file (a field above 12), or from --column Date=time:dmy
-    (mdy, ymd); else the file is refused.
-    A row with fewer cells than the header is rejected, because its values may be in wrong columns.
-
-Example:
-    Time (s),Main Avg Current (mA),Main Avg Power (mW),Board temperature (\u00b0C)
-    0.0002,152.31,639.70,41.2
-    0.0004,152.40,640.08,41.2
-"""
 
 TOOL = "log"
 _TABLES = (hioki, joulescope, jtop, phase_marks, monsoon, otii, picolog, yokogawa)

@@ -9,7 +9,7 @@ from profsvc.formats.parsing.head import head_lines, head_text
 from profsvc.formats.timeseries.labels import UNKNOWN, channel_from_label
 from profsvc.formats.timeseries.table_lines import separator_of, split_row
 from profsvc.formats.timeseries.time_columns import is_numeric
-from profsvc.specs.foreign import foreign_files
+from profsvc.specs.files.foreign import foreign_files
 
 MAX_SHOWN_CHARS = 100
 MAX_TABLE_LINES = 5

@@ -33,6 +33,7 @@ from .criteria import (
     measured_figures as measured_figures,
     quantities as quantities,
 )
+from .files.formats import format_pages as format_pages
 from .hardware import (
     Device as Device,
     device as device,

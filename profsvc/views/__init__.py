@@ -7,15 +7,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from profsvc.views.catalog import catalogue, devices, titles_and_hints
-    from profsvc.views.formats import reader, readers
+    from profsvc.views.catalog import catalogue, devices, reader, readers, titles_and_hints
     from profsvc.views.launch_details import launch
     from profsvc.views.launches import LIMIT, launches_of, why_no_result
     from profsvc.views.runs import SUMMARY, advice_of_run, launch_page, run
 
 _MODULES = {
-    "catalog": ("catalogue", "devices", "titles_and_hints"),
-    "formats": ("reader", "readers"),
+    "catalog": ("catalogue", "devices", "reader", "readers", "titles_and_hints"),
     "launch_details": ("launch",),
     "launches": ("LIMIT", "launches_of", "why_no_result"),
     "runs": ("SUMMARY", "advice_of_run", "launch_page", "run"),

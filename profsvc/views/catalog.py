@@ -1,8 +1,9 @@
-"""Criteria and devices that the program and the store know."""
+"""Criteria, devices and formats that the program and the store know."""
 
 from typing import TYPE_CHECKING, Any
 
 from profsvc import specs, store
+from profsvc.errors import NotFoundError
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -41,3 +42,16 @@ def catalogue() -> list[dict[str, Any]]:
         }
         for d in specs.devices().values()
     ]
+
+
+def readers() -> list[dict[str, str]]:
+    """Return the supported formats, with one line each."""
+    return [{"format": name, "what": page.partition("\n")[0]} for name, page in specs.format_pages().items()]
+
+
+def reader(name: str) -> str:
+    """Return the page of one format: its command, its content and an example."""
+    pages = specs.format_pages()
+    if name not in pages:
+        raise NotFoundError.near("format", name, list(pages))
+    return pages[name]

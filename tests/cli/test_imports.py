@@ -20,6 +20,8 @@ COMMANDS = {
     "runs -o json": (HEAVY, 235),
     "sql select/**/1": (HEAVY, 240),
     "findings list": (HEAVY, 240),
+    "formats": (HEAVY, 250),
+    "formats ncu-raw": (HEAVY, 250),
     "show": (HEAVY, 280),
     "show --all": (HEAVY, 280),
     "show h200 -o json": (HEAVY, 280),

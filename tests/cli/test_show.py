@@ -8,7 +8,7 @@ import pytest
 from pyarrow import parquet
 from sqlalchemy import Engine
 
-from profsvc import formats, settings, store
+from profsvc import settings, specs, store
 
 FORMS = ["table", "csv", "json", "ndjson", "md", "parquet"]
 READING = {
@@ -179,9 +179,9 @@ def test_explain_refuses_what_it_cannot_answer(on_demo):
 
 def test_formats_lists_every_reader_and_shows_its_page(cli):
     listed = cli("formats").out
-    for reader in formats.READERS:
-        assert reader.NAME in listed
-        assert cli("formats", reader.NAME).out.strip() == reader.PAGE.strip()
+    for name, page in specs.format_pages().items():
+        assert name in listed
+        assert cli("formats", name).out.strip() == page.strip()
     wrong = cli("formats", "ncu-rwa")
     assert wrong.code == 3
     assert "did you mean 'ncu-raw'" in wrong.err

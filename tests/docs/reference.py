@@ -8,7 +8,7 @@ import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from profsvc import api, formats, settings, specs, store
+from profsvc import api, settings, specs, store
 from profsvc.cli.application import app
 from profsvc.cli.console.declaration import SHARED
 from profsvc.cli.console.exit_codes import EXIT_CODES
@@ -145,7 +145,7 @@ def views() -> Iterator[str]:
 
 def formats_page() -> Iterator[str]:
     yield "Formats are detected from the first bytes of a file. `--format NAME` forces one."
-    pages = {one.NAME: one.PAGE for one in formats.READERS}
+    pages = specs.format_pages()
     rows = ((f"[`{name}`](#{name})", page.partition("\n")[0]) for name, page in pages.items())
     yield table(["format", "what it is"], rows)
     for name, page in pages.items():

@@ -4,7 +4,7 @@ import re
 import pandas as pd
 import pytest
 
-from profsvc import formats
+from profsvc import formats, specs
 from profsvc.errors import DomainError, NotFoundError, UnknownFormatError
 from profsvc.formats.ncu import details as ncu_details
 from profsvc.formats.ncu import raw as ncu_raw
@@ -94,10 +94,15 @@ def test_tables_are_checked(monkeypatch):
         list(batches)
 
 
+def test_every_reader_has_its_page_in_the_same_order():
+    assert list(specs.format_pages()) == [reader.NAME for reader in formats.READERS]
+
+
 @pytest.mark.parametrize("reader", formats.READERS, ids=lambda reader: reader.NAME)
 def test_reader_contract(reader):
     assert formats.by_name(reader.NAME) is reader
-    assert "\nExample" in reader.PAGE
-    assert max(map(len, reader.PAGE.splitlines())) <= 120
+    page = specs.format_pages()[reader.NAME]
+    assert "\nExample" in page
+    assert max(map(len, page.splitlines())) <= 120
     assert not reader.sniff(b"")
     assert not reader.sniff(b"neither a table nor a log\n")

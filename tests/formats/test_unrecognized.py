@@ -11,7 +11,7 @@ import pytest
 from profsvc import formats
 from profsvc.errors import InputError
 from profsvc.formats.timeseries.column_mapping import read_columns
-from profsvc.specs.foreign import foreign_files
+from profsvc.specs.files.foreign import foreign_files
 
 VALUES = [20.5 + n for n in range(12)]
 TABLES = {

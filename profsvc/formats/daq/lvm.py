@@ -22,34 +22,6 @@ from profsvc.formats.timeseries.readings import NUMBER_FORMAT_HINT, Rows, clock_
 from profsvc.tables import Batch
 
 NAME = "lvm"
-PAGE = """\
-A LabVIEW measurement file (.lvm) of the Write To Measurement File VI, with any number of segments.
-
-Create it with LabVIEW, SignalExpress or DAQExpress in the text format. A file without its header block, which begins
-with the line X_Value, is read too. The header gives the decimal separator; if it does not, the numbers do.
-
-Stored: every channel as a sensor, with the unit of Y_Unit_Label or of its name. X_Value counts seconds from Date and
-Time of the segment, in local time; without a valid date it is elapsed time only. With X_Columns No, X is X0 plus
-Delta_X for each row. Comments become a fact of the file.
-
-Notes:
-    Empty cells, NaN and the infinities of open sensors are stored as null with that reason.
-References:
-    National Instruments, Specification for the LabVIEW Measurement File (.lvm)
-
-Example:
-    LabVIEW Measurement
-    Separator\tTab
-    Decimal_Separator\t.
-    ***End_of_Header***
-    Channels\t1
-    Date\t2020/08/07
-    Time\t09:47:02.1010842323303222656
-    Y_Unit_Label\t\u00b0C
-    ***End_of_Header***
-    X_Value\tTemperature\tComment
-    0.000000\t21.479238\t
-"""
 
 TOOL = "LabVIEW"
 MAX_HEAD_LINES = 60

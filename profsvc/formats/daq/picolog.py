@@ -9,24 +9,6 @@ from profsvc.formats.timeseries.table_lines import SEPARATORS, Layout, TableForm
 from profsvc.formats.timeseries.time_columns import TimeColumns
 
 NAME = "picolog"
-PAGE = """\
-A PicoLog recording (TC-08, ADC-20, ADC-24, PT-104, ...) saved as CSV, one line per reading.
-
-Create it in PicoLog 6 with Export, CSV. The first column has no name and contains the time since the start or a date;
-each other column is one statistic (Last, Ave., Min., Max.) of a channel, with its unit in brackets. If the format is
-not detected, use --format picolog.
-
-Stored: every column as a sensor, under its full name. Voltages are stored in V: their conversion to other quantities is
-not in the file.
-
-Notes:
-    A time since the start has no date.
-
-Example:
-    "","TC-08 Ch 1 Last (\u00b0C)","TC-08 Ch 1 Ave. (\u00b0C)","Differential 13 - 14 Last (V)"
-    "00:00:00","21.34","21.33","-0.000016"
-    "00:00:01","21.35","21.34","-0.000015"
-"""
 
 TOOL = "PicoLog"
 

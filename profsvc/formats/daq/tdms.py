@@ -30,32 +30,6 @@ from profsvc.formats.timeseries.readings import rejection_reason, to_channel_uni
 from profsvc.tables import Batch
 
 NAME = "tdms"
-PAGE = """\
-A TDMS file of National Instruments: channels in groups, each with its values, start, increment and unit.
-
-Create it with LabVIEW, FlexLogger, DAQExpress, SignalExpress or the logging of NI-DAQmx (cDAQ, FieldPoint, ...).
-Reading it needs npTDMS: pip install 'profsvc[tdms]'. Upload the .tdms file; the .tdms_index file has no values.
-
-Stored: every channel of numbers as a sensor, with the unit of unit_string, scaled by its NI_Scale properties. Its name
-is NI_ChannelName, else that of the channel, or group/channel if names repeat. The time of value i is wf_start_time
-(UTC) + wf_start_offset + i * wf_increment, exact to the nanosecond; without a start it is the time in the timestamp
-channel of its group, if there is one; else the value has no date, or no time. Channels of texts are not stored.
-
-Notes:
-    NaN, infinities, and temperatures above those of any thermocouple are stored as null with that reason.
-    The lines of such a file are the readings of all channels: numbers are stored, timestamps and texts are skipped. A
-    line number is the number of the reading in its channel, from 1.
-    Of a cut file all complete readings are stored, and one line is rejected with the missing part.
-References:
-    National Instruments, TDMS File Format Internal Structure
-
-Example (what tdmsinfo of npTDMS prints):
-    /'Log'/'Die'
-        properties:
-            wf_start_time: 2024-06-03T10:00:00.123456
-            wf_increment: 0.1
-            unit_string: Deg C
-"""
 
 TOOL = "TDMS"
 CHUNK = 1 << 20

@@ -14,28 +14,6 @@ from profsvc.formats.timeseries.meter_log import MeterReader, Reading
 from profsvc.tables import Batch
 
 NAME = "extech"
-PAGE = """\
-Readings of an Extech 380801 or 380803 power analyzer from its RS-232 port, one line per reading.
-
-Create it with the tools of extech-reader:
-    extech_rdr --storefile=FILE.dat /dev/ttyUSB0 60 && readings-dat2ascii --raw FILE.dat > FILE.txt
-    extech-powermeter --scroll /dev/ttyUSB0 > FILE.txt
-Logs of the program of Extech, or of your own script, are read as a timeseries; name their columns with --column.
-
-Stored: watts, power factor, volts and amperes, each as a sensor. The times of --raw are UTC.
-
-Notes:
-    Without --raw the tool always prints the year 2017, so only the time since the first reading is stored.
-    The lines of extech-powermeter have no time, so their samples have only an order.
-    The tools cannot detect that the fourth display of the meter shows Hz; leave it at PF.
-References:
-    extech-reader, a public reader of the RS-232 protocol of the meter
-
-Example:
-         timestamp   watts      pf   volts    amps
-    1489060800.120  12.345   0.980 120.100   0.105
-    1489060800.520  12.390   0.980 120.100   0.105
-"""
 
 TOOL = "Extech 380801/380803"
 HEAD_LINES = 50

@@ -6,25 +6,6 @@ from profsvc.formats.timeseries.table_lines import Layout
 from profsvc.formats.timeseries.time_columns import TimeColumns
 
 NAME = "hioki"
-PAGE = """\
-A recording of a Hioki power meter (PW3335, PW3336, PW3337, ...), one line per reading.
-
-Create it with PW Communicator, or with the CSV logging of the meter. Lines before the header (serial number, start)
-and START and STOP lines are skipped and counted. If the format is not detected, use --format hioki.
-
-Stored: every column with a unit, such as U(V), I(A), P(W), WP(Wh), as a sensor; energy in J. Laptime and STATUS columns
-are not stored. Date and Time are local.
-
-Notes:
-    The meter prints values of E+99 for overrange and for no data; they are stored as null with that reason.
-
-Example:
-    SERIAL,,,,PW3335_00 LAN:192.0.2.8 ser0000000,,,,,,
-    2024/12/17,8:40:37,START
-    Date,Time,Laptime,Laptime(ms),STATUS,STATUS_MAXMIN,U(V),I(A),P(W),WP(Wh)
-    2024/12/17,8:40:37,0:00:00,0,00000000,00000000,110.06E+00,1.5477E+00,0.0921E+03,0.015E+00
-    2024/12/17,8:41:37,0:01:00,0,00000000,00000000,110.06E+00,1.5305E+00,0.0912E+03,1.552E+00
-"""
 
 TOOL = "Hioki PW"
 HEAD_LINES = 60

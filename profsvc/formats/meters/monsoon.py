@@ -6,23 +6,6 @@ from profsvc.formats.timeseries.table_lines import Layout
 from profsvc.formats.timeseries.time_columns import TimeColumns
 
 NAME = "monsoon"
-PAGE = """\
-Samples of a Monsoon power monitor, one line per sample.
-
-Create it with PowerTool (Export CSV of a .pt4 or .pt5 recording), or with PyMonsoon (enableCSVOutput).
-
-Stored: every column as a sensor, in A, V and W; mAh in C.
-
-Notes:
-    PyMonsoon names its time column Time(ms), but writes seconds: since the start (time.time() - startTime), or since
-    1970 with legacy_timestamp. It is read as seconds.
-    A time since the start has no date.
-
-Example:
-    Time (s),Main Avg Current (mA),Main Avg Power (mW),Main Avg Voltage (V)
-    0.0002,152.31,639.70,4.2
-    0.0004,152.40,640.08,4.2
-"""
 
 TOOL = "Monsoon"
 PYMONSOON_TIME = "Time(ms)"

@@ -8,22 +8,6 @@ from profsvc.formats.timeseries.table_lines import Layout
 from profsvc.formats.timeseries.time_columns import TimeColumns
 
 NAME = "otii"
-PAGE = """\
-A recording of an Otii Arc or Ace, exported from Otii as CSV, one line per sample.
-
-Create it in Otii with Export of a recording or of a channel. A file with only the columns Timestamp and Value does not
-name its quantity; supply it with: --column Timestamp=time:s --column Value=current:A
-
-Stored: current, voltage, power and energy of the main channel, in A, V, W and J.
-
-Notes:
-    Timestamp counts seconds since the start of the recording, which has no date. Wall-clock times are UTC.
-
-Example:
-    Timestamp,Main current (A)
-    0,0.0125
-    0.00025,0.0126
-"""
 
 TOOL = "Otii"
 TIME_COLUMNS = {

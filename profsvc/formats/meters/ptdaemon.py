@@ -17,26 +17,6 @@ from profsvc.formats.timeseries.time_columns import is_numeric
 from profsvc.tables import Batch
 
 NAME = "ptdaemon"
-PAGE = """\
-A log of PTDaemon, with which SPEC and MLPerf read power analyzers: keys and values, one line per sample.
-
-It is the log of ptd, and the file spl.txt of an MLPerf power submission. Messages of the daemon are skipped and
-counted. If the format is not detected, because samples begin far down in the file, use --format ptdaemon.
-
-Stored: Watts, Volts, Amps, PF of the analyzer and of each channel (Ch1.Watts, ...), Temp and Humidity, each as a
-sensor. The marks, which name the workloads, become a fact of the file, with their lines.
-
-Notes:
-    Dates are MM-DD-YYYY, in local time.
-    -1.000000 is printed for a quantity that is not measured, except a temperature; it is stored as null, with that
-    reason.
-References:
-    SPEC PTDaemon Tool Interface Guide
-
-Example:
-    Time,12-23-2020 10:21:51.496,Watts,23.430000,Volts,228.370000,Amps,0.204280,PF,0.502300,Mark,testing-workload
-    Time,12-23-2020 10:21:52.505,Watts,33.520000,Volts,228.400000,Amps,0.281990,PF,0.520500,Mark,testing-workload
-"""
 
 TOOL = "PTDaemon"
 HEAD_LINES = 200

@@ -13,22 +13,6 @@ from profsvc.formats.timeseries.meter_log import MeterReader, Reading
 from profsvc.tables import Batch
 
 NAME = "tweet-a-watt"
-PAGE = """\
-The log of Tweet-a-Watt (wattcher.py): Kill A Watt meters with a radio, one line per meter and five minutes.
-
-It is the file powerdatalog.csv next to wattcher.py. Logs of other Kill A Watt loggers (date,time,watts) are read as a
-timeseries.
-
-Stored: the mean power of each meter as a separate sensor.
-
-Notes:
-    Times are local, and have a resolution of one minute.
-
-Example:
-    #Date, time, sensornum, avgWatts
-    2009 03 12, 21:45, 1, 48.5
-    2009 03 12, 21:45, 2, 12.25
-"""
 
 TOOL = "Tweet-a-Watt"
 HEAD_LINES = 20

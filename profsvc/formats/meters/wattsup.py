@@ -14,26 +14,6 @@ from profsvc.formats.timeseries.meter_log import MeterReader, Reading
 from profsvc.tables import Batch
 
 NAME = "wattsup"
-PAGE = """\
-Readings of a Watts Up PRO, ES or .Net power meter, one line per reading (usually every second).
-
-Two forms are read: the raw records of the meter from its serial port (#d,-,18,...), and the log of the wattsup
-script: date, time, number of the sample, watts, volts, amperes.
-
-Stored: watts, volts and amperes; of a record also watt-hours (as J), power factor, hertz and volt-amperes. Each is a
-sensor, scaled as the meter defines (0.1 W, 0.1 V, 0.001 A, 0.1 Wh, 0.01, 0.1 Hz, 0.1 VA). Costs, minima and maxima are
-not stored.
-
-Notes:
-    A record has no time, so its samples have only an order.
-    NUL bytes around the records are ignored; their number is a fact of the file.
-References:
-    Watts Up? Communications Protocol, command #d
-
-Example:
-    #d,-,18,924,1183,477,6820,54,1467,117,924,1199,780,560,1197,474,99,0,0,601,564;
-    #d,-,18,624,1183,477,6821,54,1467,117,924,1199,780,560,1197,474,99,0,0,601,564;
-"""
 
 TOOL = "Watts Up"
 HEAD_LINES = 50

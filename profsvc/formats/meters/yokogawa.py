@@ -8,28 +8,6 @@ from profsvc.formats.timeseries.table_lines import Layout
 from profsvc.formats.timeseries.time_columns import TimeColumns
 
 NAME = "yokogawa"
-PAGE = """\
-Readings of a Yokogawa WT power meter (WT210, WT300, WT500, WT1800, ...), one line per reading.
-
-Create it with WTViewer (store to CSV), with the memory of the meter, or with a logger that queries
-:NUMERIC:NORMAL:VALUE? over GPIB, USB or Ethernet and writes a header of
-    voltage, current, power, energy, time           in upper or lower case, with or without units
-The header of WTViewer has Store No., Date, Time, optionally Millisecond, and functions such as U-1, I-1, P-1, WP-1.
-If the header is far down in the file, use --format yokogawa.
-
-Stored: every column as a sensor; energy in J.
-
-Notes:
-    The meter prints base units (V, A, W, Wh, s), also if the header names none.
-    The meter prints 9.91E+37 for no data and 9.9E+37 for overflow; they are stored as null with that reason.
-    Elapsed seconds have no date. Dates of WTViewer are in local time.
-
-Example:
-    Voltage (V), Current (A), Active Power (Watt), Accumulated Energy (Watt-Hour), Elapsed Time (Seconds)
-    9.91e+037,  9.91e+037,  9.91e+037,  0,  0
-    11.8332,    0.0119862,  0.141836,   3.93988e-005,  1
-    11.8332,    0.0119863,  0.141836,   7.87977e-005,  2
-"""
 
 TOOL = "Yokogawa WT"
 HEAD_LINES = 60

@@ -13,38 +13,6 @@ from profsvc.specs.criteria import COST, FUNCTION, measured_figures, quantities
 from profsvc.tables import Batch
 
 NAME = "characterization"
-PAGE = """\
-A measured characterization of a device: a CSV of attained throughput, to replace data-sheet values.
-
-Create it on the machine with the GPU: profsvc characterize. Or write the figures of your own microbenchmarks, one line
-per measurement, under the header
-    device,quantity,x,y,unit,method
-The columns may be in any order; unit and method are optional. Numbers have a decimal point and no thousands separators.
-Empty lines and lines that begin with # are skipped and counted.
-
-device    product name as the profiler prints it, or its name in the catalogue (profsvc devices --catalogue)
-quantity  a function: y is the attained fraction of the peak, in (0, 1.5], at the point x of a sweep
-              F_DRAMThr, F_L2Thr, F_L1Thr  bandwidth of a memory unit; x = bytes exchanged or in flight
-              F_ArithThr                   rate of all arithmetic pipes, F_ArithThr:fp32 of one; x = load
-              F_SHMEM                      d t(1)/t(d) of shared memory; x = conflict degree d
-              F_Divergence                 throughput(x)/throughput(0); x = fraction of control statements
-          or a cost: y is the cycles per operation at saturation, x may be empty
-              k_dram_load, k_l2_store, k_l1_load, k_shared_load, k_integer, k_single, k_special, k_double, ...
-          or a figure: y has a unit of its own, x may be empty
-              latency_dram, bandwidth_l2_read, rate_tensor_bf16, departure_coalesced, cost_barrier, time_launch, ...
-unit      unit of y: cycle for a cost, 1 for a function, that of the figure, or empty
-method    description of the measurement
-
-Stored: every line. A line with an unknown quantity or an invalid number is rejected, with the reason. The median is
-used for repeated x. If several uploads have the same device and quantity, the newest is used.
-
-Example:
-    # triad over 1 GiB, boost clock
-    device,quantity,x,y,unit,method
-    NVIDIA H200,F_DRAMThr,4096,0.41,1,bytes in flight per SM
-    NVIDIA H200,F_DRAMThr,65536,0.92,1,bytes in flight per SM
-    NVIDIA H200,k_shared_load,,1.02,cycle,chain of loads
-"""
 
 REQUIRED_COLUMNS = ("device", "quantity", "x", "y")
 OPTIONAL_COLUMNS = ("unit", "method")

@@ -42,52 +42,6 @@ from profsvc.formulas.memory_hierarchy import Trace
 from profsvc.tables import Batch
 
 NAME = "memory-trace"
-PAGE = """\
-A memory trace: the memory references of each warp of a kernel, to simulate the hit ratios of the caches.
-
-Let the kernel, or a tool that instruments it (NVBit, a compiler pass, an emulator), write one reference per line, under
-the header
-    block,warp,seq,site,address,kind,size,epoch,sm
-The columns may be in any order. size, epoch and sm are optional; thread may replace warp. Lines of threads with equal
-block, warp, seq, site and kind are one request of the warp. Empty lines and lines that begin with # are skipped and
-counted; # device: NAME and # kernel: NAME name the device and the kernel.
-
-block    number of the block in the grid, from 0
-warp     number of the warp in the block; or thread, the number of the thread (32 per warp)
-seq      number of the instruction in the warp, or thread, in the order of execution
-site     the instruction in the source: a number, or a text such as spmv.cu:42
-address  byte address in global memory, decimal or 0x...; omit accesses to shared and local memory
-kind     load, store or atomic (or 0, 1, 2)
-size     bytes per thread, 1 to 128; default 4
-epoch    number of block barriers that the warp has passed
-sm       SM of the block; default: block modulo the number of SMs
-
-Sort a trace by block and warp; any other order takes more memory. 10 million references take 400 MB as CSV. The same
-columns in a Parquet file take a tenth of that and are read several times as fast. With pandas or polars:
-    frame.to_parquet("trace.parquet")        # columns as above; optional key-value metadata device and kernel
-The lines of such a file are its rows.
-
-Stored: no reference. The file is stored, and read again to simulate the L1 and L2 caches of the device in the catalogue
-(profsvc devices --catalogue). Each simulation uses a random order that preserves the order within each warp.
-v1_models (memory_hierarchy) has the hit ratios with their spread, v1_traces the simulations, v1_trace_draws the random
-orders, v1_trace_sites the sites. Name the device with # device, or with --device.
-
-Notes:
-    Cache lines have 128 bytes; since Maxwell they are filled in sectors of 32 bytes. Sets of 16 lines are assumed.
-    The hash from a line to its set is not published. The spread of a hit ratio includes an even hash and random hashes.
-    If L1 and shared memory share their memory, the spread includes an L1 of 7/8 of its size. The shared memory of the
-    kernel is unknown and is not subtracted from L1.
-    An H200 merges simultaneous requests of several SMs for one line before L2 counts them, so its measured L2 hit ratio
-    is lower than the simulated one.
-    Of a trace above 20 million lines only the first blocks are simulated, and the results say so.
-
-Example:
-    # device: NVIDIA H200
-    # kernel: spmv
-    block,warp,seq,site,address,kind,size
-    0,0,0,spmv.cu:12,0x7f2a00000000,load,4
-    0,0,1,spmv.cu:14,0x7f2a10000080,load,8
-"""
 
 TOOL = "memory trace"
 BLOCK_BYTES = 4 << 20

@@ -12,36 +12,6 @@ from profsvc.formats.parsing.timestamps import UTC, epoch_ns, parse_timestamp
 from profsvc.tables import Batch, frame
 
 NAME = "marks"
-PAGE = """\
-Phase marks: the begin and the end of each phase of a measurement, for power and energy per phase.
-
-Let the measured program write one line at the begin and one at the end of each phase, under the header
-    unix_s,mark,type,sms,extra
-or write one line per phase, under the header
-    name,begin,end
-optionally with sms and launches. The columns may be in any order, but extra must be the last. sms, launches and extra
-are optional. Empty lines and lines that begin with # are skipped and counted.
-
-unix_s, time, begin, end  seconds since 1970 with a decimal point, or 2026-11-20T13:16:16.203Z; a time without a zone is
-                          local, and --timezone sets its zone; all times of a file must be of the same kind
-mark                      begin or end
-type, name                the kind of the phase; several phases may have the same
-sms                       number of busy SMs; 0 for none
-launches                  number of launches
-extra                     further cells key=value; launches=N is read, others are ignored
-
-Stored: every phase as a range, sorted by begin. Its domain is the type; its name is the type with the number of SMs,
-and with a number from the second phase of that name on. An end belongs to the begin with the same type and sms. A begin
-without an end is stored without a duration; an end without a begin is rejected. Phases may overlap.
-
-Example:
-    unix_s,mark,type,sms,extra
-    1795180881.912,begin,mem,1
-    1795180888.915,end,mem,1,launches=3268,seconds=7.003
-or
-    name,begin,end,sms,launches
-    mem,2026-11-20T13:21:21.912Z,2026-11-20T13:21:28.915Z,1,3268
-"""
 
 COLUMN_ALIASES = {"unix_s": "time", "type": "name"}
 MARK_COLUMNS, PHASE_COLUMNS = {"time", "mark", "name"}, {"name", "begin", "end"}

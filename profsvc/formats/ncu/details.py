@@ -28,32 +28,6 @@ from profsvc.formats.parsing.timestamps import Int64s
 from profsvc.tables import Batch, Wide, WideColumns, frame
 
 NAME = "ncu-details"
-PAGE = """\
-The details page of Nsight Compute: one row per metric or rule, as in the window of the tool.
-
-Create it from a report, or directly while profiling:
-    ncu --set full -o REPORT PROGRAM && LC_ALL=C ncu -i REPORT.ncu-rep --csv --page details > FILE
-    LC_ALL=C ncu --csv PROGRAM > FILE
-
-Stored: every launch; every metric with its section, unit, raw text and value in SI units; every rule with its estimated
-speedup. The metric has its label, or its name with --print-metric-name. With --print-details all, the label of the body
-item follows the section ("Section > Body Item"). NVTX ranges are metrics under the name of their column.
-
-Notes:
-    The raw page holds more metrics, under names that do not change between versions: prefer it.
-    A "global" estimate is the saved share of the run time; a "local" estimate is not a time.
-    For a value with instances, such as "12 (5; 7)", the number before the parentheses is stored.
-    Program output, banners and the NVLink and NUMA tables between rows are skipped and counted.
-References:
-    https://docs.nvidia.com/nsight-compute/NsightComputeCli
-
-Example:
-    "ID","Process ID",...,"CC","Section Name","Metric Name","Metric Unit","Metric Value","Rule Name","Rule Type",...
-    "0","4711",...,"9.0","GPU Speed Of Light Throughput","Duration","us","6.75",
-    "0","4711",...,"9.0","GPU Speed Of Light Throughput","DRAM Throughput","%","13.4",
-    "0","4711",...,"9.0","Occupancy","Theoretical Occupancy","%","16.67",
-    "0","4711",...,"9.0","Occupancy","","","","TheoreticalOccupancy","OPT","... is limited by ...","global","80.34"
-"""
 
 BATCH_ROWS = 50_000
 BLOCK_BYTES = 1 << 20

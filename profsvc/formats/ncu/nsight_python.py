@@ -14,31 +14,6 @@ from profsvc.formats.parsing.numbers import NOT_NUMBERS, NumberFormat, Numbers
 from profsvc.tables import Batch
 
 NAME = "ncu-python"
-PAGE = """\
-The results of nsight-python: the values of metrics for each annotation, configuration and run, as CSV.
-
-Create it with output_csv=True, which writes profiled_data-FUNCTION-N.csv, or save the frame that a profiled function
-returns:
-    @nsight.analyze.kernel(configs=[(1024,), (2048,)], runs=10, output_csv=True)
-    def benchmark(n): ...
-    benchmark().to_dataframe().to_csv("FILE", index=False)
-
-Stored: of profiled_data every run of an annotation and configuration as a launch, with its metrics; of the frame
-(processed_data) the mean, minimum and maximum of every metric per kernel, and a summary of its durations.
-
-Notes:
-    The annotation and the parameters of the configuration are the section of each metric: "base n=1024".
-    gpu__time_duration.sum is the duration of a launch. Derived metrics keep the name that their function gives them.
-    The frame has no single runs: upload profiled_data where there is a choice, and only one of the two into a run.
-    AvgValue of a frame that is normalized is a ratio, so of it only minimum and maximum are stored.
-References:
-    https://docs.nvidia.com/nsight-python
-
-Example:
-    Annotation,Value,Metric,Kernel,GPU,Host,ComputeClock,MemoryClock,Unit,n
-    base,6752.0,gpu__time_duration.sum,saxpy,NVIDIA H200,node1,1980000,3201000,ns,1024
-    base,6784.0,gpu__time_duration.sum,saxpy,NVIDIA H200,node1,1980000,3201000,ns,1024
-"""
 
 TOOL = "nsight-python"
 SHARED = ("Annotation", "Metric", "Kernel", "GPU", "Host", "ComputeClock", "MemoryClock", "Unit")

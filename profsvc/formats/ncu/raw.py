@@ -25,31 +25,6 @@ BLOCK_BYTES = 1 << 20
 FIRST_BLOCK_BYTES = 1 << 16
 
 NAME = "ncu-raw"
-PAGE = """\
-The raw page of Nsight Compute: every metric of every launch, one row per launch.
-
-Create it from a report, or directly while profiling:
-    ncu --set full -o REPORT PROGRAM && LC_ALL=C ncu -i REPORT.ncu-rep --csv --page raw --print-units base > FILE
-    LC_ALL=C ncu --csv --page raw --set full PROGRAM > FILE
-
-Stored: every launch with its kernel, device, grid, block and gpu__time_duration.sum; every metric with its unit, raw
-text and value in SI units.
-
-Notes:
-    Without --print-units base the values are scaled and hold fewer digits; they are read as well.
-    An empty cell is a metric that was not collected, and gives no row.
-    A cell that is not a number (n/a, no data, text) gives a row with the reason and without a value.
-    Banners and program output around the table are skipped and counted.
-References:
-    https://docs.nvidia.com/nsight-compute/NsightComputeCli
-
-Example:
-    ==PROF== Connected to process 4711 (saxpy)
-    "ID","Process ID","Process Name","Host Name","Kernel Name",...,"CC","dram__bytes_read.sum","gpu__time_duration.sum"
-    "","","","","",...,"","byte","ns"
-    "0","4711","saxpy","127.0.0.1","saxpy(const float *, float *)",...,"9.0","268,435,456","131,072"
-    "1","4711","saxpy","127.0.0.1","saxpy(const float *, float *)",...,"9.0","268,435,456","130,848"
-"""
 
 
 def sniff(head: bytes) -> bool:

@@ -17,33 +17,6 @@ from profsvc.tables import Batch
 from profsvc.workers.process import Limits, Subject, first_request, open_worker
 
 NAME = "ncu-report"
-PAGE = """\
-The report of Nsight Compute itself, a .ncu-rep file. Reading it needs NVIDIA's package ncu-report:
-    pip install 'profsvc[ncu]'
-
-Create it while profiling:
-    ncu --set full -o REPORT PROGRAM
-
-Stored: the launches and metrics of the raw page, with all digits; every rule with its type, text, estimated speedup
-and focus metrics; NVTX ranges as the metrics "NVTX Push/Pop Ranges" and "NVTX Start/End Ranges"; every instruction with
-its samples per stall reason, counts, SASS and source line; the source lines with their sums, as of the source page.
-
-Notes:
-    The package reads the report in a separate process with limited memory and time. A damaged report is refused.
-    With PROFSVC_URL the client reads the report where it has the package, and sends the lines that it made of it
-    (profsvc formats ncu-report-lines). The service then needs no package.
-    The raw text of a value is the number in the report; the raw page prints it rounded.
-    The lines of a report are the lines made of it, one per launch.
-    The package names one source line per instruction. A source page counts inlined code at each line of its call chain.
-    Pages shorten some names of kernels (at::native:: to at::). The report has the full names.
-    Without the package, export a page: ncu -i REPORT.ncu-rep --csv --page raw --print-units base > FILE
-References:
-    https://docs.nvidia.com/nsight-compute/PythonReportInterface
-    https://pypi.org/project/ncu-report
-
-Example (first bytes, in hexadecimal):
-    4e 56 52 00
-"""
 
 MAGIC = b"NVR\0"
 PACKAGE = "ncu_report"

@@ -19,31 +19,6 @@ from profsvc.kernel_names import printed_name
 from profsvc.tables import Batch, frame
 
 NAME = "ncu-report-lines"
-PAGE = """\
-The content of a Nsight Compute report as lines of JSON, which profsvc itself makes on a machine with the package
-ncu-report, so that a service needs no such package.
-
-It is made and sent in one step:
-    PROFSVC_URL=http://profsvc.lab:8765 profsvc upload REPORT.ncu-rep
-
-Stored: the same as of the report (profsvc formats ncu-report).
-
-Notes:
-    The first line names the format and the version of the package. A line of columns holds the metrics with their
-    units. It applies to the launches that follow. Numbers are texts with all digits, null is a metric without a value.
-    A rule has its section, name, type, kind and percent of the estimate, text, and focus metrics.
-    Lines of instructions follow their launch: "lines" are the source lines (file, line, text), and an instruction has
-    its address, SASS, the place of its source line in "lines" or null, and a value for each of "metrics".
-    The last line has the number of launches. A file without it is cut and refused; a line that is wrong is rejected.
-References:
-    https://docs.nvidia.com/nsight-compute/PythonReportInterface
-
-Example:
-    {"profsvc": "ncu-report", "version": 1, "package": "2026.3.1"}
-    {"columns":[["dram__bytes_read.sum","byte"],["gpu__time_duration.sum","ns"]]}
-    {"launch":{"ID":"0","Kernel Name":"saxpy(float *)",...},"values":["268435456","131072"],"ranges":{},"rules":[...]}
-    {"end":1}
-"""
 
 FIRST_LINE_BEGIN = b'{"profsvc": "ncu-report"'
 VERSION = 1

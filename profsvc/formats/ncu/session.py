@@ -15,30 +15,6 @@ from profsvc.formats.parsing.stream import Text
 from profsvc.tables import Batch
 
 NAME = "ncu-session"
-PAGE = """\
-The session page of Nsight Compute: how and where a report was created, and the attributes of its devices.
-
-Create it from a report, as CSV or as text:
-    ncu -i REPORT.ncu-rep --csv --page session > FILE
-
-Stored: the settings of the launch and of the session, and the processes, as facts of the upload (command_line, created,
-host_name, cuda_version, processes, ...); every attribute of every device as a metric in section "Device N".
-
-Notes:
-    Attributes have the names of the raw page, such as device__attribute_multiprocessor_count.
-    Uploaded into the run of another page, it supplies the device name and the attributes that the counters need.
-
-Example:
-    Session Info
-    "Session Attribute","Value"
-    "Created","2026-Nov-20 13:10:16"
-    "CUDA Version","13.0"
-
-    Device Attributes
-    "Device Attribute","Device 0"
-    "multiprocessor_count","132"
-    "display_name","NVIDIA H200"
-"""
 
 # The first column of each table, and the kind of its rows.
 FACTS, PROCESSES, ATTRIBUTES = "facts", "processes", "attributes"

@@ -21,32 +21,6 @@ from profsvc.specs.source_columns import COUNT, NOT_ISSUED, STALL, TEXT, SourceC
 from profsvc.tables import TABLES, Batch, frame
 
 NAME = "ncu-source"
-PAGE = """\
-Source pages of Nsight Compute: where the samples of a kernel lie, by source line and instruction.
-
-Create it from a report; compile with nvcc -lineinfo and profile with --set full --import-source yes:
-    LC_ALL=C ncu -i REPORT.ncu-rep --csv --page source --print-source cuda,sass > FILE
-
-Stored: every source line and every SASS instruction of each launch, with its samples per stall reason, executed
-instructions, active threads, L2 sectors and shared-memory wavefronts. v1_source_lines has the rows, v1_source_stalls
-the stall reasons.
-
-Notes:
-    All forms are read: --print-source cuda,sass, sass, cuda and ptx. Form cuda,sass shows source beside SASS.
-    Without -lineinfo a page has no source lines; use --print-source sass.
-    The page prints no launch ids. In the run of a raw or details page of the same report, launches are found by kernel
-    name and order; what is ambiguous is left out and v1_source_kernels says why. Alone in a run it can be queried too.
-    Instructions that the page shows several times for one source line are stored once.
-    Some versions print each launch of a page with SASS alone twice. The copies are skipped, and a message says so.
-    A source line longer than 2000 characters is cut.
-
-Example:
-    "File Path","/home/me/saxpy.cu"
-    "Function Name","saxpy(const float *, float *)"
-    "Line No","Source","Address","Source","# Samples","Instructions Executed","stall_long_sb"
-    "4","y[i] += a * x[i];","-","-","437","4096","412"
-    "","","0x7f24937a0000","      LDG.E R4, desc[UR4][R2.64]","437","4096","412"
-"""
 EXPORT_HINT = "export again with: ncu -i REPORT --csv --page source --print-source cuda,sass"
 ROWS_PER_BATCH = 5_000
 MAX_INSTRUCTIONS = 1 << 18

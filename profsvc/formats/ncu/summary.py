@@ -14,28 +14,6 @@ from profsvc.formats.parsing.stream import Text
 from profsvc.tables import Batch
 
 NAME = "ncu-summary"
-PAGE = """\
-The summaries of Nsight Compute: each metric over all launches of a kernel with one grid and block.
-
-Create it from a report, or directly while profiling:
-    LC_ALL=C ncu -i REPORT.ncu-rep --csv --page raw --print-summary per-kernel > FILE
-    LC_ALL=C ncu --csv --print-summary per-kernel PROGRAM > FILE
-
-Stored: every metric with its section, as minimum, maximum and average over the invocations of the kernel, raw and in SI
-units. The duration gives a row of v1_kernel_summaries. The other columns that distinguish rows of a kernel (grid,
-block, device, process, range) are metrics under their name, on the first line of those rows.
-
-Notes:
-    A summary holds no single launches; the same page without --print-summary holds more.
-    The tool prints no total duration; it is calls * mean_ns.
-    A device attribute has one value, without minimum and maximum.
-    per-gpu and per-nvtx are read as well, but per-gpu breaks the rows of the raw page at wrong places.
-
-Example:
-    "Process ID",...,"Kernel Name",...,"Invocations","Section Name","Metric Name","Metric Unit","Minimum",...,"Average"
-    "4711",...,"saxpy(const float *, float *)",...,"3","Occupancy","Achieved Occupancy","%","73.56","79.38","74.92"
-    "4711",...,"saxpy(const float *, float *)",...,"3","Launch Statistics","Grid Size","","1,056.00",...,"1,056.00"
-"""
 
 BATCH_ROWS = 50_000
 _VALUES = ("Minimum", "Maximum", "Average")

@@ -22,29 +22,6 @@ from profsvc.tables import Batch
 
 NAME = "ncu-text"
 WHOLE_FILE = True
-PAGE = """\
-The text output of Nsight Compute, and the output of a run that profiled nothing.
-
-Create it with
-    LC_ALL=C ncu PROGRAM > FILE
-Prefer a CSV page, which also holds rules, table labels and NVTX ranges:
-    LC_ALL=C ncu -i REPORT.ncu-rep --csv --page raw --print-units base > FILE
-
-Stored: from the details page and the raw page of every version, every launch or range with the metrics of its sections;
-from a summary (--print-summary), every kernel with the minimum, maximum and average of its metrics.
-
-Notes:
-    Rules are not stored, because this page does not print their names.
-    A file that holds only banners and program output gives no launch; its ==ERROR== lines become the message.
-    Until 2021 the tables had no column names; they are recognized by their column widths.
-
-Example:
-    [4711] saxpy@127.0.0.1
-      saxpy(const float *, float *) (1056, 1, 1)x(256, 1, 1), Context 1, Stream 7, Device 0, CC 9.0
-        Section: GPU Speed Of Light Throughput
-        Metric Name        Metric Unit Metric Value
-        Duration                    us       131.07
-"""
 
 BATCH_ROWS = 50_000
 _BANNERS = re.compile(r"^==(?:PROF|WARNING|ERROR)==", re.MULTILINE)

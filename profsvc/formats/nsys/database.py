@@ -23,33 +23,6 @@ from profsvc.formats.parsing.sqlite_file import Database, Row, open_database
 from profsvc.tables import Batch, Wide, frame_of_arrays
 
 NAME = "nsys-sqlite"
-PAGE = """\
-The SQLite database of a Nsight Systems report.
-
-Create it from a report:
-    nsys profile -o REPORT PROGRAM
-    nsys export --type sqlite -o FILE.sqlite REPORT.nsys-rep
-
-Stored: kernels as launches, copies and memsets as transfers, calls of the CUDA runtime and driver, NVTX ranges and
-marks. They are in the tables CUPTI_ACTIVITY_KIND_KERNEL, _MEMCPY, _MEMSET, _RUNTIME and NVTX_EVENTS.
-
-Notes:
-    A .nsys-rep file is exported by profsvc itself where the tool nsys is on the PATH.
-    The export schema must have version 1, 2 or 3 (Nsight Systems since 2022.1).
-    The tool writes a table only if it has rows, so a missing table is an empty one.
-    By default the tool records a CUDA graph as a whole (_GRAPH_TRACE). It is stored as a range, and a message says
-    that its kernels are missing; profile with --cuda-graph-trace=node to record them.
-    The lines of such a file are the rows of all its tables. A line number is the number of the row in its table.
-    Other NVTX rows and the rows of all other tables are skipped.
-References:
-    https://docs.nvidia.com/nsight-systems/UserGuide (SQLite schema reference)
-
-Example (output of sqlite3):
-    sqlite> select name, value from META_DATA_EXPORT where name = 'EXPORT_SCHEMA_VERSION';
-    EXPORT_SCHEMA_VERSION|3.16.1
-    sqlite> select start, end, gridX, blockX from CUPTI_ACTIVITY_KIND_KERNEL limit 1;
-    1959533099|1959604428|336|256
-"""
 
 _MAGIC = b"SQLite format 3\0"
 _TABLE_MARKS = (b"META_DATA_EXPORT", b"EXPORT_META_DATA", b"CUPTI_ACTIVITY_KIND_", b"TARGET_INFO_SYSTEM_ENV")

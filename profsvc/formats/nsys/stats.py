@@ -19,39 +19,6 @@ from profsvc.formats.parsing.stream import Text
 from profsvc.tables import Batch, Wide, frame_of_arrays
 
 NAME = "nsys-stats"
-PAGE = """\
-CSV and TSV reports of Nsight Systems: traces of kernels, copies, calls and ranges, and their summaries.
-
-Create it from a report; one file may hold several reports and their variants, such as :base:
-    nsys profile -o REPORT PROGRAM
-    nsys stats --format csv -r cuda_gpu_trace,cuda_gpu_kern_sum,nvtx_sum REPORT.nsys-rep > FILE
-
-Stored, under new and old report names:
-    cuda_gpu_trace (gputrace)           kernels as launches, copies and memsets as transfers
-    cuda_api_trace (cudaapitrace)       calls
-    cuda_kern_exec_trace                kernels as launches; call and queue times as metrics
-    nvtx_pushpop_trace, nvtx_startend_trace, mpi_event_trace    ranges
-    cuda_gpu_kern_sum (gpukernsum), cuda_gpu_kern_gb_sum, cuda_gpu_mem_time_sum, cuda_gpu_mem_size_sum, cuda_gpu_sum,
-    cuda_api_sum, osrt_sum, nvtx_sum, nvtx_pushpop_sum, nvtx_startend_sum, mpi_event_sum, openacc_sum, openmp_sum
-                                        summaries
-
-Notes:
-    Other reports in the file are skipped, counted and named; a file with only such reports is refused.
-    cuda_gpu_trace and cuda_kern_exec_trace list the same kernels; upload only one of them into a run.
-    Summaries of the same events count once in a run: cuda_gpu_kern_sum and cuda_gpu_mem_time_sum before cuda_gpu_sum,
-    that before cuda_gpu_kern_gb_sum. v1_kernel_summaries_all has the rows of all.
-    Summaries of MPI, OpenACC and OpenMP are of ranges; osrt_sum is of system calls (os), not of CUDA calls (api).
-    The header must hold the unit of a time, as in Duration (ns).
-    A trace prints the bytes of a copy in MB with 3 decimals; the exact number is computed from its throughput.
-References:
-    https://docs.nvidia.com/nsight-systems/UserGuide
-
-Example:
-    Processing [report.sqlite] with [.../reports/cuda_gpu_kern_sum.py]...
-    Time (%),Total Time (ns),Instances,Avg (ns),Med (ns),Min (ns),Max (ns),StdDev (ns),Name
-    75.0,300000,3,100000.0,99000.0,98000,103000,2645.8,"saxpy(int, float, const float *, float *)"
-    25.0,100000,1,100000.0,100000.0,100000,100000,0.0,fill
-"""
 
 FIRST_BLOCK_BYTES = 1 << 16
 # Few lines contain one of these words, and most of those are headers.

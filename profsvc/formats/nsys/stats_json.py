@@ -18,24 +18,6 @@ from profsvc.formats.parsing.stream import Text
 from profsvc.tables import Batch
 
 NAME = "nsys-json"
-PAGE = """\
-JSON reports of Nsight Systems: one list of rows per report, several in one file.
-
-Create it from a report:
-    nsys stats --format json -r cuda_gpu_trace,cuda_gpu_kern_sum REPORT.nsys-rep > FILE
-
-Stored: the same as from the CSV form (see profsvc formats nsys-stats).
-
-Notes:
-    Numbers are plain and names are whole; null is an empty cell.
-    Other reports in the file are skipped, counted and named.
-
-Example:
-    Processing [report.sqlite] with [.../reports/cuda_gpu_kern_sum.py]...
-    [
-    {"Time (%)": 75.0, "Total Time (ns)": 300000, "Instances": 3, "Avg (ns)": 100000.0, ..., "Name": "saxpy(int)"}
-    ]
-"""
 
 MAX_REPORT_NAMES = 1000
 _JSON_LINE = re.compile(r"\s*(?:\[(?![0-9])|[]{}\",])")

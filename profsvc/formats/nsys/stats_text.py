@@ -14,30 +14,6 @@ from profsvc.formats.parsing.stream import Text, ends_inside
 from profsvc.tables import Batch
 
 NAME = "nsys-text"
-PAGE = """\
-The text reports of Nsight Systems: in columns over dashes, or in boxes.
-
-Create it while profiling, or from a report; one file may hold several reports:
-    nsys profile --stats=true PROGRAM > FILE
-    nsys stats REPORT.nsys-rep > FILE                    (--format column, the default, or --format table)
-Prefer CSV, which has whole names:
-    nsys stats --format csv -r cuda_gpu_trace,cuda_gpu_kern_sum REPORT.nsys-rep > FILE
-
-Stored: the same as from the CSV form (see profsvc formats nsys-stats).
-
-Notes:
-    Versions of 2019 to 2021 print the unit in the title: CUDA Kernel Statistics (nanoseconds).
-    A row whose cells do not stand under the dashes is rejected.
-    Names longer than the column end with ... and are stored so; a message counts them, since different kernels may
-    then share a name.
-
-Example:
-     ** CUDA GPU Kernel Summary (cuda_gpu_kern_sum):
-
-     Time (%)  Total Time (ns)  Instances  Avg (ns)   Med (ns)  Min (ns)  Max (ns)  StdDev (ns)  Name
-     --------  ---------------  ---------  ---------  --------  --------  --------  -----------  -----------------
-         75.0          300,000          3  100,000.0  99,000.0    98,000   103,000      2,645.8  saxpy(int, float)
-"""
 
 _DASHES = re.compile(r" *-{2,}(?: +-{2,})+ *\r?\n?")
 _BORDER = re.compile(r" *\+(?:-{2,}\+){2,} *\r?\n?")

@@ -10,29 +10,6 @@ from profsvc.tables import Batch
 
 NAME = "nvprof-text"
 WHOLE_FILE = True
-PAGE = """\
-The text output of nvprof, and the output of a run that profiled nothing.
-
-Create it with
-    LC_ALL=C nvprof --log-file FILE PROGRAM
-Prefer CSV, which has all digits:
-    LC_ALL=C nvprof --csv --log-file FILE PROGRAM
-
-Stored: the same as from the CSV form (see profsvc formats nvprof) of traces, summaries, metrics, events, unified memory
-and boards, with the 3 to 7 printed digits.
-
-Notes:
-    nvprof cuts the device name to 15 characters; a cut name is not stored.
-    Metrics per launch (--print-gpu-trace --metrics) are read from CSV only.
-    A file with banners only gives their warnings; a CPU profile only gives a message.
-
-Example:
-    ==4711== Profiling result:
-                Type  Time(%)      Time     Calls       Avg       Min       Max  Name
-     GPU activities:   75.00%  1.5000ms         3  500.00us  480.00us  520.00us  saxpy(float const *, float *)
-                       25.00%  500.00us         1  500.00us  500.00us  500.00us  [CUDA memcpy HtoD]
-          API calls:  100.00%  250.00ms         3  83.333ms  1.0000us  249.99ms  cudaMalloc
-"""
 
 
 def sniff(head: bytes) -> bool:

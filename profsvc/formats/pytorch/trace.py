@@ -24,40 +24,6 @@ from profsvc.formats.rocm import rocprof_v1_tables
 from profsvc.tables import Batch, frame_of_arrays
 
 NAME = "kineto"
-PAGE = """\
-A Chrome trace of the PyTorch profiler (Kineto), of XLA (JAX), or of the first rocprof (results.json).
-
-Create it in the program with PyTorch (NVIDIA, AMD, Intel or MTIA devices, or the CPU alone):
-    with torch.profiler.profile(record_shapes=True) as profile: ...
-    profile.export_chrome_trace("FILE.json.gz")
-with JAX, which writes FOLDER/plugins/profile/*/*.trace.json.gz:
-    with jax.profiler.trace("FOLDER"): ...
-or with rocprof before rocprofv2:
-    rocprof --sys-trace -o results.csv PROGRAM                          (results.json)
-
-Stored: kernels as launches, with registers, shared memory and occupancy; copies and memsets as transfers; calls of the
-runtime and the driver; operators and annotations as ranges, with their category as the domain. Counters of CUPTI
-(cuda_profiler_range) are metrics of launches without a time, or of the file for a range of the profile.
-
-Notes:
-    Flows, thread names, Python functions, synchronizations and repeated annotations are skipped and counted. A message
-    names unknown categories.
-    Times are microseconds since 1970, or since baseTimeNanoseconds, which is added. The fact clock says UTC.
-    The clock of XLA starts with the trace; rocprof has a clock of its own, in nanoseconds.
-    The times of counter events are not kernel times: profile once more without counters.
-    Some versions write invalid JSON (unescaped quotes and backslashes in a name, inf, nan, N/A). Such an event is
-    repaired, or rejected alone.
-    Events may stand in a bare list, and their times in quotes. A line that holds a stored event is a stored line.
-References:
-    https://pytorch.org/docs/stable/profiler.html
-
-Example:
-    {"schemaVersion": 1, "deviceProperties": [{"id": 0, "name": "NVIDIA H200", "computeMajor": 9, "computeMinor": 0}],
-     "traceEvents": [
-       {"ph": "X", "cat": "kernel", "name": "saxpy", "pid": 0, "tid": 7, "ts": 1712195495505583.123, "dur": 4.928,
-        "args": {"device": 0, "context": 1, "stream": 7, "correlation": 9, "grid": [8, 1, 1], "block": [256, 1, 1]}}
-     ]}
-"""
 
 TOOL, XLA = "PyTorch profiler", "XLA profiler"
 BLOCK_CHARS, SMALL_BLOCK_CHARS = 2 << 20, 1 << 15

@@ -12,27 +12,6 @@ from profsvc.formats.parsing.sqlite_file import Database, Row, open_database
 from profsvc.tables import Batch
 
 NAME = "rocprof-sqlite"
-PAGE = """\
-The SQLite database of rocprofv3 or rocprof-sys (rocpd), the default output of ROCm 7.
-
-Create it with
-    rocprofv3 --sys-trace -d FOLDER -- PROGRAM                          (FOLDER/HOST/PID_results.db)
-
-Stored: every dispatch as a launch, with its registers, LDS and scratch as metrics; copies as transfers, with their
-bytes; calls of HIP, HSA and libraries; markers as ranges.
-
-Notes:
-    Grids are in work items and stored in work groups, rounded up.
-    Counters, samples and allocations are not stored; a message names their tables. For counters convert the database:
-        rocpd convert -i FILE.db --output-format csv
-    The lines of such a file are the rows of all its tables. A line number is the number of the row in its table.
-References:
-    https://rocm.docs.amd.com/projects/rocprofiler-sdk
-
-Example (output of sqlite3):
-    sqlite> select start, end, grid_size_x, workgroup_size_x from rocpd_kernel_dispatch limit 1;
-    172352210005122|172352210008687|1024|256
-"""
 
 TOOL = "rocprof"
 _MAGIC = b"SQLite format 3\0"

@@ -13,35 +13,6 @@ from profsvc.formats.rocm.tables import ROW_READERS, Layout, Row, parse_header, 
 from profsvc.tables import Batch
 
 NAME = "rocprof"
-PAGE = """\
-CSV tables of the AMD profilers: dispatches, counters, copies, calls, summaries and agents.
-
-Create it with one of
-    rocprof --timestamp on -o FILE.csv PROGRAM
-    rocprofv2 --plugin file -i COUNTERS.txt -d FOLDER PROGRAM
-    rocprofv3 --sys-trace --stats --output-format csv -- PROGRAM      (*_kernel_trace.csv, *_hip_api_trace.csv, ...)
-    rocprofv3 --pmc SQ_WAVES GRBM_COUNT --output-format csv -- PROGRAM               (*_counter_collection.csv)
-    rocprof-compute profile -n NAME -- PROGRAM                                       (timestamps.csv, pmc_perf.csv)
-    rocprof-compute analyze -p FOLDER --output-format csv                            (one table per panel)
-
-Stored: every dispatch as a launch, with start and duration in ns; registers, LDS, scratch and counters as metrics
-without a unit; copies as transfers; calls; markers as ranges; *_stats.csv and the top kernels as summaries;
-*_agent_info.csv and the values of a panel as metrics of the file.
-
-Notes:
-    Grids are printed in work items and stored in work groups, rounded up.
-    Only the traces of rocprofv3 print grids in three dimensions; elsewhere x holds the product, y and z are missing.
-    The bytes of copies are not printed.
-    *_counter_collection.csv has one row per counter; the metric is named after the counter.
-    The rows of *_domain_stats.csv have the category domain.
-    A spreadsheet rounds timestamps (1.72E+18); such a file is refused.
-References:
-    https://rocm.docs.amd.com/projects/rocprofiler-sdk
-
-Example:
-    "Kind","Agent_Id","Queue_Id","Kernel_Id","Kernel_Name","Correlation_Id","Start_Timestamp","End_Timestamp",...
-    "KERNEL_DISPATCH","Agent 2",1,33,"saxpy(int, float)",7,172352210005122,172352210008687,...
-"""
 
 TOOL = "rocprof"
 SPREADSHEET_DIGITS, MIN_ROUNDED_DIGITS, MIN_ROUNDED_TIMESTAMPS = 15, 17, 8

@@ -20,26 +20,6 @@ from profsvc.formats.rocm.rocprof_v1_tables import (
 from profsvc.tables import Batch
 
 NAME = "rocprof-results"
-PAGE = """\
-The SQLite database results.db of rocprof before rocprofv2.
-
-Create it with
-    rocprof --sys-trace -o results.csv PROGRAM                          (results.db, results.json)
-
-Stored: dispatches as launches, with their times, counters and sizes; copies as transfers, without bytes; calls of HIP
-and HSA; markers as ranges. They are in the tables KERN, OPS, COPY, HIP, HSA and rocTX.
-
-Notes:
-    If both KERN and OPS hold the kernels, those of KERN are stored.
-    Grids are in work items and stored in work groups, rounded up, as one number in x.
-    Barriers are skipped. The database does not hold the bytes of copies.
-    results.json holds the same and is read as well (format kineto).
-    The lines of such a file are the rows of all its tables. A line number is the number of the row in its table.
-
-Example (output of sqlite3):
-    sqlite> select BeginNs, EndNs, KernelName, "grd", "wgr" from KERN limit 1;
-    172352210005122|172352210008687|"saxpy(int, float)"|1024|256
-"""
 
 _MAGIC = b"SQLite format 3\0"
 _CREATED = [b"CREATE TABLE " + table.encode() + b" (" for table in TABLES]

@@ -12,26 +12,6 @@ from profsvc.formats.timeseries.sensor_log import LogReader, unknown_column
 from profsvc.tables import Batch
 
 NAME = "afterburner"
-PAGE = """\
-A log of MSI Afterburner: power, temperatures, clocks, loads and frame rates, one line per poll.
-
-Create it with Settings, Monitoring, Log history to file. The file is HardwareMonitoring.hml, which is text.
-
-Stored: every source as a sensor, in the unit that its line 03 names: W, degC, MHz, V, %, RPM, MB (1024 * 1024 bytes).
-Values in other units, or without a unit, are stored as printed. "GPU2 power" belongs to the GPU with index 1.
-
-Notes:
-    Times are local, have the day first and whole seconds.
-    A program that is started again appends a table with its own header; all tables are read.
-
-Example:
-    00, 14-01-2024 23:49:46, Hardware monitoring log v1.6
-    01, 14-01-2024 23:49:46, NVIDIA GeForce RTX 3080
-    02, 14-01-2024 23:49:46, GPU temperature     ,Power
-    03, 14-01-2024 23:49:46, 0                   ,\u00b0C                  ,0.000               ,100.000
-    03, 14-01-2024 23:49:46, 1                   ,W                   ,0.000               ,300.000
-    80, 14-01-2024 23:49:46, 46.000              ,211.031
-"""
 
 TOOL = "MSI Afterburner"
 VERSION, DEVICES, NAMES, UNIT, ROW = "00", "01", "02", "03", "80"

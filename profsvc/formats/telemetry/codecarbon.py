@@ -14,25 +14,6 @@ from profsvc.formats.timeseries.sensor_log import LogReader
 from profsvc.tables import Batch
 
 NAME = "codecarbon"
-PAGE = """\
-The emissions.csv of CodeCarbon: the energy of each tracked run, one row per run.
-
-Create it with EmissionsTracker() around the work; each stop() or flush() adds a row.
-
-Stored: every row as a range with the name of the project; it ends at the timestamp and has the duration of the row. The
-energies of CPU, GPU, RAM and their total in J (CodeCarbon writes kWh), and the mean powers in W. They describe a run,
-not a moment, so their quantities are "run energy" and "mean power". Emissions depend on the country and are not stored.
-
-Notes:
-    Rows that flush() wrote for one run_id contain the energy since the start of that run.
-    Times are local, unless they name a zone.
-References:
-    CodeCarbon documentation, Output
-
-Example:
-    timestamp,project_name,run_id,duration,emissions,cpu_power,gpu_power,cpu_energy,gpu_energy,energy_consumed
-    2025-10-09T11:25:18,train,bc722d50,116.1,0.00218,45.0,226.9,0.00149,0.00739,0.00951
-"""
 
 TOOL = "CodeCarbon"
 REQUIRED_COLUMNS = {"timestamp", "project_name", "duration", "emissions"}

@@ -13,33 +13,6 @@ from profsvc.formats.timeseries.sensor_log import LogReader, unknown_column
 from profsvc.tables import Batch
 
 NAME = "dcgm"
-PAGE = """\
-A log of DCGM: the text of dcgmi dmon, or a CSV of readings of its API.
-
-Create it with, for example (155 is the power, 150 the temperature, 100 the SM clock; --list names the others),
-    dcgmi dmon -e 155,150,100,1002 -d 100 > FILE
-or with a program that writes GPUId,TimeStampUs,Field,Values or GPUId,TimeStampUs,Watts. The header names the unit of
-the time (TimeStampUs, Ms, Ns or S), which counts since 1970, UTC.
-
-Stored: every field as a sensor of its GPU, in W, degC, Hz, J, byte, or as a fraction. Values of an unknown field are
-stored as printed, with quantity and unit "unknown". N/A gives a sample without a value, with the reason.
-
-Notes:
-    dcgmi dmon prints no time, so its samples have only an order.
-    The rows of a CSV log need not be sorted by time.
-References:
-    NVIDIA DCGM documentation, Field Identifiers
-
-Example:
-    #Entity   POWER        TMPTR        SMCLK
-    ID        W            C            MHz
-    GPU 0     71.120       31           345
-    GPU 1     70.490       N/A          345
-or
-    GPUId,TimeStampUs,Field,Values
-    0,1718783836956328,power_usage_instant,71.20
-    1,1718783836936011,gpu_temp,31
-"""
 
 TOOL = "DCGM"
 UNKNOWN_FIELD = "unknown field, so its unit is unknown too"

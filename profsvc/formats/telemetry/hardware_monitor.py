@@ -13,24 +13,6 @@ from profsvc.formats.timeseries.time_columns import TimeColumns
 from profsvc.tables import Batch
 
 NAME = "hardware-monitor"
-PAGE = """\
-A log of Libre Hardware Monitor or Open Hardware Monitor: power, temperatures, clocks and loads, one row per poll.
-
-Create it with Options, Log Sensors: the file OpenHardwareMonitorLog-DATE.csv next to the program.
-
-Stored: every column as a sensor, under its name and its path, because names repeat: GPU Core is a temperature, a load
-and a clock. The path implies the quantity and thus the unit (W, degC, MHz, V, A, %, ...), which the file does not name.
-Times are local, the month first.
-
-Notes:
-    The program numbers the GPUs of each vendor from 0. AMD GPUs get no number if there are NVIDIA GPUs.
-
-Example:
-    ,/intelcpu/0/power/0,/gpu-nvidia/0/temperature/0,/gpu-nvidia/0/power/0,/gpu-nvidia/0/load/0
-    Time,"CPU Package","GPU Core","GPU Package","GPU Core"
-    01/15/2024 15:36:51,23.5,41,28.7,3
-    01/15/2024 15:36:52,24.5,41,29.7,4
-"""
 
 TOOL = "Hardware Monitor"
 _PATH = re.compile(r"/[^,\s]{1,200}/(?P<kind>[a-z]+)/[0-9]{1,4}")

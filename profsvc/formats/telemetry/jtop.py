@@ -8,26 +8,6 @@ from profsvc.formats.timeseries.table_lines import Layout
 from profsvc.formats.timeseries.time_columns import TimeColumns
 
 NAME = "jtop"
-PAGE = """\
-A log of jtop on a Jetson board: power of the rails, temperatures and loads, one row per poll.
-
-Create it with the example jtop_logger.py of jetson-stats, or any script that writes jetson.stats row by row:
-    csv.DictWriter(FILE, fieldnames=jetson.stats.keys())
-
-Stored: power in W (Power TOT, Power VDD_IN, power cur), temperatures in degC, loads of CPU, GPU and fan as fractions.
-RAM, SWAP and EMC are stored as printed. Times are local.
-
-Notes:
-    jtop writes power in mW without naming the unit. The units of RAM, SWAP and EMC differ between its versions.
-    An engine that is OFF, and an unpowered sensor, which reads -256, have no value.
-References:
-    jetson-stats documentation, jtop
-
-Example:
-    time,uptime,jetson_clocks,nvp model,CPU1,GPU,RAM,Temp CPU,Power VDD_SOC,Power TOT
-    2024-05-02 12:00:01.123456,1:02:03.450000,OFF,MODE_30W,12,55,0.21,48.5,999,5400
-    2024-05-02 12:00:02.123456,1:02:04.450000,OFF,MODE_30W,3,97,0.21,49.0,1012,7200
-"""
 
 TOOL = "jtop"
 MILLIWATTS = "printed without a unit: jtop writes milliwatts"

@@ -18,32 +18,6 @@ from profsvc.formats.timeseries.sensor_log_blocks import LogBlock, parse
 from profsvc.tables import Batch
 
 NAME = "nvidia-smi"
-PAGE = """\
-A log of nvidia-smi --query-gpu: any properties in any order, of one GPU or several.
-
-Create it with
-    LC_ALL=C nvidia-smi --query-gpu=timestamp,index,power.draw.instant,temperature.gpu,clocks.sm --format=csv -lms 100
-Query the timestamp and, with several GPUs, the index: without them the time or the GPU of a reading is unknown.
---format=csv,nounits and csv,noheader are read as well.
-
-Stored: every number as a sample, in W, degC, Hz, byte, or as a fraction; one sensor per column and GPU. power.draw,
-.average, .instant and the limits are different sensors. Active and Enabled are 1, their opposites 0; masks such as 0x4
-are whole numbers; P2 is 2. [N/A] gives a sample without a value, with the reason. Texts (driver, VBIOS, ...) become
-metrics where they change. The time has no zone, so it is stored as local_ns.
-
-Notes:
-    nvidia-smi sometimes writes a row twice; the repeat is skipped.
-    Without an index, rows that come in bursts of one size are assigned to GPUs by their position in the burst.
-    Without units and header only power is recognized, by its two decimals; other columns have quantity "unknown".
-References:
-    nvidia-smi --help-query-gpu
-
-Example:
-    timestamp, index, power.draw [W], temperature.gpu, clocks.current.sm [MHz], utilization.gpu [%]
-    2026/11/20 13:16:16.215, 0, 79.46 W, 31, 345 MHz, 0 %
-    2026/11/20 13:16:16.325, 0, 79.47 W, 31, 345 MHz, 0 %
-    2026/11/20 13:16:16.425, 0, 79.45 W, 31, 345 MHz, [N/A]
-"""
 
 # A row becomes one sample per column, so larger blocks would take much memory.
 BLOCK_BYTES = 3 << 19

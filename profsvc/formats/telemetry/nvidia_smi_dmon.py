@@ -13,28 +13,6 @@ from profsvc.formats.timeseries.sensor_log import LogReader
 from profsvc.tables import Batch
 
 NAME = "nvidia-smi-dmon"
-PAGE = """\
-A log of nvidia-smi dmon: power, temperatures, utilizations and clocks, one row per poll and GPU.
-
-Create it with (-o DT adds the date and the time to every row; without it the rows have no time)
-    nvidia-smi dmon -s pucvmet -o DT > FILE
-
-Stored: every column as a sensor of its GPU, in W, degC, Hz, byte, or as a fraction. "-" gives a sample without a value,
-with the reason. The time has no zone, so it is stored as local_ns; a time without a date as elapsed_ns only.
-
-Notes:
-    MB of memory are 2^20 bytes.
-    The pair of header lines is repeated about every 10 rows; repeats are skipped and counted.
-    Power is a whole number of watts. On most GPUs it is an average over one second.
-References:
-    nvidia-smi(1), Device Monitoring
-
-Example:
-    #Date        Time         gpu    pwr  gtemp  mtemp     sm    mem   mclk   pclk
-    #YYYYMMDD    HH:MM:SS     Idx      W      C      C      %      %    MHz    MHz
-     20261120    13:16:16       0     79     31     32      0      0   3201    345
-     20261120    13:16:17       0     79     31      -      0      0   3201    345
-"""
 
 TOOL = "nvidia-smi dmon"
 UNIT_ROW = "Idx"

@@ -13,29 +13,6 @@ from profsvc.formats.timeseries.columns import NO_VALUES, STATES, scale_exactly,
 from profsvc.tables import Batch, frame
 
 NAME = "nvidia-smi-q"
-PAGE = """\
-The output of nvidia-smi -q: all properties of each GPU at one moment.
-
-Create it with (-l 10 repeats it every 10 s; -d POWER,CLOCK,TEMPERATURE selects sections)
-    LC_ALL=C nvidia-smi -q > FILE
-
-Stored: every property as a metric, under the path of its sections, which begins with the bus address of the GPU; the
-text as printed, and the number in SI units: W, degC, Hz, byte, or a fraction. Active, Enabled and Yes are 1, their
-opposites 0. N/A is stored without a value, with the reason; other texts with the reason "text". Product, driver, CUDA
-version, and the power and clock limits of the first GPU become facts of the file.
-
-References:
-    nvidia-smi(1)
-
-Example:
-    ==============NVSMI LOG==============
-    Timestamp                                 : Fri Nov 20 13:10:08 2026
-    Driver Version                            : 580.159.04
-    GPU 00000000:00:06.0
-        Product Name                          : NVIDIA H200
-        GPU Power Readings
-            Average Power Draw                : 78.54 W
-"""
 
 TITLE = "NVSMI LOG"
 BATCH_ROWS = 20_000

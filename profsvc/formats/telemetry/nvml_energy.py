@@ -11,26 +11,6 @@ from profsvc.formats.timeseries.sensor_log import LogReader
 from profsvc.tables import Batch
 
 NAME = "nvml-energy"
-PAGE = """\
-A log of the NVML energy counter, optionally with power and temperature: the reference for measured energies.
-
-Create it with a loop that writes nvmlDeviceGetTotalEnergyConsumption (mJ since the driver was loaded),
-nvmlDeviceGetPowerUsage (mW) and nvmlDeviceGetTemperature (C), under a header whose names carry the units:
-    unix_s (or unix_ms, unix_us, unix_ns), and any of energy_mj, energy_j, power_mw, power_w, temp_c, gpu
-The columns may be in any order; gpu is the index of the GPU if there are several. The time counts since 1970, UTC.
-
-Stored: every row. The counter is stored in J; its difference over a window is the energy of the window.
-
-Notes:
-    The counter is updated less often than it is usually polled. The quality of the sensor says how often.
-References:
-    NVML API Reference Guide, Device Queries
-
-Example:
-    unix_s,energy_mj,power_mw,temp_c
-    1795180576.3281,53296225,79467,31
-    1795180576.3782,53304163,79449,31
-"""
 
 TOOL = "NVML"
 TIME_UNITS = {"unix_s": "s", "unix_ms": "ms", "unix_us": "us", "unix_ns": "ns"}

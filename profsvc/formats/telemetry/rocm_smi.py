@@ -12,30 +12,6 @@ from profsvc.formats.timeseries.sensor_log import LogReader
 from profsvc.tables import Batch
 
 NAME = "rocm-smi"
-PAGE = """\
-CSV output of rocm-smi or amd-smi: power, temperatures, clocks and loads of AMD GPUs.
-
-Create it with
-    rocm-smi --showpower --showtemp --showuse --csv
-    amd-smi monitor --power-usage --temperature --csv -w 1
-once, or repeatedly into one file. Repeated headers are skipped and counted.
-
-Stored: every number of each card (device or gpu) as a sensor, in W, degC, Hz, byte, or as a fraction. The unit is the
-one in the header or the cells. Without a printed unit, known names imply it; values of other columns are stored
-as printed, with quantity and unit "unknown". Texts become metrics where they change. N/A gives a sample without a
-value, with the reason.
-
-Notes:
-    rocm-smi prints no time, so its samples have only an order. amd-smi -w prints seconds since 1970.
-    amd-smi often prints no units.
-References:
-    ROCm documentation, ROCm SMI and AMD SMI command-line tools
-
-Example:
-    device,Temperature (Sensor edge) (C),Average Graphics Package Power (W),GPU use (%),sclk clock speed:
-    card0,35.0,34.0,0,(300Mhz)
-    card1,36.0,N/A,0,(300Mhz)
-"""
 
 UNKNOWN_UNIT = "amd-smi prints no unit, and the name does not imply one"
 _UNIT = re.compile(r".*\(([A-Za-z%°/]+)\)")

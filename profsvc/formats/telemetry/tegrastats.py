@@ -12,30 +12,6 @@ from profsvc.formats.timeseries.sensor_log import LogReader
 from profsvc.tables import Batch
 
 NAME = "tegrastats"
-PAGE = """\
-A log of tegrastats on a Jetson board: power rails, temperatures, loads and clocks, one line per poll.
-
-Create it with
-    sudo tegrastats --interval 100 --logfile FILE
-Newer versions write the date and the time before each line, with the month first. Older versions write none; have the
-shell put a timestamp before each line (2024-05-01T10:00:00+0200, or seconds since 1970).
-
-Stored: the present power of each rail (VDD_IN 1840/1725, in mW, or 1840mW/1725mW), and the tool's running average as a
-separate sensor. Temperatures (GPU@31C). Load and clock of each CPU and of GR3D and EMC. Used and total RAM and SWAP.
-Additional figures of newer versions (VDD_IN 1840mW/1725mW/1900mW, cpu@52.9C/53.1C, GR3D_FREQ 12%@[1300,1280]) are
-separate sensors.
-
-Notes:
-    The file does not contain the poll interval. A line printed by date is stored as a fact of the file, not as a time.
-    A CPU that is off gives samples without a value. So does an unpowered sensor, for which the tool prints -256C.
-    tegrastats always prints PMIC@100C; sensors whose value never changes are marked.
-References:
-    NVIDIA Jetson Linux Developer Guide, Tegrastats Utility
-
-Example:
-    RAM 896/7859MB (lfb 26x4MB) CPU [4%@2035,off] EMC_FREQ 0% GR3D_FREQ 0%@1300 GPU@31C VDD_IN 1840/1840
-    RAM 896/7859MB (lfb 26x4MB) CPU [1%@345,off] EMC_FREQ 0% GR3D_FREQ 2%@1300 GPU@30.5C VDD_IN 1610/1725
-"""
 
 TOOL = "tegrastats"
 AVERAGE = "running average since tegrastats was started"

@@ -14,28 +14,6 @@ from profsvc.formats.timeseries.sensor_log import LogReader
 from profsvc.tables import Batch
 
 NAME = "zeus"
-PAGE = """\
-A log of Zeus: the energy of each window of ZeusMonitor, or the power over time of its power monitor.
-
-Create it with ZeusMonitor(gpu_indices=[0, 1], log_file="FILE"), or with the power monitor of the first versions of
-Zeus, which writes the columns Time,Power.
-
-Stored: of Time,Power every row as a sample in W; the time is stored as local_ns. Of ZeusMonitor every window as a range
-with its name, and the energy of each GPU as a sample in J at the end of the window.
-
-Notes:
-    The power monitor writes milliwatts, and a time without a zone.
-    The clock of ZeusMonitor has an arbitrary start, so only the time since the end of the first window is stored.
-References:
-    Zeus documentation, Measuring energy
-
-Example:
-    start_time,window_name,elapsed_time,gpu0_energy,gpu1_energy
-    13586624.128955,step 1,33.277511,3991.397,4170.070
-or
-    Time,Power
-    2022-07-13 02:07:36.708783111,32402
-"""
 
 TOOL = "Zeus"
 POWER_HEADER = ["Time", "Power"]

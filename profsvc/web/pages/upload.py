@@ -9,7 +9,7 @@ from fastapi import FastAPI
 from starlette.requests import Request
 from starlette.responses import Response
 
-from profsvc import formats, store
+from profsvc import store, views
 from profsvc.errors import ProfsvcError, UsageError
 from profsvc.web.api import uploads
 from profsvc.web.http.multipart import FormFile, read_form
@@ -30,7 +30,7 @@ def show_upload(request: Request) -> Response:
 
 
 def _upload_page(request: Request, given: dict[str, str], results: list[dict[str, Any]], status: int = 200) -> Response:
-    kinds = [(reader.NAME, reader.PAGE.strip().splitlines()[0]) for reader in formats.READERS]
+    kinds = [(one["format"], one["what"]) for one in views.readers()]
     project = grant_of(request).project
     chosen = None
     if number := given["run_id"]:  # a name may contain characters that a form field cannot hold

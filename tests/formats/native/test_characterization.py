@@ -7,6 +7,7 @@ import pytest
 from profsvc.errors import BrokenInputError
 from profsvc.formats.native import characterization
 from profsvc.specs.criteria import quantities
+from profsvc.specs.files.formats import format_pages
 
 HEADER = b"device,quantity,x,y,unit,method\n"
 
@@ -18,8 +19,9 @@ def test_every_known_quantity_is_read(quantity, read_all):
 
 
 def test_the_columns_are_those_of_the_page_and_the_quantities_too():
-    assert HEADER.decode() in characterization.PAGE
-    named = set(re.findall(r"\b[kF]_\w+(?::\w+)?", characterization.PAGE))
+    page = format_pages()[characterization.NAME]
+    assert HEADER.decode() in page
+    named = set(re.findall(r"\b[kF]_\w+(?::\w+)?", page))
     assert named <= set(quantities())
     assert {name for name in quantities() if name.startswith("F_") and ":" not in name} <= named
 

@@ -5,6 +5,7 @@ import pytest
 from profsvc import formats
 from profsvc.errors import BrokenInputError
 from profsvc.formats.native import phase_marks
+from profsvc.specs.files.formats import format_pages
 from tests.formats.fixtures import PHASE
 
 
@@ -48,7 +49,7 @@ def test_many_begins_without_an_end_are_told_in_short(read_all):
 def test_the_examples_of_the_page_are_read(read_all):
     first, second = (
         "\n".join(line.strip() for line in part.strip().splitlines()) + "\n"
-        for part in phase_marks.PAGE.split("Example:\n")[1].split("\nor\n")
+        for part in format_pages()[phase_marks.NAME].split("Example:\n")[1].split("\nor\n")
     )
     rows = [
         [{name: row[name] for name in PHASE if name != "line"} for row in read_all(text.encode()).rows("ranges")]
