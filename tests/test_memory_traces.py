@@ -11,6 +11,7 @@ from profsvc.analysis.launches import memory_traces as analysed
 from profsvc.errors import NotFoundError
 from profsvc.formulas.memory_hierarchy import Cache, hierarchy_mc
 from profsvc.pipeline import memory_traces
+from profsvc.pipeline.kept_bytes import open_kept_bytes
 from profsvc.reports.text import explanation
 from profsvc.reports.text import runs as run_text
 from profsvc.views import memory_traces as shown
@@ -111,7 +112,7 @@ def test_without_kept_bytes_what_was_found_stays_and_what_was_not_is_told(engine
     pipeline.analyze_again(engine, files, 1)
     (row,) = store.select(engine, "v1_traces")
     assert row["reason"].startswith("the device is unknown")
-    assert memory_traces.simulate_traces(engine, 1, memory_traces.open_kept_bytes(files)) == 0
+    assert memory_traces.simulate_traces(engine, 1, open_kept_bytes(files)) == 0
 
 
 @pytest.mark.parametrize(

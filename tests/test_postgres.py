@@ -102,7 +102,7 @@ def engine(own_server: postgres.Server, template: str) -> Iterator[Engine]:
 
 def crashing(monkeypatch: pytest.MonkeyPatch, ours: postgres.Server, times: int) -> None:
     """Make the server crash after the first batch of a file, as often as said."""
-    reads, left = pipeline.ingestion.read_batches, iter(range(times))
+    reads, left = pipeline.file_batches.read_batches, iter(range(times))
 
     def read(*arguments: Any) -> Iterator[Batch]:
         batches = reads(*arguments)
@@ -111,7 +111,7 @@ def crashing(monkeypatch: pytest.MonkeyPatch, ours: postgres.Server, times: int)
             ours.restart()
         yield from batches
 
-    monkeypatch.setattr(pipeline.ingestion, "read_batches", read)
+    monkeypatch.setattr(pipeline.file_batches, "read_batches", read)
     monkeypatch.setattr(store.ingest.upload, "SMALL_FILE_ROWS", 0)
 
 

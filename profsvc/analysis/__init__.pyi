@@ -20,3 +20,4 @@ from .counters.merged import (
 )
 from .launches.characterization import attainable_shares as attainable_shares
 from .launches.memory_traces import draw_statistics as draw_statistics
+from .timezones import time_zone as time_zone

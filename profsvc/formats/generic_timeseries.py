@@ -17,9 +17,10 @@ from profsvc.formats.timeseries.multiplexed import key_column_candidates
 from profsvc.formats.timeseries.table import read_table
 from profsvc.formats.timeseries.table_lines import MAX_PREAMBLE_LINES, Layout, TableFormat, layout_of, split_row
 from profsvc.formats.timeseries.time_columns import TimeColumns, is_numeric
+from profsvc.specs.files.formats import TIMESERIES
 from profsvc.tables import Batch
 
-NAME = "timeseries"
+NAME = TIMESERIES
 
 TOOL = "log"
 _TABLES = (hioki, joulescope, jtop, phase_marks, monsoon, otii, picolog, yokogawa)

@@ -5,26 +5,6 @@
 ``nightly`` makes the nightly report, ``delivery`` sends it.
 """
 
-from profsvc.pipeline.analysis import analyze, analyze_again
-from profsvc.pipeline.demo import demo_files, demo_runs
-from profsvc.pipeline.import_result import ImportResult, Progress
-from profsvc.pipeline.ingestion import analyze_unfinished, check_file, ingest
-from profsvc.pipeline.power import analyze_power
-from profsvc.pipeline.reading_options import ReadOptions
-from profsvc.pipeline.reparsing import reparse, undelete
+import lazy_loader
 
-__all__ = [
-    "ImportResult",
-    "Progress",
-    "ReadOptions",
-    "analyze",
-    "analyze_again",
-    "analyze_power",
-    "analyze_unfinished",
-    "check_file",
-    "demo_files",
-    "demo_runs",
-    "ingest",
-    "reparse",
-    "undelete",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -9,6 +9,7 @@ import pandas as pd
 from profsvc import analysis, specs, store
 from profsvc.analysis.kernel_means import MEANS_TOOL
 from profsvc.pipeline import memory_traces
+from profsvc.pipeline.kept_bytes import open_kept_bytes
 from profsvc.pipeline.kernel_means import means_of_run, results_of_kernels
 from profsvc.pipeline.power import analyze_power
 from profsvc.pipeline.wall_time import wall_time_of_run
@@ -32,7 +33,7 @@ Progress = Callable[[int], None]
 def analyze_again(engine: "Engine", files: store.BlobStore, run_id: int) -> int:
     """Recompute a run because somebody asks: its memory traces where they were not simulated, then all else."""
     store.require_rows_of(engine, run_id, "its analysis needs")
-    memory_traces.simulate_traces(engine, run_id, memory_traces.open_kept_bytes(files))
+    memory_traces.simulate_traces(engine, run_id, open_kept_bytes(files))
     return analyze(engine, run_id, asked=True)
 
 

@@ -16,6 +16,7 @@ from profsvc.formats.timeseries.sensor_positions import read_positions, with_pos
 from profsvc.pipeline.content import Content
 from profsvc.pipeline.import_result import ImportResult
 from profsvc.pipeline.reading_options import ReadOptions
+from profsvc.specs.files.formats import PHASE_MARKS
 from profsvc.tables import Batch
 
 
@@ -34,12 +35,12 @@ def read_batches(stream: BinaryIO, how: ReadOptions, verdict: ImportResult) -> I
         if "sensors" in tables and positions:
             tables["sensors"] = with_positions(tables["sensors"], positions)
         facts = dict(batch.facts)
-        if "ranges" in tables and reader.NAME == formats.phase_marks.NAME:
+        if "ranges" in tables and reader.NAME == PHASE_MARKS:
             local = zone if facts["clock"] == LOCAL else None
             if local or facts["clock"] == UTC:  # else the clock stays the file's own, as that of samples does
                 tables["ranges"] = ranges_in_utc(tables["ranges"], local, how.offset_s)
                 facts["clock"] = UTC
-        on_clock = {"samples", "sensors"} & set(tables) or reader.NAME == formats.phase_marks.NAME
+        on_clock = {"samples", "sensors"} & set(tables) or reader.NAME == PHASE_MARKS
         about = {name: text for name, text in said.items() if name == "reader" or on_clock}
         yield replace(batch, tables=tables, facts={**facts, **about})
     if why := content.emptiness(verdict):
@@ -67,7 +68,7 @@ def _count_batches(verdict: ImportResult, batches: Iterator[Batch]) -> Iterator[
         verdict.metrics += len(batch.tables.get("metrics", ()))
         verdict.metrics += 0 if batch.wide is None else int(batch.wide.collected.sum())
         verdict.samples += len(batch.tables.get("samples", ()))
-        if verdict.format == formats.phase_marks.NAME:
+        if verdict.format == PHASE_MARKS:
             verdict.phases += len(batch.tables.get("ranges", ()))
         if "sensors" in batch.tables:
             verdict.warnings += _sensor_warnings(batch.tables["sensors"])

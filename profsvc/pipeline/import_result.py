@@ -5,8 +5,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
 
-from profsvc import formats, store
+from profsvc import store
 from profsvc.pipeline.reading_options import OPTION_OF_FACT, ReadOptions
+from profsvc.specs.files.formats import PHASE_MARKS
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -53,7 +54,7 @@ def result_from_store(
         setattr(verdict, name, row[name])
     verdict.launches = int(row["launches"])
     verdict.facts = json.loads(row["facts"])
-    on_a_clock = row["samples"] > 0 or row["format"] == formats.phase_marks.NAME
+    on_a_clock = row["samples"] > 0 or row["format"] == PHASE_MARKS
     if kept := _describe_reading(verdict, how, device, on_a_clock=on_a_clock):
         verdict.message = f"{verdict.message}; {kept}" if verdict.message else kept
     return verdict

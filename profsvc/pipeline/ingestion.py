@@ -1,4 +1,7 @@
-"""A file on its way into the store: read, stored in one transaction, and its run analyzed."""
+"""A file on its way into the store: read, stored in one transaction, and its run analyzed.
+
+Reading and analysis are taken from the package, which imports them when they are used: known bytes need neither.
+"""
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -6,18 +9,18 @@ from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, BinaryIO
 
-from profsvc import store
+from profsvc import pipeline, store, tables
 from profsvc.errors import InputError, ServiceError
 from profsvc.formats.parsing.unpacked_copies import copies_in
-from profsvc.pipeline import memory_traces
-from profsvc.pipeline.analysis import analyze
-from profsvc.pipeline.file_batches import read_batches, with_given_device
 from profsvc.pipeline.import_result import ImportResult, Progress, result_from_store
+from profsvc.pipeline.kept_bytes import OpenUpload, open_arriving_or_kept, open_kept_bytes
 from profsvc.pipeline.reading_options import DEFAULT_OPTIONS, ReadOptions
-from profsvc.tables import Batch
+from profsvc.specs.files.formats import MEMORY_TRACE
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
+
+    from profsvc.tables import Batch
 
 
 def check_file(
@@ -30,7 +33,7 @@ def check_file(
     """Read a file to its end without storing anything, and say what would be stored; unpack it where ``files`` are."""
     verdict, room = ImportResult(file_name), partial(store.unpack_folder, files)
     with copies_in(room), store.open_incoming(source, room, progress=progress) as arrival:
-        for _ in read_batches(arrival.stream(), how, verdict):
+        for _ in pipeline.file_batches.read_batches(arrival.stream(), how, verdict):
             pass
         verdict.sha256 = arrival.sha256
     return verdict
@@ -68,7 +71,7 @@ def ingest(
         except InputError as error:
             _note_refusal(engine, run, file_name, arrival.sha256, error)
             raise
-        here = partial(memory_traces.open_arriving_or_kept, arrival, files)
+        here = partial(open_arriving_or_kept, arrival, files)
         store.retry(engine, partial(_analyze_if_unfinished, engine, stored.run_id, here))
     verdict.known, verdict.upload_id = stored.known, stored.upload_id
     verdict.run_id, verdict.run = stored.run_id, stored.run
@@ -86,11 +89,12 @@ def ingest(
     return verdict
 
 
-def _analyze_if_unfinished(engine: "Engine", run_id: int, opened: memory_traces.OpenUpload) -> bool:
+def _analyze_if_unfinished(engine: "Engine", run_id: int, opened: OpenUpload) -> bool:
     """Compute what is not finished of a run, whatever cut it short; tell whether there was anything."""
-    memory_traces.simulate_traces(engine, run_id, opened)
+    if store.select(engine, "v1_uploads", run_id=run_id, format=MEMORY_TRACE):
+        pipeline.memory_traces.simulate_traces(engine, run_id, opened)
     if wanted := run_id in store.unfinished(engine, run_id):
-        analyze(engine, run_id)
+        pipeline.analysis.analyze(engine, run_id)
     return wanted
 
 
@@ -99,7 +103,7 @@ def analyze_unfinished(engine: "Engine", files: store.BlobStore) -> dict[int, li
     """Compute what is not finished of all runs; return what that was."""
     waiting = store.unfinished(engine)
     for run_id in waiting:
-        store.retry(engine, partial(_analyze_if_unfinished, engine, run_id, memory_traces.open_kept_bytes(files)))
+        store.retry(engine, partial(_analyze_if_unfinished, engine, run_id, open_kept_bytes(files)))
     return waiting
 
 
@@ -121,9 +125,9 @@ def _store(
     verdict: ImportResult,
 ) -> store.StoredUpload:
     """Read a file that is not in the store yet into it; its bytes are on the disk before its rows are committed."""
-    batches = read_batches(arrival.stream(), how, verdict)
-    first = with_given_device(
-        next(batches, Batch()), run.device
+    batches = pipeline.file_batches.read_batches(arrival.stream(), how, verdict)
+    first = pipeline.file_batches.with_given_device(
+        next(batches, tables.Batch()), run.device
     )  # the reader is known, and the file is one of its kind
     upload = store.UploadInfo(verdict.file_name, arrival.sha256, arrival.size, verdict.format)
     try:
@@ -134,7 +138,7 @@ def _store(
         raise
 
 
-def _run_after_batches(work: Callable[[], None]) -> Iterator[Batch]:
+def _run_after_batches(work: Callable[[], None]) -> "Iterator[Batch]":
     """Work when all batches before are taken; there is none in it."""
     work()
     yield from ()

@@ -1,8 +1,7 @@
 """Memory traces of a run: their bytes read again, simulated, and what was found into the store."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
@@ -15,6 +14,7 @@ from profsvc.formats.native import memory_trace
 from profsvc.formats.native.memory_references import Sites
 from profsvc.formats.parsing.stream import open_stream
 from profsvc.formulas.memory_hierarchy import hierarchy_of, pack
+from profsvc.pipeline.kept_bytes import OpenUpload
 from profsvc.specs import Device
 from profsvc.specs import device as device_of
 
@@ -22,25 +22,6 @@ if TYPE_CHECKING:
     from sqlalchemy import Engine
 
 MAX_LINES = 20_000_000
-OpenUpload = Callable[[Mapping[str, Any]], AbstractContextManager[BinaryIO]]
-
-
-def open_kept_bytes(files: store.BlobStore) -> OpenUpload:
-    """Return what opens the kept bytes of an upload."""
-    return lambda upload: store.open_blob(files, upload["sha256"], upload["file_name"])
-
-
-def open_arriving_or_kept(
-    arrival: store.IncomingFile, files: store.BlobStore | None, upload: Mapping[str, Any]
-) -> AbstractContextManager[BinaryIO]:
-    """Open an upload that is just coming in, or whose bytes were kept."""
-    if upload["sha256"] == arrival.sha256:
-        return nullcontext(arrival.stream())
-    if files is None:
-        raise ServiceError(
-            f"{upload['file_name']}: its bytes are not available; run: profsvc analyze {upload['run_id']}"
-        )
-    return store.open_blob(files, upload["sha256"], upload["file_name"])
 
 
 def simulate_traces(engine: "Engine", run_id: int, opened: OpenUpload) -> int:

@@ -4,11 +4,9 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from profsvc.analysis.timezones import time_zone
+from profsvc import analysis, formats
 from profsvc.errors import UsageError
-from profsvc.formats import generic_timeseries
-from profsvc.formats.timeseries.column_mapping import read_columns
-from profsvc.formats.timeseries.sensor_positions import read_positions
+from profsvc.specs.files.formats import TIMESERIES
 
 # The fact that keeps an option, and the option.
 OPTION_OF_FACT = {
@@ -34,10 +32,12 @@ class ReadOptions:
     def __post_init__(self) -> None:
         """Refuse what cannot be meant before any file is read."""
         if self.zone is not None:
-            time_zone(self.zone)
-        read_columns(self.columns)
-        read_positions(self.positions)
-        if self.columns and self.form not in (None, generic_timeseries.NAME):
+            analysis.time_zone(self.zone)
+        if self.columns:
+            formats.read_columns(self.columns)
+        if self.positions:
+            formats.read_positions(self.positions)
+        if self.columns and self.form not in (None, TIMESERIES):
             raise UsageError(
                 f"--column names the columns of a log, but {self.form} defines its own; omit one of the two"
             )

@@ -12,6 +12,7 @@ from profsvc.pipeline import memory_traces
 from profsvc.pipeline.analysis import analyze
 from profsvc.pipeline.file_batches import read_batches, with_given_device
 from profsvc.pipeline.import_result import ImportResult, result_from_store
+from profsvc.pipeline.kept_bytes import open_kept_bytes
 from profsvc.pipeline.reading_options import DEFAULT_OPTIONS, ReadOptions
 from profsvc.tables import Batch
 
@@ -72,7 +73,7 @@ def _read_again(
         run = store.RunInfo(run_id=row["run_id"], device=device)
 
         def complete(run_id: int) -> None:
-            memory_traces.simulate_traces(engine, run_id, memory_traces.open_kept_bytes(files))
+            memory_traces.simulate_traces(engine, run_id, open_kept_bytes(files))
             analyze(engine, run_id)
 
         stored = store.write_upload(engine, upload, run, chain([first], batches), prepare, complete)

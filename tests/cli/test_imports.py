@@ -2,8 +2,10 @@
 
 import json
 import os
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -40,18 +42,37 @@ finally:
 """
 
 
-@pytest.mark.parametrize("words", COMMANDS)
-def test_a_command_imports_what_it_uses(demo, words: str) -> None:
+def modules_of(words: list[str], store: str) -> tuple[set[str], str]:
+    """Run a command on a store; return what it imported, and what it said."""
     done = subprocess.run(
-        [sys.executable, "-c", CODE, json.dumps(words.split())],
-        env=os.environ | {"PROFSVC_STORE": str(demo.url.database)},
+        [sys.executable, "-c", CODE, json.dumps(words)],
+        env=os.environ | {"PROFSVC_STORE": store},
         cwd=ROOT,
         capture_output=True,
         text=True,
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    modules = json.loads(done.stderr.splitlines()[-1])
+    *said, modules = done.stderr.splitlines()
+    return set(json.loads(modules)), "\n".join(said)
+
+
+@pytest.mark.parametrize("words", COMMANDS)
+def test_a_command_imports_what_it_uses(demo, words: str) -> None:
+    modules, _ = modules_of(words.split(), str(demo.url.database))
     forbidden, most = COMMANDS[words]
-    assert not forbidden & set(modules)
+    assert not forbidden & modules
     assert len(modules) <= most
+
+
+def test_bytes_that_are_known_are_neither_read_nor_analysed(demo, tmp_path: Path) -> None:
+    own = tmp_path / "store.sqlite"
+    with closing(sqlite3.connect(demo.url.database)) as whole, closing(sqlite3.connect(own)) as copy:
+        whole.backup(copy)
+    file = str(ROOT / "fixtures" / "demo" / "ncu_raw.csv.gz")
+    modules, said = modules_of(["upload", "--project", "demo", "--run", "h200", file], str(own))
+    assert "already stored" in said
+    assert not (FRAMES | {"rich", "httpx", "alembic"}) & modules
+    modules, said = modules_of(["upload", "--project", "demo", "--run", "another", file], str(own))
+    assert "already stored" not in said
+    assert "pandas" in modules

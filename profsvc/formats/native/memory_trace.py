@@ -39,9 +39,10 @@ from profsvc.formats.parsing.ledger import Ledger
 from profsvc.formats.parsing.records import MAX_TEXT_CHARS
 from profsvc.formats.parsing.stream import Text, ends_inside, peek
 from profsvc.formulas.memory_hierarchy import Trace
+from profsvc.specs.files.formats import MEMORY_TRACE
 from profsvc.tables import Batch
 
-NAME = "memory-trace"
+NAME = MEMORY_TRACE
 
 TOOL = "memory trace"
 BLOCK_BYTES = 4 << 20

@@ -9,9 +9,10 @@ from profsvc.formats.native.annotated_csv import AnnotatedCsvReader, first_cells
 from profsvc.formats.parsing.ledger import whole_number
 from profsvc.formats.parsing.line_reader import read_lines
 from profsvc.formats.parsing.timestamps import UTC, epoch_ns, parse_timestamp
+from profsvc.specs.files.formats import PHASE_MARKS
 from profsvc.tables import Batch, frame
 
-NAME = "marks"
+NAME = PHASE_MARKS
 
 COLUMN_ALIASES = {"unix_s": "time", "type": "name"}
 MARK_COLUMNS, PHASE_COLUMNS = {"time", "mark", "name"}, {"name", "begin", "end"}

@@ -9,6 +9,8 @@ from profsvc.errors import DomainError
 from profsvc.specs.table_files import text_of
 
 FILE = "formats.toml"
+MEMORY_TRACE, PHASE_MARKS, TIMESERIES = "memory-trace", "marks", "timeseries"
+"""Formats that are known by their names beyond their readers."""
 
 
 def read_format_pages(text: str | None = None) -> Mapping[str, str]:

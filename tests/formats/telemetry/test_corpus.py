@@ -69,7 +69,7 @@ NO_LOG_OF_POWER = f"{YANG}5050_3090_timestamps.csv"
 @pytest.fixture(autouse=True)
 def _registered(monkeypatch):
     rest = [module for module in MODULES if module not in formats.READERS]
-    monkeypatch.setattr(formats, "READERS", [*formats.READERS, *rest])
+    monkeypatch.setattr(formats.reading, "READERS", [*formats.READERS, *rest])
 
 
 def samples_of(content, name):

@@ -1,0 +1,194 @@
+"""The registry of readers, which of them a file is for, and a file read by it."""
+
+from collections.abc import Iterator, Sequence
+from typing import BinaryIO, Protocol, cast
+
+from profsvc.errors import NotFoundError, UnknownFormatError
+from profsvc.formats import generic_timeseries
+from profsvc.formats.daq import lvm, picolog, tdms
+from profsvc.formats.meters import extech, hioki, joulescope, monsoon, otii, ptdaemon, tweet_a_watt, wattsup, yokogawa
+from profsvc.formats.native import characterization, memory_trace, phase_marks
+from profsvc.formats.ncu import (
+    details as ncu_details,
+)
+from profsvc.formats.ncu import (
+    nsight_python as ncu_python,
+)
+from profsvc.formats.ncu import (
+    raw as ncu_raw,
+)
+from profsvc.formats.ncu import (
+    report as ncu_report,
+)
+from profsvc.formats.ncu import (
+    report_lines as ncu_report_lines,
+)
+from profsvc.formats.ncu import (
+    session as ncu_session,
+)
+from profsvc.formats.ncu import (
+    source as ncu_source,
+)
+from profsvc.formats.ncu import (
+    summary as ncu_summary,
+)
+from profsvc.formats.ncu import (
+    text as ncu_text,
+)
+from profsvc.formats.nsys import (
+    database as nsys_database,
+)
+from profsvc.formats.nsys import (
+    report as nsys_report,
+)
+from profsvc.formats.nsys import (
+    stats as nsys_stats,
+)
+from profsvc.formats.nsys import (
+    stats_json as nsys_stats_json,
+)
+from profsvc.formats.nsys import (
+    stats_text as nsys_stats_text,
+)
+from profsvc.formats.nvprof import csv_export as nvprof_csv
+from profsvc.formats.nvprof import text_export as nvprof_text
+from profsvc.formats.parsing.head import Head
+from profsvc.formats.parsing.line_account import LineCompletion
+from profsvc.formats.parsing.stream import LineNotes, line_notes, open_stream, peek
+from profsvc.formats.pytorch import trace as pytorch_trace
+from profsvc.formats.rocm import rocpd, rocprof, rocprof_v1_database
+from profsvc.formats.telemetry import (
+    afterburner,
+    codecarbon,
+    dcgm,
+    hardware_monitor,
+    jtop,
+    nvidia_smi,
+    nvidia_smi_dmon,
+    nvidia_smi_q,
+    nvml_energy,
+    rocm_smi,
+    tegrastats,
+    zeus,
+)
+from profsvc.formats.timeseries.column_mapping import NamedColumn
+from profsvc.formats.unrecognized import refuse_foreign, unrecognized_error
+from profsvc.tables import Batch, check, check_wide
+
+HEAD_BYTES = 256 << 10
+MAX_HEAD_BYTES = 16 << 20
+FOREIGN_BYTES = 64
+
+
+class Reader(Protocol):
+    """The interface of a reader module."""
+
+    NAME: str
+
+    def sniff(self, head: bytes) -> bool:
+        """Tell whether a file that begins with ``head`` has this format."""
+
+    def read(self, stream: BinaryIO) -> Iterator[Batch]:
+        """Read a decompressed file."""
+
+
+PROFILERS = (
+    *(ncu_raw, ncu_details, ncu_text, ncu_summary, ncu_session, ncu_source, ncu_report, ncu_report_lines),
+    ncu_python,
+    *(nvprof_csv, nvprof_text, nsys_stats, nsys_stats_text, nsys_stats_json, nsys_database, pytorch_trace),
+    *(rocprof, rocprof_v1_database, rocpd),
+)
+SENSORS = (nvidia_smi, nvidia_smi_dmon, nvidia_smi_q, dcgm, tegrastats, jtop, zeus, codecarbon, nvml_energy, rocm_smi)
+DESKTOPS = (hardware_monitor, afterburner)
+METERS = (yokogawa, hioki, joulescope, monsoon, otii, extech, ptdaemon, wattsup, tweet_a_watt)
+LOGGERS = (lvm, tdms, picolog, generic_timeseries)
+NATIVE = (phase_marks, characterization, memory_trace)
+READERS: list[Reader] = [
+    cast(Reader, module) for module in (*PROFILERS, *SENSORS, *DESKTOPS, *METERS, *LOGGERS, *NATIVE)
+]
+
+
+def by_name(name: str) -> Reader:
+    """Return the reader called ``name``."""
+    for reader in READERS:
+        if name == reader.NAME:
+            return reader
+    raise NotFoundError.near("format", name, [reader.NAME for reader in READERS])
+
+
+def _matches(head: bytes) -> list[Reader]:
+    head = Head(head)
+    return [reader for reader in READERS if reader.sniff(head)]
+
+
+def _single_match(matches: list[Reader], head: bytes, name: str | None) -> Reader:
+    if len(matches) == 1:
+        return matches[0]
+    file = name or "the file"
+    if matches:
+        names = " and ".join(reader.NAME for reader in matches)
+        raise UnknownFormatError(f"{file} looks like {names}; choose one with --format NAME")
+    raise unrecognized_error(head, name)
+
+
+def detect(head: bytes, name: str | None = None) -> Reader:
+    """Return the reader of a file that begins with the decompressed bytes ``head``.
+
+    ``name`` is the name of the file, for the error message. Raise `UnknownFormatError` unless exactly one reader
+    recognizes it.
+    """
+    return _single_match(_matches(head), head, name)
+
+
+def _detect_in(stream: BinaryIO, name: str | None) -> tuple[Reader, BinaryIO]:
+    """Detect the format with a growing head, because a table may follow megabytes of program output."""
+    size = HEAD_BYTES
+    while True:
+        head, stream = peek(stream, size)
+        matches = _matches(head)
+        certain = [reader for reader in matches if not getattr(reader, "WHOLE_FILE", False)]
+        if certain or len(head) < size or size >= MAX_HEAD_BYTES:
+            return _single_match(matches, head, name), stream
+        size *= 4
+
+
+def _checked(batches: Iterator[Batch], notes: LineNotes) -> Iterator[Batch]:
+    """Check each table, and complete the line counts with the lines that the reader did not see."""
+    lines = LineCompletion(notes)
+    for batch in batches:
+        for name, table in batch.tables.items():
+            check(name, table)
+        if batch.wide is not None:
+            check_wide(batch.wide)
+        yield lines.complete(batch)
+    if (last := lines.last()) is not None:
+        yield last
+
+
+def read(
+    stream: BinaryIO,
+    format: str | None = None,  # noqa: A002
+    name: str | None = None,
+    columns: Sequence[NamedColumn] = (),
+    limit: int | None = None,
+) -> tuple[Reader, Iterator[Batch]]:
+    """Return the reader and the batches of a file, compressed or not; each table is checked.
+
+    ``format`` names the reader; without it the first bytes decide. ``name`` is the name of the file, for error
+    messages. ``columns`` map the columns of a log, which is then read as a timeseries. A file with more than
+    ``limit`` decompressed bytes is refused.
+    """
+    if format is None:
+        begin, stream = peek(stream, FOREIGN_BYTES)
+        if nsys_report.can_export(begin, name):
+            batches = nsys_report.read(stream, str(name), limit)
+            return by_name(nsys_database.NAME), _checked(batches, line_notes(stream))
+        refuse_foreign(begin, name)
+    stream = open_stream(stream, limit)
+    if columns:
+        return by_name(generic_timeseries.NAME), _checked(generic_timeseries.read(stream, columns), line_notes(stream))
+    if format is not None:
+        reader = by_name(format)
+    else:
+        reader, stream = _detect_in(stream, name)
+    return reader, _checked(reader.read(stream), line_notes(stream))
