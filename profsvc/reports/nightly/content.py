@@ -105,7 +105,7 @@ def parts(document: Row) -> list[Part]:
 
 
 def _found(document: Row) -> Part:
-    heads = ("#", "subject", "before", "after", "change", "uncorrected", "", "first run")
+    heads = ("#", "subject", "before", "after", "change", "uncorrected", "state", "first run")
     rows = document["findings"]
     cells = [
         (
@@ -215,7 +215,7 @@ def _predictions(document: Row) -> Part:
         for one in sorted(known, key=lambda one: -abs(one["achieved"] - 1))[:MAX_DETAILS]
     ]  # fmt: skip
     words = [f"and {len(known) - MAX_DETAILS} more: profsvc report accuracy"] if len(known) > MAX_DETAILS else []
-    heads = ("kernel", "predicted by", "basis", "predicted", "achieved", "")
+    heads = ("kernel", "predicted by", "basis", "predicted", "achieved", "outcome")
     return Part("Predictions", heads, rows, words)
 
 

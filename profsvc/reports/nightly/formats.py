@@ -39,9 +39,8 @@ def text(document: Mapping[str, Any], width: int | None = None) -> str:
 
 
 def _table(part: Part, width: int | None) -> list[str]:
-    heads = [name or " " * place for place, name in enumerate(part.heads, 1)]
-    rows = [dict(zip(heads, row, strict=True)) for row in part.rows]
-    return str(render(heads, rows, "table", width=width)).splitlines()
+    rows = [dict(zip(part.heads, row, strict=True)) for row in part.rows]
+    return str(render(part.heads, rows, "table", width=width)).splitlines()
 
 
 def markdown(document: Mapping[str, Any]) -> str:

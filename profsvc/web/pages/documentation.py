@@ -23,10 +23,11 @@ from profsvc.web.pages.rendering.page import page, path_to
 
 PICTURES = {".svg": "image/svg+xml", ".png": "image/png"}
 PICTURE_HEADERS = {"cache-control": "public, max-age=3600"}
+NARROW_CHARACTERS = 40  # the line of code that a window of 400 pixels shows
 
 
 class _Renderer(RendererHTML):
-    """Writes tables into boxes that scroll, with the heading above as their caption."""
+    """Writes tables into boxes that scroll, with the heading above as their caption. Tab reaches them and long code."""
 
     def table_open(self, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
         caption = escape(tokens[index].meta["caption"])
@@ -37,6 +38,11 @@ class _Renderer(RendererHTML):
 
     def table_close(self, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
         return "</table></div>\n"
+
+    def fence(self, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
+        block = super().fence(tokens, index, options, env)
+        is_long = any(len(line) > NARROW_CHARACTERS for line in tokens[index].content.splitlines())
+        return block.replace("<pre>", '<pre tabindex="0">', 1) if is_long else block
 
 
 _MARKDOWN = MarkdownIt("commonmark", {"html": False}, renderer_cls=_Renderer).enable("table")
