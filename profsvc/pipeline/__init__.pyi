@@ -4,6 +4,7 @@ from . import (
     ingestion as ingestion,
     memory_traces as memory_traces,
     power as power,
+    reparsing as reparsing,
 )
 from .analysis import analyze as analyze, analyze_again as analyze_again
 from .demo import demo_files as demo_files, demo_runs as demo_runs

@@ -114,7 +114,7 @@ def test_a_change_under_the_reader_stores_nothing(
 
 def test_a_file_of_a_new_length_is_hashed_while_it_is_read(engine: Engine, files: BlobStore, monkeypatch) -> None:
     read: list[int] = []
-    real = pipeline.ingestion.read_batches
+    real = pipeline.file_batches.read_batches
 
     def reading(stream: Any, *given: Any) -> Iterator[Batch]:
         read.append(len(asked))
@@ -123,7 +123,7 @@ def test_a_file_of_a_new_length_is_hashed_while_it_is_read(engine: Engine, files
     asked: list[str] = []
     find = store.find_upload
     monkeypatch.setattr(store, "find_upload", lambda *given: (asked.append(given[1]), find(*given))[1])
-    monkeypatch.setattr(pipeline.ingestion, "read_batches", reading)
+    monkeypatch.setattr(pipeline.file_batches, "read_batches", reading)
     first = put(engine, RAW, files)
     assert (read, asked) == ([0], [])  # read before anybody asked for its hash
     again = put(engine, RAW, files)
