@@ -16,7 +16,9 @@ from profsvc.reports.ratios import factor
 from profsvc.reports.rows import cell
 from profsvc.reports.text.launch_models import agreement
 from profsvc.reports.text.models.antipatterns import ratio as measured_ratio
+from profsvc.reports.text.source_lines import summary
 from profsvc.views import breakdown as parts
+from profsvc.views import source_lines as source_view
 from profsvc.views.models import antipatterns
 from profsvc.views.models import plots as model_plots
 from profsvc.views.power import components
@@ -177,8 +179,16 @@ def _launch_page(request: Request, run: dict[str, Any], one: dict[str, Any], lin
         figures=launch_figures(request, run["run_id"], launch_id),
         patterns=_pattern_rows(engine, row, where) if launch_id is not None and not one["reason"] else [],
         units_of_power=_unit_powers(engine, run["run_id"], row),
-        has_source=launch_id is not None and store.has_source(engine, launch_id),
+        source=_source(engine, run["run_id"], launch_id),
     )  # fmt: skip
+
+
+def _source(engine: Engine, run_id: int, launch_id: int | None) -> dict[str, Any] | None:
+    """Return the source line of a launch with most samples; None without a source page, empty without samples."""
+    if launch_id is None or not store.has_source(engine, launch_id):
+        return None
+    lines = source_view.source_lines(engine, run_id, f"id:{launch_id}", 1)["lines"]
+    return {"place": summary(lines[0]), "text": lines[0]["source_text"] or ""} if lines and lines[0]["samples"] else {}
 
 
 def _unit_powers(engine: Engine, run_id: int, launch: Row) -> dict[str, Any] | None:

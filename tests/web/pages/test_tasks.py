@@ -1,9 +1,13 @@
 """What people do all day, in clicks from the list of runs; each also by one request and one call of a client."""
 
+import gzip
+
 import pytest
 
 from profsvc import store
 from profsvc.client import Client
+from tests.conftest import ROOT
+from tests.store.ingest.test_source_launches import both
 from tests.web.conftest import running
 from tests.web.pages.conftest import window
 
@@ -51,6 +55,26 @@ def test_the_evidence_of_the_worst(clicks, shown, client):
     causes = client.rows("causes", launch_id=number)
     assert causes
     assert shown.service.ok("/v1/causes", launch_id=number)["rows"] == causes
+
+
+def test_the_source_line_of_the_worst(chromium, site):
+    """The pages of one launch: its counters, and its source with all samples on line 7."""
+    kernel = "segments_a(const float *, const int *, float *, int)"
+    lines = gzip.decompress((ROOT / "fixtures" / "flaws" / "ncu_raw_base.csv.gz").read_bytes()).splitlines(True)
+    counters = b"".join([*lines[:2], *(line for line in lines[2:] if kernel.encode() in line)])
+    with running(site()) as service, window(chromium, service.url) as found:
+        for page in (counters, both(kernel, source="atomicAdd(sums + seg[i], v[i]);").encode()):
+            assert service.upload(page, run="atomics").status_code == 201
+        clicks = Clicks(found)
+        clicks("main td a:text-is('atomics')")
+        clicks("#first ~ .wide tbody tr:first-child td a")
+        assert clicks.clicks == 2
+        line = clicks.page.inner_text("main p:has(a[href$='/source'])")
+        assert "a.cu line 7: 100.0 % of the samples, Long Scoreboard: atomicAdd(sums + seg[i], v[i]);" in line
+        with Client(service.url) as client:
+            view = client.source("atomics")
+        assert (view["lines"][0]["file"], view["lines"][0]["source_line"]) == ("/src/a.cu", 7)
+        assert service.ok("/v1/runs/atomics/source")["lines"] == view["lines"]
 
 
 def test_the_comparison_with_the_run_before(clicks, shown, client):
