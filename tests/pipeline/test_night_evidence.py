@@ -43,7 +43,8 @@ def put(
     if clock:
         lines = [f"{at[:10].replace('-', '/')} 02:00:0{n}.000, 300.0 W, 50, {clock / 1e6:.0f} MHz" for n in range(8)]
         pipeline.ingest(engine, io.BytesIO("\n".join([LOG, *lines, ""]).encode()), "smi.csv", run)
-    return report_of_night(engine, "lab", at[:10])
+    # The first report covers all nights before it.
+    return report_of_night(engine, "lab", at[:10]) if night >= QUIET - 1 else {"findings": []}
 
 
 @pytest.fixture

@@ -1,7 +1,5 @@
 """Counters by opcode: equal to what Nsight Compute counts by class, in any order of files, and none where unsure."""
 
-from itertools import permutations
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -42,7 +40,7 @@ def test_sums_are_what_the_profiler_counts_by_class(engine: Engine) -> None:
 
 def test_counts_are_added_in_any_order_of_files(engine: Engine) -> None:
     said = []
-    for order in permutations(FILES):
+    for order in (FILES, FILES[::-1], (*FILES[1:], FILES[0])):  # each file is once first, and once last
         table = stored(engine, "second", order).reset_index(drop=True)
         said.append(table[[each.counter for each in instruction_classes().values()]])
         assert said[-1].notna().all(axis=None)
