@@ -21,6 +21,7 @@ ELSEWHERE = {
     "ncu_raw": ["ncu-raw"], "ncu_details": ["ncu-details"], "ncu_source": ["ncu-source"], "power_marks": ["marks"],
     "power_smi": ["nvidia-smi"], "characterization": ["characterization"], "two_launches": ["ncu-report"],
     "ncu_report": ["ncu-report"],
+    **{begin: ["nsys-stats"] for begin in ("batched_", "graph_", "launches_", "merged_")},
 }  # fmt: skip
 UNREADABLE = {"ncu_raw/bad_cut_header.csv", "characterization/bad_no_y.csv"}
 
