@@ -24,7 +24,7 @@ HOWTO = [
 ]
 PAGES = {name: one.path for name, one in docs.topics().items()} | {"README": README}
 ADDRESS = "postgresql://profsvc@db.lab/profsvc"
-MAX_NOT_RUN = 16
+MAX_NOT_RUN = 24
 
 
 @pytest.mark.parametrize("name", [*HOWTO, "README"])

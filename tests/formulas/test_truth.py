@@ -59,6 +59,7 @@ NAMES = (
 MODULES = tuple(import_module(f"profsvc.formulas.{name}") for name in NAMES)
 WITHOUT_ROWS = {  # they take what another formula gives
     "antiparallel_report",
+    "autocorrelation_prior",
     "benefit_chart",
     "hierarchy_of",
     "predict_active_sms",

@@ -50,6 +50,7 @@ PAGES = {
     "/findings/{finding}": ["/findings/1"],
     "/models": ["/models"],
     "/models/{name}": ["/models/work-depth?tree=16"],
+    "/runs/{run}/timeline": ["/runs/1/timeline", "/runs/2/timeline"],
     "/runs/{run}/graph": ["/runs/1/graph", "/runs/2/graph?show=warps"],
     "/reports": ["/reports"],
     "/reports/{report}": ["/reports/newest"],
@@ -60,6 +61,9 @@ PAGES = {
 OTHERS = {
     "/v1/runs/{run:path}": ["/v1/runs/1", "/v1/runs/2", "/v1/runs/1?kernel=0", "/v1/runs/1?kernel=5"],
     "/v1/runs/{run:path}/power": ["/v1/runs/1/power", "/v1/runs/2/power?draw=svg", "/v1/runs/2/power?draw=html"],
+    "/v1/runs/{run:path}/power-series": ["/v1/runs/1/power-series", "/v1/runs/2/power-series"],
+    **{f"/v1/runs/{{run:path}}/timeline{form}": [f"/v1/runs/{run}/timeline{form}" for run in (1, 2)]
+       for form in ("", ".svg")},
     "/v1/runs/{run:path}/heat-map": ["/v1/runs/1/heat-map"],
     "/v1/runs/{run:path}/thermal": ["/v1/runs/1/thermal?load=500&duration=60"],
     "/v1/runs/{run:path}/rotated": ["/v1/runs/1/rotated?second=2"],

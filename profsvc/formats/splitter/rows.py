@@ -92,8 +92,8 @@ def split(
     """Return the columns of the plain rows at the beginning of a block; ``blanks`` allows one behind each separator.
 
     >>> if is_available():
-    ...     found = split(b"gpu 0,1.5\\ngpu 0,\\ngpu 0,x\\n", [Kind(TEXT), Kind(REAL, 2.0)])
-    ...     assert (found.lines, found.rows, found.stopped, found.cells[0].texts) == (3, 2, 1, ["gpu 0"])
+    ...     found = split(b"1.5,gpu 0\\n,gpu 0\\nx,gpu 1\\n", [Kind(REAL, 2.0), Kind(TEXT)])
+    ...     assert (found.lines, found.rows, found.stopped, found.cells[1].texts) == (3, 2, 0, ["gpu 0"])
     """
     lines = _splitter.count_lines(block)
     arrays = [_arrays(kind.kind, lines) for kind in kinds]

@@ -565,12 +565,10 @@ static Py_ssize_t read_rows(Job *job)
     for (row = 0; row < job->rows && place < job->end; row++) {
         for (at = 0; at < job->columns; at++) {
             place = read_cell(job, &job->column[at], row, place);
-            if (!place) {
+            if (!place || (at + 1 < job->columns && *place++ != job->separator)) {
                 job->stopped = at;
                 return row;
             }
-            if (at + 1 < job->columns && *place++ != job->separator)
-                return row;
         }
         if (*place == '\r')
             place++;

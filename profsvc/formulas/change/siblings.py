@@ -13,7 +13,21 @@ SURE_CHANGE = 1e-3  # of a share, below which the estimate is done
 
 
 def flat_prior(series: int, possibilities: int = len(AUTOCORRELATIONS)) -> Array:
-    """Equal probabilities for series of which nothing is known, of shape (series, possibilities)."""
+    """Equal probabilities for series of which nothing is known.
+
+    Source: definition.
+
+    Args:
+        series: Number of series.
+        possibilities: Number of possibilities, such as those of `AUTOCORRELATIONS`.
+
+    Returns: the probabilities, of shape (series, possibilities) [1].
+
+    Range: rows add up to 1.
+
+    >>> flat_prior(1, 4).tolist()
+    [[0.25, 0.25, 0.25, 0.25]]
+    """
     return np.full((series, possibilities), 1.0 / possibilities)
 
 

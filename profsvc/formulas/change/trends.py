@@ -90,7 +90,20 @@ def _evidence(series: Series) -> Array:
 
 
 def fitted_trend(x: Array) -> Array:
-    """Return the line through a series, or the parabola of a long one."""
+    """Return the line through a series, or the parabola of a long one.
+
+    Source: definition, least squares.
+
+    Args:
+        x: Values, of shape (n,), equally far apart; n is 2 or more.
+
+    Returns: the fitted value at each place, of shape (n,), in the unit of ``x``.
+
+    Range: a parabola from `MIN_BENT` values on.
+
+    >>> fitted_trend(np.array([1.0, 3.0, 2.0, 4.0])).round(2).tolist()
+    [1.3, 2.1, 2.9, 3.7]
+    """
     place = np.linspace(-1.0, 1.0, x.size)
     degree = 2 if x.size >= MIN_BENT else 1
     fit = np.polynomial.polynomial.polyfit(place, x, degree)

@@ -27,7 +27,7 @@ def test_a_month_goes_and_comes_back(cli: Call, tmp_path: Path) -> None:
     assert "Its launches are archived" in cli("show", "march").out
     said = "".join(row["archived"].split())
     assert said in "".join(cli("show", "march").out.split())
-    assert row["archived"] in cli("show", "march", "--all").out
+    assert said in "".join(cli("show", "march", "--all").out.split())
     assert cli("show", "april").out.count("archived") == 0
     refused = cli("show", "march", "--kernel", "0")
     assert (refused.code, refused.err.count("profsvc db restore 2025-03")) == (2, 1)

@@ -16,7 +16,7 @@ from tests.web.pages.walked import WALKED
 UNDONE = re.compile(r'<a class="number" data-explain[^>]*>([^<]*)</a>')
 HTML = {"accept": "text/html"}
 WITHOUT = {
-    *("runs-none", "models", "upload", "login", "explain", "sql", "sql-values", "compare-choose"),
+    *("runs-none", "models", "upload", "login", "explain", "sql", "sql-values", "compare-choose", "timeline"),
     *("docs", "docs-criteria", "docs-commands", "settings", "settings-storage"),
 }
 """Pages without a number in a table, a tile or a list of facts."""
