@@ -49,7 +49,7 @@ KINDS: tuple[tuple[Make, int], ...] = ((gpu_trace, 400), (smi_log, 150), (partia
 RUNS = 4  # that a crowd uploads into
 # A new process that has everything imported, and no thread of the one that asks for it.
 FORK = multiprocessing.get_context("forkserver")
-FORK.set_forkserver_preload(["profsvc.pipeline", "tests.benchmarks.reading", "tests.postgres"])
+FORK.set_forkserver_preload(["profsvc.pipeline.ingestion", "profsvc.pipeline.analysis", "tests.durability"])
 # Whatever an upload has rows in, and the key that says whose they are.
 TABLES = {"launches": "launch_id", "metrics": "launch_ref", "samples": "sample_id", "transfers": "transfer_id"}
 SUMS = {"launches": "duration_ns", "metrics": "line", "samples": "value", "transfers": "line"}

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from profsvc import formats
+from profsvc.formats.parsing.stream import open_stream
 from profsvc.formats.telemetry import (
     dcgm,
     nvidia_smi,
@@ -110,7 +111,7 @@ def test_no_public_file_of_another_kind_is_taken():
     taken = {
         path.relative_to(CORPUS).as_posix()
         for path in CORPUS.glob("*/*")
-        if any(module.sniff(formats.open_stream(path).read(1 << 16)) for module in MODULES)
+        if any(module.sniff(open_stream(path).read(1 << 16)) for module in MODULES)
     }
     assert {name for name in taken if not name.startswith("4_smi/")} == {
         "7_traces/ml-energy__zeus__A40+resnet18+gpu0,1,2,3.csv",
