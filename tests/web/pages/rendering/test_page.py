@@ -80,9 +80,13 @@ def test_every_page_has_the_policy_and_is_sent_once(shown):
         assert answer.headers["cache-control"] == "private, no-cache"
         assert not re.search(r"<[^>]* style=|<style|<script(?! src=)| on[a-z]+=", answer.text)
         if answer.status_code == 200:
-            again = shown.service.http.get(
-                shown.service.url + shown.path(one.path), headers={**HTML, "if-none-match": answer.headers["etag"]}
-            )
+            for _ in range(3):  # the free space on the page of storage may change in between
+                again = shown.service.http.get(
+                    shown.service.url + shown.path(one.path), headers={**HTML, "if-none-match": answer.headers["etag"]}
+                )
+                answer = again
+                if again.status_code == 304:
+                    break
             assert (again.status_code, again.text) == (304, "")
 
 
