@@ -1,4 +1,7 @@
-"""Methods of the client for the service itself: tokens, schedules, channels and storage. They need the scope admin."""
+"""Methods of the client for the service itself: tokens, schedules, channels, storage and saved queries.
+
+They need the scope admin, those of saved queries sql.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -81,6 +84,21 @@ class Administration:
     def test_channel(self, name: str) -> dict[str, Any]:
         """Send a test message to a channel."""
         return self._post(f"/v1/channels/{protocol.quote_path(name)}", {"act": "test"})
+
+    def save_query(
+        self, name: str, sql: str, params: Mapping[str, str] | None = None, chart: Mapping[str, str] | None = None
+    ) -> dict[str, Any]:
+        """Save a query under a name, for everyone; ``table("saved_queries")`` lists them."""
+        body = {"sql": sql, "params": dict(params or {}), "chart": dict(chart or {})}
+        path = f"/v1/saved_queries/{protocol.quote_path(name)}"
+        found: dict[str, Any] = self._request("PUT", path, {}, lambda: {"json": protocol.encode_request(body)})["query"]
+        return found
+
+    def delete_query(self, name: str) -> dict[str, Any]:
+        """Delete a saved query and return it."""
+        path = f"/v1/saved_queries/{protocol.quote_path(name)}"
+        found: dict[str, Any] = self._request("DELETE", path, {}, once=True)["query"]
+        return found
 
     def storage(self) -> dict[str, Any]:
         """Return the address of the store and the findings of its checks."""

@@ -274,6 +274,12 @@ from .schema.predictions import (
     SCORED_AS_BOUND as SCORED_AS_BOUND,
 )
 from .schema.view_definition import FLAGS as FLAGS
+from .service.saved_queries import (
+    delete_query as delete_query,
+    find_query as find_query,
+    list_queries as list_queries,
+    save_query as save_query,
+)
 from .service.schedules import (
     MANUAL_PREFIX as MANUAL_PREFIX,
     Slot as Slot,
@@ -298,4 +304,5 @@ from .service.tokens import (
     list_tokens as list_tokens,
     requires_token as requires_token,
     revoke_token as revoke_token,
+    token_name as token_name,
 )

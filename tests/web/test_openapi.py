@@ -31,7 +31,7 @@ def test_every_route_is_described(described):
         assert said["x-scope"] in {*store.SCOPES, "anyone"}
         assert said["responses"]["default"]["content"]["application/json"]["schema"]["$ref"].endswith("/Error")
         assert "422" not in said["responses"]
-        assert ("requestBody" in said) == (method == "POST" and path not in ASKED_AFTER_THE_PATH)
+        assert ("requestBody" in said) == (method in ("POST", "PUT") and path not in ASKED_AFTER_THE_PATH)
 
 
 def test_every_column_can_be_asked_by(described):

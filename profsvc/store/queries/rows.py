@@ -34,6 +34,7 @@ ORDER = {
     "v1_models": "run_id, launch_id NULLS FIRST, kernel NULLS FIRST, model, quantity, form NULLS FIRST",
     "v1_causes": "run_id, launch_id NULLS FIRST, kernel NULLS FIRST, rank",
     "v1_archives": "archive_id",
+    "v1_saved_queries": "query_id",
     "v1_schedules": "schedule_id",
     "v1_slots": "slot_id",
     **dict.fromkeys(power.VIEW_DEFINITIONS, "run_id, item"),

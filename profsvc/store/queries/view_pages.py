@@ -33,6 +33,7 @@ JSON_COLUMNS = {
     "v1_rules": ("focus_metrics",),
     "v1_rules_all": ("focus_metrics",),
     "v1_reports": ("document",),
+    "v1_saved_queries": ("params", "chart"),
     "v1_schedules": ("arguments", "last_deliveries"),
     "v1_slots": ("deliveries",),
 }
@@ -56,6 +57,7 @@ KEYS = {
     "v1_samples": "sample_id",
     "v1_archives": "archive_id",
     "v1_predictions": "prediction_id",
+    "v1_saved_queries": "query_id",
     "v1_schedules": "schedule_id",
     "v1_slots": "slot_id",
     "v1_findings": "finding_id",

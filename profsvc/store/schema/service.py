@@ -1,4 +1,4 @@
-"""The base tables of schedules, their slots and tokens; a part of `profsvc.store.schema.tables`."""
+"""The base tables of schedules, their slots, tokens and saved queries; a part of `profsvc.store.schema.tables`."""
 
 from profsvc.store.schema.column_types import check, fields, ref, row_id, table, text, unique
 from profsvc.store.schema.view_definition import ViewDefinition, view_columns
@@ -51,6 +51,20 @@ _STATES = "running, lost (the scheduler ended before the job), waiting for a ret
 _STATE = "CASE WHEN t.state = 'running' AND t.lease_until < {now} THEN 'lost' ELSE t.state END"
 
 VIEW_DEFINITIONS: dict[str, ViewDefinition] = {
+    "v1_saved_queries": ViewDefinition(
+        "Queries that people saved, each under a name.",
+        "saved_queries q",
+        view_columns(
+            "q",
+            "query_id | int | number of the query",
+            "name | text | unique name",
+            "sql | text | one SELECT over the views",
+            "params | text | values of its parameters, as a JSON object of texts",
+            "chart | text | its chart as a JSON object: kind, x, y, by; empty without one",
+            "author | text | name of the token that saved it; null without a token",
+            "saved_at | text | when it was saved, UTC, ISO 8601",
+        ),
+    ),
     "v1_schedules": ViewDefinition(
         "Schedules of recurring jobs, with the outcome of the newest one.",
         _LAST,
@@ -109,5 +123,13 @@ tokens = table(
     text("hash", nullable=False, unique=True),
     *fields("scopes text, project text?, created_at text, expires_at text?, last_used_at text?, revoked_at text?"),
     check("length(hash) = 64", "hash"),
+    sqlite_autoincrement=True,
+)
+saved_queries = table(
+    "saved_queries",
+    row_id("query_id"),
+    text("name", nullable=False, unique=True),
+    *fields("sql text, params text, chart text, author text?, saved_at text"),
+    check("length(name) > 0", "named"),
     sqlite_autoincrement=True,
 )

@@ -48,7 +48,7 @@ from profsvc.store.schema.power import POWER
 from profsvc.store.schema.predictions import predictions
 from profsvc.store.schema.results import RESULTS
 from profsvc.store.schema.sensors import sample_blocks, samples, sensors
-from profsvc.store.schema.service import schedules, slots, tokens
+from profsvc.store.schema.service import saved_queries, schedules, slots, tokens
 from profsvc.store.schema.source import KEYS as SOURCE_KEYS
 from profsvc.store.schema.wall_time import WALL_TIME_TABLE
 from profsvc.store.schema.wide_metrics import TABLES as WIDE
@@ -275,7 +275,8 @@ counters = table(
 
 __all__ = [
     "ARCHIVES", "EVENTS", "NIGHTLY_TABLES", "POWER", "RESULTS", "SOURCE_KEYS", "TRACES", "WALL_TIME_TABLE", "WIDE",
-    "deleted_uploads", "metadata", "predictions", "sample_blocks", "samples", "schedules", "sensors", "slots", "tokens",
+    "deleted_uploads", "metadata", "predictions", "sample_blocks", "samples", "saved_queries", "schedules", "sensors",
+    "slots", "tokens",
 ]  # fmt: skip
 
 

@@ -108,6 +108,14 @@ def revoke_token(engine: Engine, name_or_id: str) -> dict[str, Any]:
     return found[0]
 
 
+def token_name(engine: Engine, grant: Grant) -> str | None:
+    """Return the name of the token of a grant; None without a token."""
+    with reading(engine) as connection:
+        query = text("SELECT name FROM tokens WHERE token_id = :token_id")
+        name: str | None = connection.execute(query, {"token_id": grant.token_id}).scalar()
+    return name
+
+
 def requires_token(engine: Engine) -> bool:
     """Tell whether the store ever had a token: then every request needs one."""
     with reading(engine) as connection:

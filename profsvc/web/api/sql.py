@@ -1,4 +1,7 @@
-"""``/v1/sql``: read-only SQL over the views within limits, as JSON, or all rows as CSV and NDJSON."""
+"""``/v1/sql``: read-only SQL over the views within limits, as JSON, or all rows as CSV and NDJSON; saved queries.
+
+``/v1/saved_queries`` lists these, as it does every view.
+"""
 
 import time
 from collections.abc import Mapping
@@ -13,10 +16,11 @@ from starlette.responses import Response
 from profsvc import specs, store
 from profsvc.errors import UsageError
 from profsvc.reports.rows import distinct
+from profsvc.web.api.reports import apply_body
 from profsvc.web.http.request_args import RequestArgs, require_object
 from profsvc.web.http.responses import MEDIA_TYPES, stream_query, success
-from profsvc.web.http.routes import SUCCESS_SCHEMA, add_route, query_param, rows_schema
-from profsvc.web.http.state import AppState, app_state
+from profsvc.web.http.routes import SUCCESS_SCHEMA, add_route, path_param, query_param, rows_schema
+from profsvc.web.http.state import AppState, app_state, grant_of, in_worker_thread
 
 BODY_KEYS = {"q", "params", "limit", "seconds", "example"}
 EXAMPLE_SQL = "select kernel_short, criterion, value, speedup from v1_criteria order by value limit 5"
@@ -39,6 +43,32 @@ BODY_SCHEMA = {
     },
     "additionalProperties": False,
     "example": {"q": "select * from v1_launches where duration_ns > :least", "params": {"least": 1000}},
+}
+
+CHART_KINDS = ("line", "points", "bars")
+_TEXT = {"type": "string"}
+SAVED_BODY = {"sql": str, "params": dict, "chart": dict}
+SAVED_SCHEMA = {
+    "type": "object",
+    "required": ["sql"],
+    "properties": {
+        "sql": {"type": "string"},
+        "params": {"type": "object", "additionalProperties": {"type": "string"}},
+        "chart": {
+            "type": "object",
+            "properties": {
+                "kind": {"enum": list(CHART_KINDS)},
+                **{name: {"type": "string"} for name in ("x", "y", "by")},
+            },
+            "additionalProperties": False,
+        },
+    },
+    "additionalProperties": False,
+    "example": {
+        "sql": "select run, total_ns from v1_kernel_totals where kernel_short = :kernel",
+        "params": {"kernel": "saxpy"},
+        "chart": {"kind": "line", "x": "run", "y": "total_ns"},
+    },
 }
 
 
@@ -173,6 +203,51 @@ async def list_examples(request: Request) -> Response:
     return success(request, {"examples": listed})
 
 
+def save_query(
+    request: Request,
+    name: str,
+    sql: str,
+    params: Mapping[str, Any],
+    chart: Mapping[str, Any],
+    *,
+    replace: bool = True,
+) -> dict[str, Any]:
+    """Save a query under a name, with the name of the token as its author."""
+    for what, values in (("params", params), ("chart", chart)):
+        if not isinstance(values, Mapping) or not all(isinstance(value, str) for value in values.values()):
+            raise UsageError(f"{what} must be an object of strings")
+    if unknown := sorted(chart.keys() - {"kind", "x", "y", "by"}):
+        raise UsageError(f"unknown key {unknown[0]!r} in chart; allowed: kind, x, y, by")
+    if chart and chart.get("kind") not in CHART_KINDS:
+        raise UsageError(f"kind of chart {chart.get('kind')!r} is not valid; choose {' or '.join(CHART_KINDS)}")
+    engine, names = app_state(request).engine, store.parameter_names(sql)
+    known = {key: value for key, value in params.items() if key in names}
+    return store.save_query(
+        engine, name, sql, known, chart, author=store.token_name(engine, grant_of(request)), replace=replace
+    )
+
+
+async def put_query(request: Request) -> Response:
+    """Save a query under a name; it takes the place of one with this name."""
+    name = request.path_params["name"]
+
+    def act(_: AppState, body: Mapping[str, Any]) -> Mapping[str, Any]:
+        saved = save_query(request, name, body.get("sql") or "", body.get("params", {}), body.get("chart", {}))
+        return {"query": saved}
+
+    return await apply_body(request, act, SAVED_BODY, 200)
+
+
+async def remove_query(request: Request) -> Response:
+    """Delete a saved query; the answer has what saves it again."""
+
+    def answer(request: Request) -> Response:
+        RequestArgs(request).reject_unknown()
+        return success(request, {"query": store.delete_query(app_state(request).engine, request.path_params["name"])})
+
+    return await in_worker_thread(answer, request)
+
+
 def register(app: FastAPI) -> None:
     """Add the routes."""
     gives = {"application/json": {"schema": rows_schema()}}
@@ -197,3 +272,8 @@ def register(app: FastAPI) -> None:
         )
     add_route(app, "/v1/sql/examples", list_examples, "read", name="list_sql_examples",
         gives={"application/json": {"schema": SUCCESS_SCHEMA}}, tag="sql")  # fmt: skip
+    name = path_param("name", "name of the query", "slowest kernels")
+    add_route(app, "/v1/saved_queries/{name:path}", put_query, "sql", name="save_query", methods=["PUT"], takes=[name],
+        body={"application/json": {"schema": SAVED_SCHEMA}}, tag="sql")  # fmt: skip
+    add_route(app, "/v1/saved_queries/{name:path}", remove_query, "sql", name="delete_query", methods=["DELETE"],
+        takes=[name], tag="sql")  # fmt: skip

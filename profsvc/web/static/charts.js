@@ -130,6 +130,35 @@
     },
   };
 
+  /* The rows of a query: numbers and times as they are, anything else in the order in which it comes. */
+  const MAX_SERIES = 24;
+  const isTime = (v) => typeof v === "string" && /^\d{4}-\d\d-\d\d([T ]\d\d:\d\d|$)/.test(v);
+  KINDS.query = (view, { kind, x, y, by }) => {
+    const rows = view.rows.filter((row) => row[x] != null && row[y] != null), all = column(rows, x);
+    const isNumber = all.every((v) => typeof v === "number"), time = !isNumber && all.every(isTime);
+    const place = new Map([...new Set(all)].map((v, n) => [v, n])), names = isNumber || time ? null : new Map([...place].map(([v, n]) => [n, cut(String(v), 18)]));
+    const twice = kind === "bars" && names && !by && place.size < rows.length; // a bar for each row, also of one name
+    if (twice) rows.forEach((row, n) => names.set(n, cut(String(row[x]), 18)));
+    const at = (v) => isNumber ? v : time ? Date.parse(/[Z+]/.test(v.slice(10)) || v.length === 10 ? v : `${v}Z`) / 1000 : place.get(v);
+    const groups = new Map();
+    for (const row of rows) {
+      const name = by ? String(row[by] ?? "–") : y;
+      if (!groups.has(name)) groups.set(name, []);
+      groups.get(name).push(row);
+    }
+    const shown = [...groups].slice(0, MAX_SERIES), wide = kind === "bars" && names ? .8 / shown.length : 0;
+    const series = shown.map(([name, own], n) => {
+      if (!names) own.sort((a, b) => at(a[x]) - at(b[x]));
+      const shift = wide * (n - (shown.length - 1) / 2);
+      return { name, colour: `lines-${n % 6}`, x: own.map((row, i) => twice ? i : at(row[x]) + shift), y: column(own, y), line: kind === "line", bars: kind === "bars", dots: kind === "points" || (kind === "line" && own.length < 100),
+        say: (i) => [by && `${by}: ${cut(name, 60)}`, `${x}: ${cut(String(own[i][x]), 60)}`, `${y}: ${plain(own[i][y])}`],
+        path: rows[0].run_id == null ? undefined : (i) => own[i].launch_id ? `/runs/${own[i].run_id}/launches/${own[i].launch_id}` : `/runs/${own[i].run_id}` };
+    });
+    const more = groups.size > MAX_SERIES ? `; the first ${MAX_SERIES} of ${groups.size} series` : "", range = names ? { from: -.6, to: (twice ? rows.length : place.size) - .4 } : {};
+    return { x: { label: x + (time ? " (UTC)" : "") + (view.truncated ? `; the first ${view.rows.length} rows` : "") + more, names, time, ...range },
+      isFree: kind === "points", panels: [{ label: y, height: 360, fromZero: kind === "bars", series }] };
+  };
+
   /* uPlot wants a common x: one place per x, undefined where a series has no point there. */
   const aligned = (series) => {
     const all = series.flatMap((one, s) => one.x.map((x, i) => [x, s, i])).filter(([x]) => x != null && isFinite(x)).sort((a, b) => a[0] - b[0]);
@@ -156,6 +185,11 @@
     for (let n = from; n <= to; n += step) for (const k of most / least < 100 ? [1, 2, 5] : [1]) if (k * 10 ** n >= least && k * 10 ** n <= most) found.push(+(k * 10 ** n).toPrecision(3));
     return found;
   };
+  /* Times of an axis, as short as its span allows. */
+  const times = (splits, { min, max }) => splits.map((v) => {
+    const text = new Date(v * 1000).toISOString();
+    return max - min < 120 ? text.slice(11, 19) : max - min < 86400 ? text.slice(11, 16) : max - min < 5 * 86400 ? text.slice(5, 16).replace("T", " ") : text.slice(0, 10);
+  });
   const hasBand = (one) => one.low?.some((v) => v != null);
   const faded = (colour, share) => `${colour}${Math.round(share * 255).toString(16).padStart(2, "0")}`;
 
@@ -201,7 +235,7 @@
       const series = [{}], bands = [];
       panel.series.forEach((one, s) => {
         const width = one.quiet ? 1.2 : 1.6;
-        series.push({ stroke: colours[s], width, dash: one.dash, paths: one.line ? undefined : () => null,
+        series.push({ stroke: colours[s], width, dash: one.dash, paths: one.bars ? uPlot.paths.bars({ size: [.8, 90, 4] }) : one.line ? undefined : () => null, fill: one.bars ? faded(colours[s], .55) : undefined,
           points: { show: Boolean(one.dots), size: one.quiet ? 4 : 7, stroke: colours[s], fill: one.hollow ? css("back") : colours[s], width: 1.5 } });
         if (!hasBand(one)) return;
         bands.push({ series: [series.length, series.length + 1], fill: faded(colours[s], .16) });
@@ -211,11 +245,12 @@
       const axis = (label, isLog, extra) => ({ label, labelFont: FONT, font: FONT, labelSize: 20, stroke: css("muted"), grid: { stroke: css("line"), width: .5 }, ticks: { stroke: css("line"), width: .5 },
         values: (_, splits) => splits.map((v) => Math.abs(v) >= 1e5 ? si(v, "") : String(+v.toPrecision(6))), ...(isLog ? { splits: decades, filter: null } : {}), ...extra });
       const named = x.names && { incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000], values: (_, splits) => splits.map((v) => x.names.get(v) ?? ""), space: 90 };
+      const clock = x.time && { values: (u, splits) => times(splits, u.scales.x), space: 80 };
       const isLast = p === this.chart.panels.length - 1;
       const own = { width: this.box.clientWidth, height: panel.height ?? 300, legend: { show: false }, series, bands, pxAlign: false,
-        scales: { x: { time: false, auto: false, distr: x.log ? 3 : 1 }, y: { auto: false, distr: panel.log ? 3 : 1 } },
-        axes: [axis(isLast ? x.label : "", x.log, { ...named, ...(isLast ? {} : { labelSize: 0 }) }), axis(panel.label, panel.log, { size: 62 })],
-        cursor: { drag: { x: true, y: Boolean(this.chart.isFree), setScale: false }, points: { show: false }, y: Boolean(this.chart.isFree),
+        scales: { x: { time: Boolean(x.time), auto: false, distr: x.log ? 3 : 1 }, y: { auto: false, distr: panel.log ? 3 : 1 } },
+        axes: [axis(isLast ? x.label : "", x.log, { ...named, ...clock, ...(isLast ? {} : { labelSize: 0 }) }), axis(panel.label, panel.log, { size: 62 })],
+        tzDate: (ts) => uPlot.tzDate(new Date(ts * 1e3), "UTC"), cursor: { drag: { x: true, y: Boolean(this.chart.isFree), setScale: false }, points: { show: false }, y: Boolean(this.chart.isFree),
           bind: { mousedown: (u, _, handler) => (event) => event.shiftKey ? this.pan(u, event) : handler(event), dblclick: () => () => this.zoom(null) } },
         hooks: { drawClear: [(u) => this.spans(u, panel)], draw: [(u) => this.marks(u, panel, colours)], setSelect: [(u) => this.selected(u)], setCursor: [(u) => this.hover(u, p)] } };
       const legend = document.createElement("ul");
@@ -273,7 +308,7 @@
     async read() {
       const address = new URL(this.box.dataset.source, location.href), asked = this.range;
       if (asked) { address.searchParams.set("from", asked.x[0]); address.searchParams.set("to", asked.x[1]); }
-      const chart = asked ? KINDS[this.box.dataset.chart](await answer(address.href)) : this.whole;
+      const chart = asked ? KINDS[this.box.dataset.chart](await answer(address.href), this.box.dataset) : this.whole;
       if (asked !== this.range) return;
       this.chart = chart;
       const hadFocus = document.activeElement === this.box;
@@ -434,7 +469,7 @@
   const start = async (box) => {
     let chart;
     try {
-      chart = KINDS[box.dataset.chart](await once(box.dataset.source));
+      chart = KINDS[box.dataset.chart](await once(box.dataset.source), box.dataset);
     } catch (error) {
       box.querySelector(".chart-wait")?.replaceChildren(error.message);
       return; // the static figure stays

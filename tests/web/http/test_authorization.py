@@ -63,6 +63,8 @@ WHO = {
     ("DELETE", "/v1/runs/{run:path}"): "admin",
     ("POST", "/v1/uploads/{upload}/restore"): "admin",
     ("GET", "/v1/groups"): "read",
+    ("PUT", "/v1/saved_queries/{name:path}"): "sql",
+    ("DELETE", "/v1/saved_queries/{name:path}"): "sql",
     **{("GET", f"/v1/{name}{form}"): "read" for name in view_names() for form in FORMS},
 }
 QUESTIONS = {"/v1/sql": "?q=select+1+as+a", "/v1/compare": "?before=1&after=1", "/v1/history": "?kernel=saxpy"}
@@ -101,6 +103,7 @@ PAGES = {
     ("GET", "/runs/{run}/power"): "read",
     ("GET", "/runs/{run}/timeline"): "read",
     ("GET", "/sql"): "sql",
+    ("POST", "/sql"): "sql",
     ("GET", "/findings"): "read",
     ("GET", "/findings/{finding}"): "read",
     ("POST", "/findings/{finding}"): "admin",
