@@ -13,6 +13,9 @@ import pandas as pd
 from profsvc.errors import DomainError
 from profsvc.tables.schemas import DTYPES, TABLES
 
+_CHECKED_AS = "_checked_as"
+"""The attribute of a frame that was found to be a tidy table, with its name."""
+
 
 @dataclass(frozen=True, eq=False)
 class WideColumns:
@@ -135,6 +138,9 @@ def _array(kind: str, index: pd.RangeIndex, given: Any) -> Any:
 
 def check(name: str, table: pd.DataFrame) -> pd.DataFrame:
     """Return ``table`` unchanged if it is a tidy table ``name``; raise `DomainError` otherwise."""
+    # A frame that was checked is not changed in place: what does change it makes another.
+    if table.__dict__.get(_CHECKED_AS) == name:
+        return table
     if name not in TABLES:
         raise DomainError(f"no tidy table is named {name!r}; there are {sorted(TABLES)}")
     columns = TABLES[name]
@@ -145,6 +151,7 @@ def check(name: str, table: pd.DataFrame) -> pd.DataFrame:
             raise DomainError(f"{name}.{column.name} must be {DTYPES[column.kind]} but is {dtype}")
         if not column.nullable and (null := pd.isna(table[column.name].array)).any():
             raise DomainError(f"{name}.{column.name} must not be null; row {int(null.argmax())} is")
+    object.__setattr__(table, _CHECKED_AS, name)
     return table
 
 

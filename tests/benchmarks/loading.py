@@ -38,14 +38,15 @@ print(took, most * 1024 / 1e6)
 """
 OURS = """
 from profsvc import store
+from profsvc import pipeline
 from profsvc.pipeline import ingestion
 engine = store.open_store(target)
 files = store.blob_store_of(engine, os.path.dirname(path))
-analyze = ingestion.analyze
+analyze = pipeline.analysis.analyze
 def noting(*given, **named):
     print("committed", time.perf_counter() - begin)
     return analyze(*given, **named)
-ingestion.analyze = noting
+pipeline.analysis.analyze = noting
 begin = time.perf_counter()
 with open(path, "rb") as stream:
     verdict = ingestion.ingest(engine, stream, os.path.basename(path), store.RunInfo(name="bench"), files=files)

@@ -10,6 +10,7 @@ from contextlib import closing, contextmanager
 from itertools import chain
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from sqlalchemy import insert
 from sqlalchemy.exc import IntegrityError
@@ -34,7 +35,7 @@ from profsvc.store.ingest.runs import (
 )
 from profsvc.store.ingest.source_launches import join_source_pages, save_source_counts
 from profsvc.store.ingest.staging import DirectSink, Sink, reserve_upload_id, staging
-from profsvc.store.ingest.writers.bulk_insert import insert_rows
+from profsvc.store.ingest.writers.bulk_insert import insert_rows, integer_arrays
 from profsvc.store.ingest.writers.dictionaries import Names
 from profsvc.store.ingest.writers.encoder import Encoder
 from profsvc.store.ingest.writers.kernel_totals import KernelTotal
@@ -256,8 +257,8 @@ class _Upload:
             self.lines_in_rejects += int(table["lines"].sum())
         if "launch_index" not in table:
             return
-        highest = table["launch_index"].max()
-        highest = -1 if pd.isna(highest) else int(highest)
+        indexes = integer_arrays(table["launch_index"])
+        highest = int(np.max(indexes.values, initial=-1, where=~indexes.missing))
         if highest > IDS_PER_UPLOAD - 2:
             raise InputError(f"launch {highest}: a file may have {IDS_PER_UPLOAD - 1:,} launches; split it")
         self.highest_subject = max(self.highest_subject, highest)
@@ -265,8 +266,9 @@ class _Upload:
             self.highest_launch = max(self.highest_launch, highest)
             self.launches += len(table)
             self.timeline.add(table)
-            if table["duration_ns"].notna().any():
-                self.gpu_time_ns = (self.gpu_time_ns or 0.0) + float(table["duration_ns"].sum())
+            durations = table["duration_ns"].to_numpy()
+            if not np.isnan(durations).all():
+                self.gpu_time_ns = (self.gpu_time_ns or 0.0) + float(np.nansum(durations))
 
     def finish(self, connection: Connection, run: RunInfo, run_id: int, again: bool) -> None:
         """Check the line counts and write the totals; a file read ``again`` does not change the data of its run."""

@@ -36,7 +36,7 @@ def object_ids(texts: npt.NDArray[Any]) -> npt.NDArray[np.intp]:
     return np.frombuffer(texts.tobytes(), np.intp)
 
 
-def factorize(column: "pd.Series[Any]") -> tuple[npt.NDArray[np.intp], list[Any]]:
+def factorize(column: "pd.Series[Any] | pd.api.extensions.ExtensionArray") -> tuple[npt.NDArray[np.intp], list[Any]]:
     """Return the code of each cell, -1 for null, and the distinct texts.
 
     Readers use the same object for equal texts, so hardly any text needs to be compared.
@@ -44,7 +44,7 @@ def factorize(column: "pd.Series[Any]") -> tuple[npt.NDArray[np.intp], list[Any]
     >>> factorize(pd.Series(["b", None, "a", "b"]).astype(object))
     (array([ 0, -1,  1,  0]), ['b', 'a'])
     """
-    texts = column.to_numpy(dtype=object)
+    texts: npt.NDArray[np.object_] = np.asarray(column, dtype=object)
     if not any(texts.strides) and len(texts):  # one cell that represents all
         missing = texts[0] is None
         return np.full(len(texts), -1 if missing else 0), [] if missing else [texts[0]]
@@ -55,6 +55,31 @@ def factorize(column: "pd.Series[Any]") -> tuple[npt.NDArray[np.intp], list[Any]
     first[codes[::-1]] = np.arange(len(texts))[::-1]
     numbers, distinct = pd.factorize(texts[first])
     return numbers[codes], list(distinct)
+
+
+def factorize_numbers(numbers: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Return the code of each number, and the distinct numbers in ascending order.
+
+    Numbers from a dictionary lie close to each other, and are then counted instead of compared.
+
+    >>> factorize_numbers(np.array([7, 5, 7]))
+    (array([1, 0, 1]), array([5, 7]))
+    """
+    least = int(numbers.min()) if len(numbers) else 0
+    if not len(numbers) or int(numbers.max()) - least > 2 * len(numbers):
+        codes, found = pd.factorize(numbers, sort=True)
+        return codes.astype(np.int64, copy=False), found
+    places = numbers - least
+    present = np.bincount(places) > 0
+    found = np.flatnonzero(present)
+    if len(found) == 1:
+        return np.zeros(len(numbers), np.int64), found + least
+    return (np.cumsum(present) - 1)[places], found + least
+
+
+def is_constant(column: npt.NDArray[Any]) -> bool:
+    """Return whether all values are equal to the first; an empty column is not."""
+    return len(column) > 0 and column[-1] == column[0] and bool((column == column[0]).all())
 
 
 def values(column: Any) -> list[Any]:

@@ -18,7 +18,7 @@ from profsvc.errors import InputError
 from profsvc.kernel_names import short_kernel_name
 from profsvc.store.connection.sql import Connection
 from profsvc.store.connection.transactions import reading, writing
-from profsvc.store.ingest.writers.bulk_insert import insert_rows
+from profsvc.store.ingest.writers.bulk_insert import insert_rows, is_constant
 from profsvc.store.schema.tables import metadata
 
 Ints = npt.NDArray[np.int64]
@@ -153,24 +153,26 @@ class Combinations:
 
     def numbers(self, columns: Sequence[Ints]) -> Ints:
         """Return the number of each row of the columns; `NONE` means null."""
-        if all(len(column) and (column == column[0]).all() for column in columns):
-            return np.repeat(self._found([column[:1] for column in columns]), len(columns[0]))
-        return self._found(columns)
+        # One value stands for a column of equal values.
+        short = [column[:1] if is_constant(column) else column for column in columns]
+        if all(len(column) == 1 for column in short):
+            return np.repeat(self._found(short, 1), len(columns[0]))
+        return self._found(short, len(columns[0]))
 
-    def _found(self, columns: Sequence[Ints]) -> Ints:
+    def _found(self, columns: Sequence[Ints], rows: int) -> Ints:
         hashes = sum(column * factor for column, factor in zip(columns, self._factors, strict=True))
-        known = np.zeros(len(hashes), np.bool_)
-        numbers = np.empty(len(hashes), np.int64)
+        known = np.zeros(rows, np.bool_)
+        numbers = np.empty(rows, np.int64)
         if len(self._hashes):
             place = np.searchsorted(self._hashes, hashes)
             place[place == len(self._hashes)] = 0
-            known = np.ones(len(hashes), np.bool_)
+            known = np.ones(rows, np.bool_)
             for own, column in zip(self._rows, columns, strict=True):
-                known &= own[place] == column
+                known &= (own == column)[place] if len(column) == 1 else own[place] == column
             numbers = self._numbers[place]
         if not known.all():
             new = np.flatnonzero(~known)
-            numbers[new] = self._added([column[new] for column in columns], hashes[new])
+            numbers[new] = self._added([np.broadcast_to(column, rows)[new] for column in columns], hashes[new])
         return numbers
 
     def _added(self, columns: Sequence[Ints], hashes: Ints) -> Ints:

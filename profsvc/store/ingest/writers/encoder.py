@@ -1,7 +1,7 @@
 """Convert tidy tables to rows of the base tables, and write them in bulk."""
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ import pandas as pd
 from profsvc.errors import InputError
 from profsvc.store.connection.sql import Connection, Engine
 from profsvc.store.ingest.staging import Sink
-from profsvc.store.ingest.writers.bulk_insert import factorize, integer_arrays, values
+from profsvc.store.ingest.writers.bulk_insert import factorize, factorize_numbers, integer_arrays, values
 from profsvc.store.ingest.writers.dictionaries import COMBINATION_COLUMNS, Combinations, Names
 from profsvc.store.ingest.writers.kernel_totals import KernelTotals
 from profsvc.store.ingest.writers.launch_totals import LaunchTotals
@@ -50,6 +50,12 @@ EVENTS: Mapping[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
         ("calls", "total_ns", "mean_ns", "min_ns", "max_ns", "total_bytes", "device_index", "line"),
     ),
 }
+# Columns of launches that are numbers of names: their name, that of the names, and the column with the texts.
+OWN_NAMES = (
+    ("host_id", "texts", "host"),
+    ("process_name_id", "texts", "process_name"),
+    ("kernel_id", "kernels", "kernel"),
+)
 Columns = dict[str, Any]
 Ints = npt.NDArray[np.int64]
 Numbers = pd.arrays.IntegerArray
@@ -94,11 +100,10 @@ class Encoder:
         self.items[name] += count
         return range(begin, begin + count)
 
-    def _numbers(self, names: str, column: "pd.Series[Any]", *rest: str) -> Numbers:
+    def _numbers(self, names: str, column: Any, *rest: str) -> Numbers:
         """Return the number of each name in a column; ``rest`` are the other columns of the names."""
         codes, distinct = factorize(column)
-        numbers = self.names[names].numbers([(name, *rest) for name in distinct])
-        return pd.array([*numbers, None], "Int64")[codes]  # the code of null is -1
+        return _nullable(self.names[names].numbers([(name, *rest) for name in distinct]), codes)
 
     def _texts(self, column: "pd.Series[Any]") -> Numbers:
         return self._numbers("texts", column)
@@ -131,8 +136,8 @@ class Encoder:
             columns["name_id"] = self._texts(table["kernel"].mask(is_kernel, None))
         self.sink.write(name, columns)
 
-    def _device_names(self, table: pd.DataFrame) -> "pd.Series[Any]":
-        return table["device"] if self.device is None else table["device"].fillna(self.device)
+    def _device_names(self, table: "pd.DataFrame | Columns") -> Any:
+        return table["device"] if self.device is None else pd.Series(table["device"]).fillna(self.device)
 
     def _sensors(self, table: pd.DataFrame) -> None:
         self.sensors.write_sensors(table)
@@ -141,41 +146,42 @@ class Encoder:
         self.sensors.write_samples(table, self._texts(table["reason"]))
 
     def _launches(self, table: pd.DataFrame) -> None:
-        devices = self._devices(table)
+        given: Columns = {str(name): column.array for name, column in table.items()}
+        devices = self._devices(given)
         self.first_device = self.first_device or _first(devices)
-        self.launch_devices.update(devices.dropna().unique().tolist())
-        self.first_host = self.first_host or next(iter(factorize(table["host"])[1]), None)
-        own = {
-            "device_id": devices,
-            "host_id": self._texts(table["host"]),
-            "process_name_id": self._texts(table["process_name"]),
-            "kernel_id": self._numbers("kernels", table["kernel"]),
-        }
-        launch_ids = table["launch_index"].to_numpy(np.int64) + (self.first + 1)
-        kernel_ids, durations = integer_arrays(own["kernel_id"]).values, table["duration_ns"].to_numpy()
+        self.launch_devices.update(np.unique(devices._data[~devices._mask]).tolist())
+        self.first_host = self.first_host or next(iter(factorize(given["host"])[1]), None)
+        given["device_id"] = devices
+        for name, names, column in OWN_NAMES:
+            given[name] = self._numbers(names, given[column])
+        launch_ids = integer_arrays(given["launch_index"]).values + (self.first + 1)
+        kernel_ids, durations = integer_arrays(given["kernel_id"]).values, given["duration_ns"].to_numpy()
         self.totals.add(kernel_ids, durations)
         self.listed.add(launch_ids, kernel_ids, durations)
         ids = {
-            name: combined.numbers([_whole(own.get(column, table.get(column))) for column in COMBINATION_COLUMNS[name]])
+            name: combined.numbers([_whole(given[column]) for column in COMBINATION_COLUMNS[name]])
             for name, combined in self.combined.items()
         }
         columns: Columns = {
             "launch_id": launch_ids,
             "place_id": ids["places"],
             "shape_id": ids["shapes"],
-            **{name: table[name] for name in PLAIN_LAUNCH},
+            **{name: given[name] for name in PLAIN_LAUNCH},
         }
-        self.launches.add(ids["places"], ids["shapes"], table)
+        columns["duration_ns"] = durations
+        self.launches.add(ids["places"], ids["shapes"], given)
         self.sink.write("launches", columns)
 
-    def _devices(self, table: pd.DataFrame) -> Numbers:
+    def _devices(self, given: Columns) -> Numbers:
         """Return the number of the device of each launch."""
-        codes, names = factorize(self._device_names(table))
-        versions, capabilities = factorize(table["compute_capability"])
-        both, pairs = pd.factorize((codes + 1) * (len(capabilities) + 1) + versions + 1)
+        codes, names = factorize(self._device_names(given))
+        versions, capabilities = factorize(given["compute_capability"])
+        both, pairs = factorize_numbers((codes + 1) * (len(capabilities) + 1) + versions + 1)
         texts = ["", *names], ["", *capabilities]
-        known = [[of[part] for of, part in zip(texts, divmod(pair, len(texts[1])), strict=True)] for pair in pairs]
-        return pd.array([self._device(*name) for name in known], "Int64")[both]
+        known = [
+            [of[part] for of, part in zip(texts, divmod(pair, len(texts[1])), strict=True)] for pair in pairs.tolist()
+        ]
+        return _nullable([self._device(*name) for name in known], both)
 
     def _device(self, name: str, capability: str) -> int | None:
         return self.names["devices"][name, capability] if name or capability else None
@@ -229,6 +235,17 @@ class Encoder:
             **{name: table[name] for name in ("device", "quantity", "x", "y", "unit", "method", "line")},
         }
         self.sink.write("characterizations", columns)
+
+
+def _nullable(numbers: Sequence[int | None], codes: "npt.NDArray[np.integer]") -> Numbers:
+    """Return a column of the numbers at codes; the code of null is -1.
+
+    >>> _nullable([5, None], np.array([1, 0, -1])).tolist()
+    [<NA>, 5, <NA>]
+    """
+    missing = np.array([*(number is None for number in numbers), True])
+    plain = np.array([*(number or 0 for number in numbers), 0], np.int64)
+    return pd.arrays.IntegerArray(plain[codes], missing[codes])
 
 
 def _first(column: Any) -> Any:

@@ -11,7 +11,8 @@ from typing import IO, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
+
+from profsvc.store.ingest.writers.bulk_insert import factorize_numbers
 
 MAX_MEMORY_BYTES = 1 << 20
 LAUNCHES_PER_BLOCK = 1 << 17
@@ -65,7 +66,7 @@ class KernelTotals:
             return
         kernels, durations = map(np.concatenate, zip(*self._waiting, strict=True))
         self._waiting = []
-        codes, found = pd.factorize(kernels, sort=True)
+        codes, found = factorize_numbers(kernels)
         for kernel, count in zip(found.tolist(), np.bincount(codes).tolist(), strict=True):
             self._launches[kernel] = self._launches.get(kernel, 0) + count
         timed = ~np.isnan(durations)

@@ -8,7 +8,13 @@ import numpy.typing as npt
 import pandas as pd
 
 from profsvc.store.connection.sql import Connection
-from profsvc.store.ingest.writers.bulk_insert import IntegerArrays, insert_rows, integer_arrays
+from profsvc.store.ingest.writers.bulk_insert import (
+    IntegerArrays,
+    factorize_numbers,
+    insert_rows,
+    integer_arrays,
+    is_constant,
+)
 
 SIZES = ("grid_x", "grid_y", "grid_z", "shared_mem_dynamic_bytes")
 COLUMNS = tuple(f"{end}_{name}" for name in SIZES for end in ("min", "max"))
@@ -63,9 +69,9 @@ class LaunchTotals:
 
     def add(self, places: Ints, shapes: Ints, sizes: "Mapping[str, Any] | pd.DataFrame") -> None:
         """Add the place and shape of launches, and those of their columns that are `SIZES`."""
-        codes, found = pd.factorize(places)
+        codes, found = factorize_numbers(places)
         self._places.add(found, np.bincount(codes)[None])
-        codes, found = pd.factorize(shapes)
+        codes, found = factorize_numbers(shapes)
         totals = [np.bincount(codes)]
         for name in SIZES:
             values = integer_arrays(sizes[name])
@@ -84,10 +90,12 @@ class LaunchTotals:
         insert_rows(connection, "shape_totals", ("upload_id", "shape_id", "launches", *COLUMNS), shapes)
 
 
-def _extremes(extreme: np.ufunc, codes: npt.NDArray[np.intp], values: IntegerArrays, groups: int, none: int) -> Ints:
+def _extremes(extreme: np.ufunc, codes: Ints, values: IntegerArrays, groups: int, none: int) -> Ints:
     """Return the least or greatest value of each group."""
-    found = np.full(groups, none, np.int64)
     known = ~values.missing
+    if known.all() and is_constant(values.values):
+        return np.full(groups, values.values[0])
+    found = np.full(groups, none, np.int64)
     if known.all():
         extreme.at(found, codes, values.values)
     elif known.any():

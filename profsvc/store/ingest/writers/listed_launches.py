@@ -10,10 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
 from profsvc.store.connection.sql import Connection
-from profsvc.store.ingest.writers.bulk_insert import insert_rows
+from profsvc.store.ingest.writers.bulk_insert import factorize_numbers, insert_rows
 from profsvc.store.schema.column_types import WHOLE_RUN_ID
 
 MIN_LAUNCHES = 100_000
@@ -25,6 +24,8 @@ KERNEL_DEPTH = 100
 MAX_KERNEL_LAUNCHES = 100_000
 """Maximum of the number of kernels times their depth."""
 LAUNCHES_PER_BLOCK = 1 << 18
+MAX_WANTED_SHARE = 0.1
+"""With more candidates in a block than this share of it, its own ends are looked at first."""
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -61,15 +62,9 @@ class _Ends:
 
     def add(self, new: _Launches, depth: int, groups: int) -> None:
         """Add launches with groups below ``groups``; keep ``depth`` at each end."""
-        wanted = np.zeros(len(new.numbers), np.bool_)
-        if self._by_number:
-            order = np.argsort(new.numbers, kind="stable")
-            for some in (order, order[::-1]):
-                wanted[_leading(new.groups, some, depth, groups)[0]] = True
-        missing = groups - len(self._long)
-        self._long = np.concatenate((self._long, np.full(missing, -np.inf)))
-        self._short = np.concatenate((self._short, np.full(missing, np.inf)))
-        wanted |= ~(new.durations < self._long[new.groups]) | ~(new.durations > self._short[new.groups])
+        if (new.numbers[1:] < new.numbers[:-1]).any():
+            new = new.at(np.argsort(new.numbers, kind="stable"))
+        wanted = self._candidates(new, depth, groups)
         found = self.kept.before(new.at(wanted))
         found = found.at(np.argsort(found.numbers, kind="stable"))
         wanted = np.zeros(len(found.numbers), np.bool_)
@@ -84,6 +79,37 @@ class _Ends:
         self._short = _limits(found.durations, last, np.inf)
         self.kept = found.at(wanted)
 
+    def _candidates(self, new: _Launches, depth: int, groups: int) -> Mask:
+        """Return which launches, in the order of their numbers, may be among those to keep."""
+        missing = groups - len(self._long)
+        self._long = np.concatenate((self._long, np.full(missing, -np.inf)))
+        self._short = np.concatenate((self._short, np.full(missing, np.inf)))
+        grouped, begins, counts = _grouped(new.groups, groups)
+        wanted = self._reaches(new)
+        if np.count_nonzero(wanted) > len(wanted) * MAX_WANTED_SHARE and not np.isnan(new.durations).any():
+            for group in np.flatnonzero(counts > 2 * depth).tolist():
+                own = new.durations[grouped[begins[group] : begins[group] + counts[group]]]
+                ends = np.partition(own, (depth - 1, len(own) - depth))
+                self._short[group] = min(self._short[group], ends[depth - 1])
+                self._long[group] = max(self._long[group], ends[-depth])
+            wanted = self._reaches(new)
+        if self._by_number:
+            place = np.arange(len(grouped)) - np.repeat(begins, counts)
+            wanted[grouped[(place < depth) | (place >= np.repeat(counts - depth, counts))]] = True
+        return wanted
+
+    def _reaches(self, new: _Launches) -> Mask:
+        """Return which launches are as long or as short as those that are kept, or have no duration."""
+        reaches: Mask = ~(new.durations < self._long[new.groups]) | ~(new.durations > self._short[new.groups])
+        return reaches
+
+
+def _grouped(codes: Ints, groups: int) -> tuple[Ints, Ints, Ints]:
+    """Return the rows group by group in their order, and the begin and the size of each group."""
+    # numpy uses radix sort for narrow integers, which suffice for few groups.
+    counts = np.bincount(codes, minlength=groups)
+    return np.argsort(codes.astype(np.min_scalar_type(groups)), kind="stable"), np.cumsum(counts) - counts, counts
+
 
 def _leading(codes: Ints, order: Ints, depth: int, groups: int) -> tuple[Ints, Ints]:
     """Return the first ``depth`` rows of each group in an order, and the last of these, -1 if a group has fewer.
@@ -91,11 +117,8 @@ def _leading(codes: Ints, order: Ints, depth: int, groups: int) -> tuple[Ints, I
     >>> _leading(np.array([0, 1, 0, 0]), np.array([3, 2, 1, 0]), 2, 2)
     (array([3, 2, 1]), array([ 2, -1]))
     """
-    # numpy uses radix sort for narrow integers, which suffice for few groups.
-    narrow = codes.astype(np.min_scalar_type(groups))
-    grouped = order[np.argsort(narrow[order], kind="stable")]
-    counts = np.bincount(codes, minlength=groups)
-    begins = np.cumsum(counts) - counts
+    rows, begins, counts = _grouped(codes[order], groups)
+    grouped = order[rows]
     place = np.arange(len(codes)) - np.repeat(begins, counts)
     last = np.full(groups, -1)
     full = counts >= depth
@@ -134,7 +157,7 @@ class ListedLaunches:
             return
         numbers, kernels, durations = (np.concatenate(parts) for parts in zip(*self._waiting, strict=True))
         self._waiting = []
-        codes, found = pd.factorize(kernels)
+        codes, found = factorize_numbers(kernels)
         own = np.array([self._codes.setdefault(kernel, len(self._codes)) for kernel in found.tolist()], np.int64)
         self._of_file.add(_Launches(numbers, np.zeros(len(numbers), np.int64), durations), DEPTH, 1)
         self._of_kernels.add(_Launches(numbers, own[codes], durations), self._kernel_depth(), len(self._codes))

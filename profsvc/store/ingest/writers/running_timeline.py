@@ -9,6 +9,7 @@ import pandas as pd
 
 from profsvc.analysis.launches.timeline import Timeline, append_launches, is_in_order
 from profsvc.store.connection.sql import Connection, text
+from profsvc.store.ingest.writers.bulk_insert import integer_arrays
 
 
 class RunningTimeline:
@@ -21,11 +22,16 @@ class RunningTimeline:
 
     def add(self, launches: pd.DataFrame) -> None:
         """Put the launches of a batch behind those before."""
-        timed = (launches["start_ns"].notna() & launches["duration_ns"].notna()).to_numpy()
-        start = launches["start_ns"].to_numpy(dtype=np.int64, na_value=0)[timed]
-        self.in_order = self.in_order and is_in_order(self.line, start)
+        if not self.in_order:
+            return
+        begun, duration = integer_arrays(launches["start_ns"]), launches["duration_ns"].to_numpy()
+        timed = ~begun.missing & ~np.isnan(duration)
+        start = begun.values
+        if not timed.all():
+            start, duration = start[timed], duration[timed]
+        self.in_order = is_in_order(self.line, start)
         if self.in_order:
-            self.line = append_launches(self.line, start, launches["duration_ns"].to_numpy()[timed])
+            self.line = append_launches(self.line, start, duration)
 
     def save(self, connection: Connection, upload_id: int) -> None:
         """Write the timeline of a whole upload; nothing where it is not known yet."""

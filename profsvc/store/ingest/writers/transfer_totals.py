@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from profsvc.store.connection.sql import Connection
-from profsvc.store.ingest.writers.bulk_insert import insert_rows
+from profsvc.store.ingest.writers.bulk_insert import factorize_numbers, insert_rows
 
 MAX_INTEGER = 2**63 - 1
 
@@ -28,7 +28,7 @@ class TransferTotals:
 
     def add(self, kind_ids: pd.arrays.IntegerArray, durations: "pd.Series[Any]", sizes: "pd.Series[Any]") -> None:
         """Add the kind, duration in ns and size in bytes of each transfer."""
-        codes, kinds = pd.factorize(kind_ids.to_numpy(np.int64))
+        codes, kinds = factorize_numbers(kind_ids.to_numpy(np.int64))
         ns, size = durations.to_numpy(np.float64, na_value=np.nan), sizes.to_numpy(np.float64, na_value=np.nan)
         whole = sizes.to_numpy(np.int64, na_value=0)
         for code, kind in enumerate(kinds.tolist()):
