@@ -1,14 +1,11 @@
-"""The application: all routes behind the request guard, and their OpenAPI document."""
-
-from typing import Any
+"""The application: all routes behind the request guard."""
 
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
-from fastapi.openapi.utils import get_openapi
 from starlette.exceptions import HTTPException
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 
 from profsvc import settings
 from profsvc.errors import NotFoundError, ProfsvcError, UsageError
@@ -28,9 +25,10 @@ from profsvc.web.api import (
     uploads,
     views,
 )
+from profsvc.web.http.openapi import index_of, openapi_document
 from profsvc.web.http.request_args import RequestArgs
-from profsvc.web.http.responses import json_response
-from profsvc.web.http.routes import ERROR_SCHEMA, add_route
+from profsvc.web.http.responses import json_response, success
+from profsvc.web.http.routes import accepted_media, add_route
 from profsvc.web.http.state import AppState
 from profsvc.web.middleware import RequestGuard
 from profsvc.web.pages.errors import error_answer
@@ -70,11 +68,20 @@ def create_app(state: AppState) -> FastAPI:
         name="describe",
         gives={"application/json": {"schema": described}},
     )
+    add_route(app, "/v1", get_index, "read", name="index")
     app.add_exception_handler(HTTPException, _framework_error)
     app.add_exception_handler(RequestValidationError, _framework_error)
     app.add_middleware(GZipMiddleware, minimum_size=MIN_GZIP_BYTES, compresslevel=4)
     app.add_middleware(RequestGuard, state=state)
     return app
+
+
+async def get_index(request: Request) -> Response:
+    """What the service offers: its versions, and every path with a sentence; a browser goes to its page of them."""
+    RequestArgs(request).reject_unknown()
+    if accepted_media(request, ("application/json", "text/html")) == "text/html":
+        return RedirectResponse(f"{request.scope['root_path']}/docs/api", 303, {"vary": "Accept"})
+    return success(request, index_of(request.app, request.scope["root_path"], settings.version()))
 
 
 async def get_openapi_document(request: Request) -> Response:
@@ -84,26 +91,6 @@ async def get_openapi_document(request: Request) -> Response:
     described = openapi_document(app)
     described["servers"] = [{"url": request.scope["root_path"] or "/"}]
     return json_response(request, described)
-
-
-def openapi_document(app: FastAPI) -> dict[str, Any]:
-    """Return the OpenAPI document of FastAPI, with the error schema and the token scheme."""
-    if app.openapi_schema is None:
-        document = get_openapi(title=app.title, version=app.version, routes=app.routes)
-        parts = document.setdefault("components", {})
-        parts["schemas"] = {"Error": ERROR_SCHEMA}
-        parts["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
-        document["security"] = [{"token": []}, {}]
-        error = {
-            "description": "error",
-            "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}},
-        }
-        for operations in document["paths"].values():
-            for operation in operations.values():
-                operation["responses"].pop("422", None)
-                operation["responses"]["default"] = error
-        app.openapi_schema = document
-    return dict(app.openapi_schema)
 
 
 async def _framework_error(request: Request, error: Exception) -> Response:

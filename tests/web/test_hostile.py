@@ -37,6 +37,9 @@ PAGES = {
     "/devices": ["/devices"],
     "/devices/{name:path}": ["/devices/%3Cscript%3E"],
     "/upload": ["/upload?run=%3Cscript%3E"],
+    "/docs/api": ["/docs/api"],
+    "/docs/api/{operation}": ["/docs/api/list_launches", "/docs/api/%3Cb%3E"],
+    "/docs/api/{operation}/ask": ["/docs/api/show_run/ask?run=1", "/docs/api/show_run/ask"],
     "/docs": ["/docs"],
     "/docs/{name:path}": ["/docs/reference/formats", "/docs/%3Cscript%3E", "/docs/pictures/%3Cscript%3E.svg"],
     "/explain/{name:path}": ["/explain/divergence?run=1", "/explain/duration_ns?run=1"],
@@ -63,7 +66,7 @@ OTHERS = {
     "/v1/runs/{run:path}/power": ["/v1/runs/1/power", "/v1/runs/2/power?draw=svg", "/v1/runs/2/power?draw=html"],
     "/v1/runs/{run:path}/power-series": ["/v1/runs/1/power-series", "/v1/runs/2/power-series"],
     **{f"/v1/runs/{{run:path}}/timeline{form}": [f"/v1/runs/{run}/timeline{form}" for run in (1, 2)]
-       for form in ("", ".svg")},
+       for form in ("", ".json", ".svg")},
     "/v1/runs/{run:path}/heat-map": ["/v1/runs/1/heat-map"],
     "/v1/runs/{run:path}/thermal": ["/v1/runs/1/thermal?load=500&duration=60"],
     "/v1/runs/{run:path}/rotated": ["/v1/runs/1/rotated?second=2"],
@@ -95,7 +98,7 @@ OTHERS = {
     "/v1/formats": ["/v1/formats"],
     "/v1/sql/examples": ["/v1/sql/examples"],
     **{f"/v1/sql{form}": [f"/v1/sql{form}?q=select+kernel+from+v1_launches"] for form in FORMS},
-    **{path: [path] for path in ("/livez", "/readyz", "/metrics", "/openapi.json")},
+    **{path: [path] for path in ("/livez", "/readyz", "/metrics", "/openapi.json", "/v1")},
 }  # fmt: skip
 
 

@@ -23,7 +23,11 @@ def test_every_route_is_described(described):
     found = {
         (method.upper(), path): said for path, group in described["paths"].items() for method, said in group.items()
     }
-    assert {(m, p.replace(":path", "")) for m, p in WHO} == set(found)
+    # Paths that end in a format are for links; Accept asks for the same at the path without it.
+    routes = {
+        (m, p.replace(":path", "")) for m, p in WHO if not p.endswith((".csv", ".ndjson", ".svg", ".png", ".json"))
+    }
+    assert routes | {("GET", "/openapi.json")} == set(found)
     names = [said["operationId"] for said in found.values()]
     assert len(names) == len(set(names))
     for (method, path), said in found.items():
@@ -81,3 +85,39 @@ def test_rows_of_views_have_types(described):
     assert (columns["duration_ns"]["type"], columns["kernel"]["type"]) == (["number", "null"], ["string", "null"])
     content = described["paths"]["/v1/runs"]["get"]["responses"]["200"]["content"]["application/json"]
     assert content["schema"]["properties"]["rows"]["items"]["properties"]["tags"]["type"] == ["object", "null"]
+
+
+def test_the_index_leads_to_every_path(looked_at, described):
+    index = looked_at.ok("/v1")
+    assert {(one["method"].lower(), one["href"]) for one in index["paths"]} == {
+        (method, path) for path, group in described["paths"].items() for method in group
+    }
+    assert [one["name"] for one in index["versions"]] == ["v1"]
+    for path in index["links"].values():
+        assert looked_at.get(path).status_code == 200, path
+    answer = looked_at.http.get(
+        f"{looked_at.url}/v1", headers={"accept": "text/html,*/*;q=0.8"}, follow_redirects=False
+    )
+    assert (answer.status_code, answer.headers["location"]) == (303, "/docs/api")
+
+
+@pytest.mark.parametrize(
+    ("path", "accept", "kind"),
+    [
+        ("/v1/runs", "text/csv", "text/csv"),
+        ("/v1/runs", "text/html,application/xhtml+xml,*/*;q=0.8", "application/json"),
+        ("/v1/runs", "application/json;q=0.1, application/x-ndjson;q=0.9", "application/x-ndjson"),
+        ("/v1/runs", "text/*", "text/csv"),
+        ("/v1/runs", "application/xml", "application/json"),
+        ("/v1/runs", "text/csv;q=x, ;;, */*", "application/json"),
+        ("/v1/runs.csv", "application/json", "text/csv"),
+        ("/v1/sql?q=select+1+as+a", "text/csv", "text/csv"),
+        ("/v1/runs/h200/plots/roofline", "image/avif,image/svg+xml,image/*,*/*;q=0.8", "image/svg+xml"),
+        ("/v1/runs/h200/plots/roofline", "*/*", "application/json"),
+    ],
+)
+def test_a_path_answers_in_the_form_that_is_accepted(looked_at, path, accept, kind):
+    answer = looked_at.http.get(looked_at.url + path, headers={"accept": accept})
+    assert answer.status_code == 200
+    assert answer.headers["content-type"].partition(";")[0] == kind
+    assert "Accept" in answer.headers["vary"]

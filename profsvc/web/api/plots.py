@@ -14,11 +14,10 @@ from profsvc.views.models import plots as model_plots
 from profsvc.web.api.runs import MAX_LAUNCHES, RUN_DESCRIPTION
 from profsvc.web.http.request_args import RequestArgs
 from profsvc.web.http.responses import success
-from profsvc.web.http.routes import add_route, path_param, query_param
+from profsvc.web.http.routes import add_forms, path_param, query_param
 from profsvc.web.http.state import app_state, grant_of, in_worker_thread
 
-# The path without a suffix comes last because it also matches the others.
-MEDIA_TYPES = {".json": "application/json", ".svg": "image/svg+xml", ".png": "image/png", "": "application/json"}
+MEDIA_TYPES = {"json": "application/json", "svg": "image/svg+xml", "png": "image/png"}
 
 
 def _answer_plot(request: Request, form: str) -> Response:
@@ -29,9 +28,9 @@ def _answer_plot(request: Request, form: str) -> Response:
     engine = app_state(request).engine
     run = store.find_run(engine, request.path_params["run"], grant_of(request).project)
     data = model_plots.plot(engine, run, request.path_params["kind"], kernel, limit)
-    if MEDIA_TYPES[form] == MEDIA_TYPES[""]:
+    if form == "json":
         return success(request, data)
-    return Response(drawing.draw(data, form.removeprefix("."), dark=dark), media_type=MEDIA_TYPES[form])
+    return Response(drawing.draw(data, form, dark=dark), media_type=MEDIA_TYPES[form])
 
 
 def _handler(form: str) -> Callable[..., Any]:
@@ -51,7 +50,6 @@ def register(app: FastAPI) -> None:
         query_param("limit", "integer", "maximum number of launches, longest first", minimum=1, maximum=MAX_LAUNCHES),
         query_param("dark", "string", "1: dark theme", enum=["0", "1"]),
     ]
-    for form, media in MEDIA_TYPES.items():
-        gives = {media: {"schema": {"type": "object" if media == MEDIA_TYPES[""] else "string"}}}
-        path, label = f"/v1/runs/{{run:path}}/plots/{{kind}}{form}", f"plot{form.replace('.', '_')}"
-        add_route(app, path, _handler(form), "read", name=label, takes=takes, gives=gives, tag="runs")
+    forms = {form: {media: {"schema": {"type": "object" if form == "json" else "string"}}}
+             for form, media in MEDIA_TYPES.items()}  # fmt: skip
+    add_forms(app, "/v1/runs/{run:path}/plots/{kind}", forms, _handler, "read", name="plot", takes=takes, tag="runs")

@@ -19,7 +19,7 @@ from profsvc.reports.rows import distinct
 from profsvc.web.api.reports import apply_body
 from profsvc.web.http.request_args import RequestArgs, require_object
 from profsvc.web.http.responses import MEDIA_TYPES, stream_query, success
-from profsvc.web.http.routes import SUCCESS_SCHEMA, add_route, path_param, query_param, rows_schema
+from profsvc.web.http.routes import SUCCESS_SCHEMA, add_forms, add_route, path_param, query_param, rows_schema
 from profsvc.web.http.state import AppState, app_state, grant_of, in_worker_thread
 
 BODY_KEYS = {"q", "params", "limit", "seconds", "example"}
@@ -251,8 +251,10 @@ async def remove_query(request: Request) -> Response:
 def register(app: FastAPI) -> None:
     """Add the routes."""
     gives = {"application/json": {"schema": rows_schema()}}
-    add_route(app, "/v1/sql", query_by_get, "sql", name="ask_sql", takes=PARAMETERS, gives=gives, tag="sql")
-    add_route(app, "/v1/sql.json", query_by_get, "sql", name="ask_sql_json", takes=PARAMETERS, gives=gives, tag="sql")
+    text = {form: {MEDIA_TYPES[form].partition(";")[0]: {"schema": {"type": "string"}}} for form in ("csv", "ndjson")}
+    handlers = {"json": query_by_get, "csv": query_as_csv, "ndjson": query_as_ndjson}
+    add_forms(app, "/v1/sql", {"json": gives, **text}, handlers.__getitem__, "sql", name="ask_sql", takes=PARAMETERS,
+              tag="sql")  # fmt: skip
     body = {"application/json": {"schema": BODY_SCHEMA}}
     add_route(
         app,
@@ -265,11 +267,6 @@ def register(app: FastAPI) -> None:
         body=body,
         tag="sql",
     )
-    for form, handler in (("csv", query_as_csv), ("ndjson", query_as_ndjson)):
-        text = {MEDIA_TYPES[form].partition(";")[0]: {"schema": {"type": "string"}}}
-        add_route(
-            app, f"/v1/sql.{form}", handler, "sql", name=f"ask_sql_{form}", takes=PARAMETERS, gives=text, tag="sql"
-        )
     add_route(app, "/v1/sql/examples", list_examples, "read", name="list_sql_examples",
         gives={"application/json": {"schema": SUCCESS_SCHEMA}}, tag="sql")  # fmt: skip
     name = path_param("name", "name of the query", "slowest kernels")

@@ -13,12 +13,11 @@ from profsvc.views import timeline as timeline_view
 from profsvc.web.api.runs import RUN_DESCRIPTION, run_id_of
 from profsvc.web.http.request_args import RequestArgs
 from profsvc.web.http.responses import success
-from profsvc.web.http.routes import add_route, path_param, query_param
+from profsvc.web.http.routes import add_forms, path_param, query_param
 from profsvc.web.http.state import app_state, in_worker_thread
 
 MAX_NS = 2**62
-# The path without a suffix comes last because it also matches the other.
-MEDIA_TYPES = {".svg": "image/svg+xml", "": "application/json"}
+MEDIA_TYPES = {"json": "application/json", "svg": "image/svg+xml"}
 
 
 def _nanoseconds(args: RequestArgs, name: str) -> int | None:
@@ -33,7 +32,7 @@ def _answer_timeline(request: Request, form: str) -> Response:
     number = run_id_of(request, request.path_params["run"])
     args.reject_unknown()
     view = timeline_view.timeline(app_state(request).engine, number, begin, end, columns)
-    return Response(drawing.draw(view), media_type=MEDIA_TYPES[form]) if form else success(request, view)
+    return Response(drawing.draw(view), media_type=MEDIA_TYPES[form]) if form == "svg" else success(request, view)
 
 
 def _handler(form: str) -> Callable[..., Any]:
@@ -53,7 +52,6 @@ def register(app: FastAPI) -> None:
         query_param("columns", "integer", "columns of time of a lane; with fewer events, each event is an item",
                     minimum=1, maximum=timeline_view.MAX_COLUMNS),
     ]  # fmt: skip
-    for form, media in MEDIA_TYPES.items():
-        gives = {media: {"schema": {"type": "string" if form else "object"}}}
-        path, label = f"/v1/runs/{{run:path}}/timeline{form}", f"timeline{form.replace('.', '_')}"
-        add_route(app, path, _handler(form), "read", name=label, takes=takes, gives=gives, tag="runs")
+    forms = {form: {media: {"schema": {"type": "string" if form == "svg" else "object"}}}
+             for form, media in MEDIA_TYPES.items()}  # fmt: skip
+    add_forms(app, "/v1/runs/{run:path}/timeline", forms, _handler, "read", name="timeline", takes=takes, tag="runs")

@@ -1,7 +1,7 @@
 """Every ``v1_`` view under ``/v1/<name without v1_>`` with filters, order and pages.
 
-``/v1/launches`` and ``/v1/launches.json`` return pages; ``.csv`` and ``.ndjson`` stream all rows unless ``limit`` is
-set.
+``/v1/launches`` returns a page of rows as JSON. As CSV and NDJSON, by the header Accept or a suffix such as ``.csv``,
+it streams all rows unless ``limit`` is set.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,7 +18,7 @@ from profsvc import store
 from profsvc.store.queries.view_pages import files_of_conditions, may_be_long
 from profsvc.web.http.request_args import RequestArgs
 from profsvc.web.http.responses import MEDIA_TYPES, rows_response, stream_query
-from profsvc.web.http.routes import add_route, query_param, rows_schema
+from profsvc.web.http.routes import add_forms, query_param, rows_schema
 from profsvc.web.http.state import app_state, grant_of
 
 DEFAULT_ROWS = 100
@@ -89,11 +89,11 @@ def _next_page_path(request: Request, page: store.Page) -> str | None:
     return f"{request.scope['path']}?{urlencode([*kept, ('after', page.after)])}"
 
 
-def _handler(view: str, form: str) -> Callable[..., Any]:
+def _handler(view: str, says: str, form: str) -> Callable[..., Any]:
     async def listed(request: Request) -> Response:
         return await _answer_view(request, view, form)
 
-    listed.__doc__ = store.VIEWS[view][0]
+    listed.__doc__ = says
     return listed
 
 
@@ -116,10 +116,10 @@ def register(app: FastAPI) -> None:
         sentence, meanings = store.VIEWS[view]
         columns = _column_schemas(view, meanings)
         takes = [*PAGING_PARAMETERS, *_filter_parameters(view, meanings)]
-        for suffix, form in (("", "json"), *((f".{form}", form) for form in MEDIA_TYPES)):
-            schema = rows_schema(columns) if form == "json" else {"type": "string"}
-            handler = _handler(view, form)
-            handler.__doc__ = f"{sentence} Filter by any column with `column=value`, or with {hows}."
-            gives = {MEDIA_TYPES[form].partition(";")[0]: {"schema": schema}}
-            label = f"list_{name}" + suffix.replace(".", "_")
-            add_route(app, f"/v1/{name}{suffix}", handler, "read", name=label, takes=takes, gives=gives, tag="views")
+        says = f"{sentence} Filter by any column with `column=value`, or with {hows}."
+        forms = {
+            form: {kind.partition(";")[0]: {"schema": rows_schema(columns) if form == "json" else {"type": "string"}}}
+            for form, kind in MEDIA_TYPES.items()
+        }
+        add_forms(app, f"/v1/{name}", forms, partial(_handler, view, says), "read", name=f"list_{name}", takes=takes,
+                  tag="views")  # fmt: skip

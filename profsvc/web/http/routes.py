@@ -86,6 +86,56 @@ def path_param(name: str, what: str, example: str) -> dict[str, Any]:
             "example": example}  # fmt: skip
 
 
+def accepted_media(request: Request, offered: Sequence[str]) -> str:
+    """Return the media type of ``offered`` that the header Accept of a request prefers; the first if it has none.
+
+    A type by its name comes before a wildcard of the same weight: browsers send both.
+    """
+    best, found = (0.0, 0), offered[0]
+    for part in request.headers.get("accept", "*/*").split(","):
+        name, *options = (text.strip().lower() for text in part.split(";"))
+        weight = next((option[2:] for option in options if option.startswith("q=")), "1")
+        try:
+            rank = (float(weight), 3 - name.count("*"))
+        except ValueError:
+            continue
+        for media in offered:
+            plain = media.partition(";")[0]
+            if name in (plain, f"{plain.partition('/')[0]}/*", "*/*") and rank > best:
+                best, found = rank, media
+                break
+    return found
+
+
+def add_forms(
+    app: FastAPI,
+    path: str,
+    forms: Mapping[str, Mapping[str, Any]],
+    handler: Callable[[str], Callable[..., Any]],
+    scope: str,
+    *,
+    name: str,
+    **options: Any,
+) -> None:
+    """Add a path that answers in several media types, as Accept asks for, the first by default.
+
+    ``forms`` has the schema by media type and suffix: {"json": {"application/json": schema}}. ``handler`` makes the
+    handler of a suffix. Each also has a path of its own, such as ``/v1/runs.csv``, for links and ``curl``.
+    """
+    made = {form: handler(form) for form in forms}
+    media = {kind: form for form, content in forms.items() for kind in content}
+    for form, one in made.items():
+        add_route(app, f"{path}.{form}", one, scope, name=f"{name}_{form}", gives=forms[form], hidden=True, **options)
+
+    async def negotiated(request: Request) -> Response:
+        response: Response = await made[media[accepted_media(request, list(media))]](request)
+        return response
+
+    negotiated.__doc__ = next(iter(made.values())).__doc__
+    gives = {kind: schema for content in forms.values() for kind, schema in content.items()}
+    add_route(app, path, negotiated, scope, name=name, gives=gives, **options)
+
+
 def add_route(
     app: FastAPI,
     path: str,
@@ -99,11 +149,12 @@ def add_route(
     body: Mapping[str, Any] | None = None,
     tag: str = "service",
     statuses: Sequence[int] = (200,),
+    hidden: bool = False,
 ) -> None:
     """Add a route.
 
     ``takes`` lists its parameters (see `query_param`), ``gives`` the content of its response by media type, and
-    ``body`` the content of its request.
+    ``body`` the content of its request. A ``hidden`` one is not in the OpenAPI document.
     """
     content = gives or {"application/json": {"schema": SUCCESS_SCHEMA}}
     extra: dict[str, Any] = {"x-scope": scope, "parameters": list(takes)}
@@ -120,6 +171,7 @@ def add_route(
         response_model=None,
         tags=[tag],
         openapi_extra=extra,
+        include_in_schema=not hidden,
         responses={status: {"description": "success", "content": content} for status in statuses},
     )
 

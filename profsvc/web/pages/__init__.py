@@ -8,7 +8,6 @@ from fastapi import FastAPI
 from profsvc.web.pages import (
     compare,
     devices,
-    documentation,
     explain,
     findings,
     history,
@@ -23,13 +22,14 @@ from profsvc.web.pages import (
     sql,
     upload,
 )
+from profsvc.web.pages.docs import api_reference, documentation
 from profsvc.web.pages.launches import metrics, timeline
 from profsvc.web.pages.rendering import assets
 from profsvc.web.pages.settings import administration, run_changes
 
 PAGE_MODULES = (
     assets, login, runs, run, launch, metrics, timeline, source, power, compare, history, findings, reports, devices,
-    models, sql, upload, explain, documentation, administration, run_changes,
+    models, sql, upload, explain, api_reference, documentation, administration, run_changes,
 )  # fmt: skip
 
 

@@ -34,6 +34,8 @@ WHO = {
     ("GET", "/v1/runs/{run:path}/power-series"): "read",
     ("GET", "/v1/runs/{run:path}/timeline"): "read",
     ("GET", "/v1/runs/{run:path}/timeline.svg"): "read",
+    ("GET", "/v1/runs/{run:path}/timeline.json"): "read",
+    ("GET", "/v1"): "read",
     ("GET", "/v1/versions"): "read",
     ("GET", "/v1/runs/{run:path}/graph"): "read",
     ("GET", "/v1/runs/{run:path}/source"): "read",
@@ -94,6 +96,9 @@ PAGES = {
     ("POST", "/upload"): "upload",
     ("GET", "/explain/{name:path}"): "read",
     ("GET", "/docs"): "anyone",
+    ("GET", "/docs/api"): "read",
+    ("GET", "/docs/api/{operation}"): "read",
+    ("GET", "/docs/api/{operation}/ask"): "read",
     ("GET", "/docs/{name:path}"): "anyone",
     ("GET", "/compare"): "read",
     ("GET", "/compare/{pair:path}"): "read",
@@ -116,7 +121,7 @@ PAGES = {
     ("GET", "/settings/{part}"): "admin",
     ("POST", "/settings/{part}"): "admin",
 }
-VALUES = {"launch": "1000000001", "name": "divergence", "kind": "roofline"}
+VALUES = {"launch": "1000000001", "operation": "list_runs", "name": "divergence", "kind": "roofline"}
 
 
 @pytest.fixture

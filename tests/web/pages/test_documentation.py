@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 import pytest
 
 from profsvc import docs
-from profsvc.web.pages import documentation
+from profsvc.web.pages.docs import documentation
 
 
 class Found(HTMLParser):

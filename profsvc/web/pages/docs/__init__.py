@@ -1,0 +1,1 @@
+"""The documentation in the browser, and the pages of the API."""
