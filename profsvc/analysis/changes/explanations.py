@@ -15,7 +15,7 @@ from profsvc.formulas.change.nightly_test import NewestValue, NightlyVerdict, ef
 from profsvc.formulas.change.siblings import MIN_SIBLINGS
 from profsvc.formulas.change.steps import ALPHA, VALUE_COMPARISON_SD, newest_step
 from profsvc.formulas.change.trends import fitted_trend, shapes
-from profsvc.formulas.numerics.series import gather, in_units_of_sd, read_series, without_spikes
+from profsvc.formulas.numerics.series import codes_of, gather, in_units_of_sd, medians, read_series, without_spikes
 
 Row = dict[str, Any]
 Floats = npt.NDArray[np.float64]
@@ -67,7 +67,7 @@ def explained(
     told |= _drifts(points, value, group, np.flatnonzero((p > ALPHA) & (shape.trend >= SURE_TREND)), least)
     if not asked.size:
         return Explained(verdict, told)
-    rates = _excursions_of_siblings(points, whole, asked, verdict)
+    rates = _excursions_of_siblings(points, whole, asked, verdict, least)
     visits = _visits(whole, group, asked, at)
     for number, one in enumerate(asked.tolist()):
         own = np.flatnonzero((group == one) & ~np.isnan(value))
@@ -136,7 +136,11 @@ def _visits(whole: Floats, group: Ints, asked: npt.NDArray[np.intp], at: Ints) -
 
 
 def _excursions_of_siblings(
-    points: pd.DataFrame, whole: Floats, asked: npt.NDArray[np.intp], verdict: NightlyVerdict
+    points: pd.DataFrame,
+    whole: Floats,
+    asked: npt.NDArray[np.intp],
+    verdict: NightlyVerdict,
+    least: tuple[Floats, Floats],
 ) -> Floats:
     """How often a night begins an excursion that lasts as long as the step of each series."""
     group = points["group"].to_numpy(np.int64)
@@ -150,7 +154,8 @@ def _excursions_of_siblings(
         inside = np.isin(group, members) & ~np.isnan(x)
         series = gather(x, error, groups, inside)
         series = series._replace(start=series.start[members], stop=series.stop[members])
-        seen: Excursions = excursions(series)
+        center = np.nan_to_num(medians(series.x, codes_of(series), members.size))
+        seen: Excursions = excursions(series, np.maximum(least[0][members] * np.abs(center), least[1][members]))
         mine = np.isin(asked, members)
         place = np.searchsorted(members, asked[mine])
         out[mine] = excursion_rates(seen)[place] * lasting_share(seen, verdict.points_after[asked[mine]])

@@ -12,12 +12,15 @@ import numpy.typing as npt
 import pandas as pd
 
 from profsvc import specs
+from profsvc.analysis.changes.calm_nights import calm_nights, left_out_counts
 from profsvc.analysis.changes.explanations import explained, families
 from profsvc.analysis.changes.night_values import night_values
 from profsvc.analysis.changes.series import IDENTITY
 from profsvc.formulas.change import nightly_test
 from profsvc.formulas.change.findings import FIXED, evidence, next_state
 from profsvc.formulas.change.steps import ALPHA, autocorrelation_prior, newest_step
+from profsvc.formulas.change.stretches import Stretches, stretches_of_siblings
+from profsvc.formulas.numerics.series import codes_of, gather, medians, read_series
 
 Row = dict[str, Any]
 Floats = npt.NDArray[np.float64]
@@ -27,6 +30,7 @@ OPEN_STATES = ("new", "confirmed")
 # Noise of a finding is taken for this share of its change at least: a series that never varied has none.
 MIN_NOISE_SHARE = 0.1
 MAX_AUTOCORRELATION = 0.9
+MIN_STRETCH_SHARE = 0.5  # of the reporting threshold: nearer values are at the same level
 RERUNS = 2  # a re-run is requested where so many values more, at the suspected level, would make a finding
 MAX_RERUN_SHARE = 0.05  # of the series of a night; the surest of them
 STATE_REASONS = {
@@ -47,6 +51,7 @@ class NightlyFindings(NamedTuple):
     short: int  # series with too few runs
     needed: int  # runs that the shortest of them lacks
     told: list[Row]  # steps that have another explanation: drift, levels that are visited, too close dependence
+    left_out: Row  # what `left_out_counts` says
 
 
 def find_changes(points: pd.DataFrame, known: Sequence[Mapping[str, Any]]) -> NightlyFindings:
@@ -55,20 +60,26 @@ def find_changes(points: pd.DataFrame, known: Sequence[Mapping[str, Any]]) -> Ni
     ``known``: the findings so far, with ``state`` and ``said_at``. Column ``build`` of the points names the binary.
     """
     if points.empty:
-        return NightlyFindings([], [], {}, [], [], 0, 0, 0, [])
+        return NightlyFindings([], [], {}, [], [], 0, 0, 0, [], {})
     points = night_values(points)
     heads = points.drop_duplicates("group").reset_index(drop=True)
     least = [specs.smallest_change(kind) for kind in heads["kind"]]
     relative, absolute = np.array([one.relative for one in least]), np.array([one.absolute for one in least])
-    raw = points["value"].to_numpy(np.float64)
+    family = families(heads)
+    calm = calm_nights(points, family)
+    raw = calm.value
     value = np.where(_in_baseline(points, raw, known), raw, np.nan)
     group = points["group"].to_numpy(np.int64)
     floor = nightly_test.noise_floor(value, _binaries(points["build"]), group).sd
     error = np.fmax(points["error"].to_numpy(np.float64), floor[group])
-    prior = autocorrelation_prior(value, group, families(heads))
-    verdict = nightly_test.nightly_verdict(value, group, error, relative=relative, absolute=absolute, prior=prior)
-    before = _values_before(points, value, error, verdict)
+    prior = autocorrelation_prior(value, group, family)
     whole = np.where(_in_baseline(points, raw, [one for one in known if one["state"] != FIXED]), raw, np.nan)
+    stretches = _stretches(whole, group, family, heads, (relative, absolute))
+    verdict = nightly_test.nightly_verdict(
+        value, group, error, relative=relative, absolute=absolute, prior=prior, stretches=stretches,
+        shortest=calm.shortest,
+    )  # fmt: skip
+    before = _values_before(points, value, error, verdict)
     verdict, told = explained(points, value, whole, error, verdict, before, (relative, absolute), prior)
     known_p = ~np.isnan(verdict.p)
     needed = verdict.needed[~known_p]
@@ -83,7 +94,19 @@ def find_changes(points: pd.DataFrame, known: Sequence[Mapping[str, Any]]) -> Ni
         int((~known_p).sum()),
         int(needed[needed > 0].min()) if (needed > 0).any() else 0,
         [_identity(heads, one) | row for one, row in told.items()],
+        left_out_counts(points, calm.left_out),
     )
+
+
+def _stretches(
+    whole: Floats, group: Ints, family: Ints, heads: pd.DataFrame, smallest: tuple[Floats, Floats]
+) -> Stretches:
+    """Return how often series and their siblings leave their level and come back."""
+    x, error, groups = read_series(whole, group, None)
+    series = gather(x, error, groups, ~np.isnan(x))
+    center = np.nan_to_num(medians(series.x, codes_of(series), len(heads)))
+    least = np.maximum(smallest[0] * np.abs(center), smallest[1]) * MIN_STRETCH_SHARE
+    return stretches_of_siblings(series, family, least)
 
 
 def _values_before(

@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 
     from profsvc.channels import Channel
 
-FORMS = ("text", "md", "html", "json")
-ENDINGS = {"text": "txt"}
+FORMS = ("text", "md", "html", "json", "junit", "github")
+ENDINGS = {"text": "txt", "md": "md", "html": "html", "json": "json", "junit": "junit.xml"}
+"""Of the files that --out writes."""
 FAIL_ON = ("new", "worse")
 LISTS = ("text", "json")
 ROWS = 'profsvc sql "select * from v1_reports" -o csv'
@@ -38,14 +39,16 @@ def nightly(
     date: Annotated[str, Option(help="Day of the report, as YYYY-MM-DD in the zone; default: today.")] = "",
     zone: Annotated[str, Option(help="Time zone in which the day ends, such as Europe/Berlin.")] = "UTC",
     out: Annotated[
-        Path | None, Option(help="Also write it to this folder as text, Markdown, HTML and JSON.", metavar="DIR")
+        Path | None,
+        Option(help="Also write it to this folder as text, Markdown, HTML, JSON and JUnit XML.", metavar="DIR"),
     ] = None,
     dry_run: Annotated[bool, Option("--dry-run", help="Store neither the report nor findings.")] = False,
     fail_on: Annotated[str, Option(help="Exit with 1 on any new finding (new), or only on regressions (worse).")] = "",
     channel: Annotated[list[str], Option(help="Send it to this channel of PROFSVC_CHANNELS; repeatable.")] = [],
     listed: Annotated[bool, Option("--list", help="Only list stored reports and their deliveries.")] = False,
     output: Annotated[
-        str, Option("-o", "--output", help="text, md, html or json; of --list text or json.", metavar="FORM")
+        str,
+        Option("-o", "--output", help="text, md, html, json, junit or github; of --list text or json.", metavar="FORM"),
     ] = "text",
 ) -> None:
     """Report what changed since the last report, worst first.
@@ -61,6 +64,8 @@ def nightly(
       profsvc report nightly --project lab --zone Europe/Berlin --out reports --fail-on worse
 
       profsvc report nightly --date 2026-11-20 --dry-run -o md
+
+      profsvc report nightly -o github
 
       profsvc report nightly --list
     """
@@ -145,8 +150,8 @@ def _write(document: "Mapping[str, Any]", folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise ServiceError(f"{folder}: cannot be created: {error.strerror}") from None
-    for form in FORMS:
-        file = folder / f"nightly-{document['night']}.{ENDINGS.get(form, form)}"
+    for form, ending in ENDINGS.items():
+        file = folder / f"nightly-{document['night']}.{ending}"
         with new_file(file) as stream:
             stream.write(written.in_form(document, form).encode("utf-8", "backslashreplace"))
         print_message(f"written: {file}")

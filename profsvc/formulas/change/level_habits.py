@@ -26,16 +26,18 @@ class Excursions(NamedTuple):
     room: Index  # nights that each could have lasted and still been seen to end
 
 
-def excursions(series: Series) -> Excursions:
+def excursions(series: Series, smallest: Array | float = 0.0) -> Excursions:
     """Return the stretches of two values or more that lie on one side of the values before and after them.
 
     Where one level is the usual one, stretches at it are not excursions.
+
+    ``smallest``: the least distance from a level that counts, of each series in the unit of its values.
 
     What begins in the same night in far more series than usual is one event of all of them, and no habit of each.
     """
     nights = lengths(series)
     series = without_spikes(series)
-    codes, sd = codes_of(series), difference_sd(series)
+    codes, sd = codes_of(series), np.fmax(difference_sd(series), np.asarray(smallest) / APART_SD)
     if not series.x.size:
         none = np.zeros(0, dtype=np.intp)
         return Excursions(np.zeros(nights.size, dtype=np.intp), nights, none, none)

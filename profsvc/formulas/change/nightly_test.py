@@ -5,7 +5,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from profsvc.formulas.change.steps import ALPHA, newest_step
+from profsvc.formulas.change.steps import ALPHA, MIN_SEGMENT, newest_step
+from profsvc.formulas.change.stretches import Stretches
 from profsvc.formulas.numerics.arrays import Array, Bools, Mask, flat_floats, floats, mask, numbers
 from profsvc.formulas.numerics.distributions import student_tail
 from profsvc.formulas.numerics.flags import Flag
@@ -288,6 +289,8 @@ def nightly_verdict(
     share: float = MAX_FALSE_DISCOVERY_RATE,
     alpha: float = ALPHA,
     prior: ArrayLike | None = None,
+    stretches: Stretches | None = None,
+    shortest: ArrayLike = MIN_SEGMENT,
 ) -> NightlyVerdict:
     r"""Series that changed in a night, and series that need another run first.
 
@@ -309,6 +312,8 @@ def nightly_verdict(
         share: False findings over all findings of the night that may be expected at most [1].
         alpha: Probability of error of a series, for a night with few of them [1].
         prior: Probability of each autocorrelation, as `newest_step` takes it [1].
+        stretches: How often siblings leave their level, as `newest_step` takes it.
+        shortest: Values that make a level, likewise.
 
     Returns: Night.
 
@@ -325,7 +330,7 @@ def nightly_verdict(
     >>> night.found.tolist(), night.at.tolist()[1], float(night.after[1])
     ([False, True], 21, 11.0)
     """
-    step = newest_step(value, group, standard_error, prior)
+    step = newest_step(value, group, standard_error, prior, stretches, shortest)
     newest = newest_value(value, group, standard_error)
     p, newest_p = np.atleast_1d(step.p), np.atleast_1d(newest.p)
     family = false_discovery(p, share)

@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from profsvc.formulas.change.level_visits import largest_last_probability, visit_probability
 from profsvc.formulas.change.siblings import flat_prior, sibling_prior
+from profsvc.formulas.change.stretches import Stretches, stretch_probability
 from profsvc.formulas.change.two_level_test import (
     Tail,
     autocorrelation_likelihood,
@@ -35,22 +36,25 @@ from profsvc.formulas.numerics.series import (
     without_spikes,
 )
 
-MIN_SEGMENT = 3  # values that make a level; one or two may be a spike
+MIN_SEGMENT = 3  # values that make a level, unless said otherwise; one or two may be a spike
 MIN_HISTORY = 5  # values before a step
 ALPHA = 0.01
 
 # Numbers of newest values that are held against all before them, and the share of the error that each may make. Most
 # goes to five: a change shall be known within a week of nights. Long ones need little, for they have much evidence. The
-# shares add up to 1.35, for what no single value may bring about makes the whole err less: half of what they say.
+# shares add up to 1.35, for what no single value may bring about makes the whole err less: half of what they say. Two
+# values count only where those of other nights between them were left out.
 WINDOWS = (
-    (3, 0.13), (4, 0.05), (5, 0.95), (6, 0.01), (7, 0.01), (8, 0.05), (13, 0.04), (21, 0.03), (34, 0.025), (55, 0.02),
-    (89, 0.015), (144, 0.01), (233, 0.005), (377, 0.0025), (610, 0.0025),
+    (2, 0.05), (3, 0.13), (4, 0.05), (5, 0.95), (6, 0.01), (7, 0.01), (8, 0.05), (13, 0.04), (21, 0.03), (34, 0.025),
+    (55, 0.02), (89, 0.015), (144, 0.01), (233, 0.005), (377, 0.0025), (610, 0.0025),
 )  # fmt: skip
 DOUBT_WEIGHT_FACTOR = 1.35  # doubt about the autocorrelation lowers the error rate further, by about this
 SPLIT_OF_LIKELIHOOD = 5  # newest values that may have another level when siblings say how much values depend
 # newest values left out, to see steps that were later reversed
 LOOKBACK_LENGTHS = (0, 5, 8, 13, 21, 34, 55, 89, 144, 233, 377, 610)
 MAX_LEAVE_ONE_OUT_RATIO = 5.0  # factor on alpha for the step without any one value
+CLEAR_STEP_SD = 6.0  # a step of so many sd, with a gap between both sides of half of it, is held against siblings
+CLEAR_GAP = 0.5
 VALUE_COMPARISON_SD = 3.0  # levels further apart are compared value by value,
 OUTLYING_SD = 2.5  # unless one value lies further than this from the others on its side
 
@@ -93,6 +97,8 @@ class _How(NamedTuple):
     doubt: bool  # that the noise has a law
     factor: Array  # on the weights of the windows, of each series
     prior: Array | None  # of the autocorrelation of each series
+    shortest: Index  # values that make a level, of each series
+    stretches: Stretches | None = None  # away from their level and back, of each series and its siblings
 
 
 def newest_step(
@@ -100,6 +106,8 @@ def newest_step(
     group: ArrayLike | None = None,
     standard_error: ArrayLike | None = None,
     prior: ArrayLike | None = None,
+    stretches: Stretches | None = None,
+    shortest: ArrayLike = MIN_SEGMENT,
 ) -> NewestStep:
     r"""Probability that the level of a series did not change, with the weight on the newest values.
 
@@ -137,6 +145,10 @@ def newest_step(
         standard_error: Standard error of each value, or one for all [as the value]; None, NaN or 0: unknown.
         prior: Probability of each autocorrelation of each series, of shape (groups, autocorrelations) or one row for
             all, as `autocorrelation_prior` has it of siblings [1]; None: all are equally probable.
+        stretches: How often the siblings of each series leave their level and come back; None: unknown. Where a step
+            of 6 sd leaves a gap of half of it, p is at least the probability that a stretch as long begins, instead of
+            the chance of the places.
+        shortest: Values that make a level, of each series or one for all.
 
     Returns: NewestStep.
 
@@ -163,7 +175,10 @@ def newest_step(
     n = lengths(series)
     series = without_spikes(series)
     scaled = in_units_of_sd(series)
-    best = _best_step(scaled, doubt=True, prior=None if prior is None else _rows(prior, n.size))
+    least = np.broadcast_to(np.asarray(shortest, dtype=np.intp), n.shape)
+    best = _best_step(
+        scaled, doubt=True, prior=None if prior is None else _rows(prior, n.size), stretches=stretches, shortest=least
+    )
     best = best._replace(p=_with_visit_probability(scaled, best))
     known = ~np.isnan(best.p)
     split = np.where(known, best.split, series.start)
@@ -308,7 +323,14 @@ def _step_at_any_end(series: Series, start: Index, stop: Index) -> tuple[Index, 
     return split, p
 
 
-def _best_step(series: Series, *, doubt: bool, prior: Array | None = None) -> _Best:
+def _best_step(
+    series: Series,
+    *,
+    doubt: bool,
+    prior: Array | None = None,
+    stretches: Stretches | None = None,
+    shortest: Index | None = None,
+) -> _Best:
     """Return the surest step of each series, which is in units of sd.
 
     With ``doubt`` the autocorrelation is not taken as known, nor that the noise has a law. In histories with several
@@ -321,12 +343,13 @@ def _best_step(series: Series, *, doubt: bool, prior: Array | None = None) -> _B
     ranked = tuple(running_sums(_rank_scores(series, sign)) for sign in (1.0, -1.0))
     unknown = np.ones(N.size, dtype=np.bool_) if prior is None else (prior == flat_prior(1)).all(axis=1)
     factor = np.where(unknown & doubt, DOUBT_WEIGHT_FACTOR, 1.0)
-    how = _How(step_tail if doubt else plain_tail, doubt, factor, prior)
+    least = np.full(N.size, MIN_SEGMENT) if shortest is None else shortest
+    how = _How(step_tail if doubt else plain_tail, doubt, factor, prior, least, stretches)
     p, clear, window = _p_of_windows(series, ranked, how)
     up = p[0] <= p[1]
     suspected = np.where(N >= MIN_SEGMENT + MIN_HISTORY, np.minimum(p[0], p[1]), np.nan)
     upheld = _leave_one_out_p(series, suspected, up, np.where(up, window[0], window[1]), how)
-    split = _likeliest_split(series, ranked, up, np.where(up, clear[0], clear[1]))
+    split = _likeliest_split(series, ranked, up, np.where(up, clear[0], clear[1]), least)
     return _Best(upheld, suspected, up, split)
 
 
@@ -354,8 +377,9 @@ def _p_of_windows(series: Series, ranked: tuple[Sums, ...], how: _How) -> tuple[
     weight = np.array([w for _, w in windows]) * how.factor[:, np.newaxis]
     prior = None if how.prior is None else how.prior[:, np.newaxis]
     a, b = series.start[:, np.newaxis], series.stop[:, np.newaxis]
-    fits = b - a >= width + MIN_HISTORY
-    k = np.where(fits, b - width, a + 1)  # those that do not fit yield what is not used
+    inside = b - a >= width + MIN_HISTORY
+    fits = inside & (width >= how.shortest[:, np.newaxis])
+    k = np.where(inside, b - width, a + 1)  # those that do not fit yield what is not used
     short = b - a < 2
     a, k, b = (np.where(short, edge, x) for edge, x in ((0, a), (1, k), (2, b)))
     sums, error = running_sums(series.x), running_sums(series.error**2).total
@@ -363,15 +387,18 @@ def _p_of_windows(series: Series, ranked: tuple[Sums, ...], how: _How) -> tuple[
     noise = noise_tail(*sides, error[k] - error[a], error[b] - error[k])
     noisy = sides[0].square + sides[1].square > 0
     by_place = largest_last_probability(sides[1].n, sides[0].n)
+    rise = np.abs(sides[1].mean - sides[0].mean)
+    of_siblings = by_place if how.stretches is None else stretch_probability(how.stretches, sides[1].n)
     p, clear, best = [], [], []
-    for sign, scores, beyond in zip(
-        (1.0, -1.0), ranked, _separated_sides(series.x, a, np.where(fits, k, a)), strict=True
-    ):
+    for sign, scores, gap in zip((1.0, -1.0), ranked, _gaps(series.x, a, np.where(inside, k, a)), strict=True):
+        beyond = gap > 0
         ranks_tail = how.tail(side(scores, a, k), side(scores, k, b), prior=prior)
         one_sided = np.where(beyond, how.tail(*sides, sign, prior=prior), ranks_tail)
         each = np.where(fits, np.minimum(2 * np.fmax(one_sided, noise) / weight, 1.0), 1.0)
         if how.doubt:
-            each = np.where(beyond & fits & noisy, np.fmax(each, by_place), each)
+            far = (rise >= CLEAR_STEP_SD) & (gap >= CLEAR_GAP * rise)
+            chance = np.where(far, np.minimum(by_place, of_siblings), by_place)
+            each = np.where(beyond & fits & noisy, np.fmax(each, chance), each)
         p.append(each.min(axis=1))
         clear.append((beyond & fits).any(axis=1))
         best.append(len(windows) - 1 - each.argmin(axis=1))
@@ -397,18 +424,18 @@ def _leave_one_out_p(series: Series, p: Array, up: Bools, window: Index, how: _H
     return out
 
 
-def _separated_sides(x: Array, a: Index, k: Index) -> tuple[Bools, Bools]:
-    """Return whether all values of a window lie above, and whether below, all before it; the windows are nested."""
+def _gaps(x: Array, a: Index, k: Index) -> tuple[Array, Array]:
+    """Return how far all values of a window lie above, and how far below, all before it; the windows are nested."""
     edges = np.concatenate((a, k), axis=1)
     flat = np.minimum(edges, x.size - 1).ravel()
     low, high = (extreme.reduceat(x, flat).reshape(edges.shape) for extreme in (np.minimum, np.maximum))
     low_before, high_before = np.minimum.accumulate(low, axis=1), np.maximum.accumulate(high, axis=1)
     low_after = np.minimum.accumulate(low[:, ::-1], axis=1)[:, ::-1]
     high_after = np.maximum.accumulate(high[:, ::-1], axis=1)[:, ::-1]
-    return low_after[:, 1:] > high_before[:, :-1], high_after[:, 1:] < low_before[:, :-1]
+    return low_after[:, 1:] - high_before[:, :-1], low_before[:, :-1] - high_after[:, 1:]
 
 
-def _likeliest_split(series: Series, ranked: tuple[Sums, ...], up: Bools, clear: Bools) -> Index:
+def _likeliest_split(series: Series, ranked: tuple[Sums, ...], up: Bools, clear: Bools, shortest: Index) -> Index:
     """Return the split of each series after which the scores are highest, in units of their spread.
 
     Where all values after a split lie beyond all before, it is the values themselves: ranks would take what was high by
@@ -418,7 +445,7 @@ def _likeliest_split(series: Series, ranked: tuple[Sums, ...], up: Bools, clear:
     start, stop, n = np.repeat(series.start, N), np.repeat(series.stop, N), np.repeat(N, N)
     rising, by_value = np.repeat(up, N), np.repeat(clear, N)
     m = stop - position
-    inside = (m >= MIN_SEGMENT) & (n - m >= MIN_HISTORY)
+    inside = (m >= np.repeat(shortest, N)) & (n - m >= MIN_HISTORY)
     after = np.where(rising, *(sums.total[stop] - sums.total[position] for sums in ranked))
     total = running_sums(series.x).total
     above = total[stop] - total[position] - m * (total[stop] - total[start]) / n

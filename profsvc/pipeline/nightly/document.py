@@ -161,7 +161,7 @@ def _rerun_severity(row: Mapping[str, Any]) -> tuple[Any, ...]:
 def _series_counts(points: pd.DataFrame, verdict: NightlyFindings) -> Row:
     corrected = 0 if points.empty else int(points.groupby("group")["reference_c"].first().notna().sum())
     return {"looked_at": verdict.tested + verdict.short, "tested": verdict.tested, "short": verdict.short,
-            "needed": verdict.needed, "corrected": corrected}  # fmt: skip
+            "needed": verdict.needed, "corrected": corrected, "left_out": verdict.left_out}  # fmt: skip
 
 
 def _finding_details(row: Row, builds: Mapping[int, Any], names: Mapping[int, Any], looked: NightScope) -> Row:
@@ -283,6 +283,8 @@ def one_line(made: Mapping[str, Any]) -> str:
         words = [f"nothing {'new' if open_ else 'changed'}: {runs}, {looked}"]
     if series["short"] and (sure or suspected):
         words.append(f"{series['short']} of {series['looked_at']} series too short to judge")
+    if (left_out := series.get("left_out", {}).get("tonight", 0)) and made["runs"]:
+        words.append(f"{left_out} of {series['looked_at']} series not compared: the board was not in its usual state")
     words += kernel_counts(made.get("kernels", []))
     return "; ".join([words[0], *open_, *words[1:]]) + _upload_summary(made)
 

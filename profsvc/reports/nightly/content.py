@@ -99,7 +99,8 @@ def parts(document: Row) -> list[Part]:
     """Return the nonempty parts of a report, worst first."""
     made = (
         _found(document), _kernels(document), _moved(document), _reruns(document), _open(document),
-        _explained(document), _uploads(document), _predictions(document), _uncorrected(document), _runs(document),
+        _explained(document), _told(document), _uploads(document), _predictions(document), _uncorrected(document),
+        _runs(document),
     )  # fmt: skip
     return [part for part in made if part.rows or part.words or part.findings]
 
@@ -189,6 +190,33 @@ def _explained(document: Row) -> Part:
     ]
     words = ["the uncorrected values changed, but not those at one temperature: no alarm"] if rows else []
     return Part("Explained by temperature", ("subject", "uncorrected", "corrected"), rows, words)
+
+
+TOLD = {
+    "drift": "drifts",
+    "levels": "goes to this level and comes back",
+    "too dependent": "successive runs resemble each other too much",
+}
+
+
+def _told(document: Row) -> Part:
+    rows = sorted(document.get("told", ()), key=lambda row: str(row["shape"]) != "drift")
+    cells = [
+        (
+            named(row), amount(row["before"], row["unit"]), amount(row["after"], row["unit"]), percent(row),
+            TOLD.get(str(row["shape"]), str(row["shape"])), str(row["since"])[:10],
+        )
+        for row in rows[:MAX_DETAILS]
+    ]  # fmt: skip
+    words = [f"and {len(rows) - MAX_DETAILS} more: -o json"] if len(rows) > MAX_DETAILS else []
+    left_out = document["series"].get("left_out") or {}
+    if left_out.get("nights"):
+        words.append(
+            f"{counted(left_out['nights'], 'night')} left out of {left_out['series']} series: all kernels say that the "
+            f"board was not in its usual state, and {left_out['tonight']} series have no other run tonight"
+        )
+    heads = ("subject", "before", "after", "change", "explanation", "since")
+    return Part("Drift, and steps with another explanation", heads, cells, words)
 
 
 def _uploads(document: Row) -> Part:

@@ -1,4 +1,4 @@
-"""A nightly report as text, Markdown and HTML, and the subject of its mail."""
+"""A nightly report as text, Markdown, HTML and for build servers, and the subject of its mail."""
 
 import json
 import re
@@ -6,13 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from profsvc.analysis.changes.nightly import OPEN_STATES
+from profsvc.reports.nightly.checks import github, junit
 from profsvc.reports.nightly.content import Part, foot, head, lines, named, parts, percent
 from profsvc.reports.nightly.html import html, pictures
 from profsvc.reports.rows import MARKDOWN, render, visible
 
 __all__ = ["FORMS", "html", "in_form", "markdown", "pictures", "short", "subject", "text"]
 
-FORMS = ("text", "md", "html", "json")
+FORMS = ("text", "md", "html", "json", "junit", "github")
 MAX_SUBJECT_CHARS = 180
 # Markup, and what GitHub and others turn into mentions, references and links.
 SIGNS = {**MARKDOWN, ord("_"): "\\_", ord("~"): "\\~", ord("@"): "&#64;", ord("#"): "&#35;"}
@@ -23,6 +24,8 @@ def in_form(document: Mapping[str, Any], form: str, width: int | None = None) ->
     """Return a report in one of `FORMS`."""
     if form == "json":
         return json.dumps(document, ensure_ascii=False, indent=1) + "\n"
+    if form in ("junit", "github"):
+        return junit(document) if form == "junit" else github(document)
     return text(document, width) if form == "text" else markdown(document) if form == "md" else html(document)
 
 

@@ -49,7 +49,7 @@ def test_a_report_is_printed_written_and_kept(asked, tmp_path):
     assert made.code == 0
     assert made.out.startswith("1 regression in 12 runs; worst: gemm duration +1")
     assert " Europe/Berlin\n" in made.out
-    names = {f"nightly-{day(NIGHTS - 1)}.{form}" for form in ("txt", "md", "html", "json")}
+    names = {f"nightly-{day(NIGHTS - 1)}.{form}" for form in ("txt", "md", "html", "json", "junit.xml")}
     assert {path.name for path in (tmp_path / "a" / "b").iterdir()} == names
     assert made.err.count("written:") == 4
     document = json.loads((tmp_path / "a" / "b" / f"nightly-{day(NIGHTS - 1)}.json").read_text())

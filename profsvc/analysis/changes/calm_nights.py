@@ -1,0 +1,65 @@
+"""Values of nights on which the board was in its usual state."""
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from profsvc.formulas.change.night_states import MIN_SERIES, night_states
+from profsvc.formulas.change.steps import MIN_SEGMENT
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.intp]
+FEWEST_CALM = 2  # calm nights that make a level, where the board was not calm in one of three nights or more
+
+
+class CalmNights(NamedTuple):
+    """The values that tell a change."""
+
+    value: Floats  # NaN where a night says less of its series than the calm ones alone
+    shortest: Ints  # values that make a level, of each series
+    left_out: npt.NDArray[np.bool_]  # of each point
+
+
+def calm_nights(points: pd.DataFrame, family: Ints) -> CalmNights:
+    """Return the values of the points without those that the state of the board made noisy.
+
+    ``family``: number of the family of each series; durations of one device are judged together.
+    """
+    value = points["value"].to_numpy(np.float64).copy()
+    group = points["group"].to_numpy(np.int64)
+    night = points["at"].astype(str).str.slice(0, 10).to_numpy(object)
+    is_duration = (points["kind"] == "duration").to_numpy()
+    left_out = np.zeros(len(points), dtype=np.bool_)
+    for number in np.unique(family[group[is_duration]]).tolist():
+        own = np.flatnonzero(is_duration & (family[group] == number))
+        groups, row = np.unique(group[own], return_inverse=True)
+        if groups.size < MIN_SERIES:
+            continue
+        _, column = np.unique(night[own], return_inverse=True)
+        table = np.full((groups.size, int(column.max()) + 1), np.nan)
+        table[row, column] = value[own]
+        states = night_states(table)
+        left_out[own] = states.affected[row] & ~states.calm[column]
+    value[left_out] = np.nan
+    return CalmNights(value, _shortest(group, left_out), left_out)
+
+
+def _shortest(group: npt.NDArray[np.int64], left_out: npt.NDArray[np.bool_]) -> Ints:
+    """Return the values that make a level: with those left out among them, three nights or more."""
+    out = np.full(int(group[-1]) + 1, MIN_SEGMENT, dtype=np.intp)
+    stops = np.flatnonzero(np.r_[group[1:] != group[:-1], True]) + 1
+    for one, stop in enumerate(stops.tolist()):
+        newest = left_out[max(0, stop - MIN_SEGMENT) : stop]
+        if newest.any() and group[max(0, stop - MIN_SEGMENT)] == one:
+            out[one] = FEWEST_CALM
+    return out
+
+
+def left_out_counts(points: pd.DataFrame, left_out: npt.NDArray[np.bool_]) -> dict[str, int]:
+    """Return how many nights are left out, of how many series, and of how many series the newest night is."""
+    newest = ~points["group"].duplicated(keep="last").to_numpy()
+    nights = points["at"].astype(str).str.slice(0, 10)[left_out].nunique()
+    series = points["group"][left_out].nunique()
+    return {"nights": int(nights), "series": int(series), "tonight": int((left_out & newest).sum())}

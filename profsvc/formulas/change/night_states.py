@@ -1,0 +1,127 @@
+"""Nights on which the board was in another state, such as at its power limit, as all its kernels say together."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from profsvc.formulas.numerics.arrays import Array, Bools
+from profsvc.formulas.numerics.series import MAD_TO_SD
+
+MIN_SERIES = 10  # that say together in which state a night was
+MIN_CALM_NIGHTS = 8
+MIN_CALM_SHARE = 0.25
+MIN_RETURNS = 2  # times that the board left the calm state and came back: less is no habit of it
+MIN_NOISE_RATIO = 2.0  # of the other nights over the calm ones, from which the calm ones alone decide about a series
+MIN_AFFECTED_SHARE = 0.3  # of the series have so much more noise
+MAX_STRETCH_RATIO = 2  # a stretch of other nights longer than this times the longest that ended is a change
+MAX_DEVIATION = 3.0  # so that no series outweighs the others
+SPLITS = 48
+MIN_SPREAD = 1e-4  # relative: what a timer shows
+USUAL_SHARE = 0.85  # of the differences of adjacent nights; the others may be steps and spikes
+MAX_SAMPLED = 200  # series that choose the split
+
+
+class NightStates(NamedTuple):
+    """What the nights of a board are to its series."""
+
+    calm: Bools  # of each night
+    affected: Bools  # of each series, whether its other nights are so noisy that the calm ones alone tell a change
+
+
+def night_states(x: Array) -> NightStates:
+    r"""Nights in the state of a board in which its series scatter least, and the series for which that matters.
+
+    A board at its power limit has a lower clock, which changes while it runs: then times of all kernels that depend on
+    it are longer, each by another share. The first principal component of all series says the state of a night; the split of
+    that into two states is the one of least spread,
+
+    .. math:: \min_c \sum_k \left( n_{low} \ln s_{k,low} + n_{high} \ln s_{k,high} \right)
+
+    with s the median deviation. Where the board did not leave the calm state and return at least twice, where it is in
+    the other one for longer than ever, or where few series scatter less in one of them, all nights count.
+
+    Source: own model.
+
+    Args:
+        x: Values, of shape (series, nights) [any positive], NaN where one is missing.
+
+    Returns: NightStates.
+
+    Range: fewer than ten series, or than eight calm nights: all are calm.
+
+    Every third night the clock is low for all of twelve kernels:
+
+    >>> rng = np.random.default_rng(1)
+    >>> x = 100 + 0.1 * rng.standard_normal((12, 30))
+    >>> x[:, ::3] += rng.uniform(5, 30, (12, 10))
+    >>> states = night_states(x)
+    >>> bool(states.affected.all()), np.flatnonzero(~states.calm).tolist()
+    (True, [0, 3, 6, 9, 12, 15, 18, 21, 24, 27])
+    """
+    count, nights = x.shape
+    every = NightStates(np.ones(nights, dtype=np.bool_), np.zeros(count, dtype=np.bool_))
+    if count < MIN_SERIES or nights < MIN_CALM_NIGHTS + MIN_RETURNS:
+        return every
+    with np.errstate(all="ignore"):
+        away = x / _middle(x) - 1.0
+        known = np.isfinite(away)
+        spread = np.maximum(MAD_TO_SD * _middle(np.where(known, np.abs(away), np.nan)), MIN_SPREAD)
+    scaled = np.where(known, np.clip(away / spread, -MAX_DEVIATION, MAX_DEVIATION), 0.0)
+    component = _first_component(scaled)
+    away = np.where(known, away, np.nan)
+    sample = away[:: -(-count // MAX_SAMPLED)]
+    bounds = np.sort(component)[1:-1]
+    near = bounds[:: -(-bounds.size // SPLITS)]
+    best = min(near, key=lambda bound: _cost(sample, component <= bound))
+    place = np.searchsorted(bounds, [near[near < best].max(initial=-np.inf), near[near > best].min(initial=np.inf)])
+    best = min(bounds[place[0] : place[1]], key=lambda bound: _cost(sample, component <= bound))
+    calm = component <= best
+    if np.mean(np.log(_spread(sample[:, calm]) / _spread(sample[:, ~calm]))) > 0:
+        calm = ~calm
+    noisier = _spread(away, USUAL_SHARE) >= MIN_NOISE_RATIO * _spread(away[:, calm], USUAL_SHARE)
+    affected = noisier & (known[:, calm].sum(axis=1) >= MIN_CALM_NIGHTS)
+    if calm.mean() < MIN_CALM_SHARE or affected.mean() < MIN_AFFECTED_SHARE or not _is_habit(calm):
+        return every
+    return NightStates(calm, affected)
+
+
+def _middle(x: Array) -> Array:
+    """Median of each row; NaN where it is empty."""
+    out = np.full((len(x), 1), np.nan)
+    filled = ~np.isnan(x).all(axis=1)
+    out[filled] = np.nanmedian(x[filled], axis=1, keepdims=True)
+    return out
+
+
+def _cost(away: Array, below: Bools) -> float:
+    return float(
+        np.mean(below.sum() * np.log(_spread(away[:, below])) + (~below).sum() * np.log(_spread(away[:, ~below])))
+    )
+
+
+def _first_component(scaled: Array) -> Array:
+    values, vectors = np.linalg.eigh(scaled.T @ scaled)
+    return np.asarray(vectors[:, -1] * np.sqrt(max(values[-1], 0.0)))
+
+
+def _spread(away: Array, share: float = 1.0) -> Array:
+    """Average difference of adjacent nights, of the smallest ones."""
+    nights = away.shape[1]
+    if nights < 3:
+        return np.full(len(away), MIN_SPREAD)
+    steps = np.sort(np.abs(np.diff(away, axis=1)), axis=1)  # those with a missing night come last
+    known = np.isfinite(steps).sum(axis=1, keepdims=True)
+    counted = np.arange(nights - 1) < np.ceil(share * known)
+    total = np.where(counted, steps, 0.0).sum(axis=1)
+    return np.asarray(np.maximum(total / np.maximum(counted.sum(axis=1), 1), MIN_SPREAD))
+
+
+def _is_habit(calm: Bools) -> bool:
+    """Return whether the board left the calm state and returned often enough, and is not gone for longer than ever."""
+    edges = np.flatnonzero(np.diff(np.r_[True, calm, True].astype(np.int8)))
+    stretches: NDArray[np.intp] = np.diff(edges)[::2]
+    ended = stretches if calm[-1] else stretches[:-1]
+    if len(ended) < MIN_RETURNS:
+        return False
+    return bool(calm[-1] or stretches[-1] <= MAX_STRETCH_RATIO * int(ended.max()) + 1)

@@ -1,0 +1,83 @@
+"""A nightly report for build servers: JUnit XML, and the annotations of GitHub's workflow commands."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+from xml.etree import ElementTree
+
+from profsvc.analysis.changes.nightly import OPEN_STATES
+from profsvc.reports.nightly.content import amount, named, percent
+from profsvc.reports.rows import visible
+
+Row = Mapping[str, Any]
+ERROR, WARNING, NOTICE = "error", "warning", "notice"
+SUITE = "profsvc nightly"
+
+
+def _checks(document: Row) -> Iterator[tuple[str, str, str, list[str]]]:
+    """Yield level, subject, message and further lines of what a report says: regressions, others, suspicions."""
+    for row in document["findings"]:
+        if row["state"] in OPEN_STATES:
+            since = f" since {str(row['build'])[:12]}" if row.get("build") else ""
+            level = {1: ERROR, 0: NOTICE, None: WARNING}[row["worse"]]
+            yield level, named(row), f"{_change(row)}{since}", [*map(str, row["why"]), str(row["compare"])]
+    for row in document["open"]:
+        level = WARNING if row["worse"] == 1 else NOTICE
+        yield level, named(row), f"open finding {row['finding_id']}: {_change(row)}", []
+    for row in document["reruns"]:
+        change = percent(row, "expected", "value")
+        yield WARNING, named(row), f"suspected, not significant yet: {change}; run it again", [str(row["command"])]
+
+
+def _change(row: Row) -> str:
+    return f"{amount(row['before'], row['unit'])} to {amount(row['after'], row['unit'])} ({percent(row)})"
+
+
+def junit(document: Row) -> str:
+    """Return a report as JUnit XML: a failure for each new regression, a skipped test for what is only suspected.
+
+    The first test stands for the whole night.
+    """
+    checks = list(_checks(document))
+    cases = [("all series", "", NOTICE, document["one_line"], [])]
+    cases += [(name, document["night"], level, said, more) for level, name, said, more in checks]
+    failed = sum(level == ERROR for _, _, level, _, _ in cases)
+    skipped = sum(level == WARNING for _, _, level, _, _ in cases)
+    counts = {"tests": str(len(cases)), "failures": str(failed), "errors": "0", "skipped": str(skipped)}
+    root = ElementTree.Element("testsuites", counts)
+    suite = ElementTree.SubElement(
+        root, "testsuite", {"name": f"{SUITE} {document['night']}", "timestamp": document["begins"], **counts}
+    )
+    for name, _, level, said, more in cases:
+        case = ElementTree.SubElement(suite, "testcase", {"classname": SUITE, "name": visible(str(name)), "time": "0"})
+        words = visible(str(said))
+        if level == NOTICE:
+            ElementTree.SubElement(case, "system-out").text = "\n".join([words, *map(visible, more)])
+        else:
+            part = ElementTree.SubElement(case, "failure" if level == ERROR else "skipped", {"message": words})
+            part.text = "\n".join(map(visible, more))
+    ElementTree.indent(root)
+    return ElementTree.tostring(root, encoding="unicode", xml_declaration=False) + "\n"
+
+
+def github(document: Row) -> str:
+    """Return a report as annotations of a GitHub workflow, the verdict first: print it in a step.
+
+    New regressions are errors; what is only suspected, and what is still open, are warnings.
+    """
+    checks = list(_checks(document))
+    worst = next((level for level in (ERROR, WARNING) if any(one[0] == level for one in checks)), NOTICE)
+    lines = [_command(worst, f"{SUITE} {document['night']}", [str(document["one_line"])])]
+    lines += [_command(level, name, [said, *more]) for level, name, said, more in checks]
+    return "\n".join(lines) + "\n"
+
+
+def _command(level: str, title: str, lines: list[str]) -> str:
+    """Return a workflow command; no text ends it or begins another.
+
+    >>> _command("error", "a,b: 5 %", ["slow", "er"])
+    '::error title=a%2Cb%3A 5 %25::slow%0Aer'
+    """
+    signs = {"%": "%25", "\r": "%0D", "\n": "%0A"}
+    both = str.maketrans(signs | {":": "%3A", ",": "%2C"})
+    message = "\n".join(map(visible, lines)).translate(str.maketrans(signs))
+    return f"::{level} title={visible(title).translate(both)}::{message}"

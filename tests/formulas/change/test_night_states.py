@@ -1,0 +1,79 @@
+"""States of a board: told by all kernels together, only where it goes to another one and comes back."""
+
+import numpy as np
+import pytest
+
+from profsvc.formulas.change.night_states import night_states
+
+SEED = 20261128
+
+
+def board(rng: np.random.Generator, away: np.ndarray, kernels: int = 20, sensitive: int = 14) -> np.ndarray:
+    """Return times with 0.1 % of noise, which other nights raise by up to 30 % for some kernels."""
+    x = 1.0 + 0.001 * rng.standard_normal((kernels, away.size))
+    x[:sensitive] += away * rng.uniform(0.05, 0.3, (sensitive, away.size))
+    return 1e5 * x
+
+
+def random_nights(rng: np.random.Generator, nights: int, share: float = 0.4) -> np.ndarray:
+    """Return which nights are not calm; two stretches at least ended."""
+    away = rng.random(nights) < share
+    away[:6] = [False, True, False, True, False, False]
+    return away
+
+
+@pytest.mark.parametrize("nights", [16, 40, 200, 400])
+def test_other_nights_are_told_by_their_kernels(nights: int) -> None:
+    rng = np.random.default_rng([SEED, nights])
+    away = random_nights(rng, nights)
+    states = night_states(board(rng, away))
+    assert np.array_equal(states.calm, ~away)
+    assert states.affected.tolist() == [True] * 14 + [False] * 6
+
+
+def test_a_change_of_one_kernel_or_all_does_not_move_the_states() -> None:
+    rng = np.random.default_rng(SEED)
+    away = random_nights(rng, 60)
+    x = board(rng, away)
+    x[3, 30:] *= 1.05
+    x[:, 45:] *= 1.02
+    states = night_states(x)
+    assert np.array_equal(states.calm, ~away)
+    assert states.affected[:14].all()
+
+
+def test_missing_values_say_nothing() -> None:
+    rng = np.random.default_rng(SEED)
+    away = random_nights(rng, 60)
+    x = np.where(rng.random((20, 60)) < 0.2, np.nan, board(rng, away))
+    assert np.array_equal(night_states(x).calm, ~away)
+
+
+@pytest.mark.parametrize("case", ["white", "lasting", "one", "few", "short", "independent", "empty"])
+def test_what_is_no_habit_of_the_board_leaves_every_night(case: str) -> None:
+    rng = np.random.default_rng([SEED, 1])
+    away = np.zeros(60, dtype=bool)
+    if case == "lasting":  # a lower power limit from night 40 on
+        away[40:] = True
+    x = board(rng, away)
+    if case == "one":  # a kernel with levels of its own
+        x[0] *= 1 + 0.2 * (rng.random(60) < 0.4)
+    if case == "few":
+        x = board(rng, random_nights(rng, 60), kernels=9, sensitive=9)
+    if case == "short":
+        x = board(rng, random_nights(rng, 9))
+    if case == "independent":
+        x = 1e5 * (1 + 0.1 * (rng.random((20, 60)) < 0.4) + 0.001 * rng.standard_normal((20, 60)))
+    if case == "empty":
+        x = np.full((20, 60), np.nan)
+    states = night_states(x)
+    assert states.calm.all()
+    assert not states.affected.any()
+
+
+def test_a_board_that_stays_away_longer_than_ever_is_compared_again() -> None:
+    rng = np.random.default_rng(SEED)
+    away = random_nights(rng, 60, 0.2)
+    away[-8:] = True
+    away[-9] = False
+    assert night_states(board(rng, away)).calm.all()
