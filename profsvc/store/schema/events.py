@@ -1,6 +1,6 @@
 """Base tables and views of events other than launches: transfers, API calls, ranges and totals."""
 
-from profsvc.store.schema.column_types import IDS_PER_UPLOAD, check, fields, key, table
+from profsvc.store.schema.column_types import IDS_PER_UPLOAD, check, fields, index, key, table
 from profsvc.store.schema.view_definition import (
     FILE_COLUMNS,
     UPLOAD_ID_RANGE_SQL,
@@ -43,6 +43,9 @@ kernel_summaries = table(
         "max_ns float?, total_bytes float?, device_index int?, line int, report_id int?",
     ),
     check("(kernel_id IS NULL) <> (name_id IS NULL)", "named"),
+    # These find what another report of a run says of the same kernel or operation.
+    index("kernel_id", "summary_id"),
+    index("name_id", "summary_id"),
 )
 
 TABLES = (transfers, api_calls, ranges, kernel_summaries)
@@ -73,13 +76,20 @@ def _rank(report_id: str) -> str:
     return f"(SELECT CASE {' '.join(ranks)} END FROM texts r WHERE r.text_id = {report_id})"
 
 
+def _summary_beside(same: str, condition: str) -> str:
+    """Return the SQL condition that a file of the run has a summary of the same category with the same name."""
+    return (
+        "EXISTS (SELECT 1 FROM uploads v JOIN kernel_summaries s"
+        f" ON s.summary_id BETWEEN v.upload_id * {IDS_PER_UPLOAD}"
+        f" AND v.upload_id * {IDS_PER_UPLOAD} + {IDS_PER_UPLOAD - 1}"
+        f" WHERE v.run_id = u.run_id AND s.{same} = e.{same} AND s.category_id = e.category_id AND {condition})"
+    )
+
+
+_EARLIER_RANK = f"{_rank('s.report_id')} < {_rank('e.report_id')}"
 _IN_ANOTHER_REPORT = (
-    f"coalesce({_rank('e.report_id')}, 0) > 0 AND EXISTS ("
-    "SELECT 1 FROM uploads v JOIN kernel_summaries s"
-    f" ON s.summary_id BETWEEN v.upload_id * {IDS_PER_UPLOAD} AND v.upload_id * {IDS_PER_UPLOAD} + {IDS_PER_UPLOAD - 1}"
-    " WHERE v.run_id = u.run_id AND s.category_id = e.category_id"
-    " AND (s.kernel_id = e.kernel_id OR s.name_id = e.name_id)"
-    f" AND {_rank('s.report_id')} < {_rank('e.report_id')})"
+    f"coalesce({_rank('e.report_id')}, 0) > 0"
+    f" AND ({_summary_beside('kernel_id', _EARLIER_RANK)} OR {_summary_beside('name_id', _EARLIER_RANK)})"
 )
 
 _KEYS = {"transfers": "transfer_id", "api_calls": "call_id", "ranges": "range_id", "kernel_summaries": "summary_id"}
@@ -97,11 +107,8 @@ def _events(table: str, *, once: bool = True) -> str:
 
 
 # nsys stats prints the total times of copies in one report and their total sizes in another; both count the copies.
-_SIZES_BESIDE_TIMES = (
-    "e.total_ns IS NULL AND e.total_bytes IS NOT NULL AND EXISTS ("
-    "SELECT 1 FROM uploads v JOIN kernel_summaries s"
-    f" ON s.summary_id BETWEEN v.upload_id * {IDS_PER_UPLOAD} AND v.upload_id * {IDS_PER_UPLOAD} + {IDS_PER_UPLOAD - 1}"
-    " WHERE v.run_id = u.run_id AND s.category_id = e.category_id AND s.name_id = e.name_id AND s.total_ns IS NOT NULL)"
+_SIZES_BESIDE_TIMES = "e.total_ns IS NULL AND e.total_bytes IS NOT NULL AND " + _summary_beside(
+    "name_id", "s.total_ns IS NOT NULL"
 )
 
 VIEW_DEFINITIONS: dict[str, ViewDefinition] = {

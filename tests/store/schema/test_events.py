@@ -1,7 +1,10 @@
 """Totals that several reports of nsys stats print of the same events count once."""
 
 import io
+import sqlite3
+from contextlib import closing
 from itertools import permutations
+from pathlib import Path
 
 import pytest
 from sqlalchemy import Engine
@@ -94,3 +97,26 @@ def test_means_of_kernels_are_those_of_one_report(engine: Engine) -> None:
     }
     nightly = series_of_runs(engine, [1], ["means"])["means"]
     assert nightly.set_index("kernel")["value"].to_dict() == times["mean_ns"].to_dict()
+
+
+def test_the_work_grows_with_the_summaries_and_not_with_their_square(tmp_path: Path) -> None:
+    def steps(kernels: int) -> int:
+        engine = store.open_store(str(tmp_path / f"{kernels}.sqlite"))
+        head, row = KERNELS.splitlines()[0] + "\n", '60.0,6000,2,3000.0,3000.0,2000,4000,1.0,"saxpy<{}>(int)"\n'
+        upload(engine, head + "".join(map(row.format, range(kernels))))
+        head, row = BOTH.splitlines()[0] + "\n", row.replace(',"', ',CUDA_KERNEL,"')
+        upload(engine, head + "".join(map(row.format, range(kernels))))
+        count = 0
+
+        def counted() -> None:
+            nonlocal count
+            count += 1
+
+        with closing(sqlite3.connect(str(tmp_path / f"{kernels}.sqlite"))) as connection:
+            connection.set_progress_handler(counted, 100)
+            (found,) = connection.execute("select count(*) from v1_kernel_summaries where run_id = 1").fetchone()
+        engine.dispose()
+        assert found == kernels
+        return count
+
+    assert steps(800) < 6 * steps(200)
