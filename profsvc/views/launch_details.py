@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from profsvc import specs, store
 from profsvc.analysis.potential.advice import advice
-from profsvc.views import causes, kernel_means
+from profsvc.views import causes
 from profsvc.views.catalog import in_order, titles_and_hints
 from profsvc.views.launches import LIMIT, grouped, launches_of, tools_of, why_no_result
 from profsvc.views.models.launch_models import side_by_side
@@ -73,9 +73,11 @@ def _opened(
 
 
 def _means(engine: "Engine", run_id: int, kernel: str) -> list[dict[str, Any]]:
-    """Return the details of kernels with averages; none if ``kernel`` is a number."""
-    if re.fullmatch(r"#?\d+", kernel):
+    """Return the details of kernels with averages, what these need is imported for them; none if it is a number."""
+    if re.fullmatch(r"#?\d+", kernel) or not store.has_kernel_metrics(engine, run_id):
         return []
+    from profsvc.views import kernel_means
+
     opened = kernel_means.opened(engine, run_id, kernel, titles_and_hints())
     ordered = [("criteria", "criterion"), ("units", "quantity")]
     return [{**one, **{key: in_order(one[key], column) for key, column in ordered}} for one in opened]

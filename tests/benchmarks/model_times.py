@@ -22,7 +22,8 @@ from numpy.typing import NDArray
 
 from profsvc import specs
 from profsvc.analysis.models import evaluation as models
-from profsvc.analysis.models.agreement import TIME_MODELS, value_of
+from profsvc.analysis.models.agreement import value_of
+from profsvc.analysis.models.answer import TIME_MODELS
 from profsvc.analysis.models.inputs import Inputs, model_inputs
 from tests.benchmarks.models import counters_of
 from tests.benchmarks.potential import CAPTURE, HELD_OUT, SHARED

@@ -27,6 +27,8 @@ COMMANDS = {
     "show": (HEAVY, 280),
     "show --all": (HEAVY, 280),
     "show h200 -o json": (HEAVY, 280),
+    "show h200 --kernel 1": (HEAVY - {"numpy"}, 420),
+    "show h200 --kernel gemm_naive -o json": (HEAVY - {"numpy"}, 420),
 }
 CODE = """
 import json, sys
@@ -64,6 +66,25 @@ def test_a_command_imports_what_it_uses(demo, words: str) -> None:
     forbidden, most = COMMANDS[words]
     assert sorted(forbidden & modules) == []
     assert len(modules) <= most
+
+
+def test_the_source_of_a_launch_is_shown_without_frames(demo, tmp_path: Path) -> None:
+    own = tmp_path / "store.sqlite"
+    with closing(sqlite3.connect(demo.url.database)) as whole, closing(sqlite3.connect(own)) as copy:
+        whole.backup(copy)
+    modules_of(
+        [
+            "upload",
+            "--project",
+            "demo",
+            "--run",
+            "h200",
+            str(ROOT / "fixtures/ncu_source/h200_lines_and_instructions.csv"),
+        ],
+        str(own),
+    )
+    modules, _ = modules_of(["show", "h200", "--kernel", "0", "--source", "-o", "json"], str(own))
+    assert sorted(HEAVY & modules) == []
 
 
 def test_bytes_that_are_known_are_neither_read_nor_analysed(demo, tmp_path: Path) -> None:

@@ -4,14 +4,12 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from profsvc.analysis.models.answer import Answer, Array
+from profsvc.analysis.models.answer import BOUND_MODELS, TIME_MODELS, Answer, Array
 from profsvc.analysis.models.inputs import Values
 from profsvc.analysis.models.timing import CASES
 from profsvc.analysis.potential.launch_potential import MIN_TIME_SHARE
 from profsvc.formulas.numerics.flags import CONSISTENT
 
-TIME_MODELS = ("mwp_cwp", "benefit", "throughput")
-BOUND_MODELS = ("benefit", "roofline", "time_bound")
 BOUND_NAMES = {0: "compute", 1: "memory", 2: "disputed"}
 Found = Mapping[str, Sequence[Answer]]
 

@@ -10,6 +10,9 @@ from profsvc.formulas.numerics.flags import CONSISTENT
 
 Array = NDArray[np.float64]
 NO_NAMES: Mapping[int, str] = {}
+TIME_MODELS = ("mwp_cwp", "benefit", "throughput")
+BOUND_MODELS = ("benefit", "roofline", "time_bound")
+"""The models that say how long a launch takes, and what bounds it."""
 
 
 class Answer(NamedTuple):

@@ -17,7 +17,7 @@ from profsvc.analysis.models.answer import Answer
 from profsvc.analysis.models.inputs import LAUNCHES_PER_BLOCK, Array, Values, model_inputs, occupancy_limits
 from profsvc.analysis.models.rows import COLUMNS, answer_rows, missing_answer_rows
 from profsvc.analysis.models.unseen_work import unseen_work_reasons
-from profsvc.analysis.potential.launch_potential import MEMORY_UNITS
+from profsvc.analysis.potential.advice import MEMORY_UNITS
 from profsvc.analysis.potential.peaks import peaks
 from profsvc.analysis.potential.tensor_work import has_tensor_work
 from profsvc.formulas.performance.speedup import amdahl

@@ -6,6 +6,7 @@ from typing import Any
 from profsvc.formulas.numerics.flags import Flag
 
 KERNEL_TIME, WALL_TIME = "kernel time", "wall time"
+MEMORY_UNITS, LATENCY = ("dram", "l2", "l1"), "latency"  # of what bounds a launch
 MIN_SAVING = 0.01  # a hint for less than one per cent of the time is noise
 UNCOUNTED_HINT = (
     "The export lacks counters of useful work, so all work counts as useful; the real potential may be higher."

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 
 from profsvc.analysis.counters.arrays import Counts
+from profsvc.analysis.potential.advice import LATENCY, MEMORY_UNITS
 from profsvc.analysis.potential.tensor_work import tensor_time
 from profsvc.analysis.potential.useful_time import (
     UNITS,
@@ -17,14 +18,13 @@ from profsvc.formulas.numerics.flags import Flag
 from profsvc.formulas.performance.speedup import potential_speedup
 from profsvc.formulas.performance.useful_work import JointBound, joint_bound
 
-MEMORY_UNITS = ("dram", "l2", "l1")
 # What no rearrangement of the same arithmetic can avoid: data from DRAM, and the arithmetic itself.
 ROOFLINE_UNITS = ("dram", "fp32", "fp64", "tensor")
 
 # Causes that share units: local memory traffic, and other traffic beyond the requested bytes.
 
 # Nsight Compute calls a launch latency bound when no throughput passes 60 % of its peak.
-LATENCY_BOUND_BELOW, LATENCY = 0.6, "latency"
+LATENCY_BOUND_BELOW = 0.6
 # Below this share of the time, data and arithmetic are too little for a roofline to mean anything.
 MIN_TIME_SHARE = 1e-3
 

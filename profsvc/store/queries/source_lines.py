@@ -1,15 +1,15 @@
 """Source pages as people look at them: which launches have one, and the samples of lines per stall reason."""
 
 from collections.abc import Sequence
-from typing import Any
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any
 
 from profsvc.store.connection.sql import Engine, bindparam, text
 from profsvc.store.connection.transactions import reading
-from profsvc.store.queries.frames import typed_frame
 from profsvc.store.schema.column_types import IDS_PER_UPLOAD
 from profsvc.store.schema.source import KIND_BITS
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 LINES_PER_QUERY = LAUNCHES_PER_QUERY = 500
 _LAUNCHES = text("""
@@ -63,8 +63,10 @@ def stalls_of_lines(engine: Engine, lines: Sequence[int]) -> dict[int, dict[str,
     return found
 
 
-def executed_by_opcode(engine: Engine, launch_ids: Sequence[int]) -> pd.DataFrame:
+def executed_by_opcode(engine: Engine, launch_ids: Sequence[int]) -> "pd.DataFrame":
     """Return how often launches executed each opcode, with its modifiers, as their source pages count it."""
+    from profsvc.store.queries.frames import typed_frame
+
     found: list[Sequence[Any]] = []
     with reading(engine) as connection:
         for begin in range(0, len(launch_ids), LAUNCHES_PER_QUERY):

@@ -3,15 +3,14 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import pandas as pd
-
 from profsvc import analysis, specs, store
-from profsvc.analysis.launches.characterization import device_characterization
-from profsvc.analysis.models.agreement import BOUND_MODELS, TIME_MODELS
-from profsvc.analysis.models.inputs import Inputs, model_inputs
+from profsvc.analysis.models.answer import BOUND_MODELS, TIME_MODELS
 
 if TYPE_CHECKING:
+    import pandas as pd
     from sqlalchemy import Engine
+
+    from profsvc.analysis.models.inputs import Inputs
 
 Row = Mapping[str, Any]
 INPUTS, AGREEMENT = "inputs", "agreement"
@@ -22,19 +21,21 @@ PATTERNS = "antiparallel"
 class Known(NamedTuple):
     """The sources of the model inputs of a launch: its counters and the data of its device."""
 
-    counters: pd.DataFrame
+    counters: "pd.DataFrame"
     figures: dict[str, object]
     memory: Mapping[str, float] | None
     measured: Mapping[str, float]
 
-    def inputs(self) -> Inputs:
+    def inputs(self) -> "Inputs":
         """Return the inputs."""
+        from profsvc.analysis.models.inputs import model_inputs
+
         return model_inputs(self.counters, self.figures, self.memory, self.measured)
 
 
 def inputs_of(
     engine: "Engine", launch: Row, counters: Mapping[str, float] | None = None
-) -> tuple[Inputs, dict[str, object]]:
+) -> "tuple[Inputs, dict[str, object]]":
     """Return the inputs of the models of one launch, a row of ``v1_launches``, and the figures of its device.
 
     They equal those of the rows of ``v1_models`` unless the store has changed. ``counters`` are those of the launch if
@@ -45,7 +46,11 @@ def inputs_of(
 
 
 def known_of(engine: "Engine", launch: Row, counters: Mapping[str, float] | None = None) -> Known:
-    """Return the sources of the model inputs of one launch; see `inputs_of`."""
+    """Return the sources of the model inputs of one launch; see `inputs_of`. What it needs is imported for it alone."""
+    import pandas as pd
+
+    from profsvc.analysis.launches.characterization import device_characterization
+
     key = launch["launch_id"]
     if counters is None:
         found = store.select(engine, "v1_counter_values", launch_id=key)

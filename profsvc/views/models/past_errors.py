@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from profsvc import store
-from profsvc.analysis.models.agreement import TIME_MODELS
-from profsvc.analysis.potential.launch_potential import LATENCY, MEMORY_UNITS
-from profsvc.formulas.numerics.prediction_accuracy import MIN_PAIRS, accuracy
+from profsvc.analysis.models.answer import TIME_MODELS
+from profsvc.analysis.potential.advice import LATENCY, MEMORY_UNITS
+from profsvc.formulas.numerics.prediction_accuracy import MIN_PAIRS
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -91,9 +91,8 @@ def records(pairs: Iterable[Pair], kernel: str, kind: str | None) -> dict[str, d
         for name, chosen in ((kind, alike), (ANY_KIND, own)):
             errors = _by_kernel(chosen)
             if name is not None and len(errors) >= MIN_PAIRS:
-                score = accuracy(np.exp(errors), np.ones_like(errors))
                 low, high = np.exp(-np.quantile(errors, (0.9, 0.1)))
-                found[model] = {"kind": name, "kernels": len(errors), "factor": float(np.exp(score.log_error)),
+                found[model] = {"kind": name, "kernels": len(errors), "factor": float(np.exp(np.median(np.abs(errors)))),
                                 "low": float(low), "high": float(high)}  # fmt: skip
                 break
     return found
