@@ -8,15 +8,26 @@ Array = NDArray[np.float64]
 
 
 class Counts:
-    """The counters of launches as float64 arrays; what is absent, negative or infinite reads as NaN."""
+    """The counters of launches as float64 arrays; what is absent, negative or infinite reads as NaN.
+
+    Each counter is converted when it is first asked for, and kept: formulas ask for the same ones hundreds of times.
+    """
 
     def __init__(self, counters: pd.DataFrame) -> None:
         """Take a table with one row per launch and one column per counter."""
         self._counters = counters
+        self._arrays: dict[str, Array] = {}
         self.index = counters.index
 
     def __getitem__(self, name: str) -> Array:
-        """Return one counter over the launches."""
+        """Return one counter over the launches, as an array that cannot be written to."""
+        found = self._arrays.get(name)
+        if found is None:
+            found = self._arrays[name] = self._converted(name)
+            found.flags.writeable = False
+        return found
+
+    def _converted(self, name: str) -> Array:
         if name not in self._counters:
             return np.full(len(self._counters), np.nan)
         values = self._counters[name].to_numpy(dtype="float64", na_value=np.nan)
