@@ -136,11 +136,12 @@ def assert_like_all(engine: Engine, run_id: int) -> None:
     every_row = everything(engine, run_id)
     kernels = [row["kernel_id"] for row in store.select(engine, "v1_kernels")]
     for kernel_id in (None, *kernels):
-        for order in (sign + name for name in LAUNCH_ORDERS for sign in ("", "-")):
-            whole = expected(every_row, order, kernel_id)
-            with reading(engine) as connection:
+        with reading(engine) as connection:
+            for order in (sign + name for name in LAUNCH_ORDERS for sign in ("", "-")):
+                whole = expected(every_row, order, kernel_id)
                 launches = LaunchOrder(connection, run_id, None if kernel_id is None else [kernel_id])
-                for skip, most in ((0, 5), (3, 6), (0, 12), (8, 7), (len(whole) // 2, 20), (0, 1000)):
+                pages = ((0, 5), (8, 7), (0, 1000)) if kernel_id else ((3, 6), (0, 12), (8, 7), (len(whole) // 2, 20))
+                for skip, most in pages:
                     assert launches.numbers(order, most, skip) == whole[skip : skip + most], (kernel_id, order, skip)
     longest = expected(every_row, "-duration", None)[:4]
     assert [row["launch_id"] for row in store.longest_launches(engine, run_id, 4)[0]] == longest
@@ -152,12 +153,11 @@ def assert_like_all(engine: Engine, run_id: int) -> None:
     indexes = [row["launch_index"] for row in store.select(engine, "v1_launches", run_id=run_id)]
     assert store.launch_numbers(engine, run_id) == (min(indexes, default=None), max(indexes, default=None))
     assert_transfers(engine, run_id)
-    assert_filters(engine, run_id)
+    assert_filters(engine, run_id, every_row)
 
 
-def assert_filters(engine: Engine, run_id: int) -> None:
+def assert_filters(engine: Engine, run_id: int, every_row: tuple[list[dict[str, Any]], Values]) -> None:
     """Compare filtered lists, their lengths, and the values to filter by."""
-    every_row = everything(engine, run_id)
     rows = every_row[0]
     one = rows[len(rows) // 3]
     filters = {
@@ -174,11 +174,11 @@ def assert_filters(engine: Engine, run_id: int) -> None:
         LaunchFilter(stream=3): {row["launch_id"] for row in rows if row["stream"] == 3},
         LaunchFilter(device_id=one["device_id"], kernel="nothing"): set(),
     }
-    for only, wanted in filters.items():
+    for place, (only, wanted) in enumerate(filters.items()):
         assert store.count_launches(engine, run_id, only) == len(wanted), only
-        for order in LAUNCH_ORDERS:
+        for order in list(LAUNCH_ORDERS)[place % 3 :: 3]:  # every order with two of the filters
             whole = [number for number in expected(every_row, order, None) if number in wanted]
-            for skip, limit in ((0, 4), (2, 5), (0, 400)):
+            for skip, limit in ((2, 5), (0, 400)):
                 found, more = store.list_launches(engine, run_id, only, order=order, skip=skip, limit=limit)
                 assert [row["launch_id"] for row in found] == whole[skip : skip + limit], (only, order, skip)
                 assert more == (len(whole) > skip + limit)
