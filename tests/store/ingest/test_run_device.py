@@ -2,10 +2,13 @@
 
 from pathlib import Path
 
+import pytest
 from sqlalchemy import Engine
 
 from profsvc import store
 from tests.store.queries.told import details, program, raw, upload
+
+pytestmark = pytest.mark.usefixtures("unanalysed")
 
 LAUNCHES = program(4)
 

@@ -13,6 +13,8 @@ from profsvc.store.connection.transactions import reading
 from profsvc.store.schema.source import KEYS
 from tests.store.queries.told import One, details, raw, sums, trace, upload
 
+pytestmark = pytest.mark.usefixtures("unanalysed")
+
 REDUCE, SAXPY = "reduce(const float *, float *)", "saxpy(int, float *)"
 METRICS = '"# Samples","Instructions Executed","stall_long_sb","stall_selected"'
 

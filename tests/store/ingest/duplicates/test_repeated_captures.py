@@ -9,6 +9,8 @@ from sqlalchemy import Engine
 from profsvc import pipeline, store
 from profsvc.errors import InputError
 
+pytestmark = pytest.mark.usefixtures("unanalysed")
+
 GPU = (
     "Start (ns),Duration (ns),CorrId,GrdX,GrdY,GrdZ,BlkX,BlkY,BlkZ,Reg/Trd,StcSMem (MB),DymSMem (MB),Bytes (MB),"
     "Throughput (MB/s),SrcMemKd,DstMemKd,Device,Ctx,Strm,Name\n"

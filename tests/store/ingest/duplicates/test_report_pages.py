@@ -39,6 +39,7 @@ def test_pages_of_one_report_count_once(tmp_path: Path, order: tuple[Path, Path]
     engine.dispose()
 
 
+@pytest.mark.usefixtures("unanalysed")
 def test_another_run_has_its_own_launches(tmp_path: Path) -> None:
     engine = store.open_store(str(tmp_path / "s.sqlite"))
     upload(engine, RAW, "a")
@@ -56,6 +57,7 @@ REPORT = [
 ]
 
 
+@pytest.mark.usefixtures("unanalysed")
 @pytest.mark.skipif(not ncu_report.package_folder(), reason="the package ncu-report is not installed")
 @pytest.mark.parametrize("files", [REPORT, REPORT[::-1]], ids=["report first", "report last"])
 def test_a_report_beside_its_pages_counts_once(engine: Engine, files: list[Path]) -> None:
@@ -72,6 +74,7 @@ def test_a_report_beside_its_pages_counts_once(engine: Engine, files: list[Path]
     assert found == [(2, 140_672.0), (2, 1), (28, 17), (176, 1471), (9, 1471)]
 
 
+@pytest.mark.usefixtures("unanalysed")
 def test_a_report_may_have_longer_names_than_its_pages(engine: Engine) -> None:
     kernels = ["void at::native::norm<float, (int)4>(float *)", "void at::norm<float, 4>(float *)"]
     for place, kernel in enumerate(kernels):

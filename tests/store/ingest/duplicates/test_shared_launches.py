@@ -113,6 +113,7 @@ def test_what_several_files_tell_is_told_apart_again_when_one_goes_and_comes_bac
     assert {row["same_as"] for row in store.select(engine, "v1_uploads")} == {None, numbers["trace"]}
 
 
+@pytest.mark.usefixtures("unanalysed")
 def test_a_profile_of_another_program_counts_beside_a_trace_and_says_why(engine: Engine) -> None:
     other = [one._replace(grid=one.grid * 2) for one in ALL[:5]]
     upload(engine, FILES["trace"], "trace.csv")
@@ -126,6 +127,7 @@ def test_a_profile_of_another_program_counts_beside_a_trace_and_says_why(engine:
     )
 
 
+@pytest.mark.usefixtures("unanalysed")
 def test_a_profile_in_another_order_is_not_taken_for_the_launches_of_a_trace(engine: Engine) -> None:
     upload(engine, raw([ALL[1], ALL[0]]), "raw.csv")
     upload(engine, trace(ALL[:2]), "trace.csv")
@@ -133,6 +135,7 @@ def test_a_profile_in_another_order_is_not_taken_for_the_launches_of_a_trace(eng
     assert "in another order" in store.upload(engine, 1)["same_as_reason"]
 
 
+@pytest.mark.usefixtures("unanalysed")
 def test_which_of_many_like_launches_was_profiled_is_said_to_be_unknown(engine: Engine) -> None:
     same = [One("saxpy(int, float *)", ns=1_000 + n) for n in range(20)]
     upload(engine, trace(same), "trace.csv")
@@ -141,6 +144,7 @@ def test_which_of_many_like_launches_was_profiled_is_said_to_be_unknown(engine: 
     assert "cannot be told" in store.upload(engine, 2)["same_as_reason"]
 
 
+@pytest.mark.usefixtures("unanalysed")
 def test_a_profile_is_longer_than_a_trace_that_ended_early(engine: Engine) -> None:
     upload(engine, FILES["cut trace"], "trace.csv")
     upload(engine, FILES["raw"], "raw.csv")
@@ -148,6 +152,7 @@ def test_a_profile_is_longer_than_a_trace_that_ended_early(engine: Engine) -> No
     assert store.upload(engine, 1)["same_as"] == 2
 
 
+@pytest.mark.usefixtures("unanalysed")
 def test_copies_of_a_capture_that_is_told_twice_count_once(engine: Engine) -> None:
     copy = "500,100,9,,,,,,,,,,4.000,40.000,Pageable,Device,NVIDIA H200 (0),1,7,[CUDA memcpy HtoD]\n"
     for name in ("cut trace", "trace"):
@@ -156,6 +161,7 @@ def test_copies_of_a_capture_that_is_told_twice_count_once(engine: Engine) -> No
     assert len(store.select(engine, "v1_transfers_all")) == 2
 
 
+@pytest.mark.usefixtures("unanalysed")
 def test_streams_and_processes_are_told_by_what_runs_on_them(engine: Engine) -> None:
     """Two tools number the streams and the devices otherwise, and the trace has them interleaved."""
     left = [One("left(int)", n + 1, stream=13) for n in range(8)]
