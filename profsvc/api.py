@@ -15,6 +15,7 @@
         target.compare("monday", "tuesday", fail_on="duration=5%")
 """
 
+import warnings
 from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Engine
 
     from profsvc.client import Client
-    from profsvc.store import BlobStore
+    from profsvc.store import BlobStore, Replica
 
 MAX_ROWS = 10_000
 MAX_SHOWN = 20
@@ -55,17 +56,30 @@ class LocalStore:
         *,
         seconds: float = 10.0,
         project: str | None = None,
+        replica: "Replica | None" = None,
     ) -> None:
         """Use a store that is open; ``files`` keeps the bytes of uploads, ``seconds`` limits a query.
 
-        With a ``project`` only its runs are seen, and files are stored there alone.
+        With a ``project`` only its runs are seen, and files are stored there alone. What only reads goes to the
+        ``replica`` if that can answer.
         """
         self.engine, self.files, self.seconds, self.project = engine, files, seconds, project
+        self.replica = replica
+
+    @property
+    def _reader(self) -> "Engine":
+        """Where to read now."""
+        if self.replica is None:
+            return self.engine
+        place = self.replica.place()
+        if place.warning:
+            warnings.warn(place.warning, stacklevel=3)
+        return place.engine
 
     def _run_id(self, name: str | int) -> int:
         from profsvc import store
 
-        return store.find_run(self.engine, name, self.project)
+        return store.find_run(self._reader, name, self.project)
 
     def __enter__(self) -> Self:
         """Give the store itself."""
@@ -112,7 +126,7 @@ class LocalStore:
         from profsvc.reports.rows import distinct
 
         allowed = min(seconds or self.seconds, self.seconds)
-        found = store.query(self.engine, query, params, max_rows=limit, seconds=allowed)
+        found = store.query(self._reader, query, params, max_rows=limit, seconds=allowed)
         columns = distinct(found.columns)
         rows = [dict(zip(columns, row, strict=True)) for row in found.rows]
         return {"columns": columns, "rows": rows, "truncated": found.truncated}
@@ -125,7 +139,7 @@ class LocalStore:
         limit, order = int(only.pop("limit", MAX_ROWS)), only.pop("order", "")
         conditions = [store.Condition(*key.partition("__")[::2], str(value)) for key, value in only.items()]
         page = store.list_view(
-            self.engine, name, conditions, order=[order] if order else (), limit=limit, project=self.project,
+            self._reader, name, conditions, order=[order] if order else (), limit=limit, project=self.project,
             seconds=self.seconds,
         )  # fmt: skip
         return store.parse_json_columns(name, page.rows)
@@ -134,20 +148,20 @@ class LocalStore:
         """Return everything about a run."""
         from profsvc import views
 
-        return views.run(self.engine, self._run_id(name), views.LIMIT if limit is None else limit)
+        return views.run(self._reader, self._run_id(name), views.LIMIT if limit is None else limit)
 
     def launch(self, run: str | int, kernel: str, *, limit: int | None = None) -> dict[str, Any]:
         """Open the launches of a kernel of a run."""
         from profsvc import views
 
-        return views.launch(self.engine, self._run_id(run), kernel, views.LIMIT if limit is None else limit)
+        return views.launch(self._reader, self._run_id(run), kernel, views.LIMIT if limit is None else limit)
 
     def source(self, run: str | int, kernel: str = "", *, limit: int | None = None) -> dict[str, Any]:
         """Return the source lines of a launch with their instructions, most samples first."""
         from profsvc.views import source_lines
 
         most = source_lines.LINES if limit is None else limit
-        return source_lines.source_lines(self.engine, self._run_id(run), kernel, most)
+        return source_lines.source_lines(self._reader, self._run_id(run), kernel, most)
 
     def compare(
         self,
@@ -164,7 +178,7 @@ class LocalStore:
 
         limits = [fail_on] if isinstance(fail_on, str) else list(fail_on)
         compare.failures({"kernels": [], "criteria": []}, limits)  # a wrong limit is reported before any work
-        view = compare.compare(self.engine, self._run_id(before), self._run_id(after), mapped)
+        view = compare.compare(self._reader, self._run_id(before), self._run_id(after), mapped)
         if record:
             view["predictions"] = predictions.record(self.engine, view)
         return view | {"failures": compare.failures(view, limits), "unjudged": compare.unjudged(view, limits)}
@@ -173,7 +187,7 @@ class LocalStore:
         """Say what a number means and where it comes from."""
         from profsvc.views.explain import numbers
 
-        return numbers.explain(self.engine, name, None if run is None else self._run_id(run), kernel)
+        return numbers.explain(self._reader, name, None if run is None else self._run_id(run), kernel)
 
 
 def connect(store: str = "", url: str = "", token: str = "") -> "LocalStore | Client":
@@ -190,7 +204,9 @@ def connect(store: str = "", url: str = "", token: str = "") -> "LocalStore | Cl
 
     engine = stores.open_store(store or str(known["store"]) or None)
     files = stores.blob_store_of(engine, str(known["files"]), int(known["free_bytes"]), bool(known["keep"]))
-    return LocalStore(engine, files, seconds=float(known["sql_seconds"]))
+    url = "" if store else str(known["read_store"])
+    replica = stores.Replica(engine, url) if url else None
+    return LocalStore(engine, files, seconds=float(known["sql_seconds"]), replica=replica)
 
 
 class Run:

@@ -40,6 +40,7 @@ class SettingValue(NamedTuple):
 
 SETTINGS = (
     Setting("store", "", "Store: a path or a database URL. Empty: a SQLite file in your data folder."),
+    Setting("read_store", "", "Replica of the Postgres store, for what only reads. Empty: the store answers."),
     Setting("keep", True, "Keep the bytes of uploads, so that they can be read again and deletions undone; 1 or 0."),
     Setting("files", "", "Folder for the kept bytes of a store on a server. Empty: a folder in your data folder."),
     Setting("archive", "", "Folder or URL for archived months. Empty: a folder beside a SQLite store."),

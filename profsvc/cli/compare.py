@@ -75,7 +75,7 @@ def compare(
     if service := open_service(context):
         view = _asked(service, before, after, became, record)
     else:
-        engine = open_engine(context)
+        engine = open_engine(context, only_reads=not record)
         view = side_by_side.compare(engine, before, after, became)
         if record:
             view["predictions"] = _recorded(engine, view)

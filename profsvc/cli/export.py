@@ -36,7 +36,7 @@ def perfetto(
     if open_service(context):
         raise UsageError("traces are written from a store: unset PROFSVC_URL, and give --store")
     target = out or Path(f"{run.replace('/', '-')}.pftrace")
-    engine = open_engine(context)
+    engine = open_engine(context, only_reads=True)
     if str(target) == "-":
         view = write_perfetto(engine, run, cast(BinaryIO, sys.stdout.buffer))
     else:

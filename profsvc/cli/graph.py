@@ -35,7 +35,7 @@ def graph(
     if service := open_service(context):
         view = service.graph(run, show, limit)
     else:
-        view = run_graph(open_engine(context), run, show, limit or None)
+        view = run_graph(open_engine(context, only_reads=True), run, show, limit or None)
     print_view(view, output, answer, view["columns"], view["rows"])
 
 

@@ -54,7 +54,7 @@ def history(
         view = service.history(kernel, quantity, project=project, device=device, points=points, before=before)
     else:
         view = of_kernel.history(
-            open_engine(context),
+            open_engine(context, only_reads=True),
             kernel,
             quantity,
             HistoryFilter(project, device, points, before, of_kernel.PATIENT_SECONDS),

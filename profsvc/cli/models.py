@@ -145,7 +145,7 @@ def models(
     if service := open_service(context):
         view = service.models(run)
     else:
-        view = index(open_engine(context) if run is not None else None, run)
+        view = index(open_engine(context, only_reads=True) if run is not None else None, run)
     print_view(view, output, model_text.index, view["columns"], view["rows"])
 
 

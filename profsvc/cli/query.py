@@ -134,7 +134,7 @@ def _engine(context: Context) -> "Engine":
     from profsvc import settings, store
 
     asked = context.obj["store"] or str(settings.load()["store"]) or None
-    return open_engine(context, as_it_is=True) if store.is_server(asked) else open_reader(context)
+    return open_engine(context, as_it_is=True, only_reads=True) if store.is_server(asked) else open_reader(context)
 
 
 def _fetch(

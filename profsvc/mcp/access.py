@@ -35,7 +35,9 @@ class Access:
             has = ", ".join(sorted(grant.scopes))
             raise AccessError(f"this needs a token with the scope {scope!r}; yours has: {has}")
         local = self.target
-        return LocalStore(local.engine, local.files, seconds=local.seconds, project=grant.project)
+        return LocalStore(
+            local.engine, local.files, seconds=local.seconds, project=grant.project, replica=local.replica
+        )
 
     def grant(self, token: str) -> store.Grant:
         """Return what a token may do in the store; raise `TokenError` if it is needed or not valid."""

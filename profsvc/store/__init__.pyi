@@ -1,4 +1,5 @@
 from .connection.postgres import retry as retry
+from .connection.replica import Place as Place, Replica as Replica
 from .connection.timestamps import format_time as format_time, parse_time as parse_time
 from .connection.transactions import keep_connections as keep_connections, snapshot as snapshot
 from .connection.urls import address as address
@@ -78,6 +79,7 @@ from .opening import (
     is_server_of as is_server_of,
     open_reader as open_reader,
     open_store as open_store,
+    open_to_read as open_to_read,
 )
 from .queries.antipatterns import (
     executed_instructions as executed_instructions,

@@ -11,6 +11,7 @@ from profsvc.store.connection.urls import address, file_of, path_of, url_of
 from profsvc.store.maintenance.readiness import is_ready, latest_revision, schema_state
 
 if TYPE_CHECKING:
+    from profsvc.store.connection.replica import Place
     from profsvc.store.sandbox import reader_role
 
 
@@ -67,6 +68,16 @@ def open_reader(url: str | None = None, *, tell: Callable[[str], None] | None = 
     if file is not None and file.is_file() and is_ready(reader := reader_of(file, lambda: connect(url))):
         return reader
     return open_store(url, tell=tell)
+
+
+def open_to_read(url: str | None, read_url: str, *, as_it_is: bool = False) -> "Place":
+    """Return where to read: the replica at ``read_url`` or the store; their schema is checked, but not ``as_it_is``."""
+    from profsvc.store.connection.replica import Replica
+
+    place = Replica(connect(url), read_url).place(strict=True)
+    if not as_it_is:
+        _must_be_current(place.engine)
+    return place
 
 
 def upgrade(engine: Engine, counters: list[str] | None, *, tell: Callable[[str], None] | None) -> None:

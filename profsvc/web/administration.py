@@ -113,5 +113,5 @@ def send_test(name: str) -> dict[str, Any]:
 
 def storage(state: AppState) -> dict[str, Any]:
     """Return the size of the store, and the checks of ``profsvc doctor``."""
-    checks = store.run_checks(state.engine, lambda: state.files, False, analysis.VERSION)
+    checks = store.run_checks(state.main, lambda: state.files, False, analysis.VERSION)
     return {"store": store.address(state.engine), "checks": [check._asdict() for check in checks]}

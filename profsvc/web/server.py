@@ -74,7 +74,9 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def app_state_for(engine: Engine, files: store.BlobStore, endpoint: Endpoint, limits: Limits) -> AppState:
+def app_state_for(
+    engine: Engine, files: store.BlobStore, endpoint: Endpoint, limits: Limits, read_url: str = ""
+) -> AppState:
     """Return the state of a service; raise `AccessError` where others would reach a store without tokens."""
     endpoint = endpoint.validated()
     if not endpoint.is_local and not any(token["holds"] for token in store.list_tokens(engine)):
@@ -84,10 +86,13 @@ def app_state_for(engine: Engine, files: store.BlobStore, endpoint: Endpoint, li
         )
     own = {endpoint.host.lower(), f"[{endpoint.host.lower()}]", socket.gethostname().lower(), socket.getfqdn().lower()}
     hosts = LOCAL_HOST_NAMES | set(endpoint.allowed_hosts) | (set() if is_loopback(endpoint.host) else own)
-    return AppState(
+    state = AppState(
         engine, files, hosts=hosts, any_address=not is_loopback(endpoint.host), is_public=not endpoint.is_local,
-        root_path=endpoint.root_path, limits=limits,
+        root_path=endpoint.root_path, limits=limits, read_url=read_url,
     )  # fmt: skip
+    if state.replica is not None:
+        state.replica.place(strict=True)  # what is no replica is refused now, and later not asked
+    return state
 
 
 def listening_socket(host: str, port: int) -> socket.socket:
@@ -175,8 +180,10 @@ def startup_lines(state: AppState, endpoint: Endpoint, port: int) -> Sequence[st
         access = (
             "no token needed (localhost only); creating the first token turns authentication on: profsvc token create"
         )
+    replica = f", read from {state.replica.address}" if state.replica else ""
     return (
-        f"profsvc serves {store.address(state.engine)} at http://{host}:{port}{endpoint.validated().root_path}/",
+        f"profsvc serves {store.address(state.engine)}{replica} at "
+        f"http://{host}:{port}{endpoint.validated().root_path}/",
         access,
         f"to use it from the command line: export PROFSVC_URL=http://{reached}:{port}{endpoint.validated().root_path}",
         f"Ctrl-C: finish running uploads (up to {state.limits.grace_seconds:g} s) and stop; twice: stop now",
@@ -184,10 +191,15 @@ def startup_lines(state: AppState, endpoint: Endpoint, port: int) -> Sequence[st
 
 
 def serve(
-    engine: Engine, files: store.BlobStore, endpoint: Endpoint, limits: Limits, say: Callable[[str], None] = print
+    engine: Engine,
+    files: store.BlobStore,
+    endpoint: Endpoint,
+    limits: Limits,
+    say: Callable[[str], None] = print,
+    read_url: str = "",
 ) -> None:
     """Serve until interrupted; running uploads are finished first."""
-    state = app_state_for(engine, files, endpoint, limits)
+    state = app_state_for(engine, files, endpoint, limits, read_url)
     connections = max_connections()
     with listening_socket(endpoint.host, endpoint.port) as line:
         say("\n".join(startup_lines(state, endpoint, line.getsockname()[1])))

@@ -183,10 +183,11 @@ def serve(
     limits: Limits,
     say: Callable[[str], None] = print,
     workers: int = 2,
+    read_url: str = "",
 ) -> None:
     """Serve with several processes until interrupted; running uploads are finished first."""
-    state = app_state_for(engine, files, endpoint, limits)
-    options = {name: getattr(state, name) for name in ("hosts", "any_address", "is_public", "root_path")}
+    state = app_state_for(engine, files, endpoint, limits, read_url)
+    options = {name: getattr(state, name) for name in ("hosts", "any_address", "is_public", "root_path", "read_url")}
     url, connections = engine.url.render_as_string(hide_password=False), max_connections() // workers
     with (
         listening_socket(endpoint.host, endpoint.port) as line,

@@ -52,17 +52,35 @@ def open_reader(context: Context) -> "Engine":
     """Return the store of this call for questions, created and migrated if it must be; see `open_engine`."""
     from profsvc import store
 
+    if read_store(context):
+        return open_engine(context, only_reads=True)
     return _opened(context, lambda asked: store.open_reader(asked, tell=print_message))
 
 
-def open_engine(context: Context, *, as_it_is: bool = False) -> "Engine":
+def read_store(context: Context) -> str:
+    """Return the address of the replica for what only reads; empty where none is set, or --store names a store."""
+    from profsvc import settings
+
+    return "" if context.obj["store"] else str(settings.load()["read_store"])
+
+
+def open_engine(context: Context, *, as_it_is: bool = False, only_reads: bool = False) -> "Engine":
     """Return the store of this call: --store, else PROFSVC_STORE, else the file in the user's data folder.
 
     It is created and migrated, unless it is wanted ``as_it_is``. Where PROFSVC_URL names a service, a command that
-    needs a store refuses to pick one.
+    needs a store refuses to pick one. What ``only_reads`` gets the replica of PROFSVC_READ_STORE if that can answer.
     """
     from profsvc import store
 
+    if only_reads and (url := read_store(context)):
+
+        def opened(asked: str | None) -> "Engine":
+            place = store.open_to_read(asked, url, as_it_is=as_it_is)
+            if place.warning:
+                print_message(f"warning: {place.warning}", kind="warning")
+            return place.engine
+
+        return _opened(context, opened)
     return _opened(context, store.connect if as_it_is else lambda asked: store.open_store(asked, tell=print_message))
 
 

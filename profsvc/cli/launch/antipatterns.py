@@ -34,7 +34,7 @@ def antipatterns(
     if service := open_service(context):
         view = service.antipatterns(run, kernel or None)
     else:
-        view = view_of.antipatterns(open_engine(context), run, kernel or None)
+        view = view_of.antipatterns(open_engine(context, only_reads=True), run, kernel or None)
     print_view(view, output, text.page, view_of.COLUMNS, view["rows"])
 
 

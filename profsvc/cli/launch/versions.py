@@ -33,7 +33,7 @@ def versions(
     if service := open_service(context):
         view = service.versions(runs, kernel or None)
     else:
-        view = view_of.versions(open_engine(context), runs, kernel or None)
+        view = view_of.versions(open_engine(context, only_reads=True), runs, kernel or None)
     print_view(view, output, text.page, view_of.COLUMNS, view["rows"])
 
 

@@ -38,7 +38,7 @@ def _units(context: Context, run: str) -> dict[str, Any]:
         return service.unit_powers(run)
     from profsvc.views.power import components
 
-    return components.unit_powers(open_engine(context), run)
+    return components.unit_powers(open_engine(context, only_reads=True), run)
 
 
 def _sms(context: Context, run: str, kernel: str | None, sensor: str | None) -> dict[str, Any]:
@@ -46,5 +46,5 @@ def _sms(context: Context, run: str, kernel: str | None, sensor: str | None) -> 
         return service.sm_counts(run, kernel=kernel, sensor=sensor)
     from profsvc.views.power import sm_counts
 
-    engine = open_engine(context)
+    engine = open_engine(context, only_reads=True)
     return sm_counts.launch_sm_counts(engine, run, kernel) if kernel else sm_counts.sm_counts(engine, run, sensor)

@@ -53,7 +53,7 @@ def _windows(context: Context, runs: list[str]) -> list[dict[str, Any]]:
         return [row for run in runs for row in service.power(run)["windows"]]
     from profsvc.views.power.run_power import power
 
-    engine = open_engine(context)
+    engine = open_engine(context, only_reads=True)
     return [row for run in runs for row in power(engine, run)["windows"]]
 
 

@@ -49,7 +49,7 @@ def cores(
     if service := open_service(context):
         view = service.cores(runs, **asked)
     else:
-        view = of_cores.cores(open_engine(context), runs, **asked)
+        view = of_cores.cores(open_engine(context, only_reads=True), runs, **asked)
     if plot is not None:
         write_picture(plot, of_cores.drawn(view, form))
     print_view(view, output, cores_text.page, of_cores.COLUMNS, view["rows"])

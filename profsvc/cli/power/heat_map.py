@@ -95,7 +95,7 @@ def _rotated(context: Context, run: str, asked: Asked) -> dict[str, Any]:
     from profsvc.views.power import heat_map as of_heat
 
     angle = TURN_DEG if asked.angle_deg is None else asked.angle_deg
-    return of_heat.rotated(open_engine(context), run, second, angle, asked.calibration, asked.rc_s)
+    return of_heat.rotated(open_engine(context, only_reads=True), run, second, angle, asked.calibration, asked.rc_s)
 
 
 def _mapped(context: Context, run: str, asked: Asked, form: str) -> tuple[dict[str, Any], bytes]:
@@ -110,7 +110,7 @@ def _mapped(context: Context, run: str, asked: Asked, form: str) -> tuple[dict[s
         from profsvc.reports.plots.heat_map import picture
         from profsvc.views.power import heat_map as of_heat
 
-        made = of_heat.heat_map(open_engine(context), run, **wanted)
+        made = of_heat.heat_map(open_engine(context, only_reads=True), run, **wanted)
         view = made.view
         pictures = {} if form == "json" else {"heat-map": picture(made.die_map, made.title, form)}
     words = json.dumps(view["heat_map"], ensure_ascii=False, allow_nan=False) + "\n"

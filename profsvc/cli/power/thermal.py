@@ -58,7 +58,7 @@ def thermal(
         view = service.thermal(run, **asked, draw=form or None)
         drawn = dict(decode_pictures(view)).get("thermal", b"") if form else b""
     else:
-        view = of_heat.thermal(open_engine(context), run, **asked)
+        view = of_heat.thermal(open_engine(context, only_reads=True), run, **asked)
         drawn = of_heat.drawn(view, form) if form else b""
     if plot is not None:
         write_picture(plot, drawn)

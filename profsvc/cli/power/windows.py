@@ -128,7 +128,7 @@ def _seen(context: Context, run: str, options: "Options", form: str) -> tuple[di
     from profsvc.views.power import plots as power_plots
     from profsvc.views.power import run_power as of_power
 
-    engine = open_engine(context)
+    engine = open_engine(context, only_reads=True)
     view = of_power.power(engine, run, options)
     return view, [(one.name, one.data) for one in (power_plots.drawn(engine, view, form) if form else ())]
 

@@ -95,7 +95,7 @@ def nightly(
     if service:
         document = service.nightly(project=project or None, date=date or None, zone=zone, dry_run=dry_run)
     else:
-        engine = open_engine(context)
+        engine = open_engine(context, only_reads=dry_run)
         document = report_of_night(engine, project or None, date or None, zone, dry_run=dry_run)
     if out is not None:
         _write(document, out)
@@ -116,7 +116,7 @@ def _list(context: Context, project: str | None, output: str) -> None:
     from profsvc.views import nightly as of_nights
 
     service = open_service(context)
-    found = service.reports(project) if service else of_nights.told(open_engine(context), project)
+    found = service.reports(project) if service else of_nights.told(open_engine(context, only_reads=True), project)
     if output == "json":
         print_json(found)
         return

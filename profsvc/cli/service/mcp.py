@@ -5,7 +5,7 @@ from typing import Annotated
 
 from click import Context
 
-from profsvc.cli.console.common import open_engine, open_files, open_service, print_message
+from profsvc.cli.console.common import open_engine, open_files, open_service, print_message, read_store
 from profsvc.cli.console.declaration import Group, Option
 from profsvc.errors import ServiceError
 
@@ -47,7 +47,7 @@ def mcp(
       profsvc mcp --http --port 8766
     """
     server = load_tools()
-    from profsvc import settings
+    from profsvc import settings, store
     from profsvc.api import LocalStore
     from profsvc.mcp.access import Access
 
@@ -55,7 +55,9 @@ def mcp(
     if service is None:
         engine = open_engine(context)
         seconds = float(settings.load()["sql_seconds"])
-        target = LocalStore(engine, open_files(engine), seconds=seconds)
+        url = read_store(context)
+        replica = store.Replica(engine, url) if url else None
+        target = LocalStore(engine, open_files(engine), seconds=seconds, replica=replica)
     access = Access(service or target, over_http=http, is_public=http and not server.is_loopback(host))
     if not http:
         server.make_server(access, write=write).run("stdio")

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from click import Context
 
-from profsvc.cli.console.common import load_channels, open_engine, open_files, print_message
+from profsvc.cli.console.common import load_channels, open_engine, open_files, print_message, read_store
 from profsvc.cli.console.declaration import Group, Option
 from profsvc.cli.service.schedule import load_scheduler, stop_on_signal
 from profsvc.errors import ServiceError
@@ -44,6 +44,8 @@ def serve(
     It also runs the scheduled jobs of the store, in one process however many answer. PROFSVC_CHANNELS lists where
     reports are sent.
 
+    With PROFSVC_READ_STORE pages and questions are answered by that replica of a Postgres store.
+
     On 127.0.0.1 no token is needed. Any other address, proxy or host name requires tokens.
 
     Limits: PROFSVC_UPLOAD_BYTES, PROFSVC_UNPACKED_BYTES, PROFSVC_UPLOADS_AT_ONCE, PROFSVC_SQL_AT_ONCE,
@@ -71,9 +73,9 @@ def serve(
     with stop_on_signal(), schedules:  # a signal to the service must not end the process while a job is running
         limits = service.Limits.from_settings()
         if workers > 1:
-            several.serve(engine, files, place, limits, print_message, workers)
+            several.serve(engine, files, place, limits, print_message, workers, read_store(context))
         else:
-            service.serve(engine, files, place, limits, print_message)
+            service.serve(engine, files, place, limits, print_message, read_store(context))
 
 
 def register(app: Group) -> None:

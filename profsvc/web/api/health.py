@@ -14,6 +14,8 @@ from profsvc.web.http.authorization import PUBLIC_SCOPE
 from profsvc.web.http.routes import add_route
 from profsvc.web.http.state import AppState, app_state
 
+REPLICA = "replica"
+
 
 async def get_liveness(request: Request) -> Response:
     """Liveness: the process responds."""
@@ -23,12 +25,12 @@ async def get_liveness(request: Request) -> Response:
 async def get_readiness(request: Request) -> Response:
     """Readiness for uploads: every check is ok or an error code; 503 if one fails."""
     checks = await to_thread.run_sync(_run_checks, app_state(request))
-    is_ready = set(checks.values()) == {"ok"}
+    is_ready = {state for name, state in checks.items() if name != REPLICA} == {"ok"}
     return JSONResponse({"ok": is_ready, "checks": checks}, 200 if is_ready else 503)
 
 
 def _run_checks(state: AppState) -> dict[str, str]:
-    """Run the checks. The result is public, so it contains no paths."""
+    """Run the checks. The result is public, so it contains no paths. Without its replica a service goes on."""
     checks = {"store": "ok", "schema": "ok", "disk": "ok", "uploads": "ok"}
     try:
         checks["schema"] = "ok" if store.schema_state(state.engine) == "current" else "behind"
@@ -42,6 +44,11 @@ def _run_checks(state: AppState) -> dict[str, str]:
         state.limits.full_seconds
     ):
         checks["uploads"] = "overloaded"
+    if state.replica is not None:
+        try:
+            checks[REPLICA] = state.replica.place().state
+        except ProfsvcError as error:
+            checks[REPLICA] = error.code()
     return checks
 
 
@@ -53,6 +60,7 @@ async def get_metrics(request: Request) -> Response:
 def _collect_metrics(state: AppState) -> bytes:
     metrics, checks = state.metrics, _run_checks(state)
     metrics.db_up.set(checks["store"] == "ok")
+    metrics.replica_used.set(checks.get(REPLICA) == "ok")
     metrics.schema_behind.set(checks["schema"] == "behind")
     folder = next(folder for folder in (state.files.folder, *state.files.folder.parents) if folder.is_dir())
     metrics.free_bytes.set(shutil.disk_usage(folder).free)

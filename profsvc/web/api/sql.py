@@ -135,7 +135,7 @@ async def run_query(state: AppState, question: SqlQuery) -> store.Answer:
     """Run a query when a slot is free."""
     began = time.monotonic()
     work = partial(
-        store.query, state.engine, question.sql, question.params, max_rows=question.limit, seconds=question.seconds
+        state.ask, store.query, question.sql, question.params, max_rows=question.limit, seconds=question.seconds
     )
     async with state.query_limit.slot():
         try:

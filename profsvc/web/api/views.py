@@ -67,12 +67,12 @@ async def _answer_view(request: Request, view: str, form: str) -> Response:
     args.reject_unknown()
     said: dict[str, Any] = {"columns": columns, "order": order, "project": grant.project}
     if whole:
-        within = await state.page_limit.run(files_of_conditions, state.engine, view, only)
+        within = await state.page_limit.run(state.ask, files_of_conditions, view, only)
         query, values = store.select_statement(view, only, within=within, **said)
         objects = store.JSON_COLUMNS.get(view, ()) if form == "ndjson" else ()
         return await stream_query(request, form, query, values, name, raw=raw, objects=objects)
     seconds = state.limits.sql_seconds
-    listed = partial(store.list_view, state.engine, view, only, limit=limit, after=after, seconds=seconds, **said)
+    listed = partial(state.ask, store.list_view, view, only, limit=limit, after=after, seconds=seconds, **said)
     page = await (state.query_limit if may_be_long(view) else state.page_limit).run(listed)
     if form != "csv":
         page = page._replace(rows=store.parse_json_columns(view, page.rows))

@@ -47,6 +47,7 @@ class Metrics:
         self.free_bytes = gauge("profsvc_free_bytes", "Free bytes in the folder of uploads")
         self.spool_bytes = gauge("profsvc_spool_bytes", "Bytes in the spool")
         self.db_up = gauge("profsvc_db_up", "1 if the store is reachable")
+        self.replica_used = gauge("profsvc_replica_used", "1 if the replica answers what only reads")
         self.schema_behind = gauge("profsvc_schema_behind", "1 if the store needs a migration")
 
     def text(self) -> bytes:

@@ -9,6 +9,7 @@ import io
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack
+from functools import partial
 from typing import Any
 
 from starlette.concurrency import run_in_threadpool
@@ -88,7 +89,7 @@ async def stream_query(
         await sources.enter_async_context(state.query_limit.slot())
         opened = ExitStack()
         sources.push_async_callback(run_in_threadpool, opened.close)
-        rows = store.export(state.engine, query, values, seconds=seconds)
+        rows = await run_in_threadpool(partial(state.ask, store.export, query, values, seconds=seconds))
         found = await run_in_threadpool(opened.enter_context, rows)
         headers = {"content-disposition": f'attachment; filename="{name}.{form}"'}
         chunks = _with_error_line(_encoded_chunks(form, found, raw=raw, objects=objects), form)

@@ -2,8 +2,9 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Collection, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from contextvars import ContextVar
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -16,11 +17,15 @@ from starlette.responses import Response
 
 from profsvc import settings, store
 from profsvc.errors import NotFoundError, OverloadedError, TimeLimitError
+from profsvc.web.http.json_log import LOG
 from profsvc.web.http.prometheus import Metrics
 from profsvc.web.http.slots import SharedSlots
 
 LOCAL_HOST_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
+READING_METHODS = frozenset({"GET", "HEAD"})
+NOTICE_HEADER = "profsvc-notice"
 Found = TypeVar("Found")
+_READ_FROM: ContextVar[Engine | None] = ContextVar("read_from", default=None)
 
 
 class Limits(NamedTuple):
@@ -162,18 +167,23 @@ class AppState:
         root_path: str = "",
         limits: Limits | None = None,
         shared: Shared | None = None,
+        read_url: str = "",
     ) -> None:
         """Set up the service; ``hosts`` are its host names, ``any_address`` allows any IP address as well.
 
-        With ``shared`` it is one process of several: slots are shared, places in queues are divided.
+        With ``shared`` it is one process of several: slots are shared, places in queues are divided. What only reads
+        goes to the replica at ``read_url``, if there is one.
         """
-        self.engine = engine
+        self.main = engine
+        self.read_url = read_url
+        self.replica = store.Replica(engine, read_url) if read_url else None
         self.files = files
         self.hosts = frozenset(host.lower() for host in hosts)
         self.any_address = any_address
         self.is_public = is_public
         self.root_path = root_path
         self.limits = limits or Limits()
+        self._said = ""
         self.metrics = metrics = Metrics(shared.folder if shared else None)
         most, workers, longest = self.limits, shared.workers if shared else 1, self.limits.queue_seconds
         receiving = -(-most.receiving_at_once // workers)
@@ -185,6 +195,29 @@ class AppState:
             most.sql_at_once, -(-most.sql_waiting // workers), "queries", 2, longest, shared=shared
         )
         self.page_limit = ConcurrencyLimit(most.pages_at_once, -(-most.pages_waiting // workers), "pages", 2, longest)
+
+    @property
+    def engine(self) -> Engine:
+        """The store of the current work: where it only reads, perhaps a replica."""
+        return _READ_FROM.get() or self.main
+
+    @contextmanager
+    def reading(self) -> Iterator[store.Place]:
+        """Let the block, which only reads, take the replica where that can answer; say in the log where it cannot."""
+        place = store.Place(self.main) if self.replica is None else self.replica.place()
+        if place.warning and place.warning.partition(":")[0] != self._said:
+            LOG.warning("replica", extra={"fields": {"why": place.warning}})
+        self._said = place.warning.partition(":")[0]
+        token = _READ_FROM.set(place.engine)
+        try:
+            yield place
+        finally:
+            _READ_FROM.reset(token)
+
+    def ask(self, question: Callable[..., Found], *args: Any, **options: Any) -> Found:
+        """Return the answer of a question to the store; call it in a thread."""
+        with self.reading() as place:
+            return question(place.engine, *args, **options)
 
 
 def app_state(request: Request) -> AppState:
@@ -204,9 +237,20 @@ async def in_worker_thread(
     limit, longest = limit or state.page_limit, state.limits.sql_seconds
     async with limit.slot():
         try:
-            return await limit.in_thread(_call_handler, state.engine, work, request)
+            return await limit.in_thread(_answer, state, work, request)
         except TimeLimitError:
             raise limit.overloaded(f"the page took longer than {longest:g} s, as the store is busy") from None
+
+
+def _answer(state: AppState, work: Callable[[Request], Response], request: Request) -> Response:
+    """Answer with the replica what only reads; a header says where it could not, or how old its answer may be."""
+    if state.replica is None or request.method not in READING_METHODS:
+        return _call_handler(state.main, work, request)
+    with state.reading() as place:
+        response = _call_handler(place.engine, work, request)
+    if place.warning:
+        response.headers[NOTICE_HEADER] = place.warning.encode("ascii", "backslashreplace").decode()
+    return response
 
 
 @store.keep_connections
