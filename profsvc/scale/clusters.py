@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 LOCAL = "local"
 CONNECT_SECONDS = 15
 QUEUED_PER_THREAD = 8
+REVIVE_SECONDS = 20
 PAGES = "127.0.0.1:0"  # Dask has pages of its own; nobody else shall see them
 WHY_TLS = (
     "{} is not encrypted, and who reaches a Dask scheduler runs any code on its workers; use tls://host:port, with the "
@@ -92,7 +93,7 @@ def _is_loopback(host: str) -> bool:
 @contextmanager
 def _local(opened: Opened, count: int | None, tell: Callable[[str], None]) -> Iterator["Client"]:
     """Start worker processes; only they and this process have the certificate of their scheduler."""
-    from distributed import Client, LocalCluster
+    from distributed import Client, LocalCluster, Status
     from distributed.diagnostics.plugin import SchedulerPlugin
     from distributed.security import Security
 
@@ -100,9 +101,20 @@ def _local(opened: Opened, count: int | None, tell: Callable[[str], None]) -> It
         """Says when a worker died before it was told to stop."""
 
         def remove_worker(self, scheduler: Any, worker: str, *, stimulus_id: str, **_: Any) -> None:
-            """Say it."""
+            """Say it, and look later whether it came back."""
             if not closing:
                 tell("warning: a worker died; what it worked on is done again")
+                scheduler.loop.call_later(REVIVE_SECONDS, revive)
+
+    async def revive() -> None:
+        """Start again the workers whose start after a death failed: Dask tries once, and then a busy machine is slow."""
+        for nanny in [] if closing else list(cluster.workers.values()):
+            if nanny.process is None or nanny.process.status not in (Status.running, Status.starting):
+                try:
+                    await nanny.instantiate()
+                except Exception as error:
+                    tell(f"warning: a worker did not start again ({error}); another try in {REVIVE_SECONDS} s")
+                    cluster.scheduler.loop.call_later(REVIVE_SECONDS, revive)
 
     closing: list[bool] = []
     with _deaf_to_ctrl_c():

@@ -123,7 +123,7 @@ def on_worker(function: Callable[[Opened, Item], Result], wanted: Target, item: 
 def _open_own(wanted: Target) -> Opened:
     """Open the store that this worker's settings name; raise an error if it is another, or the program is."""
     known = settings.load()
-    engine = store.open_store(str(known["store"]) or None)
+    engine = store.open_store(str(known["store"]) or None, pooled=True)
     opened = Opened(
         engine, store.blob_store_of(engine, str(known["files"]), int(known["free_bytes"]), bool(known["keep"]))
     )

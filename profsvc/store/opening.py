@@ -25,11 +25,11 @@ def is_server_of(engine: Engine) -> bool:
     return file_of(engine) is None
 
 
-def connect(url: str | None = None) -> Engine:
+def connect(url: str | None = None, *, pooled: bool = False) -> Engine:
     """Return the engine of a store with any schema; nothing is created or changed, except the default folder."""
     from profsvc.store.connection.engine import make_engine
 
-    engine = make_engine(url_of(url))
+    engine = make_engine(url_of(url), pooled=pooled)
     file = file_of(engine)
     if file is not None and not file.absolute().parent.is_dir():
         raise ServiceError(
@@ -39,15 +39,20 @@ def connect(url: str | None = None) -> Engine:
 
 
 def open_store(
-    url: str | None = None, counter_names: Iterable[str] | None = None, tell: Callable[[str], None] | None = None
+    url: str | None = None,
+    counter_names: Iterable[str] | None = None,
+    tell: Callable[[str], None] | None = None,
+    *,
+    pooled: bool = False,
 ) -> Engine:
     """Return the engine of a store, a path or a database URL; by default a SQLite file in the user's data folder.
 
     A new SQLite file gets the schema of this program; an older one is copied and migrated. The schema of a server
     is only changed on request. ``counter_names`` are the columns of ``v1_counters``, by default those of the program.
-    Long steps report their progress by ``tell``.
+    Long steps report their progress by ``tell``. With ``pooled`` connections to a server stay open between
+    transactions, for a process that loads many files.
     """
-    engine = connect(url)
+    engine = connect(url, pooled=pooled)
     file = file_of(engine)
     counters = None if counter_names is None else list(counter_names)
     if file is not None and not file.exists():

@@ -73,7 +73,7 @@ def run_worker(work: Work, line: socket.socket) -> None:
     """Serve until the parent sends SIGTERM or dies."""
     limit_arenas()
     log_to_stderr()
-    engine = store.connect(work.store_url)
+    engine = store.connect(work.store_url, pooled=True)
     state = AppState(engine, work.files, limits=work.limits, shared=work.shared, **work.options)
     server = server_for(state, work.endpoint, work.connections, WorkerServer)
     threading.Thread(target=_end_with_parent, daemon=True).start()

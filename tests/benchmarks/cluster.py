@@ -127,7 +127,7 @@ def different(one: Mapping[str, Counter[str]], other: Mapping[str, Counter[str]]
 
 def opened(url: str, folder: Path) -> Opened:
     """Open a store whose kept bytes lie in a folder."""
-    engine = store.open_store(url)
+    engine = store.open_store(url, pooled=True)
     return Opened(engine, store.blob_store_of(engine, str(folder)))
 
 

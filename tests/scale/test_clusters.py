@@ -52,6 +52,32 @@ def test_one_worker_killed_on_the_way_and_everything_there_once(
     assert len(kept) == 20, "the workers kept the bytes elsewhere"
 
 
+def test_a_worker_whose_new_start_fails_comes_back_all_the_same(place: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Dask tries one start after a death; on a busy machine that takes longer than its limit."""
+    from distributed import Nanny
+
+    monkeypatch.setattr("profsvc.scale.clusters.REVIVE_SECONDS", 0.5)
+    starting, failures = Nanny.instantiate, [OSError("timed out"), OSError("timed out")]
+
+    async def failing(nanny: Nanny) -> object:
+        if killed and failures:
+            raise failures.pop()
+        return await starting(nanny)
+
+    monkeypatch.setattr(Nanny, "instantiate", failing)
+    killed, told = list[int](), list[str]()
+    with scale.workers("local", place, 2, told.append) as mapped:
+        first = {pid for _, pid in mapped(process_id, range(20))}
+        killed.append(min(first))
+        os.kill(killed[0], signal.SIGKILL)
+        end = time.monotonic() + 60
+        while len(now := {pid for _, pid in mapped(process_id, range(20))}) < 2:
+            assert time.monotonic() < end
+    assert now & first == first - set(killed)
+    assert failures == []
+    assert told[1:] == ["warning: a worker did not start again (timed out); another try in 0.5 s"]
+
+
 @pytest.mark.parametrize("address", ["tcp://dask.lab:8786", "tcp://192.0.2.7:8786"])
 def test_beyond_this_machine_there_is_tls(place: Opened, address: str) -> None:
     with (

@@ -4,7 +4,7 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import URL, Connection, Engine, NullPool, create_engine, event
+from sqlalchemy import URL, Connection, Engine, NullPool, QueuePool, create_engine, event
 from sqlalchemy.exc import NoSuchModuleError
 
 from profsvc.errors import ServiceError
@@ -16,16 +16,22 @@ from profsvc.store.connection.transactions import WRITE_OPTION, exclusive_writer
 from profsvc.store.connection.urls import file_of
 
 COMMIT_SECONDS = 60  # time that a writer waits at its commit for transactions that still read the old state
+POOL = {"poolclass": QueuePool, "pool_size": 5, "max_overflow": 100, "pool_pre_ping": True, "pool_recycle": 1800}
 MIN_SQLITE_VERSION = (3, 37, 0)  # the first version with strict tables
 
 
-def make_engine(url: URL) -> Engine:
-    """Return the engine of a store, without accessing the database."""
+def make_engine(url: URL, *, pooled: bool = False) -> Engine:
+    """Return the engine of a store, without accessing the database.
+
+    With ``pooled`` connections to a server stay open between transactions, for a process that lives long: a new one
+    has to learn every view again, which takes the server longer than most questions.
+    """
     try:
-        # No pool: opening a file takes 1 ms and a connection 3 ms. Without a pool no connection is inherited by a
-        # forked worker, and a restarted server needs no special handling.
+        # Mostly no pool: opening a file takes 1 ms and a connection 3 ms, and without one no connection is inherited by
+        # a forked worker.
         if url.get_backend_name() != "sqlite":
-            engine = create_engine(url, poolclass=NullPool, connect_args=postgres.connect_args(url))
+            kept: dict[str, Any] = POOL if pooled else {"poolclass": NullPool}
+            engine = create_engine(url, connect_args=postgres.connect_args(url), **kept)
             event.listen(engine, "connect", postgres.on_connect)
             return engine
         engine = create_engine(url, poolclass=NullPool, connect_args={"timeout": BUSY_SECONDS})

@@ -57,8 +57,8 @@ class _State(NamedTuple):
 class Replica:
     """A replica and its main store."""
 
-    def __init__(self, main: Engine, url: str) -> None:
-        """Take the main store and the address of the replica; nothing is accessed yet."""
+    def __init__(self, main: Engine, url: str, *, pooled: bool = False) -> None:
+        """Take the main store and the address of the replica; nothing is accessed yet. See `connect` for ``pooled``."""
         from profsvc.store.connection.engine import make_engine
 
         at = url_of(url)
@@ -69,7 +69,7 @@ class Replica:
         if "connect_timeout" not in at.query:
             at = at.update_query_dict({"connect_timeout": str(CONNECT_SECONDS)})
         self.main = main
-        self.engine = make_engine(at).execution_options(**{MAIN_OPTION: main})
+        self.engine = make_engine(at, pooled=pooled).execution_options(**{MAIN_OPTION: main})
         self._paused = Place(main), 0.0
 
     @property

@@ -176,7 +176,7 @@ class AppState:
         """
         self.main = engine
         self.read_url = read_url
-        self.replica = store.Replica(engine, read_url) if read_url else None
+        self.replica = store.Replica(engine, read_url, pooled=True) if read_url else None
         self.files = files
         self.hosts = frozenset(host.lower() for host in hosts)
         self.any_address = any_address
