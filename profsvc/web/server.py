@@ -91,7 +91,10 @@ def app_state_for(
         root_path=endpoint.root_path, limits=limits, read_url=read_url,
     )  # fmt: skip
     if state.replica is not None:
-        state.replica.place(strict=True)  # what is no replica is refused now, and later not asked
+        try:
+            state.replica.place(strict=True)  # what is no replica is refused now, and later not asked
+        finally:
+            state.replica.dispose()
     return state
 
 
@@ -211,3 +214,4 @@ def serve(
             say("stopped")
         finally:
             server.cancel_forced_exit()
+            state.close()

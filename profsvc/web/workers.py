@@ -81,6 +81,7 @@ def run_worker(work: Work, line: socket.socket) -> None:
         server.run(sockets=[line])
     finally:
         server.cancel_forced_exit()
+        state.close()
 
 
 def _end_with_parent() -> None:

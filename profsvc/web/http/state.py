@@ -214,6 +214,12 @@ class AppState:
         finally:
             _READ_FROM.reset(token)
 
+    def close(self) -> None:
+        """Close the connections that are kept."""
+        self.main.dispose()
+        if self.replica is not None:
+            self.replica.dispose()
+
     def ask(self, question: Callable[..., Found], *args: Any, **options: Any) -> Found:
         """Return the answer of a question to the store; call it in a thread."""
         with self.reading() as place:

@@ -278,13 +278,14 @@ def test_every_page_and_question_is_answered_by_the_replica(
             assert "profsvc_replica_used 0.0" in service.get("/metrics").text
         finally:
             pair.standby.start()
-    engine.dispose()
+    site.close()
 
 
 def test_a_program_reads_from_the_replica(pair: Pair, tmp_path: Path) -> None:
     engine = store.open_store(pair.url)
     upload(pair.url, "today")
-    target = LocalStore(engine, replica=store.Replica(engine, pair.read_url))
+    replica = store.Replica(engine, pair.read_url)
+    target = LocalStore(engine, replica=replica)
     assert target._reader.url.port == pair.standby.port
     assert [row["name"] for row in target.rows("runs")] == ["today"]
     assert target.ask("select count(*) as n from v1_runs")["rows"] == [{"n": 1}]
@@ -293,3 +294,4 @@ def test_a_program_reads_from_the_replica(pair: Pair, tmp_path: Path) -> None:
     assert not target.submit(PLAIN, run="again")["known"]
     assert {row["name"] for row in target.rows("runs")} == {"today", "again"}
     target.close()
+    replica.dispose()
