@@ -107,7 +107,7 @@ def _local(opened: Opened, count: int | None, tell: Callable[[str], None]) -> It
                 scheduler.loop.call_later(REVIVE_SECONDS, revive)
 
     async def revive() -> None:
-        """Start again the workers whose start after a death failed: Dask tries it once, too little on a busy machine."""
+        """Start workers again whose start after a death failed: Dask tries it once, too little on a busy machine."""
         for nanny in [] if closing else list(cluster.workers.values()):
             if nanny.process is None or nanny.process.status not in (Status.running, Status.starting):
                 try:

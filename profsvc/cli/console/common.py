@@ -58,7 +58,7 @@ def open_reader(context: Context) -> "Engine":
 
 
 def read_store(context: Context) -> str:
-    """Return the address of the replica for what only reads; empty where none is set, or --store names a store."""
+    """Return the address of the replica for what only reads; empty if it is not set or --store is given."""
     from profsvc import settings
 
     return "" if context.obj["store"] else str(settings.load()["read_store"])
