@@ -1,8 +1,8 @@
 """Reading from a replica: a standby server that follows a Postgres store and answers what only reads.
 
 A question goes to the replica as soon as that holds everything that was committed before the question, so whoever
-writes and then asks sees what was written. A replica that is behind or away is not asked: the main store answers, and
-a warning says why. Where the main store is away, the replica answers what it holds and says how old that is.
+writes and then asks sees what was written. A replica that is behind or unreachable is not asked: the main store answers, and
+a warning says why. Where the main store is unreachable, the replica answers what it holds and says how old that is.
 """
 
 import time
@@ -17,8 +17,8 @@ CATCH_UP_SECONDS = 0.5
 """Time that a question waits for the replica to hold what was committed before it."""
 POLL_SECONDS = 0.01
 CONNECT_SECONDS = 3
-PAUSE_SECONDS = {"behind": 1.0, "away": 10.0}
-"""Time after which a replica that was behind or away is tried again."""
+PAUSE_SECONDS = {"behind": 1.0, "unreachable": 10.0}
+"""Time after which a replica that was behind or unreachable is tried again."""
 MAIN_OPTION = "profsvc_main"
 """The option of the engine of a replica that holds the engine of its main store."""
 REFUSED = "PROFSVC_READ_STORE {}: {}"
@@ -37,7 +37,7 @@ _REPLICA = """
 
 
 class Place(NamedTuple):
-    """Where to read: the state of the replica is ``ok``, ``behind`` or ``away``, or the main store is ``alone``."""
+    """Where to read: the state of the replica is ``ok``, ``behind`` or ``unreachable``, or the main store is ``alone``."""
 
     engine: Engine
     state: str = "ok"
@@ -96,7 +96,7 @@ class Replica:
         except ProfsvcError as error:
             if strict and isinstance(error, UsageError):
                 raise
-            return Place(self.main, "away", f"the replica cannot answer, so the main store did ({error})")
+            return Place(self.main, "unreachable", f"the replica cannot answer, so the main store did ({error})")
         if state.has_all:
             return Place(self.engine, age_s=state.age_s)
         why = "" if state.is_fed else ", and it receives nothing from the main store"
@@ -104,12 +104,12 @@ class Replica:
         return Place(self.main, "behind", said, state.age_s)
 
     def _alone(self, lost: StoreLostError) -> Place:
-        """Return the replica where the main store is away; raise the error of that where both are."""
+        """Return the replica where the main store is unreachable; raise the error of that where both are."""
         try:
             state = self._ask_replica(None)
         except ProfsvcError:
             raise lost from None
-        said = f"the main store is away, so the replica {self.address} answered: {_newest(state)} ({lost})"
+        said = f"the main store is unreachable, so the replica {self.address} answered: {_newest(state)} ({lost})"
         return Place(self.engine, "alone", said, state.age_s)
 
     def _ask_main(self) -> tuple[str, str]:

@@ -160,7 +160,7 @@ def test_a_replica_that_is_behind_is_not_asked_until_it_has_caught_up(
 
 def test_a_replica_that_is_away_and_a_store_that_is_away(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
     both = pair.settings
-    monkeypatch.setitem(replicas.PAUSE_SECONDS, "away", 0.0)
+    monkeypatch.setitem(replicas.PAUSE_SECONDS, "unreachable", 0.0)
     engine = store.open_store(pair.url)
     replica = store.Replica(engine, pair.read_url)
     one_run(engine, "kept")
@@ -168,7 +168,7 @@ def test_a_replica_that_is_away_and_a_store_that_is_away(pair: Pair, monkeypatch
     pair.standby.stop()
     try:
         place = replica.place()
-        assert (place.state, place.engine) == ("away", engine)
+        assert (place.state, place.engine) == ("unreachable", engine)
         code, out, err = asked("runs", "-o", "csv", **both)
         assert (code, "kept" in out, "the replica cannot answer" in err) == (0, True, True)
         code, out, _ = asked("sql", "select name from v1_runs", **both)
@@ -181,7 +181,7 @@ def test_a_replica_that_is_away_and_a_store_that_is_away(pair: Pair, monkeypatch
     try:
         place = replica.place()
         assert place.state == "alone"
-        assert place.warning.startswith("the main store is away, so the replica postgresql://")
+        assert place.warning.startswith("the main store is unreachable, so the replica postgresql://")
         assert names(place.engine) == {"kept"}
         code, out, err = asked("runs", "-o", "csv", **both)
         assert (code, "kept" in out, "its newest change is " in err) == (0, True, True)
@@ -212,7 +212,7 @@ def test_what_is_no_replica_is_refused(
         with pytest.raises(UsageError, match=why):
             store.Replica(engine, url).place(strict=True)
         place = store.Replica(engine, url).place()  # a service that runs goes on
-        assert (place.state, place.engine) == ("away", engine)
+        assert (place.state, place.engine) == ("unreachable", engine)
         with pytest.raises(UsageError, match=why):
             app_state_for(engine, store.blob_store_of(engine, str(tmp_path)), Endpoint(), Limits(), url)
     with pytest.raises(UsageError, match="SQLite store is read where it is written"):
@@ -274,7 +274,7 @@ def test_every_page_and_question_is_answered_by_the_replica(
             assert answer.headers["profsvc-notice"].startswith("the replica cannot answer, so the main store did")
             assert service.get("/v1/sql", q="select 1 as one").json()["rows"] == [{"one": 1}]
             ready = service.get("/readyz")
-            assert (ready.status_code, ready.json()["checks"]["replica"]) == (200, "away")
+            assert (ready.status_code, ready.json()["checks"]["replica"]) == (200, "unreachable")
             assert "profsvc_replica_used 0.0" in service.get("/metrics").text
         finally:
             pair.standby.start()
