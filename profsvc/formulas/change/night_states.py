@@ -33,8 +33,8 @@ def night_states(x: Array) -> NightStates:
     r"""Nights in the state of a board in which its series scatter least, and the series for which that matters.
 
     A board at its power limit has a lower clock, which changes while it runs: then times of all kernels that depend on
-    it are longer, each by another share. The first principal component of all series says the state of a night; the split of
-    that into two states is the one of least spread,
+    it are longer, each by another share. The first principal component of all series says the state of a night; the
+    split of that into two states is the one of least spread,
 
     .. math:: \min_c \sum_k \left( n_{low} \ln s_{k,low} + n_{high} \ln s_{k,high} \right)
 

@@ -92,8 +92,9 @@ def records(pairs: Iterable[Pair], kernel: str, kind: str | None) -> dict[str, d
             errors = _by_kernel(chosen)
             if name is not None and len(errors) >= MIN_PAIRS:
                 low, high = np.exp(-np.quantile(errors, (0.9, 0.1)))
-                found[model] = {"kind": name, "kernels": len(errors), "factor": float(np.exp(np.median(np.abs(errors)))),
-                                "low": float(low), "high": float(high)}  # fmt: skip
+                factor = float(np.exp(np.median(np.abs(errors))))
+                said = {"kind": name, "kernels": len(errors), "factor": factor}
+                found[model] = {**said, "low": float(low), "high": float(high)}
                 break
     return found
 
