@@ -1,8 +1,9 @@
 """Reading from a replica: a standby server that follows a Postgres store and answers what only reads.
 
 A question goes to the replica as soon as that holds everything that was committed before the question, so whoever
-writes and then asks sees what was written. A replica that is behind or unreachable is not asked: the main store answers, and
-a warning says why. Where the main store is unreachable, the replica answers what it holds and says how old that is.
+writes and then asks sees what was written. A replica that is behind or unreachable is not asked: the main store
+answers, and a warning says why. Where the main store is unreachable, the replica answers what it holds and says how old
+that is.
 """
 
 import time
@@ -37,7 +38,7 @@ _REPLICA = """
 
 
 class Place(NamedTuple):
-    """Where to read: the state of the replica is ``ok``, ``behind`` or ``unreachable``, or the main store is ``alone``."""
+    """Where to read: the replica is ``ok``, ``behind`` or ``unreachable``, or the main store is ``alone``."""
 
     engine: Engine
     state: str = "ok"
