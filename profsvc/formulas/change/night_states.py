@@ -11,10 +11,14 @@ from profsvc.formulas.numerics.series import MAD_TO_SD
 MIN_SERIES = 10  # that say together in which state a night was
 MIN_CALM_NIGHTS = 8
 MIN_CALM_SHARE = 0.25
-MIN_RETURNS = 2  # times that the board left the calm state and came back: less is no habit of it
+MIN_OTHER_NIGHTS = 2
 MIN_NOISE_RATIO = 2.0  # of the other nights over the calm ones, from which the calm ones alone decide about a series
 MIN_AFFECTED_SHARE = 0.3  # of the series have so much more noise
-MAX_STRETCH_RATIO = 2  # a stretch of other nights longer than this times the longest that ended is a change
+MIN_JUMP_SPREADS = 1.0  # or go to another level, so many spreads away,
+FEW_JUMPS = 3.0  # and more of them where few transitions say so,
+MIN_JUMP = 4e-3  # relative: half of what is reported of a duration
+MAX_STRETCH_RATIO = 2  # a stretch of other nights longer than this times the longest that ended is a change,
+USUAL_STRETCH = 10  # if it is longer than so many nights
 MAX_DEVIATION = 3.0  # so that no series outweighs the others
 SPLITS = 48
 MIN_SPREAD = 1e-4  # relative: what a timer shows
@@ -33,13 +37,14 @@ def night_states(x: Array) -> NightStates:
     r"""Nights in the state of a board in which its series scatter least, and the series for which that matters.
 
     A board at its power limit has a lower clock, which changes while it runs: then times of all kernels that depend on
-    it are longer, each by another share. The first principal component of all series says the state of a night; the
-    split of that into two states is the one of least spread,
+    it are longer, each by another share. The first principal component of all series says the state of a night; its
+    split into two states is the one of least spread,
 
     .. math:: \min_c \sum_k \left( n_{low} \ln s_{k,low} + n_{high} \ln s_{k,high} \right)
 
-    with s the median deviation. Where the board did not leave the calm state and return at least twice, where it is in
-    the other one for longer than ever, or where few series scatter less in one of them, all nights count.
+    with s the mean difference of adjacent nights. Where the board is in the other state for longer than ever, or where
+    few series scatter less in one of them, all nights count: a change of the level alone, of all kernels at once, is
+    not another state.
 
     Source: own model.
 
@@ -61,7 +66,7 @@ def night_states(x: Array) -> NightStates:
     """
     count, nights = x.shape
     every = NightStates(np.ones(nights, dtype=np.bool_), np.zeros(count, dtype=np.bool_))
-    if count < MIN_SERIES or nights < MIN_CALM_NIGHTS + MIN_RETURNS:
+    if count < MIN_SERIES or nights < MIN_CALM_NIGHTS + MIN_OTHER_NIGHTS:
         return every
     with np.errstate(all="ignore"):
         away = x / _middle(x) - 1.0
@@ -79,11 +84,22 @@ def night_states(x: Array) -> NightStates:
     calm = component <= best
     if np.mean(np.log(_spread(sample[:, calm]) / _spread(sample[:, ~calm]))) > 0:
         calm = ~calm
-    noisier = _spread(away, USUAL_SHARE) >= MIN_NOISE_RATIO * _spread(away[:, calm], USUAL_SHARE)
-    affected = noisier & (known[:, calm].sum(axis=1) >= MIN_CALM_NIGHTS)
-    if calm.mean() < MIN_CALM_SHARE or affected.mean() < MIN_AFFECTED_SHARE or not _is_habit(calm):
+    steady = _spread(away[:, calm], USUAL_SHARE)
+    noisier = _spread(away, USUAL_SHARE) >= MIN_NOISE_RATIO * steady
+    enough = known[:, calm].sum(axis=1) >= MIN_CALM_NIGHTS
+    if calm.mean() < MIN_CALM_SHARE or (noisier & enough).mean() < MIN_AFFECTED_SHARE or _stays(calm):
         return every
-    return NightStates(calm, affected)
+    return NightStates(calm, enough & (noisier | _goes_elsewhere(away, calm, steady)))
+
+
+def _goes_elsewhere(away: Array, calm: Bools, steady: Array) -> Bools:
+    """Return which series have another level on the other nights, by the adjacent nights of both kinds."""
+    last = np.flatnonzero(calm[1:] != calm[:-1])
+    jumps = np.where(calm[last], 1.0, -1.0) * (away[:, last + 1] - away[:, last])
+    known = np.isfinite(jumps).sum(axis=1)
+    with np.errstate(all="ignore"):
+        bound = np.maximum(MIN_JUMP_SPREADS, FEW_JUMPS / np.sqrt(known))
+        return np.asarray(np.abs(_middle(jumps)[:, 0]) >= np.maximum(bound * steady, MIN_JUMP))
 
 
 def _middle(x: Array) -> Array:
@@ -117,11 +133,11 @@ def _spread(away: Array, share: float = 1.0) -> Array:
     return np.asarray(np.maximum(total / np.maximum(counted.sum(axis=1), 1), MIN_SPREAD))
 
 
-def _is_habit(calm: Bools) -> bool:
-    """Return whether the board left the calm state and returned often enough, and is not gone for longer than ever."""
+def _stays(calm: Bools) -> bool:
+    """Return whether the board is away for longer than ever before and than usual: then that is how it is now."""
     edges = np.flatnonzero(np.diff(np.r_[True, calm, True].astype(np.int8)))
     stretches: NDArray[np.intp] = np.diff(edges)[::2]
-    ended = stretches if calm[-1] else stretches[:-1]
-    if len(ended) < MIN_RETURNS:
+    if calm[-1] or not len(stretches):
         return False
-    return bool(calm[-1] or stretches[-1] <= MAX_STRETCH_RATIO * int(ended.max()) + 1)
+    longest = int(stretches[:-1].max(initial=0))
+    return bool(stretches[-1] > max(MAX_STRETCH_RATIO * longest, USUAL_STRETCH))

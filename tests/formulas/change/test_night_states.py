@@ -74,6 +74,31 @@ def test_what_is_no_habit_of_the_board_leaves_every_night(case: str) -> None:
 def test_a_board_that_stays_away_longer_than_ever_is_compared_again() -> None:
     rng = np.random.default_rng(SEED)
     away = random_nights(rng, 60, 0.2)
-    away[-8:] = True
-    away[-9] = False
+    away[-14:] = True
+    away[-15] = False
+    assert not night_states(board(rng, away[:-6])).calm.all()
     assert night_states(board(rng, away)).calm.all()
+
+
+def test_the_first_nights_of_another_state_are_other_nights_too() -> None:
+    """Else each kernel that they slow down would be a finding of its own."""
+    rng = np.random.default_rng(SEED)
+    away = np.arange(16) >= 12
+    assert np.array_equal(night_states(board(rng, away)).calm, ~away)
+
+
+def test_a_clean_step_of_all_kernels_is_no_other_state() -> None:
+    rng = np.random.default_rng(SEED)
+    x = board(rng, np.zeros(20, dtype=bool))
+    x[:, 12:] *= 1.06
+    assert night_states(x).calm.all()
+
+
+def test_a_series_that_goes_to_another_quiet_level_is_compared_in_calm_nights() -> None:
+    rng = np.random.default_rng(SEED)
+    away = random_nights(rng, 60)
+    x = board(rng, away)
+    x[16] *= 1 + 0.03 * away
+    states = night_states(x)
+    assert states.affected[16]
+    assert not states.affected[17:].any()
