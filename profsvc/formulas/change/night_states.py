@@ -134,7 +134,7 @@ def _spread(away: Array, share: float = 1.0) -> Array:
 
 
 def _stays(calm: Bools) -> bool:
-    """Return whether the board is away for longer than ever before and than usual: then that is how it is now."""
+    """Return whether the board stays in the other state for longer than ever before and than usual: it may stay so."""
     edges = np.flatnonzero(np.diff(np.r_[True, calm, True].astype(np.int8)))
     stretches: NDArray[np.intp] = np.diff(edges)[::2]
     if calm[-1] or not len(stretches):
