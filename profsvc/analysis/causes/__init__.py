@@ -1,6 +1,12 @@
 """Why launches take longer than their ideal time: lost time attributed to causes, with evidence."""
 
-IDEAL_TIME_ERROR = 1.3
+IDEAL_TIME_ERROR = 1.4
 """Factor within which two of three versions of a kernel came to the speedup that their potential predicts.
 
-Of the 195 pairs that `tests.benchmarks.potential` and `tests.benchmarks.causes` score: 1.32 for the rules of today."""
+Of the 238 pairs that `tests.benchmarks.potential` and `tests.benchmarks.causes` score: 1.39."""
+
+MEASURED_TIME_ERROR = 1.15
+"""The same for versions that lose their time in idle SMs, lanes without a thread, or local memory: 1.13 of 22 pairs."""
+
+LEAST_PART_OF_LOSS = 1 / 3
+"""A cause that explains a smaller part of the time that a launch loses does not stand out."""

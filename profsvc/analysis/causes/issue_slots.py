@@ -13,6 +13,8 @@ from profsvc.analysis.potential.useful_time import OVERHEAD
 
 # Below so many barriers and other instructions of no class for each warp, warps that wait have unequal work.
 FEW_BARRIERS = 8
+# Cycles of a barrier that all warps reach at once, and the most that warps of equal work that take turns lie apart.
+BARRIER_CYCLES, MOST_TURN_CYCLES = 40.0, 400.0
 # With a smaller share of active lanes, warps work for one thread.
 ALONE_BELOW = 0.5
 # Instructions of one turn of a loop of compare and swap.
@@ -30,6 +32,8 @@ def issue_causes(budget: TimeBudget) -> dict[str, Array]:
     serial = np.where(
         budget.lanes < ALONE_BELOW, share_of(stall["barrier"], stall["barrier"] + off * budget.issued), 0.0
     )
+    lone = c["inst_lone_warp"] / c["inst_executed_warp"]
+    serial = np.where(np.isnan(lone), serial, share_of(lone * 31 / 32, off))
     # An atomic operation without hardware of its own, and one that others hold, loops until each lane has had its turn.
     retried = share_of(RETRY_LENGTH * budget.count("shared_atomic_inst_warp"), c["inst_executed_warp"]) * (1 - serial)
     # A fuller warp does in one instruction what these did in several, with one wait.
@@ -82,7 +86,7 @@ def issue_causes(budget: TimeBudget) -> dict[str, Array]:
         "sm_imbalance": few_blocks,
         "dependent_instructions": dependent - few_warps - few_blocks,
         "instruction_cache": stall["no_instruction"],
-        "barriers": barriers,
+        "barriers": barriers + taken["barriers"],
         "arithmetic_limit": needed
         + addresses
         - beyond
@@ -99,11 +103,17 @@ def barrier_causes(budget: TimeBudget) -> dict[str, Array]:
     """
     c, of = budget.c, budget.of_class
     wait = budget.stall["barrier"]
-    alone = np.where(budget.lanes < ALONE_BELOW, 1.0, 0.0)
+    lone = c["inst_lone_warp"] / c["inst_executed_warp"]
+    alone = np.where(np.where(np.isnan(lone), 1 - budget.lanes, lone) > 1 - ALONE_BELOW, 1.0, 0.0)
     per_warp = of["misc"] * np.nan_to_num(c["inst_per_warp"])
     rare = np.where((per_warp < FEW_BARRIERS) & budget.has_classes, 1.0, 0.0)
     waited = budget.at_barriers
     unequal = np.fmax(rare, np.clip(1 - (1 - waited) / waited, 0, 1))
+    # Where barriers are counted: what each takes if warps of equal work take turns between two of them.
+    step = c["inst_executed_warp"] / c["barrier_inst_warp"] * c["active_warps_per_scheduler_avg"] / 2
+    each = c["stall_barrier_warp_cycles"] / c["barrier_inst_warp"]
+    equal = (BARRIER_CYCLES + np.fmin(step, MOST_TURN_CYCLES)) / each
+    unequal = np.where(np.isnan(equal), unequal, np.clip(1 - equal, 0, 1))
     return {
         "serial_section": wait * alone,
         "warp_imbalance": wait * (1 - alone) * unequal,

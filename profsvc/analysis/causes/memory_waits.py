@@ -19,6 +19,7 @@ from profsvc.analysis.potential.avoidable_work import (
     narrow_share,
     reloaded_share,
     repeated_share,
+    repeated_steps,
     special_unit_warps,
     unrelated_places,
     unused_of_l2_loads,
@@ -207,6 +208,8 @@ def global_memory_causes(budget: TimeBudget, queued_on_chip: Array) -> dict[str,
     words, few_warps, gaps, shorter = (latency * share_of(part, needed) for part in (short, warps, gaps, shorter))
     staged = share_of(c["shared_store_inst_warp"], c["global_load_inst_warp"])
     staged = np.where((budget.count("global_ldgsts_inst_warp", "tma_load_inst_warp") == 0) & (staged > 0.5), 1.0, 0.0)
+    # A copy runs ahead of the next step; a block that loads a tile once has none.
+    staged = staged * repeated_steps(c)
     return {
         "contended_global_atomics": contended,
         "register_spills": np.where(spilled, local, 0.0),

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from profsvc.analysis.causes import IDEAL_TIME_ERROR
+from profsvc.analysis.causes import IDEAL_TIME_ERROR, LEAST_PART_OF_LOSS, MEASURED_TIME_ERROR
 from profsvc.analysis.causes.attribution import UNEXPLAINED, lost_time, savings
 from profsvc.analysis.counters.arrays import Counts
 from profsvc.analysis.potential.avoidable_work import class_shares
@@ -28,7 +28,7 @@ def launch_causes(counters: pd.DataFrame, figures: pd.DataFrame, bounds: pd.Data
     ``duration_ns``, both in the same order.
 
     Rank 1 is the answer: the cause that costs most, or the limit of a launch that has nothing to gain: none of its
-    causes saves more than the ideal time is uncertain by. ``low`` and ``high`` are the limits of ``saving_fraction``.
+    causes saves more than the ideal time is uncertain by, nor a large part of the loss. ``low`` and ``high`` are the limits of ``saving_fraction``.
     The savings of a launch add up to what it loses over
     its ideal time; what no cause explains is a row of its own. A launch without counts of stalls has no row; where the
     ideal time is not known, savings are shares of the time, without limits.
@@ -40,8 +40,10 @@ def launch_causes(counters: pd.DataFrame, figures: pd.DataFrame, bounds: pd.Data
     flaws = savings(shares, loss)
     names, amounts = [str(name) for name in flaws], flaws.to_numpy()
     proven = np.column_stack([_is_proven(name, counters) for name in names])
-    interval = saving_interval(amounts, loss[:, None], proven, IDEAL_TIME_ERROR)
-    has_gain = np.isnan(loss) | (interval.low > 0).any(axis=1)
+    errors = np.array([MEASURED_TIME_ERROR if _is_measured(name) else IDEAL_TIME_ERROR for name in names])
+    interval = saving_interval(amounts, loss[:, None], proven, errors)
+    stands_out = (interval.low > 0) & (amounts >= LEAST_PART_OF_LOSS * loss[:, None])
+    has_gain = np.isnan(loss) | stands_out[:, [name != UNEXPLAINED for name in names]].any(axis=1)
     limits = _limits(shares, bounds["ideal_bound"].tolist())
     known = shares.notna().any(axis=1).to_numpy()
     place, column = np.nonzero((amounts > 0) & known[:, None])
@@ -65,6 +67,10 @@ def launch_causes(counters: pd.DataFrame, figures: pd.DataFrame, bounds: pd.Data
     return pd.DataFrame(dict(zip(COLUMNS, values, strict=True)))
 
 
+def _is_measured(cause: str) -> bool:
+    return causes()[cause].avoidable == "measured"
+
+
 def _is_proven(cause: str, counters: pd.DataFrame) -> NDArray[np.float64]:
     """Tell for each launch whether its counters prove that the work of a cause is avoidable: 1, else 0.
 
@@ -72,7 +78,7 @@ def _is_proven(cause: str, counters: pd.DataFrame) -> NDArray[np.float64]:
     """
     avoidable = causes()[cause].avoidable
     if avoidable != "by class":
-        return np.full(len(counters), float(avoidable == "proven"))
+        return np.full(len(counters), float(avoidable in ("proven", "measured")))
     return np.asarray(np.sum(list(class_shares(Counts(counters)).values()), axis=0) > 0, dtype=np.float64)
 
 

@@ -8,8 +8,16 @@ from profsvc.specs.metrics.instruction_classes import SIZED, SPECIAL_UNIT, instr
 
 THREADS, WARPS = "thread_instructions_on", "instructions"
 SPECIAL_UNIT_WARPS = "inst_pipe_xu_warp"
-# Half precision becomes single by an addition of 0.
-UNPACK, UNPACK_COUNTER = "HADD2.F32", "inst_unpack_half_thread"
+LONE, LONE_COUNTER = "lone_instructions", "inst_lone_warp"
+# Opcodes with their first modifiers: half precision becomes single by an addition of 0, a division by a value that
+# stays multiplies with its reciprocal and compares the remainder, one of 64 bits converts the reciprocal back.
+FORMS = {
+    "inst_unpack_half_thread": ("HADD2.F32", THREADS),
+    "inst_multiply_high_thread": ("IMAD.HI.U32", THREADS),
+    "inst_compare_unsigned_thread": ("ISETP.GE.U32", THREADS),
+    "inst_f2i_long_thread": ("F2I.U64", THREADS),
+    "barrier_inst_warp": ("BAR", WARPS),
+}
 WARPS_OF_SIZE = {str(bits): f"memory_inst_{bits}bit_warp" for bits in (8, 16, 32, 64, 128)}
 # Counts are whole numbers, but the counter to compare them with may be a product.
 ROUNDING = 1e-9
@@ -19,7 +27,7 @@ def counters_by_opcode(executed: pd.DataFrame, counted: "pd.Series[float]") -> S
     """Return the counters of instruction classes of launches, and how each was summed.
 
     ``executed`` has ``launch_id, opcode, access_size, instructions, thread_instructions_on``, one row or more for each
-    opcode. ``counted`` are the thread instructions with a true predicate that the launch has by its own counter. A
+    opcode, and ``lone_instructions`` where they are known. ``counted`` are the thread instructions with a true predicate that the launch has by its own counter. A
     launch gets no counters if its page has another number of them, as it is cut or of another run of the kernel, or if
     it executes an opcode of no known class.
 
@@ -54,7 +62,10 @@ def counters_by_opcode(executed: pd.DataFrame, counted: "pd.Series[float]") -> S
     for opcode, each in classes.items():
         if each.own:
             add(each.own, rows["opcode"] == opcode, THREADS, opcode)
-    add(UNPACK_COUNTER, rows["full"].str.startswith(UNPACK), THREADS, UNPACK)
+    for counter, (form, column) in FORMS.items():
+        add(counter, (rows["full"] + ".").str.startswith(f"{form}."), column, form)
+    if LONE in rows and rows[LONE].notna().all():
+        add(LONE_COUNTER, rows[LONE] > 0, LONE, "instructions that one thread of a warp executed")
     special = [opcode for opcode, each in classes.items() if each.also == SPECIAL_UNIT]
     add(SPECIAL_UNIT_WARPS, rows["opcode"].isin(special), WARPS, ", ".join(special))
     sized = [opcode for opcode, each in classes.items() if each.also == SIZED]

@@ -18,8 +18,15 @@ SECTORS_PER_LINE = 4
 # special function unit, which takes a warp in two cycles; twelve or more are integer instructions.
 DIVISION_LENGTH = 6.0
 CONVERSIONS_PER_DIVISION, INTEGERS_PER_DIVISION = 2.0, 12.0
+# One of 64 bits is a subroutine of about 70 instructions, of which nine multiply for an upper half; a product with a
+# prepared reciprocal takes a third of them. Where the divisor stays the compiler prepares the reciprocal: a product, a
+# remainder and two corrections are left, of which a comparison with the divisor spares five.
+LONG_DIVISION_LENGTH, HIGH_PRODUCTS_PER_LONG_DIVISION = 46.0, 9.0
+PREPARED_DIVISION_LENGTH, HIGH_PRODUCTS_PER_DIVISION, COMPARISONS_PER_DIVISION = 5.0, 2.0, 2.0
 # Reductions of arguments take at most this many conversions for each instruction on the special function unit.
 CONVERSIONS_PER_SPECIAL = 4.0
+# An accurate power rounds its exponent to a float and to an integer, and converts the exponent of its base.
+CONVERSIONS_PER_POWER = 3.0
 # Special functions of arithmetic come with this many other instructions of it.
 ARITHMETIC_PER_SPECIAL = 4.0
 # An accurate division or root of single precision: a special function, a check, and steps of Newton's method, with
@@ -33,6 +40,13 @@ XU_WARPS_PER_CYCLE = 0.5
 MIN_RETURNS = 0.01
 # A kernel that multiplies half precision in single precision unpacks operands, and does little else but multiply-adds.
 MIN_UNPACKED_SHARE, MIN_FMA_SHARE = 0.1, 0.5
+# Steps between barriers that are shorter than this are too short: what passes from one to the next, at most so many
+# accesses of shared memory for each barrier, could stay in registers or pass by shuffles. The barriers after a tile was
+# filled and before it is filled again are needed.
+SHORT_STEP, MOST_EXCHANGED, NEEDED_BARRIERS = 16.0, 4.0, 2.0
+# One that unpacks into tiles multiplies most of the time, and each value often.
+HALF_BYTES = 2.0
+MIN_TILE_FMA_SHARE, MIN_TILE_FMA_OF_ALL, MIN_PRODUCTS_PER_VALUE = 0.9, 0.4, 8.0
 POSSIBLE = 0.5
 """Part that counts of work of which no counter tells whether a better version of the kernel needs it."""
 
@@ -138,6 +152,9 @@ def expanded_share(c: Counts) -> Array:
     lanes = np.nan_to_num(c["warp_execution_efficiency_fraction"], nan=1.0)
     special = 32 * lanes * c["inst_pipe_xu_warp"]
     converted = np.where(CONVERSIONS_PER_SPECIAL * special < converted, CONVERSIONS_PER_SPECIAL * special, converted)
+    # What rounds its argument, needs it as an integer and takes an exponent apart is a power, of a loaded value as well.
+    powers = np.fmin(np.fmin(c["inst_frnd_thread"], c["inst_f2i_thread"]), c["inst_i2fp_thread"])
+    converted = np.fmax(converted, CONVERSIONS_PER_POWER * np.nan_to_num(powers))
     rounded, exponents = (np.minimum(reductions, converted) for reductions in _reductions(c))
     expanded = expanded_arithmetic(
         arithmetic, np.clip(np.where(np.isnan(rounded), converted, rounded), 0, None), FUNCTION_LENGTH
@@ -170,7 +187,20 @@ def divided_share(c: Counts) -> Array:
     divisions = np.clip(np.nan_to_num(special_unit_warps(c)) - np.nan_to_num(arithmetic), 0, None)
     share: Array = np.clip(np.nan_to_num(DIVISION_LENGTH * divisions / c["inst_executed_warp"]), 0, 1)
     every = np.asarray(sum(np.nan_to_num(c[f"inst_{name}_thread"]) for name in THREAD_CLASSES))
-    return np.where(every > 0, _share(3 * DIVISION_LENGTH * integer_divisions(c), every), share)
+    whole, long, prepared = integer_divisions(c), *_long_and_prepared_divisions(c)
+    spared = 3 * DIVISION_LENGTH * (whole - long) + LONG_DIVISION_LENGTH * long + PREPARED_DIVISION_LENGTH * prepared
+    return np.where(every > 0, _share(spared, every), share)
+
+
+@np.errstate(all="ignore")
+def _long_and_prepared_divisions(c: Counts) -> tuple[Array, Array]:
+    """Divisions of 64 bits of all threads, and those with a prepared reciprocal; 0 where opcodes were not counted."""
+    whole = integer_divisions(c)
+    long = np.fmin(whole, np.nan_to_num(c["inst_f2i_long_thread"]))
+    high = c["inst_multiply_high_thread"] - HIGH_PRODUCTS_PER_DIVISION * (whole - long)
+    high = high - HIGH_PRODUCTS_PER_LONG_DIVISION * long
+    compared = c["inst_compare_unsigned_thread"] / COMPARISONS_PER_DIVISION - whole
+    return long, np.clip(np.nan_to_num(np.fmin(high, compared)), 0, None)
 
 
 THREAD_CLASSES = (
@@ -239,6 +269,7 @@ def avoidable_instructions(c: Counts) -> dict[str, Array]:
     # Values that no register held; an index that is not known takes as many addresses as others do.
     kept = c.total("local_load_inst_warp", "local_store_inst_warp") / c["inst_executed_warp"]
     spilled = np.nan_to_num(c["register_spill_inst_warp"]) > 0
+    barriers, exchanged = short_steps(c)
     shares = {
         "register_spills": np.where(spilled, _share(kept, np.ones(len(kept))), 0.0),
         "local_memory": np.where(spilled, 0.0, _share(kept * serving, np.ones(len(kept)))),
@@ -247,8 +278,28 @@ def avoidable_instructions(c: Counts) -> dict[str, Array]:
         "accidental_double": doubled * double_by_accident(c),
         "type_conversions": converted,
         "narrow_accesses": of["ldst"] * narrow_share(c) * serving,
+        "barriers": (barriers + exchanged * c["shared_load_inst_warp"]) / c["inst_executed_warp"] * serving,
     }
     return {name: np.clip(np.nan_to_num(share), 0, 1) for name, share in shares.items()}
+
+
+@np.errstate(all="ignore")
+def repeated_steps(c: Counts) -> Array:
+    """Share of the barriers beyond those that a tile needs which is loaded once; 1 where none was counted."""
+    once = NEEDED_BARRIERS * c["warps_launched"] / c["barrier_inst_warp"]
+    return np.clip(np.nan_to_num(1 - once, nan=1.0, neginf=1.0), 0, 1)
+
+
+@np.errstate(all="ignore")
+def short_steps(c: Counts) -> tuple[Array, Array]:
+    """Barriers of all warps that divide the work into short steps, and the share of the shared accesses between them.
+
+    Both are 0 where barriers were not counted.
+    """
+    barriers = np.nan_to_num(c["barrier_inst_warp"])
+    short = repeated_steps(c) * np.fmin(np.nan_to_num(SHORT_STEP * barriers / c["inst_executed_warp"]), 1.0)
+    accesses = c.total("shared_load_inst_warp", "shared_store_inst_warp")
+    return short * barriers, short * _share(MOST_EXCHANGED * barriers, accesses)
 
 
 @np.errstate(all="ignore")
@@ -279,8 +330,21 @@ def multiplies_half_matrices(c: Counts) -> NDArray[np.bool_]:
     reused = staged | loaded & (repeated_share(c) > MIN_FMA_SHARE)
     pairs = c["flop_count_hp_fma"] > MIN_FMA_SHARE * half
     unpacked = fma > MIN_FMA_SHARE * instructions_of_type(c, "fp32")
+    packed = (half > MIN_UNPACKED_SHARE * executed) & (pairs | unpacked) & reused
+    return np.asarray((packed | _multiplies_tiles_of_half(c, fma, executed)) & ~has_tensor_work(c), dtype=np.bool_)
+
+
+def _multiplies_tiles_of_half(c: Counts, fma: Array, executed: Array) -> NDArray[np.bool_]:
+    """Whether what was loaded in half precision is unpacked once, for multiply-adds that use it again and again.
+
+    Unpacking is rare then, as each value stays in a tile; there is little else but multiply-adds.
+    """
+    values = c["global_load_bytes_requested"] / HALF_BYTES
+    halves = np.fmax(c["inst_unpack_half_thread"], np.nan_to_num(32 * c["memory_inst_16bit_warp"]))
+    products = (fma > MIN_TILE_FMA_SHARE * instructions_of_type(c, "fp32")) & (fma > MIN_TILE_FMA_OF_ALL * executed)
+    staged = np.nan_to_num(c["shared_load_inst_warp"]) > 0
     return np.asarray(
-        (half > MIN_UNPACKED_SHARE * executed) & (pairs | unpacked) & reused & ~has_tensor_work(c), dtype=np.bool_
+        products & staged & (halves > MIN_FMA_SHARE * values) & (fma > MIN_PRODUCTS_PER_VALUE * halves), dtype=np.bool_
     )
 
 

@@ -25,6 +25,7 @@ from profsvc.analysis.potential.avoidable_work import (
     narrow_share,
     needless_conversions,
     overhead_per_instruction,
+    short_steps,
     unrelated_places,
     unused_of_l2_loads,
 )
@@ -127,13 +128,15 @@ def memory_wavefronts(c: Counts, operands: Array) -> tuple[Array, Array, Array]:
     width = np.where(shared > 0, c["shared_wavefronts_ideal"] / shared, 1.0)
     width = np.where(np.isnan(width), 1.0, width)
     sides, again = [], np.zeros(len(c.index))
+    # Each value that passes a barrier is stored and loaded; a shuffle is a single access.
+    kept = {"load": 1 - short_steps(c)[1], "store": 1.0}
     for side, crossing in (("load", "l2_to_l1_read_bytes"), ("store", "l1_to_l2_write_bytes")):
         wide = c[f"global_{side}_bytes_requested"] / WAVEFRONT_BYTES
         plain = np.fmax(c[f"global_{side}_inst_warp"], wide)
         if side == "load":
             copied = c["global_ldgsts_bytes_requested"] / WAVEFRONT_BYTES
             plain += np.nan_to_num(np.fmax(c["global_ldgsts_inst_warp"], copied))
-        accesses = np.nansum([plain, width * c[f"shared_{side}_inst_warp"]], axis=0) * (1 - narrow_share(c))
+        accesses = np.nansum([plain, kept[side] * width * c[f"shared_{side}_inst_warp"]], axis=0) * (1 - narrow_share(c))
         unknown = np.isnan(plain) & np.isnan(c[f"shared_{side}_inst_warp"])
         arrived = np.minimum(c[crossing] / WAVEFRONT_BYTES, accesses)
         repeated = np.nan_to_num(c["global_load_l1_hit_fraction"] * plain) if side == "load" else 0.0

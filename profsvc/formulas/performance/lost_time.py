@@ -155,7 +155,7 @@ def wait_parts(wait: ArrayLike, utilization: ArrayLike, waste: ArrayLike) -> Wai
     return WaitParts(wasted, queue - wasted, b - queue)
 
 
-def saving_interval(saving: ArrayLike, loss: ArrayLike, proven: ArrayLike, error: float) -> Interval:
+def saving_interval(saving: ArrayLike, loss: ArrayLike, proven: ArrayLike, error: ArrayLike) -> Interval:
     r"""Limits of what removing one cause saves, when the ideal time is known within a factor.
 
     .. math:: \delta_{-} = (1 - \ell) (f - 1), \qquad \delta_{+} = (1 - \ell) \Bigl(1 - \frac{1}{f}\Bigr)
@@ -172,7 +172,8 @@ def saving_interval(saving: ArrayLike, loss: ArrayLike, proven: ArrayLike, error
         saving: Share s of the time that is attributed to the cause [1].
         loss: Share l of the time that the launch takes beyond its ideal time [1].
         proven: 1 where counters prove that the work of the cause is avoidable, 0 where they only count it.
-        error: Factor f within which the ideal time is known, above 1 [1].
+        error: Factor f within which the ideal time is known, above 1 [1]; closer to 1 for a cause whose own time
+            was measured.
 
     Returns: Interval.
 
@@ -186,7 +187,7 @@ def saving_interval(saving: ArrayLike, loss: ArrayLike, proven: ArrayLike, error
     >>> round(float(interval.low), 3), round(float(interval.high), 3)
     (0.2, 0.383)
     """
-    share, lost, known = floats(saving=saving, loss=loss, proven=proven)
-    low = np.where(known > 0, np.clip(share - (1 - lost) * (error - 1), 0, None), 0.0 * share * lost)
+    share, lost, known, f = floats(saving=saving, loss=loss, proven=proven, error=error)
+    low = np.where(known > 0, np.clip(share - (1 - lost) * (f - 1), 0, None), 0.0 * share * lost)
     most = np.where(known > 0, share, 2 * share)
-    return Interval(low, np.fmin(most + (1 - lost) * (1 - 1 / error), np.where(np.isnan(lost), np.nan, 1.0)))
+    return Interval(low, np.fmin(most + (1 - lost) * (1 - 1 / f), np.where(np.isnan(lost), np.nan, 1.0)))

@@ -24,12 +24,16 @@ _STALLS = text("""
 """).bindparams(bindparam("lines", expanding=True))
 
 _EXECUTED = text("""
-    SELECT g.launch_id, o.text AS opcode, a.text AS access_size, g.instructions, g.thread_instructions_on
+    SELECT g.launch_id, o.text AS opcode, a.text AS access_size, g.instructions, g.thread_instructions_on,
+           g.lone_instructions
     FROM (SELECT k.launch_id, e.opcode_id, e.access_size_id,
                  CASE WHEN count(*) = count(e.instructions) THEN CAST(sum(e.instructions) AS DOUBLE PRECISION) END
                    AS instructions,
                  CASE WHEN count(*) = count(e.thread_instructions_on)
-                   THEN CAST(sum(e.thread_instructions_on) AS DOUBLE PRECISION) END AS thread_instructions_on
+                   THEN CAST(sum(e.thread_instructions_on) AS DOUBLE PRECISION) END AS thread_instructions_on,
+                 CASE WHEN count(*) = count(e.thread_instructions)
+                   THEN CAST(sum(CASE WHEN e.thread_instructions = e.instructions THEN e.instructions ELSE 0 END)
+                             AS DOUBLE PRECISION) END AS lone_instructions
           FROM source_kernels k JOIN source_lines e ON e.source_id = k.source_id
           WHERE k.launch_id IN :launches AND e.kind = :kind AND k.repeats & e.kind = 0 AND e.repeated = 0
           GROUP BY k.launch_id, e.opcode_id, e.access_size_id) g
@@ -38,7 +42,7 @@ _EXECUTED = text("""
 """).bindparams(bindparam("launches", expanding=True), kind=KIND_BITS["instruction"])
 _EXECUTED_KINDS = {
     "launch_id": "int", "opcode": "text", "access_size": "text", "instructions": "float",
-    "thread_instructions_on": "float",
+    "thread_instructions_on": "float", "lone_instructions": "float",
 }  # fmt: skip
 
 
@@ -64,7 +68,10 @@ def stalls_of_lines(engine: Engine, lines: Sequence[int]) -> dict[int, dict[str,
 
 
 def executed_by_opcode(engine: Engine, launch_ids: Sequence[int]) -> "pd.DataFrame":
-    """Return how often launches executed each opcode, with its modifiers, as their source pages count it."""
+    """Return how often launches executed each opcode, with its modifiers, as their source pages count it.
+
+    ``lone_instructions`` are those that a single thread of the warp executed.
+    """
     from profsvc.store.queries.frames import typed_frame
 
     found: list[Sequence[Any]] = []
