@@ -17,6 +17,7 @@ FORMS = {
     "inst_compare_unsigned_thread": ("ISETP.GE.U32", THREADS),
     "inst_f2i_long_thread": ("F2I.U64", THREADS),
     "barrier_inst_warp": ("BAR", WARPS),
+    "constant_ldc_inst_warp": ("LDC", WARPS),
 }
 WARPS_OF_SIZE = {str(bits): f"memory_inst_{bits}bit_warp" for bits in (8, 16, 32, 64, 128)}
 # Counts are whole numbers, but the counter to compare them with may be a product.

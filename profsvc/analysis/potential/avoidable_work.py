@@ -44,6 +44,8 @@ MIN_UNPACKED_SHARE, MIN_FMA_SHARE = 0.1, 0.5
 # accesses of shared memory for each barrier, could stay in registers or pass by shuffles. The barriers after a tile was
 # filled and before it is filled again are needed.
 SHORT_STEP, MOST_EXCHANGED, NEEDED_BARRIERS = 16.0, 4.0, 2.0
+# 32 lanes at random places of shared memory take 3.5 passes, one for nine of them.
+PLACES_PER_WAVEFRONT = 9.0
 # One that unpacks into tiles multiplies most of the time, and each value often.
 HALF_BYTES = 2.0
 MIN_TILE_FMA_SHARE, MIN_TILE_FMA_OF_ALL, MIN_PRODUCTS_PER_VALUE = 0.9, 0.4, 8.0
@@ -346,6 +348,13 @@ def _multiplies_tiles_of_half(c: Counts, fma: Array, executed: Array) -> NDArray
     return np.asarray(
         products & staged & (halves > MIN_FMA_SHARE * values) & (fma > MIN_PRODUCTS_PER_VALUE * halves), dtype=np.bool_
     )
+
+
+@np.errstate(all="ignore")
+def lookup_wavefronts(c: Counts) -> Array:
+    """Wavefronts of shared memory that a table needs there, of which lanes read different places of constant memory."""
+    diverged = np.nan_to_num(c["constant_idc_requests"]) - np.nan_to_num(c["constant_ldc_inst_warp"])
+    return np.asarray(np.clip(diverged, 0, None) / PLACES_PER_WAVEFRONT, dtype=np.float64)
 
 
 @np.errstate(all="ignore")

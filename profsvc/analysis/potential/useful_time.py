@@ -21,6 +21,7 @@ from profsvc.analysis.potential.avoidable_work import (
     instructions_of_type,
     integer_divisions,
     local_bytes,
+    lookup_wavefronts,
     multiplies_half_matrices,
     narrow_share,
     needless_conversions,
@@ -36,6 +37,8 @@ Array = NDArray[np.float64]
 UNITS = ("dram", "l2", "l1", "fp32", "fp64", "tensor", "xu", "integer", "issue")
 WAVEFRONT_BYTES = 128
 SECTOR_BYTES = 32
+# A unit that is busy for more than this share of the time is at its limit.
+SATURATED = 0.8
 # Less arithmetic than one instruction for four elements loaded is no evidence that arithmetic is the payload.
 OPERATIONS_PER_LOAD = 0.25
 # Multiply-adds of half precision that each operand of a tile of 16 by 16 serves: 16, of which two are one instruction.
@@ -144,7 +147,7 @@ def memory_wavefronts(c: Counts, operands: Array) -> tuple[Array, Array, Array]:
         if side == "load":
             again = np.nan_to_num(np.fmin(accesses - needed, repeated))
         sides.append(np.where(unknown, np.nan, needed))
-    return sides[0], sides[1], again
+    return sides[0] + lookup_wavefronts(c), sides[1], again
 
 
 @np.errstate(all="ignore")
@@ -208,9 +211,17 @@ def _useful_memory_shares(c: Counts, used: dict[str, Array], loads: Array, store
     return {
         "dram": used["dram"] * np.where(moved > 0, asked / moved, 1.0),
         # Sectors are what threads ask L2 for; its other parts, busy with tags, fills or replies, follow from them.
-        "l2": wanted + used["l2"] * unrelated,
+        "l2": np.fmax(wanted + used["l2"] * unrelated, used["l2"] * _atomic_requests(c) * (used["l2"] > SATURATED)),
         "l1": wavefronts,
     }
+
+
+@np.errstate(all="ignore")
+def _atomic_requests(c: Counts) -> Array:
+    """Share of the requests to L2 that are atomics, at least. Those to one address wait, and leave L2 idle."""
+    plain = c["global_load_sectors"] * (1 - np.nan_to_num(c["global_load_l1_hit_fraction"])) + c["global_store_sectors"]
+    atomics = np.nan_to_num(c["global_atomic_requests"]) + np.nan_to_num(c["global_reduction_requests"])
+    return np.where(atomics > 0, np.clip(np.nan_to_num(1 - plain / c["l2_tex_requests"]), 0, 1), 0.0)
 
 
 @np.errstate(all="ignore")
