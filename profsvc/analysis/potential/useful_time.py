@@ -41,8 +41,8 @@ SECTOR_BYTES = 32
 SATURATED = 0.8
 # Less arithmetic than one instruction for four elements loaded is no evidence that arithmetic is the payload.
 OPERATIONS_PER_LOAD = 0.25
-# Multiply-adds of half precision that each operand of a tile of 16 by 16 serves: 16, of which two are one instruction.
-PRODUCTS_PER_OPERAND = 8.0
+# Multiply-adds that each operand of a tile of 16 by 16 serves; one instruction of half precision has two of them.
+PRODUCTS_PER_OPERAND = 16.0
 # Addresses, loops and branches of a well-tuned kernel for each useful instruction: the median of the fastest versions
 # of fixtures/held_out, fixtures/mended and of kernels that do nothing but arithmetic.
 OVERHEAD = 0.2
@@ -115,7 +115,8 @@ def arithmetic_operations(c: Counts) -> tuple[Array, Array]:
     # A tensor instruction eats whole fragments: its operands set no limit that these counters could show.
     operands = np.where(has_tensor_work(c), np.inf, np.nansum([fp32, 2 * fp64], axis=0))
     # On tensor cores, a fragment of matrices serves several products with each operand.
-    half = np.nansum([fp32, instructions_of_type(c, "fp16") / 32], axis=0)
+    pairs = instructions_of_type(c, "fp16") - np.nan_to_num(c["inst_unpack_half_thread"])
+    half = np.nansum([fp32, 2 * pairs / 32], axis=0)
     operands = np.where(unpacked & ~has_tensor_work(c), half / PRODUCTS_PER_OPERAND, operands)
     return count, np.where(count > 0, operands, 0.0)
 
