@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from profsvc.analysis.causes import IDEAL_TIME_ERROR, LEAST_PART_OF_LOSS, MEASURED_TIME_ERROR
+from profsvc.analysis.causes import IDEAL_TIME_ERROR, LEAST_PART_OF_LOSS, LEAST_SAVING, MEASURED_TIME_ERROR
 from profsvc.analysis.causes.attribution import UNEXPLAINED, lost_time, savings
 from profsvc.analysis.counters.arrays import Counts
 from profsvc.analysis.potential.avoidable_work import class_shares
@@ -42,7 +42,8 @@ def launch_causes(counters: pd.DataFrame, figures: pd.DataFrame, bounds: pd.Data
     proven = np.column_stack([_is_proven(name, counters) for name in names])
     errors = np.array([MEASURED_TIME_ERROR if _is_measured(name) else IDEAL_TIME_ERROR for name in names])
     interval = saving_interval(amounts, loss[:, None], proven, errors)
-    stands_out = (interval.low > 0) & (amounts >= LEAST_PART_OF_LOSS * loss[:, None])
+    least = np.fmin(LEAST_SAVING, LEAST_PART_OF_LOSS * loss[:, None])
+    stands_out = (interval.low > 0) & (amounts >= least)
     has_gain = np.isnan(loss) | stands_out[:, [name != UNEXPLAINED for name in names]].any(axis=1)
     limits = _limits(shares, bounds["ideal_bound"].tolist())
     known = shares.notna().any(axis=1).to_numpy()

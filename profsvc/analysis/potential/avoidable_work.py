@@ -352,8 +352,8 @@ def _multiplies_tiles_of_half(c: Counts, fma: Array, executed: Array) -> NDArray
 
 @np.errstate(all="ignore")
 def lookup_wavefronts(c: Counts) -> Array:
-    """Wavefronts of shared memory that a table needs there, of which lanes read different places of constant memory."""
-    diverged = np.nan_to_num(c["constant_idc_requests"]) - np.nan_to_num(c["constant_ldc_inst_warp"])
+    """Wavefronts that a table of constant memory needs in shared memory, whose places the lanes of a warp read."""
+    diverged = np.nan_to_num(c["constant_idc_requests"] - c["constant_ldc_inst_warp"])
     return np.asarray(np.clip(diverged, 0, None) / PLACES_PER_WAVEFRONT, dtype=np.float64)
 
 
