@@ -27,11 +27,12 @@ def launch_causes(counters: pd.DataFrame, figures: pd.DataFrame, bounds: pd.Data
     rates of `profsvc.analysis.potential.peaks`, ``bounds`` the potential with ``ideal_ns``, ``ideal_bound`` and
     ``duration_ns``, both in the same order.
 
-    Rank 1 is the answer: the cause that costs most, or the limit of a launch that has nothing to gain: none of its
-    causes saves more than the ideal time is uncertain by, nor a large part of the loss. ``low`` and ``high`` are the limits of ``saving_fraction``.
-    The savings of a launch add up to what it loses over
-    its ideal time; what no cause explains is a row of its own. A launch without counts of stalls has no row; where the
-    ideal time is not known, savings are shares of the time, without limits.
+    Rank 1 is the answer: the cause that costs most, or the limit of a launch of which no cause stands out: none saves
+    more than the ideal time is uncertain by, and a large part of the time or of the loss. ``low`` and ``high`` are the
+    limits of ``saving_fraction``.
+    The savings of a launch add up to what it loses over its ideal time; what no cause explains is a row of its own. A
+    launch without counts of stalls has no row; where the ideal time is not known, savings are shares of the time,
+    without limits.
     """
     shares = lost_time(counters, figures)
     duration, ideal = (bounds[name].to_numpy(dtype="float64") for name in ("duration_ns", "ideal_ns"))

@@ -154,7 +154,7 @@ def expanded_share(c: Counts) -> Array:
     lanes = np.nan_to_num(c["warp_execution_efficiency_fraction"], nan=1.0)
     special = 32 * lanes * c["inst_pipe_xu_warp"]
     converted = np.where(CONVERSIONS_PER_SPECIAL * special < converted, CONVERSIONS_PER_SPECIAL * special, converted)
-    # What rounds its argument, needs it as an integer and takes an exponent apart is a power, of a loaded value as well.
+    # What rounds its argument, needs it as an integer and takes an exponent apart is a power, also of a loaded value.
     powers = np.fmin(np.fmin(c["inst_frnd_thread"], c["inst_f2i_thread"]), c["inst_i2fp_thread"])
     converted = np.fmax(converted, CONVERSIONS_PER_POWER * np.nan_to_num(powers))
     rounded, exponents = (np.minimum(reductions, converted) for reductions in _reductions(c))

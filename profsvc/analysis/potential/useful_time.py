@@ -140,7 +140,8 @@ def memory_wavefronts(c: Counts, operands: Array) -> tuple[Array, Array, Array]:
         if side == "load":
             copied = c["global_ldgsts_bytes_requested"] / WAVEFRONT_BYTES
             plain += np.nan_to_num(np.fmax(c["global_ldgsts_inst_warp"], copied))
-        accesses = np.nansum([plain, kept[side] * width * c[f"shared_{side}_inst_warp"]], axis=0) * (1 - narrow_share(c))
+        shared_accesses = kept[side] * width * c[f"shared_{side}_inst_warp"]
+        accesses = np.nansum([plain, shared_accesses], axis=0) * (1 - narrow_share(c))
         unknown = np.isnan(plain) & np.isnan(c[f"shared_{side}_inst_warp"])
         arrived = np.minimum(c[crossing] / WAVEFRONT_BYTES, accesses)
         repeated = np.nan_to_num(c["global_load_l1_hit_fraction"] * plain) if side == "load" else 0.0
