@@ -13,7 +13,7 @@ from profsvc.analysis.potential.useful_time import OVERHEAD
 
 # Below so many barriers and other instructions of no class for each warp, warps that wait have unequal work.
 FEW_BARRIERS = 8
-# Cycles of a barrier that all warps reach at once, and the most that warps of equal work that take turns lie apart.
+# Cycles of a barrier that all warps reach at once, and the most by which warps of equal work that take turns differ.
 BARRIER_CYCLES, MOST_TURN_CYCLES = 40.0, 400.0
 # With a smaller share of active lanes, warps work for one thread.
 ALONE_BELOW = 0.5
