@@ -3,12 +3,14 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from profsvc import specs
 from profsvc.reports.ratios import times
 from profsvc.reports.rows import cell
 from profsvc.reports.text.cells import BAR_WIDTH, bar, bounded, page_of
 from profsvc.reports.text.launch_models import of_models
 
 Row = Mapping[str, Any]
+TITLE_WIDTH = 1 + max(len(one["title"]) for one in specs.criteria()["criterion"])
 
 
 def launches(view: Mapping[str, Any], *, published: bool = False) -> str:
@@ -21,7 +23,8 @@ def launches(view: Mapping[str, Any], *, published: bool = False) -> str:
 def _launch(one: Row, published: bool) -> Iterable[str]:
     yield from _heading(one, published)
     yield ""
-    yield f"   {'criterion':26}{'':{BAR_WIDTH}}  value  share  speedup{'  published' if published else ''}  flags"
+    columns = f"value  share  speedup{'  published' if published else ''}  flags"
+    yield f"   {'criterion':{TITLE_WIDTH}}{'':{BAR_WIDTH}}  {columns}"
     if one["reason"]:
         yield f"   none: {one['reason']}"
     for row in one["criteria"]:
@@ -67,7 +70,7 @@ def _units(one: Row) -> Iterable[str]:
     for unit in one["units"]:
         share = None if not duration or unit["value"] is None else unit["value"] / duration
         label = "unknown" if share is None else f"{100 * share:5.1f} %"
-        yield f"   {unit['title']:26}{bar(share)}  {label}"
+        yield f"   {unit['title']:{TITLE_WIDTH}}{bar(share)}  {label}"
 
 
 def _advice(advice: Sequence[Row]) -> Iterable[str]:
@@ -99,10 +102,11 @@ def _estimates(rules: Iterable[Row]) -> Iterable[str]:
 
 def _criterion(row: Row, published: bool) -> str:
     if row["value"] is None:
-        return f"   {row['title']:26}{'':{BAR_WIDTH}}  {row['reason']}"
+        return f"   {row['title']:{TITLE_WIDTH}}{'':{BAR_WIDTH}}  {row['reason']}"
     share = "" if row["share"] is None else f"{row['share']:.2f}"
     as_published = f"  {cell(row['value_as_published']):>9}" if published else ""
+    title = f"{row['title']:{TITLE_WIDTH}}"
     return (
-        f"   {row['title']:26}{bar(row['value'])}  {row['value']:5.3f}  {share:>5}  {times(row['speedup']):>7}"
+        f"   {title}{bar(row['value'])}  {row['value']:5.3f}  {share:>5}  {times(row['speedup']):>7}"
         f"{as_published}  {row['flags'] or ''}"
     ).rstrip()
