@@ -1,5 +1,6 @@
 """Power of the units of a device, fitted to the kernels of a store, and by it the power of the kernels of a run."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pandas as pd
@@ -48,27 +49,40 @@ def unit_powers_of_run(engine: "Engine", run_id: int, own: pd.DataFrame | None =
     ``own``: the windows of the run as `store.powers_of_loads` has them, where they are not stored yet. The fit is to
     the newest runs of its project.
     """
-    try:
-        return pd.DataFrame(_rows(engine, run_id, own))
+    powers = _powers(engine, run_id, own)
+    try:  # without a power the counters of all launches need not be read
+        return pd.DataFrame(_rows(engine, run_id, own, powers) if powers else [])
     except NotFoundError:
         return pd.DataFrame()
 
 
 def explained_unit_powers(engine: "Engine", run_id: int) -> list[dict[str, Any]]:
     """Return the rows of `unit_powers_of_run`; raise `NotFoundError` that says what is missing."""
-    return _rows(engine, run_id, None)
+    return _rows(engine, run_id, None, _powers(engine, run_id, None))
 
 
-def _rows(engine: "Engine", run_id: int, own: pd.DataFrame | None) -> list[dict[str, Any]]:
+def _runs(engine: "Engine", run_id: int) -> list[int]:
+    """Return a run and the newest of its project."""
+    project = store.select(engine, "v1_runs", run_id=run_id)[0]["project"]
+    return sorted({*store.newest_runs(engine, project, MAX_RUNS), run_id})
+
+
+def _powers(engine: "Engine", run_id: int, own: pd.DataFrame | None) -> list[pd.DataFrame]:
+    """Return the windows of a run, if they are not stored yet, and those of the newest runs of its project."""
+    runs = _runs(engine, run_id)
+    stored = store.powers_of_loads(engine, runs if own is None else [one for one in runs if one != run_id])
+    return [frame for frame in (own, stored) if frame is not None and len(frame)]
+
+
+def _rows(
+    engine: "Engine", run_id: int, own: pd.DataFrame | None, parts: Sequence[pd.DataFrame]
+) -> list[dict[str, Any]]:
     run = store.select(engine, "v1_runs", run_id=run_id)[0]
     if own is None and _knows_nothing(engine, run_id):
         raise NotFoundError(
             f"run {run['name']!r} has neither the utilization of units nor the power of loads; profile its kernels "
             "with ncu --set full, or upload a power log with marks (profsvc formats marks)"
         )
-    runs = sorted({*store.newest_runs(engine, run["project"], MAX_RUNS), run_id})
-    stored = store.powers_of_loads(engine, runs if own is None else [one for one in runs if one != run_id])
-    parts = [frame for frame in (own, stored) if frame is not None and len(frame)]
     if not parts:
         raise NotFoundError(
             f"the project of run {run['name']!r} has no power of a load; upload a power log, and marks with the names "
@@ -79,7 +93,7 @@ def _rows(engine: "Engine", run_id: int, own: pd.DataFrame | None) -> list[dict[
     if device is None:
         raise NotFoundError(f"run {run['name']!r} names no device; upload it again with --device")
     known = specs.device(str(device))
-    rates = store.mean_counters(engine, _counters(), runs)
+    rates = store.mean_counters(engine, _counters(), _runs(engine, run_id))
     found = _fit(powers, rates, known)
     kernels = _kernels(found.kernels, rates, run_id)
     if kernels.empty:

@@ -177,6 +177,11 @@ def _current_transaction(engine: Engine) -> Connection | None:
     return in_transaction[1] if in_transaction is not None and in_transaction[0] is engine else None
 
 
+def is_in_transaction(engine: Engine) -> bool:
+    """Return whether this runs inside of `in_transaction`."""
+    return _current_transaction(engine) is not None
+
+
 @contextmanager
 def in_transaction(engine: Engine, connection: Connection) -> Iterator[None]:
     """Use this open transaction for all reads and writes of the block.

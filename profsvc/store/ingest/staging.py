@@ -1,4 +1,4 @@
-"""Staging of the rows of an upload until all of it is read.
+"""Staging of the rows of an upload until all of it is read, and of many results.
 
 A short file is written row by row, in the transaction that stores it. A long file would hold the only write lock of the
 store while it is read. So on SQLite its rows are first written to separate files, which are attached and copied into
@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 import numpy as np
 import pandas as pd
+from sqlalchemy import Double
 
 from profsvc.store.connection import locks
 from profsvc.store.connection.sql import Connection, Engine, text
@@ -24,6 +25,7 @@ from profsvc.store.ingest.runs import reserve_sqlite_ids
 from profsvc.store.ingest.writers.bulk_insert import MIN_ROWS_TO_COPY, insert_rows, integer_arrays, object_ids, values
 from profsvc.store.ingest.writers.postgres_copy import copy_columns
 from profsvc.store.ingest.writers.sqlite_pages import MAX_ROW_ID, Column, PageFile
+from profsvc.store.schema.tables import metadata
 
 # Long tables: an ascending key, numbers, and possibly texts that are nearly always null.
 PAGED_TABLES = ("launches", "samples", "transfers", "api_calls", "ranges")
@@ -159,22 +161,79 @@ def _numbers(column: Any) -> Column | None:
     return (array, None) if array.dtype == np.float64 else (array.astype(np.int64, copy=False), None)
 
 
+class StagedResults:
+    """Writes results, tables of numbers only, as pages of a file, in the order of their keys."""
+
+    def __init__(self, folder: Path, tables: Sequence[str]) -> None:
+        """Begin with empty tables."""
+        self.files = {"staged_results": folder / "results.sqlite"}
+        self.columns = {name: {column.name: column.type for column in metadata.tables[name].columns} for name in tables}
+        statements = {
+            name: f"CREATE TABLE {name} (row_id INTEGER PRIMARY KEY, "
+            + ", ".join(f"{column} {'REAL' if isinstance(of, Double) else 'INTEGER'}" for column, of in own.items())
+            + ")"
+            for name, own in self.columns.items()
+        }
+        self.pages = PageFile(self.files["staged_results"], statements)
+        self.rows = dict.fromkeys(tables, 0)
+
+    def write(self, table: str, columns: Columns) -> None:
+        """Write rows of a table."""
+        rows = len(next(iter(columns.values())))
+        arrays = [_numbers(columns[name]) if name in columns else _nulls(rows) for name in self.columns[table]]
+        for begin in range(0, rows, ROWS_AT_ONCE):
+            some = slice(begin, begin + ROWS_AT_ONCE)
+            part = [(own[0][some], None if own[1] is None else own[1][some]) for own in arrays if own is not None]
+            self.pages.add(table, self.rows[table] + 1, part)
+            self.rows[table] += len(part[0][0])
+
+    def close(self) -> None:
+        """Complete the file, so that it can be attached."""
+        self.pages.close()
+
+    def copy(self, connection: Connection) -> None:
+        """Copy all rows into the store, to which the file is attached."""
+        for table in (name for name, rows in self.rows.items() if rows):
+            columns = ", ".join(self.columns[table])
+            connection.exec_driver_sql(
+                f"INSERT INTO main.{table} ({columns}) SELECT {columns} FROM staged_results.{table} ORDER BY row_id"
+            )
+
+
+@contextmanager
+def staging_results(engine: Engine, tables: Sequence[str]) -> Iterator[StagedResults]:
+    """Yield a staging area for results; it is always removed afterwards."""
+    with _folder_beside(engine) as folder:
+        staged = StagedResults(folder, tables)
+        try:
+            yield staged
+        finally:
+            staged.pages.file.close()
+
+
 @contextmanager
 def staging(engine: Engine) -> Iterator[StagedSink]:
     """Yield a staging area for the rows of an upload; it is always removed afterwards."""
-    file = file_of(engine)
-    assert file is not None, "a server takes rows as they come"
     with reading(engine) as connection:
         found = connection.execute(text("SELECT name, sql FROM sqlite_schema WHERE type = 'table'")).all()
-    beside = tempfile.TemporaryDirectory(prefix=f".{file.name}.loading-", dir=file.absolute().parent)
-    # The lock marks the staging area as used while the process lives.
-    with beside as folder, locks.hold_lock(Path(folder) / "lock", "it loads"):
-        staged = StagedSink(Path(folder), {row.name: row.sql for row in found})
+    with _folder_beside(engine) as folder:
+        staged = StagedSink(folder, {row.name: row.sql for row in found})
         try:
             yield staged
         finally:
             staged.rows.close()
             staged.pages.file.close()
+
+
+@contextmanager
+def _folder_beside(engine: Engine) -> Iterator[Path]:
+    """Yield a folder next to a store, which is removed afterwards."""
+    file = file_of(engine)
+    assert file is not None, "a server takes rows as they come"
+    beside = tempfile.TemporaryDirectory(prefix=f".{file.name}.loading-", dir=file.absolute().parent)
+    # The lock marks the staging area as used while the process lives.
+    with beside as folder, locks.hold_lock(Path(folder) / "lock", "it loads"):
+        yield Path(folder)
 
 
 def orphaned_folders(file: Path) -> list[Path]:

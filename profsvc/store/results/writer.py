@@ -4,7 +4,8 @@ import json
 import pickle
 import tempfile
 from collections.abc import Iterable, Mapping
-from typing import Any
+from contextlib import ExitStack
+from typing import IO, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,9 +15,10 @@ from profsvc.errors import DomainError
 from profsvc.specs.causes import causes
 from profsvc.specs.metrics.vocabulary import counters as vocabulary
 from profsvc.store.connection.sql import Connection, Engine, text
-from profsvc.store.connection.transactions import lock_existing_row, writing
+from profsvc.store.connection.transactions import is_in_transaction, lock_existing_row, writing
+from profsvc.store.connection.urls import file_of
 from profsvc.store.ingest.runs import count_change
-from profsvc.store.ingest.staging import DirectSink
+from profsvc.store.ingest.staging import DirectSink, StagedResults, staging_results
 from profsvc.store.ingest.writers.bulk_insert import factorize, values
 from profsvc.store.ingest.writers.dictionaries import Names
 from profsvc.store.ingest.writers.encoder import EVENTS
@@ -66,6 +68,9 @@ TEXT_COLUMNS = {"counter": "counter_id", "expression": "expression_id", "reason"
 TEXT_COLUMNS |= {"criterion": "criterion_id", "ideal_bound": "ideal_bound_id", "label": "label_id"}
 OWN_KEYS = ("criterion_id", "model_id", "cause_id", "counter_id")
 MAX_MEMORY_BYTES = 1 << 20
+PAGED_RESULTS = ("counters", "criteria", "models", "causes")
+"""Tables with many rows per launch; on SQLite they are staged if there are more than `MIN_STAGED_ROWS` in all."""
+MIN_STAGED_ROWS = 50_000
 Results = Mapping[str, pd.DataFrame]
 Columns = dict[str, Any]
 Ints = npt.NDArray[np.int64]
@@ -82,26 +87,54 @@ def save_results(engine: Engine, run_id: int, parts: Iterable[Results], version:
 
     Return whether they were written: False if the run has changed since its change count was ``seen``.
     """
-    with tempfile.SpooledTemporaryFile(max_size=MAX_MEMORY_BYTES) as waiting:
+    with tempfile.SpooledTemporaryFile(max_size=MAX_MEMORY_BYTES) as waiting, ExitStack() as held:
+        rows = 0
         for part in parts:
             for name, table in part.items():
                 _check(name, table)
+                rows += len(table)
             pickle.dump(part, waiting, pickle.HIGHEST_PROTOCOL)
         end = waiting.tell()
         waiting.seek(0)
-        with writing(engine) as connection:
+        staged = None
+        if rows > MIN_STAGED_ROWS and file_of(engine) is not None and not is_in_transaction(engine):
+            staged = held.enter_context(staging_results(engine, PAGED_RESULTS))
+            waiting, end = _stage(engine, run_id, held, staged, waiting, end, version)
+        with writing(engine, staged.files if staged else None) as connection:
             lock_existing_row(connection, "runs", "run_id", run_id)
             if seen is not None and counted_changes(connection, run_id) != seen:
                 return False
             texts = Names(connection, "texts")
             number = texts[version,]
             _clear_version(connection, run_id, number)
+            if staged:
+                staged.copy(connection)
             while waiting.tell() < end:
-                _save_part(connection, run_id, pickle.load(waiting), number, texts)
+                _save_part(connection, run_id, pickle.load(waiting), number, texts, DirectSink(connection))
             query = text("UPDATE runs SET version_id = :number WHERE run_id = :run_id")
             connection.execute(query, {"number": number, "run_id": run_id})
             mark_finished(connection, run_id, LAUNCHES_PART, number)
     return True
+
+
+def _stage(
+    engine: Engine, run_id: int, held: ExitStack, staged: StagedResults, waiting: IO[bytes], end: int, version: str
+) -> tuple[IO[bytes], int]:
+    """Write the long tables to the staging area; return a file with the others, and its end."""
+    others: IO[bytes] = tempfile.SpooledTemporaryFile(max_size=MAX_MEMORY_BYTES)  # noqa: SIM115  # closed by `held`
+    held.callback(others.close)
+    texts = Names(engine, "texts")
+    number = texts[version,]
+    while waiting.tell() < end:
+        part = pickle.load(waiting)
+        paged = {name: table for name, table in part.items() if name in PAGED_RESULTS}
+        _save_part(engine, run_id, paged, number, texts, staged)
+        rest = {name: table for name, table in part.items() if name not in paged}
+        pickle.dump(rest, others, pickle.HIGHEST_PROTOCOL)
+    staged.close()
+    size = others.tell()
+    others.seek(0)
+    return others, size
 
 
 def uploads_of(connection: Connection, run_id: int) -> set[int]:
@@ -119,7 +152,14 @@ def _clear_version(connection: Connection, run_id: int, version: int) -> None:
         _delete_range(connection, "counters", "launch_id", upload_id)
 
 
-def _save_part(connection: Connection, run_id: int, part: Results, version: int, texts: Names) -> None:
+def _save_part(
+    connection: Connection | Engine,
+    run_id: int,
+    part: Results,
+    version: int,
+    texts: Names,
+    sink: DirectSink | StagedResults,
+) -> None:
     for name, table in part.items():
         if table.empty:
             continue
@@ -134,7 +174,7 @@ def _save_part(connection: Connection, run_id: int, part: Results, version: int,
         own = next((columns[key] for key in OWN_KEYS if key in columns), None)
         launches = columns["launch_id"]
         order = np.argsort(launches, kind="stable") if own is None else np.lexsort((np.asarray(own), launches))
-        DirectSink(connection).write(name, {key: column[order] for key, column in columns.items()})
+        sink.write(name, {key: column[order] for key, column in columns.items()})
 
 
 def _check(name: str, table: pd.DataFrame) -> None:
@@ -175,14 +215,14 @@ def _integers_or_zero(column: "pd.Series[Any]") -> Ints:
     return np.array([int(value or 0) for value in values(column)], np.int64)
 
 
-def _subject(connection: Connection, run_id: int, table: pd.DataFrame, version: int) -> Columns:
+def _subject(connection: Connection | Engine, run_id: int, table: pd.DataFrame, version: int) -> Columns:
     """Return what every row of results says beside its own: run, version, kernel, flags where it has none."""
     same = {"run_id": run_id, "version_id": version, **({} if "flags" in table else {"flags": 0})}
     repeated = {column: np.full(len(table), number) for column, number in same.items()}
     return repeated | {"kernel_id": _kernels(connection, table)}
 
 
-def _model_ids(connection: Connection, table: pd.DataFrame) -> Ints:
+def _model_ids(connection: Connection | Engine, table: pd.DataFrame) -> Ints:
     """Return the number of the model, quantity, unit and form of each row."""
     place, texts = np.zeros(len(table), dtype=np.int64), []
     for part in ("model", "quantity", "unit", "form"):
@@ -197,7 +237,7 @@ def _model_ids(connection: Connection, table: pd.DataFrame) -> Ints:
     return np.array(Names(connection, "model_names").numbers(names), np.int64)[back]
 
 
-def _cause_ids(connection: Connection, table: pd.DataFrame) -> Ints:
+def _cause_ids(connection: Connection | Engine, table: pd.DataFrame) -> Ints:
     """Return the number of the cause of each row, with the words that causes.toml has for it."""
     codes, distinct = factorize(table["cause"])
     names = []
@@ -207,7 +247,7 @@ def _cause_ids(connection: Connection, table: pd.DataFrame) -> Ints:
     return np.array(Names(connection, "cause_names").numbers(names), np.int64)[codes]
 
 
-def _kernels(connection: Connection, table: pd.DataFrame) -> Ints:
+def _kernels(connection: Connection | Engine, table: pd.DataFrame) -> Ints:
     """Return the kernel of each row; none where the launch says it already, or for the whole run."""
     kernels = np.full(len(table), WHOLE_RUN_ID)
     alone = table[table["launch_id"].isna()]

@@ -10,6 +10,7 @@ from profsvc.errors import DomainError, NotFoundError, UsageError
 from profsvc.specs.causes import causes
 from profsvc.store.connection.transactions import reading
 from profsvc.store.ingest.writers.dictionaries import NAME_COLUMNS
+from profsvc.store.results import writer
 from profsvc.store.schema.tables import metadata
 from tests.store.conftest import KERNELS, batches, info
 
@@ -64,6 +65,12 @@ def results(value: float = 0.5) -> dict[str, pd.DataFrame]:
             }
         ),
     }
+
+
+@pytest.fixture(params=[0, 10**9], ids=["staged", "direct"], autouse=True)
+def staged(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On SQLite many results are written as pages of another file."""
+    monkeypatch.setattr(writer, "MIN_STAGED_ROWS", request.param)
 
 
 @pytest.fixture
