@@ -2,7 +2,6 @@
 
 import io
 import json
-import re
 from collections import defaultdict
 from collections.abc import Iterator
 
@@ -111,16 +110,22 @@ def test_what_is_not_shown_is_said_loudly(engine: Engine) -> None:
     assert "TRUNCATED" not in everything
 
 
-def test_the_first_screen_says_which_launches_it_is_about(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = store.select(engine, "v1_launches")
-    longest = sorted(rows, key=lambda row: -row["duration_ns"])[:5]
-    only = "Only the 7 longest of 120 launches are considered here"
-    for limit, said in ((show_module.OVERVIEW_LAUNCHES, False), (7, True)):
+def test_the_first_screen_has_the_kernels_by_their_time(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    spent: dict[tuple[str, str], list[float]] = defaultdict(list)
+    for row in store.select(engine, "v1_launches"):
+        spent[row["kernel"], row["kernel_short"]].append(row["duration_ns"])
+    whole = sum(map(sum, spent.values()))
+    most = sorted(spent.items(), key=lambda pair: -sum(pair[1]))[:5]
+    for limit in (show_module.OVERVIEW_LAUNCHES, 7):
         monkeypatch.setattr(show_module, "OVERVIEW_LAUNCHES", limit)
         out, _ = show(engine)
-        assert (only in out) is said
-        listed = out.partition("Longest launches\n")[2].partition("\n\n")[0]
-        assert re.findall(r"\(#(\d+)\)", listed) == [str(row["launch_index"]) for row in longest]
+        head, *listed = out.partition("\n   Most time is spent in")[2].partition("\n\n")[0].splitlines()
+        assert head.split() == ["launches", "take", "mean", "share"]
+        for number, (line, ((_, kernel), own)) in enumerate(zip(listed, most, strict=True), 1):
+            assert line.startswith(f"{number:>2} {kernel}")
+            launches, *_, share, percent = line.split()[-7:]
+            assert (launches, percent) == (str(len(own)), "%")
+            assert float(share) == pytest.approx(100 * sum(own) / whole, rel=5e-3)
 
 
 def test_machines_are_told_too(engine: Engine) -> None:

@@ -3,7 +3,9 @@
 import re
 import shlex
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from itertools import count, repeat
 from typing import Any, NamedTuple
 
 from profsvc.analysis.causes.sentence import sentence
@@ -91,7 +93,7 @@ def overview(view: Mapping[str, Any], width: int, program: str = "profsvc") -> l
     """
     width = min(width, MAX_WIDTH)
     found = [one for one in savings(view) if one.saved_us > 0][:MAX_SAVINGS]
-    title = [*_title(view, width), Line("text", "")]
+    title = [*_title(view, width, only_longest=bool(found)), Line("text", "")]
     last = []
     if waiting := wall_time.summary(view["wall_time"], width):
         last += [Line("text", ""), Line("heading", waiting[0]), *(Line("text", text) for text in waiting[1:])]
@@ -100,10 +102,11 @@ def overview(view: Mapping[str, Any], width: int, program: str = "profsvc") -> l
     if found:
         return [*title, *_table(found, width, MAX_LINES - len(title) - len(last)), *last]
     lines = [Line("text", text) for text in textwrap.wrap(_why_none(view), width)]
-    return [*title, *lines, *_longest(view, width), *last]
+    most = _most_time(view, width)
+    return [*title, *lines, *([Line("text", "")] if most else []), *most, *last]
 
 
-def _title(view: Mapping[str, Any], width: int) -> list[Line]:
+def _title(view: Mapping[str, Any], width: int, *, only_longest: bool) -> list[Line]:
     info, whole = view["run"], view["potential"]
     logged = dict.fromkeys(sensor["device"] for sensor in view["sensors"] if sensor["device"])
     device = info["device"] or info["devices"] or ", ".join(logged) or "unknown device"
@@ -121,7 +124,7 @@ def _title(view: Mapping[str, Any], width: int) -> list[Line]:
         lines += [
             Line("text", part) for part in textwrap.wrap(visible(f"Its rows are {view['run']['archived']}"), width)
         ]
-    elif view["truncated"]:
+    elif view["truncated"] and only_longest:
         shown = len(view["launches"])
         text = f"Only the {shown} longest of {view['total_launches']} launches are considered here; --all shows all."
         lines += [Line("text", part) for part in textwrap.wrap(text, width)]
@@ -130,23 +133,32 @@ def _title(view: Mapping[str, Any], width: int) -> list[Line]:
 
 def _table(found: Sequence[Saving], width: int, most: int) -> list[Line]:
     """One row per kernel and cause, with a sentence below it; at most so many lines, but always the first."""
-    heads = ("takes", "can save", "potential")
     cells = [(_time(one.took_us), _time(one.saved_us), one.potential) for one in found]
-    sizes = [max(len(head), *(len(row[place]) for row in cells)) for place, head in enumerate(heads)]
-    room = max(width - sum(sizes) - 2 * len(sizes) - 3, MIN_KERNEL_CHARS)
-    names = [_name(one, room) for one in found]
-    room = min(room, max(len("Most time can be saved in"), *map(len, names)))
-
-    def row(number: str, name: str, values: Sequence[str]) -> str:
-        return f"{number:>2} {name:{room}}" + "".join(f"  {v:>{s}}" for v, s in zip(values, sizes, strict=True))
-
-    lines = [Line("heading", row("", "Most time can be saved in", heads))]
-    for number, (one, name, values) in enumerate(zip(found, names, cells, strict=True), 1):
+    heads = ("takes", "can save", "potential")
+    head, *rows = _columns("Most time can be saved in", partial(map, _name, found), heads, cells, width)
+    lines = [Line("heading", head)]
+    for number, (one, row) in enumerate(zip(found, rows, strict=True), 1):
         told = [Line("text", INDENT + part) for part in textwrap.wrap(visible(one.text), width - len(INDENT))]
         if number > 1 and len(lines) + 1 + len(told) > most:
             break
-        lines += [Line("row", row(str(number), name, values)), *told]
+        lines += [Line("row", row), *told]
     return lines
+
+
+def _columns(
+    title: str, names: Callable[[Iterable[int]], Iterable[str]], heads: Sequence[str], cells: Sequence[Sequence[str]],
+    width: int,
+) -> list[str]:  # fmt: skip
+    """Return a head and numbered rows of one width; ``names`` makes each name from the characters that it may have."""
+    sizes = [max(len(head), *(len(row[place]) for row in cells)) for place, head in enumerate(heads)]
+    room = max(width - sum(sizes) - 2 * len(sizes) - 3, MIN_KERNEL_CHARS)
+    first = list(names(repeat(room)))
+    room = min(room, max(map(len, (title, *first))))
+    rows = [("", title, heads), *zip(map(str, count(1)), first, cells, strict=False)]
+    return [
+        f"{number:>2} {name:{room}}" + "".join(f"  {cell:>{size}}" for cell, size in zip(values, sizes, strict=True))
+        for number, name, values in rows
+    ]
 
 
 def _first_step(first: str) -> str:
@@ -173,15 +185,34 @@ def _name(one: Saving, room: int) -> str:
     return middle(visible(one.kernel), room - len(after)) + after
 
 
-def _longest(view: Mapping[str, Any], width: int) -> list[Line]:
-    timed = [row for row in labelled(view["launches"]) if row["duration_us"]]
-    rows = sorted(timed, key=lambda row: -row["duration_us"])[:MAX_SAVINGS]
-    lines = [Line("text", ""), Line("heading", "Longest launches")] if rows else []
+def _most_time(view: Mapping[str, Any], width: int) -> list[Line]:
+    """One row per kernel, for launches of which only the times are known."""
+    rows = [row for row in labelled(_kernels(view), "name", "kernel") if row["total_ms"]][:MAX_SAVINGS]
+    heads, whole = ("launches", "take", "mean", "share"), view["run"]["gpu_time_ns"]
+    cells = []
     for row in rows:
-        took = _time(row["duration_us"])
-        name = middle(visible(f"{row['kernel']} (#{row['launch']})"), width - len(took) - 5)
-        lines.append(Line("row", f"{INDENT}{name}  {took}"))
-    return lines
+        share = f"{1e8 * row['total_ms'] / whole:.3g} %" if whole else ""
+        cells.append((f"{row['launches']}", _time(1e3 * row["total_ms"]), _time(row["mean_us"]), share))
+    if not rows:
+        return []
+    names = partial(map, middle, [visible(str(row["name"])) for row in rows])
+    head, *lines = _columns("Most time is spent in", names, heads, cells, width)
+    return [Line("heading", head), *(Line("row", line) for line in lines)]
+
+
+def _kernels(view: Mapping[str, Any]) -> list[Row]:
+    """Return the kernels of a run by their time, from totals where not all launches are there."""
+    if view["kernels"]:
+        return list(view["kernels"])
+    times: dict[str, list[float]] = {}
+    for row in view["launches"]:
+        if row["duration_us"]:
+            times.setdefault(row["kernel_full"], []).append(row["duration_us"])
+    found = [
+        {"kernel": kernel, "launches": len(own), "total_ms": sum(own) / 1e3, "mean_us": sum(own) / len(own)}
+        for kernel, own in times.items()
+    ]
+    return sorted(found, key=lambda row: -row["total_ms"])
 
 
 def _why_none(view: Mapping[str, Any]) -> str:
