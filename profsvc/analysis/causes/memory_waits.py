@@ -56,6 +56,9 @@ def on_chip_causes(budget: TimeBudget) -> tuple[dict[str, Array], Array]:
     busy = wavefronts + special + constants + tags
     of_shared, of_special, of_constants = (share_of(part, busy) for part in (wavefronts, special, constants))
     conflicts = share_of(c["shared_wavefronts_sass"] - c["shared_wavefronts_ideal"], c["shared_wavefronts_sass"])
+    # A table that is read at random places has the conflicts of its data.
+    conflicts = conflicts - share_of(np.nan_to_num(c["shared_lookup_wavefronts"]), c["shared_wavefronts_sass"])
+    conflicts = np.clip(conflicts, 0, 1)
     pipe = np.fmax(np.nan_to_num(c["sol_l1_fraction"]), wavefronts)
     shared = wait_parts(wait * of_shared, pipe, conflicts)
     contended = share_of(atomics, atomics + budget.count("shared_load_inst_warp", "shared_store_inst_warp"))

@@ -9,6 +9,7 @@ from profsvc.specs.metrics.instruction_classes import SIZED, SPECIAL_UNIT, instr
 THREADS, WARPS = "thread_instructions_on", "instructions"
 SPECIAL_UNIT_WARPS = "inst_pipe_xu_warp"
 LONE, LONE_COUNTER = "lone_instructions", "inst_lone_warp"
+EXTRA, LOOKUP, LOOKUP_COUNTER = "extra_wavefronts", "lookup_wavefronts", "shared_lookup_wavefronts"
 # Opcodes with their first modifiers: half precision becomes single by an addition of 0, a division by a value that
 # stays multiplies with its reciprocal and compares the remainder, one of 64 bits converts the reciprocal back.
 FORMS = {
@@ -28,7 +29,7 @@ def counters_by_opcode(executed: pd.DataFrame, counted: "pd.Series[float]") -> S
     """Return the counters of instruction classes of launches, and how each was summed.
 
     ``executed`` has ``launch_id, opcode, access_size, instructions, thread_instructions_on``, one row or more for each
-    opcode, and ``lone_instructions`` where they are known. ``counted`` are the thread instructions with a true
+    opcode, and the other columns of `executed_by_opcode` where they are known. ``counted`` are the thread instructions with a true
     predicate that the launch has by its own counter. A launch gets no counters if its page has another number of them,
     as it is cut or of another run of the kernel, or if it executes an opcode of no known class.
 
@@ -67,6 +68,11 @@ def counters_by_opcode(executed: pd.DataFrame, counted: "pd.Series[float]") -> S
         add(counter, (rows["full"] + ".").str.startswith(f"{form}."), column, form)
     if LONE in rows and rows[LONE].notna().all():
         add(LONE_COUNTER, rows[LONE] > 0, LONE, "instructions that one thread of a warp executed")
+    if LOOKUP in rows and rows.loc[rows["opcode"].isin(["LDS", "STS"]), EXTRA].notna().all():
+        add(LOOKUP_COUNTER, rows["opcode"] == "LDS", LOOKUP, "LDS at random places, less the extra ones of STS")
+        # Places that are written as they are read are of the threads' own, and their layout can be another.
+        written = rows[rows["opcode"] == "STS"].groupby("launch_id")[EXTRA].sum().reindex(launches, fill_value=0)
+        found[LOOKUP_COUNTER] = (found[LOOKUP_COUNTER] - written).clip(lower=0.0)
     special = [opcode for opcode, each in classes.items() if each.also == SPECIAL_UNIT]
     add(SPECIAL_UNIT_WARPS, rows["opcode"].isin(special), WARPS, ", ".join(special))
     sized = [opcode for opcode, each in classes.items() if each.also == SIZED]

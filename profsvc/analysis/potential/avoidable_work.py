@@ -352,9 +352,12 @@ def _multiplies_tiles_of_half(c: Counts, fma: Array, executed: Array) -> NDArray
 
 @np.errstate(all="ignore")
 def lookup_wavefronts(c: Counts) -> Array:
-    """Wavefronts that a table of constant memory needs in shared memory, whose places the lanes of a warp read."""
-    diverged = np.nan_to_num(c["constant_idc_requests"] - c["constant_ldc_inst_warp"])
-    return np.asarray(np.clip(diverged, 0, None) / PLACES_PER_WAVEFRONT, dtype=np.float64)
+    """Wavefronts of lookups at random places: of tables in constant memory, were they in shared memory, and of those.
+
+    Of the latter those beyond the wavefronts of adjacent data.
+    """
+    diverged = np.clip(np.nan_to_num(c["constant_idc_requests"] - c["constant_ldc_inst_warp"]), 0, None)
+    return np.asarray(diverged / PLACES_PER_WAVEFRONT + np.nan_to_num(c["shared_lookup_wavefronts"]), dtype=np.float64)
 
 
 @np.errstate(all="ignore")
