@@ -14,7 +14,7 @@ from profsvc.specs.table_files import text_of
 
 FILE = "causes.toml"
 KINDS = ("flaw", "limit", "unexplained")
-AVOIDABLE = ("proven", "measured", "by class", "possible", "unknown", "no")
+AVOIDABLE = ("proven", "measured", "by class", "by list", "possible", "unknown", "no")
 COUNTER = re.compile(r"\{(\w+)\}")
 
 

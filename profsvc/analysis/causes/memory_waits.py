@@ -15,6 +15,7 @@ from profsvc.analysis.counters.arrays import Counts
 from profsvc.analysis.potential.avoidable_work import (
     POSSIBLE,
     conversions,
+    has_listed_places,
     instructions_of_type,
     narrow_share,
     reloaded_share,
@@ -177,9 +178,9 @@ def global_memory_causes(budget: TimeBudget, queued_on_chip: Array) -> dict[str,
     uncoalesced = parts.waste * share_of(wasted["load"], waste)
     # What L1 keeps of a sector until another lane wants it lies together: only what L1 and its lanes left counts.
     scattered = uncoalesced * share_of(np.fmin(unrelated_places(c), unused_of_l2_loads(c)), unused["load"])
-    # Whether values at unrelated places could lie closer together, no counter tells.
+    # Whether values at unrelated places could be closer together, no counter tells, unless the places are of a list.
     missed = (1 - share_of(c["global_load_l1_hit_fraction"], 1.0)) * (1 - share_of(c["l2_read_hit_fraction"], 1.0))
-    thrashing = POSSIBLE * missed * scattered
+    thrashing = np.where(has_listed_places(c), 1.0, POSSIBLE) * missed * scattered
     in_l1 = share_of(c["global_load_l1_hit_fraction"], 1.0)
     repeats, reloads = in_l1 * repeated_share(c), reloaded_share(c, budget.sms)
     repeated = parts.useful * np.fmax(repeats, reloads) * (1 - of_dram)

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from profsvc.analysis.causes import IDEAL_TIME_ERROR, LEAST_PART_OF_LOSS, LEAST_SAVING, MEASURED_TIME_ERROR
 from profsvc.analysis.causes.attribution import UNEXPLAINED, lost_time, savings
 from profsvc.analysis.counters.arrays import Counts
-from profsvc.analysis.potential.avoidable_work import class_shares
+from profsvc.analysis.potential.avoidable_work import class_shares, has_listed_places
 from profsvc.formulas.performance.lost_time import saving_interval
 from profsvc.specs.causes import causes
 
@@ -76,9 +76,11 @@ def _is_measured(cause: str) -> bool:
 def _is_proven(cause: str, counters: pd.DataFrame) -> NDArray[np.float64]:
     """Tell for each launch whether its counters prove that the work of a cause is avoidable: 1, else 0.
 
-    Of overhead a limit is known where instructions are counted by class.
+    Of overhead a limit is known where instructions are counted by class; the order of a list of places is free.
     """
     avoidable = causes()[cause].avoidable
+    if avoidable == "by list":
+        return np.asarray(has_listed_places(Counts(counters)), dtype=np.float64)
     if avoidable != "by class":
         return np.full(len(counters), float(avoidable in ("proven", "measured")))
     return np.asarray(np.sum(list(class_shares(Counts(counters)).values()), axis=0) > 0, dtype=np.float64)

@@ -46,6 +46,8 @@ MIN_UNPACKED_SHARE, MIN_FMA_SHARE = 0.1, 0.5
 SHORT_STEP, MOST_EXCHANGED, NEEDED_BARRIERS = 16.0, 4.0, 2.0
 # 32 lanes at random places of shared memory take 3.5 passes, one for nine of them.
 PLACES_PER_WAVEFRONT = 9.0
+# Half of the loads are of the indices, and each load takes less than three integer instructions.
+MOST_GATHERS, MOST_INTEGERS_PER_LISTED_PLACE = 0.55, 3.0
 # One that unpacks into tiles multiplies most of the time, and each value often.
 HALF_BYTES = 2.0
 MIN_TILE_FMA_SHARE, MIN_TILE_FMA_OF_ALL, MIN_PRODUCTS_PER_VALUE = 0.9, 0.4, 8.0
@@ -394,7 +396,21 @@ def gathered_from_dram(c: Counts) -> Array:
     """
     comes_back = np.nan_to_num(c["l2_read_hit_fraction"]) > MIN_RETURNS
     local, loaded = (np.nan_to_num(c[f"{kind}_load_sectors"]) for kind in ("local", "global"))
-    return np.where(comes_back, unrelated_places(c) * _share(loaded, loaded + local), 0.0)
+    gathered = comes_back & ~has_listed_places(c)
+    return np.where(gathered, unrelated_places(c) * _share(loaded, loaded + local), 0.0)
+
+
+@np.errstate(all="ignore")
+def has_listed_places(c: Counts) -> NDArray[np.bool_]:
+    """Whether places that loads gather from stand in a list, whose order is free.
+
+    For each of them an index is loaded, in rows, and multiplied and added to an address; a place that is computed, as
+    by a hash function, takes more integer instructions or no load.
+    """
+    loads = np.nan_to_num(c["global_load_inst_warp"])
+    gathers = (c["global_load_sectors_per_request"] - SECTORS_PER_LINE) / (32 - SECTORS_PER_LINE)
+    integers = c["inst_integer_thread"] / (32 * loads)
+    return np.asarray((gathers < MOST_GATHERS) & (integers < MOST_INTEGERS_PER_LISTED_PLACE), dtype=np.bool_)
 
 
 @np.errstate(all="ignore")
