@@ -25,7 +25,7 @@ _STALLS = text("""
 
 # Lanes at random places of shared memory take 2.1 to 3.6 times the passes of adjacent ones, by the width of an access
 # and the size of the table, and no whole number of passes on average, as those at a regular stride do.
-RANDOM_PERCENT = {"least": 205, "most": 365, "off": 3}
+RANDOM_PERCENT = {"least": 205, "most": 365, "off": 3, "on": 97}
 _EXECUTED = text("""
     SELECT g.launch_id, o.text AS opcode, a.text AS access_size, g.instructions, g.thread_instructions_on,
            g.lone_instructions, g.extra_wavefronts, g.lookup_wavefronts
@@ -41,7 +41,7 @@ _EXECUTED = text("""
                  CAST(sum(CASE WHEN 100 * e.shared_wavefronts > :least * e.ideal_shared_wavefronts
                                 AND 100 * e.shared_wavefronts < :most * e.ideal_shared_wavefronts
                                 AND 100 * (e.shared_wavefronts % nullif(e.instructions, 0)) > :off * e.instructions
-                                AND 100 * (e.shared_wavefronts % nullif(e.instructions, 0)) < (100 - :off) * e.instructions
+                                AND 100 * (e.shared_wavefronts % nullif(e.instructions, 0)) < :on * e.instructions
                           THEN e.shared_wavefronts - e.ideal_shared_wavefronts ELSE 0 END) AS DOUBLE PRECISION)
                    AS lookup_wavefronts
           FROM source_kernels k JOIN source_lines e ON e.source_id = k.source_id
@@ -52,7 +52,8 @@ _EXECUTED = text("""
 """).bindparams(bindparam("launches", expanding=True), kind=KIND_BITS["instruction"], **RANDOM_PERCENT)
 _EXECUTED_KINDS = {
     "launch_id": "int", "opcode": "text", "access_size": "text", "instructions": "float",
-    "thread_instructions_on": "float", "lone_instructions": "float", "extra_wavefronts": "float", "lookup_wavefronts": "float",
+    "thread_instructions_on": "float", "lone_instructions": "float", "extra_wavefronts": "float",
+    "lookup_wavefronts": "float",
 }  # fmt: skip
 
 
