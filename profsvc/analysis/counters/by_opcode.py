@@ -29,9 +29,9 @@ def counters_by_opcode(executed: pd.DataFrame, counted: "pd.Series[float]") -> S
     """Return the counters of instruction classes of launches, and how each was summed.
 
     ``executed`` has ``launch_id, opcode, access_size, instructions, thread_instructions_on``, one row or more for each
-    opcode, and the other columns of `executed_by_opcode` where they are known. ``counted`` are the thread instructions with a true
-    predicate that the launch has by its own counter. A launch gets no counters if its page has another number of them,
-    as it is cut or of another run of the kernel, or if it executes an opcode of no known class.
+    opcode, and the other columns that the store has of them, where known. ``counted`` are the thread instructions with
+    a true predicate that the launch has by its own counter. A launch gets no counters if its page has another number
+    of them, as it is cut or of another run of the kernel, or if it executes an opcode of no known class.
 
     >>> rows = [(1, "I2F.S32", None, 2, 60), (1, "LDG.E.64", "64", 1, 32), (2, "NEW", None, 1, 32)]
     >>> names = ["launch_id", "opcode", "access_size", "instructions", "thread_instructions_on"]
