@@ -67,6 +67,7 @@ from profsvc.formats.telemetry import (
     nvidia_smi_dmon,
     nvidia_smi_q,
     nvml_energy,
+    prometheus,
     rocm_smi,
     tegrastats,
     zeus,
@@ -98,7 +99,19 @@ PROFILERS = (
     *(nvprof_csv, nvprof_text, nsys_stats, nsys_stats_text, nsys_stats_json, nsys_database, pytorch_trace),
     *(rocprof, rocprof_v1_database, rocpd),
 )
-SENSORS = (nvidia_smi, nvidia_smi_dmon, nvidia_smi_q, dcgm, tegrastats, jtop, zeus, codecarbon, nvml_energy, rocm_smi)
+SENSORS = (
+    nvidia_smi,
+    nvidia_smi_dmon,
+    nvidia_smi_q,
+    dcgm,
+    prometheus,
+    tegrastats,
+    jtop,
+    zeus,
+    codecarbon,
+    nvml_energy,
+    rocm_smi,
+)
 DESKTOPS = (hardware_monitor, afterburner)
 METERS = (yokogawa, hioki, joulescope, monsoon, otii, extech, ptdaemon, wattsup, tweet_a_watt)
 LOGGERS = (lvm, tdms, picolog, generic_timeseries)

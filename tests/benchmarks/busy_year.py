@@ -320,7 +320,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name, postgres.server() as server:
         folder = Path(name)
         url = server.url(postgres.migrated(server, COUNTERS)).render_as_string(hide_password=False)
-        engine = store.open_store(url, COUNTERS)
+        engine = store.open_store(url, COUNTERS, pooled=True)
         for month in range(1, size.months + 1):
             row = measured(engine, folder, month, size)
             print(

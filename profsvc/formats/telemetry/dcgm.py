@@ -20,6 +20,8 @@ TIME_UNITS = {"timestamps": "s", "timestampms": "ms", "timestampus": "us", "time
 COLUMNS = {"watts": ("power", "W"), "joules": ("energy", "J"), "celsius": ("temperature", "C")}
 # Fields of the API and columns of dcgmi dmon: parts of their names, quantity, unit.
 FIELDS: tuple[tuple[tuple[str, ...], str, str], ...] = (
+    (("pcie_tx_bytes", "pcie_rx_bytes", "nvlink_tx_bytes", "nvlink_rx_bytes"), "throughput", "B/s"),
+    (("used_percent",), "utilization", ""),
     (("reason", "throttle", "xid", "dvccte", "pstate"), "state", ""),
     (("power_limit", "power_management_limit", "pwlmt", "pmlmt"), "limit", "W"),
     (("power", "pwr"), "power", "W"),
@@ -43,6 +45,8 @@ def field_column(name: str, unit: str = "") -> Column:
     ('power', 'J', 'unknown')
     """
     key = name.lower().removeprefix("dcgm_fi_dev_")
+    if "violation" in key:  # the time at a limit, in a unit that depends on the version
+        return unknown_column(name, UNKNOWN_FIELD)
     for parts, quantity, token in FIELDS:
         if any(part in key for part in parts):
             if unit and si_scale(unit) and quantity != "memory":

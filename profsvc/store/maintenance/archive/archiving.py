@@ -251,9 +251,17 @@ def _write(
     return written, spans
 
 
-def _of_view(engine: Engine, view: str, group: Group) -> Iterator[Sequence[Any]]:
-    """Yield the rows that a view has of some runs, some at a time."""
-    columns = ", ".join(f'"{name}"' for name in schema_of_view(view).names)
+def _of_view(engine: Engine, view: str, group: Group) -> Iterator[Any]:
+    """Yield the rows that a view has of some runs, some at a time, from a server as Arrow tables."""
+    schema = schema_of_view(view)
+    columns = ", ".join(f'"{name}"' for name in schema.names)
+    if engine.dialect.name == "postgresql":
+        from profsvc.store.maintenance.archive.copying import copied
+
+        listed = ", ".join(str(int(run)) for run in group.runs)
+        with reading(engine) as connection:
+            yield from copied(connection, f"SELECT {columns} FROM {view} WHERE run_id IN ({listed})", schema)
+        return
     yield from _chunks(engine, f"SELECT {columns} FROM {view} WHERE run_id IN :runs", runs=list(group.runs))
 
 

@@ -1,7 +1,7 @@
 """Parquet files with row counts and checksums of their values; some rows at a time are in memory."""
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -61,14 +61,20 @@ class ParquetFile:
         self._parts: list[Any] = []
         self._waiting = 0
 
-    def add(self, rows: Sequence[Sequence[Any]]) -> None:
-        """Add rows, whose cells are in the order of the columns."""
+    def add(self, rows: Any) -> None:
+        """Add rows, whose cells are in the order of the columns, or a table that has the schema of the file."""
+        if isinstance(rows, pa.Table):
+            self._take(rows)
+            return
         columns = list(zip(*rows, strict=True))
         if not columns:
             return
         arrays = [pa.array(column, field.type) for column, field in zip(columns, self.schema, strict=True)]
-        self._parts.append(pa.Table.from_arrays(arrays, schema=self.schema))
-        self._waiting += len(rows)
+        self._take(pa.Table.from_arrays(arrays, schema=self.schema))
+
+    def _take(self, table: Any) -> None:
+        self._parts.append(table)
+        self._waiting += table.num_rows
         if self._waiting >= ROWS_PER_GROUP:
             self.end_group()
 
