@@ -233,9 +233,9 @@ def _read_answers(text: Text) -> Iterator[Batch]:
             reader.take(series, line)
             if reader.full:
                 yield _uncounted(reader.batch())
-    except (TruncatedJsonError, BrokenValueError) as error:
+    except (TruncatedJsonError, BrokenValueError):
         raise BrokenInputError(
-            f"line {json.line}: the answer is cut or damaged ({error}); save it again, and look whether curl failed"
+            f"line {json.line}: the answer is cut or damaged; save it again, and look whether curl failed"
         ) from None
     if reader.skipped:
         reader.log.facts["skipped_series"] = "; ".join(list(reader.skipped)[:MAX_SKIPPED])
