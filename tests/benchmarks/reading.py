@@ -35,6 +35,7 @@ START = """
 import csv, resource, sys, time
 import pandas as pd
 from profsvc import formats
+formats.READERS  # imports all readers, as the peers import theirs
 path = sys.argv[1]
 begin = time.perf_counter()
 """

@@ -99,11 +99,12 @@ def _device(
 
 def _lanes_of_pairs(process: Ints, device: Ints, *, lanes: Mapping[tuple[int | None, int | None], int]) -> Ints:
     """Return the lanes of processes and devices."""
-    found, which = np.unique(np.stack((process, device)), axis=1, return_inverse=True)
-    pairs = [
-        (None if one == NO_PROCESS else one, None if other == NO_DEVICE else other) for one, other in found.T.tolist()
-    ]
-    return np.array([lanes.get(pair, NO_LANE) for pair in pairs], np.int64)[which.ravel()]
+    # Numbers of pairs are sorted much faster than pairs.
+    (processes, of_process), (devices, of_device) = (np.unique(one, return_inverse=True) for one in (process, device))
+    found, which = np.unique(of_process * len(devices) + of_device, return_inverse=True)
+    pairs = zip(processes[found // len(devices)].tolist(), devices[found % len(devices)].tolist(), strict=True)
+    known = [(None if one == NO_PROCESS else one, None if other == NO_DEVICE else other) for one, other in pairs]
+    return np.array([lanes.get(pair, NO_LANE) for pair in known], np.int64)[which]
 
 
 def _mapped(values: Ints, meanings: Mapping[int, int], missing: int) -> Ints:
