@@ -5,7 +5,7 @@ import pickle
 import tempfile
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
-from typing import IO, Any
+from typing import IO, Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -96,10 +96,10 @@ def save_results(engine: Engine, run_id: int, parts: Iterable[Results], version:
             pickle.dump(part, waiting, pickle.HIGHEST_PROTOCOL)
         end = waiting.tell()
         waiting.seek(0)
-        staged = None
+        staged, others = None, cast("IO[bytes]", waiting)
         if rows > MIN_STAGED_ROWS and file_of(engine) is not None and not is_in_transaction(engine):
             staged = held.enter_context(staging_results(engine, PAGED_RESULTS))
-            waiting, end = _stage(engine, run_id, held, staged, waiting, end, version)
+            others, end = _stage(engine, run_id, held, staged, others, end, version)
         with writing(engine, staged.files if staged else None) as connection:
             lock_existing_row(connection, "runs", "run_id", run_id)
             if seen is not None and counted_changes(connection, run_id) != seen:
@@ -109,8 +109,8 @@ def save_results(engine: Engine, run_id: int, parts: Iterable[Results], version:
             _clear_version(connection, run_id, number)
             if staged:
                 staged.copy(connection)
-            while waiting.tell() < end:
-                _save_part(connection, run_id, pickle.load(waiting), number, texts, DirectSink(connection))
+            while others.tell() < end:
+                _save_part(connection, run_id, pickle.load(others), number, texts, DirectSink(connection))
             query = text("UPDATE runs SET version_id = :number WHERE run_id = :run_id")
             connection.execute(query, {"number": number, "run_id": run_id})
             mark_finished(connection, run_id, LAUNCHES_PART, number)

@@ -149,7 +149,8 @@ class Encoder:
         given: Columns = {str(name): column.array for name, column in table.items()}
         devices = self._devices(given)
         self.first_device = self.first_device or _first(devices)
-        self.launch_devices.update(np.unique(devices._data[~devices._mask]).tolist())
+        known = integer_arrays(devices)
+        self.launch_devices.update(np.unique(known.values[~known.missing]).tolist())
         self.first_host = self.first_host or next(iter(factorize(given["host"])[1]), None)
         given["device_id"] = devices
         for name, names, column in OWN_NAMES:
