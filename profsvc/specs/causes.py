@@ -1,4 +1,4 @@
-"""Why launches lose time: the causes of ``causes.toml``, with their evidence and what to do about each."""
+"""Why launches lose time: the causes of ``causes.toml``, with their evidence, and the rules that speak of them."""
 
 import dataclasses
 import re
@@ -34,6 +34,15 @@ class Cause:
     reference: str
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Rule:
+    """One rule of Nsight Compute: what its estimate assumes, and the counters that show whether it holds."""
+
+    name: str
+    assumes: str
+    shown: tuple[str, ...]
+
+
 def read_causes(text: str | None = None) -> Mapping[str, Cause]:
     """Read ``causes.toml``: causes by name."""
     found: dict[str, Cause] = {}
@@ -61,3 +70,19 @@ def read_causes(text: str | None = None) -> Mapping[str, Cause]:
 def causes() -> Mapping[str, Cause]:
     """Return the causes, in the order of the file."""
     return read_causes()
+
+
+@cache
+def rules() -> Mapping[str, Rule]:
+    """Return the rules of Nsight Compute whose estimates are explained.
+
+    >>> rules()["CPIStall"].assumes
+    'warps do not wait for the most frequent reason any more, nor for anything else instead'
+    """
+    found = {}
+    for entry in tomllib.loads(text_of(FILE))["rule"]:
+        rule = Rule(**entry | {"shown": tuple(entry["shown"])})
+        if unknown := sorted(set(COUNTER.findall(" ".join(rule.shown))) - set(counters())):
+            raise DomainError(f"{FILE} rule {rule.name!r}: no such counters: {unknown}")
+        found[rule.name] = rule
+    return MappingProxyType(found)

@@ -4,9 +4,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from profsvc import store
-from profsvc.analysis.causes.sentence import evidence_of, evidence_pieces, first_step, sentence, unit_at_limit
+from profsvc.analysis.causes.sentence import (
+    counter_text,
+    evidence_of,
+    evidence_pieces,
+    first_step,
+    sentence,
+    unit_at_limit,
+)
 from profsvc.analysis.potential.advice import KERNEL_TIME, MIN_SAVING
-from profsvc.specs.causes import causes
+from profsvc.specs.causes import COUNTER, causes, rules
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -18,6 +25,8 @@ FIELDS = (
 LOCAL = "a local estimate is a share of the inefficiency of one unit, not of the time"
 MORE = "the estimate assumes that the whole launch speeds up as one unit does; here only the waits for it are counted"
 LESS = "the estimate covers one unit; here all waits and work of the cause are counted"
+# A rule that speaks of no single cause is explained from this share of the time on.
+MIN_EXPLAINED = 0.1
 HINT_KINDS = {"flaw": "saving", "limit": "limit", "unexplained": "unexplained"}
 
 
@@ -66,30 +75,46 @@ def hints(found: Sequence[Row]) -> list[Row]:
     ]
 
 
-def beside(rules: Iterable[Mapping[str, Any]], found: Sequence[Row]) -> list[Row]:
+def beside(
+    estimates: Iterable[Mapping[str, Any]], found: Sequence[Row], values: Mapping[str, Any] | None = None
+) -> list[Row]:
     """Return rules of Nsight Compute with the causes that they speak of, and why the two estimates differ.
 
-    ``cause_saving_fraction`` is what those causes save here, ``difference`` is empty where the estimate lies between
-    their limits, and where there is nothing to compare.
+    ``cause_saving_fraction`` is what those causes save here, ``difference`` is empty where the estimate is between
+    their limits, and where there is nothing to compare. It says what the estimate assumes, and what the counters of the
+    launch, ``values``, say of that. A rule that speaks of no single cause is explained where it promises much.
     """
-    return [{**rule, **_beside(rule, found)} for rule in rules]
+    return [{**rule, **_beside(rule, found, values or {})} for rule in estimates]
 
 
-def _beside(rule: Mapping[str, Any], found: Sequence[Row]) -> Row:
+def _beside(rule: Mapping[str, Any], found: Sequence[Row], values: Mapping[str, Any]) -> Row:
     named = [cause.name for cause in causes().values() if cause.kind == "flaw" and rule["rule"] in cause.rules]
     own = [one for one in found if one["cause"] in named]
     estimate, share = rule["estimated_saving_fraction"], sum(one["saving_fraction"] for one in own)
     low, high = (sum(one[name] or 0.0 for one in own) for name in ("low", "high"))
-    if not found or not named or estimate is None or (own and low <= estimate <= high):
+    if not found or estimate is None or (own and low <= estimate <= high):
         why = ""
+    elif not named:
+        why = _assumed(rule, values) if rule["kind"] == "global" and estimate >= MIN_EXPLAINED else ""
     elif rule["kind"] != "global":
         why = LOCAL
     elif not own:
         why = f"no wait or work of this cause was counted; the time goes to: {found[0]['title']}"
+        why = "; ".join(filter(None, (_assumed(rule, values), why)))
     else:
-        why = MORE if estimate > high else LESS
+        why = (estimate > high and _assumed(rule, values)) or (MORE if estimate > high else LESS)
     titles = ", ".join(one["title"] for one in own)
     return {"cause": titles, "cause_saving_fraction": share if own else None, "difference": why}
+
+
+def _assumed(rule: Mapping[str, Any], values: Mapping[str, Any]) -> str:
+    """Return what the estimate of a rule assumes, and the counters that show whether it holds; empty if not known."""
+    known = rules().get(rule["rule"])
+    if known is None:
+        return ""
+    parts = [part for part in known.shown if all(values.get(name) is not None for name in COUNTER.findall(part))]
+    shown = [COUNTER.sub(lambda match: counter_text(match[1], values[match[1]]), part) for part in parts]
+    return f"the estimate assumes that {known.assumes}" + (f"; counted: {', '.join(shown)}" if shown else "")
 
 
 def of_run(engine: "Engine", run_id: int, limit: int, means: Iterable[Mapping[str, Any]]) -> list[Row]:

@@ -45,6 +45,7 @@ def _opened(
     of_run = in_order(whole, "criterion")
     tools, opened = tools_of(store.select(engine, "v1_uploads", run_id=run_id)), []
     record, caused = Record(engine), causes.of_launches(engine, run_id, ids)
+    counted = {row["launch_id"]: row for row in store.launch_rows(engine, "v1_counters", run_id, ids)} if rules else {}
     for one in chosen:
         key = one["launch_id"]
         own, said = in_order(criteria.get(key, []), "criterion"), models.get(key, [])
@@ -64,7 +65,7 @@ def _opened(
                     one["device"],
                     record.of(one["device"], one["kernel"], known.get(key, {}).get("bound")),
                 ),
-                "rules": causes.beside(rules.get(key, []), caused.get(key, [])),
+                "rules": causes.beside(rules.get(key, []), caused.get(key, []), counted.get(key)),
                 "causes": caused.get(key, []),
                 "advice": causes.hints(caused.get(key, [])) or advice(own, known.get(key, {}), words),
             }

@@ -38,6 +38,15 @@ def _shown(counter: Mapping[str, Any]) -> str:
     return amount(counter["value"], unit)
 
 
+def counter_text(name: str, value: float) -> str:
+    """Return the value of a counter with a suitable unit.
+
+    >>> counter_text("dram_read_bytes", 67.1e6)
+    '67.1 MB'
+    """
+    return _shown({"counter": name, "value": value, "unit": vocabulary()[name].unit})
+
+
 def evidence_of(cause: str, counters: Mapping[str, float]) -> list[dict[str, Any]]:
     """Return the evidence of a cause: each counter that is known, with value and unit."""
     return [
