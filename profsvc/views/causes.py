@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING, Any
 
 from profsvc import store
 from profsvc.analysis.causes.sentence import (
+    answer,
     counter_text,
     evidence_of,
     evidence_pieces,
     first_step,
-    sentence,
     unit_at_limit,
 )
 from profsvc.analysis.potential.advice import KERNEL_TIME, MIN_SAVING
@@ -47,7 +47,7 @@ def of_kernel(rows: Iterable[Mapping[str, Any]], counters: Mapping[str, Mapping[
 
 def first(found: Sequence[Row], duration_ns: float | None) -> str:
     """Return the answer as a sentence; empty without causes."""
-    return sentence(found[0], duration_ns) if found else ""
+    return answer(found, duration_ns) if found else ""
 
 
 def hints(found: Sequence[Row]) -> list[Row]:

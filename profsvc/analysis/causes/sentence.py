@@ -16,6 +16,10 @@ SCALES: Mapping[str, Scales] = {
 }
 OF_COUNTS: Scales = ((1e9, 1e9, "G"), (1e6, 1e6, "M"), (1e4, 1e3, "k"), (0.0, 1.0, ""))
 NOTHING_TO_GAIN = "Nothing to gain"
+# Of causes of which none stands out, those are named that cost at least this part of the time, if there are two.
+LEAST_NAMED, MIN_NAMED, MAX_NAMED = 0.05, 2, 3
+# Those that may not be avoidable are not among them.
+UNPROVEN = ("possible", "by list")
 PARTS_OF_A_LIMIT = 2
 """Number of units that a limit shows: the busiest."""
 
@@ -144,6 +148,42 @@ def sentence(row: Mapping[str, Any], duration_ns: float | None = None) -> str:
         whole = f" of {amount(duration_ns, 'ns')}" if duration_ns else ""
         cost = amount(row["saving_ns"], "ns") + whole
     return f"{subject} cost {cost}; {step[:1].lower()}{step[1:]}"
+
+
+def answer(rows: Sequence[Mapping[str, Any]], duration_ns: float | None = None) -> str:
+    """Return the causes of a launch, first of all its answer, as one sentence.
+
+    Where none stands out of causes that cost much together, the largest are named, if they are half of it.
+
+    >>> limit = {"cause": "arithmetic_limit", "title": "At the limit of arithmetic", "kind": "limit", "high": 0.6,
+    ...          "saving_ns": 0.0, "saving_fraction": 0.0, "evidence": [], "first_step": "Nothing to gain: another."}
+    >>> flaw = {"cause": "barriers", "title": "Barriers", "kind": "flaw", "saving_fraction": 0.2, "first_step": "Go."}
+    >>> answer([limit, flaw, {**flaw, "title": "Tail effect", "saving_fraction": 0.125}], 10e3)
+    'No single cause: barriers (20 %) and tail effect (12.5 %) are the largest of what costs 6 us of 10 us; first go.'
+    """
+    first = rows[0]
+    flaws = [one for one in rows[1:] if one["kind"] == "flaw" and (one["saving_fraction"] or 0.0) >= LEAST_NAMED]
+    flaws = [one for one in flaws if one["cause"] in causes() and causes()[one["cause"]].avoidable not in UNPROVEN]
+    flaws = flaws[:MAX_NAMED]
+    if first["kind"] != "limit" or not _open_loss(first) or len(flaws) < MIN_NAMED:
+        return sentence(first, duration_ns)
+    if sum(one["saving_fraction"] for one in flaws) < first["high"] / 2:
+        return sentence(first, duration_ns)
+    named = [f"{_lower(one['title'])} ({amount(one['saving_fraction'], 'fraction')})" for one in flaws]
+    cost = f"{amount(first['high'], 'fraction')} of the time"
+    if duration_ns:
+        cost = f"{amount(first['high'] * duration_ns, 'ns')} of {amount(duration_ns, 'ns')}"
+    listed = f"{', '.join(named[:-1])} and {named[-1]}"
+    return f"No single cause: {listed} are the largest of what costs {cost}; first {_lower(first_step(flaws[0]))}"
+
+
+def _lower(text: str) -> str:
+    """Return a title or a step inside a sentence.
+
+    >>> _lower("Tail effect"), _lower("TMA is not used")
+    ('tail effect', 'TMA is not used')
+    """
+    return text if text[1:2].isupper() else f"{text[:1].lower()}{text[1:]}"
 
 
 def _open_loss(row: Mapping[str, Any]) -> str:
