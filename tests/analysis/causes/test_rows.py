@@ -106,3 +106,18 @@ def test_any_counters_give_savings_within_the_time() -> None:
     assert (known["low"] <= known["saving_fraction"]).all()
     assert (known["saving_fraction"] <= known["high"] + 1e-9).all()
     assert (table.groupby("launch_id")["saving_fraction"].sum() <= 1 + 1e-9).all()
+
+
+def test_time_that_was_measured_is_known_better_than_the_ideal_time() -> None:
+    part_idle = QUIET | {"sm_active_cycles_avg": 1.45e5, "dram_throughput_fraction": 0.92}
+    table = rows([part_idle | {"grid_blocks": 110.0}, part_idle], 0.8e5)
+    first = table[table["rank"] == 1]
+    assert first["cause"].tolist() == ["grid_too_small", "memory_limit"], "of SMs without a block, and that end early"
+
+
+def test_a_cause_of_a_small_part_of_a_large_loss_does_not_stand_out() -> None:
+    flaw = {"sm_active_cycles_avg": 1.5e5, "dram_throughput_fraction": 0.85}
+    table = rows([QUIET | flaw], 0.1e5)
+    shares = table[table["kind"] == "flaw"]["saving_fraction"]
+    assert shares.max() < 0.2
+    assert table.iloc[0]["kind"] == "limit"

@@ -88,3 +88,30 @@ def test_without_access_sizes_the_classes_are_known() -> None:
     table, _ = counters_by_opcode(rows, pd.Series({1: 60.0}))
     assert table["inst_ldst_thread"].tolist() == [60.0]
     assert table["memory_inst_32bit_warp"].isna().all()
+
+
+def test_forms_of_opcodes_have_counters_of_their_own() -> None:
+    on = [
+        ("IMAD.HI.U32", 32.0), ("IMAD.HI.U32.X", 32.0), ("IMAD.HI", 32.0), ("ISETP.GE.U32.AND", 32.0),
+        ("BAR.SYNC", 32.0), ("F2I.U64.TRUNC", 32.0), ("LDC", 1.0),
+    ]  # fmt: skip
+    rows = executed(*((1, opcode, None, 1.0, threads) for opcode, threads in on))
+    rows = rows.assign(lone_instructions=[0.0] * 6 + [1.0])
+    table, said = counters_by_opcode(rows, pd.Series({1: sum(threads for _, threads in on)}))
+    names = ("inst_multiply_high_thread", "inst_compare_unsigned_thread", "inst_f2i_long_thread")
+    assert table.loc[1, list(names)].tolist() == [64.0, 32.0, 32.0]
+    assert table.loc[1, ["barrier_inst_warp", "constant_ldc_inst_warp", "inst_lone_warp"]].tolist() == [1.0, 1.0, 1.0]
+    assert str(said["inst_lone_warp"][0]).startswith("source page: sum(lone_instructions)")
+
+
+def test_lookups_are_loads_from_random_places_that_are_not_written(engine: Engine) -> None:
+    counted = stored(engine, "fifth")
+    first = store.select(engine, "v1_launches", run_id=1)
+    kernels = {row["kernel_short"]: row["launch_id"] for row in first}
+    table = counted.loc[[kernels[name] for name in ("cipher_b", "rings_a", "partition_b", "beams_a", "beams_b")]]
+    extra = table["shared_wavefronts_sass"] - table["shared_wavefronts_ideal"]
+    lookups = (table["shared_lookup_wavefronts"] / extra).tolist()
+    assert lookups[0] > 0.9, "a table of 256 entries"
+    assert lookups[1:3] == [0.0, 0.0], "a stride, and stores"
+    lone = (table["inst_lone_warp"] / table["inst_executed_warp"]).tolist()
+    assert lone[3] > 0.9 > 0.2 > lone[4]

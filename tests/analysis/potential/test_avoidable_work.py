@@ -11,10 +11,14 @@ from profsvc.analysis.potential.avoidable_work import (
     double_by_accident,
     expanded_share,
     functions_of_polynomials,
+    has_listed_places,
     integer_divisions,
+    lookup_wavefronts,
     multiplies_half_matrices,
     needless_conversions,
     repeated_share,
+    repeated_steps,
+    short_steps,
     unrelated_places,
     unused_of_l2_loads,
 )
@@ -171,3 +175,65 @@ def test_what_l2_sent_and_nobody_asked_for() -> None:
 def test_values_that_were_loaded_before() -> None:
     assert repeated_share(counts(**GATHER)) == pytest.approx(0.9)
     assert repeated_share(counts()) == 0
+
+
+STEPS = {"warps_launched": 10.0, "inst_executed_warp": 8e3, "shared_load_inst_warp": 2e3, "shared_store_inst_warp": 1e3}
+
+
+def test_short_steps_between_barriers_exchange_what_could_stay_in_registers() -> None:
+    barriers, exchanged = short_steps(counts(**STEPS, barrier_inst_warp=1e3))
+    assert barriers == pytest.approx(980), "two barriers of each warp are needed"
+    assert exchanged == pytest.approx(0.98)
+    long = short_steps(counts(**STEPS | {"inst_executed_warp": 32e3}, barrier_inst_warp=1e3))
+    assert [part.item() for part in long] == pytest.approx([490, 0.49])
+    tiles = short_steps(counts(**STEPS | {"shared_load_inst_warp": 39e3}, barrier_inst_warp=1e3))
+    assert tiles[1] == pytest.approx(0.098), "a tile is no exchange"
+    assert [part.item() for part in short_steps(counts(**STEPS))] == [0, 0]
+    assert [part.item() for part in short_steps(counts(**STEPS, barrier_inst_warp=20.0))] == [0, 0]
+    assert repeated_steps(counts(**STEPS)) == 1
+
+
+def test_a_division_with_a_prepared_reciprocal_is_a_product_and_two_comparisons() -> None:
+    classes = {"inst_integer_thread": 800.0, "inst_ldst_thread": 200.0}
+    opcodes = dict.fromkeys(("inst_i2f_thread", "inst_f2i_thread", "inst_mufu_thread", "inst_f2i_long_thread"), 0.0)
+    products = {"inst_multiply_high_thread": 50.0, "inst_compare_unsigned_thread": 100.0}
+    assert divided_share(counts(**classes, **opcodes, **products)) == pytest.approx(0.25)
+    hashes = products | {"inst_compare_unsigned_thread": 0.0}
+    assert divided_share(counts(**classes, **opcodes, **hashes)) == 0
+    long = dict.fromkeys(opcodes, 10.0)
+    of_32_bits = divided_share(counts(**classes, **long | {"inst_f2i_long_thread": 0.0}))
+    assert divided_share(counts(**classes, **long)) > 2 * of_32_bits > 0
+
+
+def test_a_power_of_each_loaded_value_is_a_function() -> None:
+    powers = {"inst_frnd_thread": 10.0, "inst_f2i_thread": 10.0, "inst_i2fp_thread": 10.0, "inst_mufu_thread": 10.0}
+    other = {"inst_fp32_thread": 500.0, "inst_bit_convert_thread": 30.0, "global_load_bytes_requested": 40.0,
+             "inst_pipe_xu_warp": 1.0, "inst_i2f_thread": 0.0}  # fmt: skip
+    assert expanded_share(counts(**powers, **other)) > 0.5
+    assert expanded_share(counts(**powers | {"inst_frnd_thread": 0.0}, **other)) == 0
+
+
+@pytest.mark.parametrize(("sectors", "integers", "listed"), [(18.0, 1.5, True), (32.0, 1.5, False), (18.0, 5.0, False)])
+def test_places_of_a_list_take_an_index_and_little_arithmetic(sectors: float, integers: float, listed: bool) -> None:
+    loads = counts(
+        global_load_inst_warp=10.0, global_load_sectors_per_request=sectors, inst_integer_thread=320 * integers
+    )
+    assert has_listed_places(loads) == listed
+    assert not has_listed_places(counts())
+
+
+def test_a_table_of_constants_needs_a_wavefront_for_nine_places() -> None:
+    assert lookup_wavefronts(counts(constant_idc_requests=100.0, constant_ldc_inst_warp=10.0)) == pytest.approx(10)
+    assert lookup_wavefronts(counts(constant_idc_requests=100.0)) == 0, "all may be of one place"
+    assert lookup_wavefronts(counts(shared_lookup_wavefronts=7.0)) == 7
+
+
+def test_tiles_of_half_precision_are_multiplied_though_they_are_unpacked_once() -> None:
+    tiles = {
+        "inst_fp32_thread": 1e6, "flop_count_sp_fma": 1e6, "thread_inst_executed": 1.5e6,
+        "inst_unpack_half_thread": 2e4, "global_load_bytes_requested": 4e4, "shared_load_inst_warp": 5e3,
+        "inst_tensor_warp": 0.0,
+    }  # fmt: skip
+    assert multiplies_half_matrices(counts(**tiles))
+    for other in ({"flop_count_sp_fma": 5e5}, {"inst_unpack_half_thread": 1e3}, {"shared_load_inst_warp": 0.0}):
+        assert not multiplies_half_matrices(counts(**tiles | other)), other
