@@ -39,6 +39,7 @@ from profsvc.store.connection.urls import file_of
 from profsvc.store.ingest import blob_store
 from profsvc.store.ingest import upload as load
 from profsvc.store.maintenance import cleanup
+from profsvc.store.results import writer as results_writer
 from profsvc.store.schema.column_types import IDS_PER_UPLOAD
 from tests import postgres
 from tests.benchmarks.reading import gpu_trace, ncu_raw, smi_log
@@ -91,6 +92,7 @@ def drive(url: str, folder: str, ledger: str, numbers: list[int], runs: int = 0)
                 load.SMALL_FILE_ROWS = (
                     100 if number % 2 else 20_000
                 )  # half of the files wait beside the store, as long ones do
+                results_writer.MIN_STAGED_ROWS = 0 if number % 4 < 2 else 50_000
                 name = f"run {number % runs}" if runs else f"file {number}"
                 run = store.RunInfo(name=name, tags={"a": "1", "b": str(number)})
                 verdict = pipeline.ingest(engine, io.BytesIO(data), f"{number}.csv", run, files=files)
