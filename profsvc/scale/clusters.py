@@ -114,7 +114,7 @@ def _local(opened: Opened, count: int | None, tell: Callable[[str], None]) -> It
                     await nanny.instantiate()
                 except Exception as error:
                     tell(f"warning: a worker did not start again ({error}); another try in {REVIVE_SECONDS} s")
-                    cluster.scheduler.loop.call_later(REVIVE_SECONDS, revive)
+                    scheduler.loop.call_later(REVIVE_SECONDS, revive)
 
     closing: list[bool] = []
     with _deaf_to_ctrl_c():

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from decimal import Decimal
 from typing import BinaryIO
 
 from profsvc.errors import BrokenInputError
@@ -181,7 +182,7 @@ class _JsonReader(_Series):
         times = []
         for pair in values:
             match pair:
-                case [time, str()] if isinstance(time, int) or hasattr(time, "as_tuple"):
+                case [int() | Decimal() as time, str()]:
                     times.append(float(time))
                 case _:
                     shown = storable_text(str(pair))[:60]
@@ -237,6 +238,9 @@ def _read_answers(text: Text) -> Iterator[Batch]:
         raise BrokenInputError(
             f"line {json.line}: the answer is cut or damaged; save it again, and look whether curl failed"
         ) from None
+    reader.log.flush()
+    if reader.log.rejected:
+        raise BrokenInputError(f"{reader.log.first_reason}; save the answer again")
     if reader.skipped:
         reader.log.facts["skipped_series"] = "; ".join(list(reader.skipped)[:MAX_SKIPPED])
     *first, last = reader.last(text.encoding)
