@@ -152,9 +152,13 @@ def opened(url: str, folder: Path) -> Opened:
 def kill_one(pids: Sequence[int], engine: Engine, at: int) -> threading.Thread:
     """Kill the first worker when so many files are stored."""
 
+    def stored() -> int:
+        with engine.connect() as connection:
+            return int(connection.exec_driver_sql("SELECT count(*) FROM v1_uploads").scalar_one())
+
     def wait() -> None:
-        while len(store.select(engine, "v1_uploads")) < at:
-            time.sleep(0.05)
+        while stored() < at:
+            time.sleep(0.2)
         os.kill(pids[0], signal.SIGKILL)
 
     thread = threading.Thread(target=wait, daemon=True)
