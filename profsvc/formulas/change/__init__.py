@@ -6,9 +6,11 @@ Modules::
     findings        states of a finding, and the evidence that changes them
     level_habits    excursions to other levels and back
     level_visits    probability that chance alone gives a level
+    night_states    nights on which a board was in another state
     nightly_test    newest value, noise floor, false-discovery rate, reporting threshold
     siblings        what the siblings of a series say of it
     steps           steps in the level of a series
+    stretches       how often siblings leave their level and come back
     trends          whether a series stays, follows a trend or steps
     two_level_test  probability of a step, from all values and without each of them
 """

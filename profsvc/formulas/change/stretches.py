@@ -22,7 +22,26 @@ class Stretches(NamedTuple):
 def stretches_of_siblings(series: Series, family: Index, smallest: Array) -> Stretches:
     """Return how often the series of each family leave their level, of one value or more, and come back.
 
-    ``smallest``: the least distance that counts, for each series, in the unit of its values.
+    Of two adjacent stretches the longer one is the level.
+
+    Source: own model.
+
+    Args:
+        series: Values.
+        family: Number of the family of each series.
+        smallest: The least distance from the level that counts, of each series [as the value].
+
+    Returns: Stretches; each series has the counts of its family.
+
+    Range: counts from 0; all 0 for families of fewer than ten series.
+
+    Ten series of nine values; one has two values elsewhere:
+
+    >>> x = np.tile([1.0, 1.1, 1.0, 1.1, 1.0, 1.1, 1.0, 1.1, 1.0], 10)
+    >>> x[3:5] += 5.0
+    >>> ten = Series(x, x * 0, np.arange(90), np.arange(0, 90, 9), np.arange(9, 99, 9))
+    >>> [float(part[0]) for part in stretches_of_siblings(ten, np.zeros(10, dtype=np.intp), np.zeros(10))]
+    [90.0, 1.0, 1.0]
     """
     n, codes = lengths(series), codes_of(series)
     size = n.size
