@@ -29,7 +29,7 @@ def calm_nights(points: pd.DataFrame, family: Ints) -> CalmNights:
     """
     value = points["value"].to_numpy(np.float64).copy()
     group = points["group"].to_numpy(np.int64)
-    night = points["at"].astype(str).str.slice(0, 10).to_numpy(object)
+    night = _nights(points["at"])
     is_duration = (points["kind"] == "duration").to_numpy()
     left_out = np.zeros(len(points), dtype=np.bool_)
     for number in np.unique(family[group[is_duration]]).tolist():
@@ -37,13 +37,20 @@ def calm_nights(points: pd.DataFrame, family: Ints) -> CalmNights:
         groups, row = np.unique(group[own], return_inverse=True)
         if groups.size < MIN_SERIES:
             continue
-        _, column = np.unique(night[own], return_inverse=True)
+        _, column = np.unique(night[own], return_inverse=True)  # a night of none of them has no column
         table = np.full((groups.size, int(column.max()) + 1), np.nan)
         table[row, column] = value[own]
         states = night_states(table)
         left_out[own] = states.affected[row] & ~states.calm[column]
     value[left_out] = np.nan
     return CalmNights(value, _shortest(group, left_out), left_out)
+
+
+def _nights(at: "pd.Series[str]") -> Ints:
+    """Return the number of the date of each point, in order of time."""
+    of_time, times = pd.factorize(at)
+    of_date, _ = pd.factorize(pd.Index(times).astype(str).str.slice(0, 10), sort=True)
+    return np.asarray(of_date[of_time], dtype=np.intp)
 
 
 def _shortest(group: npt.NDArray[np.int64], left_out: npt.NDArray[np.bool_]) -> Ints:
@@ -60,6 +67,6 @@ def _shortest(group: npt.NDArray[np.int64], left_out: npt.NDArray[np.bool_]) -> 
 def left_out_counts(points: pd.DataFrame, left_out: npt.NDArray[np.bool_]) -> dict[str, int]:
     """Return how many nights are left out, of how many series, and of how many series the newest night is."""
     newest = ~points["group"].duplicated(keep="last").to_numpy()
-    nights = points["at"].astype(str).str.slice(0, 10)[left_out].nunique()
+    nights = len(np.unique(_nights(points["at"])[left_out]))
     series = points["group"][left_out].nunique()
     return {"nights": int(nights), "series": int(series), "tonight": int((left_out & newest).sum())}

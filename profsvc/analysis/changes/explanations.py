@@ -9,7 +9,13 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from profsvc.formulas.change.level_habits import Excursions, excursion_rates, excursions, lasting_share
+from profsvc.formulas.change.level_habits import (
+    Excursions,
+    excursion_rates,
+    excursions,
+    lasting_share,
+    stay_probability,
+)
 from profsvc.formulas.change.level_visits import visit_probability
 from profsvc.formulas.change.nightly_test import NewestValue, NightlyVerdict, effect, false_discovery
 from profsvc.formulas.change.siblings import MIN_SIBLINGS
@@ -146,6 +152,7 @@ def _excursions_of_siblings(
     group = points["group"].to_numpy(np.int64)
     family = families(points.drop_duplicates("group"))
     x, error, groups = read_series(whole, group, None)
+    night = np.asarray(pd.factorize(points["at"], sort=True)[0], dtype=np.intp)
     out = np.zeros(asked.size)
     for number in np.unique(family[asked]).tolist():
         members = np.flatnonzero(family == number)
@@ -155,8 +162,11 @@ def _excursions_of_siblings(
         series = gather(x, error, groups, inside)
         series = series._replace(start=series.start[members], stop=series.stop[members])
         center = np.nan_to_num(medians(series.x, codes_of(series), members.size))
-        seen: Excursions = excursions(series, np.maximum(least[0][members] * np.abs(center), least[1][members]))
+        smallest = np.maximum(least[0][members] * np.abs(center), least[1][members])
+        seen: Excursions = excursions(series, smallest, night)
         mine = np.isin(asked, members)
         place = np.searchsorted(members, asked[mine])
-        out[mine] = excursion_rates(seen)[place] * lasting_share(seen, verdict.points_after[asked[mine]])
+        nights = verdict.points_after[asked[mine]]
+        known = excursion_rates(seen)[place] * lasting_share(seen, nights)
+        out[mine] = np.fmax(known, stay_probability(seen, nights))
     return out

@@ -14,6 +14,11 @@ RATES = np.array(
 )  # excursions that begin in a night, of series that make them
 MIN_USUAL_SHARE = 0.8  # of the values, near the median: it is the usual level
 GEOMETRIC = 10.0  # excursions of which nothing but a constant chance to end is known, beside those that were seen
+MAX_STEPS_IN_A_NIGHT = 3
+CROWD_NIGHTS = 3  # nights around one in which many series step: noise moves some of these steps
+MIN_STEPS = 5  # without a return, of series that may all have two levels,
+MIN_STEPPING_SHARE = 0.1  # of the series,
+MIN_STEPS_PER_RETURN = 2.0  # and so many for each return: too few returns say how long a level lasts
 MAX_STEPS = 200  # of the estimate of how frequent each rate is
 
 
@@ -24,14 +29,17 @@ class Excursions(NamedTuple):
     nights: Index  # of each series
     length: Index  # of each excursion, in nights, ascending
     room: Index  # nights that each could have lasted and still been seen to end
+    steps: Index  # of each series, to another level without a return
+    apart: int  # all of these, but only a few of one night, which may have one cause
 
 
-def excursions(series: Series, smallest: Array | float = 0.0) -> Excursions:
+def excursions(series: Series, smallest: Array | float = 0.0, night: Index | None = None) -> Excursions:
     """Return the stretches of two values or more that lie on one side of the values before and after them.
 
     Where one level is the usual one, stretches at it are not excursions.
 
-    ``smallest``: the least distance from a level that counts, of each series in the unit of its values.
+    ``smallest``: the least distance from a level that counts, of each series in the unit of its values. ``night``:
+    number of the night of each value as they were given, so that series with missing nights have the same.
 
     What begins in the same night in far more series than usual is one event of all of them, and no habit of each.
     """
@@ -40,7 +48,7 @@ def excursions(series: Series, smallest: Array | float = 0.0) -> Excursions:
     codes, sd = codes_of(series), np.fmax(difference_sd(series), np.asarray(smallest) / APART_SD)
     if not series.x.size:
         none = np.zeros(0, dtype=np.intp)
-        return Excursions(np.zeros(nights.size, dtype=np.intp), nights, none, none)
+        return Excursions(np.zeros(nights.size, dtype=np.intp), nights, none, none, nights * 0, 0)
     same = np.r_[False, codes[1:] == codes[:-1]]
     jump = same & (np.abs(np.diff(series.x, prepend=np.nan)) >= JUMP_SD * sd[codes]) & (sd[codes] > 0)
     begins = ~same | jump
@@ -50,21 +58,51 @@ def excursions(series: Series, smallest: Array | float = 0.0) -> Excursions:
     level = medians(series.x, stretch, first.size)
     rise = np.diff(level, prepend=np.nan)
     fall = -np.append(rise[1:], np.nan)
-    inside = np.r_[False, own[1:] == own[:-1]] & np.r_[own[1:] == own[:-1], False]
+    follows = np.r_[False, own[1:] == own[:-1]]
+    inside = follows & np.r_[own[1:] == own[:-1], False]
     with np.errstate(invalid="ignore"):
         far = np.minimum(np.abs(rise), np.abs(fall)) >= APART_SD * sd[own]
         back = inside & far & (np.sign(rise) == np.sign(fall)) & (length > 1)
+        lasting = (length > 1) & np.r_[False, length[:-1] > 1]
+        stepped = follows & lasting & (np.abs(rise) >= APART_SD * sd[own]) & ~back & ~np.r_[False, back[:-1]]
     center = medians(series.x, codes, nights.size)
     near = np.abs(series.x - center[codes]) < APART_SD / 2 * sd[codes]
     usual_level = np.bincount(codes, near, nights.size) >= MIN_USUAL_SHARE * lengths(series)
     back &= ~(usual_level[own] & (np.abs(level - center[own]) < APART_SD / 2 * sd[own]))
-    at = first - series.start[own]
-    started = np.bincount(at[back], minlength=int(nights.max()))
+    at = first - series.start[own] if night is None else night[series.place[first]]
+    apart = _apart(at[stepped], int(at.max()) + 1)
+    steps = np.bincount(own[stepped], minlength=nights.size)
+    started = np.bincount(at[back], minlength=int(max(nights.max(), at.max() + 1)))
     usual = np.median(started[1:]) if started.size > 1 else 0.0
     back &= started[at] <= 4 * usual + 3
     lasted, room = length[back], (series.stop[own] - first - 1)[back]
     order = np.argsort(lasted, kind="stable")
-    return Excursions(np.bincount(own[back], minlength=nights.size), nights, lasted[order], room[order])
+    begun = np.bincount(own[back], minlength=nights.size)
+    return Excursions(begun, nights, lasted[order], room[order], steps, apart)
+
+
+def _apart(at: Index, nights: int) -> int:
+    """Return how many of the steps in these nights are not near a night with far more of them than usual."""
+    begun = np.bincount(at, minlength=nights)
+    crowd = np.flatnonzero(begun > 4 * np.median(begun[1:] if nights > 1 else begun) + MAX_STEPS_IN_A_NIGHT)
+    near = np.abs(np.arange(nights)[:, np.newaxis] - crowd).min(axis=1, initial=nights) <= CROWD_NIGHTS
+    return int(begun[~near].sum() + min(MAX_STEPS_IN_A_NIGHT, begun[near].sum()))
+
+
+def all_step(seen: Excursions) -> bool:
+    """Return whether so many series step at different times that other levels are a habit of them all."""
+    return seen.apart >= max(MIN_STEPS, MIN_STEPPING_SHARE * seen.nights.size)
+
+
+def stay_probability(seen: Excursions, nights: Index) -> Array:
+    """Return the probability of a step that is still there after so many nights, of series that nearly never return.
+
+    0 where returns say how long a level lasts: then `lasting_share` says it.
+    """
+    if not all_step(seen) or seen.apart < MIN_STEPS_PER_RETURN * seen.length.size:
+        return np.zeros(np.shape(nights))
+    rate = seen.apart / max(float(seen.nights.sum()), 1.0)
+    return np.asarray(rate * (1.0 - rate) ** (nights - 1.0))
 
 
 def excursion_rates(seen: Excursions) -> Array:
@@ -74,7 +112,8 @@ def excursion_rates(seen: Excursions) -> Array:
     """
     if not seen.length.size:
         return np.zeros(seen.begun.size)
-    k, n = seen.begun[:, np.newaxis], seen.nights[:, np.newaxis]
+    begun = seen.begun + seen.steps if all_step(seen) else seen.begun
+    k, n = begun[:, np.newaxis], seen.nights[:, np.newaxis]
     with np.errstate(divide="ignore", invalid="ignore"):
         likelihood = np.where(k > 0, k * np.log(RATES), 0.0) - RATES * n
     likelihood = np.exp(likelihood - likelihood.max(axis=1, keepdims=True))

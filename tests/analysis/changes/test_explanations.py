@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 
 from profsvc.analysis.changes.nightly import NightlyFindings, find_changes
-from profsvc.formulas.change.level_habits import Excursions, excursion_rates, excursions, lasting_share
+from profsvc.formulas.change.level_habits import (
+    Excursions,
+    all_step,
+    excursion_rates,
+    excursions,
+    lasting_share,
+    stay_probability,
+)
 from profsvc.formulas.numerics.series import gather, read_series
 from tests.benchmarks.change import two_states, white
 from tests.benchmarks.detection import bursts, drifting, points_of, walk
@@ -116,13 +123,41 @@ def test_excursions_are_counted_with_their_lengths():
 def test_long_excursions_count_for_those_that_had_no_room():
     """Hundred excursions each of 2 and of 8 nights, but one in four of the long ones began too late to be seen."""
     length, room = np.repeat([2, 8], [100, 75]), np.repeat([9, 5, 9], [75, 25, 75])
-    seen = Excursions(np.array([175]), np.array([1000]), length, room)
+    seen = Excursions(np.array([175]), np.array([1000]), length, room, np.array([0]), 0)
     plain = 75 / 175
     (share,) = lasting_share(seen, np.array([3]))
     assert plain + 0.03 < share < 0.52
 
 
 def test_few_excursions_do_not_say_that_none_lasts_longer():
-    few = Excursions(np.array([3]), np.array([60]), np.array([3, 3, 3]), np.array([20, 20, 20]))
-    many = Excursions(np.array([300]), np.array([6000]), np.full(300, 3), np.full(300, 20))
+    few = Excursions(np.array([3]), np.array([60]), np.array([3, 3, 3]), np.array([20, 20, 20]), np.array([0]), 0)
+    many = Excursions(np.array([300]), np.array([6000]), np.full(300, 3), np.full(300, 20), np.array([0]), 0)
     assert lasting_share(few, np.array([5]))[0] > 10 * lasting_share(many, np.array([5]))[0]
+
+
+def stepping(rng: np.random.Generator, series: int, stepped: int, nights: int = 20) -> Excursions:
+    """Return what is seen of series of which some step for good, each in a night of its own."""
+    x = white(rng, series, nights)
+    for one in range(stepped):
+        x[one, 5 + one % 10 :] += 10.0
+    value, error, groups = read_series(x.ravel(), np.repeat(np.arange(series), nights), None)
+    return excursions(gather(value, error, groups, np.ones(value.size, dtype=bool)))
+
+
+def test_steps_of_many_siblings_at_different_times_are_a_habit(rng):
+    seen = stepping(rng, 40, 12)
+    assert (int(seen.steps.sum()), seen.apart, all_step(seen)) == (12, 12, True)
+    rate = 12 / (40 * 20)
+    assert stay_probability(seen, np.array([3, 8])).tolist() == pytest.approx(
+        [rate * (1 - rate) ** 2, rate * (1 - rate) ** 7]
+    )
+    assert excursion_rates(seen).max() == 0.0  # no stretch with a return
+
+
+def test_steps_of_few_siblings_or_in_one_night_are_no_habit(rng):
+    assert not all_step(stepping(rng, 60, 4))
+    x = white(rng, 40, 20)
+    x[:20, 12:] += 10.0
+    value, error, groups = read_series(x.ravel(), np.repeat(np.arange(40), 20), None)
+    seen = excursions(gather(value, error, groups, np.ones(value.size, dtype=bool)))
+    assert (int(seen.steps.sum()), seen.apart, all_step(seen)) == (20, 3, False)
