@@ -6,6 +6,8 @@ from collections.abc import Iterable
 
 ELLIPSIS = "\u2026"
 _PARAMETERS = re.compile(r"\([^()]*(?:\([^()]*\)[^()]*)*\)\s*(?:const)?\s*$")
+# What compilers write behind the name of a copy that they made, and AMD's behind that of each kernel.
+_CLONE = re.compile(r"(?:\s*\[clone [^\[\]]*\]|(?<=.)\.kd)+\s*$")
 _BRACKETS = re.compile("([<>])")
 _CAST = re.compile(r"\((?:(?:un)?signed |std::)?[A-Za-z_][\w ]*\)(?=-?[\w'])")
 _SPACES = re.compile(r"\s+")
@@ -17,11 +19,12 @@ def short_kernel_name(kernel: str) -> str:
 
     >>> short_kernel_name("void ns::gemm_tiled<16>(const float *, float *)")
     'gemm_tiled'
+    >>> short_kernel_name("void copy<float, 4>(float const*, float*) [clone .kd]")
+    'copy'
     >>> short_kernel_name("enable_if<!T7, void>::type kernel<int, Params<int>>(T13)")
     'kernel'
     """
-    text = kernel.replace("(anonymous namespace)::", "")
-    text = _PARAMETERS.sub("", text)
+    text = _PARAMETERS.sub("", _plain(kernel))
     kept, depth = [], 0
     for piece in _BRACKETS.split(text):
         depth += piece == "<"
@@ -38,13 +41,17 @@ def with_template_arguments(kernel: str) -> str:
     >>> with_template_arguments("std::enable_if<!T7, void>::type ns::kernel<int, ns::P<4>>(T13)")
     'kernel<int, ns::P<4>>'
     """
-    text = _PARAMETERS.sub("", kernel.replace("(anonymous namespace)::", "")).strip()
+    text = _PARAMETERS.sub("", _plain(kernel)).strip()
     start = depth = 0
     for place, sign in enumerate(text):
         depth = max(0, depth + (sign == "<") - (sign == ">"))
         if depth == 0 and sign in " :":
             start = place + 1
     return text[start:] or kernel
+
+
+def _plain(kernel: str) -> str:
+    return _CLONE.sub("", kernel.replace("(anonymous namespace)::", ""))
 
 
 def name_digest(kernel: str) -> str:

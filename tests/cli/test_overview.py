@@ -88,3 +88,14 @@ def test_a_run_without_potential_says_why(cli, fixtures) -> None:
     shown = cli("show", "trace")
     assert shown.code == 0
     assert "No potential speedup: the export lacks" in " ".join(shown.out.split())
+
+
+def test_totals_of_kernels_are_shown_where_no_launch_is_known(cli, fixtures) -> None:
+    assert cli("upload", str(fixtures / "nvprof" / "summary.csv"), "--run", "totals").code == 0
+    shown = cli("show", "totals").out
+    assert "totals per kernel and no single launches" in shown
+    head, first, *_ = shown[shown.index("   Most time is spent in") :].splitlines()
+    assert head.split()[-4:] == ["launches", "take", "mean", "share"]
+    assert first.startswith(" 1 ")
+    assert cli("upload", str(fixtures / "nvprof" / "api_trace.csv"), "--run", "calls").code == 0
+    assert "This run has no kernel launches. It has other lines: " in cli("show", "calls").out

@@ -211,7 +211,9 @@ def global_memory_causes(budget: TimeBudget, queued_on_chip: Array) -> dict[str,
     needed = np.fmax(lacking, short + warps + gaps + shorter)
     words, few_warps, gaps, shorter = (latency * share_of(part, needed) for part in (short, warps, gaps, shorter))
     staged = share_of(c["shared_store_inst_warp"], c["global_load_inst_warp"])
-    staged = np.where((budget.count("global_ldgsts_inst_warp", "tma_load_inst_warp") == 0) & (staged > 0.5), 1.0, 0.0)
+    # Devices before 8.0 have no such copies, and no tool counts any for them.
+    uncopied = (c["global_ldgsts_inst_warp"] == 0) & (budget.count("tma_load_inst_warp") == 0)
+    staged = np.where(uncopied & (staged > 0.5), 1.0, 0.0)
     # A copy runs ahead of the next step; a block that loads a tile once has none.
     staged = staged * repeated_steps(c)
     return {

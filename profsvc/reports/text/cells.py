@@ -6,7 +6,7 @@ from typing import Any
 from profsvc.reports.ratios import times
 from profsvc.reports.rows import cell, render, visible
 
-BAR_WIDTH = 20
+BAR_WIDTH = 10
 MIN_CELL_WIDTH = 10
 # Sign before a potential that is only a bound.
 SIGNS = {(): "", ("LOWER_BOUND",): "≥ ", ("UPPER_BOUND",): "≤ ", ("LOWER_BOUND", "UPPER_BOUND"): "~ "}
@@ -38,8 +38,8 @@ def several(names: Sequence[str], most: int) -> str:
 def bar(value: float | None) -> str:
     """Draw a value of [0, 1].
 
-    >>> bar(0.25)
-    '█████···············'
+    >>> bar(0.3)
+    '███·······'
     """
     if value is None:
         return " " * BAR_WIDTH

@@ -23,7 +23,8 @@ def launches(view: Mapping[str, Any], *, published: bool = False) -> str:
 def _launch(one: Row, published: bool) -> Iterable[str]:
     yield from _heading(one, published)
     yield ""
-    columns = f"value  share  speedup{'  published' if published else ''}  flags"
+    flags = "  flags" if any(row["flags"] for row in one["criteria"]) else ""
+    columns = f"value  share  speedup{'  published' if published else ''}{flags}"
     yield f"   {'criterion':{TITLE_WIDTH}}{'':{BAR_WIDTH}}  {columns}"
     if one["reason"]:
         yield f"   none: {one['reason']}"

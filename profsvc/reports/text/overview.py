@@ -189,6 +189,8 @@ def _most_time(view: Mapping[str, Any], width: int) -> list[Line]:
     """One row per kernel, for launches of which only the times are known."""
     rows = [row for row in labelled(_kernels(view), "name", "kernel") if row["total_ms"]][:MAX_SAVINGS]
     heads, whole = ("launches", "take", "mean", "share"), view["run"]["gpu_time_ns"]
+    if not view["total_launches"]:
+        whole = 1e6 * sum(row["total_ms"] for row in _kernels(view))
     cells = []
     for row in rows:
         share = f"{1e8 * row['total_ms'] / whole:.3g} %" if whole else ""
@@ -201,7 +203,7 @@ def _most_time(view: Mapping[str, Any], width: int) -> list[Line]:
 
 
 def _kernels(view: Mapping[str, Any]) -> list[Row]:
-    """Return the kernels of a run by their time, from totals where not all launches are there."""
+    """Return the kernels of a run by their time, from totals where not all launches are there, or none."""
     if view["kernels"]:
         return list(view["kernels"])
     times: dict[str, list[float]] = {}
@@ -212,6 +214,13 @@ def _kernels(view: Mapping[str, Any]) -> list[Row]:
         {"kernel": kernel, "launches": len(own), "total_ms": sum(own) / 1e3, "mean_us": sum(own) / len(own)}
         for kernel, own in times.items()
     ]
+    if not view["total_launches"]:
+        found += [
+            {"kernel": row["kernel"], "launches": row["calls"], "total_ms": row["total_ns"] / 1e6,
+             "mean_us": row["total_ns"] / row["calls"] / 1e3}
+            for row in view["summaries"]
+            if row["category"] == "kernel" and row["calls"] and row["total_ns"]
+        ]  # fmt: skip
     return sorted(found, key=lambda row: -row["total_ms"])
 
 
@@ -224,9 +233,15 @@ def _why_none(view: Mapping[str, Any]) -> str:
         return "Every kernel is already at its limit; no time can be saved with the same algorithm."
     if rows:
         return visible(f"No potential speedup: {rows[0]['reason']}")
-    kinds = dict.fromkeys(sensor["quantity"] for sensor in view["sensors"])
-    held = f"It has sensor readings ({', '.join(kinds)})" if kinds else "It has other data"
-    return visible(f"This run has no kernel launches. {held}.")
+    if any(row["category"] == "kernel" for row in view["summaries"]):
+        return "This run has totals per kernel and no single launches; potential needs metrics of launches."
+    if kinds := dict.fromkeys(sensor["quantity"] for sensor in view["sensors"]):
+        held = f"It has sensor readings ({', '.join(kinds)})."
+    elif lines := [f"{one['lines_stored']} of {one['format']}" for one in view["uploads"] if one["lines_stored"]]:
+        held = f"It has other lines: {', '.join(lines)}."
+    else:
+        held = ""
+    return visible(f"This run has no kernel launches. {held}".rstrip())
 
 
 def _commands(view: Mapping[str, Any], found: Sequence[Saving]) -> list[str]:
