@@ -1,7 +1,7 @@
 """Timelines of runs: sums over their launches in the order of their start."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from itertools import chain, count, islice
 from typing import Any, cast
 
@@ -71,9 +71,25 @@ def chunks(engine: Engine, query: str, **values: Any) -> Iterator[Sequence[Any]]
 
 
 def integer_columns(engine: Engine, query: str, columns: int) -> Iterator[NDArray[np.int64]]:
-    """Yield so many columns of integers without null, as the rows of an array, some rows of the query at a time.
+    """Yield so many columns of integers without null, as the rows of an array, some rows of the query at a time."""
+    with _plain_cursor(engine, query) as cursor:
+        cells = chain.from_iterable(cursor)
+        while (found := np.fromiter(islice(cells, columns * ROWS_PER_FETCH), np.int64)).size:
+            yield found.reshape(-1, columns).T
 
-    Rows go into the array one by one: to keep them would make the search for garbage take half of the time.
+
+def typed_rows(engine: Engine, query: str, dtype: Sequence[tuple[str, Any]]) -> Iterator[NDArray[np.void]]:
+    """Yield rows without null as arrays with named columns, some rows of the query at a time."""
+    with _plain_cursor(engine, query) as cursor:
+        while (found := np.fromiter(islice(cursor, ROWS_PER_FETCH), np.dtype(list(dtype)))).size:
+            yield found
+
+
+@contextmanager
+def _plain_cursor(engine: Engine, query: str) -> Iterator[Any]:
+    """Yield the rows of a query as the driver has them.
+
+    They go into arrays one by one: to keep them would make the search for garbage take half of the time.
     """
     with reading(engine) as connection:
         # A cursor with a name is one of the server, which does not send all rows at once. Queries that are read in
@@ -84,9 +100,7 @@ def integer_columns(engine: Engine, query: str, columns: int) -> Iterator[NDArra
             if server:
                 cast("Any", cursor).itersize = ROWS_PER_FETCH // 10
             cursor.execute(query)
-            cells = chain.from_iterable(cast("Any", cursor))
-            while (found := np.fromiter(islice(cells, columns * ROWS_PER_FETCH), np.int64)).size:
-                yield found.reshape(-1, columns).T
+            yield cursor
 
 
 def _computed_timeline(engine: Engine, upload_ids: list[int]) -> Timeline | None:

@@ -15,7 +15,7 @@ from profsvc.store.ingest.writers.bulk_insert import insert_rows, values
 from profsvc.store.ingest.writers.dictionaries import Names
 from profsvc.store.queries.frames import table
 from profsvc.store.queries.rows import select
-from profsvc.store.queries.timelines import chunks, timed_files
+from profsvc.store.queries.timelines import timed_files, typed_rows
 from profsvc.store.results.finished_parts import POWER_PART, counted_changes, mark_finished
 from profsvc.store.schema.power import FRAMES
 from profsvc.tables import Column
@@ -24,6 +24,8 @@ UTC, LOCAL, ELAPSED, TOOL = "utc", "local", "elapsed", "tool"
 # Which column of a sample each clock is, the best first.
 CLOCKS = {UTC: "time_ns", LOCAL: "local_ns", ELAPSED: "elapsed_ns"}
 MAX_READINGS = 500_000
+LAUNCH = (("kernel_id", np.int64), ("start_ns", np.int64), ("duration_ns", np.float64))
+READING = (("time", np.int64), ("value", np.float64), ("known", np.bool_))
 _TIMED = "start_ns IS NOT NULL AND duration_ns IS NOT NULL"
 
 
@@ -71,24 +73,24 @@ def sensor_readings(engine: Engine, sensor_id: int) -> Readings:
     clock = next((clock for clock in CLOCKS if timed[clock]), ELAPSED)
     column = CLOCKS[clock]
     ordered = (
-        f"SELECT {column}, value FROM v1_samples WHERE sensor_id = :sensor_id AND {column} IS NOT NULL"
+        f"SELECT {column}, coalesce(value, 0.0), CASE WHEN value IS NULL THEN 0 ELSE 1 END FROM v1_samples"
+        f" WHERE sensor_id = {int(sensor_id)} AND {column} IS NOT NULL"
         " ORDER BY upload_id, sensor_id, block_id, sample_id"
     )
     together = -(-timed[clock] // MAX_READINGS) or 1
-    time_ns, value = _averaged_readings(engine, ordered, sensor_id, together, is_state=is_state)
+    time_ns, value = _averaged_readings(engine, ordered, together, is_state=is_state)
     return Readings(time_ns, value, clock, every - timed[clock], together)
 
 
 def _averaged_readings(
-    engine: Engine, query: str, sensor_id: int, together: int, *, is_state: bool
+    engine: Engine, query: str, together: int, *, is_state: bool
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
     """Times and values of a query, so many together; what is left over at the end stands alone."""
     times, found = [np.empty(0, np.int64)], [np.empty(0)]
     rest = times[0], found[0]
-    for rows in chunks(engine, query, sensor_id=sensor_id):
-        time, value = zip(*rows, strict=True)
-        both = np.array(time, np.int64), np.array(value, np.float64)  # None becomes NaN
-        rest = np.concatenate((rest[0], both[0])), np.concatenate((rest[1], both[1]))
+    for rows in typed_rows(engine, query, READING):
+        value = np.where(rows["known"], rows["value"], np.nan)
+        rest = np.concatenate((rest[0], rows["time"])), np.concatenate((rest[1], value))
         whole = len(rest[0]) // together * together
         means = _block_means(rest[0][:whole], rest[1][:whole], together, is_state=is_state)
         times.append(means[0])
@@ -191,12 +193,11 @@ def launch_times(engine: Engine, run_id: int) -> pd.DataFrame:
 
 
 def _launches(engine: Engine, upload_id: int) -> pd.DataFrame:
-    query = f"SELECT kernel_id, start_ns, duration_ns FROM v1_launches_all WHERE upload_id = :upload_id AND {_TIMED}"
-    rows_of = chunks(engine, f"{query} ORDER BY launch_id", upload_id=upload_id)
-    parts: list[list[npt.NDArray[Any]]] = [[np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0)]]
-    parts += [[np.array(column) for column in zip(*rows, strict=True)] for rows in rows_of]
-    kernel, start, duration = (np.concatenate(column) for column in zip(*parts, strict=True))
-    return pd.DataFrame({"upload_id": upload_id, "kernel_id": kernel, "start_ns": start, "duration_ns": duration})
+    names = ", ".join(name for name, _ in LAUNCH)
+    query = f"SELECT {names} FROM v1_launches_all WHERE upload_id = {int(upload_id)} AND {_TIMED} ORDER BY launch_id"
+    parts = [np.empty(0, np.dtype(list(LAUNCH))), *typed_rows(engine, query, LAUNCH)]
+    columns = {name: np.concatenate([part[name] for part in parts]) for name, _ in LAUNCH}
+    return pd.DataFrame({"upload_id": upload_id, **columns})
 
 
 def _kernel_names(engine: Engine, kernel_ids: Iterable[int]) -> dict[int, tuple[str, str]]:
