@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from profsvc import store
-from profsvc.analysis.launches.time_levels import Track, level_of, tracks_of
+from profsvc.analysis.launches.time_levels import MAX_DEPTH, Track, level_of, overlaps, tracks_of
 from profsvc.errors import NotFoundError, UsageError
 from profsvc.reports.perfetto import GROUPS, THREADS, TITLES
 
@@ -34,6 +34,8 @@ class Lane(NamedTuple):
     group: str
     title: str
     track: Track
+    is_approximate: bool
+    """Whether events overlap in it, because more than `MAX_DEPTH` do at once: their busy time is then too long."""
 
 
 class Sensor(NamedTuple):
@@ -93,7 +95,8 @@ def timeline(
     """Return what a run did from ``from_ns`` to ``to_ns`` since its first event, in at most so many ``columns``.
 
     Each lane has items, as parallel lists: start and end, the number of events, their busy time, the place of the name
-    of the longest in ``names``, and the launch if the item is one. An item is one event where they are few.
+    of the longest in ``names``, and the launch if the item is one. An item is one event where they are few. A lane is
+    ``approximate`` if events overlap in it.
     """
     if not 1 <= columns <= MAX_COLUMNS:
         raise UsageError(f"columns={columns} must be from 1 to {MAX_COLUMNS}")
@@ -108,6 +111,7 @@ def timeline(
     place[used] = np.arange(len(used))
     lanes = [
         {"kind": lane.kind, "group": lane.group, "title": lane.title, "of": len(lane.track.start_ns),
+         "approximate": lane.is_approximate,
          "busy_of_ns": int(lane.track.busy_ns[-1])}
         | {field: (place[column] if field == "name" else column).tolist() for field, column in level._asdict().items()}
         for lane, level in zip(held.lanes, levels, strict=True)
@@ -145,7 +149,11 @@ def _read(engine: "Engine", run_id: int) -> Events:
                 one.start_ns[own] - begin, one.end_ns[own] - begin, one.name[own] + len(names), one.number[own]
             )
             title = TITLES[one.kind] if thread < 0 else f"{THREADS[one.kind]} {thread}: {TITLES[one.kind]}"
-            lanes += [Lane(one.kind, GROUPS[one.kind].format(owner), title, track) for track in tracks]
+            group = GROUPS[one.kind].format(owner)
+            for track in tracks:
+                is_deep = overlaps(track)
+                deep = f" (deeper than {MAX_DEPTH} at once: approximate)" if is_deep else ""
+                lanes.append(Lane(one.kind, group, title + deep, track, is_deep))
         names += one.names
     shown = sorted(range(len(lanes)), key=lambda k: -len(lanes[k].track.start_ns))[:MAX_TRACKS]
     kept = [lanes[k] for k in sorted(shown)]

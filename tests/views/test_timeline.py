@@ -3,6 +3,7 @@
 import pytest
 
 from profsvc import pipeline, store
+from profsvc.analysis.launches import time_levels
 from profsvc.errors import NotFoundError, UsageError
 from profsvc.reports.plots.timeline import draw
 from profsvc.views import timeline as module
@@ -55,6 +56,18 @@ def test_a_zoom_has_the_events_of_its_span_each_as_itself(traced):
     at = lane["number"].index(one["launch_id"])
     assert (lane["start_ns"][at], lane["busy_ns"][at]) == (begin, round(one["duration_ns"]))
     assert view["names"][lane["name"][at]] == one["kernel_short"]
+
+
+def test_a_lane_with_more_at_once_than_lanes_says_that_it_is_approximate(traced, monkeypatch):
+    assert not any(
+        lane["approximate"] or "approximate" in lane["title"] for lane in timeline(traced, "traced")["lanes"]
+    )
+    monkeypatch.setattr(time_levels, "MAX_DEPTH", 1)
+    monkeypatch.setattr(module, "_HELD", module._Held())
+    lanes = timeline(traced, "traced")["lanes"]
+    assert any(lane["approximate"] for lane in lanes)
+    assert all(lane["approximate"] == ("approximate" in lane["title"]) for lane in lanes)
+    assert totals(timeline(traced, "traced", columns=600))["kernels"][0] == stored(traced)["kernels"][0]
 
 
 def test_the_answer_does_not_grow_with_the_events(traced, monkeypatch):

@@ -70,6 +70,15 @@ def depths(start_ns: Ints, end_ns: Ints) -> Ints:
     return found
 
 
+def overlaps(track: Track) -> bool:
+    """Tell whether events of a track overlap: it is the deepest one, and more events than tracks ran at once.
+
+    >>> overlaps(_track(*(np.array(c) for c in ([0, 4], [5, 6], [0, 0], [1, 2]))))
+    True
+    """
+    return bool((track.start_ns[1:] < np.maximum.accumulate(track.end_ns)[:-1]).any())
+
+
 def level_of(track: Track, from_ns: int, to_ns: int, columns: int) -> Level:
     """Return what a track shows of a span: every event if they are at most ``columns``, else so many columns of time.
 

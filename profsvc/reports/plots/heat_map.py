@@ -121,5 +121,5 @@ def _sensors(axes: Any, die_map: DieMap, theme: Theme) -> None:
         read = f"{value:{sign}.1f}" if np.isfinite(value) else "no value"
         axes.annotate(
             f"{shown(name, MAX_NAME_CHARS)}\n{read}", (x, y), xytext=(0, 8), textcoords="offset points", ha="center",
-            va="bottom", fontsize=7, color=theme.ink, bbox=box, parse_math=False, clip_on=False,
+            va="bottom", fontsize=8, color=theme.ink, bbox=box, parse_math=False, clip_on=False,
         )  # fmt: skip

@@ -58,15 +58,27 @@ def _among(numbers: Iterable[int]) -> str:
     return ", ".join(str(int(number)) for number in numbers)
 
 
+def launches_among(engine: Engine, view: str, ids: Iterable[int]) -> str:
+    """Return the FROM and WHERE of the rows of a view, as ``m``, about these launches."""
+    if engine.dialect.name == "sqlite":
+        values = ", ".join(f"({int(number)})" for number in ids)
+        return f"(VALUES {values}) ids CROSS JOIN {view} m WHERE m.launch_id = ids.column1"
+    return f"{view} m WHERE m.launch_id IN ({_among(ids)})"
+
+
 def launch_rows(engine: Engine, view: str, run_id: int, launch_ids: Sequence[int], **only: Any) -> list[dict[str, Any]]:
-    """Return the rows of a view about these launches of a run, in the order of the launches."""
+    """Return the rows of a view about these launches of a run, in the order of the launches.
+
+    SQLite would read all results of the run for a list of launches; from each launch of a join it finds its own.
+    """
     ids = sorted(launch_ids)
     also, found = "".join(f" AND {column} = :{column}" for column in only), []
     with reading(engine) as connection:
         for begin in range(0, len(ids), IDS_PER_QUERY):
-            among = _among(ids[begin : begin + IDS_PER_QUERY])
+            part = ids[begin : begin + IDS_PER_QUERY]
             query = text(
-                f"SELECT * FROM {view} WHERE run_id = :run_id AND launch_id IN ({among}){also} ORDER BY {ORDER[view]}"
+                f"SELECT m.* FROM {launches_among(engine, view, part)} AND m.run_id = :run_id{also}"
+                f" ORDER BY {ORDER[view]}"
             )
             found += [dict(row) for row in connection.execute(query, {"run_id": run_id, **only}).mappings()]
     return found

@@ -1,11 +1,12 @@
 """Answers of a model in a run: how many there are, and why others are missing."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from profsvc.errors import NotFoundError
 from profsvc.store.connection.sql import Engine, text
 from profsvc.store.connection.transactions import reading
+from profsvc.store.queries.largest import launches_among
 from profsvc.store.schema.catalog import KINDS
 
 RUN_COLUMNS = ("run_id", "run_after")
@@ -20,20 +21,31 @@ class Coverage(NamedTuple):
 
 
 def coverage(
-    engine: Engine, view: str, run_id: int, where: Mapping[str, str], value: str, subject: str = ""
+    engine: Engine,
+    view: str,
+    run_id: int,
+    where: Mapping[str, str],
+    value: str,
+    subject: str = "",
+    among: Sequence[int] = (),
 ) -> Coverage:
-    """Count the subjects of a run in a view, and those with a value; without a subject the rows."""
+    """Count the subjects of a run in a view, and those with a value; without a subject the rows.
+
+    With ``among`` only these launches count, where launches are the subject.
+    """
     columns = KINDS[view]
     run = next(name for name in RUN_COLUMNS if name in columns)
     for name in (value, *where, *([subject] if subject else [])):
         if name not in columns:
             raise NotFoundError.near(f"column of {view}", name, columns)
     conditions = " AND ".join([f'"{run}" = :run_id', *(f'"{name}" = :{name}' for name in where)])
+    of_launches = among and subject == "launch_id"
+    rows = f"{launches_among(engine, view, among)} AND" if of_launches else f"{view} m WHERE"
     counted = f'DISTINCT "{subject}"' if subject else "*"
     answered = f'DISTINCT CASE WHEN "{value}" IS NOT NULL THEN "{subject}" END' if subject else f'"{value}"'
     values = {**where, "run_id": run_id}
-    query = f"SELECT count({counted}), count({answered}) FROM {view} WHERE {conditions}"
-    why = f'SELECT reason, count(*) FROM {view} WHERE {conditions} AND "{value}" IS NULL AND reason IS NOT NULL'
+    query = f"SELECT count({counted}), count({answered}) FROM {rows} {conditions}"
+    why = f'SELECT reason, count(*) FROM {rows} {conditions} AND "{value}" IS NULL AND reason IS NOT NULL'
     with reading(engine) as connection:
         subjects, known = connection.execute(text(query), values).one()
         found = None

@@ -5,6 +5,7 @@ of a page is read for them alone.
 """
 
 from collections.abc import Mapping, Sequence
+from statistics import median
 from typing import Any, NamedTuple
 
 from profsvc.errors import UsageError
@@ -205,11 +206,22 @@ def _with_details(run_ids: Sequence[int], runs: Any, bounds: Any, criteria: Any,
     return found
 
 
+_LAST_REPORTS = """
+    SELECT project, report_id, night FROM v1_reports r
+    WHERE night = (SELECT max(night) FROM v1_reports o WHERE coalesce(o.project, '') = coalesce(r.project, ''))
+"""
+_OPEN_FINDINGS = """
+    SELECT project, report_id, count(*) AS findings FROM v1_findings WHERE state IN ('new', 'confirmed')
+    GROUP BY project, report_id
+"""
+
+
 def run_groups(engine: Engine, project: str | None = None, *, seconds: float = 10.0) -> list[dict[str, Any]]:
     """Return the newest `MAX_GROUPED_RUNS` runs by project and branch (tag ``branch``), newest first.
 
     project, branch (None without the tag), runs, newest_id, newest, at, and times: the GPU time [ns] of the newest
-    runs, oldest first, None where it is unknown.
+    runs, oldest first, None where it is unknown; ``change`` is the newest over the median of those before, - 1. A
+    project with nightly reports has ``night``: the newest report that includes it, and its new and its open findings.
     """
     where = "" if project is None else "WHERE r.project = :project"
     values = {"most": MAX_GROUPED_RUNS} | ({} if project is None else {"project": project})
@@ -224,4 +236,35 @@ def run_groups(engine: Engine, project: str | None = None, *, seconds: float = 1
             group["runs"] += 1
             if len(group["times"]) < MAX_POINTS:
                 group["times"].insert(0, row.gpu_time_ns)
-    return list(groups.values())
+        nights = _last_nights(connection)
+    return [
+        group | {"change": _change(group["times"]), "night": nights.get(group["project"]) or nights.get("")}
+        for group in groups.values()
+    ]
+
+
+def _change(times: Sequence[float | None]) -> float | None:
+    """Return the newest time over the median of the others, - 1; None if either is unknown.
+
+    >>> _change([1.0, None, 3.0, 4.0]), _change([2.0]), _change([1.0, None])
+    (1.0, None, None)
+    """
+    before = [time for time in times[:-1] if time]
+    newest = times[-1] if times else None
+    return newest / median(before) - 1 if before and newest is not None else None
+
+
+def _last_nights(connection: Connection) -> dict[str, dict[str, Any]]:
+    """Return the newest report of each project (empty: of all projects), with the findings of the project."""
+    reports = connection.execute(text(_LAST_REPORTS)).mappings()
+    found = {str(row["project"] or ""): {"report_id": row["report_id"], "night": row["night"]} for row in reports}
+    if not found:
+        return {}
+    for row in connection.execute(text(_OPEN_FINDINGS)).mappings():
+        project = str(row["project"] or "")
+        night = found.setdefault(project, dict(found[""])) if "" in found else found.get(project)
+        if night is not None:
+            is_new = row["report_id"] == night["report_id"]
+            night["new"] = night.get("new", 0) + (row["findings"] if is_new else 0)
+            night["open"] = night.get("open", 0) + row["findings"]
+    return {project: {"new": 0, "open": 0, **night} for project, night in found.items()}

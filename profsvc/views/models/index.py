@@ -1,7 +1,7 @@
 """Every model: what it answers, where, how accurate it is, and whether a run has what it needs."""
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from profsvc import specs, store
@@ -20,17 +20,26 @@ COLUMNS_OF_RUN = ("answers", "why")
 ALL, SOME, NONE, GIVEN = "yes", "partly", "no", "from inputs"
 """Whether a run can answer; models that answer from given inputs need no run."""
 SUBJECTS = {"launch_id": "launch"}
+MAX_LAUNCHES = 1000
+"""Of a run with more launches, the answers to the longest are counted."""
 
 
 def index(engine: "Engine | None" = None, run: str | int | None = None) -> dict[str, Any]:
-    """Return one row per model; with a run also whether it answers, else what is missing."""
+    """Return one row per model; with a run also whether it answers, else what is missing.
+
+    Of more than `MAX_LAUNCHES` launches the longest are looked at.
+    """
     rows = model_rows()
     if run is None or engine is None:
         return {"run": None, "columns": [*COLUMNS], "rows": rows}
     info = store.select(engine, "v1_runs", run_id=store.find_run(engine, run))[0]
     recorded = _recorded(engine, info["device"])
+    among: list[int] = []
+    if (info["launches"] or 0) > MAX_LAUNCHES:
+        longest, _ = store.longest_launches(engine, info["run_id"], MAX_LAUNCHES)
+        among = [launch["launch_id"] for launch in longest]
     for row in rows:
-        row |= _answers(engine, info["run_id"], row["name"])
+        row |= _answers(engine, info["run_id"], row["name"], among)
         row["accuracy"] = recorded.get(row["name"], row["accuracy"])
         row["command"] = row["command"].replace("RUN", shlex.quote(info["name"]))
     about = {name: info[name] for name in ("run_id", "project", "name", "device")}
@@ -80,19 +89,20 @@ def _row_of_calculator(one: Calculator) -> dict[str, Any]:
     }
 
 
-def _answers(engine: "Engine", run_id: int, name: str) -> dict[str, str]:
-    """Return whether a run can answer, and what is missing."""
+def _answers(engine: "Engine", run_id: int, name: str, among: Sequence[int]) -> dict[str, str]:
+    """Return whether a run can answer, and what is missing; of launches only those ``among`` are looked at, if any."""
     model = specs.all_models().get(name)
     if model is None:
         return {"answers": GIVEN, "why": ""}
-    found = coverage(engine, model.view, run_id, model.where, model.value, model.subject)
+    found = coverage(engine, model.view, run_id, model.where, model.value, model.subject, among)
     if not found.subjects:
         return {"answers": NONE, "why": f"needs {model.needs}"}
     missing = found.subjects - found.answered
     if not missing:
         return {"answers": ALL, "why": ""}
     what = counted(missing, SUBJECTS.get(model.subject, "row"))
-    return {"answers": SOME if found.answered else NONE, "why": f"{what} of {found.subjects}: {_reason(found)}"}
+    whole = f"the longest {found.subjects}" if among and model.subject in SUBJECTS else str(found.subjects)
+    return {"answers": SOME if found.answered else NONE, "why": f"{what} of {whole}: {_reason(found)}"}
 
 
 def _reason(found: Coverage) -> str:

@@ -209,7 +209,7 @@ def _corrected(windows: Sequence[Row], origin_ns: int, power: Track, heat: Track
         inside = (power.time_s >= begin) & (power.time_s <= end)
         away = reference - temperature[inside]
         value[inside] = power_at_temperature(power.value[inside], row["coefficient_w_per_c"], away).value
-    return [] if reference is None else [Track(f"corrected to {reference:g} \u00b0C", power.time_s, value)]
+    return [] if reference is None else [Track(f"corrected to {reference:.3g} \u00b0C", power.time_s, value)]
 
 
 def _swept(windows: Sequence[Row]) -> dict[str, list[Row]]:

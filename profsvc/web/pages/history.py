@@ -16,7 +16,7 @@ from profsvc.web.api import history as answers
 from profsvc.web.http.request_args import RequestArgs
 from profsvc.web.http.routes import add_page
 from profsvc.web.http.state import app_state, grant_of
-from profsvc.web.pages.rendering.figures import figure
+from profsvc.web.pages.rendering.figures import SVG_MEDIA_TYPE, live_figure
 from profsvc.web.pages.rendering.page import Links, page, path_to, redirect
 from profsvc.web.pages.rendering.tables import Column, Row
 
@@ -30,6 +30,7 @@ def show_history(request: Request) -> Response:
     """Show the history of a kernel; without a kernel, list the recent ones."""
     args = RequestArgs(request)
     kernel, quantity = args.text("kernel"), args.text("quantity", "duration")
+    is_figure = args.flag("figure")
     runs, engine = answers.history_filter(request, args), app_state(request).engine
     args.reject_unknown()
     form = {"kernel": kernel, "quantity": quantity, "project": runs.project or "", "device": runs.device or ""}
@@ -54,9 +55,12 @@ def show_history(request: Request) -> Response:
     if one["kernel_id"] is not None and kernel.removeprefix("#") == str(one["kernel_id"]):
         label = of_kernel.label(engine, one["kernel"], runs.project)
         known["form"] = form | {"kernel": label if len(label) <= MAX_PATH_NAME and label.isprintable() else kernel}
+    if is_figure:
+        return Response(history_plot.draw(view), media_type=SVG_MEDIA_TYPE)
     links = _links(request, view)
+    image = path_to(request, "/history", [*request.query_params.multi_items(), ("figure", "1")])
     return page(request, "history.html", history_plot.title_of(view), links=links,
-                **known | _history_values(view, links.json))  # fmt: skip
+                **known | _history_values(view, links.json, image))  # fmt: skip
 
 
 def _error_form(request: Request, error: ProfsvcError, known: dict[str, Any]) -> Response:
@@ -65,13 +69,9 @@ def _error_form(request: Request, error: ProfsvcError, known: dict[str, Any]) ->
     return page(request, "history.html", "History of a kernel", **known | wrong)
 
 
-def _history_values(view: dict[str, Any], source: str) -> dict[str, Any]:
+def _history_values(view: dict[str, Any], source: str, image: str) -> dict[str, Any]:
     """Return the template variables that are derived from the view."""
-    plot = figure(
-        "history", history_plot.title_of(view), lambda: history_plot.draw(view),
-        [view["quantity"], view["points"], view["steps"], [one["finding_id"] for one in view["findings"]]],
-        description=_alt_text(view), chart="history", source=source,
-    )  # fmt: skip
+    plot = live_figure(history_plot.title_of(view), "history", source, image, description=_alt_text(view))
     return {"view": view, "plot": plot, "points": list(reversed(view["points"])), "columns": _columns(view),
             "step_columns": _step_columns(view), "names": _series_names(view), "recent": (),
             "no_change": no_change(view)}  # fmt: skip

@@ -1,6 +1,5 @@
 """``/runs/{run}/launches/{launch}``: details of one launch: bottleneck, potential speedup and counters."""
 
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from fastapi import FastAPI
@@ -11,7 +10,6 @@ from starlette.responses import Response
 from profsvc import specs, store, views
 from profsvc.analysis.power.components import MODEL as COMPONENTS
 from profsvc.errors import NotFoundError
-from profsvc.reports.plots import models as drawing
 from profsvc.reports.ratios import factor
 from profsvc.reports.rows import cell
 from profsvc.reports.text.launch_models import agreement
@@ -25,7 +23,7 @@ from profsvc.views.power import components
 from profsvc.web.http.request_args import RequestArgs
 from profsvc.web.http.routes import add_page
 from profsvc.web.http.state import app_state
-from profsvc.web.pages.rendering.figures import Figure, figure, missing_figure
+from profsvc.web.pages.rendering.figures import Figure, live_figure, missing_figure
 from profsvc.web.pages.rendering.page import Links, page, path_to
 from profsvc.web.pages.rendering.power_tables import unit_power_table
 from profsvc.web.pages.rendering.tables import Column, Row, plain_columns
@@ -251,11 +249,11 @@ def launch_figures(request: Request, run_id: int, launch_id: int | None) -> list
         except NotFoundError as error:
             found.append(missing_figure(FIGURE_TITLES[kind], str(error)))
             continue
+        path, query = f"/v1/runs/{run_id}/plots/{kind}", {"kernel": f"id:{launch_id}"}
         found.append(
-            figure(kind, data["title"], partial(drawing.draw, data), data, description=shows, notes=data["notes"],
-                   rows=data["rows"], columns=plain_columns(data["rows"], ("launch_id",), FIGURE_EXPLANATIONS),
-                   chart=kind,
-                   source=path_to(request, f"/v1/runs/{run_id}/plots/{kind}", {"kernel": f"id:{launch_id}"}))
+            live_figure(data["title"], kind, path_to(request, path, query), path_to(request, f"{path}.svg", query),
+                        notes=data["notes"], rows=data["rows"], description=shows,
+                        columns=plain_columns(data["rows"], ("launch_id",), FIGURE_EXPLANATIONS))
         )  # fmt: skip
     return found
 

@@ -23,7 +23,7 @@ from profsvc.web.http.request_args import RequestArgs
 from profsvc.web.http.routes import add_page
 from profsvc.web.http.state import app_state
 from profsvc.web.pages.rendering import power_tables
-from profsvc.web.pages.rendering.figures import Figure, figure, missing_figure
+from profsvc.web.pages.rendering.figures import SVG_MEDIA_TYPE, Figure, figure, live_figure, missing_figure
 from profsvc.web.pages.rendering.filters import name
 from profsvc.web.pages.rendering.page import Links, find_run_id, page, path_to
 from profsvc.web.pages.rendering.tables import Column, Row, plain_columns, row_reference
@@ -31,6 +31,8 @@ from profsvc.web.pages.rendering.tables import Column, Row, plain_columns, row_r
 HEAT_MAP_MODEL = "heat_map"
 MODELS_SHOWN_ABOVE = (HEAT_MAP_MODEL, COMPONENTS)
 MAX_FLAG_CHARS = 400
+PLAN = "plan"
+"""The name of the figure of planned loads."""
 # Column of the thermocouple table -> its explanation.
 SENSOR_EXPLANATIONS = {"x_mm": "figure.place_mm", "y_mm": "figure.place_mm", "temperature": "figure.temperature_c"}
 ALT_TEXTS = {
@@ -45,7 +47,7 @@ ALT_TEXTS = {
 def show_power(request: Request) -> Response:
     """Show the power of a run: all sensors or one."""
     args, engine = RequestArgs(request), app_state(request).engine
-    sensor, plan = args.text("sensor"), plan_of(args)
+    sensor, plan, drawn = args.text("sensor"), plan_of(args), args.text("figure")
     args.reject_unknown()
     number = find_run_id(request, request.path_params["run"])
     info = store.select(engine, "v1_runs", run_id=number)[0]
@@ -58,6 +60,8 @@ def show_power(request: Request) -> Response:
         view = {"run": info, "stored": True, "windows": [], "coefficients": [], "models": [], "quality": []}
     if not view["stored"]:
         view |= {key: _without_row_numbers(view[key]) for key in ("windows", "coefficients", "models", "quality")}
+    if drawn:
+        return Response(_drawn(engine, view, plan, drawn), media_type=SVG_MEDIA_TYPE)
     sensors = store.select(engine, "v1_sensors", run_id=number, quantity="power")
     return page(
         request,
@@ -70,7 +74,7 @@ def show_power(request: Request) -> Response:
         sensors=list(dict.fromkeys(str(one["name"]) for one in sensors)),
         pictures=_power_figures(request, engine, view, sensor),
         map_of_die=map_of_die,
-        planned=_planned(engine, number, plan) if view["windows"] else None,
+        planned=_planned(request, engine, number, plan) if view["windows"] else None,
         plan={field: _as_text(value) for field, value in plan.items()},
         answer_columns=ANSWER_COLUMNS,
         check_columns=CHECK_COLUMNS,
@@ -108,21 +112,27 @@ def _power_figures(request: Request, engine: Engine, view: Mapping[str, Any], se
     if not view["windows"]:
         return []
     source = path_to(request, f"/v1/runs/{view['run']['run_id']}/power-series", {"sensor": sensor})
-    data = [view["run"]["run_id"], view["windows"], view["models"]]
+    own = f"/runs/{view['run']['run_id']}/power"
     return [
         missing_figure(name(one.title, 120), f"{one.reason[0].upper()}{name(one.reason[1:], 300)}.")
         if one.reason
-        else figure(
-            f"power-{one.name}",
-            name(one.title, 120),
-            one.draw,
-            data,
-            description=ALT_TEXTS[one.name],
-            chart=f"power-{one.name}",
-            source=source,
-        )
+        else live_figure(name(one.title, 120), f"power-{one.name}", source,
+                         path_to(request, own, {"sensor": sensor, "figure": one.name}),
+                         description=ALT_TEXTS[one.name])
         for one in power_plots.pictures(engine, view)
-    ]
+    ]  # fmt: skip
+
+
+def _drawn(engine: Engine, view: Mapping[str, Any], plan: Mapping[str, Any], wanted: str) -> bytes:
+    """Return a figure of the page as SVG, for a browser without script."""
+    if wanted == PLAN:
+        return thermal.drawn(thermal.thermal(engine, view["run"]["run_id"], **plan), "svg")
+    found = {one.name: one for one in power_plots.pictures(engine, view)}
+    if wanted not in found:
+        raise NotFoundError.near("figure", wanted, [*found, PLAN])
+    if found[wanted].reason:
+        raise NotFoundError(found[wanted].reason)
+    return found[wanted].draw()
 
 
 def _as_text(value: Sequence[float] | float | None) -> str:
@@ -132,7 +142,7 @@ def _as_text(value: Sequence[float] | float | None) -> str:
     return f"{value:g}" if isinstance(value, float) else ",".join(f"{one:g}" for one in value)
 
 
-def _planned(engine: Engine, number: int, plan: Mapping[str, Any]) -> dict[str, Any]:
+def _planned(request: Request, engine: Engine, number: int, plan: Mapping[str, Any]) -> dict[str, Any]:
     """Return the temperature under planned loads with its figure, or why it cannot be predicted."""
     try:
         view = thermal.thermal(engine, number, **plan)
@@ -141,7 +151,11 @@ def _planned(engine: Engine, number: int, plan: Mapping[str, Any]) -> dict[str, 
     answers = [_with_interval(row) for row in view["answers"]]
     peak = next(row["text"] for row in answers if row["quantity"] == "peak_temperature_c")
     words = f"{name(thermal.title(view), 120)}: peak {peak} \u00b0C. Its figures are in the table below."
-    drawn = figure("plan", thermal.title(view), lambda: thermal.drawn(view, "svg"), view["curve"], description=words)
+    asked = [(key, value) for key, value in request.query_params.multi_items() if key in plan]
+    drawn = live_figure(
+        thermal.title(view), "thermal", path_to(request, f"/v1/runs/{number}/thermal", asked),
+        path_to(request, f"/runs/{number}/power", [*asked, ("figure", PLAN)]), description=words,
+    )  # fmt: skip
     return view | {"figure": drawn, "answers": answers, "reason": ""}
 
 

@@ -72,7 +72,7 @@
         const own = rows.filter((row) => (row.bound === "compute") === (kind === "compute"));
         return { name, colour, dots: true, x: column(own, "intensity_dram"), y: column(own, "flop_per_s"), say: (i) => says(own[i], "dram"), path: (i) => launchPath(view, own[i]) };
       };
-      const other = rows.length > 1 ? [] : levels.slice(1).filter((l) => rows[0]?.[`intensity_${l}`]).map((l) => ({ name: `by ${l.toUpperCase()} traffic`, colour: "lines-3", hollow: true, dots: true,
+      const other = rows.length > 1 ? [] : levels.slice(1).filter((l) => rows[0]?.[`intensity_${l}`]).map((l, n) => ({ name: `by ${l.toUpperCase()} traffic`, colour: `lines-${3 + n}`, hollow: true, dots: true,
         x: [rows[0][`intensity_${l}`]], y: [rows[0].flop_per_s], say: () => says(rows[0], l), path: () => launchPath(view, rows[0]) }));
       const limits = [...bands.map((l) => ({ tag: `${l.label}: ${si(l.value, "B/s")}`, x: [left, top / l.value], y: [left * l.value, top], at: "start" })),
         ...peaks.map((l) => ({ tag: `${l.label}: ${si(l.value, "flop/s")}`, x: [Math.max(left, l.value / fast), right], y: [l.value, l.value], at: "end" }))]
@@ -97,8 +97,8 @@
       const marks = [{ x: view.now, colour: "ink", name: "now" }];
       const line = (name, key, colour, dash) => ({ name, colour, dash, line: true, x: n, y: column(view.rows, key), say: (i) => [`${n[i]} warps per SM`, `${name}: ${plain(view.rows[i][key])}`] });
       return { x: { label: "resident warps per SM", from: 0, to: last * 1.03 }, panels: [
-        { label: "warps", fromZero: true, height: 200, marks, spans: fits, series: [line("MWP: requests in parallel", "MWP", "lines-0"), line("CWP: warps that compute meanwhile", "CWP", "lines-1", [6, 3]),
-          { quiet: true, line: true, colour: "line", x: [0, last], y: [0, last] }] },
+        { label: "warps", fromZero: true, height: 200, marks, spans: fits, series: [{ quiet: true, line: true, colour: "line", x: [0, last], y: [0, last] },
+          line("MWP: requests in parallel", "MWP", "lines-0"), line("CWP: warps that compute meanwhile", "CWP", "lines-1", [6, 3])] },
         { label: "relative speed", fromZero: true, height: 200, marks, spans: fits, series: [line("MWP-CWP model", "mwp_cwp_speedup", "lines-0"), line("throughput model", "throughput_speedup", "lines-1", [6, 3])] }] };
     },
     sms(view) {
@@ -116,6 +116,14 @@
       const panels = [{ label: "power (W)", height: 300, spans, series: view.power.map((t, n) => line(t, `lines-${n % 6}`, "W")) }];
       if (view.temperature.length) panels.push({ label: "temperature (°C)", height: 170, spans, series: view.temperature.map((t, n) => line(t, `hot-${n % 3}`, "°C")) });
       return { x: { label: `time since ${view.since} (s)`, from: view.begin_s, to: view.end_s }, panels, isRead: true };
+    },
+    thermal(view) {
+      const { time_s: x, power_w, temperature_c, low_c, high_c } = view.curve, limit = view.plan.limit_c;
+      const say = (i) => [`${plain(x[i])} s`, `${plain(temperature_c[i])} °C`, low_c[i] != null && `${plain(low_c[i])} to ${plain(high_c[i])} °C`, `load ${plain(power_w[i])} W`];
+      const series = [{ name: "predicted, with its 95 % interval", colour: "hot-0", line: true, x, y: temperature_c, low: low_c, high: high_c, say }];
+      if (limit != null) series.push({ name: `limit ${plain(limit)} °C`, quiet: true, colour: "hot-1", dash: [6, 4], line: true, x: [x[0], x.at(-1)], y: [limit, limit] });
+      return { x: { label: "time since the first load began (s)", from: x[0], to: x.at(-1) }, panels: [{ label: "temperature (°C)", height: 280, series },
+        { label: "load (W)", height: 130, fromZero: true, series: [{ name: "load", colour: "lines-0", line: true, x, y: power_w, say }] }] };
     },
     "power-sms"(view) {
       const series = view.sweeps.flatMap((s, n) => [
@@ -190,6 +198,8 @@
     const text = new Date(v * 1000).toISOString();
     return max - min < 120 ? text.slice(11, 19) : max - min < 86400 ? text.slice(11, 16) : max - min < 5 * 86400 ? text.slice(5, 16).replace("T", " ") : text.slice(0, 10);
   });
+  /* uPlot would extend the range of a logarithmic axis to whole decades. */
+  const exactly = (_, least, most) => [least, most];
   const hasBand = (one) => one.low?.some((v) => v != null);
   const faded = (colour, share) => `${colour}${Math.round(share * 255).toString(16).padStart(2, "0")}`;
 
@@ -243,13 +253,13 @@
         series.push({ ...unseen }, { ...unseen });
       });
       const axis = (label, isLog, extra) => ({ label, labelFont: FONT, font: FONT, labelSize: 20, stroke: css("muted"), grid: { stroke: css("line"), width: .5 }, ticks: { stroke: css("line"), width: .5 },
-        values: (_, splits) => splits.map((v) => Math.abs(v) >= 1e5 ? si(v, "") : String(+v.toPrecision(6))), ...(isLog ? { splits: decades, filter: null } : {}), ...extra });
+        values: (_, splits) => splits.map((v) => v == null ? "" : Math.abs(v) >= 1e5 ? si(v, "") : String(+v.toPrecision(6))), ...(isLog ? { splits: decades, filter: null } : {}), ...extra });
       const named = x.names && { incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000], values: (_, splits) => splits.map((v) => x.names.get(v) ?? ""), space: 90 };
       const clock = x.time && { values: (u, splits) => times(splits, u.scales.x), space: 80 };
       const isLast = p === this.chart.panels.length - 1;
       const own = { width: this.box.clientWidth, height: panel.height ?? 300, legend: { show: false }, series, bands, pxAlign: false,
-        scales: { x: { time: Boolean(x.time), auto: false, distr: x.log ? 3 : 1 }, y: { auto: false, distr: panel.log ? 3 : 1 } },
-        axes: [axis(isLast ? x.label : "", x.log, { ...named, ...clock, ...(isLast ? {} : { labelSize: 0 }) }), axis(panel.label, panel.log, { size: 62 })],
+        scales: { x: { time: Boolean(x.time), auto: false, distr: x.log ? 3 : 1, range: exactly }, y: { auto: false, distr: panel.log ? 3 : 1, range: exactly } },
+        axes: [axis(isLast ? cut(x.label, Math.floor(this.box.clientWidth / 7)) : "", x.log, { ...named, ...clock, ...(isLast ? {} : { labelSize: 0 }) }), axis(panel.label, panel.log, { size: 62 })],
         tzDate: (ts) => uPlot.tzDate(new Date(ts * 1e3), "UTC"), cursor: { drag: { x: true, y: Boolean(this.chart.isFree), setScale: false }, points: { show: false }, y: Boolean(this.chart.isFree),
           bind: { mousedown: (u, _, handler) => (event) => event.shiftKey ? this.pan(u, event) : handler(event), dblclick: () => () => this.zoom(null) } },
         hooks: { drawClear: [(u) => this.spans(u, panel)], draw: [(u) => this.marks(u, panel, colours)], setSelect: [(u) => this.selected(u)], setCursor: [(u) => this.hover(u, p)] } };
@@ -426,6 +436,7 @@
         ctx.stroke();
       }
       ctx.font = `${12 * ratio}px system-ui, sans-serif`;
+      ctx.textBaseline = "alphabetic";
       panel.series.forEach((one, s) => {
         if (!one.tag) return;
         ctx.fillStyle = colours[s];

@@ -5,6 +5,10 @@
   const brand = document.querySelector(".brand");
   const to = (path) => { location.href = brand.href.replace(/\/$/, "") + path; };
 
+  /* In a narrow window the links of the header scroll: show that of this page. */
+  const own = document.querySelector(".top [aria-current]"), links = own?.closest("nav");
+  if (links) links.scrollLeft = own.offsetLeft - links.offsetLeft - (links.clientWidth - own.offsetWidth) / 2;
+
   /* Theme: switched at once and stored in a cookie. */
   const themeForm = document.querySelector("[data-theme-form]");
   const themes = ["auto", "light", "dark"];

@@ -1,9 +1,10 @@
 """Bounded answers on both databases."""
 
 import pytest
-from sqlalchemy import Engine
+from sqlalchemy import Engine, text
 
 from profsvc import store
+from profsvc.store.connection.transactions import reading
 from profsvc.store.queries import largest
 from profsvc.tables import Batch, frame
 from tests.store.conftest import info
@@ -58,3 +59,16 @@ def test_a_run_without_launches_is_answered(engine: Engine) -> None:
     assert store.longest_launches(engine, run_id, 3) == ([], False)
     assert store.kernels_by_time(engine, run_id, 3) == ([], False)
     assert store.launch_numbers(engine, run_id) == (None, None)
+
+
+@pytest.mark.parametrize("view", ["v1_models", "v1_criteria", "v1_potential", "v1_causes"])
+def test_rows_of_launches_are_found_by_their_numbers(engine: Engine, run_id: int, view: str) -> None:
+    launches = [row["launch_id"] for row in store.select(engine, "v1_launches", run_id=run_id)]
+    rows = store.launch_rows(engine, view, run_id, launches)
+    assert rows == [row for row in store.select(engine, view, run_id=run_id) if row["launch_id"] is not None]
+    if engine.dialect.name != "sqlite":
+        return
+    query = f"EXPLAIN QUERY PLAN SELECT m.* FROM {largest.launches_among(engine, view, launches)} AND m.run_id = 1"
+    with reading(engine) as connection:
+        plan = [row.detail for row in connection.execute(text(query))]
+    assert any("(run_id=? AND launch_id=?" in step for step in plan), plan  # not all results of the run

@@ -82,6 +82,10 @@ def axe():
     return package and (Path(package.origin).parent / "axe.min.js").read_text(encoding="utf-8")
 
 
+# Where the rules of colours and sizes are looked at, beside all rules at 1280 pixels in light colours.
+LOOKED_AT = ((WIDTHS[-1], "dark"), *(((WIDTHS[0], "dark"), (WIDTHS[-1], "light")) if SHOTS else ()))
+
+
 def first_of_each_page(pages):
     """Return the first of the pages with one template, as "power" of "power" and "power-night"; all with pictures."""
     kinds = {one.name.partition("-")[0]: one for one in reversed(pages)}
@@ -98,7 +102,7 @@ def test_every_page_is_whole(chromium, shown, shot, axe):
 
     axe needs seconds for a page, so it runs where its answer can differ: all rules at 1280 pixels in light colours, and
     at 400 pixels in dark colours the rules that look at colours and sizes, which pages of one template share.
-    ``PROFSVC_SCREENSHOTS`` lets it look at every page there too.
+    ``PROFSVC_SCREENSHOTS`` lets it look at every page there too, and in the other colours at each width.
     """
     looked_at_dark = first_of_each_page(WALKED)
     violations = []
@@ -118,9 +122,11 @@ def test_every_page_is_whole(chromium, shown, shot, axe):
             if not axe:
                 continue
             page.evaluate(KEEP_TWO_OF_A_KIND)
-            if one in looked_at_dark:
-                found_dark = axe_violations(page, axe, **BY_COLOUR_AND_WIDTH)
-                violations += [(one.name, "narrow, dark", said) for said in found_dark]
+            for width, colours in LOOKED_AT if one in looked_at_dark else ():
+                page.set_viewport_size({"width": width, "height": 900})
+                page.emulate_media(color_scheme=colours)
+                found_there = axe_violations(page, axe, **BY_COLOUR_AND_WIDTH)
+                violations += [(one.name, width, colours, said) for said in found_there]
             page.set_viewport_size({"width": WIDTHS[0], "height": 900})
             page.emulate_media(color_scheme="light")
             violations += [(one.name, "wide, light", said) for said in axe_violations(page, axe)]

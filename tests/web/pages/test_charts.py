@@ -134,3 +134,9 @@ def test_scripts_and_styles_are_small_and_have_their_licence():
     sizes = {name: len(gzip.compress(one.content, 9)) for name, one in assets().items()}
     assert sum(sizes.values()) < MAX_COMPRESSED_BYTES, sizes
     assert b"leeoniya/uPlot" in assets()["uplot.js"].content[:100]
+
+
+def test_a_narrow_roofline_has_room_for_some_of_its_decades(chromium, shown):
+    with window(chromium, shown.service.url, viewport={"width": 400, "height": 900}) as found:
+        found.open(shown.path("/runs/{run}"))
+        live(found.page, "roofline")

@@ -1,6 +1,7 @@
 """Findings, reports and histories as pages: what is listed, what a form sets, and what another project sees of it."""
 
 import re
+import statistics
 
 import httpx
 import pytest
@@ -227,3 +228,19 @@ def test_a_page_that_a_browser_has_is_not_sent_again(service):
         first = httpx.get(service.url + path, headers=HTML)
         again = httpx.get(service.url + path, headers=HTML | {"if-none-match": first.headers["etag"]})
         assert (first.status_code, again.status_code, again.content) == (200, 304, b"")
+
+
+def test_groups_of_runs_say_how_the_last_night_was(shown):
+    groups = {one["project"]: one for one in shown.service.ok("/v1/groups")["groups"]}
+    lab, night = groups["lab"], groups["lab"]["night"]
+    known = [time for time in lab["times"][:-1] if time]
+    assert lab["change"] == pytest.approx(lab["times"][-1] / statistics.median(known) - 1)
+    rows = shown.service.ok("/v1/findings", project="lab", limit=1000)["rows"]
+    is_open = [row for row in rows if row["state"] in ("new", "confirmed")]
+    assert night["open"] == len(is_open) > 0
+    assert night["new"] == sum(row["report_id"] == night["report_id"] for row in is_open)
+    newest = max(row["night"] for row in shown.service.ok("/v1/reports", limit=1000)["rows"])
+    assert night["night"] == newest
+    html = shown.html("/?by=branch")
+    assert f'href="/reports/{night["report_id"]}">{newest}' in html
+    assert f"{night['open']} open" in html

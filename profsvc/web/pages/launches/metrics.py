@@ -12,10 +12,12 @@ from profsvc.views.launch_metrics import differing, launch_metrics
 from profsvc.web.http.request_args import RequestArgs
 from profsvc.web.http.routes import add_page
 from profsvc.web.http.state import app_state
+from profsvc.web.pages.rendering.filters import count
 from profsvc.web.pages.rendering.page import Links, find_run_id, page, path_to
 from profsvc.web.pages.rendering.tables import Column, Row, nonempty_columns
 
 MAX_CHOICES = 30
+ROWS_PER_PAGE = 400
 
 
 def _launch_of_row(row: Row) -> dict[str, Any]:
@@ -41,6 +43,7 @@ def show_metrics(request: Request) -> Response:
     """Show the metrics of a launch."""
     args, run_id = RequestArgs(request), find_run_id(request, request.path_params["run"])
     search, of_run, other = args.text("search"), args.text("baseline_run"), args.text("baseline")
+    first = args.number("after", int, 0, "a whole number")
     args.reject_unknown()
     engine, text = app_state(request).engine, request.path_params["launch"]
     if not (text.isascii() and text.isdigit() and len(text) < 19):
@@ -51,7 +54,9 @@ def show_metrics(request: Request) -> Response:
         baseline = (number, other or _kernel(engine, run_id, int(text)))
     view = launch_metrics(engine, run_id, f"id:{text}", baseline, search)
     own, beside = view["launch"], view["baseline"]
-    rows = [_page_row(row, own, beside) for row in view["metrics"]]
+    found = view["metrics"]
+    rows = [_page_row(row, own, beside) for row in found[max(0, first) :][:ROWS_PER_PAGE]]
+    more = max(0, first) + ROWS_PER_PAGE < len(found)
     query = {"kernel": f"id:{text}", "search": search}
     query |= {} if baseline is None else {"baseline_run": str(baseline[0]), "baseline": baseline[1]}
     links = Links(
@@ -65,7 +70,10 @@ def show_metrics(request: Request) -> Response:
         given={"run": of_run, "launch": other}, total=view["total"], changed=differing(view["metrics"]),
         columns=nonempty_columns(COLUMNS, rows, ("metric", "shown")) if beside else
         [one for one in nonempty_columns(COLUMNS, rows, ("metric", "shown")) if "baseline" not in one.name],
-        choices=_choices(engine, run_id, own),
+        choices=_choices(engine, run_id, own), found=len(found),
+        following=str(first + ROWS_PER_PAGE) if more else "",
+        before=None if first <= 0 else str(max(0, first - ROWS_PER_PAGE) or ""),
+        shown=f"metrics {count(max(0, first) + 1)} to {count(max(0, first) + len(rows))} of {count(len(found))}",
     )  # fmt: skip
 
 

@@ -23,6 +23,7 @@ from profsvc.web.pages.rendering.tables import Column, Row, plain_columns
 
 SVG = "{http://www.w3.org/2000/svg}"
 HREF = "{http://www.w3.org/1999/xlink}href"
+SVG_MEDIA_TYPE = "image/svg+xml"
 CACHE_BYTES = 64 << 20
 MAX_TITLE_CHARS, MAX_NOTE_CHARS = 200, 600
 SVG_ATTRIBUTES = {
@@ -51,11 +52,23 @@ class Figure(NamedTuple):
     """The path of the data of the live chart, in the API."""
     image: str = ""
     """The path of the static figure where it is not part of the page."""
+    description: str = ""
+    """The text alternative of that image."""
+
+
+def live_figure(
+    title: str, chart: str, source: str, image: str, *, notes: Sequence[str] = (),
+    rows: Sequence[dict[str, Any]] = (), columns: Sequence[Column] = (), description: str = "",
+) -> Figure:  # fmt: skip
+    """Return a figure that the script draws of the data at ``source``; without script ``image`` is loaded."""
+    notes = [shown(note, MAX_NOTE_CHARS) for note in notes]
+    return Figure(shown(title, MAX_TITLE_CHARS), None, "", notes, columns or plain_columns(list(rows)), rows,
+                  chart, source, image, description)  # fmt: skip
 
 
 def figure(
     name: str, title: str, draw: Callable[[], bytes], data: Any, *, description: str = "", notes: Sequence[str] = (),
-    rows: Sequence[dict[str, Any]] = (), columns: Sequence[Column] = (), chart: str = "", source: str = "",
+    rows: Sequence[dict[str, Any]] = (), columns: Sequence[Column] = (),
 ) -> Figure:  # fmt: skip
     """Return a figure. ``draw`` returns the SVG in light colours; it is called once for the same ``data``.
 
@@ -69,7 +82,7 @@ def figure(
         )
     ).digest()
     svg = _CACHE.get(key, lambda: inline_svg(draw(), name, title, alt_text))
-    return Figure(title, svg, "", notes, columns or plain_columns(list(rows)), rows, chart, source)
+    return Figure(title, svg, "", notes, columns or plain_columns(list(rows)), rows)
 
 
 def missing_figure(title: str, reason: str) -> Figure:
