@@ -127,3 +127,12 @@ def test_doctor_knows_the_disk_and_the_journal(full: Engine, files: BlobStore, m
 class _Disk:
     def __init__(self, total: int, used: int, free: int) -> None:
         self.total, self.used, self.free = total, used, free
+
+
+@only_on("sqlite", "a server is not a file")
+def test_a_large_file_is_not_read_for_a_page(full: Engine, files: BlobStore, monkeypatch) -> None:
+    monkeypatch.setattr(health, "MAX_BRIEF_BYTES", 0)
+    (brief,) = [one for one in store.run_checks(full, lambda: files, brief=True) if one.check == "database"]
+    assert "not read" in brief.found
+    (whole,) = [one for one in store.run_checks(full, lambda: files) if one.check == "database"]
+    assert whole.found == "quick_check: ok"

@@ -41,7 +41,7 @@ def _page(request: Request, part: str, **more: Any) -> Response:
         "tokens": lambda: administration.tokens(state.engine),
         "schedules": lambda: administration.schedules(state.engine),
         "channels": administration.channel_rows,
-        "storage": lambda: administration.storage(state),
+        "storage": lambda: administration.storage(state, brief=True),
     }
     known[part] = reads[part]()
     if part == "schedules":
