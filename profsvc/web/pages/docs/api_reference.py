@@ -59,7 +59,9 @@ def show_operation(request: Request) -> Response:
     fields = [_field(parameter) for parameter in one["parameters"]]
     shown = [field for field in fields if field["is_path"] or field["required"] or field["name"] in PAGING_NAMES]
     folded = [field for field in fields if field not in shown] if len(fields) > MAX_SHOWN_FILTERS else []
-    content = next((said["content"] for code, said in one["responses"].items() if code.startswith("2")), {})
+    content: dict[str, Any] = next(
+        (said["content"] for code, said in one["responses"].items() if code.startswith("2")), {}
+    )
     body = one.get("requestBody", {}).get("content", {})
     return page(
         request, "operation.html", f"{one['method']} {one['path']}", operation=one, name=name,
