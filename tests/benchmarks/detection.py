@@ -13,7 +13,7 @@ nights on which 1 % of the series, of white noise, changed by 8 sd five nights a
 newest seven nights count, at one look. What the other tools say of the history at their first look never counts. A
 step of 2 or 3 sd counts as found if a finding is there within five nights; for dependent noise the sd is that of a
 value about the level. *Optimum* is the share of steps found by the test of normal values with a known sd in the fifth
-night alone, at two errors in 1000.
+night alone, at two errors in 1000. *Limit* looks every night and knows the sd: with two false findings in 1000 nights.
 """
 
 import argparse
@@ -228,6 +228,33 @@ def optimum(history: int, height: float, nights: int = 5, error: float = 0.002) 
     return normal.cdf(height / np.sqrt(1 / history + 1 / nights) + normal.inv_cdf(error / 2))
 
 
+def limit(rng: Rng, history: int, height: float, nights: int = 5, rate: float = 0.002, series: int = 20_000) -> float:
+    """Return the share of steps found within some nights by looks every night that know the noise.
+
+    Each look takes the likeliest of the newest one to five values against the mean of all before, in units of the sd,
+    which is known. The bound is the one with ``rate`` new findings in a night of a quiet series.
+    """
+    quiet, stepped = (white(rng, series, history + nights) for _ in range(2))
+    stepped[:, history:] += height
+    best = [_likeliest(x, history, nights) for x in (quiet, stepped)]
+    ever = np.maximum.accumulate(best[0], axis=1)[:, -1]  # one finding of a series in these nights
+    bound = np.quantile(ever, 1 - rate * nights)
+    return float(np.mean(best[1].max(axis=1) > bound))
+
+
+def _likeliest(x: Floats, history: int, nights: int) -> Floats:
+    """Return the largest distance of newest values from those before, of each of the nights after the history."""
+    total = np.cumsum(x, axis=1)
+    out = np.zeros((len(x), nights))
+    for late in range(nights):
+        n = history + late + 1
+        for m in range(1, nights + 1):
+            before = total[:, n - m - 1] / (n - m)
+            after = (total[:, n - 1] - total[:, n - m - 1]) / m
+            out[:, late] = np.maximum(out[:, late], np.abs(after - before) / np.sqrt(1 / m + 1 / (n - m)))
+    return out
+
+
 def of_peers(python: str, x: Floats, first: int) -> dict[str, list[list[int]]]:
     """Return series, night and place of the findings of other tools; what is missing is said once."""
     file = io.BytesIO()
@@ -307,6 +334,9 @@ def main() -> None:
                 print(
                     f"{kind:20}{history:8} {'optimum':36}" + "".join(f"{optimum(history, h):7.0%}" for h in (2.0, 3.0))
                 )
+                rng = np.random.default_rng([asked.seed, history])
+                found = "".join(f"{limit(rng, history, height):7.0%}" for height in (2.0, 3.0))
+                print(f"{kind:20}{history:8} {'limit':36}{found}", flush=True)
     return None
 
 

@@ -33,3 +33,10 @@ def test_what_is_missing_is_named(capsys: pytest.CaptureFixture[str], monkeypatc
 def test_the_optimum_is_the_power_of_a_normal_test() -> None:
     assert detection.optimum(10**9, 0.0) == pytest.approx(0.001, rel=1e-6)
     assert detection.optimum(12, 2.0) == pytest.approx(0.747, abs=0.001)
+
+
+def test_the_limit_is_below_the_test_that_looks_once_and_rises_with_the_history() -> None:
+    rng = np.random.default_rng(1)
+    found = [detection.limit(rng, history, 2.0, series=4000) for history in (12, 50)]
+    assert found[0] < found[1] < detection.optimum(50, 2.0) + 0.02
+    assert detection.limit(rng, 12, 0.0, series=4000) == pytest.approx(0.01, abs=0.006)  # 2 in 1000 nights, five nights
