@@ -25,6 +25,8 @@ FIELDS = (
 LOCAL = "a local estimate is a share of the inefficiency of one unit, not of the time"
 MORE = "the estimate assumes that the whole launch speeds up as one unit does; here only the waits for it are counted"
 LESS = "the estimate covers one unit; here all waits and work of the cause are counted"
+# Savings that differ by less are the same for who decides what to do.
+SAME = 0.05
 # A rule that speaks of no single cause is explained from this share of the time on.
 MIN_EXPLAINED = 0.1
 HINT_KINDS = {"flaw": "saving", "limit": "limit", "unexplained": "unexplained"}
@@ -81,7 +83,7 @@ def beside(
     """Return rules of Nsight Compute with the causes that they speak of, and why the two estimates differ.
 
     ``cause_saving_fraction`` is what those causes save here, ``difference`` is empty where the estimate is between
-    their limits, and where there is nothing to compare. It says what the estimate assumes, and what the counters of the
+    their limits or close by, and where there is nothing to compare. It says what the estimate assumes, and what the counters of the
     launch, ``values``, say of that. A rule that speaks of no single cause is explained where it promises much.
     """
     return [{**rule, **_beside(rule, found, values or {})} for rule in estimates]
@@ -92,7 +94,7 @@ def _beside(rule: Mapping[str, Any], found: Sequence[Row], values: Mapping[str, 
     own = [one for one in found if one["cause"] in named]
     estimate, share = rule["estimated_saving_fraction"], sum(one["saving_fraction"] for one in own)
     low, high = (sum(one[name] or 0.0 for one in own) for name in ("low", "high"))
-    if not found or estimate is None or (own and low <= estimate <= high):
+    if not found or estimate is None or (own and (low <= estimate <= high or abs(estimate - share) <= SAME)):
         why = ""
     elif not named:
         why = _assumed(rule, values) if rule["kind"] == "global" and estimate >= MIN_EXPLAINED else ""
