@@ -83,8 +83,9 @@ def beside(
     """Return rules of Nsight Compute with the causes that they speak of, and why the two estimates differ.
 
     ``cause_saving_fraction`` is what those causes save here, ``difference`` is empty where the estimate is between
-    their limits or close by, and where there is nothing to compare. It says what the estimate assumes, and what the counters of the
-    launch, ``values``, say of that. A rule that speaks of no single cause is explained where it promises much.
+    their limits or close by, and where there is nothing to compare. It says what the estimate assumes, and what the
+    counters of the launch, ``values``, say of that. A rule that speaks of no single cause is explained where it
+    promises much.
     """
     return [{**rule, **_beside(rule, found, values or {})} for rule in estimates]
 

@@ -22,7 +22,8 @@ def rule(estimate: float | None, kind: str = "global", name: str = "UncoalescedG
 @pytest.mark.parametrize(
     ("given", "found", "why"),
     [
-        (rule(0.3), [CAUSE], ""), (rule(0.34), [CAUSE | {"high": 0.31}], ""), (rule(0.7), [CAUSE], ASSUMED), (rule(0.1), [CAUSE], LESS),
+        (rule(0.3), [CAUSE], ""), (rule(0.34), [CAUSE | {"high": 0.31}], ""),
+        (rule(0.7), [CAUSE], ASSUMED), (rule(0.1), [CAUSE], LESS),
         (rule(0.7, "local"), [CAUSE], LOCAL), (rule(None), [CAUSE], ""), (rule(0.7), [], ""),
         (rule(0.7), [OTHER], f"{ASSUMED}; {ELSEWHERE}"), (rule(0.7, name="NoSuchRule"), [CAUSE], ""),
     ],
